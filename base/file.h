@@ -1,0 +1,21 @@
+// Files read whole and written whole: a reader never sees half a file.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace interlock {
+
+/// The bytes of `path`. Throws: Error naming the path and the reason.
+std::string read_file(const std::string& path);
+
+/// Replaces `path` in one step: writes a temporary file beside it, then renames it over.
+/// Throws: Error naming the path and the reason; `path` is then as it was.
+void write_file(const std::string& path, std::string_view contents);
+
+/// The folder of shipped data `name` ("models/zoo", say): under $INTERLOCK_DATA if set, else beside
+/// the running program if it was installed, else in the source tree it was built from.
+std::string data_folder(std::string_view name);
+
+}  // namespace interlock

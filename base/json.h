@@ -1,0 +1,112 @@
+// A strict JSON reader that knows the file, line and path of every value.
+// SPDX-License-Identifier: Apache-2.0
+//
+// parse_json gives a plain tree. ObjectReader reads one object of it key by key: each read names
+// the key, what is acceptable and a default; anything else becomes a Diagnostic and the default is
+// returned, so that reading goes on and all mistakes of a file are reported together. finish()
+// reports every key that nobody asked for, with the nearest known one.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "base/units.h"
+
+namespace interlock {
+
+/// One JSON value and where it was written. Members keep the order of the file.
+struct JsonValue {
+  enum class Kind { Null, Boolean, Number, String, Array, Object };
+  Kind kind = Kind::Null;
+  bool boolean = false;
+  double number = 0;
+  std::string text;                                        // String only
+  std::vector<JsonValue> items;                            // Array only
+  std::vector<std::pair<std::string, JsonValue>> members;  // Object only
+  std::shared_ptr<const std::string> file;                 // as the user named it
+  int line = 0;                                            // 1-based; 0: not from a file
+
+  const JsonValue* find(std::string_view key) const;
+  JsonValue* find(std::string_view key);
+};
+
+/// Parses one document; `//` and `/* */` comments are allowed.
+/// Throws: Error on malformed text, a duplicate key, a number that overflows, or nesting over 64.
+JsonValue parse_json(std::string_view text, const std::string& file);
+/// Reads and parses `path`. Throws: Error also if the file cannot be read.
+JsonValue read_json_file(const std::string& path);
+
+/// Sets the value at a dotted path (`a.b.0`, numeric index into arrays), making objects on the way.
+/// An object value is merged over an object that is there (deeply); anything else replaces.
+/// Throws: Error naming `origin` if the path leads through a scalar or past the end of an array.
+void set_json(JsonValue& root, std::string_view dotted_path, const JsonValue& value,
+              const std::string& origin);
+/// Parses `VALUE` of `--set path=VALUE`: JSON if it parses, else a string.
+JsonValue parse_override(std::string_view text, const std::string& origin);
+
+/// A value with its JSON pointer, the unit in which readers hand values around.
+struct JsonNode {
+  const JsonValue* value = nullptr;
+  std::string path;  // JSON pointer, "" for the document
+
+  JsonNode child(std::string_view key) const;  // REQUIRES: the member exists
+  JsonNode item(std::size_t index) const;      // REQUIRES: the element exists
+};
+
+/// Adds one diagnostic at `node`.
+void report(Diagnostics& diagnostics, const JsonNode& node, std::string_view message);
+
+// Reads of one node. Each adds a diagnostic and returns nothing if the value does not fit.
+std::optional<bool> read_boolean(const JsonNode& node, Diagnostics& diagnostics);
+std::optional<double> read_number(const JsonNode& node, double least, double most,
+                                  Diagnostics& diagnostics);
+std::optional<int> read_count(const JsonNode& node, int least, int most, Diagnostics& diagnostics);
+std::optional<std::string> read_text(const JsonNode& node, Diagnostics& diagnostics);
+std::optional<Seconds> read_seconds(const JsonNode& node, Diagnostics& diagnostics);
+std::optional<Bytes> read_bytes(const JsonNode& node, Diagnostics& diagnostics);
+std::optional<BytesPerSecond> read_bytes_per_second(const JsonNode& node, Diagnostics& diagnostics);
+std::optional<FlopsPerSecond> read_flops_per_second(const JsonNode& node, Diagnostics& diagnostics);
+/// The index in `names` of the text at `node`; else a diagnostic that lists or suggests names.
+std::optional<int> read_choice(const JsonNode& node, const std::vector<std::string>& names,
+                               Diagnostics& diagnostics);
+
+/// Reads the members of one object; see the head of this file.
+class ObjectReader {
+ public:
+  /// If `node` is no object, that is reported and every read returns its default.
+  ObjectReader(JsonNode node, Diagnostics& diagnostics);
+
+  /// The member as a node, or nothing if it is absent; either way the key counts as known.
+  std::optional<JsonNode> get(std::string_view key);
+  /// As get, but absence is reported: `expected` says what belongs there ("a model name", say).
+  std::optional<JsonNode> require(std::string_view key, std::string_view expected);
+
+  bool boolean(std::string_view key, bool otherwise);
+  double number(std::string_view key, double otherwise, double least, double most);
+  int count(std::string_view key, int otherwise, int least = 1, int most = 1'000'000'000);
+  std::string text(std::string_view key, std::string_view otherwise);
+  Seconds seconds(std::string_view key, Seconds otherwise);
+  Bytes bytes(std::string_view key, Bytes otherwise);
+  BytesPerSecond bytes_per_second(std::string_view key, BytesPerSecond otherwise);
+  FlopsPerSecond flops_per_second(std::string_view key, FlopsPerSecond otherwise);
+  /// The index in `names` of the member's text, or `otherwise` if absent.
+  int choice(std::string_view key, const std::vector<std::string>& names, int otherwise);
+
+  /// Reports every member that was never asked for, with the nearest known key.
+  void finish();
+
+  const JsonNode& node() const { return node_; }
+  Diagnostics& diagnostics() { return *diagnostics_; }
+
+ private:
+  JsonNode node_;
+  Diagnostics* diagnostics_;
+  std::vector<std::string> known_;
+};
+
+}  // namespace interlock

@@ -1,0 +1,39 @@
+// Words and numbers for people: quantities in and out, and the nearest known name.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/units.h"
+
+namespace interlock {
+
+/// A quantity as people write it: "80 GiB" gives 80 * 2^30 and dimension Bytes.
+/// GB = 10^9, GiB = 2^30, `Gb/s` counts bits, prefixes are case-sensitive.
+struct WrittenQuantity {
+  enum class Dimension { Seconds, Bytes, BytesPerSecond, FlopsPerSecond };
+  double value = 0;  // SI, may be negative or zero: range is the caller's business
+  Dimension dimension = Dimension::Seconds;
+};
+/// Returns nothing if `text` is not a finite number followed by a known unit.
+std::optional<WrittenQuantity> parse_quantity(std::string_view text);
+
+// For people, three significant digits: "1.83 ms", "74.5 GiB", "412 TFLOP/s", "300 GB/s".
+std::string format(Seconds value);
+std::string format(Bytes value);
+std::string format(BytesPerSecond value);
+std::string format(FlopsPerSecond value);
+/// "12.3%" of a fraction.
+std::string format_percent(double fraction);
+/// A plain number with three significant digits and thousands as k, M, G: "1.52 k".
+std::string format_number(double value);
+
+/// The name nearest to `word` by edit distance, if it is near enough to be a likely slip.
+std::optional<std::string> nearest(std::string_view word, const std::vector<std::string>& names);
+/// "a", "a or b", "a, b or c".
+std::string join_choices(const std::vector<std::string>& names);
+
+}  // namespace interlock

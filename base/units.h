@@ -1,0 +1,62 @@
+// Strong types for the five physical quantities that interlock computes with.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Each type is one double in SI units. Construction is explicit, same-unit arithmetic and
+// comparison work, a plain number scales, and only the quotients that mean something exist:
+// Flops / FlopsPerSecond gives Seconds, Seconds + Bytes does not compile. `.value()` is called
+// where numbers leave for JSON, SimGrid, Eigen or CUDA, and nowhere else.
+#pragma once
+
+#include <compare>
+
+namespace interlock {
+
+/// One double tagged by what it measures; the base of the five quantities below.
+template <class Tag>
+class Quantity {
+ public:
+  constexpr Quantity() = default;
+  constexpr explicit Quantity(double value) : value_(value) {}
+  constexpr double value() const { return value_; }
+
+  constexpr auto operator<=>(const Quantity&) const = default;
+  constexpr Quantity operator-() const { return Quantity(-value_); }
+  constexpr Quantity& operator+=(Quantity other) { return *this = *this + other; }
+  constexpr Quantity& operator-=(Quantity other) { return *this = *this - other; }
+  constexpr Quantity& operator*=(double factor) { return *this = *this * factor; }
+
+  friend constexpr Quantity operator+(Quantity a, Quantity b) {
+    return Quantity(a.value_ + b.value_);
+  }
+  friend constexpr Quantity operator-(Quantity a, Quantity b) {
+    return Quantity(a.value_ - b.value_);
+  }
+  friend constexpr Quantity operator*(Quantity a, double k) { return Quantity(a.value_ * k); }
+  friend constexpr Quantity operator*(double k, Quantity a) { return Quantity(a.value_ * k); }
+  friend constexpr Quantity operator/(Quantity a, double k) { return Quantity(a.value_ / k); }
+  friend constexpr double operator/(Quantity a, Quantity b) { return a.value_ / b.value_; }
+
+ private:
+  double value_ = 0;
+};
+
+using Seconds = Quantity<struct SecondsTag>;
+using Bytes = Quantity<struct BytesTag>;
+using Flops = Quantity<struct FlopsTag>;
+using BytesPerSecond = Quantity<struct BytesPerSecondTag>;
+using FlopsPerSecond = Quantity<struct FlopsPerSecondTag>;
+
+constexpr Seconds operator/(Flops work, FlopsPerSecond rate) {
+  return Seconds(work.value() / rate.value());
+}
+constexpr Seconds operator/(Bytes size, BytesPerSecond rate) {
+  return Seconds(size.value() / rate.value());
+}
+constexpr FlopsPerSecond operator/(Flops work, Seconds time) {
+  return FlopsPerSecond(work.value() / time.value());
+}
+constexpr BytesPerSecond operator/(Bytes size, Seconds time) {
+  return BytesPerSecond(size.value() / time.value());
+}
+
+}  // namespace interlock

@@ -1,0 +1,42 @@
+// Work: what one kernel has to do. Here models (what must be computed) meet hardware (how fast).
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "base/units.h"
+
+namespace interlock {
+
+/// Classes of kernels that reach different shares of a device's peak rates.
+enum class OpClass {
+  Gemm,
+  Convolution,
+  Attention,
+  Elementwise,
+  Normalisation,
+  Embedding,
+  Loss,
+  Optimizer,
+  Measured,  // the duration is known; no device model is asked
+};
+inline constexpr int kOpClasses = 9;
+
+/// Number format of the main computation; accumulation and masters are fp32 throughout.
+enum class Precision { Fp32, Tf32, Fp16, Bf16, Fp8 };
+inline constexpr int kPrecisions = 5;
+
+/// One kernel, or several equal ones: arithmetic, memory traffic and launches.
+/// `flops` and `bytes` are totals over all launches. `measured` holds for OpClass::Measured only.
+struct Work {
+  OpClass op_class = OpClass::Elementwise;
+  Flops flops;
+  Bytes bytes;
+  int launches = 1;
+  Seconds measured;
+};
+
+/// A kernel whose duration is known, from a profile, say.
+inline Work measured_work(Seconds duration) {
+  return {.op_class = OpClass::Measured, .launches = 0, .measured = duration};
+}
+
+}  // namespace interlock

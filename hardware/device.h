@@ -1,0 +1,39 @@
+// Device: what one accelerator can do, and how long a kernel takes on it (roofline).
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "base/work.h"
+
+namespace interlock {
+
+/// Share of the peak rates that kernels of one class reach.
+struct Efficiency {
+  double compute = 1;  // of the peak flop rate, in (0, 1]
+  double memory = 1;   // of the memory bandwidth, in (0, 1]
+};
+
+/// One accelerator. Figures come from the catalogue, which names the origin of each.
+struct Device {
+  std::string name;
+  std::array<std::optional<FlopsPerSecond>, kPrecisions> peak;  // by Precision; none: unsupported
+  BytesPerSecond memory_bandwidth;
+  Bytes memory;
+  std::array<Efficiency, kOpClasses> efficiency;  // by OpClass
+  Seconds launch_overhead;                        // per kernel launch
+};
+
+/// Duration of `work` alone on `device`:
+///   launches * overhead + max(flops / (compute * peak), bytes / (memory * bandwidth)).
+/// OpClass::Measured returns its own duration.
+/// REQUIRES: device.peak[precision] is known, unless the work is measured or has no flops.
+/// Source: roofline model, Williams et al., CACM 52(4), 2009.
+Seconds time_of(const Work& work, const Device& device, Precision precision);
+Seconds time_of(const std::vector<Work>& work, const Device& device, Precision precision);
+
+}  // namespace interlock

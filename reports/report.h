@@ -1,0 +1,34 @@
+// Reports: results as a terminal table, result JSON, an HTML page, and an SVG timeline.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Every function returns the whole text; writing it somewhere is the caller's business.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "scenarios/run_scenario.h"
+
+namespace interlock {
+
+struct TableStyle {
+  bool colour = false;  // ANSI
+  int width = 100;      // columns of the terminal
+};
+
+/// For one result: its figures and a row for each device. For several: a row for each scenario,
+/// speed-up over the first beside it. REQUIRES: results is not empty.
+std::string terminal_table(const std::vector<ScenarioResult>& results, const TableStyle& style);
+
+/// The result contract (docs/result.md), "interlock-result/1". Deterministic but for wall_time_s.
+std::string result_json(const ScenarioResult& result);
+/// An array of them.
+std::string result_json(const std::vector<ScenarioResult>& results);
+
+/// One self-contained offline page. REQUIRES: results were run with their logs kept.
+std::string html_report(const std::vector<ScenarioResult>& results);
+
+/// The timeline of a few steps from the measured window. REQUIRES: the log was kept.
+std::string svg_timeline(const ScenarioResult& result);
+
+}  // namespace interlock

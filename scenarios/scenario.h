@@ -1,0 +1,50 @@
+// Scenario: one what-if question, complete and checked.
+// SPDX-License-Identifier: Apache-2.0
+//
+// A document (scenario file plus --set overrides) is read strictly: every mistake is reported with
+// file, line and path, all together. A Scenario that exists is complete: defaults are filled in and
+// its parts fit each other.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "hardware/cluster.h"
+#include "models/model_graph.h"
+#include "sim/plan/catalogue.h"
+#include "sim/plan/partition.h"
+#include "sim/plan/strategy.h"
+#include "sim/run/engines.h"
+
+namespace interlock {
+
+struct Scenario {
+  std::string name;
+  std::string file;
+  ModelGraph graph;
+  std::string model_name;
+  Cluster cluster;
+  int ranks = 1;                   // parallel.pipeline
+  std::vector<int> rank_of_stage;  // (stages)
+  Partition partition;
+  Strategy strategy;
+  SchedulePolicy schedule;
+  int micro_batches = 1;  // M
+  Precision precision = Precision::Bf16;
+  Optimizer optimizer = Optimizer::SgdMomentum;
+  Recompute recompute = Recompute::None;
+  int steps = 8;
+  EngineKind engine = EngineKind::Auto;
+  int seed = 1;
+};
+
+/// Reads `path`, or standard input for "-", and applies `overrides` ("path=VALUE").
+JsonValue read_scenario_document(const std::string& path,
+                                 const std::vector<std::string>& overrides);
+
+/// The scenarios a document stands for: one, or the product of its "sweep".
+/// Throws: Error with every mistake of the document.
+std::vector<Scenario> load_scenarios(const JsonValue& document);
+
+}  // namespace interlock

@@ -1,0 +1,79 @@
+// Metrics: what a trace says about the steady state, in the terms of the result contract.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Figures are means over the measured window [begin, end): whole steps after the fill. With one
+// step there is no fill and the window is the whole run.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/run/engines.h"
+
+namespace interlock {
+
+struct DeviceMetrics {
+  int rank = 0;
+  std::vector<int> stages;
+  double busy = 0;    // share of the window in which it executes anything
+  double useful = 0;  // share for the main network's own forward and backward
+  Bytes peak_memory, peak_stash, allocated_peak;
+  Seconds peak_time;                           // when peak_memory is first reached
+  std::array<Bytes, kMemoryClasses> memory{};  // the split at that instant
+};
+
+struct LinkMetrics {
+  std::string name;
+  Bytes bytes;  // per step
+  double utilisation = 0;
+};
+
+struct Metrics {
+  std::string engine;
+  std::int64_t tasks = 0;
+  Seconds wall_time;  // of the engine, for people; never part of a golden file
+  Seconds step_time, makespan, fill_latency;
+  Seconds window_begin, window_end;
+  bool steady = true;
+  int fill_steps = 0, measured_steps = 1;
+  std::optional<double> samples_per_s, tokens_per_s, mfu, hfu;
+  std::string attention_flops = "none";
+  double busy = 0, useful = 0;  // means over devices
+  Seconds exposed_communication;
+  int limiting_device = 0;  // the busiest
+  bool fits_in_memory = true;
+  Bytes memory_capacity;                  // of each device
+  std::map<int, std::int64_t> staleness;  // updates between forward and own update: micro-batches
+  std::vector<DeviceMetrics> devices;
+  std::vector<LinkMetrics> links;
+};
+
+/// What turns a trace into a result besides the program.
+struct MeasureInputs {
+  int steps = 8;  // to measure
+  EngineKind engine = EngineKind::Auto;
+  std::optional<double> samples_per_step, tokens_per_step;
+  Flops model_flops_per_step;  // without recompute and heads
+  FlopsPerSecond peak;         // of one device; 0 if unknown
+  std::string attention_flops = "none";
+  Bytes memory_capacity;
+};
+
+/// Lowers for a number of steps; the search for the steady state asks for more than once.
+using ProgramOfSteps = std::function<Program(int steps)>;
+
+/// Result of measuring: the metrics, and the program and trace they were read from.
+struct Measurement {
+  Metrics metrics;
+  Program program;
+  TraceLog log;  // of the last run; empty unless asked for
+};
+
+/// Finds the steady state, then runs and measures `inputs.steps` steps of it.
+Measurement measure(const ProgramOfSteps& lower, const MeasureInputs& inputs, bool keep_log);
+
+}  // namespace interlock

@@ -1,0 +1,31 @@
+// Partition: which modules make up each stage.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "base/units.h"
+
+namespace interlock {
+
+/// Stage s holds modules [boundaries[s], boundaries[s + 1]); boundaries has stages + 1 entries.
+struct Partition {
+  std::vector<int> boundaries;
+  int stages() const { return static_cast<int>(boundaries.size()) - 1; }
+};
+
+/// Stages of equal length as far as possible; the first ones take what is left over.
+/// REQUIRES: 1 <= stages <= modules.
+Partition uniform_partition(int modules, int stages);
+
+/// Busy time of modules [first, last) as stage `stage`.
+using StageTime = std::function<Seconds(int stage, int first, int last)>;
+
+/// Cuts the chain so that the busiest stage is as little busy as possible: the exact optimum by
+/// dynamic programming, O(stages * modules^2) evaluations. Among equal optima the one with the
+/// earliest cuts. REQUIRES: 1 <= stages <= modules; time grows with the range.
+/// Source: PipeDream (SOSP 2019), section 3.1.
+Partition balanced_partition(int modules, int stages, const StageTime& time);
+
+}  // namespace interlock

@@ -1,0 +1,59 @@
+// Schedule: the order in which each rank computes. Compute only; lowering adds communication.
+// SPDX-License-Identifier: Apache-2.0
+//
+// A rank has one sequence (a fixed order) or several, of which it runs, whenever it is free, the
+// first that is ready by priority: F, H, R, I, B, W, U, then the nearer loss, then the older
+// micro-batch. Sequences are written as runs: a short body repeated while the micro-batch advances,
+// so that a schedule of millions of ops takes a few lines of memory. Micro-batches are numbered
+// through the whole run; step n holds [n * M, (n + 1) * M).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace interlock {
+
+/// Op letters: PyTorch's F, B (full backward), I (input half), W (weight half), R (recompute), and
+/// ours: H (auxiliary head), U (optimiser update). The order is the order of priority.
+enum class OpKind : std::uint8_t { F, H, R, I, B, W, U };
+char letter(OpKind kind);
+
+/// One compute op: `kind` of `stage` for `micro_batch`, by the gradient of `loss`.
+struct Op {
+  OpKind kind = OpKind::F;
+  int stage = 0;
+  int micro_batch = 0;
+  int loss = 0;  // I, B and W: the loss whose gradient is used; else the stage itself
+  bool operator==(const Op&) const = default;
+};
+
+/// `ops`, then the same with every micro-batch `stride` later, `repeats` times in all.
+struct Run {
+  std::vector<Op> ops;
+  int repeats = 1;
+  int stride = 1;
+};
+
+/// Runs in order; then, if `repeats` > 1, the whole again with micro-batches `stride` later.
+struct Sequence {
+  std::vector<Run> runs;
+  int repeats = 1;
+  int stride = 0;
+};
+
+struct Schedule {
+  int stages = 1;
+  int micro_batches = 1;  // M, of one step
+  int steps = 1;
+  std::vector<int> rank_of_stage;            // (stages)
+  std::vector<std::vector<Sequence>> ranks;  // (ranks, sequences)
+};
+
+/// Ops of `sequence` in order, expanded. For text, checks and tests, not for engines.
+std::vector<Op> expand(const Sequence& sequence);
+/// The ranks' orders as text, one line each, cells `stage letter micro-batch` ("2F0"); a loss
+/// that is not the stage's furthest is appended ("2I0:3").
+std::string to_text(const Schedule& schedule);
+
+}  // namespace interlock

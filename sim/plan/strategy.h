@@ -1,0 +1,54 @@
+// Strategy: which loss trains which stage, and which gradients therefore cross boundaries.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Stages are numbered 0..S-1; loss j is the loss at the output of stage j, and S-1 is the network's
+// true loss. Weights of stage i are trained by its furthest reachable loss: S-1 for global
+// training, i for local, min(i + N - 1, S - 1) for N-wise interlocking. A gradient that only passes
+// through a stage on its way down is a traversal without weight gradients.
+// Source: Gomez et al., Interlocking Backpropagation, JMLR 23(171), 2022; Laskin et al., arXiv
+// 2012.03837.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace interlock {
+
+enum class StrategyKind { Global, Local, Interlocking, Greedy, Chunked, Overlapping };
+/// How the gradients of several reachable losses become one.
+enum class GradientMode { Furthest, Sum, Mean };
+
+struct Strategy {
+  StrategyKind kind = StrategyKind::Global;
+  int n_wise = 2;                                  // Interlocking
+  GradientMode gradient = GradientMode::Furthest;  // Interlocking, Overlapping
+  bool all_heads = false;                          // also heads that train no main weights
+  bool skip_unneeded_input_gradients = false;
+  int chunks = 1;                         // Chunked
+  bool recompute_shared_forward = false;  // Overlapping: both blocks run the shared layer
+  int readout_every = 0;  // steps between broadcasts of the last stage's readout; 0: heads are own
+};
+
+/// One gradient pushed backward through one stage.
+struct Traversal {
+  int loss = 0;
+  bool weights = false;      // makes the weight gradients: the last traversal of a stage only
+  bool to_previous = false;  // its input gradient is needed by the stage below
+};
+
+/// What one stage does with one micro-batch besides its forward.
+struct StageRole {
+  bool head = false;                  // owns an auxiliary head and runs it
+  std::vector<Traversal> traversals;  // nearest loss first
+  int summed_gradients = 0;           // tensor additions before the weight gradients (sum, mean)
+};
+
+/// The role of every stage. `list_form` keeps the gradients that the authors' N-wise class pushes
+/// through the first stages although nothing consumes them.
+/// REQUIRES: stages >= 1.
+std::vector<StageRole> make_roles(const Strategy& strategy, int stages, bool list_form);
+
+/// "global", "local", "3-wise", "greedy", ...
+std::string name_of(const Strategy& strategy);
+
+}  // namespace interlock

@@ -1,0 +1,168 @@
+// Program: what a runtime would be given to run a training job. Every engine and executor takes it.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Each rank has one or more in-order streams of small instructions. A rank with several streams
+// runs one Compute at a time: when it becomes free, the first that is ready by priority, or, if
+// `order` is filled, the one whose turn it is. Dependencies are stream order, channels and events;
+// nothing else. Streams are written as loops, so that their size does not grow with the run:
+//   stream = repeats x { segment = repeats x { instructions } },
+// where the micro-batch of an instruction is its own plus stride times iteration, on both levels.
+//
+// Compute    runs ops[index] on the rank's device.
+// Send       hands a message to channels[index]. Waits for room (see Channel); the transfer itself
+//            runs beside compute unless the channel is synchronous.
+// Receive    waits until the oldest untaken message of channels[index] has arrived, and takes it.
+// Record     counts towards events[index]; Wait waits until its generation is complete. The
+//            generation of an instruction is micro_batch / event.micro_batches.
+// Allocate   takes, Free gives back buffers[index] on the rank. A message's bytes are taken on the
+//            receiving rank when its transfer is handed over, and given back on the sending rank
+//            when the transfer ends; the receiver frees them with Free.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/units.h"
+#include "sim/plan/schedule.h"
+
+namespace interlock {
+
+enum class MemoryClass : std::uint8_t {
+  Weights,
+  WeightVersions,
+  Gradients,
+  Optimizer,
+  Stash,
+  Boundary,
+  Head,
+  Workspace,
+};
+inline constexpr int kMemoryClasses = 8;
+/// "weights", "weight_versions", ...: the keys of the result.
+const char* name_of(MemoryClass memory_class);
+
+enum class Opcode : std::uint8_t { Compute, Send, Receive, Record, Wait, Allocate, Free };
+
+struct Instruction {
+  Opcode code = Opcode::Compute;
+  std::int32_t index = 0;
+  std::int32_t micro_batch = 0;
+  bool operator==(const Instruction&) const = default;
+};
+
+struct Segment {
+  std::int32_t first = 0, count = 0;  // in Program::instructions
+  std::int32_t repeats = 1, stride = 1;
+};
+
+struct Stream {
+  std::int32_t first = 0, count = 0;  // in Program::segments
+  std::int32_t repeats = 1, stride = 0;
+};
+
+/// A kind of compute op: one stage, one letter, one loss.
+struct OpInfo {
+  OpKind kind = OpKind::F;
+  int stage = 0;
+  int loss = 0;
+  bool useful = false;  // F, I, W, B of the main network for the weights' own loss
+  Seconds duration;
+  Flops flops;
+};
+
+/// A queue of messages from a stage to a neighbour. Order is kept.
+struct Channel {
+  static constexpr int kUnlimited = -1;
+  int from_rank = 0, to_rank = 0;
+  int from_stage = 0, to_stage = 0;
+  int wire = -1;             // -1: both stages are on one rank; messages arrive at once
+  int depth = kUnlimited;    // messages sent and not yet taken; 0: rendezvous
+  bool synchronous = false;  // the transfer needs both streams, from its start to its arrival
+  Bytes bytes;
+  Seconds occupancy;  // bytes / bandwidth of the wire
+  Seconds latency;    // follows, occupies nothing
+};
+
+/// The way between two ranks. Its messages are first in, first out.
+struct Wire {
+  int from_rank = 0, to_rank = 0;
+  std::vector<int> links;  // in Program::links
+  BytesPerSecond bandwidth;
+  bool shared = false;  // another wire uses one of its links
+};
+
+struct ProgramLink {
+  std::string name;
+  BytesPerSecond bandwidth;
+};
+
+struct Buffer {
+  MemoryClass memory_class = MemoryClass::Stash;
+  int stage = 0;
+  Bytes bytes;
+};
+
+struct Event {
+  int recorders = 1;      // Records that complete a generation
+  int micro_batches = 1;  // that a generation spans
+};
+
+struct Rank {
+  std::int32_t first_stream = 0, streams = 1;
+  std::vector<int> stages;
+  std::array<Bytes, kMemoryClasses> resident{};  // held from start to end
+  std::vector<std::int32_t> order;  // stream (0-based in the rank) of each Compute; frozen programs
+};
+
+struct Program {
+  int stages = 1;
+  int micro_batches = 1;  // of one step
+  int steps = 1;
+  double tick = 0;  // seconds; every duration is a whole multiple, so that sums are exact
+  std::vector<Instruction> instructions;
+  std::vector<Segment> segments;
+  std::vector<Stream> streams;
+  std::vector<Rank> ranks;
+  std::vector<OpInfo> ops;
+  std::vector<Channel> channels;
+  std::vector<Wire> wires;
+  std::vector<ProgramLink> links;
+  std::vector<Buffer> buffers;
+  std::vector<Event> events;
+  /// Frozen programs: the channel of each message of a wire, in order. Empty: order of sending.
+  std::vector<std::vector<std::int32_t>> wire_order;
+};
+
+/// Computes plus messages between different ranks, over the whole run.
+std::int64_t count_tasks(const Program& program);
+/// Whether two wires share a link, so that only an engine with contention is exact.
+bool shares_links(const Program& program);
+/// Whether some rank chooses its order at run time.
+bool chooses_order(const Program& program);
+
+/// Walks the instructions of one stream in order. Cheap to copy.
+class Cursor {
+ public:
+  Cursor(const Program& program, const Stream& stream);
+  bool done() const { return instruction_ == nullptr; }
+  const Instruction& instruction() const { return *instruction_; }
+  int micro_batch() const { return instruction_->micro_batch + base_; }
+  void next() {
+    if (++instruction_ == end_) advance();
+  }
+
+ private:
+  void advance();
+  void enter_segment();
+
+  const Program* program_;
+  const Stream* stream_;
+  const Instruction* instruction_ = nullptr;
+  const Instruction* end_ = nullptr;
+  std::int32_t base_ = 0;
+  std::int32_t segment_ = 0, iteration_ = 0, round_ = 0;
+};
+
+}  // namespace interlock
