@@ -53,7 +53,7 @@ struct Schedule {
 /// Ops of `sequence` in order, expanded. For text, checks and tests, not for engines.
 std::vector<Op> expand(const Sequence& sequence);
 /// The ranks' orders as text, one line each, cells `stage letter micro-batch` ("2F0"); a loss
-/// that is not the stage's furthest is appended ("2I0:3").
+/// of an input half is appended ("2I0:3"), sequences of a rank are parted by bars.
 std::string to_text(const Schedule& schedule);
 
 }  // namespace interlock

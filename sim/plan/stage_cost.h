@@ -1,37 +1,65 @@
 // StageCost: seconds and bytes of one stage for one micro-batch; where models meet hardware.
 // SPDX-License-Identifier: Apache-2.0
+//
+// Every module is priced once, alone; a stage is a sum of modules that uses the head, and sends the
+// output, of its last one.
 #pragma once
 
 #include <vector>
 
 #include "hardware/device.h"
 #include "models/model_graph.h"
+#include "sim/plan/partition.h"
 #include "sim/plan/strategy.h"
 
 namespace interlock {
 
-/// Durations, flops and bytes of one stage, one micro-batch.
-struct StageCost {
-  Seconds forward, backward_input, backward_weight, recompute, head, update;
-  Seconds first_input_gradient;  // the part of backward_input that only the stage's input needs
-  Seconds gradient_addition;     // one addition of two output gradients (sum and mean modes)
-  Flops forward_flops, backward_input_flops, backward_weight_flops, recompute_flops, head_flops;
-  Flops first_input_gradient_flops;
-  Bytes output, stash, head_memory, workspace;
-  Footprint state;  // weights, gradients and optimiser states, the head's included if it runs one
-  Bytes readout;    // weights of the head, sent when heads are stale copies
+/// What one op costs.
+struct OpCost {
+  Seconds time;
+  Flops flops;
+  OpCost& operator+=(const OpCost& other) {
+    time += other.time;
+    flops += other.flops;
+    return *this;
+  }
 };
 
-/// What prices a stage.
-struct CostInputs {
-  const ModelGraph* graph = nullptr;
-  const Device* device = nullptr;
+/// Durations, flops and bytes of a module or a stage, one micro-batch.
+struct StageCost {
+  OpCost forward, backward_input, backward_weight, recompute, update;
+  OpCost first_backward_input;  // the part of backward_input that only the stage's input needs
+  OpCost next_forward;          // of the part above, where a strategy runs it twice
+  OpCost head, head_update;     // zero where the stage runs no head
+  Seconds gradient_addition;    // adding one output gradient to another (sum and mean)
+  Bytes output, stash, workspace, head_memory;
+  Footprint state;       // weights, gradients, optimiser states; a stage's include its head's
+  Footprint head_state;  // of a module's head
+  Bytes readout;         // weights of the head, sent where heads are stale copies
+};
+
+/// What prices a module.
+struct PriceInputs {
+  Device device;
   Precision precision = Precision::Bf16;
   Optimizer optimizer = Optimizer::SgdMomentum;
 };
 
-/// The cost of modules [first, last) as one stage. `heads`: whether the stage runs its auxiliary
-/// head (its last module's). REQUIRES: first < last <= modules.
-StageCost stage_cost(const CostInputs& inputs, int first, int last, bool head);
+/// The price of each module alone, with its head.
+std::vector<StageCost> price_modules(const ModelGraph& graph, const PriceInputs& inputs);
+
+/// The cost of every stage under a strategy. REQUIRES: partition.stages() == parts_of(strategy, n)
+/// for n = roles.size().
+std::vector<StageCost> price_stages(const std::vector<StageCost>& modules,
+                                    const Partition& partition, const Strategy& strategy,
+                                    const std::vector<StageRole>& roles);
+
+/// The op I (weights false) or B (weights true) of one traversal.
+OpCost traversal_cost(const StageCost& stage, const Strategy& strategy, const Traversal& traversal);
+
+/// Busy time of modules [first, last) as `stage` for one micro-batch, everything it executes
+/// included; the update counts one `update_every`-th. For balanced_partition.
+StageTime busy_time(const std::vector<StageCost>& modules, const Strategy& strategy,
+                    const std::vector<StageRole>& roles, int update_every);
 
 }  // namespace interlock

@@ -39,6 +39,7 @@ struct Traversal {
 /// What one stage does with one micro-batch besides its forward.
 struct StageRole {
   bool head = false;                  // owns an auxiliary head and runs it
+  bool runs_next_part = false;        // also runs the forward of the part above (Overlapping)
   std::vector<Traversal> traversals;  // nearest loss first
   int summed_gradients = 0;           // tensor additions before the weight gradients (sum, mean)
 };
@@ -47,6 +48,10 @@ struct StageRole {
 /// through the first stages although nothing consumes them.
 /// REQUIRES: stages >= 1.
 std::vector<StageRole> make_roles(const Strategy& strategy, int stages, bool list_form);
+
+/// Parts that the model is cut into: one a stage, but one more where neighbouring blocks both run
+/// the part that they share.
+int parts_of(const Strategy& strategy, int stages);
 
 /// "global", "local", "3-wise", "greedy", ...
 std::string name_of(const Strategy& strategy);

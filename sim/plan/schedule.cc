@@ -1,0 +1,41 @@
+// Schedules expanded and written as text.
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/plan/schedule.h"
+
+namespace interlock {
+
+char letter(OpKind kind) { return "FHRIBWU"[static_cast<int>(kind)]; }
+
+std::vector<Op> expand(const Sequence& sequence) {
+  std::vector<Op> ops;
+  for (int round = 0; round < sequence.repeats; ++round) {
+    for (const Run& run : sequence.runs) {
+      for (int iteration = 0; iteration < run.repeats; ++iteration) {
+        for (Op op : run.ops) {
+          op.micro_batch += iteration * run.stride + round * sequence.stride;
+          ops.push_back(op);
+        }
+      }
+    }
+  }
+  return ops;
+}
+
+std::string to_text(const Schedule& schedule) {
+  std::string text;
+  for (const auto& sequences : schedule.ranks) {
+    std::string line;
+    for (const Sequence& sequence : sequences) {
+      if (!line.empty()) line += " |";
+      for (const Op& op : expand(sequence)) {
+        if (!line.empty()) line += ' ';
+        line += std::to_string(op.stage) + letter(op.kind) + std::to_string(op.micro_batch);
+        if (op.kind == OpKind::I) line += ':' + std::to_string(op.loss);
+      }
+    }
+    text += line + '\n';
+  }
+  return text;
+}
+
+}  // namespace interlock

@@ -1,0 +1,28 @@
+// GPipe: all forwards of a step, then all backwards, then the update.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Backwards come in the order of the forwards, as in PyTorch's schedule; the paper's figure shows
+// the reverse, which takes the same time and memory.
+#include "sim/plan/schedules/families.h"
+#include "sim/plan/schedules/stage_ops.h"
+
+namespace interlock {
+
+namespace {
+
+Sequence stage_sequence(const ScheduleInputs& inputs, int stage) {
+  const int micro_batches = inputs.micro_batches;
+  Run forwards{.ops = {{OpKind::F, stage, 0, stage}}, .repeats = micro_batches};
+  Run backwards{.repeats = micro_batches};
+  append_backward(backwards.ops, inputs, stage, 0);
+  Run update{.ops = {{OpKind::U, stage, micro_batches - 1, stage}}};
+  return {{forwards, backwards, update}, inputs.steps, micro_batches};
+}
+
+}  // namespace
+
+Schedule make_gpipe(const ScheduleInputs& inputs) {
+  return one_sequence_a_stage(inputs, stage_sequence);
+}
+
+}  // namespace interlock

@@ -1,0 +1,166 @@
+// Pricing modules and stages.
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/plan/stage_cost.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace interlock {
+
+namespace {
+
+OpCost price(const std::vector<Work>& work, const PriceInputs& inputs) {
+  OpCost cost;
+  for (const Work& item : work) {
+    cost += {time_of(item, inputs.device, inputs.precision), item.flops};
+  }
+  return cost;
+}
+
+Footprint& operator+=(Footprint& a, const Footprint& b) {
+  a.weights += b.weights;
+  a.gradients += b.gradients;
+  a.optimizer += b.optimizer;
+  return a;
+}
+
+/// What the auxiliary head adds to the state of its stage.
+Footprint head_state(const Head& head, const PriceInputs& inputs) {
+  Footprint state = footprint(head.parameters, inputs.optimizer, inputs.precision);
+  if (!head.trainable) state.gradients = state.optimizer = Bytes(0);
+  return state;
+}
+
+Seconds addition_time(Bytes tensor, const PriceInputs& inputs) {
+  if (inputs.device.memory_bandwidth.value() <= 0) return Seconds(0);
+  const Work addition{.op_class = OpClass::Elementwise, .bytes = 3 * tensor};
+  return time_of(addition, inputs.device, inputs.precision);
+}
+
+StageCost price_module(const Module& module, const PriceInputs& inputs) {
+  StageCost cost;
+  cost.forward = price(module.forward, inputs);
+  cost.backward_input = price(module.backward_input, inputs);
+  cost.first_backward_input = price(module.first_backward_input, inputs);
+  cost.backward_weight = price(module.backward_weight, inputs);
+  cost.recompute = price(module.recompute, inputs);
+  cost.update = price(module.update, inputs);
+  cost.head = price(module.head.work, inputs);
+  cost.head_update = price(module.head.update, inputs);
+  cost.output = module.output;
+  cost.stash = module.stash;
+  cost.workspace = module.workspace;
+  cost.head_memory = module.head.memory;
+  cost.gradient_addition = addition_time(module.output, inputs);
+  cost.state = footprint(module.parameters, inputs.optimizer, inputs.precision);
+  cost.readout =
+      Bytes(static_cast<double>(module.head.parameters) * element_bytes(inputs.precision));
+  return cost;
+}
+
+/// Adds the ops and the memory of `module` to the stage; output and head are those of the last.
+void append(StageCost& stage, const StageCost& module) {
+  stage.forward += module.forward;
+  stage.backward_input += module.backward_input;
+  stage.backward_weight += module.backward_weight;
+  stage.recompute += module.recompute;
+  stage.update += module.update;
+  stage.stash += module.stash;
+  stage.workspace = std::max(stage.workspace, module.workspace);
+  stage.state += module.state;
+  stage.output = module.output;
+  stage.gradient_addition = module.gradient_addition;
+}
+
+}  // namespace
+
+std::vector<StageCost> price_modules(const ModelGraph& graph, const PriceInputs& inputs) {
+  std::vector<StageCost> modules;
+  for (const Module& module : graph.modules) modules.push_back(price_module(module, inputs));
+  for (std::size_t i = 0; i < modules.size(); ++i) {
+    modules[i].head_state = head_state(graph.modules[i].head, inputs);
+  }
+  return modules;
+}
+
+std::vector<StageCost> price_stages(const std::vector<StageCost>& modules,
+                                    const Partition& partition, const Strategy& strategy,
+                                    const std::vector<StageRole>& roles) {
+  const int stages = static_cast<int>(roles.size());
+  CHECK(partition.stages() == parts_of(strategy, stages), "the partition has other parts");
+  std::vector<StageCost> costs(stages);
+  for (int stage = 0; stage < stages; ++stage) {
+    StageCost& cost = costs[stage];
+    const int first = partition.boundaries[stage];
+    int last = partition.boundaries[stage + 1];
+    for (int module = first; module < last; ++module) append(cost, modules[module]);
+    cost.first_backward_input = modules[first].first_backward_input;
+    if (roles[stage].runs_next_part) {
+      // The block is this part and the one above it; the boundary is this part's output.
+      StageCost block = cost;
+      const int end = partition.boundaries[stage + 2];
+      for (int module = last; module < end; ++module) append(block, modules[module]);
+      block.next_forward = block.forward;
+      block.next_forward.time -= cost.forward.time;
+      block.next_forward.flops -= cost.forward.flops;
+      block.forward = cost.forward;
+      block.output = cost.output;
+      cost = block;
+      last = end;
+    }
+    if (roles[stage].head) {
+      const StageCost& top = modules[last - 1];
+      cost.head = top.head;
+      cost.head_update = top.head_update;
+      cost.head_memory = top.head_memory;
+      cost.state += top.head_state;
+      cost.readout = top.readout;
+    }
+  }
+  return costs;
+}
+
+OpCost traversal_cost(const StageCost& stage, const Strategy& strategy,
+                      const Traversal& traversal) {
+  OpCost cost = stage.backward_input;
+  if (!traversal.to_previous && strategy.skip_unneeded_input_gradients) {
+    cost.time -= stage.first_backward_input.time;
+    cost.flops -= stage.first_backward_input.flops;
+  }
+  if (traversal.weights) cost += stage.backward_weight;
+  return cost;
+}
+
+StageTime busy_time(const std::vector<StageCost>& modules, const Strategy& strategy,
+                    const std::vector<StageRole>& roles, int update_every) {
+  // Prefix sums, so that a range costs the same whatever its length.
+  struct Sums {
+    Seconds once, backward_input;
+  };
+  std::vector<Sums> sums(1);
+  for (const StageCost& module : modules) {
+    Sums next = sums.back();
+    next.once += module.forward.time + module.recompute.time + module.backward_weight.time +
+                 module.update.time / update_every;
+    next.backward_input += module.backward_input.time;
+    sums.push_back(next);
+  }
+  return [=](int stage, int first, int last) {
+    const Seconds once = sums[last].once - sums[first].once;
+    const Seconds backward = sums[last].backward_input - sums[first].backward_input;
+    // The last part of overlapping blocks belongs to no stage of its own.
+    const StageRole& role = roles[std::min<std::size_t>(stage, roles.size() - 1)];
+    Seconds busy = once;
+    for (const Traversal& traversal : role.traversals) {
+      const bool skips = !traversal.to_previous && strategy.skip_unneeded_input_gradients;
+      busy += backward - (skips ? modules[first].first_backward_input.time : Seconds(0));
+    }
+    const StageCost& top = modules[last - 1];
+    busy += role.summed_gradients * top.gradient_addition;
+    if (role.head) busy += top.head.time + top.head_update.time / update_every;
+    return busy;
+  };
+}
+
+}  // namespace interlock
