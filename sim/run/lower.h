@@ -1,0 +1,28 @@
+// lower: Schedule to Program; the only place that inserts communication and memory.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "hardware/cluster.h"
+#include "sim/plan/catalogue.h"
+#include "sim/plan/stage_cost.h"
+#include "sim/run/program.h"
+
+namespace interlock {
+
+struct LowerInputs {
+  Schedule schedule;
+  SchedulePolicy policy;
+  Strategy strategy;
+  std::vector<StageRole> roles;   // (stages)
+  std::vector<StageCost> stages;  // (stages)
+  Cluster cluster;                // rank r is device r
+};
+
+/// The program that runs the schedule on the cluster, every step of it.
+/// Durations are rounded once, to the finest power of two of a second that keeps the sum of all
+/// durations under 2^53 units; sums of them are then exact.
+Program lower(const LowerInputs& inputs);
+
+}  // namespace interlock
