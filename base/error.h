@@ -6,6 +6,7 @@
 // all are reported together. CHECK is for what can only be wrong if interlock is wrong.
 #pragma once
 
+#include <cstddef>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -19,19 +20,23 @@ class Error : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// The mistakes found so far in one or more files, in the order they were found.
+/// The mistakes found so far in one or more files, in the order they were found. The first hundred
+/// are kept, the rest only counted: a file may be wrong in a million places.
 class Diagnostics {
  public:
   /// Adds `file:line: path: message`. A line of 0 (an override, say) and an empty path are left
   /// out.
   void add(std::string_view file, int line, std::string_view path, std::string_view message);
   bool empty() const { return messages_.empty(); }
+  /// True if further messages would only be counted, so that composing them is a waste.
+  bool full() const { return messages_.size() >= 100; }
   const std::vector<std::string>& messages() const { return messages_; }
-  /// Throws: Error with every message, one a line, if there is any.
+  /// Throws: Error with every kept message, one a line, if there is any.
   void throw_if_any() const;
 
  private:
   std::vector<std::string> messages_;
+  std::size_t dropped_ = 0;
 };
 
 /// Prints what should have held and aborts: a bug of interlock, never of the user.
@@ -40,9 +45,12 @@ class Diagnostics {
 
 }  // namespace interlock
 
+// A test program includes doctest first and means doctest's CHECK.
+#ifndef DOCTEST_LIBRARY_INCLUDED
 #define CHECK(condition, message)                                           \
   do {                                                                      \
     if (!(condition)) {                                                     \
       ::interlock::check_failed(__FILE__, __LINE__, #condition, (message)); \
     }                                                                       \
   } while (false)
+#endif

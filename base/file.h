@@ -2,15 +2,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
 namespace interlock {
 
-/// The bytes of `path`. Throws: Error naming the path and the reason.
-std::string read_file(const std::string& path);
+/// The bytes of `path`. Throws: Error naming the path and the reason, also for more than `most`.
+std::string read_file(const std::string& path, std::size_t most = SIZE_MAX);
 
-/// Replaces `path` in one step: writes a temporary file beside it, then renames it over.
+/// Replaces `path` in one step: writes a temporary file beside it, then renames it over. A link is
+/// followed; a device or a pipe is written to, never replaced.
 /// Throws: Error naming the path and the reason; `path` is then as it was.
 void write_file(const std::string& path, std::string_view contents);
 

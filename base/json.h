@@ -29,14 +29,20 @@ struct JsonValue {
   std::vector<JsonValue> items;                            // Array only
   std::vector<std::pair<std::string, JsonValue>> members;  // Object only
   std::shared_ptr<const std::string> file;                 // as the user named it
-  int line = 0;                                            // 1-based; 0: not from a file
+  int line = 0;  // 1-based, of a member's key or an element's start; 0: not from a file
 
   const JsonValue* find(std::string_view key) const;
   JsonValue* find(std::string_view key);
 };
 
+/// The value as a message shows it: `"a"`, `2.5`, `true`, `null`, `an array` or `an object`.
+std::string described(const JsonValue& value);
+/// The JSON pointer to member `key` of the value at `parent`.
+std::string json_pointer(std::string_view parent, std::string_view key);
+
 /// Parses one document; `//` and `/* */` comments are allowed.
-/// Throws: Error on malformed text, a duplicate key, a number that overflows, or nesting over 64.
+/// Throws: Error on malformed text, a duplicate key, a number that overflows, nesting over 64, text
+/// over 64 MiB, or more than four million values.
 JsonValue parse_json(std::string_view text, const std::string& file);
 /// Reads and parses `path`. Throws: Error also if the file cannot be read.
 JsonValue read_json_file(const std::string& path);
@@ -46,7 +52,8 @@ JsonValue read_json_file(const std::string& path);
 /// Throws: Error naming `origin` if the path leads through a scalar or past the end of an array.
 void set_json(JsonValue& root, std::string_view dotted_path, const JsonValue& value,
               const std::string& origin);
-/// Parses `VALUE` of `--set path=VALUE`: JSON if it parses, else a string.
+/// Parses `VALUE` of `--set path=VALUE`: JSON if it parses, else a string. Its values have
+/// `origin`, the whole option, for a file and no line. Throws: Error if `text` is not UTF-8.
 JsonValue parse_override(std::string_view text, const std::string& origin);
 
 /// A value with its JSON pointer, the unit in which readers hand values around.

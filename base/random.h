@@ -23,7 +23,8 @@ class Random {
   constexpr double uniform() { return static_cast<double>(bits() >> 11) * 0x1p-53; }
   /// Uniform in [least, most], both included. REQUIRES: least <= most.
   constexpr int integer(int least, int most) {
-    return least + static_cast<int>(bits() % static_cast<std::uint64_t>(most - least + 1));
+    const auto choices = static_cast<std::uint64_t>(std::int64_t{most} - least + 1);
+    return static_cast<int>(least + static_cast<std::int64_t>(bits() % choices));
   }
 
  private:

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,15 +12,22 @@
 
 namespace interlock {
 
-/// A quantity as people write it: "80 GiB" gives 80 * 2^30 and dimension Bytes.
+/// A quantity as people write it: "80 GiB" gives 80 * 2^30 bytes, a Size.
 /// GB = 10^9, GiB = 2^30, `Gb/s` counts bits, prefixes are case-sensitive.
 struct WrittenQuantity {
-  enum class Dimension { Seconds, Bytes, BytesPerSecond, FlopsPerSecond };
+  enum class Dimension { Time, Size, Bandwidth, FlopRate };
   double value = 0;  // SI, may be negative or zero: range is the caller's business
-  Dimension dimension = Dimension::Seconds;
+  Dimension dimension = Dimension::Time;
 };
 /// Returns nothing if `text` is not a finite number followed by a known unit.
 std::optional<WrittenQuantity> parse_quantity(std::string_view text);
+
+/// Bytes of the character at the start of `text`; 0 if it is empty or no valid UTF-8.
+std::size_t utf8_length(std::string_view text);
+/// `text` with control characters and invalid bytes escaped, cut with "..." after `most` bytes.
+std::string printable(std::string_view text, std::size_t most);
+/// What the user wrote, safe to show in a message: printable, in double quotes.
+std::string in_quotes(std::string_view text);
 
 // For people, three significant digits: "1.83 ms", "74.5 GiB", "412 TFLOP/s", "300 GB/s".
 std::string format(Seconds value);

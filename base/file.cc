@@ -1,0 +1,147 @@
+// Reads and writes whole files through POSIX calls, whose reasons for failure reach the user.
+// SPDX-License-Identifier: Apache-2.0
+#include "base/file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cctype>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace interlock {
+namespace {
+
+[[noreturn]] void fail(const std::string& path, const std::string& message) {
+  throw Error(printable(path.empty() ? "\"\"" : path, 300) + ": " + message);
+}
+
+[[noreturn]] void fail(const std::string& path, const char* what, int reason) {
+  std::string words = std::generic_category().message(reason);
+  if (!words.empty()) words[0] = static_cast<char>(std::tolower(words[0]));
+  fail(path, what + (": " + words));
+}
+
+/// A file descriptor that closes itself.
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  ~Descriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  int get() const { return fd_; }
+  /// The error number of closing, 0 if it went well.
+  int close() {
+    const int fd = fd_;
+    fd_ = -1;
+    return ::close(fd) == 0 ? 0 : errno;
+  }
+
+ private:
+  int fd_;
+};
+
+/// Writes everything; the error number, 0 if it went well.
+int write_all(int fd, std::string_view contents) {
+  while (!contents.empty()) {
+    const ssize_t written = ::write(fd, contents.data(), contents.size());
+    if (written >= 0) {
+      contents.remove_prefix(static_cast<std::size_t>(written));
+    } else if (errno != EINTR) {
+      return errno;
+    }
+  }
+  return 0;
+}
+
+int write_and_close(Descriptor& out, std::string_view contents) {
+  const int failed = write_all(out.get(), contents);
+  const int close_failed = out.close();
+  return failed != 0 ? failed : close_failed;
+}
+
+/// Creates a new file beside `path`; its name goes to `name`.
+int create_beside(const std::string& path, std::string& name) {
+  for (int attempt = 0; attempt < 100; ++attempt) {
+    name = path + ".tmp-" + std::to_string(::getpid()) + "-" + std::to_string(attempt);
+    const int fd = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd >= 0 || errno != EEXIST) return fd;
+  }
+  return -1;
+}
+
+void write_into(const std::string& path, std::string_view contents) {
+  Descriptor out(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  if (out.get() < 0) fail(path, "cannot be written", errno);
+  const int failed = write_and_close(out, contents);
+  if (failed != 0) fail(path, "cannot be written", failed);
+}
+
+/// The file itself where `path` is a link to one, else `path`.
+std::string behind_links(const std::string& path) {
+  std::error_code failed;
+  if (!std::filesystem::is_symlink(path, failed)) return path;
+  const std::filesystem::path target = std::filesystem::canonical(path, failed);
+  return failed ? path : target.string();
+}
+
+}  // namespace
+
+std::string read_file(const std::string& path, std::size_t most) {
+  const Descriptor in(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (in.get() < 0) fail(path, "cannot be read", errno);
+  std::string contents;
+  char block[1 << 16];
+  while (true) {
+    const ssize_t got = ::read(in.get(), block, sizeof block);
+    if (got == 0) return contents;
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) fail(path, "cannot be read", errno);
+    if (static_cast<std::size_t>(got) > most - contents.size()) {
+      fail(path, "too large; expected at most " + std::to_string(most) + " bytes");
+    }
+    contents.append(block, static_cast<std::size_t>(got));
+  }
+}
+
+void write_file(const std::string& path, std::string_view contents) {
+  const std::string target = behind_links(path);
+  struct stat old = {};
+  const bool exists = ::stat(target.c_str(), &old) == 0;
+  if (exists && S_ISDIR(old.st_mode)) fail(path, "cannot be written", EISDIR);
+  if (exists && !S_ISREG(old.st_mode)) return write_into(path, contents);
+
+  std::string name;
+  Descriptor out(create_beside(target, name));
+  if (out.get() < 0) fail(path, "cannot be written", errno);
+  int failed = exists && ::fchmod(out.get(), old.st_mode & 0777) != 0 ? errno : 0;
+  if (failed == 0) failed = write_and_close(out, contents);
+  if (failed == 0 && std::rename(name.c_str(), target.c_str()) != 0) failed = errno;
+  if (failed != 0) {
+    ::unlink(name.c_str());
+    fail(path, "cannot be written", failed);
+  }
+}
+
+std::string data_folder(std::string_view name) {
+  namespace fs = std::filesystem;
+  const char* set = std::getenv("INTERLOCK_DATA");
+  if (set != nullptr && *set != '\0') return (fs::path(set) / name).string();
+  std::error_code failed;
+  const fs::path program = fs::read_symlink("/proc/self/exe", failed);
+  const fs::path installed =
+      program.parent_path().parent_path() / "share" / "interlock" / fs::path(name);
+  if (!failed && fs::is_directory(installed, failed)) return installed.string();
+  return (fs::path(INTERLOCK_SOURCE_FOLDER) / name).string();
+}
+
+}  // namespace interlock
