@@ -1,0 +1,75 @@
+// Refuses runs that nobody can mean: too many ops, or an order of work too long to write down.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstdint>
+#include <numeric>
+#include <string>
+
+#include "base/text.h"
+#include "scenarios/loader.h"
+
+namespace interlock {
+namespace {
+
+constexpr double kMostOps = 2e9;                        // of a run
+constexpr double kMostOpsInFlight = 4e6;                // of one micro-batch through all stages
+constexpr double kLongestPattern = 2e7;                 // ops until the order of work repeats
+constexpr std::int64_t kLongestPeriod = 1'000'000'000;  // micro-batches
+
+/// Gradients that pass a stage at most, and its other ops.
+double ops_per_stage(const Scenario& scenario, int stages) {
+  const Strategy& strategy = scenario.strategy;
+  double gradients = 1;
+  if (strategy.kind == StrategyKind::Interlocking) gradients = std::min(strategy.n_wise, stages);
+  if (strategy.kind == StrategyKind::Overlapping) gradients = 2;
+  return 2 + gradients;
+}
+
+/// Micro-batches until local, interlocking and naive orders repeat; 0 if beyond counting.
+std::int64_t pattern_length(const Scenario& scenario) {
+  const std::int64_t readout =
+      std::int64_t{scenario.strategy.readout_every} * scenario.micro_batches;
+  std::int64_t length =
+      std::lcm<std::int64_t>(scenario.schedule.update_every, scenario.schedule.in_flight);
+  if (readout > kLongestPeriod) return 0;
+  if (readout > 0) length = std::lcm(length, readout);
+  return length > kLongestPeriod ? 0 : length;
+}
+
+std::string in_words(double ops) { return format_number(ops); }
+
+}  // namespace
+
+void check_size(const Scenario& scenario, int stages, const JsonNode& place,
+                Diagnostics& diagnostics) {
+  const double once = ops_per_stage(scenario, stages) * stages;
+  const double micro_batches = static_cast<double>(scenario.micro_batches) * scenario.steps;
+  if (once * micro_batches > kMostOps) {
+    report(diagnostics, place,
+           "the run has about " + in_words(once * micro_batches) +
+               " ops (stages x micro-batches "
+               "x steps); expected at most " +
+               in_words(kMostOps));
+    return;
+  }
+  if (once > kMostOpsInFlight) {
+    report(diagnostics, place,
+           "one micro-batch takes " + in_words(once) + " ops; expected at most " +
+               in_words(kMostOpsInFlight));
+    return;
+  }
+  const bool flushed = scenario.schedule.kind == ScheduleKind::GPipe ||
+                       scenario.schedule.kind == ScheduleKind::OneFOneB;
+  if (flushed) return;
+  const std::int64_t length = pattern_length(scenario);
+  const double pattern = std::min(static_cast<double>(length), micro_batches) * once;
+  if (length == 0 || pattern > kLongestPattern) {
+    report(diagnostics, place,
+           "the order of work repeats only after " +
+               (length == 0 ? "billions of" : in_words(pattern)) + " ops; expected at most " +
+               in_words(kLongestPattern) +
+               ", by a smaller \"update_every\", \"in_flight\" or \"stale_every\"");
+  }
+}
+
+}  // namespace interlock

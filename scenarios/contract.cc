@@ -1,0 +1,150 @@
+// The table of the scenario contract, and the reader that holds the loader to it.
+// SPDX-License-Identifier: Apache-2.0
+#include "scenarios/contract.h"
+
+#include <algorithm>
+
+#include "sim/plan/catalogue.h"
+
+namespace interlock {
+namespace {
+
+std::vector<std::string> schedule_names() {
+  std::vector<std::string> names;
+  for (const ScheduleEntry& entry : schedule_catalogue()) names.push_back(entry.name);
+  return names;
+}
+
+// The order of names is the order of the enumerators they stand for.
+std::vector<ContractObject> make_contract() {
+  return {
+      {"",
+       {{"$schema"},
+        {"name"},
+        {"model"},
+        {"cluster"},
+        {"parallel"},
+        {"partition", {"balanced", "uniform"}},
+        {"training"},
+        {"simulate"},
+        {"sweep"}}},
+      {"parallel",
+       {{"pipeline"},
+        {"stages"},
+        {"placement", {"loop", "v"}},
+        {"tensor"},
+        {"data"},
+        {"context"},
+        {"expert"},
+        {"zero_stage"},
+        {"sequence_parallel"}}},
+      {"training",
+       {{"strategy"},
+        {"schedule"},
+        {"global_batch_size"},
+        {"micro_batch_size"},
+        {"micro_batches"},
+        {"precision", {"fp32", "tf32", "fp16", "bf16", "fp8"}},
+        {"optimizer", {"sgd", "sgd-momentum", "adam", "adamw"}},
+        {"recompute", {"none", "selective", "full"}},
+        {"steps"}}},
+      {"training.strategy",
+       {{"kind",
+         {"global", "local", "interlocking", "greedy", "chunked", "overlapping", "pairwise"}},
+        {"n_wise"},
+        {"gradient", {"furthest", "sum", "mean"}},
+        {"heads", {"minimal", "all"}},
+        {"unneeded_input_gradients", {"computed", "skipped"}},
+        {"chunks"},
+        {"forward", {"shared", "recomputed"}},
+        {"head"}}},
+      {"training.schedule",
+       {{"kind", schedule_names()},
+        {"backward", {"fused", "split"}},
+        {"queue", {"rendezvous", "unlimited"}},
+        {"copies", {"overlapped", "compute_stream"}},
+        {"in_flight"},
+        {"update_every"},
+        {"optimizer_sync", {"per_stage", "barrier"}}}},
+      {"training.schedule.queue", {{"buffered"}}},
+      {"simulate", {{"engine", {"auto", "simgrid", "native"}}, {"seed"}}},
+  };
+}
+
+const ContractObject& contract_object(std::string_view path) {
+  const std::vector<ContractObject>& contract = scenario_contract();
+  const auto found =
+      std::find_if(contract.begin(), contract.end(),
+                   [&](const ContractObject& object) { return object.path == path; });
+  CHECK(found != contract.end(), "the contract has no object " + std::string(path));
+  return *found;
+}
+
+std::size_t key_index(const ContractObject& object, std::string_view key) {
+  const auto found = std::find_if(object.keys.begin(), object.keys.end(),
+                                  [&](const ContractKey& entry) { return entry.key == key; });
+  CHECK(found != object.keys.end(),
+        "the contract's object \"" + object.path + "\" has no key " + std::string(key));
+  return static_cast<std::size_t>(found - object.keys.begin());
+}
+
+}  // namespace
+
+const std::vector<ContractObject>& scenario_contract() {
+  static const std::vector<ContractObject> contract = make_contract();
+  return contract;
+}
+
+const std::vector<std::string>& contract_names(std::string_view path, std::string_view key) {
+  const ContractObject& object = contract_object(path);
+  return object.keys[key_index(object, key)].names;
+}
+
+Section::Section(std::string_view path, JsonNode node, Diagnostics& diagnostics)
+    : object_(&contract_object(path)),
+      asked_(object_->keys.size(), false),
+      reader_(std::move(node), diagnostics) {}
+
+const ContractKey& Section::asked(std::string_view key) {
+  const std::size_t index = key_index(*object_, key);
+  asked_[index] = true;
+  return object_->keys[index];
+}
+
+std::optional<JsonNode> Section::get(std::string_view key) { return reader_.get(asked(key).key); }
+
+std::optional<JsonNode> Section::require(std::string_view key, std::string_view expected) {
+  return reader_.require(asked(key).key, expected);
+}
+
+bool Section::boolean(std::string_view key, bool otherwise) {
+  return reader_.boolean(asked(key).key, otherwise);
+}
+
+int Section::count(std::string_view key, int otherwise, int least, int most) {
+  return reader_.count(asked(key).key, otherwise, least, most);
+}
+
+std::optional<int> Section::count(std::string_view key, int most) {
+  const std::optional<JsonNode> node = get(key);
+  if (!node) return std::nullopt;
+  return read_count(*node, 1, most, diagnostics());
+}
+
+std::string Section::text(std::string_view key, std::string_view otherwise) {
+  return reader_.text(asked(key).key, otherwise);
+}
+
+int Section::choice(std::string_view key, int otherwise) {
+  const ContractKey& entry = asked(key);
+  return reader_.choice(entry.key, entry.names, otherwise);
+}
+
+void Section::finish() {
+  for (std::size_t i = 0; i < asked_.size(); ++i) {
+    CHECK(asked_[i], "the loader never asks for " + object_->path + "." + object_->keys[i].key);
+  }
+  reader_.finish();
+}
+
+}  // namespace interlock

@@ -1,0 +1,121 @@
+// The parts of the scenario loader, one for each subject; scenario.cc puts them together.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Reading has two phases. First every section is read alone, so that a mistake in one hides none
+// in another. Then what the sections say is fitted together: stages to modules and devices, the
+// schedule to the strategy. A part whose section was wrong is left out of the second phase.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "scenarios/scenario.h"
+
+namespace interlock {
+
+/// Whether diagnostics were added since it was made.
+class Mistakes {
+ public:
+  explicit Mistakes(const Diagnostics& diagnostics)
+      : diagnostics_(&diagnostics), before_(diagnostics.messages().size()) {}
+  /// A full list no longer grows; it is then taken as a mistake.
+  bool none() const { return diagnostics_->messages().size() == before_ && !diagnostics_->full(); }
+
+ private:
+  const Diagnostics* diagnostics_;
+  std::size_t before_;
+};
+
+/// training.strategy as written.
+struct StrategyKeys {
+  Strategy strategy;
+  std::optional<bool> all_heads;  // nothing: the schedule decides
+  std::optional<JsonNode> head;
+  JsonNode node;
+  bool valid = false;
+};
+StrategyKeys read_strategy(const JsonNode& node, Diagnostics& diagnostics);
+/// Steps between broadcasts if `head` is {"weights": {"stale_every": S}}; else 0. Reports nothing:
+/// the model's builder checks the head.
+int read_readout_every(const JsonNode& head);
+
+/// "training" as written, its numbers of samples and micro-batches fitted together.
+struct TrainingKeys {
+  StrategyKeys strategy;
+  std::optional<JsonNode> schedule;
+  std::optional<int> global_batch_size;
+  int micro_batch_size = 1;
+  int micro_batches = 1;
+  bool samples_known = false;  // the sizes above say how many samples a micro-batch has
+  bool batch_valid = true;
+  Precision precision = Precision::Bf16;
+  Optimizer optimizer = Optimizer::SgdMomentum;
+  Recompute recompute = Recompute::None;
+  int steps = 8;
+  JsonNode node;
+  JsonNode precision_node;  // of training itself where it is not written
+};
+TrainingKeys read_training(const JsonNode& node, Diagnostics& diagnostics);
+
+/// training.schedule with every default filled in. REQUIRES: training.strategy is valid.
+SchedulePolicy read_schedule(const TrainingKeys& training, Diagnostics& diagnostics);
+/// Finds what is wrong in training.schedule whatever the strategy is.
+void check_schedule_keys(const JsonNode& schedule, Diagnostics& diagnostics);
+
+/// "parallel" as written.
+struct ParallelKeys {
+  std::optional<int> pipeline, stages;
+  std::optional<JsonNode> pipeline_node, stages_node, placement;
+  JsonNode node;
+};
+ParallelKeys read_parallel(const JsonNode& node, Diagnostics& diagnostics);
+
+/// How many ranks and stages there are.
+struct Layout {
+  int ranks = 1, stages = 1;
+};
+/// What bounds a layout; nothing where its section was wrong.
+struct LayoutBounds {
+  std::optional<int> devices, modules;
+  const Strategy* strategy = nullptr;
+};
+/// Fits "parallel" to the cluster, the model and the strategy; nothing after a diagnostic, or where
+/// a bound that is needed is unknown.
+std::optional<Layout> fit_layout(const ParallelKeys& parallel, const LayoutBounds& bounds,
+                                 Diagnostics& diagnostics);
+/// The rank of each stage. Empty after a diagnostic, and where the greedy strategy has modules laid
+/// over ranks by their cost.
+std::vector<int> read_placement(const ParallelKeys& parallel, const Layout& layout,
+                                const Strategy& strategy, Diagnostics& diagnostics);
+
+/// "partition" as written.
+struct PartitionKeys {
+  enum class Kind { Balanced, Uniform, Explicit };
+  Kind kind = Kind::Balanced;
+  std::vector<int> modules;  // of each stage; Explicit
+};
+PartitionKeys read_partition(const std::optional<JsonNode>& node, Diagnostics& diagnostics);
+/// What a partition must fit.
+struct PartitionSize {
+  int modules = 1, parts = 1, ranks = 1;
+};
+void check_partition(const PartitionKeys& keys, const JsonNode& node, const PartitionSize& size,
+                     Diagnostics& diagnostics);
+
+/// Cuts the model of a scenario that is complete but for its partition and, where it is empty,
+/// its rank_of_stage. `balanced` minimises the busy time of the busiest stage for one micro-batch,
+/// heads, recompute and every traversal included.
+void choose_partition(Scenario& scenario, const PartitionKeys& keys, int stages);
+
+/// Says in one sentence if the run of `scenario` would be absurdly long, or its order of work.
+void check_size(const Scenario& scenario, int stages, const JsonNode& place,
+                Diagnostics& diagnostics);
+
+/// The documents that `document` stands for, "sweep" removed and names set.
+/// A diagnostic is added for each mistake of "sweep"; the result is then empty.
+std::vector<JsonValue> expand_sweep(const JsonValue& document, Diagnostics& diagnostics);
+
+/// The name of a scenario that has none: its file's, without folders and ending.
+std::string default_name(const JsonValue& document);
+
+}  // namespace interlock

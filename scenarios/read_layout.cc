@@ -1,0 +1,175 @@
+// Reads "parallel": how many ranks and stages there are, and which rank runs each stage.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <string>
+
+#include "scenarios/contract.h"
+#include "scenarios/loader.h"
+
+namespace interlock {
+namespace {
+
+constexpr int kMostRanks = 1'000'000;
+
+void refuse(const JsonNode& node, const std::string& value, const std::string& neutral,
+            Diagnostics& diagnostics) {
+  report(diagnostics, node,
+         "this release simulates pipeline layouts only; expected " + neutral + ", got " + value);
+}
+
+/// Keys of layouts that are not simulated yet are known, so that files can name their neutral
+/// value.
+void read_other_degrees(Section& section) {
+  Diagnostics& diagnostics = section.diagnostics();
+  for (const char* key : {"tensor", "data", "context", "expert"}) {
+    const int degree = section.count(key, 1, 1, kMostRanks);
+    if (degree != 1) refuse(*section.get(key), std::to_string(degree), "1", diagnostics);
+  }
+  const int zero_stage = section.count("zero_stage", 0, 0, 3);
+  if (zero_stage) {
+    refuse(*section.get("zero_stage"), std::to_string(zero_stage), "0", diagnostics);
+  }
+  if (section.boolean("sequence_parallel", false)) {
+    refuse(*section.get("sequence_parallel"), "true", "false", diagnostics);
+  }
+}
+
+/// The place to blame for the number of stages: the nearest thing that was written.
+const JsonNode& stages_place(const ParallelKeys& parallel) {
+  if (parallel.stages_node) return *parallel.stages_node;
+  if (parallel.pipeline_node) return *parallel.pipeline_node;
+  return parallel.node;
+}
+
+int default_stages(int ranks, const LayoutBounds& bounds) {
+  switch (bounds.strategy->kind) {
+    case StrategyKind::Greedy:
+      return bounds.modules.value_or(ranks);
+    case StrategyKind::Chunked:
+      return std::max(ranks, bounds.strategy->chunks);
+    default:
+      return ranks;
+  }
+}
+
+void check_chunks(const ParallelKeys& parallel, int stages, int chunks, Diagnostics& diagnostics) {
+  if (stages % chunks == 0) return;
+  const int next = (stages + chunks - 1) / chunks * chunks;
+  report(diagnostics, stages_place(parallel),
+         std::to_string(stages) + " stages make no whole number for each of the " +
+             std::to_string(chunks) + " chunks; expected parallel.stages such as " +
+             std::to_string(next));
+}
+
+void check_stages(const ParallelKeys& parallel, const Layout& layout, const LayoutBounds& bounds,
+                  Diagnostics& diagnostics) {
+  const std::string got = ", got " + std::to_string(layout.stages);
+  const Strategy& strategy = *bounds.strategy;
+  if (layout.stages < layout.ranks) {
+    report(diagnostics, stages_place(parallel),
+           "fewer stages than ranks, and every rank must hold one; expected at least " +
+               std::to_string(layout.ranks) + got);
+  }
+  if (bounds.modules && strategy.kind == StrategyKind::Greedy && layout.stages != *bounds.modules) {
+    report(diagnostics, stages_place(parallel),
+           "greedy training has a loss on every module, so each is a stage; expected " +
+               std::to_string(*bounds.modules) + got);
+  } else if (bounds.modules && layout.stages > *bounds.modules) {
+    report(diagnostics, stages_place(parallel),
+           "more stages than modules; expected 1 to the " + std::to_string(*bounds.modules) +
+               " modules of the model" + got);
+  }
+  if (strategy.kind == StrategyKind::Chunked) {
+    check_chunks(parallel, layout.stages, strategy.chunks, diagnostics);
+  }
+}
+
+std::vector<int> read_rank_list(const JsonNode& node, const Layout& layout,
+                                Diagnostics& diagnostics) {
+  const std::size_t length = node.value->items.size();
+  if (length != static_cast<std::size_t>(layout.stages)) {
+    report(diagnostics, node,
+           "names the rank of " + std::to_string(length) + " stages; expected " +
+               std::to_string(layout.stages));
+    return {};
+  }
+  std::vector<int> ranks;
+  std::vector<bool> used(static_cast<std::size_t>(layout.ranks), false);
+  for (std::size_t i = 0; i < length; ++i) {
+    const auto rank = read_count(node.item(i), 0, layout.ranks - 1, diagnostics);
+    if (!rank) continue;
+    ranks.push_back(*rank);
+    used[static_cast<std::size_t>(*rank)] = true;
+  }
+  if (ranks.size() < length) return {};
+  const auto idle = std::find(used.begin(), used.end(), false);
+  if (idle == used.end()) return ranks;
+  report(diagnostics, node,
+         "rank " + std::to_string(idle - used.begin()) +
+             " holds no stage; expected one for each of the " + std::to_string(layout.ranks) +
+             " ranks");
+  return {};
+}
+
+/// Loop: 0, 1, 2, 0, 1, 2, ...; v: 0, 1, 2, 2, 1, 0, 0, ...
+std::vector<int> rank_pattern(const Layout& layout, bool v) {
+  std::vector<int> ranks;
+  for (int stage = 0; stage < layout.stages; ++stage) {
+    const int place = stage % layout.ranks;
+    const bool back = v && stage / layout.ranks % 2 == 1;
+    ranks.push_back(back ? layout.ranks - 1 - place : place);
+  }
+  return ranks;
+}
+
+}  // namespace
+
+ParallelKeys read_parallel(const JsonNode& node, Diagnostics& diagnostics) {
+  ParallelKeys parallel{.node = node};
+  Section section("parallel", node, diagnostics);
+  parallel.pipeline = section.count("pipeline", kMostRanks);
+  parallel.stages = section.count("stages", kMostRanks);
+  parallel.pipeline_node = section.get("pipeline");
+  parallel.stages_node = section.get("stages");
+  parallel.placement = section.get("placement");
+  read_other_degrees(section);
+  section.finish();
+  return parallel;
+}
+
+std::optional<Layout> fit_layout(const ParallelKeys& parallel, const LayoutBounds& bounds,
+                                 Diagnostics& diagnostics) {
+  const Mistakes mistakes(diagnostics);
+  const std::optional<int> ranks = parallel.pipeline ? parallel.pipeline : bounds.devices;
+  if (!ranks) return std::nullopt;
+  if (bounds.devices && *ranks > *bounds.devices) {
+    report(diagnostics, *parallel.pipeline_node,
+           "more ranks than devices; expected 1 to the " + std::to_string(*bounds.devices) +
+               " devices of the cluster, got " + std::to_string(*ranks));
+  }
+  if (!bounds.strategy) return std::nullopt;
+  const Layout layout = {*ranks, parallel.stages.value_or(default_stages(*ranks, bounds))};
+  check_stages(parallel, layout, bounds, diagnostics);
+  if (!mistakes.none()) return std::nullopt;
+  return layout;
+}
+
+std::vector<int> read_placement(const ParallelKeys& parallel, const Layout& layout,
+                                const Strategy& strategy, Diagnostics& diagnostics) {
+  if (!parallel.placement) {
+    if (strategy.kind == StrategyKind::Greedy) return {};
+    return rank_pattern(layout, false);
+  }
+  const JsonNode& node = *parallel.placement;
+  if (node.value->kind == JsonValue::Kind::Array) {
+    return read_rank_list(node, layout, diagnostics);
+  }
+  if (node.value->kind != JsonValue::Kind::String) {
+    report(diagnostics, node, "expected \"loop\", \"v\" or a list with the rank of each stage");
+    return {};
+  }
+  const auto choice = read_choice(node, contract_names("parallel", "placement"), diagnostics);
+  return choice ? rank_pattern(layout, *choice == 1) : std::vector<int>();
+}
+
+}  // namespace interlock

@@ -1,0 +1,168 @@
+// Reads training.schedule: the order of work, and its policies, with the strategy's defaults.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <string>
+
+#include "base/text.h"
+#include "scenarios/contract.h"
+#include "scenarios/loader.h"
+
+namespace interlock {
+namespace {
+
+constexpr const char* kPath = "training.schedule";
+constexpr int kDeepestQueue = 1'000'000;
+constexpr int kMostInFlight = 1'024;
+
+bool is_global(const Strategy& strategy) { return strategy.kind == StrategyKind::Global; }
+
+/// Whether `entry` can train by `strategy`. The list form is defined for a loss that reaches N
+/// stages, so it has no chunks and no overlapping blocks.
+bool fits(const ScheduleEntry& entry, const Strategy& strategy) {
+  const bool n_wise =
+      strategy.kind == StrategyKind::Local || strategy.kind == StrategyKind::Interlocking;
+  return entry.global == is_global(strategy) && (entry.kind != ScheduleKind::List || n_wise);
+}
+
+std::vector<std::string> fitting_names(const Strategy& strategy) {
+  std::vector<std::string> names;
+  for (const ScheduleEntry& entry : schedule_catalogue()) {
+    if (fits(entry, strategy)) names.push_back(entry.name);
+  }
+  return names;
+}
+
+ScheduleKind default_kind(const TrainingKeys& training) {
+  if (!is_global(training.strategy.strategy)) return ScheduleKind::Eager;
+  return training.micro_batches == 1 ? ScheduleKind::Naive : ScheduleKind::OneFOneB;
+}
+
+/// The schedule named at `node`, or a diagnostic that lists those which fit the strategy.
+std::optional<ScheduleKind> read_kind(const JsonNode& node, const Strategy& strategy,
+                                      Diagnostics& diagnostics) {
+  const std::optional<std::string> name = read_text(node, diagnostics);
+  if (!name) return std::nullopt;
+  for (const ScheduleEntry& entry : schedule_catalogue()) {
+    if (entry.name != *name) continue;
+    if (fits(entry, strategy)) return entry.kind;
+    report(diagnostics, node,
+           in_quotes(*name) + " is no schedule for " + name_of(strategy) + " training; expected " +
+               join_choices(fitting_names(strategy)));
+    return std::nullopt;
+  }
+  const std::vector<std::string> names = fitting_names(strategy);
+  const std::optional<std::string> meant = nearest(*name, names);
+  report(diagnostics, node,
+         "unknown schedule " + in_quotes(*name) + "; " +
+             (meant ? "did you mean \"" + *meant + "\"? " : "") + "known for " + name_of(strategy) +
+             " training: " + join_choices(names));
+  return std::nullopt;
+}
+
+QueuePolicy read_queue(const JsonNode& node, Diagnostics& diagnostics) {
+  QueuePolicy queue;
+  if (node.value->kind == JsonValue::Kind::String) {
+    const auto choice = read_choice(node, contract_names(kPath, "queue"), diagnostics);
+    queue.kind = choice == 0 ? QueuePolicy::Kind::Rendezvous : QueuePolicy::Kind::Unlimited;
+  } else if (node.value->kind == JsonValue::Kind::Object) {
+    Section section("training.schedule.queue", node, diagnostics);
+    section.require("buffered", "how many messages may wait, {\"buffered\": 1}");
+    queue = {QueuePolicy::Kind::Buffered, section.count("buffered", 1, 1, kDeepestQueue)};
+    section.finish();
+  } else {
+    report(diagnostics, node, "expected \"rendezvous\", \"unlimited\" or {\"buffered\": 1}");
+  }
+  return queue;
+}
+
+/// The members that mean the same under every schedule.
+void read_members(Section& section, SchedulePolicy& policy) {
+  if (section.get("backward")) policy.split_backward = section.choice("backward", 0) == 1;
+  if (const auto queue = section.get("queue")) {
+    policy.queue = read_queue(*queue, section.diagnostics());
+  }
+  policy.copies_on_compute_stream = section.choice("copies", 0) == 1;
+  policy.in_flight = section.count("in_flight", 1, 1, kMostInFlight);
+  policy.update_every = section.count("update_every", policy.update_every, 1, 1'000'000'000);
+  policy.barrier = section.choice("optimizer_sync", 0) == 1;
+}
+
+SchedulePolicy default_policy(ScheduleKind kind, const TrainingKeys& training) {
+  SchedulePolicy policy{.kind = kind, .update_every = training.micro_batches};
+  policy.split_backward = schedule_entry(kind).split_backward;
+  if (!is_global(training.strategy.strategy)) policy.queue = {QueuePolicy::Kind::Buffered, 1};
+  return policy;
+}
+
+void check_backward(const JsonNode& node, const SchedulePolicy& policy, Diagnostics& diagnostics) {
+  if (policy.kind == ScheduleKind::Naive && policy.split_backward) {
+    report(diagnostics, node, "naive with a split backward is \"naive-split\"; expected fused");
+  } else if (policy.kind == ScheduleKind::NaiveSplit && !policy.split_backward) {
+    report(diagnostics, node, "naive-split with a fused backward is \"naive\"; expected split");
+  } else if (policy.kind == ScheduleKind::List && policy.split_backward) {
+    report(diagnostics, node, "the list form sends after its whole backward; expected fused");
+  }
+}
+
+void check_policy(Section& section, const SchedulePolicy& policy, const TrainingKeys& training) {
+  Diagnostics& diagnostics = section.diagnostics();
+  const std::string name = schedule_entry(policy.kind).name;
+  if (const auto node = section.get("backward")) check_backward(*node, policy, diagnostics);
+  if (const auto node = section.get("in_flight");
+      node && policy.in_flight > 1 && policy.kind != ScheduleKind::Eager) {
+    report(diagnostics, *node,
+           "only the eager schedule has a limit to set; expected 1 with \"" + name + "\", got " +
+               std::to_string(policy.in_flight));
+  }
+  const auto node = section.get("update_every");
+  if (!node || !training.batch_valid) return;
+  const int batch = training.micro_batches, every = policy.update_every;
+  const bool flushed = policy.kind == ScheduleKind::GPipe || policy.kind == ScheduleKind::OneFOneB;
+  if (flushed && every != batch) {
+    report(diagnostics, *node,
+           "\"" + name + "\" updates once for each step; expected its " + std::to_string(batch) +
+               " micro-batches, got " + std::to_string(every));
+  } else if (batch % every) {
+    report(diagnostics, *node,
+           "a step is no whole number of updates; expected a divisor of its " +
+               std::to_string(batch) + " micro-batches, got " + std::to_string(every));
+  }
+}
+
+bool is_text(const JsonNode& node) { return node.value->kind == JsonValue::Kind::String; }
+
+}  // namespace
+
+SchedulePolicy read_schedule(const TrainingKeys& training, Diagnostics& diagnostics) {
+  const Strategy& strategy = training.strategy.strategy;
+  const ScheduleKind otherwise = default_kind(training);
+  if (!training.schedule) return default_policy(otherwise, training);
+  if (is_text(*training.schedule)) {
+    const auto kind = read_kind(*training.schedule, strategy, diagnostics);
+    return default_policy(kind.value_or(otherwise), training);
+  }
+  Section section(kPath, *training.schedule, diagnostics);
+  const auto written = section.get("kind");
+  const auto kind = written ? read_kind(*written, strategy, diagnostics) : otherwise;
+  SchedulePolicy policy = default_policy(kind.value_or(otherwise), training);
+  const Mistakes mistakes(diagnostics);
+  read_members(section, policy);
+  const bool certain = written || training.batch_valid;
+  if (kind && certain && mistakes.none()) check_policy(section, policy, training);
+  section.finish();
+  return policy;
+}
+
+void check_schedule_keys(const JsonNode& schedule, Diagnostics& diagnostics) {
+  if (is_text(schedule)) {
+    read_choice(schedule, contract_names(kPath, "kind"), diagnostics);
+    return;
+  }
+  Section section(kPath, schedule, diagnostics);
+  SchedulePolicy policy;
+  section.choice("kind", 0);
+  read_members(section, policy);
+  section.finish();
+}
+
+}  // namespace interlock

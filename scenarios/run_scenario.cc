@@ -1,0 +1,69 @@
+// Runs one scenario: schedule, lower, simulate, measure.
+// SPDX-License-Identifier: Apache-2.0
+#include "scenarios/run_scenario.h"
+
+#include "sim/plan/stage_cost.h"
+#include "sim/run/lower.h"
+
+namespace interlock {
+namespace {
+
+/// Everything about a program that does not depend on how many steps it runs.
+LowerInputs lower_inputs(const Scenario& scenario) {
+  const int stages = static_cast<int>(scenario.rank_of_stage.size());
+  const bool list = scenario.schedule.kind == ScheduleKind::List;
+  LowerInputs inputs = {.policy = scenario.schedule,
+                        .strategy = scenario.strategy,
+                        .roles = make_roles(scenario.strategy, stages, list),
+                        .cluster = scenario.cluster};
+  const PriceInputs prices = {scenario.cluster.device, scenario.precision, scenario.optimizer};
+  inputs.stages = price_stages(price_modules(scenario.graph, prices), scenario.partition,
+                               scenario.strategy, inputs.roles);
+  return inputs;
+}
+
+Program lower_steps(const Scenario& scenario, LowerInputs inputs, int steps) {
+  // Readouts travel once in a period of whole steps, so the written order must span one.
+  const int period = scenario.strategy.readout_every * scenario.micro_batches;
+  inputs.schedule = make_schedule({.stages = static_cast<int>(scenario.rank_of_stage.size()),
+                                   .micro_batches = scenario.micro_batches,
+                                   .steps = steps,
+                                   .rank_of_stage = scenario.rank_of_stage,
+                                   .roles = inputs.roles,
+                                   .policy = scenario.schedule,
+                                   .unroll = period > 0 ? period : 1});
+  return lower(inputs);
+}
+
+MeasureInputs measure_inputs(const Scenario& scenario) {
+  const ModelGraph& graph = scenario.graph;
+  const double micro_batches = scenario.micro_batches;
+  MeasureInputs inputs = {.steps = scenario.steps,
+                          .engine = scenario.engine,
+                          .model_flops_per_step = model_flops(graph) * micro_batches,
+                          .attention_flops = graph.attention_flops,
+                          .memory_capacity = scenario.cluster.device.memory};
+  if (graph.samples_per_micro_batch) {
+    inputs.samples_per_step = *graph.samples_per_micro_batch * micro_batches;
+    if (graph.tokens_per_sample) {
+      inputs.tokens_per_step = *inputs.samples_per_step * *graph.tokens_per_sample;
+    }
+  }
+  const auto& peak = scenario.cluster.device.peak[static_cast<std::size_t>(scenario.precision)];
+  if (peak) inputs.peak = *peak;
+  return inputs;
+}
+
+}  // namespace
+
+Program lower_scenario(const Scenario& scenario, int steps) {
+  return lower_steps(scenario, lower_inputs(scenario), steps);
+}
+
+ScenarioResult run_scenario(const Scenario& scenario, bool keep_log) {
+  const LowerInputs inputs = lower_inputs(scenario);
+  const ProgramOfSteps program = [&](int steps) { return lower_steps(scenario, inputs, steps); };
+  return {scenario, measure(program, measure_inputs(scenario), keep_log)};
+}
+
+}  // namespace interlock

@@ -1,0 +1,237 @@
+// Loads scenarios: reads every section, fits them together, and reports all mistakes at once.
+// SPDX-License-Identifier: Apache-2.0
+#include "scenarios/scenario.h"
+
+#include <algorithm>
+#include <iostream>
+#include <iterator>
+#include <string>
+
+#include "base/text.h"
+#include "scenarios/contract.h"
+#include "scenarios/loader.h"
+
+namespace interlock {
+namespace {
+
+constexpr int kLargestSeed = 2'147'483'647;
+
+/// Everything a document says, before its parts are fitted together.
+struct Sections {
+  std::optional<Cluster> cluster;
+  std::optional<ModelGraph> graph;  // nothing where its section is wrong
+  std::optional<ParallelKeys> parallel;
+  TrainingKeys training;
+  PartitionKeys partition;
+  std::optional<JsonNode> model, partition_node;
+};
+
+void read_simulate(const JsonNode& node, Scenario& scenario, Diagnostics& diagnostics) {
+  Section section("simulate", node, diagnostics);
+  scenario.engine = static_cast<EngineKind>(section.choice("engine", 0));
+  scenario.seed = section.count("seed", 1, 0, kLargestSeed);
+  section.finish();
+}
+
+/// The model's own head, if its object says so; the strategy's overrides it.
+std::optional<JsonNode> head_of(const Sections& sections) {
+  if (sections.training.strategy.head) return sections.training.strategy.head;
+  if (!sections.model || sections.model->value->kind != JsonValue::Kind::Object) return {};
+  if (!sections.model->value->find("head")) return {};
+  return sections.model->child("head");
+}
+
+std::optional<ModelGraph> read_model(const Sections& sections, Diagnostics& diagnostics) {
+  const Mistakes mistakes(diagnostics);
+  const TrainingKeys& training = sections.training;
+  ModelGraph graph = build_model(*sections.model,
+                                 {.micro_batch_size = training.micro_batch_size,
+                                  .precision = training.precision,
+                                  .optimizer = training.optimizer,
+                                  .recompute = training.recompute,
+                                  .head = training.strategy.head},
+                                 diagnostics);
+  if (!mistakes.none() || graph.modules.empty()) return std::nullopt;
+  return graph;
+}
+
+Sections read_sections(const JsonNode& document, Scenario& scenario, Diagnostics& diagnostics) {
+  Sections sections;
+  Section section("", document, diagnostics);
+  section.get("$schema");
+  section.get("sweep");
+  scenario.name = section.text("name", default_name(*document.value));
+  if (const auto training = section.require("training", "an object with a \"strategy\"")) {
+    sections.training = read_training(*training, diagnostics);
+  }
+  sections.model = section.require("model", "a model's name, a path, or an object");
+  if (sections.model) sections.graph = read_model(sections, diagnostics);
+  if (const auto cluster = section.require("cluster", "a machine's name, a path, or an object")) {
+    const Mistakes mistakes(diagnostics);
+    sections.cluster = read_cluster(*cluster, diagnostics);
+    if (!mistakes.none()) sections.cluster.reset();
+  }
+  const Mistakes mistakes(diagnostics);
+  if (const auto parallel = section.get("parallel")) {
+    sections.parallel = read_parallel(*parallel, diagnostics);
+    if (!mistakes.none()) sections.parallel.reset();
+  } else {
+    sections.parallel = ParallelKeys{.node = document};
+  }
+  sections.partition_node = section.get("partition");
+  sections.partition = read_partition(sections.partition_node, diagnostics);
+  if (const auto simulate = section.get("simulate")) {
+    read_simulate(*simulate, scenario, diagnostics);
+  }
+  section.finish();
+  return sections;
+}
+
+/// A measured profile knows no samples until the scenario names a batch; every other model needs
+/// one.
+void fit_batch(const TrainingKeys& training, ModelGraph& graph, Diagnostics& diagnostics) {
+  if (!graph.samples_per_micro_batch) {
+    if (training.samples_known) graph.samples_per_micro_batch = training.micro_batch_size;
+  } else if (!training.global_batch_size && training.batch_valid) {
+    report(diagnostics, training.node,
+           "missing key \"global_batch_size\"; expected a number of samples");
+  }
+}
+
+/// Whether the devices can price the model's work.
+void check_device(const Sections& sections, const JsonNode& document, Diagnostics& diagnostics) {
+  const Device& device = sections.cluster->device;
+  const TrainingKeys& training = sections.training;
+  if (!has_rates(device)) {
+    report(diagnostics, document.child("cluster"),
+           "its devices have no speed, so only measured profiles can run on them; expected a "
+           "\"device\" or a machine such as " +
+               in_quotes("dgx-a100-80g"));
+  } else if (!supports(device, training.precision)) {
+    const std::string& name =
+        contract_names("training", "precision")[static_cast<std::size_t>(training.precision)];
+    report(diagnostics, training.precision_node,
+           device.name + " does not compute in " + name + "; expected " +
+               join_choices(supported_precisions(device)));
+  }
+}
+
+void check_readout(const Scenario& scenario, const JsonNode& place, Diagnostics& diagnostics) {
+  if (scenario.strategy.readout_every == 1 && scenario.micro_batches == 1) {
+    report(diagnostics, place,
+           "a head that is renewed at every micro-batch is not stale; expected \"stale_every\" of "
+           "at least 2 steps where a step is one micro-batch");
+  }
+}
+
+void fit_schedule(const Sections& sections, Scenario& scenario, Diagnostics& diagnostics) {
+  const TrainingKeys& training = sections.training;
+  if (training.strategy.valid) {
+    scenario.schedule = read_schedule(training, diagnostics);
+  } else if (training.schedule) {
+    check_schedule_keys(*training.schedule, diagnostics);
+  }
+  scenario.strategy.all_heads =
+      training.strategy.all_heads.value_or(scenario.schedule.kind == ScheduleKind::List);
+  if (const auto head = head_of(sections); head && scenario.strategy.kind != StrategyKind::Global) {
+    scenario.strategy.readout_every = read_readout_every(*head);
+    if (training.batch_valid) check_readout(scenario, *head, diagnostics);
+  }
+}
+
+/// The number of stages, once everything about it is known to be right.
+std::optional<int> fit_stages(const Sections& sections, const JsonNode& document,
+                              Scenario& scenario, Diagnostics& diagnostics) {
+  LayoutBounds bounds;
+  if (sections.cluster) bounds.devices = sections.cluster->devices;
+  if (sections.graph) bounds.modules = static_cast<int>(sections.graph->modules.size());
+  if (sections.training.strategy.valid) bounds.strategy = &scenario.strategy;
+  if (!sections.parallel) return std::nullopt;
+  const auto layout = fit_layout(*sections.parallel, bounds, diagnostics);
+  if (!layout) return std::nullopt;
+  scenario.ranks = layout->ranks;
+  scenario.rank_of_stage =
+      read_placement(*sections.parallel, *layout, scenario.strategy, diagnostics);
+  scenario.strategy.n_wise = std::min(scenario.strategy.n_wise, layout->stages);
+  if (bounds.modules) {
+    check_partition(sections.partition, sections.partition_node.value_or(document),
+                    {.modules = *bounds.modules,
+                     .parts = parts_of(scenario.strategy, layout->stages),
+                     .ranks = layout->ranks},
+                    diagnostics);
+  }
+  return layout->stages;
+}
+
+Scenario load_scenario(const JsonValue& value, Diagnostics& diagnostics) {
+  const JsonNode document = {&value, ""};
+  Scenario scenario;
+  scenario.file = value.file ? *value.file : "";
+  Sections sections = read_sections(document, scenario, diagnostics);
+  const TrainingKeys& training = sections.training;
+  scenario.strategy = training.strategy.strategy;
+  scenario.micro_batches = training.micro_batches;
+  scenario.precision = training.precision;
+  scenario.optimizer = training.optimizer;
+  scenario.recompute = training.recompute;
+  scenario.steps = training.steps;
+  fit_schedule(sections, scenario, diagnostics);
+  const std::optional<int> stages = fit_stages(sections, document, scenario, diagnostics);
+  if (stages) check_size(scenario, *stages, document, diagnostics);
+  if (sections.graph) {
+    const bool measured = !sections.graph->samples_per_micro_batch;
+    if (sections.cluster && !measured) check_device(sections, document, diagnostics);
+    fit_batch(training, *sections.graph, diagnostics);
+  }
+  if (!diagnostics.empty()) return scenario;
+  CHECK(stages && sections.graph && sections.cluster, "a scenario without mistakes is complete");
+  scenario.graph = std::move(*sections.graph);
+  scenario.model_name = scenario.graph.name;
+  scenario.cluster = std::move(*sections.cluster);
+  choose_partition(scenario, sections.partition, *stages);
+  return scenario;
+}
+
+std::string read_standard_input() {
+  return {std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
+}
+
+}  // namespace
+
+JsonValue read_scenario_document(const std::string& path,
+                                 const std::vector<std::string>& overrides) {
+  JsonValue document =
+      path == "-" ? parse_json(read_standard_input(), "standard input") : read_json_file(path);
+  for (const std::string& override : overrides) {
+    const std::size_t equals = override.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      throw Error("--set " + in_quotes(override) + ": expected path=VALUE, training.steps=16 say");
+    }
+    const std::string dotted = override.substr(0, equals), origin = "--set " + dotted;
+    set_json(document, dotted, parse_override(override.substr(equals + 1), origin), origin);
+  }
+  return document;
+}
+
+std::vector<Scenario> load_scenarios(const JsonValue& document) {
+  Diagnostics sweep_diagnostics;
+  const std::vector<JsonValue> documents = expand_sweep(document, sweep_diagnostics);
+  // The scenarios of a sweep share most of their text, and so its mistakes.
+  std::vector<std::string> messages = sweep_diagnostics.messages();
+  std::vector<Scenario> scenarios;
+  for (const JsonValue& one : documents) {
+    Diagnostics diagnostics;
+    scenarios.push_back(load_scenario(one, diagnostics));
+    for (const std::string& message : diagnostics.messages()) {
+      if (std::find(messages.begin(), messages.end(), message) == messages.end()) {
+        messages.push_back(message);
+      }
+    }
+  }
+  if (messages.empty()) return scenarios;
+  std::string whole = messages.front();
+  for (std::size_t i = 1; i < messages.size(); ++i) whole += "\n" + messages[i];
+  throw Error(whole);
+}
+
+}  // namespace interlock

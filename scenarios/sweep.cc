@@ -1,0 +1,203 @@
+// Expands "sweep": the plain product of its lists, one document for each combination.
+// SPDX-License-Identifier: Apache-2.0
+//
+// {"a.b": [v, w], "c": [x, y]} stands for four documents; the last path varies fastest. A value
+// is set at its path as --set would: an object is merged over what is there, anything else replaces
+// it. Later paths win over earlier ones.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <string>
+
+#include "base/text.h"
+#include "scenarios/contract.h"
+#include "scenarios/loader.h"
+
+namespace interlock {
+namespace {
+
+constexpr std::size_t kMostScenarios = 10'000;
+constexpr std::size_t kLongestLabel = 60;
+
+/// One path of the sweep and the values it takes.
+struct Axis {
+  std::string path;
+  JsonNode list;
+};
+
+std::string first_segment(const std::string& path) { return path.substr(0, path.find('.')); }
+
+/// Whether an object at `path` may have a "name" of its own; elsewhere it names the scenario.
+bool owns_name(const std::string& path) {
+  const std::string section = first_segment(path);
+  return section == "model" || section == "cluster";
+}
+
+std::string number_text(double number) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.10g", number);
+  return text;
+}
+
+std::string compact(const JsonValue& value) {
+  switch (value.kind) {
+    case JsonValue::Kind::Null:
+      return "null";
+    case JsonValue::Kind::Boolean:
+      return value.boolean ? "true" : "false";
+    case JsonValue::Kind::Number:
+      return number_text(value.number);
+    case JsonValue::Kind::String:
+      return value.text;
+    case JsonValue::Kind::Array: {
+      std::string text;
+      for (const JsonValue& item : value.items) text += (text.empty() ? "" : ", ") + compact(item);
+      return "[" + text + "]";
+    }
+    case JsonValue::Kind::Object: {
+      std::string text;
+      for (const auto& [key, member] : value.members) {
+        text += (text.empty() ? "" : ", ") + key + ": " + compact(member);
+      }
+      return "{" + text + "}";
+    }
+  }
+  return "";
+}
+
+const JsonValue* name_in(const JsonValue& value) {
+  if (value.kind != JsonValue::Kind::Object) return nullptr;
+  const JsonValue* name = value.find("name");
+  return name && name->kind == JsonValue::Kind::String ? name : nullptr;
+}
+
+/// What a value adds to the name of its scenario: "path=value", or the members of an object.
+std::string label(const Axis& axis, const JsonValue& value) {
+  if (axis.path == "name") return "";
+  if (const JsonValue* name = name_in(value)) return " | " + printable(name->text, kLongestLabel);
+  if (value.kind != JsonValue::Kind::Object || value.members.empty()) {
+    return " | " + axis.path + "=" + printable(compact(value), kLongestLabel);
+  }
+  std::string text;
+  for (const auto& [key, member] : value.members) {
+    text += (text.empty() ? "" : ", ") + key + "=" + compact(member);
+  }
+  return " | " + printable(text, kLongestLabel);
+}
+
+/// `value` without the name that only labels its scenario.
+JsonValue unnamed(const Axis& axis, JsonValue value) {
+  if (!owns_name(axis.path) && name_in(value)) {
+    std::erase_if(value.members, [](const auto& member) { return member.first == "name"; });
+  }
+  return value;
+}
+
+bool known_section(const std::string& section) {
+  for (const ContractKey& key : scenario_contract().front().keys) {
+    if (key.key == section) return true;
+  }
+  return false;
+}
+
+bool check_axis(const Axis& axis, Diagnostics& diagnostics) {
+  const Mistakes mistakes(diagnostics);
+  const std::string section = first_segment(axis.path);
+  if (section == "sweep") {
+    report(diagnostics, axis.list,
+           "a sweep over the sweep itself never ends; expected the path of another key");
+  } else if (!known_section(section)) {
+    report(diagnostics, axis.list,
+           "the path " + in_quotes(axis.path) +
+               " leads to no key; expected one such as \"training.strategy\"");
+  }
+  if (axis.list.value->kind != JsonValue::Kind::Array) {
+    report(diagnostics, axis.list, "expected a list of values");
+  } else if (axis.list.value->items.empty()) {
+    report(diagnostics, axis.list, "an empty list leaves nothing to run; expected a value");
+  }
+  return mistakes.none();
+}
+
+/// The paths of the sweep that are right.
+std::vector<Axis> read_axes(const JsonNode& sweep, Diagnostics& diagnostics) {
+  std::vector<Axis> axes;
+  if (sweep.value->kind != JsonValue::Kind::Object) {
+    report(diagnostics, sweep, "expected an object from paths to lists of values");
+    return axes;
+  }
+  for (const auto& [path, list] : sweep.value->members) {
+    const Axis axis = {path, sweep.child(path)};
+    if (check_axis(axis, diagnostics)) axes.push_back(axis);
+  }
+  double product = 1;
+  for (const Axis& axis : axes) product *= static_cast<double>(axis.list.value->items.size());
+  if (product > kMostScenarios) {
+    report(diagnostics, sweep,
+           "stands for " + number_text(product) + " scenarios; expected at most " +
+               std::to_string(kMostScenarios));
+  }
+  return axes;
+}
+
+void set_name(JsonValue& document, const std::string& suffix) {
+  JsonValue name = {.kind = JsonValue::Kind::String, .text = default_name(document)};
+  if (const JsonValue* written = document.find("name")) {
+    if (written->kind != JsonValue::Kind::String) return;  // the loader reports it
+    name = *written;
+  }
+  name.text += suffix;
+  set_json(document, "name", name, "sweep");
+}
+
+/// `document` with value `choice[i]` of each axis i.
+JsonValue combine(JsonValue document, const std::vector<Axis>& axes,
+                  const std::vector<std::size_t>& choice, Diagnostics& diagnostics) {
+  std::string suffix;
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    const JsonNode value = axes[i].list.item(choice[i]);
+    try {
+      set_json(document, axes[i].path, unnamed(axes[i], *value.value), "");
+    } catch (const Error& error) {
+      report(diagnostics, value, error.what());
+    }
+    suffix += label(axes[i], *value.value);
+  }
+  if (!suffix.empty()) set_name(document, suffix);
+  return document;
+}
+
+/// Moves to the next combination, the last axis fastest. Returns false after the last one.
+bool advance(std::vector<std::size_t>& choice, const std::vector<Axis>& axes) {
+  for (std::size_t i = axes.size(); i-- > 0;) {
+    if (++choice[i] < axes[i].list.value->items.size()) return true;
+    choice[i] = 0;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::string default_name(const JsonValue& document) {
+  std::string name = document.file ? *document.file : "scenario";
+  name = name.substr(name.find_last_of('/') + 1);
+  if (name.ends_with(".json")) name.resize(name.size() - 5);
+  return name;
+}
+
+std::vector<JsonValue> expand_sweep(const JsonValue& document, Diagnostics& diagnostics) {
+  const JsonNode root = {&document, ""};
+  if (document.kind != JsonValue::Kind::Object || !document.find("sweep")) return {document};
+  const Mistakes mistakes(diagnostics);
+  const std::vector<Axis> axes = read_axes(root.child("sweep"), diagnostics);
+  JsonValue base = document;
+  std::erase_if(base.members, [](const auto& member) { return member.first == "sweep"; });
+  std::vector<std::size_t> choice(axes.size(), 0);
+  std::vector<JsonValue> documents = {combine(base, axes, choice, diagnostics)};
+  while (mistakes.none() && advance(choice, axes)) {
+    documents.push_back(combine(base, axes, choice, diagnostics));
+  }
+  return documents;
+}
+
+}  // namespace interlock
