@@ -41,7 +41,7 @@ struct Cluster {
   bool mesh = false;
   Seconds port_latency;           // device to device inside a node (or the mesh's link)
   BytesPerSecond port_bandwidth;  // one direction
-  int cards_per_node = 1;
+  int cards_per_node = 1;         // 0: none, and one node only
   Seconds card_latency;           // device to device between nodes
   BytesPerSecond card_bandwidth;  // one direction
 };

@@ -1,5 +1,9 @@
 // Device: what one accelerator can do, and how long a kernel takes on it (roofline).
 // SPDX-License-Identifier: Apache-2.0
+//
+// A device of a uniform cluster may be nothing but memory: it can run what was measured (a
+// profile), but has no rates to price anything else with. Whoever prices a model asks has_rates()
+// and supports() first and tells the user; here a missing rate is our own mistake.
 #pragma once
 
 #include <array>
@@ -22,16 +26,27 @@ struct Efficiency {
 struct Device {
   std::string name;
   std::array<std::optional<FlopsPerSecond>, kPrecisions> peak;  // by Precision; none: unsupported
-  BytesPerSecond memory_bandwidth;
+  BytesPerSecond memory_bandwidth;                              // 0: unknown, see has_rates()
   Bytes memory;
   std::array<Efficiency, kOpClasses> efficiency;  // by OpClass
   Seconds launch_overhead;                        // per kernel launch
 };
 
+/// "fp32", "tf32", "fp16", "bf16", "fp8": by Precision, as scenarios and catalogue files write it.
+const std::vector<std::string>& precision_names();
+
+/// Whether `device` can price work whose duration was not measured.
+bool has_rates(const Device& device);
+/// Whether `device` can price such work in `precision`.
+bool supports(const Device& device, Precision precision);
+/// Names of the precisions that `device` supports.
+std::vector<std::string> supported_precisions(const Device& device);
+
 /// Duration of `work` alone on `device`:
 ///   launches * overhead + max(flops / (compute * peak), bytes / (memory * bandwidth)).
 /// OpClass::Measured returns its own duration.
-/// REQUIRES: device.peak[precision] is known, unless the work is measured or has no flops.
+/// REQUIRES: device.peak[precision] is known, unless the work is measured or has no flops; the
+/// memory bandwidth likewise, unless it has no bytes.
 /// Source: roofline model, Williams et al., CACM 52(4), 2009.
 Seconds time_of(const Work& work, const Device& device, Precision precision);
 Seconds time_of(const std::vector<Work>& work, const Device& device, Precision precision);

@@ -1,0 +1,62 @@
+// The roofline: duration of a kernel from its arithmetic, its traffic and the device's rates.
+// SPDX-License-Identifier: Apache-2.0
+#include "hardware/device.h"
+
+#include <algorithm>
+
+namespace interlock {
+namespace {
+
+std::size_t index_of(Precision precision) { return static_cast<std::size_t>(precision); }
+
+Seconds compute_time(const Work& work, const Device& device, Precision precision) {
+  if (work.flops == Flops()) return Seconds();
+  CHECK(supports(device, precision),
+        "a peak rate of " + device.name + " in " + precision_names()[index_of(precision)]);
+  const double share = device.efficiency[static_cast<std::size_t>(work.op_class)].compute;
+  return work.flops / (*device.peak[index_of(precision)] * share);
+}
+
+Seconds memory_time(const Work& work, const Device& device) {
+  if (work.bytes == Bytes()) return Seconds();
+  CHECK(has_rates(device), "a memory bandwidth of " + device.name);
+  const double share = device.efficiency[static_cast<std::size_t>(work.op_class)].memory;
+  return work.bytes / (device.memory_bandwidth * share);
+}
+
+}  // namespace
+
+const std::vector<std::string>& precision_names() {
+  static const std::vector<std::string> names = {"fp32", "tf32", "fp16", "bf16", "fp8"};
+  return names;
+}
+
+bool has_rates(const Device& device) { return device.memory_bandwidth > BytesPerSecond(); }
+
+bool supports(const Device& device, Precision precision) {
+  return has_rates(device) && device.peak[index_of(precision)].has_value();
+}
+
+std::vector<std::string> supported_precisions(const Device& device) {
+  std::vector<std::string> names;
+  for (int i = 0; i < kPrecisions; ++i) {
+    if (supports(device, static_cast<Precision>(i))) {
+      names.push_back(precision_names()[static_cast<std::size_t>(i)]);
+    }
+  }
+  return names;
+}
+
+Seconds time_of(const Work& work, const Device& device, Precision precision) {
+  if (work.op_class == OpClass::Measured) return work.measured;
+  return work.launches * device.launch_overhead +
+         std::max(compute_time(work, device, precision), memory_time(work, device));
+}
+
+Seconds time_of(const std::vector<Work>& work, const Device& device, Precision precision) {
+  Seconds total;
+  for (const Work& kernel : work) total += time_of(kernel, device, precision);
+  return total;
+}
+
+}  // namespace interlock

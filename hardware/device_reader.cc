@@ -1,0 +1,80 @@
+// Reads one device strictly: rates, memory, and the efficiency of each class of kernels.
+// SPDX-License-Identifier: Apache-2.0
+#include "hardware/device_reader.h"
+
+#include "base/text.h"
+#include "hardware/catalogue_file.h"
+
+namespace interlock {
+namespace {
+
+constexpr const char* kFolder = "hardware/catalogue/devices";
+
+/// By OpClass, without Measured, which no device prices.
+const std::vector<std::string>& class_names() {
+  static const std::vector<std::string> names = {"gemm",        "convolution",   "attention",
+                                                 "elementwise", "normalisation", "embedding",
+                                                 "loss",        "optimizer"};
+  return names;
+}
+
+void read_peaks(ObjectReader& parent, Device& device) {
+  const auto node = parent.require("peak", "an object of flop rates by precision");
+  if (!node) return;
+  ObjectReader reader(*node, parent.diagnostics());
+  if (node->value->kind == JsonValue::Kind::Object && node->value->members.empty()) {
+    report(reader.diagnostics(), *node,
+           "no rate; expected at least one of " + join_choices(precision_names()));
+  }
+  for (std::size_t i = 0; i < device.peak.size(); ++i) {
+    const auto member = reader.get(precision_names()[i]);
+    if (!member) continue;
+    const auto rate = read_flops_per_second(*member, reader.diagnostics());
+    if (!rate) continue;
+    if (*rate >= FlopsPerSecond(1) && *rate <= FlopsPerSecond(1e21)) {
+      device.peak[i] = rate;
+    } else {
+      report(reader.diagnostics(), *member,
+             "out of range; expected 1 FLOP/s to 1000 EFLOP/s, got " + described(*member->value));
+    }
+  }
+  reader.finish();
+}
+
+void read_efficiencies(ObjectReader& parent, Device& device) {
+  constexpr double kLeast = 0.001;
+  const auto node = parent.get("efficiency");
+  if (!node) return;
+  ObjectReader reader(*node, parent.diagnostics());
+  for (std::size_t i = 0; i < class_names().size(); ++i) {
+    const auto member = reader.get(class_names()[i]);
+    if (!member) continue;
+    ObjectReader shares(*member, parent.diagnostics());
+    device.efficiency[i].compute = shares.number("compute", 1, kLeast, 1);
+    device.efficiency[i].memory = shares.number("memory", 1, kLeast, 1);
+    shares.finish();
+  }
+  reader.finish();
+}
+
+}  // namespace
+
+Device read_device(const JsonNode& node, Diagnostics& diagnostics) {
+  Device device;
+  const auto entry = find_entry(node, kFolder, diagnostics);
+  if (!entry) return device;
+  ObjectReader reader(entry->root(), diagnostics);
+  device.name = reader.text("name", entry->name);
+  device.memory = read_memory(reader, "memory");
+  device.memory_bandwidth = read_bandwidth(reader, "memory_bandwidth");
+  device.launch_overhead = read_delay(reader, "launch_overhead");
+  read_peaks(reader, device);
+  read_efficiencies(reader, device);
+  read_origin(reader);
+  reader.finish();
+  return device;
+}
+
+std::vector<std::string> device_names() { return catalogue_entries(kFolder); }
+
+}  // namespace interlock

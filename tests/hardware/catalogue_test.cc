@@ -1,0 +1,141 @@
+// Every file of the hardware catalogue loads, and says where each of its numbers comes from.
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include "base/file.h"
+#include "hardware/cluster.h"
+#include "hardware/device_reader.h"
+
+namespace interlock {
+namespace {
+
+JsonNode root_of(const JsonValue& value) { return {&value, ""}; }
+
+JsonValue text_value(const std::string& text) {
+  return {.kind = JsonValue::Kind::String, .text = text};
+}
+
+bool is_number(const JsonValue& value, const std::string& path) {
+  const bool word = path == "name" || path == "kind" || path == "device";
+  return value.kind == JsonValue::Kind::Number || (value.kind == JsonValue::Kind::String && !word);
+}
+
+/// Dotted paths of the numbers below `value`.
+void collect_numbers(const JsonValue& value, const std::string& path,
+                     std::vector<std::string>& found) {
+  for (const auto& [key, member] : value.members) {
+    const std::string below = path.empty() ? key : path + "." + key;
+    if (below == "origin") continue;
+    if (is_number(member, below)) found.push_back(below);
+    collect_numbers(member, below, found);
+  }
+}
+
+/// Whether `origin` explains `path` or an object around it.
+bool explains(const JsonValue& origin, std::string path) {
+  while (true) {
+    const JsonValue* sentence = origin.find(path);
+    if (sentence != nullptr) return sentence->text.size() > 10;
+    const auto dot = path.rfind('.');
+    if (dot == std::string::npos) return false;
+    path.resize(dot);
+  }
+}
+
+void check_origins(const std::string& file) {
+  CAPTURE(file);
+  const JsonValue document = read_json_file(file);
+  const JsonValue* origin = document.find("origin");
+  REQUIRE(origin != nullptr);
+  std::vector<std::string> numbers;
+  collect_numbers(document, "", numbers);
+  CHECK_GT(numbers.size(), 4);
+  for (const std::string& number : numbers) {
+    CAPTURE(number);
+    CHECK(explains(*origin, number));
+  }
+  for (const auto& [path, sentence] : origin->members) {
+    const JsonValue* value = &document;
+    std::string rest = path;
+    while (value != nullptr && !rest.empty()) {
+      const auto dot = rest.find('.');
+      value = value->find(rest.substr(0, dot));
+      rest = dot == std::string::npos ? "" : rest.substr(dot + 1);
+    }
+    CAPTURE(path);
+    CHECK(value != nullptr);
+  }
+}
+
+Cluster load(const std::string& name) {
+  Diagnostics diagnostics;
+  const JsonValue value = text_value(name);
+  const Cluster cluster = read_cluster(root_of(value), diagnostics);
+  CAPTURE(name);
+  diagnostics.throw_if_any();
+  return cluster;
+}
+
+}  // namespace
+
+TEST_CASE("the catalogue holds the machines that scenarios may name") {
+  CHECK_EQ(catalogue_names(), std::vector<std::string>{"dgx-a100-40g", "dgx-a100-80g", "dgx-h100",
+                                                       "dgx-h200", "dgx-v100-32g"});
+  CHECK_EQ(device_names(),
+           std::vector<std::string>{"a100-40g", "a100-80g", "h100", "h200", "v100-32g"});
+}
+
+TEST_CASE("every machine loads complete, one node by default") {
+  for (const std::string& name : catalogue_names()) {
+    const Cluster cluster = load(name);
+    CAPTURE(name);
+    CHECK_EQ(cluster.name, name);
+    CHECK_EQ(cluster.devices, cluster.devices_per_node);
+    CHECK_FALSE(cluster.mesh);
+    CHECK(has_rates(cluster.device));
+    CHECK(supports(cluster.device, Precision::Fp32));
+    CHECK(supports(cluster.device, Precision::Fp16));
+    CHECK_GT(cluster.device.memory, Bytes(30e9));
+    CHECK_GT(cluster.port_bandwidth, cluster.card_bandwidth);
+    CHECK_GT(cluster.card_latency, cluster.port_latency);
+    CHECK_GE(cluster.cards_per_node, 1);
+  }
+}
+
+TEST_CASE("every number in the catalogue names its origin, and every origin its number") {
+  for (const std::string& name : catalogue_names()) {
+    check_origins(data_folder("hardware/catalogue") + "/" + name + ".json");
+  }
+  for (const std::string& name : device_names()) {
+    check_origins(data_folder("hardware/catalogue/devices") + "/" + name + ".json");
+  }
+}
+
+TEST_CASE("a DGX A100 carries the figures of its datasheet") {
+  const Cluster cluster = load("dgx-a100-80g");
+  CHECK_EQ(cluster.devices_per_node, 8);
+  CHECK_EQ(cluster.device.peak[static_cast<std::size_t>(Precision::Bf16)], FlopsPerSecond(312e12));
+  CHECK_EQ(cluster.device.memory_bandwidth, BytesPerSecond(2039e9));
+  MESSAGE("600 GB/s of NVLink counts both directions: 300 GB/s each way");
+  CHECK_EQ(cluster.port_bandwidth, BytesPerSecond(300e9));
+  MESSAGE("200 Gb/s = 25 GB/s a card");
+  CHECK_EQ(cluster.card_bandwidth, BytesPerSecond(25e9));
+  CHECK_FALSE(supports(cluster.device, Precision::Fp8));
+}
+
+TEST_CASE("a large bf16 GEMM on an H200 takes about as long as measured") {
+  const Cluster cluster = load("dgx-h200");
+  const double n = 8192;
+  const Work gemm{
+      .op_class = OpClass::Gemm, .flops = Flops(2 * n * n * n), .bytes = Bytes(3 * 2 * n * n)};
+  const Seconds time = time_of(gemm, cluster.device, Precision::Bf16);
+  const double rate = (gemm.flops / time).value() / 1e12;
+  MESSAGE(
+      "2 * 8192^3 / time = " << rate
+                             << " TFLOP/s; measured 769 to 798 at this shape, about "
+                                "720 at the shapes of language models, which the catalogue takes");
+  CHECK_GT(rate, 700);
+  CHECK_LT(rate, 798);
+}
+
+}  // namespace interlock
