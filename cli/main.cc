@@ -1,0 +1,117 @@
+// interlock: one scenario in, a utilisation report out. Reads the command line, runs the command.
+// SPDX-License-Identifier: Apache-2.0
+//
+// scenario -load-> Scenario -build-> ModelGraph -partition-> Partition -make_schedule-> Schedule
+//   -lower-> Program -simulate-> Trace -measure-> Metrics -write-> report
+// is run_scenario(); the commands feed it files and print what comes out.
+// Exit codes: 0 success, 2 the user's mistake, 1 ours.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <functional>
+#include <map>
+
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/terminal.h"
+
+namespace interlock {
+namespace {
+
+constexpr int kSuccess = 0, kOurMistake = 1, kUsersMistake = 2;
+
+void add_inputs(CLI::App& command, CommandOptions& options, const char* name) {
+  command.add_option(name, options.inputs, "scenario file, or - for standard input")->required();
+  command
+      .add_option("--set", options.overrides,
+                  "override a key: a dotted path, and JSON or text (training.steps=16)")
+      ->type_name("PATH=VALUE")
+      ->allow_extra_args(false);
+  command.add_flag("--quiet,-q", options.quiet, "print only what is asked for by name");
+}
+
+void add_outputs(CLI::App& command, CommandOptions& options, std::string& engine) {
+  command.add_option("--json", options.json, "write the result as JSON; - for standard output")
+      ->type_name("FILE");
+  command.add_option("--report", options.report, "write an HTML report")->type_name("FILE.html");
+  command.add_option("--svg", options.svg, "write a static timeline")->type_name("FILE.svg");
+  command.add_flag("--require-fit", options.require_fit,
+                   "fail, and write nothing, if a device has too little memory");
+  command
+      .add_option("--engine", engine, "auto, simgrid or native: short for --set simulate.engine")
+      ->type_name("NAME");
+}
+
+/// The commands and what each does when its options have been read.
+class CommandLine {
+ public:
+  CommandLine() {
+    app_.set_version_flag("--version", "interlock " INTERLOCK_VERSION);
+    CLI::App& one = add("simulate", "run one scenario", [this] { simulate(options_); });
+    add_inputs(one, options_, "SCENARIO");
+    one.get_option("SCENARIO")->expected(1);
+    add_outputs(one, options_, engine_);
+    CLI::App& several = add("compare", "run several scenarios into one table and one report",
+                            [this] { compare(options_); });
+    add_inputs(several, options_, "SCENARIOS");
+    add_outputs(several, options_, engine_);
+    CLI::App& checked = add("check", "say whether scenario files are right, without running them",
+                            [this] { check(options_); });
+    add_inputs(checked, options_, "SCENARIOS");
+    add("list", "print the names of models, machines and schedules", [this] { list(what_); })
+        .add_option("WHAT", what_, "models, machines or schedules; all if left out")
+        ->check(CLI::IsMember({"models", "machines", "schedules"}));
+    add("schema", "print the JSON Schema of scenarios", schema);
+  }
+
+  int run(int argc, char** argv) {
+    check_command(argc, argv);
+    try {
+      app_.parse(argc, argv);
+    } catch (const CLI::ParseError& stop) {
+      if (stop.get_exit_code() == kSuccess) return app_.exit(stop);  // help or version
+      throw Error(std::string(stop.what()) + "\nsee interlock --help");
+    }
+    if (!engine_.empty()) options_.overrides.push_back("simulate.engine=" + engine_);
+    actions_.at(app_.get_subcommands().front()->get_name())();
+    return kSuccess;
+  }
+
+ private:
+  CLI::App& add(const std::string& name, const std::string& summary,
+                const std::function<void()>& action) {
+    actions_[name] = action;
+    return *app_.add_subcommand(name, summary);
+  }
+
+  void check_command(int argc, char** argv) const {
+    std::vector<std::string> names;
+    for (const auto& [name, action] : actions_) names.push_back(name);
+    if (argc < 2) throw Error("no command; expected " + join_choices(names) + ", or --help");
+    const std::string first = argv[1];
+    if (first.starts_with("-") || actions_.count(first)) return;
+    const std::optional<std::string> meant = nearest(first, names);
+    throw Error(
+        "unknown command " + in_quotes(first) + "; " +
+        (meant ? "did you mean " + in_quotes(*meant) + "?" : "expected " + join_choices(names)));
+  }
+
+  CLI::App app_{"interlock predicts step time, utilisation and memory of model-parallel training"};
+  CommandOptions options_;
+  std::string engine_, what_;
+  std::map<std::string, std::function<void()>> actions_;
+};
+
+}  // namespace
+}  // namespace interlock
+
+int main(int argc, char** argv) {
+  try {
+    return interlock::CommandLine().run(argc, argv);
+  } catch (const interlock::Error& mistake) {
+    interlock::tell(mistake.what());
+    return interlock::kUsersMistake;
+  } catch (const std::exception& bug) {
+    interlock::tell(std::string("this is a bug in interlock: ") + bug.what());
+    return interlock::kOurMistake;
+  }
+}

@@ -1,0 +1,92 @@
+// Writes results to files, all or none as far as that can be known beforehand.
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/outputs.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "cli/terminal.h"
+
+namespace interlock {
+namespace {
+
+/// An output option and the file it names.
+using Output = std::pair<const char*, const std::string*>;
+
+std::vector<Output> files_of(const CommandOptions& options) {
+  std::vector<Output> files;
+  if (!options.json.empty() && options.json != "-") files.push_back({"--json", &options.json});
+  if (!options.report.empty()) files.push_back({"--report", &options.report});
+  if (!options.svg.empty()) files.push_back({"--svg", &options.svg});
+  return files;
+}
+
+void check_file(const Output& output) {
+  const std::filesystem::path path(*output.second);
+  const std::string who = std::string(output.first) + " " + *output.second + ": ";
+  std::error_code failed;
+  if (std::filesystem::is_directory(path, failed))
+    throw Error(who + "is a folder; expected a file");
+  const std::filesystem::path parent = path.has_parent_path() ? path.parent_path() : ".";
+  if (!std::filesystem::is_directory(parent, failed)) {
+    throw Error(who + "there is no folder " + in_quotes(parent.string()));
+  }
+  if (access(parent.c_str(), W_OK) != 0 && access(path.c_str(), W_OK) != 0) {
+    throw Error(who + "cannot write in the folder " + in_quotes(parent.string()));
+  }
+}
+
+}  // namespace
+
+void check_outputs(const CommandOptions& options) {
+  const std::vector<Output> files = files_of(options);
+  for (const Output& file : files) check_file(file);
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j) {
+      if (std::filesystem::path(*files[i].second).lexically_normal() ==
+          std::filesystem::path(*files[j].second).lexically_normal()) {
+        throw Error(std::string(files[i].first) + " and " + files[j].first + " name one file, " +
+                    *files[i].second + "; expected two");
+      }
+    }
+  }
+}
+
+void write_outputs(const CommandOptions& options, const std::vector<ScenarioResult>& results,
+                   bool array) {
+  // All texts are made before the first file is touched.
+  std::vector<std::pair<std::string, std::string>> files;
+  std::string json;
+  if (!options.json.empty()) json = array ? result_json(results) : result_json(results.front());
+  if (!options.json.empty() && options.json != "-") files.emplace_back(options.json, json);
+  if (!options.report.empty()) files.emplace_back(options.report, html_report(results));
+  if (!options.svg.empty()) files.emplace_back(options.svg, svg_timeline(results.front()));
+  for (const auto& [path, text] : files) {
+    write_file(path, text);
+    if (!options.quiet) tell("wrote " + path);
+  }
+  if (options.json == "-") print(json.ends_with('\n') ? json : json + "\n");
+}
+
+void require_fit(const std::vector<ScenarioResult>& results) {
+  for (const ScenarioResult& result : results) {
+    const Metrics& metrics = result.measurement.metrics;
+    if (metrics.fits_in_memory || metrics.devices.empty()) continue;
+    const auto fullest = std::max_element(metrics.devices.begin(), metrics.devices.end(),
+                                          [](const DeviceMetrics& a, const DeviceMetrics& b) {
+                                            return a.peak_memory < b.peak_memory;
+                                          });
+    throw Error(result.scenario.name + ": does not fit in memory: device " +
+                std::to_string(fullest->rank) + " needs " + format(fullest->peak_memory) +
+                " and has " + format(metrics.memory_capacity) + ", so it lacks " +
+                format(fullest->peak_memory - metrics.memory_capacity));
+  }
+}
+
+}  // namespace interlock

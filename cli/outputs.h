@@ -1,0 +1,23 @@
+// The files that a run writes: checked before it, written after everything else succeeded.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "cli/commands.h"
+#include "scenarios/run_scenario.h"
+
+namespace interlock {
+
+/// Throws: Error if a file could certainly not be written, before time is spent on simulating.
+void check_outputs(const CommandOptions& options);
+
+/// Writes the files that `options` asks for, and the JSON to standard output for "-".
+/// `array`: the JSON is an array even for one result.
+void write_outputs(const CommandOptions& options, const std::vector<ScenarioResult>& results,
+                   bool array);
+
+/// Throws: Error that says which device of which scenario lacks how much memory, if one does.
+void require_fit(const std::vector<ScenarioResult>& results);
+
+}  // namespace interlock

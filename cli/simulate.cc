@@ -1,0 +1,43 @@
+// interlock simulate and interlock compare: load, run, print, write.
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/commands.h"
+#include "cli/inputs.h"
+#include "cli/outputs.h"
+#include "cli/terminal.h"
+#include "scenarios/run_scenario.h"
+
+namespace interlock {
+namespace {
+
+std::vector<ScenarioResult> run_all(const std::vector<Scenario>& scenarios, bool keep_logs) {
+  std::vector<ScenarioResult> results;
+  for (const Scenario& scenario : scenarios) {
+    results.push_back(run_scenario(scenario, keep_logs));
+  }
+  return results;
+}
+
+void check_timeline(const CommandOptions& options, std::size_t scenarios) {
+  if (options.svg.empty() || scenarios == 1) return;
+  throw Error("--svg draws one scenario, and there are " + std::to_string(scenarios) +
+              "; expected --report, which shows them all");
+}
+
+void run(const CommandOptions& options, bool always_array) {
+  check_outputs(options);
+  const std::vector<Scenario> scenarios = load_inputs(options);
+  check_timeline(options, scenarios.size());
+  const bool keep_logs = !options.report.empty() || !options.svg.empty();
+  const std::vector<ScenarioResult> results = run_all(scenarios, keep_logs);
+  const bool table = !options.quiet && options.json != "-";
+  if (table) print(terminal_table(results, terminal_style()));
+  if (options.require_fit) require_fit(results);
+  write_outputs(options, results, always_array || results.size() > 1);
+}
+
+}  // namespace
+
+void simulate(const CommandOptions& options) { run(options, false); }
+void compare(const CommandOptions& options) { run(options, true); }
+
+}  // namespace interlock
