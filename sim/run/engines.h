@@ -34,8 +34,8 @@ EngineKind choose_engine(EngineKind kind, const Program& program);
 /// Runs `program`; a SimGrid run happens in a forked child whose trace is delivered here.
 RunSummary run_program(const Program& program, EngineKind kind, const TraceSink& sink);
 
-/// `program` with the order that a run realised: ranks and wires repeat it, whatever the times.
-/// `engine` is asked once. Replay of the result in any engine gives the same times.
+/// `program` with the order that a run of it realised: ranks and wires repeat it, whatever the
+/// times. The sweep of a frozen program that shares no links gives the times of that run.
 Program freeze(const Program& program, EngineKind kind);
 
 }  // namespace interlock

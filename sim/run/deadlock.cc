@@ -1,0 +1,63 @@
+// Who waits for what when nothing can go on.
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/run/deadlock.h"
+
+#include "base/error.h"
+
+namespace interlock {
+
+namespace {
+
+constexpr int kMostListed = 8;
+
+std::string waits_for(const Program& program, const Cursor& cursor) {
+  const Instruction& instruction = cursor.instruction();
+  const std::string batch = " of micro-batch " + std::to_string(cursor.micro_batch());
+  switch (instruction.code) {
+    case Opcode::Compute: {
+      const OpInfo& op = program.ops[instruction.index];
+      return "for its turn to run " + std::to_string(op.stage) + letter(op.kind) +
+             std::to_string(cursor.micro_batch());
+    }
+    case Opcode::Receive: {
+      const Channel& channel = program.channels[instruction.index];
+      return "on stage " + std::to_string(channel.to_stage) + " for a message from stage " +
+             std::to_string(channel.from_stage) + batch;
+    }
+    case Opcode::Send: {
+      const Channel& channel = program.channels[instruction.index];
+      return "on stage " + std::to_string(channel.from_stage) + " for room in the queue to stage " +
+             std::to_string(channel.to_stage) + batch;
+    }
+    case Opcode::Record:
+    case Opcode::Wait:
+      return "for the other stages before its update" + batch;
+    case Opcode::Allocate:
+    case Opcode::Free:
+      break;
+  }
+  return "for its turn" + batch;
+}
+
+}  // namespace
+
+void require_done(const Program& program, const std::vector<Cursor>& cursors) {
+  std::string waiting;
+  int count = 0;
+  for (std::size_t r = 0; r < program.ranks.size(); ++r) {
+    const Rank& rank = program.ranks[r];
+    for (int s = rank.first_stream; s < rank.first_stream + rank.streams; ++s) {
+      if (cursors[s].done() || ++count > kMostListed) continue;
+      waiting += "\n  rank " + std::to_string(r) + " waits " + waits_for(program, cursors[s]);
+    }
+  }
+  if (count == 0) return;
+  if (count > kMostListed) {
+    waiting += "\n  and " + std::to_string(count - kMostListed) + " more";
+  }
+  throw Error("the schedule deadlocks: nothing can go on, and " + std::to_string(count) +
+              " streams are not done" + waiting +
+              "\nexpected queues deep enough for the schedule; try \"queue\": \"unlimited\"");
+}
+
+}  // namespace interlock

@@ -1,0 +1,107 @@
+// Choosing and running an engine.
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/run/engines.h"
+
+#include <dlfcn.h>
+
+#include <filesystem>
+
+#include "base/error.h"
+#include "sim/run/child.h"
+#include "sim/run/machine.h"
+
+namespace interlock {
+
+namespace {
+
+using SimGridRun = void (*)(const Program&, const TraceSink&, RunSummary&);
+
+/// Opens the module beside the running program. It brings SimGrid, which takes tens of
+/// milliseconds to load, so that runs without contention do not pay for it.
+SimGridRun simgrid_module() {
+  static const SimGridRun run = [] {
+    const auto folder = std::filesystem::read_symlink("/proc/self/exe").parent_path();
+    const std::string path = folder / "libinterlock_simgrid.so";
+    void* module = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    void* symbol = module != nullptr ? dlsym(module, "interlock_run_simgrid") : nullptr;
+    if (symbol == nullptr) {
+      const char* reason = dlerror();
+      throw Error("cannot open the SimGrid engine " + path + ": " +
+                  (reason != nullptr ? reason : "it has no entry point") +
+                  "; expected it beside the program");
+    }
+    return reinterpret_cast<SimGridRun>(symbol);
+  }();
+  return run;
+}
+
+}  // namespace
+
+RunSummary run_native_loop(const Program& program, const TraceSink& sink) {
+  CHECK(!shares_links(program), "the native loop knows no contention");
+  Machine machine(program, sink);
+  machine.start();
+  while (machine.next_time() < Machine::kForever) machine.run_instant();
+  return machine.finish("native");
+}
+
+RunSummary run_native(const Program& program, const TraceSink& sink) {
+  if (shares_links(program)) {
+    throw Error(
+        "/simulate/engine: messages share a link here, which the native engine does not "
+        "model; expected \"auto\" or \"simgrid\"");
+  }
+  return chooses_order(program) ? run_native_loop(program, sink) : run_sweep(program, sink);
+}
+
+RunSummary run_simgrid(const Program& program, const TraceSink& sink) {
+  RunSummary summary;
+  simgrid_module()(program, sink, summary);
+  return summary;
+}
+
+EngineKind choose_engine(EngineKind kind, const Program& program) {
+  if (kind != EngineKind::Auto) return kind;
+  return shares_links(program) ? EngineKind::SimGrid : EngineKind::Native;
+}
+
+RunSummary run_program(const Program& program, EngineKind kind, const TraceSink& sink) {
+  if (choose_engine(kind, program) == EngineKind::Native) return run_native(program, sink);
+  simgrid_module();  // opened once, before children are made
+  return run_in_child(program, sink, run_simgrid);
+}
+
+Program freeze(const Program& program, EngineKind kind) {
+  Program frozen = program;
+  for (Rank& rank : frozen.ranks) rank.order.clear();
+  frozen.wire_order.assign(program.wires.size(), {});
+  // Which stream of its rank runs an op: the one whose cursor would come to it.
+  std::vector<Cursor> cursors;
+  for (const Stream& stream : program.streams) cursors.emplace_back(program, stream);
+  auto skip_to_compute = [](Cursor& cursor) {
+    while (!cursor.done() && cursor.instruction().code != Opcode::Compute) cursor.next();
+  };
+  TraceSink recorder;
+  recorder.span = [&](const Span& span) {
+    const Rank& rank = program.ranks[span.rank];
+    for (int lane = 0; lane < rank.streams; ++lane) {
+      Cursor& cursor = cursors[rank.first_stream + lane];
+      skip_to_compute(cursor);
+      if (cursor.done() || cursor.instruction().index != span.op ||
+          cursor.micro_batch() != span.micro_batch) {
+        continue;
+      }
+      cursor.next();
+      frozen.ranks[span.rank].order.push_back(lane);
+      return;
+    }
+    CHECK(false, "a span that no stream would run next");
+  };
+  recorder.transfer = [&](const Transfer& transfer) {
+    frozen.wire_order[program.channels[transfer.channel].wire].push_back(transfer.channel);
+  };
+  run_program(program, kind, recorder);
+  return frozen;
+}
+
+}  // namespace interlock

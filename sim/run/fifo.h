@@ -1,0 +1,38 @@
+// Fifo: a queue in one block of memory that grows when it must.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace interlock {
+
+/// First in, first out; nothing is ever moved except when the block doubles.
+template <class T>
+class Fifo {
+ public:
+  bool empty() const { return head_ == tail_; }
+  std::uint32_t size() const { return tail_ - head_; }
+  const T& front() const { return items_[head_ & mask()]; }
+  void pop() { ++head_; }
+  void push(const T& item) {
+    if (size() == items_.size()) grow();
+    items_[tail_++ & mask()] = item;
+  }
+
+ private:
+  std::uint32_t mask() const { return static_cast<std::uint32_t>(items_.size()) - 1; }
+  void grow() {
+    std::vector<T> larger(items_.empty() ? 2 : items_.size() * 2);
+    const std::uint32_t count = size();
+    for (std::uint32_t i = 0; i < count; ++i) larger[i] = items_[(head_ + i) & mask()];
+    items_.swap(larger);
+    head_ = 0;
+    tail_ = count;
+  }
+
+  std::vector<T> items_;
+  std::uint32_t head_ = 0, tail_ = 0;
+};
+
+}  // namespace interlock

@@ -1,0 +1,119 @@
+// Lowering: each compute op becomes the instructions around it.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Outline: for each rank, each sequence becomes a stream, each run a segment, each op a handful of
+// instructions (receive what it reads, take memory, compute, give memory back, send what it made).
+// Then durations are rounded to a common tick, and wires that share a link are marked.
+#include "sim/run/lower.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "sim/run/op_lowering.h"
+#include "sim/run/wiring.h"
+
+namespace interlock {
+
+namespace {
+
+void lower_sequence(OpLowering& ops, Program& program, const Sequence& sequence) {
+  Stream stream{.first = static_cast<int>(program.segments.size()),
+                .repeats = sequence.repeats,
+                .stride = sequence.stride};
+  for (const Run& run : sequence.runs) {
+    if (run.repeats <= 0 || run.ops.empty()) continue;
+    Segment segment{.first = static_cast<int>(program.instructions.size()),
+                    .repeats = run.repeats,
+                    .stride = run.stride};
+    for (const Op& op : run.ops) ops.append(op);
+    segment.count = static_cast<int>(program.instructions.size()) - segment.first;
+    program.segments.push_back(segment);
+    ++stream.count;
+  }
+  program.streams.push_back(stream);
+}
+
+std::array<Bytes, kMemoryClasses> resident_bytes(const LowerInputs& inputs,
+                                                 const std::vector<int>& stages) {
+  std::array<Bytes, kMemoryClasses> bytes{};
+  auto at = [&](MemoryClass memory_class) -> Bytes& {
+    return bytes[static_cast<int>(memory_class)];
+  };
+  for (const int stage : stages) {
+    const Footprint& state = inputs.stages[stage].state;
+    at(MemoryClass::Weights) += state.weights;
+    at(MemoryClass::Gradients) += state.gradients;
+    at(MemoryClass::Optimizer) += state.optimizer;
+    // A backward uses the weights that its forward used, so each further micro-batch in flight
+    // may need a version of its own (PipeDream's weight stashing).
+    at(MemoryClass::WeightVersions) += state.weights * (inputs.policy.in_flight - 1);
+  }
+  return bytes;
+}
+
+/// The sum of all durations: no run of the program can last longer.
+Seconds horizon(const Program& program) {
+  Seconds sum(0);
+  for (const Stream& stream : program.streams) {
+    for (int s = stream.first; s < stream.first + stream.count; ++s) {
+      const Segment& segment = program.segments[s];
+      Seconds once(0);
+      for (int i = segment.first; i < segment.first + segment.count; ++i) {
+        const Instruction& instruction = program.instructions[i];
+        if (instruction.code == Opcode::Compute) {
+          once += program.ops[instruction.index].duration;
+        } else if (instruction.code == Opcode::Send) {
+          const Channel& channel = program.channels[instruction.index];
+          once += channel.occupancy + channel.latency;
+        }
+      }
+      sum += once * segment.repeats * stream.repeats;
+    }
+  }
+  return sum;
+}
+
+void round_durations(Program& program) {
+  int exponent = 0;
+  std::frexp(horizon(program).value() * 2, &exponent);  // times 2: rounding may add
+  program.tick = std::ldexp(1.0, exponent - 53);
+  auto round = [&](Seconds& duration) {
+    duration = Seconds(std::nearbyint(duration.value() / program.tick) * program.tick);
+  };
+  for (OpInfo& op : program.ops) round(op.duration);
+  for (Channel& channel : program.channels) {
+    round(channel.occupancy);
+    round(channel.latency);
+  }
+}
+
+}  // namespace
+
+Program lower(const LowerInputs& inputs) {
+  const Schedule& schedule = inputs.schedule;
+  CHECK(schedule.rank_of_stage.size() == inputs.stages.size(), "a rank for each stage");
+  CHECK(inputs.roles.size() == inputs.stages.size(), "a role for each stage");
+  Program program;
+  program.stages = schedule.stages;
+  program.micro_batches = schedule.micro_batches;
+  program.steps = schedule.steps;
+  program.ranks.resize(schedule.ranks.size());
+  for (int stage = 0; stage < schedule.stages; ++stage) {
+    program.ranks[schedule.rank_of_stage[stage]].stages.push_back(stage);
+  }
+  Wiring wiring(inputs, program);
+  OpLowering ops(inputs, wiring, program);
+  for (std::size_t r = 0; r < schedule.ranks.size(); ++r) {
+    Rank& rank = program.ranks[r];
+    rank.first_stream = static_cast<int>(program.streams.size());
+    rank.streams = static_cast<int>(schedule.ranks[r].size());
+    rank.resident = resident_bytes(inputs, rank.stages);
+    for (const Sequence& sequence : schedule.ranks[r]) lower_sequence(ops, program, sequence);
+  }
+  wiring.mark_shared_links();
+  round_durations(program);
+  return program;
+}
+
+}  // namespace interlock

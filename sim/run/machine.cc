@@ -1,0 +1,228 @@
+// Streams, ranks and the choice among ready ops.
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/run/machine.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "base/error.h"
+#include "sim/run/deadlock.h"
+
+namespace interlock {
+
+Machine::Machine(const Program& program, const TraceSink& sink)
+    : program_(program),
+      sink_(sink),
+      ranks_(program.ranks.size()),
+      channels_(program.channels.size()),
+      wires_(program.wires.size()),
+      events_(program.events.size()),
+      event_waiters_(program.events.size()) {
+  for (const Stream& stream : program.streams) cursors_.emplace_back(program, stream);
+  streams_.resize(program.streams.size());
+  for (std::size_t r = 0; r < program.ranks.size(); ++r) {
+    const Rank& rank = program.ranks[r];
+    for (int lane = 0; lane < rank.streams; ++lane) {
+      streams_[rank.first_stream + lane].rank = static_cast<int>(r);
+      streams_[rank.first_stream + lane].lane = lane;
+    }
+  }
+}
+
+void Machine::start() {
+  for (int s = static_cast<int>(streams_.size()) - 1; s >= 0; --s) runnable_.push_back(s);
+  drain();
+}
+
+void Machine::run_instant() {
+  now_ = heap_.top().time;
+  while (!heap_.empty() && heap_.top().time == now_) {
+    // Everything due now is entered; drain() then lets ranks choose, which may make more due.
+    while (!heap_.empty() && heap_.top().time == now_) {
+      const TimedEvent event = heap_.top();
+      heap_.pop();
+      if (event.id < 0) {
+        on_timer(-1 - event.id, event.generation);
+        continue;
+      }
+      StreamState& state = streams_[event.id];
+      if (state.computing) {
+        state.computing = false;
+        ranks_[state.rank].busy = false;
+        cursors_[event.id].next();
+        if (program_.ranks[state.rank].streams > 1) ask(state.rank);
+      }
+      advance(event.id);
+    }
+    drain();
+  }
+}
+
+void Machine::settle() {
+  drain();
+  while (!heap_.empty() && heap_.top().time == now_) run_instant();
+}
+
+RunSummary Machine::finish(const char* engine) const {
+  require_done(program_, cursors_);
+  return {engine, count_tasks(program_), Seconds(makespan_)};
+}
+
+void Machine::set_timer(double time, int wire, std::uint32_t generation) {
+  heap_.push({time, -1 - wire, generation});
+}
+
+/// Advances what was woken, then lets ranks choose. Events that this makes due at the same instant
+/// are left to the caller.
+void Machine::drain() {
+  while (!runnable_.empty()) {
+    const int stream = runnable_.back();
+    runnable_.pop_back();
+    advance(stream);
+  }
+  if (!heap_.empty() && heap_.top().time == now_) return;
+  for (std::size_t i = 0; i < choosers_.size(); ++i) choose(choosers_[i]);
+  choosers_.clear();
+}
+
+void Machine::advance(int stream) {
+  Cursor& cursor = cursors_[stream];
+  while (!cursor.done() && execute(stream, cursor)) cursor.next();
+}
+
+/// Runs one instruction; false if the stream must stand there until it is woken.
+bool Machine::execute(int stream, const Cursor& cursor) {
+  const Instruction& instruction = cursor.instruction();
+  StreamState& state = streams_[stream];
+  switch (instruction.code) {
+    case Opcode::Compute:
+      return compute(stream, cursor);
+    case Opcode::Send:
+      return send(stream, cursor);
+    case Opcode::Receive:
+      return receive(stream, cursor);
+    case Opcode::Record:
+      record(cursor);
+      return true;
+    case Opcode::Wait:
+      return wait(stream, cursor);
+    case Opcode::Allocate:
+      // Taken at the instant at which the op starts; a rank of one stream starts it now.
+      if (program_.ranks[state.rank].streams > 1) return compute(stream, cursor);
+      [[fallthrough]];
+    case Opcode::Free:
+      change_memory(instruction, state.rank);
+      return true;
+  }
+  return true;
+}
+
+bool Machine::compute(int stream, const Cursor& cursor) {
+  StreamState& state = streams_[stream];
+  if (program_.ranks[state.rank].streams == 1) {
+    start_compute(stream, cursor);
+  } else {
+    ranks_[state.rank].ready.push_back(stream);
+    ask(state.rank);
+  }
+  return false;
+}
+
+void Machine::start_compute(int stream, const Cursor& cursor) {
+  StreamState& state = streams_[stream];
+  RankState& rank = ranks_[state.rank];
+  const OpInfo& op = program_.ops[cursor.instruction().index];
+  const double end = now_ + op.duration.value();
+  if (sink_.span) {
+    const double waited_from = std::max(rank.free, state.message_sent);
+    const double exposed = std::max(0.0, std::min(now_, state.message_arrival) - waited_from);
+    sink_.span({Seconds(now_), Seconds(end), Seconds(exposed), state.rank,
+                cursor.instruction().index, cursor.micro_batch()});
+  }
+  state.message_arrival = -1;
+  state.computing = true;
+  rank.busy = true;
+  rank.free = end;
+  makespan_ = std::max(makespan_, end);
+  heap_.push({end, stream, 0});
+}
+
+void Machine::ask(int rank) {
+  if (!std::exchange(ranks_[rank].asked, true)) choosers_.push_back(rank);
+}
+
+/// Starts the first ready op of a free rank: by the frozen order, else by priority.
+void Machine::choose(int index) {
+  RankState& rank = ranks_[index];
+  rank.asked = false;
+  if (rank.busy || rank.ready.empty()) return;
+  auto chosen = rank.ready.end();
+  const auto& order = program_.ranks[index].order;
+  if (!order.empty()) {
+    chosen = std::find_if(rank.ready.begin(), rank.ready.end(),
+                          [&](int s) { return streams_[s].lane == order[rank.turn]; });
+    if (chosen == rank.ready.end()) return;
+  } else {
+    chosen = std::min_element(rank.ready.begin(), rank.ready.end(),
+                              [&](int a, int b) { return precedes(a, b); });
+  }
+  const int stream = *chosen;
+  rank.ready.erase(chosen);
+  ++rank.turn;
+  Cursor& cursor = cursors_[stream];
+  for (; cursor.instruction().code != Opcode::Compute; cursor.next()) {
+    change_memory(cursor.instruction(), index);
+  }
+  start_compute(stream, cursor);
+}
+
+/// F, H, R, I, B, W, U; then the nearer loss; then the older micro-batch; then the lower stage.
+bool Machine::precedes(int stream, int other) const {
+  auto priority = [&](int s) {
+    const OpInfo& op = next_op(s);
+    return std::tuple(op.kind, op.loss - op.stage, cursors_[s].micro_batch(), op.stage, s);
+  };
+  return priority(stream) < priority(other);
+}
+
+/// The op at which a ready stream stands, behind what it allocates.
+const OpInfo& Machine::next_op(int stream) const {
+  Cursor cursor = cursors_[stream];
+  while (cursor.instruction().code != Opcode::Compute) cursor.next();
+  return program_.ops[cursor.instruction().index];
+}
+
+void Machine::record(const Cursor& cursor) {
+  const int index = cursor.instruction().index;
+  const Event& event = program_.events[index];
+  Generation& generation = events_[index][cursor.micro_batch() / event.micro_batches];
+  if (++generation.records < event.recorders) return;
+  runnable_.insert(runnable_.end(), event_waiters_[index].begin(), event_waiters_[index].end());
+  event_waiters_[index].clear();
+}
+
+bool Machine::wait(int stream, const Cursor& cursor) {
+  const int index = cursor.instruction().index;
+  const Event& event = program_.events[index];
+  const bool complete =
+      events_[index][cursor.micro_batch() / event.micro_batches].records >= event.recorders;
+  if (!complete) event_waiters_[index].push_back(stream);
+  return complete;
+}
+
+void Machine::change_memory(const Instruction& instruction, int rank) {
+  const Buffer& buffer = program_.buffers[instruction.index];
+  const double sign = instruction.code == Opcode::Allocate ? 1 : -1;
+  change_memory(now_, rank, buffer.memory_class, sign * buffer.bytes.value());
+}
+
+void Machine::change_memory(double at, int rank, MemoryClass memory_class, double bytes) {
+  if (sink_.memory) sink_.memory({Seconds(at), bytes, rank, memory_class});
+}
+
+void Machine::wake(int& stream) {
+  if (stream >= 0) runnable_.push_back(std::exchange(stream, -1));
+}
+
+}  // namespace interlock

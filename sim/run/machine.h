@@ -1,0 +1,125 @@
+// Machine: a program under way, in time order. The clock belongs to whoever drives it.
+// SPDX-License-Identifier: Apache-2.0
+//
+// A driver asks for next_time(), moves its clock there and calls run_instant(), until nothing is
+// left. Within one instant everything that has become possible is entered before any rank that may
+// choose chooses; ops that take no time make the instant go round again.
+// Transfers on wires of their own are worked out when they are sent. Those on wires that share a
+// link are handed to the driver by `start_shared`, who reports their end by end_shared().
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <vector>
+
+#include "sim/run/event_heap.h"
+#include "sim/run/fifo.h"
+#include "sim/run/trace.h"
+
+namespace interlock {
+
+class Machine {
+ public:
+  Machine(const Program& program, const TraceSink& sink);
+
+  /// Lets every stream run to its first wait, at time 0.
+  void start();
+  double next_time() const { return heap_.empty() ? kForever : heap_.top().time; }
+  /// Does everything that happens at next_time().
+  void run_instant();
+  /// Throws: Error if streams wait that nothing will wake.
+  RunSummary finish(const char* engine) const;
+
+  /// Called when a transfer of a wire that shares links may start.
+  std::function<void(int wire, const Channel& channel)> start_shared;
+  /// The transfer that `wire` carries ended at `time`, which moves the machine's now.
+  void end_shared(int wire, double time);
+  /// Does what the last calls of end_shared() have made possible at now.
+  void settle();
+  /// Asks for `on_timer(wire, generation)` at `time`, within run_instant().
+  void set_timer(double time, int wire, std::uint32_t generation);
+  std::function<void(int wire, std::uint32_t generation)> on_timer;
+  double now() const { return now_; }
+
+  static constexpr double kForever = 1e300;
+
+ private:
+  struct Message {
+    double sent, arrival;
+  };
+  struct ChannelState {
+    Fifo<Message> messages;  // on the way with known arrival, or arrived; untaken
+    int untaken = 0;         // sent and not taken, arrival known or not
+    int sender = -1;         // stream that stands at a Send
+    int receiver = -1;       // stream that stands at a Receive
+    bool met = false;        // rendezvous: its message is on the way
+  };
+  struct StreamState {
+    double message_sent = 0, message_arrival = -1;  // the last message it had to wait for
+    double ready = 0;                               // since when it could compute
+    int rank = 0, lane = 0;
+    bool computing = false;
+    bool handed_over = false;  // its rendezvous Send has been taken
+    bool waited = false;       // its Receive found no arrived message at first
+  };
+  struct RankState {
+    double free = 0;
+    std::size_t turn = 0;
+    bool busy = false, asked = false;  // asked: in choosers_
+    std::vector<int> ready;            // streams that stand at a Compute; several streams only
+  };
+  struct Pending {
+    int channel, micro_batch;
+    double sent;
+  };
+  struct WireState {
+    double free = 0;        // private wires
+    double started = 0;     // shared wires
+    bool carrying = false;  // shared wires
+    Fifo<Pending> pending;  // shared wires; the front is being carried
+  };
+  struct Generation {
+    int records = 0;
+  };
+
+  void drain();
+  void advance(int stream);
+  bool execute(int stream, const Cursor& cursor);
+  bool compute(int stream, const Cursor& cursor);
+  void start_compute(int stream, const Cursor& cursor);
+  void ask(int rank);
+  void choose(int rank);
+  bool precedes(int stream, int other) const;
+  const OpInfo& next_op(int stream) const;
+
+  bool send(int stream, const Cursor& cursor);
+  bool send_rendezvous(int stream, const Cursor& cursor);
+  bool receive(int stream, const Cursor& cursor);
+  void meet(int channel, int micro_batch);
+  void transfer(int channel, int micro_batch);
+  void carry(int wire);
+  void deliver(int channel, const Message& message);
+  void report(const Pending& pending, double start, double end, double arrival);
+  bool wait(int stream, const Cursor& cursor);
+  void record(const Cursor& cursor);
+  void change_memory(double at, int rank, MemoryClass memory_class, double bytes);
+  void change_memory(const Instruction& instruction, int rank);
+  void wake(int& stream);
+
+  const Program& program_;
+  const TraceSink& sink_;
+  std::vector<Cursor> cursors_;
+  std::vector<StreamState> streams_;
+  std::vector<RankState> ranks_;
+  std::vector<ChannelState> channels_;
+  std::vector<WireState> wires_;
+  std::vector<std::map<int, Generation>> events_;  // by generation
+  std::vector<std::vector<int>> event_waiters_;
+  std::vector<int> runnable_;  // streams to advance now
+  std::vector<int> choosers_;  // ranks to choose now
+  EventHeap heap_;
+  double now_ = 0, makespan_ = 0;
+};
+
+}  // namespace interlock

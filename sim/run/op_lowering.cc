@@ -1,0 +1,261 @@
+// What surrounds each compute op: messages, memory and events.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Memory: a forward turns the received activation into stash, which lives until the weight
+// gradients are made. An output belongs to its message from the start of the op that makes it to
+// the end of the transfer. A received gradient lives until the last op that reads it has run.
+#include "sim/run/op_lowering.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace interlock {
+
+using Message = Wiring::Message;
+
+OpLowering::OpLowering(const LowerInputs& inputs, Wiring& wiring, Program& program)
+    : inputs_(inputs),
+      wiring_(wiring),
+      program_(program),
+      ops_of_stage_(inputs.schedule.stages),
+      buffers_of_stage_(inputs.schedule.stages),
+      window_events_(inputs.schedule.stages, -1) {}
+
+void OpLowering::append(const Op& op) {
+  switch (op.kind) {
+    case OpKind::F:
+      return forward(op);
+    case OpKind::H:
+      return head(op);
+    case OpKind::R:
+      return compute(op);
+    case OpKind::I:
+    case OpKind::B:
+    case OpKind::W:
+      return backward(op);
+    case OpKind::U:
+      return update(op);
+  }
+}
+
+void OpLowering::forward(const Op& op) {
+  const StageCost& stage = inputs_.stages[op.stage];
+  const bool sends = op.stage + 1 < inputs_.schedule.stages;
+  exchange_readout(op);
+  if (op.stage > 0) {
+    emit(Opcode::Receive,
+         wiring_.channel(Message::Activation, op.stage - 1, op.stage, op.micro_batch),
+         op.micro_batch);
+  }
+  allocate(op, MemoryClass::Stash, stage.stash);
+  if (sends) allocate(op, MemoryClass::Boundary, stage.output);
+  allocate(op, MemoryClass::Workspace, stage.workspace);
+  if (op.stage > 0) free(op, MemoryClass::Boundary, input_gradient(op.stage));
+  compute(op);
+  free(op, MemoryClass::Workspace, stage.workspace);
+  if (sends) {
+    emit(Opcode::Send, wiring_.channel(Message::Activation, op.stage, op.stage + 1, op.micro_batch),
+         op.micro_batch);
+  }
+}
+
+void OpLowering::head(const Op& op) {
+  const StageCost& stage = inputs_.stages[op.stage];
+  const auto& traversals = inputs_.roles[op.stage].traversals;
+  const bool consumed = !traversals.empty() && traversals.front().loss == op.stage;
+  allocate(op, MemoryClass::Head, stage.head_memory);
+  if (consumed) allocate(op, MemoryClass::Boundary, stage.output);
+  compute(op);
+  free(op, MemoryClass::Head, stage.head_memory);
+}
+
+void OpLowering::backward(const Op& op) {
+  const StageCost& stage = inputs_.stages[op.stage];
+  const Traversal& traversal = traversal_of(op);
+  const bool first =
+      op.loss == inputs_.roles[op.stage].traversals.front().loss && op.kind != OpKind::W;
+  if (op.kind != OpKind::W) {
+    receive_gradients(op, first);
+    if (first && stage.recompute.time > Seconds(0)) {
+      compute(op, OpKind::R, stage.recompute, false);
+    }
+    // An input gradient that nobody needs is made all the same, unless it is skipped.
+    const bool made = traversal.to_previous || !inputs_.strategy.skip_unneeded_input_gradients;
+    const MemoryClass owner =
+        traversal.to_previous ? MemoryClass::Boundary : MemoryClass::Workspace;
+    if (made) allocate(op, owner, input_gradient(op.stage));
+  }
+  allocate(op, MemoryClass::Workspace, stage.workspace);
+  compute(op);
+  free(op, MemoryClass::Workspace, stage.workspace);
+  if (op.kind != OpKind::W && !traversal.to_previous &&
+      !inputs_.strategy.skip_unneeded_input_gradients) {
+    free(op, MemoryClass::Workspace, input_gradient(op.stage));
+  }
+  const bool last_reader = op.kind != OpKind::I || !traversal.weights;
+  const bool own_loss = op.loss == op.stage;
+  const bool from_head = own_loss && inputs_.roles[op.stage].head;
+  if (last_reader && (!own_loss || from_head)) free(op, MemoryClass::Boundary, stage.output);
+  if (op.kind != OpKind::W) send_gradients(op, traversal);
+  if (last_reader && traversal.weights) {
+    free(op, MemoryClass::Stash, stage.stash);
+    const auto& policy = inputs_.policy;
+    if (policy.in_flight > 1 && policy.update_every > 1) {
+      emit(Opcode::Record, event_of_window(op.stage), op.micro_batch);
+    }
+  }
+}
+
+void OpLowering::receive_gradients(const Op& op, bool first) {
+  const auto& traversals = inputs_.roles[op.stage].traversals;
+  const bool list = inputs_.policy.kind == ScheduleKind::List;
+  const bool wanted = list ? first && traversals.back().loss > op.stage : op.loss > op.stage;
+  if (!wanted) return;
+  emit(Opcode::Receive, wiring_.channel(Message::Gradient, op.stage + 1, op.stage, op.micro_batch),
+       op.micro_batch);
+}
+
+void OpLowering::send_gradients(const Op& op, const Traversal& traversal) {
+  const auto& traversals = inputs_.roles[op.stage].traversals;
+  const bool list = inputs_.policy.kind == ScheduleKind::List;
+  const bool any = std::any_of(traversals.begin(), traversals.end(),
+                               [](const Traversal& t) { return t.to_previous; });
+  if (!(list ? any && traversal.weights : traversal.to_previous)) return;
+  emit(Opcode::Send, wiring_.channel(Message::Gradient, op.stage, op.stage - 1, op.micro_batch),
+       op.micro_batch);
+}
+
+void OpLowering::update(const Op& op) {
+  const auto& policy = inputs_.policy;
+  if (policy.in_flight > 1 && policy.update_every > 1) {
+    emit(Opcode::Wait, event_of_window(op.stage), op.micro_batch);
+  }
+  if (policy.barrier) {
+    emit(Opcode::Record, event_of_barrier(), op.micro_batch);
+    emit(Opcode::Wait, event_of_barrier(), op.micro_batch);
+  }
+  compute(op);
+}
+
+// The last stage hands its readout on at the begin of each period; the other stages take it over
+// before the last micro-batch of that period, by when it has long arrived.
+void OpLowering::exchange_readout(const Op& op) {
+  const int period = inputs_.strategy.readout_every * inputs_.schedule.micro_batches;
+  if (period == 0) return;
+  CHECK(period > 1, "a readout period of one micro-batch would wait for itself");
+  const int last = inputs_.schedule.stages - 1;
+  if (op.stage == last && op.micro_batch % period == 0) {
+    for (int stage = 0; stage < last; ++stage) {
+      if (!inputs_.roles[stage].head) continue;
+      allocate(op, MemoryClass::Boundary, inputs_.stages[stage].readout);
+      emit(Opcode::Send, wiring_.channel(Message::Readout, last, stage, 0), op.micro_batch);
+    }
+  } else if (op.stage < last && inputs_.roles[op.stage].head &&
+             op.micro_batch % period == period - 1) {
+    emit(Opcode::Receive, wiring_.channel(Message::Readout, last, op.stage, 0), op.micro_batch);
+    free(op, MemoryClass::Boundary, inputs_.stages[op.stage].readout);
+  }
+}
+
+void OpLowering::emit(Opcode code, int index, int micro_batch) {
+  program_.instructions.push_back({code, index, micro_batch});
+}
+
+void OpLowering::compute(const Op& op) {
+  const bool main_backward =
+      (op.kind == OpKind::I || op.kind == OpKind::B || op.kind == OpKind::W) &&
+      traversal_of(op).weights;
+  compute(op, op.kind, cost_of(op), op.kind == OpKind::F || main_backward);
+}
+
+void OpLowering::compute(const Op& op, OpKind kind, OpCost cost, bool useful) {
+  auto& known = ops_of_stage_[op.stage];
+  auto found = std::find_if(known.begin(), known.end(), [&](int index) {
+    return program_.ops[index].kind == kind && program_.ops[index].loss == op.loss;
+  });
+  if (found == known.end()) {
+    program_.ops.push_back({kind, op.stage, op.loss, useful, cost.time, cost.flops});
+    known.push_back(static_cast<int>(program_.ops.size()) - 1);
+    found = known.end() - 1;
+  }
+  emit(Opcode::Compute, *found, op.micro_batch);
+}
+
+void OpLowering::allocate(const Op& op, MemoryClass memory_class, Bytes bytes) {
+  if (bytes > Bytes(0)) {
+    emit(Opcode::Allocate, buffer(op.stage, memory_class, bytes), op.micro_batch);
+  }
+}
+
+void OpLowering::free(const Op& op, MemoryClass memory_class, Bytes bytes) {
+  if (bytes > Bytes(0)) {
+    emit(Opcode::Free, buffer(op.stage, memory_class, bytes), op.micro_batch);
+  }
+}
+
+int OpLowering::buffer(int stage, MemoryClass memory_class, Bytes bytes) {
+  for (const int index : buffers_of_stage_[stage]) {
+    const Buffer& known = program_.buffers[index];
+    if (known.memory_class == memory_class && known.bytes == bytes) return index;
+  }
+  program_.buffers.push_back({memory_class, stage, bytes});
+  buffers_of_stage_[stage].push_back(static_cast<int>(program_.buffers.size()) - 1);
+  return buffers_of_stage_[stage].back();
+}
+
+int OpLowering::event_of_window(int stage) {
+  if (window_events_[stage] < 0) {
+    const int span = inputs_.policy.update_every;
+    program_.events.push_back({.recorders = span, .micro_batches = span});
+    window_events_[stage] = static_cast<int>(program_.events.size()) - 1;
+  }
+  return window_events_[stage];
+}
+
+int OpLowering::event_of_barrier() {
+  if (barrier_event_ < 0) {
+    program_.events.push_back(
+        {.recorders = inputs_.schedule.stages, .micro_batches = inputs_.policy.update_every});
+    barrier_event_ = static_cast<int>(program_.events.size()) - 1;
+  }
+  return barrier_event_;
+}
+
+const Traversal& OpLowering::traversal_of(const Op& op) const {
+  for (const Traversal& traversal : inputs_.roles[op.stage].traversals) {
+    if (traversal.loss == op.loss) return traversal;
+  }
+  CHECK(false, "an op for a loss that does not reach its stage");
+}
+
+OpCost OpLowering::cost_of(const Op& op) const {
+  const StageCost& stage = inputs_.stages[op.stage];
+  OpCost additions{inputs_.roles[op.stage].summed_gradients * stage.gradient_addition, Flops(0)};
+  switch (op.kind) {
+    case OpKind::F:
+      return stage.forward;
+    case OpKind::H:
+      return stage.head;
+    case OpKind::R:
+      return stage.next_forward;
+    case OpKind::I: {
+      Traversal input_only = traversal_of(op);
+      input_only.weights = false;
+      return traversal_cost(stage, inputs_.strategy, input_only);
+    }
+    case OpKind::B:
+      return additions += traversal_cost(stage, inputs_.strategy, traversal_of(op));
+    case OpKind::W:
+      return additions += stage.backward_weight;
+    case OpKind::U:
+      return {stage.update.time + stage.head_update.time, Flops(0)};
+  }
+  return {};
+}
+
+Bytes OpLowering::input_gradient(int stage) const {
+  return stage > 0 ? inputs_.stages[stage - 1].output : Bytes(0);
+}
+
+}  // namespace interlock

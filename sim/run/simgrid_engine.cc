@@ -1,0 +1,270 @@
+// The SimGrid engine: a Machine driven by SimGrid's clock, with contention from its max-min solver.
+// SPDX-License-Identifier: Apache-2.0
+//
+// SimGrid polls its models for their next date; ours is one of them. When polled it runs every
+// event of the machine that comes before the network's next date, and stops early if a flow must
+// start, because flows may be started only after the clock has moved. A transfer that is alone on
+// all its links ends at a date known at once; when a second one touches one of its links, what is
+// left of the first and the whole second become flows of SimGrid's. Latency stays with the
+// machine: SimGrid weighs flows by latency, so its links have none.
+
+#include <simgrid/version.h>  // needs s4u.hpp before it
+
+#include <algorithm>
+#include <memory>
+#include <simgrid/kernel/resource/Action.hpp>
+#include <simgrid/kernel/resource/Model.hpp>
+#include <simgrid/s4u.hpp>
+
+#include "base/error.h"
+#include "sim/run/machine.h"
+
+namespace interlock {
+
+namespace {
+
+namespace s4u = simgrid::s4u;
+namespace resource = simgrid::kernel::resource;
+
+/// The virtual functions of SimGrid 3.32's network model behind those of Model; its own header is
+/// not installed. Starting a flow here costs a fraction of an s4u::Comm and gives the same dates.
+struct NetworkModel : resource::Model {
+  using resource::Model::Model;
+  virtual void* create_link(const std::string&, const std::vector<double>&) = 0;
+  virtual void* create_wifi_link(const std::string&, const std::vector<double>&) = 0;
+  virtual resource::Action* communicate(s4u::Host*, s4u::Host*, double size, double rate) = 0;
+};
+
+#if SIMGRID_VERSION_MAJOR != 3 || SIMGRID_VERSION_MINOR != 32
+#error "this engine is written against SimGrid 3.32 (Debian 12: libsimgrid-dev)"
+#endif
+
+/// The one place where SimGrid is configured: plain bandwidth sharing, nothing hidden.
+s4u::Engine* make_engine() {
+  static char options[][48] = {"interlock",
+                               "--cfg=network/model:CM02",      // alpha-beta, no factors
+                               "--cfg=network/crosstraffic:0",  // full duplex is full
+                               "--cfg=network/TCP-gamma:1e18",  // no window limit
+                               "--cfg=surf/precision:1e-12",    // kernels last microseconds
+                               "--log=root.thres:critical"};
+  static char* arguments[std::size(options)];
+  std::transform(std::begin(options), std::end(options), arguments, [](auto& o) { return o; });
+  int count = static_cast<int>(std::size(options));
+  return new s4u::Engine(&count, arguments);  // never destroyed: the process ends after it
+}
+
+/// Transfers on wires that share links: alone and timed by us, or flows of SimGrid's.
+class Contention {
+ public:
+  Contention(const Program& program, Machine& machine);
+
+  /// Whether flows wait for the clock to move before they can start.
+  bool flows_wait() const { return !waiting_.empty(); }
+  double next_network_date(double now) const;
+  void clock_moved();
+  bool polled = false;  // inside next_occurring_event: no flow may start now
+
+ private:
+  struct WireState {
+    double started = 0, occupancy = 0, bytes = 0;
+    std::uint32_t generation = 0;
+    bool alone = false;
+  };
+  struct LinkState {
+    int alone = -1;  // the wire that is alone on it
+    int flows = 0;
+  };
+  struct Start {
+    int wire;
+    double bytes;
+  };
+
+  void make_platform();
+  void start(int wire, const Channel& channel);
+  void promote(int wire);
+  void start_flow(int wire, double bytes);
+  void launch(const Start& start);
+  void alone_ended(int wire, std::uint32_t generation);
+  void end_flow(int wire);
+
+  const Program& program_;
+  Machine& machine_;
+  NetworkModel* network_ = nullptr;
+  std::vector<s4u::Host*> origins_;  // of each wire
+  s4u::Host* destination_ = nullptr;
+  std::vector<WireState> wires_;
+  std::vector<LinkState> links_;
+  std::vector<Start> waiting_;
+  std::unordered_map<resource::Action*, int> flows_;  // the wire of each flow under way
+};
+
+Contention::Contention(const Program& program, Machine& machine)
+    : program_(program),
+      machine_(machine),
+      origins_(program.wires.size()),
+      wires_(program.wires.size()),
+      links_(program.links.size()) {
+  make_platform();
+  machine.start_shared = [this](int wire, const Channel& channel) { start(wire, channel); };
+  machine.on_timer = [this](int wire, std::uint32_t g) { alone_ended(wire, g); };
+}
+
+/// A flat star: each shared wire is a host whose way out is the wire's links. SimGrid then needs no
+/// routes of its own, whatever the topology.
+void Contention::make_platform() {
+  auto* zone = s4u::create_star_zone("cluster");
+  std::vector<s4u::Link*> links(program_.links.size(), nullptr);
+  destination_ = zone->create_host("destination", 1.0);
+  auto* drain = zone->create_link("drain", 1e18)->set_latency(0.0);
+  drain->set_sharing_policy(s4u::Link::SharingPolicy::FATPIPE)->seal();
+  zone->add_route(nullptr, destination_->get_netpoint(), nullptr, nullptr,
+                  {s4u::LinkInRoute(drain)}, false);
+  for (std::size_t w = 0; w < program_.wires.size(); ++w) {
+    const Wire& wire = program_.wires[w];
+    if (!wire.shared) continue;
+    std::vector<s4u::LinkInRoute> way;
+    for (const int index : wire.links) {
+      const ProgramLink& link = program_.links[index];
+      if (links[index] == nullptr) {
+        links[index] = zone->create_link("link" + std::to_string(index), link.bandwidth.value())
+                           ->set_latency(0.0);
+        links[index]->seal();
+      }
+      way.emplace_back(links[index]);
+    }
+    origins_[w] = zone->create_host("wire" + std::to_string(w), 1.0);
+    zone->add_route(origins_[w]->get_netpoint(), nullptr, nullptr, nullptr, way, false);
+  }
+  zone->seal();
+  for (auto* model : s4u::Engine::get_instance()->get_all_models()) {
+    if (model->get_name() == "Network_CM02") network_ = static_cast<NetworkModel*>(model);
+  }
+  CHECK(network_ != nullptr, "SimGrid runs another network model than the one asked for");
+}
+
+double Contention::next_network_date(double now) const {
+  const double wait = network_->next_occurring_event(now);
+  return wait < 0 ? Machine::kForever : now + wait;
+}
+
+void Contention::start(int index, const Channel& channel) {
+  const auto& ways = program_.wires[index].links;
+  WireState& wire = wires_[index];
+  wire.started = machine_.now();
+  wire.occupancy = channel.occupancy.value();
+  wire.bytes = channel.bytes.value();
+  const bool idle = std::all_of(ways.begin(), ways.end(), [&](int link) {
+    return links_[link].alone < 0 && links_[link].flows == 0;
+  });
+  if (idle || wire.bytes == 0) {
+    wire.alone = true;
+    if (idle) {
+      for (const int link : ways) links_[link].alone = index;
+    }
+    machine_.set_timer(wire.started + wire.occupancy, index, wire.generation);
+    return;
+  }
+  for (const int link : ways) {
+    if (links_[link].alone >= 0) promote(links_[link].alone);
+  }
+  start_flow(index, wire.bytes);
+}
+
+/// Makes a flow of what is left of a transfer that was alone.
+void Contention::promote(int index) {
+  WireState& wire = wires_[index];
+  for (const int link : program_.wires[index].links) links_[link].alone = -1;
+  ++wire.generation;
+  wire.alone = false;
+  const double done = (machine_.now() - wire.started) / wire.occupancy;
+  start_flow(index, std::max(0.0, wire.bytes * (1 - done)));
+}
+
+void Contention::start_flow(int index, double bytes) {
+  for (const int link : program_.wires[index].links) ++links_[link].flows;
+  if (polled) {
+    waiting_.push_back({index, bytes});
+  } else {
+    launch({index, bytes});
+  }
+}
+
+void Contention::launch(const Start& start) {
+  // A flow of nothing would never end: a thousandth of a byte is below every tick.
+  const double bytes = std::max(start.bytes, 1e-3);
+  auto* action = network_->communicate(origins_[start.wire], destination_, bytes, -1.0);
+  flows_.emplace(action, start.wire);
+}
+
+void Contention::alone_ended(int index, std::uint32_t generation) {
+  WireState& wire = wires_[index];
+  if (generation != wire.generation) return;  // promoted since
+  ++wire.generation;
+  wire.alone = false;
+  for (const int link : program_.wires[index].links) {
+    if (links_[link].alone == index) links_[link].alone = -1;
+  }
+  machine_.end_shared(index, machine_.now());
+}
+
+void Contention::end_flow(int index) {
+  for (const int link : program_.wires[index].links) --links_[link].flows;
+  ++wires_[index].generation;
+  machine_.end_shared(index, std::max(machine_.now(), s4u::Engine::get_clock()));
+}
+
+void Contention::clock_moved() {
+  const std::vector<Start> starts = std::move(waiting_);
+  waiting_.clear();
+  for (const Start& start : starts) launch(start);
+  std::vector<int> ended;
+  while (auto* action = network_->extract_done_action()) {
+    const auto flow = flows_.find(action);
+    ended.push_back(flow->second);
+    flows_.erase(flow);
+    action->unref();
+  }
+  for (const int wire : ended) end_flow(wire);
+  if (!ended.empty()) machine_.settle();
+}
+
+/// Our place among SimGrid's models.
+class TaskModel : public resource::Model {
+ public:
+  TaskModel(Machine& machine, Contention& contention)
+      : Model("interlock"), machine_(machine), contention_(contention) {}
+
+  double next_occurring_event(double now) override {
+    const double limit = contention_.next_network_date(now);
+    contention_.polled = true;
+    while (!contention_.flows_wait() && machine_.next_time() < limit) machine_.run_instant();
+    contention_.polled = false;
+    if (contention_.flows_wait()) return std::max(0.0, machine_.now() - now);
+    const double next = machine_.next_time();
+    return next < Machine::kForever ? std::max(0.0, next - now) : -1.0;
+  }
+  void update_actions_state(double /*now*/, double /*delta*/) override {}
+
+ private:
+  Machine& machine_;
+  Contention& contention_;
+};
+
+}  // namespace
+
+extern "C" void interlock_run_simgrid(const Program& program, const TraceSink& sink,
+                                      RunSummary& summary) {
+  s4u::Engine* engine = make_engine();
+  CHECK(s4u::Engine::get_clock() == 0, "SimGrid has run in this process before");
+  Machine machine(program, sink);
+  Contention contention(program, machine);
+  engine->add_model(std::make_shared<TaskModel>(machine, contention));
+  s4u::Engine::on_time_advance_cb([&](double) { contention.clock_moved(); });
+  contention.polled = true;
+  machine.start();
+  contention.polled = false;
+  engine->run();
+  summary = machine.finish("simgrid");
+}
+
+}  // namespace interlock

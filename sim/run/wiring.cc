@@ -1,0 +1,115 @@
+// Channels, wires and links, made when lowering first needs them.
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/run/wiring.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace interlock {
+
+namespace {
+
+std::int64_t pair_key(int from, int to) { return (static_cast<std::int64_t>(from) << 32) | to; }
+
+int depth_of(const QueuePolicy& queue) {
+  switch (queue.kind) {
+    case QueuePolicy::Kind::Rendezvous:
+      return 0;
+    case QueuePolicy::Kind::Buffered:
+      return queue.depth;
+    case QueuePolicy::Kind::Unlimited:
+      break;
+  }
+  return Channel::kUnlimited;
+}
+
+}  // namespace
+
+Wiring::Wiring(const LowerInputs& inputs, Program& program)
+    : inputs_(inputs),
+      program_(program),
+      neighbours_(inputs.schedule.stages * 2 * inputs.policy.in_flight, -1) {}
+
+Bytes Wiring::message_bytes(Message message, int from_stage, int to_stage) const {
+  switch (message) {
+    case Message::Activation:
+      return inputs_.stages[from_stage].output;
+    case Message::Gradient: {
+      const Bytes tensor = inputs_.stages[to_stage].output;
+      if (inputs_.policy.kind != ScheduleKind::List) return tensor;
+      const auto& traversals = inputs_.roles[from_stage].traversals;
+      return tensor * std::count_if(traversals.begin(), traversals.end(),
+                                    [](const Traversal& t) { return t.to_previous; });
+    }
+    case Message::Readout:
+      return inputs_.stages[to_stage].readout;
+  }
+  return Bytes(0);
+}
+
+int Wiring::channel(Message message, int from_stage, int to_stage, int micro_batch) {
+  if (message == Message::Readout) {
+    const auto [entry, fresh] = readouts_.try_emplace(to_stage, -1);
+    if (fresh) entry->second = make_channel(message, from_stage, to_stage);
+    return entry->second;
+  }
+  const int lanes = inputs_.policy.in_flight;
+  const int way = message == Message::Activation ? 0 : 1;
+  int& found = neighbours_[(from_stage * 2 + way) * lanes + micro_batch % lanes];
+  if (found < 0) found = make_channel(message, from_stage, to_stage);
+  return found;
+}
+
+int Wiring::make_channel(Message message, int from_stage, int to_stage) {
+  Channel channel{.from_rank = inputs_.schedule.rank_of_stage[from_stage],
+                  .to_rank = inputs_.schedule.rank_of_stage[to_stage],
+                  .from_stage = from_stage,
+                  .to_stage = to_stage,
+                  .depth = depth_of(inputs_.policy.queue),
+                  .bytes = message_bytes(message, from_stage, to_stage)};
+  if (message == Message::Readout) channel.depth = Channel::kUnlimited;
+  if (channel.from_rank != channel.to_rank) {
+    const Route way = route(inputs_.cluster, channel.from_rank, channel.to_rank);
+    channel.wire = wire(channel.from_rank, channel.to_rank);
+    channel.occupancy = channel.bytes / way.bandwidth;
+    channel.latency = way.latency;
+    channel.synchronous = inputs_.policy.copies_on_compute_stream && message != Message::Readout;
+  }
+  program_.channels.push_back(channel);
+  return static_cast<int>(program_.channels.size()) - 1;
+}
+
+int Wiring::wire(int from_rank, int to_rank) {
+  const auto [entry, fresh] =
+      wires_.try_emplace(pair_key(from_rank, to_rank), static_cast<int>(program_.wires.size()));
+  if (fresh) {
+    const Route way = route(inputs_.cluster, from_rank, to_rank);
+    Wire wire{.from_rank = from_rank, .to_rank = to_rank, .bandwidth = way.bandwidth};
+    for (const LinkId id : way.links) wire.links.push_back(link_index(id));
+    program_.wires.push_back(wire);
+  }
+  return entry->second;
+}
+
+int Wiring::link_index(LinkId id) {
+  const auto [entry, fresh] = links_.try_emplace(id, static_cast<int>(program_.links.size()));
+  if (fresh) {
+    const Link made = link(inputs_.cluster, id);
+    program_.links.push_back({made.name, made.bandwidth});
+  }
+  return entry->second;
+}
+
+void Wiring::mark_shared_links() {
+  std::vector<int> users(program_.links.size(), 0);
+  for (const Wire& wire : program_.wires) {
+    for (const int index : wire.links) ++users[index];
+  }
+  for (Wire& wire : program_.wires) {
+    wire.shared = std::any_of(wire.links.begin(), wire.links.end(),
+                              [&](int index) { return users[index] > 1; });
+  }
+}
+
+}  // namespace interlock

@@ -1,0 +1,39 @@
+// Wiring: the channels, wires and links between stages that lowering hands messages to.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "sim/run/lower.h"
+
+namespace interlock {
+
+/// Makes channels on demand. Micro-batches in flight at once travel in channels of their own
+/// (lane = micro_batch % in_flight), because their order is not known beforehand.
+class Wiring {
+ public:
+  Wiring(const LowerInputs& inputs, Program& program);
+
+  enum class Message { Activation, Gradient, Readout };
+  /// The channel from one stage to another; made at the first call, with the bytes of its message.
+  int channel(Message message, int from_stage, int to_stage, int micro_batch);
+  /// Bytes of one message from a stage to another.
+  Bytes message_bytes(Message message, int from_stage, int to_stage) const;
+  /// Marks the wires that use a link of another wire.
+  void mark_shared_links();
+
+ private:
+  int make_channel(Message message, int from_stage, int to_stage);
+  int wire(int from_rank, int to_rank);
+  int link_index(LinkId id);
+
+  const LowerInputs& inputs_;
+  Program& program_;
+  std::vector<int> neighbours_;  // channel of (stage, up or down, lane), -1 until made
+  std::unordered_map<std::int64_t, int> readouts_, wires_, links_;
+};
+
+}  // namespace interlock
