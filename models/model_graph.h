@@ -38,6 +38,9 @@ struct Module {
   std::vector<Work> recompute;             // run again before the backward, if BuildOptions asks
   std::vector<Work> update;                // optimiser step
   std::int64_t parameters = 0;
+  // Weights of the first module that this one uses too (tied embeddings). A stage that holds this
+  // module and not the first keeps its own copy, with gradients and optimiser state.
+  std::int64_t tied_parameters = 0;
   Bytes output;     // the tensor that crosses to the next module
   Bytes stash;      // kept from forward to backward, the module's input included
   Bytes workspace;  // live only while one of its operators runs

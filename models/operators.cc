@@ -1,0 +1,154 @@
+// Operators: work of the kernels that models are made of, and their sum over a module.
+// SPDX-License-Identifier: Apache-2.0
+#include "models/operators.h"
+
+#include <algorithm>
+
+namespace interlock {
+namespace {
+
+/// A kernel that multiplies: `products` multiply-adds over `elements` touched elements.
+Work product(OpClass op_class, double products, double elements, double element) {
+  return {.op_class = op_class, .flops = Flops(2 * products), .bytes = Bytes(elements * element)};
+}
+
+Work traffic(OpClass op_class, double bytes) {
+  return {.op_class = op_class, .bytes = Bytes(bytes)};
+}
+
+/// An operator with weights: three products of equal size over (input, weights, output).
+Operator weighted(OpClass op_class, double products, const double (&sizes)[3], double element) {
+  const double touched = sizes[0] + sizes[1] + sizes[2];
+  return {.forward = product(op_class, products, touched, element),
+          .input_gradient = product(op_class, products, touched, element),
+          .weight_gradient = product(op_class, products, touched, element),
+          .stash = Bytes(sizes[0] * element),
+          .gradients = Bytes((sizes[0] + sizes[2]) * element)};
+}
+
+/// The bias is added by the product's own kernel; its gradient is one more pass over the output's.
+void add_bias(Operator& op, std::int64_t width, double outputs, double element) {
+  op.parameters += width;
+  op.weight_gradient.bytes += Bytes((outputs + static_cast<double>(width)) * element);
+  ++op.weight_gradient.launches;
+}
+
+void append(std::vector<Work>& works, const Work& work) {
+  if (work.launches > 0) works.push_back(work);
+}
+
+void apply_recompute(Module& module, const ModuleFrame& frame, const std::vector<Operator>& ops,
+                     Recompute recompute) {
+  if (recompute == Recompute::None || !frame.recomputable) return;
+  const Bytes before = module.stash;
+  if (recompute == Recompute::Full) {
+    module.recompute = module.forward;
+    module.stash = std::min(before, frame.input);
+  } else {
+    for (const Operator& op : ops) {
+      if (op.attention_core && op.inner_stash > Bytes(0)) module.stash -= op.inner_stash;
+    }
+    if (module.stash == before) return;  // nothing is dropped, so nothing has to be run again
+    for (const Operator& op : ops) {
+      if (op.attention_core) append(module.recompute, op.forward);
+    }
+  }
+  module.workspace += before - module.stash;  // it comes back while the module's backward runs
+}
+
+}  // namespace
+
+Operator linear(const Linear& shape, double element) {
+  const double inputs = static_cast<double>(shape.inputs);
+  const double outputs = static_cast<double>(shape.outputs);
+  Operator op = weighted(OpClass::Gemm, shape.rows * inputs * outputs,
+                         {shape.rows * inputs, inputs * outputs, shape.rows * outputs}, element);
+  op.parameters = shape.inputs * shape.outputs;
+  if (shape.bias) add_bias(op, shape.outputs, shape.rows * outputs, element);
+  return op;
+}
+
+int side_after(int side, int stride) { return (side - 1) / stride + 1; }
+
+Operator convolution(const Convolution& shape, double element) {
+  const double side = side_after(shape.side, shape.stride);
+  const double positions = shape.images * side * side;
+  const std::int64_t weights = shape.inputs * shape.outputs * shape.kernel * shape.kernel;
+  const double inputs = shape.images * shape.side * shape.side * static_cast<double>(shape.inputs);
+  const double outputs = positions * static_cast<double>(shape.outputs);
+  Operator op = weighted(OpClass::Convolution, positions * static_cast<double>(weights),
+                         {inputs, static_cast<double>(weights), outputs}, element);
+  op.parameters = weights;
+  if (shape.bias) add_bias(op, shape.outputs, outputs, element);
+  return op;
+}
+
+Operator elementwise(const Elementwise& touched, double element) {
+  return {.forward = traffic(OpClass::Elementwise, touched.forward * element),
+          .input_gradient = traffic(OpClass::Elementwise, touched.backward * element),
+          .stash = Bytes(touched.stash * element),
+          .gradients = Bytes(touched.gradients * element)};
+}
+
+Operator relu(double elements, double element) {
+  return elementwise({.forward = 2 * elements, .backward = 3 * elements, .gradients = 2 * elements},
+                     element);
+}
+
+Operator residual(double elements, double element) {
+  return elementwise({.forward = 3 * elements, .backward = 3 * elements, .gradients = 3 * elements},
+                     element);
+}
+
+Operator dropout(double elements, double element) {
+  const double bytes = elements * (2 * element + 1);
+  return {.forward = traffic(OpClass::Elementwise, bytes),
+          .input_gradient = traffic(OpClass::Elementwise, bytes),
+          .stash = Bytes(elements),
+          .gradients = Bytes(2 * elements * element)};
+}
+
+Operator normalisation(double elements, std::int64_t parameters, double element) {
+  return {.forward = traffic(OpClass::Normalisation, 2 * elements * element),
+          .input_gradient = traffic(OpClass::Normalisation, 3 * elements * element),
+          .weight_gradient = traffic(OpClass::Normalisation, 2 * elements * element),
+          .parameters = parameters,
+          .stash = Bytes(elements * element),
+          .gradients = Bytes(2 * elements * element)};
+}
+
+Operator global_average_pool(double elements, double pooled, double element) {
+  const double touched = elements + pooled;
+  return elementwise(
+      {.forward = touched, .backward = touched, .stash = elements, .gradients = touched}, element);
+}
+
+Operator cross_entropy(double rows, std::int64_t classes, double element) {
+  const double logits = rows * static_cast<double>(classes);
+  const double bytes = logits * (element + 4);
+  return {.forward = traffic(OpClass::Loss, bytes),
+          .input_gradient = traffic(OpClass::Loss, bytes),
+          .stash = Bytes(logits * 4),
+          .gradients = Bytes(logits * element)};
+}
+
+Module make_module(const ModuleFrame& frame, const std::vector<Operator>& operators,
+                   const BuildOptions& options) {
+  Module module = {.name = frame.name, .output = frame.output};
+  for (const Operator& op : operators) {
+    append(module.forward, op.forward);
+    module.parameters += op.parameters;
+    module.stash += op.stash + op.inner_stash;
+    module.workspace = std::max(module.workspace, op.gradients);
+  }
+  for (auto op = operators.rbegin(); op != operators.rend(); ++op) {
+    append(module.backward_input, op->input_gradient);
+    if (op->reads_module_input) append(module.first_backward_input, op->input_gradient);
+    append(module.backward_weight, op->weight_gradient);
+  }
+  module.update = update_work(module.parameters, options.optimizer, options.precision);
+  apply_recompute(module, frame, operators, options.recompute);
+  return module;
+}
+
+}  // namespace interlock

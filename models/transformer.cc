@@ -1,0 +1,270 @@
+// Transformer: reads decoder-only models and writes out their operators.
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a block keeps for its backward, in 16-bit elements with dropout, is the list of Korthikanti
+// et al., arXiv 2205.05198, section 4.1 (letters: s sequence, b micro-batch, h hidden, a heads):
+// inputs of both norms 4sbh, of the query-key-value product 2sbh, queries and keys 4sbh, values
+// 2sbh, softmax 2as^2b with its mask as^2b and dropped output 2as^2b, input of the projection 2sbh
+// and its mask sbh, inputs of the MLP's two products 2sbh and 8sbh, of the activation 8sbh, and the
+// last mask sbh: sbh(34 + 5as/h). Without dropout the masks and the dropped softmax are not there.
+#include "models/transformer.h"
+
+#include "models/required_count.h"
+
+namespace interlock {
+namespace {
+
+constexpr int kMostTokens = 100'000'000;
+
+/// Sizes of one micro-batch that the operators share.
+struct Sizes {
+  double tokens;   // b s
+  double hidden;   // elements of (tokens, hidden_size)
+  double keys;     // elements of (tokens, kv_heads, head size); as many values
+  double ffn;      // elements of (tokens, ffn_hidden_size)
+  double scores;   // elements of (b, heads, s, s)
+  double element;  // bytes
+};
+
+Sizes sizes_of(const Transformer& t, const BuildOptions& options) {
+  const double tokens = static_cast<double>(options.micro_batch_size) * t.sequence_length;
+  const double hidden = tokens * t.hidden_size;
+  return {.tokens = tokens,
+          .hidden = hidden,
+          .keys = hidden / t.attention_heads * t.kv_heads,
+          .ffn = tokens * t.ffn_hidden_size,
+          .scores = tokens * t.sequence_length * t.attention_heads,
+          .element = element_bytes(options.precision)};
+}
+
+std::int64_t norm_parameters(const Transformer& t) {
+  return static_cast<std::int64_t>(t.rms_norm ? 1 : 2) * t.hidden_size;
+}
+
+Bytes boundary(const Sizes& z) { return Bytes(z.hidden * z.element); }
+
+/// `products` attention products of (tokens, s, hidden) multiply-adds, touching `elements`; the
+/// backward of each is two of the same size.
+Operator attention_product(const Transformer& t, const Sizes& z, int products, double elements) {
+  const double share = t.causal_flops ? 0.5 : 1;
+  const Work forward = {.op_class = OpClass::Attention,
+                        .flops = Flops(products * share * 2 * z.hidden * t.sequence_length),
+                        .bytes = Bytes(elements * z.element)};
+  Work backward = {.op_class = OpClass::Attention,
+                   .flops = forward.flops * 2,
+                   .bytes = forward.bytes * 2,
+                   .launches = 2};
+  return {.forward = forward,
+          .input_gradient = backward,
+          .gradients = Bytes(elements * z.element),
+          .attention_core = true};
+}
+
+/// One kernel that stores queries, keys, values and a sum in fp32 for each row of the scores. What
+/// its backward computes again inside is no model flop and is not counted.
+/// Source: FlashAttention, arXiv 2205.14135.
+Operator fused_attention(const Transformer& t, const Sizes& z) {
+  Operator op = attention_product(t, z, 2, 2 * z.hidden + 2 * z.keys);
+  op.input_gradient.launches = 1;
+  op.stash = Bytes((z.hidden + 2 * z.keys) * z.element + z.tokens * t.attention_heads * 4);
+  return op;
+}
+
+std::vector<Operator> materialised_attention(const Transformer& t, const Sizes& z) {
+  Operator scores = attention_product(t, z, 1, z.hidden + z.keys + z.scores);
+  scores.stash = Bytes((z.hidden + z.keys) * z.element);
+  Operator softmax = elementwise(
+      {.forward = 2 * z.scores, .backward = 3 * z.scores, .gradients = 2 * z.scores}, z.element);
+  softmax.inner_stash = Bytes(z.scores * z.element);
+  softmax.attention_core = true;
+  Operator values = attention_product(t, z, 1, z.scores + z.keys + z.hidden);
+  values.stash = Bytes(z.keys * z.element);
+  if (t.dropout == 0) return {scores, softmax, values};
+  Operator drop = dropout(z.scores, z.element);
+  drop.inner_stash = drop.stash + Bytes(z.scores * z.element);  // the mask and the dropped output
+  drop.stash = Bytes(0);
+  drop.attention_core = true;
+  return {scores, softmax, drop, values};
+}
+
+void append_attention(const Transformer& t, const Sizes& z, std::vector<Operator>& block) {
+  const std::int64_t keys = t.hidden_size / t.attention_heads * t.kv_heads;
+  block.push_back(linear({z.tokens, t.hidden_size, t.hidden_size + 2 * keys, t.bias}, z.element));
+  if (t.positions == Transformer::Positions::Rotary) {
+    const double turned = z.hidden + z.keys;
+    block.push_back(elementwise(
+        {.forward = 2 * turned, .backward = 2 * turned, .gradients = 2 * turned}, z.element));
+  }
+  if (t.fused_attention) {
+    block.push_back(fused_attention(t, z));
+  } else {
+    for (const Operator& op : materialised_attention(t, z)) block.push_back(op);
+  }
+  block.push_back(linear({z.tokens, t.hidden_size, t.hidden_size, t.bias}, z.element));
+}
+
+/// Gated: gate and up projections in one product, their activation in one kernel that keeps both.
+void append_mlp(const Transformer& t, const Sizes& z, std::vector<Operator>& block) {
+  const int parts = t.gated_mlp ? 2 : 1;
+  const std::int64_t width = static_cast<std::int64_t>(parts) * t.ffn_hidden_size;
+  block.push_back(linear({z.tokens, t.hidden_size, width, t.bias}, z.element));
+  block.push_back(elementwise({.forward = (parts + 1) * z.ffn,
+                               .backward = (2 * parts + 1) * z.ffn,
+                               .stash = parts * z.ffn,
+                               .gradients = (parts + 1) * z.ffn},
+                              z.element));
+  block.push_back(linear({z.tokens, t.ffn_hidden_size, t.hidden_size, t.bias}, z.element));
+}
+
+std::vector<Operator> block_operators(const Transformer& t, const Sizes& z) {
+  const Operator norm = normalisation(z.hidden, norm_parameters(t), z.element);
+  const Operator add = residual(z.hidden, z.element);
+  std::vector<Operator> block = {norm};
+  append_attention(t, z, block);
+  if (t.dropout > 0) block.push_back(dropout(z.hidden, z.element));
+  block.push_back(add);
+  // Below the first norm only the module before is waiting: for its gradient and the residual's.
+  block.front().reads_module_input = true;
+  block.back().reads_module_input = true;
+  block.push_back(norm);
+  append_mlp(t, z, block);
+  if (t.dropout > 0) block.push_back(dropout(z.hidden, z.element));
+  block.push_back(add);
+  return block;
+}
+
+/// Rows looked up and written; backward, rows of the gradient added to.
+Operator lookup(const Transformer& t, const Sizes& z) {
+  const Work forward = {.op_class = OpClass::Embedding, .bytes = boundary(z) * 2};
+  const Work backward = {.op_class = OpClass::Embedding, .bytes = boundary(z) * 3};
+  return {.forward = forward,
+          .weight_gradient = backward,
+          .parameters = static_cast<std::int64_t>(t.vocab_size) * t.hidden_size,
+          .stash = Bytes(z.tokens * 8),  // token ids are 64-bit
+          .gradients = boundary(z)};
+}
+
+Operator position_table(const Transformer& t, const Sizes& z) {
+  const Bytes rows(static_cast<double>(t.sequence_length) * t.hidden_size * z.element);
+  return {.forward = {.op_class = OpClass::Embedding, .bytes = boundary(z) * 2 + rows},
+          .weight_gradient = {.op_class = OpClass::Embedding, .bytes = boundary(z) + rows},
+          .parameters = static_cast<std::int64_t>(t.max_positions) * t.hidden_size,
+          .gradients = boundary(z)};
+}
+
+std::vector<Operator> embedding_operators(const Transformer& t, const Sizes& z) {
+  std::vector<Operator> operators = {lookup(t, z)};
+  if (t.positions == Transformer::Positions::Learned) operators.push_back(position_table(t, z));
+  if (t.dropout > 0) operators.push_back(dropout(z.hidden, z.element));
+  return operators;
+}
+
+HeadSite site_of(const Transformer& t, const BuildOptions& options) {
+  return {.kind = SiteKind::Sequence,
+          .samples = static_cast<double>(options.micro_batch_size),
+          .positions = t.sequence_length,
+          .width = t.hidden_size,
+          .classes = t.vocab_size,
+          .norm_parameters = norm_parameters(t)};
+}
+
+Module readout_module(const Transformer& t, const Sizes& z, const BuildOptions& options) {
+  std::vector<Operator> operators = {normalisation(z.hidden, norm_parameters(t), z.element)};
+  operators.front().reads_module_input = true;
+  for (const Operator& op : readout(site_of(t, options), false, z.element)) {
+    operators.push_back(op);
+  }
+  if (t.tied_embeddings) operators[1].parameters = 0;
+  Module last = make_module({.name = "readout", .input = boundary(z), .recomputable = false},
+                            operators, options);
+  if (t.tied_embeddings) {
+    last.tied_parameters = static_cast<std::int64_t>(t.vocab_size) * t.hidden_size;
+  }
+  return last;
+}
+
+void check_divides(ObjectReader& reader, std::string_view key, int part, const std::string& whole,
+                   int size) {
+  if (size % part == 0) return;
+  report(reader.diagnostics(), reader.node().value->find(key) ? *reader.get(key) : reader.node(),
+         std::string(key) + " " + std::to_string(part) + " does not divide " + whole + " " +
+             std::to_string(size) + "; expected a divisor of it");
+}
+
+/// What each number may be depends on the others; looked at once each is right by itself.
+void check_shape(ObjectReader& reader, const Transformer& t) {
+  check_divides(reader, "attention_heads", t.attention_heads, "hidden_size", t.hidden_size);
+  check_divides(reader, "kv_heads", t.kv_heads, "attention_heads", t.attention_heads);
+  if (t.positions == Transformer::Positions::Learned && t.max_positions < t.sequence_length) {
+    report(reader.diagnostics(), *reader.get("max_positions"),
+           std::to_string(t.max_positions) + " positions for a sequence_length of " +
+               std::to_string(t.sequence_length) + "; expected at least as many");
+  }
+  const int head_size = t.hidden_size / t.attention_heads;
+  if (t.positions == Transformer::Positions::Rotary && head_size % 2 != 0) {
+    report(reader.diagnostics(), *reader.get("positions"),
+           "rotary positions turn pairs, and hidden_size " + std::to_string(t.hidden_size) +
+               " / attention_heads " + std::to_string(t.attention_heads) + " is " +
+               std::to_string(head_size) + "; expected an even head size");
+  }
+}
+
+void read_attention(ObjectReader& reader, Transformer& t) {
+  constexpr int kMostHeads = 100'000;
+  t.attention_heads = required_count(reader, "attention_heads", "a number of heads", kMostHeads);
+  t.kv_heads = reader.count("kv_heads", t.attention_heads, 1, kMostHeads);
+  t.fused_attention = reader.choice("attention", {"materialised", "fused"}, 0) == 1;
+  t.causal_flops = reader.choice("attention_flops", {"full", "causal"}, 0) == 1;
+  t.positions = static_cast<Transformer::Positions>(
+      reader.choice("positions", {"learned", "rotary", "none"}, 0));
+  t.max_positions = reader.count("max_positions", t.sequence_length, 1, kMostTokens);
+}
+
+}  // namespace
+
+Transformer read_transformer(ObjectReader& reader) {
+  Transformer t;
+  t.layers = required_count(reader, "layers", "a number of blocks", kMostModules - 2);
+  t.hidden_size = required_count(reader, "hidden_size", "a width", 1'000'000);
+  t.vocab_size = required_count(reader, "vocab_size", "a number of tokens", 100'000'000);
+  t.sequence_length = required_count(reader, "sequence_length", "tokens of a sample", kMostTokens);
+  t.ffn_hidden_size = reader.count("ffn_hidden_size", 4 * t.hidden_size, 1, 10'000'000);
+  read_attention(reader, t);
+  t.gated_mlp = reader.boolean("gated_mlp", false);
+  t.rms_norm = reader.choice("norm", {"layernorm", "rmsnorm"}, 0) == 1;
+  t.bias = reader.boolean("bias", true);
+  t.tied_embeddings = reader.boolean("tied_embeddings", true);
+  t.dropout = reader.number("dropout", 0, 0, 1);
+  if (const auto head = reader.get("head")) {
+    t.head = read_head(*head, SiteKind::Sequence, reader.diagnostics());
+  }
+  if (reader.diagnostics().empty()) check_shape(reader, t);
+  return t;
+}
+
+ModelGraph build_transformer(const Transformer& shape, const BuildOptions& options) {
+  const Sizes z = sizes_of(shape, options);
+  ModelGraph graph = {.samples_per_micro_batch = options.micro_batch_size,
+                      .tokens_per_sample = shape.sequence_length,
+                      .attention_flops = shape.causal_flops ? "causal" : "full"};
+  graph.modules.push_back(
+      make_module({.name = "embedding", .output = boundary(z), .recomputable = false},
+                  embedding_operators(shape, z), options));
+  Module block = make_module({.input = boundary(z), .output = boundary(z)},
+                             block_operators(shape, z), options);
+  HeadSpec head = shape.head;
+  if (!head.kind) head.kind = HeadKind::Lm;
+  if (head.kind != HeadKind::LaterLayers) {
+    block.head = make_head(head, site_of(shape, options), options);
+    graph.modules.front().head = block.head;
+  }
+  for (int i = 0; i < shape.layers; ++i) {
+    block.name = "block" + std::to_string(i);
+    graph.modules.push_back(block);
+  }
+  graph.modules.push_back(readout_module(shape, z, options));
+  if (head.kind == HeadKind::LaterLayers) attach_later_layers(head, options, graph.modules);
+  return graph;
+}
+
+}  // namespace interlock

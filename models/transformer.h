@@ -1,0 +1,42 @@
+// Transformer: decoder-only language models as modules: embedding, blocks, readout.
+// SPDX-License-Identifier: Apache-2.0
+//
+// {"kind": "transformer", "layers", "hidden_size", "attention_heads", "kv_heads",
+// "ffn_hidden_size",
+//  "vocab_size", "sequence_length", "gated_mlp", "norm": "layernorm" | "rmsnorm", "bias",
+//  "positions": "learned" | "rotary" | "none", "max_positions", "tied_embeddings", "dropout",
+//  "attention": "materialised" | "fused", "attention_flops": "full" | "causal", "head"}
+// Defaults describe GPT-2's family without dropout. A block is pre-norm: norm, attention, residual,
+// norm, MLP, residual. The last module is final norm, vocabulary projection and loss.
+#pragma once
+
+#include "models/head.h"
+
+namespace interlock {
+
+struct Transformer {
+  enum class Positions { Learned, Rotary, None };
+
+  int layers = 1;
+  int hidden_size = 1;
+  int attention_heads = 1;
+  int kv_heads = 1;  // fewer than attention_heads: grouped-query attention
+  int ffn_hidden_size = 4;
+  int vocab_size = 1;
+  int sequence_length = 1;
+  bool gated_mlp = false;
+  bool rms_norm = false;  // else layer norm
+  bool bias = true;       // of the blocks' linear layers; the vocabulary projection has none
+  Positions positions = Positions::Learned;
+  int max_positions = 1;  // Learned: rows of the position table
+  bool tied_embeddings = true;
+  double dropout = 0;            // only whether there is any matters
+  bool fused_attention = false;  // one kernel; the (tokens, tokens) matrices are never stored
+  bool causal_flops = false;     // count half of the attention matrix
+  HeadSpec head;
+};
+
+Transformer read_transformer(ObjectReader& reader);
+ModelGraph build_transformer(const Transformer& shape, const BuildOptions& options);
+
+}  // namespace interlock

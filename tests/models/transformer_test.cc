@@ -1,0 +1,180 @@
+// Transformers against published parameter counts and the formulas of the papers.
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/models/built.h"
+
+namespace interlock {
+namespace {
+
+const std::string kGpt3 = R"({"kind": "transformer", "layers": 96, "hidden_size": 12288,
+    "attention_heads": 96, "ffn_hidden_size": 49152, "vocab_size": 51200, "sequence_length": 2048,
+    "gated_mlp": false, "norm": "layernorm", "tied_embeddings": true)";
+const std::string kTiny = R"({"kind": "transformer", "layers": 2, "hidden_size": 8,
+    "attention_heads": 4, "vocab_size": 10, "sequence_length": 6)";
+
+TEST_CASE("parameters are those of the published weights") {
+  CHECK(parameters_of(zoo("gpt2")) == 124'439'808);
+  CHECK(parameters_of(zoo("gpt2-medium")) == 354'823'168);
+  CHECK(parameters_of(zoo("gpt2-large")) == 774'030'080);
+  CHECK(parameters_of(zoo("gpt2-xl")) == 1'557'611'200);
+  CHECK(parameters_of(zoo("llama-3-8b")) == 8'030'261'248);
+  CHECK(parameters_of(zoo("llama-3-70b")) == 70'553'706'496);
+  CHECK(static_cast<double>(parameters_of(zoo("gpt3-175b"))) ==
+        doctest::Approx(174.6e9).epsilon(0.001));
+}
+
+TEST_CASE("forward flops follow Narayanan et al., SC 2021") {
+  // Per layer 24 B s h^2 + 4 B s^2 h, and 2 B s h V for the vocabulary:
+  // 24 B s l h^2 (1 + s / 6h + V / 12 l h).
+  const double batch = 4, s = 2048, h = 12288, l = 96, v = 51200;
+  const double expected = 24 * batch * s * l * h * h * (1 + s / (6 * h) + v / (12 * l * h));
+  const ModelGraph graph = built(kGpt3 + "}", {.micro_batch_size = 4});
+  CHECK(2 * products_of(graph) == doctest::Approx(expected).epsilon(1e-14));
+  CHECK(model_flops(graph).value() == doctest::Approx(3 * expected).epsilon(1e-14));
+  CHECK(graph.attention_flops == "full");
+}
+
+TEST_CASE("causal attention counts half of the score matrix") {
+  const double attention = 96.0 * 4 * 2048 * 2048 * 12288;
+  const ModelGraph full = built(kGpt3 + "}");
+  const ModelGraph causal = built(kGpt3 + R"(, "attention_flops": "causal"})");
+  CHECK(2 * (products_of(full) - products_of(causal)) == doctest::Approx(attention / 2));
+  CHECK(causal.attention_flops == "causal");
+}
+
+TEST_CASE("forward flops are 2 a weight and token, and the attention") {
+  // Every weight but norms and the looked-up embedding is in one product with each token.
+  const double h = 4096, s = 8192, layers = 32, vocabulary = 128256;
+  const ModelGraph graph = zoo("llama-3-8b");
+  const double weights =
+      static_cast<double>(parameters_of(graph)) - vocabulary * h - (2 * layers + 1) * h;
+  CHECK(2 * products_of(graph) ==
+        doctest::Approx(2 * weights * s + layers * 4 * s * s * h).epsilon(1e-14));
+}
+
+TEST_CASE("the backward of every module but the embedding has twice the flops of its forward") {
+  for (const char* name : {"gpt2", "llama-3-8b"}) {
+    for (const Module& module : zoo(name).modules) {
+      const Flops backward = flops_of(module.backward_input) + flops_of(module.backward_weight);
+      CHECK(backward == 2 * flops_of(module.forward));
+    }
+  }
+}
+
+TEST_CASE("a block keeps the bytes of Korthikanti et al., equation 1") {
+  const double b = 3, s = 2048, h = 12288, a = 96;
+  const double expected = s * b * h * (34 + 5 * a * s / h);
+  const ModelGraph graph = built(kGpt3 + R"(, "dropout": 0.1})", {.micro_batch_size = 3});
+  CHECK(graph.modules[1].stash.value() == expected);
+}
+
+TEST_CASE("without dropout a block keeps neither masks nor the dropped softmax") {
+  const double s = 2048, h = 12288, a = 96;
+  CHECK(built(kGpt3 + "}").modules[1].stash.value() == s * h * (32 + 2 * a * s / h));
+}
+
+TEST_CASE("selective recomputation drops the scores and runs the attention core again") {
+  const double s = 2048, h = 12288, a = 96;
+  const std::string model = kGpt3 + R"(, "dropout": 0.1})";
+  const Module none = built(model).modules[1];
+  const Module selective = built(model, {.recompute = Recompute::Selective}).modules[1];
+  CHECK(selective.stash.value() == 34 * s * h);
+  CHECK(flops_of(selective.recompute).value() == 4 * s * s * h);
+  CHECK((selective.workspace - none.workspace).value() == 5 * a * s * s);
+}
+
+TEST_CASE("full recomputation keeps two bytes an element of a block's input") {
+  const double s = 2048, h = 12288;
+  const ModelGraph graph = built(kGpt3 + "}", {.recompute = Recompute::Full});
+  CHECK(graph.modules[1].stash.value() == 2 * s * h);
+  CHECK(flops_of(graph.modules[1].recompute) == flops_of(graph.modules[1].forward));
+  CHECK(graph.modules.front().recompute.empty());
+  CHECK(graph.modules.back().recompute.empty());
+}
+
+TEST_CASE("fused attention stores no scores, so selective recomputation has nothing to drop") {
+  const std::string fused = kGpt3 + R"(, "attention": "fused"})";
+  const double s = 2048, h = 12288, a = 96;
+  const Module none = built(fused).modules[1];
+  const Module selective = built(fused, {.recompute = Recompute::Selective}).modules[1];
+  CHECK(none.stash.value() == 32 * s * h + 4 * s * a);
+  CHECK(selective.stash == none.stash);
+  CHECK(selective.recompute.empty());
+  CHECK(flops_of(none.forward) == flops_of(built(kGpt3 + "}").modules[1].forward));
+  CHECK(bytes_of(none.forward) < bytes_of(built(kGpt3 + "}").modules[1].forward));
+}
+
+TEST_CASE("the readout keeps 4sbh(1 + V/h) bytes: norm and product inputs, logits in fp32") {
+  const double s = 2048, h = 12288, v = 51200;
+  CHECK(built(kGpt3 + "}").modules.back().stash.value() == 4 * s * h * (1 + v / h));
+}
+
+TEST_CASE("grouped queries share keys and values") {
+  const ModelGraph all = built(kTiny + "}");
+  const ModelGraph grouped = built(kTiny + R"(, "kv_heads": 1})");
+  // Three of four key and value heads of size 2 are gone, with their biases.
+  CHECK(parameters_of(all) - parameters_of(grouped) == 2 * 2 * (3 * 2) * (8 + 1));
+  // Their inputs to the attention are gone from what two blocks keep, in 2-byte elements.
+  CHECK((all.modules[1].stash - grouped.modules[1].stash).value() == 2 * 2 * (3 * 2) * 6);
+}
+
+TEST_CASE("a gated MLP has three products and keeps both inputs of its activation") {
+  const ModelGraph plain = built(kTiny + "}");
+  const ModelGraph gated = built(kTiny + R"(, "gated_mlp": true})");
+  CHECK(parameters_of(gated) - parameters_of(plain) == 2 * 32 * (8 + 1));
+  CHECK((gated.modules[1].stash - plain.modules[1].stash).value() == 2 * 6 * 32);
+}
+
+TEST_CASE("norms, biases and positions have the parameters they should") {
+  const std::int64_t full = parameters_of(built(kTiny + "}"));
+  CHECK(full - parameters_of(built(kTiny + R"(, "norm": "rmsnorm"})")) == 5 * 8);
+  const int biases = 3 * 8 + 8 + 32 + 8;
+  CHECK(full - parameters_of(built(kTiny + R"(, "bias": false})")) == 2 * biases);
+  CHECK(full - parameters_of(built(kTiny + R"(, "positions": "none"})")) == 6 * 8);
+  CHECK(full - parameters_of(built(kTiny + R"(, "positions": "rotary"})")) == 6 * 8);
+  CHECK(parameters_of(built(kTiny + R"(, "max_positions": 7})")) - full == 8);
+}
+
+TEST_CASE("tied embeddings are counted once and named as a copy on the readout") {
+  const ModelGraph tied = built(kTiny + "}");
+  const ModelGraph untied = built(kTiny + R"(, "tied_embeddings": false})");
+  CHECK(parameters_of(untied) - parameters_of(tied) == 10 * 8);
+  CHECK(tied.modules.back().tied_parameters == 10 * 8);
+  CHECK(untied.modules.back().tied_parameters == 0);
+  CHECK(flops_of(untied.modules.back().forward) == flops_of(tied.modules.back().forward));
+}
+
+TEST_CASE("modules are the embedding, each block, and the readout") {
+  const ModelGraph graph = built(kTiny + "}", {.micro_batch_size = 2});
+  CHECK(graph.modules.size() == 4);
+  CHECK(graph.modules[0].name == "embedding");
+  CHECK(graph.modules[2].name == "block1");
+  CHECK(graph.modules[3].name == "readout");
+  CHECK(graph.modules[0].backward_input.empty());
+  CHECK(graph.modules[1].output.value() == 2 * 2 * 6 * 8);
+  CHECK(graph.modules[3].output.value() == 0);
+  CHECK(graph.samples_per_micro_batch == 2);
+  CHECK(graph.tokens_per_sample == 6);
+}
+
+TEST_CASE("only a block's first norm and the residual's sum serve the module before alone") {
+  const std::vector<Work> first = built(kTiny + "}").modules[1].first_backward_input;
+  CHECK(first.size() == 2);
+  CHECK(flops_of(first).value() == 0);
+  CHECK(bytes_of(first).value() == 2 * (3 + 3) * 6 * 8);
+}
+
+TEST_CASE("fp32 doubles the bytes of activations in 16 bits") {
+  const ModelGraph narrow = built(kTiny + "}");
+  const ModelGraph wide = built(kTiny + "}", {.precision = Precision::Fp32});
+  CHECK(wide.modules[1].stash == narrow.modules[1].stash * 2);
+  CHECK(wide.modules[1].output == narrow.modules[1].output * 2);
+}
+
+TEST_CASE("a transformer of many layers builds") {
+  std::string model = kTiny;
+  model.replace(model.find("\"layers\": 2"), 11, "\"layers\": 10000");
+  CHECK(built(model + "}").modules.size() == 10002);
+}
+
+}  // namespace
+}  // namespace interlock
