@@ -19,7 +19,7 @@ void Diagnostics::add(std::string_view file, int line, std::string_view path,
   std::string whole;
   if (!file.empty()) {
     whole += printable(file, kLongestPlace);
-    if (line > 0) whole += ":" + std::to_string(line);
+    if (line > 0) whole.append(":").append(std::to_string(line));
     whole += ": ";
   }
   if (!path.empty()) whole += printable(path, kLongestPlace) + ": ";

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kLargestText = std::size_t{64} << 20;
 constexpr std::size_t kDeepest = 64;
-constexpr std::size_t kMostValues = 4'000'000;  // a value takes more memory than its text
+constexpr std::size_t kMostValues = 2'000'000;  // a value takes more memory than its text
 
 using Library = nlohmann::json;
 
@@ -88,7 +88,7 @@ class TreeBuilder {
 
  private:
   struct Level {
-    JsonValue* value;  // only the innermost level grows, so these stay where they are
+    JsonValue* value;  // only the innermost value grows, so these stay where they are
     std::unordered_map<std::string, int> key_lines;
   };
 
@@ -99,6 +99,7 @@ class TreeBuilder {
   bool close();
   void parsed(LastParsed last);
   LastParsed after_value() const;
+  bool has_room();  // for one more value; else that is reported
   bool refuse(std::string_view message);
   std::string path_of_object() const;  // the innermost, or array
   std::string path_of_next() const;    // the value about to be added
@@ -127,21 +128,24 @@ JsonValue& TreeBuilder::add(JsonValue value) {
 }
 
 bool TreeBuilder::leaf(JsonValue value) {
+  if (!has_room()) return false;
   add(std::move(value));
   parsed(after_value());
-  return values_ <= kMostValues || refuse("too large; expected at most 4000000 values");
+  return true;
 }
 
 bool TreeBuilder::number(double value) {
   const bool go_on = leaf({.kind = JsonValue::Kind::Number, .number = value});
   const char last_read = text_[cursor_->read - 1];
-  if (last_read < '0' || last_read > '9') --end_;
+  const bool in_number = cursor_->read == text_.size() && last_read >= '0' && last_read <= '9';
+  if (!in_number) --end_;
   return go_on;
 }
 
 bool TreeBuilder::open(JsonValue value, LastParsed as) {
+  if (!has_room()) return false;
   if (levels_.size() == kDeepest) {
-    return refuse("nested too deeply; expected at most 64 levels");
+    return refuse("nested too deeply; expected at most " + std::to_string(kDeepest) + " levels");
   }
   JsonValue& added = add(std::move(value));
   levels_.push_back({&added, {}});
@@ -187,6 +191,13 @@ LastParsed TreeBuilder::after_value() const {
   if (levels_.empty()) return LastParsed::Document;
   const bool in_array = levels_.back().value->kind == JsonValue::Kind::Array;
   return in_array ? LastParsed::Item : LastParsed::Member;
+}
+
+bool TreeBuilder::has_room() {
+  if (values_ == kMostValues) {
+    return refuse("too many values; expected at most " + std::to_string(kMostValues));
+  }
+  return true;
 }
 
 bool TreeBuilder::refuse(std::string_view message) {

@@ -42,7 +42,7 @@ std::string json_pointer(std::string_view parent, std::string_view key);
 
 /// Parses one document; `//` and `/* */` comments are allowed.
 /// Throws: Error on malformed text, a duplicate key, a number that overflows, nesting over 64, text
-/// over 64 MiB, or more than four million values.
+/// over 64 MiB, or more than two million values.
 JsonValue parse_json(std::string_view text, const std::string& file);
 /// Reads and parses `path`. Throws: Error also if the file cannot be read.
 JsonValue read_json_file(const std::string& path);

@@ -77,6 +77,7 @@ std::optional<Result> read_quantity(const JsonNode& node, const Asked& asked,
 
 /// "known: a, b", shortened if there are many.
 std::string known_names(const std::vector<std::string>& names) {
+  if (names.empty()) return "no key is known here";
   std::string list = "known: ";
   for (std::size_t i = 0; i < names.size(); ++i) {
     if (i > 0) list += ", ";
@@ -144,7 +145,7 @@ std::optional<FlopsPerSecond> read_flops_per_second(const JsonNode& node,
 std::optional<int> read_choice(const JsonNode& node, const std::vector<std::string>& names,
                                Diagnostics& diagnostics) {
   if (node.value->kind != Kind::String) {
-    report_unexpected(diagnostics, node, "wrong type", "a name; " + known_names(names));
+    report_unexpected(diagnostics, node, "wrong type", "a name (" + known_names(names) + ")");
     return std::nullopt;
   }
   const auto found = std::find(names.begin(), names.end(), node.value->text);

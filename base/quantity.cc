@@ -74,10 +74,8 @@ std::string on_ladder(double value, std::span<const Unit> units, std::string_vie
   if (value == 0) return std::string(zero);
   const Unit* unit = &units.front();
   for (const Unit& larger : units) {
-    constexpr double kRounding = 1 - 1e-12;  // 1 us / 1 ns may be just above 1000
-    const double shown =
-        std::strtod(three_digits(std::abs(value) / unit->in_si()).c_str(), nullptr);
-    if (shown >= larger.in_si() / unit->in_si() * kRounding) unit = &larger;
+    const std::string shown = three_digits(std::abs(value) / larger.in_si());
+    if (std::strtod(shown.c_str(), nullptr) >= 1) unit = &larger;
   }
   return three_digits(value / unit->in_si()) + " " + std::string(unit->name);
 }
