@@ -10,7 +10,7 @@
 namespace interlock {
 namespace {
 
-enum Direction { kUp = 0, kDown = 1 };
+enum Direction { Up = 0, Down = 1 };
 
 LinkId port(int device, Direction direction) { return 2 * LinkId{device} + direction; }
 
@@ -26,7 +26,7 @@ LinkId card(const Cluster& cluster, int device, Direction direction) {
   return first + 2 * (node * cluster.cards_per_node + card_of(cluster, device)) + direction;
 }
 
-const char* direction_name(LinkId id) { return id % 2 == kUp ? " up" : " down"; }
+const char* direction_name(LinkId id) { return id % 2 == Up ? " up" : " down"; }
 
 }  // namespace
 
@@ -40,9 +40,9 @@ Route route(const Cluster& cluster, int from, int to) {
     return {{id}, cluster.port_latency, cluster.port_bandwidth};
   }
   if (from / cluster.devices_per_node == to / cluster.devices_per_node) {
-    return {{port(from, kUp), port(to, kDown)}, cluster.port_latency, cluster.port_bandwidth};
+    return {{port(from, Up), port(to, Down)}, cluster.port_latency, cluster.port_bandwidth};
   }
-  return {{card(cluster, from, kUp), card(cluster, to, kDown)},
+  return {{card(cluster, from, Up), card(cluster, to, Down)},
           cluster.card_latency,
           cluster.card_bandwidth};
 }

@@ -1,0 +1,97 @@
+#!/usr/bin/env bash
+# Refuses what breaks the house: an include from a floor above or beside, a library outside its
+# fence, a file out of shape. Usage: check_floors.sh [FOLDER]; the floors are in HACKING.md.
+set -euo pipefail
+export LC_ALL=C
+cd -- "${1:-$(dirname -- "${BASH_SOURCE[0]}")/..}"
+
+# Every text file of the tree, build folders and golden files (which hold what was printed) left out.
+files() {
+  find . \( -name .git -o -name 'build*' -o -name golden \) -prune -o -type f \
+    \( -name '*.h' -o -name '*.cc' -o -name '*.cu' -o -name '*.cuh' -o -name '*.md' -o -name '*.json' \
+    -o -name 'CMakeLists.txt' -o -name '*.cmake' -o -name '*.sh' -o -name '*.js' -o -name '*.css' \
+    -o -path ./run -o -path ./test -o -path ./.ci/run -o -path './.clang-*' \) -print | sort
+}
+
+check() {
+  awk '
+  function bad(what) { printf "%s:%d: %s\n", file, FNR, what; failed = 1 }
+  function floor_of(path,   i) {
+    for (i = 1; i <= floors; ++i) if (index(path, name[i] "/") == 1) return i
+    return 0
+  }
+  BEGIN {
+    # The floors from the ground up; those with one number stand beside each other.
+    floors = split("base models hardware sim/plan sim/run sim/measure scenarios reports validate " \
+                   "cli tests", name, " ")
+    split("1 2 2 3 4 5 6 7 8 9 10", height, " ")
+  }
+  function check_floor(included,   to) {
+    to = floor_of(included)
+    if (!to) { bad("\"" included "\" is not written from the root of the tree"); return }
+    if (!here || to == here || height[to] < height[here]) return
+    bad(name[here] " includes from " name[to] ", which is no floor below it: \"" included "\"")
+  }
+  function fence(pattern, allowed, library) {
+    if (target ~ pattern && file !~ allowed) bad(library " may be included only in " fence_name[library])
+  }
+  function check_include() {
+    target = $0
+    sub(/^[ \t]*#[ \t]*include[ \t]*[<"]/, "", target)
+    sub(/[>"].*/, "", target)
+    fence("^(simgrid|xbt|smpi)/", "^sim/run/simgrid_engine\\.cc$", "SimGrid")
+    fence("^nlohmann/", "^(base/json\\.cc$|reports/)", "nlohmann-json")
+    fence("^CLI/", "^cli/", "CLI11")
+    fence("^(cuda|cublas|cudnn|cupti|nccl|nvtx)", "^validate/cuda/", "CUDA")
+    fence("^(Eigen|unsupported/Eigen)/", "^(validate|tests)/", "Eigen")
+    fence("^doctest/", "^tests/", "doctest")
+    if ($0 ~ /include[ \t]*"/) check_floor(target)
+  }
+  function check_name(   base, folder, stem) {
+    folder = file; sub(/[^\/]*$/, "", folder)
+    base = substr(file, length(folder) + 1); stem = base; sub(/\..*/, "", stem)
+    if (stem ~ /(^|_)(util|utils|common|helper|helpers|misc|manager)(_|$)/)
+      bad("a file is named after what it is, not " base)
+    if (stem in home && home[stem] != folder) bad("a second file named " base "; see " home[stem])
+    home[stem] = folder
+  }
+  function finish() {
+    if (code && lines > limit) bad(lines " lines; expected at most " limit)
+  }
+  BEGIN {
+    fence_name["SimGrid"] = "sim/run/simgrid_engine.cc"
+    fence_name["nlohmann-json"] = "base/json.cc and reports/"
+    fence_name["CLI11"] = "cli/"; fence_name["CUDA"] = "validate/cuda/"
+    fence_name["Eigen"] = "validate/"; fence_name["doctest"] = "tests/"
+  }
+  FNR == 1 {
+    finish()
+    file = FILENAME; sub(/^\.\//, "", file)
+    code = file ~ /\.(h|cc|cu|cuh)$/
+    here = floor_of(file)
+    limit = file ~ /\.(h|cuh)$/ ? 150 : file ~ /^tests\// ? 400 : 300
+    if (code) check_name()
+    if (code && $0 !~ /^\/\/ ./) bad("the first line does not say what the file is for")
+  }
+  { lines = FNR }
+  code && FNR == 2 && !/^\/\/ SPDX-License-Identifier: Apache-2\.0$/ { bad("no licence tag") }
+  code && /^[ \t]*#[ \t]*include/ { check_include() }
+  code {
+    columns = $0; gsub(/[\200-\277]/, "", columns)
+    if (length(columns) > 100) bad(length(columns) " columns; expected at most 100")
+  }
+  # What tests read may be ill-formed on purpose.
+  (code || file !~ /^tests\//) && /[ \t\r]$/ { bad("blanks at the end of the line") }
+  # The character classes keep this line from finding itself.
+  /\.\.\/share[d]|(^|[^a-z_.])\/wor[k]\// { bad("names a folder outside the project") }
+  END { finish(); exit failed }
+  ' "$@"
+}
+
+mapfile -t list < <(files)
+if ((${#list[@]} == 0)); then
+  echo "no files to check in $PWD" >&2
+  exit 1
+fi
+check "${list[@]}"
+echo "floors and fences hold in ${#list[@]} files"

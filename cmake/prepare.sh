@@ -1,0 +1,86 @@
+# Sourced by run, test and .ci/run: installs what is missing, configures and builds build/.
+# Expects `root`, the root of the tree. Everything it says goes to standard error.
+# shellcheck shell=bash
+# shellcheck disable=SC2154  # root is set by who sources this
+
+say() { printf '%s\n' "$*" >&2; }
+
+# Libraries by their Debian packages; each stands behind a find_package of a CMakeLists.txt.
+libraries=(libsimgrid-dev nlohmann-json3-dev libcli11-dev doctest-dev)
+
+# Names what is missing, one package a line. Tools count as there however they were installed.
+missing_packages() {
+  local package installed
+  command -v c++ >/dev/null || echo build-essential
+  command -v cmake >/dev/null || echo cmake
+  command -v ninja >/dev/null || echo ninja-build
+  # Without dpkg the configuration finds out.
+  command -v dpkg-query >/dev/null || return 0
+  installed=$(dpkg-query --show --showformat='${Package} ${db:Status-Status}\n' \
+    "${libraries[@]}" 2>/dev/null || true)
+  for package in "${libraries[@]}"; do
+    [[ $'\n'$installed$'\n' == *$'\n'"$package installed"$'\n'* ]] || echo "$package"
+  done
+}
+
+# quietly COMMAND...: its output is shown only if it fails.
+quietly() {
+  local output status=0
+  output=$("$@" 2>&1 </dev/null) || status=$?
+  ((status == 0)) || say "$output"
+  return "$status"
+}
+
+# install_packages NAME...
+install_packages() {
+  local as_root=()
+  if ! command -v apt-get >/dev/null; then
+    say "missing: $*"
+    say "install what holds these Debian packages on your system, then try again"
+    exit 2
+  fi
+  if ((EUID != 0)); then
+    if ! command -v sudo >/dev/null; then
+      say "missing: $*"
+      say "install them as root (apt-get install $*), then try again"
+      exit 2
+    fi
+    as_root=(sudo)
+  fi
+  say "installing $* ..."
+  local get=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300)
+  # A fresh system has no package lists yet.
+  "${get[@]}" install -y --no-install-recommends "$@" >/dev/null 2>&1 && return
+  quietly "${get[@]}" update || exit 2
+  quietly "${get[@]}" install -y --no-install-recommends "$@" || exit 2
+}
+
+# build_target NAME: builds build/ in Release up to the Ninja target NAME.
+build_target() {
+  local missing home
+  missing=$(missing_packages)
+  # shellcheck disable=SC2086  # one word a package
+  [[ -z $missing ]] || install_packages $missing
+
+  # A tree that was moved or copied starts afresh: CMake refuses another tree's build folder.
+  home=$(sed -n 's/^CMAKE_HOME_DIRECTORY:INTERNAL=//p' "$root/build/CMakeCache.txt" 2>/dev/null || true)
+  [[ -z $home || $home == "$root" ]] || rm -rf -- "$root/build"
+
+  mkdir -p "$root/build"
+  # Two callers at once take turns.
+  exec {lock}>"$root/build/.lock"
+  flock "$lock"
+  if [[ ! -f $root/build/build.ninja ]]; then
+    say "configuring interlock ..."
+    if ! quietly cmake -S "$root" -B "$root/build" -G Ninja -DCMAKE_BUILD_TYPE=Release; then
+      command -v dpkg-query >/dev/null && exit 1
+      say "is one of these missing? They are Debian's names: ${libraries[*]}"
+      exit 2
+    fi
+  fi
+  if [[ $(ninja -C "$root/build" -n "$1" 2>&1 | tail -n 1) != "ninja: no work to do." ]]; then
+    say "building interlock ..."
+    quietly ninja -C "$root/build" "$1" || exit 1
+  fi
+  exec {lock}>&-
+}

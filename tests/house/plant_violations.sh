@@ -1,0 +1,98 @@
+#!/usr/bin/env bash
+# Plants one violation after another in an empty tree and sees check_floors.sh refuse each.
+# Usage: plant_violations.sh ROOT
+set -euo pipefail
+check=$1/cmake/check_floors.sh
+tree=$(mktemp -d)
+trap 'rm -rf -- "$tree"' EXIT
+head='// What this file is for.\n// SPDX-License-Identifier: Apache-2.0\n'
+passed=0
+failed=0
+
+# verdict NAME RESULT: counts and prints one outcome.
+verdict() {
+  if [[ $2 == ok ]]; then
+    passed=$((passed + 1))
+  else
+    failed=$((failed + 1))
+    echo "FAILED: $1: $2"
+  fi
+}
+
+# plant FILE TEXT: FILE becomes the only file of the tree besides a sound one.
+plant() {
+  rm -rf -- "${tree:?}"/*
+  mkdir -p "$tree/base" "$tree/$(dirname -- "$1")"
+  printf '%b#pragma once\n' "$head" >"$tree/base/sound.h"
+  printf '%b' "$2" >"$tree/$1"
+}
+
+# refused FILE TEXT SENTENCE: the tree with FILE is refused with a line "FILE:...: ... SENTENCE".
+refused() {
+  local output
+  plant "$1" "$2"
+  if output=$("$check" "$tree"); then
+    verdict "$1" "accepted, though: $3"
+  elif grep -F -- "$1:" <<<"$output" | grep -qF -- "$3"; then
+    verdict "$1" ok
+  else
+    verdict "$1" "expected \"$3\", got: $output"
+  fi
+}
+
+# accepted FILE TEXT
+accepted() {
+  local output
+  plant "$1" "$2"
+  if output=$("$check" "$tree"); then verdict "$1" ok; else verdict "$1" "refused: $output"; fi
+}
+
+include() { printf '%s#include %s\\n' "$head" "$1"; }
+lines() { printf '%s' "$head"; printf '//\\n%.0s' $(seq "$1"); }
+columns() { printf '%s// ' "$head"; printf 'x%.0s' $(seq "$1"); printf '\\n'; }
+
+accepted models/a.cc "$(include '"base/sound.h"')"
+accepted sim/run/a.cc "$(include '"sim/plan/schedule.h"')"
+accepted tests/sim/a.cc "$(include '"cli/main.h"')"
+refused base/a.cc "$(include '"models/model_graph.h"')" "base includes from models"
+refused models/a.cc "$(include '"hardware/device.h"')" "models includes from hardware"
+refused hardware/a.h "$(include '"models/footprint.h"')" "hardware includes from models"
+refused sim/plan/a.cc "$(include '"sim/run/program.h"')" "sim/plan includes from sim/run"
+refused sim/run/a.cc "$(include '"sim/measure/metrics.h"')" "sim/run includes from sim/measure"
+refused scenarios/a.cc "$(include '"reports/report.h"')" "scenarios includes from reports"
+refused validate/a.cc "$(include '"tests/support/a.h"')" "validate includes from tests"
+refused models/a.cc "$(include '"sound.h"')" "not written from the root"
+
+accepted sim/run/simgrid_engine.cc "$(include '<simgrid/s4u.hpp>')"
+refused sim/run/a.cc "$(include '<simgrid/s4u.hpp>')" "SimGrid may be included only in"
+refused sim/run/a.cc "$(include '<xbt/log.h>')" "SimGrid may be included only in"
+accepted base/json.cc "$(include '<nlohmann/json.hpp>')"
+refused scenarios/a.cc "$(include '<nlohmann/json.hpp>')" "nlohmann-json may be included only in"
+accepted cli/a.cc "$(include '<CLI/CLI.hpp>')"
+refused scenarios/a.cc "$(include '<CLI/CLI.hpp>')" "CLI11 may be included only in"
+accepted validate/cuda/a.cu "$(include '<cuda_runtime.h>')"
+refused validate/a.cc "$(include '<cuda_runtime.h>')" "CUDA may be included only in"
+accepted validate/a.cc "$(include '<Eigen/Dense>')"
+refused models/a.cc "$(include '<Eigen/Dense>')" "Eigen may be included only in"
+refused models/a.cc "$(include '<doctest/doctest.h>')" "doctest may be included only in"
+
+accepted models/a.cc "$(lines 298)"
+refused models/a.cc "$(lines 299)" "301 lines; expected at most 300"
+accepted tests/models/a.cc "$(lines 398)"
+refused tests/models/a.cc "$(lines 399)" "401 lines; expected at most 400"
+accepted models/a.h "$(lines 148)"
+refused models/a.h "$(lines 149)" "151 lines; expected at most 150"
+accepted models/a.cc "$(columns 97)"
+refused models/a.cc "$(columns 98)" "101 columns; expected at most 100"
+accepted models/a.cc "$head// $(printf '\\0303\\0251%.0s' $(seq 97))\\n"
+refused models/a.cc "${head}int a; \\n" "blanks at the end of the line"
+refused docs/a.md "# A\\n\\nText \\n" "blanks at the end of the line"
+refused models/sound.h "$head" "a second file named sound.h"
+refused models/string_util.h "$head" "a file is named after what it is"
+refused models/a.h "#pragma once\\n" "does not say what the file is for"
+refused models/a.h "// What.\\n#pragma once\\n" "no licence tag"
+refused docs/a.md "see ..""/shared/design.md\\n" "names a folder outside the project"
+refused docs/a.md "see /wor""k/main\\n" "names a folder outside the project"
+
+echo "$passed passed, $failed failed"
+((failed == 0))
