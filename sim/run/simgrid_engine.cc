@@ -7,14 +7,16 @@
 // all its links ends at a date known at once; when a second one touches one of its links, what is
 // left of the first and the whole second become flows of SimGrid's. Latency stays with the
 // machine: SimGrid weighs flows by latency, so its links have none.
-
-#include <simgrid/version.h>  // needs s4u.hpp before it
-
-#include <algorithm>
-#include <memory>
 #include <simgrid/kernel/resource/Action.hpp>
 #include <simgrid/kernel/resource/Model.hpp>
 #include <simgrid/s4u.hpp>
+// clang-format off
+#include <simgrid/version.h>  // needs a SimGrid header before it
+// clang-format on
+
+#include <algorithm>
+#include <memory>
+#include <unordered_map>
 
 #include "base/error.h"
 #include "sim/run/machine.h"
