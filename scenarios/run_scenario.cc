@@ -40,7 +40,6 @@ MeasureInputs measure_inputs(const Scenario& scenario) {
   const double micro_batches = scenario.micro_batches;
   MeasureInputs inputs = {.steps = scenario.steps,
                           .engine = scenario.engine,
-                          .model_flops_per_step = model_flops(graph) * micro_batches,
                           .attention_flops = graph.attention_flops,
                           .memory_capacity = scenario.cluster.device.memory};
   if (graph.samples_per_micro_batch) {

@@ -57,8 +57,7 @@ struct MeasureInputs {
   int steps = 8;  // to measure
   EngineKind engine = EngineKind::Auto;
   std::optional<double> samples_per_step, tokens_per_step;
-  Flops model_flops_per_step;  // without recompute and heads
-  FlopsPerSecond peak;         // of one device; 0 if unknown
+  FlopsPerSecond peak;  // of one device; 0 if unknown
   std::string attention_flops = "none";
   Bytes memory_capacity;
 };

@@ -1,0 +1,143 @@
+// From spans and transfers to metrics.
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/measure/collect.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace interlock {
+
+Collector::Collector(const Program& program, const Window& window, Seconds begin, Seconds end)
+    : program_(program),
+      window_(window),
+      begin_(begin.value()),
+      end_(end.value()),
+      memory_(program),
+      ranks_(program.ranks.size()),
+      stages_(program.stages),
+      link_bytes_(program.links.size(), 0) {}
+
+bool Collector::measured(int micro_batch) const {
+  const int step = micro_batch / program_.micro_batches - window_.first_step;
+  return 0 <= step && step < window_.steps;
+}
+
+void Collector::add(const Span& span) {
+  const OpInfo& op = program_.ops[span.op];
+  memory_.pass(span.rank, span.start);
+  RankState& rank = ranks_[span.rank];
+  const double inside = std::min(span.end.value(), end_) - std::max(span.start.value(), begin_);
+  if (inside > 0) {
+    rank.busy += inside;
+    if (op.useful) rank.useful += inside;
+  }
+  if (measured(span.micro_batch)) {
+    exposed_ += span.exposed.value();
+    executed_flops_ += op.flops.value();
+    if (op.useful) useful_flops_ += op.flops.value();
+  }
+  const bool first_at_end = op.kind == OpKind::F && op.stage == program_.stages - 1;
+  if (first_at_end && (fill_latency_ < 0 || span.start.value() < fill_latency_)) {
+    fill_latency_ = span.start.value();
+  }
+  count_staleness(op, span.micro_batch);
+}
+
+/// A micro-batch is stale by the updates of a stage between its forward and its weight gradients.
+void Collector::count_staleness(const OpInfo& op, int micro_batch) {
+  StageState& stage = stages_[op.stage];
+  if (op.kind == OpKind::U) ++stage.updates;
+  if (op.kind == OpKind::F) stage.forwards.push({micro_batch, stage.updates});
+  if (op.kind != OpKind::B && op.kind != OpKind::W) return;
+  for (std::uint32_t turns = stage.forwards.size(); turns > 0; --turns) {
+    const ForwardMark mark = stage.forwards.front();
+    stage.forwards.pop();
+    if (mark.micro_batch != micro_batch) {
+      stage.forwards.push(mark);
+      continue;
+    }
+    const int missed = stage.updates - mark.updates;
+    if (missed > 0 && measured(micro_batch)) {
+      int& most = stale_[micro_batch];
+      most = std::max(most, missed);
+    }
+    return;
+  }
+}
+
+void Collector::add(const Transfer& transfer) {
+  if (!measured(transfer.micro_batch)) return;
+  const Channel& channel = program_.channels[transfer.channel];
+  for (const int link : program_.wires[channel.wire].links) {
+    link_bytes_[link] += channel.bytes.value();
+  }
+}
+
+Metrics Collector::finish(const MeasureInputs& inputs) {
+  Metrics metrics;
+  metrics.window_begin = Seconds(begin_);
+  metrics.window_end = Seconds(end_);
+  metrics.step_time = Seconds((end_ - begin_) / window_.steps);
+  metrics.steady = window_.steady;
+  metrics.fill_steps = window_.first_step;
+  metrics.measured_steps = window_.steps;
+  metrics.fill_latency = Seconds(std::max(0.0, fill_latency_));
+  metrics.attention_flops = inputs.attention_flops;
+  fill_devices(metrics, inputs);
+  fill_links(metrics);
+
+  const double steps = window_.steps, devices = static_cast<double>(ranks_.size());
+  metrics.exposed_communication = Seconds(exposed_ / steps / devices);
+  if (end_ > begin_) {
+    const double step_time = metrics.step_time.value();
+    if (inputs.samples_per_step) metrics.samples_per_s = *inputs.samples_per_step / step_time;
+    if (inputs.tokens_per_step) metrics.tokens_per_s = *inputs.tokens_per_step / step_time;
+    if (inputs.peak.value() > 0 && useful_flops_ > 0) {
+      const double possible = inputs.peak.value() * devices * (end_ - begin_);
+      metrics.mfu = useful_flops_ / possible;
+      metrics.hfu = executed_flops_ / possible;
+    }
+  }
+  for (const auto& [micro_batch, missed] : stale_) ++metrics.staleness[missed];
+  const std::int64_t all = static_cast<std::int64_t>(window_.steps) * program_.micro_batches;
+  const std::int64_t fresh = all - static_cast<std::int64_t>(stale_.size());
+  if (fresh > 0) metrics.staleness[0] = fresh;
+  return metrics;
+}
+
+void Collector::fill_devices(Metrics& metrics, const MeasureInputs& inputs) {
+  const double length = end_ - begin_;
+  const std::vector<MemoryPeak> peaks = memory_.finish();
+  metrics.memory_capacity = inputs.memory_capacity;
+  for (std::size_t r = 0; r < ranks_.size(); ++r) {
+    DeviceMetrics device{.rank = static_cast<int>(r), .stages = program_.ranks[r].stages};
+    if (length > 0) {
+      device.busy = ranks_[r].busy / length;
+      device.useful = ranks_[r].useful / length;
+    }
+    device.peak_memory = peaks[r].total;
+    device.peak_stash = peaks[r].stash;
+    device.allocated_peak = peaks[r].allocated;
+    device.peak_time = peaks[r].time;
+    device.memory = peaks[r].at_peak;
+    metrics.busy += device.busy / static_cast<double>(ranks_.size());
+    metrics.useful += device.useful / static_cast<double>(ranks_.size());
+    metrics.devices.push_back(device);
+    if (device.busy > metrics.devices[metrics.limiting_device].busy) {
+      metrics.limiting_device = static_cast<int>(r);
+    }
+    if (device.peak_memory > inputs.memory_capacity) metrics.fits_in_memory = false;
+  }
+}
+
+void Collector::fill_links(Metrics& metrics) const {
+  for (std::size_t l = 0; l < link_bytes_.size(); ++l) {
+    const Bytes per_step = Bytes(link_bytes_[l] / window_.steps);
+    const double length = end_ - begin_;
+    const double possible = program_.links[l].bandwidth.value() * length;
+    metrics.links.push_back(
+        {program_.links[l].name, per_step, possible > 0 ? link_bytes_[l] / possible : 0.0});
+  }
+}
+
+}  // namespace interlock

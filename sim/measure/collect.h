@@ -1,0 +1,54 @@
+// Collector: a sink that turns the trace of a known window into metrics, in memory O(ranks).
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <vector>
+
+#include "sim/measure/memory.h"
+#include "sim/measure/metrics.h"
+#include "sim/measure/steady.h"
+#include "sim/run/fifo.h"
+
+namespace interlock {
+
+class Collector {
+ public:
+  /// Measures steps [window.first_step, + window.steps), which lie in [begin, end) of time.
+  Collector(const Program& program, const Window& window, Seconds begin, Seconds end);
+
+  void add(const Span& span);
+  void add(const Transfer& transfer);
+  void add(const MemoryChange& change) { memory_.add(change); }
+  /// REQUIRES: the whole trace was added. To be called once.
+  Metrics finish(const MeasureInputs& inputs);
+
+ private:
+  struct RankState {
+    double busy = 0, useful = 0;  // seconds inside the window
+  };
+  struct ForwardMark {
+    int micro_batch = 0, updates = 0;
+  };
+  struct StageState {
+    int updates = 0;
+    Fifo<ForwardMark> forwards;  // of micro-batches that have no weight gradients yet
+  };
+  bool measured(int micro_batch) const;
+  void count_staleness(const OpInfo& op, int micro_batch);
+  void fill_devices(Metrics& metrics, const MeasureInputs& inputs);
+  void fill_links(Metrics& metrics) const;
+
+  const Program& program_;
+  Window window_;
+  double begin_, end_;
+  MemoryTracker memory_;
+  std::vector<RankState> ranks_;
+  std::vector<StageState> stages_;
+  std::vector<double> link_bytes_;
+  std::map<int, int> stale_;  // measured micro-batches that missed updates: the most on any stage
+  double exposed_ = 0, executed_flops_ = 0, useful_flops_ = 0;
+  double fill_latency_ = -1;
+};
+
+}  // namespace interlock

@@ -1,0 +1,114 @@
+// Measuring: find the steady state, then read the metrics of a window of it.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Outline: run a few more steps than wanted and look for a repeat; while there is none, run more,
+// up to a bound. Then run exactly fill + measured (+ drain) steps and collect. A short run keeps
+// its log and is collected from it; a long one is run twice, first for the ends of its steps.
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <tuple>
+
+#include "sim/measure/collect.h"
+#include "sim/measure/metrics.h"
+#include "sim/measure/steady.h"
+
+namespace interlock {
+
+namespace {
+
+constexpr std::int64_t kMostTasksLogged = 2'000'000;
+constexpr std::int64_t kMostTasksSearched = 40'000'000;
+
+/// One run of a program, its step log, and its trace where asked for.
+struct LoggedRun {
+  Program program;
+  StepLog steps;
+  TraceLog log;
+  bool logged = false;
+  RunSummary summary;
+
+  LoggedRun(Program made, const MeasureInputs& inputs, bool keep_log)
+      : program(std::move(made)), steps(program) {
+    logged = keep_log || count_tasks(program) <= kMostTasksLogged;
+    TraceSink step_sink{.span = [this](const Span& span) { steps.add(span); }};
+    const TraceSink log_all = log_sink(log);
+    const TraceSink sink = logged ? tee(step_sink, log_all) : step_sink;
+    summary = run_program(program, inputs.engine, sink);
+  }
+  LoggedRun(const LoggedRun&) = delete;  // its sinks point into it
+  LoggedRun& operator=(const LoggedRun&) = delete;
+};
+
+using RunPointer = std::unique_ptr<LoggedRun>;
+
+/// The window of a run that shows no repeat: its last steps.
+Window last_steps(const LoggedRun& run, int wanted) {
+  const int usable = std::max(1, run.steps.steps() - drain_steps(run.program));
+  const int steps = std::min(wanted, usable);
+  return {.first_step = usable - steps, .steps = steps, .steady = false};
+}
+
+/// A run that holds a window of steady state as closely as can be, and the window.
+std::pair<RunPointer, Window> find_steady_run(const ProgramOfSteps& lower,
+                                              const MeasureInputs& inputs, bool keep_log) {
+  const int wanted = inputs.steps;
+  for (int extra = 4;; extra *= 4) {
+    auto run = std::make_unique<LoggedRun>(lower(wanted + extra), inputs, keep_log);
+    const auto window = find_window(run->program, run->steps, wanted);
+    if (window) {
+      const int exact = window->first_step + window->steps + drain_steps(run->program);
+      if (exact == run->program.steps) return {std::move(run), *window};
+      run = std::make_unique<LoggedRun>(lower(exact), inputs, keep_log);
+      return {std::move(run), *window};
+    }
+    const std::int64_t next = run->summary.tasks * 4;
+    if (extra > 8 * run->program.stages + 64 || next > kMostTasksSearched) {
+      const Window unsteady = last_steps(*run, wanted);
+      return {std::move(run), unsteady};
+    }
+  }
+}
+
+Metrics collect(LoggedRun& run, const Window& window, Seconds end, const MeasureInputs& inputs) {
+  Collector collector(run.program, window, run.steps.end(window.first_step - 1), end);
+  TraceSink sink{.span = [&](const Span& span) { collector.add(span); },
+                 .transfer = [&](const Transfer& transfer) { collector.add(transfer); },
+                 .memory = [&](const MemoryChange& change) { collector.add(change); }};
+  if (!run.logged) {
+    run_program(run.program, inputs.engine, sink);
+  } else {
+    // Changes of memory first: spans then only say how far each rank has come.
+    for (const MemoryChange& change : run.log.memory) sink.memory(change);
+    for (const Span& span : run.log.spans) sink.span(span);
+    for (const Transfer& transfer : run.log.transfers) sink.transfer(transfer);
+  }
+  return collector.finish(inputs);
+}
+
+}  // namespace
+
+Measurement measure(const ProgramOfSteps& lower, const MeasureInputs& inputs, bool keep_log) {
+  const auto began = std::chrono::steady_clock::now();
+  RunPointer run;
+  Window window;
+  if (inputs.steps == 1) {
+    run = std::make_unique<LoggedRun>(lower(1), inputs, keep_log);
+  } else {
+    std::tie(run, window) = find_steady_run(lower, inputs, keep_log);
+  }
+  const Seconds end = inputs.steps == 1 ? run->summary.makespan
+                                        : run->steps.end(window.first_step + window.steps - 1);
+  Measurement result{.metrics = collect(*run, window, end, inputs)};
+  Metrics& metrics = result.metrics;
+  metrics.engine = run->summary.engine;
+  metrics.tasks = run->summary.tasks;
+  metrics.makespan = run->summary.makespan;
+  metrics.wall_time =
+      Seconds(std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count());
+  result.program = std::move(run->program);
+  if (keep_log) result.log = std::move(run->log);
+  return result;
+}
+
+}  // namespace interlock

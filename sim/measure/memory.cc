@@ -1,0 +1,95 @@
+// Settling memory changes in order of time.
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/measure/memory.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+namespace interlock {
+
+namespace {
+
+/// Changes pending on a rank before it is worth looking whether some can be settled.
+constexpr std::size_t kPatience = 64;
+
+double in_blocks(double bytes) {
+  const double blocks = std::ceil(std::abs(bytes) / MemoryTracker::kBlock);
+  return std::copysign(blocks * MemoryTracker::kBlock, bytes);
+}
+
+constexpr auto kLater = [](const auto& a, const auto& b) { return a.time > b.time; };
+
+}  // namespace
+
+MemoryTracker::MemoryTracker(const Program& program) : ranks_(program.ranks.size()) {
+  for (std::size_t r = 0; r < ranks_.size(); ++r) {
+    RankState& rank = ranks_[r];
+    for (int c = 0; c < kMemoryClasses; ++c) {
+      rank.bytes[c] = program.ranks[r].resident[c].value();
+      rank.allocated += in_blocks(rank.bytes[c]);
+    }
+    note_peak(rank, 0);
+  }
+  for (const Channel& channel : program.channels) {
+    if (channel.from_rank == channel.to_rank) continue;
+    auto& senders = ranks_[channel.to_rank].senders;
+    if (std::find(senders.begin(), senders.end(), channel.from_rank) == senders.end()) {
+      senders.push_back(channel.from_rank);
+    }
+  }
+}
+
+void MemoryTracker::add(const MemoryChange& change) {
+  auto& pending = ranks_[change.rank].pending;
+  pending.push_back({change.time.value(), change.bytes, change.memory_class});
+  std::push_heap(pending.begin(), pending.end(), kLater);
+}
+
+void MemoryTracker::pass(int index, Seconds start) {
+  RankState& rank = ranks_[index];
+  rank.passed = start.value();
+  if (rank.pending.size() < kPatience) return;
+  double before = rank.passed;
+  for (const int sender : rank.senders) before = std::min(before, ranks_[sender].passed);
+  settle(rank, before);
+}
+
+std::vector<MemoryPeak> MemoryTracker::finish() {
+  std::vector<MemoryPeak> peaks;
+  for (RankState& rank : ranks_) {
+    settle(rank, std::numeric_limits<double>::infinity());
+    peaks.push_back(rank.peak);
+  }
+  return peaks;
+}
+
+void MemoryTracker::settle(RankState& rank, double before) {
+  auto& pending = rank.pending;
+  while (!pending.empty() && pending.front().time < before) {
+    const double instant = pending.front().time;
+    while (!pending.empty() && pending.front().time == instant) {
+      const Change& change = pending.front();
+      rank.bytes[static_cast<int>(change.memory_class)] += change.bytes;
+      rank.allocated += in_blocks(change.bytes);
+      std::pop_heap(pending.begin(), pending.end(), kLater);
+      pending.pop_back();
+    }
+    note_peak(rank, instant);
+  }
+}
+
+void MemoryTracker::note_peak(RankState& rank, double time) {
+  MemoryPeak& peak = rank.peak;
+  const double total = std::accumulate(rank.bytes.begin(), rank.bytes.end(), 0.0);
+  const double stash = rank.bytes[static_cast<int>(MemoryClass::Stash)];
+  peak.stash = std::max(peak.stash, Bytes(stash));
+  peak.allocated = std::max(peak.allocated, Bytes(rank.allocated));
+  if (total <= peak.total.value()) return;
+  peak.total = Bytes(total);
+  peak.time = Seconds(time);
+  for (int c = 0; c < kMemoryClasses; ++c) peak.at_peak[c] = Bytes(rank.bytes[c]);
+}
+
+}  // namespace interlock

@@ -1,0 +1,55 @@
+// MemoryTracker: bytes over time on every rank, kept only as long as order is in doubt.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Changes arrive in any order between ranks, and a transfer's end is told before its time. A change
+// is settled once no earlier one can come: when the rank itself and every rank that sends to it
+// have passed its time. Changes of one instant count together, so that handing bytes from one class
+// to another makes no peak.
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "sim/run/trace.h"
+
+namespace interlock {
+
+/// The largest number of bytes that a rank held, and when.
+struct MemoryPeak {
+  Bytes total, stash, allocated;                // each its own peak
+  Seconds time;                                 // of total
+  std::array<Bytes, kMemoryClasses> at_peak{};  // split at that time
+};
+
+class MemoryTracker {
+ public:
+  explicit MemoryTracker(const Program& program);
+  void add(const MemoryChange& change);
+  /// A rank began an op: nothing of it lies before `start` any more.
+  void pass(int rank, Seconds start);
+  /// Settles everything. To be called once, at the end.
+  std::vector<MemoryPeak> finish();
+
+  /// Allocators hand out whole blocks of this many bytes.
+  static constexpr double kBlock = 256;
+
+ private:
+  struct Change {
+    double time, bytes;
+    MemoryClass memory_class;
+  };
+  struct RankState {
+    std::vector<Change> pending;  // a heap, the earliest first
+    std::vector<int> senders;     // ranks that send to this one
+    double passed = 0;
+    std::array<double, kMemoryClasses> bytes{};
+    double allocated = 0;
+    MemoryPeak peak;
+  };
+  void settle(RankState& rank, double before);
+  void note_peak(RankState& rank, double time);
+
+  std::vector<RankState> ranks_;
+};
+
+}  // namespace interlock

@@ -1,0 +1,51 @@
+// Steady state: the step after which everything repeats.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Each step gets a signature: a hash of the start of every op relative to the step's end. Sums of
+// durations are exact, so equal signatures mean equal relative times. What happens in a step
+// depends on no more than the last few steps (queues are bounded), so once that many signatures in
+// a row equal those one cycle earlier, all later steps repeat.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "sim/run/trace.h"
+
+namespace interlock {
+
+/// End and signature of every step of a run; a sink for its spans.
+class StepLog {
+ public:
+  explicit StepLog(const Program& program);
+  void add(const Span& span);
+  int steps() const { return static_cast<int>(steps_.size()); }
+  /// The latest update of `step` on any rank; 0 for step -1.
+  Seconds end(int step) const { return step < 0 ? Seconds(0) : steps_[step].end; }
+  std::uint64_t signature(int step) const;
+
+ private:
+  struct Step {
+    Seconds end;
+    std::uint64_t weighted_starts = 0, weights = 0;  // modulo 2^64
+  };
+  const Program& program_;
+  std::vector<Step> steps_;
+};
+
+/// Which steps of a run to measure.
+struct Window {
+  int first_step = 0;  // as many steps are the fill
+  int steps = 1;
+  bool steady = true;
+};
+
+/// The shortest fill and whole cycles nearest to `wanted` steps that the run shows to repeat; or
+/// nothing if it does not show a repeat, or is too short to hold the window.
+std::optional<Window> find_window(const Program& program, const StepLog& log, int wanted);
+
+/// Steps at the end of a run that lack rivals from later steps, where ranks choose their order.
+int drain_steps(const Program& program);
+
+}  // namespace interlock
