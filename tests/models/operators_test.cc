@@ -1,0 +1,95 @@
+// Work of single operators, counted by hand.
+// SPDX-License-Identifier: Apache-2.0
+#include "models/operators.h"
+
+#include "tests/models/built.h"
+
+namespace interlock {
+namespace {
+
+TEST_CASE("a convolution multiplies each output with its window") {
+  // 2 images, side 5 to 3 at stride 2, 3 to 4 channels, 3x3 windows
+  const Convolution shape = {.images = 2, .side = 5, .inputs = 3, .outputs = 4, .stride = 2};
+  const Operator op = convolution(shape, 2);
+  CHECK(op.parameters == 3 * 4 * 9);
+  CHECK(op.forward.flops.value() == 2.0 * (2 * 3 * 3) * 4 * (3 * 9));
+  CHECK(op.forward.bytes.value() == 2 * (2 * 25 * 3 + 3 * 4 * 9 + 2 * 9 * 4));
+  CHECK(op.stash.value() == 2 * 2 * 25 * 3);
+  CHECK(op.gradients.value() == 2 * (2 * 25 * 3 + 2 * 9 * 4));
+  CHECK(op.forward.op_class == OpClass::Convolution);
+}
+
+TEST_CASE("padding keeps the side at stride 1 and halves it upwards at stride 2") {
+  CHECK(side_after(7, 1) == 7);
+  CHECK(side_after(7, 2) == 4);
+  CHECK(side_after(8, 2) == 4);
+  CHECK(side_after(1, 2) == 1);
+}
+
+TEST_CASE("data movers touch what they read and write") {
+  CHECK(relu(10, 2).forward.bytes.value() == 2 * 20);          // input, output
+  CHECK(relu(10, 2).input_gradient.bytes.value() == 2 * 30);   // gradient, output, gradient
+  CHECK(residual(10, 2).forward.bytes.value() == 2 * 30);      // two terms, sum
+  CHECK(dropout(10, 2).forward.bytes.value() == 2 * 20 + 10);  // a mask of bytes
+  CHECK(dropout(10, 2).stash.value() == 10);
+  CHECK(relu(10, 2).stash.value() == 0);
+}
+
+TEST_CASE("a norm reads its input again for each half of its backward") {
+  const Operator norm = normalisation(10, 4, 2);
+  CHECK(norm.forward.bytes.value() == 2 * 20);
+  CHECK(norm.input_gradient.bytes.value() == 2 * 30);   // input, gradient, gradient
+  CHECK(norm.weight_gradient.bytes.value() == 2 * 20);  // input, gradient
+  CHECK(norm.forward.op_class == OpClass::Normalisation);
+}
+
+TEST_CASE("the loss keeps logits in fp32") {
+  const Operator loss = cross_entropy(3, 5, 2);
+  CHECK(loss.forward.bytes.value() == 15 * (2 + 4));
+  CHECK(loss.stash.value() == 15 * 4);
+  CHECK(loss.forward.op_class == OpClass::Loss);
+}
+
+TEST_CASE("an ImageNet stem keeps picture, norm input, pooling input and 64-bit indices") {
+  const double picture = 3 * 224 * 224, wide = 64 * 112 * 112, pooled = 64 * 56 * 56;
+  const Module stem = zoo("resnet-50").modules.front();
+  CHECK(stem.stash.value() == 2 * (picture + wide + wide) + 8 * pooled);
+  CHECK(stem.output.value() == 2 * pooled);
+}
+
+TEST_CASE("an embedding keeps 64-bit token ids and moves rows") {
+  const ModelGraph graph = built(R"({"kind": "transformer", "layers": 1, "hidden_size": 8,
+      "attention_heads": 4, "vocab_size": 10, "sequence_length": 6, "positions": "none"})");
+  const Module& embedding = graph.modules.front();
+  CHECK(embedding.stash.value() == 8 * 6);
+  REQUIRE(embedding.forward.size() == 1);
+  CHECK(embedding.forward[0].op_class == OpClass::Embedding);
+  CHECK(embedding.forward[0].bytes.value() == 2 * (2 * 6 * 8));
+  CHECK(embedding.backward_weight.at(0).bytes.value() == 2 * (3 * 6 * 8));
+}
+
+TEST_CASE("rotary positions turn queries and keys in one more kernel") {
+  const std::string model = R"({"kind": "transformer", "layers": 1, "hidden_size": 8,
+      "attention_heads": 4, "kv_heads": 2, "vocab_size": 10, "sequence_length": 6, "positions": )";
+  const Module still = built(model + "\"none\"}").modules[1];
+  const Module turned = built(model + "\"rotary\"}").modules[1];
+  CHECK(turned.forward.size() == still.forward.size() + 1);
+  CHECK((bytes_of(turned.forward) - bytes_of(still.forward)).value() == 2 * 2 * 6 * (8 + 4));
+  CHECK(turned.stash == still.stash);
+}
+
+TEST_CASE("every kernel of a block has its class") {
+  int of_class[kOpClasses] = {};
+  const Module block = zoo("gpt2").modules[1];
+  for (const Work& work : block.forward) {
+    of_class[static_cast<int>(work.op_class)] += work.launches;
+  }
+  CHECK(of_class[static_cast<int>(OpClass::Gemm)] == 4);
+  CHECK(of_class[static_cast<int>(OpClass::Attention)] == 2);
+  CHECK(of_class[static_cast<int>(OpClass::Normalisation)] == 2);
+  // softmax, three dropouts, activation, two sums
+  CHECK(of_class[static_cast<int>(OpClass::Elementwise)] == 7);
+}
+
+}  // namespace
+}  // namespace interlock
