@@ -44,6 +44,7 @@ Partition explicit_partition(const std::vector<int>& modules) {
 PartitionKeys read_partition(const std::optional<JsonNode>& node, Diagnostics& diagnostics) {
   PartitionKeys keys;
   if (!node) return keys;
+  const Mistakes mistakes(diagnostics);
   if (node->value->kind == JsonValue::Kind::Array) {
     keys.kind = PartitionKeys::Kind::Explicit;
     for (std::size_t i = 0; i < node->value->items.size(); ++i) {
@@ -58,20 +59,22 @@ PartitionKeys read_partition(const std::optional<JsonNode>& node, Diagnostics& d
     report(diagnostics, *node,
            "expected \"balanced\", \"uniform\" or a list with the modules of each stage");
   }
+  keys.valid = mistakes.none();
   return keys;
 }
 
 void check_partition(const PartitionKeys& keys, const JsonNode& node, const PartitionSize& size,
                      Diagnostics& diagnostics) {
-  if (keys.kind == PartitionKeys::Kind::Balanced) {
-    const double blocks = size.parts < size.modules ? size.parts : size.ranks;
-    if (blocks * size.modules * size.modules > kMostEvaluations) {
-      report(diagnostics, node,
-             "balancing " + std::to_string(size.modules) + " modules over " +
-                 std::to_string(size.parts) +
-                 " stages is too large a search; expected \"uniform\" or a list with the modules "
-                 "of each stage");
-    }
+  if (!keys.valid) return;
+  const bool search = keys.kind == PartitionKeys::Kind::Balanced && size.parts < size.modules;
+  const double blocks = search ? size.parts : size.lays_ranks ? size.ranks : 0;
+  if (blocks * size.modules * size.modules > kMostEvaluations) {
+    report(diagnostics, node,
+           "balancing " + std::to_string(size.modules) + " modules over " +
+               std::to_string(search ? size.parts : size.ranks) +
+               (search ? " stages is too large a search; expected \"uniform\" or a list with the "
+                         "modules of each stage"
+                       : " ranks is too large a search; expected \"placement\" to be given"));
   }
   if (keys.kind != PartitionKeys::Kind::Explicit) return;
   if (keys.modules.size() != static_cast<std::size_t>(size.parts)) {

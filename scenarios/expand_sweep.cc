@@ -156,10 +156,13 @@ JsonValue combine(JsonValue document, const std::vector<Axis>& axes,
   std::string suffix;
   for (std::size_t i = 0; i < axes.size(); ++i) {
     const JsonNode value = axes[i].list.item(choice[i]);
+    const std::string file = value.value->file ? *value.value->file : "";
     try {
-      set_json(document, axes[i].path, unnamed(axes[i], *value.value), "");
+      set_json(document, axes[i].path, unnamed(axes[i], *value.value), file);
     } catch (const Error& error) {
-      report(diagnostics, value, error.what());
+      const std::string message = error.what();
+      const bool named = message.starts_with(file + ": ");
+      report(diagnostics, value, named ? message.substr(file.size() + 2) : message);
     }
     suffix += label(axes[i], *value.value);
   }

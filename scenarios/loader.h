@@ -93,11 +93,13 @@ struct PartitionKeys {
   enum class Kind { Balanced, Uniform, Explicit };
   Kind kind = Kind::Balanced;
   std::vector<int> modules;  // of each stage; Explicit
+  bool valid = true;
 };
 PartitionKeys read_partition(const std::optional<JsonNode>& node, Diagnostics& diagnostics);
 /// What a partition must fit.
 struct PartitionSize {
   int modules = 1, parts = 1, ranks = 1;
+  bool lays_ranks = false;  // stages are laid over ranks by their cost
 };
 void check_partition(const PartitionKeys& keys, const JsonNode& node, const PartitionSize& size,
                      Diagnostics& diagnostics);

@@ -157,7 +157,8 @@ std::optional<int> fit_stages(const Sections& sections, const JsonNode& document
     check_partition(sections.partition, sections.partition_node.value_or(document),
                     {.modules = *bounds.modules,
                      .parts = parts_of(scenario.strategy, layout->stages),
-                     .ranks = layout->ranks},
+                     .ranks = layout->ranks,
+                     .lays_ranks = scenario.rank_of_stage.empty()},
                     diagnostics);
   }
   return layout->stages;

@@ -1,0 +1,175 @@
+// Which rank runs which stage, and which modules a stage holds.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <functional>
+
+#include "sim/plan/stage_cost.h"
+#include "tests/scenarios/documents.h"
+
+namespace interlock {
+namespace {
+
+const std::string kEight = "model.modules.0.repeat=8";
+
+TEST_CASE("placement loop wraps around the ranks, v turns back") {
+  const Overrides six = {kEight, "parallel.pipeline=3", "parallel.stages=6"};
+  CHECK(loaded(six).rank_of_stage == std::vector<int>{0, 1, 2, 0, 1, 2});
+  Overrides v = six;
+  v.push_back("parallel.placement=v");
+  CHECK(loaded(v).rank_of_stage == std::vector<int>{0, 1, 2, 2, 1, 0});
+  v[2] = "parallel.stages=8";
+  CHECK(loaded(v).rank_of_stage == std::vector<int>{0, 1, 2, 2, 1, 0, 0, 1});
+}
+
+TEST_CASE("a list places every stage, and no rank may be left without one") {
+  const Overrides four = {"parallel.pipeline=2", "parallel.stages=4"};
+  const auto with = [&](const std::string& list) {
+    Overrides all = four;
+    all.push_back("parallel.placement=" + list);
+    return all;
+  };
+  CHECK(loaded(with("[1, 0, 0, 1]")).rank_of_stage == std::vector<int>{1, 0, 0, 1});
+  CHECK(mistakes(with("[0, 0, 0, 0]")) ==
+        "set: /parallel/placement: rank 1 holds no stage; expected one for each of the 2 ranks");
+  CHECK(mistakes(with("[0, 1]")) ==
+        "set: /parallel/placement: names the rank of 2 stages; expected 4");
+  CHECK(mistakes(with("[0, 1, 2, 0]")) ==
+        "set: /parallel/placement/2: expected a whole number from 0 to 1, got 2");
+}
+
+TEST_CASE("greedy training has a stage for each module, laid over the ranks in blocks") {
+  const Scenario scenario = loaded({kEight, "parallel.pipeline=3", "training.strategy=greedy"});
+  CHECK(scenario.partition.boundaries == std::vector<int>{0, 1, 2, 3, 4, 5, 6, 7, 8});
+  // Eight equal modules over three ranks: no rank may hold more than three.
+  REQUIRE(scenario.rank_of_stage.size() == 8);
+  CHECK(std::is_sorted(scenario.rank_of_stage.begin(), scenario.rank_of_stage.end()));
+  for (int rank = 0; rank < 3; ++rank) {
+    const auto held =
+        std::count(scenario.rank_of_stage.begin(), scenario.rank_of_stage.end(), rank);
+    CHECK(held >= 2);
+    CHECK(held <= 3);
+  }
+}
+
+TEST_CASE("chunks have whole numbers of stages") {
+  const auto chunked = [](int chunks, Overrides more) {
+    more.push_back(kEight);
+    more.push_back(
+        "training.strategy={\"kind\": \"chunked\", \"chunks\": " + std::to_string(chunks) + "}");
+    return more;
+  };
+  CHECK(loaded(chunked(2, {})).rank_of_stage.size() == 4);
+  CHECK(loaded(chunked(8, {})).rank_of_stage == std::vector<int>{0, 1, 2, 3, 0, 1, 2, 3});
+  CHECK(mistakes(chunked(3, {"parallel.pipeline=4"})) ==
+        "set: /parallel/pipeline: 4 stages make no whole number for each of the 3 chunks; expected "
+        "parallel.stages such as 6");
+  CHECK(loaded(chunked(3, {"parallel.stages=6"})).rank_of_stage.size() == 6);
+}
+
+TEST_CASE("uniform and explicit partitions are what they say") {
+  const Overrides three = {kEight, "parallel.pipeline=3"};
+  const auto with = [&](const std::string& partition) {
+    Overrides all = three;
+    all.push_back("partition=" + partition);
+    return all;
+  };
+  CHECK(loaded(with("uniform")).partition.boundaries == std::vector<int>{0, 3, 6, 8});
+  CHECK(loaded(with("[1, 5, 2]")).partition.boundaries == std::vector<int>{0, 1, 6, 8});
+  CHECK(mistakes(with("[1, 5, 3]")) ==
+        "set: /partition: places 9 modules; expected all 8 of the model");
+  CHECK(mistakes(with("[4, 4]")) ==
+        "set: /partition: gives the modules of 2 stages; expected those of 3");
+  CHECK(mistakes(with("[8, 0, 0]")) ==
+        "set: /partition/1: expected a whole number from 1 to 1000000, got 0\n"
+        "set: /partition/2: expected a whole number from 1 to 1000000, got 0");
+}
+
+/// Busy time of the busiest stage, added up from the prices of the stages themselves.
+Seconds busiest(const Scenario& scenario) {
+  const std::vector<StageRole> roles =
+      make_roles(scenario.strategy, scenario.partition.stages(), false);
+  const auto modules = price_modules(
+      scenario.graph, {scenario.cluster.device, scenario.precision, scenario.optimizer});
+  const auto stages = price_stages(modules, scenario.partition, scenario.strategy, roles);
+  Seconds most;
+  for (std::size_t i = 0; i < stages.size(); ++i) {
+    const StageCost& stage = stages[i];
+    Seconds busy = stage.forward.time + stage.recompute.time + stage.backward_weight.time +
+                   stage.update.time / scenario.schedule.update_every;
+    busy += stage.backward_input.time * static_cast<double>(roles[i].traversals.size());
+    if (roles[i].head) {
+      busy += stage.head.time + stage.head_update.time / scenario.schedule.update_every;
+    }
+    most = std::max(most, busy);
+  }
+  return most;
+}
+
+/// The least `busiest` over every way to cut the modules into as many stages.
+Seconds best_by_search(Scenario scenario) {
+  const int modules = static_cast<int>(scenario.graph.modules.size());
+  std::vector<int>& cuts = scenario.partition.boundaries;
+  Seconds best(1e300);
+  const std::function<void(std::size_t)> place = [&](std::size_t stage) {
+    if (stage + 1 == cuts.size()) {
+      best = std::min(best, busiest(scenario));
+      return;
+    }
+    const int left = static_cast<int>(cuts.size() - 1 - stage);
+    for (cuts[stage] = cuts[stage - 1] + 1; cuts[stage] <= modules - left; ++cuts[stage]) {
+      place(stage + 1);
+    }
+  };
+  place(1);
+  return best;
+}
+
+TEST_CASE("balanced partitions are as good as the best of all, heads and traversals included") {
+  for (const char* strategy :
+       {R"("global")", R"("local")", R"("pairwise")", R"({"kind": "interlocking", "n_wise": 3})",
+        R"({"kind": "chunked", "chunks": 2})"}) {
+    CAPTURE(strategy);
+    const std::string text = std::string(R"({"model": "resnet-50", "partition": "balanced",
+        "cluster": {"machine": "dgx-a100-80g", "devices": 4},
+        "training": {"global_batch_size": 32, "strategy": )") +
+                             strategy + "}}";
+    const Scenario scenario = load_scenarios(parse_json(text, "test.json")).front();
+    CHECK(scenario.partition.stages() == 4);
+    const double found = busiest(scenario).value(), best = best_by_search(scenario).value();
+    MESSAGE(std::string(strategy) << ": busiest stage " << found << " s, best of all cuts " << best
+                                  << " s");
+    CHECK(found == doctest::Approx(best).epsilon(1e-12));
+  }
+}
+
+TEST_CASE("layouts that fit neither the cluster nor the model are refused with the numbers") {
+  CHECK(mistakes({"parallel.pipeline=5"}) ==
+        "set: /parallel/pipeline: more ranks than devices; expected 1 to the 4 devices of the "
+        "cluster, got 5\n"
+        "set: /parallel/pipeline: more stages than modules; expected 1 to the 4 modules of the "
+        "model, got 5");
+  CHECK(mistakes({"parallel.stages=5"}) ==
+        "set: /parallel/stages: more stages than modules; expected 1 to the 4 modules of the "
+        "model, got 5");
+  CHECK(mistakes({"parallel.stages=3"}) ==
+        "set: /parallel/stages: fewer stages than ranks, and every rank must hold one; expected at "
+        "least 4, got 3");
+  CHECK(mistakes({"parallel.pipeline=2", "parallel.stages=3", "training.strategy=greedy"}) ==
+        "set: /parallel/stages: greedy training has a loss on every module, so each is a stage; "
+        "expected 4, got 3");
+}
+
+TEST_CASE("degrees of other layouts are accepted only where they change nothing") {
+  CHECK(mistakes({"parallel.tensor=1", "parallel.data=1", "parallel.context=1", "parallel.expert=1",
+                  "parallel.zero_stage=0", "parallel.sequence_parallel=false"}) == "");
+  CHECK(
+      mistakes({"parallel.tensor=8", "parallel.zero_stage=1", "parallel.sequence_parallel=true"}) ==
+      "set: /parallel/tensor: this release simulates pipeline layouts only; expected 1, got 8\n"
+      "set: /parallel/zero_stage: this release simulates pipeline layouts only; expected 0, got "
+      "1\n"
+      "set: /parallel/sequence_parallel: this release simulates pipeline layouts only; expected "
+      "false, got true");
+}
+
+}  // namespace
+}  // namespace interlock

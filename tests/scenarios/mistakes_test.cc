@@ -1,0 +1,171 @@
+// What a scenario is refused with: place, mistake, and what to write instead.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "tests/scenarios/documents.h"
+
+namespace interlock {
+namespace {
+
+TEST_CASE("all mistakes of a file are reported together, each with its line and path") {
+  const std::string text = R"({
+  "modle": 1,
+  "model": {"kind": "profile", "modules": [{"forward": 3}]},
+  "cluster": {"kind": "uniform", "devices": 0, "memory": "80 GiB",
+              "link": {"bandwidth": "100 GB"}},
+  "parallel": {"pipelin": 4},
+  "training": {"strategy": "globl", "schedule": {"que": "rendezvous"},
+               "steps": 1.5},
+  "simulate": {"engine": "fast"}
+})";
+  CHECK(
+      mistakes_of(parse_json(text, "bad.json")) ==
+      R"(bad.json:7: /training/strategy: unknown name "globl"; known: global, local, interlocking, greedy, chunked, overlapping, pairwise (did you mean "global"?)
+bad.json:8: /training/steps: expected a whole number from 1 to 1000000, got 1.5
+bad.json:3: /model/modules/0/forward: a plain number has no unit; expected a time such as "3 us", got 3
+bad.json:4: /cluster/devices: expected a whole number from 1 to 1000000, got 0
+bad.json:5: /cluster/link/bandwidth: wrong unit; expected a bandwidth such as "450 GB/s", got "100 GB"
+bad.json:6: /parallel/pipelin: unknown key; did you mean "pipeline"?
+bad.json:9: /simulate/engine: unknown name "fast"; known: auto, simgrid, native
+bad.json:2: /modle: unknown key; did you mean "model"?
+bad.json:7: /training/schedule/que: unknown key; known: kind, backward, queue, copies, in_flight, update_every, optimizer_sync)");
+}
+
+TEST_CASE("missing sections are named") {
+  CHECK(mistakes_of(parse_json("{}", "bad.json")) ==
+        "bad.json:1: missing key \"training\"; expected an object with a \"strategy\"\n"
+        "bad.json:1: missing key \"model\"; expected a model's name, a path, or an object\n"
+        "bad.json:1: missing key \"cluster\"; expected a machine's name, a path, or an object");
+  CHECK(mistakes_of(parse_json("[]", "bad.json")) ==
+        "bad.json:1: expected an object, got an array");
+}
+
+TEST_CASE("names of schedules are those of the strategy's family") {
+  CHECK(mistakes({"training.schedule=1f1b-x"}) ==
+        "set: /training/schedule: unknown schedule \"1f1b-x\"; did you mean \"1f1b\"? known for "
+        "global training: naive, naive-split, gpipe or 1f1b");
+  CHECK(mistakes({"training.schedule=interleaved"}) ==
+        "set: /training/schedule: unknown schedule \"interleaved\"; known for global training: "
+        "naive, naive-split, gpipe or 1f1b");
+  CHECK(mistakes({"training.schedule=eager"}) ==
+        "set: /training/schedule: \"eager\" is no schedule for global training; expected naive, "
+        "naive-split, gpipe or 1f1b");
+  CHECK(mistakes({"training.strategy=pairwise", "training.schedule.kind=gpipe"}) ==
+        "set: /training/schedule/kind: \"gpipe\" is no schedule for pairwise training; expected "
+        "eager or list");
+  CHECK(mistakes({"training.strategy=greedy", "training.schedule=list"}) ==
+        "set: /training/schedule: \"list\" is no schedule for greedy training; expected eager");
+  CHECK(mistakes({"training.schedule=4"}) == "set: /training/schedule: expected an object, got 4");
+}
+
+TEST_CASE("keys of other strategies are refused with the strategies that have them") {
+  CHECK(mistakes({"training.strategy={\"kind\": \"global\", \"n_wise\": 2, \"heads\": \"all\"}"}) ==
+        "set: /training/strategy/n_wise: means nothing for a global strategy; expected only with "
+        "interlocking\n"
+        "set: /training/strategy/heads: means nothing for a global strategy; expected only with "
+        "local, interlocking, pairwise, greedy, chunked or overlapping");
+  CHECK(mistakes({"training.strategy={\"kind\": \"overlapping\", \"gradient\": \"mean\"}"}) ==
+        "set: /training/strategy/gradient: an overlapping strategy has no \"mean\"; expected "
+        "furthest or sum");
+  CHECK(mistakes({"training.strategy=chunked"}) ==
+        "set: /training/strategy: how many chunks? expected {\"kind\": \"chunked\", \"chunks\": "
+        "2}");
+  CHECK(mistakes({"training.strategy={\"kind\": \"chunked\"}"}) ==
+        "set: /training/strategy: missing key \"chunks\"; expected the number of blocks of stages");
+}
+
+TEST_CASE("policies that contradict the schedule are refused") {
+  CHECK(mistakes({"training.schedule={\"kind\": \"naive\", \"backward\": \"split\"}"}) ==
+        "set: /training/schedule/backward: naive with a split backward is \"naive-split\"; "
+        "expected fused");
+  CHECK(mistakes({"training.schedule={\"kind\": \"1f1b\", \"in_flight\": 2}"}) ==
+        "set: /training/schedule/in_flight: only the eager schedule has a limit to set; expected 1 "
+        "with \"1f1b\", got 2");
+  CHECK(mistakes({"training.strategy=local", "training.micro_batches=8",
+                  "training.schedule.update_every=3"}) ==
+        "set: /training/schedule/update_every: a step is no whole number of updates; expected a "
+        "divisor of its 8 micro-batches, got 3");
+  CHECK(mistakes({"training.micro_batches=8",
+                  "training.schedule={\"kind\": \"gpipe\", \"update_every\": 4}"}) ==
+        "set: /training/schedule/update_every: \"gpipe\" updates once for each step; expected its "
+        "8 micro-batches, got 4");
+  CHECK(mistakes({"training.schedule.queue=5"}) ==
+        "set: /training/schedule/queue: expected \"rendezvous\", \"unlimited\" or {\"buffered\": "
+        "1}");
+  CHECK(mistakes({"training.schedule.queue={\"bufered\": 1}"}) ==
+        "set: /training/schedule/queue: missing key \"buffered\"; expected how many messages may "
+        "wait, {\"buffered\": 1}\n"
+        "set: /training/schedule/queue/bufered: unknown key; did you mean \"buffered\"?");
+}
+
+TEST_CASE("batch sizes must divide and must not be given twice") {
+  CHECK(mistakes({"training.global_batch_size=100", "training.micro_batch_size=48"}) ==
+        "set: /training/micro_batch_size: the global batch is no whole multiple of it; expected a "
+        "divisor of 100, got 48");
+  CHECK(mistakes({"training.global_batch_size=100", "training.micro_batches=3"}) ==
+        "set: /training/micro_batches: the global batch is no whole multiple of it; expected a "
+        "divisor of 100, got 3");
+  CHECK(mistakes({"training.global_batch_size=100", "training.micro_batch_size=50",
+                  "training.micro_batches=2"}) ==
+        "set: /training/micro_batches: given beside \"micro_batch_size\"; expected one of the two, "
+        "the other follows");
+  CHECK(mistakes({"model=resnet-50", "cluster=dgx-a100-80g", "parallel.pipeline=2"}) ==
+        "test.json:6: /training: missing key \"global_batch_size\"; expected a number of samples");
+}
+
+TEST_CASE("devices must be able to do what the model asks") {
+  CHECK(mistakes({"model=resnet-50", "training.global_batch_size=8"}) ==
+        "test.json:4: /cluster: its devices have no speed, so only measured profiles can run on "
+        "them; expected a \"device\" or a machine such as \"dgx-a100-80g\"");
+  const Overrides old = {"model=resnet-50", "training.global_batch_size=8", "cluster=dgx-v100-32g"};
+  CHECK(mistakes(old).ends_with(" does not compute in bf16; expected fp32 or fp16"));
+  CHECK(mistakes(old).starts_with("test.json:6: /training: V100"));
+  Overrides eight = old;
+  eight.push_back("training.precision=fp8");
+  CHECK(mistakes(eight).ends_with(" does not compute in fp8; expected fp32 or fp16"));
+  CHECK(mistakes(eight).starts_with("set: /training/precision: V100"));
+}
+
+TEST_CASE("absurd sizes are refused in one sentence") {
+  CHECK(mistakes({"training.micro_batches=1000000000"}) ==
+        "test.json:1: the run has about 96.0 G ops (stages x micro-batches x steps); expected at "
+        "most 2.00 G");
+  CHECK(
+      mistakes(
+          {"training.strategy=local", "training.micro_batches=10000000", "training.steps=2"}) ==
+      "test.json:1: the order of work repeats only after 120 M ops; expected at most 20.0 M, by a "
+      "smaller \"update_every\", \"in_flight\" or \"stale_every\"");
+  CHECK(mistakes({"training.strategy=local", "training.micro_batches=10000000", "training.steps=2",
+                  "training.schedule.update_every=1"}) == "");
+  CHECK(mistakes({"model.modules.0.repeat=20000", "cluster.devices=20000",
+                  "training.strategy={\"kind\": \"interlocking\", \"n_wise\": 20000}",
+                  "training.steps=1"}) ==
+        "test.json:1: one micro-batch takes 400 M ops; expected at most 4.00 M");
+  CHECK(mistakes({"model.modules.0.repeat=100000"}) ==
+        "test.json:1: balancing 100000 modules over 4 stages is too large a search; expected "
+        "\"uniform\" or a list with the modules of each stage");
+}
+
+TEST_CASE("a stale head that would be renewed at every micro-batch is refused") {
+  CHECK(mistakes(
+            {R"(training.strategy={"kind": "local", "head": {"weights": {"stale_every": 1}}})"}) ==
+        "set: /training/strategy/head: a head that is renewed at every micro-batch is not stale; "
+        "expected \"stale_every\" of at least 2 steps where a step is one micro-batch");
+}
+
+TEST_CASE("a hundred mistakes and more do no harm") {
+  std::string text = "{";
+  for (int i = 0; i < 150; ++i) text += "\"key" + std::to_string(i) + "\": 0, ";
+  text += kFourModules.substr(1);
+  const std::string message = mistakes_of(parse_json(text, "bad.json"));
+  CHECK(message.starts_with("bad.json:1: /key0: unknown key; "));
+  CHECK(std::count(message.begin(), message.end(), '\n') >= 99);
+}
+
+TEST_CASE("overrides must be a path and a value") {
+  CHECK_THROWS_WITH(read_scenario_document("/nowhere/at/all.json", {}),
+                    "/nowhere/at/all.json: cannot be read: no such file or directory");
+}
+
+}  // namespace
+}  // namespace interlock

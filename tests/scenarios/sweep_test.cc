@@ -1,0 +1,101 @@
+// A sweep stands for the product of its lists.
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/scenarios/documents.h"
+
+namespace interlock {
+namespace {
+
+std::vector<std::string> names_of(const std::vector<Scenario>& scenarios) {
+  std::vector<std::string> names;
+  for (const Scenario& scenario : scenarios) names.push_back(scenario.name);
+  return names;
+}
+
+TEST_CASE("a sweep runs every combination, the last path fastest, and names each") {
+  const auto scenarios = loaded_all(
+      {R"(sweep={"training.strategy": ["global", "pairwise"], "parallel.pipeline": [2, 4]})"});
+  CHECK(names_of(scenarios) ==
+        std::vector<std::string>{"test | training.strategy=global | parallel.pipeline=2",
+                                 "test | training.strategy=global | parallel.pipeline=4",
+                                 "test | training.strategy=pairwise | parallel.pipeline=2",
+                                 "test | training.strategy=pairwise | parallel.pipeline=4"});
+  CHECK(scenarios[1].ranks == 4);
+  CHECK(scenarios[2].ranks == 2);
+  CHECK(scenarios[2].strategy.kind == StrategyKind::Interlocking);
+}
+
+TEST_CASE("an object is merged over what is at its path") {
+  const auto scenarios = loaded_all(
+      {"training.steps=5",
+       R"(sweep={"training": [{"micro_batches": 4, "schedule": "gpipe"}, {"strategy": "local"}]})"});
+  REQUIRE(scenarios.size() == 2);
+  CHECK(scenarios[0].schedule.kind == ScheduleKind::GPipe);
+  CHECK(scenarios[0].micro_batches == 4);
+  CHECK(scenarios[1].strategy.kind == StrategyKind::Local);
+  CHECK(scenarios[1].steps == 5);
+  CHECK(scenarios[0].name == "test | micro_batches=4, schedule=gpipe");
+}
+
+TEST_CASE("a name in a value labels its scenario, and a swept name replaces it") {
+  CHECK(names_of(loaded_all(
+            {"name=base", R"(sweep={"training": [{"name": "A", "steps": 2}, {"steps": 3}]})"})) ==
+        std::vector<std::string>{"base | A", "base | steps=3"});
+  CHECK(names_of(loaded_all({R"(sweep={"name": ["one", "two"]})"})) ==
+        std::vector<std::string>{"one", "two"});
+  CHECK(names_of(loaded_all({R"(sweep={"cluster": [{"name": "mesh", "devices": 8}]})",
+                             "parallel.pipeline=4"})) == std::vector<std::string>{"test | mesh"});
+}
+
+TEST_CASE("a sweep may reach into arrays and supply what the rest lacks") {
+  JsonValue lacking = document(kFourModules, {R"(sweep={"model.modules.0.forward": ["1 ms", "2 ms"],
+                               "training": [{"strategy": "local"}]})"});
+  std::erase_if(lacking.members, [](const auto& member) { return member.first == "training"; });
+  CHECK(load_scenarios(lacking).size() == 2);
+}
+
+TEST_CASE("sweeps that never end, hold nothing or too much are refused") {
+  CHECK(mistakes({R"(sweep={"sweep": [{"name": ["a"]}]})"}) ==
+        "set: /sweep/sweep: a sweep over the sweep itself never ends; expected the path of another "
+        "key");
+  CHECK(mistakes({R"(sweep={"sweep.training.steps": [[1]]})"}) ==
+        "set: /sweep/sweep.training.steps: a sweep over the sweep itself never ends; expected the "
+        "path of another key");
+  CHECK(mistakes({R"(sweep={"training.steps": []})"}) ==
+        "set: /sweep/training.steps: an empty list leaves nothing to run; expected a value");
+  CHECK(mistakes({R"(sweep={"training.steps": 4})"}) ==
+        "set: /sweep/training.steps: expected a list of values");
+  CHECK(mistakes({R"(sweep={"trainin.steps": [4]})"}) ==
+        "set: /sweep/trainin.steps: the path \"trainin.steps\" leads to no key; expected one such "
+        "as \"training.strategy\"");
+  CHECK(mistakes({"sweep=[]"}) == "set: /sweep: expected an object from paths to lists of values");
+  std::string many = "[1";
+  for (int i = 2; i <= 101; ++i) many += ", " + std::to_string(i);
+  many += "]";
+  CHECK(mistakes({R"(sweep={"training.steps": )" + many + R"(, "simulate.seed": )" + many + "}"}) ==
+        "set: /sweep: stands for 10201 scenarios; expected at most 10000");
+}
+
+TEST_CASE("a mistake that several scenarios share is told once, one of a value where it stands") {
+  CHECK(mistakes({"training.stps=4", R"(sweep={"training.steps": [1, 2, 3]})"}) ==
+        "set: /training/stps: unknown key; did you mean \"steps\"?");
+  std::string text = kFourModules;
+  text.insert(text.rfind('}'), R"(,
+  "sweep": {"training.steps": [1,
+                               -2],
+            "training.model.x": [1]})");
+  CHECK(mistakes_of(parse_json(text, "sweep.json")) ==
+        "sweep.json: /training/model: unknown key; known: strategy, schedule, global_batch_size, "
+        "micro_batch_size, micro_batches, precision, optimizer, recompute, steps\n"
+        "sweep.json:9: /training/steps: expected a whole number from 1 to 1000000, got -2");
+}
+
+TEST_CASE("a path through a scalar or past a list is refused where the sweep says it") {
+  CHECK(
+      mistakes({R"(sweep={"training.strategy.kind.x": [1]})"}).find("nothing can be set inside") !=
+      std::string::npos);
+  CHECK(mistakes({R"(sweep={"model.modules.7.repeat": [1]})"}).find("no such element") !=
+        std::string::npos);
+}
+
+}  // namespace
+}  // namespace interlock
