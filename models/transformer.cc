@@ -88,7 +88,8 @@ std::vector<Operator> materialised_attention(const Transformer& t, const Sizes& 
 }
 
 void append_attention(const Transformer& t, const Sizes& z, std::vector<Operator>& block) {
-  const std::int64_t keys = t.hidden_size / t.attention_heads * t.kv_heads;
+  const std::int64_t head_size = t.hidden_size / t.attention_heads;
+  const std::int64_t keys = head_size * t.kv_heads;
   block.push_back(linear({z.tokens, t.hidden_size, t.hidden_size + 2 * keys, t.bias}, z.element));
   if (t.positions == Transformer::Positions::Rotary) {
     const double turned = z.hidden + z.keys;
