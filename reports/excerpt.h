@@ -1,0 +1,28 @@
+// Excerpt: the part of a trace that a picture shows, and the sentence that says so.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "sim/measure/metrics.h"
+
+namespace interlock {
+
+/// A stretch of time. Spans belong to it if they start in [begin, end).
+struct Excerpt {
+  Seconds begin, end;
+  std::int64_t spans = 0;
+  bool whole = true;    // the whole trace
+  std::string caption;  // "measured steps 1 to 3 of 8", say
+};
+
+/// The whole trace if it has at most `most_spans`; else the first steps of the measured window, as
+/// many as stay within `most_spans`; else the first `most_spans` or so of that window.
+Excerpt choose_excerpt(const Measurement& measurement, std::int64_t most_spans);
+
+/// At most `most_steps` whole steps from the start of the measured window, fewer (or part of one)
+/// if they hold more than `most_spans`.
+Excerpt choose_steps(const Measurement& measurement, int most_steps, std::int64_t most_spans);
+
+}  // namespace interlock

@@ -1,0 +1,150 @@
+// Figures: the headline numbers of a result and the words around them.
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/figures.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+
+namespace interlock {
+namespace {
+
+std::string plural(std::int64_t count, const std::string& noun, const char* ending = "s") {
+  return std::to_string(count) + " " + noun + (count == 1 ? "" : ending);
+}
+
+Figure step_figure(const Metrics& metrics) {
+  std::string note = "mean of " + plural(metrics.measured_steps, "step");
+  if (metrics.measured_steps == 1 && metrics.fill_steps == 0) note = "one step, nothing before it";
+  if (metrics.fill_steps > 0) note += " after " + plural(metrics.fill_steps, "step") + " of fill";
+  return {"Step time", format(metrics.step_time), note};
+}
+
+Figure throughput_figure(const Metrics& metrics) {
+  const Throughput rate = throughput(metrics);
+  const std::string number = format_number(rate.per_second);
+  Figure figure{"Throughput", number + " " + rate.unit, ""};
+  if (rate.unit == "tokens/s" && metrics.samples_per_s) {
+    figure.note = format_number(*metrics.samples_per_s) + " samples/s";
+  }
+  return figure;
+}
+
+Figure mfu_figure(const Metrics& metrics) {
+  if (!metrics.mfu) return {"MFU", "unknown", "model flops or peak rate not known"};
+  std::string note = "model flops of the peak";
+  if (metrics.hfu && *metrics.hfu != *metrics.mfu) {
+    note = "HFU " + format_percent(*metrics.hfu) + ", recompute and heads included";
+  }
+  if (metrics.attention_flops != "none") note += "; " + metrics.attention_flops + " attention";
+  return {"MFU", format_percent(*metrics.mfu), note};
+}
+
+Figure exposed_figure(const Metrics& metrics) {
+  const double share =
+      metrics.step_time > Seconds(0) ? metrics.exposed_communication / metrics.step_time : 0;
+  return {"Exposed comm.", format(metrics.exposed_communication),
+          format_percent(share) + " of a step, mean over devices"};
+}
+
+Figure memory_figure(const Metrics& metrics) {
+  const DeviceMetrics& device = fullest_device(metrics);
+  const std::string where = "on device " + std::to_string(device.rank);
+  Figure figure{"Peak memory", format(device.peak_memory), where};
+  if (metrics.memory_capacity <= Bytes(0)) return figure;
+  figure.note = "of " + format(metrics.memory_capacity) + " " + where;
+  const Bytes spare = metrics.memory_capacity - needed_memory(device);
+  if (metrics.fits_in_memory) {
+    const Bytes left = std::max(spare, Bytes(0));
+    figure.note += "; fits, " + format(left) + " to spare (" +
+                   format_percent(left / metrics.memory_capacity) + ")";
+  } else {
+    figure.note += "; does not fit, over by " + format(-spare);
+    figure.alarm = true;
+  }
+  return figure;
+}
+
+Figure limiting_figure(const Metrics& metrics) {
+  Figure figure{"Limiting device", std::to_string(metrics.limiting_device), ""};
+  for (const DeviceMetrics& device : metrics.devices) {
+    if (device.rank != metrics.limiting_device) continue;
+    figure.note = (device.stages.size() == 1 ? "stage " : "stages ") + list_stages(device.stages) +
+                  ", busy " + format_percent(device.busy);
+  }
+  return figure;
+}
+
+}  // namespace
+
+std::vector<Figure> headline_figures(const ScenarioResult& result) {
+  const Metrics& metrics = result.measurement.metrics;
+  return {step_figure(metrics),
+          throughput_figure(metrics),
+          {"Busy", format_percent(metrics.busy), "executing anything, mean over devices"},
+          {"Useful", format_percent(metrics.useful), "no heads, recompute or extra traversals"},
+          mfu_figure(metrics),
+          {"Bubble", format_percent(1 - metrics.busy), "idle share of a step"},
+          exposed_figure(metrics),
+          memory_figure(metrics),
+          limiting_figure(metrics)};
+}
+
+std::string subtitle(const ScenarioResult& result) {
+  const Scenario& scenario = result.scenario;
+  const Metrics& metrics = result.measurement.metrics;
+  const auto devices = static_cast<std::int64_t>(metrics.devices.size());
+  std::string line = scenario.model_name + " on " + plural(devices, "device");
+  if (!scenario.cluster.name.empty()) line += " of " + scenario.cluster.name;
+  line += ", " + plural(scenario.partition.stages(), "stage") + ", " + name_of(scenario.strategy) +
+          " training, " + schedule_entry(scenario.schedule.kind).name + " schedule, " +
+          plural(scenario.micro_batches, "micro-batch", "es");
+  line += " a step, " + metrics.engine + " engine";
+  return line;
+}
+
+std::vector<std::string> warnings(const ScenarioResult& result) {
+  const Metrics& metrics = result.measurement.metrics;
+  std::vector<std::string> lines;
+  if (!metrics.steady) {
+    lines.push_back("Not steady: steps still differ after " + plural(metrics.fill_steps, "step") +
+                    " of fill; the figures are means over " +
+                    plural(metrics.measured_steps, "step") + ".");
+  }
+  if (!metrics.fits_in_memory) {
+    const DeviceMetrics& device = fullest_device(metrics);
+    lines.push_back("Does not fit: device " + std::to_string(device.rank) + " needs " +
+                    format(needed_memory(device) - metrics.memory_capacity) + " more than its " +
+                    format(metrics.memory_capacity) + ".");
+  }
+  return lines;
+}
+
+Throughput throughput(const Metrics& metrics) {
+  if (metrics.tokens_per_s) return {*metrics.tokens_per_s, "tokens/s"};
+  if (metrics.samples_per_s) return {*metrics.samples_per_s, "samples/s"};
+  return {metrics.step_time > Seconds(0) ? 1 / metrics.step_time.value() : 0, "steps/s"};
+}
+
+const DeviceMetrics& fullest_device(const Metrics& metrics) {
+  CHECK(!metrics.devices.empty(), "a result has at least one device");
+  return *std::max_element(
+      metrics.devices.begin(), metrics.devices.end(),
+      [](const auto& a, const auto& b) { return needed_memory(a) < needed_memory(b); });
+}
+
+Bytes needed_memory(const DeviceMetrics& device) {
+  return std::max(device.peak_memory, device.allocated_peak);
+}
+
+std::string list_stages(const std::vector<int>& stages) {
+  const auto count = static_cast<int>(stages.size());
+  if (count > 2 && stages.back() - stages.front() == count - 1) {
+    return std::to_string(stages.front()) + " to " + std::to_string(stages.back());
+  }
+  std::string list;
+  for (const int stage : stages) list += (list.empty() ? "" : ", ") + std::to_string(stage);
+  return list;
+}
+
+}  // namespace interlock

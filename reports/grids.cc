@@ -1,0 +1,168 @@
+// Figures: the tables of devices, links and scenarios, before they are laid out.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+
+#include "reports/figures.h"
+#include "reports/palette.h"
+#include "reports/scale.h"
+
+namespace interlock {
+namespace {
+
+constexpr const char* kUnknown = "–";
+
+Cell percent(double fraction) { return {fixed(100 * fraction, 1)}; }
+Cell percent(std::optional<double> fraction) {
+  return fraction ? percent(*fraction) : Cell{kUnknown};
+}
+Cell percent_bar(double fraction) { return {fixed(100 * fraction, 1), fraction}; }
+
+/// The two classes that hold most at the peak: "stash 61%, weights 20%".
+std::string largest_classes(const DeviceMetrics& device) {
+  if (device.peak_memory <= Bytes(0)) return kUnknown;
+  std::array<int, kMemoryClasses> order{};
+  for (int i = 0; i < kMemoryClasses; ++i) order[i] = i;
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int a, int b) { return device.memory[a] > device.memory[b]; });
+  std::string text;
+  for (int i = 0; i < 2; ++i) {
+    const double share = device.memory[order[i]] / device.peak_memory;
+    if (share < 0.005) break;
+    if (!text.empty()) text += ", ";
+    text += short_name(static_cast<MemoryClass>(order[i]));
+    text.append(" ").append(fixed(100 * share, 0)).append("%");
+  }
+  return text;
+}
+
+/// Memory left at the peak; negative where it does not fit.
+Cell spare_memory(const Metrics& metrics, const DeviceMetrics& device) {
+  if (metrics.memory_capacity <= Bytes(0)) return {kUnknown};
+  const double share = 1 - needed_memory(device) / metrics.memory_capacity;
+  return {fixed(100 * share, 1), std::nullopt, share < 0};
+}
+
+/// The unit in which every one of `results` has a throughput.
+std::string common_rate(const std::vector<ScenarioResult>& results) {
+  const auto all_have = [&](std::optional<double> Metrics::*rate) {
+    return std::all_of(results.begin(), results.end(), [&](const ScenarioResult& result) {
+      return (result.measurement.metrics.*rate).has_value();
+    });
+  };
+  if (all_have(&Metrics::tokens_per_s)) return "tokens/s";
+  return all_have(&Metrics::samples_per_s) ? "samples/s" : "steps/s";
+}
+
+double rate_in(const Metrics& metrics, const std::string& unit) {
+  if (unit == "tokens/s") return *metrics.tokens_per_s;
+  if (unit == "samples/s") return *metrics.samples_per_s;
+  return metrics.step_time > Seconds(0) ? 1 / metrics.step_time.value() : 0;
+}
+
+template <class Value>
+std::vector<double> values_of(const std::vector<ScenarioResult>& results, const Value& value) {
+  std::vector<double> values;
+  for (const auto& result : results) values.push_back(value(result.measurement.metrics));
+  return values;
+}
+
+}  // namespace
+
+Grid shorten(const Grid& grid, std::size_t most, const std::vector<int>& keep) {
+  if (grid.rows.size() <= most) return grid;
+  Grid shorter{grid.columns, {}};
+  const std::size_t tail = (most - std::min(most, keep.size())) / 2;
+  for (std::size_t i = 0; i < grid.rows.size(); ++i) {
+    const bool kept = std::find(keep.begin(), keep.end(), static_cast<int>(i)) != keep.end();
+    const bool at_end = i < tail || i >= grid.rows.size() - tail;
+    if (kept || at_end) shorter.rows.push_back(grid.rows[i]);
+  }
+  return shorter;
+}
+
+std::string rows_left_out(const Grid& shown, const Grid& all) {
+  return "Shown: " + std::to_string(shown.rows.size()) + " of " + std::to_string(all.rows.size()) +
+         " rows; the result JSON has all.";
+}
+
+Grid device_grid(const ScenarioResult& result) {
+  const Metrics& metrics = result.measurement.metrics;
+  std::vector<double> peaks;
+  for (const auto& device : metrics.devices) peaks.push_back(device.peak_memory.value());
+  const Scale memory = scale_of_bytes(peaks);
+  Grid grid{{{"Device", ""},
+             {"Stages", "", false},
+             {"Busy", "%"},
+             {"Useful", "%"},
+             {"Peak memory", memory.unit},
+             {"Spare", "%"},
+             {"Mostly", "", false}},
+            {}};
+  for (const auto& device : metrics.devices) {
+    grid.rows.push_back({{std::to_string(device.rank)},
+                         {list_stages(device.stages)},
+                         percent_bar(device.busy),
+                         percent(device.useful),
+                         {scaled(device.peak_memory.value(), memory)},
+                         spare_memory(metrics, device),
+                         {largest_classes(device)}});
+  }
+  return grid;
+}
+
+Grid link_grid(const ScenarioResult& result) {
+  const auto& links = result.measurement.metrics.links;
+  std::vector<double> bytes{0};
+  for (const auto& link : links) bytes.push_back(link.bytes.value());
+  const Scale scale = scale_of_bytes(bytes);
+  Grid grid{{{"Link", "", false}, {"Per step", scale.unit}, {"Utilisation", "%"}}, {}};
+  for (const auto& link : links) {
+    grid.rows.push_back(
+        {{link.name}, {scaled(link.bytes.value(), scale)}, percent_bar(link.utilisation)});
+  }
+  return grid;
+}
+
+Grid comparison_grid(const std::vector<ScenarioResult>& results) {
+  const std::string unit = common_rate(results);
+  const auto steps = values_of(results, [](const Metrics& m) { return m.step_time.value(); });
+  const auto rates = values_of(results, [&](const Metrics& m) { return rate_in(m, unit); });
+  const auto peaks =
+      values_of(results, [](const Metrics& m) { return fullest_device(m).peak_memory.value(); });
+  const auto waits =
+      values_of(results, [](const Metrics& m) { return m.exposed_communication.value(); });
+  const Scale step = scale_of_seconds(steps);
+  const Scale memory = scale_of_bytes(peaks);
+  const Scale wait = scale_of_seconds(waits);
+  const Scale rate = scale_of_numbers(rates, unit);
+  Grid grid{{{"Scenario", "", false},
+             {"Step time", step.unit},
+             {"Speed-up", "×"},
+             {"Throughput", rate.unit},
+             {"Busy", "%"},
+             {"Useful", "%"},
+             {"MFU", "%"},
+             {"Peak memory", memory.unit},
+             {"Exposed", wait.unit},
+             {"Engine", "", false}},
+            {}};
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const Metrics& metrics = results[i].measurement.metrics;
+    const bool comparable = rates[0] > 0;
+    grid.rows.push_back({{results[i].scenario.name},
+                         {scaled(steps[i], step)},
+                         {comparable ? fixed(rates[i] / rates[0], 2) : kUnknown},
+                         {scaled(rates[i], rate)},
+                         percent_bar(metrics.busy),
+                         percent(metrics.useful),
+                         percent(metrics.mfu),
+                         {scaled(peaks[i], memory)},
+                         {scaled(waits[i], wait)},
+                         {metrics.engine}});
+    grid.rows.back()[7].alarm = !metrics.fits_in_memory;
+  }
+  return grid;
+}
+
+}  // namespace interlock

@@ -1,0 +1,171 @@
+// HTML report: one offline page with figures, tables and charts of every scenario.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "base/text.h"
+#include "reports/encode.h"
+#include "reports/excerpt.h"
+#include "reports/figures.h"
+#include "reports/page_data.h"
+#include "reports/report.h"
+#include "reports/scale.h"
+#include "reports/web_file.h"
+
+namespace interlock {
+namespace {
+
+constexpr std::int64_t kMostSpans = 250'000;  // of one scenario
+constexpr std::int64_t kSpansOfPage = 500'000;
+constexpr std::int64_t kFewestSpans = 5'000;  // that a scenario may have, however many there are
+constexpr std::size_t kMostRows = 512;        // of a table
+
+std::string tagged(const std::string& tag, const std::string& attributes, const std::string& text) {
+  const std::string space = attributes.empty() ? "" : " ";
+  return "<" + tag + space + attributes + ">" + escape_markup(text) + "</" + tag + ">\n";
+}
+
+std::string figures_html(const ScenarioResult& result) {
+  std::string html = "<dl class=\"figures\">\n";
+  for (const Figure& figure : headline_figures(result)) {
+    html += "<div>" + tagged("dt", "", figure.label);
+    html += tagged("dd", figure.alarm ? "class=\"value alarm\"" : "class=\"value\"", figure.value);
+    if (!figure.note.empty()) html += tagged("dd", "class=\"note\"", figure.note);
+    html += "</div>\n";
+  }
+  return html + "</dl>\n";
+}
+
+std::string cell_html(const Cell& cell, const Column& column) {
+  std::string classes = column.number ? "number" : "";
+  if (cell.alarm) classes += classes.empty() ? "alarm" : " alarm";
+  const std::string open = classes.empty() ? "<td>" : "<td class=\"" + classes + "\">";
+  std::string bar;
+  if (cell.bar) {
+    const double share = std::clamp(*cell.bar, 0.0, 1.0);
+    bar = "<span class=\"bar\"><i style=\"width:" + fixed(100 * share, 1) + "%\"></i></span>";
+  }
+  return open + bar + escape_markup(cell.text) + "</td>";
+}
+
+std::string table_html(const Grid& grid, const std::string& kind) {
+  std::string html = "<div class=\"scroll\"><table class=\"" + kind + "\">\n<thead><tr>";
+  for (const Column& column : grid.columns) {
+    html += "<th" + std::string(column.number ? " class=\"number\"" : "") + ">" +
+            escape_markup(column.head);
+    if (!column.unit.empty()) html += "<small>" + escape_markup(column.unit) + "</small>";
+    html += "</th>";
+  }
+  html += "</tr></thead>\n<tbody>\n";
+  for (const auto& row : grid.rows) {
+    html += "<tr>";
+    for (std::size_t i = 0; i < row.size(); ++i) html += cell_html(row[i], grid.columns[i]);
+    html += "</tr>\n";
+  }
+  return html + "</tbody></table></div>\n";
+}
+
+/// The table, shortened if it would swamp the page.
+std::string long_table_html(const Grid& grid, const std::string& kind) {
+  const Grid shown = shorten(grid, kMostRows, {});
+  std::string html = table_html(shown, kind);
+  if (shown.rows.size() == grid.rows.size()) return html;
+  return html + tagged("p", "class=\"note\"", rows_left_out(shown, grid));
+}
+
+std::string warnings_html(const ScenarioResult& result) {
+  std::string html;
+  for (const auto& line : warnings(result)) html += tagged("p", "class=\"alarm\"", line);
+  return html;
+}
+
+/// Says which part of the run the charts hold, if it is not all of it.
+std::string excerpt_html(const ScenarioResult& result, const Excerpt& excerpt) {
+  if (excerpt.whole) return "";
+  const auto all = static_cast<double>(result.measurement.log.spans.size());
+  return tagged("p", "class=\"note\"",
+                "The charts hold " + excerpt.caption + ": " +
+                    format_number(static_cast<double>(excerpt.spans)) + " of the " +
+                    format_number(all) + " ops that ran. The figures above are of all " +
+                    "measured steps.");
+}
+
+std::string scenario_html(const ScenarioResult& result, std::int64_t most_spans) {
+  const Excerpt excerpt = choose_excerpt(result.measurement, most_spans);
+  std::string html = tagged("p", "class=\"note\"", subtitle(result));
+  html += warnings_html(result) + figures_html(result);
+  html += tagged("h3", "", "Devices") + long_table_html(device_grid(result), "devices");
+  const auto links = result.measurement.metrics.links.size();
+  if (links > 0) {
+    html += "<details><summary>Links (" + std::to_string(links) + ")</summary>\n" +
+            long_table_html(link_grid(result), "links") + "</details>\n";
+  }
+  html += tagged("h3", "", "Over time") + excerpt_html(result, excerpt);
+  html += tagged("p", "class=\"note\"",
+                 "Drag to move, wheel or pinch to zoom, touch or point for details; arrow keys, + "
+                 "and - do the same. Between the dashed lines: the measured window.");
+  return html + "<script type=\"application/json\">" + page_data(result, excerpt) + "</script>\n";
+}
+
+std::string content_html(const std::vector<ScenarioResult>& results) {
+  if (results.size() == 1) {
+    return "<section>" + tagged("h1", "", results[0].scenario.name) +
+           scenario_html(results[0], kMostSpans) + "</section>\n";
+  }
+  const auto count = static_cast<std::int64_t>(results.size());
+  const auto most_spans = std::clamp(kSpansOfPage / count, kFewestSpans, kMostSpans);
+  std::string html = tagged("h1", "", std::to_string(results.size()) + " scenarios compared");
+  html += table_html(comparison_grid(results), "comparison");
+  html += "<p class=\"note\">Speed-up: throughput over that of the first scenario.</p>\n";
+  html +=
+      "<p><label><input type=\"checkbox\" id=\"same-scale\" checked> same time scale in all "
+      "charts</label></p>\n";
+  for (const ScenarioResult& result : results) {
+    html += "<section>" + tagged("h2", "", result.scenario.name) +
+            scenario_html(result, most_spans) + "</section>\n";
+  }
+  return html;
+}
+
+std::string scripts() {
+  std::string script;
+  for (const char* name : {"axis.js", "data.js", "view.js", "chart.js", "timeline.js",
+                           "utilisation.js", "memory.js", "main.js"}) {
+    CHECK(!web_file(name).empty(), std::string("the page has its script ") + name);
+    script += web_file(name);
+  }
+  return script;
+}
+
+/// `page` with each {{name}} replaced. What is put in is never searched for further names.
+std::string fill(std::string_view page,
+                 const std::vector<std::pair<std::string_view, std::string>>& parts) {
+  std::string html;
+  for (std::size_t at = 0;;) {
+    const std::size_t open = page.find("{{", at);
+    html += page.substr(at, open - at);
+    if (open == std::string_view::npos) return html;
+    const std::size_t close = page.find("}}", open);
+    const std::string_view name = page.substr(open + 2, close - open - 2);
+    for (const auto& [part, text] : parts) {
+      if (part == name) html += text;
+    }
+    at = close + 2;
+  }
+}
+
+}  // namespace
+
+std::string html_report(const std::vector<ScenarioResult>& results) {
+  CHECK(!results.empty(), "a report needs a result");
+  const std::string title =
+      results.size() == 1
+          ? results[0].scenario.name
+          : std::to_string(results.size()) + " scenarios, from " + results[0].scenario.name;
+  return fill(web_file("page.html"), {{"title", escape_markup(title)},
+                                      {"style", std::string(web_file("page.css"))},
+                                      {"content", content_html(results)},
+                                      {"footer", "Made by interlock " INTERLOCK_VERSION "."},
+                                      {"script", scripts()}});
+}
+
+}  // namespace interlock

@@ -1,0 +1,195 @@
+// Layout: words and grids set in columns of characters for a terminal.
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/layout.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "reports/encode.h"
+
+namespace interlock {
+namespace {
+
+constexpr std::size_t kGap = 2;
+constexpr std::size_t kLeastName = 16;  // columns of the first column before blocks are split
+
+/// A grid with the width of every column, bars of `bar` columns included.
+struct Measured {
+  const Grid* grid;
+  std::vector<std::size_t> widths;
+  std::size_t bar = 0;
+};
+
+bool has_bar(const Grid& grid, std::size_t column) {
+  return std::any_of(grid.rows.begin(), grid.rows.end(),
+                     [&](const auto& row) { return row[column].bar.has_value(); });
+}
+
+Measured measure_grid(const Grid& grid, std::size_t bar) {
+  Measured measured{&grid, {}, bar};
+  for (std::size_t column = 0; column < grid.columns.size(); ++column) {
+    std::size_t width = std::max(display_width(grid.columns[column].head),
+                                 display_width(grid.columns[column].unit));
+    const std::size_t beside = bar > 0 && has_bar(grid, column) ? bar + 1 : 0;
+    for (const auto& row : grid.rows) {
+      width = std::max(width, display_width(clean_utf8(row[column].text)));
+    }
+    measured.widths.push_back(width + beside);
+  }
+  return measured;
+}
+
+std::size_t total_width(const Measured& measured) {
+  return std::accumulate(measured.widths.begin(), measured.widths.end(), std::size_t{0}) +
+         kGap * (measured.widths.size() - 1);
+}
+
+/// Takes the widest bars with which everything fits side by side; else short ones. A first column
+/// of words gives way before a block is split.
+Measured choose_widths(const Grid& grid, std::size_t width) {
+  Measured measured{};
+  for (const std::size_t bar : {20, 10, 0}) {
+    measured = measure_grid(grid, bar);
+    if (total_width(measured) <= width) return measured;
+  }
+  measured = measure_grid(grid, 0);
+  std::size_t& first = measured.widths[0];
+  const std::size_t excess = total_width(measured) - width;
+  if (!grid.columns[0].number && first > kLeastName) {
+    first = std::max(kLeastName, first > excess ? first - excess : 0);
+  }
+  if (total_width(measured) <= width) return measured;
+  Measured split = measure_grid(grid, 10);
+  split.widths[0] = first;
+  return split;
+}
+
+/// The columns of each block, without the first.
+std::vector<std::vector<std::size_t>> split_blocks(const Measured& measured, std::size_t width) {
+  std::vector<std::vector<std::size_t>> blocks(1);
+  std::size_t used = measured.widths[0];
+  for (std::size_t column = 1; column < measured.widths.size(); ++column) {
+    const std::size_t needed = kGap + measured.widths[column];
+    if (used + needed > width && !blocks.back().empty()) {
+      blocks.emplace_back();
+      used = measured.widths[0];
+    }
+    blocks.back().push_back(column);
+    used += needed;
+  }
+  return blocks;
+}
+
+std::string bar_text(double share, std::size_t width) {
+  const double filled = std::clamp(share, 0.0, 1.0) * static_cast<double>(width);
+  std::string text;
+  for (std::size_t i = 0; i < width; ++i) {
+    text += i < static_cast<std::size_t>(std::lround(filled)) ? "█" : "░";
+  }
+  return text;
+}
+
+std::string trimmed(std::string line) {
+  line.erase(line.find_last_not_of(' ') + 1);
+  return line + "\n";
+}
+
+std::string head_line(const Measured& measured, const std::vector<std::size_t>& block,
+                      std::string Column::*part) {
+  const auto& columns = measured.grid->columns;
+  const auto cell = [&](std::size_t i) {
+    const bool bar = measured.bar > 0 && has_bar(*measured.grid, i);
+    const std::size_t beside = bar ? measured.bar + 1 : 0;
+    return pad(pad(columns[i].*part, measured.widths[i] - beside, columns[i].number),
+               measured.widths[i]);
+  };
+  std::string line = cell(0);
+  for (const std::size_t column : block) line += std::string(kGap, ' ') + cell(column);
+  return line;
+}
+
+std::string cell_text(const Measured& measured, const std::vector<Cell>& row, std::size_t column,
+                      const TableStyle& style) {
+  const Cell& cell = row[column];
+  const bool bar = measured.bar > 0 && has_bar(*measured.grid, column);
+  const std::size_t width = measured.widths[column] - (bar ? measured.bar + 1 : 0);
+  std::string text = paint(pad(clean_utf8(cell.text), width, measured.grid->columns[column].number),
+                           cell.alarm ? Ink::Alarm : Ink::Plain, style);
+  if (bar)
+    text.append(" ").append(paint(bar_text(cell.bar.value_or(0), measured.bar), Ink::Bar, style));
+  return text;
+}
+
+std::string row_lines(const Measured& measured, const std::vector<std::size_t>& block,
+                      const std::vector<Cell>& row, const TableStyle& style) {
+  const auto names = wrap(row[0].text, measured.widths[0]);
+  std::string line = pad(names[0], measured.widths[0], measured.grid->columns[0].number);
+  for (const std::size_t column : block) {
+    line += std::string(kGap, ' ') + cell_text(measured, row, column, style);
+  }
+  std::string lines = trimmed(line);
+  for (std::size_t i = 1; i < names.size(); ++i) lines += names[i] + "\n";
+  return lines;
+}
+
+}  // namespace
+
+std::string paint(std::string_view text, Ink ink, const TableStyle& style) {
+  if (!style.colour || ink == Ink::Plain) return std::string(text);
+  const char* code = ink == Ink::Strong  ? "\x1b[1m"
+                     : ink == Ink::Faint ? "\x1b[2m"
+                     : ink == Ink::Bar   ? "\x1b[36m"
+                                         : "\x1b[31m";
+  return code + std::string(text) + "\x1b[0m";
+}
+
+std::string pad(std::string_view text, std::size_t width, bool right_aligned) {
+  const std::size_t has = display_width(text);
+  const std::string blanks(has < width ? width - has : 0, ' ');
+  return right_aligned ? blanks + std::string(text) : std::string(text) + blanks;
+}
+
+std::vector<std::string> wrap(std::string_view text, std::size_t width) {
+  std::vector<std::string> lines{""};
+  std::string rest = clean_utf8(text);
+  while (!rest.empty()) {
+    const std::size_t end = std::min(rest.find(' '), rest.size());
+    std::string word = rest.substr(0, end);
+    rest.erase(0, std::min(end + 1, rest.size()));
+    const std::size_t used = display_width(lines.back());
+    if (used > 0 && used + 1 + display_width(word) <= width) {
+      lines.back() += " " + word;
+      continue;
+    }
+    if (used > 0) lines.emplace_back();
+    while (display_width(word) > width) {
+      std::size_t cut = 0;
+      for (std::size_t columns = 0; columns <= width; ++cut) {
+        if ((static_cast<unsigned char>(word[cut]) & 0xc0) != 0x80) ++columns;
+      }
+      lines.back() = word.substr(0, cut - 1);
+      word.erase(0, cut - 1);
+      lines.emplace_back();
+    }
+    lines.back() = word;
+  }
+  return lines;
+}
+
+std::string lay_out(const Grid& grid, const TableStyle& style) {
+  const auto width = static_cast<std::size_t>(std::max(style.width, 60));
+  const Measured measured = choose_widths(grid, width);
+  std::string text;
+  for (const auto& block : split_blocks(measured, width)) {
+    if (!text.empty()) text += "\n";
+    for (const auto part : {&Column::head, &Column::unit}) {
+      const std::string line = trimmed(head_line(measured, block, part));
+      if (line != "\n") text += paint(line.substr(0, line.size() - 1), Ink::Strong, style) + "\n";
+    }
+    for (const auto& row : grid.rows) text += row_lines(measured, block, row, style);
+  }
+  return text;
+}
+
+}  // namespace interlock

@@ -1,0 +1,28 @@
+// Layout: words and grids set in columns of characters for a terminal.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "reports/figures.h"
+#include "reports/report.h"
+
+namespace interlock {
+
+enum class Ink { Plain, Strong, Faint, Bar, Alarm };
+/// `text` in `ink` if `style` has colour, else as it is.
+std::string paint(std::string_view text, Ink ink, const TableStyle& style);
+
+/// `text` filled up with spaces to `width` columns, on its left if `right_aligned`.
+std::string pad(std::string_view text, std::size_t width, bool right_aligned = false);
+
+/// `text` broken between words into lines of at most `width` columns; longer words are cut.
+std::vector<std::string> wrap(std::string_view text, std::size_t width);
+
+/// `grid` as lines of at most style.width columns. What does not fit beside the first column goes
+/// into further blocks below, which repeat it.
+std::string lay_out(const Grid& grid, const TableStyle& style);
+
+}  // namespace interlock

@@ -1,0 +1,248 @@
+// PageData: what the scripts of the HTML page draw, as JSON with packed arrays.
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/page_data.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
+
+#include "reports/encode.h"
+#include "reports/figures.h"
+#include "reports/palette.h"
+
+namespace interlock {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// Spans of one rank, field by field.
+struct SpanArrays {
+  std::vector<double> start;
+  std::vector<float> duration, exposed;
+  std::vector<std::uint32_t> op;
+  std::vector<std::int32_t> micro_batch;
+  bool as_planned = true;  // every duration is its op's
+  bool exposes = false;
+};
+
+void append(SpanArrays& arrays, const Span& span, Seconds planned) {
+  const Seconds duration = span.end - span.start;
+  arrays.start.push_back(span.start.value());
+  arrays.duration.push_back(static_cast<float>(duration.value()));
+  arrays.exposed.push_back(static_cast<float>(span.exposed.value()));
+  arrays.op.push_back(static_cast<std::uint32_t>(span.op));
+  arrays.micro_batch.push_back(span.micro_batch);
+  const double error = (duration - planned).value();
+  if (std::abs(error) > 1e-9 * planned.value()) arrays.as_planned = false;
+  if (span.exposed > Seconds(0)) arrays.exposes = true;
+}
+
+Json spans_json(const SpanArrays& arrays) {
+  Json json{{"count", arrays.start.size()},
+            {"start", base64(arrays.start)},
+            {"op", base64(arrays.op)},
+            {"micro_batch", base64(arrays.micro_batch)}};
+  if (!arrays.as_planned) json["duration"] = base64(arrays.duration);
+  if (arrays.exposes) json["exposed"] = base64(arrays.exposed);
+  return json;
+}
+
+std::vector<SpanArrays> spans_by_rank(const Measurement& measurement, const Excerpt& excerpt) {
+  std::vector<SpanArrays> ranks(measurement.program.ranks.size());
+  for (const Span& span : measurement.log.spans) {
+    if (span.start >= excerpt.end && !excerpt.whole) continue;
+    if (span.end <= excerpt.begin && !excerpt.whole) continue;
+    append(ranks[span.rank], span, measurement.program.ops[span.op].duration);
+  }
+  return ranks;
+}
+
+/// Changes of one rank: bytes by class at the excerpt's begin, then time steps and kinds of change.
+struct MemoryArrays {
+  std::array<double, kMemoryClasses> at_begin{};
+  std::vector<MemoryChange> changes;
+};
+
+std::vector<MemoryArrays> memory_by_rank(const Measurement& measurement, const Excerpt& excerpt) {
+  std::vector<MemoryArrays> ranks(measurement.program.ranks.size());
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    for (int i = 0; i < kMemoryClasses; ++i) {
+      ranks[rank].at_begin[i] = measurement.program.ranks[rank].resident[i].value();
+    }
+  }
+  for (const MemoryChange& change : measurement.log.memory) {
+    MemoryArrays& rank = ranks[change.rank];
+    if (change.time < excerpt.begin) {
+      rank.at_begin[static_cast<int>(change.memory_class)] += change.bytes;
+    } else if (excerpt.whole || change.time < excerpt.end) {
+      rank.changes.push_back(change);
+    }
+  }
+  for (MemoryArrays& rank : ranks) {
+    std::stable_sort(rank.changes.begin(), rank.changes.end(),
+                     [](const auto& a, const auto& b) { return a.time < b.time; });
+  }
+  return ranks;
+}
+
+/// A change is its distance in time from the one before and an index into the few pairs of class
+/// and bytes that occur: six bytes instead of seventeen.
+Json memory_json(const MemoryArrays& memory, Seconds begin) {
+  std::map<std::pair<int, double>, std::uint16_t> index;
+  Json pairs = Json::array();
+  std::vector<float> gaps;
+  std::vector<std::uint16_t> kinds;
+  double time = begin.value();  // as the reader will add it up
+  for (const MemoryChange& change : memory.changes) {
+    const std::pair key{static_cast<int>(change.memory_class), change.bytes};
+    const auto [found, is_new] = index.try_emplace(key, static_cast<std::uint16_t>(index.size()));
+    if (is_new) pairs.push_back({key.first, key.second});
+    CHECK(index.size() <= 65535, "a rank has few kinds of buffer");
+    gaps.push_back(static_cast<float>(change.time.value() - time));
+    kinds.push_back(found->second);
+    time += gaps.back();
+  }
+  return {{"count", gaps.size()},
+          {"at_begin", memory.at_begin},
+          {"pairs", pairs},
+          {"gap", base64(gaps)},
+          {"kind", base64(kinds)}};
+}
+
+Json ranks_json(const Measurement& measurement, const Excerpt& excerpt) {
+  const auto spans = spans_by_rank(measurement, excerpt);
+  const auto memory = memory_by_rank(measurement, excerpt);
+  Json json = Json::array();
+  for (std::size_t rank = 0; rank < spans.size(); ++rank) {
+    json.push_back({{"stages", list_stages(measurement.program.ranks[rank].stages)},
+                    {"several", measurement.program.ranks[rank].stages.size() > 1},
+                    {"spans", spans_json(spans[rank])},
+                    {"memory", memory_json(memory[rank], excerpt.begin)}});
+  }
+  return json;
+}
+
+using Transfers = std::vector<Transfer>;
+
+/// The transfers of each wire that touch the excerpt, by start.
+std::vector<Transfers> transfers_by_wire(const Measurement& measurement, const Excerpt& excerpt) {
+  std::vector<Transfers> wires(measurement.program.wires.size());
+  for (const Transfer& transfer : measurement.log.transfers) {
+    const int wire = measurement.program.channels[transfer.channel].wire;
+    const bool outside = transfer.start >= excerpt.end || transfer.arrival < excerpt.begin;
+    if (wire >= 0 && (excerpt.whole || !outside)) wires[wire].push_back(transfer);
+  }
+  for (Transfers& wire : wires) {
+    std::stable_sort(wire.begin(), wire.end(),
+                     [](const auto& a, const auto& b) { return a.start < b.start; });
+  }
+  return wires;
+}
+
+/// Base64 of `field` of every transfer.
+template <class Number, class Field>
+std::string packed(const Transfers& transfers, const Field& field) {
+  std::vector<Number> numbers;
+  numbers.reserve(transfers.size());
+  for (const Transfer& t : transfers) numbers.push_back(static_cast<Number>(field(t)));
+  return base64(numbers);
+}
+
+Json wires_json(const Measurement& measurement, const Excerpt& excerpt) {
+  const auto wires = transfers_by_wire(measurement, excerpt);
+  Json json = Json::array();
+  for (std::size_t wire = 0; wire < wires.size(); ++wire) {
+    const Transfers& all = wires[wire];
+    if (all.empty()) continue;
+    using T = const Transfer&;
+    json.push_back(
+        {{"from", measurement.program.wires[wire].from_rank},
+         {"to", measurement.program.wires[wire].to_rank},
+         {"count", all.size()},
+         {"start", packed<double>(all, [](T t) { return t.start.value(); })},
+         {"waited", packed<float>(all, [](T t) { return (t.start - t.sent).value(); })},
+         {"occupied", packed<float>(all, [](T t) { return (t.end - t.start).value(); })},
+         {"latency", packed<float>(all, [](T t) { return (t.arrival - t.end).value(); })},
+         {"channel", packed<std::uint32_t>(all, [](T t) { return t.channel; })},
+         {"micro_batch", packed<std::int32_t>(all, [](T t) { return t.micro_batch; })}});
+  }
+  return json;
+}
+
+Json ops_json(const Program& program) {
+  Json json = Json::array();
+  for (const OpInfo& op : program.ops) {
+    json.push_back({{"letter", std::string(1, letter(op.kind))},
+                    {"stage", op.stage},
+                    {"loss", op.loss},
+                    {"useful", op.useful},
+                    {"duration", op.duration.value()}});
+  }
+  return json;
+}
+
+Json channels_json(const Program& program) {
+  Json json = Json::array();
+  for (const Channel& channel : program.channels) {
+    json.push_back({channel.from_stage, channel.to_stage, channel.bytes.value()});
+  }
+  return json;
+}
+
+Json palette_json(const Program& program) {
+  Json kinds = Json::array(), classes = Json::array();
+  for (const OpKind kind : kOpKindsInOrder) {
+    const bool used = std::any_of(program.ops.begin(), program.ops.end(),
+                                  [&](const OpInfo& op) { return op.kind == kind; });
+    const Swatch look = swatch(kind);
+    kinds.push_back({{"letter", std::string(1, letter(kind))},
+                     {"colour", look.colour},
+                     {"ink", look.ink},
+                     {"meaning", look.meaning},
+                     {"used", used}});
+  }
+  for (int i = 0; i < kMemoryClasses; ++i) {
+    const Swatch look = swatch(static_cast<MemoryClass>(i));
+    classes.push_back({{"colour", look.colour}, {"meaning", look.meaning}});
+  }
+  return {{"kinds", kinds}, {"classes", classes}};
+}
+
+/// `<` never occurs in JSON outside strings, so that no element can end or begin in the data.
+std::string without_markup(const std::string& json) {
+  std::string safe;
+  safe.reserve(json.size());
+  for (const char c : json) {
+    if (c == '<') {
+      safe += "\\u003c";
+    } else {
+      safe += c;
+    }
+  }
+  return safe;
+}
+
+}  // namespace
+
+std::string page_data(const ScenarioResult& result, const Excerpt& excerpt) {
+  const Measurement& measurement = result.measurement;
+  const Metrics& metrics = measurement.metrics;
+  const Json json{{"name", clean_utf8(result.scenario.name)},
+                  {"step_time", metrics.step_time.value()},
+                  {"steps", metrics.measured_steps},
+                  {"micro_batches", measurement.program.micro_batches},
+                  {"window", {metrics.window_begin.value(), metrics.window_end.value()}},
+                  {"range", {excerpt.begin.value(), excerpt.end.value()}},
+                  {"capacity", metrics.memory_capacity.value()},
+                  {"palette", palette_json(measurement.program)},
+                  {"ops", ops_json(measurement.program)},
+                  {"channels", channels_json(measurement.program)},
+                  {"ranks", ranks_json(measurement, excerpt)},
+                  {"wires", wires_json(measurement, excerpt)}};
+  return without_markup(json.dump());
+}
+
+}  // namespace interlock

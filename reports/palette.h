@@ -1,0 +1,90 @@
+// Palette: the colour and the words of every op letter and memory class, in all pictures alike.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Colours are those of Okabe and Ito, "Color Universal Design" (2008), which people with any form
+// of colour blindness can tell apart; one grey is added. Dark text is readable on all but `F`.
+#pragma once
+
+#include <array>
+
+#include "sim/plan/schedule.h"
+#include "sim/run/program.h"
+
+namespace interlock {
+
+/// How a kind of op or a class of memory looks, and what it is called.
+struct Swatch {
+  const char* colour;   // "#rrggbb"
+  const char* ink;      // text on it
+  const char* meaning;  // for legends
+};
+
+inline constexpr std::array kOpKindsInOrder{OpKind::F, OpKind::H, OpKind::R, OpKind::I,
+                                            OpKind::B, OpKind::W, OpKind::U};
+
+constexpr Swatch swatch(OpKind kind) {
+  switch (kind) {
+    case OpKind::F:
+      return {"#0072b2", "#ffffff", "forward"};
+    case OpKind::H:
+      return {"#cc79a7", "#000000", "auxiliary head"};
+    case OpKind::R:
+      return {"#e69f00", "#000000", "recompute"};
+    case OpKind::I:
+      return {"#56b4e9", "#000000", "backward, input half"};
+    case OpKind::B:
+      return {"#009e73", "#000000", "backward, full"};
+    case OpKind::W:
+      return {"#f0e442", "#000000", "backward, weight half"};
+    case OpKind::U:
+      return {"#d55e00", "#000000", "optimiser update"};
+  }
+  return {"#999999", "#000000", ""};
+}
+
+/// A class of memory in one or two words, for tables.
+constexpr const char* short_name(MemoryClass memory_class) {
+  switch (memory_class) {
+    case MemoryClass::Weights:
+      return "weights";
+    case MemoryClass::WeightVersions:
+      return "weight versions";
+    case MemoryClass::Gradients:
+      return "gradients";
+    case MemoryClass::Optimizer:
+      return "optimiser";
+    case MemoryClass::Stash:
+      return "stash";
+    case MemoryClass::Boundary:
+      return "boundary";
+    case MemoryClass::Head:
+      return "head";
+    case MemoryClass::Workspace:
+      return "workspace";
+  }
+  return "";
+}
+
+constexpr Swatch swatch(MemoryClass memory_class) {
+  switch (memory_class) {
+    case MemoryClass::Weights:
+      return {"#0072b2", "#ffffff", "weights"};
+    case MemoryClass::WeightVersions:
+      return {"#999999", "#000000", "extra weight versions"};
+    case MemoryClass::Gradients:
+      return {"#56b4e9", "#000000", "gradients"};
+    case MemoryClass::Optimizer:
+      return {"#009e73", "#000000", "optimiser state"};
+    case MemoryClass::Stash:
+      return {"#e69f00", "#000000", "activation stash"};
+    case MemoryClass::Boundary:
+      return {"#cc79a7", "#000000", "boundary tensors"};
+    case MemoryClass::Head:
+      return {"#d55e00", "#000000", "auxiliary head"};
+    case MemoryClass::Workspace:
+      return {"#f0e442", "#000000", "workspace"};
+  }
+  return {"#999999", "#000000", ""};
+}
+
+}  // namespace interlock

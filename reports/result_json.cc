@@ -1,0 +1,125 @@
+// Result JSON: the contract "interlock-result/1" for programs; docs/result.md says what keys mean.
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "reports/encode.h"
+#include "reports/report.h"
+
+namespace interlock {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json or_null(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
+
+/// Whole bytes as whole numbers; only means over steps have fractions.
+Json bytes_json(Bytes bytes) {
+  const double value = bytes.value();
+  const bool whole = std::floor(value) == value && std::abs(value) < 0x1p53;
+  return whole ? Json(static_cast<std::int64_t>(value)) : Json(value);
+}
+
+Json modules_per_stage(const Partition& partition) {
+  Json counts = Json::array();
+  for (int stage = 0; stage < partition.stages(); ++stage) {
+    counts.push_back(partition.boundaries[stage + 1] - partition.boundaries[stage]);
+  }
+  return counts;
+}
+
+Json device_json(const DeviceMetrics& device) {
+  Json json{{"rank", device.rank},
+            {"stages", device.stages},
+            {"busy", device.busy},
+            {"useful", device.useful},
+            {"peak_memory_bytes", bytes_json(device.peak_memory)},
+            {"peak_stash_bytes", bytes_json(device.peak_stash)},
+            {"allocated_peak_bytes", bytes_json(device.allocated_peak)},
+            {"peak_time_s", device.peak_time.value()}};
+  Json& memory = json["memory_bytes"];
+  for (int i = 0; i < kMemoryClasses; ++i) {
+    memory[name_of(static_cast<MemoryClass>(i))] = bytes_json(device.memory[i]);
+  }
+  return json;
+}
+
+Json staleness_json(const Metrics& metrics) {
+  Json json = Json::object();
+  for (const auto& [updates, count] : metrics.staleness) json[std::to_string(updates)] = count;
+  return json;
+}
+
+void add_identity(Json& json, const ScenarioResult& result) {
+  const Scenario& scenario = result.scenario;
+  json["format"] = "interlock-result/1";
+  json["program_version"] = INTERLOCK_VERSION;
+  json["name"] = clean_utf8(scenario.name);
+  json["model"] = clean_utf8(scenario.model_name);
+  json["cluster"] = clean_utf8(scenario.cluster.name);
+  json["strategy"] = name_of(scenario.strategy);
+  json["schedule"] = schedule_entry(scenario.schedule.kind).name;
+  json["partition"] = modules_per_stage(scenario.partition);
+  json["micro_batches"] = scenario.micro_batches;
+}
+
+void add_times(Json& json, const Metrics& metrics) {
+  json["engine"] = metrics.engine;
+  json["tasks"] = metrics.tasks;
+  json["wall_time_s"] = metrics.wall_time.value();
+  json["step_time_s"] = metrics.step_time.value();
+  json["makespan_s"] = metrics.makespan.value();
+  json["steady"] = metrics.steady;
+  json["fill_steps"] = metrics.fill_steps;
+  json["measured_steps"] = metrics.measured_steps;
+  json["fill_latency_s"] = metrics.fill_latency.value();
+  json["window_begin_s"] = metrics.window_begin.value();
+  json["window_end_s"] = metrics.window_end.value();
+}
+
+void add_figures(Json& json, const Metrics& metrics) {
+  json["samples_per_s"] = or_null(metrics.samples_per_s);
+  json["tokens_per_s"] = or_null(metrics.tokens_per_s);
+  json["utilisation"] = {{"busy", metrics.busy},
+                         {"useful", metrics.useful},
+                         {"mfu", or_null(metrics.mfu)},
+                         {"hfu", or_null(metrics.hfu)}};
+  json["attention_flops"] = metrics.attention_flops;
+  json["bubble_fraction"] = 1 - metrics.busy;
+  json["exposed_communication_s"] = metrics.exposed_communication.value();
+  json["limiting_device"] = metrics.limiting_device;
+  json["fits_in_memory"] = metrics.fits_in_memory;
+  const bool known = metrics.memory_capacity > Bytes(0);
+  json["memory_capacity_bytes"] = known ? bytes_json(metrics.memory_capacity) : Json(nullptr);
+  json["energy_j"] = nullptr;  // no energy model
+  json["staleness"] = staleness_json(metrics);
+}
+
+Json json_of(const ScenarioResult& result) {
+  const Metrics& metrics = result.measurement.metrics;
+  Json json;
+  add_identity(json, result);
+  add_times(json, metrics);
+  add_figures(json, metrics);
+  json["devices"] = Json::array();
+  for (const auto& device : metrics.devices) json["devices"].push_back(device_json(device));
+  json["links"] = Json::array();
+  for (const auto& link : metrics.links) {
+    json["links"].push_back({{"name", clean_utf8(link.name)},
+                             {"bytes", bytes_json(link.bytes)},
+                             {"utilisation", link.utilisation}});
+  }
+  return json;
+}
+
+}  // namespace
+
+std::string result_json(const ScenarioResult& result) { return json_of(result).dump(2) + "\n"; }
+
+std::string result_json(const std::vector<ScenarioResult>& results) {
+  Json array = Json::array();
+  for (const auto& result : results) array.push_back(json_of(result));
+  return array.dump(2) + "\n";
+}
+
+}  // namespace interlock

@@ -1,0 +1,200 @@
+// SVG timeline: a still picture of a few steps, small enough to sit in a paper.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "base/text.h"
+#include "reports/encode.h"
+#include "reports/excerpt.h"
+#include "reports/figures.h"
+#include "reports/palette.h"
+#include "reports/report.h"
+#include "reports/scale.h"
+
+namespace interlock {
+namespace {
+
+constexpr int kSteps = 3;
+constexpr int kMostBars = 7500;          // of about 57 bytes
+constexpr int kMostLabelledBars = 4000;  // of about 100 bytes
+constexpr double kLabelLane = 14;        // least height of a lane with text
+constexpr int kMostLanes = 256;
+constexpr double kWidth = 1200, kLeft = 130, kRight = 20, kTop = 86;
+constexpr double kPlot = kWidth - kLeft - kRight;
+
+struct Picture {
+  const ScenarioResult* result;
+  Excerpt excerpt;
+  int lanes = 1;
+  double lane = 28;  // height, gap included
+  double bottom = 0;
+
+  const Program& program() const { return result->measurement.program; }
+  double x(Seconds time) const {
+    return kLeft + kPlot * ((time - excerpt.begin) / (excerpt.end - excerpt.begin));
+  }
+  double y(int rank) const { return kTop + lane * rank; }
+  double bar_height() const { return lane > 8 ? lane - 4 : lane * 0.75; }
+};
+
+std::string number(double value) {
+  std::string text = fixed(value, 2);
+  text.erase(text.find_last_not_of('0') + 1);
+  if (text.back() == '.') text.pop_back();
+  return text;
+}
+
+std::string attribute(const char* name, double value) {
+  return std::string(" ") + name + "=\"" + number(value) + "\"";
+}
+
+/// A `text` element; `more` holds further attributes.
+std::string text_at(double x, double y, const std::string& content, const char* more = "") {
+  return "<text" + attribute("x", x) + attribute("y", y) + more + ">" + escape_markup(content) +
+         "</text>\n";
+}
+
+Picture frame(const ScenarioResult& result) {
+  const auto ranks = static_cast<int>(result.measurement.program.ranks.size());
+  const int lanes = std::min(ranks, kMostLanes);
+  const double lane = std::clamp(720.0 / lanes, 4.0, 28.0);
+  const int most = lane >= kLabelLane ? kMostLabelledBars : kMostBars;
+  Picture picture{&result, choose_steps(result.measurement, kSteps, most), lanes, lane, 0};
+  Excerpt& excerpt = picture.excerpt;
+  if (excerpt.end <= excerpt.begin) excerpt.end = excerpt.begin + Seconds(1);  // nothing takes time
+  picture.bottom = picture.y(lanes);
+  return picture;
+}
+
+std::string heading(const Picture& picture) {
+  const std::string& name = picture.result->scenario.name;
+  return "<title>" + escape_markup(name) + "</title>\n" +
+         "<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n" +
+         text_at(20, 28, name, " font-size=\"18\" font-weight=\"bold\"") +
+         text_at(20, 48, subtitle(*picture.result), " fill=\"#555555\"");
+}
+
+bool is_shown(const Picture& picture, const Span& span) {
+  return span.rank < picture.lanes && span.start < picture.excerpt.end &&
+         span.end > picture.excerpt.begin;
+}
+
+/// The op letters that occur, each with its colour and meaning.
+std::string legend(const Picture& picture) {
+  std::string text;
+  double x = kLeft;
+  for (const OpKind kind : kOpKindsInOrder) {
+    const auto& ops = picture.program().ops;
+    const bool used =
+        std::any_of(ops.begin(), ops.end(), [&](const OpInfo& op) { return op.kind == kind; });
+    if (!used) continue;
+    const std::string words = std::string(1, letter(kind)) + " " + swatch(kind).meaning;
+    text += "<rect" + attribute("x", x) + " y=\"60\" width=\"14\" height=\"14\" fill=\"" +
+            swatch(kind).colour + "\"/>\n" + text_at(x + 19, 71.5, words);
+    x += 40 + 6.6 * static_cast<double>(words.size());
+  }
+  return text;
+}
+
+std::string lanes(const Picture& picture) {
+  std::string text = "<g text-anchor=\"end\">\n";
+  const int every = static_cast<int>(std::ceil(kLabelLane / picture.lane));
+  for (int rank = 0; rank < picture.lanes; ++rank) {
+    const double y = picture.y(rank);
+    text += "<rect" + attribute("x", kLeft) + attribute("y", y) + attribute("width", kPlot) +
+            attribute("height", picture.bar_height()) + " fill=\"#f0f0f0\"/>\n";
+    if (rank % every != 0) continue;
+    const auto& stages = picture.program().ranks[rank].stages;
+    std::string label = "device " + std::to_string(rank);
+    if (stages.size() > 1) label += " (" + list_stages(stages) + ")";
+    text += text_at(kLeft - 8, y + picture.bar_height() / 2 + 4, label);
+  }
+  return text + "</g>\n";
+}
+
+std::string bars(const Picture& picture, OpKind kind) {
+  std::string text;
+  for (const Span& span : picture.result->measurement.log.spans) {
+    if (picture.program().ops[span.op].kind != kind || !is_shown(picture, span)) continue;
+    const double from = picture.x(std::max(span.start, picture.excerpt.begin));
+    const double to = picture.x(std::min(span.end, picture.excerpt.end));
+    text += "<rect" + attribute("x", from) + attribute("y", picture.y(span.rank)) +
+            attribute("width", to - from) + attribute("height", picture.bar_height()) + "/>\n";
+  }
+  if (text.empty()) return text;
+  return "<g fill=\"" + std::string(swatch(kind).colour) +
+         "\" stroke=\"#ffffff\" stroke-width=\"0.5\">\n" + text + "</g>\n";
+}
+
+/// "F3", or "2F3" where the rank has several stages; micro-batches count from 0 in each step.
+std::string bar_label(const Program& program, const Span& span) {
+  const OpInfo& op = program.ops[span.op];
+  const bool several = program.ranks[span.rank].stages.size() > 1;
+  return (several ? std::to_string(op.stage) : "") + letter(op.kind) +
+         std::to_string(span.micro_batch % program.micro_batches);
+}
+
+std::string bar_labels(const Picture& picture, OpKind kind) {
+  if (picture.lane < kLabelLane) return "";
+  std::string text;
+  for (const Span& span : picture.result->measurement.log.spans) {
+    if (picture.program().ops[span.op].kind != kind || !is_shown(picture, span)) continue;
+    const double from = picture.x(std::max(span.start, picture.excerpt.begin));
+    const double to = picture.x(std::min(span.end, picture.excerpt.end));
+    const std::string label = bar_label(picture.program(), span);
+    if (to - from < 4 + 6.5 * static_cast<double>(label.size())) continue;
+    text += text_at((from + to) / 2, picture.y(span.rank) + picture.bar_height() / 2 + 4, label);
+  }
+  if (text.empty()) return text;
+  return "<g text-anchor=\"middle\" font-size=\"11\" fill=\"" + std::string(swatch(kind).ink) +
+         "\">\n" + text + "</g>\n";
+}
+
+std::string axis(const Picture& picture) {
+  const Seconds range = picture.excerpt.end - picture.excerpt.begin;
+  const Scale scale = scale_of_seconds({range.value()});
+  const Ticks marks = ticks(range.value() / scale.size, 10);
+  const double y = picture.bottom + 4;
+  const auto move_to = [&](double x) { return std::string("M") + number(x) + " " + number(y); };
+  std::string lines = "<path stroke=\"#555555\" fill=\"none\" d=\"";
+  std::string labels = "<g text-anchor=\"middle\">\n";
+  lines.append(move_to(kLeft)).append("H").append(number(kLeft + kPlot));
+  for (const double mark : marks.at) {
+    const double x = picture.x(picture.excerpt.begin + Seconds(mark * scale.size));
+    lines.append(move_to(x)).append("v5");
+    labels += text_at(x, y + 18, fixed(mark, marks.decimals));
+  }
+  labels += text_at(kLeft + kPlot / 2, y + 36,
+                    "time since the measured window began (" + scale.unit + ")");
+  return lines + "\"/>\n" + labels + "</g>\n";
+}
+
+std::string caption(const Picture& picture) {
+  std::string words = "Shown: " + picture.excerpt.caption + ". Step time " +
+                      format(picture.result->measurement.metrics.step_time) + ".";
+  if (picture.program().micro_batches > 1) words += " Numbers count micro-batches in a step.";
+  if (picture.lanes < static_cast<int>(picture.program().ranks.size())) {
+    words += " Devices 0 to " + std::to_string(picture.lanes - 1) + " of " +
+             std::to_string(picture.program().ranks.size()) + ".";
+  }
+  return text_at(kLeft, picture.bottom + 62, words, " fill=\"#555555\"");
+}
+
+}  // namespace
+
+std::string svg_timeline(const ScenarioResult& result) {
+  const Picture picture = frame(result);
+  const std::string width = number(kWidth), height = number(picture.bottom + 76);
+  std::string text = "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" + width + "\" height=\"" +
+                     height + "\" viewBox=\"0 0 " + width + " " + height +
+                     "\" role=\"img\" font-family=\"Helvetica, Arial, sans-serif\"" +
+                     " font-size=\"12\" fill=\"#222222\">\n";
+  text += heading(picture);
+  text += legend(picture) + lanes(picture);
+  for (const OpKind kind : kOpKindsInOrder) text += bars(picture, kind);
+  for (const OpKind kind : kOpKindsInOrder) text += bar_labels(picture, kind);
+  return text + axis(picture) + caption(picture) + "</svg>\n";
+}
+
+}  // namespace interlock

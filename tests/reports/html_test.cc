@@ -1,0 +1,129 @@
+// HTML report: self-contained, safe against any name, and open about what it leaves out.
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "reports/report.h"
+#include "tests/reports/support/handmade.h"
+
+using namespace interlock;
+using Json = nlohmann::json;
+
+namespace {
+
+int count(const std::string& text, const std::string& part) {
+  int found = 0;
+  for (std::size_t at = text.find(part); at != text.npos; at = text.find(part, at + 1)) ++found;
+  return found;
+}
+
+/// The data that the page holds for each scenario.
+std::vector<Json> page_data_of(const std::string& page) {
+  const std::string open = "<script type=\"application/json\">", close = "</script>";
+  std::vector<Json> data;
+  for (std::size_t at = page.find(open); at != page.npos; at = page.find(open, at + 1)) {
+    const std::size_t begin = at + open.size();
+    data.push_back(Json::parse(page.substr(begin, page.find(close, begin) - begin)));
+  }
+  return data;
+}
+
+template <class Number>
+std::vector<Number> unpack(const std::string& text) {
+  const std::string digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string bytes;
+  std::uint32_t group = 0;
+  int bits = 0;
+  for (const char c : text) {
+    if (c == '=') break;
+    group = group << 6 | static_cast<std::uint32_t>(digits.find(c));
+    bits += 6;
+    if (bits < 8) continue;
+    bits -= 8;
+    bytes += static_cast<char>(group >> bits & 255);
+  }
+  std::vector<Number> numbers(bytes.size() / sizeof(Number));
+  std::memcpy(numbers.data(), bytes.data(), numbers.size() * sizeof(Number));
+  return numbers;
+}
+
+}  // namespace
+
+TEST_CASE("the page asks nobody for anything") {
+  const std::string page = html_report({two_devices(), pipeline_run({})});
+  for (const char* reach : {"http:", "https:", "src=", "href=", "url(", "@import", "fetch(",
+                            "XMLHttpRequest", "WebSocket", "importScripts"}) {
+    CAPTURE(reach);
+    CHECK(page.find(reach) == std::string::npos);
+  }
+  CHECK(page.find("default-src 'none'") != std::string::npos);  // and the browser would refuse
+  CHECK(page.find("{{") == std::string::npos);
+}
+
+TEST_CASE("names cannot break out of the page") {
+  const std::string evil = "</script><script>alert(1)</script><!--\"'&<img onerror=x>\xff";
+  auto result = two_devices();
+  result.scenario.name = result.scenario.model_name = result.scenario.cluster.name = evil;
+  result.measurement.metrics.links[0].name = evil;
+  const std::string page = html_report({result, result});
+  CHECK(page.find("<script>alert") == std::string::npos);
+  CHECK(page.find("<img") == std::string::npos);
+  CHECK(page.find("<!--") == std::string::npos);
+  CHECK(count(page, "<script") == 3);  // two of data, one of code
+  CHECK(count(page, "</script>") == 3);
+  CHECK(page_data_of(page)[0]["name"].get<std::string>().substr(0, 10) == "</script><");
+}
+
+TEST_CASE("spans, messages and memory reach the page unchanged") {
+  const Json data = page_data_of(html_report({two_devices()})).at(0);
+  REQUIRE(data["ranks"].size() == 2);
+  const Json& spans = data["ranks"][0]["spans"];
+  CHECK(spans["count"] == 2);
+  CHECK(unpack<double>(spans["start"]) == std::vector<double>{0, 4 * 1e-3});
+  CHECK(unpack<std::uint32_t>(spans["op"]) == std::vector<std::uint32_t>{0, 1});
+  CHECK_FALSE(spans.contains("duration"));  // as planned: the op's own
+  CHECK(data["ops"][0]["letter"] == "F");
+  CHECK(data["ops"][0]["duration"] == 0.001);
+  REQUIRE(data["wires"].size() == 2);
+  CHECK(unpack<double>(data["wires"][0]["start"]) == std::vector<double>{0.75 * 1e-3});
+  const Json& memory = data["ranks"][0]["memory"];
+  const double gib = 1024.0 * 1024 * 1024;
+  CHECK(memory["at_begin"] == Json::array({3 * gib, 0, 3 * gib, 6 * gib, 0, 0, 0, 0}));
+  CHECK(memory["pairs"] == Json::array({{4, 4 * gib}, {4, -4 * gib}}));
+  CHECK(unpack<float>(memory["gap"]) == std::vector<float>{0, 6e-3F});
+}
+
+TEST_CASE("durations that differ from the plan are kept") {
+  auto result = two_devices();
+  result.measurement.log.spans[3].end = Seconds(0.0061);
+  const Json data = page_data_of(html_report({result})).at(0);
+  const auto durations = unpack<float>(data["ranks"][0]["spans"]["duration"]);
+  CHECK(durations.at(1) == doctest::Approx(0.0021));
+}
+
+TEST_CASE("a run beyond 250,000 ops is cut to whole steps, and the page says so") {
+  // A step has 4 * (2 * 512 + 1) = 4100 ops: 60 steps make 246,000, 61 would be too many.
+  const std::string page = html_report({pipeline_run({4, 512, 70})});
+  CHECK(page.find("The charts hold measured steps 1 to 60 of 70") != std::string::npos);
+  std::int64_t spans = 0;
+  const Json data = page_data_of(page).at(0);
+  for (const Json& rank : data["ranks"]) spans += rank["spans"]["count"].get<std::int64_t>();
+  CHECK(spans >= 246'000);
+  CHECK(spans <= 246'000 + 4);  // ops that were running when the window began
+  CHECK(html_report({pipeline_run({})}).find("The charts hold") == std::string::npos);
+}
+
+TEST_CASE("the page shows figures, devices and what is wrong") {
+  auto result = pipeline_run({});
+  result.measurement.metrics.steady = false;
+  const std::string page = html_report({result});
+  for (const char* words : {"34.4 ms", "29.1 steps/s", "71.2%", "Limiting device", "Not steady",
+                            "40.0 GiB on device 0", "Devices", "Links (6)"}) {
+    CAPTURE(words);
+    CHECK(page.find(words) != std::string::npos);
+  }
+  CHECK(page.find("same-scale\" checked") == std::string::npos);  // nothing to share it with
+  CHECK(html_report({result, result}).find("same-scale\" checked") != std::string::npos);
+}

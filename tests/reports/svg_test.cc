@@ -1,0 +1,91 @@
+// SVG timeline: well-formed, true to the spans, and small.
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include "reports/report.h"
+#include "tests/reports/support/golden.h"
+#include "tests/reports/support/handmade.h"
+#include "tests/reports/support/markup.h"
+
+using namespace interlock;
+
+namespace {
+
+/// Widths of the bars of one colour, in the order of the file.
+std::vector<double> widths(const Document& picture, const std::string& fill) {
+  std::vector<double> found;
+  for (const Element& element : picture.elements) {
+    if (element.tag == "rect" && element.parent_fill == fill) {
+      found.push_back(std::stod(element.attributes.at("width")));
+    }
+  }
+  return found;
+}
+
+std::string texts(const Document& picture) {
+  std::string all;
+  for (const Element& element : picture.elements) all += element.text + "\n";
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("four spans of two devices look as they did") {
+  check_golden("two_devices.svg", svg_timeline(two_devices()));
+}
+
+TEST_CASE("bars are as long as their spans") {
+  // The plot is 1050 wide and shows 6 ms: 175 for each millisecond.
+  const Document picture = read_markup(svg_timeline(two_devices()));
+  REQUIRE(picture.error == "");
+  CHECK(widths(picture, "#0072b2") == std::vector<double>{175, 175});  // F: 1 ms each
+  CHECK(widths(picture, "#009e73") == std::vector<double>{350, 350});  // B: 2 ms each
+}
+
+TEST_CASE("a picture has title, lanes, axis with its unit, legend and caption") {
+  const Document picture = read_markup(svg_timeline(pipeline_run({})));
+  REQUIRE(picture.error == "");
+  const std::string words = texts(picture);
+  for (const char* expected :
+       {"synthetic pipeline", "device 0", "device 3", "(ms)", "F forward", "B backward, full",
+        "U optimiser update", "Shown: measured steps 1 to 3 of 8.", "B7"}) {
+    CAPTURE(expected);
+    CHECK(words.find(expected) != std::string::npos);
+  }
+}
+
+TEST_CASE("large runs stay well-formed and under 500 KB, and say what is shown") {
+  for (const PipelineSize size : {PipelineSize{4, 512, 3}, PipelineSize{64, 64, 3},
+                                  PipelineSize{300, 30, 2}, PipelineSize{40, 200, 2}}) {
+    CAPTURE(size.devices);
+    const std::string text = svg_timeline(pipeline_run(size));
+    CHECK(text.size() < 500'000);
+    const Document picture = read_markup(text);
+    CHECK(picture.error == "");
+    CHECK(texts(picture).find("Shown: ") != std::string::npos);
+  }
+  const std::string many = svg_timeline(pipeline_run({300, 2, 2}));
+  CHECK(many.find("Devices 0 to 255 of 300.") != std::string::npos);
+}
+
+TEST_CASE("names cannot break the picture") {
+  auto result = two_devices();
+  result.scenario.name = "</text><script>alert(1)</script> & \"x\" \x01\xff";
+  const std::string text = svg_timeline(result);
+  CHECK(read_markup(text).error == "");
+  CHECK(text.find("<script") == std::string::npos);
+}
+
+TEST_CASE("a run in which nothing takes time still has a picture") {
+  auto result = two_devices();
+  result.measurement.metrics.window_end = result.measurement.metrics.window_begin;
+  CHECK(read_markup(svg_timeline(result)).error == "");
+}
+
+TEST_CASE("the checker itself finds broken markup") {
+  CHECK(read_markup("<a><b></a></b>").error != "");
+  CHECK(read_markup("<a x=\"1\" x=\"2\"/>").error != "");
+  CHECK(read_markup("<a>&nbsp;</a>").error != "");
+  CHECK(read_markup("<a>").error != "");
+  CHECK(read_markup("<a x=\"1\">b &amp; c<d/></a>").error == "");
+}

@@ -1,0 +1,130 @@
+// Terminal table: the right numbers, in columns, within the width of the terminal.
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <sstream>
+
+#include "reports/encode.h"
+#include "reports/layout.h"
+#include "reports/report.h"
+#include "tests/reports/support/golden.h"
+#include "tests/reports/support/handmade.h"
+
+using namespace interlock;
+
+namespace {
+
+bool holds(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+std::size_t widest_line(const std::string& text) {
+  std::istringstream lines(text);
+  std::size_t widest = 0;
+  for (std::string line; std::getline(lines, line);) {
+    widest = std::max(widest, display_width(line));
+  }
+  return widest;
+}
+
+ScenarioResult too_large() {
+  auto result = pipeline_run({});
+  result.scenario.name = "A long name that a person gave to a scenario that does not fit";
+  result.measurement.metrics.fits_in_memory = false;
+  result.measurement.metrics.memory_capacity = Bytes(30.0 * 1024 * 1024 * 1024);
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("the table of one scenario looks as it did") {
+  check_golden("one_scenario.txt", terminal_table({pipeline_run({})}, {}));
+}
+
+TEST_CASE("the table of several scenarios looks as it did") {
+  check_golden("several_scenarios.txt",
+               terminal_table({two_devices(), pipeline_run({}), too_large()}, {}));
+}
+
+TEST_CASE("the figures of one scenario are those of its metrics") {
+  const std::string text = terminal_table({two_devices()}, {});
+  for (const char* expected :
+       {"6.00 ms", "21.3 k samples/s", "25.0%", "50.0%", "250 us", "4.2% of a step",  // 0.25 / 6
+        "32.0 GiB", "of 80.0 GiB on device 0; fits, 47.5 GiB to spare",  // 80 - 32 - 0.5
+        "Limiting device  1", "stage 1, busy 50.0%", "stash 62%, optimiser 19%"}) {
+    CAPTURE(expected);
+    CHECK(holds(text, expected));
+  }
+}
+
+TEST_CASE("several scenarios are compared by throughput with the first") {
+  auto faster = two_devices();
+  faster.measurement.metrics.step_time = Seconds(0.004);
+  faster.measurement.metrics.samples_per_s = 128 / 4e-3;
+  const Grid grid = comparison_grid({two_devices(), faster});
+  CHECK(grid.rows[0][2].text == "1.00");
+  CHECK(grid.rows[1][2].text == "1.50");
+  CHECK(grid.columns[3].unit == "samples/s");
+  auto unknown = faster;
+  unknown.measurement.metrics.samples_per_s = std::nullopt;
+  CHECK(comparison_grid({two_devices(), unknown}).columns[3].unit == "steps/s");
+}
+
+TEST_CASE("a model that does not fit is told by how much") {
+  // 32 GiB and half a GiB of rounding against 30 GiB.
+  const std::string text = terminal_table({too_large()}, {});
+  CHECK(holds(text, "does not fit, over by 2.50 GiB"));
+  CHECK(holds(text, "Does not fit: device 0 needs 2.50 GiB more than its 30.0 GiB."));
+}
+
+TEST_CASE("a run that is not steady says so") {
+  auto result = pipeline_run({});
+  CHECK_FALSE(holds(terminal_table({result}, {}), "Not steady"));
+  result.measurement.metrics.steady = false;
+  CHECK(holds(terminal_table({result}, {}), "Not steady"));
+}
+
+TEST_CASE("no line is wider than the terminal") {
+  for (int width = 60; width <= 160; width += 7) {
+    CAPTURE(width);
+    const TableStyle style{.colour = false, .width = width};
+    const auto most = static_cast<std::size_t>(width);
+    CHECK(widest_line(terminal_table({two_devices()}, style)) <= most);
+    CHECK(widest_line(terminal_table({too_large()}, style)) <= most);
+    CHECK(widest_line(terminal_table({too_large(), two_devices()}, style)) <= most);
+    CHECK(widest_line(terminal_table({pipeline_run({100, 2, 2})}, style)) <= most);
+  }
+}
+
+TEST_CASE("colour changes nothing but colour") {
+  const std::string plain = terminal_table({too_large()}, {.colour = false});
+  std::string coloured = terminal_table({too_large()}, {.colour = true});
+  CHECK_FALSE(holds(plain, "\x1b"));
+  CHECK(holds(coloured, "\x1b[31m"));
+  for (std::size_t at = coloured.find('\x1b'); at != coloured.npos; at = coloured.find('\x1b')) {
+    coloured.erase(at, coloured.find('m', at) - at + 1);
+  }
+  CHECK(coloured == plain);
+}
+
+TEST_CASE("a hundred devices are shortened, with the important ones kept") {
+  auto result = pipeline_run({100, 2, 2});
+  result.measurement.metrics.limiting_device = 57;
+  const std::string text = terminal_table({result}, {});
+  CHECK(holds(text, "Shown: 23 of 100 rows"));  // 11 from each end, and the limiting one
+  CHECK(holds(text, "\n    57  57 "));
+}
+
+TEST_CASE("names cannot steer the terminal") {
+  auto result = two_devices();
+  result.scenario.name = "evil \x1b[2J name";
+  CHECK_FALSE(holds(terminal_table({result}, {}), "\x1b"));
+  CHECK_FALSE(holds(terminal_table({result, result}, {}), "\x1b"));
+}
+
+TEST_CASE("words are wrapped, and words that are too long are cut") {
+  CHECK(wrap("one two three", 7) == std::vector<std::string>{"one two", "three"});
+  CHECK(wrap("abcdefghij", 4) == std::vector<std::string>{"abcd", "efgh", "ij"});
+  CHECK(wrap("a → b", 3) == std::vector<std::string>{"a →", "b"});
+  CHECK(wrap("", 9) == std::vector<std::string>{""});
+}
