@@ -22,15 +22,20 @@ bool Collector::measured(int micro_batch) const {
   return 0 <= step && step < window_.steps;
 }
 
+/// In a steady state a device executes, while the window lasts, as much as belongs to the steps of
+/// the window, though not the very ops: early stages are ahead. Else the window cuts.
+double Collector::time_inside(const Span& span) const {
+  if (window_.steady) return measured(span.micro_batch) ? (span.end - span.start).value() : 0;
+  return std::max(0.0, std::min(span.end.value(), end_) - std::max(span.start.value(), begin_));
+}
+
 void Collector::add(const Span& span) {
   const OpInfo& op = program_.ops[span.op];
   memory_.pass(span.rank, span.start);
   RankState& rank = ranks_[span.rank];
-  const double inside = std::min(span.end.value(), end_) - std::max(span.start.value(), begin_);
-  if (inside > 0) {
-    rank.busy += inside;
-    if (op.useful) rank.useful += inside;
-  }
+  const double inside = time_inside(span);
+  rank.busy += inside;
+  if (op.useful) rank.useful += inside;
   if (measured(span.micro_batch)) {
     exposed_ += span.exposed.value();
     executed_flops_ += op.flops.value();

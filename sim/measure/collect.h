@@ -35,6 +35,7 @@ class Collector {
     Fifo<ForwardMark> forwards;  // of micro-batches that have no weight gradients yet
   };
   bool measured(int micro_batch) const;
+  double time_inside(const Span& span) const;
   void count_staleness(const OpInfo& op, int micro_batch);
   void fill_devices(Metrics& metrics, const MeasureInputs& inputs);
   void fill_links(Metrics& metrics) const;

@@ -19,7 +19,7 @@ namespace interlock {
 struct DeviceMetrics {
   int rank = 0;
   std::vector<int> stages;
-  double busy = 0;    // share of the window in which it executes anything
+  double busy = 0;    // share of the time in which it executes anything
   double useful = 0;  // share for the main network's own forward and backward
   Bytes peak_memory, peak_stash, allocated_peak;
   Seconds peak_time;                           // when peak_memory is first reached

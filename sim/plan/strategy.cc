@@ -81,7 +81,7 @@ std::vector<StageRole> make_roles(const Strategy& strategy, int stages, bool lis
           all ? stage > 0 && loss <= trains[stage - 1].furthest : needed_below(trains, stage, loss);
       const bool weights = loss == trains[stage].furthest;
       const bool adds = trains[stage].holds(loss);
-      const bool wasted = all && list_form;
+      const bool wasted = all && (list_form || loss > stage);
       if (weights || below || adds || wasted) role.traversals.push_back({loss, weights, below});
     }
     role.runs_next_part =

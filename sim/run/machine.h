@@ -53,14 +53,13 @@ class Machine {
     int untaken = 0;         // sent and not taken, arrival known or not
     int sender = -1;         // stream that stands at a Send
     int receiver = -1;       // stream that stands at a Receive
-    bool met = false;        // rendezvous: its message is on the way
   };
   struct StreamState {
     double message_sent = 0, message_arrival = -1;  // the last message it had to wait for
     double ready = 0;                               // since when it could compute
     int rank = 0, lane = 0;
     bool computing = false;
-    bool handed_over = false;  // its rendezvous Send has been taken
+    bool handed_over = false;  // the message of its Send is on the way
     bool waited = false;       // its Receive found no arrived message at first
   };
   struct RankState {
@@ -94,7 +93,6 @@ class Machine {
   const OpInfo& next_op(int stream) const;
 
   bool send(int stream, const Cursor& cursor);
-  bool send_rendezvous(int stream, const Cursor& cursor);
   bool receive(int stream, const Cursor& cursor);
   void meet(int channel, int micro_batch);
   void transfer(int channel, int micro_batch);

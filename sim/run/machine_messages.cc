@@ -12,23 +12,22 @@ bool Machine::send(int stream, const Cursor& cursor) {
   const int index = cursor.instruction().index;
   const Channel& channel = program_.channels[index];
   ChannelState& queue = channels_[index];
-  if (channel.depth == 0 || channel.synchronous) return send_rendezvous(stream, cursor);
+  if (std::exchange(streams_[stream].handed_over, false)) return true;
+  if (channel.synchronous) {
+    queue.sender = stream;
+    if (queue.receiver >= 0) meet(index, cursor.micro_batch());
+    return false;  // until the message has arrived
+  }
   if (channel.depth > 0 && queue.untaken >= channel.depth) {
     queue.sender = stream;
     return false;
   }
+  const bool asked_for = queue.receiver >= 0 && queue.untaken == 0;
   transfer(index, cursor.micro_batch());
-  return true;
-}
-
-bool Machine::send_rendezvous(int stream, const Cursor& cursor) {
-  const int index = cursor.instruction().index;
-  ChannelState& queue = channels_[index];
-  if (std::exchange(streams_[stream].handed_over, false)) return true;
-  queue.sender = stream;
-  if (queue.receiver < 0 || queue.met) return false;
-  meet(index, cursor.micro_batch());
-  return false;  // woken at once, or when the transfer has arrived
+  if (channel.depth != 0 || asked_for) return true;
+  queue.sender = stream;  // until the receiver asks for it
+  streams_[stream].handed_over = true;
+  return false;
 }
 
 bool Machine::receive(int stream, const Cursor& cursor) {
@@ -36,13 +35,12 @@ bool Machine::receive(int stream, const Cursor& cursor) {
   const Channel& channel = program_.channels[index];
   ChannelState& queue = channels_[index];
   StreamState& state = streams_[stream];
+  const bool asks = !state.waited;  // for this message, for the first time
+  if (asks && channel.depth == 0 && !channel.synchronous) wake(queue.sender);
   if (queue.messages.empty()) {
     state.waited = true;
     queue.receiver = stream;
-    const bool rendezvous = channel.depth == 0 || channel.synchronous;
-    if (rendezvous && queue.sender >= 0 && !streams_[queue.sender].handed_over) {
-      meet(index, cursor.micro_batch());
-    }
+    if (channel.synchronous && queue.sender >= 0) meet(index, cursor.micro_batch());
     return false;
   }
   const Message& message = queue.messages.front();
@@ -61,12 +59,9 @@ bool Machine::receive(int stream, const Cursor& cursor) {
   return true;
 }
 
-/// Sender and receiver both stand there: the message is handed over.
+/// Both streams of a synchronous channel stand there.
 void Machine::meet(int index, int micro_batch) {
-  ChannelState& queue = channels_[index];
-  queue.met = true;
-  streams_[queue.sender].handed_over = true;
-  if (!program_.channels[index].synchronous) wake(queue.sender);
+  streams_[channels_[index].sender].handed_over = true;
   transfer(index, micro_batch);
 }
 
@@ -130,7 +125,6 @@ void Machine::report(const Pending& pending, double start, double end, double ar
 void Machine::deliver(int index, const Message& message) {
   ChannelState& queue = channels_[index];
   queue.messages.push(message);
-  queue.met = false;
   auto wake_at_arrival = [&](int& stream) {
     if (stream < 0) return;
     if (message.arrival > now_) {

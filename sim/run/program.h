@@ -77,8 +77,10 @@ struct Channel {
   static constexpr int kUnlimited = -1;
   int from_rank = 0, to_rank = 0;
   int from_stage = 0, to_stage = 0;
-  int wire = -1;             // -1: both stages are on one rank; messages arrive at once
-  int depth = kUnlimited;    // messages sent and not yet taken; 0: rendezvous
+  int wire = -1;  // -1: both stages are on one rank; messages arrive at once
+  /// Messages sent and not yet taken. 0: rendezvous, a sender stands at its Send until the receiver
+  /// asks for that very message, which is on its way meanwhile.
+  int depth = kUnlimited;
   bool synchronous = false;  // the transfer needs both streams, from its start to its arrival
   Bytes bytes;
   Seconds occupancy;  // bytes / bandwidth of the wire

@@ -28,11 +28,10 @@ class Sweep {
   };
 
   struct ChannelState {
-    Fifo<Message> messages;     // sent and untaken
-    Fifo<double> taken;         // when room was made; bounded channels only
-    int room = 0;               // sends that need not wait for a taking
-    double sender_at = kNever;  // rendezvous: a sender stands at its Send since then
-    double receiver_at = kNever;
+    Fifo<Message> messages;          // sent and untaken
+    Fifo<double> taken;              // when room was made; bounded channels only
+    int room = 0;                    // sends that need not wait for a taking
+    bool sender_stands = false;      // rendezvous: sent, and not yet asked for
     int sender = -1, receiver = -1;  // streams set aside here
   };
 
@@ -65,6 +64,7 @@ class Sweep {
   bool receive(int stream, StreamState& state, const Cursor& cursor);
   bool wait(int stream, StreamState& state, const Cursor& cursor);
   void record(const StreamState& state, const Cursor& cursor);
+  bool stand_until_asked(int stream, StreamState& state, ChannelState& queue);
   bool meet_receiver(int stream, StreamState& state, const Cursor& cursor);
   bool meet_sender(int stream, StreamState& state, const Cursor& cursor);
   bool wire_is_free_for(int stream, int channel);

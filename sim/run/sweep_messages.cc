@@ -12,7 +12,8 @@ bool Sweep::send(int stream, StreamState& state, const Cursor& cursor) {
   const int index = cursor.instruction().index;
   const Channel& channel = program_.channels[index];
   ChannelState& queue = channels_[index];
-  if (channel.depth == 0 || channel.synchronous) return meet_receiver(stream, state, cursor);
+  if (channel.synchronous) return meet_receiver(stream, state, cursor);
+  if (queue.sender_stands) return stand_until_asked(stream, state, queue);
   double at = state.time;
   if (channel.depth > 0 && queue.room == 0) {
     if (queue.taken.empty()) {
@@ -28,6 +29,18 @@ bool Sweep::send(int stream, StreamState& state, const Cursor& cursor) {
   state.time = at;
   queue.messages.push(transfer(index, at, cursor.micro_batch()));
   wake(queue.receiver);
+  return channel.depth != 0 || stand_until_asked(stream, state, queue);
+}
+
+/// Rendezvous: the message is on its way, but its sender stands until the receiver asks for it.
+bool Sweep::stand_until_asked(int stream, StreamState& state, ChannelState& queue) {
+  queue.sender_stands = queue.taken.empty();
+  if (queue.sender_stands) {
+    queue.sender = stream;
+    return false;
+  }
+  state.time = std::max(state.time, queue.taken.front());
+  queue.taken.pop();
   return true;
 }
 
@@ -35,38 +48,38 @@ bool Sweep::receive(int stream, StreamState& state, const Cursor& cursor) {
   const int index = cursor.instruction().index;
   const Channel& channel = program_.channels[index];
   ChannelState& queue = channels_[index];
-  if (channel.depth == 0 || channel.synchronous) return meet_sender(stream, state, cursor);
+  if (channel.synchronous) return meet_sender(stream, state, cursor);
   if (queue.messages.empty()) {
     queue.receiver = stream;
     return false;
   }
+  const double asked = state.time;
   take(state, queue.messages.front());
   queue.messages.pop();
-  if (channel.depth > 0) {
-    queue.taken.push(state.time);
+  if (channel.depth >= 0) {
+    queue.taken.push(channel.depth == 0 ? asked : state.time);
     wake(queue.sender);
   }
   return true;
 }
 
-/// Rendezvous, from the sender: whoever comes second hands the message over for both.
+/// Synchronous, from the sender: it offers its message and stands until the receiver has it.
 bool Sweep::meet_receiver(int stream, StreamState& state, const Cursor& cursor) {
   const int index = cursor.instruction().index;
   ChannelState& queue = channels_[index];
-  if (queue.sender_at != kNever) {  // the receiver came and took it
-    state.time = queue.sender_at;
-    queue.sender_at = kNever;
+  if (!queue.taken.empty()) {
+    state.time = queue.taken.front();
+    queue.taken.pop();
     return true;
   }
   queue.sender = stream;
-  queue.messages.push({state.time, static_cast<double>(cursor.micro_batch())});
+  queue.messages.push({state.time, 0});
   wake(queue.receiver);
   return false;
 }
 
 bool Sweep::meet_sender(int stream, StreamState& state, const Cursor& cursor) {
   const int index = cursor.instruction().index;
-  const Channel& channel = program_.channels[index];
   ChannelState& queue = channels_[index];
   if (queue.messages.empty()) {
     queue.receiver = stream;
@@ -77,7 +90,7 @@ bool Sweep::meet_sender(int stream, StreamState& state, const Cursor& cursor) {
   const Message message = transfer(index, met, cursor.micro_batch());
   queue.messages.pop();
   take(state, message);
-  queue.sender_at = channel.synchronous ? message.arrival : message.sent;
+  queue.taken.push(message.arrival);
   wake(queue.sender);
   return true;
 }
