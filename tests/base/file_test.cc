@@ -3,9 +3,12 @@
 #include "base/file.h"
 
 #include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 
@@ -84,16 +87,36 @@ TEST_CASE("a failed write says why and leaves nothing behind") {
   CHECK(fs::is_directory(folder / "taken"));
 }
 
-TEST_CASE("a full disk leaves the old file and no temporary one") {
-  if (!fs::exists("/dev/full")) return;
-  CHECK(thrown([] { write_file("/dev/full", "x"); }) ==
-        "/dev/full: cannot be written: no space left on device");
-  CHECK(fs::is_character_file("/dev/full"));
+TEST_CASE("a write that breaks off leaves the old file and no temporary one") {
+  const Folder folder;
+  write_file(folder / "x", "old");
+  rlimit before = {};
+  REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
+  const rlimit tight = {.rlim_cur = 1000, .rlim_max = before.rlim_max};
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  REQUIRE(::setrlimit(RLIMIT_FSIZE, &tight) == 0);
+  const std::string message = thrown([] { write_file("x", std::string(5000, 'n')); });
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, handler);
+  CHECK(message == "x: cannot be written: file too large");
+  CHECK(read_file(folder / "x") == "old");
+  CHECK(folder.entries() == 1);
 }
 
-TEST_CASE("a device is written to, not replaced") {
-  write_file("/dev/null", "x");
-  CHECK(fs::is_character_file("/dev/null"));
+// A pipe of our own stands for all that is no regular file: a test that fails must not be able to
+// replace a device of the machine it runs on.
+TEST_CASE("a pipe is written to, not replaced") {
+  const Folder folder;
+  REQUIRE(::mkfifo("pipe", 0600) == 0);
+  const int reader = ::open("pipe", O_RDWR | O_NONBLOCK | O_CLOEXEC);
+  REQUIRE(reader >= 0);
+  write_file("pipe", "through");
+  char seen[16] = {};
+  CHECK(::read(reader, seen, sizeof seen) == 7);
+  CHECK(std::string(seen) == "through");
+  ::close(reader);
+  CHECK(fs::is_fifo("pipe"));
+  CHECK(folder.entries() == 1);
 }
 
 TEST_CASE("a link stays a link, and permissions stay as they were") {
