@@ -59,34 +59,33 @@ double flushed_bubble_fraction(int stages, int micro_batches) {
   return (stages - 1.0) / (micro_batches + stages - 1.0);
 }
 
-Seconds local_period(const EqualChain& chain, Queue queue) {
+Seconds local_period(const EqualChain& chain, bool copies_block_compute) {
   CHECK(chain.stages >= 2, "a single stage has no head");
-  const Seconds held = queue == Queue::Rendezvous ? chain.transfer : Seconds(0);
-  return std::max(chain.stage.work(true, 0) + held, chain.transfer);
+  const int copies = copies_block_compute ? std::min(chain.stages - 1, 2) : 0;
+  return std::max(chain.stage.work(true, 0) + copies * chain.transfer, chain.transfer);
 }
 
-Seconds local_period_with_blocking_copies(const EqualChain& chain) {
-  CHECK(chain.stages >= 2, "a single stage has no head");
-  return chain.stage.work(true, 0) + std::min(chain.stages - 1, 2) * chain.transfer;
-}
-
-Seconds eager_period(const EqualChain& chain, int n_wise, Queue queue) {
+Seconds eager_period(const EqualChain& chain, int n_wise) {
   CHECK(n_wise >= 1 && n_wise <= chain.stages, "a loss trains between 1 and all stages");
   if (n_wise == chain.stages) return naive_split_period(chain);
-  if (n_wise == 1) return local_period(chain, queue);
+  if (n_wise == 1) return local_period(chain, false);
   const StageTimes& s = chain.stage;
-  const int transfers = 2 * (n_wise - 1) + (queue == Queue::Rendezvous ? 1 : 0);
   return n_wise * s.forward + s.head + (n_wise - 1) * s.backward_input + s.backward() + s.update +
-         transfers * chain.transfer;
+         2 * (n_wise - 1) * chain.transfer;
 }
 
-Seconds shipped_pairwise_period(const EqualChain& chain, Queue queue) {
+Seconds shipped_pairwise_period(const EqualChain& chain) {
   CHECK(chain.stages >= 2, "pairs need two stages");
   const StageTimes& s = chain.stage;
-  const Seconds held = queue == Queue::Rendezvous ? chain.transfer : Seconds(0);
   const Seconds last = 2 * s.forward + 2 * s.backward() + s.update + 2 * chain.transfer;
-  if (chain.stages == 2) return std::max(last, s.work(true, 0) + held);
-  return std::max(last, last - s.backward() + s.head + s.backward_input + held);
+  if (chain.stages == 2) return std::max(last, s.work(true, 0));
+  return std::max(last, last - s.backward() + s.head + s.backward_input);
+}
+
+bool shipped_pairwise_holds_in_rendezvous(const EqualChain& chain) {
+  const StageTimes& s = chain.stage;
+  return chain.transfer == Seconds(0) || chain.stages <= 3 ||
+         s.head + s.backward_input + chain.transfer <= s.backward();
 }
 
 Seconds list_period(const EqualChain& chain, int n_wise) {

@@ -52,36 +52,32 @@ double flushed_bubble_fraction(int stages, int micro_batches);
 
 // Local and interlocking training
 
-/// Room between two stages. Buffered: a sender goes on at once if the last message has been taken.
-/// Rendezvous: a sender stands still until its own message has arrived and been taken.
-enum class Queue { Buffered, Rendezvous };
-
 /// f + a + B + o for K >= 2: a stage waits for nobody above it, so the dearest stage, one with a
-/// head, sets the pace. Rendezvous adds c. A queue of one message carries no more than one per c,
-/// so the period is no less than c.
-Seconds local_period(const EqualChain& chain, Queue queue = Queue::Buffered);
-/// Copies that need the compute streams of both sides add 2c: an inner stage is party to the copy
-/// into it and to the copy out of it. With K = 2 no stage is, and c is added.
-Seconds local_period_with_blocking_copies(const EqualChain& chain);
+/// head, sets the pace. A queue of one message carries no more than one per c, so the period is no
+/// less than c. Copies that need the compute streams of both sides add 2c: an inner stage is party
+/// to the copy into it and to the copy out of it (with K = 2 no stage is, and c is added).
+Seconds local_period(const EqualChain& chain, bool copies_block_compute);
 
 /// N f + a + (N - 1) bi + B + o + 2(N - 1)c for 1 <= N < K; naive_split_period for N = K, where
 /// the only loss is the true one. Stage i cannot start a batch before it has updated on the last;
 /// that update waits for forward through the stages up to loss i + N - 1, its head, and the input
-/// gradients on the way down. Rendezvous adds c while N < K: the head waits for the forward's
-/// message to arrive.
-Seconds eager_period(const EqualChain& chain, int n_wise, Queue queue = Queue::Buffered);
+/// gradients on the way down. Holds for queues of one message or more (N = 1 as local_period).
+Seconds eager_period(const EqualChain& chain, int n_wise);
 
 /// Pairwise training as its authors shipped it: fused backward, a head on every stage but the last.
 /// K >= 3: 2f + max(a + bi, B) + B + o + 2c, where the B in the maximum is the last stage's, which
-/// cannot send before its fused backward ends; rendezvous puts c beside a + bi. K = 2: the last
-/// stage's loop, 2f + 2B + o + 2c, or the first one's own, f + a + B + o (rendezvous adds c to it).
+/// cannot send before its fused backward ends. K = 2: the last stage's loop, 2f + 2B + o + 2c, or
+/// the first one's own, f + a + B + o. With rendezvous it holds for c = 0, for K <= 3, and for
+/// a + bi + c <= B; otherwise inner stages hold each other up, as one asks for its next
+/// activation c after the one below has it ready, and the period is up to c longer.
 /// Source: github.com/oscarkey/interlocking-backprop, components.py.
-Seconds shipped_pairwise_period(const EqualChain& chain, Queue queue);
+Seconds shipped_pairwise_period(const EqualChain& chain);
+bool shipped_pairwise_holds_in_rendezvous(const EqualChain& chain);
 
 /// K(f + B) + bi * sum over i < K of (k_i - 1) + o + 2(K - 1)c with k_i = min(N, K - i + 1), the
 /// number of gradients pushed through stage i: a stage waits for the whole list of the one above
 /// before it starts on its own, so all stages stand in one row. Holds for N >= 2 and
-/// a <= f + B + 2c (rendezvous: f + B + c), where the heads hide in the wait for the list.
+/// a <= f + B + 2c, where the heads hide in the wait for the list.
 /// Source: github.com/oscarkey/interlocking-backprop, components.py, the N-wise class.
 Seconds list_period(const EqualChain& chain, int n_wise);
 
@@ -115,7 +111,7 @@ int extra_traversals(int stages, int n_wise, int stage);
 /// Tensors that stage `stage` >= 2 sends down per batch: losses j >= stage, j <= K that train a
 /// stage below, so stage <= j <= stage + N - 2, and j >= N unless j = K.
 int gradient_tensors(int stages, int n_wise, int stage);
-/// The same when every stage owns a head and unused gradients travel too: min(N - 1, k_i).
+/// The same with a head on every stage, unused gradients included: min(N - 1, k_i).
 int shipped_gradient_tensors(int stages, int n_wise, int stage);
 
 // Memory: micro-batches whose activations stage `stage` holds at its peak
