@@ -6,6 +6,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <unordered_map>
+#include <utility>
 
 #include "base/file.h"
 #include "base/malformed.h"
@@ -168,7 +169,7 @@ bool TreeBuilder::key(std::string& name) {
                      "duplicate key " + in_quotes(name) + "; expected it once, but line " +
                          std::to_string(first->second) + " has it too");
   }
-  level.value->members.emplace_back(std::move(name), JsonValue{});
+  level.value->members.push_back({std::move(name), JsonValue{}});
   parsed(LastParsed::Key);
   return true;
 }

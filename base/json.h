@@ -11,7 +11,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -19,20 +18,28 @@
 
 namespace interlock {
 
+struct JsonMember;
+
 /// One JSON value and where it was written. Members keep the order of the file.
 struct JsonValue {
   enum class Kind { Null, Boolean, Number, String, Array, Object };
   Kind kind = Kind::Null;
   bool boolean = false;
   double number = 0;
-  std::string text;                                        // String only
-  std::vector<JsonValue> items;                            // Array only
-  std::vector<std::pair<std::string, JsonValue>> members;  // Object only
-  std::shared_ptr<const std::string> file;                 // as the user named it
+  std::string text;                         // String only
+  std::vector<JsonValue> items;             // Array only
+  std::vector<JsonMember> members;          // Object only
+  std::shared_ptr<const std::string> file;  // as the user named it
   int line = 0;  // 1-based, of a member's key or an element's start; 0: not from a file
 
   const JsonValue* find(std::string_view key) const;
   JsonValue* find(std::string_view key);
+};
+
+/// A key and its value. It is no std::pair because a pair may not hold a type that holds it.
+struct JsonMember {
+  std::string first;
+  JsonValue second;
 };
 
 /// The value as a message shows it: `"a"`, `2.5`, `true`, `null`, `an array` or `an object`.

@@ -49,7 +49,8 @@ JsonValue& step_into(JsonValue& parent, std::string_view step, const std::string
   if (parent.kind == Kind::Object) {
     if (JsonValue* member = parent.find(step)) return *member;
     JsonValue made = {.kind = Kind::Object, .file = std::make_shared<const std::string>(origin)};
-    return parent.members.emplace_back(std::string(step), std::move(made)).second;
+    parent.members.push_back({std::string(step), std::move(made)});
+    return parent.members.back().second;
   }
   if (parent.kind != Kind::Array) {
     refuse(origin, path,
@@ -77,7 +78,7 @@ void merge(JsonValue& target, JsonValue value) {
     if (JsonValue* old = target.find(key)) {
       merge(*old, std::move(member));
     } else {
-      target.members.emplace_back(key, std::move(member));
+      target.members.push_back({key, std::move(member)});
     }
   }
 }
