@@ -28,8 +28,10 @@ std::vector<int> losses_through(const ReferenceCase& c, int i) {
   const int furthest = std::min(i + c.n_wise - 1, last);
   std::vector<int> losses;
   for (int loss = i; loss < furthest; ++loss) {
-    // Loss j trains stage j - N + 1; below N - 1 there is none.
-    if (c.list || loss >= c.n_wise - 1) losses.push_back(loss);
+    // Loss j trains stage j - N + 1, and below N - 1 there is none. With all heads such gradients
+    // are made and travel all the same; only the list form makes the first stage push its own.
+    const bool wasted = c.all_heads && (c.list || loss > 0);
+    if (wasted || loss >= c.n_wise - 1) losses.push_back(loss);
   }
   losses.push_back(furthest);
   return losses;
@@ -99,7 +101,7 @@ class Loop {
       for (int k = 0; k < c.in_flight; ++k) slots_.push_back({.stage = i, .batch = k});
     }
     busy_.resize(*std::max_element(rank_.begin(), rank_.end()) + 1);
-    trained_.resize(stages);
+    trained_.assign(stages, std::vector<bool>(c.batches));
   }
 
   std::vector<ReferenceSpan> run() {
@@ -218,11 +220,17 @@ class Loop {
                       slot.stage);
   }
 
+  bool window_trained(const Slot& slot) const {
+    const auto& trained = trained_[slot.stage];
+    return std::all_of(trained.begin() + slot.batch + 1 - c_.update_every,
+                       trained.begin() + slot.batch + 1, [](bool done) { return done; });
+  }
+
   bool ready(const Slot& slot, std::size_t rank) const {
     if (rank_[slot.stage] != static_cast<int>(rank) || !live(slot) || slot.running) return false;
     const char what = step(slot).what;
     // An update closes a window of batches: all of them must have made their gradients.
-    if (what == 'U') return trained_[slot.stage] > slot.batch;
+    if (what == 'U') return window_trained(slot);
     return what != '<' && what != '>';
   }
 
@@ -253,7 +261,7 @@ class Loop {
       busy_[rank_[run.second->stage]] = false;
       const Step& ended = step(*run.second);
       const bool trains = ended.what == 'B' || ended.what == 'W';
-      if (trains) ++trained_[run.second->stage];
+      if (trains) trained_[run.second->stage][run.second->batch] = true;
       advance(*run.second);
       return true;
     });
@@ -276,8 +284,8 @@ class Loop {
   std::vector<std::vector<Step>> steps_;  // (stages, steps)
   std::vector<int> rank_;                 // (stages)
   std::vector<Slot> slots_;
-  std::vector<bool> busy_;    // (ranks)
-  std::vector<int> trained_;  // (stages) batches that have made their weight gradients
+  std::vector<bool> busy_;                  // (ranks)
+  std::vector<std::vector<bool>> trained_;  // (stages, batches) weight gradients are made
   std::vector<std::pair<Ticks, Slot*>> running_;
   std::map<ChannelKey, Channel> channels_;
   std::map<std::pair<int, int>, Ticks> wire_free_;
