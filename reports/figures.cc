@@ -53,7 +53,7 @@ Figure memory_figure(const Metrics& metrics) {
   Figure figure{"Peak memory", format(device.peak_memory), where};
   if (metrics.memory_capacity <= Bytes(0)) return figure;
   figure.note = "of " + format(metrics.memory_capacity) + " " + where;
-  const Bytes spare = metrics.memory_capacity - needed_memory(device);
+  const Bytes spare = metrics.memory_capacity - device.peak_memory;
   if (metrics.fits_in_memory) {
     const Bytes left = std::max(spare, Bytes(0));
     figure.note += "; fits, " + format(left) + " to spare (" +
@@ -114,7 +114,7 @@ std::vector<std::string> warnings(const ScenarioResult& result) {
   if (!metrics.fits_in_memory) {
     const DeviceMetrics& device = fullest_device(metrics);
     lines.push_back("Does not fit: device " + std::to_string(device.rank) + " needs " +
-                    format(needed_memory(device) - metrics.memory_capacity) + " more than its " +
+                    format(device.peak_memory - metrics.memory_capacity) + " more than its " +
                     format(metrics.memory_capacity) + ".");
   }
   return lines;
@@ -130,11 +130,7 @@ const DeviceMetrics& fullest_device(const Metrics& metrics) {
   CHECK(!metrics.devices.empty(), "a result has at least one device");
   return *std::max_element(
       metrics.devices.begin(), metrics.devices.end(),
-      [](const auto& a, const auto& b) { return needed_memory(a) < needed_memory(b); });
-}
-
-Bytes needed_memory(const DeviceMetrics& device) {
-  return std::max(device.peak_memory, device.allocated_peak);
+      [](const auto& a, const auto& b) { return a.peak_memory < b.peak_memory; });
 }
 
 std::string list_stages(const std::vector<int>& stages) {

@@ -47,7 +47,9 @@ std::string rows_left_out(const Grid& shown, const Grid& all);
 Grid device_grid(const ScenarioResult& result);
 /// A row for each link: bytes per step and utilisation.
 Grid link_grid(const ScenarioResult& result);
-/// A row for each scenario; speed-up is over the first.
+/// What the names of all `results` begin with, up to a " | "; empty if nothing.
+std::string common_name(const std::vector<ScenarioResult>& results);
+/// A row for each scenario, without the common name; speed-up is over the first.
 Grid comparison_grid(const std::vector<ScenarioResult>& results);
 
 /// What one step produces each second, and in which unit: tokens, else samples, else steps.
@@ -59,8 +61,6 @@ Throughput throughput(const Metrics& metrics);
 
 /// The device whose memory peaks highest.
 const DeviceMetrics& fullest_device(const Metrics& metrics);
-/// What the device must have for its peak: the allocator's figure where that is larger.
-Bytes needed_memory(const DeviceMetrics& device);
 
 /// "0, 2, 4" or "0 to 7".
 std::string list_stages(const std::vector<int>& stages);

@@ -11,6 +11,7 @@ namespace interlock {
 namespace {
 
 constexpr const char* kUnknown = "–";
+constexpr std::string_view kNameBreak = " | ";  // as sweeps name their scenarios
 
 Cell percent(double fraction) { return {fixed(100 * fraction, 1)}; }
 Cell percent(std::optional<double> fraction) {
@@ -39,7 +40,7 @@ std::string largest_classes(const DeviceMetrics& device) {
 /// Memory left at the peak; negative where it does not fit.
 Cell spare_memory(const Metrics& metrics, const DeviceMetrics& device) {
   if (metrics.memory_capacity <= Bytes(0)) return {kUnknown};
-  const double share = 1 - needed_memory(device) / metrics.memory_capacity;
+  const double share = 1 - device.peak_memory / metrics.memory_capacity;
   return {fixed(100 * share, 1), std::nullopt, share < 0};
 }
 
@@ -124,8 +125,21 @@ Grid link_grid(const ScenarioResult& result) {
   return grid;
 }
 
+std::string common_name(const std::vector<ScenarioResult>& results) {
+  std::string common = results.at(0).scenario.name;
+  for (const auto& result : results) {
+    const std::string& name = result.scenario.name;
+    const auto differs = std::mismatch(common.begin(), common.end(), name.begin(), name.end());
+    common.erase(differs.first, common.end());
+  }
+  const std::size_t bar = common.rfind(kNameBreak);
+  return bar == std::string::npos ? "" : common.substr(0, bar);
+}
+
 Grid comparison_grid(const std::vector<ScenarioResult>& results) {
   const std::string unit = common_rate(results);
+  const std::size_t common = common_name(results).size();
+  const std::size_t own_name = common == 0 ? 0 : common + kNameBreak.size();
   const auto steps = values_of(results, [](const Metrics& m) { return m.step_time.value(); });
   const auto rates = values_of(results, [&](const Metrics& m) { return rate_in(m, unit); });
   const auto peaks =
@@ -150,7 +164,7 @@ Grid comparison_grid(const std::vector<ScenarioResult>& results) {
   for (std::size_t i = 0; i < results.size(); ++i) {
     const Metrics& metrics = results[i].measurement.metrics;
     const bool comparable = rates[0] > 0;
-    grid.rows.push_back({{results[i].scenario.name},
+    grid.rows.push_back({{results[i].scenario.name.substr(own_name)},
                          {scaled(steps[i], step)},
                          {comparable ? fixed(rates[i] / rates[0], 2) : kUnknown},
                          {scaled(rates[i], rate)},

@@ -113,7 +113,10 @@ std::string content_html(const std::vector<ScenarioResult>& results) {
   }
   const auto count = static_cast<std::int64_t>(results.size());
   const auto most_spans = std::clamp(kSpansOfPage / count, kFewestSpans, kMostSpans);
-  std::string html = tagged("h1", "", std::to_string(results.size()) + " scenarios compared");
+  const std::string common = common_name(results);
+  std::string html = tagged("h1", "",
+                            (common.empty() ? "" : common + ": ") + std::to_string(results.size()) +
+                                " scenarios compared");
   html += table_html(comparison_grid(results), "comparison");
   html += "<p class=\"note\">Speed-up: throughput over that of the first scenario.</p>\n";
   html +=

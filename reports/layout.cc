@@ -133,6 +133,18 @@ std::string row_lines(const Measured& measured, const std::vector<std::size_t>& 
   return lines;
 }
 
+/// Bytes of `word` that go on a line of `width` columns: up to a sign between its parts, or all
+/// that fit. REQUIRES: the word is wider.
+std::size_t cut_of(const std::string& word, std::size_t width) {
+  std::size_t fits = 0;
+  for (std::size_t columns = 0; columns <= width; ++fits) {
+    if ((static_cast<unsigned char>(word[fits]) & 0xc0) != 0x80) ++columns;
+  }
+  --fits;
+  const std::size_t sign = word.find_last_of("=,:;/_-", fits - 1);
+  return sign == std::string::npos || sign < fits / 3 ? fits : sign + 1;
+}
+
 }  // namespace
 
 std::string paint(std::string_view text, Ink ink, const TableStyle& style) {
@@ -164,12 +176,9 @@ std::vector<std::string> wrap(std::string_view text, std::size_t width) {
     }
     if (used > 0) lines.emplace_back();
     while (display_width(word) > width) {
-      std::size_t cut = 0;
-      for (std::size_t columns = 0; columns <= width; ++cut) {
-        if ((static_cast<unsigned char>(word[cut]) & 0xc0) != 0x80) ++columns;
-      }
-      lines.back() = word.substr(0, cut - 1);
-      word.erase(0, cut - 1);
+      const std::size_t cut = cut_of(word, width);
+      lines.back() = word.substr(0, cut);
+      word.erase(0, cut);
       lines.emplace_back();
     }
     lines.back() = word;

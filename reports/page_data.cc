@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -88,6 +89,11 @@ std::vector<MemoryArrays> memory_by_rank(const Measurement& measurement, const E
   return ranks;
 }
 
+/// As a float above 0, however small or rounded: a gap of 0 means the same instant.
+float positive(double gap) {
+  return std::max(static_cast<float>(gap), std::numeric_limits<float>::min());
+}
+
 /// A change is its distance in time from the one before and an index into the few pairs of class
 /// and bytes that occur: six bytes instead of seventeen.
 Json memory_json(const MemoryArrays& memory, Seconds begin) {
@@ -96,12 +102,14 @@ Json memory_json(const MemoryArrays& memory, Seconds begin) {
   std::vector<float> gaps;
   std::vector<std::uint16_t> kinds;
   double time = begin.value();  // as the reader will add it up
+  Seconds last = begin;
   for (const MemoryChange& change : memory.changes) {
     const std::pair key{static_cast<int>(change.memory_class), change.bytes};
     const auto [found, is_new] = index.try_emplace(key, static_cast<std::uint16_t>(index.size()));
     if (is_new) pairs.push_back({key.first, key.second});
     CHECK(index.size() <= 65535, "a rank has few kinds of buffer");
-    gaps.push_back(static_cast<float>(change.time.value() - time));
+    gaps.push_back(change.time == last ? 0 : positive(change.time.value() - time));
+    last = change.time;
     kinds.push_back(found->second);
     time += gaps.back();
   }

@@ -68,7 +68,9 @@ std::string single_table(const ScenarioResult& result, const TableStyle& style) 
 std::string terminal_table(const std::vector<ScenarioResult>& results, const TableStyle& style) {
   CHECK(!results.empty(), "a table needs a result");
   if (results.size() == 1) return single_table(results[0], style);
-  std::string text = lay_out(comparison_grid(results), style);
+  const std::string common = common_name(results);
+  std::string text = common.empty() ? "" : paragraph(common, Ink::Strong, style) + "\n";
+  text += lay_out(comparison_grid(results), style);
   std::string notes;
   for (const auto& result : results) {
     for (const auto& line : warnings(result)) {

@@ -127,3 +127,24 @@ TEST_CASE("the page shows figures, devices and what is wrong") {
   CHECK(page.find("same-scale\" checked") == std::string::npos);  // nothing to share it with
   CHECK(html_report({result, result}).find("same-scale\" checked") != std::string::npos);
 }
+
+TEST_CASE("memory changes of one instant stay together, whatever the rounding of times") {
+  auto result = two_devices();
+  auto& memory = result.measurement.log.memory;
+  memory.clear();
+  for (int i = 1; i <= 1000; ++i) {
+    const Seconds now(i * 6e-3 / 1003);
+    memory.push_back({now, 64, 0, MemoryClass::Stash});
+    memory.push_back({now, -64, 0, MemoryClass::Stash});
+  }
+  const Json data = page_data_of(html_report({result})).at(0);
+  const auto gaps = unpack<float>(data["ranks"][0]["memory"]["gap"]);
+  REQUIRE(gaps.size() == 2000);
+  double time = 0;
+  for (std::size_t i = 0; i < gaps.size(); i += 2) {
+    CHECK(gaps[i] > 0);
+    CHECK(gaps[i + 1] == 0);
+    time += gaps[i];
+  }
+  CHECK(time == doctest::Approx(1000 * 6e-3 / 1003).epsilon(1e-9));
+}

@@ -50,7 +50,7 @@ TEST_CASE("the figures of one scenario are those of its metrics") {
   const std::string text = terminal_table({two_devices()}, {});
   for (const char* expected :
        {"6.00 ms", "21.3 k samples/s", "25.0%", "50.0%", "250 us", "4.2% of a step",  // 0.25 / 6
-        "32.0 GiB", "of 80.0 GiB on device 0; fits, 47.5 GiB to spare",  // 80 - 32 - 0.5
+        "32.0 GiB", "of 80.0 GiB on device 0; fits, 48.0 GiB to spare",               // 80 - 32
         "Limiting device  1", "stage 1, busy 50.0%", "stash 62%, optimiser 19%"}) {
     CAPTURE(expected);
     CHECK(holds(text, expected));
@@ -70,11 +70,23 @@ TEST_CASE("several scenarios are compared by throughput with the first") {
   CHECK(comparison_grid({two_devices(), unknown}).columns[3].unit == "steps/s");
 }
 
+TEST_CASE("what all names of a sweep begin with is said once") {
+  auto local = two_devices(), global = two_devices();
+  local.scenario.name = "ResNet-50 | strategy=local";
+  global.scenario.name = "ResNet-50 | strategy=global";
+  const Grid grid = comparison_grid({local, global});
+  CHECK(grid.rows[0][0].text == "strategy=local");
+  CHECK(grid.rows[1][0].text == "strategy=global");
+  CHECK(terminal_table({local, global}, {}).substr(0, 10) == "ResNet-50\n");
+  CHECK(common_name({two_devices(), local}).empty());
+  CHECK(common_name({local, local}) == "ResNet-50");
+}
+
 TEST_CASE("a model that does not fit is told by how much") {
-  // 32 GiB and half a GiB of rounding against 30 GiB.
+  // 32 GiB against 30 GiB.
   const std::string text = terminal_table({too_large()}, {});
-  CHECK(holds(text, "does not fit, over by 2.50 GiB"));
-  CHECK(holds(text, "Does not fit: device 0 needs 2.50 GiB more than its 30.0 GiB."));
+  CHECK(holds(text, "does not fit, over by 2.00 GiB"));
+  CHECK(holds(text, "Does not fit: device 0 needs 2.00 GiB more than its 30.0 GiB."));
 }
 
 TEST_CASE("a run that is not steady says so") {
@@ -125,6 +137,7 @@ TEST_CASE("names cannot steer the terminal") {
 TEST_CASE("words are wrapped, and words that are too long are cut") {
   CHECK(wrap("one two three", 7) == std::vector<std::string>{"one two", "three"});
   CHECK(wrap("abcdefghij", 4) == std::vector<std::string>{"abcd", "efgh", "ij"});
+  CHECK(wrap("micro_batch=128", 10) == std::vector<std::string>{"micro_", "batch=128"});
   CHECK(wrap("a → b", 3) == std::vector<std::string>{"a →", "b"});
   CHECK(wrap("", 9) == std::vector<std::string>{""});
 }
