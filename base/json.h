@@ -72,7 +72,7 @@ struct JsonNode {
   JsonNode item(std::size_t index) const;      // REQUIRES: the element exists
 };
 
-/// Adds one diagnostic at `node`.
+/// Adds one diagnostic at `node`. REQUIRES: it has a value.
 void report(Diagnostics& diagnostics, const JsonNode& node, std::string_view message);
 
 // Reads of one node. Each adds a diagnostic and returns nothing if the value does not fit.
