@@ -73,7 +73,7 @@ std::size_t display_width(std::string_view text) {
 }
 
 std::string base64(const void* bytes, std::size_t size) {
-  constexpr std::string_view digits =
+  constexpr std::string_view kDigits =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   const auto* in = static_cast<const unsigned char*>(bytes);
   std::string out((size + 2) / 3 * 4, '=');
@@ -84,7 +84,7 @@ std::string base64(const void* bytes, std::size_t size) {
     if (have > 1) group |= static_cast<std::uint32_t>(in[at + 1]) << 8;
     if (have > 2) group |= in[at + 2];
     for (std::size_t digit = 0; digit <= have; ++digit) {
-      out[put + digit] = digits[(group >> (18 - 6 * digit)) & 63];
+      out[put + digit] = kDigits[(group >> (18 - 6 * digit)) & 63];
     }
     put += 4;
   }

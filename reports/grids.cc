@@ -64,6 +64,7 @@ double rate_in(const Metrics& metrics, const std::string& unit) {
 template <class Value>
 std::vector<double> values_of(const std::vector<ScenarioResult>& results, const Value& value) {
   std::vector<double> values;
+  values.reserve(results.size());
   for (const auto& result : results) values.push_back(value(result.measurement.metrics));
   return values;
 }

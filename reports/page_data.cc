@@ -187,6 +187,7 @@ Json ops_json(const Program& program) {
                     {"stage", op.stage},
                     {"loss", op.loss},
                     {"useful", op.useful},
+                    {"pale", is_pale(op)},
                     {"duration", op.duration.value()}});
   }
   return json;

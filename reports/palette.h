@@ -42,6 +42,14 @@ constexpr Swatch swatch(OpKind kind) {
   return {"#999999", "#000000", ""};
 }
 
+/// Whether an op belongs to the main network and yet trains nothing on its stage: a gradient that
+/// only passes through, a forward that is run again. Such ops are painted paler.
+inline bool is_pale(const OpInfo& op) {
+  const bool main =
+      op.kind == OpKind::F || op.kind == OpKind::I || op.kind == OpKind::B || op.kind == OpKind::W;
+  return main && !op.useful;
+}
+
 /// A class of memory in one or two words, for tables.
 constexpr const char* short_name(MemoryClass memory_class) {
   switch (memory_class) {

@@ -94,7 +94,9 @@ std::string legend(const Picture& picture) {
             swatch(kind).colour + "\"/>\n" + text_at(x + 19, 71.5, words);
     x += 40 + 6.6 * static_cast<double>(words.size());
   }
-  return text;
+  const bool pale =
+      std::any_of(picture.program().ops.begin(), picture.program().ops.end(), is_pale);
+  return pale ? text + text_at(x, 71.5, "pale: trains nothing on its device") : text;
 }
 
 std::string lanes(const Picture& picture) {
@@ -113,26 +115,35 @@ std::string lanes(const Picture& picture) {
   return text + "</g>\n";
 }
 
-std::string bars(const Picture& picture, OpKind kind) {
+std::string bars(const Picture& picture, OpKind kind, bool pale) {
   std::string text;
   for (const Span& span : picture.result->measurement.log.spans) {
-    if (picture.program().ops[span.op].kind != kind || !is_shown(picture, span)) continue;
+    const OpInfo& op = picture.program().ops[span.op];
+    if (op.kind != kind || is_pale(op) != pale || !is_shown(picture, span)) continue;
     const double from = picture.x(std::max(span.start, picture.excerpt.begin));
     const double to = picture.x(std::min(span.end, picture.excerpt.end));
     text += "<rect" + attribute("x", from) + attribute("y", picture.y(span.rank)) +
             attribute("width", to - from) + attribute("height", picture.bar_height()) + "/>\n";
   }
   if (text.empty()) return text;
-  return "<g fill=\"" + std::string(swatch(kind).colour) +
-         "\" stroke=\"#ffffff\" stroke-width=\"0.5\">\n" + text + "</g>\n";
+  return "<g fill=\"" + std::string(swatch(kind).colour) + "\"" +
+         (pale ? " fill-opacity=\"0.5\"" : "") + " stroke=\"#ffffff\" stroke-width=\"0.5\">\n" +
+         text + "</g>\n";
 }
 
-/// "F3", or "2F3" where the rank has several stages; micro-batches count from 0 in each step.
-std::string bar_label(const Program& program, const Span& span) {
+/// "F3", or "2F3" where the rank has several stages, or only the letter, or nothing: what fits
+/// into `width`. Micro-batches count from 0 in each step.
+std::string bar_label(const Program& program, const Span& span, double width) {
   const OpInfo& op = program.ops[span.op];
   const bool several = program.ranks[span.rank].stages.size() > 1;
-  return (several ? std::to_string(op.stage) : "") + letter(op.kind) +
-         std::to_string(span.micro_batch % program.micro_batches);
+  const std::string sign(1, letter(op.kind));
+  std::string whole = (several ? std::to_string(op.stage) : "") + sign +
+                      std::to_string(span.micro_batch % program.micro_batches);
+  const auto fits = [&](const std::string& label) {
+    return 4 + 6.5 * static_cast<double>(label.size()) <= width;
+  };
+  if (fits(whole)) return whole;
+  return fits(sign) ? sign : "";
 }
 
 std::string bar_labels(const Picture& picture, OpKind kind) {
@@ -142,8 +153,8 @@ std::string bar_labels(const Picture& picture, OpKind kind) {
     if (picture.program().ops[span.op].kind != kind || !is_shown(picture, span)) continue;
     const double from = picture.x(std::max(span.start, picture.excerpt.begin));
     const double to = picture.x(std::min(span.end, picture.excerpt.end));
-    const std::string label = bar_label(picture.program(), span);
-    if (to - from < 4 + 6.5 * static_cast<double>(label.size())) continue;
+    const std::string label = bar_label(picture.program(), span, to - from);
+    if (label.empty()) continue;
     text += text_at((from + to) / 2, picture.y(span.rank) + picture.bar_height() / 2 + 4, label);
   }
   if (text.empty()) return text;
@@ -192,7 +203,9 @@ std::string svg_timeline(const ScenarioResult& result) {
                      " font-size=\"12\" fill=\"#222222\">\n";
   text += heading(picture);
   text += legend(picture) + lanes(picture);
-  for (const OpKind kind : kOpKindsInOrder) text += bars(picture, kind);
+  for (const OpKind kind : kOpKindsInOrder) {
+    text += bars(picture, kind, false) + bars(picture, kind, true);
+  }
   for (const OpKind kind : kOpKindsInOrder) text += bar_labels(picture, kind);
   return text + axis(picture) + caption(picture) + "</svg>\n";
 }

@@ -73,15 +73,8 @@ function unpackWire(packed) {
   return { from, to, count, start, end, arrival, waited, channel, microBatch };
 }
 
-// How op `op` is painted: by its letter, paler if it belongs to the main network and yet trains
-// nothing (a gradient that only passes through, say).
-function paintOf(op, kinds) {
-  const kind = kinds.findIndex((k) => k.letter === op.letter);
-  return { kind, pale: 'FIBW'.includes(op.letter) && !op.useful };
-}
-
 function unpackScenario(data) {
-  for (const op of data.ops) op.paint = paintOf(op, data.palette.kinds);
+  for (const op of data.ops) op.kind = data.palette.kinds.findIndex((k) => k.letter === op.letter);
   const devices = data.ranks.map((rank, number) => ({
     number,
     stages: rank.stages,

@@ -44,7 +44,7 @@ function legend(entries) {
 function opLegend(scenario) {
   const kinds = scenario.palette.kinds.filter((kind) => kind.used);
   const entries = kinds.map((kind) => [kind.colour, `${kind.letter} ${kind.meaning}`]);
-  if (scenario.ops.some((op) => op.paint.pale)) {
+  if (scenario.ops.some((op) => op.pale)) {
     const pale = 'color-mix(in srgb, #56b4e9 50%, var(--lane))';
     entries.push([pale, 'pale: trains nothing on its device']);
   }

@@ -60,7 +60,7 @@ function paints(kinds, lane) {
 }
 
 function paintIndex(op, palette) {
-  return op.paint.kind + (op.paint.pale ? palette.inks.length : 0);
+  return op.kind + (op.pale ? palette.inks.length : 0);
 }
 
 // Indices [first, last) of the spans that touch the view. Spans of a device never overlap.
@@ -97,7 +97,7 @@ function drawSpan(pen, device, i, { top, bar, scenario, palette }) {
   const left = Math.max(x, pen.left);
   const right = Math.min(x + width, pen.left + pen.width);
   if (right - left < 8 * text.length) return;
-  pen.context.fillStyle = op.paint.pale ? pen.colours.ink : palette.inks[op.paint.kind];
+  pen.context.fillStyle = op.pale ? pen.colours.ink : palette.inks[op.kind];
   pen.context.textAlign = 'center';
   pen.context.fillText(text, (left + right) / 2, top + bar / 2 + 0.5);
 }
@@ -196,7 +196,7 @@ function describeDevice(device, time, near, scenario, pen) {
   const range = pen.end - pen.begin;
   if (i < 0) return [`device ${device.number}: idle`, `at ${formatInstant(time, range)}`];
   const op = scenario.ops[spans.op[i]];
-  const kind = scenario.palette.kinds[op.paint.kind];
+  const kind = scenario.palette.kinds[op.kind];
   const lines = [
     `device ${device.number}: ${op.letter}, ${kind.meaning}`,
     'BIWH'.includes(op.letter) ? `stage ${op.stage}, loss of stage ${op.loss}` : `stage ${op.stage}`,
@@ -204,7 +204,7 @@ function describeDevice(device, time, near, scenario, pen) {
     `starts ${formatInstant(spans.start[i], range)}`,
     `takes ${formatSeconds(spans.end[i] - spans.start[i])}`,
   ];
-  if (op.paint.pale) lines.push('trains nothing here');
+  if (op.pale) lines.push('trains nothing here');
   if (spans.exposed && spans.exposed[i] > 0) {
     lines.push(`waited ${formatSeconds(spans.exposed[i])} for its message`);
   }

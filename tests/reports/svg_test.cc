@@ -54,6 +54,17 @@ TEST_CASE("a picture has title, lanes, axis with its unit, legend and caption") 
   }
 }
 
+TEST_CASE("a traversal that trains nothing is pale") {
+  auto result = two_devices();
+  const std::string pale = "fill-opacity=\"0.5\"";
+  CHECK(svg_timeline(result).find(pale) == std::string::npos);
+  result.measurement.program.ops[4].useful = false;  // B of stage 1
+  const std::string text = svg_timeline(result);
+  CHECK(read_markup(text).error == "");
+  CHECK(text.find(pale) != std::string::npos);
+  CHECK(text.find("pale: trains nothing") != std::string::npos);
+}
+
 TEST_CASE("large runs stay well-formed and under 500 KB, and say what is shown") {
   for (const PipelineSize size : {PipelineSize{4, 512, 3}, PipelineSize{64, 64, 3},
                                   PipelineSize{300, 30, 2}, PipelineSize{40, 200, 2}}) {
