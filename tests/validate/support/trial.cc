@@ -42,7 +42,7 @@ std::string list(const Items& items, Text text) {
 }
 
 int ranks_of(const Trial& trial) {
-  if (trial.placement.empty()) return static_cast<int>(trial.stages.size());
+  if (trial.placement.empty()) return static_cast<int>(trial.stages.size()) - trial.overlap;
   return *std::max_element(trial.placement.begin(), trial.placement.end()) + 1;
 }
 
@@ -55,7 +55,7 @@ std::string cluster_text(const Trial& trial) {
 
 std::string parallel_text(const Trial& trial) {
   std::string text = "{\"pipeline\": " + std::to_string(ranks_of(trial)) +
-                     ", \"stages\": " + std::to_string(trial.stages.size());
+                     ", \"stages\": " + std::to_string(trial.stages.size() - trial.overlap);
   if (!trial.placement.empty()) {
     text += ", \"placement\": " + list(trial.placement, [](int r) { return std::to_string(r); });
   }
@@ -93,7 +93,6 @@ std::string rendezvous(const std::string& kind) {
 }
 
 std::string document(const Trial& trial) {
-  const std::string stages = std::to_string(trial.stages.size());
   return "{\"name\": \"trial\", \"model\": {\"kind\": \"profile\", \"modules\": " +
          list(trial.stages, module_text) + "},\n\"cluster\": " + cluster_text(trial) +
          ",\n\"parallel\": " + parallel_text(trial) + ", \"partition\": " +

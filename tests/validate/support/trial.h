@@ -25,6 +25,7 @@ struct Trial {
   BytesPerSecond bandwidth{1e9};
   std::string cluster;         // JSON; empty: a mesh with the two above
   std::vector<int> placement;  // rank of each stage; empty: one stage a rank
+  int overlap = 0;             // 1: blocks of two modules that share one, so one stage fewer
   int micro_batches = 1;
   int steps = 8;
   std::string engine = "native";
