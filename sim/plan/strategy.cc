@@ -40,18 +40,20 @@ int nearest_loss(const Strategy& strategy, int stages, int stage) {
   return furthest_loss(strategy, stages, stage);
 }
 
-/// The losses that train a stage are a range, because furthest_loss never decreases with the stage.
+/// The losses that train a stage: a range whose ends never decrease with the stage.
 struct LossRange {
   int nearest = 0, furthest = 0;
-  bool holds(int loss) const { return nearest <= loss && loss <= furthest; }
 };
 
-/// Whether the gradient of `loss` is used in a stage below `stage`.
-bool needed_below(const std::vector<LossRange>& trains, int stage, int loss) {
-  for (int below = stage - 1; below >= 0 && trains[below].furthest >= loss; --below) {
-    if (trains[below].holds(loss)) return true;
+/// The losses, in order, whose gradients some stage uses; with `all` every loss.
+std::vector<int> losses_that_train(const std::vector<LossRange>& trains, bool all) {
+  std::vector<int> losses;
+  for (const LossRange& range : trains) {
+    int loss = losses.empty() ? 0 : losses.back() + 1;
+    if (!all) loss = std::max(loss, range.nearest);
+    for (; loss <= range.furthest; ++loss) losses.push_back(loss);
   }
-  return false;
+  return losses;
 }
 
 }  // namespace
@@ -59,33 +61,33 @@ bool needed_below(const std::vector<LossRange>& trains, int stage, int loss) {
 std::vector<StageRole> make_roles(const Strategy& strategy, int stages, bool list_form) {
   CHECK(stages >= 1, "a strategy needs a stage");
   std::vector<LossRange> trains;
-  std::vector<bool> trained_by(stages, false);  // by loss: some weights use its gradient
   for (int stage = 0; stage < stages; ++stage) {
     trains.push_back(
         {nearest_loss(strategy, stages, stage), furthest_loss(strategy, stages, stage)});
-    for (int loss = trains[stage].nearest; loss <= trains[stage].furthest; ++loss) {
-      trained_by[loss] = true;
-    }
   }
   const bool all = strategy.all_heads && strategy.kind == StrategyKind::Interlocking;
+  const std::vector<int> losses = losses_that_train(trains, all);
 
+  // A gradient goes down from its loss to every stage from which that loss is reachable. The reach
+  // never decreases, so the stage below needs it if and only if its own reach is as far.
   std::vector<StageRole> roles(stages);
   for (int stage = 0; stage < stages; ++stage) {
     StageRole& role = roles[stage];
-    role.head = stage < stages - 1 && (trained_by[stage] || all);
     role.summed_gradients = trains[stage].furthest - trains[stage].nearest;
-    for (int loss = stage; loss <= trains[stage].furthest; ++loss) {
-      // Without pruning, a gradient goes to every stage that could use it as its furthest or
-      // nearer.
-      const bool below =
-          all ? stage > 0 && loss <= trains[stage - 1].furthest : needed_below(trains, stage, loss);
-      const bool weights = loss == trains[stage].furthest;
-      const bool adds = trains[stage].holds(loss);
-      const bool wasted = all && (list_form || loss > stage);
-      if (weights || below || adds || wasted) role.traversals.push_back({loss, weights, below});
-    }
     role.runs_next_part =
         strategy.kind == StrategyKind::Overlapping && strategy.recompute_shared_forward;
+    auto loss = std::lower_bound(losses.begin(), losses.end(), stage);
+    role.head = stage < stages - 1 && loss != losses.end() && *loss == stage;
+    for (; loss != losses.end() && *loss <= trains[stage].furthest; ++loss) {
+      const bool below = stage > 0 && *loss <= trains[stage - 1].furthest;
+      const bool trains_here = *loss >= trains[stage].nearest;
+      // With all heads the first stage gets gradients that it can only drop; its own head's is not
+      // even made, except by the list form.
+      const bool dropped = *loss > stage || list_form;
+      if (below || trains_here || dropped) {
+        role.traversals.push_back({*loss, *loss == trains[stage].furthest, below});
+      }
+    }
   }
   return roles;
 }

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <type_traits>
 
@@ -168,6 +169,7 @@ RunSummary run_in_child(const Program& program, const TraceSink& sink,
                         RunSummary (*engine)(const Program&, const TraceSink&)) {
   int ends[2];
   if (::pipe(ends) != 0) throw Error(std::string("cannot make a pipe: ") + std::strerror(errno));
+  std::fflush(nullptr);  // or the child might print what waits here a second time
   const pid_t id = ::fork();
   if (id < 0) throw Error(std::string("cannot start a process: ") + std::strerror(errno));
   if (id == 0) {

@@ -97,14 +97,14 @@ void OpLowering::backward(const Op& op) {
   const bool own_loss = op.loss == op.stage;
   const bool from_head = own_loss && inputs_.roles[op.stage].head;
   if (last_reader && (!own_loss || from_head)) free(op, MemoryClass::Boundary, stage.output);
-  if (op.kind != OpKind::W) send_gradients(op, traversal);
-  if (last_reader && traversal.weights) {
+  if (last_reader && traversal.weights) {  // before the send, which may have to stand
     free(op, MemoryClass::Stash, stage.stash);
     const auto& policy = inputs_.policy;
     if (policy.in_flight > 1 && policy.update_every > 1) {
       emit(Opcode::Record, event_of_window(op.stage), op.micro_batch);
     }
   }
+  if (op.kind != OpKind::W) send_gradients(op, traversal);
 }
 
 void OpLowering::receive_gradients(const Op& op, bool first) {

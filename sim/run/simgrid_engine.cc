@@ -23,19 +23,21 @@
 
 namespace interlock {
 
+/// The virtual functions of SimGrid 3.32's network model behind those of Model; its own header is
+/// not installed. It has external linkage, or the compiler would conclude that nothing implements
+/// it. Starting a flow here costs a fraction of an s4u::Comm and gives the same dates.
+struct NetworkModel : simgrid::kernel::resource::Model {
+  using simgrid::kernel::resource::Model::Model;
+  virtual void* create_link(const std::string&, const std::vector<double>&) = 0;
+  virtual void* create_wifi_link(const std::string&, const std::vector<double>&) = 0;
+  virtual simgrid::kernel::resource::Action* communicate(simgrid::s4u::Host*, simgrid::s4u::Host*,
+                                                         double size, double rate) = 0;
+};
+
 namespace {
 
 namespace s4u = simgrid::s4u;
 namespace resource = simgrid::kernel::resource;
-
-/// The virtual functions of SimGrid 3.32's network model behind those of Model; its own header is
-/// not installed. Starting a flow here costs a fraction of an s4u::Comm and gives the same dates.
-struct NetworkModel : resource::Model {
-  using resource::Model::Model;
-  virtual void* create_link(const std::string&, const std::vector<double>&) = 0;
-  virtual void* create_wifi_link(const std::string&, const std::vector<double>&) = 0;
-  virtual resource::Action* communicate(s4u::Host*, s4u::Host*, double size, double rate) = 0;
-};
 
 #if SIMGRID_VERSION_MAJOR != 3 || SIMGRID_VERSION_MINOR != 32
 #error "this engine is written against SimGrid 3.32 (Debian 12: libsimgrid-dev)"
