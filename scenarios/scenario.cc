@@ -57,6 +57,8 @@ std::optional<ModelGraph> read_model(const Sections& sections, Diagnostics& diag
 
 Sections read_sections(const JsonNode& document, Scenario& scenario, Diagnostics& diagnostics) {
   Sections sections;
+  sections.training.node = sections.training.precision_node = document;
+  sections.training.batch_valid = false;  // until it is read
   Section section("", document, diagnostics);
   section.get("$schema");
   section.get("sweep");

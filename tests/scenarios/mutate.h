@@ -1,0 +1,129 @@
+// Good scenarios, and seeded damage to their bytes and to their words.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cctype>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/random.h"
+
+namespace interlock {
+
+/// Small scenarios that between them use every section.
+inline const std::vector<std::string>& good_scenarios() {
+  static const std::vector<std::string> scenarios = {
+      R"({
+  "name": "four stages", // measured
+  "model": {"kind": "profile", "modules": [
+    {"repeat": 3, "forward": "1 ms", "backward_input": "1.5 ms", "backward_weight": "1 ms",
+     "update": "10 us", "head": "0.5 ms", "output": "1 MiB", "stash": "8 MiB",
+     "parameters": "2 MB"},
+    {"forward": "2 ms", "backward_input": "2 ms", "backward_weight": "1 ms"}]},
+  "cluster": {"kind": "uniform", "devices": 4, "memory": "80 GiB",
+              "link": {"latency": "3 us", "bandwidth": "100 GB/s"}},
+  "parallel": {"pipeline": 2, "stages": 4, "placement": "v", "tensor": 1},
+  "partition": [1, 1, 1, 1],
+  "training": {"strategy": {"kind": "interlocking", "n_wise": 3, "gradient": "sum",
+                            "heads": "all", "unneeded_input_gradients": "skipped"},
+               "schedule": {"kind": "eager", "queue": {"buffered": 2}, "in_flight": 2,
+                            "update_every": 2, "optimizer_sync": "barrier"},
+               "micro_batches": 4, "steps": 3, "optimizer": "adam"},
+  "simulate": {"engine": "native", "seed": 3}
+})",
+      R"({
+  "model": {"kind": "mlp", "input_size": 64, "hidden_sizes": [64, 32, 32, 16], "classes": 10},
+  "cluster": {"machine": "dgx-a100-80g", "nodes": 1, "devices": 4},
+  "partition": "balanced",
+  "training": {"strategy": "global", "schedule": "1f1b", "global_batch_size": 32,
+               "micro_batch_size": 4, "precision": "tf32", "recompute": "full"},
+  "sweep": {"training": [{"strategy": "local", "schedule": "eager"}, {"name": "g"}],
+            "parallel.pipeline": [2, 3]}
+})",
+      R"({
+  "model": {"kind": "transformer", "layers": 2, "hidden_size": 64, "attention_heads": 4,
+            "kv_heads": 2, "vocab_size": 100, "sequence_length": 16, "norm": "rmsnorm",
+            "gated_mlp": true, "positions": "rotary"},
+  "cluster": "dgx-h100",
+  "parallel": {"pipeline": 2},
+  "training": {"strategy": {"kind": "greedy", "head": {"kind": "mlp", "hidden_size": 8}},
+               "global_batch_size": 8, "micro_batches": 2, "precision": "bf16"}
+})"};
+  return scenarios;
+}
+
+inline int pick(Random& random, std::size_t size) {
+  return random.integer(0, static_cast<int>(size) - 1);
+}
+
+inline void damage_byte(std::string& text, Random& random) {
+  constexpr std::string_view kTelling = "{}[]\",:\\/0-.e\n\xff";
+  const int at = pick(random, text.size());
+  switch (random.integer(0, 3)) {
+    case 0:
+      text[at] = static_cast<char>(random.integer(0, 255));
+      break;
+    case 1:
+      text[at] = kTelling[pick(random, kTelling.size())];
+      break;
+    case 2:
+      text.erase(at, random.integer(1, 8));
+      break;
+    default:
+      text.insert(at, text.substr(pick(random, text.size()), random.integer(1, 8)));
+  }
+}
+
+/// Words, numbers and texts, where they stand.
+inline std::vector<std::string_view> tokens_of(std::string_view text) {
+  std::vector<std::string_view> tokens;
+  const auto wordy = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-' || c == '.';
+  };
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (!wordy(text[i])) continue;
+    const std::size_t begin = i;
+    while (i < text.size() && wordy(text[i])) ++i;
+    tokens.push_back(text.substr(begin, i - begin));
+  }
+  return tokens;
+}
+
+inline bool is_number(std::string_view token) {
+  return std::isdigit(static_cast<unsigned char>(token.front())) && token != "1f1b";
+}
+
+/// Replaces one word by another of the text, or by a value that loaders may stumble over; a number
+/// often by a small one, so that many results are right.
+inline void damage_token(std::string& text, Random& random) {
+  static const std::vector<std::string> telling = {
+      "0",          "-1",          "1e9",     "1e308", "2147483647", "2147483648", "0.5",   "null",
+      "true",       "[]",          "{}",      "\"\"",  "\"1 PB\"",   "100000",     "65536", "7",
+      "global",     "overlapping", "list",    "naive", "1f1b",       "greedy",     "gpipe", "local",
+      "recomputed", "pairwise",    "uniform", "sweep", "full",       "fused",      "split", "loop"};
+  const std::vector<std::string_view> tokens = tokens_of(text);
+  if (tokens.empty()) return;
+  const std::string_view token = tokens[pick(random, tokens.size())];
+  std::string other = random.integer(0, 1) ? std::string(tokens[pick(random, tokens.size())])
+                                           : telling[pick(random, telling.size())];
+  if (is_number(token) && random.integer(0, 3) > 0) other = std::to_string(random.integer(1, 9));
+  text.replace(token.data() - text.data(), token.size(), other);
+}
+
+/// One of the good scenarios with one or two mutations; the same for the same seed.
+inline std::string mutated_scenario(std::uint64_t seed) {
+  Random random(seed, 2);
+  std::string text = good_scenarios()[pick(random, good_scenarios().size())];
+  const int changes = random.integer(1, 2);
+  for (int i = 0; i < changes && !text.empty(); ++i) {
+    if (random.integer(0, 3) == 0) {
+      damage_byte(text, random);
+    } else {
+      damage_token(text, random);
+    }
+  }
+  return text;
+}
+
+}  // namespace interlock
