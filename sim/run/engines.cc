@@ -54,6 +54,8 @@ RunSummary run_native(const Program& program, const TraceSink& sink) {
   return chooses_order(program) ? run_native_loop(program, sink) : run_sweep(program, sink);
 }
 
+void load_simgrid() { simgrid_module(); }
+
 RunSummary run_simgrid(const Program& program, const TraceSink& sink) {
   RunSummary summary;
   simgrid_module()(program, sink, summary);
@@ -67,7 +69,7 @@ EngineKind choose_engine(EngineKind kind, const Program& program) {
 
 RunSummary run_program(const Program& program, EngineKind kind, const TraceSink& sink) {
   if (choose_engine(kind, program) == EngineKind::Native) return run_native(program, sink);
-  simgrid_module();  // opened once, before children are made
+  load_simgrid();
   return run_in_child(program, sink, run_simgrid);
 }
 

@@ -24,6 +24,9 @@ RunSummary run_native_loop(const Program& program, const TraceSink& sink);
 /// The sweep or the loop. Throws: Error if the program shares links, or on deadlock.
 RunSummary run_native(const Program& program, const TraceSink& sink);
 
+/// Opens the SimGrid module, so that children made later have it. Throws: Error if that fails.
+void load_simgrid();
+
 /// Throws: Error on deadlock, or if the module cannot be opened.
 /// REQUIRES: the first SimGrid run of this process.
 RunSummary run_simgrid(const Program& program, const TraceSink& sink);

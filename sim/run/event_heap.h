@@ -1,11 +1,13 @@
 // EventHeap: what is to happen, the earliest first.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Four children a node: shallower than a binary heap, and the children share a cache line.
+// Four children a node: shallower than a binary heap, and the children share a cache line. A node
+// past the end is never earlier, so that the least child is found without a branch.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 namespace interlock {
@@ -18,14 +20,37 @@ struct TimedEvent {
 
 class EventHeap {
  public:
-  bool empty() const { return events_.empty(); }
+  bool empty() const { return size_ == 0; }
   const TimedEvent& top() const { return events_.front(); }
 
   void push(const TimedEvent& event) {
-    std::size_t at = events_.size();
-    events_.push_back(event);
+    if (size_ + kChildren > events_.size()) events_.resize(2 * size_ + 2 * kChildren, kNothing);
+    rise(size_++, event);
+  }
+
+  void pop() {
+    const TimedEvent last = events_[--size_];
+    events_[size_] = kNothing;
+    if (size_ == 0) return;
+    // The hole sinks to the bottom, where `last` most often belongs.
+    std::size_t hole = 0;
+    for (std::size_t first = 1; first < size_; first = kChildren * hole + 1) {
+      const std::size_t a = first + (events_[first + 1].time < events_[first].time);
+      const std::size_t b = first + 2 + (events_[first + 3].time < events_[first + 2].time);
+      const std::size_t least = events_[b].time < events_[a].time ? b : a;
+      events_[hole] = events_[least];
+      hole = least;
+    }
+    rise(hole, last);
+  }
+
+ private:
+  static constexpr std::size_t kChildren = 4;
+  static constexpr TimedEvent kNothing{std::numeric_limits<double>::infinity(), 0, 0};
+
+  void rise(std::size_t at, const TimedEvent& event) {
     while (at > 0) {
-      const std::size_t parent = (at - 1) / 4;
+      const std::size_t parent = (at - 1) / kChildren;
       if (events_[parent].time <= event.time) break;
       events_[at] = events_[parent];
       at = parent;
@@ -33,29 +58,8 @@ class EventHeap {
     events_[at] = event;
   }
 
-  void pop() {
-    const TimedEvent last = events_.back();
-    events_.pop_back();
-    const std::size_t size = events_.size();
-    if (size == 0) return;
-    std::size_t at = 0;
-    while (true) {
-      const std::size_t first = 4 * at + 1;
-      if (first >= size) break;
-      const std::size_t end = first + 4 < size ? first + 4 : size;
-      std::size_t least = first;
-      for (std::size_t child = first + 1; child < end; ++child) {
-        if (events_[child].time < events_[least].time) least = child;
-      }
-      if (events_[least].time >= last.time) break;
-      events_[at] = events_[least];
-      at = least;
-    }
-    events_[at] = last;
-  }
-
- private:
-  std::vector<TimedEvent> events_;
+  std::vector<TimedEvent> events_;  // the heap, then nothings
+  std::size_t size_ = 0;
 };
 
 }  // namespace interlock

@@ -17,17 +17,32 @@ Machine::Machine(const Program& program, const TraceSink& sink)
       ranks_(program.ranks.size()),
       channels_(program.channels.size()),
       wires_(program.wires.size()),
+      wire_free_(program.wires.size(), 0),
       events_(program.events.size()),
       event_waiters_(program.events.size()) {
-  for (const Stream& stream : program.streams) cursors_.emplace_back(program, stream);
-  streams_.resize(program.streams.size());
+  if (!sink.memory) code_ = code_without_memory(program);
   for (std::size_t r = 0; r < program.ranks.size(); ++r) {
     const Rank& rank = program.ranks[r];
+    CHECK(rank.first_stream == static_cast<int>(streams_.size()), "streams in order of ranks");
+    ranks_[r].several_streams = rank.streams > 1;
     for (int lane = 0; lane < rank.streams; ++lane) {
-      streams_[rank.first_stream + lane].rank = static_cast<int>(r);
-      streams_[rank.first_stream + lane].lane = lane;
+      const Stream& stream = program.streams[rank.first_stream + lane];
+      streams_.push_back({sink.memory ? Cursor(program, stream) : Cursor(code_, stream)});
+      streams_.back().rank = static_cast<int>(r);
+      streams_.back().lane = lane;
     }
   }
+  for (std::size_t c = 0; c < channels_.size(); ++c) {
+    const Channel& channel = program.channels[c];
+    ChannelState& queue = channels_[c];
+    queue.occupancy = channel.occupancy.value();
+    queue.latency = channel.latency.value();
+    queue.wire = channel.wire;
+    queue.depth = channel.depth;
+    queue.synchronous = channel.synchronous;
+    queue.shared = channel.wire >= 0 && program.wires[channel.wire].shared;
+  }
+  for (const OpInfo& op : program.ops) durations_.push_back(op.duration.value());
 }
 
 void Machine::start() {
@@ -49,9 +64,12 @@ void Machine::run_instant() {
       StreamState& state = streams_[event.id];
       if (state.computing) {
         state.computing = false;
-        ranks_[state.rank].busy = false;
-        cursors_[event.id].next();
-        if (program_.ranks[state.rank].streams > 1) ask(state.rank);
+        state.cursor.next();
+        RankState& rank = ranks_[state.rank];
+        if (rank.several_streams) {
+          rank.busy = false;
+          ask(state.rank);
+        }
       }
       advance(event.id);
     }
@@ -65,7 +83,9 @@ void Machine::settle() {
 }
 
 RunSummary Machine::finish(const char* engine) const {
-  require_done(program_, cursors_);
+  std::vector<Cursor> cursors;
+  for (const StreamState& state : streams_) cursors.push_back(state.cursor);
+  require_done(program_, cursors);
   return {engine, count_tasks(program_), Seconds(makespan_)};
 }
 
@@ -87,29 +107,28 @@ void Machine::drain() {
 }
 
 void Machine::advance(int stream) {
-  Cursor& cursor = cursors_[stream];
-  while (!cursor.done() && execute(stream, cursor)) cursor.next();
+  StreamState& state = streams_[stream];
+  while (!state.cursor.done() && execute(stream, state)) state.cursor.next();
 }
 
 /// Runs one instruction; false if the stream must stand there until it is woken.
-bool Machine::execute(int stream, const Cursor& cursor) {
-  const Instruction& instruction = cursor.instruction();
-  StreamState& state = streams_[stream];
+bool Machine::execute(int stream, StreamState& state) {
+  const Instruction& instruction = state.cursor.instruction();
   switch (instruction.code) {
     case Opcode::Compute:
-      return compute(stream, cursor);
+      return compute(stream, state);
     case Opcode::Send:
-      return send(stream, cursor);
+      return send(stream, state);
     case Opcode::Receive:
-      return receive(stream, cursor);
+      return receive(stream, state);
     case Opcode::Record:
-      record(cursor);
+      record(state.cursor);
       return true;
     case Opcode::Wait:
-      return wait(stream, cursor);
+      return wait(stream, state);
     case Opcode::Allocate:
       // Taken at the instant at which the op starts; a rank of one stream starts it now.
-      if (program_.ranks[state.rank].streams > 1) return compute(stream, cursor);
+      if (ranks_[state.rank].several_streams) return compute(stream, state);
       [[fallthrough]];
     case Opcode::Free:
       change_memory(instruction, state.rank);
@@ -118,27 +137,26 @@ bool Machine::execute(int stream, const Cursor& cursor) {
   return true;
 }
 
-bool Machine::compute(int stream, const Cursor& cursor) {
-  StreamState& state = streams_[stream];
-  if (program_.ranks[state.rank].streams == 1) {
-    start_compute(stream, cursor);
-  } else {
-    ranks_[state.rank].ready.push_back(stream);
+bool Machine::compute(int stream, StreamState& state) {
+  RankState& rank = ranks_[state.rank];
+  if (rank.several_streams) {
+    rank.ready.push_back(stream);
     ask(state.rank);
+  } else {
+    start_compute(stream, state);
   }
   return false;
 }
 
-void Machine::start_compute(int stream, const Cursor& cursor) {
-  StreamState& state = streams_[stream];
+void Machine::start_compute(int stream, StreamState& state) {
   RankState& rank = ranks_[state.rank];
-  const OpInfo& op = program_.ops[cursor.instruction().index];
-  const double end = now_ + op.duration.value();
+  const int op = state.cursor.instruction().index;
+  const double end = now_ + durations_[op];
   if (sink_.span) {
     const double waited_from = std::max(rank.free, state.message_sent);
     const double exposed = std::max(0.0, std::min(now_, state.message_arrival) - waited_from);
-    sink_.span({Seconds(now_), Seconds(end), Seconds(exposed), state.rank,
-                cursor.instruction().index, cursor.micro_batch()});
+    sink_.span({Seconds(now_), Seconds(end), Seconds(exposed), state.rank, op,
+                state.cursor.micro_batch()});
   }
   state.message_arrival = -1;
   state.computing = true;
@@ -170,25 +188,25 @@ void Machine::choose(int index) {
   const int stream = *chosen;
   rank.ready.erase(chosen);
   ++rank.turn;
-  Cursor& cursor = cursors_[stream];
-  for (; cursor.instruction().code != Opcode::Compute; cursor.next()) {
-    change_memory(cursor.instruction(), index);
+  StreamState& state = streams_[stream];
+  for (; state.cursor.instruction().code != Opcode::Compute; state.cursor.next()) {
+    change_memory(state.cursor.instruction(), index);
   }
-  start_compute(stream, cursor);
+  start_compute(stream, state);
 }
 
 /// F, H, R, I, B, W, U; then the nearer loss; then the older micro-batch; then the lower stage.
 bool Machine::precedes(int stream, int other) const {
   auto priority = [&](int s) {
     const OpInfo& op = next_op(s);
-    return std::tuple(op.kind, op.loss - op.stage, cursors_[s].micro_batch(), op.stage, s);
+    return std::tuple(op.kind, op.loss - op.stage, streams_[s].cursor.micro_batch(), op.stage, s);
   };
   return priority(stream) < priority(other);
 }
 
 /// The op at which a ready stream stands, behind what it allocates.
 const OpInfo& Machine::next_op(int stream) const {
-  Cursor cursor = cursors_[stream];
+  Cursor cursor = streams_[stream].cursor;
   while (cursor.instruction().code != Opcode::Compute) cursor.next();
   return program_.ops[cursor.instruction().index];
 }
@@ -202,7 +220,8 @@ void Machine::record(const Cursor& cursor) {
   event_waiters_[index].clear();
 }
 
-bool Machine::wait(int stream, const Cursor& cursor) {
+bool Machine::wait(int stream, StreamState& state) {
+  const Cursor& cursor = state.cursor;
   const int index = cursor.instruction().index;
   const Event& event = program_.events[index];
   const bool complete =

@@ -50,13 +50,17 @@ class Machine {
   };
   struct ChannelState {
     Fifo<Message> messages;  // on the way with known arrival, or arrived; untaken
-    int untaken = 0;         // sent and not taken, arrival known or not
-    int sender = -1;         // stream that stands at a Send
-    int receiver = -1;       // stream that stands at a Receive
+    double occupancy = 0, latency = 0;
+    int wire = -1, depth = Channel::kUnlimited;
+    int untaken = 0;    // sent and not taken, arrival known or not
+    int sender = -1;    // stream that stands at a Send
+    int receiver = -1;  // stream that stands at a Receive
+    bool synchronous = false;
+    bool shared = false;  // its wire shares links
   };
   struct StreamState {
+    Cursor cursor;
     double message_sent = 0, message_arrival = -1;  // the last message it had to wait for
-    double ready = 0;                               // since when it could compute
     int rank = 0, lane = 0;
     bool computing = false;
     bool handed_over = false;  // the message of its Send is on the way
@@ -65,18 +69,18 @@ class Machine {
   struct RankState {
     double free = 0;
     std::size_t turn = 0;
-    bool busy = false, asked = false;  // asked: in choosers_
+    bool several_streams = false;
+    bool busy = false, asked = false;  // several streams only; asked: in choosers_
     std::vector<int> ready;            // streams that stand at a Compute; several streams only
   };
   struct Pending {
     int channel, micro_batch;
     double sent;
   };
-  struct WireState {
-    double free = 0;        // private wires
-    double started = 0;     // shared wires
-    bool carrying = false;  // shared wires
-    Fifo<Pending> pending;  // shared wires; the front is being carried
+  struct SharedWire {
+    double started = 0;
+    bool carrying = false;
+    Fifo<Pending> pending;  // the front is being carried
   };
   struct Generation {
     int records = 0;
@@ -84,22 +88,22 @@ class Machine {
 
   void drain();
   void advance(int stream);
-  bool execute(int stream, const Cursor& cursor);
-  bool compute(int stream, const Cursor& cursor);
-  void start_compute(int stream, const Cursor& cursor);
+  bool execute(int stream, StreamState& state);
+  bool compute(int stream, StreamState& state);
+  void start_compute(int stream, StreamState& state);
   void ask(int rank);
   void choose(int rank);
   bool precedes(int stream, int other) const;
   const OpInfo& next_op(int stream) const;
 
-  bool send(int stream, const Cursor& cursor);
-  bool receive(int stream, const Cursor& cursor);
+  bool send(int stream, StreamState& state);
+  bool receive(int stream, StreamState& state);
   void meet(int channel, int micro_batch);
   void transfer(int channel, int micro_batch);
   void carry(int wire);
   void deliver(int channel, const Message& message);
   void report(const Pending& pending, double start, double end, double arrival);
-  bool wait(int stream, const Cursor& cursor);
+  bool wait(int stream, StreamState& state);
   void record(const Cursor& cursor);
   void change_memory(double at, int rank, MemoryClass memory_class, double bytes);
   void change_memory(const Instruction& instruction, int rank);
@@ -107,11 +111,12 @@ class Machine {
 
   const Program& program_;
   const TraceSink& sink_;
-  std::vector<Cursor> cursors_;
+  Code code_;  // that streams walk, if nobody watches memory
   std::vector<StreamState> streams_;
   std::vector<RankState> ranks_;
   std::vector<ChannelState> channels_;
-  std::vector<WireState> wires_;
+  std::vector<SharedWire> wires_;
+  std::vector<double> wire_free_, durations_;      // by wire; by op
   std::vector<std::map<int, Generation>> events_;  // by generation
   std::vector<std::vector<int>> event_waiters_;
   std::vector<int> runnable_;  // streams to advance now

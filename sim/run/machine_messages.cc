@@ -8,39 +8,36 @@
 
 namespace interlock {
 
-bool Machine::send(int stream, const Cursor& cursor) {
-  const int index = cursor.instruction().index;
-  const Channel& channel = program_.channels[index];
+bool Machine::send(int stream, StreamState& state) {
+  const int index = state.cursor.instruction().index;
   ChannelState& queue = channels_[index];
-  if (std::exchange(streams_[stream].handed_over, false)) return true;
-  if (channel.synchronous) {
+  if (std::exchange(state.handed_over, false)) return true;
+  if (queue.synchronous) {
     queue.sender = stream;
-    if (queue.receiver >= 0) meet(index, cursor.micro_batch());
+    if (queue.receiver >= 0) meet(index, state.cursor.micro_batch());
     return false;  // until the message has arrived
   }
-  if (channel.depth > 0 && queue.untaken >= channel.depth) {
+  if (queue.depth > 0 && queue.untaken >= queue.depth) {
     queue.sender = stream;
     return false;
   }
   const bool asked_for = queue.receiver >= 0 && queue.untaken == 0;
-  transfer(index, cursor.micro_batch());
-  if (channel.depth != 0 || asked_for) return true;
+  transfer(index, state.cursor.micro_batch());
+  if (queue.depth != 0 || asked_for) return true;
   queue.sender = stream;  // until the receiver asks for it
-  streams_[stream].handed_over = true;
+  state.handed_over = true;
   return false;
 }
 
-bool Machine::receive(int stream, const Cursor& cursor) {
-  const int index = cursor.instruction().index;
-  const Channel& channel = program_.channels[index];
+bool Machine::receive(int stream, StreamState& state) {
+  const int index = state.cursor.instruction().index;
   ChannelState& queue = channels_[index];
-  StreamState& state = streams_[stream];
   const bool asks = !state.waited;  // for this message, for the first time
-  if (asks && channel.depth == 0 && !channel.synchronous) wake(queue.sender);
+  if (asks && queue.depth == 0 && !queue.synchronous) wake(queue.sender);
   if (queue.messages.empty()) {
     state.waited = true;
     queue.receiver = stream;
-    if (channel.synchronous && queue.sender >= 0) meet(index, cursor.micro_batch());
+    if (queue.synchronous && queue.sender >= 0) meet(index, state.cursor.micro_batch());
     return false;
   }
   const Message& message = queue.messages.front();
@@ -55,7 +52,7 @@ bool Machine::receive(int stream, const Cursor& cursor) {
   }
   queue.messages.pop();
   --queue.untaken;
-  if (channel.depth > 0 && !channel.synchronous) wake(queue.sender);
+  if (queue.depth > 0 && !queue.synchronous) wake(queue.sender);
   return true;
 }
 
@@ -66,37 +63,37 @@ void Machine::meet(int index, int micro_batch) {
 }
 
 void Machine::transfer(int index, int micro_batch) {
-  const Channel& channel = program_.channels[index];
-  ++channels_[index].untaken;
-  if (sink_.memory && channel.bytes > Bytes(0)) {
+  ChannelState& queue = channels_[index];
+  ++queue.untaken;
+  if (sink_.memory) {
+    const Channel& channel = program_.channels[index];
     change_memory(now_, channel.to_rank, MemoryClass::Boundary, channel.bytes.value());
   }
   const Pending pending{index, micro_batch, now_};
-  if (channel.wire < 0) {
+  if (queue.wire < 0) {
     report(pending, now_, now_, now_);
-    return;
+  } else if (!queue.shared) {
+    double& free = wire_free_[queue.wire];
+    const double start = std::max(now_, free);
+    free = start + queue.occupancy;
+    report(pending, start, free, free + queue.latency);
+  } else {
+    SharedWire& wire = wires_[queue.wire];
+    wire.pending.push(pending);
+    if (!wire.carrying) carry(queue.wire);
   }
-  WireState& wire = wires_[channel.wire];
-  if (!program_.wires[channel.wire].shared) {
-    const double start = std::max(now_, wire.free);
-    wire.free = start + channel.occupancy.value();
-    report(pending, start, wire.free, wire.free + channel.latency.value());
-    return;
-  }
-  wire.pending.push(pending);
-  if (!wire.carrying) carry(channel.wire);
 }
 
 /// Starts the front message of a wire that shares links.
 void Machine::carry(int index) {
-  WireState& wire = wires_[index];
+  SharedWire& wire = wires_[index];
   wire.carrying = true;
   wire.started = now_;
   start_shared(index, program_.channels[wire.pending.front().channel]);
 }
 
 void Machine::end_shared(int index, double time) {
-  WireState& wire = wires_[index];
+  SharedWire& wire = wires_[index];
   CHECK(wire.carrying, "a transfer ended that was not under way");
   now_ = std::max(now_, time);
   const Pending pending = wire.pending.front();
@@ -108,15 +105,15 @@ void Machine::end_shared(int index, double time) {
 
 /// The times of a message are known: tells the sink, and whoever waits for it.
 void Machine::report(const Pending& pending, double start, double end, double arrival) {
-  const Channel& channel = program_.channels[pending.channel];
-  if (channel.wire >= 0) {
+  if (channels_[pending.channel].wire >= 0) {
     makespan_ = std::max(makespan_, arrival);
     if (sink_.transfer) {
       sink_.transfer({Seconds(pending.sent), Seconds(start), Seconds(end), Seconds(arrival),
                       pending.channel, pending.micro_batch});
     }
   }
-  if (channel.bytes > Bytes(0)) {
+  if (sink_.memory) {
+    const Channel& channel = program_.channels[pending.channel];
     change_memory(end, channel.from_rank, MemoryClass::Boundary, -channel.bytes.value());
   }
   deliver(pending.channel, {pending.sent, arrival});
@@ -134,7 +131,7 @@ void Machine::deliver(int index, const Message& message) {
     }
   };
   wake_at_arrival(queue.receiver);
-  if (program_.channels[index].synchronous) wake_at_arrival(queue.sender);
+  if (queue.synchronous) wake_at_arrival(queue.sender);
 }
 
 }  // namespace interlock

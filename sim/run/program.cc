@@ -3,6 +3,7 @@
 #include "sim/run/program.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "base/error.h"
 
@@ -42,31 +43,40 @@ bool chooses_order(const Program& program) {
                      [](const Rank& rank) { return rank.streams > 1 && rank.order.empty(); });
 }
 
-Cursor::Cursor(const Program& program, const Stream& stream)
-    : program_(&program), stream_(&stream) {
-  segment_ = -1;
-  iteration_ = 0;
+Code code_without_memory(const Program& program) {
+  Code code;
+  code.segments = program.segments;
+  for (Segment& segment : code.segments) {
+    const auto begin = program.instructions.begin() + segment.first;
+    segment.first = static_cast<std::int32_t>(code.instructions.size());
+    std::copy_if(begin, begin + segment.count, std::back_inserter(code.instructions),
+                 [](const Instruction& instruction) {
+                   return instruction.code != Opcode::Allocate && instruction.code != Opcode::Free;
+                 });
+    segment.count = static_cast<std::int32_t>(code.instructions.size()) - segment.first;
+  }
+  return code;
+}
+
+Cursor::Cursor(const Instruction* instructions, const Segment* segments, const Stream& stream)
+    : instructions_(instructions), segments_(segments + stream.first), stream_(&stream) {
   if (stream.repeats > 0) advance();
 }
 
 // Empty segments (no instructions or no repeats) are stepped over.
 void Cursor::advance() {
-  if (instruction_ != nullptr) {
-    const Segment& segment = program_->segments[stream_->first + segment_];
-    if (++iteration_ < segment.repeats) {
-      enter_segment();
-      return;
-    }
+  if (instruction_ != nullptr && ++iteration_ < segments_[segment_].repeats) {
+    enter_segment();
+    return;
   }
   iteration_ = 0;
-  for (int steps = 0; steps <= stream_->count; ++steps) {
+  for (int tries = 0; tries <= stream_->count; ++tries) {
     if (++segment_ == stream_->count) {
       segment_ = 0;
       if (++round_ >= stream_->repeats) break;
     }
     if (stream_->count == 0) break;
-    const Segment& segment = program_->segments[stream_->first + segment_];
-    if (segment.count > 0 && segment.repeats > 0) {
+    if (segments_[segment_].count > 0 && segments_[segment_].repeats > 0) {
       enter_segment();
       return;
     }
@@ -75,8 +85,8 @@ void Cursor::advance() {
 }
 
 void Cursor::enter_segment() {
-  const Segment& segment = program_->segments[stream_->first + segment_];
-  instruction_ = program_->instructions.data() + segment.first;
+  const Segment& segment = segments_[segment_];
+  instruction_ = instructions_ + segment.first;
   end_ = instruction_ + segment.count;
   base_ = iteration_ * segment.stride + round_ * stream_->stride;
 }

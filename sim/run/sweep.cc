@@ -15,21 +15,34 @@ Sweep::Sweep(const Program& program, const TraceSink& sink)
       sink_(sink),
       ranks_(program.ranks.size()),
       channels_(program.channels.size()),
-      wires_(program.wires.size()),
+      wire_free_(program.wires.size(), 0),
+      rank_turns_(program.ranks.size()),
+      wire_turns_(program.wires.size()),
       events_(program.events.size()),
       event_waiters_(program.events.size()) {
-  for (const Stream& stream : program.streams) cursors_.emplace_back(program, stream);
-  streams_.resize(program.streams.size());
+  if (!sink.memory) code_ = code_without_memory(program);
   for (std::size_t r = 0; r < program.ranks.size(); ++r) {
     const Rank& rank = program.ranks[r];
+    CHECK(rank.first_stream == static_cast<int>(streams_.size()), "streams in order of ranks");
+    ranks_[r].several_streams = rank.streams > 1;
     for (int lane = 0; lane < rank.streams; ++lane) {
-      streams_[rank.first_stream + lane].rank = static_cast<int>(r);
-      streams_[rank.first_stream + lane].lane = lane;
+      const Stream& stream = program.streams[rank.first_stream + lane];
+      streams_.push_back({sink.memory ? Cursor(program, stream) : Cursor(code_, stream)});
+      streams_.back().rank = static_cast<int>(r);
+      streams_.back().lane = lane;
     }
   }
   for (std::size_t c = 0; c < channels_.size(); ++c) {
-    channels_[c].room = std::max(0, program.channels[c].depth);
+    const Channel& channel = program.channels[c];
+    ChannelState& queue = channels_[c];
+    queue.occupancy = channel.occupancy.value();
+    queue.latency = channel.latency.value();
+    queue.wire = channel.wire;
+    queue.depth = channel.depth;
+    queue.synchronous = channel.synchronous;
+    queue.room = std::max(0, channel.depth);
   }
+  for (const OpInfo& op : program.ops) durations_.push_back(op.duration.value());
 }
 
 RunSummary Sweep::run() {
@@ -39,33 +52,34 @@ RunSummary Sweep::run() {
     ready_.pop_back();
     advance(stream);
   }
-  require_done(program_, cursors_);
+  std::vector<Cursor> cursors;
+  for (const StreamState& state : streams_) cursors.push_back(state.cursor);
+  require_done(program_, cursors);
   return {"native", count_tasks(program_), Seconds(makespan_)};
 }
 
 void Sweep::advance(int stream) {
   StreamState& state = streams_[stream];
-  Cursor& cursor = cursors_[stream];
-  while (!cursor.done() && execute(stream, state, cursor)) cursor.next();
+  while (!state.cursor.done() && execute(stream, state)) state.cursor.next();
 }
 
 /// Runs one instruction; false if the stream was set aside and must run it again later.
-bool Sweep::execute(int stream, StreamState& state, Cursor& cursor) {
-  const Instruction& instruction = cursor.instruction();
+bool Sweep::execute(int stream, StreamState& state) {
+  const Instruction& instruction = state.cursor.instruction();
   switch (instruction.code) {
     case Opcode::Compute:
-      return compute(stream, state, cursor);
+      return compute(stream, state);
     case Opcode::Send:
-      return send(stream, state, cursor);
+      return send(stream, state);
     case Opcode::Receive:
-      return receive(stream, state, cursor);
+      return receive(stream, state);
     case Opcode::Record:
-      record(state, cursor);
+      record(state);
       return true;
     case Opcode::Wait:
-      return wait(stream, state, cursor);
+      return wait(stream, state);
     case Opcode::Allocate:
-      if (program_.ranks[state.rank].streams > 1) {
+      if (ranks_[state.rank].several_streams) {
         if (!takes_turn(stream, state)) return false;
         state.time = std::max(state.time, ranks_[state.rank].free);
       }
@@ -81,38 +95,40 @@ bool Sweep::execute(int stream, StreamState& state, Cursor& cursor) {
   return true;
 }
 
-/// Whether the next Compute of the rank belongs to this stream.
+/// Whether the next Compute of a rank of several streams belongs to this one.
 bool Sweep::takes_turn(int stream, StreamState& state) {
   const auto& order = program_.ranks[state.rank].order;
-  RankState& rank = ranks_[state.rank];
-  if (order.empty()) return true;
-  CHECK(rank.turn < order.size(), "a frozen order that is too short");
-  if (order[rank.turn] == state.lane) return true;
-  set_aside(rank.waiting, stream);
+  Turns& turns = rank_turns_[state.rank];
+  CHECK(turns.next < order.size(), "a frozen order that is too short");
+  if (order[turns.next] == state.lane) return true;
+  turns.waiting.push_back(stream);
   return false;
 }
 
-bool Sweep::compute(int stream, StreamState& state, const Cursor& cursor) {
+bool Sweep::compute(int stream, StreamState& state) {
   RankState& rank = ranks_[state.rank];
-  if (!takes_turn(stream, state)) return false;
+  const int op = state.cursor.instruction().index;
+  if (rank.several_streams && !takes_turn(stream, state)) return false;
   const double start = std::max(state.time, rank.free);
-  const OpInfo& op = program_.ops[cursor.instruction().index];
-  const double end = start + op.duration.value();
+  const double end = start + durations_[op];
   if (sink_.span) {
     const double waited_from = std::max(rank.free, state.message_sent);
     const double exposed = std::max(0.0, std::min(start, state.message_arrival) - waited_from);
-    sink_.span({Seconds(start), Seconds(end), Seconds(exposed), state.rank,
-                cursor.instruction().index, cursor.micro_batch()});
+    sink_.span({Seconds(start), Seconds(end), Seconds(exposed), state.rank, op,
+                state.cursor.micro_batch()});
   }
   state.message_arrival = kNever;
   state.time = rank.free = end;
   makespan_ = std::max(makespan_, end);
-  ++rank.turn;
-  if (!rank.waiting.empty()) wake_all(rank.waiting);
+  if (rank.several_streams) {
+    ++rank_turns_[state.rank].next;
+    wake_all(rank_turns_[state.rank].waiting);
+  }
   return true;
 }
 
-void Sweep::record(const StreamState& state, const Cursor& cursor) {
+void Sweep::record(const StreamState& state) {
+  const Cursor& cursor = state.cursor;
   const int index = cursor.instruction().index;
   Generation& generation =
       events_[index][cursor.micro_batch() / program_.events[index].micro_batches];
@@ -121,12 +137,13 @@ void Sweep::record(const StreamState& state, const Cursor& cursor) {
   if (generation.records == program_.events[index].recorders) wake_all(event_waiters_[index]);
 }
 
-bool Sweep::wait(int stream, StreamState& state, const Cursor& cursor) {
+bool Sweep::wait(int stream, StreamState& state) {
+  const Cursor& cursor = state.cursor;
   const int index = cursor.instruction().index;
   const Event& event = program_.events[index];
   const Generation& generation = events_[index][cursor.micro_batch() / event.micro_batches];
   if (generation.records < event.recorders) {
-    set_aside(event_waiters_[index], stream);
+    event_waiters_[index].push_back(stream);
     return false;
   }
   state.time = std::max(state.time, generation.time);
@@ -145,8 +162,6 @@ void Sweep::wake_all(std::vector<int>& streams) {
   ready_.insert(ready_.end(), streams.begin(), streams.end());
   streams.clear();
 }
-
-void Sweep::set_aside(std::vector<int>& waiting, int stream) { waiting.push_back(stream); }
 
 RunSummary run_sweep(const Program& program, const TraceSink& sink) {
   CHECK(!chooses_order(program), "the sweep needs a fixed order");

@@ -27,12 +27,16 @@ class Sweep {
     double sent, arrival;
   };
 
+  // What a send or a receive touches, together.
   struct ChannelState {
-    Fifo<Message> messages;          // sent and untaken
-    Fifo<double> taken;              // when room was made; bounded channels only
+    Fifo<Message> messages;  // sent and untaken
+    double occupancy = 0, latency = 0;
+    int wire = -1, depth = Channel::kUnlimited;
     int room = 0;                    // sends that need not wait for a taking
-    bool sender_stands = false;      // rendezvous: sent, and not yet asked for
     int sender = -1, receiver = -1;  // streams set aside here
+    bool synchronous = false;
+    bool sender_stands = false;  // rendezvous: sent, and not yet asked for
+    Fifo<double> taken;  // when a message was taken (bounded), asked for (rendezvous) or had
   };
 
   struct Generation {
@@ -41,47 +45,48 @@ class Sweep {
   };
 
   struct StreamState {
+    Cursor cursor;
     double time = 0;
     double message_sent = 0, message_arrival = kNever;  // the last message it had to wait for
     int rank = 0, lane = 0;
   };
   struct RankState {
     double free = 0;
-    std::size_t turn = 0;
-    std::vector<int> waiting;  // streams that wait for their turn
+    bool several_streams = false;
   };
-  struct WireState {
-    double free = 0;
-    std::size_t turn = 0;
-    std::vector<int> waiting;
+  /// Whose turn it is, where a frozen program says so.
+  struct Turns {
+    std::size_t next = 0;
+    std::vector<int> waiting;  // streams
   };
 
   void advance(int stream);
-  bool execute(int stream, StreamState& state, Cursor& cursor);
-  bool compute(int stream, StreamState& state, const Cursor& cursor);
+  bool execute(int stream, StreamState& state);
+  bool compute(int stream, StreamState& state);
   bool takes_turn(int stream, StreamState& state);
-  bool send(int stream, StreamState& state, const Cursor& cursor);
-  bool receive(int stream, StreamState& state, const Cursor& cursor);
-  bool wait(int stream, StreamState& state, const Cursor& cursor);
-  void record(const StreamState& state, const Cursor& cursor);
+  bool send(int stream, StreamState& state);
+  bool receive(int stream, StreamState& state);
+  bool wait(int stream, StreamState& state);
+  void record(const StreamState& state);
   bool stand_until_asked(int stream, StreamState& state, ChannelState& queue);
-  bool meet_receiver(int stream, StreamState& state, const Cursor& cursor);
-  bool meet_sender(int stream, StreamState& state, const Cursor& cursor);
+  bool meet_receiver(int stream, StreamState& state);
+  bool meet_sender(int stream, StreamState& state);
   bool wire_is_free_for(int stream, int channel);
+  void wire_was_used(int wire);
   Message transfer(int channel, double at, int micro_batch);
   void take(StreamState& state, const Message& message);
   void change_memory(double at, int rank, MemoryClass memory_class, double bytes);
   void wake(int& stream);
   void wake_all(std::vector<int>& streams);
-  void set_aside(std::vector<int>& waiting, int stream);
 
   const Program& program_;
   const TraceSink& sink_;
-  std::vector<Cursor> cursors_;
+  Code code_;  // that streams walk, if nobody watches memory
   std::vector<StreamState> streams_;
   std::vector<RankState> ranks_;
   std::vector<ChannelState> channels_;
-  std::vector<WireState> wires_;
+  std::vector<double> wire_free_, durations_;      // by wire; by op
+  std::vector<Turns> rank_turns_, wire_turns_;     // frozen programs
   std::vector<std::map<int, Generation>> events_;  // by generation
   std::vector<std::vector<int>> event_waiters_;
   std::vector<int> ready_;

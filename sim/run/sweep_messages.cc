@@ -8,14 +8,13 @@
 
 namespace interlock {
 
-bool Sweep::send(int stream, StreamState& state, const Cursor& cursor) {
-  const int index = cursor.instruction().index;
-  const Channel& channel = program_.channels[index];
+bool Sweep::send(int stream, StreamState& state) {
+  const int index = state.cursor.instruction().index;
   ChannelState& queue = channels_[index];
-  if (channel.synchronous) return meet_receiver(stream, state, cursor);
+  if (queue.synchronous) return meet_receiver(stream, state);
   if (queue.sender_stands) return stand_until_asked(stream, state, queue);
   double at = state.time;
-  if (channel.depth > 0 && queue.room == 0) {
+  if (queue.depth > 0 && queue.room == 0) {
     if (queue.taken.empty()) {
       queue.sender = stream;
       return false;
@@ -23,13 +22,13 @@ bool Sweep::send(int stream, StreamState& state, const Cursor& cursor) {
     at = std::max(at, queue.taken.front());
   }
   if (!wire_is_free_for(stream, index)) return false;
-  if (channel.depth > 0) {
+  if (queue.depth > 0) {
     queue.room > 0 ? --queue.room : (queue.taken.pop(), 0);
   }
   state.time = at;
-  queue.messages.push(transfer(index, at, cursor.micro_batch()));
+  queue.messages.push(transfer(index, at, state.cursor.micro_batch()));
   wake(queue.receiver);
-  return channel.depth != 0 || stand_until_asked(stream, state, queue);
+  return queue.depth != 0 || stand_until_asked(stream, state, queue);
 }
 
 /// Rendezvous: the message is on its way, but its sender stands until the receiver asks for it.
@@ -44,11 +43,10 @@ bool Sweep::stand_until_asked(int stream, StreamState& state, ChannelState& queu
   return true;
 }
 
-bool Sweep::receive(int stream, StreamState& state, const Cursor& cursor) {
-  const int index = cursor.instruction().index;
-  const Channel& channel = program_.channels[index];
+bool Sweep::receive(int stream, StreamState& state) {
+  const int index = state.cursor.instruction().index;
   ChannelState& queue = channels_[index];
-  if (channel.synchronous) return meet_sender(stream, state, cursor);
+  if (queue.synchronous) return meet_sender(stream, state);
   if (queue.messages.empty()) {
     queue.receiver = stream;
     return false;
@@ -56,16 +54,16 @@ bool Sweep::receive(int stream, StreamState& state, const Cursor& cursor) {
   const double asked = state.time;
   take(state, queue.messages.front());
   queue.messages.pop();
-  if (channel.depth >= 0) {
-    queue.taken.push(channel.depth == 0 ? asked : state.time);
+  if (queue.depth >= 0) {
+    queue.taken.push(queue.depth == 0 ? asked : state.time);
     wake(queue.sender);
   }
   return true;
 }
 
 /// Synchronous, from the sender: it offers its message and stands until the receiver has it.
-bool Sweep::meet_receiver(int stream, StreamState& state, const Cursor& cursor) {
-  const int index = cursor.instruction().index;
+bool Sweep::meet_receiver(int stream, StreamState& state) {
+  const int index = state.cursor.instruction().index;
   ChannelState& queue = channels_[index];
   if (!queue.taken.empty()) {
     state.time = queue.taken.front();
@@ -78,8 +76,8 @@ bool Sweep::meet_receiver(int stream, StreamState& state, const Cursor& cursor) 
   return false;
 }
 
-bool Sweep::meet_sender(int stream, StreamState& state, const Cursor& cursor) {
-  const int index = cursor.instruction().index;
+bool Sweep::meet_sender(int stream, StreamState& state) {
+  const int index = state.cursor.instruction().index;
   ChannelState& queue = channels_[index];
   if (queue.messages.empty()) {
     queue.receiver = stream;
@@ -87,7 +85,7 @@ bool Sweep::meet_sender(int stream, StreamState& state, const Cursor& cursor) {
   }
   if (!wire_is_free_for(stream, index)) return false;
   const double met = std::max(state.time, queue.messages.front().sent);
-  const Message message = transfer(index, met, cursor.micro_batch());
+  const Message message = transfer(index, met, state.cursor.micro_batch());
   queue.messages.pop();
   take(state, message);
   queue.taken.push(message.arrival);
@@ -97,32 +95,38 @@ bool Sweep::meet_sender(int stream, StreamState& state, const Cursor& cursor) {
 
 /// In a frozen program, messages of a wire keep the order that was realised.
 bool Sweep::wire_is_free_for(int stream, int channel) {
-  const int wire = program_.channels[channel].wire;
-  if (wire < 0 || program_.wire_order.empty() || program_.wire_order[wire].empty()) return true;
-  WireState& state = wires_[wire];
-  CHECK(state.turn < program_.wire_order[wire].size(), "a frozen wire order that is too short");
-  if (program_.wire_order[wire][state.turn] == channel) return true;
-  set_aside(state.waiting, stream);
+  const int wire = channels_[channel].wire;
+  if (wire < 0 || program_.wire_order.empty()) return true;
+  const auto& order = program_.wire_order[wire];
+  Turns& turns = wire_turns_[wire];
+  CHECK(turns.next < order.size(), "a frozen wire order that is too short");
+  if (order[turns.next] == channel) return true;
+  turns.waiting.push_back(stream);
   return false;
 }
 
+void Sweep::wire_was_used(int wire) {
+  if (program_.wire_order.empty()) return;
+  ++wire_turns_[wire].next;
+  wake_all(wire_turns_[wire].waiting);
+}
+
 Sweep::Message Sweep::transfer(int index, double at, int micro_batch) {
-  const Channel& channel = program_.channels[index];
+  const ChannelState& queue = channels_[index];
   double end = at, arrival = at;
-  if (channel.wire >= 0) {
-    WireState& wire = wires_[channel.wire];
-    const double start = std::max(at, wire.free);
-    end = wire.free = start + channel.occupancy.value();
-    arrival = end + channel.latency.value();
+  if (queue.wire >= 0) {
+    const double start = std::max(at, wire_free_[queue.wire]);
+    end = wire_free_[queue.wire] = start + queue.occupancy;
+    arrival = end + queue.latency;
     makespan_ = std::max(makespan_, arrival);
-    ++wire.turn;
-    if (!wire.waiting.empty()) wake_all(wire.waiting);
+    wire_was_used(queue.wire);
     if (sink_.transfer) {
       sink_.transfer(
           {Seconds(at), Seconds(start), Seconds(end), Seconds(arrival), index, micro_batch});
     }
   }
-  if (sink_.memory && channel.bytes > Bytes(0)) {
+  if (sink_.memory) {
+    const Channel& channel = program_.channels[index];
     change_memory(at, channel.to_rank, MemoryClass::Boundary, channel.bytes.value());
     change_memory(end, channel.from_rank, MemoryClass::Boundary, -channel.bytes.value());
   }

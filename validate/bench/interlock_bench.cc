@@ -1,0 +1,138 @@
+// interlock_bench: time and memory of the engines, as ratios to a hand-written event loop.
+// SPDX-License-Identifier: Apache-2.0
+//
+// All figures of a row come from runs that alternate in this one process (SimGrid's in forked
+// children of it), because machines drift. Prints the median over rounds of each ratio.
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <vector>
+
+#include "base/error.h"
+#include "sim/measure/collect.h"
+#include "sim/run/engines.h"
+#include "sim/run/lower.h"
+#include "validate/bench/heap_loop.h"
+
+namespace interlock {
+
+namespace {
+
+double seconds_of(const std::function<void()>& work) {
+  const auto begin = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+/// Runs `work` in a child and returns the number it gives.
+double in_child(const std::function<double()>& work) {
+  int ends[2];
+  CHECK(pipe(ends) == 0, "a pipe");
+  std::fflush(stdout);  // or the child would print it again
+  const pid_t child = fork();
+  if (child == 0) {
+    const double result = work();
+    const bool written = write(ends[1], &result, sizeof result) == sizeof result;
+    _exit(written ? 0 : 1);
+  }
+  close(ends[1]);
+  double result = std::nan("");
+  const bool complete = read(ends[0], &result, sizeof result) == sizeof result;
+  close(ends[0]);
+  waitpid(child, nullptr, 0);
+  return complete ? result : std::nan("");
+}
+
+Program make_program(const HeapLoopCase& c) {
+  const Strategy strategy;
+  LowerInputs inputs{.policy = {.kind = ScheduleKind::OneFOneB, .update_every = c.micro_batches},
+                     .strategy = strategy,
+                     .roles = make_roles(strategy, c.stages, false)};
+  inputs.cluster = {.name = "mesh", .devices = c.stages, .mesh = true};
+  inputs.cluster.port_bandwidth = BytesPerSecond(1e6 / c.occupancy);
+  inputs.cluster.port_latency = Seconds(c.latency);
+  StageCost stage;
+  stage.forward.time = Seconds(c.forward);
+  stage.backward_input.time = stage.backward_weight.time = Seconds(c.backward / 2);
+  stage.output = Bytes(1e6);
+  stage.stash = Bytes(4e6);
+  inputs.stages.assign(c.stages, stage);
+  std::vector<int> ranks;
+  for (int rank = 0; rank < c.stages; ++rank) ranks.push_back(rank);
+  inputs.schedule = make_schedule({.stages = c.stages,
+                                   .micro_batches = c.micro_batches,
+                                   .rank_of_stage = ranks,
+                                   .roles = inputs.roles,
+                                   .policy = inputs.policy});
+  return lower(inputs);
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+/// Peak resident bytes that simulating the case with metrics adds to a fresh child.
+double metrics_memory(const HeapLoopCase& c) {
+  return in_child([&] {
+    const Program program = make_program(c);
+    Collector collector(program, {}, Seconds(0), Seconds(1));
+    TraceSink sink{.span = [&](const Span& span) { collector.add(span); },
+                   .transfer = [&](const Transfer& transfer) { collector.add(transfer); },
+                   .memory = [&](const MemoryChange& change) { collector.add(change); }};
+    run_native(program, sink);
+    collector.finish({});
+    rusage usage{};
+    getrusage(RUSAGE_SELF, &usage);
+    return static_cast<double>(usage.ru_maxrss) * 1024;
+  });
+}
+
+void run_case(const HeapLoopCase& c, int rounds) {
+  std::vector<double> heap, native, sweep, loop, simgrid;
+  HeapLoopResult reference;
+  for (int round = 0; round < rounds; ++round) {
+    const double yardstick = seconds_of([&] { reference = run_heap_loop(c); });
+    heap.push_back(yardstick / static_cast<double>(reference.tasks) * 1e9);
+    RunSummary summary;
+    native.push_back(seconds_of([&] { summary = run_native(make_program(c), {}); }) / yardstick);
+    CHECK(std::abs(summary.makespan.value() / reference.makespan - 1) < 1e-9, "equal makespans");
+    const Program program = make_program(c);
+    sweep.push_back(seconds_of([&] { run_sweep(program, {}); }) / yardstick);
+    loop.push_back(seconds_of([&] { run_native_loop(program, {}); }) / yardstick);
+    simgrid.push_back(in_child([&] { return seconds_of([&] { run_simgrid(program, {}); }); }) /
+                      yardstick);
+  }
+  std::printf("%6d x %-6d %9lld  %8.1f  %9.2f  %9.2f  %9.2f  %9.2f  %9.0f\n", c.stages,
+              c.micro_batches, static_cast<long long>(reference.tasks), median(heap),
+              median(native), median(sweep), median(loop), median(simgrid),
+              metrics_memory(c) / 1e6);
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+}  // namespace interlock
+
+int main(int count, char** arguments) {
+  const int rounds = count > 1 ? std::atoi(arguments[1]) : 7;
+  interlock::load_simgrid();
+  std::printf(
+      "1F1B with transfers, one step; ratios to the heap loop, median of %d rounds\n"
+      "  stages x M         tasks  heap loop     native      sweep    machine    simgrid     "
+      "memory\n"
+      "                            ns / task  lower+run      alone      alone     engine         "
+      "MB\n",
+      rounds);
+  for (const auto& [stages, micro_batches] : {std::pair{64, 1024}, {512, 1024}, {16384, 64}}) {
+    interlock::run_case({.stages = stages, .micro_batches = micro_batches}, rounds);
+  }
+  return 0;
+}
