@@ -147,7 +147,8 @@ std::optional<Layout> fit_layout(const ParallelKeys& parallel, const LayoutBound
            "more ranks than devices; expected 1 to the " + std::to_string(*bounds.devices) +
                " devices of the cluster, got " + std::to_string(*ranks));
   }
-  if (!bounds.strategy) return std::nullopt;
+  const bool stages_follow = !parallel.stages;  // a wrong number of ranks is then told once
+  if (!bounds.strategy || (stages_follow && !mistakes.none())) return std::nullopt;
   const Layout layout = {*ranks, parallel.stages.value_or(default_stages(*ranks, bounds))};
   check_stages(parallel, layout, bounds, diagnostics);
   if (!mistakes.none()) return std::nullopt;

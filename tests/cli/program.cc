@@ -1,0 +1,86 @@
+// Runs the built program in a child process and collects what it says.
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/cli/program.h"
+
+#include <fcntl.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+
+#include "base/file.h"
+
+namespace interlock {
+namespace {
+
+std::atomic<int> folders = 0;
+
+/// In the child: becomes the program, its streams tied to files. Never returns.
+[[noreturn]] void become_program(const std::vector<std::string>& arguments, const Folder& streams,
+                                 const std::string& folder) {
+  constexpr unsigned kLimit = 60;
+  std::vector<char*> argv = {const_cast<char*>("interlock")};
+  for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
+  argv.push_back(nullptr);
+  const int in = open(streams.path("in").c_str(), O_RDONLY);
+  const int out = open(streams.path("out").c_str(), O_WRONLY | O_CREAT, 0600);
+  const int err = open(streams.path("err").c_str(), O_WRONLY | O_CREAT, 0600);
+  const bool tied = dup2(in, 0) == 0 && dup2(out, 1) == 1 && dup2(err, 2) == 2;
+  if (!tied || chdir(folder.c_str()) != 0) _exit(126);
+  alarm(kLimit);
+  execv(INTERLOCK_PROGRAM, argv.data());
+  _exit(127);
+}
+
+}  // namespace
+
+Outcome run_program(const std::vector<std::string>& arguments, const std::string& folder,
+                    const std::string& input) {
+  const Folder streams;
+  streams.file("in", input);
+  const pid_t child = fork();
+  REQUIRE(child >= 0);
+  if (child == 0) become_program(arguments, streams, folder);
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  return {code, read_file(streams.path("out")), read_file(streams.path("err"))};
+}
+
+Folder::Folder()
+    : path_(std::filesystem::temp_directory_path() /
+            ("interlock-cli-" + std::to_string(getpid()) + "-" + std::to_string(++folders))) {
+  std::filesystem::create_directories(path_);
+}
+
+Folder::~Folder() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+}
+
+std::string Folder::file(const std::string& name, const std::string& text) const {
+  write_file(path(name), text);
+  return name;
+}
+
+std::vector<std::string> Folder::files() const {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(path_)) {
+    names.push_back(entry.path().filename().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+const char* const kPairwise = R"({
+  "name": "toy",
+  "model": {"kind": "profile", "modules": [
+    {"repeat": 4, "forward": "1 ms", "backward_input": "1 ms", "backward_weight": "1 ms",
+     "parameters": "1 GiB"}]},
+  "cluster": {"kind": "uniform", "devices": 4, "memory": "80 GiB",
+              "link": {"bandwidth": "100 GB/s"}},
+  "training": {"strategy": "pairwise", "steps": 2}
+})";
+
+}  // namespace interlock

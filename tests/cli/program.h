@@ -1,0 +1,44 @@
+// The built program, run as a user runs it.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace interlock {
+
+/// How a run of the program ended.
+struct Outcome {
+  int exit_code = -1;  // 128 + signal if it was killed, by its 60 s limit say
+  std::string out, err;
+};
+
+/// Runs the program with `arguments` in `folder`, `input` on its standard input.
+Outcome run_program(const std::vector<std::string>& arguments, const std::string& folder = ".",
+                    const std::string& input = "");
+
+/// A folder of this test alone, gone with it.
+class Folder {
+ public:
+  Folder();
+  ~Folder();
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  std::string path(const std::string& name = "") const { return (path_ / name).string(); }
+  /// Writes a file and returns its name.
+  std::string file(const std::string& name, const std::string& text) const;
+  /// The names of all files, sorted.
+  std::vector<std::string> files() const;
+
+ private:
+  std::filesystem::path path_;
+};
+
+/// Four equal stages of 1 ms an op, pairwise, two steps.
+extern const char* const kPairwise;
+
+}  // namespace interlock
