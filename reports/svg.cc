@@ -92,11 +92,9 @@ std::string legend(const Picture& picture) {
     const std::string words = std::string(1, letter(kind)) + " " + swatch(kind).meaning;
     text += "<rect" + attribute("x", x) + " y=\"60\" width=\"14\" height=\"14\" fill=\"" +
             swatch(kind).colour + "\"/>\n" + text_at(x + 19, 71.5, words);
-    x += 40 + 6.6 * static_cast<double>(words.size());
+    x += 38 + 5.9 * static_cast<double>(words.size());
   }
-  const bool pale =
-      std::any_of(picture.program().ops.begin(), picture.program().ops.end(), is_pale);
-  return pale ? text + text_at(x, 71.5, "pale: trains nothing on its device") : text;
+  return text;
 }
 
 std::string lanes(const Picture& picture) {
@@ -185,6 +183,8 @@ std::string caption(const Picture& picture) {
   std::string words = "Shown: " + picture.excerpt.caption + ". Step time " +
                       format(picture.result->measurement.metrics.step_time) + ".";
   if (picture.program().micro_batches > 1) words += " Numbers count micro-batches in a step.";
+  const auto& ops = picture.program().ops;
+  if (std::any_of(ops.begin(), ops.end(), is_pale)) words += " Pale: trains nothing on its device.";
   if (picture.lanes < static_cast<int>(picture.program().ranks.size())) {
     words += " Devices 0 to " + std::to_string(picture.lanes - 1) + " of " +
              std::to_string(picture.program().ranks.size()) + ".";

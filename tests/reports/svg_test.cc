@@ -62,7 +62,7 @@ TEST_CASE("a traversal that trains nothing is pale") {
   const std::string text = svg_timeline(result);
   CHECK(read_markup(text).error == "");
   CHECK(text.find(pale) != std::string::npos);
-  CHECK(text.find("pale: trains nothing") != std::string::npos);
+  CHECK(text.find("Pale: trains nothing") != std::string::npos);
 }
 
 TEST_CASE("large runs stay well-formed and under 500 KB, and say what is shown") {

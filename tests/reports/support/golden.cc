@@ -20,7 +20,8 @@ std::string first_difference(const std::string& expected, const std::string& act
     std::getline(want, wanted);
     std::getline(have, got);
     if (wanted == got) continue;
-    return "line " + std::to_string(number) + ":\n  expected: " + wanted + "\n  actual:   " + got;
+    std::string words = "line " + std::to_string(number) + ":\n  expected: ";
+    return words.append(wanted).append("\n  actual:   ").append(got);
   }
   return "line ends differ";
 }
