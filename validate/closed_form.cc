@@ -178,7 +178,7 @@ LocalCost local_cost(LocalMethod method, int layers, int chunks, Seconds forward
       return {6 * (layers - 1) * forward + (layers - 2) * head, 6 * forward + head, 2, layers - 2};
     case LocalMethod::Chunked:
       CHECK(layers % chunks == 0, "chunks of equal length");
-      return {whole + (chunks - 1) * head, 3 * (layers / chunks) * forward + head,
+      return {whole + (chunks - 1) * head, whole / chunks + head,
               static_cast<double>(layers) / chunks, chunks - 1};
   }
   CHECK(false, "every method has a row");

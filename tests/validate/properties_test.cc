@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <tuple>
 
@@ -13,8 +14,11 @@
 namespace interlock {
 namespace {
 
-/// Letter, stage, batch, loss.
-using OpKey = std::tuple<char, int, int, int>;
+struct OpKey {
+  char op = 'F';
+  int stage = 0, batch = 0, loss = 0;
+  auto operator<=>(const OpKey&) const = default;
+};
 struct Interval {
   Ticks start = 0, end = 0;
 };
@@ -96,7 +100,7 @@ TEST_CASE("each op of each stage, micro-batch and loss runs exactly once, and no
 TEST_CASE("the ops of a rank never overlap") {
   for_runs([](const Observed& run) {
     std::map<int, std::vector<Interval>> ranks;
-    for (const auto& [key, interval] : run.spans) ranks[std::get<1>(key)].push_back(interval);
+    for (const auto& [key, interval] : run.spans) ranks[key.stage].push_back(interval);
     for (auto& [rank, intervals] : ranks) {
       std::sort(intervals.begin(), intervals.end(), [](const Interval& a, const Interval& b) {
         return std::tie(a.start, a.end) < std::tie(b.start, b.end);
@@ -123,7 +127,8 @@ Ticks gradient_ready(const Observed& run, int i, int b, int loss) {
 TEST_CASE("nothing starts before its inputs have ended and arrived") {
   for_runs([](const Observed& run) {
     for (const auto& [key, interval] : run.spans) {
-      const auto [op, i, b, loss] = key;
+      const char op = key.op;
+      const int i = key.stage, b = key.batch, loss = key.loss;
       INFO(op << " of stage " << i << ", batch " << b << ", loss " << loss);
       if (op == 'F' && i > 0) {
         CHECK(interval.start >= run.at('F', i - 1, b, i - 1).end + run.transfer(i - 1, 1));
@@ -165,7 +170,7 @@ Ticks cost(const StageTimes& times, char op) {
   const std::map<char, Seconds> costs = {{'F', times.forward},        {'H', times.head},
                                          {'I', times.backward_input}, {'W', times.backward_weight},
                                          {'B', times.backward()},     {'U', times.update}};
-  return static_cast<Ticks>(costs.at(op).value() / kTick + 0.5);
+  return std::llround(costs.at(op).value() / kTick);
 }
 
 TEST_CASE("work is conserved, and a run lasts at least as long as its busiest rank works") {
@@ -173,9 +178,8 @@ TEST_CASE("work is conserved, and a run lasts at least as long as its busiest ra
     std::vector<Ticks> work(run.stages(), 0);
     Ticks first = 0, last = 0;
     for (const auto& [key, interval] : run.spans) {
-      const auto [op, i, b, loss] = key;
-      CHECK(interval.end - interval.start == cost(run.point.trial.stages[i].times, op));
-      work[i] += interval.end - interval.start;
+      CHECK(interval.end - interval.start == cost(run.point.trial.stages[key.stage].times, key.op));
+      work[key.stage] += interval.end - interval.start;
       last = std::max(last, interval.end);
     }
     CHECK(last - first >= *std::max_element(work.begin(), work.end()));
@@ -195,9 +199,9 @@ TEST_CASE("memory never falls below what is resident and returns to it") {
       bytes += change.bytes;
       CHECK(bytes >= 0);
     }
-    for (const auto& [key, bytes] : held) {
-      INFO("rank " << key.first << ", " << name_of(key.second));
-      CHECK(bytes == 0);
+    for (const auto& entry : held) {
+      INFO("rank " << entry.first.first << ", " << name_of(entry.first.second));
+      CHECK(entry.second == 0);
     }
   });
 }

@@ -66,7 +66,9 @@ void check_same(const ReferenceCase& reference, const std::string& engine, std::
   CAPTURE(seed);
   CAPTURE(engine);
   REQUIRE(spans.size() == expected.size());
-  const auto [ours, theirs] = std::mismatch(spans.begin(), spans.end(), expected.begin());
+  const auto differing = std::mismatch(spans.begin(), spans.end(), expected.begin());
+  const auto ours = differing.first;
+  const auto theirs = differing.second;
   INFO(document(trial));
   INFO("engine:    " << (ours == spans.end() ? "" : to_text(*ours)));
   INFO("reference: " << (theirs == expected.end() ? "" : to_text(*theirs)));

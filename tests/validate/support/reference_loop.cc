@@ -174,7 +174,8 @@ class Loop {
     const int untaken = static_cast<int>(channel.arrivals.size());
     if (slot.stands) {
       // Rendezvous: the message is on its way or there; its putter stands until it is asked for.
-      if (untaken > 0 && !channel.asked) return false;
+      // What the taker asks for is the front message, which may be the one before.
+      if (untaken > 1 || (untaken == 1 && !channel.asked)) return false;
       slot.stands = false;
       advance(slot);
       return true;
