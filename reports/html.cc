@@ -106,6 +106,12 @@ std::string scenario_html(const ScenarioResult& result, std::int64_t most_spans)
   return html + "<script type=\"application/json\">" + page_data(result, excerpt) + "</script>\n";
 }
 
+std::string comparison_title(const std::vector<ScenarioResult>& results) {
+  const std::string common = common_name(results);
+  const std::string words = std::to_string(results.size()) + " scenarios compared";
+  return common.empty() ? words : common + ": " + words;
+}
+
 std::string content_html(const std::vector<ScenarioResult>& results) {
   if (results.size() == 1) {
     return "<section>" + tagged("h1", "", results[0].scenario.name) +
@@ -113,10 +119,7 @@ std::string content_html(const std::vector<ScenarioResult>& results) {
   }
   const auto count = static_cast<std::int64_t>(results.size());
   const auto most_spans = std::clamp(kSpansOfPage / count, kFewestSpans, kMostSpans);
-  const std::string common = common_name(results);
-  std::string html = tagged("h1", "",
-                            (common.empty() ? "" : common + ": ") + std::to_string(results.size()) +
-                                " scenarios compared");
+  std::string html = tagged("h1", "", comparison_title(results));
   html += table_html(comparison_grid(results), "comparison");
   html += "<p class=\"note\">Speed-up: throughput over that of the first scenario.</p>\n";
   html +=
@@ -161,9 +164,7 @@ std::string fill(std::string_view page,
 std::string html_report(const std::vector<ScenarioResult>& results) {
   CHECK(!results.empty(), "a report needs a result");
   const std::string title =
-      results.size() == 1
-          ? results[0].scenario.name
-          : std::to_string(results.size()) + " scenarios, from " + results[0].scenario.name;
+      results.size() == 1 ? results[0].scenario.name : comparison_title(results);
   return fill(web_file("page.html"), {{"title", escape_markup(title)},
                                       {"style", std::string(web_file("page.css"))},
                                       {"content", content_html(results)},
