@@ -23,10 +23,8 @@ ReferenceStage random_stage(Random& random, int least) {
 
 std::vector<int> random_placement(Random& random, int stages) {
   const int ranks = random.integer(1, stages);
-  std::vector<int> placement;
-  for (int i = 0; i < stages; ++i) {
-    placement.push_back(i < ranks ? i : random.integer(0, ranks - 1));
-  }
+  std::vector<int> placement(stages);
+  for (int i = 0; i < stages; ++i) placement[i] = i < ranks ? i : random.integer(0, ranks - 1);
   return placement;
 }
 
