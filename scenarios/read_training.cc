@@ -14,37 +14,52 @@ constexpr int kMostSteps = 1'000'000;
 constexpr std::array kOptimizers = {Optimizer::Sgd, Optimizer::SgdMomentum, Optimizer::Adam,
                                     Optimizer::Adam};
 
-void report_indivisible(const JsonNode& node, int divisor, int batch, Diagnostics& diagnostics) {
-  report(diagnostics, node,
+/// The sizes of a batch that are written.
+struct BatchSizes {
+  std::optional<int> batch, size, count;  // samples, samples of a micro-batch, micro-batches
+};
+
+void check_divides(const std::optional<JsonNode>& node, std::optional<int> divisor,
+                   std::optional<int> batch, Diagnostics& diagnostics) {
+  if (!divisor || !batch || *batch % *divisor == 0) return;
+  report(diagnostics, *node,
          "the global batch is no whole multiple of it; expected a divisor of " +
-             std::to_string(batch) + ", got " + std::to_string(divisor));
+             std::to_string(*batch) + ", got " + std::to_string(*divisor));
 }
 
-/// Whichever of the three sizes are written decide the rest.
+/// Whichever of the sizes are written decide the rest. REQUIRES: they divide.
+void fit_sizes(const BatchSizes& written, TrainingKeys& training) {
+  if (written.count) {
+    training.micro_batches = *written.count;
+  } else if (written.batch && written.size) {
+    training.micro_batches = *written.batch / *written.size;
+  }
+  if (written.size) {
+    training.micro_batch_size = *written.size;
+  } else if (written.batch) {
+    training.micro_batch_size = *written.batch / training.micro_batches;
+  }
+  training.samples_known = written.batch || written.size;
+}
+
 void read_batch(Section& section, TrainingKeys& training) {
   Diagnostics& diagnostics = section.diagnostics();
   const Mistakes mistakes(diagnostics);
-  training.global_batch_size = section.count("global_batch_size", kLargestBatch);
-  const std::optional<int> size = section.count("micro_batch_size", kLargestBatch);
-  const std::optional<int> count = section.count("micro_batches", kLargestBatch);
-  const std::optional<JsonNode> size_node = section.get("micro_batch_size");
-  const std::optional<JsonNode> count_node = section.get("micro_batches");
-  if (size_node && count_node) {
-    report(diagnostics, *count_node,
+  const BatchSizes written = {.batch = section.count("global_batch_size", kLargestBatch),
+                              .size = section.count("micro_batch_size", kLargestBatch),
+                              .count = section.count("micro_batches", kLargestBatch)};
+  const std::optional<JsonNode> size = section.get("micro_batch_size");
+  const std::optional<JsonNode> count = section.get("micro_batches");
+  if (size && count) {
+    report(diagnostics, *count,
            "given beside \"micro_batch_size\"; expected one of the two, the other follows");
+  } else {
+    check_divides(size, written.size, written.batch, diagnostics);
+    check_divides(count, written.count, written.batch, diagnostics);
   }
-  if (mistakes.none()) {
-    const std::optional<int> batch = training.global_batch_size;
-    if (batch && size && *batch % *size) report_indivisible(*size_node, *size, *batch, diagnostics);
-    if (batch && count && *batch % *count) {
-      report_indivisible(*count_node, *count, *batch, diagnostics);
-    }
-    training.micro_batches = count ? *count : batch && size ? *batch / *size : 1;
-    training.micro_batch_size = size ? *size : batch ? *batch / training.micro_batches : 1;
-    training.samples_known = batch || size;
-  }
+  training.global_batch_size = written.batch;
   training.batch_valid = mistakes.none();
-  if (!training.batch_valid) training.micro_batches = training.micro_batch_size = 1;
+  if (training.batch_valid) fit_sizes(written, training);
 }
 
 }  // namespace

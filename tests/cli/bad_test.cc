@@ -3,7 +3,7 @@
 #include <sstream>
 
 #include "base/file.h"
-#include "tests/cli/program.h"
+#include "tests/cli/child_program.h"
 #include "tests/scenarios/mutate.h"
 
 namespace interlock {

@@ -4,7 +4,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
-#include "tests/cli/program.h"
+#include "tests/cli/child_program.h"
 
 namespace interlock {
 namespace {

@@ -18,17 +18,20 @@ TEST_CASE("all mistakes of a file are reported together, each with its line and 
                "steps": 1.5},
   "simulate": {"engine": "fast"}
 })";
-  CHECK(
-      mistakes_of(parse_json(text, "bad.json")) ==
-      R"(bad.json:7: /training/strategy: unknown name "globl"; known: global, local, interlocking, greedy, chunked, overlapping, pairwise (did you mean "global"?)
-bad.json:8: /training/steps: expected a whole number from 1 to 1000000, got 1.5
-bad.json:3: /model/modules/0/forward: a plain number has no unit; expected a time such as "3 us", got 3
-bad.json:4: /cluster/devices: expected a whole number from 1 to 1000000, got 0
-bad.json:5: /cluster/link/bandwidth: wrong unit; expected a bandwidth such as "450 GB/s", got "100 GB"
-bad.json:6: /parallel/pipelin: unknown key; did you mean "pipeline"?
-bad.json:9: /simulate/engine: unknown name "fast"; known: auto, simgrid, native
-bad.json:2: /modle: unknown key; did you mean "model"?
-bad.json:7: /training/schedule/que: unknown key; known: kind, backward, queue, copies, in_flight, update_every, optimizer_sync)");
+  CHECK(mistakes_of(parse_json(text, "bad.json")) ==
+        "bad.json:7: /training/strategy: unknown name \"globl\"; known: global, local, "
+        "interlocking, greedy, chunked, overlapping, pairwise (did you mean \"global\"?)\n"
+        "bad.json:8: /training/steps: expected a whole number from 1 to 1000000, got 1.5\n"
+        "bad.json:3: /model/modules/0/forward: a plain number has no unit; expected a time such as "
+        "\"3 us\", got 3\n"
+        "bad.json:4: /cluster/devices: expected a whole number from 1 to 1000000, got 0\n"
+        "bad.json:5: /cluster/link/bandwidth: wrong unit; expected a bandwidth such as \"450 "
+        "GB/s\", got \"100 GB\"\n"
+        "bad.json:6: /parallel/pipelin: unknown key; did you mean \"pipeline\"?\n"
+        "bad.json:9: /simulate/engine: unknown name \"fast\"; known: auto, simgrid, native\n"
+        "bad.json:2: /modle: unknown key; did you mean \"model\"?\n"
+        "bad.json:7: /training/schedule/que: unknown key; known: kind, backward, queue, copies, "
+        "in_flight, update_every, optimizer_sync");
 }
 
 TEST_CASE("missing sections are named") {

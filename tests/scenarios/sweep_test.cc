@@ -7,6 +7,7 @@ namespace {
 
 std::vector<std::string> names_of(const std::vector<Scenario>& scenarios) {
   std::vector<std::string> names;
+  names.reserve(scenarios.size());
   for (const Scenario& scenario : scenarios) names.push_back(scenario.name);
   return names;
 }
@@ -25,9 +26,10 @@ TEST_CASE("a sweep runs every combination, the last path fastest, and names each
 }
 
 TEST_CASE("an object is merged over what is at its path") {
-  const auto scenarios = loaded_all(
-      {"training.steps=5",
-       R"(sweep={"training": [{"micro_batches": 4, "schedule": "gpipe"}, {"strategy": "local"}]})"});
+  const auto scenarios =
+      loaded_all({"training.steps=5",
+                  R"(sweep={"training": [{"micro_batches": 4, "schedule": "gpipe"},
+                            {"strategy": "local"}]})"});
   REQUIRE(scenarios.size() == 2);
   CHECK(scenarios[0].schedule.kind == ScheduleKind::GPipe);
   CHECK(scenarios[0].micro_batches == 4);

@@ -1,6 +1,6 @@
 // Runs the built program in a child process and collects what it says.
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/cli/program.h"
+#include "tests/cli/child_program.h"
 
 #include <fcntl.h>
 #include <sys/wait.h>
