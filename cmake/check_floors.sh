@@ -40,7 +40,7 @@ check() {
     sub(/^[ \t]*#[ \t]*include[ \t]*[<"]/, "", target)
     sub(/[>"].*/, "", target)
     fence("^(simgrid|xbt|smpi)/", "^sim/run/simgrid_engine\\.cc$", "SimGrid")
-    fence("^nlohmann/", "^(base/json\\.cc$|reports/)", "nlohmann-json")
+    fence("^nlohmann/", "^(base/json\\.cc$|reports/|tests/)", "nlohmann-json")
     fence("^CLI/", "^cli/", "CLI11")
     fence("^(cuda|cublas|cudnn|cupti|nccl|nvtx)", "^validate/cuda/", "CUDA")
     fence("^(Eigen|unsupported/Eigen)/", "^(validate|tests)/", "Eigen")
