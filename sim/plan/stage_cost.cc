@@ -94,7 +94,12 @@ std::vector<StageCost> price_stages(const std::vector<StageCost>& modules,
     StageCost& cost = costs[stage];
     const int first = partition.boundaries[stage];
     int last = partition.boundaries[stage + 1];
-    for (int module = first; module < last; ++module) append(cost, modules[module]);
+    for (int module = first; module < last; ++module) {
+      append(cost, modules[module]);
+      if (first == 0) continue;
+      cost.state += modules[module].tied_state;
+      cost.update += modules[module].tied_update;
+    }
     cost.first_backward_input = modules[first].first_backward_input;
     if (roles[stage].runs_next_part) {
       // The block is this part and the one above it; the boundary is this part's output.

@@ -35,6 +35,8 @@ struct StageCost {
   Bytes output, stash, workspace, head_memory;
   Footprint state;       // weights, gradients, optimiser states; a stage's include its head's
   Footprint head_state;  // of a module's head
+  Footprint tied_state;  // of weights shared with the first module, held where that one is not
+  OpCost tied_update;
   Bytes readout;         // weights of the head, sent where heads are stale copies
 };
 
