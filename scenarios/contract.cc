@@ -15,6 +15,12 @@ std::vector<std::string> schedule_names() {
   return names;
 }
 
+const std::vector<std::string>& strategy_names() {
+  static const std::vector<std::string> names = {"global",  "local",       "interlocking", "greedy",
+                                                 "chunked", "overlapping", "pairwise"};
+  return names;
+}
+
 // The order of names is the order of the enumerators they stand for.
 std::vector<ContractObject> make_contract() {
   return {
@@ -39,8 +45,8 @@ std::vector<ContractObject> make_contract() {
         {"zero_stage"},
         {"sequence_parallel"}}},
       {"training",
-       {{"strategy"},
-        {"schedule"},
+       {{"strategy", strategy_names()},
+        {"schedule", schedule_names()},
         {"global_batch_size"},
         {"micro_batch_size"},
         {"micro_batches"},
@@ -49,8 +55,7 @@ std::vector<ContractObject> make_contract() {
         {"recompute", {"none", "selective", "full"}},
         {"steps"}}},
       {"training.strategy",
-       {{"kind",
-         {"global", "local", "interlocking", "greedy", "chunked", "overlapping", "pairwise"}},
+       {{"kind", strategy_names()},
         {"n_wise"},
         {"gradient", {"furthest", "sum", "mean"}},
         {"heads", {"minimal", "all"}},

@@ -29,9 +29,12 @@ const std::vector<KeyUse>& key_uses() {
   static const std::vector<std::string> with_heads = {"local",  "interlocking", "pairwise",
                                                       "greedy", "chunked",      "overlapping"};
   static const std::vector<KeyUse> uses = {
-      {"n_wise", {"interlocking"}}, {"chunks", {"chunked"}},
-      {"forward", {"overlapping"}}, {"gradient", {"interlocking", "pairwise", "overlapping"}},
-      {"heads", with_heads},        {"head", with_heads}};
+      {"n_wise", {"interlocking"}},
+      {"chunks", {"chunked"}},
+      {"forward", {"overlapping"}},
+      {"gradient", {"interlocking", "pairwise", "overlapping"}},
+      {"heads", {"local", "interlocking", "pairwise", "greedy"}},
+      {"head", with_heads}};
   return uses;
 }
 

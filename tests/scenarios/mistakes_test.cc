@@ -66,7 +66,7 @@ TEST_CASE("keys of other strategies are refused with the strategies that have th
         "set: /training/strategy/n_wise: means nothing for a global strategy; expected only with "
         "interlocking\n"
         "set: /training/strategy/heads: means nothing for a global strategy; expected only with "
-        "local, interlocking, pairwise, greedy, chunked or overlapping");
+        "local, interlocking, pairwise or greedy");
   CHECK(mistakes({"training.strategy={\"kind\": \"overlapping\", \"gradient\": \"mean\"}"}) ==
         "set: /training/strategy/gradient: an overlapping strategy has no \"mean\"; expected "
         "furthest or sum");

@@ -47,7 +47,9 @@ inline const std::vector<std::string>& good_scenarios() {
             "gated_mlp": true, "positions": "rotary"},
   "cluster": "dgx-h100",
   "parallel": {"pipeline": 2},
-  "training": {"strategy": {"kind": "greedy", "head": {"kind": "mlp", "hidden_size": 8}},
+  "training": {"strategy": {"kind": "greedy",
+                            "head": {"kind": "mlp", "hidden_size": 8,
+                                     "weights": {"stale_every": 2}}},
                "global_batch_size": 8, "micro_batches": 2, "precision": "bf16"}
 })"};
   return scenarios;
