@@ -1,0 +1,204 @@
+// Building chains and their programs.
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/sim/support/test_chain.h"
+
+#include <algorithm>
+#include <functional>
+
+namespace interlock {
+
+namespace {
+
+StageCost cost_of(const ChainStage& stage) {
+  const auto op = [](double seconds) { return OpCost{Seconds(seconds), Flops(seconds)}; };
+  return {.forward = op(stage.forward),
+          .backward_input = op(stage.backward_input),
+          .backward_weight = op(stage.backward_weight),
+          .update = op(stage.update),
+          .head = op(stage.head),
+          .output = Bytes(stage.output),
+          .stash = Bytes(stage.stash)};
+}
+
+Cluster mesh(int devices) {
+  return {.devices = devices,
+          .devices_per_node = devices,
+          .mesh = true,
+          .port_bandwidth = BytesPerSecond(1000)};
+}
+
+/// Whole numbers from 0 to `most`, or any number between.
+using Draw = std::function<double(int most)>;
+
+StageCost random_cost(Random& random, const Draw& draw) {
+  StageCost cost = cost_of({.forward = draw(3),
+                            .backward_input = draw(3),
+                            .backward_weight = draw(3),
+                            .head = draw(4),
+                            .update = draw(1),
+                            .output = 1000 * draw(2),
+                            .stash = 4000 * draw(2)});
+  cost.first_backward_input.time = cost.backward_input.time / 2;
+  cost.next_forward = {Seconds(draw(2)), Flops(1)};
+  if (random.integer(0, 3) == 0) cost.recompute = {Seconds(draw(2)), Flops(1)};
+  cost.gradient_addition = Seconds(draw(1));
+  cost.workspace = Bytes(1000 * draw(1));
+  cost.head_memory = Bytes(1000 * draw(1));
+  cost.readout = Bytes(1000 * draw(1));
+  return cost;
+}
+
+std::vector<int> divisors(int number) {
+  std::vector<int> found;
+  for (int d = 1; d <= number; ++d) {
+    if (number % d == 0) found.push_back(d);
+  }
+  return found;
+}
+
+int one_of(Random& random, const std::vector<int>& choices) {
+  return choices[random.integer(0, static_cast<int>(choices.size()) - 1)];
+}
+
+Strategy random_strategy(Random& random, ScheduleKind kind, int stages) {
+  Strategy strategy;
+  if (schedule_entry(kind).global) return strategy;
+  const int kinds = kind == ScheduleKind::List ? 2 : 5;  // a list is local or interlocking
+  strategy.kind = static_cast<StrategyKind>(random.integer(1, kinds));
+  strategy.n_wise = random.integer(1, stages + 1);
+  strategy.chunks = one_of(random, divisors(stages));
+  strategy.gradient = static_cast<GradientMode>(random.integer(0, 2));
+  strategy.all_heads = random.integer(0, 1) == 0;
+  strategy.skip_unneeded_input_gradients = random.integer(0, 1) == 0;
+  strategy.recompute_shared_forward = random.integer(0, 1) == 0;
+  return strategy;
+}
+
+QueuePolicy random_queue(Random& random) {
+  return {static_cast<QueuePolicy::Kind>(random.integer(0, 2)), random.integer(1, 2)};
+}
+
+TestChain random_chain_of(Random& random, ScheduleKind kind, int stages) {
+  TestChain chain = make_chain(stages, kind);
+  chain.micro_batches = random.integer(1, 4);
+  chain.steps = random.integer(1, 4);
+  chain.strategy = random_strategy(random, kind, stages);
+  const bool whole = random.integer(0, 1) == 0;
+  const Draw draw = [&](int most) {
+    return whole ? random.integer(0, most) : most * random.uniform();
+  };
+  for (StageCost& cost : chain.costs) cost = random_cost(random, draw);
+  chain.cluster.port_latency = Seconds(draw(2));
+  chain.policy.queue = random_queue(random);
+  chain.policy.copies_on_compute_stream = random.integer(0, 3) == 0;
+  chain.policy.barrier = random.integer(0, 3) == 0;
+  chain.policy.update_every = one_of(random, divisors(chain.micro_batches));
+  const bool may_split =
+      kind != ScheduleKind::Naive && kind != ScheduleKind::NaiveSplit && kind != ScheduleKind::List;
+  if (may_split) chain.policy.split_backward = random.integer(0, 1) == 0;
+  const int ranks = random.integer(1, stages);
+  for (int stage = 0; stage < stages; ++stage) chain.rank_of_stage[stage] = stage % ranks;
+  const int every = random.integer(0, 2);
+  if (every * chain.micro_batches > 1 && !schedule_entry(kind).global) {
+    chain.strategy.readout_every = every;
+  }
+  return chain;
+}
+
+}  // namespace
+
+Strategy n_wise(int n, bool all_heads) {
+  return {.kind = StrategyKind::Interlocking, .n_wise = n, .all_heads = all_heads};
+}
+
+TestChain make_chain(const std::vector<ChainStage>& stages, ScheduleKind kind) {
+  const ScheduleEntry& entry = schedule_entry(kind);
+  TestChain chain;
+  chain.policy = {.kind = kind, .split_backward = entry.split_backward};
+  if (!entry.global) {
+    chain.strategy = kLocal;
+    chain.policy.queue = {QueuePolicy::Kind::Buffered, 1};
+  }
+  for (const ChainStage& stage : stages) {
+    chain.rank_of_stage.push_back(static_cast<int>(chain.costs.size()));
+    chain.costs.push_back(cost_of(stage));
+  }
+  chain.cluster = mesh(static_cast<int>(stages.size()));
+  return chain;
+}
+
+TestChain make_chain(int stages, ScheduleKind kind) {
+  return make_chain(std::vector<ChainStage>(stages), kind);
+}
+
+TestChain random_chain(Random& random) {
+  const auto kind = static_cast<ScheduleKind>(random.integer(0, 5));
+  TestChain chain = random_chain_of(random, kind, random.integer(1, 6));
+  if (kind == ScheduleKind::Eager) chain.policy.in_flight = random.integer(1, 3);
+  return chain;
+}
+
+TestChain random_choosing_chain(Random& random) {
+  TestChain chain = random_chain_of(random, ScheduleKind::Eager, random.integer(2, 6));
+  if (random.integer(0, 1) == 0) {
+    for (int& rank : chain.rank_of_stage) rank /= 2;
+  }
+  const int last = chain.rank_of_stage.back();
+  const bool alone = last == static_cast<int>(chain.rank_of_stage.size()) - 1;
+  chain.policy.in_flight = random.integer(alone ? 2 : 1, 3);
+  return chain;
+}
+
+std::string describe(const TestChain& chain) {
+  const Strategy& strategy = chain.strategy;
+  const SchedulePolicy& policy = chain.policy;
+  std::string text = schedule_entry(policy.kind).name + ", " + name_of(strategy);
+  text += ", " + std::to_string(chain.costs.size()) + " stages on ranks";
+  for (const int rank : chain.rank_of_stage) text += ' ' + std::to_string(rank);
+  text += ", M " + std::to_string(chain.micro_batches) + ", steps " + std::to_string(chain.steps);
+  text += ", gradient " + std::to_string(static_cast<int>(strategy.gradient));
+  text += ", queue " + std::to_string(static_cast<int>(policy.queue.kind)) + '/' +
+          std::to_string(policy.queue.depth);
+  text += ", in_flight " + std::to_string(policy.in_flight) + ", update_every " +
+          std::to_string(policy.update_every);
+  text += ", readout_every " + std::to_string(strategy.readout_every);
+  const auto flag = [&](bool set, const char* name) { text += set ? name : ""; };
+  flag(policy.split_backward, ", split");
+  flag(policy.copies_on_compute_stream, ", copies on compute stream");
+  flag(policy.barrier, ", barrier");
+  flag(strategy.all_heads, ", all heads");
+  flag(strategy.skip_unneeded_input_gradients, ", skipping");
+  flag(strategy.recompute_shared_forward, ", recomputing");
+  return text;
+}
+
+std::vector<StageRole> roles_of(const TestChain& chain) {
+  return make_roles(chain.strategy, static_cast<int>(chain.costs.size()),
+                    chain.policy.kind == ScheduleKind::List);
+}
+
+Schedule schedule_of(const TestChain& chain) {
+  const int period = chain.strategy.readout_every * chain.micro_batches;
+  return make_schedule({.stages = static_cast<int>(chain.costs.size()),
+                        .micro_batches = chain.micro_batches,
+                        .steps = chain.steps,
+                        .rank_of_stage = chain.rank_of_stage,
+                        .roles = roles_of(chain),
+                        .policy = chain.policy,
+                        .unroll = std::max(1, period)});
+}
+
+Program program_of(const TestChain& chain) {
+  LowerInputs inputs{.schedule = schedule_of(chain),
+                     .policy = chain.policy,
+                     .strategy = chain.strategy,
+                     .roles = roles_of(chain),
+                     .stages = chain.costs,
+                     .cluster = chain.cluster};
+  const bool flushed =
+      chain.policy.kind == ScheduleKind::GPipe || chain.policy.kind == ScheduleKind::OneFOneB;
+  if (flushed) inputs.policy.update_every = chain.micro_batches;
+  return lower(inputs);
+}
+
+}  // namespace interlock

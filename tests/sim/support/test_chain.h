@@ -1,0 +1,50 @@
+// A chain of stages made in code: costs, a strategy and a schedule, lowered without a scenario.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/random.h"
+#include "sim/run/engines.h"
+#include "sim/run/lower.h"
+
+namespace interlock {
+
+/// One stage: seconds, bytes and flops, in numbers that are easy to add by hand.
+struct ChainStage {
+  double forward = 1, backward_input = 1, backward_weight = 1, head = 0, update = 0;
+  double output = 0, stash = 0;  // bytes
+};
+
+struct TestChain {
+  std::vector<StageCost> costs;  // (stages)
+  Strategy strategy;
+  SchedulePolicy policy;
+  std::vector<int> rank_of_stage;  // (stages)
+  Cluster cluster;                 // a mesh of 1 kB/s links
+  int micro_batches = 1;
+  int steps = 1;
+};
+
+Strategy n_wise(int n, bool all_heads = false);
+inline const Strategy kLocal{.kind = StrategyKind::Local};
+
+/// A chain under a schedule with that schedule's defaults, one stage a rank; training is global or
+/// local.
+TestChain make_chain(const std::vector<ChainStage>& stages, ScheduleKind kind);
+TestChain make_chain(int stages, ScheduleKind kind);  // of unit costs
+
+/// Any legal chain: every strategy, schedule and policy; whole seconds, so that ties abound, or
+/// arbitrary costs; several stages on some ranks.
+TestChain random_chain(Random& random);
+/// The same with an eager schedule of several sequences on some rank.
+TestChain random_choosing_chain(Random& random);
+/// What `chain` is, for INFO.
+std::string describe(const TestChain& chain);
+
+std::vector<StageRole> roles_of(const TestChain& chain);
+Schedule schedule_of(const TestChain& chain);
+Program program_of(const TestChain& chain);
+
+}  // namespace interlock
