@@ -13,7 +13,8 @@ namespace interlock {
 enum class ScheduleKind { Naive, NaiveSplit, GPipe, OneFOneB, Eager, List };
 
 /// Room of a channel between two stages. Depth d: a sender waits while d messages are untaken;
-/// Rendezvous: a sender waits until its message is taken; Unlimited: it never waits.
+/// Rendezvous: a sender waits for as long as its message would wait at the receiver; Unlimited: it
+/// never waits.
 struct QueuePolicy {
   enum class Kind { Rendezvous, Buffered, Unlimited };
   Kind kind = Kind::Unlimited;

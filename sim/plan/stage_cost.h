@@ -37,7 +37,7 @@ struct StageCost {
   Footprint head_state;  // of a module's head
   Footprint tied_state;  // of weights shared with the first module, held where that one is not
   OpCost tied_update;
-  Bytes readout;         // weights of the head, sent where heads are stale copies
+  Bytes readout;  // weights of the head, sent where heads are stale copies
 };
 
 /// What prices a module.

@@ -40,6 +40,7 @@ Machine::Machine(const Program& program, const TraceSink& sink)
     queue.wire = channel.wire;
     queue.depth = channel.depth;
     queue.synchronous = channel.synchronous;
+    rendezvous_ = rendezvous_ || (channel.depth == 0 && !channel.synchronous);
     queue.shared = channel.wire >= 0 && program.wires[channel.wire].shared;
   }
   for (const OpInfo& op : program.ops) durations_.push_back(op.duration.value());
@@ -68,7 +69,7 @@ void Machine::run_instant() {
         RankState& rank = ranks_[state.rank];
         if (rank.several_streams) {
           rank.busy = false;
-          ask(state.rank);
+          ask_to_choose(state.rank);
         }
       }
       advance(event.id);
@@ -118,6 +119,7 @@ bool Machine::execute(int stream, StreamState& state) {
     case Opcode::Compute:
       return compute(stream, state);
     case Opcode::Send:
+      state.announced = false;
       return send(stream, state);
     case Opcode::Receive:
       return receive(stream, state);
@@ -125,6 +127,7 @@ bool Machine::execute(int stream, StreamState& state) {
       record(state.cursor);
       return true;
     case Opcode::Wait:
+      state.announced = false;
       return wait(stream, state);
     case Opcode::Allocate:
       // Taken at the instant at which the op starts; a rank of one stream starts it now.
@@ -141,8 +144,9 @@ bool Machine::compute(int stream, StreamState& state) {
   RankState& rank = ranks_[state.rank];
   if (rank.several_streams) {
     rank.ready.push_back(stream);
-    ask(state.rank);
+    ask_to_choose(state.rank);
   } else {
+    if (rendezvous_ && !state.announced) announce_receive(state);
     start_compute(stream, state);
   }
   return false;
@@ -166,7 +170,7 @@ void Machine::start_compute(int stream, StreamState& state) {
   heap_.push({end, stream, 0});
 }
 
-void Machine::ask(int rank) {
+void Machine::ask_to_choose(int rank) {
   if (!std::exchange(ranks_[rank].asked, true)) choosers_.push_back(rank);
 }
 

@@ -52,9 +52,11 @@ class Machine {
     Fifo<Message> messages;  // on the way with known arrival, or arrived; untaken
     double occupancy = 0, latency = 0;
     int wire = -1, depth = Channel::kUnlimited;
-    int untaken = 0;    // sent and not taken, arrival known or not
-    int sender = -1;    // stream that stands at a Send
-    int receiver = -1;  // stream that stands at a Receive
+    int untaken = 0;          // sent and not taken, arrival known or not
+    int sender = -1;          // stream that stands at a Send
+    int receiver = -1;        // stream that stands at a Receive
+    int sent = 0, asked = 0;  // rendezvous: messages sent, and asked for or announced to be
+    double ask_time = 0;      // of the last one
     bool synchronous = false;
     bool shared = false;  // its wire shares links
   };
@@ -65,6 +67,7 @@ class Machine {
     bool computing = false;
     bool handed_over = false;  // the message of its Send is on the way
     bool waited = false;       // its Receive found no arrived message at first
+    bool announced = false;    // its next Receive
   };
   struct RankState {
     double free = 0;
@@ -91,7 +94,7 @@ class Machine {
   bool execute(int stream, StreamState& state);
   bool compute(int stream, StreamState& state);
   void start_compute(int stream, StreamState& state);
-  void ask(int rank);
+  void ask_to_choose(int rank);
   void choose(int rank);
   bool precedes(int stream, int other) const;
   const OpInfo& next_op(int stream) const;
@@ -99,6 +102,9 @@ class Machine {
   bool send(int stream, StreamState& state);
   bool receive(int stream, StreamState& state);
   void meet(int channel, int micro_batch);
+  bool stand_until_asked(int stream, StreamState& state, ChannelState& queue);
+  void announce_receive(StreamState& state);
+  void ask(ChannelState& queue, double time);
   void transfer(int channel, int micro_batch);
   void carry(int wire);
   void deliver(int channel, const Message& message);
@@ -119,6 +125,7 @@ class Machine {
   std::vector<double> wire_free_, durations_;      // by wire; by op
   std::vector<std::map<int, Generation>> events_;  // by generation
   std::vector<std::vector<int>> event_waiters_;
+  bool rendezvous_ = false;    // some channel is one
   std::vector<int> runnable_;  // streams to advance now
   std::vector<int> choosers_;  // ranks to choose now
   EventHeap heap_;

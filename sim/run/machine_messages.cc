@@ -21,19 +21,72 @@ bool Machine::send(int stream, StreamState& state) {
     queue.sender = stream;
     return false;
   }
-  const bool asked_for = queue.receiver >= 0 && queue.untaken == 0;
   transfer(index, state.cursor.micro_batch());
-  if (queue.depth != 0 || asked_for) return true;
-  queue.sender = stream;  // until the receiver asks for it
+  return queue.depth != 0 || stand_until_asked(stream, state, queue);
+}
+
+/// Rendezvous: the message is on its way; its sender stands for as long as the message will have to
+/// wait for the receiver, as far as that is known.
+bool Machine::stand_until_asked(int stream, StreamState& state, ChannelState& queue) {
   state.handed_over = true;
+  if (queue.asked < ++queue.sent) {
+    queue.sender = stream;
+    return false;
+  }
+  const double release = queue.ask_time - queue.occupancy - queue.latency;
+  if (release <= now_) {
+    state.handed_over = false;
+    return true;
+  }
+  heap_.push({release, stream, 0});
   return false;
+}
+
+/// A stream that starts an unbroken run of ops before a rendezvous Receive knows when it will ask.
+void Machine::announce_receive(StreamState& state) {
+  double end = now_;
+  Cursor cursor = state.cursor;
+  for (; !cursor.done(); cursor.next()) {
+    const Instruction& instruction = cursor.instruction();
+    switch (instruction.code) {
+      case Opcode::Compute:
+        end += durations_[instruction.index];
+        break;
+      case Opcode::Receive:
+        if (channels_[instruction.index].depth != 0 || channels_[instruction.index].synchronous) {
+          return;
+        }
+        state.announced = true;
+        ask(channels_[instruction.index], end);
+        return;
+      case Opcode::Send:
+      case Opcode::Wait:
+        return;
+      default:
+        break;
+    }
+  }
+}
+
+/// The receiver asks, or announces that it will ask, for the next message at `time`.
+void Machine::ask(ChannelState& queue, double time) {
+  ++queue.asked;
+  queue.ask_time = time;
+  if (queue.sender < 0 || queue.asked < queue.sent) return;
+  const double release = time - queue.occupancy - queue.latency;
+  if (release <= now_) {
+    wake(queue.sender);
+  } else {
+    heap_.push({release, std::exchange(queue.sender, -1), 0});
+  }
 }
 
 bool Machine::receive(int stream, StreamState& state) {
   const int index = state.cursor.instruction().index;
   ChannelState& queue = channels_[index];
   const bool asks = !state.waited;  // for this message, for the first time
-  if (asks && queue.depth == 0 && !queue.synchronous) wake(queue.sender);
+  if (asks && queue.depth == 0 && !queue.synchronous && !state.announced) ask(queue, now_);
+  state.announced = false;
   if (queue.messages.empty()) {
     state.waited = true;
     queue.receiver = stream;

@@ -78,8 +78,8 @@ struct Channel {
   int from_rank = 0, to_rank = 0;
   int from_stage = 0, to_stage = 0;
   int wire = -1;  // -1: both stages are on one rank; messages arrive at once
-  /// Messages sent and not yet taken. 0: rendezvous, a sender stands at its Send until the receiver
-  /// asks for that very message, which is on its way meanwhile.
+  /// Messages sent and not yet taken. 0: rendezvous, see docs/design.md: a sender stands at its
+  /// Send for as long as its message will have to wait at the receiver.
   int depth = kUnlimited;
   bool synchronous = false;  // the transfer needs both streams, from its start to its arrival
   Bytes bytes;

@@ -117,6 +117,7 @@ bool Sweep::compute(int stream, StreamState& state) {
     sink_.span({Seconds(start), Seconds(end), Seconds(exposed), state.rank, op,
                 state.cursor.micro_batch()});
   }
+  if (state.run_start == kNever) state.run_start = start;
   state.message_arrival = kNever;
   state.time = rank.free = end;
   makespan_ = std::max(makespan_, end);
@@ -147,6 +148,7 @@ bool Sweep::wait(int stream, StreamState& state) {
     return false;
   }
   state.time = std::max(state.time, generation.time);
+  state.run_start = kNever;
   return true;
 }
 

@@ -47,6 +47,7 @@ class Sweep {
   struct StreamState {
     Cursor cursor;
     double time = 0;
+    double run_start = kNever;  // of the ops since its last Send, Receive or Wait, if any
     double message_sent = 0, message_arrival = kNever;  // the last message it had to wait for
     int rank = 0, lane = 0;
   };
@@ -69,6 +70,7 @@ class Sweep {
   bool wait(int stream, StreamState& state);
   void record(const StreamState& state);
   bool stand_until_asked(int stream, StreamState& state, ChannelState& queue);
+  double release_time(const StreamState& state, const ChannelState& queue) const;
   bool meet_receiver(int stream, StreamState& state);
   bool meet_sender(int stream, StreamState& state);
   bool wire_is_free_for(int stream, int channel);

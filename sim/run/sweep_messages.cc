@@ -9,6 +9,7 @@
 namespace interlock {
 
 bool Sweep::send(int stream, StreamState& state) {
+  state.run_start = kNever;
   const int index = state.cursor.instruction().index;
   ChannelState& queue = channels_[index];
   if (queue.synchronous) return meet_receiver(stream, state);
@@ -31,7 +32,8 @@ bool Sweep::send(int stream, StreamState& state) {
   return queue.depth != 0 || stand_until_asked(stream, state, queue);
 }
 
-/// Rendezvous: the message is on its way, but its sender stands until the receiver asks for it.
+/// Rendezvous: the message is on its way; its sender stands for as long as the message will have to
+/// wait for the receiver, as far as that is known.
 bool Sweep::stand_until_asked(int stream, StreamState& state, ChannelState& queue) {
   queue.sender_stands = queue.taken.empty();
   if (queue.sender_stands) {
@@ -51,14 +53,22 @@ bool Sweep::receive(int stream, StreamState& state) {
     queue.receiver = stream;
     return false;
   }
-  const double asked = state.time;
+  const double release = release_time(state, queue);
   take(state, queue.messages.front());
   queue.messages.pop();
   if (queue.depth >= 0) {
-    queue.taken.push(queue.depth == 0 ? asked : state.time);
+    queue.taken.push(queue.depth == 0 ? release : state.time);
     wake(queue.sender);
   }
+  state.run_start = kNever;
   return true;
+}
+
+/// When a rendezvous lets its sender go: a message's way before the receiver asks, but not before
+/// the receiver knew when that would be, which is when it began its last unbroken run of ops.
+double Sweep::release_time(const StreamState& state, const ChannelState& queue) const {
+  if (state.run_start == kNever || ranks_[state.rank].several_streams) return state.time;
+  return std::max(state.run_start, state.time - queue.occupancy - queue.latency);
 }
 
 /// Synchronous, from the sender: it offers its message and stands until the receiver has it.
