@@ -1,0 +1,290 @@
+// Programs: how cursors walk them, and what lowering writes.
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/run/program.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "tests/sim/support/test_chain.h"
+
+namespace interlock {
+namespace {
+
+/// (index, micro-batch) of every instruction of a stream.
+using Walk = std::vector<std::pair<int, int>>;
+
+Walk walk(const Program& program, const Stream& stream) {
+  Walk walk;
+  for (Cursor c(program, stream); !c.done(); c.next()) {
+    walk.emplace_back(c.instruction().index, c.micro_batch());
+  }
+  return walk;
+}
+
+/// The same by four nested loops.
+Walk walk_by_loops(const Program& program, const Stream& stream) {
+  Walk walk;
+  for (int round = 0; round < stream.repeats; ++round) {
+    for (int s = stream.first; s < stream.first + stream.count; ++s) {
+      const Segment& segment = program.segments[s];
+      for (int iteration = 0; iteration < segment.repeats; ++iteration) {
+        for (int i = segment.first; i < segment.first + segment.count; ++i) {
+          const Instruction& instruction = program.instructions[i];
+          walk.emplace_back(instruction.index, instruction.micro_batch + round * stream.stride +
+                                                   iteration * segment.stride);
+        }
+      }
+    }
+  }
+  return walk;
+}
+
+TEST_CASE("a cursor walks a nested loop") {
+  Program program;
+  program.instructions = {
+      {Opcode::Compute, 7, 0}, {Opcode::Compute, 8, 1}, {Opcode::Compute, 9, 5}};
+  program.segments = {{0, 2, 2, 2}, {2, 1, 1, 1}};
+  const Stream stream{0, 2, 2, 100};
+  CHECK(walk(program, stream) == Walk{{7, 0},
+                                      {8, 1},
+                                      {7, 2},
+                                      {8, 3},
+                                      {9, 5},
+                                      {7, 100},
+                                      {8, 101},
+                                      {7, 102},
+                                      {8, 103},
+                                      {9, 105}});
+}
+
+TEST_CASE("a cursor steps over segments without instructions or repeats, wherever they stand") {
+  for (std::uint64_t seed = 0; seed < 500; ++seed) {
+    Random random(101, seed);
+    Program program;
+    for (int i = 0; i < 8; ++i) {
+      program.instructions.push_back({Opcode::Compute, i, random.integer(0, 5)});
+    }
+    const int segments = random.integer(0, 6);
+    for (int s = 0; s < segments; ++s) {
+      const int first = random.integer(0, 7);
+      program.segments.push_back({first, random.integer(0, 8 - first) * random.integer(0, 1),
+                                  random.integer(0, 3), random.integer(0, 9)});
+    }
+    const int first = random.integer(0, segments);
+    const Stream stream{first, random.integer(0, segments - first), random.integer(0, 3),
+                        random.integer(0, 50)};
+    INFO("seed " << seed);
+    CHECK(walk(program, stream) == walk_by_loops(program, stream));
+  }
+}
+
+TEST_CASE("a copied cursor goes its own way") {
+  Program program;
+  program.instructions = {{Opcode::Compute, 0, 0}, {Opcode::Compute, 1, 0}};
+  program.segments = {{0, 2, 3, 1}};
+  const Stream stream{0, 1, 1, 0};
+  Cursor cursor(program, stream);
+  cursor.next();
+  Cursor copy = cursor;
+  for (int i = 0; i < 4; ++i) copy.next();
+  CHECK(cursor.instruction().index == 1);
+  CHECK(cursor.micro_batch() == 0);
+  CHECK(copy.instruction().index == 1);
+  CHECK(copy.micro_batch() == 2);
+}
+
+void for_random_programs(
+    int count, const std::function<void(const TestChain& chain, const Program& program)>& visit) {
+  for (std::uint64_t seed = 0; seed < static_cast<std::uint64_t>(count); ++seed) {
+    Random random(102, seed);
+    TestChain chain = random_chain(random);
+    if (chain.strategy.readout_every > 0) chain.steps = 2 * chain.strategy.readout_every;
+    INFO("seed " << seed << ": " << describe(chain));
+    visit(chain, program_of(chain));
+  }
+}
+
+TEST_CASE("a lowered stream computes the ops of its sequence, in their order") {
+  for_random_programs(500, [](const TestChain& chain, const Program& program) {
+    const Schedule schedule = schedule_of(chain);
+    for (std::size_t r = 0; r < program.ranks.size(); ++r) {
+      const Rank& rank = program.ranks[r];
+      REQUIRE(rank.streams == static_cast<int>(schedule.ranks[r].size()));
+      for (int lane = 0; lane < rank.streams; ++lane) {
+        std::vector<Op> computed;
+        for (Cursor c(program, program.streams[rank.first_stream + lane]); !c.done(); c.next()) {
+          if (c.instruction().code != Opcode::Compute) continue;
+          const OpInfo& op = program.ops[c.instruction().index];
+          // What a backward runs again before it is lowering's, not the schedule's.
+          if (op.kind == OpKind::R && chain.costs[op.stage].recompute.time > Seconds(0) &&
+              !roles_of(chain)[op.stage].runs_next_part) {
+            continue;
+          }
+          computed.push_back({op.kind, op.stage, c.micro_batch(), op.loss});
+        }
+        if (chain.strategy.recompute_shared_forward) continue;  // both kinds of R
+        CHECK(computed == expand(schedule.ranks[r][lane]));
+      }
+    }
+  });
+}
+
+/// Micro-batches that one side of a channel handles, and the streams that do.
+struct ChannelSide {
+  std::vector<int> micro_batches;
+  std::set<int> streams;
+};
+
+std::map<int, ChannelSide> sides(const Program& program, Opcode code, bool from) {
+  std::map<int, ChannelSide> found;
+  for (std::size_t r = 0; r < program.ranks.size(); ++r) {
+    const Rank& rank = program.ranks[r];
+    for (int s = rank.first_stream; s < rank.first_stream + rank.streams; ++s) {
+      for (Cursor c(program, program.streams[s]); !c.done(); c.next()) {
+        if (c.instruction().code != code) continue;
+        const Channel& channel = program.channels[c.instruction().index];
+        CHECK((from ? channel.from_rank : channel.to_rank) == static_cast<int>(r));
+        ChannelSide& side = found[c.instruction().index];
+        side.micro_batches.push_back(c.micro_batch());
+        side.streams.insert(s);
+      }
+    }
+  }
+  return found;
+}
+
+bool neighbours(const Channel& channel) {
+  return std::abs(channel.from_stage - channel.to_stage) == 1;
+}
+
+TEST_CASE("each send has one receive on the same channel, in the same order") {
+  int messages = 0;
+  for_random_programs(500, [&](const TestChain& chain, const Program& program) {
+    auto sent = sides(program, Opcode::Send, true);
+    auto received = sides(program, Opcode::Receive, false);
+    REQUIRE(sent.size() == program.channels.size());
+    REQUIRE(received.size() == program.channels.size());
+    for (int c = 0; c < static_cast<int>(program.channels.size()); ++c) {
+      CHECK(sent[c].micro_batches.size() == received[c].micro_batches.size());
+      messages += static_cast<int>(sent[c].micro_batches.size());
+      // Readouts are sent when a period begins and taken when it ends.
+      if (chain.strategy.readout_every > 0 || !neighbours(program.channels[c])) continue;
+      CHECK(sent[c].streams.size() == 1);
+      CHECK(received[c].streams.size() == 1);
+      CHECK(sent[c].micro_batches == received[c].micro_batches);
+    }
+  });
+  CHECK(messages > 5000);
+}
+
+TEST_CASE("streams are numbered in the order of their ranks, segments in that of their streams") {
+  for_random_programs(200, [](const TestChain&, const Program& program) {
+    int streams = 0, segments = 0;
+    for (const Rank& rank : program.ranks) {
+      CHECK(rank.first_stream == streams);
+      streams += rank.streams;
+    }
+    CHECK(streams == static_cast<int>(program.streams.size()));
+    for (const Stream& stream : program.streams) {
+      CHECK(stream.first == segments);
+      segments += stream.count;
+    }
+    CHECK(segments == static_cast<int>(program.segments.size()));
+  });
+}
+
+TEST_CASE("what a rank takes it gives back, and what it is sent it frees") {
+  for_random_programs(500, [](const TestChain&, const Program& program) {
+    double left = 0;
+    for (const Stream& stream : program.streams) {
+      for (Cursor c(program, stream); !c.done(); c.next()) {
+        const Instruction& i = c.instruction();
+        if (i.code == Opcode::Allocate) left += program.buffers[i.index].bytes.value();
+        if (i.code == Opcode::Free) left -= program.buffers[i.index].bytes.value();
+      }
+    }
+    // A message's bytes leave the sender and come to the receiver, so each cancels out.
+    CHECK(left == doctest::Approx(0).epsilon(1e-9));
+  });
+}
+
+TEST_CASE("durations are whole ticks, and the sum of all stays under 2^53 of them") {
+  for_random_programs(500, [](const TestChain& chain, const Program& program) {
+    const auto ticks = [&](Seconds duration) {
+      const double exact = duration.value() / program.tick;
+      CHECK(exact == std::floor(exact));
+      return static_cast<std::int64_t>(exact);
+    };
+    std::int64_t sum = 0;
+    for (const Stream& stream : program.streams) {
+      for (Cursor c(program, stream); !c.done(); c.next()) {
+        const int index = c.instruction().index;
+        if (c.instruction().code == Opcode::Compute) sum += ticks(program.ops[index].duration);
+        if (c.instruction().code != Opcode::Send) continue;
+        const Channel& channel = program.channels[index];
+        sum += ticks(channel.occupancy) + ticks(channel.latency);
+      }
+    }
+    CHECK(sum < std::int64_t{1} << 53);
+    if (sum > 0) CHECK(sum >= std::int64_t{1} << 51);  // and the tick is no coarser than need be
+    int exponent = 0;
+    CHECK(std::frexp(program.tick, &exponent) == 0.5);  // a power of two
+    for (const OpInfo& op : program.ops) {
+      if (op.kind != OpKind::F) continue;
+      const Seconds asked = chain.costs[op.stage].forward.time;
+      CHECK(std::abs((op.duration - asked).value()) <= program.tick / 2);
+    }
+  });
+}
+
+TEST_CASE("tasks are computes and messages between ranks") {
+  for_random_programs(200, [](const TestChain&, const Program& program) {
+    std::int64_t tasks = 0;
+    for (const Stream& stream : program.streams) {
+      for (Cursor c(program, stream); !c.done(); c.next()) {
+        const Instruction& i = c.instruction();
+        const bool message = i.code == Opcode::Send && program.channels[i.index].from_rank !=
+                                                           program.channels[i.index].to_rank;
+        tasks += i.code == Opcode::Compute || message ? 1 : 0;
+      }
+    }
+    CHECK(count_tasks(program) == tasks);
+  });
+}
+
+TEST_CASE("the size of a program does not grow with the run") {
+  for (int kind = 0; kind <= static_cast<int>(ScheduleKind::List); ++kind) {
+    TestChain chain = make_chain(4, static_cast<ScheduleKind>(kind));
+    chain.micro_batches = 4;
+    chain.policy.update_every = 4;
+    chain.steps = 2;
+    const std::size_t few = program_of(chain).instructions.size();
+    chain.steps = 100'000;
+    CHECK(program_of(chain).instructions.size() == few);
+  }
+}
+
+TEST_CASE("code without memory leaves out Allocate and Free, and nothing else") {
+  for_random_programs(200, [](const TestChain&, const Program& program) {
+    const Code code = code_without_memory(program);
+    for (const Stream& stream : program.streams) {
+      Cursor short_one(code, stream);
+      for (Cursor c(program, stream); !c.done(); c.next()) {
+        const Opcode opcode = c.instruction().code;
+        if (opcode == Opcode::Allocate || opcode == Opcode::Free) continue;
+        REQUIRE_FALSE(short_one.done());
+        CHECK(short_one.instruction() == c.instruction());
+        CHECK(short_one.micro_batch() == c.micro_batch());
+        short_one.next();
+      }
+      CHECK(short_one.done());
+    }
+  });
+}
+
+}  // namespace
+}  // namespace interlock
