@@ -77,7 +77,9 @@ Seconds horizon(const Program& program) {
 void round_durations(Program& program) {
   int exponent = 0;
   std::frexp(horizon(program).value() * 2, &exponent);  // times 2: rounding may add
-  program.tick = std::ldexp(1.0, exponent - 53);
+  // Where links are shared, ends of flows are rounded to ticks too. A tick that is well above the
+  // rounding of the solver makes equal situations end equally, so that a steady state can repeat.
+  program.tick = std::ldexp(1.0, exponent - (shares_links(program) ? 50 : 53));
   auto round = [&](Seconds& duration) {
     duration = Seconds(std::nearbyint(duration.value() / program.tick) * program.tick);
   };

@@ -22,7 +22,7 @@ struct LowerInputs {
 
 /// The program that runs the schedule on the cluster, every step of it.
 /// Durations are rounded once, to the finest power of two of a second that keeps the sum of all
-/// durations under 2^53 units; sums of them are then exact.
+/// durations under 2^53 units (2^50 where wires share links); sums of them are then exact.
 Program lower(const LowerInputs& inputs);
 
 }  // namespace interlock

@@ -15,6 +15,7 @@
 // clang-format on
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <unordered_map>
 
@@ -214,7 +215,8 @@ void Contention::alone_ended(int index, std::uint32_t generation) {
 void Contention::end_flow(int index) {
   for (const int link : program_.wires[index].links) --links_[link].flows;
   ++wires_[index].generation;
-  machine_.end_shared(index, std::max(machine_.now(), s4u::Engine::get_clock()));
+  const double ticks = std::nearbyint(s4u::Engine::get_clock() / program_.tick);
+  machine_.end_shared(index, std::max(machine_.now(), ticks * program_.tick));
 }
 
 void Contention::clock_moved() {
