@@ -141,7 +141,7 @@ StageTime busy_time(const std::vector<StageCost>& modules, const Strategy& strat
                     const std::vector<StageRole>& roles, int update_every) {
   // Prefix sums, so that a range costs the same whatever its length.
   struct Sums {
-    Seconds once, backward_input;
+    Seconds once, backward_input, tied_update;
   };
   std::vector<Sums> sums(1);
   for (const StageCost& module : modules) {
@@ -149,6 +149,7 @@ StageTime busy_time(const std::vector<StageCost>& modules, const Strategy& strat
     next.once += module.forward.time + module.recompute.time + module.backward_weight.time +
                  module.update.time / update_every;
     next.backward_input += module.backward_input.time;
+    next.tied_update += module.tied_update.time / update_every;
     sums.push_back(next);
   }
   return [=](int stage, int first, int last) {
@@ -157,6 +158,7 @@ StageTime busy_time(const std::vector<StageCost>& modules, const Strategy& strat
     // The last part of overlapping blocks belongs to no stage of its own.
     const StageRole& role = roles[std::min<std::size_t>(stage, roles.size() - 1)];
     Seconds busy = once;
+    if (first > 0) busy += sums[last].tied_update - sums[first].tied_update;
     for (const Traversal& traversal : role.traversals) {
       const bool skips = !traversal.to_previous && strategy.skip_unneeded_input_gradients;
       busy += backward - (skips ? modules[first].first_backward_input.time : Seconds(0));

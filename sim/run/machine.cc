@@ -194,6 +194,8 @@ void Machine::choose(int index) {
   ++rank.turn;
   StreamState& state = streams_[stream];
   for (; state.cursor.instruction().code != Opcode::Compute; state.cursor.next()) {
+    const Opcode code = state.cursor.instruction().code;
+    CHECK(code == Opcode::Allocate || code == Opcode::Free, "only memory between taking and op");
     change_memory(state.cursor.instruction(), index);
   }
   start_compute(stream, state);

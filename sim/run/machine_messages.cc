@@ -167,7 +167,9 @@ void Machine::report(const Pending& pending, double start, double end, double ar
   }
   if (sink_.memory) {
     const Channel& channel = program_.channels[pending.channel];
-    change_memory(end, channel.from_rank, MemoryClass::Boundary, -channel.bytes.value());
+    if (!channel.from_resident) {
+      change_memory(end, channel.from_rank, MemoryClass::Boundary, -channel.bytes.value());
+    }
   }
   deliver(pending.channel, {pending.sent, arrival});
 }

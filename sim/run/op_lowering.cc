@@ -148,7 +148,6 @@ void OpLowering::exchange_readout(const Op& op) {
   if (op.stage == last && op.micro_batch % period == 0) {
     for (int stage = 0; stage < last; ++stage) {
       if (!inputs_.roles[stage].head) continue;
-      allocate(op, MemoryClass::Boundary, inputs_.stages[stage].readout);
       emit(Opcode::Send, wiring_.channel(Message::Readout, last, stage, 0), op.micro_batch);
     }
   } else if (op.stage < last && inputs_.roles[op.stage].head &&
@@ -172,7 +171,8 @@ void OpLowering::compute(const Op& op) {
 void OpLowering::compute(const Op& op, OpKind kind, OpCost cost, bool useful) {
   auto& known = ops_of_stage_[op.stage];
   auto found = std::find_if(known.begin(), known.end(), [&](int index) {
-    return program_.ops[index].kind == kind && program_.ops[index].loss == op.loss;
+    const OpInfo& info = program_.ops[index];
+    return info.kind == kind && info.loss == op.loss && info.duration == cost.time;
   });
   if (found == known.end()) {
     program_.ops.push_back({kind, op.stage, op.loss, useful, cost.time, cost.flops});

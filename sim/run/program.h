@@ -81,7 +81,8 @@ struct Channel {
   /// Messages sent and not yet taken. 0: rendezvous, see docs/design.md: a sender stands at its
   /// Send for as long as its message will have to wait at the receiver.
   int depth = kUnlimited;
-  bool synchronous = false;  // the transfer needs both streams, from its start to its arrival
+  bool synchronous = false;    // the transfer needs both streams, from its start to its arrival
+  bool from_resident = false;  // a copy of resident bytes: nothing to give back once it has left
   Bytes bytes;
   Seconds occupancy;  // bytes / bandwidth of the wire
   Seconds latency;    // follows, occupies nothing

@@ -68,7 +68,10 @@ int Wiring::make_channel(Message message, int from_stage, int to_stage) {
                   .to_stage = to_stage,
                   .depth = depth_of(inputs_.policy.queue),
                   .bytes = message_bytes(message, from_stage, to_stage)};
-  if (message == Message::Readout) channel.depth = Channel::kUnlimited;
+  if (message == Message::Readout) {
+    channel.depth = Channel::kUnlimited;
+    channel.from_resident = true;
+  }
   if (channel.from_rank != channel.to_rank) {
     const Route way = route(inputs_.cluster, channel.from_rank, channel.to_rank);
     channel.wire = wire(channel.from_rank, channel.to_rank);
