@@ -135,6 +135,7 @@ TestChain random_chain(Random& random) {
   const auto kind = static_cast<ScheduleKind>(random.integer(0, 5));
   TestChain chain = random_chain_of(random, kind, random.integer(1, 6));
   if (kind == ScheduleKind::Eager) chain.policy.in_flight = random.integer(1, 3);
+  if (chooses_order(program_of(chain))) chain.strategy.readout_every = 0;
   return chain;
 }
 
@@ -146,6 +147,7 @@ TestChain random_choosing_chain(Random& random) {
   const int last = chain.rank_of_stage.back();
   const bool alone = last == static_cast<int>(chain.rank_of_stage.size()) - 1;
   chain.policy.in_flight = random.integer(alone ? 2 : 1, 3);
+  chain.strategy.readout_every = 0;
   return chain;
 }
 
