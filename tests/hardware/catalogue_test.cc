@@ -54,7 +54,8 @@ void check_origins(const std::string& file) {
     CAPTURE(number);
     CHECK(explains(*origin, number));
   }
-  for (const auto& [path, sentence] : origin->members) {
+  for (const auto& member : origin->members) {
+    const std::string& path = member.first;
     const JsonValue* value = &document;
     std::string rest = path;
     while (value != nullptr && !rest.empty()) {
@@ -70,7 +71,7 @@ void check_origins(const std::string& file) {
 Cluster load(const std::string& name) {
   Diagnostics diagnostics;
   const JsonValue value = text_value(name);
-  const Cluster cluster = read_cluster(root_of(value), diagnostics);
+  Cluster cluster = read_cluster(root_of(value), diagnostics);
   CAPTURE(name);
   diagnostics.throw_if_any();
   return cluster;
