@@ -82,12 +82,6 @@ Seconds shipped_pairwise_period(const EqualChain& chain) {
   return std::max(last, last - s.backward() + s.head + s.backward_input);
 }
 
-bool shipped_pairwise_holds_in_rendezvous(const EqualChain& chain) {
-  const StageTimes& s = chain.stage;
-  return chain.transfer == Seconds(0) || chain.stages <= 3 ||
-         s.head + s.backward_input + chain.transfer <= s.backward();
-}
-
 Seconds list_period(const EqualChain& chain, int n_wise) {
   return list_work(chain, n_wise) + 2 * (chain.stages - 1) * chain.transfer;
 }

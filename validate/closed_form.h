@@ -9,6 +9,13 @@
 // a boundary tensor. "Period" is the time between two batches of the steady state, one micro-batch
 // a batch and one batch in flight on a stage. Derivations assume that input gradients which nobody
 // needs are computed; subtract bi from B of the stage that saves one.
+//
+// Queues: unless a row says more it holds for queues of one message, of several and of any number.
+// In a rendezvous the sender stands for as long as its message would wait at the receiver, so far
+// as the receiver knows when it will come: it knows that when it begins its row of computations
+// before the take. Where a row of the table is said to hold in a rendezvous for c up to some work,
+// that work is such a row, the one before a stage takes its next activation: a sender that has c of
+// warning is let go in time. Beyond it, inner stages hold each other up and the period is longer.
 #pragma once
 
 #include <vector>
@@ -53,31 +60,32 @@ double flushed_bubble_fraction(int stages, int micro_batches);
 // Local and interlocking training
 
 /// f + a + B + o for K >= 2: a stage waits for nobody above it, so the dearest stage, one with a
-/// head, sets the pace. A queue of one message carries no more than one per c, so the period is no
-/// less than c. Copies that need the compute streams of both sides add 2c: an inner stage is party
-/// to the copy into it and to the copy out of it (with K = 2 no stage is, and c is added).
+/// head, sets the pace. A queue of one message carries no more than one per c, as one on the way is
+/// untaken, so there the period is no less than c (longer queues have no such bound). Holds in a
+/// rendezvous for c <= a + B + o. Copies that need the compute streams of both sides add 2c: an
+/// inner stage is party to the copy into it and to the copy out of it (with K = 2 no stage is, and
+/// c is added).
 Seconds local_period(const EqualChain& chain, bool copies_block_compute);
 
 /// N f + a + (N - 1) bi + B + o + 2(N - 1)c for 1 <= N < K; naive_split_period for N = K, where
 /// the only loss is the true one. Stage i cannot start a batch before it has updated on the last;
 /// that update waits for forward through the stages up to loss i + N - 1, its head, and the input
-/// gradients on the way down. Holds for queues of one message or more (N = 1 as local_period).
+/// gradients on the way down. N = 1 is local_period. Holds in a rendezvous for c <= B + o or
+/// N >= K - 1, with minimal heads.
 Seconds eager_period(const EqualChain& chain, int n_wise);
 
 /// Pairwise training as its authors shipped it: fused backward, a head on every stage but the last.
 /// K >= 3: 2f + max(a + bi, B) + B + o + 2c, where the B in the maximum is the last stage's, which
-/// cannot send before its fused backward ends. K = 2: the last stage's loop, 2f + 2B + o + 2c, or
-/// the first one's own, f + a + B + o. With rendezvous it holds for c = 0, for K <= 3, and for
-/// a + bi + c <= B; otherwise inner stages hold each other up, as one asks for its next
-/// activation c after the one below has it ready, and the period is up to c longer.
+/// cannot send before its fused backward ends. K = 2: the last stage's loop, 2f + 2B + o + 2c, as
+/// long as a <= f + B + 2c; else the first one's own, f + a + B + o, whose head trains nobody else.
+/// Holds in a rendezvous for K <= 3 and for c <= max(B, 2B - a - bi) + o.
 /// Source: github.com/oscarkey/interlocking-backprop, components.py.
 Seconds shipped_pairwise_period(const EqualChain& chain);
-bool shipped_pairwise_holds_in_rendezvous(const EqualChain& chain);
 
 /// K(f + B) + bi * sum over i < K of (k_i - 1) + o + 2(K - 1)c with k_i = min(N, K - i + 1), the
 /// number of gradients pushed through stage i: a stage waits for the whole list of the one above
 /// before it starts on its own, so all stages stand in one row. Holds for N >= 2 and
-/// a <= f + B + 2c, where the heads hide in the wait for the list.
+/// a <= f + B + 2c, where the heads hide in the wait for the list; in a rendezvous for any c.
 /// Source: github.com/oscarkey/interlocking-backprop, components.py, the N-wise class.
 Seconds list_period(const EqualChain& chain, int n_wise);
 
@@ -97,8 +105,9 @@ Seconds accumulated_step(Seconds period, Seconds update, int micro_batches);
 Seconds loop_bound(const std::vector<StageTimes>& stages, const std::vector<Seconds>& transfers,
                    int n_wise);
 
-/// The busiest stage's work per batch, minimal heads: a bound however many batches are in flight,
-/// met by equal stages with two in flight and N = 2.
+/// The busiest stage's work per batch, minimal heads: a bound however many batches are in flight.
+/// Equal stages with two in flight meet it with N = 1, and in most cases with N = 2, but not in
+/// all: a device that chooses among ready ops may choose one that others wait for less.
 Seconds busiest_stage(const std::vector<StageTimes>& stages, int n_wise);
 
 // Who does what, minimal form: only heads and gradients that train main weights

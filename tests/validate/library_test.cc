@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <map>
@@ -61,17 +62,44 @@ double overhead_per_operation(const std::vector<Row>& rows) {
   return (measured - operations) / operations;
 }
 
+double error(double predicted, const Row& row) { return predicted / row.period - 1; }
+bool beyond_4_percent(double predicted, const Row& row) {
+  return std::abs(error(predicted, row)) > 0.04;
+}
+
 std::string line_of(const Row& row, double pure, double calibrated) {
-  char line[160];
+  char line[200];
   std::snprintf(line, sizeof line,
-                "%-8s  K = %d  N = %d  a = %.1f  measured %6.2f  simulated %6.2f %+5.1f%%  "
-                "with overhead %6.2f %+5.1f%%\n",
+                "%-8s  K = %d  N = %d  a = %.1f  measured %6.2f  simulated %6.2f %+5.1f%%%s  "
+                "with overhead %6.2f %+5.1f%%%s\n",
                 row.mode.c_str(), row.stages, row.n_wise, row.head, row.period, pure,
-                100 * (pure / row.period - 1), calibrated, 100 * (calibrated / row.period - 1));
+                100 * error(pure, row), beyond_4_percent(pure, row) ? " >4%" : "    ", calibrated,
+                100 * error(calibrated, row), beyond_4_percent(calibrated, row) ? " >4%" : "");
   return line;
 }
 
-TEST_CASE("every period of the authors' library is predicted within 4%") {
+/// What the table comes to. The naive rows gave the overhead, so they do not judge it.
+struct Verdict {
+  int pure_beyond = 0;
+  double pure_worst = 0, calibrated_worst = 0;
+  void add(const Row& row, double pure, double calibrated) {
+    pure_beyond += beyond_4_percent(pure, row) ? 1 : 0;
+    pure_worst = std::max(pure_worst, std::abs(error(pure, row)));
+    if (row.mode == "naive") return;
+    calibrated_worst = std::max(calibrated_worst, std::abs(error(calibrated, row)));
+  }
+  std::string text() const {
+    char line[200];
+    std::snprintf(
+        line, sizeof line,
+        "simulated: more than 4%% off in %d of 28 rows, worst %.1f%%; with overhead: worst "
+        "%.1f%% of the 22 rows that it was not taken from\n",
+        pure_beyond, 100 * pure_worst, 100 * calibrated_worst);
+    return line;
+  }
+};
+
+TEST_CASE("every period of the authors' library is predicted within 4% given its overhead per op") {
   const std::vector<Row> rows = read_rows();
   REQUIRE(rows.size() == 28);
   const double overhead = overhead_per_operation(rows);
@@ -79,16 +107,20 @@ TEST_CASE("every period of the authors' library is predicted within 4%") {
   CHECK(overhead < 0.05);
   std::string table = "overhead of an operation, from the naive rows: " + std::to_string(overhead) +
                       " units of 10 ms\n";
+  Verdict verdict;
   for (const Row& row : rows) {
     const double pure = step_time(trial_of(row, 0));
     const double calibrated = step_time(trial_of(row, overhead));
     table += line_of(row, pure, calibrated);
+    verdict.add(row, pure, calibrated);
     INFO(line_of(row, pure, calibrated));
-    // Threads and queues only cost time: nothing was measured faster than the pure simulation.
+    // Threads and queues only cost time: nothing was measured faster than the pure simulation,
+    // which knows nothing of them. That it is no more than 5.5% off was seen, not foretold.
     CHECK(pure <= row.period);
     CHECK(pure >= row.period * 0.945);
-    CHECK(std::abs(calibrated - row.period) <= 0.04 * row.period);
+    CHECK_FALSE(beyond_4_percent(calibrated, row));
   }
+  table += verdict.text();
   MESSAGE(table);
 }
 

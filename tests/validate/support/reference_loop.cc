@@ -86,7 +86,8 @@ struct Slot {
 };
 struct Channel {
   std::deque<Ticks> arrivals;  // of the messages put and not taken
-  bool asked = false;          // a taker stands and waits
+  std::optional<Ticks> asked;  // when the taker comes for the next one, once anyone can know
+  Ticks way = 0;               // how long a message takes on an idle wire
 };
 /// From stage, to stage, slot: batches in flight at once have channels of their own.
 using ChannelKey = std::tuple<int, int, int>;
@@ -101,6 +102,8 @@ class Loop {
       for (int k = 0; k < c.in_flight; ++k) slots_.push_back({.stage = i, .batch = k});
     }
     busy_.resize(*std::max_element(rank_.begin(), rank_.end()) + 1);
+    slots_of_rank_.resize(busy_.size());
+    for (const Slot& slot : slots_) ++slots_of_rank_[rank_[slot.stage]];
     trained_.assign(stages, std::vector<bool>(c.batches));
   }
 
@@ -151,20 +154,25 @@ class Loop {
     const Step& s = step(slot);
     if (s.what == '<') return take(slot, s);
     if (s.what == '>') return put(slot, s);
-    if (s.what != 'U' || (slot.batch + 1) % c_.update_every == 0) return false;
+    if (!is_void(slot)) return false;
     advance(slot);
     return true;
+  }
+
+  /// An update that this batch does not make.
+  bool is_void(const Slot& slot) const {
+    return step(slot).what == 'U' && (slot.batch + 1) % c_.update_every != 0;
   }
 
   bool take(Slot& slot, const Step& s) {
     Channel& channel = channel_of(slot, slot.stage + s.towards, slot.stage);
     if (channel.arrivals.empty() || channel.arrivals.front() > now_) {
       const bool news = !channel.asked;
-      channel.asked = true;
+      if (news) channel.asked = now_;
       return news && c_.depth == 0;
     }
     channel.arrivals.pop_front();
-    channel.asked = false;
+    channel.asked.reset();
     advance(slot);
     return true;
   }
@@ -173,25 +181,47 @@ class Loop {
     Channel& channel = channel_of(slot, slot.stage, slot.stage + s.towards);
     const int untaken = static_cast<int>(channel.arrivals.size());
     if (slot.stands) {
-      // Rendezvous: the message is on its way or there; its putter stands until it is asked for.
-      // What the taker asks for is the front message, which may be the one before.
-      if (untaken > 1 || (untaken == 1 && !channel.asked)) return false;
+      // What the taker comes for is the front message, which may be the one before this one.
+      const bool awaited = channel.asked && now_ >= *channel.asked - channel.way;
+      if (untaken > 1 || (untaken == 1 && !awaited)) return false;
       slot.stands = false;
       advance(slot);
       return true;
     }
     if (c_.depth > 0 && untaken >= c_.depth) return false;
     channel.arrivals.push_back(arrival(slot.stage, s));
+    channel.way = way(slot.stage, s);
     slot.stands = c_.depth == 0;
     if (!slot.stands) advance(slot);
     return true;
+  }
+
+  /// Rendezvous: a device that has only one thing to do knows, when it begins a row of ops, when it
+  /// will come to the take behind them. To tell again on the next op of the row changes nothing.
+  void tell_of_next_take(Slot slot) {
+    Ticks then = now_;
+    for (; live(slot) && step(slot).what != '>'; advance(slot)) {
+      if (step(slot).what == '<') {
+        channel_of(slot, slot.stage + step(slot).towards, slot.stage).asked = then;
+        return;
+      }
+      then += is_void(slot) ? 0 : duration(slot);
+    }
+  }
+
+  Ticks occupancy(int from, const Step& s) const {
+    return s.tensors * c_.stages[std::min(from, from + s.towards)].occupancy;
+  }
+
+  Ticks way(int from, const Step& s) const {
+    return rank_[from] == rank_[from + s.towards] ? 0 : occupancy(from, s) + c_.latency;
   }
 
   Ticks arrival(int from, const Step& s) {
     const int to = from + s.towards;
     if (rank_[from] == rank_[to]) return now_;
     Ticks& free = wire_free_[{rank_[from], rank_[to]}];
-    free = std::max(free, now_) + s.tensors * c_.stages[std::min(from, to)].occupancy;
+    free = std::max(free, now_) + occupancy(from, s);
     return free + c_.latency;
   }
 
@@ -235,16 +265,20 @@ class Loop {
     return what != '<' && what != '>';
   }
 
-  bool start_ops() {
+  /// Devices with a choice come last, as what others begin may let go of something they could do.
+  bool start_ops() { return start_ops(false) || start_ops(true); }
+
+  bool start_ops(bool choosing) {
     bool started = false;
     for (std::size_t rank = 0; rank < busy_.size(); ++rank) {
-      if (busy_[rank]) continue;
+      if (busy_[rank] || (slots_of_rank_[rank] > 1) != choosing) continue;
       Slot* best = nullptr;
       for (Slot& slot : slots_) {
         if (ready(slot, rank) && (!best || priority(slot) < priority(*best))) best = &slot;
       }
       if (!best) continue;
       started = true;
+      if (c_.depth == 0 && !choosing) tell_of_next_take(*best);
       best->running = true;
       busy_[rank] = true;
       spans_.push_back({step(*best).what, best->stage, best->batch, step(*best).loss, now_,
@@ -277,6 +311,7 @@ class Loop {
     for (const auto& run : running_) consider(run.first);
     for (const auto& [key, channel] : channels_) {
       for (Ticks arrival : channel.arrivals) consider(arrival);
+      if (channel.asked) consider(*channel.asked - channel.way);
     }
     return next;
   }
@@ -286,6 +321,7 @@ class Loop {
   std::vector<int> rank_;                 // (stages)
   std::vector<Slot> slots_;
   std::vector<bool> busy_;                  // (ranks)
+  std::vector<int> slots_of_rank_;          // (ranks) with several it chooses
   std::vector<std::vector<bool>> trained_;  // (stages, batches) weight gradients are made
   std::vector<std::pair<Ticks, Slot*>> running_;
   std::map<ChannelKey, Channel> channels_;

@@ -10,7 +10,10 @@
 // List form: take the whole list first, put one list after the last op.
 // A device that is free runs the ready op that is first in F, H, I, B, W, U, then has the nearer
 // loss, then the older batch. A put waits for room. In a rendezvous the message leaves at once, and
-// its putter stands until the taker asks for it.
+// its putter stands for as long as the message will have to wait for its taker, as far as anyone
+// can know: until one way (occupancy and latency) before the taker comes to the take, but no less
+// than until the taker begins the row of ops that leads to it. A rank of several slots, which
+// chooses, knows nothing beforehand: it lets the putter go when it comes to the take.
 #pragma once
 
 #include <cstdint>
