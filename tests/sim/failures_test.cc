@@ -1,0 +1,202 @@
+// What engines say when they cannot go on: deadlocks, contention, children that die.
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <functional>
+
+#include "base/error.h"
+#include "sim/run/child.h"
+#include "tests/sim/support/realised.h"
+#include "tests/sim/support/test_chain.h"
+
+namespace interlock {
+namespace {
+
+/// Two stages that each hand a message to the other, and only then take one, `depth` messages
+/// fitting in between.
+Program both_send_first(int depth, bool synchronous = false) {
+  Program program{.stages = 2, .tick = 1};
+  for (int s = 0; s < 2; ++s) {
+    const int other = 1 - s;
+    program.ops.push_back({OpKind::F, s, s, true, Seconds(1), Flops(1)});
+    program.channels.push_back({.from_rank = s,
+                                .to_rank = other,
+                                .from_stage = s,
+                                .to_stage = other,
+                                .wire = s,
+                                .depth = depth,
+                                .synchronous = synchronous,
+                                .occupancy = Seconds(1)});
+    program.wires.push_back({.from_rank = s, .to_rank = other, .links = {s}});
+    program.links.push_back({"link", BytesPerSecond(1)});
+    program.instructions.push_back({Opcode::Compute, s, 0});
+    program.instructions.push_back({Opcode::Send, s, 0});
+    program.instructions.push_back({Opcode::Receive, other, 0});
+    program.segments.push_back({3 * s, 3, 1, 1});
+    program.streams.push_back({s, 1, 1, 0});
+    program.ranks.push_back({.first_stream = s, .streams = 1, .stages = {s}});
+  }
+  return program;
+}
+
+std::vector<std::function<Realised(const Program&)>> all_engines() {
+  return {[](const Program& p) { return realise(p, run_sweep); },
+          [](const Program& p) { return realise(p, run_native_loop); },
+          [](const Program& p) { return realise_simgrid(p); }};
+}
+
+bool says(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+/// The message of the Error that `run` throws; empty if it throws none.
+std::string error_of(const std::function<void()>& run) {
+  try {
+    run();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST_CASE("a deadlock is told with the stages, the queues and the micro-batch that wait") {
+  for (const bool synchronous : {false, true}) {
+    const Program program = both_send_first(0, synchronous);
+    for (const auto& engine : all_engines()) {
+      const std::string message = engine(program).deadlock;
+      INFO(message);
+      CHECK(says(message, "deadlocks"));
+      CHECK(says(message, "2 streams are not done"));
+      CHECK(says(message, "rank 0 waits on stage 0 for room in the queue to stage 1"));
+      CHECK(says(message, "rank 1 waits on stage 1 for room in the queue to stage 0"));
+      CHECK(says(message, "micro-batch 0"));
+      CHECK(says(message, "try \"queue\": \"unlimited\""));
+    }
+  }
+}
+
+TEST_CASE("with room for one message the same program ends, after 1 s of work and 1 s of wire") {
+  for (const int depth : {1, Channel::kUnlimited}) {
+    for (const auto& engine : all_engines()) {
+      const Realised realised = engine(both_send_first(depth));
+      CHECK(realised.deadlock == "");
+      CHECK(realised.summary.makespan == Seconds(2));
+      CHECK(realised.summary.tasks == 4);
+    }
+  }
+}
+
+TEST_CASE("a stage that waits for a message nobody sends is named with its neighbour") {
+  Program program = both_send_first(1);
+  program.instructions[1].code = Opcode::Receive;  // stage 0 takes twice, and sends nothing
+  program.instructions[1].index = 1;
+  for (const auto& engine : all_engines()) {
+    const std::string message = engine(program).deadlock;
+    INFO(message);
+    CHECK(says(message, "rank 0 waits on stage 0 for a message from stage 1"));
+    CHECK(says(message, "rank 1 waits on stage 1 for a message from stage 0"));
+  }
+}
+
+TEST_CASE("of many streams that wait the first eight are listed, and the rest counted") {
+  TestChain chain = make_chain(12, ScheduleKind::OneFOneB);
+  chain.micro_batches = 24;
+  chain.policy.queue.kind = QueuePolicy::Kind::Rendezvous;  // 1F1B cannot live without room
+  for (const auto& engine : all_engines()) {
+    const std::string message = engine(program_of(chain)).deadlock;
+    INFO(message);
+    CHECK(says(message, "12 streams are not done"));
+    CHECK(says(message, "rank 7 waits"));
+    CHECK_FALSE(says(message, "rank 8 waits"));
+    CHECK(says(message, "and 4 more"));
+  }
+}
+
+TEST_CASE("native refuses messages that share a link, and says which engine would do") {
+  Program program = both_send_first(1);
+  program.wires[0].shared = program.wires[1].shared = true;
+  CHECK(shares_links(program));
+  const std::string message = error_of([&] { run_native(program, {}); });
+  INFO(message);
+  CHECK(says(message, "/simulate/engine"));
+  CHECK(says(message, "messages share a link here, which the native engine does not model"));
+  CHECK(says(message, "expected \"auto\" or \"simgrid\""));
+  CHECK(choose_engine(EngineKind::Auto, program) == EngineKind::SimGrid);
+  CHECK(choose_engine(EngineKind::Native, program) == EngineKind::Native);
+}
+
+TEST_CASE("auto is native where no link is shared") {
+  const Program program = both_send_first(1);
+  CHECK(choose_engine(EngineKind::Auto, program) == EngineKind::Native);
+  CHECK(choose_engine(EngineKind::SimGrid, program) == EngineKind::SimGrid);
+}
+
+TEST_CASE("a child's trace and summary arrive as they were made") {
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    Random random(131, seed);
+    const TestChain chain = random_chain(random);
+    const Program program = program_of(chain);
+    INFO("seed " << seed << ": " << describe(chain));
+    const Realised here = realise(program, run_native);
+    const Realised there = realise(program, [](const Program& p, const TraceSink& sink) {
+      return run_in_child(p, sink, run_native);
+    });
+    CHECK(difference(here, there) == "");
+    CHECK(here.deadlock == there.deadlock);
+    if (here.deadlock.empty()) CHECK(there.summary.engine == "native");
+  }
+}
+
+TEST_CASE("an Error thrown in a child is thrown here, word for word") {
+  const auto engine = [](const Program&, const TraceSink&) -> RunSummary {
+    throw Error("scenario.json:3: /model: no\nsuch model");
+  };
+  CHECK(error_of([&] { run_in_child({}, {}, engine); }) ==
+        "scenario.json:3: /model: no\nsuch model");
+}
+
+TEST_CASE("an Error after part of a trace is thrown, and the part was delivered") {
+  const auto engine = [](const Program&, const TraceSink& sink) -> RunSummary {
+    for (int i = 0; i < 1000; ++i) sink.span({.op = i});
+    throw Error("later");
+  };
+  int spans = 0;
+  const TraceSink sink{.span = [&](const Span& span) { CHECK(span.op == spans++); }};
+  CHECK(error_of([&] { run_in_child({}, sink, engine); }) == "later");
+  CHECK(spans == 1000);
+}
+
+TEST_CASE("a child that dies is reported, however it dies") {
+  const auto leaves = [](const Program&, const TraceSink&) -> RunSummary { _exit(0); };
+  const auto fails = [](const Program&, const TraceSink&) -> RunSummary { _exit(7); };
+  const auto killed = [](const Program&, const TraceSink& sink) -> RunSummary {
+    for (int i = 0; i < 100'000; ++i) sink.span({});
+    std::raise(SIGKILL);
+    return {};
+  };
+  const TraceSink sink{.span = [](const Span&) {}};
+  for (const Engine engine : {Engine(leaves), Engine(fails), Engine(killed)}) {
+    CHECK_THROWS_WITH_AS(run_in_child({}, sink, engine),
+                         doctest::Contains("the engine's process died"), std::runtime_error);
+  }
+}
+
+TEST_CASE("a sink that throws ends the child and passes its exception on") {
+  const auto endless = [](const Program&, const TraceSink& sink) -> RunSummary {
+    for (;;) sink.span({});
+  };
+  const TraceSink sink{.span = [](const Span&) { throw Error("enough"); }};
+  CHECK(error_of([&] { run_in_child({}, sink, endless); }) == "enough");
+}
+
+TEST_CASE("many SimGrid runs fit in one process, each from time 0") {
+  const Program program = program_of(make_chain(3, ScheduleKind::Naive));
+  const Realised first = realise_simgrid(program);
+  for (int i = 0; i < 5; ++i) CHECK(difference(first, realise_simgrid(program)) == "");
+  CHECK(first.summary.makespan == Seconds(9));  // 3 stages of F, I and W, 1 s each
+}
+
+}  // namespace
+}  // namespace interlock
