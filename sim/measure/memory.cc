@@ -11,9 +11,6 @@ namespace interlock {
 
 namespace {
 
-/// Changes pending on a rank before it is worth looking whether some can be settled.
-constexpr std::size_t kPatience = 64;
-
 double in_blocks(double bytes) {
   const double blocks = std::ceil(std::abs(bytes) / MemoryTracker::kBlock);
   return std::copysign(blocks * MemoryTracker::kBlock, bytes);
@@ -42,19 +39,17 @@ MemoryTracker::MemoryTracker(const Program& program) : ranks_(program.ranks.size
 }
 
 void MemoryTracker::add(const MemoryChange& change) {
-  auto& pending = ranks_[change.rank].pending;
-  pending.push_back({change.time.value(), change.bytes, change.memory_class});
-  std::push_heap(pending.begin(), pending.end(), kLater);
-}
-
-void MemoryTracker::pass(int index, Seconds start) {
-  RankState& rank = ranks_[index];
-  rank.passed = start.value();
-  if (rank.pending.size() < kPatience) return;
+  RankState& rank = ranks_[change.rank];
+  rank.pending.push_back({change.time.value(), change.bytes, change.memory_class});
+  std::push_heap(rank.pending.begin(), rank.pending.end(), kLater);
+  if (rank.pending.size() < rank.patience) return;
   double before = rank.passed;
   for (const int sender : rank.senders) before = std::min(before, ranks_[sender].passed);
   settle(rank, before);
+  rank.patience = std::max(kLeastPatience, 2 * rank.pending.size());
 }
+
+void MemoryTracker::pass(int rank, Seconds start) { ranks_[rank].passed = start.value(); }
 
 std::vector<MemoryPeak> MemoryTracker::finish() {
   std::vector<MemoryPeak> peaks;

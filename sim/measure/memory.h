@@ -34,13 +34,16 @@ class MemoryTracker {
   static constexpr double kBlock = 256;
 
  private:
+  static constexpr std::size_t kLeastPatience = 16;
+
   struct Change {
     double time, bytes;
     MemoryClass memory_class;
   };
   struct RankState {
-    std::vector<Change> pending;  // a heap, the earliest first
-    std::vector<int> senders;     // ranks that send to this one
+    std::vector<Change> pending;            // a heap, the earliest first
+    std::vector<int> senders;               // ranks that send to this one
+    std::size_t patience = kLeastPatience;  // changes to collect before looking what is settled
     double passed = 0;
     std::array<double, kMemoryClasses> bytes{};
     double allocated = 0;

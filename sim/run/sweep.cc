@@ -46,10 +46,12 @@ Sweep::Sweep(const Program& program, const TraceSink& sink)
 }
 
 RunSummary Sweep::run() {
+  // The last in is the first out, which keeps what neighbours share in the cache. In turn, if
+  // memory is watched, so that no stream falls far behind.
   for (int s = static_cast<int>(streams_.size()) - 1; s >= 0; --s) ready_.push_back(s);
   while (!ready_.empty()) {
-    const int stream = ready_.back();
-    ready_.pop_back();
+    const int stream = sink_.memory ? ready_.front() : ready_.back();
+    sink_.memory ? ready_.pop_front() : ready_.pop_back();
     advance(stream);
   }
   std::vector<Cursor> cursors;
@@ -60,7 +62,12 @@ RunSummary Sweep::run() {
 
 void Sweep::advance(int stream) {
   StreamState& state = streams_[stream];
-  while (!state.cursor.done() && execute(stream, state)) state.cursor.next();
+  while (!state.cursor.done() && execute(stream, state)) {
+    state.cursor.next();
+    if (!std::exchange(steps_back_, false)) continue;
+    ready_.push_back(stream);
+    return;
+  }
 }
 
 /// Runs one instruction; false if the stream was set aside and must run it again later.

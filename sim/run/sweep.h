@@ -7,6 +7,7 @@
 // streams are taken up does not matter, and a task costs a few nanoseconds.
 #pragma once
 
+#include <deque>
 #include <map>
 #include <vector>
 
@@ -91,7 +92,8 @@ class Sweep {
   std::vector<Turns> rank_turns_, wire_turns_;     // frozen programs
   std::vector<std::map<int, Generation>> events_;  // by generation
   std::vector<std::vector<int>> event_waiters_;
-  std::vector<int> ready_;
+  std::deque<int> ready_;    // streams to take up
+  bool steps_back_ = false;  // the stream at work lets all others go first
   double makespan_ = 0;
 };
 

@@ -28,6 +28,8 @@ bool Sweep::send(int stream, StreamState& state) {
   }
   state.time = at;
   queue.messages.push(transfer(index, at, state.cursor.micro_batch()));
+  // Who watches memory must keep what it is told until all neighbours have come as far.
+  steps_back_ = sink_.memory && queue.depth != 0;
   wake(queue.receiver);
   return queue.depth != 0 || stand_until_asked(stream, state, queue);
 }
