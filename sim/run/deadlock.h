@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/run/cursor.h"
 #include "sim/run/program.h"
 
 namespace interlock {

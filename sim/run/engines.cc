@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "sim/run/child.h"
+#include "sim/run/cursor.h"
 #include "sim/run/machine.h"
 
 namespace interlock {

@@ -13,6 +13,7 @@
 #include <map>
 #include <vector>
 
+#include "sim/run/cursor.h"
 #include "sim/run/event_heap.h"
 #include "sim/run/fifo.h"
 #include "sim/run/trace.h"

@@ -148,11 +148,14 @@ void OpLowering::exchange_readout(const Op& op) {
   if (op.stage == last && op.micro_batch % period == 0) {
     for (int stage = 0; stage < last; ++stage) {
       if (!inputs_.roles[stage].head) continue;
-      emit(Opcode::Send, wiring_.channel(Message::Readout, last, stage, 0), op.micro_batch);
+      const int taken_before = op.micro_batch + period - 1;
+      emit(Opcode::Send, wiring_.channel(Message::Readout, last, stage, taken_before),
+           op.micro_batch);
     }
   } else if (op.stage < last && inputs_.roles[op.stage].head &&
              op.micro_batch % period == period - 1) {
-    emit(Opcode::Receive, wiring_.channel(Message::Readout, last, op.stage, 0), op.micro_batch);
+    emit(Opcode::Receive, wiring_.channel(Message::Readout, last, op.stage, op.micro_batch),
+         op.micro_batch);
     free(op, MemoryClass::Boundary, inputs_.stages[op.stage].readout);
   }
 }

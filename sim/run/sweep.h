@@ -11,6 +11,7 @@
 #include <map>
 #include <vector>
 
+#include "sim/run/cursor.h"
 #include "sim/run/engines.h"
 #include "sim/run/fifo.h"
 

@@ -49,12 +49,12 @@ Bytes Wiring::message_bytes(Message message, int from_stage, int to_stage) const
 }
 
 int Wiring::channel(Message message, int from_stage, int to_stage, int micro_batch) {
+  const int lanes = inputs_.policy.in_flight;
   if (message == Message::Readout) {
-    const auto [entry, fresh] = readouts_.try_emplace(to_stage, -1);
+    const auto [entry, fresh] = readouts_.try_emplace(pair_key(to_stage, micro_batch % lanes), -1);
     if (fresh) entry->second = make_channel(message, from_stage, to_stage);
     return entry->second;
   }
-  const int lanes = inputs_.policy.in_flight;
   const int way = message == Message::Activation ? 0 : 1;
   int& found = neighbours_[(from_stage * 2 + way) * lanes + micro_batch % lanes];
   if (found < 0) found = make_channel(message, from_stage, to_stage);

@@ -19,6 +19,7 @@ class Wiring {
 
   enum class Message { Activation, Gradient, Readout };
   /// The channel from one stage to another; made at the first call, with the bytes of its message.
+  /// `micro_batch`: before whose forward, or for whose op, the message is received.
   int channel(Message message, int from_stage, int to_stage, int micro_batch);
   /// Bytes of one message from a stage to another.
   Bytes message_bytes(Message message, int from_stage, int to_stage) const;
