@@ -161,21 +161,4 @@ double eager_useful(const EqualChain& chain, int n_wise) {
   return (chain.stage.forward + chain.stage.backward()) / eager_period(chain, n_wise);
 }
 
-LocalCost local_cost(LocalMethod method, int layers, int chunks, Seconds forward, Seconds head) {
-  const Seconds whole = 3 * layers * forward;
-  switch (method) {
-    case LocalMethod::Backprop:
-      return {whole, whole, 1, 2 * (layers - 1)};
-    case LocalMethod::Greedy:
-      return {whole + (layers - 1) * head, 3 * forward + head, 1, layers - 1};
-    case LocalMethod::OverlappingRecomputed:
-      return {6 * (layers - 1) * forward + (layers - 2) * head, 6 * forward + head, 2, layers - 2};
-    case LocalMethod::Chunked:
-      CHECK(layers % chunks == 0, "chunks of equal length");
-      return {whole + (chunks - 1) * head, whole / chunks + head,
-              static_cast<double>(layers) / chunks, chunks - 1};
-  }
-  CHECK(false, "every method has a row");
-}
-
 }  // namespace interlock

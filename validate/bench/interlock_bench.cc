@@ -131,7 +131,8 @@ int main(int count, char** arguments) {
       "                            ns / task  lower+run      alone      alone     engine         "
       "MB\n",
       rounds);
-  for (const auto& [stages, micro_batches] : {std::pair{64, 1024}, {512, 1024}, {1024, 1024}, {16384, 64}}) {
+  for (const auto& [stages, micro_batches] :
+       {std::pair{64, 1024}, {512, 1024}, {1024, 1024}, {16384, 64}}) {
     interlock::run_case({.stages = stages, .micro_batches = micro_batches}, rounds);
   }
   return 0;
