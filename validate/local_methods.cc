@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "validate/local_methods.h"
 
+#include "base/error.h"
+
 namespace interlock {
 
 LocalCost local_cost(LocalMethod method, int layers, int chunks, Seconds forward, Seconds head) {
