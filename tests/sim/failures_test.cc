@@ -114,6 +114,20 @@ TEST_CASE("of many streams that wait the first eight are listed, and the rest co
   }
 }
 
+TEST_CASE("readouts reach whoever waits for them, whatever is in flight") {
+  // The period of 2 micro-batches is no multiple of 3 in flight, so that several sequences of stage
+  // 0 wait for readouts at once, which take 100 s to come.
+  TestChain chain = make_chain(2, ScheduleKind::Eager);
+  chain.micro_batches = 2;
+  chain.steps = 4;
+  chain.strategy.readout_every = 1;
+  chain.policy.in_flight = 3;
+  chain.policy.queue.kind = QueuePolicy::Kind::Unlimited;
+  chain.cluster.port_latency = Seconds(100);
+  CHECK(realise(program_of(chain), run_native_loop).deadlock == "");
+  CHECK(realise_simgrid(program_of(chain)).deadlock == "");
+}
+
 TEST_CASE("native refuses messages that share a link, and says which engine would do") {
   Program program = both_send_first(1);
   program.wires[0].shared = program.wires[1].shared = true;

@@ -1,7 +1,5 @@
 // Programs: how cursors walk them, and what lowering writes.
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/run/program.h"
-
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -9,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "sim/run/cursor.h"
 #include "tests/sim/support/test_chain.h"
 
 namespace interlock {
@@ -242,6 +241,26 @@ TEST_CASE("durations are whole ticks, and the sum of all stays under 2^53 of the
       CHECK(std::abs((op.duration - asked).value()) <= program.tick / 2);
     }
   });
+}
+
+TEST_CASE("a block's second forward and what its backward runs again are ops of their own length") {
+  TestChain chain = make_chain(1, ScheduleKind::Eager);
+  chain.strategy = {.kind = StrategyKind::Overlapping, .recompute_shared_forward = true};
+  chain.costs[0].next_forward = {Seconds(2), Flops(2)};
+  chain.costs[0].recompute = {Seconds(4), Flops(4)};
+  const Program program = program_of(chain);
+  Seconds repeated;
+  Flops flops;
+  for (Cursor c(program, program.streams[0]); !c.done(); c.next()) {
+    if (c.instruction().code != Opcode::Compute) continue;
+    const OpInfo& op = program.ops[c.instruction().index];
+    if (op.kind != OpKind::R) continue;
+    CHECK_FALSE(op.useful);
+    repeated += op.duration;
+    flops += op.flops;
+  }
+  CHECK(repeated == Seconds(6));
+  CHECK(flops == Flops(6));
 }
 
 TEST_CASE("tasks are computes and messages between ranks") {

@@ -24,7 +24,8 @@ StageCost random_module(Random& random) {
   for (Bytes* bytes :
        {&module.output, &module.stash, &module.workspace, &module.head_memory, &module.readout,
         &module.state.weights, &module.state.gradients, &module.state.optimizer,
-        &module.head_state.weights, &module.head_state.gradients, &module.head_state.optimizer}) {
+        &module.head_state.weights, &module.head_state.gradients, &module.head_state.optimizer,
+        &module.tied_state.weights, &module.tied_state.gradients, &module.tied_state.optimizer}) {
     *bytes = Bytes(random.integer(0, 99));
   }
   module.gradient_addition = Seconds(random.integer(0, 3));
@@ -84,7 +85,12 @@ TEST_CASE("a stage does the ops of all its modules") {
       expect(&StageCost::backward_input);
       expect(&StageCost::backward_weight);
       expect(&StageCost::recompute);
-      expect(&StageCost::update);
+      // Weights shared with the first module are updated wherever there is a copy of them.
+      CHECK(equal(prices[s].update, c.sum(first, last, [&](const StageCost& m) {
+        OpCost update = m.update;
+        if (first > 0) update += m.tied_update;
+        return update;
+      })));
       CHECK(equal(prices[s].first_backward_input, c.modules[first].first_backward_input));
     }
   }
@@ -99,13 +105,15 @@ TEST_CASE("a stage holds the state of all its modules, and the head of its last 
       const int first = c.partition.boundaries[s], last = c.partition.boundaries[s + 1];
       const StageCost& top = c.modules[last - 1];
       const double heads = c.roles[s].head ? 1 : 0;
-      const auto sum = [&](auto read) { return c.sum(first, last, read); };
-      CHECK(prices[s].state.weights == sum([](const StageCost& m) { return m.state.weights; }) +
-                                           heads * top.head_state.weights);
-      CHECK(prices[s].state.gradients == sum([](const StageCost& m) { return m.state.gradients; }) +
-                                             heads * top.head_state.gradients);
-      CHECK(prices[s].state.optimizer == sum([](const StageCost& m) { return m.state.optimizer; }) +
-                                             heads * top.head_state.optimizer);
+      const auto expect = [&](Bytes Footprint::*part) {
+        const Bytes modules = c.sum(first, last, [&](const StageCost& m) {
+          return m.state.*part + (first > 0 ? m.tied_state.*part : Bytes(0));
+        });
+        CHECK(prices[s].state.*part == modules + heads * top.head_state.*part);
+      };
+      expect(&Footprint::weights);
+      expect(&Footprint::gradients);
+      expect(&Footprint::optimizer);
       CHECK(prices[s].head.time == heads * top.head.time);
       CHECK(prices[s].head_update.time == heads * top.head_update.time);
       CHECK(prices[s].head_memory == heads * top.head_memory);

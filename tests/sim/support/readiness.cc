@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "base/error.h"
+#include "sim/run/cursor.h"
 
 namespace interlock {
 

@@ -19,8 +19,8 @@ void sort_log(TraceLog& log) {
            std::tie(b.rank, b.op, b.micro_batch, b.start);
   });
   std::sort(log.transfers.begin(), log.transfers.end(), [](const Transfer& a, const Transfer& b) {
-    return std::tie(a.channel, a.micro_batch, a.start, a.arrival) <
-           std::tie(b.channel, b.micro_batch, b.start, b.arrival);
+    return std::tie(a.channel, a.micro_batch, a.start, a.sent, a.arrival) <
+           std::tie(b.channel, b.micro_batch, b.start, b.sent, b.arrival);
   });
   std::sort(log.memory.begin(), log.memory.end(), [](const MemoryChange& a, const MemoryChange& b) {
     return std::tie(a.rank, a.memory_class, a.bytes, a.time) <

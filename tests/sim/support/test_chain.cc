@@ -48,12 +48,6 @@ StageCost random_cost(Random& random, const Draw& draw) {
   return cost;
 }
 
-/// Readouts go from one sequence to one: others in flight take their share of the micro-batches.
-void limit_readouts(TestChain& chain) {
-  const int period = chain.strategy.readout_every * chain.micro_batches;
-  if (period % chain.policy.in_flight != 0) chain.strategy.readout_every = 0;
-}
-
 std::vector<int> divisors(int number) {
   std::vector<int> found;
   for (int d = 1; d <= number; ++d) {
@@ -141,7 +135,6 @@ TestChain random_chain(Random& random) {
   const auto kind = static_cast<ScheduleKind>(random.integer(0, 5));
   TestChain chain = random_chain_of(random, kind, random.integer(1, 6));
   if (kind == ScheduleKind::Eager) chain.policy.in_flight = random.integer(1, 3);
-  limit_readouts(chain);
   return chain;
 }
 
@@ -153,7 +146,6 @@ TestChain random_choosing_chain(Random& random) {
   const int last = chain.rank_of_stage.back();
   const bool alone = last == static_cast<int>(chain.rank_of_stage.size()) - 1;
   chain.policy.in_flight = random.integer(alone ? 2 : 1, 3);
-  limit_readouts(chain);
   return chain;
 }
 
@@ -207,6 +199,14 @@ Program program_of(const TestChain& chain) {
       chain.policy.kind == ScheduleKind::GPipe || chain.policy.kind == ScheduleKind::OneFOneB;
   if (flushed) inputs.policy.update_every = chain.micro_batches;
   return lower(inputs);
+}
+
+ProgramOfSteps programs_of(const TestChain& chain) {
+  return [chain](int steps) {
+    TestChain longer = chain;
+    longer.steps = steps;
+    return program_of(longer);
+  };
 }
 
 }  // namespace interlock

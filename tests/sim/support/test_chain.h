@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/random.h"
-#include "sim/run/engines.h"
+#include "sim/measure/metrics.h"
 #include "sim/run/lower.h"
 
 namespace interlock {
@@ -46,5 +46,7 @@ std::string describe(const TestChain& chain);
 std::vector<StageRole> roles_of(const TestChain& chain);
 Schedule schedule_of(const TestChain& chain);
 Program program_of(const TestChain& chain);
+/// The programs of `chain` by their number of steps, for measure().
+ProgramOfSteps programs_of(const TestChain& chain);
 
 }  // namespace interlock

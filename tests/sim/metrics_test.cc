@@ -1,0 +1,244 @@
+// Metrics of small runs that can be worked out by hand.
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/measure/metrics.h"
+
+#include <doctest/doctest.h>
+
+#include "tests/sim/support/test_chain.h"
+
+namespace interlock {
+namespace {
+
+Metrics measured(const TestChain& chain, const MeasureInputs& inputs = {}) {
+  return measure(programs_of(chain), inputs, false).metrics;
+}
+
+TEST_CASE("with one step there is no fill, and the step lasts as long as the run") {
+  // Two naive stages of F 1 s and B 2 s, transfers of 3 s: 1 + 3 + 1 + 2 + 3 + 2 = 12 s.
+  TestChain chain = make_chain(2, ScheduleKind::Naive);
+  chain.cluster.port_latency = Seconds(3);
+  const Metrics metrics = measured(chain, {.steps = 1});
+  CHECK(metrics.step_time == Seconds(12));
+  CHECK(metrics.makespan == Seconds(12));
+  CHECK(metrics.fill_steps == 0);
+  CHECK(metrics.measured_steps == 1);
+  CHECK(metrics.steady);
+  CHECK(metrics.busy == 0.25);  // 3 s of 12 on each device
+}
+
+TEST_CASE("the fill latency is the way of the first micro-batch to the last stage") {
+  // Three stages of F 2 s; each transfer is 2 kB at 1 kB/s and 3 s of latency.
+  for (const auto kind : {ScheduleKind::Naive, ScheduleKind::Eager, ScheduleKind::OneFOneB}) {
+    TestChain chain = make_chain(std::vector<ChainStage>(3, {.forward = 2, .output = 2000}), kind);
+    chain.cluster.port_latency = Seconds(3);
+    CHECK(measured(chain).fill_latency == Seconds(2 + 5 + 2 + 5));
+  }
+}
+
+TEST_CASE("busy counts all that a device executes, useful the main network's own work") {
+  // Local: stage 0 does F 1, head 2, B 2, U 1 = 6 s, which is the period; stage 1 F 1, B 2, U 1.
+  const Metrics metrics = measured(
+      make_chain(std::vector<ChainStage>{{1, 1, 1, 2, 1}, {1, 1, 1, 0, 1}}, ScheduleKind::Eager));
+  CHECK(metrics.step_time == Seconds(6));
+  CHECK(metrics.devices[0].busy == 1);
+  CHECK(metrics.devices[1].busy == doctest::Approx(4.0 / 6));
+  CHECK(metrics.devices[0].useful == 0.5);
+  CHECK(metrics.devices[1].useful == 0.5);
+  CHECK(metrics.busy == doctest::Approx(5.0 / 6));
+  CHECK(metrics.useful == 0.5);
+  CHECK(metrics.limiting_device == 0);
+}
+
+TEST_CASE("a gradient that only passes through a stage is busy, but not useful") {
+  // Pairwise, three equal stages of F, bi, bw of 1 s, no head time. The middle stage does F, I of
+  // its own loss, and B; the loop of pairs is 2 F + bi + B = 5 s.
+  TestChain chain = make_chain(3, ScheduleKind::Eager);
+  chain.strategy = n_wise(2);
+  const Metrics metrics = measured(chain);
+  CHECK(metrics.step_time == Seconds(5));
+  CHECK(metrics.devices[1].busy == doctest::Approx(4.0 / 5));
+  CHECK(metrics.devices[1].useful == doctest::Approx(3.0 / 5));
+  CHECK(metrics.devices[0].busy == metrics.devices[0].useful);
+  CHECK(metrics.devices[2].busy == metrics.devices[2].useful);
+}
+
+TEST_CASE("a transfer that a device only waits for is exposed") {
+  // Two naive stages: each waits once a step for a transfer of 2 s on the wire and 3 s of latency.
+  TestChain chain =
+      make_chain(std::vector<ChainStage>{{.output = 2000}, {.output = 0}}, ScheduleKind::Naive);
+  chain.cluster.port_latency = Seconds(3);
+  CHECK(measured(chain).exposed_communication == Seconds(5));
+}
+
+TEST_CASE(
+    "waiting for work that is not yet sent is not exposed communication, and overlap is free") {
+  // Local, stage 1 takes 3 s a batch, transfers 1 s. Stage 0 takes 3 s plus its head.
+  // Head 0: the message arrives as stage 1 becomes free. Head 1: stage 1 is free when the message
+  // is sent, and waits 1 s. Head 2: it is free 1 s before, and of its 2 s only the last is exposed.
+  // Mean over two devices; stage 0 waits for nothing.
+  const auto exposed = [](double head) {
+    TestChain chain = make_chain(std::vector<ChainStage>{{.head = head}, {}}, ScheduleKind::Eager);
+    chain.cluster.port_latency = Seconds(1);
+    return measured(chain).exposed_communication.value();
+  };
+  CHECK(exposed(0) == 0);
+  CHECK(exposed(0.5) == 0.25);
+  CHECK(exposed(1) == 0.5);
+  CHECK(exposed(2) == 0.5);
+}
+
+TEST_CASE("w micro-batches in flight make gradients w - 1 updates stale") {
+  // Two stages under one loss; stage 1 takes 6 s a micro-batch, stage 0 only 3 s, so stage 0 has
+  // all of its w begun: F of n + w follows U of n, and the w - 1 between are updated on before B.
+  for (int w : {1, 2, 3}) {
+    TestChain chain =
+        make_chain(std::vector<ChainStage>{{1, 1, 1}, {2, 2, 2}}, ScheduleKind::Eager);
+    chain.strategy = n_wise(2);
+    chain.policy.in_flight = w;
+    const Metrics metrics = measured(chain);
+    INFO(w << " in flight");
+    REQUIRE(metrics.steady);
+    CHECK(metrics.staleness == std::map<int, std::int64_t>{{w - 1, metrics.measured_steps}});
+  }
+}
+
+TEST_CASE("staleness counts every measured micro-batch once") {
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+    Random random(161, seed);
+    const TestChain chain = random_choosing_chain(random);
+    INFO("seed " << seed << ": " << describe(chain));
+    Metrics metrics;
+    try {
+      metrics = measured(chain, {.steps = 3});
+    } catch (const Error&) {  // a deadlock
+      continue;
+    }
+    std::int64_t counted = 0;
+    for (const auto& [updates, micro_batches] : metrics.staleness) {
+      CHECK(updates >= 0);
+      CHECK(updates < chain.policy.in_flight);
+      counted += micro_batches;
+    }
+    CHECK(counted == std::int64_t{metrics.measured_steps} * chain.micro_batches);
+  }
+}
+
+// In these chains an op has as many flops as seconds, so that with a peak of 1 flop/s MFU is the
+// useful share of time, and HFU what is busy with anything but updates.
+constexpr FlopsPerSecond kUnitPeak(1);
+
+TEST_CASE("MFU and HFU are equal without heads, recompute or gradients that pass through") {
+  for (const auto kind : {ScheduleKind::Naive, ScheduleKind::NaiveSplit, ScheduleKind::GPipe,
+                          ScheduleKind::OneFOneB}) {
+    TestChain chain = make_chain(3, kind);
+    chain.micro_batches = kind == ScheduleKind::Naive || kind == ScheduleKind::NaiveSplit ? 1 : 4;
+    const Metrics metrics = measured(chain, {.peak = kUnitPeak});
+    REQUIRE(metrics.mfu);
+    CHECK(*metrics.mfu == *metrics.hfu);
+    CHECK(*metrics.mfu == doctest::Approx(metrics.useful));
+  }
+}
+
+TEST_CASE("heads, recompute and gradients that pass through count for HFU alone") {
+  const auto check = [](const TestChain& chain, double extra_seconds) {
+    const Metrics metrics = measured(chain, {.peak = kUnitPeak});
+    REQUIRE(metrics.mfu);
+    CHECK(*metrics.mfu == doctest::Approx(metrics.useful));
+    const double devices = static_cast<double>(chain.costs.size());
+    CHECK(*metrics.hfu - *metrics.mfu ==
+          doctest::Approx(extra_seconds / (devices * metrics.step_time.value())));
+  };
+  TestChain heads = make_chain(std::vector<ChainStage>(3, {.head = 2}), ScheduleKind::Eager);
+  check(heads, 2 * 2);  // two heads of 2 s
+  TestChain pairs = make_chain(4, ScheduleKind::Eager);
+  pairs.strategy = n_wise(2);
+  check(pairs, 2 * 1);  // two input halves that pass through
+  TestChain recompute = make_chain(2, ScheduleKind::GPipe);
+  recompute.micro_batches = 4;
+  for (StageCost& cost : recompute.costs) cost.recompute = {Seconds(1), Flops(1)};
+  check(recompute, 2 * 4 * 1);
+}
+
+TEST_CASE("0 <= MFU <= HFU <= 1 in every steady run, and useful <= busy <= 1") {
+  for (std::uint64_t seed = 0; seed < 150; ++seed) {
+    Random random(162, seed);
+    TestChain chain = random_chain(random);
+    for (StageCost& cost : chain.costs) {
+      for (OpCost* op : {&cost.forward, &cost.backward_input, &cost.backward_weight, &cost.head,
+                         &cost.recompute, &cost.next_forward, &cost.first_backward_input}) {
+        op->flops = Flops(op->time.value());
+      }
+    }
+    INFO("seed " << seed << ": " << describe(chain));
+    Metrics metrics;
+    try {
+      metrics = measured(chain, {.steps = 3, .peak = kUnitPeak});
+    } catch (const Error&) {  // a deadlock
+      continue;
+    }
+    const double one = 1 + 1e-9;
+    for (const DeviceMetrics& device : metrics.devices) {
+      CHECK(device.useful <= device.busy * one);
+      CHECK(device.busy <= one);
+    }
+    if (!metrics.mfu || !metrics.steady) continue;
+    CHECK(*metrics.mfu >= 0);
+    CHECK(*metrics.mfu <= *metrics.hfu * one);
+    CHECK(*metrics.hfu <= one);
+  }
+}
+
+TEST_CASE("what is not known is left out") {
+  const Metrics unknown = measured(make_chain(2, ScheduleKind::Naive));
+  CHECK_FALSE(unknown.mfu);
+  CHECK_FALSE(unknown.hfu);
+  CHECK_FALSE(unknown.samples_per_s);
+  CHECK_FALSE(unknown.tokens_per_s);
+  TestChain no_flops = make_chain(2, ScheduleKind::Naive);
+  for (StageCost& cost : no_flops.costs) {
+    cost.forward.flops = cost.backward_input.flops = cost.backward_weight.flops = Flops(0);
+  }
+  CHECK_FALSE(measured(no_flops, {.peak = kUnitPeak}).mfu);
+}
+
+TEST_CASE("throughput is what a step holds over the time of a step") {
+  const Metrics metrics = measured(make_chain(2, ScheduleKind::Naive),
+                                   {.samples_per_step = 12, .tokens_per_step = 600});
+  REQUIRE(metrics.step_time == Seconds(6));
+  CHECK(*metrics.samples_per_s == 2);
+  CHECK(*metrics.tokens_per_s == 100);
+}
+
+TEST_CASE("a run fits if no device ever holds more than it has") {
+  TestChain chain = make_chain(std::vector<ChainStage>(2, {.stash = 500}), ScheduleKind::Naive);
+  chain.costs[1].state.weights = Bytes(300);
+  Metrics metrics = measured(chain, {.memory_capacity = Bytes(800)});
+  CHECK(metrics.fits_in_memory);
+  CHECK(metrics.devices[0].peak_memory == Bytes(500));
+  CHECK(metrics.devices[1].peak_memory == Bytes(800));
+  CHECK(metrics.devices[1].peak_stash == Bytes(500));
+  metrics = measured(chain, {.memory_capacity = Bytes(799)});
+  CHECK_FALSE(metrics.fits_in_memory);
+}
+
+TEST_CASE("a long run that is measured as it comes gives the figures of one that is kept") {
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    Random random(163, seed);
+    const TestChain chain = random_chain(random);
+    INFO("seed " << seed << ": " << describe(chain));
+    try {
+      const Measurement kept = measure(programs_of(chain), {.steps = 3}, true);
+      const Metrics lean = measured(chain, {.steps = 3});
+      CHECK(static_cast<std::int64_t>(kept.log.spans.size() + kept.log.transfers.size()) ==
+            kept.metrics.tasks);
+      CHECK(kept.metrics.step_time == lean.step_time);
+      CHECK(kept.metrics.busy == lean.busy);
+      CHECK(kept.metrics.window_end - kept.metrics.window_begin ==
+            kept.metrics.step_time * kept.metrics.measured_steps);
+    } catch (const Error&) {  // a deadlock
+    }
+  }
+}
+
+}  // namespace
+}  // namespace interlock

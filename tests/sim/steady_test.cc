@@ -1,0 +1,183 @@
+// Where the steady state begins, and how long its cycle is.
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/measure/steady.h"
+
+#include <doctest/doctest.h>
+
+#include <functional>
+#include <string>
+
+#include "sim/measure/metrics.h"
+#include "tests/sim/support/test_chain.h"
+
+namespace interlock {
+namespace {
+
+/// A run of one op a step, an update, that lasts as `duration` says: nothing but a step log.
+struct MadeRun {
+  Program program;
+  StepLog log;
+  MadeRun(int steps, const std::function<double(int step)>& duration)
+      : program{.steps = steps, .tick = 1, .ops = {{.kind = OpKind::U}}}, log(program) {
+    double now = 0;
+    for (int n = 0; n < steps; ++n) {
+      const Seconds start(now);
+      now += duration(n);
+      log.add({.start = start, .end = Seconds(now), .micro_batch = n});
+    }
+  }
+  std::optional<Window> window(int wanted) const { return find_window(program, log, wanted); }
+};
+
+TEST_CASE("steps that are all alike have no fill") {
+  const MadeRun run(20, [](int) { return 5; });
+  const auto window = run.window(8);
+  REQUIRE(window);
+  CHECK(window->first_step == 0);
+  CHECK(window->steps == 8);
+  CHECK(window->steady);
+}
+
+TEST_CASE("the fill is as many steps as differ, and one more, whose end begins the window") {
+  for (int fill = 1; fill < 8; ++fill) {
+    const MadeRun run(30, [&](int n) { return n < fill ? 10 + n : 5; });
+    const auto window = run.window(8);
+    REQUIRE(window);
+    INFO("fill " << fill);
+    CHECK(window->first_step == fill + 1);
+    CHECK(window->steps == 8);
+  }
+}
+
+TEST_CASE(
+    "a cycle of several steps is measured in whole cycles, as near to the wish as it can be") {
+  for (int cycle = 2; cycle <= 7; ++cycle) {
+    const MadeRun run(60, [&](int n) { return n < 2 ? 50 : 5 + n % cycle; });
+    for (int wanted : {1, 4, 8, 20}) {
+      const auto window = run.window(wanted);
+      INFO("cycle " << cycle << ", wanted " << wanted);
+      REQUIRE(window);
+      CHECK(window->steps % cycle == 0);
+      CHECK(window->steps == (wanted < cycle ? cycle : wanted - wanted % cycle));
+      CHECK(window->first_step == 3);
+      const Seconds length =
+          run.log.end(window->first_step + window->steps - 1) - run.log.end(window->first_step - 1);
+      // The mean of 5, 6, ..., 5 + cycle - 1.
+      CHECK(length / window->steps == Seconds(5 + (cycle - 1) / 2.0));
+    }
+  }
+}
+
+TEST_CASE("a run that never repeats, or repeats too late to hold the window, has none") {
+  CHECK_FALSE(MadeRun(40, [](int n) { return n * n; }).window(8));
+  CHECK_FALSE(MadeRun(20, [](int n) { return n < 17 ? n : 50; }).window(8));
+  CHECK_FALSE(MadeRun(1, [](int) { return 5; }).window(2));
+}
+
+TEST_CASE("one repeat is an accident: as many as a step can reach back to are asked for") {
+  // With a queue of depth d a step reaches d + 2 steps back. The last d + 2 of these are alike.
+  for (int depth : {0, 1, 3}) {
+    const int reach = depth + 2;
+    for (int alike = 1; alike <= reach + 3; ++alike) {
+      MadeRun run(20, [&](int n) { return n < 20 - alike ? 100 + n : 5; });
+      run.program.channels.push_back({.depth = depth});
+      INFO("depth " << depth << ", alike " << alike);
+      // The first of them is the one that others equal.
+      CHECK(run.window(1).has_value() == (alike - 1 >= reach));
+    }
+  }
+}
+
+Window window_of(TestChain chain, int steps, int wanted) {
+  chain.steps = steps;
+  const Program program = program_of(chain);
+  StepLog log(program);
+  run_native(program, {.span = [&](const Span& span) { log.add(span); }});
+  const auto window = find_window(program, log, wanted);
+  REQUIRE(window);
+  return *window;
+}
+
+TEST_CASE(
+    "equal local stages repeat from the first step on; the first ends late by the way there") {
+  for (int stages = 1; stages <= 5; ++stages) {
+    const Window window = window_of(make_chain(stages, ScheduleKind::Eager), 12, 8);
+    CHECK(window.first_step == (stages == 1 ? 0 : 1));
+    CHECK(window.steps == 8);
+  }
+}
+
+TEST_CASE("a fast stage before a slow one fills its queue first: four steps") {
+  // Stage 0: F 1 s, B 2 s; stage 1: F 4 s, B 8 s; room for one message. Stage 0 starts forwards at
+  // 0, 3, 6, then waits for stage 1, which takes a message every 12 s from 1 on: 15, 27, ...
+  // Steps end at 13 + 12 n. Starts relative to that: -13, -22, -31, -34, -34, ...: step 3 is the
+  // first that all later ones equal, so the window begins with step 4.
+  const TestChain chain =
+      make_chain(std::vector<ChainStage>{{1, 1, 1}, {4, 4, 4}}, ScheduleKind::Eager);
+  std::string starts;
+  TestChain six = chain;
+  six.steps = 6;
+  const Program program = program_of(six);
+  run_native(program, {.span = [&](const Span& span) {
+               const OpInfo& op = program.ops[span.op];
+               if (op.stage == 0 && op.kind == OpKind::F) {
+                 starts += std::to_string(static_cast<int>(span.start.value())) + ' ';
+               }
+             }});
+  CHECK(starts == "0 3 6 15 27 39 ");
+  const Window window = window_of(chain, 16, 8);
+  CHECK(window.first_step == 4);
+  CHECK(window.steps == 8);
+}
+
+TEST_CASE("updates every two steps' worth of readouts make a cycle of two steps") {
+  TestChain chain = make_chain(3, ScheduleKind::Eager);
+  chain.micro_batches = 2;
+  chain.strategy.readout_every = 2;
+  chain.costs[2].update.time = Seconds(1);
+  const Window window = window_of(chain, 24, 7);
+  CHECK(window.steps == 6);
+}
+
+Metrics measured(const TestChain& chain, int steps) {
+  return measure(programs_of(chain), {.steps = steps}, false).metrics;
+}
+
+TEST_CASE("a fast first stage behind an unlimited queue runs away: no steady state is claimed") {
+  TestChain chain = make_chain(std::vector<ChainStage>{{1, 1, 1}, {4, 4, 4}}, ScheduleKind::Eager);
+  CHECK(measured(chain, 8).steady);
+  chain.policy.queue.kind = QueuePolicy::Kind::Unlimited;
+  const Metrics metrics = measured(chain, 8);
+  CHECK_FALSE(metrics.steady);
+  CHECK(metrics.measured_steps == 8);
+  CHECK(metrics.step_time == Seconds(12));  // which the slow stage sets all the same
+}
+
+TEST_CASE("a measured window tells the period of a much longer run") {
+  int steady = 0;
+  for (std::uint64_t seed = 0; seed < 150; ++seed) {
+    Random random(151, seed);
+    TestChain chain = random_chain(random);
+    INFO("seed " << seed << ": " << describe(chain));
+    Metrics metrics;
+    try {
+      metrics = measured(chain, 4);
+    } catch (const Error&) {  // a deadlock
+      continue;
+    }
+    if (!metrics.steady || metrics.step_time == Seconds(0)) continue;
+    ++steady;
+    const int cycle = metrics.measured_steps;
+    chain.steps = metrics.fill_steps + 40 * cycle;
+    const Program program = program_of(chain);
+    StepLog log(program);
+    run_native(program, {.span = [&](const Span& span) { log.add(span); }});
+    const int first = metrics.fill_steps - 1, last = first + 30 * cycle;
+    const double period = (log.end(last) - log.end(first)).value() / (30.0 * cycle);
+    CHECK(metrics.step_time.value() == doctest::Approx(period).epsilon(1e-9));
+  }
+  CHECK(steady > 80);
+}
+
+}  // namespace
+}  // namespace interlock
