@@ -107,10 +107,9 @@ std::vector<Told> random_telling(Random& random, const Program& program, int ran
 Program random_ranks(Random& random) {
   Program program;
   const int ranks = random.integer(1, 4);
-  for (int r = 0; r < ranks; ++r) {
-    Rank rank;
+  program.ranks.resize(ranks);
+  for (Rank& rank : program.ranks) {
     for (Bytes& bytes : rank.resident) bytes = Bytes(random.integer(0, 5000));
-    program.ranks.push_back(rank);
   }
   const int channels = random.integer(0, 2 * ranks);
   for (int c = 0; c < channels; ++c) {
@@ -125,8 +124,8 @@ TEST_CASE("peaks are those of the sorted trace, however ranks are shuffled among
     Random random(141, seed);
     const Program program = random_ranks(random);
     const int ranks = static_cast<int>(program.ranks.size());
-    std::vector<std::vector<Told>> told;
-    for (int r = 0; r < ranks; ++r) told.push_back(random_telling(random, program, r));
+    std::vector<std::vector<Told>> told(ranks);
+    for (int r = 0; r < ranks; ++r) told[r] = random_telling(random, program, r);
     MemoryTracker tracker(program);
     std::vector<MemoryChange> changes;
     std::vector<std::size_t> at(ranks, 0);
