@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <tuple>
+#include <utility>
 
 #include "base/error.h"
 
@@ -19,32 +21,45 @@ Partition uniform_partition(int modules, int stages) {
   return partition;
 }
 
-// best[e] is the least possible busiest time of the first `stage` + 1 stages over modules [0, e).
-// For a given end, a stage grows as its begin moves down, so the search stops as soon as the stage
-// alone is busier than the best cut found.
+namespace {
+
+/// The least possible busiest time of the stages so far over the first modules, by their number.
+using BusiestTimes = std::vector<Seconds>;
+
+const Seconds kNever(std::numeric_limits<double>::infinity());
+
+/// Where the last of `stage` + 1 stages that hold the first `end` modules should begin, and the
+/// busiest time that this gives. For a given end a stage grows as its begin moves down, so the
+/// search stops as soon as the stage alone is busier than the best cut found.
+std::pair<int, Seconds> best_begin(const BusiestTimes& before, const StageTime& time, int stage,
+                                   int end) {
+  std::pair<int, Seconds> best{stage, kNever};
+  for (int begin = end - 1; begin >= stage; --begin) {
+    const Seconds alone = time(stage, begin, end);
+    if (alone > best.second) break;
+    const Seconds busiest = std::max(before[begin], alone);
+    if (busiest <= best.second) best = {begin, busiest};
+  }
+  return best;
+}
+
+}  // namespace
+
+// Dynamic programming over stages: the best cut of the first `end` modules into one stage more
+// comes from the best cuts into the stages before.
 Partition balanced_partition(int modules, int stages, const StageTime& time) {
   CHECK(1 <= stages && stages <= modules, "more stages than modules");
-  const Seconds never(std::numeric_limits<double>::infinity());
-  std::vector<Seconds> best(modules + 1, never);
-  best[0] = Seconds(0);
+  BusiestTimes busiest(modules + 1, kNever);
+  busiest[0] = Seconds(0);
   std::vector<std::vector<int>> cuts(stages, std::vector<int>(modules + 1, 0));
   for (int stage = 0; stage < stages; ++stage) {
-    std::vector<Seconds> longer(modules + 1, never);
-    const int stages_after = stages - 1 - stage;
-    for (int end = stage + 1; end <= modules - stages_after; ++end) {
-      if (stage == stages - 1 && end < modules) continue;
-      for (int begin = end - 1; begin >= stage; --begin) {
-        const Seconds alone = time(stage, begin, end);
-        if (alone > longer[end]) break;
-        const Seconds busiest = std::max(best[begin], alone);
-        if (busiest <= longer[end]) {
-          longer[end] = busiest;
-          cuts[stage][end] = begin;
-        }
-        if (stage == 0 && begin == 0) break;
-      }
+    BusiestTimes longer(modules + 1, kNever);
+    const int last = modules - (stages - 1 - stage);  // later stages need a module each
+    const int first = stage == stages - 1 ? modules : stage + 1;
+    for (int end = first; end <= last; ++end) {
+      std::tie(cuts[stage][end], longer[end]) = best_begin(busiest, time, stage, end);
     }
-    best = std::move(longer);
+    busiest = std::move(longer);
   }
   Partition partition;
   partition.boundaries.assign(stages + 1, modules);

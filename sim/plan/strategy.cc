@@ -61,6 +61,7 @@ std::vector<int> losses_that_train(const std::vector<LossRange>& trains, bool al
 std::vector<StageRole> make_roles(const Strategy& strategy, int stages, bool list_form) {
   CHECK(stages >= 1, "a strategy needs a stage");
   std::vector<LossRange> trains;
+  trains.reserve(stages);
   for (int stage = 0; stage < stages; ++stage) {
     trains.push_back(
         {nearest_loss(strategy, stages, stage), furthest_loss(strategy, stages, stage)});

@@ -123,7 +123,7 @@ void pass_on(PipeReader& reader, const std::function<void(const Record&)>& sink)
 /// True when the child said that it was done.
 bool read_trace(PipeReader& reader, const TraceSink& sink, RunSummary& summary,
                 std::string& error) {
-  for (Tag tag; reader.get(&tag, sizeof tag);) {
+  for (Tag tag = Tag::Error; reader.get(&tag, sizeof tag);) {
     switch (tag) {
       case Tag::Span:
         pass_on(reader, sink.span);

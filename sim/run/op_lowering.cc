@@ -73,38 +73,48 @@ void OpLowering::head(const Op& op) {
 void OpLowering::backward(const Op& op) {
   const StageCost& stage = inputs_.stages[op.stage];
   const Traversal& traversal = traversal_of(op);
-  const bool first =
-      op.loss == inputs_.roles[op.stage].traversals.front().loss && op.kind != OpKind::W;
-  if (op.kind != OpKind::W) {
-    receive_gradients(op, first);
-    if (first && stage.recompute.time > Seconds(0)) {
-      compute(op, OpKind::R, stage.recompute, false);
-    }
-    // An input gradient that nobody needs is made all the same, unless it is skipped.
-    const bool made = traversal.to_previous || !inputs_.strategy.skip_unneeded_input_gradients;
-    const MemoryClass owner =
-        traversal.to_previous ? MemoryClass::Boundary : MemoryClass::Workspace;
-    if (made) allocate(op, owner, input_gradient(op.stage));
-  }
+  const bool makes_input_gradient = op.kind != OpKind::W;
+  if (makes_input_gradient) begin_traversal(op, traversal);
   allocate(op, MemoryClass::Workspace, stage.workspace);
   compute(op);
   free(op, MemoryClass::Workspace, stage.workspace);
-  if (op.kind != OpKind::W && !traversal.to_previous &&
-      !inputs_.strategy.skip_unneeded_input_gradients) {
+  if (makes_input_gradient && drops_input_gradient(traversal)) {
     free(op, MemoryClass::Workspace, input_gradient(op.stage));
   }
-  const bool last_reader = op.kind != OpKind::I || !traversal.weights;
-  const bool own_loss = op.loss == op.stage;
-  const bool from_head = own_loss && inputs_.roles[op.stage].head;
-  if (last_reader && (!own_loss || from_head)) free(op, MemoryClass::Boundary, stage.output);
-  if (last_reader && traversal.weights) {  // before the send, which may have to stand
-    free(op, MemoryClass::Stash, stage.stash);
-    const auto& policy = inputs_.policy;
-    if (policy.in_flight > 1 && policy.update_every > 1) {
-      emit(Opcode::Record, event_of_window(op.stage), op.micro_batch);
-    }
+  // A split backward reads the gradient of its output twice: I, then W.
+  if (op.kind != OpKind::I || !traversal.weights) end_traversal(op, traversal);
+  if (makes_input_gradient) send_gradients(op, traversal);
+}
+
+/// What a traversal reads and makes: the gradient from above, and one for below or for nobody.
+void OpLowering::begin_traversal(const Op& op, const Traversal& traversal) {
+  const StageCost& stage = inputs_.stages[op.stage];
+  const bool first = op.loss == inputs_.roles[op.stage].traversals.front().loss;
+  receive_gradients(op, first);
+  if (first && stage.recompute.time > Seconds(0)) compute(op, OpKind::R, stage.recompute, false);
+  if (traversal.to_previous) {
+    allocate(op, MemoryClass::Boundary, input_gradient(op.stage));
+  } else if (drops_input_gradient(traversal)) {
+    allocate(op, MemoryClass::Workspace, input_gradient(op.stage));
   }
-  if (op.kind != OpKind::W) send_gradients(op, traversal);
+}
+
+/// The gradient of the output has been read for the last time; with the weight gradients the stash
+/// has, too. Comes before the send, which may have to stand.
+void OpLowering::end_traversal(const Op& op, const Traversal& traversal) {
+  const StageCost& stage = inputs_.stages[op.stage];
+  const bool held = op.loss != op.stage || inputs_.roles[op.stage].head;
+  if (held) free(op, MemoryClass::Boundary, stage.output);
+  if (!traversal.weights) return;
+  free(op, MemoryClass::Stash, stage.stash);
+  if (inputs_.policy.in_flight > 1 && inputs_.policy.update_every > 1) {
+    emit(Opcode::Record, event_of_window(op.stage), op.micro_batch);
+  }
+}
+
+/// An input gradient that nobody needs is made all the same, unless it is skipped.
+bool OpLowering::drops_input_gradient(const Traversal& traversal) const {
+  return !traversal.to_previous && !inputs_.strategy.skip_unneeded_input_gradients;
 }
 
 void OpLowering::receive_gradients(const Op& op, bool first) {

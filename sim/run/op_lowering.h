@@ -19,6 +19,9 @@ class OpLowering {
   void forward(const Op& op);
   void head(const Op& op);
   void backward(const Op& op);
+  void begin_traversal(const Op& op, const Traversal& traversal);
+  void end_traversal(const Op& op, const Traversal& traversal);
+  bool drops_input_gradient(const Traversal& traversal) const;
   void update(const Op& op);
   void receive_gradients(const Op& op, bool first);
   void send_gradients(const Op& op, const Traversal& traversal);

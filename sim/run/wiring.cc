@@ -29,7 +29,7 @@ int depth_of(const QueuePolicy& queue) {
 Wiring::Wiring(const LowerInputs& inputs, Program& program)
     : inputs_(inputs),
       program_(program),
-      neighbours_(inputs.schedule.stages * 2 * inputs.policy.in_flight, -1) {}
+      neighbours_(std::size_t{2} * inputs.schedule.stages * inputs.policy.in_flight, -1) {}
 
 Bytes Wiring::message_bytes(Message message, int from_stage, int to_stage) const {
   switch (message) {
@@ -39,8 +39,9 @@ Bytes Wiring::message_bytes(Message message, int from_stage, int to_stage) const
       const Bytes tensor = inputs_.stages[to_stage].output;
       if (inputs_.policy.kind != ScheduleKind::List) return tensor;
       const auto& traversals = inputs_.roles[from_stage].traversals;
-      return tensor * std::count_if(traversals.begin(), traversals.end(),
-                                    [](const Traversal& t) { return t.to_previous; });
+      const auto tensors = std::count_if(traversals.begin(), traversals.end(),
+                                         [](const Traversal& t) { return t.to_previous; });
+      return tensor * static_cast<double>(tensors);
     }
     case Message::Readout:
       return inputs_.stages[to_stage].readout;

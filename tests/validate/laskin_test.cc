@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "tests/validate/support/trial.h"
+#include "validate/local_methods.h"
 
 namespace interlock {
 namespace {

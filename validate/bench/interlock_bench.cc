@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
+#include <numeric>
 #include <vector>
 
 #include "base/error.h"
@@ -64,8 +65,8 @@ Program make_program(const HeapLoopCase& c) {
   stage.output = Bytes(1e6);
   stage.stash = Bytes(4e6);
   inputs.stages.assign(c.stages, stage);
-  std::vector<int> ranks;
-  for (int rank = 0; rank < c.stages; ++rank) ranks.push_back(rank);
+  std::vector<int> ranks(c.stages);
+  std::iota(ranks.begin(), ranks.end(), 0);
   inputs.schedule = make_schedule({.stages = c.stages,
                                    .micro_batches = c.micro_batches,
                                    .rank_of_stage = ranks,
