@@ -55,7 +55,8 @@ JsonValue parse_json(std::string_view text, const std::string& file);
 JsonValue read_json_file(const std::string& path);
 
 /// Sets the value at a dotted path (`a.b.0`, numeric index into arrays), making objects on the way.
-/// An object value is merged over an object that is there (deeply); anything else replaces.
+/// An object is merged (deeply) over an object that is there, unless both have a "kind" and these
+/// differ; null removes a member of an object; anything else replaces.
 /// Throws: Error naming `origin` if the path leads through a scalar or past the end of an array.
 void set_json(JsonValue& root, std::string_view dotted_path, const JsonValue& value,
               const std::string& origin);

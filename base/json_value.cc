@@ -68,19 +68,35 @@ JsonValue& step_into(JsonValue& parent, std::string_view step, const std::string
   return parent.items[*index];
 }
 
-/// Objects are merged member by member, anything else is replaced.
+/// Whether both say of what kind they are, and differ: then they have no keys to share.
+bool differ_in_kind(const JsonValue& target, const JsonValue& value) {
+  const JsonValue* old = target.find("kind");
+  const JsonValue* kind = value.find("kind");
+  if (!old || !kind || old->kind != Kind::String || kind->kind != Kind::String) return false;
+  return old->text != kind->text;
+}
+
+void merge(JsonValue& target, JsonValue value);
+
+/// Null removes the member, as in a JSON merge patch (RFC 7396).
+void set_member(JsonValue& object, std::string_view key, JsonValue value) {
+  if (value.kind == Kind::Null) {
+    std::erase_if(object.members, [&](const auto& member) { return member.first == key; });
+  } else if (JsonValue* old = object.find(key)) {
+    merge(*old, std::move(value));
+  } else {
+    object.members.push_back({std::string(key), std::move(value)});
+  }
+}
+
+/// Objects of one kind are merged member by member, anything else is replaced.
 void merge(JsonValue& target, JsonValue value) {
-  if (target.kind != Kind::Object || value.kind != Kind::Object) {
+  const bool objects = target.kind == Kind::Object && value.kind == Kind::Object;
+  if (!objects || differ_in_kind(target, value)) {
     target = std::move(value);
     return;
   }
-  for (auto& [key, member] : value.members) {
-    if (JsonValue* old = target.find(key)) {
-      merge(*old, std::move(member));
-    } else {
-      target.members.push_back({key, std::move(member)});
-    }
-  }
+  for (auto& [key, member] : value.members) set_member(target, key, std::move(member));
 }
 
 void forget_lines(JsonValue& value) {
@@ -158,14 +174,20 @@ JsonNode JsonNode::item(std::size_t index) const {
 void set_json(JsonValue& root, std::string_view dotted_path, const JsonValue& value,
               const std::string& origin) {
   JsonValue copy = value;  // it may lie inside `root`
-  const std::vector<std::string_view> steps = steps_of(dotted_path, origin);
+  std::vector<std::string_view> steps = steps_of(dotted_path, origin);
+  const std::string_view last = steps.back();
+  steps.pop_back();
   JsonValue* target = &root;
   std::string path;
   for (const std::string_view step : steps) {
     target = &step_into(*target, step, path, origin);
     path = json_pointer(path, step);
   }
-  merge(*target, std::move(copy));
+  if (target->kind == Kind::Object) {
+    set_member(*target, last, std::move(copy));
+  } else {
+    merge(step_into(*target, last, path, origin), std::move(copy));
+  }
 }
 
 JsonValue parse_override(std::string_view text, const std::string& origin) {

@@ -60,6 +60,27 @@ TEST_CASE("an object is merged over an object, deeply, and replaces anything els
   CHECK(after_set("{}", "a", R"({"b": {"c": 1}})") == "{a:{b:{c:1}}}");
 }
 
+TEST_CASE("an object of another kind replaces, since it has other keys") {
+  const std::string n_wise = R"({"s": {"kind": "interlocking", "n_wise": 3}})";
+  CHECK(after_set(n_wise, "s", R"({"kind": "local"})") == "{s:{kind:\"local\"}}");
+  CHECK(after_set(n_wise, "s", R"({"kind": "interlocking", "heads": "all"})") ==
+        "{s:{kind:\"interlocking\",n_wise:3,heads:\"all\"}}");
+  CHECK(after_set(R"({"t": {"s": {"kind": "a", "x": 1}, "y": 2}})", "t",
+                  R"({"s": {"kind": "b"}})") == "{t:{s:{kind:\"b\"},y:2}}");
+  // Only one of them says what it is: the other may be of its kind.
+  CHECK(after_set(R"({"s": {"in_flight": 2}})", "s", R"({"kind": "eager"})") ==
+        "{s:{in_flight:2,kind:\"eager\"}}");
+  CHECK(after_set(R"({"s": {"kind": "eager"}})", "s", R"({"in_flight": 2})") ==
+        "{s:{kind:\"eager\",in_flight:2}}");
+}
+
+TEST_CASE("null removes a member of an object, and replaces an element of an array") {
+  CHECK(after_set(R"({"a": {"b": 1, "c": 2}})", "a.b", "null") == "{a:{c:2}}");
+  CHECK(after_set(R"({"a": 1})", "b", "null") == "{a:1}");
+  CHECK(after_set(R"({"a": {"b": 1, "c": 2}})", "a", R"({"b": null, "d": 3})") == "{a:{c:2,d:3}}");
+  CHECK(after_set("[1, 2]", "0", "null") == "[null,2]");
+}
+
 TEST_CASE("paths that lead nowhere are refused by name") {
   CHECK(refusal(R"({"a": 3})", "a.b") ==
         "--set P=V: /a: nothing can be set inside; expected an object or an array, got 3");
