@@ -2,8 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // {"a.b": [v, w], "c": [x, y]} stands for four documents; the last path varies fastest. A value
-// is set at its path as --set would: an object is merged over what is there, anything else replaces
-// it. Later paths win over earlier ones.
+// is set at its path as --set would. Later paths win over earlier ones.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -23,6 +22,7 @@ constexpr std::size_t kLongestLabel = 60;
 struct Axis {
   std::string path;
   JsonNode list;
+  std::string short_name;  // the end of its path, as much as tells it from the other axes
 };
 
 std::string first_segment(const std::string& path) { return path.substr(0, path.find('.')); }
@@ -71,12 +71,12 @@ const JsonValue* name_in(const JsonValue& value) {
   return name && name->kind == JsonValue::Kind::String ? name : nullptr;
 }
 
-/// What a value adds to the name of its scenario: "path=value", or the members of an object.
+/// What a value adds to the name of its scenario: "key=value", or the members of an object.
 std::string label(const Axis& axis, const JsonValue& value) {
   if (axis.path == "name") return "";
   if (const JsonValue* name = name_in(value)) return " | " + printable(name->text, kLongestLabel);
   if (value.kind != JsonValue::Kind::Object || value.members.empty()) {
-    return " | " + axis.path + "=" + printable(compact(value), kLongestLabel);
+    return " | " + axis.short_name + "=" + printable(compact(value), kLongestLabel);
   }
   std::string text;
   for (const auto& [key, member] : value.members) {
@@ -119,6 +119,24 @@ bool check_axis(const Axis& axis, Diagnostics& diagnostics) {
   return mistakes.none();
 }
 
+bool ends_with_steps(const std::string& path, const std::string& tail) {
+  return path == tail || path.ends_with("." + tail);
+}
+
+/// The shortest end of `path` that begins with a key, not an index, and ends no other axis' path.
+std::string shortest_tail(const std::string& path, const std::vector<Axis>& axes) {
+  for (std::size_t dot = path.rfind('.'); dot != std::string::npos;
+       dot = dot == 0 ? std::string::npos : path.rfind('.', dot - 1)) {
+    const std::string tail = path.substr(dot + 1);
+    const bool index = tail.find_first_not_of("0123456789") == tail.find('.');
+    const auto others = std::count_if(axes.begin(), axes.end(), [&](const Axis& axis) {
+      return axis.path != path && ends_with_steps(axis.path, tail);
+    });
+    if (!index && others == 0) return tail;
+  }
+  return path;
+}
+
 /// The paths of the sweep that are right.
 std::vector<Axis> read_axes(const JsonNode& sweep, Diagnostics& diagnostics) {
   std::vector<Axis> axes;
@@ -127,9 +145,10 @@ std::vector<Axis> read_axes(const JsonNode& sweep, Diagnostics& diagnostics) {
     return axes;
   }
   for (const auto& [path, list] : sweep.value->members) {
-    const Axis axis = {path, sweep.child(path)};
+    const Axis axis = {path, sweep.child(path), path};
     if (check_axis(axis, diagnostics)) axes.push_back(axis);
   }
+  for (Axis& axis : axes) axis.short_name = shortest_tail(axis.path, axes);
   double product = 1;
   for (const Axis& axis : axes) product *= static_cast<double>(axis.list.value->items.size());
   if (product > kMostScenarios) {

@@ -103,7 +103,7 @@ TEST_CASE("compare puts every scenario of every file into one table and one arra
   CHECK(run.exit_code == 0);
   const JsonValue results = read_json_file(folder.path("all.json"));
   REQUIRE(results.items.size() == 3);
-  CHECK(at(results.items[1], "name").text == "toy | training.strategy=local");
+  CHECK(at(results.items[1], "name").text == "toy | strategy=local");
   // Global, naive: K (f + B) = 12 ms; local: f + B = 3 ms.
   CHECK(at(results.items[1], "step_time_s").number == doctest::Approx(0.003).epsilon(1e-9));
   CHECK(at(results.items[2], "step_time_s").number == doctest::Approx(0.012).epsilon(1e-9));

@@ -15,11 +15,10 @@ std::vector<std::string> names_of(const std::vector<Scenario>& scenarios) {
 TEST_CASE("a sweep runs every combination, the last path fastest, and names each") {
   const auto scenarios = loaded_all(
       {R"(sweep={"training.strategy": ["global", "pairwise"], "parallel.pipeline": [2, 4]})"});
-  CHECK(names_of(scenarios) ==
-        std::vector<std::string>{"test | training.strategy=global | parallel.pipeline=2",
-                                 "test | training.strategy=global | parallel.pipeline=4",
-                                 "test | training.strategy=pairwise | parallel.pipeline=2",
-                                 "test | training.strategy=pairwise | parallel.pipeline=4"});
+  CHECK(names_of(scenarios) == std::vector<std::string>{"test | strategy=global | pipeline=2",
+                                                        "test | strategy=global | pipeline=4",
+                                                        "test | strategy=pairwise | pipeline=2",
+                                                        "test | strategy=pairwise | pipeline=4"});
   CHECK(scenarios[1].ranks == 4);
   CHECK(scenarios[2].ranks == 2);
   CHECK(scenarios[2].strategy.kind == StrategyKind::Interlocking);
@@ -46,6 +45,31 @@ TEST_CASE("a name in a value labels its scenario, and a swept name replaces it")
         std::vector<std::string>{"one", "two"});
   CHECK(names_of(loaded_all({R"(sweep={"cluster": [{"name": "mesh", "devices": 8}]})",
                              "parallel.pipeline=4"})) == std::vector<std::string>{"test | mesh"});
+}
+
+TEST_CASE("an axis is named by as much of its path as tells it from the others") {
+  const auto name = [](const std::string& sweep) {
+    const std::string two = R"(model.modules=[{"forward": "1 ms"}, {"forward": "1 ms"}])";
+    return names_of(loaded_all({two, "parallel.pipeline=1", "sweep=" + sweep})).at(0);
+  };
+  CHECK(name(R"({"model.modules.0.forward": ["2 ms"]})") == "test | forward=2 ms");
+  CHECK(name(R"({"model.modules.0.forward": ["2 ms"], "model.modules.1.forward": ["3 ms"]})") ==
+        "test | modules.0.forward=2 ms | modules.1.forward=3 ms");
+  CHECK(name(R"({"training.schedule.kind": ["gpipe"], "training.strategy": [{"kind": "global"}],
+                 "training.strategy.kind": ["global"]})") ==
+        "test | schedule.kind=gpipe | kind=global | strategy.kind=global");
+}
+
+TEST_CASE("a value of another kind replaces what it lands on, and null removes it") {
+  const auto scenarios =
+      loaded_all({R"(training.strategy={"kind": "interlocking", "n_wise": 3})",
+                  R"(sweep={"training.strategy": [{"n_wise": 2}, {"kind": "local"}],
+                "training.steps": [null]})"});
+  REQUIRE(scenarios.size() == 2);
+  CHECK(scenarios[0].strategy.kind == StrategyKind::Interlocking);
+  CHECK(scenarios[0].strategy.n_wise == 2);
+  CHECK(scenarios[1].strategy.kind == StrategyKind::Local);
+  CHECK(scenarios[1].steps == 8);
 }
 
 TEST_CASE("a sweep may reach into arrays and supply what the rest lacks") {
