@@ -22,25 +22,27 @@ bool Collector::measured(int micro_batch) const {
   return 0 <= step && step < window_.steps;
 }
 
-/// In a steady state a device executes, while the window lasts, as much as belongs to the steps of
-/// the window, though not the very ops: early stages are ahead. Else the window cuts.
-double Collector::time_inside(const Span& span) const {
-  if (window_.steady) return measured(span.micro_batch) ? (span.end - span.start).value() : 0;
-  return std::max(0.0, std::min(span.end.value(), end_) - std::max(span.start.value(), begin_));
+/// The share of a span that belongs to the window. In a steady state a device executes, while the
+/// window lasts, as much as belongs to the steps of the window, though not the very ops: early
+/// stages are ahead. Else the window cuts.
+double Collector::share_inside(const Span& span) const {
+  const double duration = (span.end - span.start).value();
+  if (window_.steady || duration == 0) return measured(span.micro_batch) ? 1 : 0;
+  const double inside = std::min(span.end.value(), end_) - std::max(span.start.value(), begin_);
+  return std::max(0.0, inside / duration);
 }
 
 void Collector::add(const Span& span) {
   const OpInfo& op = program_.ops[span.op];
   memory_.pass(span.rank, span.start);
+  const double share = share_inside(span);
+  const double busy = share * (span.end - span.start).value();
   RankState& rank = ranks_[span.rank];
-  const double inside = time_inside(span);
-  rank.busy += inside;
-  if (op.useful) rank.useful += inside;
-  if (measured(span.micro_batch)) {
-    exposed_ += span.exposed.value();
-    executed_flops_ += op.flops.value();
-    if (op.useful) useful_flops_ += op.flops.value();
-  }
+  rank.busy += busy;
+  if (op.useful) rank.useful += busy;
+  exposed_ += share * span.exposed.value();
+  executed_flops_ += share * op.flops.value();
+  if (op.useful) useful_flops_ += share * op.flops.value();
   const bool first_at_end = op.kind == OpKind::F && op.stage == program_.stages - 1;
   if (first_at_end && (fill_latency_ < 0 || span.start.value() < fill_latency_)) {
     fill_latency_ = span.start.value();
@@ -48,26 +50,25 @@ void Collector::add(const Span& span) {
   count_staleness(op, span.micro_batch);
 }
 
-/// A micro-batch is stale by the updates of a stage between its forward and its weight gradients.
+/// A micro-batch is stale by the updates of a stage between its forward there and the update that
+/// uses its gradients: the next one of its own or a later micro-batch.
 void Collector::count_staleness(const OpInfo& op, int micro_batch) {
   StageState& stage = stages_[op.stage];
-  if (op.kind == OpKind::U) ++stage.updates;
   if (op.kind == OpKind::F) stage.forwards.push({micro_batch, stage.updates});
-  if (op.kind != OpKind::B && op.kind != OpKind::W) return;
+  if (op.kind != OpKind::U) return;
   for (std::uint32_t turns = stage.forwards.size(); turns > 0; --turns) {
     const ForwardMark mark = stage.forwards.front();
     stage.forwards.pop();
-    if (mark.micro_batch != micro_batch) {
+    if (mark.micro_batch > micro_batch) {
       stage.forwards.push(mark);
       continue;
     }
     const int missed = stage.updates - mark.updates;
-    if (missed > 0 && measured(micro_batch)) {
-      int& most = stale_[micro_batch];
-      most = std::max(most, missed);
-    }
-    return;
+    if (missed == 0 || !measured(mark.micro_batch)) continue;
+    int& most = stale_[mark.micro_batch];
+    most = std::max(most, missed);
   }
+  ++stage.updates;
 }
 
 void Collector::add(const Transfer& transfer) {

@@ -32,10 +32,10 @@ class Collector {
   };
   struct StageState {
     int updates = 0;
-    Fifo<ForwardMark> forwards;  // of micro-batches that have no weight gradients yet
+    Fifo<ForwardMark> forwards;  // of micro-batches that no update has used yet
   };
   bool measured(int micro_batch) const;
-  double time_inside(const Span& span) const;
+  double share_inside(const Span& span) const;
   void count_staleness(const OpInfo& op, int micro_batch);
   void fill_devices(Metrics& metrics, const MeasureInputs& inputs);
   void fill_links(Metrics& metrics) const;

@@ -7,6 +7,8 @@
 #include <limits>
 #include <numeric>
 
+#include "base/error.h"
+
 namespace interlock {
 
 namespace {
@@ -21,6 +23,7 @@ constexpr auto kLater = [](const auto& a, const auto& b) { return a.time > b.tim
 }  // namespace
 
 MemoryTracker::MemoryTracker(const Program& program) : ranks_(program.ranks.size()) {
+  CHECK(program.wire_order.empty(), "memory of a frozen program");
   for (std::size_t r = 0; r < ranks_.size(); ++r) {
     RankState& rank = ranks_[r];
     for (int c = 0; c < kMemoryClasses; ++c) {

@@ -23,6 +23,7 @@ struct MemoryPeak {
 
 class MemoryTracker {
  public:
+  /// REQUIRES: not a frozen program, whose sweep tells a rank's changes out of order.
   explicit MemoryTracker(const Program& program);
   void add(const MemoryChange& change);
   /// A rank began an op: nothing of it lies before `start` any more.

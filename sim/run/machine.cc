@@ -228,6 +228,7 @@ void Machine::record(const Cursor& cursor) {
 
 bool Machine::wait(int stream, StreamState& state) {
   const Cursor& cursor = state.cursor;
+  if (cursor.micro_batch() < 0) return true;
   const int index = cursor.instruction().index;
   const Event& event = program_.events[index];
   const bool complete =

@@ -20,7 +20,8 @@ OpLowering::OpLowering(const LowerInputs& inputs, Wiring& wiring, Program& progr
       program_(program),
       ops_of_stage_(inputs.schedule.stages),
       buffers_of_stage_(inputs.schedule.stages),
-      window_events_(inputs.schedule.stages, -1) {}
+      window_events_(inputs.schedule.stages, -1),
+      update_events_(inputs.schedule.stages, -1) {}
 
 void OpLowering::append(const Op& op) {
   switch (op.kind) {
@@ -43,6 +44,7 @@ void OpLowering::forward(const Op& op) {
   const StageCost& stage = inputs_.stages[op.stage];
   const bool sends = op.stage + 1 < inputs_.schedule.stages;
   exchange_readout(op);
+  wait_for_updates(op);
   if (op.stage > 0) {
     emit(Opcode::Receive,
          wiring_.channel(Message::Activation, op.stage - 1, op.stage, op.micro_batch),
@@ -146,6 +148,20 @@ void OpLowering::update(const Op& op) {
     emit(Opcode::Wait, event_of_barrier(), op.micro_batch);
   }
   compute(op);
+  if (policy.in_flight > 1 && policy.update_every > 1) {
+    emit(Opcode::Record, event_of_update(op.stage), op.micro_batch);
+  }
+}
+
+/// A micro-batch may begin once all updates are done that were due `in_flight` micro-batches
+/// before. Another stream of the stage may have to do the last one.
+void OpLowering::wait_for_updates(const Op& op) {
+  const int window = inputs_.policy.update_every, in_flight = inputs_.policy.in_flight;
+  if (in_flight == 1 || window == 1) return;
+  const int before = op.micro_batch - in_flight;
+  // The last micro-batch, at or before that one, which ends a window; below 0 there is none yet.
+  const int due = before - ((before + 1) % window + window) % window;
+  emit(Opcode::Wait, event_of_update(op.stage), due);
 }
 
 // The last stage hands its readout on at the begin of each period; the other stages take it over
@@ -224,6 +240,14 @@ int OpLowering::event_of_window(int stage) {
     window_events_[stage] = static_cast<int>(program_.events.size()) - 1;
   }
   return window_events_[stage];
+}
+
+int OpLowering::event_of_update(int stage) {
+  if (update_events_[stage] < 0) {
+    program_.events.push_back({.recorders = 1, .micro_batches = inputs_.policy.update_every});
+    update_events_[stage] = static_cast<int>(program_.events.size()) - 1;
+  }
+  return update_events_[stage];
 }
 
 int OpLowering::event_of_barrier() {

@@ -23,6 +23,7 @@ class OpLowering {
   void end_traversal(const Op& op, const Traversal& traversal);
   bool drops_input_gradient(const Traversal& traversal) const;
   void update(const Op& op);
+  void wait_for_updates(const Op& op);
   void receive_gradients(const Op& op, bool first);
   void send_gradients(const Op& op, const Traversal& traversal);
   void exchange_readout(const Op& op);
@@ -34,6 +35,7 @@ class OpLowering {
   void free(const Op& op, MemoryClass memory_class, Bytes bytes);
   int buffer(int stage, MemoryClass memory_class, Bytes bytes);
   int event_of_window(int stage);
+  int event_of_update(int stage);
   int event_of_barrier();
   const Traversal& traversal_of(const Op& op) const;
   OpCost cost_of(const Op& op) const;
@@ -44,7 +46,7 @@ class OpLowering {
   Wiring& wiring_;
   Program& program_;
   std::vector<std::vector<int>> ops_of_stage_, buffers_of_stage_;
-  std::vector<int> window_events_;
+  std::vector<int> window_events_, update_events_;
   int barrier_event_ = -1;
 };
 

@@ -13,7 +13,8 @@
 //            runs beside compute unless the channel is synchronous.
 // Receive    waits until the oldest untaken message of channels[index] has arrived, and takes it.
 // Record     counts towards events[index]; Wait waits until its generation is complete. The
-//            generation of an instruction is micro_batch / event.micro_batches.
+//            generation of an instruction is micro_batch / event.micro_batches; a Wait for a
+//            micro-batch below 0 waits for nothing.
 // Allocate   takes, Free gives back buffers[index] on the rank. A message's bytes are taken on the
 //            receiving rank when its transfer is handed over, and given back on the sending rank
 //            when the transfer ends; the receiver frees them with Free.

@@ -147,6 +147,7 @@ void Sweep::record(const StreamState& state) {
 
 bool Sweep::wait(int stream, StreamState& state) {
   const Cursor& cursor = state.cursor;
+  if (cursor.micro_batch() < 0) return true;
   const int index = cursor.instruction().index;
   const Event& event = program_.events[index];
   const Generation& generation = events_[index][cursor.micro_batch() / event.micro_batches];

@@ -15,7 +15,7 @@ namespace interlock {
 namespace {
 
 struct Step {
-  char what = 'F';  // an op letter; '<' take, '>' put
+  char what = 'F';  // an op letter; '<' take, '>' put, '=' begin
   int loss = 0;     // of the gradient; kForward: the activation
   int tensors = 1;
   int towards = 0;  // where a put goes, or a take looks: +1 the stage above, -1 the one below
@@ -66,7 +66,7 @@ int list_length(const ReferenceCase& c, int i) {
 /// What stage `i` does with one batch; U included, whether or not this batch updates.
 std::vector<Step> steps_of(const ReferenceCase& c, int i) {
   const int last = static_cast<int>(c.stages.size()) - 1;
-  std::vector<Step> steps;
+  std::vector<Step> steps = {{'=', i}};
   if (i > 0) steps.push_back({'<', kForward, 1, -1});
   steps.push_back({'F', i});
   if (i < last) steps.push_back({'>', kForward, 1, +1});
@@ -105,6 +105,7 @@ class Loop {
     slots_of_rank_.resize(busy_.size());
     for (const Slot& slot : slots_) ++slots_of_rank_[rank_[slot.stage]];
     trained_.assign(stages, std::vector<bool>(c.batches));
+    updated_.assign(stages, 0);
   }
 
   std::vector<ReferenceSpan> run() {
@@ -152,6 +153,7 @@ class Loop {
 
   bool pass(Slot& slot) {
     const Step& s = step(slot);
+    if (s.what == '=' && !may_begin(slot)) return false;
     if (s.what == '<') return take(slot, s);
     if (s.what == '>') return put(slot, s);
     if (!is_void(slot)) return false;
@@ -159,8 +161,15 @@ class Loop {
     return true;
   }
 
-  /// An update that this batch does not make.
+  /// A batch begins once the updates are done that were due when the one `in_flight` before ended.
+  bool may_begin(const Slot& slot) const {
+    const int ended = std::max(0, slot.batch - c_.in_flight + 1);
+    return updated_[slot.stage] >= ended - ended % c_.update_every;
+  }
+
+  /// The begin, which takes no time, and an update that this batch does not make.
   bool is_void(const Slot& slot) const {
+    if (step(slot).what == '=') return true;
     return step(slot).what == 'U' && (slot.batch + 1) % c_.update_every != 0;
   }
 
@@ -262,7 +271,7 @@ class Loop {
     const char what = step(slot).what;
     // An update closes a window of batches: all of them must have made their gradients.
     if (what == 'U') return window_trained(slot);
-    return what != '<' && what != '>';
+    return what != '<' && what != '>' && what != '=';
   }
 
   /// Devices with a choice come last, as what others begin may let go of something they could do.
@@ -297,6 +306,7 @@ class Loop {
       const Step& ended = step(*run.second);
       const bool trains = ended.what == 'B' || ended.what == 'W';
       if (trains) trained_[run.second->stage][run.second->batch] = true;
+      if (ended.what == 'U') updated_[run.second->stage] = run.second->batch + 1;
       advance(*run.second);
       return true;
     });
@@ -323,6 +333,7 @@ class Loop {
   std::vector<bool> busy_;                  // (ranks)
   std::vector<int> slots_of_rank_;          // (ranks) with several it chooses
   std::vector<std::vector<bool>> trained_;  // (stages, batches) weight gradients are made
+  std::vector<int> updated_;                // (stages) batches that updates have used
   std::vector<std::pair<Ticks, Slot*>> running_;
   std::map<ChannelKey, Channel> channels_;
   std::map<std::pair<int, int>, Ticks> wire_free_;

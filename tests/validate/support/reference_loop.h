@@ -4,6 +4,7 @@
 // Written from the definition of the strategies alone; it shares no code with sim/ and neither its
 // roles nor its streams. Times are whole ticks, so that ties are ties. A stage works on batch b in
 // slot b % in_flight. What a slot does with a batch is a list of steps, done in order:
+//   begin, once all updates are done that were due when batch b - in_flight ended;
 //   take the activation; F; put it above; H; for each gradient, nearest loss first: take it (unless
 //   it is the stage's own), I, put it below; for the last, which trains the weights: B and put, or
 //   I, put, W where it must also be put below; U after every update_every batches.
