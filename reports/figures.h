@@ -51,6 +51,8 @@ Grid link_grid(const ScenarioResult& result);
 std::string common_name(const std::vector<ScenarioResult>& results);
 /// A row for each scenario, without the common name; speed-up is over the first.
 Grid comparison_grid(const std::vector<ScenarioResult>& results);
+/// What the columns of that table mean.
+std::string comparison_note();
 
 /// What one step produces each second, and in which unit: tokens, else samples, else steps.
 struct Throughput {

@@ -137,6 +137,12 @@ std::string common_name(const std::vector<ScenarioResult>& results) {
   return bar == std::string::npos ? "" : common.substr(0, bar);
 }
 
+std::string comparison_note() {
+  return "Speed-up: throughput over that of the first. Useful: no heads, recompute or extra "
+         "traversals. Memory: the peak of the fullest device. Exposed: idle in a step while a "
+         "message is on its way.";
+}
+
 Grid comparison_grid(const std::vector<ScenarioResult>& results) {
   const std::string unit = common_rate(results);
   const std::size_t common = common_name(results).size();
@@ -158,9 +164,9 @@ Grid comparison_grid(const std::vector<ScenarioResult>& results) {
              {"Busy", "%"},
              {"Useful", "%"},
              {"MFU", "%"},
-             {"Peak memory", memory.unit},
-             {"Exposed", wait.unit},
-             {"Engine", "", false}},
+             {"Memory", memory.unit},
+             {"Spare", "%"},
+             {"Exposed", wait.unit}},
             {}};
   for (std::size_t i = 0; i < results.size(); ++i) {
     const Metrics& metrics = results[i].measurement.metrics;
@@ -172,10 +178,9 @@ Grid comparison_grid(const std::vector<ScenarioResult>& results) {
                          percent_bar(metrics.busy),
                          percent(metrics.useful),
                          percent(metrics.mfu),
-                         {scaled(peaks[i], memory)},
-                         {scaled(waits[i], wait)},
-                         {metrics.engine}});
-    grid.rows.back()[7].alarm = !metrics.fits_in_memory;
+                         {scaled(peaks[i], memory), std::nullopt, !metrics.fits_in_memory},
+                         spare_memory(metrics, fullest_device(metrics)),
+                         {scaled(waits[i], wait)}});
   }
   return grid;
 }

@@ -121,7 +121,7 @@ std::string content_html(const std::vector<ScenarioResult>& results) {
   const auto most_spans = std::clamp(kSpansOfPage / count, kFewestSpans, kMostSpans);
   std::string html = tagged("h1", "", comparison_title(results));
   html += table_html(comparison_grid(results), "comparison");
-  html += "<p class=\"note\">Speed-up: throughput over that of the first scenario.</p>\n";
+  html += tagged("p", "class=\"note\"", comparison_note());
   html +=
       "<p><label><input type=\"checkbox\" id=\"same-scale\" checked> same time scale in all "
       "charts</label></p>\n";

@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::size_t kGap = 2;
 constexpr std::size_t kLeastName = 16;  // columns of the first column before blocks are split
+constexpr std::size_t kSplitName = 30;  // most columns of it in blocks, which have room
 
 /// A grid with the width of every column, bars of `bar` columns included.
 struct Measured {
@@ -54,14 +55,15 @@ Measured choose_widths(const Grid& grid, std::size_t width) {
     if (total_width(measured) <= width) return measured;
   }
   measured = measure_grid(grid, 0);
+  const bool words = !grid.columns[0].number;
   std::size_t& first = measured.widths[0];
   const std::size_t excess = total_width(measured) - width;
-  if (!grid.columns[0].number && first > kLeastName) {
-    first = std::max(kLeastName, first > excess ? first - excess : 0);
+  if (words && first >= kLeastName + excess) {
+    first -= excess;
+    return measured;
   }
-  if (total_width(measured) <= width) return measured;
   Measured split = measure_grid(grid, 10);
-  split.widths[0] = first;
+  if (words) split.widths[0] = std::min(split.widths[0], kSplitName);
   return split;
 }
 

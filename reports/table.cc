@@ -70,7 +70,8 @@ std::string terminal_table(const std::vector<ScenarioResult>& results, const Tab
   if (results.size() == 1) return single_table(results[0], style);
   const std::string common = common_name(results);
   std::string text = common.empty() ? "" : paragraph(common, Ink::Strong, style) + "\n";
-  text += lay_out(comparison_grid(results), style);
+  text += lay_out(comparison_grid(results), style) + "\n";
+  text += paragraph(comparison_note(), Ink::Faint, style);
   std::string notes;
   for (const auto& result : results) {
     for (const auto& line : warnings(result)) {

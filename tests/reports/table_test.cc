@@ -70,6 +70,28 @@ TEST_CASE("several scenarios are compared by throughput with the first") {
   CHECK(comparison_grid({two_devices(), unknown}).columns[3].unit == "steps/s");
 }
 
+TEST_CASE("a comparison says how much memory is left, and warns where it is too little") {
+  const Grid grid = comparison_grid({two_devices(), too_large()});
+  CHECK(grid.columns[8].head == "Spare");
+  CHECK(grid.rows[0][8].text == "60.0");  // 32 of 80 GiB are used
+  CHECK(grid.rows[1][8].text == "-6.7");  // 32 of 30 GiB
+  CHECK(grid.rows[1][7].alarm);
+  CHECK(grid.rows[1][8].alarm);
+  CHECK_FALSE(grid.rows[0][8].alarm);
+}
+
+TEST_CASE("a name keeps its line where the terminal has room for it") {
+  auto one = two_devices(), other = two_devices();
+  one.scenario.name = "pairwise interlocking";
+  other.scenario.name = "forward=recomputed";
+  for (const int width : {80, 100}) {  // in two blocks, and in one
+    CAPTURE(width);
+    const std::string text = terminal_table({one, other}, {.colour = false, .width = width});
+    CHECK(holds(text, "\npairwise interlocking  "));
+    CHECK(holds(text, "\nforward=recomputed  "));
+  }
+}
+
 TEST_CASE("what all names of a sweep begin with is said once") {
   auto local = two_devices(), global = two_devices();
   local.scenario.name = "ResNet-50 | strategy=local";
