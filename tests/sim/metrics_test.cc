@@ -116,7 +116,9 @@ TEST_CASE("staleness counts every measured micro-batch once") {
     std::int64_t counted = 0;
     for (const auto& [updates, micro_batches] : metrics.staleness) {
       CHECK(updates >= 0);
-      CHECK(updates < chain.policy.in_flight);
+      // A stream that stands for a readout lets the others of its stage run ahead of it.
+      const bool in_step = chain.strategy.readout_every == 0;
+      if (in_step) CHECK(updates < chain.policy.in_flight);
       counted += micro_batches;
     }
     CHECK(counted == std::int64_t{metrics.measured_steps} * chain.micro_batches);

@@ -163,6 +163,7 @@ class Walker {
   }
 
   bool wait(Walk& walk) {
+    if (walk.cursor.micro_batch() < 0) return true;  // before the first: nothing to wait for
     const std::vector<Seconds>& records = generation(walk);
     const Event& event = program_.events[walk.cursor.instruction().index];
     if (static_cast<int>(records.size()) < event.recorders) return false;
