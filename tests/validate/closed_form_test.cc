@@ -1,9 +1,10 @@
 // The closed forms against tables worked out by hand, and against sums done the long way.
 // SPDX-License-Identifier: Apache-2.0
 #include "validate/closed_form.h"
-#include "validate/local_methods.h"
 
 #include <doctest/doctest.h>
+
+#include "validate/local_methods.h"
 
 namespace interlock {
 namespace {
