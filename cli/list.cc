@@ -75,11 +75,11 @@ void list(const std::string& what) {
     const char* name;
     std::vector<Row> (*rows)();
   };
-  constexpr Catalogue catalogues[] = {
+  constexpr Catalogue kCatalogues[] = {
       {"models", model_rows}, {"machines", machine_rows}, {"schedules", schedule_rows}};
-  for (const Catalogue& catalogue : catalogues) {
+  for (const Catalogue& catalogue : kCatalogues) {
     if (what.empty())
-      print(std::string(&catalogue == catalogues ? "" : "\n") + catalogue.name + "\n");
+      print(std::string(&catalogue == kCatalogues ? "" : "\n") + catalogue.name + "\n");
     if (what.empty() || what == catalogue.name) print_rows(catalogue.rows());
   }
 }

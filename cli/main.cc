@@ -41,10 +41,20 @@ void add_outputs(CLI::App& command, CommandOptions& options, std::string& engine
       ->type_name("NAME");
 }
 
+constexpr const char* kExamples =
+    R"(Examples:
+  interlock simulate scenarios/examples/gpt2-xl-1f1b.json --report report.html
+  interlock compare scenarios/quickstart/*.json --json results.json
+  interlock simulate SCENARIO --set training.schedule=gpipe --set cluster.devices=4
+
+docs/scenario.md explains every key of a scenario, docs/result.md every key of a result.
+Exit codes: 0 success, 2 a mistake in the input, 1 a bug in interlock.)";
+
 /// The commands and what each does when its options have been read.
 class CommandLine {
  public:
   CommandLine() {
+    app_.name("interlock");
     app_.set_version_flag("--version", "interlock " INTERLOCK_VERSION);
     CLI::App& one = add("simulate", "run one scenario", [this] { simulate(options_); });
     add_inputs(one, options_, "SCENARIO");
@@ -61,6 +71,7 @@ class CommandLine {
         .add_option("WHAT", what_, "models, machines or schedules; all if left out")
         ->check(CLI::IsMember({"models", "machines", "schedules"}));
     add("schema", "print the JSON Schema of scenarios", schema);
+    app_.footer(kExamples);  // last, since subcommands inherit it
   }
 
   int run(int argc, char** argv) {
@@ -69,7 +80,7 @@ class CommandLine {
       app_.parse(argc, argv);
     } catch (const CLI::ParseError& stop) {
       if (stop.get_exit_code() == kSuccess) return app_.exit(stop);  // help or version
-      throw Error(std::string(stop.what()) + "\nsee interlock --help");
+      throw Error(explain(stop));
     }
     if (!engine_.empty()) options_.overrides.push_back("simulate.engine=" + engine_);
     actions_.at(app_.get_subcommands().front()->get_name())();
@@ -83,10 +94,25 @@ class CommandLine {
     return *app_.add_subcommand(name, summary);
   }
 
+  /// What CLI11 says, in our words where it is of no help, and which help to read.
+  std::string explain(const CLI::ParseError& stop) const {
+    const auto chosen = app_.get_subcommands();
+    const std::string command = chosen.empty() ? "" : chosen.front()->get_name() + " ";
+    std::string words = stop.what();
+    if (words.starts_with("SCENARIO: At Most 1 required")) {
+      words = "simulate runs one file; for several there is interlock compare";
+    }
+    return words + "\nsee interlock " + command + "--help";
+  }
+
   void check_command(int argc, char** argv) const {
     std::vector<std::string> names;
     for (const auto& [name, action] : actions_) names.push_back(name);
-    if (argc < 2) throw Error("no command; expected " + join_choices(names) + ", or --help");
+    if (argc < 2) {
+      throw Error("no command; expected " + join_choices(names) +
+                  "\nto begin: interlock simulate SCENARIO --report report.html; see also "
+                  "interlock --help");
+    }
     const std::string first = argv[1];
     if (first.starts_with("-") || actions_.count(first)) return;
     const std::optional<std::string> meant = nearest(first, names);

@@ -11,6 +11,7 @@ namespace {
 
 std::vector<ScenarioResult> run_all(const std::vector<Scenario>& scenarios, bool keep_logs) {
   std::vector<ScenarioResult> results;
+  results.reserve(scenarios.size());
   for (const Scenario& scenario : scenarios) {
     results.push_back(run_scenario(scenario, keep_logs));
   }
@@ -20,7 +21,8 @@ std::vector<ScenarioResult> run_all(const std::vector<Scenario>& scenarios, bool
 void check_timeline(const CommandOptions& options, std::size_t scenarios) {
   if (options.svg.empty() || scenarios == 1) return;
   throw Error("--svg draws one scenario, and there are " + std::to_string(scenarios) +
-              "; expected --report, which shows them all");
+              "; use --report FILE.html, which shows them all, or leave one: a single file, and "
+              "--set sweep=null --set PATH=VALUE if it has a sweep");
 }
 
 void run(const CommandOptions& options, bool always_array) {

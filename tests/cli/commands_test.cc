@@ -118,8 +118,12 @@ TEST_CASE("simulate runs a sweep, but draws no timeline of several scenarios") {
   const Outcome drawn = run_program({"simulate", "sweep.json", "--svg", "x.svg"}, folder.path());
   CHECK(drawn.exit_code == 2);
   CHECK(drawn.err ==
-        "--svg draws one scenario, and there are 2; expected --report, which shows them all\n");
+        "--svg draws one scenario, and there are 2; use --report FILE.html, which shows them all, "
+        "or leave one: a single file, and --set sweep=null --set PATH=VALUE if it has a sweep\n");
   CHECK(folder.files() == std::vector<std::string>{"sweep.json"});
+  CHECK(run_program({"simulate", "sweep.json", "--svg", "x.svg", "--set", "sweep=null"},
+                    folder.path())
+            .exit_code == 0);
 }
 
 TEST_CASE("check says ok for what is right and reports the mistakes of every other file") {
@@ -240,6 +244,11 @@ TEST_CASE("help and version succeed; wrong command lines are the user's mistake"
   }
   CHECK(run_program({"simulat"}).err ==
         "unknown command \"simulat\"; did you mean \"simulate\"?\n");
+  CHECK(contains(run_program({}).err, "to begin: interlock simulate"));
+  CHECK(run_program({"simulate", "a", "b"}).err ==
+        "simulate runs one file; for several there is interlock compare\n"
+        "see interlock simulate --help\n");
+  CHECK(contains(run_program({"check"}).err, "see interlock check --help"));
   using Arguments = std::vector<std::string>;
   for (const Arguments& wrong : {Arguments{},
                                  {"simulate"},
