@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "scenarios/run_scenario.h"
 
+#include "base/error.h"
 #include "sim/plan/stage_cost.h"
 #include "sim/run/lower.h"
 
@@ -62,7 +63,11 @@ Program lower_scenario(const Scenario& scenario, int steps) {
 ScenarioResult run_scenario(const Scenario& scenario, bool keep_log) {
   const LowerInputs inputs = lower_inputs(scenario);
   const ProgramOfSteps program = [&](int steps) { return lower_steps(scenario, inputs, steps); };
-  return {scenario, measure(program, measure_inputs(scenario), keep_log)};
+  try {
+    return {scenario, measure(program, measure_inputs(scenario), keep_log)};
+  } catch (const Error& error) {  // a deadlock, or links that the chosen engine does not know
+    throw Error(scenario.file + ": " + scenario.name + ": " + error.what());
+  }
 }
 
 }  // namespace interlock
