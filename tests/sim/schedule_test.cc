@@ -112,9 +112,7 @@ TEST_CASE("the list form of 3-wise training with all heads, as text: every gradi
 std::map<std::tuple<int, OpKind, int, int>, int> expected_ops(const TestChain& chain) {
   std::map<std::tuple<int, OpKind, int, int>, int> expected;
   const auto roles = roles_of(chain);
-  const bool flushed =
-      chain.policy.kind == ScheduleKind::GPipe || chain.policy.kind == ScheduleKind::OneFOneB;
-  const int every = flushed ? chain.micro_batches : chain.policy.update_every;
+  const int every = update_every(chain);
   for (int s = 0; s < static_cast<int>(roles.size()); ++s) {
     for (int b = 0; b < chain.micro_batches * chain.steps; ++b) {
       expected[{s, OpKind::F, b, s}] = 1;

@@ -172,6 +172,14 @@ std::string describe(const TestChain& chain) {
   return text;
 }
 
+bool is_flushed(const TestChain& chain) {
+  return chain.policy.kind == ScheduleKind::GPipe || chain.policy.kind == ScheduleKind::OneFOneB;
+}
+
+int update_every(const TestChain& chain) {
+  return is_flushed(chain) ? chain.micro_batches : chain.policy.update_every;
+}
+
 std::vector<StageRole> roles_of(const TestChain& chain) {
   return make_roles(chain.strategy, static_cast<int>(chain.costs.size()),
                     chain.policy.kind == ScheduleKind::List);
@@ -195,9 +203,7 @@ Program program_of(const TestChain& chain) {
                      .roles = roles_of(chain),
                      .stages = chain.costs,
                      .cluster = chain.cluster};
-  const bool flushed =
-      chain.policy.kind == ScheduleKind::GPipe || chain.policy.kind == ScheduleKind::OneFOneB;
-  if (flushed) inputs.policy.update_every = chain.micro_batches;
+  inputs.policy.update_every = update_every(chain);
   return lower(inputs);
 }
 

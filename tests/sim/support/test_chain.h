@@ -43,6 +43,9 @@ TestChain random_choosing_chain(Random& random);
 /// What `chain` is, for INFO.
 std::string describe(const TestChain& chain);
 
+bool is_flushed(const TestChain& chain);
+/// Micro-batches between two updates of a stage.
+int update_every(const TestChain& chain);
 std::vector<StageRole> roles_of(const TestChain& chain);
 Schedule schedule_of(const TestChain& chain);
 Program program_of(const TestChain& chain);
