@@ -2,7 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/text.h"
 #include "reports/encode.h"
@@ -20,14 +23,23 @@ constexpr int kMostBars = 7500;          // of about 57 bytes
 constexpr int kMostLabelledBars = 4000;  // of about 100 bytes
 constexpr double kLabelLane = 14;        // least height of a lane with text
 constexpr int kMostLanes = 256;
+constexpr int kMostMessages = 2000;
+constexpr double kMessageLane = 9, kMostMessageLanes = 32;
 constexpr double kWidth = 1200, kLeft = 130, kRight = 20, kTop = 86;
 constexpr double kPlot = kWidth - kLeft - kRight;
+
+/// The messages from one rank to another, which have a thin lane below the devices.
+struct MessageLane {
+  int from = 0, to = 0;
+  std::vector<const Transfer*> transfers;
+};
 
 struct Picture {
   const ScenarioResult* result;
   Excerpt excerpt;
   int lanes = 1;
   double lane = 28;  // height, gap included
+  std::vector<MessageLane> messages = {};
   double bottom = 0;
 
   const Program& program() const { return result->measurement.program; }
@@ -55,15 +67,39 @@ std::string text_at(double x, double y, const std::string& content, const char* 
          "</text>\n";
 }
 
+/// A lane for each ordered pair of ranks that sends in the picture; none where they would be too
+/// many, or where no message takes time.
+std::vector<MessageLane> message_lanes(const Picture& picture) {
+  std::map<std::pair<int, int>, MessageLane> lanes;
+  int messages = 0;
+  for (const Transfer& transfer : picture.result->measurement.log.transfers) {
+    const Channel& channel = picture.program().channels[transfer.channel];
+    if (transfer.arrival <= picture.excerpt.begin || transfer.start >= picture.excerpt.end ||
+        transfer.arrival <= transfer.start) {
+      continue;
+    }
+    MessageLane& lane = lanes[{channel.from_rank, channel.to_rank}];
+    lane.transfers.push_back(&transfer);
+    ++messages;
+  }
+  std::vector<MessageLane> found;
+  if (messages > kMostMessages || lanes.size() > kMostMessageLanes) return found;
+  for (auto& [pair, lane] : lanes) {
+    found.push_back({pair.first, pair.second, std::move(lane.transfers)});
+  }
+  return found;
+}
+
 Picture frame(const ScenarioResult& result) {
   const auto ranks = static_cast<int>(result.measurement.program.ranks.size());
   const int lanes = std::min(ranks, kMostLanes);
   const double lane = std::clamp(720.0 / lanes, 4.0, 28.0);
   const int most = lane >= kLabelLane ? kMostLabelledBars : kMostBars;
-  Picture picture{&result, choose_steps(result.measurement, kSteps, most), lanes, lane, 0};
+  Picture picture{&result, choose_steps(result.measurement, kSteps, most), lanes, lane};
   Excerpt& excerpt = picture.excerpt;
   if (excerpt.end <= excerpt.begin) excerpt.end = excerpt.begin + Seconds(1);  // nothing takes time
-  picture.bottom = picture.y(lanes);
+  picture.messages = message_lanes(picture);
+  picture.bottom = picture.y(lanes) + kMessageLane * static_cast<double>(picture.messages.size());
   return picture;
 }
 
@@ -160,6 +196,25 @@ std::string bar_labels(const Picture& picture, OpKind kind) {
          "\">\n" + text + "</g>\n";
 }
 
+std::string message_bars(const Picture& picture) {
+  std::string words = "<g text-anchor=\"end\" font-size=\"9\" fill=\"#555555\">\n";
+  std::string bars = "<g fill=\"#555555\">\n";
+  double y = picture.y(picture.lanes);
+  for (const MessageLane& lane : picture.messages) {
+    words += text_at(kLeft - 8, y + kMessageLane - 1.5,
+                     std::to_string(lane.from) + " → " + std::to_string(lane.to));
+    for (const Transfer* transfer : lane.transfers) {
+      const double from = picture.x(std::max(transfer->start, picture.excerpt.begin));
+      const double to = picture.x(std::min(transfer->arrival, picture.excerpt.end));
+      bars += "<rect" + attribute("x", from) + attribute("y", y + 2) +
+              attribute("width", std::max(to - from, 0.5)) + attribute("height", kMessageLane - 4) +
+              "/>\n";
+    }
+    y += kMessageLane;
+  }
+  return picture.messages.empty() ? "" : words + "</g>\n" + bars + "</g>\n";
+}
+
 std::string axis(const Picture& picture) {
   const Seconds range = picture.excerpt.end - picture.excerpt.begin;
   const Scale scale = scale_of_seconds({range.value()});
@@ -185,6 +240,7 @@ std::string caption(const Picture& picture) {
   if (picture.program().micro_batches > 1) words += " Numbers count micro-batches in a step.";
   const auto& ops = picture.program().ops;
   if (std::any_of(ops.begin(), ops.end(), is_pale)) words += " Pale: trains nothing on its device.";
+  if (!picture.messages.empty()) words += " Below: messages, from start to arrival.";
   if (picture.lanes < static_cast<int>(picture.program().ranks.size())) {
     words += " Devices 0 to " + std::to_string(picture.lanes - 1) + " of " +
              std::to_string(picture.program().ranks.size()) + ".";
@@ -207,7 +263,7 @@ std::string svg_timeline(const ScenarioResult& result) {
     text += bars(picture, kind, false) + bars(picture, kind, true);
   }
   for (const OpKind kind : kOpKindsInOrder) text += bar_labels(picture, kind);
-  return text + axis(picture) + caption(picture) + "</svg>\n";
+  return text + message_bars(picture) + axis(picture) + caption(picture) + "</svg>\n";
 }
 
 }  // namespace interlock

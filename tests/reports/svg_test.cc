@@ -42,6 +42,19 @@ TEST_CASE("bars are as long as their spans") {
   CHECK(widths(picture, "#009e73") == std::vector<double>{350, 350});  // B: 2 ms each
 }
 
+TEST_CASE("messages lie in a lane for each pair of devices, as long as they travel") {
+  const Document picture = read_markup(svg_timeline(two_devices()));
+  CHECK(widths(picture, "#555555") == std::vector<double>{43.75, 43.75});  // 0.25 ms, each way
+  const std::string words = texts(picture);
+  CHECK(words.find("0 → 1") < words.find("1 → 0"));
+  CHECK(words.find("1 → 0") != std::string::npos);
+  auto instant = two_devices();
+  for (Transfer& transfer : instant.measurement.log.transfers) {
+    transfer.end = transfer.arrival = transfer.start;
+  }
+  CHECK(texts(read_markup(svg_timeline(instant))).find("→") == std::string::npos);
+}
+
 TEST_CASE("a picture has title, lanes, axis with its unit, legend and caption") {
   const Document picture = read_markup(svg_timeline(pipeline_run({})));
   REQUIRE(picture.error == "");
