@@ -9,6 +9,7 @@
 #include <memory>
 #include <tuple>
 
+#include "base/error.h"
 #include "sim/measure/collect.h"
 #include "sim/measure/metrics.h"
 #include "sim/measure/steady.h"
@@ -18,6 +19,7 @@ namespace interlock {
 namespace {
 
 constexpr std::int64_t kMostTasksLogged = 2'000'000;
+constexpr std::int64_t kMostTasksInReport = 5'000'000;
 constexpr std::int64_t kMostTasksSearched = 40'000'000;
 
 /// One run of a program, its step log, and its trace where asked for.
@@ -28,9 +30,8 @@ struct LoggedRun {
   bool logged = false;
   RunSummary summary;
 
-  LoggedRun(Program made, const MeasureInputs& inputs, bool keep_log)
-      : program(std::move(made)), steps(program) {
-    logged = keep_log || count_tasks(program) <= kMostTasksLogged;
+  LoggedRun(Program made, const MeasureInputs& inputs) : program(std::move(made)), steps(program) {
+    logged = count_tasks(program) <= kMostTasksLogged;
     TraceSink step_sink{.span = [this](const Span& span) { steps.add(span); }};
     const TraceSink log_all = log_sink(log);
     const TraceSink sink = logged ? tee(step_sink, log_all) : step_sink;
@@ -51,15 +52,15 @@ Window last_steps(const LoggedRun& run, int wanted) {
 
 /// A run that holds a window of steady state as closely as can be, and the window.
 std::pair<RunPointer, Window> find_steady_run(const ProgramOfSteps& lower,
-                                              const MeasureInputs& inputs, bool keep_log) {
+                                              const MeasureInputs& inputs) {
   const int wanted = inputs.steps;
   for (int extra = 4;; extra *= 4) {
-    auto run = std::make_unique<LoggedRun>(lower(wanted + extra), inputs, keep_log);
+    auto run = std::make_unique<LoggedRun>(lower(wanted + extra), inputs);
     const auto window = find_window(run->program, run->steps, wanted);
     if (window) {
       const int exact = window->first_step + window->steps + drain_steps(run->program);
       if (exact == run->program.steps) return {std::move(run), *window};
-      run = std::make_unique<LoggedRun>(lower(exact), inputs, keep_log);
+      run = std::make_unique<LoggedRun>(lower(exact), inputs);
       return {std::move(run), *window};
     }
     const std::int64_t next = run->summary.tasks * 4;
@@ -70,36 +71,74 @@ std::pair<RunPointer, Window> find_steady_run(const ProgramOfSteps& lower,
   }
 }
 
-Metrics collect(LoggedRun& run, const Window& window, Seconds end, const MeasureInputs& inputs) {
+/// A sink for what a report shows of a long run: from its begin to the last of the first steps of
+/// the window that make `kMostTasksLogged` tasks, at least one.
+TraceSink excerpt_sink(const LoggedRun& run, const Window& window, TraceLog& log) {
+  const std::int64_t tasks_a_step = run.summary.tasks / run.program.steps;
+  const std::int64_t limit = std::max<std::int64_t>(1, kMostTasksLogged / (tasks_a_step + 1));
+  const int last =
+      window.first_step + static_cast<int>(std::min<std::int64_t>(limit, window.steps));
+  const std::int64_t first_batch = std::int64_t{window.first_step} * run.program.micro_batches;
+  const std::int64_t end_batch = std::int64_t{last} * run.program.micro_batches;
+  const Seconds end = run.steps.end(last - 1);
+  auto shown = [=](int micro_batch) {
+    return first_batch <= micro_batch && micro_batch < end_batch;
+  };
+  return {[=, &log](const Span& span) {
+            if (shown(span.micro_batch)) log.spans.push_back(span);
+          },
+          [=, &log](const Transfer& transfer) {
+            if (shown(transfer.micro_batch)) log.transfers.push_back(transfer);
+          },
+          [=, &log](const MemoryChange& change) {
+            if (change.time <= end) log.memory.push_back(change);
+          }};
+}
+
+Metrics collect(LoggedRun& run, const Window& window, Seconds end, const MeasureInputs& inputs,
+                bool keep_log) {
   Collector collector(run.program, window, run.steps.end(window.first_step - 1), end);
-  TraceSink sink{.span = [&](const Span& span) { collector.add(span); },
-                 .transfer = [&](const Transfer& transfer) { collector.add(transfer); },
-                 .memory = [&](const MemoryChange& change) { collector.add(change); }};
-  if (!run.logged) {
-    run_program(run.program, inputs.engine, sink);
-  } else {
+  const TraceSink sink{.span = [&](const Span& span) { collector.add(span); },
+                       .transfer = [&](const Transfer& transfer) { collector.add(transfer); },
+                       .memory = [&](const MemoryChange& change) { collector.add(change); }};
+  if (run.logged) {
     // Changes of memory first: spans then only say how far each rank has come.
     for (const MemoryChange& change : run.log.memory) sink.memory(change);
     for (const Span& span : run.log.spans) sink.span(span);
     for (const Transfer& transfer : run.log.transfers) sink.transfer(transfer);
+  } else if (keep_log) {
+    const TraceSink excerpt = excerpt_sink(run, window, run.log);
+    run_program(run.program, inputs.engine, tee(sink, excerpt));
+  } else {
+    run_program(run.program, inputs.engine, sink);
   }
   return collector.finish(inputs);
+}
+
+/// A picture of so many tasks would take gigabytes, and nobody could look at it.
+void require_drawable(const Program& program) {
+  const std::int64_t tasks = count_tasks(program) / program.steps;
+  if (tasks <= kMostTasksInReport) return;
+  throw Error("a step has " + std::to_string(tasks) +
+              " tasks, too many to draw; expected at most " + std::to_string(kMostTasksInReport) +
+              ", or no --report and no --svg");
 }
 
 }  // namespace
 
 Measurement measure(const ProgramOfSteps& lower, const MeasureInputs& inputs, bool keep_log) {
   const auto began = std::chrono::steady_clock::now();
+  if (keep_log) require_drawable(lower(1));
   RunPointer run;
   Window window;
   if (inputs.steps == 1) {
-    run = std::make_unique<LoggedRun>(lower(1), inputs, keep_log);
+    run = std::make_unique<LoggedRun>(lower(1), inputs);
   } else {
-    std::tie(run, window) = find_steady_run(lower, inputs, keep_log);
+    std::tie(run, window) = find_steady_run(lower, inputs);
   }
   const Seconds end = inputs.steps == 1 ? run->summary.makespan
                                         : run->steps.end(window.first_step + window.steps - 1);
-  Measurement result{.metrics = collect(*run, window, end, inputs)};
+  Measurement result{.metrics = collect(*run, window, end, inputs, keep_log)};
   Metrics& metrics = result.metrics;
   metrics.engine = run->summary.engine;
   metrics.tasks = run->summary.tasks;
