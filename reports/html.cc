@@ -100,9 +100,11 @@ std::string scenario_html(const ScenarioResult& result, std::int64_t most_spans)
             long_table_html(link_grid(result), "links") + "</details>\n";
   }
   html += tagged("h3", "", "Over time") + excerpt_html(result, excerpt);
-  html += tagged("p", "class=\"note\"",
-                 "Drag to move, wheel or pinch to zoom, touch or point for details; arrow keys, + "
-                 "and - do the same. Between the dashed lines: the measured window.");
+  html +=
+      tagged("p", "class=\"note\"",
+             "Drag to move; pinch, or click and turn the wheel, or Ctrl and wheel, to zoom; touch "
+             "or point for details. Arrow keys, + and - do the same. Between the dashed lines: "
+             "the measured window.");
   return html + "<script type=\"application/json\">" + page_data(result, excerpt) + "</script>\n";
 }
 

@@ -70,8 +70,11 @@ function moveByHand(canvas, view, plot) {
     canvas.addEventListener(end, (event) => pointers.delete(event.pointerId));
   }
   canvas.addEventListener('wheel', (event) => {
-    event.preventDefault();
     const sideways = Math.abs(event.deltaX) > Math.abs(event.deltaY) || event.shiftKey;
+    // A wheel that scrolls the page must not be caught. A pinch on a touch pad comes with ctrlKey.
+    const meant = event.ctrlKey || event.metaKey || document.activeElement === canvas;
+    if (!sideways && !meant) return;
+    event.preventDefault();
     if (sideways) view.pan((event.deltaX || event.deltaY) * perPixel());
     else view.zoom(Math.exp(Math.max(-60, Math.min(60, event.deltaY)) * 0.004), timeAt(event.offsetX));
   }, { passive: false });
