@@ -70,12 +70,13 @@ std::string terminal_table(const std::vector<ScenarioResult>& results, const Tab
   if (results.size() == 1) return single_table(results[0], style);
   const std::string common = common_name(results);
   std::string text = common.empty() ? "" : paragraph(common, Ink::Strong, style) + "\n";
-  text += lay_out(comparison_grid(results), style) + "\n";
+  const Grid grid = comparison_grid(results);
+  text += lay_out(grid, style) + "\n";
   text += paragraph(comparison_note(), Ink::Faint, style);
   std::string notes;
-  for (const auto& result : results) {
-    for (const auto& line : warnings(result)) {
-      notes += paragraph(result.scenario.name + ": " + line, Ink::Alarm, style);
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    for (const auto& line : warnings(results[i])) {
+      notes += paragraph(grid.rows[i][0].text + ": " + line, Ink::Alarm, style);
     }
   }
   return notes.empty() ? text : text + "\n" + notes;
