@@ -16,12 +16,12 @@ namespace {
 
 std::atomic<int> folders = 0;
 
-/// In the child: becomes the program, its streams tied to files. Never returns.
-[[noreturn]] void become_program(const std::vector<std::string>& arguments, const Folder& streams,
+/// In the child: becomes the program `words[0]`, its streams tied to files. Never returns.
+[[noreturn]] void become_program(const std::vector<std::string>& words, const Folder& streams,
                                  const std::string& folder) {
   constexpr unsigned kLimit = 60;
-  std::vector<char*> argv = {const_cast<char*>("interlock")};
-  for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
+  std::vector<char*> argv;
+  for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
   const int in = open(streams.path("in").c_str(), O_RDONLY);
   const int out = open(streams.path("out").c_str(), O_WRONLY | O_CREAT, 0600);
@@ -29,23 +29,34 @@ std::atomic<int> folders = 0;
   const bool tied = dup2(in, 0) == 0 && dup2(out, 1) == 1 && dup2(err, 2) == 2;
   if (!tied || chdir(folder.c_str()) != 0) _exit(126);
   alarm(kLimit);
-  execv(INTERLOCK_PROGRAM, argv.data());
+  execv(argv[0], argv.data());
   _exit(127);
+}
+
+Outcome run_words(const std::vector<std::string>& words, const std::string& folder,
+                  const std::string& input) {
+  const Folder streams;
+  streams.file("in", input);
+  const pid_t child = fork();
+  REQUIRE(child >= 0);
+  if (child == 0) become_program(words, streams, folder);
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  return {code, read_file(streams.path("out")), read_file(streams.path("err"))};
 }
 
 }  // namespace
 
 Outcome run_program(const std::vector<std::string>& arguments, const std::string& folder,
                     const std::string& input) {
-  const Folder streams;
-  streams.file("in", input);
-  const pid_t child = fork();
-  REQUIRE(child >= 0);
-  if (child == 0) become_program(arguments, streams, folder);
-  int status = 0;
-  REQUIRE(waitpid(child, &status, 0) == child);
-  const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  return {code, read_file(streams.path("out")), read_file(streams.path("err"))};
+  std::vector<std::string> words = {INTERLOCK_PROGRAM};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  return run_words(words, folder, input);
+}
+
+Outcome run_shell(const std::string& command, const std::string& folder) {
+  return run_words({"/bin/sh", "-c", command}, folder, "");
 }
 
 Folder::Folder()

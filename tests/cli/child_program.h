@@ -21,6 +21,9 @@ struct Outcome {
 Outcome run_program(const std::vector<std::string>& arguments, const std::string& folder = ".",
                     const std::string& input = "");
 
+/// Runs a command line as a shell does, likewise.
+Outcome run_shell(const std::string& command, const std::string& folder);
+
 /// A folder of this test alone, gone with it.
 class Folder {
  public:

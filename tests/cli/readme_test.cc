@@ -1,0 +1,72 @@
+// README.md: every command that it shows works, and so does every scenario.
+// SPDX-License-Identifier: Apache-2.0
+#include <sstream>
+
+#include "base/file.h"
+#include "tests/cli/child_program.h"
+
+namespace interlock {
+namespace {
+
+/// The blocks of README.md that are fenced by ``` and `language`.
+std::vector<std::string> blocks(const std::string& language) {
+  std::istringstream lines(read_file(SOURCE_FOLDER "/README.md"));
+  std::vector<std::string> found;
+  bool inside = false;
+  for (std::string line; std::getline(lines, line);) {
+    if (line == "```" + language) {
+      found.emplace_back();
+      inside = true;
+    } else if (line == "```") {
+      inside = false;
+    } else if (inside) {
+      found.back() += line + "\n";
+    }
+  }
+  return found;
+}
+
+/// Its lines that run the program; ./test and the programs of tests run without this one's help.
+std::vector<std::string> commands() {
+  std::vector<std::string> found;
+  for (const std::string& block : blocks("sh")) {
+    std::istringstream lines(block);
+    for (std::string line; std::getline(lines, line);) {
+      if (line.starts_with("./run") || line.starts_with("interlock ")) found.push_back(line);
+    }
+  }
+  return found;
+}
+
+/// The root of the tree as far as commands see it, with a ./run that builds nothing.
+void furnish(const Folder& folder) {
+  std::filesystem::create_symlink(SOURCE_FOLDER "/scenarios", folder.path("scenarios"));
+  const std::string start = "#!/bin/sh\n[ $# -gt 0 ] || set -- compare --report r.html ";
+  folder.file("run", start + "scenarios/quickstart/*.json\nexec " INTERLOCK_PROGRAM " \"$@\"\n");
+  std::filesystem::permissions(folder.path("run"), std::filesystem::perms::owner_all);
+}
+
+TEST_CASE("every command line in README.md succeeds") {
+  const Folder folder;
+  furnish(folder);
+  REQUIRE(commands().size() >= 8);
+  for (const std::string& command : commands()) {
+    CAPTURE(command);
+    const Outcome run = run_shell(command, folder.path());
+    CAPTURE(run.err);
+    CHECK(run.exit_code == 0);
+    CHECK(run.out != "");
+  }
+}
+
+TEST_CASE("every scenario in README.md is right") {
+  REQUIRE(!blocks("jsonc").empty());
+  for (const std::string& scenario : blocks("jsonc")) {
+    const Outcome run = run_program({"check", "-"}, ".", scenario);
+    CHECK(run.err == "");
+    CHECK(run.exit_code == 0);
+  }
+}
+
+}  // namespace
+}  // namespace interlock
