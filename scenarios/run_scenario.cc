@@ -62,7 +62,11 @@ Program lower_scenario(const Scenario& scenario, int steps) {
 
 ScenarioResult run_scenario(const Scenario& scenario, bool keep_log) {
   const LowerInputs inputs = lower_inputs(scenario);
-  const ProgramOfSteps program = [&](int steps) { return lower_steps(scenario, inputs, steps); };
+  const ProgramOfSteps program = [&](int steps, double most_ticks_per_second) {
+    LowerInputs like = inputs;
+    like.most_ticks_per_second = most_ticks_per_second;
+    return lower_steps(scenario, std::move(like), steps);
+  };
   try {
     return {scenario, measure(program, measure_inputs(scenario), keep_log)};
   } catch (const Error& error) {  // a deadlock, or links that the chosen engine does not know

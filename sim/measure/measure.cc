@@ -19,6 +19,7 @@ namespace interlock {
 namespace {
 
 constexpr std::int64_t kMostTasksLogged = 2'000'000;
+constexpr double kAnyTicks = 1e18;  // a second, at most
 constexpr std::int64_t kMostTasksInReport = 5'000'000;
 constexpr std::int64_t kMostTasksSearched = 40'000'000;
 
@@ -43,9 +44,10 @@ struct LoggedRun {
 
 using RunPointer = std::unique_ptr<LoggedRun>;
 
-/// The window of a run that shows no repeat: its last steps.
+/// The window of a run that shows no repeat: its last steps before the first ranks run dry.
 Window last_steps(const LoggedRun& run, int wanted) {
-  const int usable = std::max(1, run.steps.steps() - drain_steps(run.program));
+  const int dry = std::max(run.steps.overlap() + 1, drain_steps(run.program, run.steps));
+  const int usable = std::max(1, run.steps.steps() - dry);
   const int steps = std::min(wanted, usable);
   return {.first_step = usable - steps, .steps = steps, .steady = false};
 }
@@ -54,17 +56,21 @@ Window last_steps(const LoggedRun& run, int wanted) {
 std::pair<RunPointer, Window> find_steady_run(const ProgramOfSteps& lower,
                                               const MeasureInputs& inputs) {
   const int wanted = inputs.steps;
+  double ticks_per_second = kAnyTicks;
   for (int extra = 4;; extra *= 4) {
-    auto run = std::make_unique<LoggedRun>(lower(wanted + extra), inputs);
+    auto run = std::make_unique<LoggedRun>(lower(wanted + extra, ticks_per_second), inputs);
+    ticks_per_second = run->program.ticks_per_second;
     const auto window = find_window(run->program, run->steps, wanted);
     if (window) {
-      const int exact = window->first_step + window->steps + drain_steps(run->program);
+      const int exact = window->first_step + window->steps + drain_steps(run->program, run->steps);
       if (exact == run->program.steps) return {std::move(run), *window};
-      run = std::make_unique<LoggedRun>(lower(exact), inputs);
+      run = std::make_unique<LoggedRun>(lower(exact, ticks_per_second), inputs);
       return {std::move(run), *window};
     }
     const std::int64_t next = run->summary.tasks * 4;
-    if (extra > 8 * run->program.stages + 64 || next > kMostTasksSearched) {
+    const std::int64_t patience =
+        std::int64_t{8} * run->program.stages + 64 + 8 * run->program.pattern;
+    if (extra > patience || next > kMostTasksSearched) {
       const Window unsteady = last_steps(*run, wanted);
       return {std::move(run), unsteady};
     }
@@ -128,11 +134,11 @@ void require_drawable(const Program& program) {
 
 Measurement measure(const ProgramOfSteps& lower, const MeasureInputs& inputs, bool keep_log) {
   const auto began = std::chrono::steady_clock::now();
-  if (keep_log) require_drawable(lower(1));
+  if (keep_log) require_drawable(lower(1, kAnyTicks));
   RunPointer run;
   Window window;
   if (inputs.steps == 1) {
-    run = std::make_unique<LoggedRun>(lower(1), inputs);
+    run = std::make_unique<LoggedRun>(lower(1, kAnyTicks), inputs);
   } else {
     std::tie(run, window) = find_steady_run(lower, inputs);
   }

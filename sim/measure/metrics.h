@@ -62,8 +62,9 @@ struct MeasureInputs {
   Bytes memory_capacity;
 };
 
-/// Lowers for a number of steps; the search for the steady state asks for more than once.
-using ProgramOfSteps = std::function<Program(int steps)>;
+/// Lowers for a number of steps, with ticks no finer than said; the search for the steady state
+/// asks for runs of several lengths, whose durations must be rounded alike.
+using ProgramOfSteps = std::function<Program(int steps, double most_ticks_per_second)>;
 
 /// Result of measuring: the metrics, and the program and trace they were read from.
 struct Measurement {

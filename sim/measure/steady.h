@@ -1,10 +1,10 @@
 // Steady state: the step after which everything repeats.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Each step gets a signature: a hash of the start of every op relative to the step's end. Sums of
-// durations are exact, so equal signatures mean equal relative times. What happens in a step
-// depends on no more than the last few steps (queues are bounded), so once that many signatures in
-// a row equal those one cycle earlier, all later steps repeat.
+// Each step gets a signature: its length, and a hash of the start of every op relative to its end.
+// Sums of durations are exact, so equal signatures mean equal relative times. What happens in a
+// step depends on the steps that are under way with it and no further back, so once that many
+// signatures in a row equal those one cycle earlier, all later steps repeat.
 #pragma once
 
 #include <cstdint>
@@ -24,10 +24,12 @@ class StepLog {
   /// The latest update of `step` on any rank; 0 for step -1.
   Seconds end(int step) const { return step < 0 ? Seconds(0) : steps_[step].end; }
   std::uint64_t signature(int step) const;
+  /// The most steps that begin before an earlier one has ended.
+  int overlap() const;
 
  private:
   struct Step {
-    Seconds end;
+    Seconds begin = Seconds(-1), end;
     std::uint64_t weighted_starts = 0, weights = 0;  // modulo 2^64
   };
   const Program& program_;
@@ -45,7 +47,8 @@ struct Window {
 /// nothing if it does not show a repeat, or is too short to hold the window.
 std::optional<Window> find_window(const Program& program, const StepLog& log, int wanted);
 
-/// Steps at the end of a run that lack rivals from later steps, where ranks choose their order.
-int drain_steps(const Program& program);
+/// Steps at the end of a run that lack rivals from later steps, where ranks choose their order or
+/// wires share links.
+int drain_steps(const Program& program, const StepLog& log);
 
 }  // namespace interlock

@@ -46,6 +46,7 @@ struct Schedule {
   int stages = 1;
   int micro_batches = 1;  // M, of one step
   int steps = 1;
+  int pattern = 1;                           // micro-batches after which the order of work repeats
   std::vector<int> rank_of_stage;            // (stages)
   std::vector<std::vector<Sequence>> ranks;  // (ranks, sequences)
 };

@@ -54,6 +54,9 @@ StageCost price_module(const Module& module, const PriceInputs& inputs) {
   cost.head_memory = module.head.memory;
   cost.gradient_addition = addition_time(module.output, inputs);
   cost.state = footprint(module.parameters, inputs.optimizer, inputs.precision);
+  cost.tied_state = footprint(module.tied_parameters, inputs.optimizer, inputs.precision);
+  cost.tied_update =
+      price(update_work(module.tied_parameters, inputs.optimizer, inputs.precision), inputs);
   cost.readout =
       Bytes(static_cast<double>(module.head.parameters) * element_bytes(inputs.precision));
   return cost;
@@ -71,6 +74,14 @@ void append(StageCost& stage, const StageCost& module) {
   stage.state += module.state;
   stage.output = module.output;
   stage.gradient_addition = module.gradient_addition;
+}
+
+/// As append; weights that the module shares with the first one count where that one is not.
+void append_tied(StageCost& stage, const StageCost& module, int first_module) {
+  append(stage, module);
+  if (first_module == 0) return;
+  stage.state += module.tied_state;
+  stage.update += module.tied_update;
 }
 
 }  // namespace
@@ -94,18 +105,13 @@ std::vector<StageCost> price_stages(const std::vector<StageCost>& modules,
     StageCost& cost = costs[stage];
     const int first = partition.boundaries[stage];
     int last = partition.boundaries[stage + 1];
-    for (int module = first; module < last; ++module) {
-      append(cost, modules[module]);
-      if (first == 0) continue;
-      cost.state += modules[module].tied_state;
-      cost.update += modules[module].tied_update;
-    }
+    for (int module = first; module < last; ++module) append_tied(cost, modules[module], first);
     cost.first_backward_input = modules[first].first_backward_input;
     if (roles[stage].runs_next_part) {
       // The block is this part and the one above it; the boundary is this part's output.
       StageCost block = cost;
       const int end = partition.boundaries[stage + 2];
-      for (int module = last; module < end; ++module) append(block, modules[module]);
+      for (int module = last; module < end; ++module) append_tied(block, modules[module], first);
       block.next_forward = block.forward;
       block.next_forward.time -= cost.forward.time;
       block.next_forward.flops -= cost.forward.flops;

@@ -17,6 +17,8 @@ namespace interlock {
 
 namespace {
 
+constexpr double kFinestTicks = 1e18;  // a second
+
 void lower_sequence(OpLowering& ops, Program& program, const Sequence& sequence) {
   Stream stream{.first = static_cast<int>(program.segments.size()),
                 .repeats = sequence.repeats,
@@ -74,14 +76,18 @@ Seconds horizon(const Program& program) {
   return sum;
 }
 
-void round_durations(Program& program) {
-  int exponent = 0;
-  std::frexp(horizon(program).value() * 2, &exponent);  // times 2: rounding may add
+/// Ticks are decimal, because people write durations in decimals: what takes 7 ms and then 6 ms
+/// ends exactly with what takes 13 ms, and who is first at a tie is no matter of rounding.
+void round_durations(Program& program, double most_ticks_per_second) {
   // Where links are shared, ends of flows are rounded to ticks too. A tick that is well above the
   // rounding of the solver makes equal situations end equally, so that a steady state can repeat.
-  program.tick = std::ldexp(1.0, exponent - (shares_links(program) ? 50 : 53));
+  const double most_ticks = shares_links(program) ? 0x1p50 : 0x1p53;
+  const double sum = horizon(program).value() * 2;  // times 2: rounding may add
+  double& rate = program.ticks_per_second;
+  rate = std::min(kFinestTicks, most_ticks_per_second);
+  while (rate > 1 && sum * rate >= most_ticks) rate /= 10;
   auto round = [&](Seconds& duration) {
-    duration = Seconds(std::nearbyint(duration.value() / program.tick) * program.tick);
+    duration = Seconds(std::nearbyint(duration.value() * rate) / rate);
   };
   for (OpInfo& op : program.ops) round(op.duration);
   for (Channel& channel : program.channels) {
@@ -100,6 +106,7 @@ Program lower(const LowerInputs& inputs) {
   program.stages = schedule.stages;
   program.micro_batches = schedule.micro_batches;
   program.steps = schedule.steps;
+  program.pattern = schedule.pattern;
   program.ranks.resize(schedule.ranks.size());
   for (int stage = 0; stage < schedule.stages; ++stage) {
     program.ranks[schedule.rank_of_stage[stage]].stages.push_back(stage);
@@ -114,7 +121,7 @@ Program lower(const LowerInputs& inputs) {
     for (const Sequence& sequence : schedule.ranks[r]) lower_sequence(ops, program, sequence);
   }
   wiring.mark_shared_links();
-  round_durations(program);
+  round_durations(program, inputs.most_ticks_per_second);
   return program;
 }
 

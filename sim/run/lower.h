@@ -15,14 +15,15 @@ struct LowerInputs {
   Schedule schedule;
   SchedulePolicy policy;
   Strategy strategy;
-  std::vector<StageRole> roles;   // (stages)
-  std::vector<StageCost> stages;  // (stages)
-  Cluster cluster;                // rank r is device r
+  std::vector<StageRole> roles;         // (stages)
+  std::vector<StageCost> stages;        // (stages)
+  Cluster cluster;                      // rank r is device r
+  double most_ticks_per_second = 1e18;  // to lower one run as another one was
 };
 
 /// The program that runs the schedule on the cluster, every step of it.
-/// Durations are rounded once, to the finest power of two of a second that keeps the sum of all
-/// durations under 2^53 units (2^50 where wires share links); sums of them are then exact.
+/// Durations are rounded once, to the finest 10^-k s that keeps the sum of all durations under 2^53
+/// ticks (2^50 where wires share links); sums of them are then exact.
 Program lower(const LowerInputs& inputs);
 
 }  // namespace interlock

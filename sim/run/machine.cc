@@ -35,15 +35,15 @@ Machine::Machine(const Program& program, const TraceSink& sink)
   for (std::size_t c = 0; c < channels_.size(); ++c) {
     const Channel& channel = program.channels[c];
     ChannelState& queue = channels_[c];
-    queue.occupancy = channel.occupancy.value();
-    queue.latency = channel.latency.value();
+    queue.occupancy = in_ticks(program, channel.occupancy);
+    queue.latency = in_ticks(program, channel.latency);
     queue.wire = channel.wire;
     queue.depth = channel.depth;
     queue.synchronous = channel.synchronous;
     rendezvous_ = rendezvous_ || (channel.depth == 0 && !channel.synchronous);
     queue.shared = channel.wire >= 0 && program.wires[channel.wire].shared;
   }
-  for (const OpInfo& op : program.ops) durations_.push_back(op.duration.value());
+  for (const OpInfo& op : program.ops) durations_.push_back(in_ticks(program, op.duration));
 }
 
 void Machine::start() {
@@ -87,7 +87,7 @@ RunSummary Machine::finish(const char* engine) const {
   std::vector<Cursor> cursors;
   for (const StreamState& state : streams_) cursors.push_back(state.cursor);
   require_done(program_, cursors);
-  return {engine, count_tasks(program_), Seconds(makespan_)};
+  return {engine, count_tasks(program_), in_seconds(program_, makespan_)};
 }
 
 void Machine::set_timer(double time, int wire, std::uint32_t generation) {
@@ -159,8 +159,8 @@ void Machine::start_compute(int stream, StreamState& state) {
   if (sink_.span) {
     const double waited_from = std::max(rank.free, state.message_sent);
     const double exposed = std::max(0.0, std::min(now_, state.message_arrival) - waited_from);
-    sink_.span({Seconds(now_), Seconds(end), Seconds(exposed), state.rank, op,
-                state.cursor.micro_batch()});
+    sink_.span({in_seconds(program_, now_), in_seconds(program_, end),
+                in_seconds(program_, exposed), state.rank, op, state.cursor.micro_batch()});
   }
   state.message_arrival = -1;
   state.computing = true;
@@ -244,7 +244,7 @@ void Machine::change_memory(const Instruction& instruction, int rank) {
 }
 
 void Machine::change_memory(double at, int rank, MemoryClass memory_class, double bytes) {
-  if (sink_.memory) sink_.memory({Seconds(at), bytes, rank, memory_class});
+  if (sink_.memory) sink_.memory({in_seconds(program_, at), bytes, rank, memory_class});
 }
 
 void Machine::wake(int& stream) {

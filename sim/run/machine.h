@@ -16,6 +16,7 @@
 #include "sim/run/cursor.h"
 #include "sim/run/event_heap.h"
 #include "sim/run/fifo.h"
+#include "sim/run/ticks.h"
 #include "sim/run/trace.h"
 
 namespace interlock {

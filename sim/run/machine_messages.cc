@@ -152,7 +152,7 @@ void Machine::end_shared(int index, double time) {
   const Pending pending = wire.pending.front();
   wire.pending.pop();
   wire.carrying = false;
-  report(pending, wire.started, now_, now_ + program_.channels[pending.channel].latency.value());
+  report(pending, wire.started, now_, now_ + channels_[pending.channel].latency);
   if (!wire.pending.empty()) carry(index);
 }
 
@@ -161,8 +161,9 @@ void Machine::report(const Pending& pending, double start, double end, double ar
   if (channels_[pending.channel].wire >= 0) {
     makespan_ = std::max(makespan_, arrival);
     if (sink_.transfer) {
-      sink_.transfer({Seconds(pending.sent), Seconds(start), Seconds(end), Seconds(arrival),
-                      pending.channel, pending.micro_batch});
+      sink_.transfer({in_seconds(program_, pending.sent), in_seconds(program_, start),
+                      in_seconds(program_, end), in_seconds(program_, arrival), pending.channel,
+                      pending.micro_batch});
     }
   }
   if (sink_.memory) {

@@ -124,7 +124,9 @@ struct Program {
   int stages = 1;
   int micro_batches = 1;  // of one step
   int steps = 1;
-  double tick = 0;  // seconds; every duration is a whole multiple, so that sums are exact
+  int pattern = 1;  // micro-batches after which the order of work repeats
+  /// Every duration is a whole number of ticks. Engines count in ticks, so that sums are exact.
+  double ticks_per_second = 1;
   std::vector<Instruction> instructions;
   std::vector<Segment> segments;
   std::vector<Stream> streams;

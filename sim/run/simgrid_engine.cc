@@ -86,6 +86,7 @@ class Contention {
 
   void make_platform();
   void start(int wire, const Channel& channel);
+  void forget_ended(int link);
   void promote(int wire);
   void start_flow(int wire, double bytes);
   void launch(const Start& start);
@@ -156,8 +157,9 @@ void Contention::start(int index, const Channel& channel) {
   const auto& ways = program_.wires[index].links;
   WireState& wire = wires_[index];
   wire.started = machine_.now();
-  wire.occupancy = channel.occupancy.value();
+  wire.occupancy = in_ticks(program_, channel.occupancy);
   wire.bytes = channel.bytes.value();
+  for (const int link : ways) forget_ended(link);
   const bool idle = std::all_of(ways.begin(), ways.end(), [&](int link) {
     return links_[link].alone < 0 && links_[link].flows == 0;
   });
@@ -175,6 +177,13 @@ void Contention::start(int index, const Channel& channel) {
   start_flow(index, wire.bytes);
 }
 
+/// A transfer that was alone and ends at this very instant no longer holds its links.
+void Contention::forget_ended(int link) {
+  const int index = links_[link].alone;
+  if (index < 0 || wires_[index].started + wires_[index].occupancy > machine_.now()) return;
+  for (const int used : program_.wires[index].links) links_[used].alone = -1;
+}
+
 /// Makes a flow of what is left of a transfer that was alone.
 void Contention::promote(int index) {
   WireState& wire = wires_[index];
@@ -182,7 +191,7 @@ void Contention::promote(int index) {
   ++wire.generation;
   wire.alone = false;
   const double done = (machine_.now() - wire.started) / wire.occupancy;
-  start_flow(index, std::max(0.0, wire.bytes * (1 - done)));
+  start_flow(index, wire.bytes * (1 - done));
 }
 
 void Contention::start_flow(int index, double bytes) {
@@ -195,9 +204,8 @@ void Contention::start_flow(int index, double bytes) {
 }
 
 void Contention::launch(const Start& start) {
-  // A flow of nothing would never end: a thousandth of a byte is below every tick.
-  const double bytes = std::max(start.bytes, 1e-3);
-  auto* action = network_->communicate(origins_[start.wire], destination_, bytes, -1.0);
+  CHECK(start.bytes > 0, "a flow of nothing would never end");
+  auto* action = network_->communicate(origins_[start.wire], destination_, start.bytes, -1.0);
   flows_.emplace(action, start.wire);
 }
 
@@ -215,8 +223,8 @@ void Contention::alone_ended(int index, std::uint32_t generation) {
 void Contention::end_flow(int index) {
   for (const int link : program_.wires[index].links) --links_[link].flows;
   ++wires_[index].generation;
-  const double ticks = std::nearbyint(s4u::Engine::get_clock() / program_.tick);
-  machine_.end_shared(index, std::max(machine_.now(), ticks * program_.tick));
+  const double clock = in_ticks(program_, Seconds(s4u::Engine::get_clock()));
+  machine_.end_shared(index, std::max(machine_.now(), clock));
 }
 
 void Contention::clock_moved() {
@@ -237,21 +245,27 @@ void Contention::clock_moved() {
 /// Our place among SimGrid's models.
 class TaskModel : public resource::Model {
  public:
-  TaskModel(Machine& machine, Contention& contention)
-      : Model("interlock"), machine_(machine), contention_(contention) {}
+  TaskModel(const Program& program, Machine& machine, Contention& contention)
+      : Model("interlock"), program_(program), machine_(machine), contention_(contention) {}
 
   double next_occurring_event(double now) override {
     const double limit = contention_.next_network_date(now);
     contention_.polled = true;
-    while (!contention_.flows_wait() && machine_.next_time() < limit) machine_.run_instant();
+    while (!contention_.flows_wait() && machine_.next_time() < Machine::kForever &&
+           seconds(machine_.next_time()) < limit) {
+      machine_.run_instant();
+    }
     contention_.polled = false;
-    if (contention_.flows_wait()) return std::max(0.0, machine_.now() - now);
-    const double next = machine_.next_time();
-    return next < Machine::kForever ? std::max(0.0, next - now) : -1.0;
+    if (contention_.flows_wait()) return std::max(0.0, seconds(machine_.now()) - now);
+    if (machine_.next_time() >= Machine::kForever) return -1.0;
+    return std::max(0.0, seconds(machine_.next_time()) - now);
   }
   void update_actions_state(double /*now*/, double /*delta*/) override {}
 
  private:
+  double seconds(double ticks) const { return in_seconds(program_, ticks).value(); }
+
+  const Program& program_;
   Machine& machine_;
   Contention& contention_;
 };
@@ -264,7 +278,7 @@ extern "C" void interlock_run_simgrid(const Program& program, const TraceSink& s
   CHECK(s4u::Engine::get_clock() == 0, "SimGrid has run in this process before");
   Machine machine(program, sink);
   Contention contention(program, machine);
-  engine->add_model(std::make_shared<TaskModel>(machine, contention));
+  engine->add_model(std::make_shared<TaskModel>(program, machine, contention));
   s4u::Engine::on_time_advance_cb([&](double) { contention.clock_moved(); });
   contention.polled = true;
   machine.start();

@@ -35,14 +35,14 @@ Sweep::Sweep(const Program& program, const TraceSink& sink)
   for (std::size_t c = 0; c < channels_.size(); ++c) {
     const Channel& channel = program.channels[c];
     ChannelState& queue = channels_[c];
-    queue.occupancy = channel.occupancy.value();
-    queue.latency = channel.latency.value();
+    queue.occupancy = in_ticks(program, channel.occupancy);
+    queue.latency = in_ticks(program, channel.latency);
     queue.wire = channel.wire;
     queue.depth = channel.depth;
     queue.synchronous = channel.synchronous;
     queue.room = std::max(0, channel.depth);
   }
-  for (const OpInfo& op : program.ops) durations_.push_back(op.duration.value());
+  for (const OpInfo& op : program.ops) durations_.push_back(in_ticks(program, op.duration));
 }
 
 RunSummary Sweep::run() {
@@ -57,7 +57,7 @@ RunSummary Sweep::run() {
   std::vector<Cursor> cursors;
   for (const StreamState& state : streams_) cursors.push_back(state.cursor);
   require_done(program_, cursors);
-  return {"native", count_tasks(program_), Seconds(makespan_)};
+  return {"native", count_tasks(program_), in_seconds(program_, makespan_)};
 }
 
 void Sweep::advance(int stream) {
@@ -121,8 +121,8 @@ bool Sweep::compute(int stream, StreamState& state) {
   if (sink_.span) {
     const double waited_from = std::max(rank.free, state.message_sent);
     const double exposed = std::max(0.0, std::min(start, state.message_arrival) - waited_from);
-    sink_.span({Seconds(start), Seconds(end), Seconds(exposed), state.rank, op,
-                state.cursor.micro_batch()});
+    sink_.span({in_seconds(program_, start), in_seconds(program_, end),
+                in_seconds(program_, exposed), state.rank, op, state.cursor.micro_batch()});
   }
   if (state.run_start == kNever) state.run_start = start;
   state.message_arrival = kNever;
@@ -161,7 +161,7 @@ bool Sweep::wait(int stream, StreamState& state) {
 }
 
 void Sweep::change_memory(double at, int rank, MemoryClass memory_class, double bytes) {
-  sink_.memory({Seconds(at), bytes, rank, memory_class});
+  sink_.memory({in_seconds(program_, at), bytes, rank, memory_class});
 }
 
 void Sweep::wake(int& stream) {

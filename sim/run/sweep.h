@@ -14,6 +14,7 @@
 #include "sim/run/cursor.h"
 #include "sim/run/engines.h"
 #include "sim/run/fifo.h"
+#include "sim/run/ticks.h"
 
 namespace interlock {
 

@@ -133,8 +133,9 @@ Sweep::Message Sweep::transfer(int index, double at, int micro_batch) {
     makespan_ = std::max(makespan_, arrival);
     wire_was_used(queue.wire);
     if (sink_.transfer) {
-      sink_.transfer(
-          {Seconds(at), Seconds(start), Seconds(end), Seconds(arrival), index, micro_batch});
+      sink_.transfer({in_seconds(program_, at), in_seconds(program_, start),
+                      in_seconds(program_, end), in_seconds(program_, arrival), index,
+                      micro_batch});
     }
   }
   if (sink_.memory) {

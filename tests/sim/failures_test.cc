@@ -17,7 +17,7 @@ namespace {
 /// Two stages that each hand a message to the other, and only then take one, `depth` messages
 /// fitting in between.
 Program both_send_first(int depth, bool synchronous = false) {
-  Program program{.stages = 2, .tick = 1};
+  Program program{.stages = 2};
   for (int s = 0; s < 2; ++s) {
     const int other = 1 - s;
     program.ops.push_back({OpKind::F, s, s, true, Seconds(1), Flops(1)});

@@ -217,9 +217,9 @@ TEST_CASE("what a rank takes it gives back, and what it is sent it frees") {
 TEST_CASE("durations are whole ticks, and the sum of all stays under 2^53 of them") {
   for_random_programs(500, [](const TestChain& chain, const Program& program) {
     const auto ticks = [&](Seconds duration) {
-      const double exact = duration.value() / program.tick;
-      CHECK(exact == std::floor(exact));
-      return static_cast<std::int64_t>(exact);
+      const double count = std::nearbyint(duration.value() * program.ticks_per_second);
+      CHECK(duration.value() == count / program.ticks_per_second);
+      return static_cast<std::int64_t>(count);
     };
     std::int64_t sum = 0;
     for (const Stream& stream : program.streams) {
@@ -232,13 +232,15 @@ TEST_CASE("durations are whole ticks, and the sum of all stays under 2^53 of the
       }
     }
     CHECK(sum < std::int64_t{1} << 53);
-    if (sum > 0) CHECK(sum >= std::int64_t{1} << 51);  // and the tick is no coarser than need be
-    int exponent = 0;
-    CHECK(std::frexp(program.tick, &exponent) == 0.5);  // a power of two
+    // And the tick is no coarser than need be: a finer one would come within 2 of 2^53.
+    const double finer = 10 * static_cast<double>(sum);
+    if (sum > 0 && program.ticks_per_second < 1e18) CHECK(finer >= 0x1p52);
+    const double digits = std::log10(program.ticks_per_second);
+    CHECK(digits == doctest::Approx(std::nearbyint(digits)));  // a power of ten
     for (const OpInfo& op : program.ops) {
       if (op.kind != OpKind::F) continue;
       const Seconds asked = chain.costs[op.stage].forward.time;
-      CHECK(std::abs((op.duration - asked).value()) <= program.tick / 2);
+      CHECK(std::abs((op.duration - asked).value()) <= 0.51 / program.ticks_per_second);
     }
   });
 }

@@ -18,7 +18,7 @@ struct MadeRun {
   Program program;
   StepLog log;
   MadeRun(int steps, const std::function<double(int step)>& duration)
-      : program{.steps = steps, .tick = 1, .ops = {{.kind = OpKind::U}}}, log(program) {
+      : program{.steps = steps, .ops = {{.kind = OpKind::U}}}, log(program) {
     double now = 0;
     for (int n = 0; n < steps; ++n) {
       const Seconds start(now);
@@ -38,13 +38,13 @@ TEST_CASE("steps that are all alike have no fill") {
   CHECK(window->steady);
 }
 
-TEST_CASE("the fill is as many steps as differ, and one more, whose end begins the window") {
+TEST_CASE("the fill is as many steps as differ in length or within") {
   for (int fill = 1; fill < 8; ++fill) {
     const MadeRun run(30, [&](int n) { return n < fill ? 10 + n : 5; });
     const auto window = run.window(8);
     REQUIRE(window);
     INFO("fill " << fill);
-    CHECK(window->first_step == fill + 1);
+    CHECK(window->first_step == fill);
     CHECK(window->steps == 8);
   }
 }
@@ -59,7 +59,7 @@ TEST_CASE(
       REQUIRE(window);
       CHECK(window->steps % cycle == 0);
       CHECK(window->steps == (wanted < cycle ? cycle : wanted - wanted % cycle));
-      CHECK(window->first_step == 3);
+      CHECK(window->first_step == 2);
       const Seconds length =
           run.log.end(window->first_step + window->steps - 1) - run.log.end(window->first_step - 1);
       // The mean of 5, 6, ..., 5 + cycle - 1.
@@ -74,18 +74,43 @@ TEST_CASE("a run that never repeats, or repeats too late to hold the window, has
   CHECK_FALSE(MadeRun(1, [](int) { return 5; }).window(2));
 }
 
-TEST_CASE("one repeat is an accident: as many as a step can reach back to are asked for") {
-  // With a queue of depth d a step reaches d + 2 steps back. The last d + 2 of these are alike.
-  for (int depth : {0, 1, 3}) {
-    const int reach = depth + 2;
+TEST_CASE("one repeat is an accident: more are asked for than steps are under way at once") {
+  // Steps of 5 s whose op begins 5 s before each of the `overlap` steps before it has ended.
+  for (int overlap : {0, 1, 3}) {
+    const int reach = overlap + 2;
     for (int alike = 1; alike <= reach + 3; ++alike) {
-      MadeRun run(20, [&](int n) { return n < 20 - alike ? 100 + n : 5; });
-      run.program.channels.push_back({.depth = depth});
-      INFO("depth " << depth << ", alike " << alike);
+      Program program{.steps = 20, .ops = {{.kind = OpKind::U}}};
+      StepLog log(program);
+      double end = 1000;
+      for (int n = 0; n < 20; ++n) {
+        end += n < 20 - alike ? 100 + n : 5;
+        const double start = n < 20 - alike ? end - 1 : end - 5 - 5 * overlap;
+        log.add({.start = Seconds(start), .end = Seconds(end), .micro_batch = n});
+      }
+      INFO("overlap " << overlap << ", alike " << alike);
+      if (alike > overlap) CHECK(log.overlap() == overlap);
       // The first of them is the one that others equal.
-      CHECK(run.window(1).has_value() == (alike - 1 >= reach));
+      CHECK(find_window(program, log, 1).has_value() == (alike - 1 >= log.overlap() + 2));
     }
   }
+}
+
+TEST_CASE("steps that look alike inside but come at uneven distances are no repeat") {
+  // Lengths 5 9 9 17 9 17 9 17 ...: the op of a step always takes the last 5 s of it.
+  const int steps = 24;
+  Program program{.steps = steps, .ops = {{.kind = OpKind::U}}};
+  StepLog log(program);
+  double end = 0;
+  for (int n = 0; n < steps; ++n) {
+    end += n == 0 ? 5 : n < 3 || n % 2 == 0 ? 9 : 17;
+    log.add({.start = Seconds(end - 5), .end = Seconds(end), .micro_batch = n});
+  }
+  const auto window = find_window(program, log, 5);
+  REQUIRE(window);
+  CHECK(window->steps % 2 == 0);
+  const Seconds length =
+      log.end(window->first_step + window->steps - 1) - log.end(window->first_step - 1);
+  CHECK(length / window->steps == Seconds(13));
 }
 
 Window window_of(TestChain chain, int steps, int wanted) {
@@ -107,11 +132,11 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("a fast stage before a slow one fills its queue first: four steps") {
+TEST_CASE("a fast stage before a slow one fills its queue first: three steps") {
   // Stage 0: F 1 s, B 2 s; stage 1: F 4 s, B 8 s; room for one message. Stage 0 starts forwards at
   // 0, 3, 6, then waits for stage 1, which takes a message every 12 s from 1 on: 15, 27, ...
   // Steps end at 13 + 12 n. Starts relative to that: -13, -22, -31, -34, -34, ...: step 3 is the
-  // first that all later ones equal, so the window begins with step 4.
+  // first that all later ones equal, and as long as they, so the window begins with it.
   const TestChain chain =
       make_chain(std::vector<ChainStage>{{1, 1, 1}, {4, 4, 4}}, ScheduleKind::Eager);
   std::string starts;
@@ -126,7 +151,7 @@ TEST_CASE("a fast stage before a slow one fills its queue first: four steps") {
              }});
   CHECK(starts == "0 3 6 15 27 39 ");
   const Window window = window_of(chain, 16, 8);
-  CHECK(window.first_step == 4);
+  CHECK(window.first_step == 3);
   CHECK(window.steps == 8);
 }
 

@@ -5,6 +5,8 @@
 // gradient that passes (nearest loss first), update. What differs is the role of each stage. With
 // several micro-batches in flight a stage has as many chains, each taking its share of the
 // micro-batches in turn.
+#include <algorithm>
+#include <cstdint>
 #include <numeric>
 
 #include "sim/plan/schedules/families.h"
@@ -25,12 +27,19 @@ void append_chain(std::vector<Op>& ops, const ScheduleInputs& inputs, int stage,
   }
 }
 
+/// Micro-batches after which the pattern of chains, updates and readouts repeats.
+std::int64_t body_length(const ScheduleInputs& inputs) {
+  const std::int64_t updates =
+      std::lcm<std::int64_t>(inputs.policy.update_every, inputs.policy.in_flight);
+  return std::lcm<std::int64_t>(updates, inputs.unroll);
+}
+
 /// The chain that takes micro-batches first, first + in_flight, ... of the whole run. Its body is
 /// as long as the pattern of updates (and of whatever else asks for `unroll`) needs.
 Sequence stage_sequence(const ScheduleInputs& inputs, int stage, int first) {
   const int total = inputs.steps * inputs.micro_batches;
   const int step = inputs.policy.in_flight;
-  const int body = std::lcm(std::lcm(inputs.policy.update_every, step), inputs.unroll);
+  const int body = static_cast<int>(std::min<std::int64_t>(body_length(inputs), total));
   auto append_range = [&](Run& run, int begin, int end) {
     for (int b = begin + first; b < end; b += step) append_chain(run.ops, inputs, stage, b);
   };
@@ -46,7 +55,10 @@ Sequence stage_sequence(const ScheduleInputs& inputs, int stage, int first) {
 Schedule make_chain(const ScheduleInputs& inputs) {
   Schedule schedule = one_sequence_a_stage(
       inputs, [](const ScheduleInputs& in, int stage) { return stage_sequence(in, stage, 0); });
-  for (int first = 1; first < inputs.policy.in_flight; ++first) {
+  constexpr std::int64_t kNever = 1 << 30;  // a pattern that no run is long enough to repeat
+  schedule.pattern = static_cast<int>(std::min(body_length(inputs), kNever));
+  const int chains = std::min(inputs.policy.in_flight, inputs.steps * inputs.micro_batches);
+  for (int first = 1; first < chains; ++first) {
     for (int stage = 0; stage < inputs.stages; ++stage) {
       schedule.ranks[inputs.rank_of_stage[stage]].push_back(stage_sequence(inputs, stage, first));
     }

@@ -20,7 +20,11 @@ void append_backward(std::vector<Op>& ops, const ScheduleInputs& inputs, int sta
 
 Schedule one_sequence_a_stage(const ScheduleInputs& inputs,
                               Sequence (*of_stage)(const ScheduleInputs&, int stage)) {
-  Schedule schedule{inputs.stages, inputs.micro_batches, inputs.steps, inputs.rank_of_stage, {}};
+  Schedule schedule{.stages = inputs.stages,
+                    .micro_batches = inputs.micro_batches,
+                    .steps = inputs.steps,
+                    .pattern = inputs.micro_batches,
+                    .rank_of_stage = inputs.rank_of_stage};
   const auto& ranks = inputs.rank_of_stage;
   schedule.ranks.resize(*std::max_element(ranks.begin(), ranks.end()) + 1);
   for (int stage = 0; stage < inputs.stages; ++stage) {

@@ -204,13 +204,15 @@ Program program_of(const TestChain& chain) {
                      .stages = chain.costs,
                      .cluster = chain.cluster};
   inputs.policy.update_every = update_every(chain);
+  inputs.most_ticks_per_second = chain.most_ticks_per_second;
   return lower(inputs);
 }
 
 ProgramOfSteps programs_of(const TestChain& chain) {
-  return [chain](int steps) {
+  return [chain](int steps, double most_ticks_per_second) {
     TestChain longer = chain;
     longer.steps = steps;
+    longer.most_ticks_per_second = most_ticks_per_second;
     return program_of(longer);
   };
 }

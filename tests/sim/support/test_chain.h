@@ -25,6 +25,7 @@ struct TestChain {
   Cluster cluster;                 // a mesh of 1 kB/s links
   int micro_batches = 1;
   int steps = 1;
+  double most_ticks_per_second = 1e18;
 };
 
 Strategy n_wise(int n, bool all_heads = false);

@@ -1,0 +1,18 @@
+// Ticks: the whole numbers in which engines count time.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cmath>
+
+#include "sim/run/program.h"
+
+namespace interlock {
+
+inline double in_ticks(const Program& program, Seconds duration) {
+  return std::nearbyint(duration.value() * program.ticks_per_second);
+}
+inline Seconds in_seconds(const Program& program, double ticks) {
+  return Seconds(ticks / program.ticks_per_second);
+}
+
+}  // namespace interlock
