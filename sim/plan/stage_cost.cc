@@ -147,20 +147,20 @@ StageTime busy_time(const std::vector<StageCost>& modules, const Strategy& strat
                     const std::vector<StageRole>& roles, int update_every) {
   // Prefix sums, so that a range costs the same whatever its length.
   struct Sums {
-    Seconds once, backward_input, tied_update;
+    Seconds once, each_traversal, tied_update;
   };
   std::vector<Sums> sums(1);
   for (const StageCost& module : modules) {
     Sums next = sums.back();
-    next.once += module.forward.time + module.recompute.time + module.backward_weight.time +
-                 module.update.time / update_every;
-    next.backward_input += module.backward_input.time;
+    next.once +=
+        module.forward.time + module.backward_weight.time + module.update.time / update_every;
+    next.each_traversal += module.backward_input.time + module.recompute.time;
     next.tied_update += module.tied_update.time / update_every;
     sums.push_back(next);
   }
   return [=](int stage, int first, int last) {
     const Seconds once = sums[last].once - sums[first].once;
-    const Seconds backward = sums[last].backward_input - sums[first].backward_input;
+    const Seconds backward = sums[last].each_traversal - sums[first].each_traversal;
     // The last part of overlapping blocks belongs to no stage of its own.
     const StageRole& role = roles[std::min<std::size_t>(stage, roles.size() - 1)];
     Seconds busy = once;

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/run/deadlock.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 
 namespace interlock {
@@ -39,6 +41,15 @@ std::string waits_for(const Program& program, const Cursor& cursor) {
   return "for its turn" + batch;
 }
 
+/// What keeps streams from going on: copies that need both of them, or a lack of room.
+std::string what_to_try(const Program& program) {
+  const auto& channels = program.channels;
+  if (std::any_of(channels.begin(), channels.end(), [](auto& c) { return c.synchronous; })) {
+    return "copies beside compute for this schedule; try \"copies\": \"overlapped\"";
+  }
+  return "queues deep enough for the schedule; try \"queue\": \"unlimited\"";
+}
+
 }  // namespace
 
 void require_done(const Program& program, const std::vector<Cursor>& cursors) {
@@ -56,8 +67,7 @@ void require_done(const Program& program, const std::vector<Cursor>& cursors) {
     waiting += "\n  and " + std::to_string(count - kMostListed) + " more";
   }
   throw Error("the schedule deadlocks: nothing can go on, and " + std::to_string(count) +
-              " streams are not done" + waiting +
-              "\nexpected queues deep enough for the schedule; try \"queue\": \"unlimited\"");
+              " streams are not done" + waiting + "\nexpected " + what_to_try(program));
 }
 
 }  // namespace interlock

@@ -11,7 +11,13 @@ namespace interlock {
 bool Machine::send(int stream, StreamState& state) {
   const int index = state.cursor.instruction().index;
   ChannelState& queue = channels_[index];
-  if (std::exchange(state.handed_over, false)) return true;
+  if (std::exchange(state.handed_over, false)) {
+    if (queue.synchronous && !ranks_[state.rank].several_streams) {  // it stood for the transfer
+      state.message_sent = now_ - queue.occupancy - queue.latency;
+      state.message_arrival = now_;
+    }
+    return true;
+  }
   if (queue.synchronous) {
     queue.sender = stream;
     if (queue.receiver >= 0) meet(index, state.cursor.micro_batch());

@@ -77,9 +77,13 @@ void OpLowering::backward(const Op& op) {
   const Traversal& traversal = traversal_of(op);
   const bool makes_input_gradient = op.kind != OpKind::W;
   if (makes_input_gradient) begin_traversal(op, traversal);
-  allocate(op, MemoryClass::Workspace, stage.workspace);
+  // What a recompute makes again lives in the workspace: of one traversal, from I until W if split.
+  const bool recomputes = stage.recompute.time > Seconds(0);
+  const bool keeps_workspace = recomputes && op.kind == OpKind::I && traversal.weights;
+  if (recomputes && makes_input_gradient) compute(op, OpKind::R, stage.recompute, false);
+  if (!recomputes || makes_input_gradient) allocate(op, MemoryClass::Workspace, stage.workspace);
   compute(op);
-  free(op, MemoryClass::Workspace, stage.workspace);
+  if (!keeps_workspace) free(op, MemoryClass::Workspace, stage.workspace);
   if (makes_input_gradient && drops_input_gradient(traversal)) {
     free(op, MemoryClass::Workspace, input_gradient(op.stage));
   }
@@ -90,10 +94,8 @@ void OpLowering::backward(const Op& op) {
 
 /// What a traversal reads and makes: the gradient from above, and one for below or for nobody.
 void OpLowering::begin_traversal(const Op& op, const Traversal& traversal) {
-  const StageCost& stage = inputs_.stages[op.stage];
   const bool first = op.loss == inputs_.roles[op.stage].traversals.front().loss;
   receive_gradients(op, first);
-  if (first && stage.recompute.time > Seconds(0)) compute(op, OpKind::R, stage.recompute, false);
   if (traversal.to_previous) {
     allocate(op, MemoryClass::Boundary, input_gradient(op.stage));
   } else if (drops_input_gradient(traversal)) {
@@ -201,7 +203,8 @@ void OpLowering::compute(const Op& op, OpKind kind, OpCost cost, bool useful) {
   auto& known = ops_of_stage_[op.stage];
   auto found = std::find_if(known.begin(), known.end(), [&](int index) {
     const OpInfo& info = program_.ops[index];
-    return info.kind == kind && info.loss == op.loss && info.duration == cost.time;
+    return info.kind == kind && info.loss == op.loss && info.duration == cost.time &&
+           info.flops == cost.flops;
   });
   if (found == known.end()) {
     program_.ops.push_back({kind, op.stage, op.loss, useful, cost.time, cost.flops});

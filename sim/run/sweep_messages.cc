@@ -80,6 +80,10 @@ bool Sweep::meet_receiver(int stream, StreamState& state) {
   if (!queue.taken.empty()) {
     state.time = queue.taken.front();
     queue.taken.pop();
+    if (!ranks_[state.rank].several_streams) {  // it stood for the transfer
+      state.message_sent = state.time - queue.occupancy - queue.latency;
+      state.message_arrival = state.time;
+    }
     return true;
   }
   queue.sender = stream;
