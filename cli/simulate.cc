@@ -9,11 +9,12 @@
 namespace interlock {
 namespace {
 
-std::vector<ScenarioResult> run_all(const std::vector<Scenario>& scenarios, bool keep_logs) {
+std::vector<ScenarioResult> run_all(const std::vector<Scenario>& scenarios, bool pictures) {
   std::vector<ScenarioResult> results;
   results.reserve(scenarios.size());
   for (const Scenario& scenario : scenarios) {
-    results.push_back(run_scenario(scenario, keep_logs));
+    const bool keep_log = pictures && results.size() < kMostDrawn;
+    results.push_back(run_scenario(scenario, keep_log));
   }
   return results;
 }
@@ -29,8 +30,8 @@ void run(const CommandOptions& options, bool always_array) {
   check_outputs(options);
   const std::vector<Scenario> scenarios = load_inputs(options);
   check_timeline(options, scenarios.size());
-  const bool keep_logs = !options.report.empty() || !options.svg.empty();
-  const std::vector<ScenarioResult> results = run_all(scenarios, keep_logs);
+  const bool pictures = !options.report.empty() || !options.svg.empty();
+  const std::vector<ScenarioResult> results = run_all(scenarios, pictures);
   const bool table = !options.quiet && options.json != "-";
   if (table) print(terminal_table(results, terminal_style()));
   if (options.require_fit) require_fit(results);

@@ -16,8 +16,7 @@ namespace {
 
 constexpr std::int64_t kMostSpans = 250'000;  // of one scenario
 constexpr std::int64_t kSpansOfPage = 500'000;
-constexpr std::int64_t kFewestSpans = 5'000;  // that a scenario may have, however many there are
-constexpr std::size_t kMostRows = 512;        // of a table
+constexpr std::size_t kMostRows = 512;  // of a table
 
 std::string tagged(const std::string& tag, const std::string& attributes, const std::string& text) {
   const std::string space = attributes.empty() ? "" : " ";
@@ -119,17 +118,23 @@ std::string content_html(const std::vector<ScenarioResult>& results) {
     return "<section>" + tagged("h1", "", results[0].scenario.name) +
            scenario_html(results[0], kMostSpans) + "</section>\n";
   }
-  const auto count = static_cast<std::int64_t>(results.size());
-  const auto most_spans = std::clamp(kSpansOfPage / count, kFewestSpans, kMostSpans);
+  const std::size_t drawn = std::min(results.size(), kMostDrawn);
+  const auto count = static_cast<std::int64_t>(drawn);
+  const auto most_spans = std::min(kSpansOfPage / count, kMostSpans);
   std::string html = tagged("h1", "", comparison_title(results));
   html += table_html(comparison_grid(results), "comparison");
   html += tagged("p", "class=\"note\"", comparison_note());
+  if (drawn < results.size()) {
+    html += tagged("p", "class=\"note\"",
+                   "Drawn below: the first " + std::to_string(drawn) + " scenarios of " +
+                       std::to_string(results.size()) + ".");
+  }
   html +=
       "<p><label><input type=\"checkbox\" id=\"same-scale\" checked> same time scale in all "
       "charts</label></p>\n";
-  for (const ScenarioResult& result : results) {
-    html += "<section>" + tagged("h2", "", result.scenario.name) +
-            scenario_html(result, most_spans) + "</section>\n";
+  for (std::size_t i = 0; i < drawn; ++i) {
+    html += "<section>" + tagged("h2", "", results[i].scenario.name) +
+            scenario_html(results[i], most_spans) + "</section>\n";
   }
   return html;
 }

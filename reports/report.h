@@ -4,6 +4,7 @@
 // Every function returns the whole text; writing it somewhere is the caller's business.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -25,7 +26,10 @@ std::string result_json(const ScenarioResult& result);
 /// An array of them.
 std::string result_json(const std::vector<ScenarioResult>& results);
 
-/// One self-contained offline page. REQUIRES: results were run with their logs kept.
+/// Scenarios that a page draws; of further ones it has only the row in the table.
+constexpr std::size_t kMostDrawn = 48;
+
+/// One self-contained offline page. REQUIRES: the first kMostDrawn were run with their logs kept.
 std::string html_report(const std::vector<ScenarioResult>& results);
 
 /// The timeline of a few steps from the measured window. REQUIRES: the log was kept.

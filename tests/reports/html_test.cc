@@ -115,6 +115,19 @@ TEST_CASE("a run beyond 250,000 ops is cut to whole steps, and the page says so"
   CHECK(html_report({pipeline_run({})}).find("The charts hold") == std::string::npos);
 }
 
+TEST_CASE("a large sweep is a row each in the table, and the page says how many it draws") {
+  std::vector<ScenarioResult> results(kMostDrawn, two_devices());
+  CHECK(html_report(results).find("Drawn below") == std::string::npos);
+  ScenarioResult without_log = two_devices();
+  without_log.measurement.log = {};
+  without_log.scenario.name = "the last one";
+  results.push_back(without_log);
+  const std::string page = html_report(results);
+  CHECK(page_data_of(page).size() == kMostDrawn);
+  CHECK(page.find("Drawn below: the first 48 scenarios of 49.") != std::string::npos);
+  CHECK(count(page, "the last one") == 1);
+}
+
 TEST_CASE("the page shows figures, devices and what is wrong") {
   auto result = pipeline_run({});
   result.measurement.metrics.steady = false;
