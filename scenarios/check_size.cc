@@ -1,4 +1,5 @@
-// Refuses runs that nobody can mean: too many ops, or an order of work too long to write down.
+// Refuses runs that nobody can mean: too many ops, an order of work too long to write down, or
+// copies that a device could not order.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstdint>
@@ -12,7 +13,7 @@ namespace interlock {
 namespace {
 
 constexpr double kMostOps = 2e9;                        // of a run
-constexpr double kMostOpsInFlight = 4e6;                // of one micro-batch through all stages
+constexpr double kMostOpsInFlight = 4e6;                // of all micro-batches under way
 constexpr double kLongestPattern = 2e7;                 // ops until the order of work repeats
 constexpr std::int64_t kLongestPeriod = 1'000'000'000;  // micro-batches
 
@@ -42,6 +43,12 @@ std::string in_words(double ops) { return format_number(ops); }
 
 void check_size(const Scenario& scenario, int stages, const JsonNode& place,
                 Diagnostics& diagnostics) {
+  if (scenario.schedule.copies_on_compute_stream && stages > scenario.ranks) {
+    report(diagnostics, place,
+           "copies on the compute stream leave a device one stage; expected " +
+               std::to_string(scenario.ranks) + " stages, got " + std::to_string(stages));
+    return;
+  }
   const double once = ops_per_stage(scenario, stages) * stages;
   const double micro_batches = static_cast<double>(scenario.micro_batches) * scenario.steps;
   if (once * micro_batches > kMostOps) {
@@ -52,10 +59,11 @@ void check_size(const Scenario& scenario, int stages, const JsonNode& place,
                in_words(kMostOps));
     return;
   }
-  if (once > kMostOpsInFlight) {
+  const double in_flight = std::min<double>(scenario.schedule.in_flight, micro_batches);
+  if (once * in_flight > kMostOpsInFlight) {
     report(diagnostics, place,
-           "one micro-batch takes " + in_words(once) + " ops; expected at most " +
-               in_words(kMostOpsInFlight));
+           "the micro-batches in flight take " + in_words(once * in_flight) +
+               " ops; expected at most " + in_words(kMostOpsInFlight));
     return;
   }
   const bool flushed = scenario.schedule.kind == ScheduleKind::GPipe ||

@@ -114,6 +114,14 @@ void check_policy(Section& section, const SchedulePolicy& policy, const Training
            "only the eager schedule has a limit to set; expected 1 with \"" + name + "\", got " +
                std::to_string(policy.in_flight));
   }
+  if (const auto node = section.get("copies");
+      node && policy.copies_on_compute_stream && policy.in_flight > 1) {
+    report(
+        diagnostics, *node,
+        "copies on the compute stream leave one thing to do at a time; expected \"in_flight\" 1, "
+        "got " +
+            std::to_string(policy.in_flight));
+  }
   const auto node = section.get("update_every");
   if (!node || !training.batch_valid) return;
   const int batch = training.micro_batches, every = policy.update_every;

@@ -69,7 +69,7 @@ std::pair<RunPointer, Window> find_steady_run(const ProgramOfSteps& lower,
     }
     const std::int64_t next = run->summary.tasks * 4;
     const std::int64_t patience =
-        std::int64_t{8} * run->program.stages + 64 + 8 * run->program.pattern;
+        64 + std::int64_t{8} * (run->program.stages + run->program.pattern);
     if (extra > patience || next > kMostTasksSearched) {
       const Window unsteady = last_steps(*run, wanted);
       return {std::move(run), unsteady};

@@ -87,7 +87,7 @@ TEST_CASE("every policy of the contract is read") {
       {R"(training.strategy={"kind": "interlocking", "n_wise": 3, "gradient": "sum", "heads": "all",
           "unneeded_input_gradients": "skipped"})",
        R"(training.schedule={"kind": "eager", "backward": "fused", "queue": "rendezvous",
-          "copies": "compute_stream", "in_flight": 2, "update_every": 3,
+          "copies": "overlapped", "in_flight": 2, "update_every": 3,
           "optimizer_sync": "barrier"})",
        "training.micro_batches=6", "training.precision=fp16", "training.optimizer=adamw",
        "training.recompute=full", "training.steps=3", "simulate.engine=native", "simulate.seed=7"});
@@ -97,7 +97,9 @@ TEST_CASE("every policy of the contract is read") {
   CHECK(scenario.strategy.skip_unneeded_input_gradients);
   CHECK(!scenario.schedule.split_backward);
   CHECK(scenario.schedule.queue.kind == QueuePolicy::Kind::Rendezvous);
-  CHECK(scenario.schedule.copies_on_compute_stream);
+  CHECK(!scenario.schedule.copies_on_compute_stream);
+  CHECK(loaded({R"(training.schedule={"kind": "1f1b", "copies": "compute_stream"})"})
+            .schedule.copies_on_compute_stream);
   CHECK(scenario.schedule.in_flight == 2);
   CHECK(scenario.schedule.update_every == 3);
   CHECK(scenario.schedule.barrier);

@@ -61,6 +61,17 @@ TEST_CASE("names of schedules are those of the strategy's family") {
   CHECK(mistakes({"training.schedule=4"}) == "set: /training/schedule: expected an object, got 4");
 }
 
+TEST_CASE("copies on the compute stream leave a device one thing to do at a time") {
+  CHECK(mistakes({"training.strategy=local",
+                  R"(training.schedule={"copies": "compute_stream", "in_flight": 2})"}) ==
+        "set: /training/schedule/copies: copies on the compute stream leave one thing to do at a "
+        "time; expected \"in_flight\" 1, got 2");
+  CHECK(mistakes({"parallel.pipeline=2", "parallel.stages=4",
+                  R"(training.schedule={"copies": "compute_stream"})"}) ==
+        "test.json:1: copies on the compute stream leave a device one stage; expected 2 stages, "
+        "got 4");
+}
+
 TEST_CASE("keys of other strategies are refused with the strategies that have them") {
   CHECK(mistakes({"training.strategy={\"kind\": \"global\", \"n_wise\": 2, \"heads\": \"all\"}"}) ==
         "set: /training/strategy/n_wise: means nothing for a global strategy; expected only with "
@@ -143,7 +154,7 @@ TEST_CASE("absurd sizes are refused in one sentence") {
   CHECK(mistakes({"model.modules.0.repeat=20000", "cluster.devices=20000",
                   "training.strategy={\"kind\": \"interlocking\", \"n_wise\": 20000}",
                   "training.steps=1"}) ==
-        "test.json:1: one micro-batch takes 400 M ops; expected at most 4.00 M");
+        "test.json:1: the micro-batches in flight take 400 M ops; expected at most 4.00 M");
   CHECK(mistakes({"model.modules.0.repeat=100000"}) ==
         "test.json:1: balancing 100000 modules over 4 stages is too large a search; expected "
         "\"uniform\" or a list with the modules of each stage");

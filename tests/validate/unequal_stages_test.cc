@@ -44,7 +44,7 @@ ReferenceCase random_case(std::uint64_t seed) {
   const int least = several || c.in_flight > 1 ? 1 : 0;
   for (int i = 0; i < stages; ++i) c.stages.push_back(random_stage(random, least));
   // Short against the ops, or long, which makes a difference to who waits for whom.
-  c.latency = std::max(0, random.integer(-6, 12)) * (random.integer(0, 3) == 0 ? 5 : 1);
+  c.latency = Ticks{std::max(0, random.integer(-6, 12))} * (random.integer(0, 3) == 0 ? 5 : 1);
   c.update_every = std::vector<int>{1, 2, 3, 4, 12}[random.integer(0, 4)];
   c.batches = 12;
   return c;
