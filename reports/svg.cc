@@ -24,7 +24,8 @@ constexpr int kMostLabelledBars = 4000;  // of about 100 bytes
 constexpr double kLabelLane = 14;        // least height of a lane with text
 constexpr int kMostLanes = 256;
 constexpr int kMostMessages = 2000;
-constexpr double kMessageLane = 9, kMostMessageLanes = 32;
+constexpr double kMessageLane = 9;
+constexpr std::size_t kMostMessageLanes = 32;
 constexpr double kWidth = 1200, kLeft = 130, kRight = 20, kTop = 86;
 constexpr double kPlot = kWidth - kLeft - kRight;
 

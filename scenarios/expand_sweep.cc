@@ -127,7 +127,7 @@ bool ends_with_steps(const std::string& path, const std::string& tail) {
 std::string shortest_tail(const std::string& path, const std::vector<Axis>& axes) {
   for (std::size_t dot = path.rfind('.'); dot != std::string::npos;
        dot = dot == 0 ? std::string::npos : path.rfind('.', dot - 1)) {
-    const std::string tail = path.substr(dot + 1);
+    std::string tail = path.substr(dot + 1);
     const bool index = tail.find_first_not_of("0123456789") == tail.find('.');
     const auto others = std::count_if(axes.begin(), axes.end(), [&](const Axis& axis) {
       return axis.path != path && ends_with_steps(axis.path, tail);

@@ -21,6 +21,7 @@ std::atomic<int> folders = 0;
                                  const std::string& folder) {
   constexpr unsigned kLimit = 60;
   std::vector<char*> argv;
+  argv.reserve(words.size() + 1);
   for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
   const int in = open(streams.path("in").c_str(), O_RDONLY);
