@@ -220,8 +220,10 @@ const OpInfo& Machine::next_op(int stream) const {
 void Machine::record(const Cursor& cursor) {
   const int index = cursor.instruction().index;
   const Event& event = program_.events[index];
-  Generation& generation = events_[index][cursor.micro_batch() / event.micro_batches];
-  if (++generation.records < event.recorders) return;
+  auto& generations = events_[index];
+  const int records = ++generations[cursor.micro_batch() / event.micro_batches];
+  if (generations.size() > kGenerationsKept) generations.erase(generations.begin());
+  if (records < event.recorders) return;
   runnable_.insert(runnable_.end(), event_waiters_[index].begin(), event_waiters_[index].end());
   event_waiters_[index].clear();
 }
@@ -232,7 +234,7 @@ bool Machine::wait(int stream, StreamState& state) {
   const int index = cursor.instruction().index;
   const Event& event = program_.events[index];
   const bool complete =
-      events_[index][cursor.micro_batch() / event.micro_batches].records >= event.recorders;
+      events_[index][cursor.micro_batch() / event.micro_batches] >= event.recorders;
   if (!complete) event_waiters_[index].push_back(stream);
   return complete;
 }

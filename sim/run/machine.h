@@ -45,6 +45,8 @@ class Machine {
   double now() const { return now_; }
 
   static constexpr double kForever = 1e300;
+  /// Generations of an event that are remembered; no stream of a rank lags that far behind another.
+  static constexpr std::size_t kGenerationsKept = 4096;
 
  private:
   struct Message {
@@ -87,9 +89,6 @@ class Machine {
     bool carrying = false;
     Fifo<Pending> pending;  // the front is being carried
   };
-  struct Generation {
-    int records = 0;
-  };
 
   void drain();
   void advance(int stream);
@@ -124,8 +123,8 @@ class Machine {
   std::vector<RankState> ranks_;
   std::vector<ChannelState> channels_;
   std::vector<SharedWire> wires_;
-  std::vector<double> wire_free_, durations_;      // by wire; by op
-  std::vector<std::map<int, Generation>> events_;  // by generation
+  std::vector<double> wire_free_, durations_;  // by wire; by op
+  std::vector<std::map<int, int>> events_;     // records of each generation
   std::vector<std::vector<int>> event_waiters_;
   bool rendezvous_ = false;    // some channel is one
   std::vector<int> runnable_;  // streams to advance now

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "sim/run/deadlock.h"
+#include "sim/run/machine.h"
 
 namespace interlock {
 
@@ -138,8 +139,9 @@ bool Sweep::compute(int stream, StreamState& state) {
 void Sweep::record(const StreamState& state) {
   const Cursor& cursor = state.cursor;
   const int index = cursor.instruction().index;
-  Generation& generation =
-      events_[index][cursor.micro_batch() / program_.events[index].micro_batches];
+  auto& generations = events_[index];
+  if (generations.size() > Machine::kGenerationsKept) generations.erase(generations.begin());
+  Generation& generation = generations[cursor.micro_batch() / program_.events[index].micro_batches];
   ++generation.records;
   generation.time = std::max(generation.time, state.time);
   if (generation.records == program_.events[index].recorders) wake_all(event_waiters_[index]);
