@@ -1,5 +1,4 @@
-// Refuses runs that nobody can mean: too many ops, an order of work too long to write down, or
-// copies that a device could not order.
+// Refuses runs that nobody can mean: too large, too long to write down, or impossible to order.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstdint>

@@ -112,7 +112,8 @@ void OpLowering::end_traversal(const Op& op, const Traversal& traversal) {
   if (!traversal.weights) return;
   free(op, MemoryClass::Stash, stage.stash);
   if (inputs_.policy.in_flight > 1 && inputs_.policy.update_every > 1) {
-    emit(Opcode::Record, event_of_window(op.stage), op.micro_batch);
+    emit(Opcode::Record, event(window_events_[op.stage], inputs_.policy.update_every),
+         op.micro_batch);
   }
 }
 
@@ -143,15 +144,15 @@ void OpLowering::send_gradients(const Op& op, const Traversal& traversal) {
 void OpLowering::update(const Op& op) {
   const auto& policy = inputs_.policy;
   if (policy.in_flight > 1 && policy.update_every > 1) {
-    emit(Opcode::Wait, event_of_window(op.stage), op.micro_batch);
+    emit(Opcode::Wait, event(window_events_[op.stage], policy.update_every), op.micro_batch);
   }
   if (policy.barrier) {
-    emit(Opcode::Record, event_of_barrier(), op.micro_batch);
-    emit(Opcode::Wait, event_of_barrier(), op.micro_batch);
+    emit(Opcode::Record, event(barrier_event_, inputs_.schedule.stages), op.micro_batch);
+    emit(Opcode::Wait, event(barrier_event_, inputs_.schedule.stages), op.micro_batch);
   }
   compute(op);
   if (policy.in_flight > 1 && policy.update_every > 1) {
-    emit(Opcode::Record, event_of_update(op.stage), op.micro_batch);
+    emit(Opcode::Record, event(update_events_[op.stage], 1), op.micro_batch);
   }
 }
 
@@ -163,7 +164,7 @@ void OpLowering::wait_for_updates(const Op& op) {
   const int before = op.micro_batch - in_flight;
   // The last micro-batch, at or before that one, which ends a window; below 0 there is none yet.
   const int due = before - ((before + 1) % window + window) % window;
-  emit(Opcode::Wait, event_of_update(op.stage), due);
+  emit(Opcode::Wait, event(update_events_[op.stage], 1), due);
 }
 
 // The last stage hands its readout on at the begin of each period; the other stages take it over
@@ -236,30 +237,13 @@ int OpLowering::buffer(int stage, MemoryClass memory_class, Bytes bytes) {
   return buffers_of_stage_[stage].back();
 }
 
-int OpLowering::event_of_window(int stage) {
-  if (window_events_[stage] < 0) {
-    const int span = inputs_.policy.update_every;
-    program_.events.push_back({.recorders = span, .micro_batches = span});
-    window_events_[stage] = static_cast<int>(program_.events.size()) - 1;
-  }
-  return window_events_[stage];
-}
-
-int OpLowering::event_of_update(int stage) {
-  if (update_events_[stage] < 0) {
-    program_.events.push_back({.recorders = 1, .micro_batches = inputs_.policy.update_every});
-    update_events_[stage] = static_cast<int>(program_.events.size()) - 1;
-  }
-  return update_events_[stage];
-}
-
-int OpLowering::event_of_barrier() {
-  if (barrier_event_ < 0) {
+int OpLowering::event(int& known, int recorders) {
+  if (known < 0) {
     program_.events.push_back(
-        {.recorders = inputs_.schedule.stages, .micro_batches = inputs_.policy.update_every});
-    barrier_event_ = static_cast<int>(program_.events.size()) - 1;
+        {.recorders = recorders, .micro_batches = inputs_.policy.update_every});
+    known = static_cast<int>(program_.events.size()) - 1;
   }
-  return barrier_event_;
+  return known;
 }
 
 const Traversal& OpLowering::traversal_of(const Op& op) const {

@@ -34,9 +34,8 @@ class OpLowering {
   void allocate(const Op& op, MemoryClass memory_class, Bytes bytes);
   void free(const Op& op, MemoryClass memory_class, Bytes bytes);
   int buffer(int stage, MemoryClass memory_class, Bytes bytes);
-  int event_of_window(int stage);
-  int event_of_update(int stage);
-  int event_of_barrier();
+  /// The event remembered in `known`, made at the first call.
+  int event(int& known, int recorders);
   const Traversal& traversal_of(const Op& op) const;
   OpCost cost_of(const Op& op) const;
   /// Bytes of the gradient at the stage's input: the output of the stage below.

@@ -124,9 +124,8 @@ struct Program {
   int stages = 1;
   int micro_batches = 1;  // of one step
   int steps = 1;
-  int pattern = 1;  // micro-batches after which the order of work repeats
-  /// Every duration is a whole number of ticks. Engines count in ticks, so that sums are exact.
-  double ticks_per_second = 1;
+  int pattern = 1;              // micro-batches after which the order of work repeats
+  double ticks_per_second = 1;  // every duration is a whole number of ticks
   std::vector<Instruction> instructions;
   std::vector<Segment> segments;
   std::vector<Stream> streams;
