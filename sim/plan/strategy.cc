@@ -84,9 +84,12 @@ std::vector<StageRole> make_roles(const Strategy& strategy, int stages, bool lis
       const bool trains_here = *loss >= trains[stage].nearest;
       // With all heads the first stage gets gradients that it can only drop; its own head's is not
       // even made, except by the list form.
-      const bool dropped = *loss > stage || list_form;
-      if (below || trains_here || dropped) {
-        role.traversals.push_back({*loss, *loss == trains[stage].furthest, below});
+      const bool dropped = all && (*loss > stage || list_form);
+      const bool weights = *loss == trains[stage].furthest;
+      if (below || weights || dropped) {
+        role.traversals.push_back({*loss, weights, below});
+      } else if (trains_here) {
+        role.only_added.push_back(*loss);
       }
     }
   }

@@ -42,6 +42,7 @@ struct StageRole {
   bool runs_next_part = false;        // also runs the forward of the part above (Overlapping)
   std::vector<Traversal> traversals;  // nearest loss first
   int summed_gradients = 0;           // tensor additions before the weight gradients (sum, mean)
+  std::vector<int> only_added;        // losses whose gradient is added but passes no further
 };
 
 /// The role of every stage. `list_form` keeps the gradients that the authors' N-wise class pushes

@@ -64,8 +64,9 @@ void OpLowering::forward(const Op& op) {
 
 void OpLowering::head(const Op& op) {
   const StageCost& stage = inputs_.stages[op.stage];
-  const auto& traversals = inputs_.roles[op.stage].traversals;
-  const bool consumed = !traversals.empty() && traversals.front().loss == op.stage;
+  const StageRole& role = inputs_.roles[op.stage];
+  const bool consumed = role.traversals.front().loss == op.stage ||
+                        (!role.only_added.empty() && role.only_added.front() == op.stage);
   allocate(op, MemoryClass::Head, stage.head_memory);
   if (consumed) allocate(op, MemoryClass::Boundary, stage.output);
   compute(op);
@@ -110,6 +111,9 @@ void OpLowering::end_traversal(const Op& op, const Traversal& traversal) {
   const bool held = op.loss != op.stage || inputs_.roles[op.stage].head;
   if (held) free(op, MemoryClass::Boundary, stage.output);
   if (!traversal.weights) return;
+  for (std::size_t i = 0; i < inputs_.roles[op.stage].only_added.size(); ++i) {
+    free(op, MemoryClass::Boundary, stage.output);
+  }
   free(op, MemoryClass::Stash, stage.stash);
   if (inputs_.policy.in_flight > 1 && inputs_.policy.update_every > 1) {
     emit(Opcode::Record, event(window_events_[op.stage], inputs_.policy.update_every),
@@ -123,12 +127,21 @@ bool OpLowering::drops_input_gradient(const Traversal& traversal) const {
 }
 
 void OpLowering::receive_gradients(const Op& op, bool first) {
-  const auto& traversals = inputs_.roles[op.stage].traversals;
+  const StageRole& role = inputs_.roles[op.stage];
   const bool list = inputs_.policy.kind == ScheduleKind::List;
-  const bool wanted = list ? first && traversals.back().loss > op.stage : op.loss > op.stage;
-  if (!wanted) return;
-  emit(Opcode::Receive, wiring_.channel(Message::Gradient, op.stage + 1, op.stage, op.micro_batch),
-       op.micro_batch);
+  const bool last = op.loss == role.traversals.back().loss;
+  int messages = op.loss > op.stage ? 1 : 0;
+  if (list) {
+    messages = first && role.traversals.back().loss > op.stage ? 1 : 0;
+  } else if (last) {
+    messages += static_cast<int>(std::count_if(role.only_added.begin(), role.only_added.end(),
+                                               [&](int loss) { return loss > op.stage; }));
+  }
+  for (; messages > 0; --messages) {
+    emit(Opcode::Receive,
+         wiring_.channel(Message::Gradient, op.stage + 1, op.stage, op.micro_batch),
+         op.micro_batch);
+  }
 }
 
 void OpLowering::send_gradients(const Op& op, const Traversal& traversal) {
