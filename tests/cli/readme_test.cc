@@ -1,5 +1,6 @@
 // README.md: every command that it shows works, and so does every scenario.
 // SPDX-License-Identifier: Apache-2.0
+#include <filesystem>
 #include <sstream>
 
 #include "base/file.h"
@@ -66,6 +67,17 @@ TEST_CASE("every scenario in README.md is right") {
     CHECK(run.err == "");
     CHECK(run.exit_code == 0);
   }
+}
+
+TEST_CASE("every file that README.md links to is there") {
+  const std::string text = read_file(SOURCE_FOLDER "/README.md");
+  int links = 0;
+  for (std::size_t at = text.find("]("); at != text.npos; at = text.find("](", at + 1), ++links) {
+    const std::string target = text.substr(at + 2, text.find(')', at) - at - 2);
+    CAPTURE(target);
+    CHECK(std::filesystem::exists(SOURCE_FOLDER "/" + target));
+  }
+  CHECK(links > 5);
 }
 
 }  // namespace
