@@ -14,36 +14,22 @@ namespace interlock {
 Machine::Machine(const Program& program, const TraceSink& sink)
     : program_(program),
       sink_(sink),
+      code_(sink.memory ? Code{} : code_without_memory(program)),
+      streams_(make_streams<StreamState>(program, code_, bool(sink.memory))),
       ranks_(program.ranks.size()),
-      channels_(program.channels.size()),
+      channels_(make_channels<ChannelState>(program)),
       wires_(program.wires.size()),
       wire_free_(program.wires.size(), 0),
+      durations_(make_durations(program)),
       events_(program.events.size()),
       event_waiters_(program.events.size()) {
-  if (!sink.memory) code_ = code_without_memory(program);
-  for (std::size_t r = 0; r < program.ranks.size(); ++r) {
-    const Rank& rank = program.ranks[r];
-    CHECK(rank.first_stream == static_cast<int>(streams_.size()), "streams in order of ranks");
-    ranks_[r].several_streams = rank.streams > 1;
-    for (int lane = 0; lane < rank.streams; ++lane) {
-      const Stream& stream = program.streams[rank.first_stream + lane];
-      streams_.push_back({sink.memory ? Cursor(program, stream) : Cursor(code_, stream)});
-      streams_.back().rank = static_cast<int>(r);
-      streams_.back().lane = lane;
-    }
+  for (std::size_t r = 0; r < ranks_.size(); ++r) {
+    ranks_[r].several_streams = program.ranks[r].streams > 1;
   }
-  for (std::size_t c = 0; c < channels_.size(); ++c) {
-    const Channel& channel = program.channels[c];
-    ChannelState& queue = channels_[c];
-    queue.occupancy = in_ticks(program, channel.occupancy);
-    queue.latency = in_ticks(program, channel.latency);
-    queue.wire = channel.wire;
-    queue.depth = channel.depth;
-    queue.synchronous = channel.synchronous;
-    rendezvous_ = rendezvous_ || (channel.depth == 0 && !channel.synchronous);
-    queue.shared = channel.wire >= 0 && program.wires[channel.wire].shared;
+  for (ChannelState& queue : channels_) {
+    queue.shared = queue.wire >= 0 && program.wires[queue.wire].shared;
+    rendezvous_ = rendezvous_ || (queue.depth == 0 && !queue.synchronous);
   }
-  for (const OpInfo& op : program.ops) durations_.push_back(in_ticks(program, op.duration));
 }
 
 void Machine::start() {
@@ -157,8 +143,7 @@ void Machine::start_compute(int stream, StreamState& state) {
   const int op = state.cursor.instruction().index;
   const double end = now_ + durations_[op];
   if (sink_.span) {
-    const double waited_from = std::max(rank.free, state.message_sent);
-    const double exposed = std::max(0.0, std::min(now_, state.message_arrival) - waited_from);
+    const double exposed = exposed_time(now_, rank.free, state.message_sent, state.message_arrival);
     sink_.span({in_seconds(program_, now_), in_seconds(program_, end),
                 in_seconds(program_, exposed), state.rank, op, state.cursor.micro_batch()});
   }
@@ -171,13 +156,13 @@ void Machine::start_compute(int stream, StreamState& state) {
 }
 
 void Machine::ask_to_choose(int rank) {
-  if (!std::exchange(ranks_[rank].asked, true)) choosers_.push_back(rank);
+  if (!std::exchange(ranks_[rank].will_choose, true)) choosers_.push_back(rank);
 }
 
 /// Starts the first ready op of a free rank: by the frozen order, else by priority.
 void Machine::choose(int index) {
   RankState& rank = ranks_[index];
-  rank.asked = false;
+  rank.will_choose = false;
   if (rank.busy || rank.ready.empty()) return;
   auto chosen = rank.ready.end();
   const auto& order = program_.ranks[index].order;

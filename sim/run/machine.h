@@ -13,10 +13,9 @@
 #include <map>
 #include <vector>
 
-#include "sim/run/cursor.h"
+#include "sim/run/engine_state.h"
 #include "sim/run/event_heap.h"
 #include "sim/run/fifo.h"
-#include "sim/run/ticks.h"
 #include "sim/run/trace.h"
 
 namespace interlock {
@@ -77,8 +76,8 @@ class Machine {
     double free = 0;
     std::size_t turn = 0;
     bool several_streams = false;
-    bool busy = false, asked = false;  // several streams only; asked: in choosers_
-    std::vector<int> ready;            // streams that stand at a Compute; several streams only
+    bool busy = false, will_choose = false;  // several streams only; will_choose: in choosers_
+    std::vector<int> ready;  // streams that stand at a Compute; several streams only
   };
   struct Pending {
     int channel, micro_batch;

@@ -14,36 +14,20 @@ namespace interlock {
 Sweep::Sweep(const Program& program, const TraceSink& sink)
     : program_(program),
       sink_(sink),
+      code_(sink.memory ? Code{} : code_without_memory(program)),
+      streams_(make_streams<StreamState>(program, code_, bool(sink.memory))),
       ranks_(program.ranks.size()),
-      channels_(program.channels.size()),
+      channels_(make_channels<ChannelState>(program)),
       wire_free_(program.wires.size(), 0),
+      durations_(make_durations(program)),
       rank_turns_(program.ranks.size()),
       wire_turns_(program.wires.size()),
       events_(program.events.size()),
       event_waiters_(program.events.size()) {
-  if (!sink.memory) code_ = code_without_memory(program);
-  for (std::size_t r = 0; r < program.ranks.size(); ++r) {
-    const Rank& rank = program.ranks[r];
-    CHECK(rank.first_stream == static_cast<int>(streams_.size()), "streams in order of ranks");
-    ranks_[r].several_streams = rank.streams > 1;
-    for (int lane = 0; lane < rank.streams; ++lane) {
-      const Stream& stream = program.streams[rank.first_stream + lane];
-      streams_.push_back({sink.memory ? Cursor(program, stream) : Cursor(code_, stream)});
-      streams_.back().rank = static_cast<int>(r);
-      streams_.back().lane = lane;
-    }
+  for (std::size_t r = 0; r < ranks_.size(); ++r) {
+    ranks_[r].several_streams = program.ranks[r].streams > 1;
   }
-  for (std::size_t c = 0; c < channels_.size(); ++c) {
-    const Channel& channel = program.channels[c];
-    ChannelState& queue = channels_[c];
-    queue.occupancy = in_ticks(program, channel.occupancy);
-    queue.latency = in_ticks(program, channel.latency);
-    queue.wire = channel.wire;
-    queue.depth = channel.depth;
-    queue.synchronous = channel.synchronous;
-    queue.room = std::max(0, channel.depth);
-  }
-  for (const OpInfo& op : program.ops) durations_.push_back(in_ticks(program, op.duration));
+  for (ChannelState& queue : channels_) queue.room = std::max(0, queue.depth);
 }
 
 RunSummary Sweep::run() {
@@ -120,8 +104,8 @@ bool Sweep::compute(int stream, StreamState& state) {
   const double start = std::max(state.time, rank.free);
   const double end = start + durations_[op];
   if (sink_.span) {
-    const double waited_from = std::max(rank.free, state.message_sent);
-    const double exposed = std::max(0.0, std::min(start, state.message_arrival) - waited_from);
+    const double exposed =
+        exposed_time(start, rank.free, state.message_sent, state.message_arrival);
     sink_.span({in_seconds(program_, start), in_seconds(program_, end),
                 in_seconds(program_, exposed), state.rank, op, state.cursor.micro_batch()});
   }

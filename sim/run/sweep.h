@@ -11,10 +11,9 @@
 #include <map>
 #include <vector>
 
-#include "sim/run/cursor.h"
+#include "sim/run/engine_state.h"
 #include "sim/run/engines.h"
 #include "sim/run/fifo.h"
-#include "sim/run/ticks.h"
 
 namespace interlock {
 
