@@ -43,7 +43,7 @@ std::vector<std::string> commands() {
 void furnish(const Folder& folder) {
   std::filesystem::create_symlink(SOURCE_FOLDER "/scenarios", folder.path("scenarios"));
   const std::string start = "#!/bin/sh\n[ $# -gt 0 ] || set -- compare --report r.html ";
-  folder.file("run", start + "scenarios/quickstart/*.json\nexec " INTERLOCK_PROGRAM " \"$@\"\n");
+  folder.file("run", start + "scenarios/quickstart/*.json\nexec '" INTERLOCK_PROGRAM "' \"$@\"\n");
   std::filesystem::permissions(folder.path("run"), std::filesystem::perms::owner_all);
 }
 
