@@ -20,7 +20,7 @@ std::string printable_character(std::string_view character) {
   if (first == '\n') return "\\n";
   if (first == '\t') return "\\t";
   if (first == '\r') return "\\r";
-  char escape[8];
+  char escape[16];
   if (first < 0x20 || first == 0x7f) {
     std::snprintf(escape, sizeof escape, "\\u%04x", first);
     return escape;
