@@ -51,7 +51,7 @@ void Collector::add(const Span& span) {
 }
 
 /// A micro-batch is stale by the updates of a stage between its forward there and the update that
-/// uses its gradients: the next one of its own or a later micro-batch.
+/// uses its gradients.
 void Collector::count_staleness(const OpInfo& op, int micro_batch) {
   StageState& stage = stages_[op.stage];
   if (op.kind == OpKind::F) stage.forwards.push({micro_batch, stage.updates});
@@ -59,7 +59,7 @@ void Collector::count_staleness(const OpInfo& op, int micro_batch) {
   for (std::uint32_t turns = stage.forwards.size(); turns > 0; --turns) {
     const ForwardMark mark = stage.forwards.front();
     stage.forwards.pop();
-    if (mark.micro_batch > micro_batch) {
+    if (mark.micro_batch / program_.update_every != micro_batch / program_.update_every) {
       stage.forwards.push(mark);
       continue;
     }

@@ -106,6 +106,7 @@ Program lower(const LowerInputs& inputs) {
   program.stages = schedule.stages;
   program.micro_batches = schedule.micro_batches;
   program.steps = schedule.steps;
+  program.update_every = inputs.policy.update_every;
   program.pattern = schedule.pattern;
   program.ranks.resize(schedule.ranks.size());
   for (int stage = 0; stage < schedule.stages; ++stage) {

@@ -12,9 +12,8 @@
 // Send       hands a message to channels[index]. Waits for room (see Channel); the transfer itself
 //            runs beside compute unless the channel is synchronous.
 // Receive    waits until the oldest untaken message of channels[index] has arrived, and takes it.
-// Record     counts towards events[index]; Wait waits until its generation is complete. The
-//            generation of an instruction is micro_batch / event.micro_batches; a Wait for a
-//            micro-batch below 0 waits for nothing.
+// Record     counts towards events[index]; Wait waits until its generation is complete: number
+//            micro_batch / event.micro_batches, or nothing for a micro-batch below 0.
 // Allocate   takes, Free gives back buffers[index] on the rank. A message's bytes are taken on the
 //            receiving rank when its transfer is handed over, and given back on the sending rank
 //            when the transfer ends; the receiver frees them with Free.
@@ -124,6 +123,7 @@ struct Program {
   int stages = 1;
   int micro_batches = 1;  // of one step
   int steps = 1;
+  int update_every = 1;         // micro-batches that one update of a stage uses
   int pattern = 1;              // micro-batches after which the order of work repeats
   double ticks_per_second = 1;  // every duration is a whole number of ticks
   std::vector<Instruction> instructions;
@@ -140,7 +140,7 @@ struct Program {
   std::vector<std::vector<std::int32_t>> wire_order;
 };
 
-/// Computes plus messages between different ranks, over the whole run.
+/// Computes plus messages between ranks, over the whole run.
 std::int64_t count_tasks(const Program& program);
 /// Whether two wires share a link, so that only an engine with contention is exact.
 bool shares_links(const Program& program);
