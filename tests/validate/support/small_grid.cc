@@ -29,11 +29,11 @@ void add_global(Trial trial, const std::function<void(const GridPoint&)>& visit)
   const int stages = static_cast<int>(trial.stages.size());
   for (const char* schedule : {"naive", "naive-split", "gpipe", "1f1b"}) {
     trial.schedule = "\"" + std::string(schedule) + "\"";
-    visit({{.schedule = schedule,
-            .n_wise = stages,
-            .split = trial.schedule == "\"naive-split\"",
-            .update_every = trial.micro_batches},
-           trial});
+    const Plan plan{.schedule = schedule,
+                    .n_wise = stages,
+                    .split = trial.schedule == "\"naive-split\"",
+                    .update_every = trial.micro_batches};
+    visit({plan, trial});
   }
 }
 
@@ -57,12 +57,12 @@ void add_chains(Trial trial, int n, const std::function<void(const GridPoint&)>&
     }
     if (n == 1) continue;
     trial.schedule = rendezvous("list");
-    visit({{.schedule = "list",
-            .n_wise = n,
-            .all_heads = all,
-            .split = false,
-            .update_every = trial.micro_batches},
-           trial});
+    const Plan plan{.schedule = "list",
+                    .n_wise = n,
+                    .all_heads = all,
+                    .split = false,
+                    .update_every = trial.micro_batches};
+    visit({plan, trial});
   }
 }
 
