@@ -1,8 +1,12 @@
 // Axis: numbers, units and round ticks.
 // SPDX-License-Identifier: Apache-2.0
 
-const TIME_UNITS = [['d', 86400], ['h', 3600], ['min', 60], ['s', 1], ['ms', 1e-3], ['us', 1e-6], ['ns', 1e-9]];
-const BYTE_UNITS = [['TiB', 2 ** 40], ['GiB', 2 ** 30], ['MiB', 2 ** 20], ['KiB', 2 ** 10], ['B', 1]];
+const TIME_UNITS = [
+  ['d', 86400], ['h', 3600], ['min', 60], ['s', 1], ['ms', 1e-3], ['us', 1e-6], ['ns', 1e-9],
+];
+const BYTE_UNITS = [
+  ['TiB', 2 ** 40], ['GiB', 2 ** 30], ['MiB', 2 ** 20], ['KiB', 2 ** 10], ['B', 1],
+];
 
 // The largest unit in which `value` is at least 1 when rounded to three digits.
 function unitFor(value, units) {

@@ -110,7 +110,8 @@ function buildScenario(place, scenario) {
 }
 
 function start() {
-  const scenarios = [...document.querySelectorAll('script[type="application/json"]')].map((data) => {
+  const blocks = document.querySelectorAll('script[type="application/json"]');
+  const scenarios = [...blocks].map((data) => {
     const scenario = unpackScenario(JSON.parse(data.textContent));
     scenario.view = makeView(scenario.range, initialView(scenario));
     return { scenario, place: data.parentElement };

@@ -199,7 +199,7 @@ function describeDevice(device, time, near, scenario, pen) {
   const kind = scenario.palette.kinds[op.kind];
   const lines = [
     `device ${device.number}: ${op.letter}, ${kind.meaning}`,
-    'BIWH'.includes(op.letter) ? `stage ${op.stage}, loss of stage ${op.loss}` : `stage ${op.stage}`,
+    `stage ${op.stage}` + ('BIWH'.includes(op.letter) ? `, loss of stage ${op.loss}` : ''),
     batchWords(spans.microBatch[i], scenario),
     `starts ${formatInstant(spans.start[i], range)}`,
     `takes ${formatSeconds(spans.end[i] - spans.start[i])}`,

@@ -76,7 +76,10 @@ function moveByHand(canvas, view, plot) {
     if (!sideways && !meant) return;
     event.preventDefault();
     if (sideways) view.pan((event.deltaX || event.deltaY) * perPixel());
-    else view.zoom(Math.exp(Math.max(-60, Math.min(60, event.deltaY)) * 0.004), timeAt(event.offsetX));
+    else {
+      const turn = Math.max(-60, Math.min(60, event.deltaY));
+      view.zoom(Math.exp(turn * 0.004), timeAt(event.offsetX));
+    }
   }, { passive: false });
   canvas.addEventListener('keydown', (event) => moveByKey(event, view));
 }

@@ -12,6 +12,7 @@
 #include <simgrid/s4u.hpp>
 // clang-format off
 #include <simgrid/version.h>  // needs a SimGrid header before it
+#include <xbt/config.h>
 // clang-format on
 
 #include <algorithm>
@@ -55,7 +56,11 @@ s4u::Engine* make_engine() {
   static char* arguments[std::size(options)];
   std::transform(std::begin(options), std::end(options), arguments, [](auto& o) { return o; });
   int count = static_cast<int>(std::size(options));
-  return new s4u::Engine(&count, arguments);  // never destroyed: the process ends after it
+  auto* engine = new s4u::Engine(&count, arguments);  // never destroyed: the process ends after it
+  CHECK(sg_cfg_get_boolean("network/crosstraffic") == 0, "no cross-traffic");
+  CHECK(sg_cfg_get_double("network/TCP-gamma") == 1e18, "no window limit");
+  CHECK(sg_cfg_get_double("surf/precision") == 1e-12, "precision as pinned");
+  return engine;
 }
 
 /// Transfers on wires that share links: alone and timed by us, or flows of SimGrid's.
