@@ -38,7 +38,9 @@ class Sweep {
     int sender = -1, receiver = -1;  // streams set aside here
     bool synchronous = false;
     bool sender_stands = false;  // rendezvous: sent, and not yet asked for
-    Fifo<double> taken;  // when a message was taken (bounded), asked for (rendezvous) or had
+    /// What senders wait for, a time a message: bounded, when it was taken; rendezvous, when its
+    /// sender may go; synchronous, when it had arrived.
+    Fifo<double> taken;
   };
 
   struct Generation {
