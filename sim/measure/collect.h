@@ -1,5 +1,5 @@
-// Collector: a sink that turns the trace of a known window into metrics, holding what is live or
-// stale. SPDX-License-Identifier: Apache-2.0
+// Collector: a sink that makes metrics of a known window, holding only what is live or stale.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <map>
