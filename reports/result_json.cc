@@ -31,6 +31,7 @@ Json modules_per_stage(const Partition& partition) {
 Json device_json(const DeviceMetrics& device) {
   Json json{{"rank", device.rank},
             {"stages", device.stages},
+            {"weight_versions", device.weight_versions},
             {"busy", device.busy},
             {"useful", device.useful},
             {"peak_memory_bytes", bytes_json(device.peak_memory)},

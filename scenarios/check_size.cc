@@ -65,9 +65,7 @@ void check_size(const Scenario& scenario, int stages, const JsonNode& place,
                " ops; expected at most " + in_words(kMostOpsInFlight));
     return;
   }
-  const bool flushed = scenario.schedule.kind == ScheduleKind::GPipe ||
-                       scenario.schedule.kind == ScheduleKind::OneFOneB;
-  if (flushed) return;
+  if (schedule_entry(scenario.schedule.kind).flushes) return;
   const std::int64_t length = pattern_length(scenario);
   const double pattern = std::min(static_cast<double>(length), micro_batches) * once;
   if (length == 0 || pattern > kLongestPattern) {

@@ -70,7 +70,9 @@ std::vector<ContractObject> make_contract() {
         {"copies", {"overlapped", "compute_stream"}},
         {"in_flight"},
         {"update_every"},
-        {"optimizer_sync", {"per_stage", "barrier"}}}},
+        {"optimizer_sync", {"per_stage", "barrier"}},
+        {"chunks"},
+        {"overlap"}}},
       {"training.schedule.queue", {{"buffered"}}},
       {"simulate", {{"engine", {"auto", "simgrid", "native"}}, {"seed"}}},
   };

@@ -78,15 +78,16 @@ struct Layout {
 struct LayoutBounds {
   std::optional<int> devices, modules;
   const Strategy* strategy = nullptr;
+  const SchedulePolicy* schedule = nullptr;
 };
 /// Fits "parallel" to the cluster, the model and the strategy; nothing after a diagnostic, or where
 /// a bound that is needed is unknown.
 std::optional<Layout> fit_layout(const ParallelKeys& parallel, const LayoutBounds& bounds,
                                  Diagnostics& diagnostics);
-/// The rank of each stage. Empty after a diagnostic, and where the greedy strategy has modules laid
-/// over ranks by their cost.
+/// The rank of each stage of one copy of the model. Empty after a diagnostic, and where the greedy
+/// strategy has modules laid over ranks by their cost.
 std::vector<int> read_placement(const ParallelKeys& parallel, const Layout& layout,
-                                const Strategy& strategy, Diagnostics& diagnostics);
+                                const LayoutBounds& bounds, Diagnostics& diagnostics);
 
 /// "partition" as written.
 struct PartitionKeys {

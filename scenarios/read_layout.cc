@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "base/text.h"
 #include "scenarios/contract.h"
 #include "scenarios/loader.h"
 
@@ -48,7 +49,7 @@ int default_stages(int ranks, const LayoutBounds& bounds) {
     case StrategyKind::Chunked:
       return std::max(ranks, bounds.strategy->chunks);
     default:
-      return ranks;
+      return ranks * (bounds.schedule ? bounds.schedule->chunks : 1);
   }
 }
 
@@ -59,6 +60,19 @@ void check_chunks(const ParallelKeys& parallel, int stages, int chunks, Diagnost
          std::to_string(stages) + " stages make no whole number for each of the " +
              std::to_string(chunks) + " chunks; expected parallel.stages such as " +
              std::to_string(next));
+}
+
+/// A schedule that lays stages itself has as many on each rank.
+void check_schedule_layout(const ParallelKeys& parallel, const Layout& layout,
+                           const SchedulePolicy& schedule, Diagnostics& diagnostics) {
+  if (schedule_entry(schedule.kind).layout == StageLayout::Any) return;
+  const int expected = layout.ranks * schedule.chunks;
+  if (layout.stages == expected) return;
+  report(diagnostics, stages_place(parallel),
+         in_quotes(schedule_entry(schedule.kind).name) + " gives each of the " +
+             std::to_string(layout.ranks) + " ranks " +
+             (schedule.chunks == 1 ? "one stage" : std::to_string(schedule.chunks) + " stages") +
+             "; expected " + std::to_string(expected) + ", got " + std::to_string(layout.stages));
 }
 
 void check_stages(const ParallelKeys& parallel, const Layout& layout, const LayoutBounds& bounds,
@@ -82,6 +96,7 @@ void check_stages(const ParallelKeys& parallel, const Layout& layout, const Layo
   if (strategy.kind == StrategyKind::Chunked) {
     check_chunks(parallel, layout.stages, strategy.chunks, diagnostics);
   }
+  if (bounds.schedule) check_schedule_layout(parallel, layout, *bounds.schedule, diagnostics);
 }
 
 std::vector<int> read_rank_list(const JsonNode& node, const Layout& layout,
@@ -122,6 +137,19 @@ std::vector<int> rank_pattern(const Layout& layout, bool v) {
   return ranks;
 }
 
+std::vector<int> read_written_placement(const JsonNode& node, const Layout& layout,
+                                        Diagnostics& diagnostics) {
+  if (node.value->kind == JsonValue::Kind::Array) {
+    return read_rank_list(node, layout, diagnostics);
+  }
+  if (node.value->kind != JsonValue::Kind::String) {
+    report(diagnostics, node, "expected \"loop\", \"v\" or a list with the rank of each stage");
+    return {};
+  }
+  const auto choice = read_choice(node, contract_names("parallel", "placement"), diagnostics);
+  return choice ? rank_pattern(layout, *choice == 1) : std::vector<int>();
+}
+
 }  // namespace
 
 ParallelKeys read_parallel(const JsonNode& node, Diagnostics& diagnostics) {
@@ -156,21 +184,21 @@ std::optional<Layout> fit_layout(const ParallelKeys& parallel, const LayoutBound
 }
 
 std::vector<int> read_placement(const ParallelKeys& parallel, const Layout& layout,
-                                const Strategy& strategy, Diagnostics& diagnostics) {
+                                const LayoutBounds& bounds, Diagnostics& diagnostics) {
+  const StageLayout laid =
+      bounds.schedule ? schedule_entry(bounds.schedule->kind).layout : StageLayout::Any;
+  const std::vector<int> pattern = rank_pattern(layout, laid == StageLayout::V);
   if (!parallel.placement) {
-    if (strategy.kind == StrategyKind::Greedy) return {};
-    return rank_pattern(layout, false);
+    if (bounds.strategy->kind == StrategyKind::Greedy) return {};
+    return pattern;
   }
   const JsonNode& node = *parallel.placement;
-  if (node.value->kind == JsonValue::Kind::Array) {
-    return read_rank_list(node, layout, diagnostics);
-  }
-  if (node.value->kind != JsonValue::Kind::String) {
-    report(diagnostics, node, "expected \"loop\", \"v\" or a list with the rank of each stage");
-    return {};
-  }
-  const auto choice = read_choice(node, contract_names("parallel", "placement"), diagnostics);
-  return choice ? rank_pattern(layout, *choice == 1) : std::vector<int>();
+  const std::vector<int> written = read_written_placement(node, layout, diagnostics);
+  if (written.empty() || laid == StageLayout::Any || written == pattern) return written;
+  report(diagnostics, node,
+         in_quotes(schedule_entry(bounds.schedule->kind).name) +
+             " lays stages on ranks itself; expected no placement, or " +
+             (laid == StageLayout::V ? "\"v\"" : "\"loop\""));
+  return {};
 }
-
 }  // namespace interlock

@@ -13,6 +13,7 @@ namespace {
 constexpr const char* kPath = "training.schedule";
 constexpr int kDeepestQueue = 1'000'000;
 constexpr int kMostInFlight = 1'024;
+constexpr int kMostChunks = 1'000'000;
 
 bool is_global(const Strategy& strategy) { return strategy.kind == StrategyKind::Global; }
 
@@ -85,11 +86,19 @@ void read_members(Section& section, SchedulePolicy& policy) {
   policy.in_flight = section.count("in_flight", 1, 1, kMostInFlight);
   policy.update_every = section.count("update_every", policy.update_every, 1, 1'000'000'000);
   policy.barrier = section.choice("optimizer_sync", 0) == 1;
+  policy.chunks = section.count("chunks", policy.chunks, 1, kMostChunks);
+  if (const auto overlap = section.get("overlap")) {
+    policy.overlap = read_number(*overlap, 0, 1, section.diagnostics()).value_or(0);
+  }
 }
 
 SchedulePolicy default_policy(ScheduleKind kind, const TrainingKeys& training) {
-  SchedulePolicy policy{.kind = kind, .update_every = training.micro_batches};
-  policy.split_backward = schedule_entry(kind).split_backward;
+  const ScheduleEntry& entry = schedule_entry(kind);
+  SchedulePolicy policy{.kind = kind,
+                        .split_backward = entry.split_backward,
+                        .update_every = entry.updates_each ? 1 : training.micro_batches,
+                        .stash = entry.stash,
+                        .chunks = entry.chunks};
   if (!is_global(training.strategy.strategy)) policy.queue = {QueuePolicy::Kind::Buffered, 1};
   return policy;
 }
@@ -101,6 +110,20 @@ void check_backward(const JsonNode& node, const SchedulePolicy& policy, Diagnost
     report(diagnostics, node, "naive-split with a fused backward is \"naive\"; expected split");
   } else if (policy.kind == ScheduleKind::List && policy.split_backward) {
     report(diagnostics, node, "the list form sends after its whole backward; expected fused");
+  }
+}
+
+/// Keys that only some schedules have a use for.
+void check_traits(Section& section, const SchedulePolicy& policy) {
+  const ScheduleEntry& entry = schedule_entry(policy.kind);
+  if (const auto node = section.get("chunks"); node && entry.layout == StageLayout::Any) {
+    report(section.diagnostics(), *node,
+           in_quotes(entry.name) +
+               " runs stages wherever they lie; expected their number in parallel.stages");
+  }
+  if (const auto node = section.get("overlap"); node && !entry.overlaps) {
+    report(section.diagnostics(), *node,
+           in_quotes(entry.name) + " overlaps no ops; expected it with a schedule that does");
   }
 }
 
@@ -122,11 +145,11 @@ void check_policy(Section& section, const SchedulePolicy& policy, const Training
         "got " +
             std::to_string(policy.in_flight));
   }
+  check_traits(section, policy);
   const auto node = section.get("update_every");
   if (!node || !training.batch_valid) return;
   const int batch = training.micro_batches, every = policy.update_every;
-  const bool flushed = policy.kind == ScheduleKind::GPipe || policy.kind == ScheduleKind::OneFOneB;
-  if (flushed && every != batch) {
+  if (schedule_entry(policy.kind).flushes && every != batch) {
     report(diagnostics, *node,
            "\"" + name + "\" updates once for each step; expected its " + std::to_string(batch) +
                " micro-batches, got " + std::to_string(every));

@@ -11,7 +11,7 @@ namespace {
 
 /// Everything about a program that does not depend on how many steps it runs.
 LowerInputs lower_inputs(const Scenario& scenario) {
-  const int stages = static_cast<int>(scenario.rank_of_stage.size());
+  const int stages = static_cast<int>(scenario.rank_of_stage.size()) / scenario.copies;
   const bool list = scenario.schedule.kind == ScheduleKind::List;
   LowerInputs inputs = {.policy = scenario.schedule,
                         .strategy = scenario.strategy,
@@ -20,6 +20,12 @@ LowerInputs lower_inputs(const Scenario& scenario) {
   const PriceInputs prices = {scenario.cluster.device, scenario.precision, scenario.optimizer};
   inputs.stages = price_stages(price_modules(scenario.graph, prices), scenario.partition,
                                scenario.strategy, inputs.roles);
+  apply_stash_mode(scenario.schedule.stash, inputs.stages);
+  inputs.roles = roles_of_copies(inputs.roles, scenario.copies);
+  const std::vector<StageCost> once = inputs.stages;
+  for (int copy = 1; copy < scenario.copies; ++copy) {
+    inputs.stages.insert(inputs.stages.end(), once.begin(), once.end());
+  }
   return inputs;
 }
 
@@ -27,6 +33,7 @@ Program lower_steps(const Scenario& scenario, LowerInputs inputs, int steps) {
   // Readouts travel once in a period of whole steps, so the written order must span one.
   const int period = scenario.strategy.readout_every * scenario.micro_batches;
   inputs.schedule = make_schedule({.stages = static_cast<int>(scenario.rank_of_stage.size()),
+                                   .copies = scenario.copies,
                                    .micro_batches = scenario.micro_batches,
                                    .steps = steps,
                                    .rank_of_stage = scenario.rank_of_stage,

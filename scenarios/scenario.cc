@@ -141,19 +141,32 @@ void fit_schedule(const Sections& sections, Scenario& scenario, Diagnostics& dia
   }
 }
 
+/// What the schedule itself has against the sizes of the run.
+void check_shape(const Sections& sections, const Scenario& scenario, const Layout& layout,
+                 Diagnostics& diagnostics) {
+  const TrainingKeys& training = sections.training;
+  const ScheduleEntry& entry = schedule_entry(scenario.schedule.kind);
+  if (!training.batch_valid || entry.problem == nullptr) return;
+  const std::string problem = entry.problem({layout.ranks, layout.stages, scenario.micro_batches});
+  if (problem.empty()) return;
+  report(diagnostics, training.schedule.value_or(training.node), entry.name + " " + problem);
+}
+
 /// The number of stages, once everything about it is known to be right.
 std::optional<int> fit_stages(const Sections& sections, const JsonNode& document,
                               Scenario& scenario, Diagnostics& diagnostics) {
   LayoutBounds bounds;
   if (sections.cluster) bounds.devices = sections.cluster->devices;
   if (sections.graph) bounds.modules = static_cast<int>(sections.graph->modules.size());
-  if (sections.training.strategy.valid) bounds.strategy = &scenario.strategy;
+  if (sections.training.strategy.valid) {
+    bounds.strategy = &scenario.strategy;
+    bounds.schedule = &scenario.schedule;
+  }
   if (!sections.parallel) return std::nullopt;
   const auto layout = fit_layout(*sections.parallel, bounds, diagnostics);
   if (!layout) return std::nullopt;
   scenario.ranks = layout->ranks;
-  scenario.rank_of_stage =
-      read_placement(*sections.parallel, *layout, scenario.strategy, diagnostics);
+  scenario.rank_of_stage = read_placement(*sections.parallel, *layout, bounds, diagnostics);
   scenario.strategy.n_wise = std::min(scenario.strategy.n_wise, layout->stages);
   if (bounds.modules) {
     check_partition(sections.partition, sections.partition_node.value_or(document),
@@ -163,7 +176,15 @@ std::optional<int> fit_stages(const Sections& sections, const JsonNode& document
                      .lays_ranks = scenario.rank_of_stage.empty()},
                     diagnostics);
   }
+  check_shape(sections, scenario, *layout, diagnostics);
   return layout->stages;
+}
+
+/// A second copy of the model, whose stages lie on the ranks in reverse.
+void add_copy(Scenario& scenario) {
+  scenario.copies = 2;
+  const std::vector<int> first = scenario.rank_of_stage;
+  for (const int rank : first) scenario.rank_of_stage.push_back(scenario.ranks - 1 - rank);
 }
 
 Scenario load_scenario(const JsonValue& value, Diagnostics& diagnostics) {
@@ -192,6 +213,7 @@ Scenario load_scenario(const JsonValue& value, Diagnostics& diagnostics) {
   scenario.model_name = scenario.graph.name;
   scenario.cluster = std::move(*sections.cluster);
   choose_partition(scenario, sections.partition, *stages);
+  if (schedule_entry(scenario.schedule.kind).layout == StageLayout::Mirrored) add_copy(scenario);
   return scenario;
 }
 

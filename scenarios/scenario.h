@@ -26,7 +26,8 @@ struct Scenario {
   std::string model_name;
   Cluster cluster;
   int ranks = 1;                   // parallel.pipeline
-  std::vector<int> rank_of_stage;  // (stages)
+  int copies = 1;                  // of the model, where a schedule keeps several
+  std::vector<int> rank_of_stage;  // (stages of all copies)
   Partition partition;
   Strategy strategy;
   SchedulePolicy schedule;

@@ -43,7 +43,8 @@ void Collector::add(const Span& span) {
   exposed_ += share * span.exposed.value();
   executed_flops_ += share * op.flops.value();
   if (op.useful) useful_flops_ += share * op.flops.value();
-  const bool first_at_end = op.kind == OpKind::F && op.stage == program_.stages - 1;
+  const bool last_stage = model_stage(program_, op.stage + 1) == 0;
+  const bool first_at_end = op.kind == OpKind::F && last_stage;
   if (first_at_end && (fill_latency_ < 0 || span.start.value() < fill_latency_)) {
     fill_latency_ = span.start.value();
   }
@@ -63,7 +64,8 @@ void Collector::count_staleness(const OpInfo& op, int micro_batch) {
       stage.forwards.push(mark);
       continue;
     }
-    const int missed = stage.updates - mark.updates;
+    const int lag = std::min(program_.version_lag, mark.micro_batch / program_.update_every);
+    const int missed = std::max(stage.updates - mark.updates, lag);
     if (missed == 0 || !measured(mark.micro_batch)) continue;
     int& most = stale_[mark.micro_batch];
     most = std::max(most, missed);
@@ -116,7 +118,9 @@ void Collector::fill_devices(Metrics& metrics, const MeasureInputs& inputs) {
   const std::vector<MemoryPeak> peaks = memory_.finish();
   metrics.memory_capacity = inputs.memory_capacity;
   for (std::size_t r = 0; r < ranks_.size(); ++r) {
-    DeviceMetrics device{.rank = static_cast<int>(r), .stages = program_.ranks[r].stages};
+    const Rank& rank = program_.ranks[r];
+    DeviceMetrics device{.rank = static_cast<int>(r), .weight_versions = rank.weight_versions};
+    for (const int stage : rank.stages) device.stages.push_back(model_stage(program_, stage));
     if (length > 0) {
       device.busy = ranks_[r].busy / length;
       device.useful = ranks_[r].useful / length;

@@ -18,7 +18,8 @@ namespace interlock {
 
 struct DeviceMetrics {
   int rank = 0;
-  std::vector<int> stages;
+  std::vector<int> stages;  // of the model
+  int weight_versions = 1;  // the most that it keeps of any of its stages
   double busy = 0;    // share of the time in which it executes anything
   double useful = 0;  // share for the main network's own forward and backward
   Bytes peak_memory, peak_stash, allocated_peak;

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -10,7 +11,43 @@
 
 namespace interlock {
 
-enum class ScheduleKind { Naive, NaiveSplit, GPipe, OneFOneB, Eager, List };
+enum class ScheduleKind {
+  Naive,
+  NaiveSplit,
+  GPipe,
+  OneFOneB,
+  EagerOneFOneB,
+  Interleaved,
+  BreadthFirst,
+  ZbH1,
+  ZbH2,
+  ZbV,
+  InterleavedZb,
+  DualPipe,
+  DualPipeV,
+  Chimera,
+  Hanayo,
+  PipeDream,
+  PipeDream2Bw,
+  PipelinedBackprop,
+  DelayedGradients,
+  FeaturesReplay,
+  Petra,
+  TeraPipe,
+  Eager,
+  List,
+  Auto,
+  File,
+};
+
+/// How a schedule lays stages on ranks. Any: as the scenario says. Loop: 0, 1, 2, 0, 1, 2, ...; V:
+/// 0, 1, 2, 2, 1, 0, ...; Mirrored: one stage a rank, and a second copy of the model in reverse.
+enum class StageLayout { Any, OneEach, Loop, V, Mirrored };
+
+/// What a backward finds of its forward. Kept: all of it; Replayed: the input of the stage, from
+/// which the forward is run again; Rebuilt: nothing, the input is computed back from the output,
+/// which therefore travels with the gradient (reversible stages).
+enum class StashMode { Kept, Replayed, Rebuilt };
 
 /// Room of a channel between two stages. Depth d: a sender waits while d messages are untaken;
 /// Rendezvous: a sender waits for as long as its message would wait at the receiver; Unlimited: it
@@ -30,12 +67,21 @@ struct SchedulePolicy {
   int in_flight = 1;     // micro-batches a stage may have begun and not updated on
   int update_every = 1;  // micro-batches between two updates of a stage; divides M
   bool barrier = false;  // no stage updates before every stage has its gradients
+  StashMode stash = StashMode::Kept;
+  int chunks = 1;  // stages of a rank where the schedule lays them
+  /// Share of the shorter of two overlapped ops that costs no time: a pair takes
+  /// F + B - overlap * min(F, B).
+  double overlap = 0;
+  /// File, Auto: the order of one step, every rank's ops.
+  std::shared_ptr<const std::vector<std::vector<Op>>> order;
 };
 
 /// What a schedule is made from.
 struct ScheduleInputs {
-  int stages = 1;
-  int micro_batches = 1;  // M
+  int stages = 1;  // of all copies
+  int copies = 1;
+  int slices = 1;
+  int micro_batches = 1;  // M, slices counted singly
   int steps = 1;
   std::vector<int> rank_of_stage;  // (stages)
   std::vector<StageRole> roles;    // (stages)
@@ -43,17 +89,32 @@ struct ScheduleInputs {
   int unroll = 1;  // bodies of local and interlocking runs span a multiple of this
 };
 
+/// The sizes that a family may have to refuse.
+struct ScheduleShape {
+  int ranks = 1;
+  int stages = 1;         // of one copy
+  int micro_batches = 1;  // M
+};
+
 Schedule make_schedule(const ScheduleInputs& inputs);
 
 /// A line of the catalogue.
 struct ScheduleEntry {
   ScheduleKind kind;
-  std::string name;     // as scenarios write it
-  bool global;          // for global training; else for local and interlocking
-  bool split_backward;  // the default
+  std::string name;             // as scenarios write it
+  bool global = true;           // for global training; else for local and interlocking
+  bool split_backward = false;  // the default
+  bool flushes = false;         // updates once a step, after all of it
+  bool updates_each = false;    // updates after each micro-batch, by default
+  bool overlaps = false;        // runs pairs of ops as one
+  StashMode stash = StashMode::Kept;
+  StageLayout layout = StageLayout::Any;
+  int chunks = 1;  // stages of a rank, by default
   std::string summary;
   std::string source;
   Schedule (*make)(const ScheduleInputs&);
+  /// What is wrong with a shape, as "...; expected ..., got ..."; empty if nothing.
+  std::string (*problem)(const ScheduleShape&) = nullptr;
 };
 const std::vector<ScheduleEntry>& schedule_catalogue();
 const ScheduleEntry& schedule_entry(ScheduleKind kind);

@@ -24,7 +24,8 @@ struct Op {
   OpKind kind = OpKind::F;
   int stage = 0;
   int micro_batch = 0;
-  int loss = 0;  // I, B and W: the loss whose gradient is used; else the stage itself
+  int loss = 0;                // I, B and W: the loss whose gradient is used; else the stage itself
+  bool overlaps_next = false;  // runs as one with the op that follows it in its run
   bool operator==(const Op&) const = default;
 };
 
@@ -42,12 +43,19 @@ struct Sequence {
   int stride = 0;
 };
 
+/// Stages are counted over all copies of the model: copy c of a model of S stages has stages
+/// [c * S, (c + 1) * S), and a micro-batch goes through one copy. With token slices a micro-batch
+/// of this schedule is one slice: number b is slice b % slices of its sequence.
 struct Schedule {
   int stages = 1;
+  int copies = 1;         // divides stages
+  int slices = 1;         // divides micro_batches
   int micro_batches = 1;  // M, of one step
   int steps = 1;
   int pattern = 1;                           // micro-batches after which the order of work repeats
+  int version_lag = 0;                       // updates that weights are behind, whatever the order
   std::vector<int> rank_of_stage;            // (stages)
+  std::vector<int> weight_versions;          // (stages) kept besides the newest; empty: none
   std::vector<std::vector<Sequence>> ranks;  // (ranks, sequences)
 };
 

@@ -132,6 +132,19 @@ std::vector<StageCost> price_stages(const std::vector<StageCost>& modules,
   return costs;
 }
 
+void apply_stash_mode(StashMode mode, std::vector<StageCost>& stages) {
+  if (mode == StashMode::Kept) return;
+  Bytes input(0);
+  for (StageCost& stage : stages) {
+    // What the second forward makes lives as long as one backward.
+    stage.recompute += stage.forward;
+    stage.workspace += stage.stash;
+    stage.stash = mode == StashMode::Replayed ? input : Bytes(0);
+    input = stage.output;
+    if (mode == StashMode::Rebuilt) stage.returned = stage.output;
+  }
+}
+
 OpCost traversal_cost(const StageCost& stage, const Strategy& strategy,
                       const Traversal& traversal) {
   OpCost cost = stage.backward_input;

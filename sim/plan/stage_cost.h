@@ -9,6 +9,7 @@
 
 #include "hardware/device.h"
 #include "models/model_graph.h"
+#include "sim/plan/catalogue.h"
 #include "sim/plan/partition.h"
 #include "sim/plan/strategy.h"
 
@@ -33,11 +34,14 @@ struct StageCost {
   OpCost head, head_update;     // zero where the stage runs no head
   Seconds gradient_addition;    // adding one output gradient to another (sum and mean)
   Bytes output, stash, workspace, head_memory;
+  Bytes returned;        // of the output, with its gradient: where stages are reversible
   Footprint state;       // weights, gradients, optimiser states; a stage's include its head's
   Footprint head_state;  // of a module's head
   Footprint tied_state;  // of weights shared with the first module, held where that one is not
   OpCost tied_update;
   Bytes readout;  // weights of the head, sent where heads are stale copies
+  /// What comes back from the stage above.
+  Bytes output_gradient() const { return output + returned; }
 };
 
 /// What prices a module.
@@ -55,6 +59,9 @@ std::vector<StageCost> price_modules(const ModelGraph& graph, const PriceInputs&
 std::vector<StageCost> price_stages(const std::vector<StageCost>& modules,
                                     const Partition& partition, const Strategy& strategy,
                                     const std::vector<StageRole>& roles);
+
+/// The costs of stages, in order, whose forwards keep something else than all of the stash.
+void apply_stash_mode(StashMode mode, std::vector<StageCost>& stages);
 
 /// The op I (weights false) or B (weights true) of one traversal.
 OpCost traversal_cost(const StageCost& stage, const Strategy& strategy, const Traversal& traversal);

@@ -96,6 +96,19 @@ std::vector<StageRole> make_roles(const Strategy& strategy, int stages, bool lis
   return roles;
 }
 
+std::vector<StageRole> roles_of_copies(const std::vector<StageRole>& roles, int copies) {
+  const int stages = static_cast<int>(roles.size());
+  std::vector<StageRole> all;
+  for (int copy = 0; copy < copies; ++copy) {
+    for (StageRole role : roles) {
+      for (Traversal& traversal : role.traversals) traversal.loss += copy * stages;
+      for (int& loss : role.only_added) loss += copy * stages;
+      all.push_back(std::move(role));
+    }
+  }
+  return all;
+}
+
 int parts_of(const Strategy& strategy, int stages) {
   const bool shared =
       strategy.kind == StrategyKind::Overlapping && strategy.recompute_shared_forward;

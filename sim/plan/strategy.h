@@ -50,6 +50,9 @@ struct StageRole {
 /// REQUIRES: stages >= 1.
 std::vector<StageRole> make_roles(const Strategy& strategy, int stages, bool list_form);
 
+/// `roles` for each of several copies of the model; losses of copy c are losses of its own stages.
+std::vector<StageRole> roles_of_copies(const std::vector<StageRole>& roles, int copies);
+
 /// Parts that the model is cut into: one a stage, but one more where neighbouring blocks both run
 /// the part that they share.
 int parts_of(const Strategy& strategy, int stages);

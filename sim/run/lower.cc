@@ -28,7 +28,17 @@ void lower_sequence(OpLowering& ops, Program& program, const Sequence& sequence)
     Segment segment{.first = static_cast<int>(program.instructions.size()),
                     .repeats = run.repeats,
                     .stride = run.stride};
-    for (const Op& op : run.ops) ops.append(op);
+    const int slices = program.slices;
+    CHECK(slices == 1 || run.repeats == 1 || run.stride % slices == 0, "whole sequences in a loop");
+    for (std::size_t i = 0; i < run.ops.size(); ++i) {
+      if (!run.ops[i].overlaps_next) {
+        ops.append(run.ops[i]);
+      } else {
+        CHECK(i + 1 < run.ops.size(), "an op overlaps the next one of its run");
+        ops.append_pair(run.ops[i], run.ops[i + 1]);
+        ++i;
+      }
+    }
     segment.count = static_cast<int>(program.instructions.size()) - segment.first;
     program.segments.push_back(segment);
     ++stream.count;
@@ -47,9 +57,8 @@ std::array<Bytes, kMemoryClasses> resident_bytes(const LowerInputs& inputs,
     at(MemoryClass::Weights) += state.weights;
     at(MemoryClass::Gradients) += state.gradients;
     at(MemoryClass::Optimizer) += state.optimizer;
-    // A backward uses the weights that its forward used, so each further micro-batch in flight
-    // may need a version of its own (PipeDream's weight stashing).
-    at(MemoryClass::WeightVersions) += state.weights * (inputs.policy.in_flight - 1);
+    const auto& versions = inputs.schedule.weight_versions;
+    if (!versions.empty()) at(MemoryClass::WeightVersions) += state.weights * versions[stage];
   }
   return bytes;
 }
@@ -100,10 +109,15 @@ void round_durations(Program& program, double most_ticks_per_second) {
 
 Program lower(const LowerInputs& inputs) {
   const Schedule& schedule = inputs.schedule;
-  CHECK(schedule.rank_of_stage.size() == inputs.stages.size(), "a rank for each stage");
-  CHECK(inputs.roles.size() == inputs.stages.size(), "a role for each stage");
+  const std::size_t stages = schedule.stages;
+  CHECK(schedule.rank_of_stage.size() == stages, "a rank for each stage");
+  CHECK(inputs.roles.size() == stages, "a role for each stage");
+  CHECK(inputs.stages.size() == stages * schedule.slices, "a cost for each stage and slice");
   Program program;
   program.stages = schedule.stages;
+  program.copies = schedule.copies;
+  program.slices = schedule.slices;
+  program.version_lag = schedule.version_lag;
   program.micro_batches = schedule.micro_batches;
   program.steps = schedule.steps;
   program.update_every = inputs.policy.update_every;
@@ -119,6 +133,10 @@ Program lower(const LowerInputs& inputs) {
     rank.first_stream = static_cast<int>(program.streams.size());
     rank.streams = static_cast<int>(schedule.ranks[r].size());
     rank.resident = resident_bytes(inputs, rank.stages);
+    for (const int stage : rank.stages) {
+      if (schedule.weight_versions.empty()) break;
+      rank.weight_versions = std::max(rank.weight_versions, 1 + schedule.weight_versions[stage]);
+    }
     for (const Sequence& sequence : schedule.ranks[r]) lower_sequence(ops, program, sequence);
   }
   wiring.mark_shared_links();

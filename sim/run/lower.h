@@ -16,7 +16,7 @@ struct LowerInputs {
   SchedulePolicy policy;
   Strategy strategy;
   std::vector<StageRole> roles;         // (stages)
-  std::vector<StageCost> stages;        // (stages)
+  std::vector<StageCost> stages;        // (slices, stages)
   Cluster cluster;                      // rank r is device r
   double most_ticks_per_second = 1e18;  // to lower one run as another one was
 };

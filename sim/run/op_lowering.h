@@ -4,7 +4,8 @@
 
 #include <vector>
 
-#include "sim/run/lower.h"
+#include "sim/run/instruction_writer.h"
+#include "sim/run/op_cost.h"
 #include "sim/run/wiring.h"
 
 namespace interlock {
@@ -14,37 +15,40 @@ class OpLowering {
  public:
   OpLowering(const LowerInputs& inputs, Wiring& wiring, Program& program);
   void append(const Op& op);
+  /// Two ops that overlap: both have what they need before either starts, and send when both are
+  /// done. Drawn and counted one after the other, each in its share of the time of the pair.
+  void append_pair(const Op& first, const Op& second);
 
  private:
-  void forward(const Op& op);
-  void head(const Op& op);
-  void backward(const Op& op);
-  void begin_traversal(const Op& op, const Traversal& traversal);
-  void end_traversal(const Op& op, const Traversal& traversal);
-  bool drops_input_gradient(const Traversal& traversal) const;
-  void update(const Op& op);
-  void wait_for_updates(const Op& op);
-  void receive_gradients(const Op& op, bool first);
-  void send_gradients(const Op& op, const Traversal& traversal);
-  void exchange_readout(const Op& op);
+  using Message = Wiring::Message;
 
-  void emit(Opcode code, int index, int micro_batch);
-  void compute(const Op& op);
-  void compute(const Op& op, OpKind kind, OpCost cost, bool useful);
-  void allocate(const Op& op, MemoryClass memory_class, Bytes bytes);
-  void free(const Op& op, MemoryClass memory_class, Bytes bytes);
-  int buffer(int stage, MemoryClass memory_class, Bytes bytes);
-  /// The event remembered in `known`, made at the first call.
-  int event(int& known, int recorders);
-  const Traversal& traversal_of(const Op& op) const;
-  OpCost cost_of(const Op& op) const;
-  /// Bytes of the gradient at the stage's input: the output of the stage below.
-  Bytes input_gradient(int stage) const;
+  void begin(const Op& op);
+  void run(const Op& op, double share);
+  void end(const Op& op);
+  void begin_forward(const Op& op);
+  void begin_traversal(const Op& op);
+  void end_backward(const Op& op);
+  void end_traversal(const Op& op, const Traversal& traversal);
+  bool recomputes(const Op& op) const;
+  bool drops_input_gradient(const Traversal& traversal) const;
+  void receive_gradients(const Op& op);
+  void send_gradients(const Op& op, const Traversal& traversal);
+  void begin_update(const Op& op);
+  void add_up_copies(const Op& op);
+  void wait_for_updates(const Op& op);
+  void exchange_readout(const Op& op);
+  void message(Opcode code, Message message, const Op& op, int from, int to);
+
+  int update_every() const { return inputs_.policy.update_every; }
+  /// Whether several micro-batches are in flight, of which one does the update for all.
+  bool has_windows() const;
+  int window_event(int stage);
+  int update_event(int stage);
 
   const LowerInputs& inputs_;
   Wiring& wiring_;
-  Program& program_;
-  std::vector<std::vector<int>> ops_of_stage_, buffers_of_stage_;
+  OpCosts costs_;
+  InstructionWriter writer_;
   std::vector<int> window_events_, update_events_;
   int barrier_event_ = -1;
 };

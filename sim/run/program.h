@@ -4,19 +4,7 @@
 // Each rank has one or more in-order streams of small instructions. A rank with several streams
 // runs one Compute at a time: when it becomes free, the first that is ready by priority, or, if
 // `order` is filled, the one whose turn it is. Dependencies are stream order, channels and events;
-// nothing else. Streams are written as loops, so that their size does not grow with the run:
-//   stream = repeats x { segment = repeats x { instructions } },
-// where the micro-batch of an instruction is its own plus stride times iteration, on both levels.
-//
-// Compute    runs ops[index] on the rank's device.
-// Send       hands a message to channels[index]. Waits for room (see Channel); the transfer itself
-//            runs beside compute unless the channel is synchronous.
-// Receive    waits until the oldest untaken message of channels[index] has arrived, and takes it.
-// Record     counts towards events[index]; Wait waits until its generation is complete: number
-//            micro_batch / event.micro_batches, or nothing for a micro-batch below 0.
-// Allocate   takes, Free gives back buffers[index] on the rank. A message's bytes are taken on the
-//            receiving rank when its transfer is handed over, and given back on the sending rank
-//            when the transfer ends; the receiver frees them with Free.
+// nothing else.
 #pragma once
 
 #include <array>
@@ -26,41 +14,9 @@
 
 #include "base/units.h"
 #include "sim/plan/schedule.h"
+#include "sim/run/instruction.h"
 
 namespace interlock {
-
-enum class MemoryClass : std::uint8_t {
-  Weights,
-  WeightVersions,
-  Gradients,
-  Optimizer,
-  Stash,
-  Boundary,
-  Head,
-  Workspace,
-};
-inline constexpr int kMemoryClasses = 8;
-/// "weights", "weight_versions", ...: the keys of the result.
-const char* name_of(MemoryClass memory_class);
-
-enum class Opcode : std::uint8_t { Compute, Send, Receive, Record, Wait, Allocate, Free };
-
-struct Instruction {
-  Opcode code = Opcode::Compute;
-  std::int32_t index = 0;
-  std::int32_t micro_batch = 0;
-  bool operator==(const Instruction&) const = default;
-};
-
-struct Segment {
-  std::int32_t first = 0, count = 0;  // in Program::instructions
-  std::int32_t repeats = 1, stride = 1;
-};
-
-struct Stream {
-  std::int32_t first = 0, count = 0;  // in Program::segments
-  std::int32_t repeats = 1, stride = 0;
-};
 
 /// A kind of compute op: one stage, one letter, one loss.
 struct OpInfo {
@@ -115,16 +71,20 @@ struct Event {
 struct Rank {
   std::int32_t first_stream = 0, streams = 1;
   std::vector<int> stages;
+  int weight_versions = 1;                       // the most that it keeps of any of its stages
   std::array<Bytes, kMemoryClasses> resident{};  // held from start to end
   std::vector<std::int32_t> order;  // stream (0-based in the rank) of each Compute; frozen programs
 };
 
 struct Program {
-  int stages = 1;
+  int stages = 1;  // of all copies of the model, see Schedule
+  int copies = 1;
+  int slices = 1;
   int micro_batches = 1;  // of one step
   int steps = 1;
   int update_every = 1;         // micro-batches that one update of a stage uses
   int pattern = 1;              // micro-batches after which the order of work repeats
+  int version_lag = 0;          // updates that weights are behind, whatever the order
   double ticks_per_second = 1;  // every duration is a whole number of ticks
   std::vector<Instruction> instructions;
   std::vector<Segment> segments;
@@ -140,6 +100,10 @@ struct Program {
   std::vector<std::vector<std::int32_t>> wire_order;
 };
 
+/// The stage of the model, whichever copy it is of.
+inline int model_stage(const Program& program, int stage) {
+  return stage % (program.stages / program.copies);
+}
 /// Computes plus messages between ranks, over the whole run.
 std::int64_t count_tasks(const Program& program);
 /// Whether two wires share a link, so that only an engine with contention is exact.

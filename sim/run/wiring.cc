@@ -29,14 +29,18 @@ int depth_of(const QueuePolicy& queue) {
 Wiring::Wiring(const LowerInputs& inputs, Program& program)
     : inputs_(inputs),
       program_(program),
-      neighbours_(std::size_t{2} * inputs.schedule.stages * inputs.policy.in_flight, -1) {}
+      costs_(inputs),
+      lanes_(std::max(inputs.policy.in_flight, inputs.schedule.slices)),
+      neighbours_(std::size_t{2} * inputs.schedule.stages * lanes_, -1) {
+  CHECK(inputs.policy.in_flight == 1 || inputs.schedule.slices == 1, "lanes of one kind");
+}
 
-Bytes Wiring::message_bytes(Message message, int from_stage, int to_stage) const {
+Bytes Wiring::message_bytes(Message message, int from_stage, int to_stage, int micro_batch) const {
   switch (message) {
     case Message::Activation:
-      return inputs_.stages[from_stage].output;
+      return costs_.of_stage(from_stage, micro_batch).output;
     case Message::Gradient: {
-      const Bytes tensor = inputs_.stages[to_stage].output;
+      const Bytes tensor = costs_.of_stage(to_stage, micro_batch).output_gradient();
       if (inputs_.policy.kind != ScheduleKind::List) return tensor;
       const auto& traversals = inputs_.roles[from_stage].traversals;
       const auto tensors = std::count_if(traversals.begin(), traversals.end(),
@@ -44,32 +48,38 @@ Bytes Wiring::message_bytes(Message message, int from_stage, int to_stage) const
       return tensor * static_cast<double>(tensors);
     }
     case Message::Readout:
-      return inputs_.stages[to_stage].readout;
+      return costs_.of_stage(to_stage, micro_batch).readout;
+    case Message::Copy:
+      return costs_.of_stage(from_stage, micro_batch).state.gradients;
   }
   return Bytes(0);
 }
 
 int Wiring::channel(Message message, int from_stage, int to_stage, int micro_batch) {
-  const int lanes = inputs_.policy.in_flight;
-  if (message == Message::Readout) {
-    const auto [entry, fresh] = readouts_.try_emplace(pair_key(to_stage, micro_batch % lanes), -1);
-    if (fresh) entry->second = make_channel(message, from_stage, to_stage);
+  const int lane = micro_batch % lanes_;
+  if (message == Message::Readout || message == Message::Copy) {
+    auto& known = message == Message::Readout ? readouts_ : copies_;
+    const int way = message == Message::Readout ? lane : from_stage;
+    const auto [entry, fresh] = known.try_emplace(pair_key(to_stage, way), -1);
+    if (fresh) entry->second = make_channel(message, from_stage, to_stage, micro_batch);
     return entry->second;
   }
   const int way = message == Message::Activation ? 0 : 1;
-  int& found = neighbours_[(from_stage * 2 + way) * lanes + micro_batch % lanes];
-  if (found < 0) found = make_channel(message, from_stage, to_stage);
+  int& found = neighbours_[(from_stage * 2 + way) * lanes_ + lane];
+  if (found < 0) found = make_channel(message, from_stage, to_stage, micro_batch);
   return found;
 }
 
-int Wiring::make_channel(Message message, int from_stage, int to_stage) {
+int Wiring::make_channel(Message message, int from_stage, int to_stage, int micro_batch) {
   Channel channel{.from_rank = inputs_.schedule.rank_of_stage[from_stage],
                   .to_rank = inputs_.schedule.rank_of_stage[to_stage],
                   .from_stage = from_stage,
                   .to_stage = to_stage,
                   .depth = depth_of(inputs_.policy.queue),
-                  .bytes = message_bytes(message, from_stage, to_stage)};
-  if (message == Message::Readout) {
+                  .bytes = message_bytes(message, from_stage, to_stage, micro_batch)};
+  // Copies of resident bytes wait for nobody.
+  const bool resident = message == Message::Readout || message == Message::Copy;
+  if (resident) {
     channel.depth = Channel::kUnlimited;
     channel.from_resident = true;
   }
@@ -78,7 +88,7 @@ int Wiring::make_channel(Message message, int from_stage, int to_stage) {
     channel.wire = wire(channel.from_rank, channel.to_rank);
     channel.occupancy = channel.bytes / way.bandwidth;
     channel.latency = way.latency;
-    channel.synchronous = inputs_.policy.copies_on_compute_stream && message != Message::Readout;
+    channel.synchronous = inputs_.policy.copies_on_compute_stream && !resident;
   }
   program_.channels.push_back(channel);
   return static_cast<int>(program_.channels.size()) - 1;

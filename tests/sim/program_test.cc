@@ -281,8 +281,9 @@ TEST_CASE("tasks are computes and messages between ranks") {
 }
 
 TEST_CASE("the size of a program does not grow with the run") {
-  for (int kind = 0; kind <= static_cast<int>(ScheduleKind::List); ++kind) {
-    TestChain chain = make_chain(4, static_cast<ScheduleKind>(kind));
+  for (const ScheduleEntry& entry : schedule_catalogue()) {
+    if (entry.layout != StageLayout::Any) continue;
+    TestChain chain = make_chain(4, entry.kind);
     chain.micro_batches = 4;
     chain.policy.update_every = 4;
     chain.steps = 2;

@@ -57,6 +57,9 @@ Schedule make_chain(const ScheduleInputs& inputs) {
       inputs, [](const ScheduleInputs& in, int stage) { return stage_sequence(in, stage, 0); });
   constexpr std::int64_t kNever = 1 << 30;  // a pattern that no run is long enough to repeat
   schedule.pattern = static_cast<int>(std::min(body_length(inputs), kNever));
+  // A backward uses the weights that its forward used, so each further micro-batch in flight may
+  // need a version of its own.
+  schedule.weight_versions.assign(inputs.stages, inputs.policy.in_flight - 1);
   const int chains = std::min(inputs.policy.in_flight, inputs.steps * inputs.micro_batches);
   for (int first = 1; first < chains; ++first) {
     for (int stage = 0; stage < inputs.stages; ++stage) {

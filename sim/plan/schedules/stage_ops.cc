@@ -20,17 +20,55 @@ void append_backward(std::vector<Op>& ops, const ScheduleInputs& inputs, int sta
 
 Schedule one_sequence_a_stage(const ScheduleInputs& inputs,
                               Sequence (*of_stage)(const ScheduleInputs&, int stage)) {
+  Schedule schedule = empty_schedule(inputs);
+  for (int stage = 0; stage < inputs.stages; ++stage) {
+    schedule.ranks[inputs.rank_of_stage[stage]].push_back(of_stage(inputs, stage));
+  }
+  return schedule;
+}
+
+Schedule empty_schedule(const ScheduleInputs& inputs) {
   Schedule schedule{.stages = inputs.stages,
+                    .copies = inputs.copies,
+                    .slices = inputs.slices,
                     .micro_batches = inputs.micro_batches,
                     .steps = inputs.steps,
                     .pattern = inputs.micro_batches,
                     .rank_of_stage = inputs.rank_of_stage};
-  const auto& ranks = inputs.rank_of_stage;
-  schedule.ranks.resize(*std::max_element(ranks.begin(), ranks.end()) + 1);
-  for (int stage = 0; stage < inputs.stages; ++stage) {
-    schedule.ranks[ranks[stage]].push_back(of_stage(inputs, stage));
-  }
+  schedule.ranks.resize(rank_count(inputs));
   return schedule;
+}
+
+int rank_count(const ScheduleInputs& inputs) {
+  return *std::max_element(inputs.rank_of_stage.begin(), inputs.rank_of_stage.end()) + 1;
+}
+
+Op global_op(const ScheduleInputs& inputs, OpKind kind, int stage, int micro_batch) {
+  const bool backward = kind == OpKind::I || kind == OpKind::B || kind == OpKind::W;
+  const int loss = backward ? inputs.roles[stage].traversals.back().loss : stage;
+  return {kind, stage, micro_batch, loss};
+}
+
+void RunWriter::append(std::initializer_list<Op> body) {
+  if (body.size() == 0) return;
+  if (!runs_.empty() && continues(runs_.back(), body)) {
+    Run& run = runs_.back();
+    if (run.repeats == 1) run.stride = body.begin()->micro_batch - run.ops.front().micro_batch;
+    ++run.repeats;
+    return;
+  }
+  runs_.push_back({.ops = body});
+}
+
+/// Whether `body` is the next repeat of `run`.
+bool RunWriter::continues(const Run& run, std::initializer_list<Op> body) {
+  if (run.ops.size() != body.size()) return false;
+  const int step = body.begin()->micro_batch - run.ops.front().micro_batch;
+  if (step == 0 || (run.repeats > 1 && step != run.stride * run.repeats)) return false;
+  return std::equal(body.begin(), body.end(), run.ops.begin(), [step](Op later, const Op& first) {
+    later.micro_batch -= step;
+    return later == first;
+  });
 }
 
 }  // namespace interlock

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <initializer_list>
+#include <utility>
 #include <vector>
 
 #include "sim/plan/catalogue.h"
@@ -13,6 +15,26 @@ namespace interlock {
 /// is split and the stage below waits for the input gradient, I and W.
 void append_backward(std::vector<Op>& ops, const ScheduleInputs& inputs, int stage,
                      int micro_batch);
+
+/// Sizes and ranks filled in, no order yet.
+Schedule empty_schedule(const ScheduleInputs& inputs);
+int rank_count(const ScheduleInputs& inputs);
+
+/// An op of global training; I, B and W use the one loss that reaches the stage.
+Op global_op(const ScheduleInputs& inputs, OpKind kind, int stage, int micro_batch);
+
+/// Writes an order body by body; a body that repeats the one before, a stride of micro-batches
+/// later, becomes one more turn of a loop. So a family writes what happens, in plain loops, and the
+/// schedule stays as small as its pattern.
+class RunWriter {
+ public:
+  void append(std::initializer_list<Op> body);
+  std::vector<Run> take() { return std::move(runs_); }
+
+ private:
+  static bool continues(const Run& run, std::initializer_list<Op> body);
+  std::vector<Run> runs_;
+};
 
 /// A schedule whose ranks hold `of_stage(inputs, stage)` for each of their stages.
 Schedule one_sequence_a_stage(const ScheduleInputs& inputs,

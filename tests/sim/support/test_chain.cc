@@ -132,7 +132,10 @@ TestChain make_chain(int stages, ScheduleKind kind) {
 }
 
 TestChain random_chain(Random& random) {
-  const auto kind = static_cast<ScheduleKind>(random.integer(0, 5));
+  static const std::vector<ScheduleKind> kKinds = {ScheduleKind::Naive, ScheduleKind::NaiveSplit,
+                                                   ScheduleKind::GPipe, ScheduleKind::OneFOneB,
+                                                   ScheduleKind::Eager, ScheduleKind::List};
+  const ScheduleKind kind = kKinds[random.integer(0, 5)];
   TestChain chain = random_chain_of(random, kind, random.integer(1, 6));
   if (kind == ScheduleKind::Eager) chain.policy.in_flight = random.integer(1, 3);
   return chain;
@@ -172,9 +175,7 @@ std::string describe(const TestChain& chain) {
   return text;
 }
 
-bool is_flushed(const TestChain& chain) {
-  return chain.policy.kind == ScheduleKind::GPipe || chain.policy.kind == ScheduleKind::OneFOneB;
-}
+bool is_flushed(const TestChain& chain) { return schedule_entry(chain.policy.kind).flushes; }
 
 int update_every(const TestChain& chain) {
   return is_flushed(chain) ? chain.micro_batches : chain.policy.update_every;

@@ -1,0 +1,31 @@
+// InstructionWriter: appends instructions to a program, making what they refer to at first use.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "sim/plan/stage_cost.h"
+#include "sim/run/program.h"
+
+namespace interlock {
+
+class InstructionWriter {
+ public:
+  InstructionWriter(Program& program, int stages);
+
+  void emit(Opcode code, int index, int micro_batch);
+  /// A Compute of `op` as `kind`, which may be a part of it.
+  void compute(const Op& op, OpKind kind, const OpCost& cost, bool useful);
+  void allocate(const Op& op, MemoryClass memory_class, Bytes bytes);
+  void free(const Op& op, MemoryClass memory_class, Bytes bytes);
+  /// The event remembered in `known`, made at the first call.
+  int event(int& known, int recorders, int micro_batches);
+
+ private:
+  int buffer(int stage, MemoryClass memory_class, Bytes bytes);
+
+  Program& program_;
+  std::vector<std::vector<int>> ops_of_stage_, buffers_of_stage_;
+};
+
+}  // namespace interlock

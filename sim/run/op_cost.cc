@@ -1,0 +1,49 @@
+// Costs of single ops.
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/run/op_cost.h"
+
+#include "base/error.h"
+
+namespace interlock {
+
+Bytes OpCosts::input(const Op& op) const {
+  return is_first(op.stage) ? Bytes(0) : of_stage(op.stage - 1, op.micro_batch).output;
+}
+
+Bytes OpCosts::input_gradient(const Op& op) const {
+  return is_first(op.stage) ? Bytes(0) : of_stage(op.stage - 1, op.micro_batch).output_gradient();
+}
+
+const Traversal& OpCosts::traversal(const Op& op) const {
+  for (const Traversal& traversal : inputs_.roles[op.stage].traversals) {
+    if (traversal.loss == op.loss) return traversal;
+  }
+  CHECK(false, "an op for a loss that does not reach its stage");
+}
+
+OpCost OpCosts::of(const Op& op) const {
+  const StageCost& stage = of_stage(op);
+  OpCost additions{inputs_.roles[op.stage].summed_gradients * stage.gradient_addition, Flops(0)};
+  switch (op.kind) {
+    case OpKind::F:
+      return stage.forward;
+    case OpKind::H:
+      return stage.head;
+    case OpKind::R:
+      return stage.next_forward;
+    case OpKind::I: {
+      Traversal input_only = traversal(op);
+      input_only.weights = false;
+      return traversal_cost(stage, inputs_.strategy, input_only);
+    }
+    case OpKind::B:
+      return additions += traversal_cost(stage, inputs_.strategy, traversal(op));
+    case OpKind::W:
+      return additions += stage.backward_weight;
+    case OpKind::U:
+      return {stage.update.time + stage.head_update.time, Flops(0)};
+  }
+  return {};
+}
+
+}  // namespace interlock

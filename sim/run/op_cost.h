@@ -1,0 +1,42 @@
+// OpCosts: what an op of a schedule costs, and the bytes of what it reads and makes.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "sim/run/lower.h"
+
+namespace interlock {
+
+class OpCosts {
+ public:
+  explicit OpCosts(const LowerInputs& inputs)
+      : inputs_(inputs),
+        stages_(inputs.schedule.stages),
+        stages_of_copy_(inputs.schedule.stages / inputs.schedule.copies) {}
+
+  bool is_first(int stage) const { return stage % stages_of_copy_ == 0; }
+  bool is_last(int stage) const { return (stage + 1) % stages_of_copy_ == 0; }
+  /// The same stage of the model, `copies` copies on.
+  int in_copy_after(int stage, int copies) const {
+    return (stage + copies * stages_of_copy_) % stages_;
+  }
+
+  /// Costs of `stage` for the slice that `micro_batch` is.
+  const StageCost& of_stage(int stage, int micro_batch) const {
+    return inputs_.stages[micro_batch % inputs_.schedule.slices * stages_ + stage];
+  }
+  const StageCost& of_stage(const Op& op) const { return of_stage(op.stage, op.micro_batch); }
+  /// The activation that a forward receives.
+  Bytes input(const Op& op) const;
+  /// What a backward sends to the stage below: the gradient of the input.
+  Bytes input_gradient(const Op& op) const;
+  /// I, B, W. CHECKs that the op's loss reaches its stage.
+  const Traversal& traversal(const Op& op) const;
+  /// The op alone, without what a backward first computes again.
+  OpCost of(const Op& op) const;
+
+ private:
+  const LowerInputs& inputs_;
+  int stages_, stages_of_copy_;
+};
+
+}  // namespace interlock
