@@ -19,11 +19,25 @@ namespace {
 
 constexpr double kFinestTicks = 1e18;  // a second
 
+/// Updates that follow each other from op `first` of `run` on, in this run and the next ones.
+int updates_in_a_row(const Sequence& sequence, std::size_t run, std::size_t first) {
+  int updates = 0;
+  for (; run < sequence.runs.size(); ++run, first = 0) {
+    if (sequence.runs[run].repeats <= 0) continue;
+    for (std::size_t i = first; i < sequence.runs[run].ops.size(); ++i, ++updates) {
+      if (sequence.runs[run].ops[i].kind != OpKind::U) return updates;
+    }
+  }
+  return updates;
+}
+
 void lower_sequence(OpLowering& ops, Program& program, const Sequence& sequence) {
+  bool updating = false;
   Stream stream{.first = static_cast<int>(program.segments.size()),
                 .repeats = sequence.repeats,
                 .stride = sequence.stride};
-  for (const Run& run : sequence.runs) {
+  for (std::size_t r = 0; r < sequence.runs.size(); ++r) {
+    const Run& run = sequence.runs[r];
     if (run.repeats <= 0 || run.ops.empty()) continue;
     Segment segment{.first = static_cast<int>(program.instructions.size()),
                     .repeats = run.repeats,
@@ -31,6 +45,9 @@ void lower_sequence(OpLowering& ops, Program& program, const Sequence& sequence)
     const int slices = program.slices;
     CHECK(slices == 1 || run.repeats == 1 || run.stride % slices == 0, "whole sequences in a loop");
     for (std::size_t i = 0; i < run.ops.size(); ++i) {
+      const bool update = run.ops[i].kind == OpKind::U;
+      if (update && !updating) ops.begin_updates(run.ops[i], updates_in_a_row(sequence, r, i));
+      updating = update;
       if (!run.ops[i].overlaps_next) {
         ops.append(run.ops[i]);
       } else {

@@ -195,13 +195,14 @@ void OpLowering::send_gradients(const Op& op, const Traversal& traversal) {
   message(Opcode::Send, Message::Gradient, op, op.stage, op.stage - 1);
 }
 
+void OpLowering::begin_updates(const Op& first, int updates) {
+  if (has_windows()) writer_.emit(Opcode::Wait, window_event(first.stage), first.micro_batch);
+  if (!inputs_.policy.barrier) return;
+  for (; updates > 0; --updates) writer_.emit(Opcode::Record, barrier(), first.micro_batch);
+}
+
 void OpLowering::begin_update(const Op& op) {
-  if (has_windows()) writer_.emit(Opcode::Wait, window_event(op.stage), op.micro_batch);
-  if (inputs_.policy.barrier) {
-    const int barrier = writer_.event(barrier_event_, inputs_.schedule.stages, update_every());
-    writer_.emit(Opcode::Record, barrier, op.micro_batch);
-    writer_.emit(Opcode::Wait, barrier, op.micro_batch);
-  }
+  if (inputs_.policy.barrier) writer_.emit(Opcode::Wait, barrier(), op.micro_batch);
   add_up_copies(op);
 }
 
@@ -219,6 +220,10 @@ void OpLowering::add_up_copies(const Op& op) {
 }
 
 bool OpLowering::has_windows() const { return inputs_.policy.in_flight > 1 && update_every() > 1; }
+
+int OpLowering::barrier() {
+  return writer_.event(barrier_event_, inputs_.schedule.stages, update_every());
+}
 
 int OpLowering::window_event(int stage) {
   return writer_.event(window_events_[stage], update_every(), update_every());

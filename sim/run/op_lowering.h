@@ -18,6 +18,9 @@ class OpLowering {
   /// Two ops that overlap: both have what they need before either starts, and send when both are
   /// done. Drawn and counted one after the other, each in its share of the time of the pair.
   void append_pair(const Op& first, const Op& second);
+  /// Comes before the first of `updates` in a row. None of them may wait at the barrier before all
+  /// have said that they are due, because they are of stages that share the stream.
+  void begin_updates(const Op& first, int updates);
 
  private:
   using Message = Wiring::Message;
@@ -42,6 +45,7 @@ class OpLowering {
   int update_every() const { return inputs_.policy.update_every; }
   /// Whether several micro-batches are in flight, of which one does the update for all.
   bool has_windows() const;
+  int barrier();
   int window_event(int stage);
   int update_event(int stage);
 

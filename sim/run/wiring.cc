@@ -83,6 +83,11 @@ int Wiring::make_channel(Message message, int from_stage, int to_stage, int micr
     channel.depth = Channel::kUnlimited;
     channel.from_resident = true;
   }
+  // Nor can a stream wait for itself.
+  const bool one_device = channel.from_rank == channel.to_rank;
+  if (one_device && inputs_.schedule.ranks[channel.from_rank].size() == 1) {
+    channel.depth = Channel::kUnlimited;
+  }
   if (channel.from_rank != channel.to_rank) {
     const Route way = route(inputs_.cluster, channel.from_rank, channel.to_rank);
     channel.wire = wire(channel.from_rank, channel.to_rank);

@@ -49,21 +49,37 @@ Op global_op(const ScheduleInputs& inputs, OpKind kind, int stage, int micro_bat
   return {kind, stage, micro_batch, loss};
 }
 
-void RunWriter::append(std::initializer_list<Op> body) {
-  if (body.size() == 0) return;
+std::vector<std::vector<int>> stages_of_ranks(const ScheduleInputs& inputs) {
+  std::vector<std::vector<int>> stages(rank_count(inputs));
+  for (int stage = 0; stage < inputs.stages; ++stage) {
+    stages[inputs.rank_of_stage[stage]].push_back(stage);
+  }
+  return stages;
+}
+
+void RunWriter::append(std::span<const Op> body) {
+  if (body.empty()) return;
   if (!runs_.empty() && continues(runs_.back(), body)) {
     Run& run = runs_.back();
-    if (run.repeats == 1) run.stride = body.begin()->micro_batch - run.ops.front().micro_batch;
+    if (run.repeats == 1) run.stride = body.front().micro_batch - run.ops.front().micro_batch;
     ++run.repeats;
     return;
   }
-  runs_.push_back({.ops = body});
+  runs_.push_back({.ops = {body.begin(), body.end()}});
+}
+
+void RunWriter::append_updates(const ScheduleInputs& inputs, std::span<const int> stages) {
+  Run updates;
+  for (const int stage : stages) {
+    updates.ops.push_back(global_op(inputs, OpKind::U, stage, inputs.micro_batches - 1));
+  }
+  runs_.push_back(std::move(updates));
 }
 
 /// Whether `body` is the next repeat of `run`.
-bool RunWriter::continues(const Run& run, std::initializer_list<Op> body) {
+bool RunWriter::continues(const Run& run, std::span<const Op> body) {
   if (run.ops.size() != body.size()) return false;
-  const int step = body.begin()->micro_batch - run.ops.front().micro_batch;
+  const int step = body.front().micro_batch - run.ops.front().micro_batch;
   if (step == 0 || (run.repeats > 1 && step != run.stride * run.repeats)) return false;
   return std::equal(body.begin(), body.end(), run.ops.begin(), [step](Op later, const Op& first) {
     later.micro_batch -= step;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -28,13 +29,19 @@ Op global_op(const ScheduleInputs& inputs, OpKind kind, int stage, int micro_bat
 /// schedule stays as small as its pattern.
 class RunWriter {
  public:
-  void append(std::initializer_list<Op> body);
+  void append(std::span<const Op> body);
+  void append(std::initializer_list<Op> body) { append(std::span(body.begin(), body.size())); }
+  /// The updates of `stages` at the end of a step.
+  void append_updates(const ScheduleInputs& inputs, std::span<const int> stages);
   std::vector<Run> take() { return std::move(runs_); }
 
  private:
-  static bool continues(const Run& run, std::initializer_list<Op> body);
+  static bool continues(const Run& run, std::span<const Op> body);
   std::vector<Run> runs_;
 };
+
+/// Stages of each rank, in order.
+std::vector<std::vector<int>> stages_of_ranks(const ScheduleInputs& inputs);
 
 /// A schedule whose ranks hold `of_stage(inputs, stage)` for each of their stages.
 Schedule one_sequence_a_stage(const ScheduleInputs& inputs,
