@@ -1,0 +1,34 @@
+// Cells of a schedule's text form: read one by one, shown around a mistake.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace interlock {
+
+/// What a cell says, or each half of one that holds a pair.
+struct Action {
+  int stage = 0;
+  std::string word;  // "F", "SEND_B", ...
+  int micro_batch = -1;
+  int row = 0, column = 0;     // of its cell, from 0
+  bool overlaps_next = false;  // first half of a pair
+};
+
+/// A text cut into cells, blanks around them removed.
+struct Cells {
+  std::string file;
+  std::vector<std::vector<std::string>> rows;
+};
+Cells split_cells(std::string_view text, const std::string& file);
+
+/// Throws Error: "file:line: cell 3, "0F1": message", and the rows around the cell, it marked.
+[[noreturn]] void refuse_cell(const Cells& cells, int row, int column, const std::string& message);
+
+/// The actions of every row in order. Throws: Error about the first cell that is none.
+std::vector<std::vector<Action>> read_actions(const Cells& cells);
+
+}  // namespace interlock
