@@ -27,7 +27,7 @@ void OpLowering::append(const Op& op) {
 }
 
 void OpLowering::append_pair(const Op& first, const Op& second) {
-  const double a = costs_.of(first).time.value(), b = costs_.of(second).time.value();
+  const double a = whole_time(first).value(), b = whole_time(second).value();
   const double share = a + b > 0 ? 1 - inputs_.policy.overlap * std::min(a, b) / (a + b) : 1;
   begin(first);
   begin(second);
@@ -158,6 +158,12 @@ void OpLowering::end_traversal(const Op& op, const Traversal& traversal) {
   }
   writer_.free(op, MemoryClass::Stash, stage.stash);
   if (has_windows()) writer_.emit(Opcode::Record, window_event(op.stage), op.micro_batch);
+}
+
+Seconds OpLowering::whole_time(const Op& op) const {
+  const bool again = op.kind == OpKind::I || op.kind == OpKind::B;
+  const Seconds recompute = again ? costs_.of_stage(op).recompute.time : Seconds(0);
+  return recompute + costs_.of(op).time;
 }
 
 bool OpLowering::recomputes(const Op& op) const {

@@ -32,6 +32,8 @@ class OpLowering {
   void begin_traversal(const Op& op);
   void end_backward(const Op& op);
   void end_traversal(const Op& op, const Traversal& traversal);
+  /// Of an op with what it first computes again.
+  Seconds whole_time(const Op& op) const;
   bool recomputes(const Op& op) const;
   bool drops_input_gradient(const Traversal& traversal) const;
   void receive_gradients(const Op& op);

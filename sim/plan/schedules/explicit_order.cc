@@ -60,9 +60,11 @@ std::vector<Run> compress(const std::vector<Op>& ops) {
   return runs;
 }
 
-/// `ops` with an update at the end for each stage of `rank` that has none.
+/// `ops` with an update at the end for each stage of `rank` that has none, in order of stages of the
+/// model: ranks that hold copies of the same stages then exchange gradients in the same order.
 std::vector<Op> with_updates(std::vector<Op> ops, const ScheduleInputs& inputs, int rank) {
-  for (int stage = 0; stage < inputs.stages; ++stage) {
+  for (int i = 0; i < inputs.stages; ++i) {
+    const int stage = i / inputs.copies + i % inputs.copies * (inputs.stages / inputs.copies);
     const bool updated = std::any_of(ops.begin(), ops.end(), [stage](const Op& op) {
       return op.kind == OpKind::U && op.stage == stage;
     });

@@ -131,6 +131,21 @@ TestChain make_chain(int stages, ScheduleKind kind) {
   return make_chain(std::vector<ChainStage>(stages), kind);
 }
 
+TestChain make_laid_chain(int ranks, ScheduleKind kind, const ChainStage& stage, int chunks) {
+  const ScheduleEntry& entry = schedule_entry(kind);
+  const int copies = entry.layout == StageLayout::Mirrored ? 2 : 1;
+  const int rows = chunks > 0 ? chunks : entry.chunks * copies;
+  TestChain chain = make_chain(std::vector<ChainStage>(rows * ranks, stage), kind);
+  chain.copies = copies;
+  chain.policy.chunks = rows / copies;
+  chain.cluster = mesh(ranks);
+  for (int i = 0; i < rows * ranks; ++i) {
+    const bool back = entry.layout != StageLayout::Loop && i / ranks % 2 == 1;
+    chain.rank_of_stage[i] = back ? ranks - 1 - i % ranks : i % ranks;
+  }
+  return chain;
+}
+
 TestChain random_chain(Random& random) {
   static const std::vector<ScheduleKind> kKinds = {ScheduleKind::Naive, ScheduleKind::NaiveSplit,
                                                    ScheduleKind::GPipe, ScheduleKind::OneFOneB,
@@ -182,13 +197,15 @@ int update_every(const TestChain& chain) {
 }
 
 std::vector<StageRole> roles_of(const TestChain& chain) {
-  return make_roles(chain.strategy, static_cast<int>(chain.costs.size()),
-                    chain.policy.kind == ScheduleKind::List);
+  const int stages = static_cast<int>(chain.costs.size()) / chain.copies;
+  const bool list = chain.policy.kind == ScheduleKind::List;
+  return roles_of_copies(make_roles(chain.strategy, stages, list), chain.copies);
 }
 
 Schedule schedule_of(const TestChain& chain) {
   const int period = chain.strategy.readout_every * chain.micro_batches;
   return make_schedule({.stages = static_cast<int>(chain.costs.size()),
+                        .copies = chain.copies,
                         .micro_batches = chain.micro_batches,
                         .steps = chain.steps,
                         .rank_of_stage = chain.rank_of_stage,

@@ -18,11 +18,12 @@ struct ChainStage {
 };
 
 struct TestChain {
-  std::vector<StageCost> costs;  // (stages)
+  std::vector<StageCost> costs;  // (stages of all copies)
   Strategy strategy;
   SchedulePolicy policy;
-  std::vector<int> rank_of_stage;  // (stages)
-  Cluster cluster;                 // a mesh of 1 kB/s links
+  std::vector<int> rank_of_stage;  // (stages of all copies)
+  int copies = 1;
+  Cluster cluster;  // a mesh of 1 kB/s links
   int micro_batches = 1;
   int steps = 1;
   double most_ticks_per_second = 1e18;
@@ -35,6 +36,10 @@ inline const Strategy kLocal{.kind = StrategyKind::Local};
 /// local.
 TestChain make_chain(const std::vector<ChainStage>& stages, ScheduleKind kind);
 TestChain make_chain(int stages, ScheduleKind kind);  // of unit costs
+/// A chain of equal stages on `ranks` ranks, copied and laid as its schedule asks for; `chunks`: of
+/// a rank, if not as many as by default.
+TestChain make_laid_chain(int ranks, ScheduleKind kind, const ChainStage& stage = {},
+                          int chunks = 0);
 
 /// Any legal chain: every strategy, schedule and policy; whole seconds, so that ties abound, or
 /// arbitrary costs; several stages on some ranks.
