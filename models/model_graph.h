@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -47,12 +48,23 @@ struct Module {
   Head head;
 };
 
+/// A part of every sequence of a micro-batch: `length` tokens that follow `context` others, of `of`
+/// in all. Of a profile, whose tokens nobody knows, they count equal parts.
+struct TokenSlice {
+  int length = 1, context = 0, of = 1;
+  bool operator==(const TokenSlice&) const = default;
+};
+
 struct ModelGraph {
   std::string name;
   std::vector<Module> modules;
   std::optional<double> samples_per_micro_batch;  // nothing where unknown (profiles)
   std::optional<double> tokens_per_sample;        // language models only
   std::string attention_flops = "none";           // "full" | "causal" | "none": what flops count
+  /// The model for one slice of its sequences, without auxiliary heads; nothing where a sample is
+  /// no sequence. Slices that together are the whole have its flops and its stash, and each reads
+  /// the weights, and the keys and values before it, again.
+  std::function<ModelGraph(const TokenSlice&)> slice;
 };
 
 /// What a forward keeps for the backward: everything, all but attention's inner tensors, or only

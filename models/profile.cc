@@ -72,6 +72,22 @@ void keep_input_only(Module& module, Bytes input) {
   module.recompute = module.forward;
 }
 
+/// What a slice takes of a measured micro-batch: its share, wherever it lies in the sequence. A
+/// step updates once, whatever it is cut into.
+ModelGraph slice_of(std::vector<ProfileModule> modules, const TokenSlice& slice,
+                    const BuildOptions& options) {
+  const double share = static_cast<double>(slice.length) / slice.of;
+  for (ProfileModule& module : modules) {
+    for (Seconds ProfileModule::*time : {&ProfileModule::forward, &ProfileModule::backward_input,
+                                         &ProfileModule::backward_weight}) {
+      (module.*time) = (module.*time) * share;
+    }
+    module.output = module.output * share;
+    module.stash = module.stash * share;
+  }
+  return build_profile(modules, options);
+}
+
 }  // namespace
 
 std::vector<ProfileModule> read_profile(ObjectReader& reader) {
@@ -97,6 +113,8 @@ std::vector<ProfileModule> read_profile(ObjectReader& reader) {
 
 ModelGraph build_profile(const std::vector<ProfileModule>& modules, const BuildOptions& options) {
   ModelGraph graph;
+  const BuildOptions kept = {.precision = options.precision, .recompute = options.recompute};
+  graph.slice = [=](const TokenSlice& slice) { return slice_of(modules, slice, kept); };
   Bytes input;  // nothing comes before the first module
   for (const ProfileModule& measured : modules) {
     const Module plain = make_profile_module(measured, options);

@@ -6,7 +6,8 @@
 //  "parameters": "0 B"}]}
 // What is left out is zero. A module counts as one operator: all of its input gradient is needed by
 // the module before only. Full recomputation runs the forward again and keeps the input, that is,
-// what the module before hands on, unless the measured stash is smaller.
+// what the module before hands on, unless the measured stash is smaller. A slice of its sequences
+// has its share of the times and bytes.
 #pragma once
 
 #include <vector>

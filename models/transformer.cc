@@ -1,4 +1,4 @@
-// Transformer: reads decoder-only models and writes out their operators.
+// Transformer: writes out the operators of decoder-only models.
 // SPDX-License-Identifier: Apache-2.0
 //
 // What a block keeps for its backward, in 16-bit elements with dropout, is the list of Korthikanti
@@ -7,33 +7,45 @@
 // 2sbh, softmax 2as^2b with its mask as^2b and dropped output 2as^2b, input of the projection 2sbh
 // and its mask sbh, inputs of the MLP's two products 2sbh and 8sbh, of the activation 8sbh, and the
 // last mask sbh: sbh(34 + 5as/h). Without dropout the masks and the dropped softmax are not there.
+//
+// A slice of a sequence: l tokens that attend to themselves and to the c before them. The s^2
+// scores of a whole sequence hold every pair of tokens twice, one of the two masked; a slice has
+// its tokens' pairs, (c + l)^2 - c^2 of them, so that the slices of a sequence add up to the whole.
 #include "models/transformer.h"
-
-#include "models/required_count.h"
 
 namespace interlock {
 namespace {
 
-constexpr int kMostTokens = 100'000'000;
-
 /// Sizes of one micro-batch that the operators share.
 struct Sizes {
-  double tokens;   // b s
-  double hidden;   // elements of (tokens, hidden_size)
-  double keys;     // elements of (tokens, kv_heads, head size); as many values
-  double ffn;      // elements of (tokens, ffn_hidden_size)
-  double scores;   // elements of (b, heads, s, s)
-  double element;  // bytes
+  double tokens;     // b s, or b l of a slice
+  double attended;   // columns of the scores, a token: s, or 2 c + l of a slice
+  double hidden;     // elements of (tokens, hidden_size)
+  double keys;       // elements of (tokens, kv_heads, head size); as many values
+  double keys_read;  // those of the tokens before a slice included
+  double ffn;        // elements of (tokens, ffn_hidden_size)
+  double scores;     // elements of (b, heads, s, s)
+  double element;    // bytes
 };
 
+/// The tokens of a sample that the operators work on, and those before and after them.
+TokenSlice part_of(const Transformer& t) {
+  return t.slice.value_or(TokenSlice{t.sequence_length, 0, t.sequence_length});
+}
+
 Sizes sizes_of(const Transformer& t, const BuildOptions& options) {
-  const double tokens = static_cast<double>(options.micro_batch_size) * t.sequence_length;
-  const double hidden = tokens * t.hidden_size;
+  const TokenSlice part = part_of(t);
+  const double tokens = static_cast<double>(options.micro_batch_size) * part.length;
+  const double before = static_cast<double>(options.micro_batch_size) * part.context;
+  const double attended = 2.0 * part.context + part.length;
+  const double key_width = static_cast<double>(t.hidden_size) / t.attention_heads * t.kv_heads;
   return {.tokens = tokens,
-          .hidden = hidden,
-          .keys = hidden / t.attention_heads * t.kv_heads,
+          .attended = attended,
+          .hidden = tokens * t.hidden_size,
+          .keys = tokens * key_width,
+          .keys_read = (before + tokens) * key_width,
           .ffn = tokens * t.ffn_hidden_size,
-          .scores = tokens * t.sequence_length * t.attention_heads,
+          .scores = tokens * attended * t.attention_heads,
           .element = element_bytes(options.precision)};
 }
 
@@ -43,12 +55,12 @@ std::int64_t norm_parameters(const Transformer& t) {
 
 Bytes boundary(const Sizes& z) { return Bytes(z.hidden * z.element); }
 
-/// `products` attention products of (tokens, s, hidden) multiply-adds, touching `elements`; the
-/// backward of each is two of the same size.
+/// `products` attention products of (tokens, attended, hidden) multiply-adds, touching `elements`;
+/// the backward of each is two of the same size.
 Operator attention_product(const Transformer& t, const Sizes& z, int products, double elements) {
   const double share = t.causal_flops ? 0.5 : 1;
   const Work forward = {.op_class = OpClass::Attention,
-                        .flops = Flops(products * share * 2 * z.hidden * t.sequence_length),
+                        .flops = Flops(products * share * 2 * z.hidden * z.attended),
                         .bytes = Bytes(elements * z.element)};
   Work backward = {.op_class = OpClass::Attention,
                    .flops = forward.flops * 2,
@@ -64,20 +76,20 @@ Operator attention_product(const Transformer& t, const Sizes& z, int products, d
 /// its backward computes again inside is no model flop and is not counted.
 /// Source: FlashAttention, arXiv 2205.14135.
 Operator fused_attention(const Transformer& t, const Sizes& z) {
-  Operator op = attention_product(t, z, 2, 2 * z.hidden + 2 * z.keys);
+  Operator op = attention_product(t, z, 2, 2 * z.hidden + 2 * z.keys_read);
   op.input_gradient.launches = 1;
   op.stash = Bytes((z.hidden + 2 * z.keys) * z.element + z.tokens * t.attention_heads * 4);
   return op;
 }
 
 std::vector<Operator> materialised_attention(const Transformer& t, const Sizes& z) {
-  Operator scores = attention_product(t, z, 1, z.hidden + z.keys + z.scores);
+  Operator scores = attention_product(t, z, 1, z.hidden + z.keys_read + z.scores);
   scores.stash = Bytes((z.hidden + z.keys) * z.element);
   Operator softmax = elementwise(
       {.forward = 2 * z.scores, .backward = 3 * z.scores, .gradients = 2 * z.scores}, z.element);
   softmax.inner_stash = Bytes(z.scores * z.element);
   softmax.attention_core = true;
-  Operator values = attention_product(t, z, 1, z.scores + z.keys + z.hidden);
+  Operator values = attention_product(t, z, 1, z.scores + z.keys_read + z.hidden);
   values.stash = Bytes(z.keys * z.element);
   if (t.dropout == 0) return {scores, softmax, values};
   Operator drop = dropout(z.scores, z.element);
@@ -146,7 +158,7 @@ Operator lookup(const Transformer& t, const Sizes& z) {
 }
 
 Operator position_table(const Transformer& t, const Sizes& z) {
-  const Bytes rows(static_cast<double>(t.sequence_length) * t.hidden_size * z.element);
+  const Bytes rows(static_cast<double>(part_of(t).length) * t.hidden_size * z.element);
   return {.forward = {.op_class = OpClass::Embedding, .bytes = boundary(z) * 2 + rows},
           .weight_gradient = {.op_class = OpClass::Embedding, .bytes = boundary(z) + rows},
           .parameters = static_cast<std::int64_t>(t.max_positions) * t.hidden_size,
@@ -163,7 +175,7 @@ std::vector<Operator> embedding_operators(const Transformer& t, const Sizes& z) 
 HeadSite site_of(const Transformer& t, const BuildOptions& options) {
   return {.kind = SiteKind::Sequence,
           .samples = static_cast<double>(options.micro_batch_size),
-          .positions = t.sequence_length,
+          .positions = part_of(t).length,
           .width = t.hidden_size,
           .classes = t.vocab_size,
           .norm_parameters = norm_parameters(t)};
@@ -184,87 +196,56 @@ Module readout_module(const Transformer& t, const Sizes& z, const BuildOptions& 
   return last;
 }
 
-void check_divides(ObjectReader& reader, std::string_view key, int part, const std::string& whole,
-                   int size) {
-  if (size % part == 0) return;
-  report(reader.diagnostics(), reader.node().value->find(key) ? *reader.get(key) : reader.node(),
-         std::string(key) + " " + std::to_string(part) + " does not divide " + whole + " " +
-             std::to_string(size) + "; expected a divisor of it");
+/// Keys and values that slices after this one attend to, whatever is recomputed.
+Bytes keys_for_later(const Transformer& t, const Sizes& z) {
+  const TokenSlice part = part_of(t);
+  return Bytes(part.context + part.length < part.of ? 2 * z.keys * z.element : 0);
 }
 
-/// What each number may be depends on the others; looked at once each is right by itself.
-void check_shape(ObjectReader& reader, const Transformer& t) {
-  check_divides(reader, "attention_heads", t.attention_heads, "hidden_size", t.hidden_size);
-  check_divides(reader, "kv_heads", t.kv_heads, "attention_heads", t.attention_heads);
-  if (t.positions == Transformer::Positions::Learned && t.max_positions < t.sequence_length) {
-    report(reader.diagnostics(), *reader.get("max_positions"),
-           std::to_string(t.max_positions) + " positions for a sequence_length of " +
-               std::to_string(t.sequence_length) + "; expected at least as many");
-  }
-  const int head_size = t.hidden_size / t.attention_heads;
-  if (t.positions == Transformer::Positions::Rotary && head_size % 2 != 0) {
-    report(reader.diagnostics(), *reader.get("positions"),
-           "rotary positions turn pairs, and hidden_size " + std::to_string(t.hidden_size) +
-               " / attention_heads " + std::to_string(t.attention_heads) + " is " +
-               std::to_string(head_size) + "; expected an even head size");
-  }
+void attach_heads(const Transformer& t, const BuildOptions& options, std::vector<Module>& modules) {
+  HeadSpec head = t.head;
+  if (!head.kind) head.kind = HeadKind::Lm;
+  if (head.kind == HeadKind::LaterLayers) return attach_later_layers(head, options, modules);
+  const Head made = make_head(head, site_of(t, options), options);
+  for (std::size_t i = 0; i + 1 < modules.size(); ++i) modules[i].head = made;
 }
 
-void read_attention(ObjectReader& reader, Transformer& t) {
-  constexpr int kMostHeads = 100'000;
-  t.attention_heads = required_count(reader, "attention_heads", "a number of heads", kMostHeads);
-  t.kv_heads = reader.count("kv_heads", t.attention_heads, 1, kMostHeads);
-  t.fused_attention = reader.choice("attention", {"materialised", "fused"}, 0) == 1;
-  t.causal_flops = reader.choice("attention_flops", {"full", "causal"}, 0) == 1;
-  t.positions = static_cast<Transformer::Positions>(
-      reader.choice("positions", {"learned", "rotary", "none"}, 0));
-  t.max_positions = reader.count("max_positions", t.sequence_length, 1, kMostTokens);
+std::function<ModelGraph(const TokenSlice&)> slicer(const Transformer& shape,
+                                                    const BuildOptions& options) {
+  // Without the head, whose document need not outlive the graph.
+  const BuildOptions kept = {.micro_batch_size = options.micro_batch_size,
+                             .precision = options.precision,
+                             .optimizer = options.optimizer,
+                             .recompute = options.recompute};
+  return [=](const TokenSlice& slice) {
+    Transformer part = shape;
+    part.slice = slice;
+    return build_transformer(part, kept);
+  };
 }
 
 }  // namespace
 
-Transformer read_transformer(ObjectReader& reader) {
-  Transformer t;
-  t.layers = required_count(reader, "layers", "a number of blocks", kMostModules - 2);
-  t.hidden_size = required_count(reader, "hidden_size", "a width", 1'000'000);
-  t.vocab_size = required_count(reader, "vocab_size", "a number of tokens", 100'000'000);
-  t.sequence_length = required_count(reader, "sequence_length", "tokens of a sample", kMostTokens);
-  t.ffn_hidden_size = reader.count("ffn_hidden_size", 4 * t.hidden_size, 1, 10'000'000);
-  read_attention(reader, t);
-  t.gated_mlp = reader.boolean("gated_mlp", false);
-  t.rms_norm = reader.choice("norm", {"layernorm", "rmsnorm"}, 0) == 1;
-  t.bias = reader.boolean("bias", true);
-  t.tied_embeddings = reader.boolean("tied_embeddings", true);
-  t.dropout = reader.number("dropout", 0, 0, 1);
-  if (const auto head = reader.get("head")) {
-    t.head = read_head(*head, SiteKind::Sequence, reader.diagnostics());
-  }
-  if (reader.diagnostics().empty()) check_shape(reader, t);
-  return t;
-}
-
 ModelGraph build_transformer(const Transformer& shape, const BuildOptions& options) {
   const Sizes z = sizes_of(shape, options);
   ModelGraph graph = {.samples_per_micro_batch = options.micro_batch_size,
-                      .tokens_per_sample = shape.sequence_length,
+                      .tokens_per_sample = part_of(shape).length,
                       .attention_flops = shape.causal_flops ? "causal" : "full"};
   graph.modules.push_back(
       make_module({.name = "embedding", .output = boundary(z), .recomputable = false},
                   embedding_operators(shape, z), options));
-  Module block = make_module({.input = boundary(z), .output = boundary(z)},
-                             block_operators(shape, z), options);
-  HeadSpec head = shape.head;
-  if (!head.kind) head.kind = HeadKind::Lm;
-  if (head.kind != HeadKind::LaterLayers) {
-    block.head = make_head(head, site_of(shape, options), options);
-    graph.modules.front().head = block.head;
-  }
+  const Module block =
+      make_module({.input = boundary(z) + keys_for_later(shape, z), .output = boundary(z)},
+                  block_operators(shape, z), options);
   for (int i = 0; i < shape.layers; ++i) {
-    block.name = "block" + std::to_string(i);
     graph.modules.push_back(block);
+    graph.modules.back().name = "block" + std::to_string(i);
   }
   graph.modules.push_back(readout_module(shape, z, options));
-  if (head.kind == HeadKind::LaterLayers) attach_later_layers(head, options, graph.modules);
+  if (!shape.slice) {
+    attach_heads(shape, options, graph.modules);
+    graph.slice = slicer(shape, options);
+  }
   return graph;
 }
 

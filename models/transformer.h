@@ -34,6 +34,7 @@ struct Transformer {
   bool fused_attention = false;  // one kernel; the (tokens, tokens) matrices are never stored
   bool causal_flops = false;     // count half of the attention matrix
   HeadSpec head;
+  std::optional<TokenSlice> slice;  // this part of each sequence, alone
 };
 
 Transformer read_transformer(ObjectReader& reader);

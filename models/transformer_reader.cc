@@ -1,0 +1,70 @@
+// Transformer: reads decoder-only models and checks that their sizes fit each other.
+// SPDX-License-Identifier: Apache-2.0
+#include "models/required_count.h"
+#include "models/transformer.h"
+
+namespace interlock {
+namespace {
+
+constexpr int kMostTokens = 100'000'000;
+
+void check_divides(ObjectReader& reader, std::string_view key, int part, const std::string& whole,
+                   int size) {
+  if (size % part == 0) return;
+  report(reader.diagnostics(), reader.node().value->find(key) ? *reader.get(key) : reader.node(),
+         std::string(key) + " " + std::to_string(part) + " does not divide " + whole + " " +
+             std::to_string(size) + "; expected a divisor of it");
+}
+
+/// What each number may be depends on the others; looked at once each is right by itself.
+void check_shape(ObjectReader& reader, const Transformer& t) {
+  check_divides(reader, "attention_heads", t.attention_heads, "hidden_size", t.hidden_size);
+  check_divides(reader, "kv_heads", t.kv_heads, "attention_heads", t.attention_heads);
+  if (t.positions == Transformer::Positions::Learned && t.max_positions < t.sequence_length) {
+    report(reader.diagnostics(), *reader.get("max_positions"),
+           std::to_string(t.max_positions) + " positions for a sequence_length of " +
+               std::to_string(t.sequence_length) + "; expected at least as many");
+  }
+  const int head_size = t.hidden_size / t.attention_heads;
+  if (t.positions == Transformer::Positions::Rotary && head_size % 2 != 0) {
+    report(reader.diagnostics(), *reader.get("positions"),
+           "rotary positions turn pairs, and hidden_size " + std::to_string(t.hidden_size) +
+               " / attention_heads " + std::to_string(t.attention_heads) + " is " +
+               std::to_string(head_size) + "; expected an even head size");
+  }
+}
+
+void read_attention(ObjectReader& reader, Transformer& t) {
+  constexpr int kMostHeads = 100'000;
+  t.attention_heads = required_count(reader, "attention_heads", "a number of heads", kMostHeads);
+  t.kv_heads = reader.count("kv_heads", t.attention_heads, 1, kMostHeads);
+  t.fused_attention = reader.choice("attention", {"materialised", "fused"}, 0) == 1;
+  t.causal_flops = reader.choice("attention_flops", {"full", "causal"}, 0) == 1;
+  t.positions = static_cast<Transformer::Positions>(
+      reader.choice("positions", {"learned", "rotary", "none"}, 0));
+  t.max_positions = reader.count("max_positions", t.sequence_length, 1, kMostTokens);
+}
+
+}  // namespace
+
+Transformer read_transformer(ObjectReader& reader) {
+  Transformer t;
+  t.layers = required_count(reader, "layers", "a number of blocks", kMostModules - 2);
+  t.hidden_size = required_count(reader, "hidden_size", "a width", 1'000'000);
+  t.vocab_size = required_count(reader, "vocab_size", "a number of tokens", 100'000'000);
+  t.sequence_length = required_count(reader, "sequence_length", "tokens of a sample", kMostTokens);
+  t.ffn_hidden_size = reader.count("ffn_hidden_size", 4 * t.hidden_size, 1, 10'000'000);
+  read_attention(reader, t);
+  t.gated_mlp = reader.boolean("gated_mlp", false);
+  t.rms_norm = reader.choice("norm", {"layernorm", "rmsnorm"}, 0) == 1;
+  t.bias = reader.boolean("bias", true);
+  t.tied_embeddings = reader.boolean("tied_embeddings", true);
+  t.dropout = reader.number("dropout", 0, 0, 1);
+  if (const auto head = reader.get("head")) {
+    t.head = read_head(*head, SiteKind::Sequence, reader.diagnostics());
+  }
+  if (reader.diagnostics().empty()) check_shape(reader, t);
+  return t;
+}
+
+}  // namespace interlock
