@@ -13,6 +13,7 @@ namespace {
 constexpr const char* kPath = "training.schedule";
 constexpr int kDeepestQueue = 1'000'000;
 constexpr int kMostInFlight = 1'024;
+constexpr std::size_t kMostNamesTold = 8;
 constexpr int kMostChunks = 1'000'000;
 
 bool is_global(const Strategy& strategy) { return strategy.kind == StrategyKind::Global; }
@@ -33,6 +34,12 @@ std::vector<std::string> fitting_names(const Strategy& strategy) {
   return names;
 }
 
+/// `names` where a sentence can hold them, else where to find them.
+std::string choices_of(const std::vector<std::string>& names) {
+  return names.size() <= kMostNamesTold ? join_choices(names)
+                                        : "one of \"interlock list schedules\"";
+}
+
 ScheduleKind default_kind(const TrainingKeys& training) {
   if (!is_global(training.strategy.strategy)) return ScheduleKind::Eager;
   return training.micro_batches == 1 ? ScheduleKind::Naive : ScheduleKind::OneFOneB;
@@ -48,7 +55,7 @@ std::optional<ScheduleKind> read_kind(const JsonNode& node, const Strategy& stra
     if (fits(entry, strategy)) return entry.kind;
     report(diagnostics, node,
            in_quotes(*name) + " is no schedule for " + name_of(strategy) + " training; expected " +
-               join_choices(fitting_names(strategy)));
+               choices_of(fitting_names(strategy)));
     return std::nullopt;
   }
   const std::vector<std::string> names = fitting_names(strategy);
@@ -56,7 +63,7 @@ std::optional<ScheduleKind> read_kind(const JsonNode& node, const Strategy& stra
   report(diagnostics, node,
          "unknown schedule " + in_quotes(*name) + "; " +
              (meant ? "did you mean \"" + *meant + "\"? " : "") + "known for " + name_of(strategy) +
-             " training: " + join_choices(names));
+             " training: " + choices_of(names));
   return std::nullopt;
 }
 
@@ -104,12 +111,17 @@ SchedulePolicy default_policy(ScheduleKind kind, const TrainingKeys& training) {
 }
 
 void check_backward(const JsonNode& node, const SchedulePolicy& policy, Diagnostics& diagnostics) {
+  const ScheduleEntry& entry = schedule_entry(policy.kind);
   if (policy.kind == ScheduleKind::Naive && policy.split_backward) {
     report(diagnostics, node, "naive with a split backward is \"naive-split\"; expected fused");
   } else if (policy.kind == ScheduleKind::NaiveSplit && !policy.split_backward) {
     report(diagnostics, node, "naive-split with a fused backward is \"naive\"; expected split");
   } else if (policy.kind == ScheduleKind::List && policy.split_backward) {
     report(diagnostics, node, "the list form sends after its whole backward; expected fused");
+  } else if (entry.split_backward && entry.flushes && !policy.split_backward) {
+    report(diagnostics, node,
+           in_quotes(entry.name) +
+               " makes weight gradients apart from input gradients; expected split");
   }
 }
 

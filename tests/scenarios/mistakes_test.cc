@@ -46,19 +46,32 @@ TEST_CASE("missing sections are named") {
 TEST_CASE("names of schedules are those of the strategy's family") {
   CHECK(mistakes({"training.schedule=1f1b-x"}) ==
         "set: /training/schedule: unknown schedule \"1f1b-x\"; did you mean \"1f1b\"? known for "
-        "global training: naive, naive-split, gpipe or 1f1b");
-  CHECK(mistakes({"training.schedule=interleaved"}) ==
-        "set: /training/schedule: unknown schedule \"interleaved\"; known for global training: "
-        "naive, naive-split, gpipe or 1f1b");
+        "global training: one of \"interlock list schedules\"");
+  CHECK(mistakes({"training.schedule=sideways"}) ==
+        "set: /training/schedule: unknown schedule \"sideways\"; known for global training: one of "
+        "\"interlock list schedules\"");
+  CHECK(
+      mistakes({"training.strategy=local", "training.schedule=sideways"}) ==
+      "set: /training/schedule: unknown schedule \"sideways\"; known for local training: eager or "
+      "list");
   CHECK(mistakes({"training.schedule=eager"}) ==
-        "set: /training/schedule: \"eager\" is no schedule for global training; expected naive, "
-        "naive-split, gpipe or 1f1b");
+        "set: /training/schedule: \"eager\" is no schedule for global training; expected one of "
+        "\"interlock list schedules\"");
   CHECK(mistakes({"training.strategy=pairwise", "training.schedule.kind=gpipe"}) ==
         "set: /training/schedule/kind: \"gpipe\" is no schedule for pairwise training; expected "
         "eager or list");
   CHECK(mistakes({"training.strategy=greedy", "training.schedule=list"}) ==
         "set: /training/schedule: \"list\" is no schedule for greedy training; expected eager");
   CHECK(mistakes({"training.schedule=4"}) == "set: /training/schedule: expected an object, got 4");
+}
+
+TEST_CASE("schedules whose weight gradients wait refuse a fused backward") {
+  for (const std::string name : {"zb-h1", "zb-h2", "zb-v", "interleaved-zb"}) {
+    CHECK(mistakes({"parallel.pipeline=2", "training.micro_batches=2",
+                    "training.schedule={\"kind\": \"" + name + "\", \"backward\": \"fused\"}"}) ==
+          "set: /training/schedule/backward: \"" + name +
+              "\" makes weight gradients apart from input gradients; expected split");
+  }
 }
 
 TEST_CASE("copies on the compute stream leave a device one thing to do at a time") {

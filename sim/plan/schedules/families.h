@@ -13,4 +13,14 @@ Schedule make_one_f_one_b(const ScheduleInputs& inputs);  // PipeDream-flush, ar
 /// Of a file or of a search: policy.order for each step. Updates that it lacks come at its end.
 Schedule make_explicit_order(const ScheduleInputs& inputs);
 
+Schedule make_eager_one_f_one_b(const ScheduleInputs& inputs);        // arXiv 2211.05322
+Schedule make_interleaved(const ScheduleInputs& inputs);              // arXiv 2104.04473
+Schedule make_interleaved_zero_bubble(const ScheduleInputs& inputs);  // PyTorch's, 2401.10241
+Schedule make_breadth_first(const ScheduleInputs& inputs);            // arXiv 2211.05953
+Schedule make_zb_h1(const ScheduleInputs& inputs);                    // arXiv 2401.10241
+Schedule make_zb_h2(const ScheduleInputs& inputs);
+Schedule make_zb_v(const ScheduleInputs& inputs);  // arXiv 2405.15362
+/// Interleaved schedules work in rounds of as many micro-batches as there are ranks.
+std::string whole_rounds_problem(const ScheduleShape& shape);
+
 }  // namespace interlock

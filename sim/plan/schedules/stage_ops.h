@@ -43,6 +43,9 @@ class RunWriter {
 /// Stages of each rank, in order.
 std::vector<std::vector<int>> stages_of_ranks(const ScheduleInputs& inputs);
 
+/// `ahead` forwards of a stage, then one forward and one backward in turn, then what is left.
+Sequence one_f_one_b_sequence(const ScheduleInputs& inputs, int stage, int ahead);
+
 /// A schedule whose ranks hold `of_stage(inputs, stage)` for each of their stages.
 Schedule one_sequence_a_stage(const ScheduleInputs& inputs,
                               Sequence (*of_stage)(const ScheduleInputs&, int stage));

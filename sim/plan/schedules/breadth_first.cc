@@ -1,0 +1,37 @@
+// Breadth-first: every chunk runs all forwards of a step before the next chunk, backwards likewise.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Stages lie in loops, as when interleaved. All micro-batches are held at once; in return each
+// stage is begun and left once a step, so that what belongs to it (gradients of data-parallel
+// copies, sharded weights) travels once and early. Source: Lamy-Poirier, Breadth-First Pipeline
+// Parallelism, arXiv 2211.05953.
+#include "sim/plan/schedules/families.h"
+#include "sim/plan/schedules/stage_ops.h"
+
+namespace interlock {
+
+Schedule make_breadth_first(const ScheduleInputs& inputs) {
+  Schedule schedule = empty_schedule(inputs);
+  const auto stages = stages_of_ranks(inputs);
+  for (std::size_t rank = 0; rank < stages.size(); ++rank) {
+    RunWriter order;
+    for (const int stage : stages[rank]) {
+      for (int b = 0; b < inputs.micro_batches; ++b) {
+        order.append({global_op(inputs, OpKind::F, stage, b)});
+      }
+    }
+    std::vector<Op> backward;
+    for (auto stage = stages[rank].rbegin(); stage != stages[rank].rend(); ++stage) {
+      for (int b = 0; b < inputs.micro_batches; ++b) {
+        backward.clear();
+        append_backward(backward, inputs, *stage, b);
+        order.append(backward);
+      }
+    }
+    order.append_updates(inputs, stages[rank]);
+    schedule.ranks[rank] = {{order.take(), inputs.steps, inputs.micro_batches}};
+  }
+  return schedule;
+}
+
+}  // namespace interlock

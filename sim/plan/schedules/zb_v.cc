@@ -1,0 +1,83 @@
+// ZB-V: zero bubble with two stages a rank, laid down and up again, in the memory of 1F1B.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Rank r of p has stages r (chunk 0) and 2p - 1 - r (chunk 1), so that the rank that begins a
+// micro-batch also ends it and begins its backward, and all ranks hold p pairs of chunks. The order
+// is the one made by hand for F = I = W: then no rank waits once it has begun, wherever it is. It
+// needs 2p - 1 micro-batches to come into step; of fewer, those that are missing are left out.
+// Source: Qi et al., Pipeline Parallelism with Controllable Memory, arXiv 2405.15362.
+#include <algorithm>
+
+#include "sim/plan/schedules/families.h"
+#include "sim/plan/schedules/stage_ops.h"
+
+namespace interlock {
+
+namespace {
+
+/// The order of a rank, written by the counts of what was written before.
+class RankOrder {
+ public:
+  RankOrder(const ScheduleInputs& inputs, const std::vector<int>& stages)
+      : inputs_(inputs), stages_(stages) {}
+
+  struct Cell {
+    OpKind kind;
+    int chunk;
+  };
+  /// Each cell is the next op of its kind and chunk, `times` times over.
+  void append(int times, std::initializer_list<Cell> cells) {
+    for (; times > 0; --times) {
+      body_.clear();
+      for (const Cell& cell : cells) {
+        const int b = next_[cell.chunk][static_cast<int>(cell.kind)]++;
+        if (b >= inputs_.micro_batches) continue;
+        body_.push_back(global_op(inputs_, cell.kind, stages_[cell.chunk], b));
+      }
+      order_.append(body_);
+    }
+  }
+  Sequence finish() {
+    order_.append_updates(inputs_, stages_);
+    return {order_.take(), inputs_.steps, inputs_.micro_batches};
+  }
+
+ private:
+  const ScheduleInputs& inputs_;
+  const std::vector<int>& stages_;  // (chunks)
+  int next_[2][7] = {};             // (chunks, kinds) micro-batch
+  std::vector<Op> body_;
+  RunWriter order_;
+};
+
+Sequence rank_sequence(const ScheduleInputs& inputs, const std::vector<int>& stages, int rank) {
+  const int ranks = inputs.stages / 2, after = ranks - rank;
+  const int count = std::max(inputs.micro_batches, 2 * ranks - 1);
+  constexpr RankOrder::Cell f0{OpKind::F, 0}, i0{OpKind::I, 0}, w0{OpKind::W, 0};
+  constexpr RankOrder::Cell f1{OpKind::F, 1}, i1{OpKind::I, 1}, w1{OpKind::W, 1};
+  const int down = count - 2 * ranks + rank + 1;  // forwards of chunk 0 after the warm-up
+  RankOrder order(inputs, stages);
+  order.append(2 * after - 1, {f0});
+  order.append(rank, {f1, f0});
+  order.append(after, {f1, i1, w1});
+  order.append(down, {f0, i0, w0, f1, i1, w1});
+  order.append(count - ranks - down, {i0, w0, f1, i1, w1});
+  order.append(rank, {i0, i1});
+  order.append(after, {i0, w0});
+  order.append(rank, {w1});
+  order.append(rank, {w0});
+  return order.finish();
+}
+
+}  // namespace
+
+Schedule make_zb_v(const ScheduleInputs& inputs) {
+  Schedule schedule = empty_schedule(inputs);
+  const auto stages = stages_of_ranks(inputs);
+  for (std::size_t rank = 0; rank < stages.size(); ++rank) {
+    schedule.ranks[rank] = {rank_sequence(inputs, stages[rank], static_cast<int>(rank))};
+  }
+  return schedule;
+}
+
+}  // namespace interlock

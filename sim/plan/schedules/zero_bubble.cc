@@ -1,0 +1,59 @@
+// Zero bubble: 1F1B whose weight gradients wait until there is nothing else to do.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Every backward has two halves. The input half is on the way of all stages below, the weight half
+// is not: stage s keeps a number of them back and works them off while others still wait for the
+// last gradients. H1 holds as much memory as 1F1B; H2 runs twice as many forwards ahead and, where
+// F = I = W, leaves no bubble but what the update of all stages at one moment makes. The first
+// stage splits too: its input half costs what it costs, although nobody waits for it.
+// Source: Qi et al., Zero Bubble Pipeline Parallelism, arXiv 2401.10241, section 2.
+#include <algorithm>
+
+#include "sim/plan/schedules/families.h"
+#include "sim/plan/schedules/stage_ops.h"
+
+namespace interlock {
+
+namespace {
+
+/// `depth` 1 for H1, 2 for H2: forwards ahead, and weight halves held back, for each stage beyond.
+Sequence stage_sequence(const ScheduleInputs& inputs, int stage, int depth) {
+  const int micro_batches = inputs.micro_batches;
+  const int ahead = std::min(depth * (inputs.stages - 1 - stage), micro_batches);
+  const int held = std::min(depth * stage, micro_batches);
+  std::vector<Run> runs;
+  auto single = [&](OpKind kind, int begin, int end) {
+    runs.push_back({{global_op(inputs, kind, stage, begin)}, end - begin});
+  };
+  // The input halves of micro-batches [begin, end), each after a forward, before a weight half.
+  auto turns = [&](int begin, int end, bool forward, bool weight) {
+    Run run{.repeats = end - begin};
+    if (forward) run.ops.push_back(global_op(inputs, OpKind::F, stage, ahead + begin));
+    run.ops.push_back(global_op(inputs, OpKind::I, stage, begin));
+    if (weight) run.ops.push_back(global_op(inputs, OpKind::W, stage, begin - held));
+    runs.push_back(run);
+  };
+  const int last_forward = micro_batches - ahead;
+  const bool both = held < last_forward;  // else forwards end before weight halves begin
+  single(OpKind::F, 0, ahead);
+  turns(0, std::min(held, last_forward), true, false);
+  turns(std::min(held, last_forward), std::max(held, last_forward), both, both);
+  turns(std::max(held, last_forward), micro_batches, false, true);
+  single(OpKind::W, micro_batches - held, micro_batches);
+  single(OpKind::U, micro_batches - 1, micro_batches);
+  return {runs, inputs.steps, micro_batches};
+}
+
+}  // namespace
+
+Schedule make_zb_h1(const ScheduleInputs& inputs) {
+  return one_sequence_a_stage(
+      inputs, [](const ScheduleInputs& in, int stage) { return stage_sequence(in, stage, 1); });
+}
+
+Schedule make_zb_h2(const ScheduleInputs& inputs) {
+  return one_sequence_a_stage(
+      inputs, [](const ScheduleInputs& in, int stage) { return stage_sequence(in, stage, 2); });
+}
+
+}  // namespace interlock
