@@ -1,0 +1,33 @@
+// TeraPipe: GPipe whose unit of work is a slice of the tokens of each sequence.
+// SPDX-License-Identifier: Apache-2.0
+//
+// A slice attends to the slices before it, so a stage takes the slices of a micro-batch in the
+// order of the sequence; what it keeps of earlier ones, it has. Gradients of keys and values come
+// from later slices: backwards go through the slices in reverse. Source: arXiv 2102.07988,
+// section 3.
+#include "sim/plan/schedules/families.h"
+#include "sim/plan/schedules/stage_ops.h"
+
+namespace interlock {
+
+namespace {
+
+Sequence stage_sequence(const ScheduleInputs& inputs, int stage) {
+  const int slices = inputs.slices, total = inputs.micro_batches;
+  Run forwards{.repeats = total / slices, .stride = slices};
+  Run backwards = forwards;
+  for (int slice = 0; slice < slices; ++slice) {
+    forwards.ops.push_back({OpKind::F, stage, slice, stage});
+    append_backward(backwards.ops, inputs, stage, slices - 1 - slice);
+  }
+  Run update{.ops = {{OpKind::U, stage, total - 1, stage}}};
+  return {{forwards, backwards, update}, inputs.steps, total};
+}
+
+}  // namespace
+
+Schedule make_terapipe(const ScheduleInputs& inputs) {
+  return one_sequence_a_stage(inputs, stage_sequence);
+}
+
+}  // namespace interlock

@@ -1,0 +1,43 @@
+// Token slices: where to cut a sequence so that a pipeline of slices is as fast as it can be.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Slices that take t_1, ..., t_n on each of K equal stages, M sequences one after the other, take
+// M sum t_i + (K - 1) max t_i. Long slices leave the other stages waiting, short ones run
+// inefficiently; late ones are shorter than early ones, because attention has more to read.
+// Source: TeraPipe, Li et al., arXiv 2102.07988, section 3.3.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "base/units.h"
+
+namespace interlock {
+
+/// How long the slowest stage takes for a slice of `length` units that follows `context` others.
+using SliceTime = std::function<Seconds(int length, int context)>;
+
+struct SliceInputs {
+  int units = 1;  // of a sequence; a slice is a whole number of them
+  int stages = 1;
+  int sequences = 1;  // of a step, in turn
+  SliceTime time;
+};
+
+/// Lengths of the slices, in order, and M sum t_i + (K - 1) max t_i.
+struct Slicing {
+  std::vector<int> lengths;
+  Seconds span;
+};
+
+/// The slicing of least span, of all that there are.
+/// Time: units^2 prices, and at most as many passes of units^2 steps.
+Slicing balanced_slices(const SliceInputs& inputs);
+
+/// `slices` lengths as equal as whole units allow, longer ones first.
+std::vector<int> equal_slices(int units, int slices);
+
+/// The span of `lengths`.
+Seconds span_of(const SliceInputs& inputs, const std::vector<int>& lengths);
+
+}  // namespace interlock
