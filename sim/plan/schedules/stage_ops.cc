@@ -69,6 +69,16 @@ std::vector<std::vector<int>> stages_of_ranks(const ScheduleInputs& inputs) {
   return stages;
 }
 
+std::string mirrored_problem(const ScheduleShape& shape) {
+  if (shape.stages != shape.ranks) {
+    return "gives each rank a stage of either copy; expected 1 chunk, got " +
+           std::to_string(shape.stages / shape.ranks);
+  }
+  if (shape.ranks % 2 == 0) return "";
+  return "sends micro-batches in from both ends; expected an even number of ranks, such as " +
+         std::to_string(shape.ranks + 1) + ", got " + std::to_string(shape.ranks);
+}
+
 void RunWriter::append(std::span<const Op> body) {
   if (body.empty()) return;
   if (!runs_.empty() && continues(runs_.back(), body)) {
@@ -80,9 +90,17 @@ void RunWriter::append(std::span<const Op> body) {
   runs_.push_back({.ops = {body.begin(), body.end()}});
 }
 
+void RunWriter::append_loop(std::vector<Op> body, int repeats, int stride) {
+  if (repeats > 0) runs_.push_back({std::move(body), repeats, stride});
+}
+
 void RunWriter::append_updates(const ScheduleInputs& inputs, std::span<const int> stages) {
+  std::vector<int> in_order(stages.begin(), stages.end());
+  const int stages_of_copy = inputs.stages / inputs.copies;
+  std::sort(in_order.begin(), in_order.end(),
+            [=](int a, int b) { return a % stages_of_copy < b % stages_of_copy; });
   Run updates;
-  for (const int stage : stages) {
+  for (const int stage : in_order) {
     updates.ops.push_back(global_op(inputs, OpKind::U, stage, inputs.micro_batches - 1));
   }
   runs_.push_back(std::move(updates));

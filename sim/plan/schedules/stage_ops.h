@@ -4,6 +4,7 @@
 
 #include <initializer_list>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -31,7 +32,10 @@ class RunWriter {
  public:
   void append(std::span<const Op> body);
   void append(std::initializer_list<Op> body) { append(std::span(body.begin(), body.size())); }
-  /// The updates of `stages` at the end of a step.
+  /// A loop that is known to be one.
+  void append_loop(std::vector<Op> body, int repeats, int stride);
+  /// The updates of `stages` at the end of a step, in order of stages of the model: ranks that hold
+  /// copies of the same stages then exchange gradients in the same order.
   void append_updates(const ScheduleInputs& inputs, std::span<const int> stages);
   std::vector<Run> take() { return std::move(runs_); }
 
@@ -45,6 +49,10 @@ std::vector<std::vector<int>> stages_of_ranks(const ScheduleInputs& inputs);
 
 /// `ahead` forwards of a stage, then one forward and one backward in turn, then what is left.
 Sequence one_f_one_b_sequence(const ScheduleInputs& inputs, int stage, int ahead);
+
+/// What is wrong with a shape for two copies of the model in opposite directions, as
+/// ScheduleEntry::problem says it.
+std::string mirrored_problem(const ScheduleShape& shape);
 
 /// A schedule whose ranks hold `of_stage(inputs, stage)` for each of their stages.
 Schedule one_sequence_a_stage(const ScheduleInputs& inputs,
