@@ -174,9 +174,7 @@ void check_policy(Section& section, const SchedulePolicy& policy, const Training
 
 bool is_text(const JsonNode& node) { return node.value->kind == JsonValue::Kind::String; }
 
-}  // namespace
-
-SchedulePolicy read_schedule(const TrainingKeys& training, Diagnostics& diagnostics) {
+SchedulePolicy read_policy(const TrainingKeys& training, Diagnostics& diagnostics) {
   const Strategy& strategy = training.strategy.strategy;
   const ScheduleKind otherwise = default_kind(training);
   if (!training.schedule) return default_policy(otherwise, training);
@@ -193,6 +191,18 @@ SchedulePolicy read_schedule(const TrainingKeys& training, Diagnostics& diagnost
   const bool certain = written || training.batch_valid;
   if (kind && certain && mistakes.none()) check_policy(section, policy, training);
   section.finish();
+  return policy;
+}
+
+}  // namespace
+
+SchedulePolicy read_schedule(const TrainingKeys& training, Diagnostics& diagnostics) {
+  const SchedulePolicy policy = read_policy(training, diagnostics);
+  if (policy.stash != StashMode::Kept && training.recompute != Recompute::None) {
+    report(diagnostics, training.node.child("recompute"),
+           in_quotes(schedule_entry(policy.kind).name) +
+               " says itself what a forward keeps; expected \"none\"");
+  }
   return policy;
 }
 

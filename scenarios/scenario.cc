@@ -147,7 +147,8 @@ void check_shape(const Sections& sections, const Scenario& scenario, const Layou
   const TrainingKeys& training = sections.training;
   const ScheduleEntry& entry = schedule_entry(scenario.schedule.kind);
   if (!training.batch_valid || entry.problem == nullptr) return;
-  const std::string problem = entry.problem({layout.ranks, layout.stages, scenario.micro_batches});
+  const std::string problem = entry.problem(
+      {layout.ranks, layout.stages, scenario.micro_batches, scenario.schedule.update_every});
   if (problem.empty()) return;
   report(diagnostics, training.schedule.value_or(training.node), entry.name + " " + problem);
 }

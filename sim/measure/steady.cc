@@ -61,7 +61,8 @@ int StepLog::overlap() const {
 
 int drain_steps(const Program& program, const StepLog& log) {
   const bool rivals = chooses_order(program) || shares_links(program);
-  return rivals ? static_cast<int>(reach_steps(program, log)) : 0;
+  const int dry = (program.ahead + program.micro_batches - 1) / program.micro_batches;
+  return rivals ? std::max(dry, static_cast<int>(reach_steps(program, log))) : dry;
 }
 
 std::optional<Window> find_window(const Program& program, const StepLog& log, int wanted) {

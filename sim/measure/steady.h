@@ -47,8 +47,8 @@ struct Window {
 /// nothing if it does not show a repeat, or is too short to hold the window.
 std::optional<Window> find_window(const Program& program, const StepLog& log, int wanted);
 
-/// Steps at the end of a run that lack rivals from later steps, where ranks choose their order or
-/// wires share links.
+/// Steps at the end of a run that lack what later steps would do meanwhile: rivals, where ranks
+/// choose their order or wires share links, and forwards, where stages run ahead across steps.
 int drain_steps(const Program& program, const StepLog& log);
 
 }  // namespace interlock

@@ -94,6 +94,7 @@ struct ScheduleShape {
   int ranks = 1;
   int stages = 1;         // of one copy
   int micro_batches = 1;  // M
+  int update_every = 1;   // micro-batches between updates
 };
 
 Schedule make_schedule(const ScheduleInputs& inputs);

@@ -54,6 +54,7 @@ struct Schedule {
   int steps = 1;
   int pattern = 1;                           // micro-batches after which the order of work repeats
   int version_lag = 0;                       // updates that weights are behind, whatever the order
+  int ahead = 0;  // forwards that may come before an earlier backward, across steps
   std::vector<int> rank_of_stage;            // (stages)
   std::vector<int> weight_versions;          // (stages) kept besides the newest; empty: none
   std::vector<std::vector<Sequence>> ranks;  // (ranks, sequences)

@@ -135,6 +135,7 @@ Program lower(const LowerInputs& inputs) {
   program.copies = schedule.copies;
   program.slices = schedule.slices;
   program.version_lag = schedule.version_lag;
+  program.ahead = schedule.ahead;
   program.micro_batches = schedule.micro_batches;
   program.steps = schedule.steps;
   program.update_every = inputs.policy.update_every;

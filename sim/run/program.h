@@ -85,6 +85,7 @@ struct Program {
   int update_every = 1;         // micro-batches that one update of a stage uses
   int pattern = 1;              // micro-batches after which the order of work repeats
   int version_lag = 0;          // updates that weights are behind, whatever the order
+  int ahead = 0;                // forwards before an earlier backward across steps, see Schedule
   double ticks_per_second = 1;  // every duration is a whole number of ticks
   std::vector<Instruction> instructions;
   std::vector<Segment> segments;

@@ -74,6 +74,29 @@ TEST_CASE("schedules whose weight gradients wait refuse a fused backward") {
   }
 }
 
+TEST_CASE("two versions of the weights need a window that all under way fits into") {
+  const Overrides four = {"training.micro_batches=4", "training.schedule=pipedream-2bw"};
+  CHECK(mistakes(four) == "");
+  CHECK(mistakes({"training.schedule=pipedream-2bw", "training.micro_batches=3"}) ==
+        "set: /training/schedule: pipedream-2bw has two versions of the weights, so what is under "
+        "way must fit between two updates; expected at least 4 micro-batches between updates, one "
+        "for each stage, got 3");
+  CHECK(mistakes({"training.micro_batches=8",
+                  "training.schedule={\"kind\": \"pipedream-2bw\", \"update_every\": 2}"}) ==
+        "set: /training/schedule: pipedream-2bw has two versions of the weights, so what is under "
+        "way must fit between two updates; expected at least 4 micro-batches between updates, one "
+        "for each stage, got 2");
+}
+
+TEST_CASE("schedules that run forwards again decide themselves what a forward keeps") {
+  for (const std::string name : {"features-replay", "petra"}) {
+    CHECK(mistakes({"training.schedule=" + name, "training.recompute=none"}) == "");
+    CHECK(mistakes({"training.schedule=" + name, "training.recompute=full"}) ==
+          "set: /training/recompute: \"" + name +
+              "\" says itself what a forward keeps; expected \"none\"");
+  }
+}
+
 TEST_CASE("copies on the compute stream leave a device one thing to do at a time") {
   CHECK(mistakes({"training.strategy=local",
                   R"(training.schedule={"copies": "compute_stream", "in_flight": 2})"}) ==

@@ -34,7 +34,7 @@ struct SharedRun {
 /// Runs of random chains whose devices hang on one switch, where links are shared.
 void for_shared_runs(const std::function<void(const SharedRun&)>& visit) {
   int runs = 0;
-  for (std::uint64_t seed = 0; seed < 150; ++seed) {
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
     Random random(181, seed);
     TestChain chain = random_chain(random);
     chain.cluster.mesh = false;

@@ -75,7 +75,7 @@ TEST_CASE("with a barrier no stage updates before every stage has its gradients"
 
 TEST_CASE("a stage begins a micro-batch once it has made the updates due in_flight before it") {
   for_random_runs(173, [](const TestChain& chain, const Program& program, const auto& spans) {
-    if (is_flushed(chain)) return;
+    if (is_flushed(chain) || program.ahead > 0) return;
     const int every = update_every(chain);
     std::map<std::pair<int, int>, Seconds> updated;  // by stage and window
     for (const Span& span : spans) {

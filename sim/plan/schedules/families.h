@@ -13,6 +13,11 @@ Schedule make_one_f_one_b(const ScheduleInputs& inputs);  // PipeDream-flush, ar
 /// Of a file or of a search: policy.order for each step. Updates that it lacks come at its end.
 Schedule make_explicit_order(const ScheduleInputs& inputs);
 
+Schedule make_asynchronous(const ScheduleInputs& inputs);   // no flush, one version of the weights
+Schedule make_pipedream(const ScheduleInputs& inputs);      // arXiv 1806.03377
+Schedule make_pipedream_2bw(const ScheduleInputs& inputs);  // arXiv 2006.09503
+std::string pipedream_2bw_problem(const ScheduleShape& shape);
+
 Schedule make_eager_one_f_one_b(const ScheduleInputs& inputs);        // arXiv 2211.05322
 Schedule make_interleaved(const ScheduleInputs& inputs);              // arXiv 2104.04473
 Schedule make_interleaved_zero_bubble(const ScheduleInputs& inputs);  // PyTorch's, 2401.10241

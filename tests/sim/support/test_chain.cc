@@ -56,7 +56,8 @@ std::vector<int> divisors(int number) {
   return found;
 }
 
-int one_of(Random& random, const std::vector<int>& choices) {
+template <class Choice>
+Choice one_of(Random& random, const std::vector<Choice>& choices) {
   return choices[random.integer(0, static_cast<int>(choices.size()) - 1)];
 }
 
@@ -88,6 +89,7 @@ TestChain random_chain_of(Random& random, ScheduleKind kind, int stages) {
     return whole ? random.integer(0, most) : most * random.uniform();
   };
   for (StageCost& cost : chain.costs) cost = random_cost(random, draw);
+  apply_stash_mode(schedule_entry(kind).stash, chain.costs);
   chain.cluster.port_latency = Seconds(draw(2));
   chain.policy.queue = random_queue(random);
   chain.policy.copies_on_compute_stream = random.integer(0, 3) == 0;
@@ -149,8 +151,10 @@ TestChain make_laid_chain(int ranks, ScheduleKind kind, const ChainStage& stage,
 TestChain random_chain(Random& random) {
   static const std::vector<ScheduleKind> kKinds = {ScheduleKind::Naive, ScheduleKind::NaiveSplit,
                                                    ScheduleKind::GPipe, ScheduleKind::OneFOneB,
-                                                   ScheduleKind::Eager, ScheduleKind::List};
-  const ScheduleKind kind = kKinds[random.integer(0, 5)];
+                                                   ScheduleKind::Eager, ScheduleKind::List,
+                                                   ScheduleKind::PipeDream, ScheduleKind::Petra,
+                                                   ScheduleKind::FeaturesReplay};
+  const ScheduleKind kind = one_of(random, kKinds);
   TestChain chain = random_chain_of(random, kind, random.integer(1, 6));
   if (kind == ScheduleKind::Eager) chain.policy.in_flight = random.integer(1, 3);
   return chain;

@@ -1,0 +1,84 @@
+// Asynchronous pipelines: no flush; stages run ahead through the whole run and update in turn.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Stage s of p runs p - 1 - s forwards ahead, then takes one forward, one backward and, where a
+// window of micro-batches is complete, one update in turn, and runs dry only at the end of the run.
+// So p - s micro-batches are under way at stage s, and an update uses gradients of forwards that
+// came p - 1 - s micro-batches earlier. What differs between the works is what a backward finds of
+// its forward (StashMode) and with which weights it runs (versions).
+#include <algorithm>
+
+#include "sim/plan/schedules/families.h"
+#include "sim/plan/schedules/stage_ops.h"
+
+namespace interlock {
+
+namespace {
+
+int forwards_ahead(const ScheduleInputs& inputs, int stage) { return inputs.stages - 1 - stage; }
+
+/// Turns [first, end) of a stage: the forward `ahead` later while the run has it, the backward, and
+/// the update that is due after it.
+Run turns(const ScheduleInputs& inputs, int stage, int first, int end) {
+  const int total = inputs.steps * inputs.micro_batches, every = inputs.policy.update_every;
+  Run run{.stride = every};
+  for (int b = first; b < end; ++b) {
+    const int next = b + forwards_ahead(inputs, stage);
+    if (next < total) run.ops.push_back({OpKind::F, stage, next, stage});
+    append_backward(run.ops, inputs, stage, b);
+    if ((b + 1) % every == 0) run.ops.push_back({OpKind::U, stage, b, stage});
+  }
+  return run;
+}
+
+Sequence stage_sequence(const ScheduleInputs& inputs, int stage) {
+  const int total = inputs.steps * inputs.micro_batches, every = inputs.policy.update_every;
+  const int ahead = std::min(forwards_ahead(inputs, stage), total);
+  const int full = (total - ahead) / every * every;  // turns with a forward, in whole windows
+  const int mixed = std::min(full + every, total);   // the window in which forwards end
+  Run warm_up{.ops = {{OpKind::F, stage, 0, stage}}, .repeats = ahead};
+  Run steady = turns(inputs, stage, 0, every);
+  steady.repeats = full / every;
+  Run cool_down = turns(inputs, stage, mixed, std::min(mixed + every, total));
+  cool_down.repeats = (total - mixed) / every;
+  return {{warm_up, steady, turns(inputs, stage, full, mixed), cool_down}};
+}
+
+}  // namespace
+
+Schedule make_asynchronous(const ScheduleInputs& inputs) {
+  Schedule schedule = one_sequence_a_stage(inputs, stage_sequence);
+  schedule.ahead = inputs.stages - 1;
+  return schedule;
+}
+
+/// Weight stashing: a backward runs with the weights of its forward, so each update that comes
+/// between the two leaves a version to keep.
+Schedule make_pipedream(const ScheduleInputs& inputs) {
+  Schedule schedule = make_asynchronous(inputs);
+  const int every = inputs.policy.update_every;
+  for (int stage = 0; stage < inputs.stages; ++stage) {
+    schedule.weight_versions.push_back((forwards_ahead(inputs, stage) + every - 1) / every);
+  }
+  return schedule;
+}
+
+/// Double buffering: on every stage the forwards of window t use the weights after window t - 2,
+/// which are the newest that the first stage has when the window begins.
+Schedule make_pipedream_2bw(const ScheduleInputs& inputs) {
+  Schedule schedule = make_asynchronous(inputs);
+  if (inputs.stages == 1) return schedule;  // nothing is under way across an update
+  schedule.weight_versions.assign(inputs.stages, 1);
+  schedule.version_lag = 1;
+  return schedule;
+}
+
+std::string pipedream_2bw_problem(const ScheduleShape& shape) {
+  if (shape.update_every >= shape.stages) return "";
+  return "has two versions of the weights, so what is under way must fit between two updates; "
+         "expected at least " +
+         std::to_string(shape.stages) + " micro-batches between updates, one for each stage, got " +
+         std::to_string(shape.update_every);
+}
+
+}  // namespace interlock
