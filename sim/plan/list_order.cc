@@ -127,10 +127,14 @@ void ListScheduler::choose(ListRank& rank) {
     rank.chosen = i;
     rank.start = start;
   }
-  if (rank.chosen < 0 || !table_.slots[rank.chosen].filling) return;
-  const double until = earliest + rules_.patience * table_.slots[rank.chosen].op->time;
+  if (rank.chosen < 0) return;
+  const ListSlot& slot = table_.slots[rank.chosen];
+  const int level = urgency(slot);
+  const double patience = slot.filling ? rules_.patience : rules_.first_patience;
+  const double until = earliest + patience * slot.op->time;
   for (const auto& [i, start] : known) {
-    if (start >= until || urgency(table_.slots[i]) >= urgency(table_.slots[rank.chosen])) continue;
+    if (start >= until || urgency(table_.slots[i]) >= level) continue;
+    if (rank.start > earliest && start >= rank.start) continue;  // the first of the better ones
     rank.chosen = i;
     rank.start = start;
   }

@@ -42,7 +42,9 @@ struct ListRules {
   bool forward_first = false;  // else a backward that another stage waits for comes first
   std::vector<int> ahead;      // (stages) forwards ahead of backwards at most; empty: no limit
   std::vector<int> held;       // (ranks) weight gradients held back at most; empty: no limit
-  double patience = 0;  // share of its time that a filling op is put off for a known better one
+  // Share of its time that an op is put off for a better one that is known to come:
+  double patience = 0;        // filling ops
+  double first_patience = 0;  // forwards, or backwards where forwards come first
 };
 
 /// The order of every rank, or nothing if the limits let nothing begin.

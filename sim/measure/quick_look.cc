@@ -1,0 +1,39 @@
+// A few steps of a program, run without contention.
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/measure/quick_look.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "base/error.h"
+#include "sim/measure/memory.h"
+#include "sim/run/engines.h"
+
+namespace interlock {
+
+double quick_step_time(const Program& program) {
+  CHECK(program.steps == kQuickSteps, "a program of a few steps");
+  std::vector<double> ends(kQuickSteps, 0);
+  const TraceSink sink{.span = [&](const Span& span) {
+    double& end = ends[span.micro_batch / program.micro_batches];
+    end = std::max(end, span.end.value());
+  }};
+  try {
+    run_native(program, sink);
+  } catch (const Error&) {  // a deadlock
+    return std::numeric_limits<double>::infinity();
+  }
+  return (ends[kQuickSteps - 1] - ends[kQuickSteps - 3]) / 2;
+}
+
+std::vector<double> quick_peaks(const Program& program) {
+  MemoryTracker tracker(program);
+  const TraceSink sink{.span = [&](const Span& span) { tracker.pass(span.rank, span.start); },
+                       .memory = [&](const MemoryChange& change) { tracker.add(change); }};
+  run_native(program, sink);
+  std::vector<double> peaks;
+  for (const MemoryPeak& peak : tracker.finish()) peaks.push_back(peak.total.value());
+  return peaks;
+}
+
+}  // namespace interlock
