@@ -67,7 +67,7 @@ void Collector::count_staleness(const OpInfo& op, int micro_batch) {
     const int lag = std::min(program_.version_lag, mark.micro_batch / program_.update_every);
     const int missed = std::max(stage.updates - mark.updates, lag);
     if (missed == 0 || !measured(mark.micro_batch)) continue;
-    int& most = stale_[mark.micro_batch];
+    int& most = stale_[mark.micro_batch / program_.slices];
     most = std::max(most, missed);
   }
   ++stage.updates;
@@ -97,9 +97,6 @@ Metrics Collector::finish(const MeasureInputs& inputs) {
   const double steps = window_.steps, devices = static_cast<double>(ranks_.size());
   metrics.exposed_communication = Seconds(exposed_ / steps / devices);
   if (end_ > begin_) {
-    const double step_time = metrics.step_time.value();
-    if (inputs.samples_per_step) metrics.samples_per_s = *inputs.samples_per_step / step_time;
-    if (inputs.tokens_per_step) metrics.tokens_per_s = *inputs.tokens_per_step / step_time;
     if (inputs.peak.value() > 0 && useful_flops_ > 0) {
       const double possible = inputs.peak.value() * devices * (end_ - begin_);
       metrics.mfu = useful_flops_ / possible;
@@ -107,7 +104,8 @@ Metrics Collector::finish(const MeasureInputs& inputs) {
     }
   }
   for (const auto& [micro_batch, missed] : stale_) ++metrics.staleness[missed];
-  const std::int64_t all = static_cast<std::int64_t>(window_.steps) * program_.micro_batches;
+  const int micro_batches = program_.micro_batches / program_.slices;
+  const std::int64_t all = static_cast<std::int64_t>(window_.steps) * micro_batches;
   const std::int64_t fresh = all - static_cast<std::int64_t>(stale_.size());
   if (fresh > 0) metrics.staleness[0] = fresh;
   return metrics;
@@ -133,11 +131,19 @@ void Collector::fill_devices(Metrics& metrics, const MeasureInputs& inputs) {
     metrics.busy += device.busy / static_cast<double>(ranks_.size());
     metrics.useful += device.useful / static_cast<double>(ranks_.size());
     metrics.devices.push_back(device);
-    if (device.busy > metrics.devices[metrics.limiting_device].busy) {
-      metrics.limiting_device = static_cast<int>(r);
-    }
     if (device.peak_memory > inputs.memory_capacity) metrics.fits_in_memory = false;
   }
+  metrics.limiting_device = first_of_busiest(metrics.devices);
+}
+
+int first_of_busiest(const std::vector<DeviceMetrics>& devices) {
+  double most = 0;
+  for (const DeviceMetrics& device : devices) most = std::max(most, device.busy);
+  // Sums of equal durations in another order differ in their last bits.
+  const double as_busy = most * (1 - 1e-12);
+  const auto first = std::find_if(devices.begin(), devices.end(),
+                                  [&](const DeviceMetrics& d) { return d.busy >= as_busy; });
+  return first == devices.end() ? 0 : static_cast<int>(first - devices.begin());
 }
 
 void Collector::fill_links(Metrics& metrics) const {

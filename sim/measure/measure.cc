@@ -12,28 +12,38 @@
 #include "base/error.h"
 #include "sim/measure/collect.h"
 #include "sim/measure/metrics.h"
+#include "sim/measure/periods.h"
 #include "sim/measure/steady.h"
 
 namespace interlock {
 
 namespace {
 
-constexpr std::int64_t kMostTasksLogged = 2'000'000;
-constexpr double kAnyTicks = 1e18;  // a second, at most
+constexpr std::int64_t kMostTasksLogged = 2'000'000;  // for a report
+constexpr std::int64_t kFewTasks = 100'000;           // fit in a cache: cheaper kept than run again
+constexpr double kAnyTicks = 1e18;                    // a second, at most
 constexpr std::int64_t kMostTasksInReport = 5'000'000;
 constexpr std::int64_t kMostTasksSearched = 40'000'000;
+constexpr std::int64_t kLeastTasksSkipped = 500'000;  // shorter runs are simulated whole
+constexpr int kLeastSaving = 6;  // times that the search for a rhythm must be shorter than the run
 
 /// One run of a program, its step log, and its trace where asked for.
 struct LoggedRun {
   Program program;
   StepLog steps;
+  std::optional<BatchLog> batches;  // where whole periods may be left out
   TraceLog log;
   bool logged = false;
   RunSummary summary;
 
-  LoggedRun(Program made, const MeasureInputs& inputs) : program(std::move(made)), steps(program) {
-    logged = count_tasks(program) <= kMostTasksLogged;
-    TraceSink step_sink{.span = [this](const Span& span) { steps.add(span); }};
+  LoggedRun(Program made, const MeasureInputs& inputs, bool keep_log)
+      : program(std::move(made)), steps(program) {
+    logged = count_tasks(program) <= (keep_log ? kMostTasksLogged : kFewTasks);
+    if (inputs.long_step) batches.emplace(program);
+    TraceSink step_sink{.span = [this](const Span& span) {
+      steps.add(span);
+      if (batches) batches->add(span);
+    }};
     const TraceSink log_all = log_sink(log);
     const TraceSink sink = logged ? tee(step_sink, log_all) : step_sink;
     summary = run_program(program, inputs.engine, sink);
@@ -54,17 +64,18 @@ Window last_steps(const LoggedRun& run, int wanted) {
 
 /// A run that holds a window of steady state as closely as can be, and the window.
 std::pair<RunPointer, Window> find_steady_run(const ProgramOfSteps& lower,
-                                              const MeasureInputs& inputs) {
+                                              const MeasureInputs& inputs, bool keep_log) {
   const int wanted = inputs.steps;
   double ticks_per_second = kAnyTicks;
   for (int extra = 4;; extra *= 4) {
-    auto run = std::make_unique<LoggedRun>(lower(wanted + extra, ticks_per_second), inputs);
+    auto run =
+        std::make_unique<LoggedRun>(lower(wanted + extra, ticks_per_second), inputs, keep_log);
     ticks_per_second = run->program.ticks_per_second;
     const auto window = find_window(run->program, run->steps, wanted);
     if (window) {
       const int exact = window->first_step + window->steps + drain_steps(run->program, run->steps);
       if (exact == run->program.steps) return {std::move(run), *window};
-      run = std::make_unique<LoggedRun>(lower(exact, ticks_per_second), inputs);
+      run = std::make_unique<LoggedRun>(lower(exact, ticks_per_second), inputs, keep_log);
       return {std::move(run), *window};
     }
     const std::int64_t next = run->summary.tasks * 4;
@@ -130,30 +141,88 @@ void require_drawable(const Program& program) {
               ", or no --report and no --svg");
 }
 
+/// A measurement, and the rhythm of its micro-batches, if that was asked for and found.
+struct RhythmicMeasurement {
+  Measurement measurement;
+  int rhythm = 0;
+};
+
+RhythmicMeasurement measure_run(const ProgramOfSteps& lower, const MeasureInputs& inputs,
+                                bool keep_log) {
+  RunPointer run;
+  Window window;
+  if (inputs.steps == 1) {
+    run = std::make_unique<LoggedRun>(lower(1, kAnyTicks), inputs, keep_log);
+  } else {
+    std::tie(run, window) = find_steady_run(lower, inputs, keep_log);
+  }
+  const Seconds end = inputs.steps == 1 ? run->summary.makespan
+                                        : run->steps.end(window.first_step + window.steps - 1);
+  RhythmicMeasurement result{{.metrics = collect(*run, window, end, inputs, keep_log)}};
+  Metrics& metrics = result.measurement.metrics;
+  metrics.engine = run->summary.engine;
+  metrics.tasks = run->summary.tasks;
+  metrics.makespan = run->summary.makespan;
+  if (run->batches) {
+    result.rhythm = run->batches->rhythm(window.first_step, window.steps, inputs.long_step->period);
+  }
+  result.measurement.program = std::move(run->program);
+  if (keep_log) result.measurement.log = std::move(run->log);
+  return result;
+}
+
+/// Measures a long step by two shorter ones, if it has a rhythm.
+std::optional<Measurement> measure_periods(const ProgramOfSteps& lower,
+                                           const MeasureInputs& inputs) {
+  const LongStep& step = *inputs.long_step;
+  const Program whole = lower(inputs.steps, kAnyTicks);
+  if (count_tasks(whole) < kLeastTasksSkipped) return std::nullopt;
+  const double ticks = whole.ticks_per_second;
+  auto measure_short = [&](std::int64_t micro_batches) {
+    const ProgramOfSteps shorter = step.lower(static_cast<int>(micro_batches));
+    return measure_run(
+        [&](int steps, double most) { return shorter(steps, std::min(most, ticks)); }, inputs,
+        false);
+  };
+  const std::int64_t all = step.micro_batches, period = step.period;
+  for (std::int64_t few = all % period + 8 * whole.stages / period * period;
+       kLeastSaving * few < all; few *= 2, few += (all - few) % period) {
+    const std::int64_t rhythm = measure_short(few).rhythm;
+    if (rhythm == 0) continue;
+    const std::int64_t fewer = few + (all - few) % rhythm;
+    const RhythmicMeasurement shorter = measure_short(fewer);
+    const RhythmicMeasurement longer = measure_short(fewer + rhythm);
+    if (shorter.rhythm != rhythm || longer.rhythm != rhythm) continue;
+    const auto metrics = add_periods(shorter.measurement.metrics, longer.measurement.metrics,
+                                     (all - fewer) / rhythm - 1);
+    if (metrics) return Measurement{*metrics, whole, {}};
+  }
+  return std::nullopt;
+}
+
+void set_rates(const MeasureInputs& inputs, Metrics& metrics) {
+  if (metrics.step_time <= Seconds(0)) return;
+  const double step_time = metrics.step_time.value();
+  if (inputs.samples_per_step) metrics.samples_per_s = *inputs.samples_per_step / step_time;
+  if (inputs.tokens_per_step) metrics.tokens_per_s = *inputs.tokens_per_step / step_time;
+}
+
 }  // namespace
 
 Measurement measure(const ProgramOfSteps& lower, const MeasureInputs& inputs, bool keep_log) {
   const auto began = std::chrono::steady_clock::now();
   if (keep_log) require_drawable(lower(1, kAnyTicks));
-  RunPointer run;
-  Window window;
-  if (inputs.steps == 1) {
-    run = std::make_unique<LoggedRun>(lower(1, kAnyTicks), inputs);
-  } else {
-    std::tie(run, window) = find_steady_run(lower, inputs);
+  std::optional<Measurement> result;
+  if (inputs.long_step && !keep_log) result = measure_periods(lower, inputs);
+  if (!result) {
+    MeasureInputs all = inputs;
+    all.long_step.reset();
+    result = measure_run(lower, all, keep_log).measurement;
   }
-  const Seconds end = inputs.steps == 1 ? run->summary.makespan
-                                        : run->steps.end(window.first_step + window.steps - 1);
-  Measurement result{.metrics = collect(*run, window, end, inputs, keep_log)};
-  Metrics& metrics = result.metrics;
-  metrics.engine = run->summary.engine;
-  metrics.tasks = run->summary.tasks;
-  metrics.makespan = run->summary.makespan;
-  metrics.wall_time =
+  set_rates(inputs, result->metrics);
+  result->metrics.wall_time =
       Seconds(std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count());
-  result.program = std::move(run->program);
-  if (keep_log) result.log = std::move(run->log);
-  return result;
+  return *std::move(result);
 }
 
 }  // namespace interlock

@@ -20,8 +20,8 @@ struct DeviceMetrics {
   int rank = 0;
   std::vector<int> stages;  // of the model
   int weight_versions = 1;  // the most that it keeps of any of its stages
-  double busy = 0;    // share of the time in which it executes anything
-  double useful = 0;  // share for the main network's own forward and backward
+  double busy = 0;          // share of the time in which it executes anything
+  double useful = 0;        // share for the main network's own forward and backward
   Bytes peak_memory, peak_stash, allocated_peak;
   Seconds peak_time;                           // when peak_memory is first reached
   std::array<Bytes, kMemoryClasses> memory{};  // the split at that instant
@@ -36,7 +36,8 @@ struct LinkMetrics {
 struct Metrics {
   std::string engine;
   std::int64_t tasks = 0;
-  Seconds wall_time;  // of the engine, for people; never part of a golden file
+  std::int64_t skipped_tasks = 0;  // of these: counted, but not simulated, see periods.h
+  Seconds wall_time;               // of the engine, for people; never part of a golden file
   Seconds step_time, makespan, fill_latency;
   Seconds window_begin, window_end;
   bool steady = true;
@@ -45,12 +46,27 @@ struct Metrics {
   std::string attention_flops = "none";
   double busy = 0, useful = 0;  // means over devices
   Seconds exposed_communication;
-  int limiting_device = 0;  // the busiest
+  int limiting_device = 0;  // the first of the busiest
   bool fits_in_memory = true;
   Bytes memory_capacity;                  // of each device
   std::map<int, std::int64_t> staleness;  // updates between forward and own update: micro-batches
   std::vector<DeviceMetrics> devices;
   std::vector<LinkMetrics> links;
+};
+
+/// The index of the first of the busiest devices, which may differ by rounding; 0 if there is none.
+int first_of_busiest(const std::vector<DeviceMetrics>& devices);
+
+/// Lowers for a number of steps, with ticks no finer than said; the search for the steady state
+/// asks for runs of several lengths, whose durations must be rounded alike.
+using ProgramOfSteps = std::function<Program(int steps, double most_ticks_per_second)>;
+
+/// A flushed schedule whose order is a loop in the middle of its step: with `period` micro-batches
+/// more, the loop makes one more turn, and nothing else changes.
+struct LongStep {
+  int micro_batches = 1;  // M
+  int period = 1;
+  std::function<ProgramOfSteps(int micro_batches)> lower;  // with another M
 };
 
 /// What turns a trace into a result besides the program.
@@ -61,11 +77,8 @@ struct MeasureInputs {
   FlopsPerSecond peak;  // of one device; 0 if unknown
   std::string attention_flops = "none";
   Bytes memory_capacity;
+  std::optional<LongStep> long_step;
 };
-
-/// Lowers for a number of steps, with ticks no finer than said; the search for the steady state
-/// asks for runs of several lengths, whose durations must be rounded alike.
-using ProgramOfSteps = std::function<Program(int steps, double most_ticks_per_second)>;
 
 /// Result of measuring: the metrics, and the program and trace they were read from.
 struct Measurement {

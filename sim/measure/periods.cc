@@ -1,0 +1,143 @@
+// The search for a rhythm of micro-batches, and metrics that grow with it.
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/measure/periods.h"
+
+#include <algorithm>
+
+#include "base/random.h"
+#include "sim/run/ticks.h"
+
+namespace interlock {
+
+BatchLog::BatchLog(const Program& program)
+    : program_(program),
+      batches_(static_cast<std::size_t>(program.micro_batches) * program.steps) {}
+
+void BatchLog::add(const Span& span) {
+  // The update belongs to all micro-batches of its step.
+  if (program_.ops[span.op].kind == OpKind::U) return;
+  Batch& batch = batches_[span.micro_batch];
+  const double start = in_ticks(program_, span.start);
+  const std::uint64_t weight = mix64(static_cast<std::uint64_t>(span.op)) | 1;
+  batch.weighted_starts += weight * static_cast<std::uint64_t>(start);
+  batch.weights += weight;
+  batch.begin = batch.begin < 0 ? start : std::min(batch.begin, start);
+  batch.end = std::max(batch.end, in_ticks(program_, span.end));
+}
+
+bool BatchLog::alike(const Batch& earlier, const Batch& later) const {
+  const auto shift = static_cast<std::uint64_t>(later.begin - earlier.begin);
+  return later.weights == earlier.weights &&
+         later.weighted_starts == earlier.weighted_starts + earlier.weights * shift;
+}
+
+/// The most micro-batches of a step that begin before an earlier one has ended.
+int BatchLog::most_under_way(int step) const {
+  const auto first = batches_.begin() + static_cast<std::ptrdiff_t>(step) * program_.micro_batches;
+  const auto last = first + program_.micro_batches;
+  std::vector<double> begins;
+  for (auto b = first; b != last; ++b) begins.push_back(b->begin);
+  std::sort(begins.begin(), begins.end());
+  std::ptrdiff_t most = 0;
+  for (auto b = first; b != last; ++b) {
+    const auto from = std::lower_bound(begins.begin(), begins.end(), b->begin);
+    most = std::max(most, std::lower_bound(from, begins.end(), b->end) - from);
+  }
+  return static_cast<int>(most);
+}
+
+bool BatchLog::has_rhythm(int step, int rhythm, int under_way) const {
+  const std::size_t first = static_cast<std::size_t>(step) * program_.micro_batches;
+  const std::size_t end = first + program_.micro_batches;
+  int length = 0;
+  double shift = -1;
+  for (std::size_t b = first; b + rhythm < end; ++b) {
+    const Batch &earlier = batches_[b], &later = batches_[b + rhythm];
+    if (!alike(earlier, later)) {
+      length = 0;
+      continue;
+    }
+    const double between = later.begin - earlier.begin;
+    length = between == shift ? length + 1 : 1;
+    shift = between;
+    if (length > under_way + rhythm) return true;
+  }
+  return false;
+}
+
+int BatchLog::rhythm(int first_step, int steps, int period) const {
+  std::vector<int> under_way;
+  for (int step = first_step; step < first_step + steps; ++step) {
+    under_way.push_back(most_under_way(step));
+  }
+  const int longest = program_.micro_batches / 3;
+  for (int rhythm = period; rhythm <= longest; rhythm += period) {
+    int step = 0;
+    while (step < steps && has_rhythm(first_step + step, rhythm, under_way[step])) ++step;
+    if (step == steps) return rhythm;
+  }
+  return 0;
+}
+
+namespace {
+
+/// Whether everything that must not depend on the number of periods is equal.
+bool comparable(const Metrics& a, const Metrics& b) {
+  if (a.steady != b.steady || a.fill_steps != b.fill_steps ||
+      a.measured_steps != b.measured_steps || a.fill_latency != b.fill_latency ||
+      a.staleness.size() != b.staleness.size()) {
+    return false;
+  }
+  for (std::size_t d = 0; d < a.devices.size(); ++d) {
+    const DeviceMetrics &x = a.devices[d], &y = b.devices[d];
+    if (x.peak_memory != y.peak_memory || x.peak_stash != y.peak_stash ||
+        x.allocated_peak != y.allocated_peak || x.memory != y.memory) {
+      return false;
+    }
+  }
+  return std::equal(a.staleness.begin(), a.staleness.end(), b.staleness.begin(),
+                    [](const auto& x, const auto& y) { return x.first == y.first; });
+}
+
+}  // namespace
+
+std::optional<Metrics> add_periods(const Metrics& shorter, const Metrics& longer,
+                                   std::int64_t periods) {
+  if (!comparable(shorter, longer)) return std::nullopt;
+  const auto n = static_cast<double>(periods);
+  auto grown = [n](auto a, auto b) { return b + n * (b - a); };
+  Metrics whole = longer;
+  whole.step_time = grown(shorter.step_time, longer.step_time);
+  whole.makespan = grown(shorter.makespan, longer.makespan);
+  whole.window_begin = grown(shorter.window_begin, longer.window_begin);
+  whole.window_end = grown(shorter.window_end, longer.window_end);
+  whole.exposed_communication = grown(shorter.exposed_communication, longer.exposed_communication);
+  whole.skipped_tasks = periods * (longer.tasks - shorter.tasks);
+  whole.tasks += whole.skipped_tasks;
+  // Shares of time become times, grow, and become shares again.
+  auto share = [&](double a, double b) {
+    if (whole.step_time <= Seconds(0)) return b;
+    return grown(a * shorter.step_time, b * longer.step_time) / whole.step_time;
+  };
+  whole.busy = share(shorter.busy, longer.busy);
+  whole.useful = share(shorter.useful, longer.useful);
+  if (longer.mfu) whole.mfu = share(*shorter.mfu, *longer.mfu);
+  if (longer.hfu) whole.hfu = share(*shorter.hfu, *longer.hfu);
+  for (std::size_t d = 0; d < whole.devices.size(); ++d) {
+    const DeviceMetrics &a = shorter.devices[d], &b = longer.devices[d];
+    whole.devices[d].busy = share(a.busy, b.busy);
+    whole.devices[d].useful = share(a.useful, b.useful);
+  }
+  whole.limiting_device = first_of_busiest(whole.devices);
+  for (std::size_t l = 0; l < whole.links.size(); ++l) {
+    const LinkMetrics &a = shorter.links[l], &b = longer.links[l];
+    whole.links[l].bytes = grown(a.bytes, b.bytes);
+    whole.links[l].utilisation = share(a.utilisation, b.utilisation);
+  }
+  for (auto& [updates, count] : whole.staleness) {
+    count += periods * (count - shorter.staleness.at(updates));
+  }
+  return whole;
+}
+
+}  // namespace interlock
