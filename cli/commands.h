@@ -11,9 +11,17 @@ namespace interlock {
 struct CommandOptions {
   std::vector<std::string> inputs;     // scenario files; "-" is standard input
   std::vector<std::string> overrides;  // "path=VALUE"
-  std::string json, report, svg;       // where to write; empty: not at all; json "-": stdout
+  std::string json, report, svg, csv;  // where to write; empty: not at all; json "-": stdout
   bool quiet = false;                  // no table
   bool require_fit = false;            // a model that does not fit is a mistake
+};
+
+/// What schedule is asked to do.
+struct ScheduleOptions {
+  CommandOptions command;
+  bool list = false, table = false;  // instead of a scenario
+  bool ascii = false, no_colour = false;
+  int width = 0;  // columns; 0: the terminal's
 };
 
 /// Runs one file's scenarios. The result JSON is an object, or an array if it has a sweep.
@@ -24,6 +32,10 @@ void compare(const CommandOptions& options);
 void check(const CommandOptions& options);
 /// Prints what names stand for: "models", "machines", "schedules"; empty: all of them.
 void list(const std::string& what);
+/// Draws a step of each scenario; or explains every schedule, or prints docs/schedules.md.
+void schedule(const ScheduleOptions& options);
+/// docs/schedules.md.
+std::string schedule_table();
 /// Prints the JSON Schema of scenarios.
 void schema();
 

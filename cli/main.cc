@@ -41,11 +41,33 @@ void add_outputs(CLI::App& command, CommandOptions& options, std::string& engine
       ->type_name("NAME");
 }
 
+void add_schedule(CLI::App& command, ScheduleOptions& options) {
+  CommandOptions& files = options.command;
+  command.add_option("SCENARIO", files.inputs, "scenario file, or - for standard input")
+      ->expected(0, 1);
+  command.add_option("--set", files.overrides, "override a key, as for simulate")
+      ->type_name("PATH=VALUE")
+      ->allow_extra_args(false);
+  command.add_option("--svg", files.svg, "write the steps as a picture")->type_name("FILE.svg");
+  command
+      .add_option("--csv", files.csv, "write the order of a step in PyTorch's form, a rank a row")
+      ->type_name("FILE.csv");
+  CLI::Option* ascii = command.add_flag("--ascii", options.ascii, "draw in ASCII");
+  command.add_flag("--unicode", "draw in Unicode, the default")->excludes(ascii);
+  command.add_flag("--no-color", options.no_colour, "no colours, on a terminal either");
+  command.add_option("--width", options.width, "columns, if not the terminal's")
+      ->type_name("N")
+      ->check(CLI::Range(40, 10'000));
+  command.add_flag("--list", options.list, "explain every schedule in a line, with its source");
+  command.add_flag("--table", options.table, "print docs/schedules.md: all measured at one size");
+}
+
 constexpr const char* kExamples =
     R"(Examples:
   interlock simulate scenarios/examples/gpt2-xl-1f1b.json --report report.html
   interlock compare scenarios/quickstart/*.json --json results.json
   interlock simulate SCENARIO --set training.schedule=gpipe --set cluster.devices=4
+  interlock schedule SCENARIO --set training.schedule=zb-h1 --csv order.csv
 
 docs/scenario.md explains every key of a scenario, docs/result.md every key of a result.
 Exit codes: 0 success, 2 a mistake in the input, 1 a bug in interlock.)";
@@ -67,6 +89,9 @@ class CommandLine {
     CLI::App& checked = add("check", "say whether scenario files are right, without running them",
                             [this] { check(options_); });
     add_inputs(checked, options_, "SCENARIOS");
+    add_schedule(add("schedule", "draw a step in the terminal; explain and compare schedules",
+                     [this] { schedule(drawn_); }),
+                 drawn_);
     add("list", "print the names of models, machines and schedules", [this] { list(what_); })
         .add_option("WHAT", what_, "models, machines or schedules; all if left out")
         ->check(CLI::IsMember({"models", "machines", "schedules"}));
@@ -123,6 +148,7 @@ class CommandLine {
 
   CLI::App app_{"interlock predicts step time, utilisation and memory of model-parallel training"};
   CommandOptions options_;
+  ScheduleOptions drawn_;
   std::string engine_, what_;
   std::map<std::string, std::function<void()>> actions_;
 };

@@ -24,6 +24,7 @@ std::vector<Output> files_of(const CommandOptions& options) {
   if (!options.json.empty() && options.json != "-") files.push_back({"--json", &options.json});
   if (!options.report.empty()) files.push_back({"--report", &options.report});
   if (!options.svg.empty()) files.push_back({"--svg", &options.svg});
+  if (!options.csv.empty()) files.push_back({"--csv", &options.csv});
   return files;
 }
 
@@ -67,6 +68,7 @@ void write_outputs(const CommandOptions& options, const std::vector<ScenarioResu
   if (!options.json.empty() && options.json != "-") files.emplace_back(options.json, json);
   if (!options.report.empty()) files.emplace_back(options.report, html_report(results));
   if (!options.svg.empty()) files.emplace_back(options.svg, svg_timeline(results.front()));
+  if (!options.csv.empty()) files.emplace_back(options.csv, schedule_csv(results.front()));
   for (const auto& [path, text] : files) {
     write_file(path, text);
     if (!options.quiet) tell("wrote " + path);

@@ -21,6 +21,9 @@ std::string pad(std::string_view text, std::size_t width, bool right_aligned = f
 /// `text` broken between words into lines of at most `width` columns; longer words are cut.
 std::vector<std::string> wrap(std::string_view text, std::size_t width);
 
+/// `label   value   note`, one figure a line; a note that does not fit goes on below itself.
+std::string figure_lines(const std::vector<Figure>& figures, const TableStyle& style);
+
 /// `grid` as lines of at most style.width columns. What does not fit beside the first column goes
 /// into further blocks below, which repeat it.
 std::string lay_out(const Grid& grid, const TableStyle& style);

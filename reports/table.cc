@@ -18,33 +18,6 @@ std::string paragraph(const std::string& text, Ink ink, const TableStyle& style)
   return lines;
 }
 
-/// `label   value   note`, one figure a line; a note that does not fit goes on below itself.
-std::string figure_lines(const std::vector<Figure>& figures, const TableStyle& style) {
-  std::size_t label_width = 0, value_width = 0;
-  for (const auto& figure : figures) {
-    label_width = std::max(label_width, display_width(figure.label));
-    value_width = std::max(value_width, display_width(figure.value));
-  }
-  const std::size_t indent = label_width + value_width + 4;
-  const auto width = static_cast<std::size_t>(std::max(style.width, 60));
-  const std::size_t room = std::max<std::size_t>(width - std::min(indent, width), 16);
-  std::string text;
-  for (const auto& figure : figures) {
-    const Ink ink = figure.alarm ? Ink::Alarm : Ink::Strong;
-    text += pad(figure.label, label_width) + "  " + paint(figure.value, ink, style);
-    const auto notes = wrap(figure.note, room);
-    if (!notes[0].empty()) {
-      text += std::string(value_width - display_width(figure.value) + 2, ' ');
-      text += paint(notes[0], figure.alarm ? Ink::Alarm : Ink::Faint, style);
-    }
-    text += "\n";
-    for (std::size_t i = 1; i < notes.size(); ++i) {
-      text += std::string(indent, ' ') + paint(notes[i], Ink::Faint, style) + "\n";
-    }
-  }
-  return text;
-}
-
 std::string single_table(const ScenarioResult& result, const TableStyle& style) {
   std::string text = paragraph(result.scenario.name, Ink::Strong, style);
   text += paragraph(subtitle(result), Ink::Faint, style) + "\n";

@@ -68,6 +68,7 @@ std::vector<ContractObject> make_contract() {
         {"backward", {"fused", "split"}},
         {"queue", {"rendezvous", "unlimited"}},
         {"copies", {"overlapped", "compute_stream"}},
+        {"file"},
         {"in_flight"},
         {"update_every"},
         {"optimizer_sync", {"per_stage", "barrier"}},

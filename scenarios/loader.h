@@ -59,6 +59,11 @@ TrainingKeys read_training(const JsonNode& node, Diagnostics& diagnostics);
 
 /// training.schedule with every default filled in. REQUIRES: training.strategy is valid.
 SchedulePolicy read_schedule(const TrainingKeys& training, Diagnostics& diagnostics);
+/// Whether training.schedule is an object with a "file".
+bool names_order_file(const TrainingKeys& training);
+/// Fills in what training.schedule.file says. REQUIRES: there is a training.schedule.
+void read_order_file(const TrainingKeys& training, SchedulePolicy& policy,
+                     Diagnostics& diagnostics);
 /// Finds what is wrong in training.schedule whatever the strategy is.
 void check_schedule_keys(const JsonNode& schedule, Diagnostics& diagnostics);
 

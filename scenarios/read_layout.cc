@@ -42,7 +42,20 @@ const JsonNode& stages_place(const ParallelKeys& parallel) {
   return parallel.node;
 }
 
+/// Whether the order comes from a file, which says on which rank each stage lies.
+bool is_laid_by_file(const LayoutBounds& bounds) {
+  return bounds.schedule && !bounds.schedule->placement.empty();
+}
+
+/// The ranks and stages of the file, one copy.
+Layout layout_of_file(const SchedulePolicy& schedule) {
+  const auto& placement = schedule.placement;
+  return {*std::max_element(placement.begin(), placement.end()) + 1,
+          static_cast<int>(placement.size()) / schedule.copies};
+}
+
 int default_stages(int ranks, const LayoutBounds& bounds) {
+  if (is_laid_by_file(bounds)) return layout_of_file(*bounds.schedule).stages;
   switch (bounds.strategy->kind) {
     case StrategyKind::Greedy:
       return bounds.modules.value_or(ranks);
@@ -75,8 +88,23 @@ void check_schedule_layout(const ParallelKeys& parallel, const Layout& layout,
              "; expected " + std::to_string(expected) + ", got " + std::to_string(layout.stages));
 }
 
+void check_layout_of_file(const ParallelKeys& parallel, const Layout& layout,
+                          const SchedulePolicy& schedule, Diagnostics& diagnostics) {
+  const Layout file = layout_of_file(schedule);
+  if (layout.ranks == file.ranks && layout.stages == file.stages) return;
+  const bool by_ranks = parallel.pipeline_node && layout.ranks != file.ranks;
+  report(diagnostics, by_ranks ? *parallel.pipeline_node : stages_place(parallel),
+         "the schedule's file has " + std::to_string(file.ranks) + " rows, a rank each, and " +
+             std::to_string(file.stages) + " stages; expected as many, got " +
+             std::to_string(layout.ranks) + " ranks and " + std::to_string(layout.stages) +
+             " stages");
+}
+
 void check_stages(const ParallelKeys& parallel, const Layout& layout, const LayoutBounds& bounds,
                   Diagnostics& diagnostics) {
+  if (is_laid_by_file(bounds)) {
+    check_layout_of_file(parallel, layout, *bounds.schedule, diagnostics);
+  }
   const std::string got = ", got " + std::to_string(layout.stages);
   const Strategy& strategy = *bounds.strategy;
   if (layout.stages < layout.ranks) {
@@ -168,8 +196,11 @@ ParallelKeys read_parallel(const JsonNode& node, Diagnostics& diagnostics) {
 std::optional<Layout> fit_layout(const ParallelKeys& parallel, const LayoutBounds& bounds,
                                  Diagnostics& diagnostics) {
   const Mistakes mistakes(diagnostics);
-  const std::optional<int> ranks = parallel.pipeline ? parallel.pipeline : bounds.devices;
+  std::optional<int> ranks = parallel.pipeline ? parallel.pipeline : bounds.devices;
   if (!ranks) return std::nullopt;
+  if (!parallel.pipeline && is_laid_by_file(bounds)) {
+    ranks = std::min(*ranks, layout_of_file(*bounds.schedule).ranks);
+  }
   if (bounds.devices && *ranks > *bounds.devices) {
     report(diagnostics, *parallel.pipeline_node,
            "more ranks than devices; expected 1 to the " + std::to_string(*bounds.devices) +
@@ -187,14 +218,23 @@ std::vector<int> read_placement(const ParallelKeys& parallel, const Layout& layo
                                 const LayoutBounds& bounds, Diagnostics& diagnostics) {
   const StageLayout laid =
       bounds.schedule ? schedule_entry(bounds.schedule->kind).layout : StageLayout::Any;
-  const std::vector<int> pattern = rank_pattern(layout, laid == StageLayout::V);
+  std::vector<int> pattern = rank_pattern(layout, laid == StageLayout::V);
+  if (is_laid_by_file(bounds)) {
+    const auto first = bounds.schedule->placement.begin();
+    pattern = {first, first + layout.stages};
+  }
   if (!parallel.placement) {
     if (bounds.strategy->kind == StrategyKind::Greedy) return {};
     return pattern;
   }
   const JsonNode& node = *parallel.placement;
   const std::vector<int> written = read_written_placement(node, layout, diagnostics);
-  if (written.empty() || laid == StageLayout::Any || written == pattern) return written;
+  if (written.empty() || written == pattern) return written;
+  if (is_laid_by_file(bounds)) {
+    report(diagnostics, node, "the schedule's file lays stages on ranks; expected no placement");
+    return {};
+  }
+  if (laid == StageLayout::Any) return written;
   report(diagnostics, node,
          in_quotes(schedule_entry(bounds.schedule->kind).name) +
              " lays stages on ranks itself; expected no placement, or " +

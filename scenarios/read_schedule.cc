@@ -41,6 +41,7 @@ std::string choices_of(const std::vector<std::string>& names) {
 }
 
 ScheduleKind default_kind(const TrainingKeys& training) {
+  if (names_order_file(training)) return ScheduleKind::File;
   if (!is_global(training.strategy.strategy)) return ScheduleKind::Eager;
   return training.micro_batches == 1 ? ScheduleKind::Naive : ScheduleKind::OneFOneB;
 }
@@ -90,6 +91,7 @@ void read_members(Section& section, SchedulePolicy& policy) {
     policy.queue = read_queue(*queue, section.diagnostics());
   }
   policy.copies_on_compute_stream = section.choice("copies", 0) == 1;
+  section.get("file");  // read by itself, once the kind is known
   policy.in_flight = section.count("in_flight", 1, 1, kMostInFlight);
   policy.update_every = section.count("update_every", policy.update_every, 1, 1'000'000'000);
   policy.barrier = section.choice("optimizer_sync", 0) == 1;
@@ -116,6 +118,8 @@ void check_backward(const JsonNode& node, const SchedulePolicy& policy, Diagnost
     report(diagnostics, node, "naive with a split backward is \"naive-split\"; expected fused");
   } else if (policy.kind == ScheduleKind::NaiveSplit && !policy.split_backward) {
     report(diagnostics, node, "naive-split with a fused backward is \"naive\"; expected split");
+  } else if (policy.kind == ScheduleKind::File) {
+    report(diagnostics, node, "the file says which backwards are split; expected no \"backward\"");
   } else if (policy.kind == ScheduleKind::List && policy.split_backward) {
     report(diagnostics, node, "the list form sends after its whole backward; expected fused");
   } else if (entry.split_backward && entry.flushes && !policy.split_backward) {
@@ -197,7 +201,10 @@ SchedulePolicy read_policy(const TrainingKeys& training, Diagnostics& diagnostic
 }  // namespace
 
 SchedulePolicy read_schedule(const TrainingKeys& training, Diagnostics& diagnostics) {
-  const SchedulePolicy policy = read_policy(training, diagnostics);
+  SchedulePolicy policy = read_policy(training, diagnostics);
+  if (policy.kind == ScheduleKind::File || names_order_file(training)) {
+    read_order_file(training, policy, diagnostics);
+  }
   if (policy.stash != StashMode::Kept && training.recompute != Recompute::None) {
     report(diagnostics, training.node.child("recompute"),
            in_quotes(schedule_entry(policy.kind).name) +

@@ -181,9 +181,13 @@ std::optional<int> fit_stages(const Sections& sections, const JsonNode& document
   return layout->stages;
 }
 
-/// A second copy of the model, whose stages lie on the ranks in reverse.
+/// A second copy of the model, whose stages lie on the ranks in reverse, or as the file says.
 void add_copy(Scenario& scenario) {
   scenario.copies = 2;
+  if (!scenario.schedule.placement.empty()) {
+    scenario.rank_of_stage = scenario.schedule.placement;
+    return;
+  }
   const std::vector<int> first = scenario.rank_of_stage;
   for (const int rank : first) scenario.rank_of_stage.push_back(scenario.ranks - 1 - rank);
 }
@@ -214,7 +218,8 @@ Scenario load_scenario(const JsonValue& value, Diagnostics& diagnostics) {
   scenario.model_name = scenario.graph.name;
   scenario.cluster = std::move(*sections.cluster);
   choose_partition(scenario, sections.partition, *stages);
-  if (schedule_entry(scenario.schedule.kind).layout == StageLayout::Mirrored) add_copy(scenario);
+  const StageLayout laid = schedule_entry(scenario.schedule.kind).layout;
+  if (laid == StageLayout::Mirrored || scenario.schedule.copies > 1) add_copy(scenario);
   return scenario;
 }
 

@@ -72,6 +72,8 @@ struct SchedulePolicy {
   /// Share of the shorter of two overlapped ops that costs no time: a pair takes
   /// F + B - overlap * min(F, B).
   double overlap = 0;
+  std::vector<int> placement;  // (stages of all copies) File: the ranks that it lays them on
+  int copies = 1;              // File
   /// File, Auto: the order of one step, every rank's ops.
   std::shared_ptr<const std::vector<std::vector<Op>>> order;
 };

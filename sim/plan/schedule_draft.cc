@@ -21,7 +21,7 @@ void require_no_gap(const Draft& draft, const std::set<int>& numbers, const Acti
   for (const int number : numbers) {
     if (number != next) {
       draft.refuse(last, "counts " + what + " to " + std::to_string(*numbers.rbegin()) +
-                             ", and no rank runs the forward of number " + std::to_string(next) +
+                             ", and no op is of number " + std::to_string(next) +
                              "; expected no gap");
     }
     ++next;

@@ -1,0 +1,63 @@
+// interlock schedule: one step drawn in the terminal, and as a picture or a text on demand.
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/commands.h"
+#include "cli/inputs.h"
+#include "cli/outputs.h"
+#include "cli/terminal.h"
+#include "reports/layout.h"
+#include "reports/terminal_grid.h"
+
+namespace interlock {
+namespace {
+
+GridStyle grid_style(const ScheduleOptions& options) {
+  const TableStyle terminal = terminal_style();
+  return {.colour = terminal.colour && !options.no_colour,
+          .unicode = options.unicode,
+          .width = options.width > 0 ? options.width : terminal.width};
+}
+
+std::string drawing(const ScenarioResult& result, const GridStyle& grid) {
+  const TableStyle style = {grid.colour, grid.width};
+  std::string text = paint(result.scenario.name, Ink::Strong, style) + "\n";
+  for (const std::string& line : wrap(subtitle(result), std::max(grid.width, 60))) {
+    text += paint(line, Ink::Faint, style) + "\n";
+  }
+  return text + "\n" + terminal_grid(result, grid) + "\n" +
+         figure_lines(schedule_figures(result), style);
+}
+
+void draw(const ScheduleOptions& options) {
+  check_outputs(options.command);
+  const std::vector<Scenario> scenarios = load_inputs(options.command);
+  const bool files = !options.command.svg.empty() || !options.command.csv.empty();
+  if (files && scenarios.size() > 1) {
+    throw Error("--svg and --csv hold one scenario, and there are " +
+                std::to_string(scenarios.size()) +
+                "; leave one: --set sweep=null --set PATH=VALUE");
+  }
+  std::string text;
+  std::vector<ScenarioResult> results;
+  for (const Scenario& scenario : scenarios) {
+    results = {run_scenario(scenario, true)};
+    text += (text.empty() ? "" : "\n") + drawing(results.front(), grid_style(options));
+  }
+  write_outputs(options.command, results, false);
+  print(text);
+}
+
+}  // namespace
+
+void schedule(const ScheduleOptions& options) {
+  const bool scenario = !options.command.inputs.empty();
+  if (scenario + options.list + options.table != 1) {
+    throw Error(
+        "expected one of interlock schedule SCENARIO, interlock schedule --list and "
+        "interlock schedule --table");
+  }
+  if (scenario) return draw(options);
+  if (options.list) return list("schedules");
+  print(schedule_table());
+}
+
+}  // namespace interlock

@@ -1,0 +1,81 @@
+// interlock schedule --table: docs/schedules.md, every family measured and its formulas beside it.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+
+#include "base/text.h"
+#include "cli/commands.h"
+#include "reports/scale.h"
+#include "scenarios/schedule_survey.h"
+#include "validate/schedule_formulas.h"
+
+namespace interlock {
+namespace {
+
+constexpr SurveySize kSize = {.devices = 8, .micro_batches = 32};
+
+std::string number(double value, int decimals) {
+  std::string text = fixed(value, decimals);
+  if (text.find('.') == std::string::npos) return text;
+  text.erase(text.find_last_not_of('0') + 1);
+  if (text.ends_with('.')) text.pop_back();
+  return text;
+}
+
+std::string percent(double share) { return fixed(std::abs(share) * 100, 2) + " %"; }
+
+std::string evaluated(const Formula& formula, std::string (*format_value)(double)) {
+  if (formula.value == nullptr) return "–";
+  return formula.text + " = " + format_value(formula.value({kSize.devices, kSize.micro_batches}));
+}
+
+std::string count(double value) { return number(value, 2); }
+
+std::string table_row(const SurveyRow& row, double traffic_of_1f1b) {
+  const ScheduleFormulas formulas = formulas_of(row.entry->name);
+  const std::string name = "`" + row.entry->name + "`" + (row.entry->global ? "" : " (local)");
+  return "| " + name + " | " + percent(row.bubble) + " | " + evaluated(formulas.bubble, percent) +
+         " | " + count(row.stash) + " | " + evaluated(formulas.stash, count) + " | " +
+         count(row.traffic / traffic_of_1f1b) + " | " + count(row.weight_copies) + " |\n";
+}
+
+constexpr const char* kHead = R"(# Schedules
+
+This page is what `interlock schedule --table` prints; a test compares them. `interlock schedule SCENARIO` draws any of them,
+`interlock schedule --list` says what each does and where it comes from.
+
+## Measured, and by formula
+
+p = 8 devices, m = 32 micro-batches, and F = I = W = 1 for a device's share of the model, whether that is one stage or several;
+transfers and updates take no time. Simulated in the steady state, as every scenario is.
+
+- **Bubble**: idle share of the devices.
+- **Stash**: the most that any device keeps of forwards whose weight gradients are not made yet, in micro-batches of its share.
+- **Traffic**: bytes on links in a step, over those of 1f1b: activations and their gradients, almost alone.
+- **Weights**: held on all devices, over those of the model: copies of it, and older versions.
+
+| schedule | bubble | formula | stash | formula | traffic | weights |
+| --- | --- | --- | --- | --- | --- | --- |
+)";
+
+}  // namespace
+
+std::string schedule_table() {
+  const std::vector<SurveyRow> rows = survey_schedules(kSize);
+  const auto usual = std::find_if(rows.begin(), rows.end(), [](const SurveyRow& row) {
+    return row.entry->kind == ScheduleKind::OneFOneB;
+  });
+  CHECK(usual != rows.end(), "1f1b takes every size");
+  std::string text = kHead;
+  for (const SurveyRow& row : rows) text += table_row(row, usual->traffic);
+  text +=
+      "\n## What each does\n\n| schedule | training | order | source |\n| --- | --- | --- | --- "
+      "|\n";
+  for (const ScheduleEntry& entry : schedule_catalogue()) {
+    text += "| `" + entry.name + "` | " + (entry.global ? "global" : "local, interlocking") +
+            " | " + entry.summary + " | " + entry.source + " |\n";
+  }
+  return text;
+}
+
+}  // namespace interlock
