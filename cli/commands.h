@@ -20,7 +20,7 @@ struct CommandOptions {
 struct ScheduleOptions {
   CommandOptions command;
   bool list = false, table = false;  // instead of a scenario
-  bool ascii = false, no_colour = false;
+  bool unicode = true, no_colour = false;
   int width = 0;  // columns; 0: the terminal's
 };
 

@@ -52,8 +52,7 @@ void add_schedule(CLI::App& command, ScheduleOptions& options) {
   command
       .add_option("--csv", files.csv, "write the order of a step in PyTorch's form, a rank a row")
       ->type_name("FILE.csv");
-  CLI::Option* ascii = command.add_flag("--ascii", options.ascii, "draw in ASCII");
-  command.add_flag("--unicode", "draw in Unicode, the default")->excludes(ascii);
+  command.add_flag("--unicode,!--ascii", options.unicode, "characters to draw with");
   command.add_flag("--no-color", options.no_colour, "no colours, on a terminal either");
   command.add_option("--width", options.width, "columns, if not the terminal's")
       ->type_name("N")
