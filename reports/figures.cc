@@ -99,6 +99,10 @@ std::string subtitle(const ScenarioResult& result) {
   line += ", " + plural(scenario.partition.stages(), "stage") + ", " + name_of(scenario.strategy) +
           " training, " + schedule_entry(scenario.schedule.kind).name + " schedule, " +
           plural(scenario.micro_batches, "micro-batch", "es");
+  if (!scenario.slices.empty()) {
+    const auto slices = static_cast<std::int64_t>(scenario.slices.size());
+    line += " of " + plural(slices, "token slice");
+  }
   line += " a step, " + metrics.engine + " engine";
   return line;
 }

@@ -62,6 +62,8 @@ void add_identity(Json& json, const ScenarioResult& result) {
   json["schedule"] = schedule_entry(scenario.schedule.kind).name;
   json["partition"] = modules_per_stage(scenario.partition);
   json["micro_batches"] = scenario.micro_batches;
+  json["token_slices"] = Json::array();
+  for (const TokenSlice& slice : scenario.slices) json["token_slices"].push_back(slice.length);
 }
 
 void add_times(Json& json, const Metrics& metrics) {

@@ -167,13 +167,14 @@ std::string bars(const Picture& picture, OpKind kind, bool pale) {
 }
 
 /// "F3", or "2F3" where the rank has several stages, or only the letter, or nothing: what fits
-/// into `width`. Micro-batches count from 0 in each step.
+/// into `width`. Micro-batches count from 0 in each step, token slices in each of them ("F3.1").
 std::string bar_label(const Program& program, const Span& span, double width) {
   const OpInfo& op = program.ops[span.op];
   const bool several = program.ranks[span.rank].stages.size() > 1;
   const std::string sign(1, letter(op.kind));
   std::string whole = (several ? std::to_string(op.stage) : "") + sign +
-                      std::to_string(span.micro_batch % program.micro_batches);
+                      std::to_string(span.micro_batch % program.micro_batches / program.slices);
+  if (program.slices > 1) whole += "." + std::to_string(span.micro_batch % program.slices);
   const auto fits = [&](const std::string& label) {
     return 4 + 6.5 * static_cast<double>(label.size()) <= width;
   };
@@ -238,7 +239,10 @@ std::string axis(const Picture& picture) {
 std::string caption(const Picture& picture) {
   std::string words = "Shown: " + picture.excerpt.caption + ". Step time " +
                       format(picture.result->measurement.metrics.step_time) + ".";
-  if (picture.program().micro_batches > 1) words += " Numbers count micro-batches in a step.";
+  if (picture.program().micro_batches > 1) {
+    words += " Numbers count micro-batches in a step";
+    words += picture.program().slices > 1 ? ", and token slices in each." : ".";
+  }
   const auto& ops = picture.program().ops;
   if (std::any_of(ops.begin(), ops.end(), is_pale)) words += " Pale: trains nothing on its device.";
   if (!picture.messages.empty()) words += " Below: messages, from start to arrival.";

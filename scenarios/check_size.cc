@@ -40,7 +40,7 @@ std::string in_words(double ops) { return format_number(ops); }
 
 }  // namespace
 
-void check_size(const Scenario& scenario, int stages, const JsonNode& place,
+void check_size(const Scenario& scenario, int stages, int slices, const JsonNode& place,
                 Diagnostics& diagnostics) {
   if (scenario.schedule.copies_on_compute_stream && stages > scenario.ranks) {
     report(diagnostics, place,
@@ -49,7 +49,8 @@ void check_size(const Scenario& scenario, int stages, const JsonNode& place,
     return;
   }
   const double once = ops_per_stage(scenario, stages) * stages;
-  const double micro_batches = static_cast<double>(scenario.micro_batches) * scenario.steps;
+  const double micro_batches =
+      static_cast<double>(scenario.micro_batches) * slices * scenario.steps;
   if (once * micro_batches > kMostOps) {
     report(diagnostics, place,
            "the run has about " + in_words(once * micro_batches) +
@@ -58,7 +59,7 @@ void check_size(const Scenario& scenario, int stages, const JsonNode& place,
                in_words(kMostOps));
     return;
   }
-  const double in_flight = std::min<double>(scenario.schedule.in_flight, micro_batches);
+  const double in_flight = std::min<double>(scenario.schedule.in_flight, micro_batches) * slices;
   if (once * in_flight > kMostOpsInFlight) {
     report(diagnostics, place,
            "the micro-batches in flight take " + in_words(once * in_flight) +

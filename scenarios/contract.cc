@@ -48,7 +48,7 @@ std::vector<ContractObject> make_contract() {
        {{"strategy", strategy_names()},
         {"schedule", schedule_names()},
         {"global_batch_size"},
-        {"micro_batch_size"},
+        {"micro_batch_size", {"balanced"}},
         {"micro_batches"},
         {"precision", {"fp32", "tf32", "fp16", "bf16", "fp8"}},
         {"optimizer", {"sgd", "sgd-momentum", "adam", "adamw"}},
@@ -73,7 +73,8 @@ std::vector<ContractObject> make_contract() {
         {"update_every"},
         {"optimizer_sync", {"per_stage", "barrier"}},
         {"chunks"},
-        {"overlap"}}},
+        {"overlap"},
+        {"slices", {"balanced"}}}},
       {"training.schedule.queue", {{"buffered"}}},
       {"simulate", {{"engine", {"auto", "simgrid", "native"}}, {"seed"}}},
   };

@@ -39,15 +39,27 @@ StrategyKeys read_strategy(const JsonNode& node, Diagnostics& diagnostics);
 /// the model's builder checks the head.
 int read_readout_every(const JsonNode& head);
 
+/// training.schedule.slices as written.
+struct SliceKeys {
+  enum class Kind { Balanced, Equal, Explicit };
+  Kind kind = Kind::Balanced;
+  int count = 128;           // slices, or as many as balancing may make
+  std::vector<int> lengths;  // tokens; Explicit
+  std::optional<JsonNode> node;
+};
+SliceKeys read_slices(const std::optional<JsonNode>& schedule, Diagnostics& diagnostics);
+
 /// "training" as written, its numbers of samples and micro-batches fitted together.
 struct TrainingKeys {
   StrategyKeys strategy;
   std::optional<JsonNode> schedule;
+  SliceKeys slices;
   std::optional<int> global_batch_size;
   int micro_batch_size = 1;
   int micro_batches = 1;
   bool samples_known = false;  // the sizes above say how many samples a micro-batch has
   bool batch_valid = true;
+  bool balances_batch = false;  // micro_batch_size is to be chosen; it is 1 meanwhile
   Precision precision = Precision::Bf16;
   Optimizer optimizer = Optimizer::SgdMomentum;
   Recompute recompute = Recompute::None;
@@ -66,6 +78,13 @@ void read_order_file(const TrainingKeys& training, SchedulePolicy& policy,
                      Diagnostics& diagnostics);
 /// Finds what is wrong in training.schedule whatever the strategy is.
 void check_schedule_keys(const JsonNode& schedule, Diagnostics& diagnostics);
+
+/// Whether sequences of `graph` can be cut as written, under a schedule that cuts them.
+void check_slices(const TrainingKeys& training, const ModelGraph& graph, Diagnostics& diagnostics);
+/// Fills in the slices of a scenario that is complete but for them.
+void choose_slices(Scenario& scenario, const SliceKeys& keys);
+/// How long the slices of a step take by the rule that balances them, without transfers and update.
+Seconds planned_span(const Scenario& scenario);
 
 /// "parallel" as written.
 struct ParallelKeys {
@@ -116,7 +135,8 @@ void check_partition(const PartitionKeys& keys, const JsonNode& node, const Part
 void choose_partition(Scenario& scenario, const PartitionKeys& keys, int stages);
 
 /// Says in one sentence if the run of `scenario` would be absurdly long, or its order of work.
-void check_size(const Scenario& scenario, int stages, const JsonNode& place,
+/// `slices`: of a micro-batch, at most.
+void check_size(const Scenario& scenario, int stages, int slices, const JsonNode& place,
                 Diagnostics& diagnostics);
 
 /// The documents that `document` stands for, "sweep" removed and names set.

@@ -99,6 +99,7 @@ void read_members(Section& section, SchedulePolicy& policy) {
   if (const auto overlap = section.get("overlap")) {
     policy.overlap = read_number(*overlap, 0, 1, section.diagnostics()).value_or(0);
   }
+  section.get("slices");  // read with the batch, which it is a part of
 }
 
 SchedulePolicy default_policy(ScheduleKind kind, const TrainingKeys& training) {
@@ -140,6 +141,16 @@ void check_traits(Section& section, const SchedulePolicy& policy) {
   if (const auto node = section.get("overlap"); node && !entry.overlaps) {
     report(section.diagnostics(), *node,
            in_quotes(entry.name) + " overlaps no ops; expected it with a schedule that does");
+  }
+  if (const auto node = section.get("slices"); node && !entry.slices) {
+    report(section.diagnostics(), *node,
+           in_quotes(entry.name) + " leaves sequences whole; expected it with \"terapipe\"");
+  }
+  if (const auto node = section.get("queue");
+      node && entry.slices && policy.queue.kind == QueuePolicy::Kind::Buffered) {
+    report(section.diagnostics(), *node,
+           in_quotes(entry.name) +
+               " has a way of its own for each slice; expected \"unlimited\" or \"rendezvous\"");
   }
 }
 

@@ -45,10 +45,16 @@ void fit_sizes(const BatchSizes& written, TrainingKeys& training) {
 void read_batch(Section& section, TrainingKeys& training) {
   Diagnostics& diagnostics = section.diagnostics();
   const Mistakes mistakes(diagnostics);
-  const BatchSizes written = {.batch = section.count("global_batch_size", kLargestBatch),
-                              .size = section.count("micro_batch_size", kLargestBatch),
-                              .count = section.count("micro_batches", kLargestBatch)};
+  BatchSizes written = {.batch = section.count("global_batch_size", kLargestBatch)};
   const std::optional<JsonNode> size = section.get("micro_batch_size");
+  training.balances_batch = size && size->value->kind == JsonValue::Kind::String;
+  if (training.balances_batch) {
+    section.choice("micro_batch_size", 0);
+    written.size = 1;
+  } else {
+    written.size = section.count("micro_batch_size", kLargestBatch);
+  }
+  written.count = section.count("micro_batches", kLargestBatch);
   const std::optional<JsonNode> count = section.get("micro_batches");
   if (size && count) {
     report(diagnostics, *count,
@@ -71,6 +77,7 @@ TrainingKeys read_training(const JsonNode& node, Diagnostics& diagnostics) {
     training.strategy = read_strategy(*strategy, diagnostics);
   }
   training.schedule = section.get("schedule");
+  training.slices = read_slices(training.schedule, diagnostics);
   read_batch(section, training);
   training.precision =
       static_cast<Precision>(section.choice("precision", static_cast<int>(Precision::Bf16)));

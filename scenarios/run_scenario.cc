@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "scenarios/run_scenario.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "sim/plan/stage_cost.h"
 #include "sim/run/lower.h"
@@ -18,23 +20,29 @@ LowerInputs lower_inputs(const Scenario& scenario) {
                         .roles = make_roles(scenario.strategy, stages, list),
                         .cluster = scenario.cluster};
   const PriceInputs prices = {scenario.cluster.device, scenario.precision, scenario.optimizer};
-  inputs.stages = price_stages(price_modules(scenario.graph, prices), scenario.partition,
-                               scenario.strategy, inputs.roles);
-  apply_stash_mode(scenario.schedule.stash, inputs.stages);
+  const auto append_costs = [&](const ModelGraph& graph) {
+    std::vector<StageCost> once = price_stages(price_modules(graph, prices), scenario.partition,
+                                               scenario.strategy, inputs.roles);
+    apply_stash_mode(scenario.schedule.stash, once);
+    for (int copy = 0; copy < scenario.copies; ++copy) {
+      inputs.stages.insert(inputs.stages.end(), once.begin(), once.end());
+    }
+  };
+  if (scenario.slices.empty()) append_costs(scenario.graph);
+  for (const TokenSlice& slice : scenario.slices) append_costs(scenario.graph.slice(slice));
   inputs.roles = roles_of_copies(inputs.roles, scenario.copies);
-  const std::vector<StageCost> once = inputs.stages;
-  for (int copy = 1; copy < scenario.copies; ++copy) {
-    inputs.stages.insert(inputs.stages.end(), once.begin(), once.end());
-  }
   return inputs;
 }
 
 Program lower_steps(const Scenario& scenario, LowerInputs inputs, int steps) {
   // Readouts travel once in a period of whole steps, so the written order must span one.
   const int period = scenario.strategy.readout_every * scenario.micro_batches;
+  const int slices = std::max(1, static_cast<int>(scenario.slices.size()));
+  inputs.policy.update_every *= slices;
   inputs.schedule = make_schedule({.stages = static_cast<int>(scenario.rank_of_stage.size()),
                                    .copies = scenario.copies,
-                                   .micro_batches = scenario.micro_batches,
+                                   .slices = slices,
+                                   .micro_batches = scenario.micro_batches * slices,
                                    .steps = steps,
                                    .rank_of_stage = scenario.rank_of_stage,
                                    .roles = inputs.roles,

@@ -206,11 +206,14 @@ Scenario load_scenario(const JsonValue& value, Diagnostics& diagnostics) {
   scenario.steps = training.steps;
   fit_schedule(sections, scenario, diagnostics);
   const std::optional<int> stages = fit_stages(sections, document, scenario, diagnostics);
-  if (stages) check_size(scenario, *stages, document, diagnostics);
+  const bool cuts = schedule_entry(scenario.schedule.kind).slices;
+  const int slices = cuts ? training.slices.count : 1;
+  if (stages) check_size(scenario, *stages, slices, document, diagnostics);
   if (sections.graph) {
     const bool measured = !sections.graph->samples_per_micro_batch;
     if (sections.cluster && !measured) check_device(sections, document, diagnostics);
     fit_batch(training, *sections.graph, diagnostics);
+    if (cuts) check_slices(training, *sections.graph, diagnostics);
   }
   if (!diagnostics.empty()) return scenario;
   CHECK(stages && sections.graph && sections.cluster, "a scenario without mistakes is complete");
@@ -218,9 +221,28 @@ Scenario load_scenario(const JsonValue& value, Diagnostics& diagnostics) {
   scenario.model_name = scenario.graph.name;
   scenario.cluster = std::move(*sections.cluster);
   choose_partition(scenario, sections.partition, *stages);
+  if (cuts) choose_slices(scenario, training.slices);
   const StageLayout laid = schedule_entry(scenario.schedule.kind).layout;
   if (laid == StageLayout::Mirrored || scenario.schedule.copies > 1) add_copy(scenario);
   return scenario;
+}
+
+/// Where `document` leaves the size of a micro-batch open, `scenario` has samples one by one: tries
+/// every other size that divides the batch, and keeps the scenario of least span.
+void balance_batch(const JsonValue& document, Scenario& scenario) {
+  const JsonValue& training = *document.find("training");
+  const JsonValue* size = training.find("micro_batch_size");
+  if (!size || size->kind != JsonValue::Kind::String) return;
+  const int batch = scenario.micro_batches;
+  for (int samples = 2; samples <= batch; ++samples) {
+    if (batch % samples != 0) continue;
+    JsonValue sized = document;
+    set_json(sized, "training.micro_batch_size", parse_json(std::to_string(samples), ""), "");
+    Diagnostics diagnostics;
+    Scenario candidate = load_scenario(sized, diagnostics);
+    if (!diagnostics.empty()) continue;  // a key that only fits another size
+    if (planned_span(candidate) < planned_span(scenario)) scenario = std::move(candidate);
+  }
 }
 
 std::string read_standard_input() {
@@ -253,6 +275,7 @@ std::vector<Scenario> load_scenarios(const JsonValue& document) {
   for (const JsonValue& one : documents) {
     Diagnostics diagnostics;
     scenarios.push_back(load_scenario(one, diagnostics));
+    if (diagnostics.empty()) balance_batch(one, scenarios.back());
     for (const std::string& message : diagnostics.messages()) {
       if (std::find(messages.begin(), messages.end(), message) == messages.end()) {
         messages.push_back(message);

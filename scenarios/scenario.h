@@ -31,7 +31,8 @@ struct Scenario {
   Partition partition;
   Strategy strategy;
   SchedulePolicy schedule;
-  int micro_batches = 1;  // M
+  int micro_batches = 1;           // M
+  std::vector<TokenSlice> slices;  // of each micro-batch, in order; empty: it is whole
   Precision precision = Precision::Bf16;
   Optimizer optimizer = Optimizer::SgdMomentum;
   Recompute recompute = Recompute::None;

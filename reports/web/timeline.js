@@ -91,7 +91,7 @@ function drawSpan(pen, device, i, { top, bar, scenario, palette }) {
   pen.context.fillStyle = `rgb(${palette.colours[paintIndex(op, palette)]})`;
   pen.context.fillRect(x, top, Math.max(0.7, width > 4 ? width - 1 : width), bar);
   if (bar < 12 || width < 10) return;
-  const number = spans.microBatch[i] % scenario.micro_batches;
+  const number = batchNumber(spans.microBatch[i], scenario);
   const whole = `${device.several ? op.stage : ''}${op.letter}${number}`;
   const text = width < 4 + 8 * whole.length ? op.letter : whole;
   const left = Math.max(x, pen.left);
@@ -184,10 +184,18 @@ function entryAt(begin, end, count, time, near) {
   return since < until ? i : i + 1;
 }
 
-function batchWords(microBatch, scenario) {
-  const step = Math.floor(microBatch / scenario.micro_batches);
-  const inStep = microBatch % scenario.micro_batches;
-  return `micro-batch ${inStep} of ${scenario.micro_batches} in step ${step} of the run`;
+// The micro-batch in its step, "3", or "3.1" where it is one of several token slices.
+function batchNumber(number, scenario) {
+  const microBatch = Math.floor((number % scenario.micro_batches) / scenario.slices);
+  return scenario.slices > 1 ? `${microBatch}.${number % scenario.slices}` : `${microBatch}`;
+}
+
+function batchWords(number, scenario) {
+  const { micro_batches: numbers, slices } = scenario;
+  const step = Math.floor(number / numbers);
+  const microBatch = Math.floor((number % numbers) / slices);
+  const slice = slices > 1 ? `slice ${number % slices} of ${slices}, ` : '';
+  return `${slice}micro-batch ${microBatch} of ${numbers / slices} in step ${step} of the run`;
 }
 
 function describeDevice(device, time, near, scenario, pen) {

@@ -110,6 +110,7 @@ struct ScheduleEntry {
   bool flushes = false;         // updates once a step, after all of it
   bool updates_each = false;    // updates after each micro-batch, by default
   bool overlaps = false;        // runs pairs of ops as one
+  bool slices = false;          // cuts sequences into token slices
   StashMode stash = StashMode::Kept;
   StageLayout layout = StageLayout::Any;
   int chunks = 1;  // stages of a rank, by default
