@@ -1,13 +1,12 @@
 // Interleaved 1F1B, with a fused backward or without bubbles: 1F1B over stages laid in loops.
 // SPDX-License-Identifier: Apache-2.0
 //
-// With p ranks and v stages (chunks) a rank, rank r counts its forwards k = 0, 1, ... so that p
-// micro-batches go through a chunk before the next chunk takes them: forward k is of chunk
-// k / p % v and micro-batch k / (p v) * p + k % p. Backwards are counted likewise, last chunk
-// first. After the warm-up one forward and one backward take turns. Fused: 2 (p - r - 1) + (v - 1)
-// p forwards of warm-up, as Megatron-LM does it, so that a backward is there when its turn comes;
-// with one chunk p - r - 1 as in plain 1F1B, which Megatron-LM then runs instead. Zero bubble:
-// p - r - 1 + (v - 1) p, and weight halves r behind their input halves.
+// With p ranks and v stages (chunks) a rank, p micro-batches go through a chunk before the next
+// takes them: forward k of a rank is of chunk k / p % v, micro-batch k / (p v) * p + k % p.
+// Backwards are counted likewise, last chunk first. After its warm-up rank r runs one forward and
+// one backward in turn. Fused, the warm-up has 2 (p - r - 1) + (v - 1) p forwards, as in
+// Megatron-LM; with one chunk p - r - 1, the plain 1F1B that Megatron-LM then runs. Zero bubble
+// has p - r - 1 + (v - 1) p, and weight halves r behind their input halves.
 // Sources: Narayanan et al., arXiv 2104.04473, section 2.2; Qi et al., arXiv 2401.10241, applied to
 // interleaving in PyTorch's ScheduleInterleavedZeroBubble.
 #include <algorithm>
@@ -19,57 +18,62 @@ namespace interlock {
 
 namespace {
 
-/// Op `k` of its kind on a rank. Shapes: stages (chunks), of the rank.
-Op counted_op(const ScheduleInputs& inputs, OpKind kind, const std::vector<int>& stages, int k) {
-  const int chunks = static_cast<int>(stages.size());
-  const int ranks = inputs.stages / chunks;
-  const int chunk = k / ranks % chunks;
-  const int stage = stages[kind == OpKind::F ? chunk : chunks - 1 - chunk];
-  return global_op(inputs, kind, stage, k / (ranks * chunks) * ranks + k % ranks);
-}
-
-struct Depths {
-  int ahead = 0;  // forwards before the first backward
-  int held = 0;   // weight halves behind input halves
+struct Rules {
+  int ahead = 0;        // forwards before the first backward
+  int held = 0;         // weight halves behind input halves
+  bool halves = false;  // every backward is two ops
 };
 
+/// Op `k` of its kind on a rank with `stages`, one a chunk.
+Op counted_op(const ScheduleInputs& inputs, OpKind kind, const std::vector<int>& stages, int k) {
+  const int chunks = static_cast<int>(stages.size()), ranks = inputs.stages / chunks;
+  const int chunk = k / ranks % chunks;
+  const int stage = stages[kind == OpKind::F ? chunk : chunks - 1 - chunk];
+  return global_op(inputs, kind, stage, k / inputs.stages * ranks + k % ranks);
+}
+
 Sequence rank_sequence(const ScheduleInputs& inputs, const std::vector<int>& stages,
-                       const Depths& depths) {
-  const int count = inputs.micro_batches * static_cast<int>(stages.size());  // of a kind
-  const int ahead = std::min(depths.ahead, count);
+                       const Rules& rules) {
+  const int chunks = static_cast<int>(stages.size()), ranks = inputs.stages / chunks;
+  const int count = inputs.micro_batches * chunks;  // of a kind
+  const int ahead = std::min(rules.ahead, count), held = std::min(rules.held, count);
   RunWriter order;
+  std::vector<Op> body;
+  auto add = [&](OpKind kind, int k) { body.push_back(counted_op(inputs, kind, stages, k)); };
+  auto add_turn = [&](int k) {
+    if (ahead + k < count) add(OpKind::F, ahead + k);
+    if (!rules.halves) {
+      const Op backward = counted_op(inputs, OpKind::B, stages, k);
+      return append_backward(body, inputs, backward.stage, backward.micro_batch);
+    }
+    add(OpKind::I, k);
+    if (k >= held) add(OpKind::W, k - held);
+  };
   for (int k = 0; k < ahead; ++k) order.append({counted_op(inputs, OpKind::F, stages, k)});
-  std::vector<Op> turn;
-  for (int k = 0; k < count; ++k) {
-    turn.clear();
-    if (ahead + k < count) turn.push_back(counted_op(inputs, OpKind::F, stages, ahead + k));
-    if (!inputs.policy.split_backward) {
-      turn.push_back(counted_op(inputs, OpKind::B, stages, k));
-    } else {
-      turn.push_back(counted_op(inputs, OpKind::I, stages, k));
-      if (k >= depths.held) {
-        turn.push_back(counted_op(inputs, OpKind::W, stages, k - depths.held));
-      }
-    }
-    order.append(turn);
+  // A turn repeats while its chunks last, a round of turns through all chunks as often as there are
+  // rounds; whichever is written in fewer ops.
+  const bool rounds = chunks > 1 && inputs.micro_batches / ranks > ranks;
+  const int turns = rounds ? inputs.stages : 1;
+  for (int first = 0; first < count; first += turns) {
+    body.clear();
+    for (int k = first; k < std::min(first + turns, count); ++k) add_turn(k);
+    order.append(body);
   }
-  if (inputs.policy.split_backward) {
-    for (int k = std::max(0, count - depths.held); k < count; ++k) {
-      order.append({counted_op(inputs, OpKind::W, stages, k)});
-    }
+  for (int k = count - held; k < count; ++k) {
+    order.append({counted_op(inputs, OpKind::W, stages, k)});
   }
   order.append_updates(inputs, stages);
   return {order.take(), inputs.steps, inputs.micro_batches};
 }
 
 Schedule make_rounds(const ScheduleInputs& inputs,
-                     Depths (*depths)(int ranks, int rank, int chunks)) {
+                     Rules (*rules)(int ranks, int rank, int chunks)) {
   Schedule schedule = empty_schedule(inputs);
   const auto stages = stages_of_ranks(inputs);
   const int ranks = static_cast<int>(stages.size());
   for (int rank = 0; rank < ranks; ++rank) {
     const int chunks = static_cast<int>(stages[rank].size());
-    schedule.ranks[rank] = {rank_sequence(inputs, stages[rank], depths(ranks, rank, chunks))};
+    schedule.ranks[rank] = {rank_sequence(inputs, stages[rank], rules(ranks, rank, chunks))};
   }
   return schedule;
 }
@@ -77,15 +81,15 @@ Schedule make_rounds(const ScheduleInputs& inputs,
 }  // namespace
 
 Schedule make_interleaved(const ScheduleInputs& inputs) {
-  return make_rounds(inputs, [](int ranks, int rank, int chunks) -> Depths {
+  return make_rounds(inputs, [](int ranks, int rank, int chunks) -> Rules {
     const int after = ranks - 1 - rank;
-    return {chunks == 1 ? after : 2 * after + (chunks - 1) * ranks, 0};
+    return {.ahead = chunks == 1 ? after : 2 * after + (chunks - 1) * ranks};
   });
 }
 
 Schedule make_interleaved_zero_bubble(const ScheduleInputs& inputs) {
-  return make_rounds(inputs, [](int ranks, int rank, int chunks) -> Depths {
-    return {ranks - 1 - rank + (chunks - 1) * ranks, rank};
+  return make_rounds(inputs, [](int ranks, int rank, int chunks) -> Rules {
+    return {.ahead = ranks - 1 - rank + (chunks - 1) * ranks, .held = rank, .halves = true};
   });
 }
 
