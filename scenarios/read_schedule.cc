@@ -123,6 +123,10 @@ void check_backward(const JsonNode& node, const SchedulePolicy& policy, Diagnost
     report(diagnostics, node, "the file says which backwards are split; expected no \"backward\"");
   } else if (policy.kind == ScheduleKind::List && policy.split_backward) {
     report(diagnostics, node, "the list form sends after its whole backward; expected fused");
+  } else if (entry.overlaps) {
+    report(diagnostics, node,
+           in_quotes(entry.name) +
+               " splits backwards where that fills bubbles; expected no \"backward\"");
   } else if (entry.split_backward && entry.flushes && !policy.split_backward) {
     report(diagnostics, node,
            in_quotes(entry.name) +

@@ -6,64 +6,29 @@
 // slots of which no rank has two at once, and units follow each other every 2p slots without a gap
 // (direct concatenation). A rank runs its ops in the order of their slots, however long they take.
 // Source: Li and Hoefler, arXiv 2107.06925.
-#include <map>
 #include <string>
 
 #include "sim/plan/schedules/families.h"
-#include "sim/plan/schedules/stage_ops.h"
+#include "sim/plan/schedules/unit_order.h"
 
 namespace interlock {
-
-namespace {
-
-/// One forward or backward.
-struct Pass {
-  bool forward = true;
-  int stage = 0, micro_batch = 0;
-};
-
-/// What a rank does in the 2p slots that begin with unit `number`: this unit and what is left of
-/// the one before, where there are `units` in all.
-std::vector<Op> ops_of_window(const ScheduleInputs& inputs, const std::vector<int>& stages,
-                              int number, int units) {
-  const int ranks = inputs.stages / inputs.copies, window = 2 * ranks;
-  std::map<int, Pass> passes;  // by slot
-  const auto add = [&](int slot, Pass pass) {
-    const int unit = number - slot / window;
-    pass.micro_batch += unit * ranks;
-    if (0 <= unit && unit < units) passes[slot % window] = pass;
-  };
-  for (int copy = 0; copy < inputs.copies; ++copy) {
-    const int depth = stages[copy] - copy * ranks;
-    for (int m = 0; m < ranks / 2; ++m) {
-      const int micro_batch = copy * (ranks / 2) + m;
-      add(depth + 2 * m, {true, stages[copy], micro_batch});
-      add(window - 1 - depth + 2 * m, {false, stages[copy], micro_batch});
-    }
-  }
-  std::vector<Op> ops;
-  for (const auto& [slot, pass] : passes) {
-    if (pass.forward) {
-      ops.push_back(global_op(inputs, OpKind::F, pass.stage, pass.micro_batch));
-    } else {
-      append_backward(ops, inputs, pass.stage, pass.micro_batch);
-    }
-  }
-  return ops;
-}
-
-}  // namespace
 
 Schedule make_chimera(const ScheduleInputs& inputs) {
   Schedule schedule = empty_schedule(inputs);
   const std::vector<std::vector<int>> stages = stages_of_ranks(inputs);
-  const int ranks = static_cast<int>(stages.size());
-  const int units = inputs.micro_batches / ranks;
+  const int ranks = static_cast<int>(stages.size()), slots = 2 * ranks;
   for (int rank = 0; rank < ranks; ++rank) {
+    std::vector<Pass> unit;
+    for (int copy = 0; copy < inputs.copies; ++copy) {
+      const int stage = stages[rank][copy], depth = stage - copy * ranks;
+      for (int m = 0; m < ranks / 2; ++m) {
+        const int micro_batch = copy * (ranks / 2) + m;
+        unit.push_back({depth + 2 * m, true, stage, micro_batch});
+        unit.push_back({slots - 1 - depth + 2 * m, false, stage, micro_batch});
+      }
+    }
     RunWriter order;
-    order.append(ops_of_window(inputs, stages[rank], 0, units));
-    order.append_loop(ops_of_window(inputs, stages[rank], 1, units), units - 1, ranks);
-    order.append(ops_of_window(inputs, stages[rank], units, units));
+    append_units(order, inputs, unit, {.size = ranks, .interval = slots});
     order.append_updates(inputs, stages[rank]);
     schedule.ranks[rank] = {{order.take(), inputs.steps, inputs.micro_batches}};
   }

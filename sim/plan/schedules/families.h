@@ -6,10 +6,18 @@
 
 namespace interlock {
 
-Schedule make_chain(const ScheduleInputs& inputs);        // naive, naive-split, eager, list
+Schedule make_chain(const ScheduleInputs& inputs);          // naive, naive-split, eager, list
 Schedule make_terapipe(const ScheduleInputs& inputs);       // arXiv 2102.07988
-Schedule make_gpipe(const ScheduleInputs& inputs);        // arXiv 1811.06965
-Schedule make_one_f_one_b(const ScheduleInputs& inputs);  // PipeDream-flush, arXiv 2006.09503
+Schedule make_gpipe(const ScheduleInputs& inputs);          // arXiv 1811.06965
+Schedule make_one_f_one_b(const ScheduleInputs& inputs);    // PipeDream-flush, arXiv 2006.09503
+
+Schedule make_dual_pipe(const ScheduleInputs& inputs);  // dualpipe, dualpipe-v: arXiv 2412.19437
+std::string dual_pipe_problem(const ScheduleShape& shape);
+std::string dual_pipe_v_problem(const ScheduleShape& shape);
+Schedule make_chimera(const ScheduleInputs& inputs);  // arXiv 2107.06925
+std::string chimera_problem(const ScheduleShape& shape);
+Schedule make_hanayo(const ScheduleInputs& inputs);  // arXiv 2308.15762
+std::string hanayo_problem(const ScheduleShape& shape);
 
 /// Of a file or of a search: policy.order for each step. Updates that it lacks come at its end.
 Schedule make_explicit_order(const ScheduleInputs& inputs);
