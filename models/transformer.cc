@@ -13,6 +13,8 @@
 // its tokens' pairs, (c + l)^2 - c^2 of them, so that the slices of a sequence add up to the whole.
 #include "models/transformer.h"
 
+#include "models/retention.h"
+
 namespace interlock {
 namespace {
 
@@ -99,7 +101,21 @@ std::vector<Operator> materialised_attention(const Transformer& t, const Sizes& 
   return {scores, softmax, drop, values};
 }
 
+Retention retention_of(const Transformer& t, const Sizes& z) {
+  return {.tokens = z.tokens,
+          .hidden_size = t.hidden_size,
+          .heads = t.attention_heads,
+          .chunk = t.chunk_size,
+          .causal_flops = t.causal_flops,
+          .rotary = t.positions == Transformer::Positions::Rotary,
+          .bias = t.bias};
+}
+
 void append_attention(const Transformer& t, const Sizes& z, std::vector<Operator>& block) {
+  if (t.attention == Transformer::Attention::Retention) {
+    for (const Operator& op : retention(retention_of(t, z), z.element)) block.push_back(op);
+    return;
+  }
   const std::int64_t head_size = t.hidden_size / t.attention_heads;
   const std::int64_t keys = head_size * t.kv_heads;
   block.push_back(linear({z.tokens, t.hidden_size, t.hidden_size + 2 * keys, t.bias}, z.element));
@@ -108,7 +124,7 @@ void append_attention(const Transformer& t, const Sizes& z, std::vector<Operator
     block.push_back(elementwise(
         {.forward = 2 * turned, .backward = 2 * turned, .gradients = 2 * turned}, z.element));
   }
-  if (t.fused_attention) {
+  if (t.attention == Transformer::Attention::Fused) {
     block.push_back(fused_attention(t, z));
   } else {
     for (const Operator& op : materialised_attention(t, z)) block.push_back(op);
@@ -196,10 +212,12 @@ Module readout_module(const Transformer& t, const Sizes& z, const BuildOptions& 
   return last;
 }
 
-/// Keys and values that slices after this one attend to, whatever is recomputed.
-Bytes keys_for_later(const Transformer& t, const Sizes& z) {
+/// What slices after this one read of it, whatever is recomputed: keys and values, or the states.
+Bytes kept_for_later(const Transformer& t, const Sizes& z, const BuildOptions& options) {
   const TokenSlice part = part_of(t);
-  return Bytes(part.context + part.length < part.of ? 2 * z.keys * z.element : 0);
+  if (part.context + part.length >= part.of) return Bytes(0);
+  if (t.attention != Transformer::Attention::Retention) return Bytes(2 * z.keys * z.element);
+  return retention_state(retention_of(t, z)) * options.micro_batch_size;
 }
 
 void attach_heads(const Transformer& t, const BuildOptions& options, std::vector<Module>& modules) {
@@ -235,7 +253,7 @@ ModelGraph build_transformer(const Transformer& shape, const BuildOptions& optio
       make_module({.name = "embedding", .output = boundary(z), .recomputable = false},
                   embedding_operators(shape, z), options));
   const Module block =
-      make_module({.input = boundary(z) + keys_for_later(shape, z), .output = boundary(z)},
+      make_module({.input = boundary(z) + kept_for_later(shape, z, options), .output = boundary(z)},
                   block_operators(shape, z), options);
   for (int i = 0; i < shape.layers; ++i) {
     graph.modules.push_back(block);

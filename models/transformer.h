@@ -5,7 +5,8 @@
 // "ffn_hidden_size",
 //  "vocab_size", "sequence_length", "gated_mlp", "norm": "layernorm" | "rmsnorm", "bias",
 //  "positions": "learned" | "rotary" | "none", "max_positions", "tied_embeddings", "dropout",
-//  "attention": "materialised" | "fused", "attention_flops": "full" | "causal", "head"}
+//  "attention": "materialised" | "fused" | "retention", "chunk_size",
+//  "attention_flops": "full" | "causal", "head"}
 // Defaults describe GPT-2's family without dropout. A block is pre-norm: norm, attention, residual,
 // norm, MLP, residual. The last module is final norm, vocabulary projection and loss.
 #pragma once
@@ -16,6 +17,8 @@ namespace interlock {
 
 struct Transformer {
   enum class Positions { Learned, Rotary, None };
+  /// Fused: one kernel; the (tokens, tokens) matrices are never stored. Retention: see retention.h.
+  enum class Attention { Materialised, Fused, Retention };
 
   int layers = 1;
   int hidden_size = 1;
@@ -30,9 +33,10 @@ struct Transformer {
   Positions positions = Positions::Learned;
   int max_positions = 1;  // Learned: rows of the position table
   bool tied_embeddings = true;
-  double dropout = 0;            // only whether there is any matters
-  bool fused_attention = false;  // one kernel; the (tokens, tokens) matrices are never stored
-  bool causal_flops = false;     // count half of the attention matrix
+  double dropout = 0;  // only whether there is any matters
+  Attention attention = Attention::Materialised;
+  int chunk_size = 1;         // Retention: tokens
+  bool causal_flops = false;  // count half of the attention matrix
   HeadSpec head;
   std::optional<TokenSlice> slice;  // this part of each sequence, alone
 };

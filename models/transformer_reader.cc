@@ -1,5 +1,7 @@
 // Transformer: reads decoder-only models and checks that their sizes fit each other.
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "models/required_count.h"
 #include "models/transformer.h"
 
@@ -16,8 +18,26 @@ void check_divides(ObjectReader& reader, std::string_view key, int part, const s
              std::to_string(size) + "; expected a divisor of it");
 }
 
+/// Keys that only retention, or only attention, has a use for.
+void check_retention(ObjectReader& reader, const Transformer& t) {
+  const bool retains = t.attention == Transformer::Attention::Retention;
+  if (const auto chunk = reader.get("chunk_size"); chunk && !retains) {
+    report(reader.diagnostics(), *chunk,
+           "attention has no chunks; expected it with \"attention\": \"retention\"");
+  } else if (chunk && t.chunk_size > t.sequence_length) {
+    report(reader.diagnostics(), *chunk,
+           std::to_string(t.chunk_size) + " tokens of a sequence of " +
+               std::to_string(t.sequence_length) + "; expected at most all of them");
+  }
+  if (const auto heads = reader.get("kv_heads"); heads && retains) {
+    report(reader.diagnostics(), *heads,
+           "retention has a key head for each head; expected no \"kv_heads\"");
+  }
+}
+
 /// What each number may be depends on the others; looked at once each is right by itself.
 void check_shape(ObjectReader& reader, const Transformer& t) {
+  check_retention(reader, t);
   check_divides(reader, "attention_heads", t.attention_heads, "hidden_size", t.hidden_size);
   check_divides(reader, "kv_heads", t.kv_heads, "attention_heads", t.attention_heads);
   if (t.positions == Transformer::Positions::Learned && t.max_positions < t.sequence_length) {
@@ -37,8 +57,10 @@ void check_shape(ObjectReader& reader, const Transformer& t) {
 void read_attention(ObjectReader& reader, Transformer& t) {
   constexpr int kMostHeads = 100'000;
   t.attention_heads = required_count(reader, "attention_heads", "a number of heads", kMostHeads);
+  t.attention = static_cast<Transformer::Attention>(
+      reader.choice("attention", {"materialised", "fused", "retention"}, 0));
   t.kv_heads = reader.count("kv_heads", t.attention_heads, 1, kMostHeads);
-  t.fused_attention = reader.choice("attention", {"materialised", "fused"}, 0) == 1;
+  t.chunk_size = reader.count("chunk_size", std::min(512, t.sequence_length), 1, kMostTokens);
   t.causal_flops = reader.choice("attention_flops", {"full", "causal"}, 0) == 1;
   t.positions = static_cast<Transformer::Positions>(
       reader.choice("positions", {"learned", "rotary", "none"}, 0));

@@ -225,6 +225,11 @@ SchedulePolicy read_schedule(const TrainingKeys& training, Diagnostics& diagnost
            in_quotes(schedule_entry(policy.kind).name) +
                " says itself what a forward keeps; expected \"none\"");
   }
+  if (training.balances_batch && !schedule_entry(policy.kind).slices) {
+    report(diagnostics, training.node.child("micro_batch_size"),
+           "a batch is balanced together with the slices of its sequences; expected a number of "
+           "samples, or the schedule \"terapipe\"");
+  }
   return policy;
 }
 

@@ -78,6 +78,15 @@ TEST_CASE("values arrive in SI units") {
   CHECK(json["links"][0] == Json{{"name", "0->1"}, {"bytes", 2097152}, {"utilisation", 0.04}});
 }
 
+TEST_CASE("token slices are listed, and micro-batches stay the user's") {
+  ScenarioResult result = two_devices();
+  CHECK(Json::parse(result_json(result))["token_slices"] == Json::array());
+  result.scenario.slices = {{600, 0, 1000}, {400, 600, 1000}};
+  const Json json = Json::parse(result_json(result));
+  CHECK(json["micro_batches"] == 1);
+  CHECK(json["token_slices"] == Json::array({600, 400}));
+}
+
 TEST_CASE("the classes of memory add up to the peak") {
   const Json json = Json::parse(result_json(two_devices()));
   for (const Json& device : json["devices"]) {

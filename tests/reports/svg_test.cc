@@ -67,6 +67,18 @@ TEST_CASE("a picture has title, lanes, axis with its unit, legend and caption") 
   }
 }
 
+TEST_CASE("token slices are numbered within their micro-batch") {
+  auto sliced = pipeline_run({.devices = 2, .micro_batches = 4, .steps = 1});
+  CHECK(texts(read_markup(svg_timeline(sliced))).find("F1.1") == std::string::npos);
+  sliced.measurement.program.slices = 2;  // four slices, of two micro-batches
+  const std::string words = texts(read_markup(svg_timeline(sliced)));
+  for (const char* label : {"F0.0\n", "F0.1\n", "F1.0\n", "F1.1\n", "B1.1\n"}) {
+    CHECK(words.find(label) != std::string::npos);
+  }
+  CHECK(words.find("F2.0") == std::string::npos);
+  CHECK(words.find("and token slices in each") != std::string::npos);
+}
+
 TEST_CASE("a traversal that trains nothing is pale") {
   auto result = two_devices();
   const std::string pale = "fill-opacity=\"0.5\"";

@@ -103,6 +103,17 @@ TEST_CASE("balanced slices are no slower than any equal ones, and shorter at the
   CHECK(lengths.front() >= lengths.back());
 }
 
+TEST_CASE("late slices of attention cost more, and all slices of retention the same") {
+  const auto costs_of_forward = [](const std::string& attention) {
+    const Scenario scenario = sliced({"model.attention=" + attention, kWritten + "8}"});
+    const std::vector<OpInfo> ops = lower_scenario(scenario, 1).ops;
+    return std::count_if(ops.begin(), ops.end(),
+                         [](const OpInfo& op) { return op.kind == OpKind::F && op.stage == 1; });
+  };
+  CHECK(costs_of_forward("fused") == 8);
+  CHECK(costs_of_forward("retention") == 1);
+}
+
 TEST_CASE("a balanced batch is that of the best size, each with its best slices") {
   const Overrides batch = {"training.global_batch_size=12", "model.sequence_length=128"};
   const auto step = [&](const std::string& size) {

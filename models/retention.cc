@@ -1,0 +1,54 @@
+// Retention: work, weights and saved bytes of its operators.
+// SPDX-License-Identifier: Apache-2.0
+#include "models/retention.h"
+
+namespace interlock {
+namespace {
+
+/// One kernel: queries, keys and values in, the retained values out. For each token the scores of
+/// its chunk (c h) and their product with the values (2 c h), and reading and updating the state
+/// (2 h^2 / a each); a state is read and written once a chunk, and kept for the backward.
+Operator retain(const Retention& r, double element) {
+  const double h = static_cast<double>(r.hidden_size);
+  const double inside = (r.causal_flops ? 0.5 : 1) * 3 * r.chunk * h;
+  const double across = 2 * (2 * h * h / r.heads);
+  const Bytes states = retention_state(r) * (r.tokens / r.chunk);
+  Operator op;
+  op.forward = {.op_class = OpClass::Attention,
+                .flops = Flops(2 * r.tokens * (inside + across)),
+                .bytes = Bytes(r.tokens * 6 * h * element) + states * 2};
+  op.input_gradient = {
+      .op_class = OpClass::Attention, .flops = op.forward.flops * 2, .bytes = op.forward.bytes * 2};
+  op.stash = Bytes(r.tokens * 4 * h * element) + states;
+  op.gradients = Bytes(r.tokens * 6 * h * element);
+  op.attention_core = true;
+  return op;
+}
+
+}  // namespace
+
+Bytes retention_state(const Retention& r) {
+  const double h = static_cast<double>(r.hidden_size);
+  return Bytes(2 * h * h / r.heads * 4);
+}
+
+std::vector<Operator> retention(const Retention& r, double element) {
+  const double queries = r.tokens * static_cast<double>(r.hidden_size);  // as many keys
+  const double values = 2 * queries;
+  std::vector<Operator> operators = {
+      linear({r.tokens, r.hidden_size, 6 * r.hidden_size, r.bias}, element)};
+  if (r.rotary) {
+    const double turned = 2 * queries;
+    operators.push_back(elementwise(
+        {.forward = 2 * turned, .backward = 2 * turned, .gradients = 2 * turned}, element));
+  }
+  operators.push_back(retain(r, element));
+  operators.push_back(normalisation(values, 0, element));  // each head by itself, no weights
+  operators.push_back(elementwise(
+      {.forward = 3 * values, .backward = 5 * values, .stash = 2 * values, .gradients = 3 * values},
+      element));  // the gate and its activation
+  operators.push_back(linear({r.tokens, 2 * r.hidden_size, r.hidden_size, r.bias}, element));
+  return operators;
+}
+
+}  // namespace interlock
