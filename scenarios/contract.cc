@@ -74,6 +74,8 @@ std::vector<ContractObject> make_contract() {
         {"optimizer_sync", {"per_stage", "barrier"}},
         {"chunks"},
         {"overlap"},
+        {"memory"},
+        {"evaluations"},
         {"slices", {"balanced"}}}},
       {"training.schedule.queue", {{"buffered"}}},
       {"simulate", {{"engine", {"auto", "simgrid", "native"}}, {"seed"}}},

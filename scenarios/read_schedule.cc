@@ -15,6 +15,7 @@ constexpr int kDeepestQueue = 1'000'000;
 constexpr int kMostInFlight = 1'024;
 constexpr std::size_t kMostNamesTold = 8;
 constexpr int kMostChunks = 1'000'000;
+constexpr int kMostEvaluations = 1'000'000;
 
 bool is_global(const Strategy& strategy) { return strategy.kind == StrategyKind::Global; }
 
@@ -23,6 +24,7 @@ bool is_global(const Strategy& strategy) { return strategy.kind == StrategyKind:
 bool fits(const ScheduleEntry& entry, const Strategy& strategy) {
   const bool n_wise =
       strategy.kind == StrategyKind::Local || strategy.kind == StrategyKind::Interlocking;
+  if (entry.any_strategy) return true;
   return entry.global == is_global(strategy) && (entry.kind != ScheduleKind::List || n_wise);
 }
 
@@ -99,6 +101,10 @@ void read_members(Section& section, SchedulePolicy& policy) {
   if (const auto overlap = section.get("overlap")) {
     policy.overlap = read_number(*overlap, 0, 1, section.diagnostics()).value_or(0);
   }
+  if (const auto memory = section.get("memory")) {
+    policy.memory = read_bytes(*memory, section.diagnostics()).value_or(Bytes(0));
+  }
+  policy.evaluations = section.count("evaluations", kMostEvaluations);
   section.get("slices");  // read with the batch, which it is a part of
 }
 
@@ -115,7 +121,9 @@ SchedulePolicy default_policy(ScheduleKind kind, const TrainingKeys& training) {
 
 void check_backward(const JsonNode& node, const SchedulePolicy& policy, Diagnostics& diagnostics) {
   const ScheduleEntry& entry = schedule_entry(policy.kind);
-  if (policy.kind == ScheduleKind::Naive && policy.split_backward) {
+  if (policy.kind == ScheduleKind::Auto) {
+    report(diagnostics, node, "\"auto\" tries fused and split backwards; expected no \"backward\"");
+  } else if (policy.kind == ScheduleKind::Naive && policy.split_backward) {
     report(diagnostics, node, "naive with a split backward is \"naive-split\"; expected fused");
   } else if (policy.kind == ScheduleKind::NaiveSplit && !policy.split_backward) {
     report(diagnostics, node, "naive-split with a fused backward is \"naive\"; expected split");
@@ -146,6 +154,12 @@ void check_traits(Section& section, const SchedulePolicy& policy) {
     report(section.diagnostics(), *node,
            in_quotes(entry.name) + " overlaps no ops; expected it with a schedule that does");
   }
+  for (const char* key : {"memory", "evaluations"}) {
+    if (const auto node = section.get(key); node && entry.kind != ScheduleKind::Auto) {
+      report(section.diagnostics(), *node,
+             in_quotes(entry.name) + " searches for nothing; expected it with \"auto\"");
+    }
+  }
   if (const auto node = section.get("slices"); node && !entry.slices) {
     report(section.diagnostics(), *node,
            in_quotes(entry.name) + " leaves sequences whole; expected it with \"terapipe\"");
@@ -161,9 +175,12 @@ void check_traits(Section& section, const SchedulePolicy& policy) {
 void check_policy(Section& section, const SchedulePolicy& policy, const TrainingKeys& training) {
   Diagnostics& diagnostics = section.diagnostics();
   const std::string name = schedule_entry(policy.kind).name;
+  const bool global = is_global(training.strategy.strategy);
+  const bool searches = policy.kind == ScheduleKind::Auto;
+  const bool has_limit = policy.kind == ScheduleKind::Eager || (searches && !global);
   if (const auto node = section.get("backward")) check_backward(*node, policy, diagnostics);
   if (const auto node = section.get("in_flight");
-      node && policy.in_flight > 1 && policy.kind != ScheduleKind::Eager) {
+      node && policy.in_flight > 1 && !has_limit) {
     report(diagnostics, *node,
            "only the eager schedule has a limit to set; expected 1 with \"" + name + "\", got " +
                std::to_string(policy.in_flight));
@@ -180,7 +197,8 @@ void check_policy(Section& section, const SchedulePolicy& policy, const Training
   const auto node = section.get("update_every");
   if (!node || !training.batch_valid) return;
   const int batch = training.micro_batches, every = policy.update_every;
-  if (schedule_entry(policy.kind).flushes && every != batch) {
+  const bool flushes = schedule_entry(policy.kind).flushes || (searches && global);
+  if (flushes && every != batch) {
     report(diagnostics, *node,
            "\"" + name + "\" updates once for each step; expected its " + std::to_string(batch) +
                " micro-batches, got " + std::to_string(every));

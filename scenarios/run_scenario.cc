@@ -5,13 +5,11 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "scenarios/resolve_auto.h"
 #include "sim/plan/stage_cost.h"
-#include "sim/run/lower.h"
 
 namespace interlock {
-namespace {
 
-/// Everything about a program that does not depend on how many steps it runs.
 LowerInputs lower_inputs(const Scenario& scenario) {
   const int stages = static_cast<int>(scenario.rank_of_stage.size()) / scenario.copies;
   const bool list = scenario.schedule.kind == ScheduleKind::List;
@@ -51,6 +49,8 @@ Program lower_steps(const Scenario& scenario, LowerInputs inputs, int steps) {
   return lower(inputs);
 }
 
+namespace {
+
 MeasureInputs measure_inputs(const Scenario& scenario) {
   const ModelGraph& graph = scenario.graph;
   const double micro_batches = scenario.micro_batches;
@@ -71,11 +71,13 @@ MeasureInputs measure_inputs(const Scenario& scenario) {
 
 }  // namespace
 
-Program lower_scenario(const Scenario& scenario, int steps) {
+Program lower_scenario(const Scenario& asked, int steps) {
+  const Scenario scenario = resolve_auto(asked);
   return lower_steps(scenario, lower_inputs(scenario), steps);
 }
 
-ScenarioResult run_scenario(const Scenario& scenario, bool keep_log) {
+ScenarioResult run_scenario(const Scenario& asked, bool keep_log) {
+  const Scenario scenario = resolve_auto(asked);
   const LowerInputs inputs = lower_inputs(scenario);
   const ProgramOfSteps program = [&](int steps, double most_ticks_per_second) {
     LowerInputs like = inputs;

@@ -1,8 +1,10 @@
-// Searching for an order: candidates, list orders by random rules, and moves of single ops.
+// Searching for an order: candidates, list orders by rules near the best ones, and moves of ops.
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/plan/auto_schedule.h"
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <limits>
 
 #include "base/random.h"
@@ -14,175 +16,208 @@ namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr int kRetries = 4;  // of a list order that its estimate of memory made too large
+// Forwards ahead of backwards, for each stage that comes after: what families are made of. 1 is
+// the warm-up of 1F1B, 2 that of its eager form.
+constexpr std::array kSlopes = {1.0, 2.0, 0.875, 1.5, 1.25, 0.75, 0.0};
+constexpr double kShareOfRules = 0.6;  // of the evaluations; moves have the rest
+
+using Order = std::vector<std::vector<Op>>;
+
+/// A schedule that was looked at.
+struct Looked {
+  SchedulePolicy policy;
+  double step_time = kNever;  // if it fits
+};
+
+/// A list order: by which costs and rules.
+struct Point {
+  std::size_t list = 0;
+  ListRules rules;
+  Looked found;
+};
 
 class Search {
  public:
   Search(const SearchInputs& inputs, const ScheduleJudge& judge)
-      : inputs_(inputs), judge_(judge), random_(inputs.seed, 0), margins_(inputs.lists.size()) {
-    for (std::size_t i = 0; i < margins_.size(); ++i) {
-      margins_[i].assign(inputs.lists[i].memory.size(), 0);
-    }
+      : inputs_(inputs), judge_(judge), random_(inputs.seed, 0) {
+    for (const ListInputs& list : inputs.lists) margins_.emplace_back(list.memory.size(), 0.0);
   }
-  FoundSchedule run();
+  FoundSchedules run();
 
  private:
-  struct Point {
-    std::size_t list = 0;
-    ListRules rules;
-    double step_time = kNever;
-  };
-
   bool spent(double share) const {
-    return best_.evaluations >= share * inputs_.evaluations ||
+    return evaluations_ >= share * inputs_.evaluations ||
            best_.step_time <= inputs_.bound * (1 + 1e-12);
   }
-  std::vector<double> excess(const SchedulePolicy& policy);
-  double consider(const SchedulePolicy& policy, double at_most);
-  void try_point(Point& point, double at_most);
-  void try_grid();
+  Looked look(const SchedulePolicy& policy, double at_most);
+  Looked look(const SchedulePolicy& like, Order order, double at_most);
+  void list(Point& point, double at_most);
+  void list_grid();
   Point varied(const Point& point);
+  void vary(std::vector<int>& limits, std::size_t count, int most);
   void vary_rules();
-  void move_ops();
+  void move_from(const Looked& start, double share);
 
   const SearchInputs& inputs_;
   const ScheduleJudge& judge_;
   Random random_;
+  int evaluations_ = 0;
+  double least_memory_ = kNever;
   std::vector<std::vector<double>> margins_;  // (lists, ranks) bytes kept free in list orders
-  std::vector<double> last_excess_;           // (ranks) of the order considered last
-  Point best_point_;
-  FoundSchedule best_{.step_time = kNever, .excess = kNever};
+  std::vector<double> excess_;                // (ranks) bytes, of the schedule looked at last
+  Point point_;                               // the best
+  Looked best_;
 };
 
-FoundSchedule Search::run() {
-  for (const SchedulePolicy& candidate : inputs_.candidates) consider(candidate, kNever);
-  try_grid();
-  vary_rules();
-  move_ops();
-  return best_;
+/// A schedule's step time, or none if it does not fit or takes longer than `at_most`.
+Looked Search::look(const SchedulePolicy& policy, double at_most) {
+  ++evaluations_;
+  excess_.clear();
+  const double time = judge_.step_time(policy);
+  if (time == kNever || time > at_most) return {policy};
+  excess_ = judge_.peaks(policy);
+  const double peak = *std::max_element(excess_.begin(), excess_.end());
+  least_memory_ = std::min(least_memory_, peak);
+  for (double& bytes : excess_) bytes -= inputs_.capacity;
+  if (peak > inputs_.capacity) return {policy};
+  const Looked looked = {policy, time};
+  if (time < best_.step_time) best_ = looked;
+  return looked;
 }
 
-/// The step time of a schedule that fits; infinite if it does not, or takes longer than `at_most`.
-double Search::consider(const SchedulePolicy& policy, double at_most) {
-  ++best_.evaluations;
-  last_excess_.clear();
-  const double time = judge_.step_time(policy);
-  if (time == kNever || (best_.excess <= 0 && time > at_most)) return kNever;
-  last_excess_ = judge_.peaks(policy);
-  double most = -kNever;
-  for (double& bytes : last_excess_) most = std::max(most, bytes -= inputs_.capacity);
-  const bool better = most <= 0 ? best_.excess > 0 || time < best_.step_time : most < best_.excess;
-  if (better) {
-    best_.policy = policy;
-    best_.step_time = time;
-    best_.excess = most;
-  }
-  return most <= 0 ? time : kNever;
+Looked Search::look(const SchedulePolicy& like, Order order, double at_most) {
+  SchedulePolicy policy = like;
+  policy.order = std::make_shared<const Order>(std::move(order));
+  return look(policy, at_most);
 }
 
 /// Lists the order of a point; where that turns out to take more memory than was estimated, again
 /// with as much less to spend.
-void Search::try_point(Point& point, double at_most) {
-  ListInputs list = inputs_.lists[point.list];
+void Search::list(Point& point, double at_most) {
+  ListInputs inputs = inputs_.lists[point.list];
+  SchedulePolicy policy = inputs_.own;
+  policy.split_backward = point.list == 0;
   std::vector<double>& margin = margins_[point.list];
   for (int retry = 0; retry < kRetries; ++retry) {
     for (std::size_t r = 0; r < margin.size(); ++r) {
-      list.memory[r] = inputs_.lists[point.list].memory[r] - margin[r];
+      inputs.memory[r] = inputs_.lists[point.list].memory[r] - margin[r];
     }
-    const auto order = list_order(list, point.rules);
+    auto order = list_order(inputs, point.rules);
     if (!order) return;
-    SchedulePolicy policy = inputs_.own;
-    policy.split_backward = point.list == 0;
-    policy.order = std::make_shared<const std::vector<std::vector<Op>>>(*order);
-    point.step_time = consider(policy, at_most);
-    bool over = false;
-    for (std::size_t r = 0; r < last_excess_.size(); ++r) {
-      if (last_excess_[r] <= 0) continue;
-      margin[r] += last_excess_[r];
-      over = true;
+    point.found = look(policy, *std::move(order), at_most);
+    const auto over = [](double bytes) { return bytes > 0; };
+    if (std::none_of(excess_.begin(), excess_.end(), over)) break;
+    for (std::size_t r = 0; r < excess_.size(); ++r) margin[r] += std::max(0.0, excess_[r]);
+  }
+  if (point.found.step_time < point_.found.step_time) point_ = point;
+}
+
+/// Rules that are good without knowing any rank.
+void Search::list_grid() {
+  for (std::size_t i = 0; i < inputs_.lists.size(); ++i) {
+    const int stages = static_cast<int>(inputs_.lists[i].ops.size());
+    for (const double slope : kSlopes) {
+      for (int choice = 0; choice < 8 && !spent(kShareOfRules); ++choice) {
+        Point point{.list = i};
+        point.rules = {.forward_first = choice % 2 == 1,
+                       .patience = choice / 2 % 2 == 0 ? 0.5 : 1,
+                       .first_patience = choice / 4 % 2};
+        for (int stage = 0; stage < stages && slope > 0; ++stage) {
+          const double ahead = std::ceil(slope * (stages - stage));
+          point.rules.ahead.push_back(static_cast<int>(ahead));
+        }
+        list(point, kNever);
+      }
     }
-    if (!over) return;
   }
 }
 
-/// Rules that have proved good, and nothing special about any rank.
-void Search::try_grid() {
-  for (std::size_t list = 0; list < inputs_.lists.size(); ++list) {
-    for (int choice = 0; choice < 18; ++choice) {
-      Point point{.list = list};
-      point.rules = {.forward_first = choice % 2 == 1,
-                     .patience = choice / 2 % 3 * 0.5,
-                     .first_patience = choice / 6 * 0.5};
-      try_point(point, kNever);
-      if (point.step_time < best_point_.step_time) best_point_ = point;
-      if (spent(0.5)) return;
-    }
+/// Changes some limits in a row: by one, or to a new slope.
+void Search::vary(std::vector<int>& limits, std::size_t count, int most) {
+  if (limits.empty()) limits.assign(count, most);
+  const int end = static_cast<int>(count) - 1;
+  const int first = random_.integer(0, end), last = random_.integer(first, end);
+  const bool shift = random_.integer(0, 2) > 0;
+  const int by = random_.integer(0, 1) == 0 ? 1 : -1;
+  const int value = random_.integer(1, most), slope = random_.integer(-2, 2);
+  for (int i = first; i <= last; ++i) {
+    const int changed = shift ? limits[i] + by : value + slope * (i - first);
+    limits[i] = std::clamp(changed, 1, most);
   }
 }
 
-/// A point near another: one rule changed, for some ranks in a row where it has one for each.
-Search::Point Search::varied(const Point& point) {
+/// A point near another: one rule changed.
+Point Search::varied(const Point& point) {
   Point next = point;
-  const ListInputs& list = inputs_.lists[point.list];
-  const int stages = static_cast<int>(list.ops.size());
-  const int ranks = static_cast<int>(list.memory.size());
-  const int most = list.micro_batches;
-  auto vary = [&](std::vector<int>& limits, int count) {
-    if (limits.empty()) limits.assign(count, most);
-    const int first = random_.integer(0, count - 1), last = random_.integer(first, count - 1);
-    const bool shift = random_.integer(0, 1) == 0;
-    const int by = random_.integer(0, 1) == 0 ? 1 : -1, value = random_.integer(1, most);
-    const int slope = random_.integer(-2, 2);
-    for (int i = first; i <= last; ++i) {
-      const int changed = shift ? limits[i] + by : value + slope * (i - first);
-      limits[i] = std::clamp(changed, 1, most);
-    }
-  };
-  switch (random_.integer(0, 5)) {
+  next.found = {};
+  ListRules& rules = next.rules;
+  const ListInputs& inputs = inputs_.lists[point.list];
+  switch (random_.integer(0, 7)) {
     case 0:
-      next.rules.forward_first = !next.rules.forward_first;
+      rules.forward_first = !rules.forward_first;
       break;
     case 1:
-      (random_.integer(0, 1) == 0 ? next.rules.patience : next.rules.first_patience) =
-          random_.uniform();
+      rules.patience = random_.uniform();
       break;
     case 2:
+      rules.first_patience = random_.uniform();
+      break;
     case 3:
-      vary(next.rules.ahead, stages);
+    case 4:
+      vary(rules.held, inputs.memory.size(), inputs.micro_batches);
       break;
     default:
-      vary(next.rules.held, ranks);
+      vary(rules.ahead, inputs.ops.size(), inputs.micro_batches);
   }
   return next;
 }
 
 void Search::vary_rules() {
-  Point current = best_point_;
-  while (!spent(0.5) && current.step_time < kNever) {
+  Point current = point_;
+  while (!spent(kShareOfRules) && current.found.step_time < kNever) {
     Point next = varied(current);
-    try_point(next, current.step_time);
+    list(next, current.found.step_time);
+    if (next.found.step_time <= current.found.step_time) current = next;
+  }
+}
+
+void Search::move_from(const Looked& start, double share) {
+  Looked current = start;
+  while (!spent(share) && current.step_time < kNever) {
+    Order order = *current.policy.order;
+    move_ops(order, random_);
+    const Looked next = look(current.policy, std::move(order), current.step_time);
     if (next.step_time <= current.step_time) current = next;
   }
 }
 
-void Search::move_ops() {
-  if (!best_.policy.order || best_.excess > 0) return;
-  SchedulePolicy current = best_.policy;
-  double step_time = best_.step_time;
-  while (!spent(1)) {
-    auto order = *current.order;
-    move_op(order, random_);
-    SchedulePolicy next = current;
-    next.order = std::make_shared<const std::vector<std::vector<Op>>>(std::move(order));
-    const double time = consider(next, step_time);
-    if (time > step_time) continue;
-    current = next;
-    step_time = time;
+FoundSchedules Search::run() {
+  std::vector<Looked> fitting;
+  for (const SchedulePolicy& candidate : inputs_.candidates) {
+    const Looked looked = look(candidate, kNever);
+    if (looked.step_time < kNever) fitting.push_back(looked);
   }
+  list_grid();
+  vary_rules();
+  Looked start;  // the best hand-made order
+  for (const SchedulePolicy& policy : inputs_.starts) {
+    const Looked looked = look(policy, start.step_time);
+    if (looked.step_time < start.step_time) start = looked;
+  }
+  move_from(start, (1 + kShareOfRules) / 2);
+  if (best_.policy.order) move_from(best_, 1);
+  const auto faster = [](const Looked& a, const Looked& b) { return a.step_time < b.step_time; };
+  std::stable_sort(fitting.begin(), fitting.end(), faster);
+  FoundSchedules found{.least_memory = least_memory_};
+  const bool own = best_.step_time < (fitting.empty() ? kNever : fitting.front().step_time);
+  if (own) found.fitting.push_back(best_.policy);
+  for (const Looked& looked : fitting) found.fitting.push_back(looked.policy);
+  return found;
 }
 
 }  // namespace
 
-FoundSchedule find_schedule(const SearchInputs& inputs, const ScheduleJudge& judge) {
+FoundSchedules find_schedules(const SearchInputs& inputs, const ScheduleJudge& judge) {
   return Search(inputs, judge).run();
 }
 

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "base/units.h"
 #include "sim/plan/schedule.h"
 #include "sim/plan/strategy.h"
 
@@ -76,6 +78,8 @@ struct SchedulePolicy {
   int copies = 1;              // File
   /// File, Auto: the order of one step, every rank's ops.
   std::shared_ptr<const std::vector<std::vector<Op>>> order;
+  Bytes memory;                    // Auto: of each device at most; 0: what it has
+  std::optional<int> evaluations;  // Auto: orders to look at
 };
 
 /// What a schedule is made from.
@@ -106,6 +110,7 @@ struct ScheduleEntry {
   ScheduleKind kind;
   std::string name;             // as scenarios write it
   bool global = true;           // for global training; else for local and interlocking
+  bool any_strategy = false;    // for both
   bool split_backward = false;  // the default
   bool flushes = false;         // updates once a step, after all of it
   bool updates_each = false;    // updates after each micro-batch, by default

@@ -9,9 +9,10 @@
 
 namespace interlock {
 
-/// Puts one op of one rank a few places earlier or later, as far as the ops of its micro-batch and
-/// the same ops of other micro-batches let it. What ranks wait for from each other is not looked
-/// at: a moved order may be one that cannot run.
-void move_op(std::vector<std::vector<Op>>& order, Random& random);
+/// Puts the ops of one kind and stage, of one micro-batch or several in a row, a few places earlier
+/// or later on a rank, or on several ranks that follow each other: as far as the ops of the same
+/// micro-batch and the same ops of other micro-batches let them. What ranks wait for from each
+/// other is not looked at: a moved order may be one that cannot run.
+void move_ops(std::vector<std::vector<Op>>& order, Random& random);
 
 }  // namespace interlock

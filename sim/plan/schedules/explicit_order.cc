@@ -85,6 +85,10 @@ Schedule make_explicit_order(const ScheduleInputs& inputs) {
     const std::vector<Op> ops = with_updates(order[rank], inputs, static_cast<int>(rank));
     schedule.ranks[rank] = {{compress(ops), inputs.steps, inputs.micro_batches}};
   }
+  // As in chains: each further micro-batch in flight may need a version of its own.
+  if (inputs.policy.in_flight > 1) {
+    schedule.weight_versions.assign(inputs.stages, inputs.policy.in_flight - 1);
+  }
   return schedule;
 }
 
