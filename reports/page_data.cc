@@ -125,7 +125,7 @@ Json ranks_json(const Measurement& measurement, const Excerpt& excerpt) {
   const auto memory = memory_by_rank(measurement, excerpt);
   Json json = Json::array();
   for (std::size_t rank = 0; rank < spans.size(); ++rank) {
-    json.push_back({{"stages", list_stages(measurement.program.ranks[rank].stages)},
+    json.push_back({{"stages", list_stages(measurement.metrics.devices[rank].stages)},
                     {"several", measurement.program.ranks[rank].stages.size() > 1},
                     {"spans", spans_json(spans[rank])},
                     {"memory", memory_json(memory[rank], excerpt.begin)}});
@@ -184,8 +184,8 @@ Json ops_json(const Program& program) {
   Json json = Json::array();
   for (const OpInfo& op : program.ops) {
     json.push_back({{"letter", std::string(1, letter(op.kind))},
-                    {"stage", op.stage},
-                    {"loss", op.loss},
+                    {"stage", model_stage(program, op.stage)},
+                    {"loss", model_stage(program, op.loss)},
                     {"useful", op.useful},
                     {"pale", is_pale(op)},
                     {"duration", op.duration.value()}});
@@ -196,7 +196,8 @@ Json ops_json(const Program& program) {
 Json channels_json(const Program& program) {
   Json json = Json::array();
   for (const Channel& channel : program.channels) {
-    json.push_back({channel.from_stage, channel.to_stage, channel.bytes.value()});
+    json.push_back({model_stage(program, channel.from_stage),
+                    model_stage(program, channel.to_stage), channel.bytes.value()});
   }
   return json;
 }

@@ -142,7 +142,7 @@ std::string lanes(const Picture& picture) {
     text += "<rect" + attribute("x", kLeft) + attribute("y", y) + attribute("width", kPlot) +
             attribute("height", picture.bar_height()) + " fill=\"#f0f0f0\"/>\n";
     if (rank % every != 0) continue;
-    const auto& stages = picture.program().ranks[rank].stages;
+    const auto& stages = picture.result->measurement.metrics.devices[rank].stages;
     std::string label = "device " + std::to_string(rank);
     if (stages.size() > 1) label += " (" + list_stages(stages) + ")";
     text += text_at(kLeft - 8, y + picture.bar_height() / 2 + 4, label);
@@ -172,7 +172,7 @@ std::string bar_label(const Program& program, const Span& span, double width) {
   const OpInfo& op = program.ops[span.op];
   const bool several = program.ranks[span.rank].stages.size() > 1;
   const std::string sign(1, letter(op.kind));
-  std::string whole = (several ? std::to_string(op.stage) : "") + sign +
+  std::string whole = (several ? std::to_string(model_stage(program, op.stage)) : "") + sign +
                       std::to_string(span.micro_batch % program.micro_batches / program.slices);
   if (program.slices > 1) whole += "." + std::to_string(span.micro_batch % program.slices);
   const auto fits = [&](const std::string& label) {

@@ -67,6 +67,23 @@ TEST_CASE("a picture has title, lanes, axis with its unit, legend and caption") 
   }
 }
 
+TEST_CASE("stages of a second copy of the model are named as the stages that they copy") {
+  ScenarioResult result = two_devices();
+  Measurement& measurement = result.measurement;
+  measurement.program.copies = 2;  // stage 1 is the only stage of the model, once more
+  for (int rank : {0, 1}) {
+    measurement.program.ranks[rank].stages = {0, 1};
+    measurement.metrics.devices[rank].stages = {0, 0};
+  }
+  const std::string words = texts(read_markup(svg_timeline(result)));
+  CHECK(words.find("device 1 (0, 0)") != std::string::npos);
+  CHECK(words.find("0F0") != std::string::npos);
+  CHECK(words.find("1F0") == std::string::npos);
+  const std::string page = html_report({result});
+  CHECK(page.find("\"stage\":0") != std::string::npos);
+  CHECK(page.find("\"stage\":1") == std::string::npos);
+}
+
 TEST_CASE("token slices are numbered within their micro-batch") {
   auto sliced = pipeline_run({.devices = 2, .micro_batches = 4, .steps = 1});
   CHECK(texts(read_markup(svg_timeline(sliced))).find("F1.1") == std::string::npos);
