@@ -121,7 +121,7 @@ void Search::list_grid() {
         Point point{.list = i};
         point.rules = {.forward_first = choice % 2 == 1,
                        .patience = choice / 2 % 2 == 0 ? 0.5 : 1,
-                       .first_patience = choice / 4 % 2};
+                       .first_patience = choice / 4 == 0 ? 0.0 : 1.0};
         for (int stage = 0; stage < stages && slope > 0; ++stage) {
           const double ahead = std::ceil(slope * (stages - stage));
           point.rules.ahead.push_back(static_cast<int>(ahead));

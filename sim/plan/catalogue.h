@@ -124,6 +124,9 @@ struct ScheduleEntry {
   Schedule (*make)(const ScheduleInputs&);
   /// What is wrong with a shape, as "...; expected ..., got ..."; empty if nothing.
   std::string (*problem)(const ScheduleShape&) = nullptr;
+  /// Micro-batches by which a step can grow so that its steady loop makes one more turn and nothing
+  /// else changes; none: the order has no such loop, or its memory grows with M.
+  int (*period)(const ScheduleShape&) = nullptr;
 };
 const std::vector<ScheduleEntry>& schedule_catalogue();
 const ScheduleEntry& schedule_entry(ScheduleKind kind);
