@@ -26,17 +26,21 @@ std::string percent(double share) { return fixed(std::abs(share) * 100, 2) + " %
 
 std::string evaluated(const Formula& formula, std::string (*format_value)(double)) {
   if (formula.value == nullptr) return "–";
-  return formula.text + " = " + format_value(formula.value({kSize.devices, kSize.micro_batches}));
+  const std::string value = format_value(formula.value({kSize.devices, kSize.micro_batches}));
+  const bool plain = formula.text.find_first_of("pm") == std::string::npos;
+  return plain ? value : formula.text + " = " + value;
 }
 
 std::string count(double value) { return number(value, 2); }
 
 std::string table_row(const SurveyRow& row, double traffic_of_1f1b) {
   const ScheduleFormulas formulas = formulas_of(row.entry->name);
+  const bool inputs = row.entry->stash == StashMode::Replayed;
   const std::string name = "`" + row.entry->name + "`" + (row.entry->global ? "" : " (local)");
   return "| " + name + " | " + percent(row.bubble) + " | " + evaluated(formulas.bubble, percent) +
-         " | " + count(row.stash) + " | " + evaluated(formulas.stash, count) + " | " +
-         count(row.traffic / traffic_of_1f1b) + " | " + count(row.weight_copies) + " |\n";
+         " | " + count(row.stash) + (inputs ? " inputs" : "") + " | " +
+         evaluated(formulas.stash, count) + " | " + count(row.traffic / traffic_of_1f1b) + " | " +
+         count(row.weight_copies) + " |\n";
 }
 
 constexpr const char* kHead = R"(# Schedules
@@ -50,12 +54,18 @@ p = 8 devices, m = 32 micro-batches, and F = I = W = 1 for a device's share of t
 transfers and updates take no time. Simulated in the steady state, as every scenario is.
 
 - **Bubble**: idle share of the devices.
-- **Stash**: the most that any device keeps of forwards whose weight gradients are not made yet, in micro-batches of its share.
+- **Stash**: the most that any device keeps of forwards whose weight gradients are not made yet, in micro-batches of its share;
+  where forwards are run again, the inputs of its stage.
 - **Traffic**: bytes on links in a step, over those of 1f1b: activations and their gradients, almost alone.
 - **Weights**: held on all devices, over those of the model: copies of it, and older versions.
 
 | schedule | bubble | formula | stash | formula | traffic | weights |
 | --- | --- | --- | --- | --- | --- | --- |
+)";
+
+constexpr const char* kNotes = R"(
+No formula: of `chimera`, since (p - 2) / (2m + p - 2) is for F = B, not for B = I + W = 2F; of `hanayo`, since its paper has none that
+is exact. `auto` and `file` have no order of their own.
 )";
 
 }  // namespace

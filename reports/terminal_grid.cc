@@ -156,6 +156,14 @@ int column_of(const View& view, std::int64_t time) {
   return std::clamp(static_cast<int>(std::ceil(share * view.columns - 0.5)), 0, view.columns);
 }
 
+/// "2F3" if it fits into so many columns, else "F3", else "F".
+std::string fitting(std::string label, int columns) {
+  const auto fits = [&] { return static_cast<int>(label.size()) <= columns; };
+  if (!fits()) label.erase(0, label.find_first_not_of("0123456789"));
+  if (!fits()) label.resize(1);
+  return label;
+}
+
 /// The rows of marks. (rows, columns)
 std::vector<std::vector<Mark>> marks_of(const View& view) {
   const bool unicode = view.style.unicode;
@@ -165,8 +173,7 @@ std::vector<std::vector<Mark>> marks_of(const View& view) {
     const int from = column_of(view, view.ticks(span->start));
     const int to = column_of(view, view.ticks(span->end));
     const OpInfo& op = view.program().ops[span->op];
-    std::string label = label_of(view, *span);
-    if (static_cast<int>(label.size()) > to - from) label = letter(op.kind);
+    const std::string label = fitting(label_of(view, *span), to - from);
     for (int column = from; column < to; ++column) {
       const std::size_t i = column - from;
       Mark& mark = rows[span->rank][column];

@@ -68,7 +68,6 @@ std::vector<ContractObject> make_contract() {
         {"backward", {"fused", "split"}},
         {"queue", {"rendezvous", "unlimited"}},
         {"copies", {"overlapped", "compute_stream"}},
-        {"file"},
         {"in_flight"},
         {"update_every"},
         {"optimizer_sync", {"per_stage", "barrier"}},
@@ -76,7 +75,8 @@ std::vector<ContractObject> make_contract() {
         {"overlap"},
         {"memory"},
         {"evaluations"},
-        {"slices", {"balanced"}}}},
+        {"slices", {"balanced"}},
+        {"file"}}},
       {"training.schedule.queue", {{"buffered"}}},
       {"simulate", {{"engine", {"auto", "simgrid", "native"}}, {"seed"}}},
   };

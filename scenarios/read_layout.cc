@@ -103,7 +103,9 @@ void check_layout_of_file(const ParallelKeys& parallel, const Layout& layout,
 void check_stages(const ParallelKeys& parallel, const Layout& layout, const LayoutBounds& bounds,
                   Diagnostics& diagnostics) {
   if (is_laid_by_file(bounds)) {
+    const Mistakes mistakes(diagnostics);
     check_layout_of_file(parallel, layout, *bounds.schedule, diagnostics);
+    if (!mistakes.none()) return;
   }
   const std::string got = ", got " + std::to_string(layout.stages);
   const Strategy& strategy = *bounds.strategy;

@@ -11,8 +11,8 @@ namespace {
 
 // A device's share is cut into modules, so that schedules can lay several stages on it. Messages
 // are so small, and links so fast, that transfers round to nothing.
-constexpr int kModules = 4;                 // of a device's share
-constexpr double kStash = 1, kWeights = 2;  // bytes of a module
+constexpr int kModules = 4;                                // of a device's share
+constexpr double kStash = 1, kWeights = 2, kOutput = 100;  // bytes of a module
 
 double of_class(const DeviceMetrics& device, MemoryClass memory_class) {
   return device.memory[static_cast<std::size_t>(memory_class)].value();
@@ -23,8 +23,9 @@ SurveyRow measure_row(const ScheduleEntry& entry, const SurveySize& size) {
   const std::vector<Scenario> scenarios = load_scenarios(parse_json(text, entry.name));
   const Metrics metrics = run_scenario(scenarios.front(), false).measurement.metrics;
   SurveyRow row{.entry = &entry, .bubble = 1 - metrics.busy};
+  const double kept = entry.stash == StashMode::Replayed ? kOutput : kStash * kModules;
   for (const DeviceMetrics& device : metrics.devices) {
-    row.stash = std::max(row.stash, device.peak_stash.value() / (kStash * kModules));
+    row.stash = std::max(row.stash, device.peak_stash.value() / kept);
     row.weight_copies +=
         of_class(device, MemoryClass::Weights) + of_class(device, MemoryClass::WeightVersions);
   }

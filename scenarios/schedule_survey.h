@@ -20,7 +20,9 @@ struct SurveySize {
 struct SurveyRow {
   const ScheduleEntry* entry;
   double bubble = 0;  // idle share of the devices
-  double stash = 0;   // peak on any device; 1 is what its share of the model keeps of a micro-batch
+  /// Peak on any device; 1 is what its share of the model keeps of a micro-batch, or, where
+  /// forwards are replayed, the input of a stage.
+  double stash = 0;
   double traffic = 0;        // bytes on links in a step
   double weight_copies = 0;  // weights on all devices over weights of the model
 };

@@ -4,9 +4,11 @@
 // Where they come from. Without a flush in the way every device works all the time: bubble 0. With
 // one, p - 1 forwards and backwards of fill and drain are idle, 3(p - 1) of 3(m + p - 1); v stages
 // a device make them v times shorter (arXiv 2104.04473). Weight gradients that fill them leave p -
-// 1 of 3m + p - 1 (ZB-H1) or nothing (ZB-H2, arXiv 2401.10241; ZB-V, arXiv 2405.15362). DualPipe
-// leaves (p/2 - 1)(F&B + B - 3W) (arXiv 2412.19437) = p - 2 where nothing is gained by overlap, and
-// DualPipeV (p - 1) of half as long chunks. Stashes count the forwards before the first backward.
+// 1 of 3m + p - 1 (ZB-H1; half of it where stages are half as long) or nothing (ZB-H2, both arXiv
+// 2401.10241; ZB-V, arXiv 2405.15362). DualPipe leaves (p/2 - 1)(F&B + B - 3W) (arXiv 2412.19437) =
+// p - 2 where overlap gains nothing, and DualPipeV, on half as long stages, p - 1. Stashes count
+// the forwards before the first backward. Two have no formula: Chimera's (p - 2)/(2m + p - 2) is
+// for F = B (arXiv 2107.06925), and of Hanayo we know no exact one.
 #include "validate/schedule_formulas.h"
 
 #include <algorithm>
@@ -33,6 +35,9 @@ const Formula kHalfFlush = {"(p - 1) / (2m + p - 1)", [](const PipelineShape& s)
 const Formula kThirdFlush = {"(p - 1) / (3m + p - 1)", [](const PipelineShape& s) {
                                return share(s.devices - 1, 3.0 * s.micro_batches);
                              }};
+const Formula kSixthFlush = {"(p - 1) / (6m + p - 1)", [](const PipelineShape& s) {
+                               return share(s.devices - 1, 6.0 * s.micro_batches);
+                             }};
 const Formula kAlone = {"1 - 1/p", [](const PipelineShape& s) { return 1 - 1.0 / s.devices; }};
 const Formula kAloneSplit = {"1 - 3 / (2p + 1)",
                              [](const PipelineShape& s) { return 1 - 3.0 / (2 * s.devices + 1); }};
@@ -52,6 +57,8 @@ const Formula kTwice = {"min(2p - 1, m)", [](const PipelineShape& s) -> double {
                         }};
 const Formula kLoops = {"p + (p - 1)/2",
                         [](const PipelineShape& s) { return s.devices + (s.devices - 1) / 2.0; }};
+const Formula kInputs = {"p - 1", [](const PipelineShape& s) { return s.devices - 1.0; }};
+const Formula kHalfChunks = {"p + 1/2", [](const PipelineShape& s) { return s.devices + 0.5; }};
 const Formula kMirrored = {"p + 1", [](const PipelineShape& s) { return s.devices + 1.0; }};
 
 }  // namespace
@@ -68,17 +75,21 @@ const std::vector<ScheduleFormulas>& schedule_formulas() {
       {"breadth-first", kHalfFlush, kAll},
       {"zb-h1", kThirdFlush, kDevices},
       {"zb-h2", kNoBubble, kTwice},
+      {"interleaved-zb", kSixthFlush, kDevices},
       {"zb-v", kNoBubble, kDevices},
+      {"chimera", {}, kDevices},
+      {"hanayo", {}, kDevices},
       {"dualpipe", kTwoWay, kMirrored},
-      {"dualpipe-v", kThirdFlush, kMirrored},
+      {"dualpipe-v", kThirdFlush, kHalfChunks},
       {"pipedream", kNoBubble, kDevices},
       {"pipedream-2bw", kNoBubble, kDevices},
       {"pipelined-backprop", kNoBubble, kDevices},
       {"ddg", kNoBubble, kDevices},
-      {"features-replay", kNoBubble, {}},
+      {"features-replay", kNoBubble, kInputs},
       {"petra", kNoBubble, kNothing},
       {"eager", kNoBubble, kOne},
       {"list", kNoBubble, kOne},
+      {"ppll", kNoBubble, kOne},
   };
   return formulas;
 }

@@ -1,0 +1,150 @@
+// interlock schedule: what it draws, writes, lists and refuses.
+// SPDX-License-Identifier: Apache-2.0
+#include "base/file.h"
+#include "base/json.h"
+#include "tests/cli/child_program.h"
+
+namespace interlock {
+namespace {
+
+constexpr const char* kPipeline = R"({
+  "name": "toy",
+  "model": {"kind": "profile", "modules": [
+    {"repeat": 4, "forward": "1 ms", "backward_input": "1 ms", "backward_weight": "1 ms"}]},
+  "cluster": {"kind": "uniform", "devices": 4, "memory": "80 GiB",
+              "link": {"bandwidth": "100 GB/s"}},
+  "training": {"strategy": "global", "schedule": "1f1b", "micro_batches": 4, "steps": 2}
+})";
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+double step_time(const Folder& folder, const std::string& file) {
+  const Outcome run =
+      run_program({"simulate", file, "--quiet", "--json", "result.json"}, folder.path());
+  REQUIRE(run.err == "");
+  return read_json_file(folder.path("result.json")).find("step_time_s")->number;
+}
+
+TEST_CASE("schedule draws a step, and prints no colours into a file") {
+  const Outcome run = run_program({"schedule", "-", "--ascii"}, ".", kPipeline);
+  CHECK(run.exit_code == 0);
+  CHECK(run.err == "");
+  CHECK(contains(run.out,
+                 "device 0  F0F1F2F3............B0--..B1--..B2--..B3--\n"
+                 "device 1  ..F0F1F2........B0--F3B1--..B2--..B3--....\n"));
+  CHECK(contains(run.out, "Step time    21.0 ms"));  // (4 + 3) x 3 ms
+  CHECK(contains(run.out, "Bubble       42.9%"));    // 3 / 7
+  CHECK(!contains(run.out, "\x1b"));
+  const Outcome unicode = run_program({"schedule", "-", "--width", "60"}, ".", kPipeline);
+  CHECK(contains(unicode.out, "F0F1F2F3············B0──"));
+}
+
+TEST_CASE("the order that schedule writes, read back as a file, takes the same time") {
+  const Folder folder;
+  folder.file("toy.json", kPipeline);
+  for (const std::string name : {"gpipe", "1f1b", "zb-h1", "interleaved", "zb-v", "dualpipe"}) {
+    CAPTURE(name);
+    const std::string schedule = "training.schedule=" + name;
+    std::vector<std::string> common = {"--set", "training.micro_batches=8", "--set",
+                                       "model.modules.0.repeat=8"};
+    std::vector<std::string> drawn = {"schedule", "toy.json", "--set", schedule, "--csv", "o.csv"};
+    drawn.insert(drawn.end(), common.begin(), common.end());
+    const Outcome run = run_program(drawn, folder.path());
+    CHECK(run.exit_code == 0);
+    CHECK(run.err == "wrote o.csv\n");
+    std::string toy = kPipeline;
+    toy.replace(toy.find("\"micro_batches\": 4"), 18, "\"micro_batches\": 8");
+    toy.replace(toy.find("\"repeat\": 4"), 11, "\"repeat\": 8");
+    const std::size_t at = toy.find("\"1f1b\"");
+    folder.file("written.json", std::string(toy).replace(at, 6, "\"" + name + "\""));
+    folder.file("read.json", std::string(toy).replace(at, 6, R"({"file": "o.csv"})"));
+    CHECK(step_time(folder, "read.json") == step_time(folder, "written.json"));
+  }
+}
+
+TEST_CASE("docs/schedules.md is what schedule --table prints") {
+  const Outcome run = run_program({"schedule", "--table"});
+  CHECK(run.exit_code == 0);
+  const bool same = run.out == read_file(SOURCE_FOLDER "/docs/schedules.md");
+  INFO("to renew it: interlock schedule --table > docs/schedules.md");
+  CHECK(same);
+}
+
+TEST_CASE("schedule --list is list schedules") {
+  const Outcome listed = run_program({"schedule", "--list"});
+  CHECK(listed.exit_code == 0);
+  CHECK(listed.out == run_program({"list", "schedules"}).out);
+  CHECK(contains(listed.out, "arXiv 2401.10241"));
+}
+
+TEST_CASE("every scenario of a sweep is drawn, but files hold one") {
+  const Folder folder;
+  std::string sweep = kPipeline;
+  sweep.insert(sweep.rfind('}'), R"(, "sweep": {"training.schedule": ["1f1b", "gpipe"]})");
+  folder.file("sweep.json", sweep);
+  const Outcome run = run_program({"schedule", "sweep.json", "--ascii"}, folder.path());
+  CHECK(run.exit_code == 0);
+  CHECK(contains(run.out, "toy | schedule=1f1b\n"));
+  CHECK(contains(run.out, "\n\ntoy | schedule=gpipe\n"));
+  const Outcome refused = run_program({"schedule", "sweep.json", "--csv", "o.csv"}, folder.path());
+  CHECK(refused.exit_code == 2);
+  CHECK(refused.out == "");
+  CHECK(refused.err ==
+        "--svg and --csv hold one scenario, and there are 2; leave one: --set sweep=null --set "
+        "PATH=VALUE\n");
+  CHECK(folder.files() == std::vector<std::string>{"sweep.json"});
+}
+
+TEST_CASE("an order that the text form cannot hold is refused, and nothing is written") {
+  const Folder folder;
+  folder.file("toy.json", kPipeline);
+  const auto refused = [&](const std::vector<std::string>& overrides) {
+    std::vector<std::string> words = {"schedule", "toy.json", "--svg", "o.svg", "--csv", "o.csv"};
+    for (const std::string& override : overrides) {
+      words.insert(words.end(), {"--set", override});
+    }
+    const Outcome run = run_program(words, folder.path());
+    CHECK(run.exit_code == 2);
+    CHECK(run.out == "");
+    CHECK(folder.files() == std::vector<std::string>{"toy.json"});
+    return run.err;
+  };
+  CHECK(refused({"training.schedule=eager", "training.strategy=local"}) ==
+        "toy.json: toy: the text form has no letters for heads or for updates within a step; "
+        "expected a schedule of global training that updates at its end\n");
+  CHECK(refused({"parallel.pipeline=2", "parallel.stages=4"}) ==
+        "toy.json: toy: a rank chooses its order while it runs; expected one stage a rank, or a "
+        "schedule that lays out several\n");
+}
+
+TEST_CASE("ranks that choose their order are drawn from what they did") {
+  const Outcome run = run_program(
+      {"schedule", "-", "--ascii", "--set", "parallel.pipeline=2", "--set", "parallel.stages=4"},
+      ".", kPipeline);
+  CHECK(run.exit_code == 0);
+  CHECK(contains(run.out, "device 1 (1, 3)  ..F"));
+  CHECK(contains(run.out, "3B3"));
+}
+
+TEST_CASE("schedule with wrong words is the user's mistake") {
+  using Words = std::vector<std::string>;
+  for (const Words& words : {Words{"schedule"},
+                             {"schedule", "-", "--list"},
+                             {"schedule", "--list", "--table"},
+                             {"schedule", "-", "--width", "3"},
+                             {"schedule", "gone.json"},
+                             {"schedule", "-", "--csv", "no/such/o.csv"},
+                             {"schedule", "-", "--csv", "x", "--svg", "x"}}) {
+    const Outcome run = run_program(words, ".", kPipeline);
+    CAPTURE(run.err);
+    CHECK(run.exit_code == 2);
+    CHECK(run.out == "");
+    CHECK(run.err != "");
+  }
+  CHECK(run_program({"schedule", "--help"}).out.size() > 40);
+}
+
+}  // namespace
+}  // namespace interlock
