@@ -15,21 +15,22 @@ constexpr int kMostListed = 8;
 std::string waits_for(const Program& program, const Cursor& cursor) {
   const Instruction& instruction = cursor.instruction();
   const std::string batch = " of micro-batch " + std::to_string(cursor.micro_batch());
+  const auto named = [&](int stage) { return std::to_string(model_stage(program, stage)); };
   switch (instruction.code) {
     case Opcode::Compute: {
       const OpInfo& op = program.ops[instruction.index];
-      return "for its turn to run " + std::to_string(op.stage) + letter(op.kind) +
+      return "for its turn to run " + named(op.stage) + letter(op.kind) +
              std::to_string(cursor.micro_batch());
     }
     case Opcode::Receive: {
       const Channel& channel = program.channels[instruction.index];
-      return "on stage " + std::to_string(channel.to_stage) + " for a message from stage " +
-             std::to_string(channel.from_stage) + batch;
+      return "on stage " + named(channel.to_stage) + " for a message from stage " +
+             named(channel.from_stage) + batch;
     }
     case Opcode::Send: {
       const Channel& channel = program.channels[instruction.index];
-      return "on stage " + std::to_string(channel.from_stage) + " for room in the queue to stage " +
-             std::to_string(channel.to_stage) + batch;
+      return "on stage " + named(channel.from_stage) + " for room in the queue to stage " +
+             named(channel.to_stage) + batch;
     }
     case Opcode::Record:
     case Opcode::Wait:

@@ -66,18 +66,27 @@ TEST_CASE("two-way schedules never deadlock, with or without transfers and a bar
   }
 }
 
+TEST_CASE("a deadlock names stages of the model, of whichever copy") {
+  TestChain chain = pipeline(ScheduleKind::DualPipe, 4, 8);
+  chain.policy.queue = {QueuePolicy::Kind::Rendezvous, 0};
+  const std::string told = realise(program_of(chain), run_native).deadlock;
+  INFO(told);
+  CHECK(told.find("rank 3 waits on stage 0 for room in the queue to stage 1") != told.npos);
+  for (const char* stage : {"stage 4", "stage 5", "stage 6", "stage 7"}) {
+    CHECK(told.find(stage) == told.npos);
+  }
+}
+
 TEST_CASE("a pair takes F + B - overlap x min(F, B), recompute in B, and both parts their share") {
-  // DualPipe on 2 ranks with F 3, bi 1, bw 4, recompute 2: B = 7, so a pair takes 10 - 3 overlap.
-  // Each rank runs from 0 to the end: M = 2: F F, F B alone... a full step of n = M/2 = 1 a way has
-  // one pair, (F1, B0), of forwards 3 and backward 7; the rest is F0, and B1, B0 as below.
+  // F 3, bi 1, bw 4, recompute 2: B = 7. Both of 2 ranks are in the middle. With 4 micro-batches a
+  // way: F0 F1 alone, then 3 times F0 with B1 (the first time alone) and F1 with B0, then B1 and
+  // I0, W0: 5 pairs, and nobody waits.
   for (double overlap : {0.0, 0.25, 1.0}) {
     TestChain chain = pipeline(ScheduleKind::DualPipe, 2, 8, {3, 1, 4});
     for (StageCost& cost : chain.costs) cost.recompute = {Seconds(2), Flops(0)};
     chain.policy.overlap = overlap;
     const Program program = program_of(chain);
     const Realised run = realise(program, run_native);
-    // On 2 ranks, each in the middle, 4 micro-batches a way: F0 F1 alone, then 3 times F0 with B1
-    // (the first alone) and F1 with B0, then B1 and I0, W0: 5 pairs, and nobody waits.
     const double busy = 8 * (3 + 7), pairs = 5;
     INFO("overlap " << overlap << ": " << busy << " - " << pairs << " x " << 3 * overlap);
     CHECK(run.summary.makespan.value() == doctest::Approx(busy - pairs * 3 * overlap));
