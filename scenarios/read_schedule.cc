@@ -93,7 +93,6 @@ void read_members(Section& section, SchedulePolicy& policy) {
     policy.queue = read_queue(*queue, section.diagnostics());
   }
   policy.copies_on_compute_stream = section.choice("copies", 0) == 1;
-  section.get("file");  // read by itself, once the kind is known
   policy.in_flight = section.count("in_flight", 1, 1, kMostInFlight);
   policy.update_every = section.count("update_every", policy.update_every, 1, 1'000'000'000);
   policy.barrier = section.choice("optimizer_sync", 0) == 1;
@@ -106,6 +105,7 @@ void read_members(Section& section, SchedulePolicy& policy) {
   }
   policy.evaluations = section.count("evaluations", kMostEvaluations);
   section.get("slices");  // read with the batch, which it is a part of
+  section.get("file");    // read by itself, once the kind is known
 }
 
 SchedulePolicy default_policy(ScheduleKind kind, const TrainingKeys& training) {
