@@ -229,5 +229,25 @@ TEST_CASE("Hanayo on two ranks is idle for 2 (k + 1) forwards of a chunk in k un
   }
 }
 
+TEST_CASE("long steps of two-way schedules last as long as they do in full") {
+  const std::vector<std::pair<std::string, int>> chunks_of = {
+      {"dualpipe", 1}, {"dualpipe-v", 2}, {"chimera", 1}, {"hanayo", 2}};
+  for (const auto& [kind, chunks] : chunks_of) {
+    Trial trial = pipeline(kind, 4, 16000, {1.1, 1.3, 0.7}, chunks);
+    trial.latency = Seconds(0.01);
+    trial.steps = 2;
+    Scenario scenario = load(trial);
+    const Metrics skipped = run_scenario(scenario, false).measurement.metrics;
+    scenario.skip_periods = false;
+    const Metrics whole = run_scenario(scenario, false).measurement.metrics;
+    INFO(kind << ": " << skipped.skipped_tasks << " of " << whole.tasks << " tasks skipped");
+    CHECK(close(skipped.step_time.value(), whole.step_time.value()));
+    for (int rank = 0; rank < 4; ++rank) {
+      CHECK(close(skipped.devices[rank].busy, whole.devices[rank].busy));
+      CHECK(skipped.devices[rank].peak_stash == whole.devices[rank].peak_stash);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace interlock
