@@ -1,0 +1,39 @@
+// solve_exact: the shortest step of a small pipeline, proved by a mixed-integer program.
+// SPDX-License-Identifier: Apache-2.0
+//
+// One stage a rank, equal micro-batches, backward split into I and W. Written as linear constraints
+// for CBC (COIN-OR branch and cut), which is run as the program "cbc" where it is installed.
+// Shares no code with the simulator or its search.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+namespace interlock {
+
+struct ExactStage {
+  double forward = 1, input = 1, weight = 1;  // any unit of time
+  int held = 0;  // micro-batches between F and the end of W at most; 0: no limit
+};
+
+struct ExactInputs {
+  std::vector<ExactStage> stages;
+  double transfer = 0;  // between neighbours, either way
+  int micro_batches = 1;
+  double at_most = 0;  // a length that is known to be possible
+  int seconds = 60;    // for CBC
+};
+
+struct ExactResult {
+  double makespan = 0;  // of the best order found
+  double bound = 0;     // no order is shorter; the makespan, if that was proved
+};
+
+/// Whether the program "cbc" can be found.
+bool has_exact_solver();
+
+/// From the first start to the last end of one step. Nothing if CBC is not installed or found no
+/// order in its time.
+std::optional<ExactResult> solve_exact(const ExactInputs& inputs);
+
+}  // namespace interlock
