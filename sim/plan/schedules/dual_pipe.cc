@@ -1,14 +1,12 @@
-// DualPipe and DualPipeV: two streams of micro-batches meet, forwards of one overlap backwards of
-// the other.
+// DualPipe and DualPipeV: two streams of micro-batches meet, forwards of one beside backwards.
 // SPDX-License-Identifier: Apache-2.0
 //
 // DualPipe keeps two copies of the model, the second in reverse, and sends half of the
-// micro-batches through each. DualPipeV folds one model into a V instead; its two directions are
-// the way down and the way up again. Either way a rank has one stage for each direction, and ranks
-// are counted from the end where direction 0 begins to the middle where the directions meet; on the
-// other half of DualPipe's ranks the directions change roles. The phases are those of the authors'
-// description: DeepSeek-V3 Technical Report, arXiv 2412.19437, and its note on cutting DualPipe in
-// half.
+// micro-batches through each. DualPipeV folds one copy into a V instead: its directions are the way
+// down and the way up. Either way a rank has a stage for each direction, and is counted from the
+// end where direction 0 begins to the middle where both meet; beyond it the directions change
+// roles. Source: the authors' description of the phases with the DeepSeek-V3 report, arXiv
+// 2412.19437.
 #include <array>
 #include <deque>
 #include <string>
@@ -27,21 +25,21 @@ class TwoWays {
   TwoWays(const ScheduleInputs& inputs, std::array<int, 2> stages, std::array<int, 2> firsts)
       : inputs_(inputs), stages_(stages), forwards_(firsts), backwards_(firsts) {}
 
-  Op F(int way) { return op(OpKind::F, way, forwards_[way]++); }
+  Op f(int way) { return op(OpKind::F, way, forwards_[way]++); }
   /// A forward that runs as one with the backward after it.
-  Op F_with(int way) {
-    Op forward = F(way);
+  Op f_with(int way) {
+    Op forward = f(way);
     forward.overlaps_next = true;
     return forward;
   }
-  Op B(int way) { return op(OpKind::B, way, backwards_[way]++); }
+  Op b(int way) { return op(OpKind::B, way, backwards_[way]++); }
   /// The input half of a backward, whose weight half is then due.
-  Op I(int way) {
+  Op i(int way) {
     due_.push_back(op(OpKind::W, way, backwards_[way]));
     return op(OpKind::I, way, backwards_[way]++);
   }
   /// The weight half that has been due longest.
-  Op W() {
+  Op w() {
     const Op oldest = due_.front();
     due_.pop_front();
     return oldest;
@@ -60,44 +58,38 @@ class TwoWays {
 /// Appends the phases of a rank that has `to_middle` others between itself and the middle and is
 /// the `from_end`-th from the end, for `micro_batches` in each direction. Ops in one pair of braces
 /// are taken from left to right.
-void append_phases(RunWriter& order, TwoWays ways, int to_middle, int from_end, int micro_batches) {
+void append_phases(RunWriter& order, TwoWays way, int to_middle, int from_end, int micro_batches) {
   const int steady = micro_batches - 2 * to_middle - from_end;
-  for (int i = 0; i < 2 * to_middle; ++i) order.append({ways.F(0)});
-  for (int i = 0; i < from_end; ++i) order.append({ways.F(0), ways.F(1)});
-  for (int i = 0; i < to_middle; ++i) order.append({ways.I(1), ways.W(), ways.F(1)});
-  for (int i = 0; i < steady; ++i) {
-    const bool alone = i == 0 && to_middle == 0;  // together they would wait for each other's input
-    order.append({alone ? ways.F(0) : ways.F_with(0), ways.B(1), ways.F_with(1), ways.B(0)});
+  for (int n = 0; n < 2 * to_middle; ++n) order.append({way.f(0)});
+  for (int n = 0; n < from_end; ++n) order.append({way.f(0), way.f(1)});
+  for (int n = 0; n < to_middle; ++n) order.append({way.i(1), way.w(), way.f(1)});
+  for (int n = 0; n < steady; ++n) {
+    const bool alone = n == 0 && to_middle == 0;  // together they would wait for each other's input
+    order.append({alone ? way.f(0) : way.f_with(0), way.b(1), way.f_with(1), way.b(0)});
   }
-  for (int i = 0; i < to_middle; ++i) order.append({ways.B(1), ways.F_with(1), ways.B(0)});
-  for (int i = 0; i < from_end; ++i) {  // weight halves begin to be left for the bubbles to come
+  for (int n = 0; n < to_middle; ++n) order.append({way.b(1), way.f_with(1), way.b(0)});
+  for (int n = 0; n < from_end; ++n) {  // weight halves begin to be left for the bubbles to come
     order.append(
-        {2 * i < from_end ? ways.B(1) : ways.I(1), 2 * i + 1 < from_end ? ways.B(0) : ways.I(0)});
+        {2 * n < from_end ? way.b(1) : way.i(1), 2 * n + 1 < from_end ? way.b(0) : way.i(0)});
   }
-  for (int i = 0; i < to_middle; ++i) order.append({ways.W(), ways.I(0)});
-  for (int i = 0; i < from_end; ++i) order.append({ways.W()});
+  for (int n = 0; n < to_middle; ++n) order.append({way.w(), way.i(0)});
+  for (int n = 0; n < from_end; ++n) order.append({way.w()});
 }
 
 }  // namespace
 
 Schedule make_dual_pipe(const ScheduleInputs& inputs) {
   Schedule schedule = empty_schedule(inputs);
+  const int of_copy = inputs.stages / inputs.copies, each = inputs.micro_batches / inputs.copies;
   const std::vector<std::vector<int>> stages = stages_of_ranks(inputs);
-  const bool mirrored = inputs.copies == 2;
-  const int ranks = static_cast<int>(stages.size());
-  const int half = mirrored ? ranks / 2 : ranks;  // ranks from the end to the middle
-  const int each = inputs.micro_batches / inputs.copies;
-  for (int rank = 0; rank < ranks; ++rank) {
+  for (std::size_t rank = 0; rank < stages.size(); ++rank) {
     std::array<int, 2> ways = {stages[rank][0], stages[rank][1]};
-    std::array<int, 2> firsts = {0, mirrored ? each : 0};
-    const bool beyond = rank >= half;
-    if (beyond) {
-      std::swap(ways[0], ways[1]);
-      std::swap(firsts[0], firsts[1]);
-    }
-    const int position = beyond ? ranks - 1 - rank : rank;
+    if (ways[1] % of_copy < ways[0] % of_copy) std::swap(ways[0], ways[1]);
+    const std::array<int, 2> firsts = {ways[0] / of_copy * each, ways[1] / of_copy * each};
+    const int position = ways[0] % of_copy;
     RunWriter order;
-    append_phases(order, TwoWays(inputs, ways, firsts), half - 1 - position, position + 1, each);
+    append_phases(order, TwoWays(inputs, ways, firsts), of_copy / 2 - 1 - position, position + 1,
+                  each);
     order.append_updates(inputs, ways);
     schedule.ranks[rank] = {{order.take(), inputs.steps, inputs.micro_batches}};
   }

@@ -60,8 +60,8 @@ std::vector<Run> compress(const std::vector<Op>& ops) {
   return runs;
 }
 
-/// `ops` with an update at the end for each stage of `rank` that has none, in order of stages of the
-/// model: ranks that hold copies of the same stages then exchange gradients in the same order.
+/// `ops` with an update at the end for each stage of `rank` that has none, in order of stages of
+/// the model: ranks that hold copies of the same stages then exchange gradients in one order.
 std::vector<Op> with_updates(std::vector<Op> ops, const ScheduleInputs& inputs, int rank) {
   for (int i = 0; i < inputs.stages; ++i) {
     const int stage = i / inputs.copies + i % inputs.copies * (inputs.stages / inputs.copies);
