@@ -16,17 +16,12 @@ Schedule make_breadth_first(const ScheduleInputs& inputs) {
   for (std::size_t rank = 0; rank < stages.size(); ++rank) {
     RunWriter order;
     for (const int stage : stages[rank]) {
-      for (int b = 0; b < inputs.micro_batches; ++b) {
-        order.append({global_op(inputs, OpKind::F, stage, b)});
-      }
+      order.append_loop({global_op(inputs, OpKind::F, stage, 0)}, inputs.micro_batches, 1);
     }
-    std::vector<Op> backward;
     for (auto stage = stages[rank].rbegin(); stage != stages[rank].rend(); ++stage) {
-      for (int b = 0; b < inputs.micro_batches; ++b) {
-        backward.clear();
-        append_backward(backward, inputs, *stage, b);
-        order.append(backward);
-      }
+      std::vector<Op> backward;
+      append_backward(backward, inputs, *stage, 0);
+      order.append_loop(backward, inputs.micro_batches, 1);
     }
     order.append_updates(inputs, stages[rank]);
     schedule.ranks[rank] = {{order.take(), inputs.steps, inputs.micro_batches}};

@@ -27,15 +27,12 @@ class RankOrder {
   };
   /// Each cell is the next op of its kind and chunk, `times` times over.
   void append(int times, std::initializer_list<Cell> cells) {
-    for (; times > 0; --times) {
-      body_.clear();
-      for (const Cell& cell : cells) {
-        const int b = next_[cell.chunk][static_cast<int>(cell.kind)]++;
-        if (b >= inputs_.micro_batches) continue;
-        body_.push_back(global_op(inputs_, cell.kind, stages_[cell.chunk], b));
-      }
-      order_.append(body_);
+    int whole = times;  // turns of which no micro-batch is missing
+    for (const Cell& cell : cells) {
+      whole = std::clamp(inputs_.micro_batches - next(cell), 0, whole);
     }
+    order_.append_loop(take(cells, whole), whole, 1);
+    for (int turn = whole; turn < times; ++turn) order_.append(take(cells, 1));
   }
   Sequence finish() {
     order_.append_updates(inputs_, stages_);
@@ -43,10 +40,22 @@ class RankOrder {
   }
 
  private:
+  int& next(const Cell& cell) { return next_[cell.chunk][static_cast<int>(cell.kind)]; }
+  /// The ops of the first of `turns`, which all go by.
+  std::vector<Op> take(std::initializer_list<Cell> cells, int turns) {
+    std::vector<Op> body;
+    for (const Cell& cell : cells) {
+      const int b = next(cell);
+      next(cell) += turns;
+      if (b >= inputs_.micro_batches) continue;
+      body.push_back(global_op(inputs_, cell.kind, stages_[cell.chunk], b));
+    }
+    return body;
+  }
+
   const ScheduleInputs& inputs_;
   const std::vector<int>& stages_;  // (chunks)
   int next_[2][7] = {};             // (chunks, kinds) micro-batch
-  std::vector<Op> body_;
   RunWriter order_;
 };
 
