@@ -107,6 +107,13 @@ TEST_CASE("Chimera of 4 micro-batches on 4 ranks, as text; stages 4 to 7 are the
         "4F2 4F3 3F0 3B0 3F1 3B1 4B2 4B3 4U3 3U3\n");
 }
 
+TEST_CASE("Hanayo of 4 micro-batches in one wave on 2 ranks, as text") {
+  // The second unit begins before the first has ended: F2 comes between B0 and B1.
+  CHECK(to_text(schedule_of(pipeline(ScheduleKind::Hanayo, 2, 4))) ==
+        "0F0 0F1 3F0 3B0 3F1 3B1 0B0 0F2 0B1 0F3 3F2 3B2 3F3 3B3 0B2 0B3 0U3 3U3\n"
+        "1F0 2F0 1F1 2F1 2B0 1B0 2B1 1B1 1F2 2F2 1F3 2F3 2B2 1B2 2B3 1B3 1U3 2U3\n");
+}
+
 TEST_CASE("Chimera with F = B fills 2M of its 2M + p - 2 slots on every rank") {
   // Count: a unit of p micro-batches gives a rank 2p passes. The last backward of unit 0 ends on
   // rank 0 at 2p - 1 + 2 (p/2 - 1) + 1 = 3p - 2, and each further unit comes 2p later: in all
