@@ -8,16 +8,23 @@ char letter(OpKind kind) { return "FHRIBWU"[static_cast<int>(kind)]; }
 
 std::vector<Op> expand(const Sequence& sequence) {
   std::vector<Op> ops;
-  for (int round = 0; round < sequence.repeats; ++round) {
-    for (const Run& run : sequence.runs) {
+  auto append = [&](std::size_t first, std::size_t end, int later) {
+    for (std::size_t r = first; r < end; ++r) {
+      const Run& run = sequence.runs[r];
       for (int iteration = 0; iteration < run.repeats; ++iteration) {
         for (Op op : run.ops) {
-          op.micro_batch += iteration * run.stride + round * sequence.stride;
+          op.micro_batch += iteration * run.stride + later;
           ops.push_back(op);
         }
       }
     }
+  };
+  const std::size_t tail = sequence.runs.size() - sequence.tail;
+  append(0, sequence.lead, 0);
+  for (int round = 0; round < sequence.repeats; ++round) {
+    append(sequence.lead, tail, round * sequence.stride);
   }
+  append(tail, sequence.runs.size(), 0);
   return ops;
 }
 

@@ -36,11 +36,13 @@ struct Run {
   int stride = 1;
 };
 
-/// Runs in order; then, if `repeats` > 1, the whole again with micro-batches `stride` later.
+/// Runs in order. Those between the first `lead` and the last `tail` are a loop of `repeats` turns,
+/// each with micro-batches `stride` later; lead and tail run once, with micro-batches as written.
 struct Sequence {
   std::vector<Run> runs;
   int repeats = 1;
   int stride = 0;
+  int lead = 0, tail = 0;
 };
 
 /// Stages are counted over all copies of the model: copy c of a model of S stages has stages

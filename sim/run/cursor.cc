@@ -24,7 +24,7 @@ Code code_without_memory(const Program& program) {
 
 Cursor::Cursor(const Instruction* instructions, const Segment* segments, const Stream& stream)
     : instructions_(instructions), segments_(segments + stream.first), stream_(&stream) {
-  if (stream.repeats > 0) advance();
+  advance();
 }
 
 // Empty segments (no instructions or no repeats) are stepped over.
@@ -34,12 +34,7 @@ void Cursor::advance() {
     return;
   }
   iteration_ = 0;
-  for (int tries = 0; tries <= stream_->count; ++tries) {
-    if (++segment_ == stream_->count) {
-      segment_ = 0;
-      if (++round_ >= stream_->repeats) break;
-    }
-    if (stream_->count == 0) break;
+  while (next_segment()) {
     if (segments_[segment_].count > 0 && segments_[segment_].repeats > 0) {
       enter_segment();
       return;
@@ -48,11 +43,23 @@ void Cursor::advance() {
   instruction_ = nullptr;
 }
 
+/// Steps to the segment after this one; false at the end of the stream.
+bool Cursor::next_segment() {
+  const std::int32_t tail = stream_->count - stream_->tail;
+  ++segment_;
+  if (segment_ == stream_->lead && round_ == 0 && stream_->repeats <= 0) segment_ = tail;
+  if (segment_ == tail && stream_->lead < tail) {
+    segment_ = ++round_ < stream_->repeats ? stream_->lead : tail;
+  }
+  return segment_ < stream_->count;
+}
+
 void Cursor::enter_segment() {
   const Segment& segment = segments_[segment_];
   instruction_ = instructions_ + segment.first;
   end_ = instruction_ + segment.count;
-  base_ = iteration_ * segment.stride + round_ * stream_->stride;
+  const bool looped = stream_->lead <= segment_ && segment_ < stream_->count - stream_->tail;
+  base_ = iteration_ * segment.stride + (looped ? round_ * stream_->stride : 0);
 }
 
 }  // namespace interlock

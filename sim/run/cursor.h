@@ -34,6 +34,7 @@ class Cursor {
  private:
   Cursor(const Instruction* instructions, const Segment* segments, const Stream& stream);
   void advance();
+  bool next_segment();
   void enter_segment();
 
   const Instruction* instruction_ = nullptr;

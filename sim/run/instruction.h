@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A stream is written as loops, so that its size does not grow with the run:
-//   stream = repeats x { segment = repeats x { instructions } },
-// where the micro-batch of an instruction is its own plus stride times iteration, on both levels.
+//   stream = lead, repeats x { segment = repeats x { instructions } }, tail,
+// where the micro-batch of an instruction is its own plus stride times iteration, on both levels;
+// the segments of lead and tail run once.
 //
 // Compute    runs ops[index] on the rank's device.
 // Send       hands a message to channels[index]. Waits for room (see Channel); the transfer itself
@@ -51,6 +52,7 @@ struct Segment {
 struct Stream {
   std::int32_t first = 0, count = 0;  // in Program::segments
   std::int32_t repeats = 1, stride = 0;
+  std::int32_t lead = 0, tail = 0;  // segments at the begin and the end
 };
 
 }  // namespace interlock

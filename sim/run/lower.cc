@@ -38,7 +38,11 @@ void lower_sequence(OpLowering& ops, Program& program, const Sequence& sequence)
                 .stride = sequence.stride};
   for (std::size_t r = 0; r < sequence.runs.size(); ++r) {
     const Run& run = sequence.runs[r];
+    const bool leads = r < static_cast<std::size_t>(sequence.lead);
+    const bool trails = r + sequence.tail >= sequence.runs.size();
     if (run.repeats <= 0 || run.ops.empty()) continue;
+    stream.lead += leads ? 1 : 0;
+    stream.tail += trails ? 1 : 0;
     Segment segment{.first = static_cast<int>(program.instructions.size()),
                     .repeats = run.repeats,
                     .stride = run.stride};
@@ -96,7 +100,7 @@ Seconds horizon(const Program& program) {
           once += channel.occupancy + channel.latency;
         }
       }
-      sum += once * segment.repeats * stream.repeats;
+      sum += once * static_cast<double>(turns_of(program, stream, s));
     }
   }
   return sum;

@@ -16,19 +16,24 @@ const char* name_of(MemoryClass memory_class) {
   return kNames[static_cast<int>(memory_class)];
 }
 
+std::int64_t turns_of(const Program& program, const Stream& stream, int index) {
+  const int place = index - stream.first;
+  const bool looped = stream.lead <= place && place < stream.count - stream.tail;
+  return std::int64_t{program.segments[index].repeats} * (looped ? stream.repeats : 1);
+}
+
 std::int64_t count_tasks(const Program& program) {
   std::int64_t tasks = 0;
   for (const Stream& stream : program.streams) {
-    std::int64_t once = 0;
     for (int s = stream.first; s < stream.first + stream.count; ++s) {
       const Segment& segment = program.segments[s];
       const auto begin = program.instructions.begin() + segment.first;
-      once += segment.repeats * std::count_if(begin, begin + segment.count, [&](auto& i) {
-                if (i.code == Opcode::Send) return program.channels[i.index].wire >= 0;
-                return i.code == Opcode::Compute;
-              });
+      tasks +=
+          turns_of(program, stream, s) * std::count_if(begin, begin + segment.count, [&](auto& i) {
+            if (i.code == Opcode::Send) return program.channels[i.index].wire >= 0;
+            return i.code == Opcode::Compute;
+          });
     }
-    tasks += once * stream.repeats;
   }
   return tasks;
 }

@@ -105,6 +105,8 @@ struct Program {
 inline int model_stage(const Program& program, int stage) {
   return stage % (program.stages / program.copies);
 }
+/// Turns that segment `index` of the program makes in `stream`, which it belongs to.
+std::int64_t turns_of(const Program& program, const Stream& stream, int index);
 /// Computes plus messages between ranks, over the whole run.
 std::int64_t count_tasks(const Program& program);
 /// Whether two wires share a link, so that only an engine with contention is exact.

@@ -24,21 +24,26 @@ Walk walk(const Program& program, const Stream& stream) {
   return walk;
 }
 
-/// The same by four nested loops.
+/// The same by nested loops.
 Walk walk_by_loops(const Program& program, const Stream& stream) {
   Walk walk;
-  for (int round = 0; round < stream.repeats; ++round) {
-    for (int s = stream.first; s < stream.first + stream.count; ++s) {
+  auto segments = [&](int first, int end, int later) {
+    for (int s = stream.first + first; s < stream.first + end; ++s) {
       const Segment& segment = program.segments[s];
       for (int iteration = 0; iteration < segment.repeats; ++iteration) {
         for (int i = segment.first; i < segment.first + segment.count; ++i) {
           const Instruction& instruction = program.instructions[i];
-          walk.emplace_back(instruction.index, instruction.micro_batch + round * stream.stride +
-                                                   iteration * segment.stride);
+          walk.emplace_back(instruction.index,
+                            instruction.micro_batch + later + iteration * segment.stride);
         }
       }
     }
+  };
+  segments(0, stream.lead, 0);
+  for (int round = 0; round < stream.repeats; ++round) {
+    segments(stream.lead, stream.count - stream.tail, round * stream.stride);
   }
+  segments(stream.count - stream.tail, stream.count, 0);
   return walk;
 }
 
@@ -58,6 +63,23 @@ TEST_CASE("a cursor walks a nested loop") {
                                       {7, 102},
                                       {8, 103},
                                       {9, 105}});
+}
+
+TEST_CASE("a cursor walks what comes before and after a loop once") {
+  Program program;
+  program.instructions = {
+      {Opcode::Compute, 7, 0}, {Opcode::Compute, 8, 1}, {Opcode::Compute, 9, 50}};
+  program.segments = {{0, 1, 2, 1}, {1, 1, 2, 2}, {2, 1, 2, 1}};
+  const Walk before = {{7, 0}, {7, 1}}, after = {{9, 50}, {9, 51}};
+  const Walk turns[] = {{{8, 1}, {8, 3}}, {{8, 11}, {8, 13}}, {{8, 21}, {8, 23}}};
+  for (int repeats = 0; repeats <= 3; ++repeats) {
+    Walk expected = before;
+    for (int turn = 0; turn < repeats; ++turn) {
+      expected.insert(expected.end(), turns[turn].begin(), turns[turn].end());
+    }
+    expected.insert(expected.end(), after.begin(), after.end());
+    CHECK(walk(program, Stream{0, 3, repeats, 10, 1, 1}) == expected);
+  }
 }
 
 TEST_CASE("a cursor steps over segments without instructions or repeats, wherever they stand") {

@@ -14,12 +14,14 @@
 #include <cstdlib>
 #include <functional>
 #include <numeric>
+#include <string>
 #include <vector>
 
 #include "base/error.h"
 #include "sim/measure/collect.h"
 #include "sim/run/engines.h"
 #include "sim/run/lower.h"
+#include "validate/bench/family_bench.h"
 #include "validate/bench/heap_loop.h"
 
 namespace interlock {
@@ -120,11 +122,8 @@ void run_case(const HeapLoopCase& c, int rounds) {
 
 }  // namespace
 
-}  // namespace interlock
-
-int main(int count, char** arguments) {
-  const int rounds = count > 1 ? std::atoi(arguments[1]) : 7;
-  interlock::load_simgrid();
+void run_engines(int rounds) {
+  load_simgrid();
   std::printf(
       "1F1B with transfers, one step; ratios to the heap loop, median of %d rounds\n"
       "  stages x M         tasks  heap loop     native      sweep    machine    simgrid     "
@@ -134,7 +133,18 @@ int main(int count, char** arguments) {
       rounds);
   for (const auto& [stages, micro_batches] :
        {std::pair{64, 1024}, {512, 1024}, {1024, 1024}, {16384, 64}}) {
-    interlock::run_case({.stages = stages, .micro_batches = micro_batches}, rounds);
+    run_case({.stages = stages, .micro_batches = micro_batches}, rounds);
   }
+}
+
+}  // namespace interlock
+
+// interlock_bench [ROUNDS] [engines | families | searches]
+int main(int count, char** arguments) {
+  const int rounds = count > 1 ? std::atoi(arguments[1]) : 7;
+  const std::string part = count > 2 ? arguments[2] : "";
+  if (part.empty() || part == "engines") interlock::run_engines(rounds);
+  if (part.empty() || part == "families") interlock::run_families(rounds);
+  if (part.empty() || part == "searches") interlock::run_searches();
   return 0;
 }

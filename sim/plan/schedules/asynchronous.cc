@@ -7,6 +7,8 @@
 // came p - 1 - s micro-batches earlier. What differs between the works is what a backward finds of
 // its forward (StashMode) and with which weights it runs (versions).
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 #include "sim/plan/schedules/families.h"
 #include "sim/plan/schedules/stage_ops.h"
@@ -17,31 +19,34 @@ namespace {
 
 int forwards_ahead(const ScheduleInputs& inputs, int stage) { return inputs.stages - 1 - stage; }
 
-/// Turns [first, end) of a stage: the forward `ahead` later while the run has it, the backward, and
-/// the update that is due after it.
-Run turns(const ScheduleInputs& inputs, int stage, int first, int end) {
-  const int total = inputs.steps * inputs.micro_batches, every = inputs.policy.update_every;
-  Run run{.stride = every};
-  for (int b = first; b < end; ++b) {
-    const int next = b + forwards_ahead(inputs, stage);
-    if (next < total) run.ops.push_back({OpKind::F, stage, next, stage});
-    append_backward(run.ops, inputs, stage, b);
-    if ((b + 1) % every == 0) run.ops.push_back({OpKind::U, stage, b, stage});
-  }
-  return run;
+/// Turn `b` of a stage: the forward that is ahead, while the run has it, the backward, and the
+/// update that is due after it.
+std::vector<Op> turn(const ScheduleInputs& inputs, int stage, int b) {
+  std::vector<Op> ops;
+  const int next = b + forwards_ahead(inputs, stage);
+  if (next < inputs.steps * inputs.micro_batches) ops.push_back({OpKind::F, stage, next, stage});
+  append_backward(ops, inputs, stage, b);
+  if ((b + 1) % inputs.policy.update_every == 0) ops.push_back({OpKind::U, stage, b, stage});
+  return ops;
 }
 
 Sequence stage_sequence(const ScheduleInputs& inputs, int stage) {
   const int total = inputs.steps * inputs.micro_batches, every = inputs.policy.update_every;
   const int ahead = std::min(forwards_ahead(inputs, stage), total);
-  const int full = (total - ahead) / every * every;  // turns with a forward, in whole windows
-  const int mixed = std::min(full + every, total);   // the window in which forwards end
-  Run warm_up{.ops = {{OpKind::F, stage, 0, stage}}, .repeats = ahead};
-  Run steady = turns(inputs, stage, 0, every);
-  steady.repeats = full / every;
-  Run cool_down = turns(inputs, stage, mixed, std::min(mixed + every, total));
-  cool_down.repeats = (total - mixed) / every;
-  return {{warm_up, steady, turns(inputs, stage, full, mixed), cool_down}};
+  const int windows = (total - ahead) / every;  // whole ones whose turns all have a forward
+  RunWriter window, rest;
+  if (windows > 0) {
+    for (int b = 0; b < every; ++b) window.append(turn(inputs, stage, b));
+  }
+  for (int b = windows * every; b < total; ++b) rest.append(turn(inputs, stage, b));
+  Sequence sequence{.repeats = windows, .stride = every, .lead = 1};
+  sequence.runs = {{.ops = {{OpKind::F, stage, 0, stage}}, .repeats = ahead}};
+  for (Run& run : window.take()) sequence.runs.push_back(std::move(run));
+  for (Run& run : rest.take()) {
+    sequence.runs.push_back(std::move(run));
+    ++sequence.tail;
+  }
+  return sequence;
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <numeric>
+#include <vector>
 
 #include "sim/plan/schedules/families.h"
 #include "sim/plan/schedules/stage_ops.h"
@@ -16,15 +17,16 @@ namespace interlock {
 
 namespace {
 
-void append_chain(std::vector<Op>& ops, const ScheduleInputs& inputs, int stage, int micro_batch) {
+std::vector<Op> chain_of(const ScheduleInputs& inputs, int stage, int micro_batch) {
   const StageRole& role = inputs.roles[stage];
-  ops.push_back({OpKind::F, stage, micro_batch, stage});
+  std::vector<Op> ops = {{OpKind::F, stage, micro_batch, stage}};
   if (role.runs_next_part) ops.push_back({OpKind::R, stage, micro_batch, stage});
   if (role.head) ops.push_back({OpKind::H, stage, micro_batch, stage});
   append_backward(ops, inputs, stage, micro_batch);
   if ((micro_batch + 1) % inputs.policy.update_every == 0) {
     ops.push_back({OpKind::U, stage, micro_batch, stage});
   }
+  return ops;
 }
 
 /// Micro-batches after which the pattern of chains, updates and readouts repeats.
@@ -34,20 +36,28 @@ std::int64_t body_length(const ScheduleInputs& inputs) {
   return std::lcm<std::int64_t>(updates, inputs.unroll);
 }
 
-/// The chain that takes micro-batches first, first + in_flight, ... of the whole run. Its body is
+/// The chain that takes micro-batches first, first + in_flight, ... of the whole run. Its loop is
 /// as long as the pattern of updates (and of whatever else asks for `unroll`) needs.
 Sequence stage_sequence(const ScheduleInputs& inputs, int stage, int first) {
   const int total = inputs.steps * inputs.micro_batches;
-  const int step = inputs.policy.in_flight;
   const int body = static_cast<int>(std::min<std::int64_t>(body_length(inputs), total));
-  auto append_range = [&](Run& run, int begin, int end) {
-    for (int b = begin + first; b < end; b += step) append_chain(run.ops, inputs, stage, b);
+  // With readouts, or several chains that update for each other, what surrounds an op depends on
+  // its place in the body, so no two chains of it are alike.
+  const bool alike = inputs.unroll == 1 && inputs.policy.in_flight == 1;
+  auto chains = [&](int begin, int end) {
+    RunWriter order;
+    Run whole;
+    for (int b = begin + first; b < end; b += inputs.policy.in_flight) {
+      const std::vector<Op> chain = chain_of(inputs, stage, b);
+      if (alike) order.append(chain);
+      whole.ops.insert(whole.ops.end(), chain.begin(), chain.end());
+    }
+    return alike ? order.take() : std::vector<Run>{whole};
   };
-  Run whole{.repeats = total / body, .stride = body};
-  append_range(whole, 0, body);
-  Run rest;
-  append_range(rest, total - total % body, total);
-  return {{whole, rest}};
+  const std::vector<Run> rest = chains(total - total % body, total);
+  Sequence sequence{chains(0, body), total / body, body, 0, static_cast<int>(rest.size())};
+  sequence.runs.insert(sequence.runs.end(), rest.begin(), rest.end());
+  return sequence;
 }
 
 }  // namespace
