@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "reports/figures.h"
+
 namespace interlock {
 
 /// What simulate, compare and check are asked to do.
@@ -20,6 +22,7 @@ struct CommandOptions {
 struct ScheduleOptions {
   CommandOptions command;
   bool list = false, table = false;  // instead of a scenario
+  bool exact = false;                // also the shortest step there is
   bool unicode = true, no_colour = false;
   int width = 0;  // columns; 0: the terminal's
 };
@@ -36,6 +39,10 @@ void list(const std::string& what);
 void schedule(const ScheduleOptions& options);
 /// docs/schedules.md.
 std::string schedule_table();
+/// The least span of a step in the stash of this one, by CBC.
+/// Throws: Error if the scenario is of a kind or a size that it is not for, or CBC is not
+/// installed.
+Figure exact_figure(const ScenarioResult& result);
 /// Prints the JSON Schema of scenarios.
 void schema();
 

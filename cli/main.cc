@@ -57,6 +57,8 @@ void add_schedule(CLI::App& command, ScheduleOptions& options) {
   command.add_option("--width", options.width, "columns, if not the terminal's")
       ->type_name("N")
       ->check(CLI::Range(40, 10'000));
+  command.add_flag("--exact", options.exact,
+                   "also the shortest step in the same stash, for small sizes; needs cbc");
   command.add_flag("--list", options.list, "explain every schedule in a line, with its source");
   command.add_flag("--table", options.table, "print docs/schedules.md: all measured at one size");
 }

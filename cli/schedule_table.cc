@@ -45,18 +45,20 @@ std::string table_row(const SurveyRow& row, double traffic_of_1f1b) {
 
 constexpr const char* kHead = R"(# Schedules
 
-This page is what `interlock schedule --table` prints; a test compares them. `interlock schedule SCENARIO` draws any of them,
-`interlock schedule --list` says what each does and where it comes from.
+This page is what `interlock schedule --table` prints; a test compares them. `interlock schedule
+SCENARIO` draws any of them, `interlock schedule --list` says what each does.
 
 ## Measured, and by formula
 
-p = 8 devices, m = 32 micro-batches, and F = I = W = 1 for a device's share of the model, whether that is one stage or several;
-transfers and updates take no time. Simulated in the steady state, as every scenario is.
+p = 8 devices, m = 32 micro-batches, and F = I = W = 1 for a device's share of the model, whether
+that is one stage or several; transfers and updates take no time. Simulated in the steady state, as
+every scenario is.
 
 - **Bubble**: idle share of the devices.
-- **Stash**: the most that any device keeps of forwards whose weight gradients are not made yet, in micro-batches of its share;
-  where forwards are run again, the inputs of its stage.
-- **Traffic**: bytes on links in a step, over those of 1f1b: activations and their gradients, almost alone.
+- **Stash**: the most that any device keeps of forwards whose weight gradients are not made yet, in
+  micro-batches of its share; where forwards are run again, the inputs of its stage.
+- **Traffic**: bytes on links in a step, over those of 1f1b: activations and their gradients, almost
+  alone.
 - **Weights**: held on all devices, over those of the model: copies of it, and older versions.
 
 | schedule | bubble | formula | stash | formula | traffic | weights |
@@ -64,8 +66,13 @@ transfers and updates take no time. Simulated in the steady state, as every scen
 )";
 
 constexpr const char* kNotes = R"(
-No formula: of `chimera`, since (p - 2) / (2m + p - 2) is for F = B, not for B = I + W = 2F; of `hanayo`, since its paper has none that
-is exact. `auto` and `file` have no order of their own.
+No formula: of `chimera`, since (p - 2) / (2m + p - 2) is for F = B, not for B = I + W = 2F; of
+`hanayo`, since its paper has none that is exact. `auto` and `file` have no order of their own.
+
+## What each does
+
+| schedule | training | order | source |
+| --- | --- | --- | --- |
 )";
 
 }  // namespace
@@ -78,9 +85,7 @@ std::string schedule_table() {
   CHECK(usual != rows.end(), "1f1b takes every size");
   std::string text = kHead;
   for (const SurveyRow& row : rows) text += table_row(row, usual->traffic);
-  text +=
-      "\n## What each does\n\n| schedule | training | order | source |\n| --- | --- | --- | --- "
-      "|\n";
+  text += kNotes;
   for (const ScheduleEntry& entry : schedule_catalogue()) {
     text += "| `" + entry.name + "` | " + (entry.global ? "global" : "local, interlocking") +
             " | " + entry.summary + " | " + entry.source + " |\n";

@@ -35,8 +35,8 @@ std::string html_report(const std::vector<ScenarioResult>& results);
 /// The timeline of a few steps from the measured window. REQUIRES: the log was kept.
 std::string svg_timeline(const ScenarioResult& result);
 
-/// The order of a step in PyTorch's text form (sim/plan/schedule_text.h). Throws: Error if that form
-/// has no words for it.
+/// The order of a step in PyTorch's text form (sim/plan/schedule_text.h). Throws: Error if that
+/// form has no words for it.
 std::string schedule_csv(const ScenarioResult& result);
 
 }  // namespace interlock

@@ -33,20 +33,20 @@ std::string micro_batches(int number) {
 
 }  // namespace
 
-HeldStash most_held(const ScenarioResult& result) {
+std::vector<int> most_held(const ScenarioResult& result) {
   const Measurement& measurement = result.measurement;
   std::vector<int> held(measurement.program.ranks.size(), 0), most = held;
   for (const Change& change : changes_of(measurement)) {
     held[change.rank] += change.held;
     most[change.rank] = std::max(most[change.rank], held[change.rank]);
   }
-  const auto fullest = std::max_element(most.begin(), most.end());
-  return {*fullest, static_cast<int>(fullest - most.begin())};
+  return most;
 }
 
 std::vector<Figure> schedule_figures(const ScenarioResult& result) {
   const Metrics& metrics = result.measurement.metrics;
-  const HeldStash held = most_held(result);
+  const std::vector<int> held = most_held(result);
+  const auto most = std::max_element(held.begin(), held.end());
   const auto largest = std::max_element(
       metrics.devices.begin(), metrics.devices.end(),
       [](const DeviceMetrics& a, const DeviceMetrics& b) { return a.peak_stash < b.peak_stash; });
@@ -54,8 +54,8 @@ std::vector<Figure> schedule_figures(const ScenarioResult& result) {
   std::vector<Figure> figures = {
       {"Step time", format(metrics.step_time), micro_batches(result.scenario.micro_batches)},
       {"Bubble", format_percent(1 - metrics.busy), "idle share of the devices, steady state"},
-      {"Peak stash", micro_batches(held.stage_inputs),
-       "of one stage each, on device " + std::to_string(held.device)},
+      {"Peak stash", micro_batches(*most),
+       "of one stage each, on device " + std::to_string(most - held.begin())},
       {"Peak memory", format(fullest.peak_memory),
        "device " + std::to_string(fullest.rank) + " of " + format(metrics.memory_capacity),
        !metrics.fits_in_memory}};

@@ -25,11 +25,8 @@ std::string terminal_grid(const ScenarioResult& result, const GridStyle& style);
 /// What a schedule is judged by: step time, bubble, stash, memory. REQUIRES: the log was kept.
 std::vector<Figure> schedule_figures(const ScenarioResult& result);
 
-/// The most micro-batches that a stage of some device, or several of its stages together, hold
-/// between forward and weight gradients; and the device. REQUIRES: the log was kept.
-struct HeldStash {
-  int stage_inputs = 0, device = 0;
-};
-HeldStash most_held(const ScenarioResult& result);
+/// The most micro-batches that each device holds between forward and weight gradients; one that is
+/// under way on two of its stages counts twice. (ranks) REQUIRES: the log was kept.
+std::vector<int> most_held(const ScenarioResult& result);
 
 }  // namespace interlock

@@ -86,10 +86,10 @@ TEST_CASE("a grid that is too narrow for equal columns keeps its width and every
 }
 
 TEST_CASE("the figures of a schedule: 1F1B keeps p micro-batches, GPipe all") {
-  CHECK(most_held(step_of("1f1b", 4, 6)).stage_inputs == 4);
-  CHECK(most_held(step_of("gpipe", 4, 6)).stage_inputs == 6);
+  CHECK(most_held(step_of("1f1b", 4, 6)).front() == 4);
+  CHECK(most_held(step_of("gpipe", 4, 6)).front() == 6);
   // Two stages a device: p + (p - 1)/2 of its share are 2p + p - 1 of one stage.
-  CHECK(most_held(step_of("interleaved", 4, 8)).stage_inputs == 11);
+  CHECK(most_held(step_of("interleaved", 4, 8)).front() == 11);
   const auto figures = schedule_figures(step_of("1f1b", 4, 6));
   REQUIRE(figures.size() == 4);
   CHECK(figures[0].value == "27.0 ms");  // (6 + 3) x 3 ms

@@ -17,14 +17,15 @@ GridStyle grid_style(const ScheduleOptions& options) {
           .width = options.width > 0 ? options.width : terminal.width};
 }
 
-std::string drawing(const ScenarioResult& result, const GridStyle& grid) {
+std::string drawing(const ScenarioResult& result, const GridStyle& grid, bool exact) {
+  std::vector<Figure> figures = schedule_figures(result);
+  if (exact) figures.push_back(exact_figure(result));
   const TableStyle style = {grid.colour, grid.width};
   std::string text = paint(result.scenario.name, Ink::Strong, style) + "\n";
   for (const std::string& line : wrap(subtitle(result), std::max(grid.width, 60))) {
     text += paint(line, Ink::Faint, style) + "\n";
   }
-  return text + "\n" + terminal_grid(result, grid) + "\n" +
-         figure_lines(schedule_figures(result), style);
+  return text + "\n" + terminal_grid(result, grid) + "\n" + figure_lines(figures, style);
 }
 
 void draw(const ScheduleOptions& options) {
@@ -40,7 +41,8 @@ void draw(const ScheduleOptions& options) {
   std::vector<ScenarioResult> results;
   for (const Scenario& scenario : scenarios) {
     results = {run_scenario(scenario, true)};
-    text += (text.empty() ? "" : "\n") + drawing(results.front(), grid_style(options));
+    text +=
+        (text.empty() ? "" : "\n") + drawing(results.front(), grid_style(options), options.exact);
   }
   write_outputs(options.command, results, false);
   print(text);

@@ -128,6 +128,27 @@ TEST_CASE("ranks that choose their order are drawn from what they did") {
   CHECK(contains(run.out, "3B3"));
 }
 
+TEST_CASE("--exact proves the shortest step: ZB-H1 takes 3m + p - 1, and nothing takes less") {
+  const std::vector<std::string> small = {
+      "schedule", "-", "--exact", "--set", "cluster.devices=3", "--set", "model.modules.0.repeat=3",
+      "--set"};
+  std::vector<std::string> zb = small, flushed = small, large = small;
+  zb.push_back("training.schedule=zb-h1");
+  const Outcome run = run_program(zb, ".", kPipeline);
+  if (contains(run.err, "cbc")) {
+    MESSAGE("skipped: " << run.err);
+    return;
+  }
+  CHECK(contains(run.out, "Exact        14.0 ms"));  // 3 x 4 + 3 - 1
+  CHECK(contains(run.out, "takes 14.0 ms, 0.0% more"));
+  flushed.push_back("training.schedule=1f1b");  // (4 + 3 - 1) x 3
+  CHECK(contains(run_program(flushed, ".", kPipeline).out, "takes 18.0 ms, "));
+  large.push_back("training.micro_batches=64");
+  CHECK(run_program(large, ".", kPipeline).err ==
+        "standard input: toy: --exact would search for days; expected at most 40 stages x "
+        "micro-batches, got 192\n");
+}
+
 TEST_CASE("schedule with wrong words is the user's mistake") {
   using Words = std::vector<std::string>;
   for (const Words& words : {Words{"schedule"},

@@ -1,0 +1,91 @@
+// --exact: how far a step is from the shortest one that the same stash allows.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "base/text.h"
+#include "cli/commands.h"
+#include "reports/terminal_grid.h"
+#include "validate/exact/exact_schedule.h"
+
+namespace interlock {
+namespace {
+
+constexpr int kMostVisits = 40;  // stages x micro-batches, of which the search grows exponentially
+
+[[noreturn]] void refuse(const Scenario& scenario, const std::string& why) {
+  throw Error(scenario.file + ": " + scenario.name + ": --exact " + why);
+}
+
+void check_scenario(const Scenario& scenario) {
+  const auto stages = static_cast<int>(scenario.rank_of_stage.size());
+  const bool plain = scenario.strategy.kind == StrategyKind::Global && stages == scenario.ranks &&
+                     scenario.schedule.stash == StashMode::Kept && scenario.slices.empty() &&
+                     scenario.recompute == Recompute::None;
+  if (!plain) {
+    refuse(scenario,
+           "knows one stage a device only; expected global training without recompute, "
+           "copies or slices");
+  }
+  if (stages * scenario.micro_batches > kMostVisits) {
+    refuse(scenario, "would search for days; expected at most " + std::to_string(kMostVisits) +
+                         " stages x micro-batches, got " +
+                         std::to_string(stages * scenario.micro_batches));
+  }
+  if (!has_exact_solver()) {
+    refuse(scenario, "needs the program cbc; expected it installed (apt-get install coinor-cbc)");
+  }
+}
+
+/// The time of a message between neighbours, the same everywhere.
+double transfer_time(const Scenario& scenario, const Program& program) {
+  std::optional<double> time;
+  for (const Channel& channel : program.channels) {
+    const double takes = (channel.occupancy + channel.latency).value();
+    if (time && takes != *time) {
+      refuse(scenario, "knows equal transfers only; expected stages of equal output");
+    }
+    time = takes;
+  }
+  return time.value_or(0);
+}
+
+/// From the first start to the last end of a step that runs alone, updates left out.
+double span_of_step(const Scenario& scenario, const Program& program) {
+  double begin = 1e300, end = 0;
+  const TraceSink sink{.span = [&](const Span& span) {
+    if (program.ops[span.op].kind == OpKind::U) return;
+    begin = std::min(begin, span.start.value());
+    end = std::max(end, span.end.value());
+  }};
+  run_program(program, scenario.engine, sink);
+  return end - begin;
+}
+
+}  // namespace
+
+Figure exact_figure(const ScenarioResult& result) {
+  const Scenario& scenario = result.scenario;
+  check_scenario(scenario);
+  const Program program = lower_scenario(scenario, 1);
+  const double span = span_of_step(scenario, program);
+  ExactInputs inputs{.transfer = transfer_time(scenario, program),
+                     .micro_batches = scenario.micro_batches,
+                     .at_most = span};
+  const std::vector<StageCost> costs = lower_inputs(scenario).stages;
+  const std::vector<int> held = most_held(result);
+  for (std::size_t stage = 0; stage < costs.size(); ++stage) {
+    inputs.stages.push_back({.forward = costs[stage].forward.time.value(),
+                             .input = costs[stage].backward_input.time.value(),
+                             .weight = costs[stage].backward_weight.time.value(),
+                             .held = held[scenario.rank_of_stage[stage]]});
+  }
+  const std::optional<ExactResult> exact = solve_exact(inputs);
+  if (!exact) refuse(scenario, "found no order in its time; expected fewer micro-batches");
+  const std::string least = format(Seconds(exact->bound));
+  const double more = exact->bound > 0 ? span / exact->bound - 1 : 0;
+  return {"Exact", least,
+          "no step alone is shorter in this stash, updates left out; this one takes " +
+              format(Seconds(span)) + ", " + format_percent(std::max(0.0, more)) + " more"};
+}
+
+}  // namespace interlock
