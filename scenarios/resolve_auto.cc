@@ -17,8 +17,8 @@ namespace interlock {
 namespace {
 
 // What a search takes a few seconds for.
-constexpr double kOpsOfSearch = 2e7;
-constexpr double kLeastEvaluations = 50, kMostEvaluations = 1500;
+constexpr double kOpsOfSearch = 1e7;
+constexpr double kLeastEvaluations = 50, kMostEvaluations = 1000;
 constexpr std::size_t kLooksWithoutContention = 2;  // the best, and the best hand-made one
 
 bool is_v(const Scenario& scenario, int stage) {

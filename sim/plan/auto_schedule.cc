@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "base/random.h"
 #include "sim/plan/order_moves.h"
@@ -17,9 +18,11 @@ namespace {
 constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr int kRetries = 4;  // of a list order that its estimate of memory made too large
 // Forwards ahead of backwards, for each stage that comes after: what families are made of. 1 is
-// the warm-up of 1F1B, 2 that of its eager form.
-constexpr std::array kSlopes = {1.0, 2.0, 0.875, 1.5, 1.25, 0.75, 0.0};
-constexpr double kShareOfRules = 0.6;  // of the evaluations; moves have the rest
+// the warm-up of 1F1B, 2 that of its eager form; 0 stands for no limit but memory.
+constexpr std::array kSlopes = {1.0, 0.0, 2.0, 0.875, 1.5, 1.25, 0.75};
+constexpr std::array<std::pair<double, double>, 4> kPatience = {
+    {{0.5, 0}, {0, 0.5}, {1, 0}, {0.5, 1}}};  // of filling ops, and of forwards
+constexpr double kShareOfRules = 0.6;         // of the evaluations; moves have the rest
 
 using Order = std::vector<std::vector<Op>>;
 
@@ -119,9 +122,10 @@ void Search::list_grid() {
     for (const double slope : kSlopes) {
       for (int choice = 0; choice < 8 && !spent(kShareOfRules); ++choice) {
         Point point{.list = i};
+        const auto [patience, first_patience] = kPatience[choice / 2];
         point.rules = {.forward_first = choice % 2 == 1,
-                       .patience = choice / 2 % 2 == 0 ? 0.5 : 1,
-                       .first_patience = choice / 4 == 0 ? 0.0 : 1.0};
+                       .patience = patience,
+                       .first_patience = first_patience};
         for (int stage = 0; stage < stages && slope > 0; ++stage) {
           const double ahead = std::ceil(slope * (stages - stage));
           point.rules.ahead.push_back(static_cast<int>(ahead));

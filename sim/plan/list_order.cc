@@ -61,20 +61,33 @@ double ListScheduler::ready(const ListSlot& slot) const {
   return time;
 }
 
-/// Whether, with so many more bytes for `micro_batch`, the oldest of the rank can still finish; it
-/// may itself take what it needs.
+/// Whether every micro-batch under way on the rank can still finish, one after the other, after
+/// `bytes` more for `micro_batch`: what is left must do for the oldest; it then gives
+/// back all that it holds, and so on (the banker's algorithm). The oldest may always go on.
 bool ListScheduler::leaves_room(const ListRank& rank, int micro_batch, double bytes) const {
   if (bytes <= 0) return true;
-  int oldest = inputs_.micro_batches;
-  for (const int stage : rank.stages) {
-    oldest = std::min(oldest, table_.slots[table_.weights[stage]].next);
+  int oldest = inputs_.micro_batches, newest = 0;
+  for (const int s : rank.stages) {
+    oldest = std::min(oldest, table_.slots[table_.weights[s]].next);
+    newest = std::max(newest, table_.slots[table_.forward[s]].next);
   }
   if (micro_batch <= oldest) return true;
-  double needed = rank.used + bytes + rank.transient;
-  for (const int stage : rank.stages) {
-    if (table_.slots[table_.forward[stage]].next <= oldest) needed += table_.growth[stage];
+  double left = rank.limit - rank.used - bytes - rank.transient;
+  for (int b = oldest; b <= newest && b < inputs_.micro_batches; ++b) {
+    double holds = b == micro_batch ? bytes : 0, needs = b == micro_batch ? -bytes : 0;
+    for (const int s : rank.stages) {
+      const double whole = table_.growth[s], message = table_.message[s];
+      const bool arrived = s > 0 && table_.slots[table_.forward[s - 1]].next > b;
+      if (table_.slots[table_.weights[s]].next > b) continue;
+      const bool forwarded = table_.slots[table_.forward[s]].next > b;
+      const double held = forwarded ? whole : arrived ? message : 0;
+      holds += held;
+      needs += whole - held;
+    }
+    if (needs > left) return false;
+    left += holds;
   }
-  return needed <= rank.limit;
+  return true;
 }
 
 bool ListScheduler::allowed(const ListSlot& slot) const {

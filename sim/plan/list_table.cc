@@ -111,6 +111,7 @@ void TableBuilder::add_to_rank(int stage) {
   const bool away = stage > 0 && rank_of_stage[stage - 1] != rank_of_stage[stage];
   const double message = away ? inputs_.ops[stage - 1].front().sent : 0;
   table_.growth.push_back(forward.take - forward.give + message);
+  table_.message.push_back(message);
   for (const int other : {stage - 1, stage, stage + 1}) {
     if (other < 0 || other == stages_) continue;
     auto& known = rank.neighbours;

@@ -43,8 +43,9 @@ struct ListTable {
   std::vector<ListSlot> slots;
   std::vector<ListRank> ranks;
   std::vector<int> forward,
-      weights;                 // (stages) slots: the first, and the last that needs the stash
-  std::vector<double> growth;  // (stages) bytes that a forward leaves, its message's included
+      weights;                  // (stages) slots: the first, and the last that needs the stash
+  std::vector<double> growth;   // (stages) bytes that a forward leaves, its message's included
+  std::vector<double> message;  // (stages) of these: what arrives from another rank
 };
 
 /// REQUIRES: `inputs` outlives the table.
