@@ -1,5 +1,4 @@
-// What flushed schedules cost and hold, by closed forms: eager, interleaved, breadth-first and
-// zero-bubble.
+// What eager, interleaved, breadth-first and zero-bubble schedules cost and hold: closed forms.
 // SPDX-License-Identifier: Apache-2.0
 //
 // p ranks, v chunks (stages) a rank, m micro-batches, f, i and w the ops of a chunk, B = i + w.
