@@ -1,7 +1,6 @@
 // Orders read from files through scenarios, beside a longest path over the cells of the text alone.
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdio>
-#include <fstream>
 #include <map>
 #include <sstream>
 #include <tuple>
