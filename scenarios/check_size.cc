@@ -22,6 +22,7 @@ double ops_per_stage(const Scenario& scenario, int stages) {
   double gradients = 1;
   if (strategy.kind == StrategyKind::Interlocking) gradients = std::min(strategy.n_wise, stages);
   if (strategy.kind == StrategyKind::Overlapping) gradients = 2;
+  if (strategy.kind == StrategyKind::BackLink) gradients = 2;
   return 2 + gradients;
 }
 

@@ -17,7 +17,8 @@ std::vector<std::string> schedule_names() {
 
 const std::vector<std::string>& strategy_names() {
   static const std::vector<std::string> names = {"global",  "local",       "interlocking", "greedy",
-                                                 "chunked", "overlapping", "pairwise"};
+                                                 "chunked", "overlapping", "forward-forward",
+                                                 "backlink", "pairwise"};
   return names;
 }
 
@@ -61,6 +62,7 @@ std::vector<ContractObject> make_contract() {
         {"heads", {"minimal", "all"}},
         {"unneeded_input_gradients", {"computed", "skipped"}},
         {"chunks"},
+        {"modules"},
         {"forward", {"shared", "recomputed"}},
         {"head"}}},
       {"training.schedule",

@@ -20,11 +20,15 @@ constexpr int kMostEvaluations = 1'000'000;
 bool is_global(const Strategy& strategy) { return strategy.kind == StrategyKind::Global; }
 
 /// Whether `entry` can train by `strategy`. The list form is defined for a loss that reaches N
-/// stages, so it has no chunks and no overlapping blocks.
+/// stages, so it has no chunks and no overlapping blocks; PPLL's queues carry activations only.
 bool fits(const ScheduleEntry& entry, const Strategy& strategy) {
   const bool n_wise =
       strategy.kind == StrategyKind::Local || strategy.kind == StrategyKind::Interlocking;
   if (entry.any_strategy) return true;
+  const bool sends_no_gradients = strategy.kind == StrategyKind::Local ||
+                                  strategy.kind == StrategyKind::Greedy ||
+                                  strategy.kind == StrategyKind::ForwardForward;
+  if (entry.kind == ScheduleKind::Ppll) return sends_no_gradients;
   return entry.global == is_global(strategy) && (entry.kind != ScheduleKind::List || n_wise);
 }
 
@@ -115,7 +119,9 @@ SchedulePolicy default_policy(ScheduleKind kind, const TrainingKeys& training) {
                         .update_every = entry.updates_each ? 1 : training.micro_batches,
                         .stash = entry.stash,
                         .chunks = entry.chunks};
-  if (!is_global(training.strategy.strategy)) policy.queue = {QueuePolicy::Kind::Buffered, 1};
+  if (!is_global(training.strategy.strategy)) {
+    policy.queue = {QueuePolicy::Kind::Buffered, entry.queue};
+  }
   return policy;
 }
 

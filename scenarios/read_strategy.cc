@@ -13,11 +13,11 @@ namespace {
 constexpr const char* kPath = "training.strategy";
 
 // By the order of the names in the contract; "pairwise" is interlocking with n_wise 2.
-constexpr std::array kKinds = {StrategyKind::Global,       StrategyKind::Local,
-                               StrategyKind::Interlocking, StrategyKind::Greedy,
-                               StrategyKind::Chunked,      StrategyKind::Overlapping,
-                               StrategyKind::Interlocking};
-constexpr int kPairwise = 6;
+constexpr std::array kKinds = {
+    StrategyKind::Global,         StrategyKind::Local,    StrategyKind::Interlocking,
+    StrategyKind::Greedy,         StrategyKind::Chunked,  StrategyKind::Overlapping,
+    StrategyKind::ForwardForward, StrategyKind::BackLink, StrategyKind::Interlocking};
+constexpr int kPairwise = 8;
 
 /// The kinds of strategy that a key means something for.
 struct KeyUse {
@@ -26,11 +26,12 @@ struct KeyUse {
 };
 
 const std::vector<KeyUse>& key_uses() {
-  static const std::vector<std::string> with_heads = {"local",  "interlocking", "pairwise",
-                                                      "greedy", "chunked",      "overlapping"};
+  static const std::vector<std::string> with_heads = {
+      "local", "interlocking", "pairwise", "greedy", "chunked", "overlapping", "backlink"};
   static const std::vector<KeyUse> uses = {
       {"n_wise", {"interlocking"}},
       {"chunks", {"chunked"}},
+      {"modules", {"backlink"}},
       {"forward", {"overlapping"}},
       {"gradient", {"interlocking", "pairwise", "overlapping"}},
       {"heads", {"local", "interlocking", "pairwise", "greedy"}},
@@ -60,6 +61,10 @@ void read_object(Section& section, StrategyKeys& keys, int kind) {
     section.require("chunks", "the number of blocks of stages");
   }
   strategy.chunks = section.count("chunks", 1, 1, 1'000'000'000);
+  if (strategy.kind == StrategyKind::BackLink) {
+    section.require("modules", "the number of modules that the next stage's error goes down");
+  }
+  strategy.linked_modules = section.count("modules", 1, 1, 1'000'000'000);
   if (strategy.kind == StrategyKind::Overlapping && strategy.gradient == GradientMode::Mean) {
     report(section.diagnostics(), *section.get("gradient"),
            "an overlapping strategy has no \"mean\"; expected furthest or sum");
@@ -77,6 +82,9 @@ StrategyKeys read_strategy(const JsonNode& node, Diagnostics& diagnostics) {
     kind = read_choice(node, contract_names(kPath, "kind"), diagnostics).value_or(-1);
     if (kind >= 0 && kKinds[kind] == StrategyKind::Chunked) {
       report(diagnostics, node, "how many chunks? expected {\"kind\": \"chunked\", \"chunks\": 2}");
+    } else if (kind >= 0 && kKinds[kind] == StrategyKind::BackLink) {
+      report(diagnostics, node,
+             "how many modules? expected {\"kind\": \"backlink\", \"modules\": 2}");
     }
   } else if (node.value->kind != JsonValue::Kind::Object) {
     report(diagnostics, node, "expected the name of a strategy or an object with its \"kind\"");

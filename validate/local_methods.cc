@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "validate/local_methods.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 
 namespace interlock {
@@ -21,6 +23,12 @@ LocalCost local_cost(LocalMethod method, int layers, int chunks, Seconds forward
               static_cast<double>(layers) / chunks, chunks - 1};
   }
   CHECK(false, "every method has a row");
+}
+
+Seconds backlink_period(const EqualChain& chain, Seconds down) {
+  const StageTimes& s = chain.stage;
+  const Seconds wait = std::max(s.forward + 2 * chain.transfer, s.backward_weight);
+  return s.forward + s.head + s.backward_input + wait + down + s.update;
 }
 
 }  // namespace interlock

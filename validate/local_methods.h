@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "base/units.h"
+#include "validate/closed_form.h"
 
 namespace interlock {
 
@@ -23,5 +23,13 @@ struct LocalCost {
 ///   Chunked, J chunks      3Lf + (J - 1)h    3(L/J)f + h    L/J  J - 1
 /// Derived for the methods of Laskin et al. (arXiv 2012.03837), section 3.
 LocalCost local_cost(LocalMethod method, int layers, int chunks, Seconds forward, Seconds head);
+
+/// f + a + bi + max(f + 2c, bw) + q + o for K >= 3 equal BackLink stages, q = `down` the backward
+/// of the modules that the error from above goes down. A stage's batch is a forward, the head, its
+/// own input gradient, sent at once, then weight gradients while the stage above, c later, does its
+/// forward, head and input gradient, of which the error comes c after; then q and the update. The
+/// wait is f + a + bi + 2c less the stage's own a + bi + bw, if that is not negative. A gradient
+/// goes no further than q, so there is no longer loop.
+Seconds backlink_period(const EqualChain& chain, Seconds down);
 
 }  // namespace interlock

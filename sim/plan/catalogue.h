@@ -35,6 +35,7 @@ enum class ScheduleKind {
   DelayedGradients,
   FeaturesReplay,
   Petra,
+  Ppll,
   TeraPipe,
   Eager,
   List,
@@ -117,6 +118,7 @@ struct ScheduleEntry {
   bool overlaps = false;        // runs pairs of ops as one
   bool slices = false;          // cuts sequences into token slices
   StashMode stash = StashMode::Kept;
+  int queue = 1;  // local and interlocking: messages that may wait, by default
   StageLayout layout = StageLayout::Any;
   int chunks = 1;  // stages of a rank, by default
   std::string summary;

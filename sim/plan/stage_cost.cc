@@ -84,6 +84,35 @@ void append_tied(StageCost& stage, const StageCost& module, int first_module) {
   stage.update += module.tied_update;
 }
 
+/// Modules as `strategy` runs them. Forward-forward takes each through a positive and a negative
+/// pass and makes weight gradients of both from a loss of its own, so that nothing goes further
+/// back than its weights.
+std::vector<StageCost> as_run(std::vector<StageCost> modules, const Strategy& strategy) {
+  if (strategy.kind != StrategyKind::ForwardForward) return modules;
+  for (StageCost& module : modules) {
+    for (OpCost* cost : {&module.forward, &module.backward_weight, &module.recompute}) {
+      *cost += OpCost(*cost);
+    }
+    module.backward_input = module.first_backward_input = {};
+    module.output = 2 * module.output;
+    module.stash = 2 * module.stash;
+  }
+  return modules;
+}
+
+/// The last `count` of modules [first, last), or as many as there are.
+LinkCost link_cost(const std::vector<StageCost>& modules, int first, int last, int count) {
+  LinkCost link;
+  const int lowest = std::max(first, last - count);
+  for (int module = lowest; module < last; ++module) {
+    link.backward_input += modules[module].backward_input;
+    link.backward_weight += modules[module].backward_weight;
+    link.recompute += modules[module].recompute;
+  }
+  link.first_backward_input = modules[lowest].first_backward_input;
+  return link;
+}
+
 }  // namespace
 
 std::vector<StageCost> price_modules(const ModelGraph& graph, const PriceInputs& inputs) {
@@ -95,9 +124,10 @@ std::vector<StageCost> price_modules(const ModelGraph& graph, const PriceInputs&
   return modules;
 }
 
-std::vector<StageCost> price_stages(const std::vector<StageCost>& modules,
+std::vector<StageCost> price_stages(const std::vector<StageCost>& priced,
                                     const Partition& partition, const Strategy& strategy,
                                     const std::vector<StageRole>& roles) {
+  const std::vector<StageCost> modules = as_run(priced, strategy);
   const int stages = static_cast<int>(roles.size());
   CHECK(partition.stages() == parts_of(strategy, stages), "the partition has other parts");
   std::vector<StageCost> costs(stages);
@@ -119,6 +149,9 @@ std::vector<StageCost> price_stages(const std::vector<StageCost>& modules,
       block.output = cost.output;
       cost = block;
       last = end;
+    }
+    if (roles[stage].traversals.back().partial) {
+      cost.link = link_cost(modules, first, last, strategy.linked_modules);
     }
     if (roles[stage].head) {
       const StageCost& top = modules[last - 1];
@@ -147,20 +180,28 @@ void apply_stash_mode(StashMode mode, std::vector<StageCost>& stages) {
 
 OpCost traversal_cost(const StageCost& stage, const Strategy& strategy,
                       const Traversal& traversal) {
-  OpCost cost = stage.backward_input;
-  if (!traversal.to_previous && strategy.skip_unneeded_input_gradients) {
-    cost.time -= stage.first_backward_input.time;
-    cost.flops -= stage.first_backward_input.flops;
-  }
-  if (traversal.weights) cost += stage.backward_weight;
-  return cost;
+  const auto back_through = [&](const auto& modules) {
+    OpCost cost = modules.backward_input;
+    if (!traversal.to_previous && strategy.skip_unneeded_input_gradients) {
+      cost.time -= modules.first_backward_input.time;
+      cost.flops -= modules.first_backward_input.flops;
+    }
+    if (traversal.weights) cost += modules.backward_weight;
+    return cost;
+  };
+  return traversal.partial ? back_through(stage.link) : back_through(stage);
 }
 
-StageTime busy_time(const std::vector<StageCost>& modules, const Strategy& strategy,
+const OpCost& recompute_cost(const StageCost& stage, const Traversal& traversal) {
+  return traversal.partial ? stage.link.recompute : stage.recompute;
+}
+
+StageTime busy_time(const std::vector<StageCost>& priced, const Strategy& strategy,
                     const std::vector<StageRole>& roles, int update_every) {
+  const std::vector<StageCost> modules = as_run(priced, strategy);
   // Prefix sums, so that a range costs the same whatever its length.
   struct Sums {
-    Seconds once, each_traversal, tied_update;
+    Seconds once, each_traversal, weight, tied_update;
   };
   std::vector<Sums> sums(1);
   for (const StageCost& module : modules) {
@@ -168,6 +209,7 @@ StageTime busy_time(const std::vector<StageCost>& modules, const Strategy& strat
     next.once +=
         module.forward.time + module.backward_weight.time + module.update.time / update_every;
     next.each_traversal += module.backward_input.time + module.recompute.time;
+    next.weight += module.backward_weight.time;
     next.tied_update += module.tied_update.time / update_every;
     sums.push_back(next);
   }
@@ -180,7 +222,12 @@ StageTime busy_time(const std::vector<StageCost>& modules, const Strategy& strat
     if (first > 0) busy += sums[last].tied_update - sums[first].tied_update;
     for (const Traversal& traversal : role.traversals) {
       const bool skips = !traversal.to_previous && strategy.skip_unneeded_input_gradients;
-      busy += backward - (skips ? modules[first].first_backward_input.time : Seconds(0));
+      const int lowest =
+          traversal.partial ? std::max(first, last - strategy.linked_modules) : first;
+      busy += traversal.partial ? sums[last].each_traversal - sums[lowest].each_traversal +
+                                      sums[last].weight - sums[lowest].weight
+                                : backward;
+      busy -= skips ? modules[lowest].first_backward_input.time : Seconds(0);
     }
     const StageCost& top = modules[last - 1];
     busy += role.summed_gradients * top.gradient_addition;

@@ -26,11 +26,18 @@ struct OpCost {
   }
 };
 
+/// Going back through the last modules of a stage only.
+struct LinkCost {
+  OpCost backward_input, backward_weight, recompute;
+  OpCost first_backward_input;  // the part of backward_input that nothing below needs
+};
+
 /// Durations, flops and bytes of a module or a stage, one micro-batch.
 struct StageCost {
   OpCost forward, backward_input, backward_weight, recompute, update;
   OpCost first_backward_input;  // the part of backward_input that only the stage's input needs
   OpCost next_forward;          // of the part above, where a strategy runs it twice
+  LinkCost link;                // of the modules that the stage above trains too
   OpCost head, head_update;     // zero where the stage runs no head
   Seconds gradient_addition;    // adding one output gradient to another (sum and mean)
   Bytes output, stash, workspace, head_memory;
@@ -65,6 +72,9 @@ void apply_stash_mode(StashMode mode, std::vector<StageCost>& stages);
 
 /// The op I (weights false) or B (weights true) of one traversal.
 OpCost traversal_cost(const StageCost& stage, const Strategy& strategy, const Traversal& traversal);
+
+/// What a traversal first computes again.
+const OpCost& recompute_cost(const StageCost& stage, const Traversal& traversal);
 
 /// Busy time of modules [first, last) as `stage` for one micro-batch, everything it executes
 /// included; the update counts one `update_every`-th. For balanced_partition.

@@ -17,6 +17,7 @@ int furthest_loss(const Strategy& strategy, int stages, int stage) {
       return stages - 1;
     case StrategyKind::Local:
     case StrategyKind::Greedy:
+    case StrategyKind::ForwardForward:
       return stage;
     case StrategyKind::Interlocking:
       return std::min(stage + strategy.n_wise - 1, stages - 1);
@@ -26,6 +27,8 @@ int furthest_loss(const Strategy& strategy, int stages, int stage) {
     }
     case StrategyKind::Overlapping:
       return strategy.recompute_shared_forward ? stage : std::min(stage + 1, stages - 1);
+    case StrategyKind::BackLink:
+      return std::min(stage + 1, stages - 1);
   }
   return stages - 1;
 }
@@ -45,6 +48,19 @@ struct LossRange {
   int nearest = 0, furthest = 0;
 };
 
+/// Every stage has a loss that goes back through all of it and on to the stage below, which takes
+/// it through its last modules only. Both losses make weight gradients there, which add up.
+std::vector<StageRole> backlink_roles(int stages) {
+  std::vector<StageRole> roles(stages);
+  for (int stage = 0; stage < stages; ++stage) {
+    StageRole& role = roles[stage];
+    role.traversals.push_back({.loss = stage, .weights = true, .to_previous = stage > 0});
+    role.head = stage < stages - 1;
+    if (role.head) role.traversals.push_back({.loss = stage + 1, .weights = true, .partial = true});
+  }
+  return roles;
+}
+
 /// The losses, in order, whose gradients some stage uses; with `all` every loss.
 std::vector<int> losses_that_train(const std::vector<LossRange>& trains, bool all) {
   std::vector<int> losses;
@@ -60,6 +76,7 @@ std::vector<int> losses_that_train(const std::vector<LossRange>& trains, bool al
 
 std::vector<StageRole> make_roles(const Strategy& strategy, int stages, bool list_form) {
   CHECK(stages >= 1, "a strategy needs a stage");
+  if (strategy.kind == StrategyKind::BackLink) return backlink_roles(stages);
   std::vector<LossRange> trains;
   trains.reserve(stages);
   for (int stage = 0; stage < stages; ++stage) {
@@ -78,7 +95,8 @@ std::vector<StageRole> make_roles(const Strategy& strategy, int stages, bool lis
     role.runs_next_part =
         strategy.kind == StrategyKind::Overlapping && strategy.recompute_shared_forward;
     auto loss = std::lower_bound(losses.begin(), losses.end(), stage);
-    role.head = stage < stages - 1 && loss != losses.end() && *loss == stage;
+    const bool own_loss_in_module = strategy.kind == StrategyKind::ForwardForward;
+    role.head = stage < stages - 1 && loss != losses.end() && *loss == stage && !own_loss_in_module;
     for (; loss != losses.end() && *loss <= trains[stage].furthest; ++loss) {
       const bool below = stage > 0 && *loss <= trains[stage - 1].furthest;
       const bool trains_here = *loss >= trains[stage].nearest;
@@ -129,6 +147,10 @@ std::string name_of(const Strategy& strategy) {
       return std::to_string(strategy.chunks) + " chunks";
     case StrategyKind::Overlapping:
       return "overlapping";
+    case StrategyKind::ForwardForward:
+      return "forward-forward";
+    case StrategyKind::BackLink:
+      return "backlink";
   }
   return "";
 }

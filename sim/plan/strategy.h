@@ -14,7 +14,16 @@
 
 namespace interlock {
 
-enum class StrategyKind { Global, Local, Interlocking, Greedy, Chunked, Overlapping };
+enum class StrategyKind {
+  Global,
+  Local,
+  Interlocking,
+  Greedy,
+  Chunked,
+  Overlapping,
+  ForwardForward,
+  BackLink,
+};
 /// How the gradients of several reachable losses become one.
 enum class GradientMode { Furthest, Sum, Mean };
 
@@ -25,6 +34,7 @@ struct Strategy {
   bool all_heads = false;                          // also heads that train no main weights
   bool skip_unneeded_input_gradients = false;
   int chunks = 1;                         // Chunked
+  int linked_modules = 1;                 // BackLink: that the error of the stage above goes down
   bool recompute_shared_forward = false;  // Overlapping: both blocks run the shared layer
   int readout_every = 0;  // steps between broadcasts of the last stage's readout; 0: heads are own
 };
@@ -32,8 +42,9 @@ struct Strategy {
 /// One gradient pushed backward through one stage.
 struct Traversal {
   int loss = 0;
-  bool weights = false;      // makes the weight gradients: the last traversal of a stage only
+  bool weights = false;      // makes weight gradients: the last traversal of a stage, or all
   bool to_previous = false;  // its input gradient is needed by the stage below
+  bool partial = false;      // goes through the last modules of the stage only (BackLink)
 };
 
 /// What one stage does with one micro-batch besides its forward.

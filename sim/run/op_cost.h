@@ -31,6 +31,10 @@ class OpCosts {
   Bytes input_gradient(const Op& op) const;
   /// I, B, W. CHECKs that the op's loss reaches its stage.
   const Traversal& traversal(const Op& op) const;
+  /// I, B, W: what goes back first computes again.
+  const OpCost& recompute(const Op& op) const {
+    return recompute_cost(of_stage(op), traversal(op));
+  }
   /// The op alone, without what a backward first computes again.
   OpCost of(const Op& op) const;
 

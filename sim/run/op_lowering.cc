@@ -71,7 +71,8 @@ void OpLowering::run(const Op& op, double share) {
   const bool backward = makes_input_gradient || op.kind == OpKind::W;
   if (makes_input_gradient) {
     if (recomputes(op)) {
-      writer_.compute(op, OpKind::R, {stage.recompute.time * share, stage.recompute.flops}, false);
+      const OpCost& again = costs_.recompute(op);
+      writer_.compute(op, OpKind::R, {again.time * share, again.flops}, false);
     }
     writer_.allocate(op, MemoryClass::Workspace, stage.workspace);
   }
@@ -152,7 +153,7 @@ void OpLowering::end_traversal(const Op& op, const Traversal& traversal) {
   const StageCost& stage = costs_.of_stage(op);
   const bool held = op.loss != op.stage || inputs_.roles[op.stage].head;
   if (held) writer_.free(op, MemoryClass::Boundary, stage.output_gradient());
-  if (!traversal.weights) return;
+  if (op.loss != inputs_.roles[op.stage].traversals.back().loss) return;
   for (std::size_t i = 0; i < inputs_.roles[op.stage].only_added.size(); ++i) {
     writer_.free(op, MemoryClass::Boundary, stage.output_gradient());
   }
@@ -162,16 +163,16 @@ void OpLowering::end_traversal(const Op& op, const Traversal& traversal) {
 
 Seconds OpLowering::whole_time(const Op& op) const {
   const bool again = op.kind == OpKind::I || op.kind == OpKind::B;
-  const Seconds recompute = again ? costs_.of_stage(op).recompute.time : Seconds(0);
+  const Seconds recompute = again ? costs_.recompute(op).time : Seconds(0);
   return recompute + costs_.of(op).time;
 }
 
-bool OpLowering::recomputes(const Op& op) const {
-  return costs_.of_stage(op).recompute.time > Seconds(0);
-}
+bool OpLowering::recomputes(const Op& op) const { return costs_.recompute(op).time > Seconds(0); }
 
-/// An input gradient that nobody needs is made all the same, unless it is skipped.
+/// An input gradient that nobody needs is made all the same, unless it is skipped; one that stops
+/// inside the stage is none of its input.
 bool OpLowering::drops_input_gradient(const Traversal& traversal) const {
+  if (traversal.partial || inputs_.strategy.kind == StrategyKind::ForwardForward) return false;
   return !traversal.to_previous && !inputs_.strategy.skip_unneeded_input_gradients;
 }
 

@@ -20,7 +20,8 @@ TEST_CASE("all mistakes of a file are reported together, each with its line and 
 })";
   CHECK(mistakes_of(parse_json(text, "bad.json")) ==
         "bad.json:7: /training/strategy: unknown name \"globl\"; known: global, local, "
-        "interlocking, greedy, chunked, overlapping, pairwise (did you mean \"global\"?)\n"
+        "interlocking, greedy, chunked, overlapping, forward-forward, backlink, "
+        "pairwise (did you mean \"global\"?)\n"
         "bad.json:8: /training/steps: expected a whole number from 1 to 1000000, got 1.5\n"
         "bad.json:3: /model/modules/0/forward: a plain number has no unit; expected a time such as "
         "\"3 us\", got 3\n"
@@ -50,18 +51,18 @@ TEST_CASE("names of schedules are those of the strategy's family") {
   CHECK(mistakes({"training.schedule=sideways"}) ==
         "set: /training/schedule: unknown schedule \"sideways\"; known for global training: one of "
         "\"interlock list schedules\"");
-  CHECK(
-      mistakes({"training.strategy=local", "training.schedule=sideways"}) ==
-      "set: /training/schedule: unknown schedule \"sideways\"; known for local training: eager or "
-      "list");
+  CHECK(mistakes({"training.strategy=local", "training.schedule=sideways"}) ==
+        "set: /training/schedule: unknown schedule \"sideways\"; known for local training: auto, "
+        "eager, ppll or list");
   CHECK(mistakes({"training.schedule=eager"}) ==
         "set: /training/schedule: \"eager\" is no schedule for global training; expected one of "
         "\"interlock list schedules\"");
   CHECK(mistakes({"training.strategy=pairwise", "training.schedule.kind=gpipe"}) ==
         "set: /training/schedule/kind: \"gpipe\" is no schedule for pairwise training; expected "
-        "eager or list");
+        "auto, eager or list");
   CHECK(mistakes({"training.strategy=greedy", "training.schedule=list"}) ==
-        "set: /training/schedule: \"list\" is no schedule for greedy training; expected eager");
+        "set: /training/schedule: \"list\" is no schedule for greedy training; expected auto, "
+        "eager or ppll");
   CHECK(mistakes({"training.schedule=4"}) == "set: /training/schedule: expected an object, got 4");
 }
 
@@ -72,6 +73,33 @@ TEST_CASE("schedules whose weight gradients wait refuse a fused backward") {
           "set: /training/schedule/backward: \"" + name +
               "\" makes weight gradients apart from input gradients; expected split");
   }
+}
+
+TEST_CASE("PPLL's queues carry activations only, and forward-forward has no heads") {
+  CHECK(mistakes({"training.strategy=local", "training.schedule=ppll"}) == "");
+  CHECK(mistakes({"training.strategy=forward-forward", "training.schedule=ppll"}) == "");
+  CHECK(mistakes({"training.strategy=pairwise", "training.schedule=ppll"}) ==
+        "set: /training/schedule: \"ppll\" is no schedule for pairwise training; expected auto, "
+        "eager or list");
+  CHECK(
+      mistakes({R"(training.strategy={"kind": "forward-forward", "heads": "all"})"}) ==
+      "set: /training/strategy/heads: means nothing for a forward-forward strategy; expected only "
+      "with local, interlocking, pairwise or greedy");
+}
+
+TEST_CASE("BackLink is told how far the error of the next stage goes down") {
+  CHECK(mistakes({R"(training.strategy={"kind": "backlink", "modules": 2})"}) == "");
+  CHECK(mistakes({"training.strategy=backlink"}) ==
+        "set: /training/strategy: how many modules? expected {\"kind\": \"backlink\", \"modules\": "
+        "2}");
+  CHECK(mistakes({R"(training.strategy={"kind": "backlink"})"}) ==
+        "set: /training/strategy: missing key \"modules\"; expected the number of modules that the "
+        "next stage's error goes down");
+  CHECK(mistakes({R"(training.strategy={"kind": "backlink", "modules": 0})"}) ==
+        "set: /training/strategy/modules: expected a whole number from 1 to 1000000000, got 0");
+  CHECK(mistakes({R"(training.strategy={"kind": "local", "modules": 2})"}) ==
+        "set: /training/strategy/modules: means nothing for a local strategy; expected only with "
+        "backlink");
 }
 
 TEST_CASE("two versions of the weights need a window that all under way fits into") {

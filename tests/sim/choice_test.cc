@@ -29,10 +29,10 @@ TestChain timed_chain(std::uint64_t seed) {
   TestChain chain = random_choosing_chain(random);
   for (StageCost& cost : chain.costs) {
     for (OpCost* op : {&cost.forward, &cost.backward_input, &cost.backward_weight, &cost.head,
-                       &cost.update, &cost.next_forward}) {
+                       &cost.update, &cost.next_forward, &cost.link.backward_weight}) {
       op->time += Seconds(1);
     }
-    cost.recompute = {};
+    cost.recompute = cost.link.recompute = {};
   }
   return chain;
 }

@@ -40,7 +40,13 @@ StageCost random_cost(Random& random, const Draw& draw) {
                             .stash = 4000 * draw(2)});
   cost.first_backward_input.time = cost.backward_input.time / 2;
   cost.next_forward = {Seconds(draw(2)), Flops(1)};
-  if (random.integer(0, 3) == 0) cost.recompute = {Seconds(draw(2)), Flops(1)};
+  cost.link = {.backward_input = {Seconds(draw(2)), Flops(1)},
+               .backward_weight = {Seconds(draw(2)), Flops(1)}};
+  cost.link.first_backward_input.time = cost.link.backward_input.time / 4;
+  if (random.integer(0, 3) == 0) {
+    cost.recompute = {Seconds(draw(2)), Flops(1)};
+    cost.link.recompute = cost.recompute;
+  }
   cost.gradient_addition = Seconds(draw(1));
   cost.workspace = Bytes(1000 * draw(1));
   cost.head_memory = Bytes(1000 * draw(1));
@@ -64,7 +70,7 @@ Choice one_of(Random& random, const std::vector<Choice>& choices) {
 Strategy random_strategy(Random& random, ScheduleKind kind, int stages) {
   Strategy strategy;
   if (schedule_entry(kind).global) return strategy;
-  const int kinds = kind == ScheduleKind::List ? 2 : 5;  // a list is local or interlocking
+  const int kinds = kind == ScheduleKind::List ? 2 : 7;  // a list is local or interlocking
   strategy.kind = static_cast<StrategyKind>(random.integer(1, kinds));
   strategy.n_wise = random.integer(1, stages + 1);
   strategy.chunks = one_of(random, divisors(stages));
