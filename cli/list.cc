@@ -52,7 +52,9 @@ std::vector<Row> machine_rows() {
 std::vector<Row> schedule_rows() {
   std::vector<Row> rows;
   for (const ScheduleEntry& entry : schedule_catalogue()) {
-    const std::string trains = entry.global ? "global: " : "local, interlocking: ";
+    const std::string trains = entry.any_strategy ? "all: "
+                               : entry.global     ? "global: "
+                                                  : "local, interlocking: ";
     rows.emplace_back(entry.name, trains + entry.summary + " [" + entry.source + "]");
   }
   return rows;

@@ -87,8 +87,11 @@ std::string schedule_table() {
   for (const SurveyRow& row : rows) text += table_row(row, usual->traffic);
   text += kNotes;
   for (const ScheduleEntry& entry : schedule_catalogue()) {
-    text += "| `" + entry.name + "` | " + (entry.global ? "global" : "local, interlocking") +
-            " | " + entry.summary + " | " + entry.source + " |\n";
+    const char* trains = entry.any_strategy ? "all"
+                         : entry.global     ? "global"
+                                            : "local, interlocking";
+    text += "| `" + entry.name + "` | " + trains + " | " + entry.summary + " | " + entry.source +
+            " |\n";
   }
   return text;
 }

@@ -23,6 +23,8 @@ namespace interlock {
 
 namespace {
 
+constexpr double kSpanForSolver = 1000;  // the known makespan, in the solver's unit
+constexpr double kSlack = 1e-9;
 constexpr std::array kLetters = {'F', 'I', 'W'};
 
 class ProgramText {
@@ -189,17 +191,25 @@ std::optional<ExactResult> read_answer(const std::string& path, double bound) {
 
 bool has_exact_solver() { return runs({"cbc", "-quit"}); }
 
-std::optional<ExactResult> solve_exact(const ExactInputs& inputs) {
+std::optional<ExactResult> solve_exact(const ExactInputs& asked) {
+  // CBC's tolerances are absolute, so that it is given times of a size that they suit.
+  const double scale = kSpanForSolver / asked.at_most;
+  ExactInputs inputs = asked;
+  double bound = 0;
+  for (ExactStage& stage : inputs.stages) {
+    stage = {stage.forward * scale, stage.input * scale, stage.weight * scale, stage.held};
+    bound = std::max(bound, inputs.micro_batches * (stage.forward + stage.input + stage.weight));
+  }
+  inputs.transfer *= scale;
+  inputs.at_most = kSpanForSolver * (1 + kSlack);
   const Folder folder;
   std::ofstream(folder.file("step.lp")) << ProgramText(inputs).text();
   const bool ran = runs({"cbc", folder.file("step.lp"), "-seconds", std::to_string(inputs.seconds),
                          "-solve", "-solution", folder.file("answer.txt")});
   if (!ran) return std::nullopt;
-  double bound = 0;
-  for (const ExactStage& stage : inputs.stages) {
-    bound = std::max(bound, inputs.micro_batches * (stage.forward + stage.input + stage.weight));
-  }
-  return read_answer(folder.file("answer.txt"), bound);
+  std::optional<ExactResult> result = read_answer(folder.file("answer.txt"), bound);
+  if (result) result = ExactResult{result->makespan / scale, result->bound / scale};
+  return result;
 }
 
 }  // namespace interlock

@@ -1,0 +1,61 @@
+// "auto": its keys, what it refuses, and what is left of the scenario once an order is found.
+// SPDX-License-Identifier: Apache-2.0
+#include "scenarios/resolve_auto.h"
+#include "tests/scenarios/documents.h"
+
+namespace interlock {
+namespace {
+
+const Overrides kAuto = {"training.micro_batches=4"};
+
+Overrides searching(const std::string& schedule) {
+  Overrides overrides = kAuto;
+  overrides.push_back("training.schedule=" + schedule);
+  return overrides;
+}
+
+TEST_CASE("auto takes a memory and a number of evaluations") {
+  const Scenario scenario =
+      loaded(searching(R"({"kind": "auto", "memory": "60 GiB", "evaluations": 20})"));
+  CHECK(scenario.schedule.kind == ScheduleKind::Auto);
+  CHECK(scenario.schedule.memory == Bytes(60.0 * 1024 * 1024 * 1024));
+  CHECK(scenario.schedule.evaluations == 20);
+  CHECK_FALSE(scenario.schedule.order);
+}
+
+TEST_CASE("no other schedule has them") {
+  CHECK(mistakes(searching(R"({"kind": "1f1b", "memory": "60 GiB"})")) ==
+        "set: /training/schedule/memory: \"1f1b\" searches for nothing; expected it with "
+        "\"auto\"");
+}
+
+TEST_CASE("auto chooses how backwards are split") {
+  CHECK(mistakes(searching(R"({"kind": "auto", "backward": "split"})")) ==
+        "set: /training/schedule/backward: \"auto\" tries fused and split backwards; "
+        "expected no \"backward\"");
+}
+
+TEST_CASE("global training by auto updates once a step and has no limit in flight") {
+  CHECK(mistakes(searching(R"({"kind": "auto", "update_every": 2})")) ==
+        "set: /training/schedule/update_every: \"auto\" updates once for each step; "
+        "expected its 4 micro-batches, got 2");
+  CHECK(mistakes(searching(R"({"kind": "auto", "in_flight": 2})")) ==
+        "set: /training/schedule/in_flight: only the eager schedule has a limit to set; "
+        "expected 1 with \"auto\", got 2");
+}
+
+TEST_CASE("a resolved scenario has a schedule that is found no second time") {
+  const Scenario resolved = resolve_auto(loaded(searching("\"auto\"")));
+  CHECK((resolved.schedule.kind != ScheduleKind::Auto || resolved.schedule.order));
+  const Scenario again = resolve_auto(resolved);
+  CHECK(again.schedule.kind == resolved.schedule.kind);
+  CHECK(again.schedule.order == resolved.schedule.order);
+}
+
+TEST_CASE("a scenario that names its schedule is resolved to itself") {
+  const Scenario scenario = loaded(searching("\"gpipe\""));
+  CHECK(resolve_auto(scenario).schedule.kind == ScheduleKind::GPipe);
+}
+
+}  // namespace
+}  // namespace interlock
