@@ -19,7 +19,8 @@ namespace {
 // What a search takes a few seconds for.
 constexpr double kOpsOfSearch = 1e7;
 constexpr double kLeastEvaluations = 50, kMostEvaluations = 1000;
-constexpr std::size_t kLooksWithoutContention = 2;  // the best, and the best hand-made one
+constexpr int kStepsOfLook = 4;             // and more where a step has few micro-batches
+constexpr std::size_t kLooksAtFlushed = 2;  // the best, and the best hand-made one
 
 bool is_v(const Scenario& scenario, int stage) {
   const int turn = stage / scenario.ranks, place = stage % scenario.ranks;
@@ -57,7 +58,9 @@ bool lies_as(const Scenario& scenario, const ScheduleEntry& entry) {
 bool competes(const Scenario& scenario, const ScheduleEntry& entry) {
   const bool global = scenario.strategy.kind == StrategyKind::Global;
   if (entry.kind == ScheduleKind::Auto || entry.kind == ScheduleKind::File) return false;
-  if (entry.kind == ScheduleKind::List || entry.slices) return false;
+  // Another way to send gradients, or eager by another name.
+  if (entry.kind == ScheduleKind::List || entry.kind == ScheduleKind::Ppll) return false;
+  if (entry.slices) return false;
   if (entry.global != global || entry.stash != StashMode::Kept) return false;
   const bool naive = entry.kind == ScheduleKind::Naive || entry.kind == ScheduleKind::NaiveSplit;
   if (global && !entry.flushes && !naive) return false;
@@ -109,7 +112,9 @@ struct Trial {
 /// A few steps of a schedule, without contention.
 Program program_of(Trial& trial, const SchedulePolicy& policy) {
   trial.scenario.schedule = trial.inputs.policy = policy;
-  Program program = lower_steps(trial.scenario, trial.inputs, kQuickSteps);
+  const int stages = static_cast<int>(trial.scenario.rank_of_stage.size());
+  const int steps = kStepsOfLook + 2 * stages / trial.scenario.micro_batches;
+  Program program = lower_steps(trial.scenario, trial.inputs, steps);
   for (Wire& wire : program.wires) wire.shared = false;
   return program;
 }
@@ -205,7 +210,8 @@ Scenario resolve_auto(const Scenario& scenario) {
       best_time = measured.metrics.step_time;
       best = trial;
     }
-    if (++looks >= kLooksWithoutContention && !shares_links(measured.program)) break;
+    const bool certain = scenario.strategy.kind == StrategyKind::Global;
+    if (++looks >= kLooksAtFlushed && certain && !shares_links(measured.program)) break;
   }
   if (best.schedule.kind == ScheduleKind::Auto && !best.schedule.order) {
     refuse(scenario, search.capacity, least);

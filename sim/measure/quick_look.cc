@@ -12,10 +12,11 @@
 namespace interlock {
 
 double quick_step_time(const Program& program) {
-  CHECK(program.steps == kQuickSteps, "a program of a few steps");
-  std::vector<double> ends(kQuickSteps, 0);
+  CHECK(program.steps >= 4, "a few steps");
+  const int last = program.steps - 1, middle = program.steps / 2 - 1;
+  std::vector<std::vector<double>> ends(program.ranks.size(), std::vector<double>(last + 1, 0));
   const TraceSink sink{.span = [&](const Span& span) {
-    double& end = ends[span.micro_batch / program.micro_batches];
+    double& end = ends[span.rank][span.micro_batch / program.micro_batches];
     end = std::max(end, span.end.value());
   }};
   try {
@@ -23,7 +24,11 @@ double quick_step_time(const Program& program) {
   } catch (const Error&) {  // a deadlock
     return std::numeric_limits<double>::infinity();
   }
-  return (ends[kQuickSteps - 1] - ends[kQuickSteps - 3]) / 2;
+  double longest = 0;
+  for (const std::vector<double>& rank : ends) {
+    longest = std::max(longest, (rank[last] - rank[middle]) / (last - middle));
+  }
+  return longest;
 }
 
 std::vector<double> quick_peaks(const Program& program) {

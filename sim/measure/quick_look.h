@@ -8,11 +8,9 @@
 
 namespace interlock {
 
-/// Steps that a program must have to be looked at: by the last ones ranks have settled.
-inline constexpr int kQuickSteps = 4;
-
-/// Mean length of the last two of `kQuickSteps` steps, in seconds, no links shared; infinite if
-/// the program cannot run.
+/// Mean length of the later half of a program's steps, by which ranks have settled, on the rank
+/// where it is longest, in seconds, no links shared; infinite if the program cannot run.
+/// REQUIRES: at least 4 steps.
 double quick_step_time(const Program& program);
 
 /// The most bytes that each rank holds.

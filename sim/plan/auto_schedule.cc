@@ -189,7 +189,7 @@ void Search::move_from(const Looked& start, double share) {
   Looked current = start;
   while (!spent(share) && current.step_time < kNever) {
     Order order = *current.policy.order;
-    move_ops(order, random_);
+    move_ops(order, inputs_.lists.empty() ? 0 : inputs_.lists.front().in_flight, random_);
     const Looked next = look(current.policy, std::move(order), current.step_time);
     if (next.step_time <= current.step_time) current = next;
   }

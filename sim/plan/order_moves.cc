@@ -10,13 +10,19 @@ namespace {
 
 constexpr int kFarthest = 6;  // places
 
-/// Whether two ops of a rank must stay in the order that they are in: of one micro-batch and stage,
-/// of one kind and stage (messages keep their order), and everything with an update.
-bool bound(const Op& a, const Op& b) {
-  const bool update = a.kind == OpKind::U || b.kind == OpKind::U;
-  if (update) return true;
-  if (a.stage != b.stage) return false;
-  return a.micro_batch == b.micro_batch || (a.kind == b.kind && a.loss == b.loss);
+/// Whether two ops of a rank, one right after the other, must stay so: of one micro-batch and
+/// stage, of one kind and stage (messages keep their order), kept apart by `in_flight`, and
+/// everything with an update.
+bool bound(const Op& before, const Op& after, int in_flight) {
+  if (before.kind == OpKind::U || after.kind == OpKind::U) return true;
+  if (before.stage != after.stage) return false;
+  const bool makes_weights = before.kind == OpKind::W || before.kind == OpKind::B;
+  if (in_flight > 0 && after.kind == OpKind::F && makes_weights &&
+      before.micro_batch <= after.micro_batch - in_flight) {
+    return true;
+  }
+  return before.micro_batch == after.micro_batch ||
+         (before.kind == after.kind && before.loss == after.loss);
 }
 
 /// Which ops to move, and how far.
@@ -30,7 +36,7 @@ struct Move {
   }
 };
 
-void shift(std::vector<Op>& ops, const Move& move) {
+void shift(std::vector<Op>& ops, const Move& move, int in_flight) {
   const int size = static_cast<int>(ops.size());
   // Against the direction of the move, so that moved ops do not meet.
   for (int i = 0; i < size; ++i) {
@@ -38,7 +44,9 @@ void shift(std::vector<Op>& ops, const Move& move) {
     if (!move.matches(ops[at])) continue;
     for (int place = 0; place < move.places; ++place) {
       const int next = at + move.step;
-      if (next < 0 || next >= size || bound(ops[at], ops[next])) break;
+      if (next < 0 || next >= size) break;
+      const auto [first, second] = std::minmax(at, next);
+      if (bound(ops[first], ops[second], in_flight)) break;
       std::swap(ops[at], ops[next]);
       at = next;
     }
@@ -57,7 +65,7 @@ std::vector<int> stages_of(const std::vector<Op>& ops) {
 
 }  // namespace
 
-void move_ops(std::vector<std::vector<Op>>& order, Random& random) {
+void move_ops(std::vector<std::vector<Op>>& order, int in_flight, Random& random) {
   const int ranks = static_cast<int>(order.size());
   const int first = random.integer(0, ranks - 1);
   const int last = random.integer(0, 1) == 0 ? first : random.integer(first, ranks - 1);
@@ -76,7 +84,7 @@ void move_ops(std::vector<std::vector<Op>>& order, Random& random) {
     if (turn >= static_cast<std::ptrdiff_t>(there.size())) continue;
     move.like.stage = there[turn];
     if (like.loss == like.stage) move.like.loss = there[turn];
-    shift(order[rank], move);
+    shift(order[rank], move, in_flight);
   }
 }
 

@@ -13,6 +13,6 @@ namespace interlock {
 /// or later on a rank, or on several ranks that follow each other: as far as the ops of the same
 /// micro-batch and the same ops of other micro-batches let them. What ranks wait for from each
 /// other is not looked at: a moved order may be one that cannot run.
-void move_ops(std::vector<std::vector<Op>>& order, Random& random);
+void move_ops(std::vector<std::vector<Op>>& order, int in_flight, Random& random);
 
 }  // namespace interlock

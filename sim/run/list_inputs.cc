@@ -73,8 +73,10 @@ ListInputs list_inputs(LowerInputs inputs, const ScheduleInputs& shape, Bytes ca
   inputs.schedule = schedule_of_ops(shape);
   inputs.policy = shape.policy;
   const Program program = lower(inputs);
+  const bool flushes = inputs.strategy.kind == StrategyKind::Global;
   ListInputs list{.micro_batches = shape.micro_batches,
                   .update_every = shape.policy.update_every,
+                  .in_flight = flushes ? 0 : shape.policy.in_flight,
                   .rank_of_stage = shape.rank_of_stage,
                   .roles = shape.roles};
   list.ops.resize(shape.stages);

@@ -163,5 +163,31 @@ TEST_CASE("a list order stays within any memory that holds one micro-batch of ea
   }
 }
 
+TEST_CASE("a list order begins a micro-batch after the update due before those in flight") {
+  for (std::uint64_t seed = 0; seed < 500; ++seed) {
+    Random random(23, seed);
+    ListInputs inputs = random_inputs(random);
+    if (inputs.in_flight == 0) continue;
+    inputs.micro_batches = 6;
+    inputs.update_every = random.integer(1, 3);
+    INFO("seed " << seed << ", " << inputs.in_flight << " in flight, an update every "
+                 << inputs.update_every);
+    const auto order = list_order(inputs, random_rules(random, inputs));
+    REQUIRE(order);
+    std::map<int, int> finished, updated;  // of a stage: micro-batches with gradients, with updates
+    for (const auto& ops : *order) {
+      for (const Op& op : ops) {
+        if (op.kind == OpKind::W) finished[op.stage] = op.micro_batch + 1;
+        if (op.kind == OpKind::U) updated[op.stage] = op.micro_batch + 1;
+        if (op.kind != OpKind::F) continue;
+        const int before =
+            op.micro_batch - inputs.in_flight + 1;  // micro-batches that must be done
+        CHECK(finished[op.stage] >= before);
+        CHECK(updated[op.stage] >= before / inputs.update_every * inputs.update_every);
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace interlock

@@ -4,6 +4,7 @@
 // An order is a plain list; runs are found again by looking, at each op, for the body that repeats
 // over the most ops, so that a schedule read from a file is as small as one that was written.
 #include <algorithm>
+#include <numeric>
 
 #include "base/error.h"
 #include "sim/plan/schedules/families.h"
@@ -15,29 +16,30 @@ namespace {
 
 constexpr std::size_t kLongestBody = 64;
 
-/// How often the body of `length` ops at `first` repeats, each time `stride` later.
+/// How often the body of `length` ops at `first` repeats, each time `stride` later: a multiple of
+/// `unit`.
 struct Repeats {
   int count = 1, stride = 1;
 };
 
-Repeats count_repeats(const std::vector<Op>& ops, std::size_t first, std::size_t length) {
+Repeats count_repeats(const std::vector<Op>& ops, std::size_t first, std::size_t length, int unit) {
   if (first + 2 * length > ops.size() || ops[first + length - 1].overlaps_next) return {};
   const int stride = ops[first + length].micro_batch - ops[first].micro_batch;
   std::size_t same = 0;  // ops that equal the one a body earlier
   for (std::size_t i = first + length; i < ops.size(); ++i, ++same) {
     Op expected = ops[i - length];
     expected.micro_batch += stride;
-    if (stride == 0 || expected != ops[i]) break;
+    if (stride == 0 || stride % unit != 0 || expected != ops[i]) break;
   }
   return {1 + static_cast<int>(same / length), stride};
 }
 
 /// The longest run that starts at `first`; of equally long ones that with the shortest body.
-Run run_at(const std::vector<Op>& ops, std::size_t first) {
+Run run_at(const std::vector<Op>& ops, std::size_t first, int unit) {
   std::size_t best_length = 1, best_covered = 1;
   Repeats best;
   for (std::size_t length = 1; length <= kLongestBody; ++length) {
-    const Repeats repeats = count_repeats(ops, first, length);
+    const Repeats repeats = count_repeats(ops, first, length, unit);
     const std::size_t covered = length * repeats.count;
     if (repeats.count < 2 || covered <= best_covered) continue;
     best_length = length;
@@ -51,10 +53,10 @@ Run run_at(const std::vector<Op>& ops, std::size_t first) {
   return {{begin, begin + static_cast<std::ptrdiff_t>(best_length)}, best.count, best.stride};
 }
 
-std::vector<Run> compress(const std::vector<Op>& ops) {
+std::vector<Run> compress(const std::vector<Op>& ops, int unit) {
   std::vector<Run> runs;
   for (std::size_t at = 0; at < ops.size();) {
-    runs.push_back(run_at(ops, at));
+    runs.push_back(run_at(ops, at, unit));
     at += runs.back().ops.size() * static_cast<std::size_t>(runs.back().repeats);
   }
   return runs;
@@ -81,9 +83,12 @@ Schedule make_explicit_order(const ScheduleInputs& inputs) {
   Schedule schedule = empty_schedule(inputs);
   const auto& order = *inputs.policy.order;
   CHECK(order.size() == schedule.ranks.size(), "an order for each rank");
+  // Micro-batches in flight have channels of their own and wait for each other's updates.
+  const SchedulePolicy& policy = inputs.policy;
+  const int unit = policy.in_flight > 1 ? std::lcm(policy.in_flight, policy.update_every) : 1;
   for (std::size_t rank = 0; rank < order.size(); ++rank) {
     const std::vector<Op> ops = with_updates(order[rank], inputs, static_cast<int>(rank));
-    schedule.ranks[rank] = {{compress(ops), inputs.steps, inputs.micro_batches}};
+    schedule.ranks[rank] = {{compress(ops, unit), inputs.steps, inputs.micro_batches}};
   }
   // As in chains: each further micro-batch in flight may need a version of its own.
   if (inputs.policy.in_flight > 1) {
