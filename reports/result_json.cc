@@ -69,6 +69,7 @@ void add_identity(Json& json, const ScenarioResult& result) {
 void add_times(Json& json, const Metrics& metrics) {
   json["engine"] = metrics.engine;
   json["tasks"] = metrics.tasks;
+  json["skipped_tasks"] = metrics.skipped_tasks;
   json["wall_time_s"] = metrics.wall_time.value();
   json["step_time_s"] = metrics.step_time.value();
   json["makespan_s"] = metrics.makespan.value();

@@ -16,9 +16,9 @@ std::vector<std::string> schedule_names() {
 }
 
 const std::vector<std::string>& strategy_names() {
-  static const std::vector<std::string> names = {"global",  "local",       "interlocking", "greedy",
-                                                 "chunked", "overlapping", "forward-forward",
-                                                 "backlink", "pairwise"};
+  static const std::vector<std::string> names = {
+      "global",      "local",           "interlocking", "greedy", "chunked",
+      "overlapping", "forward-forward", "backlink",     "tree",   "pairwise"};
   return names;
 }
 
@@ -63,6 +63,7 @@ std::vector<ContractObject> make_contract() {
         {"unneeded_input_gradients", {"computed", "skipped"}},
         {"chunks"},
         {"modules"},
+        {"arity"},
         {"forward", {"shared", "recomputed"}},
         {"head"}}},
       {"training.schedule",
@@ -80,7 +81,7 @@ std::vector<ContractObject> make_contract() {
         {"slices", {"balanced"}},
         {"file"}}},
       {"training.schedule.queue", {{"buffered"}}},
-      {"simulate", {{"engine", {"auto", "simgrid", "native"}}, {"seed"}}},
+      {"simulate", {{"engine", {"auto", "simgrid", "native"}}, {"seed"}, {"skip_periods"}}},
   };
 }
 

@@ -24,10 +24,10 @@ bool is_global(const Strategy& strategy) { return strategy.kind == StrategyKind:
 bool fits(const ScheduleEntry& entry, const Strategy& strategy) {
   const bool n_wise =
       strategy.kind == StrategyKind::Local || strategy.kind == StrategyKind::Interlocking;
-  if (entry.any_strategy) return true;
-  const bool sends_no_gradients = strategy.kind == StrategyKind::Local ||
-                                  strategy.kind == StrategyKind::Greedy ||
-                                  strategy.kind == StrategyKind::ForwardForward;
+  if (entry.any_strategy) return strategy.kind != StrategyKind::Tree;  // its search is for chains
+  const bool sends_no_gradients =
+      strategy.kind == StrategyKind::Local || strategy.kind == StrategyKind::Greedy ||
+      strategy.kind == StrategyKind::Tree || strategy.kind == StrategyKind::ForwardForward;
   if (entry.kind == ScheduleKind::Ppll) return sends_no_gradients;
   return entry.global == is_global(strategy) && (entry.kind != ScheduleKind::List || n_wise);
 }
@@ -185,8 +185,7 @@ void check_policy(Section& section, const SchedulePolicy& policy, const Training
   const bool searches = policy.kind == ScheduleKind::Auto;
   const bool has_limit = policy.kind == ScheduleKind::Eager || (searches && !global);
   if (const auto node = section.get("backward")) check_backward(*node, policy, diagnostics);
-  if (const auto node = section.get("in_flight");
-      node && policy.in_flight > 1 && !has_limit) {
+  if (const auto node = section.get("in_flight"); node && policy.in_flight > 1 && !has_limit) {
     report(diagnostics, *node,
            "only the eager schedule has a limit to set; expected 1 with \"" + name + "\", got " +
                std::to_string(policy.in_flight));

@@ -13,11 +13,12 @@ namespace {
 constexpr const char* kPath = "training.strategy";
 
 // By the order of the names in the contract; "pairwise" is interlocking with n_wise 2.
-constexpr std::array kKinds = {
-    StrategyKind::Global,         StrategyKind::Local,    StrategyKind::Interlocking,
-    StrategyKind::Greedy,         StrategyKind::Chunked,  StrategyKind::Overlapping,
-    StrategyKind::ForwardForward, StrategyKind::BackLink, StrategyKind::Interlocking};
-constexpr int kPairwise = 8;
+constexpr std::array kKinds = {StrategyKind::Global,         StrategyKind::Local,
+                               StrategyKind::Interlocking,   StrategyKind::Greedy,
+                               StrategyKind::Chunked,        StrategyKind::Overlapping,
+                               StrategyKind::ForwardForward, StrategyKind::BackLink,
+                               StrategyKind::Tree,           StrategyKind::Interlocking};
+constexpr int kPairwise = 9;
 
 /// The kinds of strategy that a key means something for.
 struct KeyUse {
@@ -27,11 +28,12 @@ struct KeyUse {
 
 const std::vector<KeyUse>& key_uses() {
   static const std::vector<std::string> with_heads = {
-      "local", "interlocking", "pairwise", "greedy", "chunked", "overlapping", "backlink"};
+      "local", "interlocking", "pairwise", "greedy", "chunked", "overlapping", "backlink", "tree"};
   static const std::vector<KeyUse> uses = {
       {"n_wise", {"interlocking"}},
       {"chunks", {"chunked"}},
       {"modules", {"backlink"}},
+      {"arity", {"tree"}},
       {"forward", {"overlapping"}},
       {"gradient", {"interlocking", "pairwise", "overlapping"}},
       {"heads", {"local", "interlocking", "pairwise", "greedy"}},
@@ -65,6 +67,7 @@ void read_object(Section& section, StrategyKeys& keys, int kind) {
     section.require("modules", "the number of modules that the next stage's error goes down");
   }
   strategy.linked_modules = section.count("modules", 1, 1, 1'000'000'000);
+  strategy.arity = section.count("arity", 2, 1, 1'000'000'000);
   if (strategy.kind == StrategyKind::Overlapping && strategy.gradient == GradientMode::Mean) {
     report(section.diagnostics(), *section.get("gradient"),
            "an overlapping strategy has no \"mean\"; expected furthest or sum");

@@ -51,6 +51,16 @@ Program lower_steps(const Scenario& scenario, LowerInputs inputs, int steps) {
 
 namespace {
 
+ProgramOfSteps programs_of(Scenario scenario, LowerInputs inputs) {
+  inputs.policy = scenario.schedule;
+  return [scenario = std::move(scenario), inputs = std::move(inputs)](
+             int steps, double most_ticks_per_second) {
+    LowerInputs like = inputs;
+    like.most_ticks_per_second = most_ticks_per_second;
+    return lower_steps(scenario, std::move(like), steps);
+  };
+}
+
 MeasureInputs measure_inputs(const Scenario& scenario) {
   const ModelGraph& graph = scenario.graph;
   const double micro_batches = scenario.micro_batches;
@@ -79,13 +89,20 @@ Program lower_scenario(const Scenario& asked, int steps) {
 ScenarioResult run_scenario(const Scenario& asked, bool keep_log) {
   const Scenario scenario = resolve_auto(asked);
   const LowerInputs inputs = lower_inputs(scenario);
-  const ProgramOfSteps program = [&](int steps, double most_ticks_per_second) {
-    LowerInputs like = inputs;
-    like.most_ticks_per_second = most_ticks_per_second;
-    return lower_steps(scenario, std::move(like), steps);
-  };
+  const ProgramOfSteps program = programs_of(scenario, inputs);
+  MeasureInputs measured = measure_inputs(scenario);
+  const ScheduleEntry& entry = schedule_entry(scenario.schedule.kind);
+  if (scenario.skip_periods && entry.period != nullptr) {
+    const int stages = static_cast<int>(scenario.rank_of_stage.size()) / scenario.copies;
+    const int period = entry.period({scenario.ranks, stages, scenario.micro_batches});
+    measured.long_step = {scenario.micro_batches, period, [&](int micro_batches) {
+                            Scenario shorter = scenario;
+                            shorter.micro_batches = shorter.schedule.update_every = micro_batches;
+                            return programs_of(std::move(shorter), inputs);
+                          }};
+  }
   try {
-    return {scenario, measure(program, measure_inputs(scenario), keep_log)};
+    return {scenario, measure(program, measured, keep_log)};
   } catch (const Error& error) {  // a deadlock, or links that the chosen engine does not know
     throw Error(scenario.file + ": " + scenario.name + ": " + error.what());
   }

@@ -30,6 +30,7 @@ void read_simulate(const JsonNode& node, Scenario& scenario, Diagnostics& diagno
   Section section("simulate", node, diagnostics);
   scenario.engine = static_cast<EngineKind>(section.choice("engine", 0));
   scenario.seed = section.count("seed", 1, 0, kLargestSeed);
+  scenario.skip_periods = section.boolean("skip_periods", true);
   section.finish();
 }
 

@@ -39,6 +39,7 @@ struct Scenario {
   int steps = 8;
   EngineKind engine = EngineKind::Auto;
   int seed = 1;
+  bool skip_periods = true;  // of micro-batches, where that is exact
 };
 
 /// Reads `path`, or standard input for "-", and applies `overrides` ("path=VALUE").

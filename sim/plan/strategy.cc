@@ -3,6 +3,7 @@
 #include "sim/plan/strategy.h"
 
 #include <algorithm>
+#include <cstdint>
 
 #include "base/error.h"
 
@@ -29,6 +30,8 @@ int furthest_loss(const Strategy& strategy, int stages, int stage) {
       return strategy.recompute_shared_forward ? stage : std::min(stage + 1, stages - 1);
     case StrategyKind::BackLink:
       return std::min(stage + 1, stages - 1);
+    case StrategyKind::Tree:
+      return stage;
   }
   return stages - 1;
 }
@@ -127,6 +130,20 @@ std::vector<StageRole> roles_of_copies(const std::vector<StageRole>& roles, int 
   return all;
 }
 
+int stage_before(const Strategy& strategy, int stage) {
+  if (stage == 0) return -1;
+  return strategy.kind == StrategyKind::Tree ? (stage - 1) / strategy.arity : stage - 1;
+}
+
+std::vector<int> stages_after(const Strategy& strategy, int stage, int stages) {
+  const bool tree = strategy.kind == StrategyKind::Tree;
+  const std::int64_t first = tree ? std::int64_t{strategy.arity} * stage + 1 : stage + 1;
+  const std::int64_t end = std::min<std::int64_t>(first + (tree ? strategy.arity : 1), stages);
+  std::vector<int> after;
+  for (std::int64_t next = first; next < end; ++next) after.push_back(static_cast<int>(next));
+  return after;
+}
+
 int parts_of(const Strategy& strategy, int stages) {
   const bool shared =
       strategy.kind == StrategyKind::Overlapping && strategy.recompute_shared_forward;
@@ -151,6 +168,8 @@ std::string name_of(const Strategy& strategy) {
       return "forward-forward";
     case StrategyKind::BackLink:
       return "backlink";
+    case StrategyKind::Tree:
+      return "tree";
   }
   return "";
 }

@@ -23,6 +23,7 @@ enum class StrategyKind {
   Overlapping,
   ForwardForward,
   BackLink,
+  Tree,
 };
 /// How the gradients of several reachable losses become one.
 enum class GradientMode { Furthest, Sum, Mean };
@@ -34,6 +35,7 @@ struct Strategy {
   bool all_heads = false;                          // also heads that train no main weights
   bool skip_unneeded_input_gradients = false;
   int chunks = 1;                         // Chunked
+  int arity = 2;                          // Tree: stages that read the output of one
   int linked_modules = 1;                 // BackLink: that the error of the stage above goes down
   bool recompute_shared_forward = false;  // Overlapping: both blocks run the shared layer
   int readout_every = 0;  // steps between broadcasts of the last stage's readout; 0: heads are own
@@ -63,6 +65,11 @@ std::vector<StageRole> make_roles(const Strategy& strategy, int stages, bool lis
 
 /// `roles` for each of several copies of the model; losses of copy c are losses of its own stages.
 std::vector<StageRole> roles_of_copies(const std::vector<StageRole>& roles, int copies);
+
+/// The stage whose output `stage` reads, -1 for the first: the one below, but in a tree its parent.
+int stage_before(const Strategy& strategy, int stage);
+/// The stages that read the output of `stage`, in order.
+std::vector<int> stages_after(const Strategy& strategy, int stage, int stages);
 
 /// Parts that the model is cut into: one a stage, but one more where neighbouring blocks both run
 /// the part that they share.

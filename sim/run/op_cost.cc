@@ -6,12 +6,26 @@
 
 namespace interlock {
 
+int OpCosts::before(int stage) const {
+  const int own = stage % stages_of_copy_, before = stage_before(inputs_.strategy, own);
+  return before < 0 ? -1 : stage - own + before;
+}
+
+std::vector<int> OpCosts::after(int stage) const {
+  const int own = stage % stages_of_copy_;
+  std::vector<int> stages = stages_after(inputs_.strategy, own, stages_of_copy_);
+  for (int& next : stages) next += stage - own;
+  return stages;
+}
+
 Bytes OpCosts::input(const Op& op) const {
-  return is_first(op.stage) ? Bytes(0) : of_stage(op.stage - 1, op.micro_batch).output;
+  const int from = before(op.stage);
+  return from < 0 ? Bytes(0) : of_stage(from, op.micro_batch).output;
 }
 
 Bytes OpCosts::input_gradient(const Op& op) const {
-  return is_first(op.stage) ? Bytes(0) : of_stage(op.stage - 1, op.micro_batch).output_gradient();
+  const int to = before(op.stage);
+  return to < 0 ? Bytes(0) : of_stage(to, op.micro_batch).output_gradient();
 }
 
 const Traversal& OpCosts::traversal(const Op& op) const {

@@ -13,8 +13,10 @@ class OpCosts {
         stages_(inputs.schedule.stages),
         stages_of_copy_(inputs.schedule.stages / inputs.schedule.copies) {}
 
-  bool is_first(int stage) const { return stage % stages_of_copy_ == 0; }
-  bool is_last(int stage) const { return (stage + 1) % stages_of_copy_ == 0; }
+  /// The stage whose output `stage` reads; -1 for the first of a copy.
+  int before(int stage) const;
+  /// The stages that read the output of `stage`.
+  std::vector<int> after(int stage) const;
   /// The same stage of the model, `copies` copies on.
   int in_copy_after(int stage, int copies) const {
     return (stage + copies * stages_of_copy_) % stages_;

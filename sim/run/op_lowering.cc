@@ -87,8 +87,8 @@ void OpLowering::end(const Op& op) {
   switch (op.kind) {
     case OpKind::F:
       writer_.free(op, MemoryClass::Workspace, stage.workspace);
-      if (!costs_.is_last(op.stage)) {
-        message(Opcode::Send, Message::Activation, op, op.stage, op.stage + 1);
+      for (const int next : costs_.after(op.stage)) {
+        message(Opcode::Send, Message::Activation, op, op.stage, next);
       }
       return;
     case OpKind::H:
@@ -111,11 +111,13 @@ void OpLowering::begin_forward(const Op& op) {
   const StageCost& stage = costs_.of_stage(op);
   exchange_readout(op);
   wait_for_updates(op);
-  if (!costs_.is_first(op.stage)) {
-    message(Opcode::Receive, Message::Activation, op, op.stage - 1, op.stage);
+  if (const int from = costs_.before(op.stage); from >= 0) {
+    message(Opcode::Receive, Message::Activation, op, from, op.stage);
   }
   writer_.allocate(op, MemoryClass::Stash, stage.stash);
-  if (!costs_.is_last(op.stage)) writer_.allocate(op, MemoryClass::Boundary, stage.output);
+  for (std::size_t reader = 0; reader < costs_.after(op.stage).size(); ++reader) {
+    writer_.allocate(op, MemoryClass::Boundary, stage.output);
+  }
   writer_.allocate(op, MemoryClass::Workspace, stage.workspace);
   writer_.free(op, MemoryClass::Boundary, costs_.input(op));
 }

@@ -64,8 +64,9 @@ int Wiring::channel(Message message, int from_stage, int to_stage, int micro_bat
     if (fresh) entry->second = make_channel(message, from_stage, to_stage, micro_batch);
     return entry->second;
   }
-  const int way = message == Message::Activation ? 0 : 1;
-  int& found = neighbours_[(from_stage * 2 + way) * lanes_ + lane];
+  // A stage has one from which activations come, and one to which its gradients go.
+  const int end = message == Message::Activation ? to_stage * 2 : from_stage * 2 + 1;
+  int& found = neighbours_[end * lanes_ + lane];
   if (found < 0) found = make_channel(message, from_stage, to_stage, micro_batch);
   return found;
 }

@@ -37,7 +37,7 @@ class Wiring {
   Program& program_;
   OpCosts costs_;
   int lanes_;
-  std::vector<int> neighbours_;  // channel of (stage, up or down, lane), -1 until made
+  std::vector<int> neighbours_;  // channel of (stage, in or down, lane), -1 until made
   std::unordered_map<std::int64_t, int> readouts_, copies_, wires_, links_;
 };
 

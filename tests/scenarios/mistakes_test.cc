@@ -20,7 +20,7 @@ TEST_CASE("all mistakes of a file are reported together, each with its line and 
 })";
   CHECK(mistakes_of(parse_json(text, "bad.json")) ==
         "bad.json:7: /training/strategy: unknown name \"globl\"; known: global, local, "
-        "interlocking, greedy, chunked, overlapping, forward-forward, backlink, "
+        "interlocking, greedy, chunked, overlapping, forward-forward, backlink, tree, "
         "pairwise (did you mean \"global\"?)\n"
         "bad.json:8: /training/steps: expected a whole number from 1 to 1000000, got 1.5\n"
         "bad.json:3: /model/modules/0/forward: a plain number has no unit; expected a time such as "
