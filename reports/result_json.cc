@@ -32,6 +32,7 @@ Json device_json(const DeviceMetrics& device) {
   Json json{{"rank", device.rank},
             {"stages", device.stages},
             {"weight_versions", device.weight_versions},
+            {"reuse", device.reuse},
             {"busy", device.busy},
             {"useful", device.useful},
             {"peak_memory_bytes", bytes_json(device.peak_memory)},

@@ -28,7 +28,7 @@ bool fits(const ScheduleEntry& entry, const Strategy& strategy) {
   const bool sends_no_gradients =
       strategy.kind == StrategyKind::Local || strategy.kind == StrategyKind::Greedy ||
       strategy.kind == StrategyKind::Tree || strategy.kind == StrategyKind::ForwardForward;
-  if (entry.kind == ScheduleKind::Ppll) return sends_no_gradients;
+  if (entry.kind == ScheduleKind::Ppll || entry.replays) return sends_no_gradients;
   return entry.global == is_global(strategy) && (entry.kind != ScheduleKind::List || n_wise);
 }
 
@@ -118,6 +118,7 @@ SchedulePolicy default_policy(ScheduleKind kind, const TrainingKeys& training) {
                         .split_backward = entry.split_backward,
                         .update_every = entry.updates_each ? 1 : training.micro_batches,
                         .stash = entry.stash,
+                        .replays = entry.replays,
                         .chunks = entry.chunks};
   if (!is_global(training.strategy.strategy)) {
     policy.queue = {QueuePolicy::Kind::Buffered, entry.queue};
@@ -148,6 +149,23 @@ void check_backward(const JsonNode& node, const SchedulePolicy& policy, Diagnost
   }
 }
 
+/// A stage that never waits for an input keeps the last ones, and waits for nothing else.
+void check_replays(Section& section, const SchedulePolicy& policy) {
+  if (const auto node = section.get("queue");
+      node && policy.queue.kind != QueuePolicy::Kind::Buffered) {
+    report(section.diagnostics(), *node,
+           "\"dgl\" learns from a buffer of inputs; expected its length, {\"buffered\": 4}");
+  }
+  if (const auto node = section.get("copies"); node && policy.copies_on_compute_stream) {
+    report(section.diagnostics(), *node,
+           "\"dgl\" computes while messages travel; expected \"overlapped\"");
+  }
+  if (const auto node = section.get("optimizer_sync"); node && policy.barrier) {
+    report(section.diagnostics(), *node,
+           "\"dgl\" lets no stage wait for another; expected \"per_stage\"");
+  }
+}
+
 /// Keys that only some schedules have a use for.
 void check_traits(Section& section, const SchedulePolicy& policy) {
   const ScheduleEntry& entry = schedule_entry(policy.kind);
@@ -156,6 +174,7 @@ void check_traits(Section& section, const SchedulePolicy& policy) {
            in_quotes(entry.name) +
                " runs stages wherever they lie; expected their number in parallel.stages");
   }
+  if (entry.replays) check_replays(section, policy);
   if (const auto node = section.get("overlap"); node && !entry.overlaps) {
     report(section.diagnostics(), *node,
            in_quotes(entry.name) + " overlaps no ops; expected it with a schedule that does");

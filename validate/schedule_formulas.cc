@@ -89,6 +89,7 @@ const std::vector<ScheduleFormulas>& schedule_formulas() {
       {"petra", kNoBubble, kNothing},
       {"eager", kNoBubble, kOne},
       {"list", kNoBubble, kOne},
+      {"dgl", kNoBubble, kOne},
       {"ppll", kNoBubble, kOne},
   };
   return formulas;

@@ -40,6 +40,7 @@ void Collector::add(const Span& span) {
   RankState& rank = ranks_[span.rank];
   rank.busy += busy;
   if (op.useful) rank.useful += busy;
+  if (op.replay) rank.replays += share;
   exposed_ += share * span.exposed.value();
   executed_flops_ += share * op.flops.value();
   if (op.useful) useful_flops_ += share * op.flops.value();
@@ -122,6 +123,7 @@ void Collector::fill_devices(Metrics& metrics, const MeasureInputs& inputs) {
     if (length > 0) {
       device.busy = ranks_[r].busy / length;
       device.useful = ranks_[r].useful / length;
+      device.reuse = ranks_[r].replays / window_.steps / program_.micro_batches;
     }
     device.peak_memory = peaks[r].total;
     device.peak_stash = peaks[r].stash;

@@ -26,6 +26,7 @@ class Collector {
  private:
   struct RankState {
     double busy = 0, useful = 0;  // seconds inside the window
+    double replays = 0;
   };
   struct ForwardMark {
     int micro_batch = 0, updates = 0;

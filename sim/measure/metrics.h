@@ -22,6 +22,7 @@ struct DeviceMetrics {
   int weight_versions = 1;  // the most that it keeps of any of its stages
   double busy = 0;          // share of the time in which it executes anything
   double useful = 0;        // share for the main network's own forward and backward
+  double reuse = 0;         // turns on old inputs, for each micro-batch
   Bytes peak_memory, peak_stash, allocated_peak;
   Seconds peak_time;                           // when peak_memory is first reached
   std::array<Bytes, kMemoryClasses> memory{};  // the split at that instant

@@ -36,6 +36,7 @@ enum class ScheduleKind {
   FeaturesReplay,
   Petra,
   Ppll,
+  Dgl,
   TeraPipe,
   Eager,
   List,
@@ -71,7 +72,8 @@ struct SchedulePolicy {
   int update_every = 1;  // micro-batches between two updates of a stage; divides M
   bool barrier = false;  // no stage updates before every stage has its gradients
   StashMode stash = StashMode::Kept;
-  int chunks = 1;  // stages of a rank where the schedule lays them
+  bool replays = false;  // a stage keeps its last `queue.depth` inputs, and learns from them again
+  int chunks = 1;        // stages of a rank where the schedule lays them
   /// Share of the shorter of two overlapped ops that costs no time: a pair takes
   /// F + B - overlap * min(F, B).
   double overlap = 0;
@@ -117,6 +119,7 @@ struct ScheduleEntry {
   bool updates_each = false;    // updates after each micro-batch, by default
   bool overlaps = false;        // runs pairs of ops as one
   bool slices = false;          // cuts sequences into token slices
+  bool replays = false;         // learns again from old inputs rather than wait for a new one
   StashMode stash = StashMode::Kept;
   int queue = 1;  // local and interlocking: messages that may wait, by default
   StageLayout layout = StageLayout::Any;

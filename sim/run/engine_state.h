@@ -40,6 +40,7 @@ std::vector<ChannelState> make_channels(const Program& program) {
     channels[c].latency = in_ticks(program, channel.latency);
     channels[c].wire = channel.wire;
     channels[c].depth = channel.depth;
+    channels[c].replay = channel.replay;
     channels[c].synchronous = channel.synchronous;
   }
   return channels;

@@ -86,6 +86,7 @@ Program freeze(const Program& program, EngineKind kind) {
   };
   TraceSink recorder;
   recorder.span = [&](const Span& span) {
+    if (program.ops[span.op].replay) return;  // depends on times, not on any order
     const Rank& rank = program.ranks[span.rank];
     for (int lane = 0; lane < rank.streams; ++lane) {
       Cursor& cursor = cursors[rank.first_stream + lane];

@@ -80,6 +80,9 @@ std::array<Bytes, kMemoryClasses> resident_bytes(const LowerInputs& inputs,
     at(MemoryClass::Optimizer) += state.optimizer;
     const auto& versions = inputs.schedule.weight_versions;
     if (!versions.empty()) at(MemoryClass::WeightVersions) += state.weights * versions[stage];
+    if (const int from = stage_before(inputs.strategy, stage); inputs.policy.replays && from >= 0) {
+      at(MemoryClass::Boundary) += inputs.stages[from].output * inputs.policy.queue.depth;
+    }
   }
   return bytes;
 }
@@ -98,6 +101,10 @@ Seconds horizon(const Program& program) {
         } else if (instruction.code == Opcode::Send) {
           const Channel& channel = program.channels[instruction.index];
           once += channel.occupancy + channel.latency;
+        } else if (instruction.code == Opcode::Receive) {
+          const int replay = program.channels[instruction.index].replay;
+          if (replay >= 0)
+            once += program.ops[replay].duration;  // that its message may come during
         }
       }
       sum += once * static_cast<double>(turns_of(program, stream, s));

@@ -51,7 +51,7 @@ void Machine::run_instant() {
       StreamState& state = streams_[event.id];
       if (state.computing) {
         state.computing = false;
-        state.cursor.next();
+        if (!std::exchange(state.replaying, false)) state.cursor.next();
         RankState& rank = ranks_[state.rank];
         if (rank.several_streams) {
           rank.busy = false;
@@ -83,14 +83,32 @@ void Machine::set_timer(double time, int wire, std::uint32_t generation) {
 /// Advances what was woken, then lets ranks choose. Events that this makes due at the same instant
 /// are left to the caller.
 void Machine::drain() {
-  while (!runnable_.empty()) {
-    const int stream = runnable_.back();
-    runnable_.pop_back();
-    advance(stream);
+  do {
+    while (!runnable_.empty()) {
+      const int stream = runnable_.back();
+      runnable_.pop_back();
+      advance(stream);
+    }
+    if (!heap_.empty() && heap_.top().time == now_) return;
+    for (std::size_t i = 0; i < choosers_.size(); ++i) choose(choosers_[i]);
+    choosers_.clear();
+    if (!heap_.empty() && heap_.top().time == now_) return;
+    replay_or_go_on();
+  } while (!runnable_.empty());
+}
+
+/// Nothing more happens at this instant: who waits for a message that is not there replays.
+void Machine::replay_or_go_on() {
+  for (const int stream : std::exchange(replayers_, {})) {
+    StreamState& state = streams_[stream];
+    const ChannelState& queue = channels_[state.cursor.instruction().index];
+    if (!queue.messages.empty() && queue.messages.front().arrival <= now_) {
+      runnable_.push_back(stream);
+    } else {
+      state.replaying = true;
+      start_compute(stream, state, queue.replay);
+    }
   }
-  if (!heap_.empty() && heap_.top().time == now_) return;
-  for (std::size_t i = 0; i < choosers_.size(); ++i) choose(choosers_[i]);
-  choosers_.clear();
 }
 
 void Machine::advance(int stream) {
@@ -133,14 +151,13 @@ bool Machine::compute(int stream, StreamState& state) {
     ask_to_choose(state.rank);
   } else {
     if (rendezvous_ && !state.announced) announce_receive(state);
-    start_compute(stream, state);
+    start_compute(stream, state, state.cursor.instruction().index);
   }
   return false;
 }
 
-void Machine::start_compute(int stream, StreamState& state) {
+void Machine::start_compute(int stream, StreamState& state, int op) {
   RankState& rank = ranks_[state.rank];
-  const int op = state.cursor.instruction().index;
   const double end = now_ + durations_[op];
   if (sink_.span) {
     const double exposed = exposed_time(now_, rank.free, state.message_sent, state.message_arrival);
@@ -183,7 +200,7 @@ void Machine::choose(int index) {
     CHECK(code == Opcode::Allocate || code == Opcode::Free, "only memory between taking and op");
     change_memory(state.cursor.instruction(), index);
   }
-  start_compute(stream, state);
+  start_compute(stream, state, state.cursor.instruction().index);
 }
 
 /// F, H, R, I, B, W, U; then the nearer loss; then the older micro-batch; then the lower stage.

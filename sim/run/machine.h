@@ -60,6 +60,8 @@ class Machine {
     int receiver = -1;        // stream that stands at a Receive
     int sent = 0, asked = 0;  // rendezvous: messages sent, and asked for or announced to be
     double ask_time = 0;      // of the last one
+    int replay = -1;
+    bool was_taken = false;  // some message
     bool synchronous = false;
     bool shared = false;  // its wire shares links
   };
@@ -71,6 +73,7 @@ class Machine {
     bool handed_over = false;  // the message of its Send is on the way
     bool waited = false;       // its Receive found no arrived message at first
     bool announced = false;    // its next Receive
+    bool replaying = false;    // computes an old input while it waits at its Receive
   };
   struct RankState {
     double free = 0;
@@ -93,7 +96,8 @@ class Machine {
   void advance(int stream);
   bool execute(int stream, StreamState& state);
   bool compute(int stream, StreamState& state);
-  void start_compute(int stream, StreamState& state);
+  void start_compute(int stream, StreamState& state, int op);
+  void replay_or_go_on();
   void ask_to_choose(int rank);
   void choose(int rank);
   bool precedes(int stream, int other) const;
@@ -125,9 +129,10 @@ class Machine {
   std::vector<double> wire_free_, durations_;  // by wire; by op
   std::vector<std::map<int, int>> events_;     // records of each generation
   std::vector<std::vector<int>> event_waiters_;
-  bool rendezvous_ = false;    // some channel is one
-  std::vector<int> runnable_;  // streams to advance now
-  std::vector<int> choosers_;  // ranks to choose now
+  bool rendezvous_ = false;     // some channel is one
+  std::vector<int> runnable_;   // streams to advance now
+  std::vector<int> choosers_;   // ranks to choose now
+  std::vector<int> replayers_;  // streams that replay, unless their message arrives now
   EventHeap heap_;
   double now_ = 0, makespan_ = 0;
 };

@@ -90,6 +90,11 @@ void Machine::ask(ChannelState& queue, double time) {
 bool Machine::receive(int stream, StreamState& state) {
   const int index = state.cursor.instruction().index;
   ChannelState& queue = channels_[index];
+  const bool arrived = !queue.messages.empty() && queue.messages.front().arrival <= now_;
+  if (queue.replay >= 0 && queue.was_taken && !arrived) {
+    replayers_.push_back(stream);
+    return false;
+  }
   const bool asks = !state.waited;  // for this message, for the first time
   if (asks && queue.depth == 0 && !queue.synchronous && !state.announced) ask(queue, now_);
   state.announced = false;
@@ -110,6 +115,7 @@ bool Machine::receive(int stream, StreamState& state) {
     state.message_arrival = message.arrival;
   }
   queue.messages.pop();
+  queue.was_taken = true;
   --queue.untaken;
   if (queue.depth > 0 && !queue.synchronous) wake(queue.sender);
   return true;

@@ -35,6 +35,18 @@ const Traversal& OpCosts::traversal(const Op& op) const {
   CHECK(false, "an op for a loss that does not reach its stage");
 }
 
+OpCost OpCosts::turn(int stage, int micro_batch) const {
+  const StageCost& cost = of_stage(stage, micro_batch);
+  OpCost turn = cost.forward;
+  if (inputs_.roles[stage].head) turn += cost.head;
+  for (const Traversal& traversal : inputs_.roles[stage].traversals) {
+    turn += traversal_cost(cost, inputs_.strategy, traversal);
+  }
+  turn += cost.recompute;
+  turn += {cost.update.time + cost.head_update.time, Flops(0)};
+  return turn;
+}
+
 OpCost OpCosts::of(const Op& op) const {
   const StageCost& stage = of_stage(op);
   OpCost additions{inputs_.roles[op.stage].summed_gradients * stage.gradient_addition, Flops(0)};

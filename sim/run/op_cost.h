@@ -37,6 +37,8 @@ class OpCosts {
   const OpCost& recompute(const Op& op) const {
     return recompute_cost(of_stage(op), traversal(op));
   }
+  /// A whole turn of a stage on one input: forward, head, backward, update.
+  OpCost turn(int stage, int micro_batch) const;
   /// The op alone, without what a backward first computes again.
   OpCost of(const Op& op) const;
 

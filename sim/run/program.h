@@ -26,6 +26,7 @@ struct OpInfo {
   bool useful = false;  // F, I, W, B of the main network for the weights' own loss
   Seconds duration;
   Flops flops;
+  bool replay = false;  // a whole turn on an old input, see Channel::replay
 };
 
 /// A queue of messages from a stage to a neighbour. Order is kept.
@@ -37,6 +38,9 @@ struct Channel {
   /// Messages sent and not yet taken. 0: rendezvous, see docs/design.md: a sender stands at its
   /// Send for as long as its message will have to wait at the receiver.
   int depth = kUnlimited;
+  /// The op that the receiver runs, and runs again, while it waits for a message, but for the first
+  /// one; -1: it waits idle.
+  int replay = -1;
   bool synchronous = false;    // the transfer needs both streams, from its start to its arrival
   bool from_resident = false;  // a copy of resident bytes: nothing to give back once it has left
   Bytes bytes;

@@ -36,6 +36,8 @@ class Sweep {
     int wire = -1, depth = Channel::kUnlimited;
     int room = 0;                    // sends that need not wait for a taking
     int sender = -1, receiver = -1;  // streams set aside here
+    int replay = -1;
+    bool was_taken = false;  // some message
     bool synchronous = false;
     bool sender_stands = false;  // rendezvous: sent, and not yet asked for
     /// What senders wait for, a time a message: bounded, when it was taken; rendezvous, when its
@@ -80,6 +82,7 @@ class Sweep {
   bool wire_is_free_for(int stream, int channel);
   void wire_was_used(int wire);
   Message transfer(int channel, double at, int micro_batch);
+  void replay(StreamState& state, const ChannelState& queue);
   void take(StreamState& state, const Message& message);
   void change_memory(double at, int rank, MemoryClass memory_class, double bytes);
   void wake(int& stream);

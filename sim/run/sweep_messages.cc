@@ -55,6 +55,8 @@ bool Sweep::receive(int stream, StreamState& state) {
     queue.receiver = stream;
     return false;
   }
+  if (queue.replay >= 0 && queue.was_taken) replay(state, queue);
+  queue.was_taken = true;
   const double release = release_time(state, queue);
   take(state, queue.messages.front());
   queue.messages.pop();
@@ -64,6 +66,21 @@ bool Sweep::receive(int stream, StreamState& state) {
   }
   state.run_start = kNever;
   return true;
+}
+
+/// Whole turns on old inputs until the message has arrived.
+void Sweep::replay(StreamState& state, const ChannelState& queue) {
+  RankState& rank = ranks_[state.rank];
+  const double turn = durations_[queue.replay];
+  while (queue.messages.front().arrival > state.time) {
+    const double end = state.time + turn;
+    if (sink_.span) {
+      sink_.span({in_seconds(program_, state.time), in_seconds(program_, end), Seconds(0),
+                  state.rank, queue.replay, state.cursor.micro_batch()});
+    }
+    state.time = rank.free = end;
+  }
+  makespan_ = std::max(makespan_, state.time);
 }
 
 /// When a rendezvous lets its sender go: a message's way before the receiver asks, but not before

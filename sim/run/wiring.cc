@@ -96,8 +96,24 @@ int Wiring::make_channel(Message message, int from_stage, int to_stage, int micr
     channel.latency = way.latency;
     channel.synchronous = inputs_.policy.copies_on_compute_stream && !resident;
   }
+  if (inputs_.policy.replays && message == Message::Activation) {
+    channel.replay = replay_op(to_stage, micro_batch);
+  }
   program_.channels.push_back(channel);
   return static_cast<int>(program_.channels.size()) - 1;
+}
+
+/// A turn on an old input; none if it takes no time, or a stage would never get on.
+int Wiring::replay_op(int stage, int micro_batch) {
+  const OpCost turn = costs_.turn(stage, micro_batch);
+  if (turn.time <= Seconds(0)) return -1;
+  program_.ops.push_back({.kind = OpKind::R,
+                          .stage = stage,
+                          .loss = stage,
+                          .duration = turn.time,
+                          .flops = turn.flops,
+                          .replay = true});
+  return static_cast<int>(program_.ops.size()) - 1;
 }
 
 int Wiring::wire(int from_rank, int to_rank) {

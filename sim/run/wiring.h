@@ -30,6 +30,7 @@ class Wiring {
 
  private:
   int make_channel(Message message, int from_stage, int to_stage, int micro_batch);
+  int replay_op(int stage, int micro_batch);
   int wire(int from_rank, int to_rank);
   int link_index(LinkId id);
 

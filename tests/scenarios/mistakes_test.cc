@@ -53,7 +53,7 @@ TEST_CASE("names of schedules are those of the strategy's family") {
         "\"interlock list schedules\"");
   CHECK(mistakes({"training.strategy=local", "training.schedule=sideways"}) ==
         "set: /training/schedule: unknown schedule \"sideways\"; known for local training: auto, "
-        "eager, ppll or list");
+        "eager, dgl, ppll or list");
   CHECK(mistakes({"training.schedule=eager"}) ==
         "set: /training/schedule: \"eager\" is no schedule for global training; expected one of "
         "\"interlock list schedules\"");
@@ -62,7 +62,7 @@ TEST_CASE("names of schedules are those of the strategy's family") {
         "auto, eager or list");
   CHECK(mistakes({"training.strategy=greedy", "training.schedule=list"}) ==
         "set: /training/schedule: \"list\" is no schedule for greedy training; expected auto, "
-        "eager or ppll");
+        "eager, dgl or ppll");
   CHECK(mistakes({"training.schedule=4"}) == "set: /training/schedule: expected an object, got 4");
 }
 
@@ -76,6 +76,25 @@ TEST_CASE("schedules whose weight gradients wait refuse a fused backward") {
 }
 
 TEST_CASE("PPLL's queues carry activations only, and forward-forward has no heads") {
+  CHECK(mistakes({"training.strategy=local", "training.schedule=dgl"}) == "");
+  CHECK(mistakes({R"(training.strategy={"kind": "tree"})", "training.schedule=dgl"}) == "");
+  CHECK(
+      mistakes({R"(training.strategy={"kind": "tree"})", "training.schedule=auto"}) ==
+      "set: /training/schedule: \"auto\" is no schedule for tree training; expected eager, dgl or "
+      "ppll");
+  CHECK(mistakes({"training.strategy=local", "parallel.pipeline=2", "parallel.stages=4",
+                  "training.schedule=dgl"}) ==
+        "set: /parallel/stages: \"dgl\" gives each of the 2 ranks one stage; expected 2, got 4");
+  CHECK(
+      mistakes({"training.strategy=local",
+                R"(training.schedule={"kind": "dgl", "queue": "unlimited",
+                     "copies": "compute_stream", "optimizer_sync": "barrier"})"}) ==
+      "set: /training/schedule/queue: \"dgl\" learns from a buffer of inputs; expected its length, "
+      "{\"buffered\": 4}\n"
+      "set: /training/schedule/copies: \"dgl\" computes while messages travel; expected "
+      "\"overlapped\"\n"
+      "set: /training/schedule/optimizer_sync: \"dgl\" lets no stage wait for another; expected "
+      "\"per_stage\"");
   CHECK(mistakes({"training.strategy=local", "training.schedule=ppll"}) == "");
   CHECK(mistakes({"training.strategy=forward-forward", "training.schedule=ppll"}) == "");
   CHECK(mistakes({"training.strategy=pairwise", "training.schedule=ppll"}) ==
