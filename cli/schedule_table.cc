@@ -66,8 +66,8 @@ every scenario is.
 )";
 
 constexpr const char* kNotes = R"(
-No formula: of `chimera`, since (p - 2) / (2m + p - 2) is for F = B, not for B = I + W = 2F; of
-`hanayo`, since its paper has none that is exact. `auto` and `file` have no order of their own.
+`chimera` has no formula, since (p - 2) / (2m + p - 2) is for F = B, not for B = I + W = 2F; `auto`
+and `file` have no order of their own.
 
 ## What each does
 

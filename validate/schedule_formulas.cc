@@ -7,8 +7,9 @@
 // 1 of 3m + p - 1 (ZB-H1; half of it where stages are half as long) or nothing (ZB-H2, both arXiv
 // 2401.10241; ZB-V, arXiv 2405.15362). DualPipe leaves (p/2 - 1)(F&B + B - 3W) (arXiv 2412.19437) =
 // p - 2 where overlap gains nothing, and DualPipeV, on half as long stages, p - 1. Stashes count
-// the forwards before the first backward. Two have no formula: Chimera's (p - 2)/(2m + p - 2) is
-// for F = B (arXiv 2107.06925), and of Hanayo we know no exact one.
+// the forwards before the first backward. Hanayo's cells leave 2(p - 1) of the longer pass of a
+// stage, here a backward of half a device's share: 2(p - 1) of 3m + 2(p - 1). One has no formula:
+// Chimera's (p - 2)/(2m + p - 2) is for F = B (arXiv 2107.06925).
 #include "validate/schedule_formulas.h"
 
 #include <algorithm>
@@ -35,6 +36,9 @@ const Formula kHalfFlush = {"(p - 1) / (2m + p - 1)", [](const PipelineShape& s)
 const Formula kThirdFlush = {"(p - 1) / (3m + p - 1)", [](const PipelineShape& s) {
                                return share(s.devices - 1, 3.0 * s.micro_batches);
                              }};
+const Formula kWave = {"2(p - 1) / (3m + 2(p - 1))", [](const PipelineShape& s) {
+                         return share(2.0 * (s.devices - 1), 3.0 * s.micro_batches);
+                       }};
 const Formula kSixthFlush = {"(p - 1) / (6m + p - 1)", [](const PipelineShape& s) {
                                return share(s.devices - 1, 6.0 * s.micro_batches);
                              }};
@@ -78,7 +82,7 @@ const std::vector<ScheduleFormulas>& schedule_formulas() {
       {"interleaved-zb", kSixthFlush, kDevices},
       {"zb-v", kNoBubble, kDevices},
       {"chimera", {}, kDevices},
-      {"hanayo", {}, kDevices},
+      {"hanayo", kWave, kDevices},
       {"dualpipe", kTwoWay, kMirrored},
       {"dualpipe-v", kThirdFlush, kHalfChunks},
       {"pipedream", kNoBubble, kDevices},

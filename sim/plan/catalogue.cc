@@ -83,7 +83,7 @@ const std::vector<ScheduleEntry>& schedule_catalogue() {
        .flushes = true,
        .layout = StageLayout::V,
        .chunks = 2,
-       .summary = "one copy, laid as a V of 2w chunks a rank; micro-batches run through in w waves",
+       .summary = "1f1b over one copy, laid as a V of 2w chunks a rank: w waves, less idle",
        .source = "Liu et al., arXiv 2308.15762",
        .make = make_hanayo,
        .problem = hanayo_problem,

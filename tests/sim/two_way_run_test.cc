@@ -50,7 +50,8 @@ TEST_CASE("engines agree on every two-way schedule, whatever ops and transfers t
 }
 
 TEST_CASE("two-way schedules never deadlock, with or without transfers and a barrier") {
-  for (const auto kind : {ScheduleKind::DualPipe, ScheduleKind::DualPipeV, ScheduleKind::Chimera}) {
+  for (const auto kind : {ScheduleKind::DualPipe, ScheduleKind::DualPipeV, ScheduleKind::Chimera,
+                          ScheduleKind::Hanayo}) {
     for (int p = 2; p <= 10; p += 2) {
       for (int m = 2 * p; m <= 6 * p; m += kind == ScheduleKind::Chimera ? p : 2) {
         TestChain chain = pipeline(kind, p, m, {.output = m % 4 == 0 ? 0.0 : 3000.0});
@@ -127,11 +128,18 @@ TEST_CASE("an update waits for the gradients of the other copy") {
 }
 
 TEST_CASE("a step of many micro-batches is as small a program as a short one") {
-  for (const auto kind : {ScheduleKind::DualPipe, ScheduleKind::DualPipeV, ScheduleKind::Chimera}) {
+  for (const auto kind : {ScheduleKind::DualPipe, ScheduleKind::DualPipeV, ScheduleKind::Chimera,
+                          ScheduleKind::Hanayo}) {
     const auto size = [&](int m) { return program_of(pipeline(kind, 8, m)).instructions.size(); };
     INFO(schedule_entry(kind).name);
-    CHECK(size(64) == size(6400));
+    CHECK(size(80) == size(6400));
   }
+  const auto waves = [](int m) {
+    TestChain chain = make_laid_chain(8, ScheduleKind::Hanayo, {}, 4);
+    chain.micro_batches = m;
+    return program_of(chain).instructions.size();
+  };
+  CHECK(waves(8 * 20) == waves(8 * 1000));
 }
 
 }  // namespace

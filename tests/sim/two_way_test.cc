@@ -1,4 +1,4 @@
-// DualPipe, DualPipeV and Chimera: their orders against published ones, slots and counts.
+// DualPipe, DualPipeV, Chimera and Hanayo: their orders against published ones, slots and counts.
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
@@ -15,7 +15,7 @@ namespace interlock {
 namespace {
 
 constexpr ScheduleKind kTwoWays[] = {ScheduleKind::DualPipe, ScheduleKind::DualPipeV,
-                                     ScheduleKind::Chimera};
+                                     ScheduleKind::Chimera, ScheduleKind::Hanayo};
 
 TestChain pipeline(ScheduleKind kind, int ranks, int micro_batches, int steps = 1,
                    const ChainStage& stage = {}) {
@@ -108,10 +108,18 @@ TEST_CASE("Chimera of 4 micro-batches on 4 ranks, as text; stages 4 to 7 are the
 }
 
 TEST_CASE("Hanayo of 4 micro-batches in one wave on 2 ranks, as text") {
-  // The second unit begins before the first has ended: F2 comes between B0 and B1.
+  // In cells of a forward and a backward: 0F0 - 0F1 3F0,3B0 0F2 3F1,3B1 0F3,0B0 3F2,3B2 0B1 ...
   CHECK(to_text(schedule_of(pipeline(ScheduleKind::Hanayo, 2, 4))) ==
-        "0F0 0F1 3F0 3B0 3F1 3B1 0B0 0F2 0B1 0F3 3F2 3B2 3F3 3B3 0B2 0B3 0U3 3U3\n"
-        "1F0 2F0 1F1 2F1 2B0 1B0 2B1 1B1 1F2 2F2 1F3 2F3 2B2 1B2 2B3 1B3 1U3 2U3\n");
+        "0F0 0F1 3F0 3B0 0F2 3F1 3B1 0F3 0B0 3F2 3B2 0B1 3F3 3B3 0B2 0B3 0U3 3U3\n"
+        "1F0 2F0 1F1 2F1 2B0 1F2 1B0 2F2 2B1 1F3 1B1 2F3 2B2 1B2 2B3 1B3 1U3 2U3\n");
+}
+
+TEST_CASE("Hanayo of 2 micro-batches in two waves on 2 ranks, as text") {
+  TestChain waves = make_laid_chain(2, ScheduleKind::Hanayo, {}, 4);
+  waves.micro_batches = 2;
+  CHECK(to_text(schedule_of(waves)) ==
+        "0F0 0F1 3F0 4F0 3F1 4F1 7F0 7B0 7F1 7B1 4B0 3B0 4B1 3B1 0B0 0B1 0U1 3U1 4U1 7U1\n"
+        "1F0 2F0 1F1 2F1 5F0 6F0 5F1 6F1 6B0 5B0 6B1 5B1 2B0 1B0 2B1 1B1 1U1 2U1 5U1 6U1\n");
 }
 
 TEST_CASE("Chimera with F = B fills 2M of its 2M + p - 2 slots on every rank") {

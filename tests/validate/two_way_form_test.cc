@@ -152,79 +152,87 @@ TEST_CASE("Chimera's step is that of its slots run in order, and (p-2)/(2M+p-2) 
   }
 }
 
-/// What a free rank of a V would take: a backward before a forward, then the older micro-batch,
-/// then, of forwards, the later stage. Simulated second by second with F = 1 and B = 2.
-double wave_span(int p, int chunks, int micro_batches) {
-  const int stages = p * chunks;
-  std::vector<int> forward_end(stages * micro_batches, -1), backward_end = forward_end;
-  std::vector<int> forwards(stages, 0), backwards(stages, 0), free(p, 0);
-  const auto at = [&](int stage, int b) { return stage * micro_batches + b; };
-  const auto done = [](int end, int now) { return 0 <= end && end <= now; };
-  int last = 0;
-  for (int now = 0, left = 2 * stages * micro_batches; left > 0; ++now) {
-    REQUIRE(now < 1000);
-    for (int rank = 0; rank < p; ++rank) {
-      if (free[rank] > now) continue;
-      std::tuple<int, int, int> best{2, 0, 0};  // kind (0: backward), micro-batch, minus the stage
-      for (int s = 0; s < stages; ++s) {
-        if ((s / p % 2 ? p - 1 - s % p : s % p) != rank) continue;
-        const int f = forwards[s], b = backwards[s];
-        if (f < micro_batches && (s == 0 || done(forward_end[at(s - 1, f)], now))) {
-          best = std::min(best, {1, f, -s});
-        }
-        const int before = s + 1 == stages ? 0 : at(s + 1, b);
-        if (b < f && done(forward_end[at(s, b)], now) &&
-            (s + 1 == stages || done(backward_end[before], now))) {
-          best = std::min(best, {0, b, -s});
-        }
-      }
-      const auto [kind, b, minus_stage] = best;
-      if (kind == 2) continue;
-      --left;
-      last = std::max(last, free[rank] = now + (kind == 0 ? 2 : 1));
-      (kind == 0 ? backward_end : forward_end)[at(-minus_stage, b)] = free[rank];
-      ++(kind == 0 ? backwards : forwards)[-minus_stage];
-    }
-  }
-  return last;
+Trial waves(int p, int w, int micro_batches, const Times& times) {
+  return pipeline("hanayo", p, micro_batches, times, 2 * w,
+                  ", \"chunks\": " + std::to_string(2 * w));
 }
 
-TEST_CASE("Hanayo's unit of p micro-batches takes what a simulation of its rule takes") {
+/// Hanayo's passes put down one by one, sorted by cells: micro-batch b begins in cell
+/// 2pw (b / p) + 2 (b % p), goes on by a stage a cell, turns in the cell of its last forward and
+/// goes back by a stage a cell. A forward comes first in its cell.
+double wave_span(int p, int w, int micro_batches, const Times& times) {
+  const int stages = 2 * p * w;
+  std::vector<std::vector<Event>> orders(p);
+  for (int b = 0; b < micro_batches; ++b) {
+    const double begin = stages * (b / p) + 2 * (b % p);
+    for (int s = 0; s < stages; ++s) {
+      auto& order = orders[s / p % 2 ? p - 1 - s % p : s % p];
+      order.push_back({begin + s, true, 0, s, b});
+      order.push_back({begin + 2 * (stages - 1) - s + 0.5, false, 0, s, b});
+    }
+  }
+  for (auto& order : orders) {
+    std::sort(order.begin(), order.end(),
+              [](const Event& a, const Event& b) { return a.slot < b.slot; });
+  }
+  return span_of(orders, stages, times);
+}
+
+constexpr Times kRatios[] = {{2, 1, 1}, {1, 1, 1}, {1, 2, 2}, {3, 1, 1}};
+
+TEST_CASE("Hanayo's step is that of its cells run in order") {
   for (int p = 1; p <= 6; ++p) {
-    for (int waves = 1; waves <= 3; ++waves) {
-      const int chunks = 2 * waves;
-      const Metrics metrics = simulate(pipeline("hanayo", p, p, {1, 1, 1}, chunks,
-                                                ", \"chunks\": " + std::to_string(chunks)))
-                                  .metrics;
-      const double span = metrics.step_time.value(), work = 3.0 * chunks * p;
-      const double of_1f1b = 3.0 * chunks * (p - 1);
-      INFO("p " << p << ", waves " << waves << ": idle " << span - work << ", 1F1B " << of_1f1b
-                << ", ratio " << (span - work) / of_1f1b << ", 1/(2w) " << 0.5 / waves);
-      CHECK(span == wave_span(p, chunks, p));
-      CHECK(span - work >= of_1f1b * 2 / (3 * waves) - 1e-9);
-      CHECK(span - work <= of_1f1b * 3 / (4 * waves) + 1e-9);
-      for (const DeviceMetrics& device : metrics.devices) {
-        CHECK(device.peak_stash <= Bytes(kStash * chunks * p));
+    for (int w = 1; w <= 3; ++w) {
+      for (const int m : {p, 4 * p, 4 * p + 1}) {
+        for (const Times& t : kRatios) {
+          INFO("p " << p << ", waves " << w << ", M " << m << ", F " << t.forward << ", B "
+                    << t.backward());
+          const double step = simulate(waves(p, w, m, t)).metrics.step_time.value();
+          CHECK(close(step, wave_span(p, w, m, t)));
+        }
       }
     }
   }
 }
 
-TEST_CASE("Hanayo on two ranks is idle for 2 (k + 1) forwards of a chunk in k units, whatever w") {
-  // Drawn for w = 1 and k = 2, a letter a second, a dot an idle one; rank 0 has stages 0 (F, BB)
-  // and 3 (f, bb):
-  //   F0 F1 . f0 bb0 f1 bb1 . BB0 F2 . BB1 F3 f2 bb2 f3 bb3 . BB2 .. BB3
-  // The last unit, and so one alone, has two idle seconds before its last backward; any unit one
-  // before its first backward of stage 0; a unit before another one between its backwards; and the
-  // first unit one before its way up: 2 + k + (k - 1) + 1.
-  for (int waves = 1; waves <= 4; ++waves) {
-    for (int units = 1; units <= 6; ++units) {
-      const int chunks = 2 * waves, m = 2 * units;
-      const Metrics metrics = simulate(pipeline("hanayo", 2, m, {1, 1, 1}, chunks,
-                                                ", \"chunks\": " + std::to_string(chunks)))
-                                  .metrics;
-      INFO("waves " << waves << ", units " << units);
-      CHECK(metrics.step_time.value() - 3 * chunks * m == 2 * (units + 1));
+TEST_CASE("Hanayo is idle for 2 (p - 1) of a stage's longer pass, and holds p micro-batches") {
+  // Last rank, F <= B: the first micro-batch takes (p - 1) F to reach it. The forwards that begin
+  // its last wave up and the backwards that follow take (p - 1) (F + B) to rank 0 and back, during
+  // which p - 1 turns of forwards down and up take 2 (p - 1) F. From its last backward the last
+  // micro-batch takes (p - 1) B to rank 0: (p - 1) (F + B - F + B). F > B is that in reverse.
+  for (int p = 1; p <= 8; ++p) {
+    for (int w = 1; w <= 3; ++w) {
+      for (const int m : {p, 2 * p, 5 * p}) {
+        for (const Times& t : kRatios) {
+          const Metrics metrics = simulate(waves(p, w, m, t)).metrics;
+          const double bubble = 2 * (p - 1) * std::max(t.forward, t.backward());
+          INFO("p " << p << ", waves " << w << ", M " << m << ": 2 x " << p - 1 << " x max("
+                    << t.forward << ", " << t.backward() << ") = " << bubble);
+          for (int rank = 0; rank < p; ++rank) {
+            CHECK(idle(metrics, rank) == doctest::Approx(bubble));
+            if (m > p) CHECK(metrics.devices[rank].peak_stash == Bytes(kStash * 2 * w * p));
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("Hanayo is never slower than 1F1B and never holds more, however many micro-batches") {
+  // 1F1B with all 2w stages of a rank as one: (M + p - 1) (F + B) each, min(p, M) micro-batches.
+  for (int p = 2; p <= 6; ++p) {
+    for (int w = 1; w <= 3; ++w) {
+      for (int m = 1; m <= 3 * p + 1; ++m) {
+        const Times& t = kRatios[m % 4];
+        const Metrics metrics = simulate(waves(p, w, m, t)).metrics;
+        const double other = (m + p - 1) * 2 * w * (t.forward + t.backward());
+        INFO("p " << p << ", waves " << w << ", M " << m << ": 1F1B takes " << other);
+        CHECK(metrics.step_time.value() <= other * (1 + 1e-9));
+        if (m >= p) CHECK(metrics.step_time.value() < other * (1 - 1e-9));
+        for (const DeviceMetrics& device : metrics.devices) {
+          CHECK(device.peak_stash <= Bytes(kStash * 2 * w * std::min(p, m)));
+        }
+      }
     }
   }
 }

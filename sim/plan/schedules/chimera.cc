@@ -4,31 +4,40 @@
 // A step is cut into units of p micro-batches: the first half goes down through copy 0, the second
 // up through copy 1. With a slot for each forward and each backward, the ops of a unit fall into
 // slots of which no rank has two at once, and units follow each other every 2p slots without a gap
-// (direct concatenation). A rank runs its ops in the order of their slots, however long they take.
+// (direct concatenation). A rank runs its ops in the order of their slots, however long they take:
+// of every two slots the first has forwards of copy 0 and backwards of copy 1, p/2 in turn, and the
+// second the others.
 // Source: Li and Hoefler, arXiv 2107.06925.
+#include <algorithm>
 #include <string>
 
 #include "sim/plan/schedules/families.h"
-#include "sim/plan/schedules/unit_order.h"
+#include "sim/plan/schedules/stage_ops.h"
 
 namespace interlock {
 
 Schedule make_chimera(const ScheduleInputs& inputs) {
   Schedule schedule = empty_schedule(inputs);
   const std::vector<std::vector<int>> stages = stages_of_ranks(inputs);
-  const int ranks = static_cast<int>(stages.size()), slots = 2 * ranks;
+  const int ranks = static_cast<int>(stages.size()), half = ranks / 2;
   for (int rank = 0; rank < ranks; ++rank) {
-    std::vector<Pass> unit;
-    for (int copy = 0; copy < inputs.copies; ++copy) {
-      const int stage = stages[rank][copy], depth = stage - copy * ranks;
-      for (int m = 0; m < ranks / 2; ++m) {
-        const int micro_batch = copy * (ranks / 2) + m;
-        unit.push_back({depth + 2 * m, true, stage, micro_batch});
-        unit.push_back({slots - 1 - depth + 2 * m, false, stage, micro_batch});
-      }
-    }
+    // Forwards of copy 0 begin in slot `rank`, those of copy 1 in slot p - 1 - rank.
+    const int lags[] = {std::max(rank + 1 - half, 0), std::max(half - 1 - rank, 0)};
     RunWriter order;
-    append_units(order, inputs, unit, {.size = ranks, .interval = slots});
+    order.append_turns(inputs.micro_batches + lags[0] + lags[1], ranks, [&](auto& body, int turn) {
+      for (const int first : {0, 1}) {  // the copy whose forwards are in this slot
+        const int k = turn - lags[first];
+        if (k < 0 || k >= inputs.micro_batches) continue;
+        const bool forward = k / half % 2 == 0;
+        const int copy = forward ? first : 1 - first, stage = stages[rank][copy];
+        const int micro_batch = k / ranks * ranks + copy * half + k % half;
+        if (forward) {
+          body.push_back(global_op(inputs, OpKind::F, stage, micro_batch));
+        } else {
+          append_backward(body, inputs, stage, micro_batch);
+        }
+      }
+    });
     order.append_updates(inputs, stages[rank]);
     schedule.ranks[rank] = {{order.take(), inputs.steps, inputs.micro_batches}};
   }

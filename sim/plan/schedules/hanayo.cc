@@ -1,98 +1,63 @@
-// Hanayo: micro-batches run through the ranks in waves.
+// Hanayo: micro-batches run through the ranks in waves, one forward and one backward in turn.
 // SPDX-License-Identifier: Apache-2.0
 //
-// One copy of the model is laid as a V of 2w chunks a rank, so that a micro-batch passes in w waves
-// and what a rank waits for at the begin and the end is short. p micro-batches make a unit, as many
-// as 1F1B's first rank holds. The order of a unit is that of a simulation with F = 1 and B = 2, in
-// which a free rank takes a ready backward before a forward, then the older micro-batch. Units
-// follow each other by the work of one, each pass as late as its unit lets it be, so that a unit
-// fills some of the bubbles of the one before.
-// Source of the waves: Liu et al., arXiv 2308.15762, who do not give an order for several units.
-#include <algorithm>
-#include <limits>
+// Rank r of p has 2w stages, laid as a V: each of w waves goes down through one and up through
+// another. Time is cut into cells of a forward and a backward. A micro-batch moves on by one stage
+// a cell and turns within the cell of its last forward; p of them follow each other by two cells.
+// So those that go down and those that go up take turns on a rank, p fill 2w cells each, and the
+// next p begin where they end: after the warm-up no cell is empty, and a rank holds 2pw forwards,
+// its share of p micro-batches. A step is idle for 2 (p - 1) of the longer pass of a stage, 1/w of
+// that of one wave. Pass k of a rank in a direction is of wave k / p % w, and of micro-batch
+// k / (p w) * p + k % p.
+// Source of the waves: Liu et al., arXiv 2308.15762; the cells, and with them the order of more
+// than p micro-batches, are ours.
 #include <string>
 
-#include "base/error.h"
-#include "sim/plan/list_order.h"
 #include "sim/plan/schedules/families.h"
-#include "sim/plan/schedules/unit_order.h"
+#include "sim/plan/schedules/stage_ops.h"
 
 namespace interlock {
 
 namespace {
 
-constexpr int kForward = 1, kBackward = 2;
-constexpr int kUnplaced = std::numeric_limits<int>::min();
-
-/// The order of p micro-batches on each rank, backwards whole.
-std::vector<std::vector<Pass>> unit_of(const ScheduleInputs& inputs, int ranks) {
-  const auto order =
-      list_order({.micro_batches = ranks,
-                  .update_every = ranks,
-                  .rank_of_stage = inputs.rank_of_stage,
-                  .roles = inputs.roles,
-                  .ops = unit_ops(inputs.roles, {.input = kBackward - 1, .weight = 1})},
-                 {});
-  CHECK(order, "without limits every micro-batch can finish");
-  std::vector<std::vector<Pass>> unit(ranks);
-  for (int rank = 0; rank < ranks; ++rank) {
-    for (const Op& op : (*order)[rank]) {
-      if (op.kind == OpKind::U) continue;
-      unit[rank].push_back({0, op.kind == OpKind::F, op.stage, op.micro_batch});
-    }
-  }
-  return unit;
-}
-
-/// Sets the times of `unit` to the latest ones that end it at 0.
-void place_late(std::vector<std::vector<Pass>>& unit, int stages) {
-  const int ranks = static_cast<int>(unit.size());
-  std::vector<int> starts[2];  // of backwards and of forwards: (stages, p)
-  for (auto& of : starts) of.assign(static_cast<std::size_t>(stages) * ranks, kUnplaced);
-  std::vector<int> begun(ranks, 0);  // the earliest time placed on a rank
-  std::vector<std::size_t> left(ranks);
-  for (int rank = 0; rank < ranks; ++rank) left[rank] = unit[rank].size();
-  const auto place = [&](Pass& pass, int end) {
-    const auto comes_before = [&](bool forward, int stage) {
-      if (0 <= stage && stage < stages) {
-        end = std::min(end, starts[forward ? 1 : 0][stage * ranks + pass.micro_batch]);
-      }
-    };
-    comes_before(pass.forward, pass.stage + (pass.forward ? 1 : -1));
-    if (pass.forward) comes_before(false, pass.stage);
-    if (end == kUnplaced) return false;
-    pass.time = end - (pass.forward ? kForward : kBackward);
-    starts[pass.forward ? 1 : 0][pass.stage * ranks + pass.micro_batch] = pass.time;
-    return true;
+Sequence rank_sequence(const ScheduleInputs& inputs, const std::vector<int>& stages, int rank) {
+  const int waves = static_cast<int>(stages.size()) / 2, ranks = inputs.stages / 2 / waves;
+  const int round = ranks * waves, after = ranks - 1 - rank;
+  const int count = (inputs.micro_batches + ranks - 1) / ranks * round;  // passes of a direction
+  struct Pass {
+    bool forward, up;
+    int lag;  // turns
   };
-  for (bool placed = true; placed;) {
-    placed = false;
-    for (int rank = 0; rank < ranks; ++rank) {
-      while (left[rank] > 0 && place(unit[rank][left[rank] - 1], begun[rank])) {
-        begun[rank] = unit[rank][--left[rank]].time;
-        placed = true;
+  // A turn is two cells: of stages down, then of stages up.
+  const Pass turn_of[] = {{true, false, 0},
+                          {false, false, round + after},
+                          {true, true, after},
+                          {false, true, round - 1}};
+  RunWriter order;
+  order.append_turns(count + round + after, waves > 1 ? round : 1, [&](auto& body, int turn) {
+    for (const Pass& pass : turn_of) {
+      const int k = turn - pass.lag, micro_batch = k / round * ranks + k % ranks;
+      if (k < 0 || k >= count || micro_batch >= inputs.micro_batches) continue;
+      const int wave = pass.forward ? k / ranks % waves : waves - 1 - k / ranks % waves;
+      const int stage = stages[2 * wave + (pass.up ? 1 : 0)];
+      if (pass.forward) {
+        body.push_back(global_op(inputs, OpKind::F, stage, micro_batch));
+      } else {
+        append_backward(body, inputs, stage, micro_batch);
       }
     }
-  }
+  });
+  order.append_updates(inputs, stages);
+  return {order.take(), inputs.steps, inputs.micro_batches};
 }
 
 }  // namespace
 
 Schedule make_hanayo(const ScheduleInputs& inputs) {
   Schedule schedule = empty_schedule(inputs);
-  const std::vector<std::vector<int>> stages = stages_of_ranks(inputs);
-  const int ranks = static_cast<int>(stages.size());
-  std::vector<std::vector<Pass>> unit = unit_of(inputs, ranks);
-  place_late(unit, inputs.stages);
-  int earliest = 0;
-  for (const auto& passes : unit) earliest = std::min(earliest, passes.front().time);
-  for (int rank = 0; rank < ranks; ++rank) {
-    for (Pass& pass : unit[rank]) pass.time -= earliest;
-    RunWriter order;
-    append_units(order, inputs, unit[rank],
-                 {.size = ranks, .interval = inputs.stages * (kForward + kBackward)});
-    order.append_updates(inputs, stages[rank]);
-    schedule.ranks[rank] = {{order.take(), inputs.steps, inputs.micro_batches}};
+  const auto stages = stages_of_ranks(inputs);
+  for (std::size_t rank = 0; rank < stages.size(); ++rank) {
+    schedule.ranks[rank] = {rank_sequence(inputs, stages[rank], static_cast<int>(rank))};
   }
   return schedule;
 }

@@ -38,9 +38,11 @@ Sequence rank_sequence(const ScheduleInputs& inputs, const std::vector<int>& sta
   const int count = inputs.micro_batches * chunks;  // of a kind
   const int ahead = std::min(rules.ahead, count), held = std::min(rules.held, count);
   RunWriter order;
-  std::vector<Op> body;
-  auto add = [&](OpKind kind, int k) { body.push_back(counted_op(inputs, kind, stages, k)); };
-  auto add_turn = [&](int k) {
+  for (int k = 0; k < ahead; ++k) order.append({counted_op(inputs, OpKind::F, stages, k)});
+  order.append_turns(count, chunks > 1 ? inputs.stages : 1, [&](auto& body, int k) {
+    const auto add = [&](OpKind kind, int number) {
+      body.push_back(counted_op(inputs, kind, stages, number));
+    };
     if (ahead + k < count) add(OpKind::F, ahead + k);
     if (!rules.halves) {
       const Op backward = counted_op(inputs, OpKind::B, stages, k);
@@ -48,17 +50,7 @@ Sequence rank_sequence(const ScheduleInputs& inputs, const std::vector<int>& sta
     }
     add(OpKind::I, k);
     if (k >= held) add(OpKind::W, k - held);
-  };
-  for (int k = 0; k < ahead; ++k) order.append({counted_op(inputs, OpKind::F, stages, k)});
-  // A turn repeats while its chunks last, a round of turns through all chunks as often as there are
-  // rounds; whichever is written in fewer ops.
-  const bool rounds = chunks > 1 && inputs.micro_batches / ranks > ranks;
-  const int turns = rounds ? inputs.stages : 1;
-  for (int first = 0; first < count; first += turns) {
-    body.clear();
-    for (int k = first; k < std::min(first + turns, count); ++k) add_turn(k);
-    order.append(body);
-  }
+  });
   for (int k = count - held; k < count; ++k) {
     order.append({counted_op(inputs, OpKind::W, stages, k)});
   }

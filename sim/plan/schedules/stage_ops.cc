@@ -94,6 +94,17 @@ void RunWriter::append_loop(std::vector<Op> body, int repeats, int stride) {
   if (repeats > 0) runs_.push_back({std::move(body), repeats, stride});
 }
 
+void RunWriter::append_turns(int turns, int round,
+                             const std::function<void(std::vector<Op>& body, int turn)>& add_turn) {
+  const int together = turns / round > round ? round : 1;
+  std::vector<Op> body;
+  for (int first = 0; first < turns; first += together) {
+    body.clear();
+    for (int turn = first; turn < std::min(first + together, turns); ++turn) add_turn(body, turn);
+    append(body);
+  }
+}
+
 void RunWriter::append_updates(const ScheduleInputs& inputs, std::span<const int> stages) {
   std::vector<int> in_order(stages.begin(), stages.end());
   const int stages_of_copy = inputs.stages / inputs.copies;

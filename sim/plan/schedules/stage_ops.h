@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <initializer_list>
 #include <span>
 #include <string>
@@ -34,6 +35,10 @@ class RunWriter {
   void append(std::initializer_list<Op> body) { append(std::span(body.begin(), body.size())); }
   /// A loop that is known to be one.
   void append_loop(std::vector<Op> body, int repeats, int stride);
+  /// Turns 0, 1, ... as `add_turn` writes them, which repeat for a while within a round of turns,
+  /// and rounds repeat: the bodies are turns or rounds, whichever makes fewer ops.
+  void append_turns(int turns, int round,
+                    const std::function<void(std::vector<Op>& body, int turn)>& add_turn);
   /// The updates of `stages` at the end of a step, in order of stages of the model: ranks that hold
   /// copies of the same stages then exchange gradients in the same order.
   void append_updates(const ScheduleInputs& inputs, std::span<const int> stages);
