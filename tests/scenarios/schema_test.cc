@@ -69,7 +69,10 @@ Names names_in(const JsonValue& value) {
   Names names;
   for (const JsonValue* alternative : alternatives(value)) {
     if (const JsonValue* list = alternative->find("enum")) {
-      for (const JsonValue& name : list->items) names.insert(name.text);
+      for (const JsonValue& name : list->items) {
+        if (name.kind != JsonValue::Kind::String) continue;
+        CHECK_MESSAGE(names.insert(name.text).second, "listed once: " << name.text);
+      }
     }
   }
   return names;
