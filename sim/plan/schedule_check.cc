@@ -36,7 +36,9 @@ class Checker {
   std::optional<OrderMistake> check() {
     if (auto mistake = place_ops()) return mistake;
     if (auto mistake = check_visits()) return mistake;
-    return run_ranks();
+    if (auto mistake = run_ranks()) return mistake;
+    if (auto mistake = check_messages(true)) return mistake;
+    return check_messages(false);
   }
 
  private:
@@ -190,6 +192,30 @@ class Checker {
     }
     for (int rank = 0; rank < ranks; ++rank) {
       if (!finished(rank)) return explain_stop(rank);
+    }
+    return std::nullopt;
+  }
+
+  /// Messages of neighbours are first in, first out: those of activations, or else of gradients.
+  Found check_messages(bool forward) const {
+    std::vector<std::vector<Place>> of_stage(order_.stages);
+    for (int rank = 0; rank < static_cast<int>(order_.ranks.size()); ++rank) {
+      for (int index = 0; index < static_cast<int>(order_.ranks[rank].size()); ++index) {
+        const Op& op = order_.ranks[rank][index];
+        const bool backward = op.kind == OpKind::I || op.kind == OpKind::B;
+        if (forward ? op.kind == OpKind::F : backward) of_stage[op.stage].push_back({rank, index});
+      }
+    }
+    for (int stage = 1; stage < order_.stages; ++stage) {
+      if (stage % stages_of_copy() == 0) continue;
+      const auto& sent = of_stage[forward ? stage - 1 : stage];
+      const auto& taken = of_stage[forward ? stage : stage - 1];
+      for (std::size_t i = 0; i < taken.size(); ++i) {
+        if (at(taken[i]).micro_batch == at(sent[i]).micro_batch) continue;
+        return blame(taken[i], "overtakes the message of " + name(sent[i]) +
+                                   ", which is sent first; expected neighbouring stages to take "
+                                   "micro-batches in one order");
+      }
     }
     return std::nullopt;
   }

@@ -187,6 +187,12 @@ TEST_CASE("each kind of mistake has its words") {
       "0F0,1F1,0B0,1B1\n1F0,1B0,0F1,0B1,0F2,1F2,1B2,0B2\n",
       "x.csv:2: cell 5, \"0F2\": is on rank 1, but micro-batch 0 has stage 0 on rank 0; expected "
       "one rank for a stage, or two whole copies of the model");
+  begins("0F0,0F1,0B0,0B1\n1F1,1F0,1B0,1B1\n",
+         "x.csv:2: cell 1, \"1F1\": overtakes the message of 0F0, which is sent first; expected "
+         "neighbouring stages to take micro-batches in one order");
+  begins("0F0,0F1,0B1,0B0\n1F0,1F1,1B0,1B1\n",
+         "x.csv:1: cell 3, \"0B1\": overtakes the message of 1B0, which is sent first; expected "
+         "neighbouring stages to take micro-batches in one order");
   begins("0F9999999,0B0\n",
          "x.csv:1: cell 1, \"0F9999999\": is no op; expected stage, letter and micro-batch, 0F1 "
          "say");
