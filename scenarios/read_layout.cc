@@ -123,6 +123,13 @@ void check_stages(const ParallelKeys& parallel, const Layout& layout, const Layo
            "more stages than modules; expected 1 to the " + std::to_string(*bounds.modules) +
                " modules of the model" + got);
   }
+  if (bounds.modules && strategy.kind == StrategyKind::Overlapping &&
+      layout.stages == *bounds.modules && parts_of(strategy, layout.stages) > *bounds.modules) {
+    report(diagnostics, stages_place(parallel),
+           "blocks that both run the part they share cut a model into one part more than there are "
+           "stages; expected fewer stages than its " +
+               std::to_string(*bounds.modules) + " modules" + got);
+  }
   if (strategy.kind == StrategyKind::Chunked) {
     check_chunks(parallel, layout.stages, strategy.chunks, diagnostics);
   }

@@ -174,6 +174,11 @@ void check_traits(Section& section, const SchedulePolicy& policy) {
            in_quotes(entry.name) +
                " runs stages wherever they lie; expected their number in parallel.stages");
   }
+  if (const auto node = section.get("chunks");
+      node && entry.layout == StageLayout::OneEach && policy.chunks != 1) {
+    report(section.diagnostics(), *node,
+           in_quotes(entry.name) + " gives each rank one stage; expected no \"chunks\"");
+  }
   if (entry.replays) check_replays(section, policy);
   if (const auto node = section.get("overlap"); node && !entry.overlaps) {
     report(section.diagnostics(), *node,

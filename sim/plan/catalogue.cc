@@ -149,6 +149,7 @@ const std::vector<ScheduleEntry>& schedule_catalogue() {
        .summary = "two stages a rank, down and up again: no bubble in the memory of 1f1b",
        .source = "Qi et al., arXiv 2405.15362",
        .make = make_zb_v,
+       .problem = one_v_problem,
        .period = every_micro_batch},
       {.kind = ScheduleKind::PipeDream,
        .name = "pipedream",

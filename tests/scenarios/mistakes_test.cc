@@ -85,6 +85,10 @@ TEST_CASE("PPLL's queues carry activations only, and forward-forward has no head
   CHECK(mistakes({"training.strategy=local", "parallel.pipeline=2", "parallel.stages=4",
                   "training.schedule=dgl"}) ==
         "set: /parallel/stages: \"dgl\" gives each of the 2 ranks one stage; expected 2, got 4");
+  CHECK(mistakes({"training.strategy=local", "parallel.pipeline=2",
+                  R"(training.schedule={"kind": "dgl", "chunks": 2})"}) ==
+        "set: /training/schedule/chunks: \"dgl\" gives each rank one stage; expected no "
+        "\"chunks\"");
   CHECK(
       mistakes({"training.strategy=local",
                 R"(training.schedule={"kind": "dgl", "queue": "unlimited",
@@ -104,6 +108,23 @@ TEST_CASE("PPLL's queues carry activations only, and forward-forward has no head
       mistakes({R"(training.strategy={"kind": "forward-forward", "heads": "all"})"}) ==
       "set: /training/strategy/heads: means nothing for a forward-forward strategy; expected only "
       "with local, interlocking, pairwise or greedy");
+}
+
+TEST_CASE("one V has two stages a rank") {
+  for (const std::string chunks : {"1", "4"}) {
+    CHECK(mistakes({"model.modules.0.repeat=16", "training.micro_batches=8",
+                    R"(training.schedule={"kind": "zb-v", "chunks": )" + chunks + "}"}) ==
+          "set: /training/schedule: zb-v goes down and up again once; expected 2 chunks, got " +
+              chunks);
+  }
+}
+
+TEST_CASE("overlapping blocks that both run their shared part need a part more than stages") {
+  const Overrides recomputed = {
+      R"(training.strategy={"kind": "overlapping", "forward": "recomputed"})"};
+  CHECK(mistakes(recomputed) ==
+        "test.json:1: blocks that both run the part they share cut a model into one part more than "
+        "there are stages; expected fewer stages than its 4 modules, got 4");
 }
 
 TEST_CASE("BackLink is told how far the error of the next stage goes down") {

@@ -106,10 +106,7 @@ std::string dual_pipe_problem(const ScheduleShape& shape) {
 }
 
 std::string dual_pipe_v_problem(const ScheduleShape& shape) {
-  const int chunks = shape.stages / shape.ranks;
-  if (chunks != 2) {
-    return "goes down and up again once; expected 2 chunks, got " + std::to_string(chunks);
-  }
+  if (const std::string wrong = one_v_problem(shape); !wrong.empty()) return wrong;
   const int least = 2 * shape.ranks;
   if (shape.micro_batches >= least) return "";
   return "fills both ways of its " + std::to_string(shape.ranks) + " ranks; expected at least " +

@@ -34,6 +34,8 @@ Schedule make_breadth_first(const ScheduleInputs& inputs);            // arXiv 2
 Schedule make_zb_h1(const ScheduleInputs& inputs);                    // arXiv 2401.10241
 Schedule make_zb_h2(const ScheduleInputs& inputs);
 Schedule make_zb_v(const ScheduleInputs& inputs);  // arXiv 2405.15362
+/// One V is a stage on the way down and one on the way up.
+std::string one_v_problem(const ScheduleShape& shape);
 /// Interleaved schedules work in rounds of as many micro-batches as there are ranks.
 std::string whole_rounds_problem(const ScheduleShape& shape);
 

@@ -7,6 +7,7 @@
 // needs 2p - 1 micro-batches to come into step; of fewer, those that are missing are left out.
 // Source: Qi et al., Pipeline Parallelism with Controllable Memory, arXiv 2405.15362.
 #include <algorithm>
+#include <string>
 
 #include "sim/plan/schedules/families.h"
 #include "sim/plan/schedules/stage_ops.h"
@@ -87,6 +88,12 @@ Schedule make_zb_v(const ScheduleInputs& inputs) {
     schedule.ranks[rank] = {rank_sequence(inputs, stages[rank], static_cast<int>(rank))};
   }
   return schedule;
+}
+
+std::string one_v_problem(const ScheduleShape& shape) {
+  if (shape.stages == 2 * shape.ranks) return "";
+  return "goes down and up again once; expected 2 chunks, got " +
+         std::to_string(shape.stages / shape.ranks);
 }
 
 }  // namespace interlock
