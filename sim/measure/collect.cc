@@ -56,21 +56,26 @@ void Collector::add(const Span& span) {
 /// uses its gradients.
 void Collector::count_staleness(const OpInfo& op, int micro_batch) {
   StageState& stage = stages_[op.stage];
-  if (op.kind == OpKind::F) stage.forwards.push({micro_batch, stage.updates});
-  if (op.kind != OpKind::U) return;
-  for (std::uint32_t turns = stage.forwards.size(); turns > 0; --turns) {
-    const ForwardMark mark = stage.forwards.front();
-    stage.forwards.pop();
-    if (mark.micro_batch / program_.update_every != micro_batch / program_.update_every) {
-      stage.forwards.push(mark);
-      continue;
-    }
-    const int lag = std::min(program_.version_lag, mark.micro_batch / program_.update_every);
-    const int missed = std::max(stage.updates - mark.updates, lag);
-    if (missed == 0 || !measured(mark.micro_batch)) continue;
-    int& most = stale_[mark.micro_batch / program_.slices];
-    most = std::max(most, missed);
+  const int every = program_.update_every, window = micro_batch / every;
+  if (op.kind == OpKind::F) {
+    const bool goes_on = !stage.forwards.empty() && stage.forwards.back().end == micro_batch &&
+                         stage.forwards.back().updates == stage.updates &&
+                         stage.forwards.back().first / every == window;
+    if (!goes_on) stage.forwards.push_back({micro_batch, micro_batch, stage.updates});
+    ++stage.forwards.back().end;
   }
+  if (op.kind != OpKind::U) return;
+  std::erase_if(stage.forwards, [&](const Forwards& forwards) {
+    if (forwards.first / every != window) return false;
+    const int missed =
+        std::max(stage.updates - forwards.updates, std::min(program_.version_lag, window));
+    for (int b = forwards.first; missed > 0 && b < forwards.end; ++b) {
+      if (!measured(b)) continue;
+      int& most = stale_[slice_number(program_, b).micro_batch];
+      most = std::max(most, missed);
+    }
+    return true;
+  });
   ++stage.updates;
 }
 
@@ -105,8 +110,7 @@ Metrics Collector::finish(const MeasureInputs& inputs) {
     }
   }
   for (const auto& [micro_batch, missed] : stale_) ++metrics.staleness[missed];
-  const int micro_batches = program_.micro_batches / program_.slices;
-  const std::int64_t all = static_cast<std::int64_t>(window_.steps) * micro_batches;
+  const std::int64_t all = static_cast<std::int64_t>(window_.steps) * whole_micro_batches(program_);
   const std::int64_t fresh = all - static_cast<std::int64_t>(stale_.size());
   if (fresh > 0) metrics.staleness[0] = fresh;
   return metrics;

@@ -8,7 +8,6 @@
 #include "sim/measure/memory.h"
 #include "sim/measure/metrics.h"
 #include "sim/measure/steady.h"
-#include "sim/run/fifo.h"
 
 namespace interlock {
 
@@ -28,12 +27,13 @@ class Collector {
     double busy = 0, useful = 0;  // seconds inside the window
     double replays = 0;
   };
-  struct ForwardMark {
-    int micro_batch = 0, updates = 0;
+  /// Micro-batches [first, end) of one window, forwarded after as many updates.
+  struct Forwards {
+    int first = 0, end = 0, updates = 0;
   };
   struct StageState {
     int updates = 0;
-    Fifo<ForwardMark> forwards;  // of micro-batches that no update has used yet
+    std::vector<Forwards> forwards;  // that no update has used yet
   };
   bool measured(int micro_batch) const;
   double share_inside(const Span& span) const;

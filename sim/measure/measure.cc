@@ -138,7 +138,7 @@ void require_drawable(const Program& program) {
   if (tasks <= kMostTasksInReport) return;
   throw Error("a step has " + std::to_string(tasks) +
               " tasks, too many to draw; expected at most " + std::to_string(kMostTasksInReport) +
-              ", or no --report and no --svg");
+              ": fewer micro-batches, or no picture");
 }
 
 /// A measurement, and the rhythm of its micro-batches, if that was asked for and found.
@@ -185,12 +185,13 @@ std::optional<Measurement> measure_periods(const ProgramOfSteps& lower,
         false);
   };
   const std::int64_t all = step.micro_batches, period = step.period;
-  for (std::int64_t few = all % period + 8 * whole.stages / period * period;
+  for (std::int64_t few = all % period + 6 * whole.stages / period * period;
        kLeastSaving * few < all; few *= 2, few += (all - few) % period) {
-    const std::int64_t rhythm = measure_short(few).rhythm;
+    RhythmicMeasurement shorter = measure_short(few);
+    const std::int64_t rhythm = shorter.rhythm;
     if (rhythm == 0) continue;
     const std::int64_t fewer = few + (all - few) % rhythm;
-    const RhythmicMeasurement shorter = measure_short(fewer);
+    if (fewer > few) shorter = measure_short(fewer);
     const RhythmicMeasurement longer = measure_short(fewer + rhythm);
     if (shorter.rhythm != rhythm || longer.rhythm != rhythm) continue;
     const auto metrics = add_periods(shorter.measurement.metrics, longer.measurement.metrics,
