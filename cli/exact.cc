@@ -20,7 +20,7 @@ void check_scenario(const Scenario& scenario) {
   const auto stages = static_cast<int>(scenario.rank_of_stage.size());
   const bool plain = scenario.strategy.kind == StrategyKind::Global && stages == scenario.ranks &&
                      scenario.schedule.stash == StashMode::Kept && scenario.slices.empty() &&
-                     scenario.recompute == Recompute::None;
+                     scenario.parts.empty() && scenario.recompute == Recompute::None;
   if (!plain) {
     refuse(scenario,
            "knows one stage a device only; expected global training without recompute, "

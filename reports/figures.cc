@@ -3,6 +3,7 @@
 #include "reports/figures.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "base/text.h"
 
@@ -102,6 +103,11 @@ std::string subtitle(const ScenarioResult& result) {
   if (!scenario.slices.empty()) {
     const auto slices = static_cast<std::int64_t>(scenario.slices.size());
     line += " of " + plural(slices, "token slice");
+  }
+  if (!scenario.parts.empty()) {
+    std::int64_t slices = 0;
+    for (const BatchPart& part : scenario.parts) slices += std::ssize(part.slices);
+    line += " of several sizes with " + plural(slices, "token slice") + " in all";
   }
   line += " a step, " + metrics.engine + " engine";
   return line;

@@ -245,6 +245,7 @@ std::string page_data(const ScenarioResult& result, const Excerpt& excerpt) {
                   {"steps", metrics.measured_steps},
                   {"micro_batches", measurement.program.micro_batches},
                   {"slices", measurement.program.slices},
+                  {"parts", measurement.program.parts},
                   {"window", {metrics.window_begin.value(), metrics.window_end.value()}},
                   {"range", {excerpt.begin.value(), excerpt.end.value()}},
                   {"capacity", metrics.memory_capacity.value()},

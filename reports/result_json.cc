@@ -65,6 +65,12 @@ void add_identity(Json& json, const ScenarioResult& result) {
   json["micro_batches"] = scenario.micro_batches;
   json["token_slices"] = Json::array();
   for (const TokenSlice& slice : scenario.slices) json["token_slices"].push_back(slice.length);
+  json["parts"] = Json::array();
+  for (const BatchPart& part : scenario.parts) {
+    Json lengths = Json::array();
+    for (const TokenSlice& slice : part.slices) lengths.push_back(slice.length);
+    json["parts"].push_back({{"samples", part.samples}, {"token_slices", lengths}});
+  }
 }
 
 void add_times(Json& json, const Metrics& metrics) {

@@ -172,9 +172,10 @@ std::string bar_label(const Program& program, const Span& span, double width) {
   const OpInfo& op = program.ops[span.op];
   const bool several = program.ranks[span.rank].stages.size() > 1;
   const std::string sign(1, letter(op.kind));
+  const SliceNumber number = slice_number(program, span.micro_batch % program.micro_batches);
   std::string whole = (several ? std::to_string(model_stage(program, op.stage)) : "") + sign +
-                      std::to_string(span.micro_batch % program.micro_batches / program.slices);
-  if (program.slices > 1) whole += "." + std::to_string(span.micro_batch % program.slices);
+                      std::to_string(number.micro_batch);
+  if (program.slices > 1) whole += "." + std::to_string(number.slice);
   const auto fits = [&](const std::string& label) {
     return 4 + 6.5 * static_cast<double>(label.size()) <= width;
   };

@@ -83,8 +83,6 @@ void check_schedule_keys(const JsonNode& schedule, Diagnostics& diagnostics);
 void check_slices(const TrainingKeys& training, const ModelGraph& graph, Diagnostics& diagnostics);
 /// Fills in the slices of a scenario that is complete but for them.
 void choose_slices(Scenario& scenario, const SliceKeys& keys);
-/// How long the slices of a step take by the rule that balances them, without transfers and update.
-Seconds planned_span(const Scenario& scenario);
 
 /// "parallel" as written.
 struct ParallelKeys {

@@ -3,6 +3,7 @@
 #include "scenarios/run_scenario.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/error.h"
 #include "scenarios/resolve_auto.h"
@@ -26,7 +27,10 @@ LowerInputs lower_inputs(const Scenario& scenario) {
       inputs.stages.insert(inputs.stages.end(), once.begin(), once.end());
     }
   };
-  if (scenario.slices.empty()) append_costs(scenario.graph);
+  for (const BatchPart& part : scenario.parts) {
+    for (const TokenSlice& slice : part.slices) append_costs(part.graph->slice(slice));
+  }
+  if (scenario.parts.empty() && scenario.slices.empty()) append_costs(scenario.graph);
   for (const TokenSlice& slice : scenario.slices) append_costs(scenario.graph.slice(slice));
   inputs.roles = roles_of_copies(inputs.roles, scenario.copies);
   return inputs;
@@ -35,12 +39,20 @@ LowerInputs lower_inputs(const Scenario& scenario) {
 Program lower_steps(const Scenario& scenario, LowerInputs inputs, int steps) {
   // Readouts travel once in a period of whole steps, so the written order must span one.
   const int period = scenario.strategy.readout_every * scenario.micro_batches;
-  const int slices = std::max(1, static_cast<int>(scenario.slices.size()));
+  std::vector<int> parts;
+  int slices = std::max(1, static_cast<int>(scenario.slices.size()));
+  int turns = scenario.micro_batches;  // through the slices, in a step
+  for (const BatchPart& part : scenario.parts) parts.push_back(std::ssize(part.slices));
+  if (!parts.empty()) {
+    slices = std::accumulate(parts.begin(), parts.end(), 0);
+    turns = inputs.policy.update_every = 1;
+  }
   inputs.policy.update_every *= slices;
   inputs.schedule = make_schedule({.stages = static_cast<int>(scenario.rank_of_stage.size()),
                                    .copies = scenario.copies,
                                    .slices = slices,
-                                   .micro_batches = scenario.micro_batches * slices,
+                                   .micro_batches = turns * slices,
+                                   .parts = std::move(parts),
                                    .steps = steps,
                                    .rank_of_stage = scenario.rank_of_stage,
                                    .roles = inputs.roles,
@@ -70,6 +82,8 @@ MeasureInputs measure_inputs(const Scenario& scenario) {
                           .memory_capacity = scenario.cluster.device.memory};
   if (graph.samples_per_micro_batch) {
     inputs.samples_per_step = *graph.samples_per_micro_batch * micro_batches;
+    if (!scenario.parts.empty()) inputs.samples_per_step = 0;  // it is theirs
+    for (const BatchPart& part : scenario.parts) *inputs.samples_per_step += part.samples;
     if (graph.tokens_per_sample) {
       inputs.tokens_per_step = *inputs.samples_per_step * *graph.tokens_per_sample;
     }

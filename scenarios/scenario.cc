@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/text.h"
+#include "scenarios/balance_batch.h"
 #include "scenarios/contract.h"
 #include "scenarios/loader.h"
 
@@ -230,24 +231,6 @@ Scenario load_scenario(const JsonValue& value, Diagnostics& diagnostics) {
   return scenario;
 }
 
-/// Where `document` leaves the size of a micro-batch open, `scenario` has samples one by one: tries
-/// every other size that divides the batch, and keeps the scenario of least span.
-void balance_batch(const JsonValue& document, Scenario& scenario) {
-  const JsonValue& training = *document.find("training");
-  const JsonValue* size = training.find("micro_batch_size");
-  if (!size || size->kind != JsonValue::Kind::String) return;
-  const int batch = scenario.micro_batches;
-  for (int samples = 2; samples <= batch; ++samples) {
-    if (batch % samples != 0) continue;
-    JsonValue sized = document;
-    set_json(sized, "training.micro_batch_size", parse_json(std::to_string(samples), ""), "");
-    Diagnostics diagnostics;
-    Scenario candidate = load_scenario(sized, diagnostics);
-    if (!diagnostics.empty()) continue;  // a key that only fits another size
-    if (planned_span(candidate) < planned_span(scenario)) scenario = std::move(candidate);
-  }
-}
-
 std::string read_standard_input() {
   return {std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
 }
@@ -278,7 +261,7 @@ std::vector<Scenario> load_scenarios(const JsonValue& document) {
   for (const JsonValue& one : documents) {
     Diagnostics diagnostics;
     scenarios.push_back(load_scenario(one, diagnostics));
-    if (diagnostics.empty()) balance_batch(one, scenarios.back());
+    if (diagnostics.empty()) balance_batch(one, load_scenario, scenarios.back());
     for (const std::string& message : diagnostics.messages()) {
       if (std::find(messages.begin(), messages.end(), message) == messages.end()) {
         messages.push_back(message);

@@ -6,6 +6,7 @@
 // its parts fit each other.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,13 @@
 #include "sim/run/engines.h"
 
 namespace interlock {
+
+/// A micro-batch of a step whose micro-batches differ in size.
+struct BatchPart {
+  int samples = 1;
+  std::shared_ptr<const ModelGraph> graph;  // of so many samples
+  std::vector<TokenSlice> slices;           // in order
+};
 
 struct Scenario {
   std::string name;
@@ -33,6 +41,7 @@ struct Scenario {
   SchedulePolicy schedule;
   int micro_batches = 1;           // M
   std::vector<TokenSlice> slices;  // of each micro-batch, in order; empty: it is whole
+  std::vector<BatchPart> parts;    // the micro-batches, where they differ in size; else empty
   Precision precision = Precision::Bf16;
   Optimizer optimizer = Optimizer::SgdMomentum;
   Recompute recompute = Recompute::None;

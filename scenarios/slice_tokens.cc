@@ -1,5 +1,7 @@
 // Reads training.schedule.slices, and cuts sequences into token slices as it says.
 // SPDX-License-Identifier: Apache-2.0
+#include "scenarios/slice_tokens.h"
+
 #include <algorithm>
 #include <cstdint>
 #include <numeric>
@@ -16,10 +18,13 @@ namespace {
 constexpr int kMostSlices = 65'536;
 /// Balanced slices are whole multiples of a 128th of the sequence; more would take seconds.
 constexpr int kUnits = 128;
+/// In which parts of a step are searched first, as there are many sizes.
+constexpr int kCoarseUnits = 32;
 
 /// Tokens of a sequence and the units that a search cuts it into, the last one perhaps shorter.
 struct Grain {
   int tokens, unit;
+  static Grain of(int tokens, int units) { return {tokens, (tokens - 1) / units + 1}; }
   int units() const { return (tokens - 1) / unit + 1; }
   TokenSlice slice(int length, int context) const {
     const int begin = context * unit;
@@ -29,14 +34,13 @@ struct Grain {
 
 int tokens_of(const ModelGraph& graph) { return static_cast<int>(*graph.tokens_per_sample); }
 
-/// Time of the busiest rank for one slice, forward and backward.
-Seconds busiest_rank(const Scenario& scenario, const TokenSlice& slice) {
+/// Time of the busiest rank for one slice of micro-batches of `graph`, forward and backward.
+Seconds busiest_rank(const Scenario& scenario, const ModelGraph& graph, const TokenSlice& slice) {
   const int stages = static_cast<int>(scenario.rank_of_stage.size());
   const std::vector<StageRole> roles = make_roles(scenario.strategy, stages, false);
   const PriceInputs prices = {scenario.cluster.device, scenario.precision, scenario.optimizer};
-  const std::vector<StageCost> costs =
-      price_stages(price_modules(scenario.graph.slice(slice), prices), scenario.partition,
-                   scenario.strategy, roles);
+  const std::vector<StageCost> costs = price_stages(price_modules(graph.slice(slice), prices),
+                                                    scenario.partition, scenario.strategy, roles);
   std::vector<Seconds> busy(scenario.ranks);
   for (int stage = 0; stage < stages; ++stage) {
     Seconds& rank = busy[scenario.rank_of_stage[stage]];
@@ -46,13 +50,17 @@ Seconds busiest_rank(const Scenario& scenario, const TokenSlice& slice) {
   return *std::max_element(busy.begin(), busy.end());
 }
 
+SliceTime slice_time(const Scenario& scenario, const ModelGraph& graph, const Grain& grain) {
+  return [&scenario, &graph, grain](int length, int context) {
+    return busiest_rank(scenario, graph, grain.slice(length, context));
+  };
+}
+
 SliceInputs search_inputs(const Scenario& scenario, const Grain& grain) {
   return {.units = grain.units(),
           .stages = scenario.ranks,
           .sequences = scenario.micro_batches,
-          .time = [&scenario, grain](int length, int context) {
-            return busiest_rank(scenario, grain.slice(length, context));
-          }};
+          .time = slice_time(scenario, scenario.graph, grain)};
 }
 
 /// Slices of `lengths` tokens, one behind the other.
@@ -65,6 +73,37 @@ std::vector<TokenSlice> in_a_row(const std::vector<int>& lengths) {
     context += length;
   }
   return slices;
+}
+
+/// Slices of `lengths` units of `grain`.
+std::vector<TokenSlice> in_grains(const std::vector<int>& lengths, const Grain& grain) {
+  std::vector<TokenSlice> slices;
+  int context = 0;
+  for (const int length : lengths) {
+    slices.push_back(grain.slice(length, context));
+    context += length;
+  }
+  return slices;
+}
+
+Division divide(const Scenario& scenario, const std::vector<BatchPart>& sizes, int samples,
+                const Grain& grain) {
+  StepInputs inputs{.units = grain.units(), .stages = scenario.ranks, .samples = samples};
+  for (const BatchPart& size : sizes) {
+    inputs.sizes.push_back({size.samples, slice_time(scenario, *size.graph, grain)});
+  }
+  return balanced_parts(inputs);
+}
+
+/// Of `sizes`, those that `division` uses.
+std::vector<BatchPart> used_sizes(const std::vector<BatchPart>& sizes, const Division& division) {
+  std::vector<BatchPart> used;
+  for (const BatchPart& size : sizes) {
+    const auto& parts = division.parts;
+    const auto is_size = [&](const SlicedPart& part) { return part.samples == size.samples; };
+    if (std::any_of(parts.begin(), parts.end(), is_size)) used.push_back(size);
+  }
+  return used;
 }
 
 std::string in_tokens(std::int64_t tokens) { return std::to_string(tokens) + " tokens"; }
@@ -142,12 +181,8 @@ void choose_slices(Scenario& scenario, const SliceKeys& keys) {
   } else if (keys.kind == SliceKeys::Kind::Equal) {
     scenario.slices = in_a_row(equal_slices(tokens, keys.count));
   } else {
-    const Grain grain = {tokens, (tokens - 1) / kUnits + 1};
-    int context = 0;
-    for (const int length : balanced_slices(search_inputs(scenario, grain)).lengths) {
-      scenario.slices.push_back(grain.slice(length, context));
-      context += length;
-    }
+    const Grain grain = Grain::of(tokens, kUnits);
+    scenario.slices = in_grains(balanced_slices(search_inputs(scenario, grain)).lengths, grain);
   }
 }
 
@@ -155,6 +190,22 @@ Seconds planned_span(const Scenario& scenario) {
   std::vector<int> lengths;
   for (const TokenSlice& slice : scenario.slices) lengths.push_back(slice.length);
   return span_of(search_inputs(scenario, {scenario.slices.front().of, 1}), lengths);
+}
+
+PartsPlan plan_parts(const Scenario& scenario, std::vector<BatchPart> sizes, int samples) {
+  const int tokens = tokens_of(scenario.graph);
+  sizes = used_sizes(sizes, divide(scenario, sizes, samples, Grain::of(tokens, kCoarseUnits)));
+  if (sizes.size() < 2) return {};
+  const Grain grain = Grain::of(tokens, kUnits);
+  const Division division = divide(scenario, sizes, samples, grain);
+  if (used_sizes(sizes, division).size() < 2) return {};
+  PartsPlan plan{.span = division.span};
+  for (const SlicedPart& part : division.parts) {
+    const auto size = std::find_if(sizes.begin(), sizes.end(),
+                                   [&](const BatchPart& s) { return s.samples == part.samples; });
+    plan.parts.push_back({part.samples, size->graph, in_grains(part.lengths, grain)});
+  }
+  return plan;
 }
 
 }  // namespace interlock

@@ -184,18 +184,31 @@ function entryAt(begin, end, count, time, near) {
   return since < until ? i : i + 1;
 }
 
+// The micro-batch in its step, which slice of it `number` is, and how many slices and micro-batches
+// there are. `parts` are the slices of each micro-batch where these differ in size.
+function sliceOf(number, { micro_batches: numbers, slices, parts }) {
+  const inStep = number % numbers;
+  if (!parts.length) {
+    const microBatch = Math.floor(inStep / slices);
+    return { microBatch, slice: inStep % slices, slices, microBatches: numbers / slices };
+  }
+  let microBatch = 0;
+  let slice = inStep;
+  while (slice >= parts[microBatch]) slice -= parts[microBatch++];
+  return { microBatch, slice, slices: parts[microBatch], microBatches: parts.length };
+}
+
 // The micro-batch in its step, "3", or "3.1" where it is one of several token slices.
 function batchNumber(number, scenario) {
-  const microBatch = Math.floor((number % scenario.micro_batches) / scenario.slices);
-  return scenario.slices > 1 ? `${microBatch}.${number % scenario.slices}` : `${microBatch}`;
+  const { microBatch, slice } = sliceOf(number, scenario);
+  return scenario.slices > 1 ? `${microBatch}.${slice}` : `${microBatch}`;
 }
 
 function batchWords(number, scenario) {
-  const { micro_batches: numbers, slices } = scenario;
-  const step = Math.floor(number / numbers);
-  const microBatch = Math.floor((number % numbers) / slices);
-  const slice = slices > 1 ? `slice ${number % slices} of ${slices}, ` : '';
-  return `${slice}micro-batch ${microBatch} of ${numbers / slices} in step ${step} of the run`;
+  const step = Math.floor(number / scenario.micro_batches);
+  const { microBatch, slice, slices, microBatches } = sliceOf(number, scenario);
+  const words = scenario.slices > 1 ? `slice ${slice} of ${slices}, ` : '';
+  return `${words}micro-batch ${microBatch} of ${microBatches} in step ${step} of the run`;
 }
 
 function describeDevice(device, time, near, scenario, pen) {

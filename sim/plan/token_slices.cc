@@ -1,10 +1,11 @@
-// The search for balanced token slices: one shortest path for each bound on the longest slice.
+// The search for balanced token slices: shortest paths under falling bounds on the longest slice.
 // SPDX-License-Identifier: Apache-2.0
 //
-// With all slices held to some t_max, the least sum of times is a shortest path over the ends of
-// slices: S(i) = min over k of S(i - k) + t(k, i - k), t(k, i - k) <= t_max. Only times of slices
-// can be the longest, so these are tried, in ascending order; a bound that costs more by itself
-// than the best slicing so far ends the search.
+// With all slices shorter than some bound, the least sum of times is a shortest path over the ends
+// of slices: S(i) = min over k of S(i - k) + t(k, i - k). The path found also is the best for every
+// lower bound down to its own longest slice, so that slice is the next bound to try. What this
+// finds are all slicings that no other one betters in both the sum and the longest slice. For a
+// step of several sizes, a knapsack chooses parts that add up to the batch, for each longest slice.
 #include "sim/plan/token_slices.h"
 
 #include <algorithm>
@@ -20,10 +21,10 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 
 /// Seconds of every slice there could be, by its end and its length.
 struct Prices {
-  explicit Prices(const SliceInputs& inputs) : of_end(inputs.units + 1) {
-    for (int end = 1; end <= inputs.units; ++end) {
+  Prices(int units, const SliceTime& time) : of_end(units + 1) {
+    for (int end = 1; end <= units; ++end) {
       for (int length = 1; length <= end; ++length) {
-        of_end[end].push_back(inputs.time(length, end - length).value());
+        of_end[end].push_back(time(length, end - length).value());
       }
     }
   }
@@ -32,22 +33,14 @@ struct Prices {
   std::vector<std::vector<double>> of_end;
 };
 
-std::vector<double> ascending(const Prices& prices) {
-  std::vector<double> times;
-  for (const std::vector<double>& row : prices.of_end) {
-    times.insert(times.end(), row.begin(), row.end());
-  }
-  std::sort(times.begin(), times.end());
-  times.erase(std::unique(times.begin(), times.end()), times.end());
-  return times;
-}
-
 struct Path {
   std::vector<int> lengths;
   double sum = kNever;  // no slicing at all
+  double longest = 0;
 };
 
-Path shortest_path(const Prices& prices, double most) {
+/// Of the slicings whose slices all take less than `bound`, the one of least sum.
+Path shortest_path(const Prices& prices, double bound) {
   const int units = static_cast<int>(prices.of_end.size()) - 1;
   std::vector<double> sums(units + 1, kNever);
   std::vector<int> last(units + 1, 0);
@@ -55,31 +48,102 @@ Path shortest_path(const Prices& prices, double most) {
   for (int end = 1; end <= units; ++end) {
     for (int length = 1; length <= end; ++length) {
       const double time = prices.at(end, length);
-      if (time > most || sums[end - length] + time >= sums[end]) continue;
+      if (time >= bound || sums[end - length] + time >= sums[end]) continue;
       sums[end] = sums[end - length] + time;
       last[end] = length;
     }
   }
   Path path{.sum = sums[units]};
   if (path.sum == kNever) return path;
-  for (int end = units; end > 0; end -= last[end]) path.lengths.push_back(last[end]);
+  for (int end = units; end > 0; end -= last[end]) {
+    path.lengths.push_back(last[end]);
+    path.longest = std::max(path.longest, prices.at(end, last[end]));
+  }
   std::reverse(path.lengths.begin(), path.lengths.end());
   return path;
+}
+
+/// Every slicing that none betters in both sum and longest slice; shortest longest slice first.
+std::vector<Path> best_paths(const Prices& prices) {
+  std::vector<Path> paths;
+  for (double bound = kNever;;) {
+    Path path = shortest_path(prices, bound);
+    if (path.sum == kNever) break;
+    bound = path.longest;
+    paths.push_back(std::move(path));
+  }
+  std::reverse(paths.begin(), paths.end());
+  return paths;
+}
+
+/// The sizes of parts that add up to a batch.
+struct Knapsack {
+  double sum = kNever;
+  std::vector<int> sizes;  // as indices
+};
+
+/// `sums`: what a part of each size takes.
+Knapsack fill(const StepInputs& inputs, const std::vector<double>& sums) {
+  std::vector<double> least(inputs.samples + 1, kNever);
+  std::vector<int> last(inputs.samples + 1, -1);
+  least[0] = 0;
+  for (int samples = 1; samples <= inputs.samples; ++samples) {
+    for (std::size_t i = 0; i < sums.size(); ++i) {
+      const int rest = samples - inputs.sizes[i].samples;
+      if (rest < 0 || least[rest] + sums[i] >= least[samples]) continue;
+      least[samples] = least[rest] + sums[i];
+      last[samples] = static_cast<int>(i);
+    }
+  }
+  Knapsack knapsack{.sum = least.back()};
+  if (knapsack.sum == kNever) return knapsack;
+  for (int left = inputs.samples; left > 0; left -= inputs.sizes[last[left]].samples) {
+    knapsack.sizes.push_back(last[left]);
+  }
+  return knapsack;
 }
 
 }  // namespace
 
 Slicing balanced_slices(const SliceInputs& inputs) {
   CHECK(inputs.units >= 1 && inputs.stages >= 1 && inputs.sequences >= 1, "something to cut");
-  const Prices prices(inputs);
   Slicing best{.span = Seconds(kNever)};
-  for (const double most : ascending(prices)) {
-    const double waits = (inputs.stages - 1) * most;
-    if (waits >= best.span.value()) break;
-    Path path = shortest_path(prices, most);
-    if (inputs.sequences * path.sum + waits >= best.span.value()) continue;
-    best = {std::move(path.lengths), Seconds(inputs.sequences * path.sum + waits)};
+  for (Path& path : best_paths(Prices(inputs.units, inputs.time))) {
+    const Seconds span(inputs.sequences * path.sum + (inputs.stages - 1) * path.longest);
+    if (span < best.span) best = {std::move(path.lengths), span};
   }
+  return best;
+}
+
+Division balanced_parts(const StepInputs& inputs) {
+  CHECK(inputs.units >= 1 && inputs.stages >= 1 && inputs.samples >= 1, "something to cut");
+  std::vector<std::vector<Path>> paths;  // (sizes, ascending longest slice)
+  std::vector<double> bounds;
+  for (const PartSize& size : inputs.sizes) {
+    paths.push_back(best_paths(Prices(inputs.units, size.time)));
+    for (const Path& path : paths.back()) bounds.push_back(path.longest);
+  }
+  std::sort(bounds.begin(), bounds.end());
+  Division best{.span = Seconds(kNever)};
+  std::vector<std::size_t> within(paths.size(), 0);  // paths of each size that keep the bound
+  std::vector<double> sums(paths.size(), kNever);
+  for (const double bound : bounds) {
+    for (std::size_t i = 0; i < paths.size(); ++i) {
+      for (; within[i] < paths[i].size() && paths[i][within[i]].longest <= bound; ++within[i]) {
+        sums[i] = paths[i][within[i]].sum;
+      }
+    }
+    const Knapsack found = fill(inputs, sums);
+    const Seconds span(found.sum + (inputs.stages - 1) * bound);
+    if (!(span < best.span)) continue;
+    best = {.span = span};
+    for (const int i : found.sizes) {
+      best.parts.push_back({inputs.sizes[i].samples, paths[i][within[i] - 1].lengths});
+    }
+  }
+  CHECK(!best.parts.empty(), "parts that add up to the batch");
+  std::stable_sort(best.parts.begin(), best.parts.end(),
+                   [](const SlicedPart& a, const SlicedPart& b) { return a.samples > b.samples; });
   return best;
 }
 

@@ -4,7 +4,9 @@
 // Slices that take t_1, ..., t_n on each of K equal stages, M sequences one after the other, take
 // M sum t_i + (K - 1) max t_i. Long slices leave the other stages waiting, short ones run
 // inefficiently; late ones are shorter than early ones, because attention has more to read.
-// Source: TeraPipe, Li et al., arXiv 2102.07988, section 3.3.
+// A step may also mix micro-batches of several sizes, each cut in its own way; it then takes the
+// sum of all its slices and (K - 1) times the longest of them.
+// Source: TeraPipe, Li et al., arXiv 2102.07988, sections 3.3 and 3.4.
 #pragma once
 
 #include <functional>
@@ -33,6 +35,35 @@ struct Slicing {
 /// The slicing of least span, of all that there are.
 /// Time: units^2 prices, and at most as many passes of units^2 steps.
 Slicing balanced_slices(const SliceInputs& inputs);
+
+/// A size that a part of a step may have, and how long slices of such a part take.
+struct PartSize {
+  int samples = 1;
+  SliceTime time;
+};
+
+struct StepInputs {
+  int units = 1;  // of a sequence
+  int stages = 1;
+  int samples = 1;  // of a step, divided into parts of the `sizes`
+  std::vector<PartSize> sizes;
+};
+
+struct SlicedPart {
+  int samples = 1;
+  std::vector<int> lengths;
+};
+
+/// The parts of a step, larger ones first, and sum t_i + (K - 1) max t_i over all their slices.
+struct Division {
+  std::vector<SlicedPart> parts;
+  Seconds span;
+};
+
+/// The division of least span, of all divisions into parts and all slicings of each. Parts of one
+/// size are cut alike. REQUIRES: some division adds up.
+/// Time: balanced_slices for each size, and for each bound samples * sizes steps.
+Division balanced_parts(const StepInputs& inputs);
 
 /// `slices` lengths as equal as whole units allow, longer ones first.
 std::vector<int> equal_slices(int units, int slices);

@@ -145,6 +145,7 @@ Program lower(const LowerInputs& inputs) {
   program.stages = schedule.stages;
   program.copies = schedule.copies;
   program.slices = schedule.slices;
+  program.parts = schedule.parts;
   program.version_lag = schedule.version_lag;
   program.ahead = schedule.ahead;
   program.micro_batches = schedule.micro_batches;

@@ -16,6 +16,24 @@ const char* name_of(MemoryClass memory_class) {
   return kNames[static_cast<int>(memory_class)];
 }
 
+SliceNumber slice_number(const Program& program, int micro_batch) {
+  const int turn = micro_batch / program.slices;  // of a micro-batch, or of a step of several sizes
+  SliceNumber number{turn, micro_batch % program.slices};
+  if (program.parts.empty()) return number;
+  number.micro_batch *= whole_micro_batches(program);
+  for (const int slices : program.parts) {
+    if (number.slice < slices) break;
+    number.slice -= slices;
+    ++number.micro_batch;
+  }
+  return number;
+}
+
+int whole_micro_batches(const Program& program) {
+  if (program.parts.empty()) return program.micro_batches / program.slices;
+  return static_cast<int>(program.parts.size());
+}
+
 std::int64_t turns_of(const Program& program, const Stream& stream, int index) {
   const int place = index - stream.first;
   const bool looped = stream.lead <= place && place < stream.count - stream.tail;

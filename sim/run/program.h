@@ -84,7 +84,8 @@ struct Program {
   int stages = 1;  // of all copies of the model, see Schedule
   int copies = 1;
   int slices = 1;
-  int micro_batches = 1;  // of one step
+  std::vector<int> parts;  // slices of each micro-batch, where they differ, see Schedule
+  int micro_batches = 1;   // of one step
   int steps = 1;
   int update_every = 1;         // micro-batches that one update of a stage uses
   int pattern = 1;              // micro-batches after which the order of work repeats
@@ -104,6 +105,15 @@ struct Program {
   /// Frozen programs: the channel of each message of a wire, in order. Empty: order of sending.
   std::vector<std::vector<std::int32_t>> wire_order;
 };
+
+/// What the user calls a micro-batch of the program: one of his, counted through the run, and a
+/// slice of it.
+struct SliceNumber {
+  int micro_batch = 0, slice = 0;
+};
+SliceNumber slice_number(const Program& program, int micro_batch);
+/// The user's micro-batches in a step.
+int whole_micro_batches(const Program& program);
 
 /// The stage of the model, whichever copy it is of.
 inline int model_stage(const Program& program, int stage) {

@@ -87,6 +87,17 @@ TEST_CASE("token slices are listed, and micro-batches stay the user's") {
   CHECK(json["token_slices"] == Json::array({600, 400}));
 }
 
+TEST_CASE("micro-batches that differ in size are listed with their slices") {
+  ScenarioResult result = two_devices();
+  CHECK(Json::parse(result_json(result))["parts"] == Json::array());
+  result.scenario.parts = {{.samples = 4, .slices = {{600, 0, 1000}, {400, 600, 1000}}},
+                           {.samples = 1, .slices = {{1000, 0, 1000}}}};
+  const Json json = Json::parse(result_json(result));
+  CHECK(json["token_slices"] == Json::array());
+  CHECK(json["parts"] == Json::parse(R"([{"samples": 4, "token_slices": [600, 400]},
+                                         {"samples": 1, "token_slices": [1000]}])"));
+}
+
 TEST_CASE("the classes of memory add up to the peak") {
   const Json json = Json::parse(result_json(two_devices()));
   for (const Json& device : json["devices"]) {

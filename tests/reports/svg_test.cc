@@ -96,6 +96,18 @@ TEST_CASE("token slices are numbered within their micro-batch") {
   CHECK(words.find("and token slices in each") != std::string::npos);
 }
 
+TEST_CASE("slices of micro-batches that differ in size are numbered within their own") {
+  auto mixed = pipeline_run({.devices = 2, .micro_batches = 6, .steps = 1});
+  mixed.measurement.program.slices = 6;
+  mixed.measurement.program.parts = {1, 1, 1, 3};
+  const std::string words = texts(read_markup(svg_timeline(mixed)));
+  for (const char* label : {"F0.0\n", "F1.0\n", "F2.0\n", "F3.0\n", "F3.1\n", "B3.2\n"}) {
+    CHECK(words.find(label) != std::string::npos);
+  }
+  CHECK(words.find("F0.1") == std::string::npos);
+  CHECK(words.find("F4.") == std::string::npos);
+}
+
 TEST_CASE("a traversal that trains nothing is pale") {
   auto result = two_devices();
   const std::string pale = "fill-opacity=\"0.5\"";

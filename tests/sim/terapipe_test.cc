@@ -16,6 +16,7 @@ namespace {
 struct SlicedChain {
   std::vector<std::vector<ChainStage>> slices;  // (slices, stages)
   int micro_batches = 1;
+  std::vector<int> parts = {};  // slices of each micro-batch, where they differ
   int steps = 1;
   bool split = false;
   Seconds latency;
@@ -28,6 +29,7 @@ Schedule schedule_of(const SlicedChain& chain, const TestChain& one) {
   return make_schedule({.stages = chain.stages(),
                         .slices = slices,
                         .micro_batches = chain.micro_batches * slices,
+                        .parts = chain.parts,
                         .steps = chain.steps,
                         .rank_of_stage = one.rank_of_stage,
                         .roles = roles_of(one),
@@ -90,6 +92,88 @@ TEST_CASE("slices go forward in the order of the sequence and backward in revers
   CHECK(to_text(schedule_of(chain, one)) ==
         "0F0 0F1 0F2 0F3 0F4 0F5 0B2 0B1 0B0 0B5 0B4 0B3 0U5\n"
         "1F0 1F1 1F2 1F3 1F4 1F5 1B2 1B1 1B0 1B5 1B4 1B3 1U5\n");
+}
+
+TEST_CASE("micro-batches of several sizes go back one by one, each with its slices in reverse") {
+  const SlicedChain chain{
+      .slices = std::vector<std::vector<ChainStage>>(4, std::vector<ChainStage>(2)),
+      .parts = {3, 1},
+      .steps = 2};
+  CHECK(to_text(schedule_of(chain, make_chain(2, ScheduleKind::TeraPipe))) ==
+        "0F0 0F1 0F2 0F3 0B2 0B1 0B0 0B3 0U3 0F4 0F5 0F6 0F7 0B6 0B5 0B4 0B7 0U7\n"
+        "1F0 1F1 1F2 1F3 1B2 1B1 1B0 1B3 1U3 1F4 1F5 1F6 1F7 1B6 1B5 1B4 1B7 1U7\n");
+}
+
+/// 1 to 4 micro-batches of 1 to 3 slices each.
+std::vector<int> random_parts(Random& random) {
+  std::vector<int> parts(random.integer(1, 4));
+  for (int& slices : parts) slices = random.integer(1, 3);
+  return parts;
+}
+
+TEST_CASE("steps of several sizes take sum (f + b) + (K - 1)(max f + max b) + o") {
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    Random random(178, seed);
+    const int stages = random.integer(1, 6);
+    SlicedChain chain{.parts = random_parts(random)};
+    // A flow shop again: in whatever order the slices come.
+    double sum = 0, longest_forward = 0, longest_backward = 0;
+    for (int i = std::accumulate(chain.parts.begin(), chain.parts.end(), 0); i > 0; --i) {
+      ChainStage stage = random_stage(random);
+      stage.output = 0;
+      stage.update = 0.25;
+      const double backward = stage.backward_input + stage.backward_weight;
+      sum += stage.forward + backward;
+      longest_forward = std::max(longest_forward, stage.forward);
+      longest_backward = std::max(longest_backward, backward);
+      chain.slices.push_back(std::vector<ChainStage>(stages, stage));
+    }
+    const double expected = sum + (stages - 1) * (longest_forward + longest_backward) + 0.25;
+    const double simulated = makespan(program_of(chain));
+    INFO("K " << stages << ", " << chain.parts.size() << " micro-batches, " << chain.slices.size()
+              << " slices: " << expected << " s expected, " << simulated << " s simulated");
+    CHECK(simulated == doctest::Approx(expected).epsilon(1e-12));
+  }
+}
+
+TEST_CASE("several sizes keep and send what their slices do, and count as the user's") {
+  for (std::uint64_t seed = 0; seed < 30; ++seed) {
+    Random random(179, seed);
+    SlicedChain chain{.parts = random_parts(random)};
+    const int units = std::accumulate(chain.parts.begin(), chain.parts.end(), 0);
+    chain.slices = random_slices(random, units, 3);
+    const ProgramOfSteps program = [&](int steps, double) {
+      chain.steps = steps;
+      return program_of(chain);
+    };
+    const Metrics metrics = measure(program, {.steps = 3}, false).metrics;
+    const auto parts = static_cast<std::int64_t>(chain.parts.size());
+    CHECK(metrics.staleness == std::map<int, std::int64_t>{{0, 3 * parts}});
+    for (int stage = 0; stage < 3; ++stage) {
+      double stash = 0, sent = 0;
+      for (const auto& slice : chain.slices) stash += slice[stage].stash;
+      for (const auto& slice : chain.slices) sent += slice[stage].output;
+      INFO("seed " << seed << ", stage " << stage << ": slices keep " << stash << " B");
+      CHECK(metrics.devices[stage].peak_stash.value() == doctest::Approx(stash));
+      if (stage == 2) continue;
+      for (const auto& link : metrics.links) {
+        const std::string up = std::to_string(stage) + "->" + std::to_string(stage + 1);
+        if (link.name == up) CHECK(link.bytes.value() == doctest::Approx(sent));
+      }
+    }
+    // Numbers as a reader counts: slices of each micro-batch, then the next one, step after step.
+    const Program two = program(2, 0);
+    int unit = 0, number = 0;
+    for (int step = 0; step < 2; ++step) {
+      for (const int slices : chain.parts) {
+        for (int slice = 0; slice < slices; ++slice, ++unit) {
+          CHECK(slice_number(two, unit).micro_batch == number);
+          CHECK(slice_number(two, unit).slice == slice);
+        }
+        ++number;
+      }
+    }
+  }
 }
 
 TEST_CASE("equal stages take M sum (f + b) + (K - 1)(max f + max b) + o") {

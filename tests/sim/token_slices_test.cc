@@ -72,6 +72,119 @@ TEST_CASE("balanced slices are as fast as the best of every way to cut") {
   }
 }
 
+/// A part of a step: its sum and its longest slice, for every way to cut it.
+using Ways = std::vector<std::pair<double, double>>;
+
+Ways ways_to_cut(const Table& table) {
+  const int units = static_cast<int>(table.size()) - 1;
+  Ways ways;
+  for (int cuts = 0; cuts < 1 << (units - 1); ++cuts) {
+    double sum = 0, longest = 0;
+    int begin = 0;
+    for (int end = 1; end <= units; ++end) {
+      if (end < units && !(cuts >> (end - 1) & 1)) continue;
+      sum += table[end - begin][begin];
+      longest = std::max(longest, table[end - begin][begin]);
+      begin = end;
+    }
+    ways.push_back({sum, longest});
+  }
+  return ways;
+}
+
+/// The least sum + (K - 1) max over all multisets of parts, each cut in any way whatever.
+struct EveryDivision {
+  const std::vector<Ways>& ways;  // (samples - 1)
+  double waits;                   // K - 1
+  double least = std::numeric_limits<double>::infinity();
+  int count = 0;
+
+  void go(int samples, std::size_t largest, double sum, double longest) {
+    if (samples == 0) {
+      ++count;
+      least = std::min(least, sum + waits * longest);
+      return;
+    }
+    for (std::size_t size = std::min<std::size_t>(samples, largest); size >= 1; --size) {
+      for (const auto& [more, most] : ways[size - 1]) {
+        go(samples - static_cast<int>(size), size, sum + more, std::max(longest, most));
+      }
+    }
+  }
+};
+
+/// A table for parts of each size up to `samples`.
+std::vector<Table> random_tables(Random& random, int units, int samples, bool growing) {
+  std::vector<Table> tables;
+  const Table one = random_table(random, units, true);
+  for (int size = 1; size <= samples; ++size) {
+    tables.push_back(growing ? one : random_table(random, units, false));
+    if (!growing) continue;
+    for (auto& row : tables.back()) {
+      for (double& time : row) time *= 0.4 + 0.6 * size;  // larger parts are more efficient
+    }
+  }
+  return tables;
+}
+
+TEST_CASE("a divided batch is as fast as the best of every division, each part cut in every way") {
+  int mixed = 0;
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    Random random(78, seed);
+    const int units = random.integer(1, 3), stages = random.integer(1, 8);
+    const int samples = random.integer(1, 5);
+    const std::vector<Table> tables = random_tables(random, units, samples, seed % 2 == 0);
+    StepInputs inputs{.units = units, .stages = stages, .samples = samples};
+    std::vector<Ways> ways;
+    for (int size = 1; size <= samples; ++size) {
+      const Table& table = tables[size - 1];
+      inputs.sizes.push_back({size, inputs_of(table, stages, 1).time});
+      ways.push_back(ways_to_cut(table));
+    }
+    EveryDivision every{.ways = ways, .waits = stages - 1.0};
+    every.go(samples, samples, 0, 0);
+    const Division found = balanced_parts(inputs);
+    INFO("seed " << seed << ": " << units << " units, K " << stages << ", B " << samples << ": of "
+                 << every.count << " " << every.least << " s, found " << found.span.value());
+    CHECK(found.span.value() == doctest::Approx(every.least).epsilon(1e-12));
+    double sum = 0, longest = 0;
+    int divided = 0;
+    for (const SlicedPart& part : found.parts) {
+      divided += part.samples;
+      int begin = 0;
+      for (const int length : part.lengths) {
+        const double time = tables[part.samples - 1][length][begin];
+        sum += time;
+        longest = std::max(longest, time);
+        begin += length;
+      }
+      CHECK(begin == units);
+      CHECK(part.samples <= found.parts.front().samples);
+    }
+    CHECK(divided == samples);
+    CHECK(sum + (stages - 1) * longest == doctest::Approx(every.least).epsilon(1e-12));
+    if (found.parts.back().samples < found.parts.front().samples) ++mixed;
+  }
+  CHECK(mixed >= 20);  // that the search is not only tried on steps of one size
+}
+
+TEST_CASE("of one size only, a divided batch is that many sequences of balanced slices") {
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+    Random random(79, seed);
+    const int units = random.integer(1, 8), stages = random.integer(1, 12);
+    const int parts = random.integer(1, 5);
+    const Table table = random_table(random, units, true);
+    const Slicing one = balanced_slices(inputs_of(table, stages, parts));
+    const Division all = balanced_parts({.units = units,
+                                         .stages = stages,
+                                         .samples = 3 * parts,
+                                         .sizes = {{3, inputs_of(table, stages, 1).time}}});
+    INFO("seed " << seed);
+    CHECK(all.span.value() == doctest::Approx(one.span.value()).epsilon(1e-12));
+    CHECK(static_cast<int>(all.parts.size()) == parts);
+  }
+}
+
 /// A layer of width h: launches, then linear work and attention of l tokens that see c + l / 2.
 SliceTime layer_time(double floor, double width) {
   return [=](int length, int context) {

@@ -3,8 +3,10 @@
 //
 // A slice attends to the slices before it, so a stage takes the slices of a micro-batch in the
 // order of the sequence; what it keeps of earlier ones, it has. Gradients of keys and values come
-// from later slices: backwards go through the slices in reverse. Source: arXiv 2102.07988,
+// from later slices: backwards go through the slices in reverse. Micro-batches of several sizes
+// have slices of their own each; a step is then written out whole. Source: arXiv 2102.07988,
 // section 3.
+#include "base/error.h"
 #include "sim/plan/schedules/families.h"
 #include "sim/plan/schedules/stage_ops.h"
 
@@ -16,10 +18,17 @@ Sequence stage_sequence(const ScheduleInputs& inputs, int stage) {
   const int slices = inputs.slices, total = inputs.micro_batches;
   Run forwards{.repeats = total / slices, .stride = slices};
   Run backwards = forwards;
-  for (int slice = 0; slice < slices; ++slice) {
-    forwards.ops.push_back({OpKind::F, stage, slice, stage});
-    append_backward(backwards.ops, inputs, stage, slices - 1 - slice);
+  const std::vector<int> parts = inputs.parts.empty() ? std::vector{slices} : inputs.parts;
+  int end = 0;
+  for (const int part : parts) {
+    const int begin = end;
+    end += part;
+    for (int slice = begin; slice < end; ++slice) {
+      forwards.ops.push_back({OpKind::F, stage, slice, stage});
+      append_backward(backwards.ops, inputs, stage, begin + end - 1 - slice);
+    }
   }
+  CHECK(end == slices, "all slices belong to a micro-batch");
   Run update{.ops = {{OpKind::U, stage, total - 1, stage}}};
   return {{forwards, backwards, update}, inputs.steps, total};
 }

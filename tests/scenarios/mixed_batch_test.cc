@@ -1,0 +1,125 @@
+// Steps that mix micro-batches of several sizes: when they are chosen, and what they add up to.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "scenarios/run_scenario.h"
+#include "tests/scenarios/documents.h"
+
+namespace interlock {
+namespace {
+
+const std::string kTransformer = R"({
+  "model": {"kind": "transformer", "layers": 8, "hidden_size": 512, "attention_heads": 8,
+            "vocab_size": 512, "sequence_length": 256},
+  "cluster": {"kind": "uniform", "devices": 4, "device": "v100-32g",
+              "link": {"bandwidth": "25 GB/s"}},
+  "partition": [3, 2, 2, 3],
+  "training": {"strategy": "global", "schedule": "terapipe", "global_batch_size": 11,
+               "micro_batch_size": "balanced", "precision": "fp16", "steps": 2}
+})";
+
+Scenario loaded_with(const Overrides& overrides) {
+  return load_scenarios(document(kTransformer, overrides)).front();
+}
+
+Metrics run(const Scenario& scenario) { return run_scenario(scenario, false).measurement.metrics; }
+Metrics run(const Overrides& overrides) { return run(loaded_with(overrides)); }
+
+TEST_CASE("a batch that no good size divides is mixed, and faster than in any one size") {
+  struct Batch {
+    std::string samples, tokens;
+  };
+  for (const Batch& batch : {Batch{"11", "256"}, {"13", "256"}, {"17", "128"}}) {
+    const Overrides sizes = {"training.global_batch_size=" + batch.samples,
+                             "model.sequence_length=" + batch.tokens};
+    const Scenario mixed = loaded_with(sizes);
+    REQUIRE(mixed.parts.size() > 1);
+    CHECK(mixed.parts.front().samples > mixed.parts.back().samples);
+    CHECK(mixed.micro_batches == static_cast<int>(mixed.parts.size()));
+    double least = 1e9;
+    for (const std::string& size : {std::string("1"), batch.samples}) {  // primes
+      for (const char* slices : {"\"balanced\"", "1", "2", "3", "4", "6", "8"}) {
+        Overrides uniform = sizes;
+        uniform.push_back("training.micro_batch_size=" + size);
+        uniform.push_back(std::string(R"(training.schedule={"kind": "terapipe", "slices": )") +
+                          slices + "}");
+        least = std::min(least, run(uniform).step_time.value());
+      }
+    }
+    const double step = run(mixed).step_time.value();
+    INFO(batch.samples << " samples: mixed " << step << " s, one size " << least << " s at best");
+    CHECK(step < least);
+  }
+}
+
+TEST_CASE("a batch that one size suits best stays whole multiples of it") {
+  for (const int batch : {2, 3, 4, 5, 7, 12}) {
+    const std::string samples = "training.global_batch_size=" + std::to_string(batch);
+    const Scenario chosen = loaded_with({samples});
+    if (!chosen.parts.empty()) continue;
+    INFO(batch << " samples in " << chosen.micro_batches << " micro-batches");
+    CHECK(batch % chosen.micro_batches == 0);
+    const std::string size = std::to_string(batch / chosen.micro_batches);
+    const Scenario written = loaded_with({samples, "training.micro_batch_size=" + size});
+    CHECK(chosen.slices == written.slices);
+    CHECK(run(chosen).step_time == run(written).step_time);
+  }
+  // Nor are one sample, or slices that are written.
+  CHECK(loaded_with({"training.global_batch_size=1"}).parts.empty());
+  CHECK(loaded_with({R"(training.schedule={"kind": "terapipe", "slices": 1})"}).parts.empty());
+}
+
+TEST_CASE("a mixed step has the samples, flops, messages and stash of the batch") {
+  for (const char* recompute : {"none", "full"}) {
+    const std::string kept = std::string("training.recompute=") + recompute;
+    const Scenario scenario = loaded_with({kept});
+    REQUIRE(!scenario.parts.empty());
+    const Metrics mixed = run(scenario);
+    const Overrides plain = {kept, "training.schedule=gpipe", "training.micro_batch_size=1"};
+    const Metrics whole = run(plain);
+    const double steps = mixed.step_time / whole.step_time;  // shares are of the time of a step
+    CHECK(*mixed.samples_per_s * mixed.step_time.value() == doctest::Approx(11));
+    CHECK(*mixed.tokens_per_s * mixed.step_time.value() == doctest::Approx(11 * 256));
+    CHECK(*mixed.mfu * steps == doctest::Approx(*whole.mfu));
+    CHECK(*mixed.hfu * steps == doctest::Approx(*whole.hfu));
+    const auto parts = static_cast<std::int64_t>(scenario.parts.size());
+    CHECK(mixed.staleness == std::map<int, std::int64_t>{{0, 2 * parts}});
+    for (std::size_t l = 0; l < whole.links.size(); ++l) {
+      CHECK(mixed.links[l].bytes.value() == doctest::Approx(whole.links[l].bytes.value()));
+    }
+    for (std::size_t r = 0; r < whole.devices.size(); ++r) {
+      CHECK(mixed.devices[r].peak_stash.value() ==
+            doctest::Approx(whole.devices[r].peak_stash.value()));
+    }
+  }
+}
+
+TEST_CASE("sizes of a step differ in slices too, where that is best") {
+  const std::vector<BatchPart> parts =
+      loaded_with({"training.global_batch_size=17", "model.sequence_length=128"}).parts;
+  REQUIRE(parts.size() > 1);
+  CHECK(parts.front().slices.size() > parts.back().slices.size());
+}
+
+TEST_CASE("every part of a mixed step covers its sequences") {
+  const Scenario scenario = loaded_with({});
+  int samples = 0;
+  for (const BatchPart& part : scenario.parts) {
+    samples += part.samples;
+    CHECK(*part.graph->samples_per_micro_batch == part.samples);
+    int tokens = 0;
+    for (const TokenSlice& slice : part.slices) {
+      CHECK(slice.context == tokens);
+      tokens += slice.length;
+    }
+    CHECK(tokens == 256);
+  }
+  CHECK(samples == 11);
+  // Parts are micro-batches of the program, and their slices its units of work.
+  const Program program = lower_scenario(scenario, 2);
+  CHECK(whole_micro_batches(program) == scenario.micro_batches);
+  CHECK(program.update_every == program.micro_batches);
+}
+
+}  // namespace
+}  // namespace interlock
