@@ -211,7 +211,7 @@ Json palette_json(const Program& program) {
     kinds.push_back({{"letter", std::string(1, letter(kind))},
                      {"colour", look.colour},
                      {"ink", look.ink},
-                     {"meaning", look.meaning},
+                     {"meaning", meaning_in(program, kind)},
                      {"used", used}});
   }
   for (int i = 0; i < kMemoryClasses; ++i) {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <array>
+#include <string>
 
 #include "sim/plan/schedule.h"
 #include "sim/run/program.h"
@@ -40,6 +41,17 @@ constexpr Swatch swatch(OpKind kind) {
       return {"#d55e00", "#000000", "optimiser update"};
   }
   return {"#999999", "#000000", ""};
+}
+
+/// What a kind of op means in a program: turns on old inputs bear the letter of forwards run again.
+inline std::string meaning_in(const Program& program, OpKind kind) {
+  bool replays = false, others = false;
+  for (const OpInfo& op : program.ops) {
+    if (op.kind == kind) (op.replay ? replays : others) = true;
+  }
+  const std::string meaning = swatch(kind).meaning;
+  if (!replays) return meaning;
+  return (others ? meaning + " or " : "") + "replay of an old input";
 }
 
 /// Whether an op belongs to the main network and yet trains nothing on its stage: a gradient that

@@ -126,7 +126,8 @@ std::string legend(const Picture& picture) {
     const bool used =
         std::any_of(ops.begin(), ops.end(), [&](const OpInfo& op) { return op.kind == kind; });
     if (!used) continue;
-    const std::string words = std::string(1, letter(kind)) + " " + swatch(kind).meaning;
+    const std::string words =
+        std::string(1, letter(kind)) + " " + meaning_in(picture.program(), kind);
     text += "<rect" + attribute("x", x) + " y=\"60\" width=\"14\" height=\"14\" fill=\"" +
             swatch(kind).colour + "\"/>\n" + text_at(x + 19, 71.5, words);
     x += 38 + 5.9 * static_cast<double>(words.size());

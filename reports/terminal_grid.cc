@@ -232,7 +232,7 @@ std::string legend(const View& view) {
       return view.program().ops[span->op].kind == kind && !view.is_shaded(*span);
     };
     if (!std::any_of(view.spans.begin(), view.spans.end(), drawn)) continue;
-    text += std::string(1, letter(kind)) + " " + swatch(kind).meaning + "   ";
+    text += std::string(1, letter(kind)) + " " + meaning_in(view.program(), kind) + "   ";
   }
   for (const Span* span : view.spans) shaded = shaded || view.is_shaded(*span);
   text += std::string(view.style.unicode ? "·" : ".") + " idle";

@@ -12,6 +12,7 @@ namespace interlock {
 namespace {
 
 constexpr double kMostOps = 2e9;                        // of a run
+constexpr double kMostOpsSearched = 1e6;                // of a step that "auto" looks for
 constexpr double kMostOpsInFlight = 4e6;                // of all micro-batches under way
 constexpr double kLongestPattern = 2e7;                 // ops until the order of work repeats
 constexpr std::int64_t kLongestPeriod = 1'000'000'000;  // micro-batches
@@ -58,6 +59,14 @@ void check_size(const Scenario& scenario, int stages, int slices, const JsonNode
                " ops (stages x micro-batches "
                "x steps); expected at most " +
                in_words(kMostOps));
+    return;
+  }
+  if (scenario.schedule.kind == ScheduleKind::Auto &&
+      once * scenario.micro_batches > kMostOpsSearched) {
+    report(diagnostics, place,
+           "\"auto\" would look for the order of about " + in_words(once * scenario.micro_batches) +
+               " ops (stages x micro-batches); expected at most " + in_words(kMostOpsSearched) +
+               ", or the name of a schedule");
     return;
   }
   const double in_flight = std::min<double>(scenario.schedule.in_flight, micro_batches) * slices;

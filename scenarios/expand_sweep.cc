@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "scenarios/contract.h"
 #include "scenarios/loader.h"
+#include "scenarios/set_key.h"
 
 namespace interlock {
 namespace {
@@ -177,7 +178,7 @@ JsonValue combine(JsonValue document, const std::vector<Axis>& axes,
     const JsonNode value = axes[i].list.item(choice[i]);
     const std::string file = value.value->file ? *value.value->file : "";
     try {
-      set_json(document, axes[i].path, unnamed(axes[i], *value.value), file);
+      set_key(document, axes[i].path, unnamed(axes[i], *value.value), file);
     } catch (const Error& error) {
       const std::string message = error.what();
       const bool named = message.starts_with(file + ": ");

@@ -100,6 +100,17 @@ void check_layout_of_file(const ParallelKeys& parallel, const Layout& layout,
              " stages");
 }
 
+/// Why there are so many stages, where nobody wrote their number.
+std::string reason_of_stages(const ParallelKeys& parallel, const Layout& layout,
+                             const LayoutBounds& bounds) {
+  const int chunks = bounds.schedule ? bounds.schedule->chunks : 1;
+  if (parallel.stages_node || layout.stages != layout.ranks * chunks) return "";
+  const std::string ranks = std::to_string(layout.ranks) + " ranks (parallel.pipeline)";
+  if (chunks == 1) return ": there is one for each of the " + ranks;
+  return ": " + in_quotes(schedule_entry(bounds.schedule->kind).name) + " puts " +
+         std::to_string(chunks) + " on each of the " + ranks;
+}
+
 void check_stages(const ParallelKeys& parallel, const Layout& layout, const LayoutBounds& bounds,
                   Diagnostics& diagnostics) {
   if (is_laid_by_file(bounds)) {
@@ -120,8 +131,9 @@ void check_stages(const ParallelKeys& parallel, const Layout& layout, const Layo
                std::to_string(*bounds.modules) + got);
   } else if (bounds.modules && layout.stages > *bounds.modules) {
     report(diagnostics, stages_place(parallel),
-           "more stages than modules; expected 1 to the " + std::to_string(*bounds.modules) +
-               " modules of the model" + got);
+           "more stages than modules" + reason_of_stages(parallel, layout, bounds) +
+               "; expected 1 to the " + std::to_string(*bounds.modules) + " modules of the model" +
+               got);
   }
   if (bounds.modules && strategy.kind == StrategyKind::Overlapping &&
       layout.stages == *bounds.modules && parts_of(strategy, layout.stages) > *bounds.modules) {

@@ -18,7 +18,7 @@ namespace {
 
 // What a search takes a few seconds for.
 constexpr double kOpsOfSearch = 1e7;
-constexpr double kLeastEvaluations = 50, kMostEvaluations = 1000;
+constexpr double kLeastEvaluations = 10, kMostEvaluations = 1000;
 constexpr int kStepsOfLook = 4;             // and more where a step has few micro-batches
 constexpr std::size_t kLooksAtFlushed = 2;  // the best, and the best hand-made one
 
@@ -180,10 +180,16 @@ SearchInputs search_inputs(const Scenario& scenario, const LowerInputs& inputs) 
 }
 
 [[noreturn]] void refuse(const Scenario& scenario, double capacity, double least) {
-  throw Error(scenario.file + ": " + scenario.name +
-              ": /training/schedule: no order of work was found that fits into " +
-              format(Bytes(capacity)) + " a device; expected \"memory\" of at least " +
-              format(Bytes(least)) + ", which the leanest one takes");
+  const std::string leanest = format(Bytes(least));
+  const std::string start = scenario.file + ": " + scenario.name +
+                            ": /training/schedule: no order of work was found that fits into " +
+                            format(Bytes(capacity)) + " a device";
+  if (scenario.schedule.memory > Bytes(0)) {
+    throw Error(start + "; expected \"memory\" of at least " + leanest +
+                ", which the leanest one takes");
+  }
+  throw Error(start + ": the leanest one takes " + leanest +
+              "; expected more devices, smaller micro-batches or \"recompute\"");
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "scenarios/balance_batch.h"
 #include "scenarios/contract.h"
 #include "scenarios/loader.h"
+#include "scenarios/set_key.h"
 
 namespace interlock {
 namespace {
@@ -247,7 +248,7 @@ JsonValue read_scenario_document(const std::string& path,
       throw Error("--set " + in_quotes(override) + ": expected path=VALUE, training.steps=16 say");
     }
     const std::string dotted = override.substr(0, equals), origin = "--set " + dotted;
-    set_json(document, dotted, parse_override(override.substr(equals + 1), origin), origin);
+    set_key(document, dotted, parse_override(override.substr(equals + 1), origin), origin);
   }
   return document;
 }

@@ -69,6 +69,20 @@ TEST_CASE("every scenario in README.md is right") {
   }
 }
 
+TEST_CASE("every scenario to start from is right") {
+  int files = 0;
+  for (const char* folder : {"/scenarios/examples", "/scenarios/quickstart"}) {
+    for (const auto& entry :
+         std::filesystem::directory_iterator(SOURCE_FOLDER + std::string(folder))) {
+      const Outcome run = run_program({"check", entry.path().string()}, ".");
+      CHECK(run.err == "");
+      CHECK(run.exit_code == 0);
+      ++files;
+    }
+  }
+  CHECK(files > 15);
+}
+
 TEST_CASE("every file that README.md links to is there") {
   const std::string text = read_file(SOURCE_FOLDER "/README.md");
   int links = 0;

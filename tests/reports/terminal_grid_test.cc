@@ -71,6 +71,15 @@ TEST_CASE("idle columns are those of the closed form: (p - 1)(F + B) of (m + p -
   }
 }
 
+TEST_CASE("a legend tells a turn on an old input from a forward that is run again") {
+  ScenarioResult result = step_of("gpipe", 2, 2);
+  OpInfo& op = result.measurement.program.ops[result.measurement.log.spans.front().op];
+  op.kind = OpKind::R;
+  CHECK(terminal_grid(result, kAscii).find("R recompute   ") != std::string::npos);
+  op.replay = true;
+  CHECK(terminal_grid(result, kAscii).find("R replay of an old input   ") != std::string::npos);
+}
+
 TEST_CASE("a grid that is too narrow for equal columns keeps its width and every device") {
   const ScenarioResult result = step_of("interleaved", 4, 16);
   for (const int width : {40, 60, 80, 120}) {

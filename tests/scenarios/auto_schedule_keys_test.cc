@@ -1,6 +1,7 @@
 // "auto": its keys, what it refuses, and what is left of the scenario once an order is found.
 // SPDX-License-Identifier: Apache-2.0
 #include "scenarios/resolve_auto.h"
+#include "scenarios/run_scenario.h"
 #include "tests/scenarios/documents.h"
 
 namespace interlock {
@@ -55,6 +56,28 @@ TEST_CASE("a resolved scenario has a schedule that is found no second time") {
 TEST_CASE("a scenario that names its schedule is resolved to itself") {
   const Scenario scenario = loaded(searching("\"gpipe\""));
   CHECK(resolve_auto(scenario).schedule.kind == ScheduleKind::GPipe);
+}
+
+TEST_CASE("where not even the leanest order fits a device, no larger limit is proposed") {
+  std::string said;
+  try {
+    run_scenario(loaded({"training.schedule=auto", "training.micro_batches=2",
+                         "model.modules.0.stash=90 GiB"}),
+                 false);
+  } catch (const Error& error) {
+    said = error.what();
+  }
+  CHECK(said ==
+        "test.json: test: /training/schedule: no order of work was found that fits into 80.0 GiB a "
+        "device: the leanest one takes 90.0 GiB; expected more devices, smaller micro-batches or "
+        "\"recompute\"");
+}
+
+TEST_CASE("an order of more ops than a search could move in reasonable time is not looked for") {
+  CHECK(mistakes({"training.schedule=auto", "training.micro_batches=80000"}) == "");
+  CHECK(mistakes({"training.schedule=auto", "training.micro_batches=100000"}) ==
+        "test.json:1: \"auto\" would look for the order of about 1.20 M ops (stages x "
+        "micro-batches); expected at most 1.00 M, or the name of a schedule");
 }
 
 }  // namespace

@@ -149,6 +149,13 @@ TEST_CASE("layouts that fit neither the cluster nor the model are refused with t
   CHECK(mistakes({"parallel.stages=5"}) ==
         "set: /parallel/stages: more stages than modules; expected 1 to the 4 modules of the "
         "model, got 5");
+  CHECK(mistakes({R"(training.schedule={"kind": "interleaved", "chunks": 2})",
+                  "training.micro_batches=4"}) ==
+        "test.json:1: more stages than modules: \"interleaved\" puts 2 on each of the 4 ranks "
+        "(parallel.pipeline); expected 1 to the 4 modules of the model, got 8");
+  CHECK(mistakes({"cluster.devices=5"}) ==
+        "test.json:1: more stages than modules: there is one for each of the 5 ranks "
+        "(parallel.pipeline); expected 1 to the 4 modules of the model, got 5");
   CHECK(mistakes({"parallel.stages=3"}) ==
         "set: /parallel/stages: fewer stages than ranks, and every rank must hold one; expected at "
         "least 4, got 3");

@@ -115,6 +115,23 @@ TEST_CASE("a mistake that several scenarios share is told once, one of a value w
         "sweep.json:9: /training/steps: expected a whole number from 1 to 1000000, got -2");
 }
 
+TEST_CASE("keys are set inside the name of a strategy, schedule or cluster too") {
+  const auto swept = loaded_all(
+      {"model.modules.0.repeat=8", "training.micro_batches=8",
+       R"(sweep={"training.schedule": ["dualpipe", "dualpipe-v"],
+                 "training.schedule.overlap": [0, 0.5]})"});
+  REQUIRE(swept.size() == 4);
+  CHECK(swept[1].schedule.kind == ScheduleKind::DualPipe);
+  CHECK(swept[1].schedule.overlap == 0.5);
+  CHECK(swept[3].schedule.kind == ScheduleKind::DualPipeV);
+  const auto other =
+      loaded_all({"training.strategy=interlocking", "cluster=dgx-h100", "model=gpt2",
+                  "training.global_batch_size=8",
+                  R"(sweep={"cluster.devices": [2], "training.strategy.n_wise": [3]})"});
+  CHECK(other.front().cluster.devices == 2);
+  CHECK(mistakes({"training.strategy=local", R"(sweep={"training.strategy.n_wise": [3]})"}) != "");
+}
+
 TEST_CASE("a path through a scalar or past a list is refused where the sweep says it") {
   CHECK(
       mistakes({R"(sweep={"training.strategy.kind.x": [1]})"}).find("nothing can be set inside") !=
