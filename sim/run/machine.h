@@ -72,6 +72,7 @@ class Machine {
     bool computing = false;
     bool handed_over = false;  // the message of its Send is on the way
     bool waited = false;       // its Receive found no arrived message at first
+    double waits_since = 0;
     bool announced = false;    // its next Receive
     bool replaying = false;    // computes an old input while it waits at its Receive
   };

@@ -96,6 +96,7 @@ bool Machine::receive(int stream, StreamState& state) {
     return false;
   }
   const bool asks = !state.waited;  // for this message, for the first time
+  if (asks) state.waits_since = now_;
   if (asks && queue.depth == 0 && !queue.synchronous && !state.announced) ask(queue, now_);
   state.announced = false;
   if (queue.messages.empty()) {
@@ -110,7 +111,7 @@ bool Machine::receive(int stream, StreamState& state) {
     heap_.push({message.arrival, stream, 0});
     return false;
   }
-  if (std::exchange(state.waited, false)) {
+  if (std::exchange(state.waited, false) && message.arrival > state.waits_since) {
     state.message_sent = message.sent;
     state.message_arrival = message.arrival;
   }

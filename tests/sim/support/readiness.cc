@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "sim/run/cursor.h"
+#include "sim/run/ticks.h"
 
 namespace interlock {
 
@@ -135,7 +136,9 @@ class Walker {
   /// of one stream knows when it will ask from the start of its last unbroken run of ops.
   Seconds asking_time(const Walk& walk, const Channel& channel) const {
     if (!walk.run_start || program_.ranks[walk.rank].streams > 1) return walk.time;
-    return std::max(*walk.run_start, walk.time - channel.occupancy - channel.latency);
+    const double way = in_ticks(program_, channel.occupancy) + in_ticks(program_, channel.latency);
+    const double asks = in_ticks(program_, walk.time);  // whole ticks, as sums of seconds are not
+    return std::max(*walk.run_start, in_seconds(program_, asks - way));
   }
 
   bool receive(Walk& walk, const Channel& channel, Exchange& exchange) {

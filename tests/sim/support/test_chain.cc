@@ -51,6 +51,7 @@ StageCost random_cost(Random& random, const Draw& draw) {
   cost.workspace = Bytes(1000 * draw(1));
   cost.head_memory = Bytes(1000 * draw(1));
   cost.readout = Bytes(1000 * draw(1));
+  cost.state = {Bytes(1000 * draw(2)), Bytes(1000 * draw(2)), Bytes(1000 * draw(2))};
   return cost;
 }
 
@@ -70,10 +71,18 @@ Choice one_of(Random& random, const std::vector<Choice>& choices) {
 Strategy random_strategy(Random& random, ScheduleKind kind, int stages) {
   Strategy strategy;
   if (schedule_entry(kind).global) return strategy;
-  const int kinds = kind == ScheduleKind::List ? 2 : 7;  // a list is local or interlocking
-  strategy.kind = static_cast<StrategyKind>(random.integer(1, kinds));
+  std::vector<StrategyKind> kinds = {StrategyKind::Local, StrategyKind::Interlocking};
+  const bool no_gradients = kind == ScheduleKind::Ppll || schedule_entry(kind).replays;
+  if (no_gradients) {
+    kinds = {StrategyKind::Local, StrategyKind::Greedy, StrategyKind::ForwardForward,
+             StrategyKind::Tree};
+  } else if (kind != ScheduleKind::List) {
+    for (int other = 3; other <= 8; ++other) kinds.push_back(static_cast<StrategyKind>(other));
+  }
+  strategy.kind = one_of(random, kinds);
   strategy.n_wise = random.integer(1, stages + 1);
   strategy.chunks = one_of(random, divisors(stages));
+  strategy.arity = random.integer(1, 3);
   strategy.gradient = static_cast<GradientMode>(random.integer(0, 2));
   strategy.all_heads = random.integer(0, 1) == 0;
   strategy.skip_unneeded_input_gradients = random.integer(0, 1) == 0;
@@ -85,29 +94,57 @@ QueuePolicy random_queue(Random& random) {
   return {static_cast<QueuePolicy::Kind>(random.integer(0, 2)), random.integer(1, 2)};
 }
 
-TestChain random_chain_of(Random& random, ScheduleKind kind, int stages) {
-  TestChain chain = make_chain(stages, kind);
-  chain.micro_batches = random.integer(1, 4);
-  chain.steps = random.integer(1, 4);
-  chain.strategy = random_strategy(random, kind, stages);
-  const bool whole = random.integer(0, 1) == 0;
-  const Draw draw = [&](int most) {
-    return whole ? random.integer(0, most) : most * random.uniform();
-  };
-  for (StageCost& cost : chain.costs) cost = random_cost(random, draw);
-  apply_stash_mode(schedule_entry(kind).stash, chain.costs);
-  chain.cluster.port_latency = Seconds(draw(2));
-  chain.policy.queue = random_queue(random);
-  chain.policy.copies_on_compute_stream = random.integer(0, 3) == 0;
-  chain.policy.barrier = random.integer(0, 3) == 0;
+int ranks_of(const TestChain& chain) {
+  return *std::max_element(chain.rank_of_stage.begin(), chain.rank_of_stage.end()) + 1;
+}
+
+int stages_of_copy(const TestChain& chain) {
+  return static_cast<int>(chain.rank_of_stage.size()) / chain.copies;
+}
+
+/// Stages on ranks, as the schedule lays them, and micro-batches; not yet checked.
+TestChain random_shape(Random& random, ScheduleKind kind, int most_stages) {
+  const ScheduleEntry& entry = schedule_entry(kind);
+  TestChain chain;
+  if (entry.layout == StageLayout::Any || entry.layout == StageLayout::OneEach) {
+    chain = make_chain(random.integer(1, most_stages), kind);
+    const int stages = stages_of_copy(chain);
+    const int ranks = entry.layout == StageLayout::Any ? random.integer(1, stages) : stages;
+    for (int stage = 0; stage < stages; ++stage) chain.rank_of_stage[stage] = stage % ranks;
+    chain.micro_batches = random.integer(1, 4);
+  } else {
+    const bool copied = entry.layout == StageLayout::Mirrored;
+    chain = make_laid_chain(random.integer(1, 4), kind, {}, copied ? 2 : random.integer(1, 4));
+    chain.micro_batches = random.integer(1, 12);
+  }
+  if (entry.slices) chain.slices = random.integer(1, 3);
   chain.policy.update_every = one_of(random, divisors(chain.micro_batches));
+  return chain;
+}
+
+TestChain random_chain_of(Random& random, ScheduleKind kind, int most_stages) {
+  TestChain chain = random_shape(random, kind, most_stages);
+  while (!shape_problem(chain).empty()) chain = random_shape(random, kind, most_stages);
+  const ScheduleEntry& entry = schedule_entry(kind);
+  chain.steps = random.integer(1, 4);
+  chain.strategy = random_strategy(random, kind, stages_of_copy(chain));
+  draw_costs(chain, random);
+  if (entry.overlaps) chain.policy.overlap = random.integer(0, 2) / 2.0;
+  if (entry.replays) {
+    chain.policy.queue = {QueuePolicy::Kind::Buffered, random.integer(1, 3)};
+    return chain;
+  }
+  // Several stages in one order, or forwards ahead, seldom end with short queues.
+  const bool needs_room = !is_plain(chain) && random.integer(0, 3) > 0;
+  if (!needs_room) chain.policy.queue = random_queue(random);
+  chain.policy.copies_on_compute_stream = !needs_room && random.integer(0, 3) == 0;
+  chain.policy.barrier = random.integer(0, 3) == 0;
   const bool may_split =
       kind != ScheduleKind::Naive && kind != ScheduleKind::NaiveSplit && kind != ScheduleKind::List;
-  if (may_split) chain.policy.split_backward = random.integer(0, 1) == 0;
-  const int ranks = random.integer(1, stages);
-  for (int stage = 0; stage < stages; ++stage) chain.rank_of_stage[stage] = stage % ranks;
+  if (may_split && is_plain(chain)) chain.policy.split_backward = random.integer(0, 1) == 0;
   const int every = random.integer(0, 2);
-  if (every * chain.micro_batches > 1 && !schedule_entry(kind).global) {
+  const bool one_chain = chain.strategy.kind != StrategyKind::Tree;
+  if (every * chain.micro_batches > 1 && !entry.global && one_chain) {
     chain.strategy.readout_every = every;
   }
   return chain;
@@ -122,7 +159,7 @@ Strategy n_wise(int n, bool all_heads) {
 TestChain make_chain(const std::vector<ChainStage>& stages, ScheduleKind kind) {
   const ScheduleEntry& entry = schedule_entry(kind);
   TestChain chain;
-  chain.policy = {.kind = kind, .split_backward = entry.split_backward};
+  chain.policy = {.kind = kind, .split_backward = entry.split_backward, .replays = entry.replays};
   if (!entry.global) {
     chain.strategy = kLocal;
     chain.policy.queue = {QueuePolicy::Kind::Buffered, 1};
@@ -154,20 +191,49 @@ TestChain make_laid_chain(int ranks, ScheduleKind kind, const ChainStage& stage,
   return chain;
 }
 
-TestChain random_chain(Random& random) {
-  static const std::vector<ScheduleKind> kKinds = {ScheduleKind::Naive, ScheduleKind::NaiveSplit,
-                                                   ScheduleKind::GPipe, ScheduleKind::OneFOneB,
-                                                   ScheduleKind::Eager, ScheduleKind::List,
-                                                   ScheduleKind::PipeDream, ScheduleKind::Petra,
-                                                   ScheduleKind::FeaturesReplay};
-  const ScheduleKind kind = one_of(random, kKinds);
-  TestChain chain = random_chain_of(random, kind, random.integer(1, 6));
+std::vector<ScheduleKind> families() {
+  std::vector<ScheduleKind> kinds;
+  for (const ScheduleEntry& entry : schedule_catalogue()) {
+    const bool given = entry.kind == ScheduleKind::File || entry.kind == ScheduleKind::Auto;
+    if (!given) kinds.push_back(entry.kind);
+  }
+  return kinds;
+}
+
+std::string shape_problem(const TestChain& chain) {
+  const ScheduleEntry& entry = schedule_entry(chain.policy.kind);
+  if (entry.problem == nullptr) return "";
+  return entry.problem(
+      {ranks_of(chain), stages_of_copy(chain), chain.micro_batches, chain.policy.update_every});
+}
+
+void draw_costs(TestChain& chain, Random& random) {
+  const bool whole = random.integer(0, 1) == 0;
+  const Draw draw = [&](int most) {
+    return whole ? random.integer(0, most) : most * random.uniform();
+  };
+  chain.costs.clear();
+  for (int slice = 0; slice < chain.slices; ++slice) {
+    std::vector<StageCost> of_copy;
+    for (int i = 0; i < stages_of_copy(chain); ++i) of_copy.push_back(random_cost(random, draw));
+    apply_stash_mode(schedule_entry(chain.policy.kind).stash, of_copy);
+    for (int copy = 0; copy < chain.copies; ++copy) {
+      chain.costs.insert(chain.costs.end(), of_copy.begin(), of_copy.end());
+    }
+  }
+  chain.cluster.port_latency = Seconds(draw(2));
+}
+
+TestChain random_chain(Random& random) { return random_chain(random, one_of(random, families())); }
+
+TestChain random_chain(Random& random, ScheduleKind kind) {
+  TestChain chain = random_chain_of(random, kind, 6);
   if (kind == ScheduleKind::Eager) chain.policy.in_flight = random.integer(1, 3);
   return chain;
 }
 
 TestChain random_choosing_chain(Random& random) {
-  TestChain chain = random_chain_of(random, ScheduleKind::Eager, random.integer(2, 6));
+  TestChain chain = random_chain_of(random, ScheduleKind::Eager, 6);
   if (random.integer(0, 1) == 0) {
     for (int& rank : chain.rank_of_stage) rank /= 2;
   }
@@ -181,9 +247,10 @@ std::string describe(const TestChain& chain) {
   const Strategy& strategy = chain.strategy;
   const SchedulePolicy& policy = chain.policy;
   std::string text = schedule_entry(policy.kind).name + ", " + name_of(strategy);
-  text += ", " + std::to_string(chain.costs.size()) + " stages on ranks";
+  text += ", " + std::to_string(chain.rank_of_stage.size()) + " stages on ranks";
   for (const int rank : chain.rank_of_stage) text += ' ' + std::to_string(rank);
   text += ", M " + std::to_string(chain.micro_batches) + ", steps " + std::to_string(chain.steps);
+  text += ", slices " + std::to_string(chain.slices);
   text += ", gradient " + std::to_string(static_cast<int>(strategy.gradient));
   text += ", queue " + std::to_string(static_cast<int>(policy.queue.kind)) + '/' +
           std::to_string(policy.queue.depth);
@@ -191,6 +258,7 @@ std::string describe(const TestChain& chain) {
           std::to_string(policy.update_every);
   text += ", readout_every " + std::to_string(strategy.readout_every);
   const auto flag = [&](bool set, const char* name) { text += set ? name : ""; };
+  flag(policy.overlap > 0, ", overlapping");
   flag(policy.split_backward, ", split");
   flag(policy.copies_on_compute_stream, ", copies on compute stream");
   flag(policy.barrier, ", barrier");
@@ -202,21 +270,26 @@ std::string describe(const TestChain& chain) {
 
 bool is_flushed(const TestChain& chain) { return schedule_entry(chain.policy.kind).flushes; }
 
+bool is_plain(const TestChain& chain) {
+  const StageLayout layout = schedule_entry(chain.policy.kind).layout;
+  return layout == StageLayout::Any || layout == StageLayout::OneEach;
+}
+
 int update_every(const TestChain& chain) {
-  return is_flushed(chain) ? chain.micro_batches : chain.policy.update_every;
+  return chain.slices * (is_flushed(chain) ? chain.micro_batches : chain.policy.update_every);
 }
 
 std::vector<StageRole> roles_of(const TestChain& chain) {
-  const int stages = static_cast<int>(chain.costs.size()) / chain.copies;
   const bool list = chain.policy.kind == ScheduleKind::List;
-  return roles_of_copies(make_roles(chain.strategy, stages, list), chain.copies);
+  return roles_of_copies(make_roles(chain.strategy, stages_of_copy(chain), list), chain.copies);
 }
 
 Schedule schedule_of(const TestChain& chain) {
   const int period = chain.strategy.readout_every * chain.micro_batches;
-  return make_schedule({.stages = static_cast<int>(chain.costs.size()),
+  return make_schedule({.stages = static_cast<int>(chain.rank_of_stage.size()),
                         .copies = chain.copies,
-                        .micro_batches = chain.micro_batches,
+                        .slices = chain.slices,
+                        .micro_batches = chain.micro_batches * chain.slices,
                         .steps = chain.steps,
                         .rank_of_stage = chain.rank_of_stage,
                         .roles = roles_of(chain),

@@ -18,11 +18,12 @@ struct ChainStage {
 };
 
 struct TestChain {
-  std::vector<StageCost> costs;  // (stages of all copies)
+  std::vector<StageCost> costs;  // (slices, stages of all copies)
   Strategy strategy;
   SchedulePolicy policy;
   std::vector<int> rank_of_stage;  // (stages of all copies)
   int copies = 1;
+  int slices = 1;   // token slices of a micro-batch
   Cluster cluster;  // a mesh of 1 kB/s links
   int micro_batches = 1;
   int steps = 1;
@@ -41,16 +42,26 @@ TestChain make_chain(int stages, ScheduleKind kind);  // of unit costs
 TestChain make_laid_chain(int ranks, ScheduleKind kind, const ChainStage& stage = {},
                           int chunks = 0);
 
-/// Any legal chain: every strategy, schedule and policy; whole seconds, so that ties abound, or
-/// arbitrary costs; several stages on some ranks.
+/// The schedules that make their order themselves: all but those of a file and of a search.
+std::vector<ScheduleKind> families();
+/// What the catalogue has against `chain`; empty if nothing.
+std::string shape_problem(const TestChain& chain);
+
+/// Any legal chain: every strategy, schedule, layout and policy; whole seconds, so that ties
+/// abound, or arbitrary costs; several stages on some ranks.
 TestChain random_chain(Random& random);
+TestChain random_chain(Random& random, ScheduleKind kind);
+/// Costs of every op, slice and message of `chain`, which stay laid as they are.
+void draw_costs(TestChain& chain, Random& random);
 /// The same with an eager schedule of several sequences on some rank.
 TestChain random_choosing_chain(Random& random);
 /// What `chain` is, for INFO.
 std::string describe(const TestChain& chain);
 
 bool is_flushed(const TestChain& chain);
-/// Micro-batches between two updates of a stage.
+/// Whether ranks hold their stages as the scenario says, each stage with an order of its own.
+bool is_plain(const TestChain& chain);
+/// Micro-batches, or token slices, between two updates of a stage.
 int update_every(const TestChain& chain);
 std::vector<StageRole> roles_of(const TestChain& chain);
 Schedule schedule_of(const TestChain& chain);
