@@ -95,13 +95,26 @@ void RunWriter::append_loop(std::vector<Op> body, int repeats, int stride) {
   if (repeats > 0) runs_.push_back({std::move(body), repeats, stride});
 }
 
-void RunWriter::append_turns(int turns, int round,
-                             const std::function<void(std::vector<Op>& body, int turn)>& add_turn) {
-  const int together = turns / round > round ? round : 1;
+void RunWriter::append_turns(int turns, int round, const AddTurn& add_turn) {
+  // Turn by turn, unless whole rounds are the smaller loop.
   std::vector<Op> body;
-  for (int first = 0; first < turns; first += together) {
+  RunWriter single;
+  const bool has_rounds = turns / round > 1;
+  for (int turn = 0; turn < turns; ++turn) {
     body.clear();
-    for (int turn = first; turn < std::min(first + together, turns); ++turn) add_turn(body, turn);
+    add_turn(body, turn);
+    single.append(body);
+    if (!has_rounds || static_cast<int>(single.runs_.size()) <= round) continue;
+    return append_rounds(turns, round, add_turn);
+  }
+  for (Run& run : single.runs_) runs_.push_back(std::move(run));
+}
+
+void RunWriter::append_rounds(int turns, int round, const AddTurn& add_turn) {
+  std::vector<Op> body;
+  for (int first = 0; first < turns; first += round) {
+    body.clear();
+    for (int turn = first; turn < std::min(first + round, turns); ++turn) add_turn(body, turn);
     append(body);
   }
 }

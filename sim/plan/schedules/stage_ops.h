@@ -36,15 +36,17 @@ class RunWriter {
   /// A loop that is known to be one.
   void append_loop(std::vector<Op> body, int repeats, int stride);
   /// Turns 0, 1, ... as `add_turn` writes them, which repeat for a while within a round of turns,
-  /// and rounds repeat: the bodies are turns or rounds, whichever makes fewer ops.
-  void append_turns(int turns, int round,
-                    const std::function<void(std::vector<Op>& body, int turn)>& add_turn);
+  /// and rounds repeat: the bodies are turns, or rounds if there are fewer turns in a round than
+  /// there would be loops of turns.
+  using AddTurn = std::function<void(std::vector<Op>& body, int turn)>;
+  void append_turns(int turns, int round, const AddTurn& add_turn);
   /// The updates of `stages` at the end of a step, in order of stages of the model: ranks that hold
   /// copies of the same stages then exchange gradients in the same order.
   void append_updates(const ScheduleInputs& inputs, std::span<const int> stages);
   std::vector<Run> take() { return std::move(runs_); }
 
  private:
+  void append_rounds(int turns, int round, const AddTurn& add_turn);
   static bool continues(const Run& run, std::span<const Op> body);
   std::vector<Run> runs_;
 };
