@@ -54,6 +54,7 @@ std::vector<Row> schedule_rows() {
   for (const ScheduleEntry& entry : schedule_catalogue()) {
     const std::string trains = entry.any_strategy ? "all: "
                                : entry.global     ? "global: "
+                               : entry.local      ? "local: "
                                                   : "local, interlocking: ";
     rows.emplace_back(entry.name, trains + entry.summary + " [" + entry.source + "]");
   }

@@ -89,6 +89,7 @@ std::string schedule_table() {
   for (const ScheduleEntry& entry : schedule_catalogue()) {
     const char* trains = entry.any_strategy ? "all"
                          : entry.global     ? "global"
+                         : entry.local      ? "local"
                                             : "local, interlocking";
     text += "| `" + entry.name + "` | " + trains + " | " + entry.summary + " | " + entry.source +
             " |\n";

@@ -28,7 +28,7 @@ bool fits(const ScheduleEntry& entry, const Strategy& strategy) {
   const bool sends_no_gradients =
       strategy.kind == StrategyKind::Local || strategy.kind == StrategyKind::Greedy ||
       strategy.kind == StrategyKind::Tree || strategy.kind == StrategyKind::ForwardForward;
-  if (entry.kind == ScheduleKind::Ppll || entry.replays) return sends_no_gradients;
+  if (entry.local) return sends_no_gradients;
   return entry.global == is_global(strategy) && (entry.kind != ScheduleKind::List || n_wise);
 }
 
@@ -211,8 +211,8 @@ void check_policy(Section& section, const SchedulePolicy& policy, const Training
   if (const auto node = section.get("backward")) check_backward(*node, policy, diagnostics);
   if (const auto node = section.get("in_flight"); node && policy.in_flight > 1 && !has_limit) {
     report(diagnostics, *node,
-           "only the eager schedule has a limit to set; expected 1 with \"" + name + "\", got " +
-               std::to_string(policy.in_flight));
+           "only \"eager\" and \"auto\" have a limit to set; expected 1 with \"" + name +
+               "\", got " + std::to_string(policy.in_flight));
   }
   if (const auto node = section.get("copies");
       node && policy.copies_on_compute_stream && policy.in_flight > 1) {

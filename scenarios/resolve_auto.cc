@@ -59,8 +59,7 @@ bool competes(const Scenario& scenario, const ScheduleEntry& entry) {
   const bool global = scenario.strategy.kind == StrategyKind::Global;
   if (entry.kind == ScheduleKind::Auto || entry.kind == ScheduleKind::File) return false;
   // Another way to send gradients, or eager by another name.
-  if (entry.kind == ScheduleKind::List || entry.kind == ScheduleKind::Ppll || entry.replays)
-    return false;
+  if (entry.kind == ScheduleKind::List || entry.local) return false;
   if (entry.slices) return false;
   if (entry.global != global || entry.stash != StashMode::Kept) return false;
   const bool naive = entry.kind == ScheduleKind::Naive || entry.kind == ScheduleKind::NaiveSplit;

@@ -22,20 +22,20 @@ bool Collector::measured(int micro_batch) const {
   return 0 <= step && step < window_.steps;
 }
 
-/// The share of a span that belongs to the window. In a steady state a device executes, while the
-/// window lasts, as much as belongs to the steps of the window, though not the very ops: early
-/// stages are ahead. Else the window cuts.
-double Collector::share_inside(const Span& span) const {
-  const double duration = (span.end - span.start).value();
-  if (window_.steady || duration == 0) return measured(span.micro_batch) ? 1 : 0;
-  const double inside = std::min(span.end.value(), end_) - std::max(span.start.value(), begin_);
+/// The share of a span or a transfer that belongs to the window. In a steady state a device
+/// executes, while the window lasts, as much as belongs to the steps of the window, though not the
+/// very ops: early stages are ahead. Else the window cuts.
+double Collector::share_inside(Seconds start, Seconds end, int micro_batch) const {
+  const double duration = (end - start).value();
+  if (window_.steady || duration == 0) return measured(micro_batch) ? 1 : 0;
+  const double inside = std::min(end.value(), end_) - std::max(start.value(), begin_);
   return std::max(0.0, inside / duration);
 }
 
 void Collector::add(const Span& span) {
   const OpInfo& op = program_.ops[span.op];
   memory_.pass(span.rank, span.start);
-  const double share = share_inside(span);
+  const double share = share_inside(span.start, span.end, span.micro_batch);
   const double busy = share * (span.end - span.start).value();
   RankState& rank = ranks_[span.rank];
   rank.busy += busy;
@@ -80,10 +80,10 @@ void Collector::count_staleness(const OpInfo& op, int micro_batch) {
 }
 
 void Collector::add(const Transfer& transfer) {
-  if (!measured(transfer.micro_batch)) return;
   const Channel& channel = program_.channels[transfer.channel];
+  const double share = share_inside(transfer.start, transfer.end, transfer.micro_batch);
   for (const int link : program_.wires[channel.wire].links) {
-    link_bytes_[link] += channel.bytes.value();
+    link_bytes_[link] += share * channel.bytes.value();
   }
 }
 

@@ -36,7 +36,7 @@ class Collector {
     std::vector<Forwards> forwards;  // that no update has used yet
   };
   bool measured(int micro_batch) const;
-  double share_inside(const Span& span) const;
+  double share_inside(Seconds start, Seconds end, int micro_batch) const;
   void count_staleness(const OpInfo& op, int micro_batch);
   void fill_devices(Metrics& metrics, const MeasureInputs& inputs);
   void fill_links(Metrics& metrics) const;

@@ -115,6 +115,7 @@ struct ScheduleEntry {
   std::string name;             // as scenarios write it
   bool global = true;           // for global training; else for local and interlocking
   bool any_strategy = false;    // for both
+  bool local = false;           // only where no gradient crosses a boundary
   bool split_backward = false;  // the default
   bool flushes = false;         // updates once a step, after all of it
   bool updates_each = false;    // updates after each micro-batch, by default

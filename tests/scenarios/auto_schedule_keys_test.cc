@@ -41,7 +41,7 @@ TEST_CASE("global training by auto updates once a step and has no limit in fligh
         "set: /training/schedule/update_every: \"auto\" updates once for each step; "
         "expected its 4 micro-batches, got 2");
   CHECK(mistakes(searching(R"({"kind": "auto", "in_flight": 2})")) ==
-        "set: /training/schedule/in_flight: only the eager schedule has a limit to set; "
+        "set: /training/schedule/in_flight: only \"eager\" and \"auto\" have a limit to set; "
         "expected 1 with \"auto\", got 2");
 }
 

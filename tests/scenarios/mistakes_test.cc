@@ -197,7 +197,8 @@ TEST_CASE("policies that contradict the schedule are refused") {
         "set: /training/schedule/backward: naive with a split backward is \"naive-split\"; "
         "expected fused");
   CHECK(mistakes({"training.schedule={\"kind\": \"1f1b\", \"in_flight\": 2}"}) ==
-        "set: /training/schedule/in_flight: only the eager schedule has a limit to set; expected 1 "
+        "set: /training/schedule/in_flight: only \"eager\" and \"auto\" have a limit to set; "
+        "expected 1 "
         "with \"1f1b\", got 2");
   CHECK(mistakes({"training.strategy=local", "training.micro_batches=8",
                   "training.schedule.update_every=3"}) ==

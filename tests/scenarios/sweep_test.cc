@@ -116,9 +116,8 @@ TEST_CASE("a mistake that several scenarios share is told once, one of a value w
 }
 
 TEST_CASE("keys are set inside the name of a strategy, schedule or cluster too") {
-  const auto swept = loaded_all(
-      {"model.modules.0.repeat=8", "training.micro_batches=8",
-       R"(sweep={"training.schedule": ["dualpipe", "dualpipe-v"],
+  const auto swept = loaded_all({"model.modules.0.repeat=8", "training.micro_batches=8",
+                                 R"(sweep={"training.schedule": ["dualpipe", "dualpipe-v"],
                  "training.schedule.overlap": [0, 0.5]})"});
   REQUIRE(swept.size() == 4);
   CHECK(swept[1].schedule.kind == ScheduleKind::DualPipe);
