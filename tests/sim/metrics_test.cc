@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "sim/measure/collect.h"
 #include "tests/sim/support/test_chain.h"
 
 namespace interlock {
@@ -243,6 +244,23 @@ TEST_CASE("a run fits if no device ever holds more than it has") {
   CHECK(metrics.devices[1].peak_stash == Bytes(500));
   metrics = measured(chain, {.memory_capacity = Bytes(799)});
   CHECK_FALSE(metrics.fits_in_memory);
+}
+
+TEST_CASE("where nothing repeats, the window cuts what devices and links do") {
+  // A window of 10 s, from 5 to 15. The op is inside for its last half, the message for 2 of 8 s.
+  Program program;
+  program.ranks.resize(2);
+  program.ops = {{.duration = Seconds(4)}};
+  program.links = {{"a", BytesPerSecond(100)}};
+  program.wires = {{.from_rank = 0, .to_rank = 1, .links = {0}}};
+  program.channels = {{.from_rank = 0, .to_rank = 1, .wire = 0, .bytes = Bytes(800)}};
+  Collector collector(program, {.steps = 1, .steady = false}, Seconds(5), Seconds(15));
+  collector.add(Span{.start = Seconds(3), .end = Seconds(7)});
+  collector.add(Transfer{.start = Seconds(13), .end = Seconds(21), .arrival = Seconds(21)});
+  const Metrics metrics = collector.finish({});
+  CHECK(metrics.devices[0].busy == doctest::Approx(0.2));
+  CHECK(metrics.links[0].bytes.value() == doctest::Approx(200));
+  CHECK(metrics.links[0].utilisation == doctest::Approx(0.2));
 }
 
 TEST_CASE("a long run that is measured as it comes gives the figures of one that is kept") {
