@@ -51,6 +51,8 @@ bool Cursor::next_segment() {
   if (segment_ == tail && stream_->lead < tail) {
     segment_ = ++round_ < stream_->repeats ? stream_->lead : tail;
   }
+  const bool looped = stream_->lead <= segment_ && segment_ < tail;
+  round_base_ = looped ? round_ * stream_->stride : 0;
   return segment_ < stream_->count;
 }
 
@@ -58,8 +60,7 @@ void Cursor::enter_segment() {
   const Segment& segment = segments_[segment_];
   instruction_ = instructions_ + segment.first;
   end_ = instruction_ + segment.count;
-  const bool looped = stream_->lead <= segment_ && segment_ < stream_->count - stream_->tail;
-  base_ = iteration_ * segment.stride + (looped ? round_ * stream_->stride : 0);
+  base_ = iteration_ * segment.stride + round_base_;
 }
 
 }  // namespace interlock

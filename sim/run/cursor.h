@@ -42,7 +42,7 @@ class Cursor {
   const Instruction* instructions_;
   const Segment* segments_;  // of the stream
   const Stream* stream_;
-  std::int32_t base_ = 0;
+  std::int32_t base_ = 0, round_base_ = 0;  // added to micro-batches: in all; by the round
   std::int32_t segment_ = -1, iteration_ = 0, round_ = 0;
 };
 

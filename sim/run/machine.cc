@@ -102,7 +102,7 @@ void Machine::replay_or_go_on() {
   for (const int stream : std::exchange(replayers_, {})) {
     StreamState& state = streams_[stream];
     const ChannelState& queue = channels_[state.cursor.instruction().index];
-    if (!queue.messages.empty() && queue.messages.front().arrival <= now_) {
+    if (has_arrived(queue)) {
       runnable_.push_back(stream);
     } else {
       state.replaying = true;

@@ -73,8 +73,8 @@ class Machine {
     bool handed_over = false;  // the message of its Send is on the way
     bool waited = false;       // its Receive found no arrived message at first
     double waits_since = 0;
-    bool announced = false;    // its next Receive
-    bool replaying = false;    // computes an old input while it waits at its Receive
+    bool announced = false;  // its next Receive
+    bool replaying = false;  // computes an old input while it waits at its Receive
   };
   struct RankState {
     double free = 0;
@@ -106,6 +106,9 @@ class Machine {
 
   bool send(int stream, StreamState& state);
   bool receive(int stream, StreamState& state);
+  bool has_arrived(const ChannelState& queue) const {
+    return !queue.messages.empty() && queue.messages.front().arrival <= now_;
+  }
   void meet(int channel, int micro_batch);
   bool stand_until_asked(int stream, StreamState& state, ChannelState& queue);
   void announce_receive(StreamState& state);

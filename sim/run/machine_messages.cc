@@ -90,8 +90,7 @@ void Machine::ask(ChannelState& queue, double time) {
 bool Machine::receive(int stream, StreamState& state) {
   const int index = state.cursor.instruction().index;
   ChannelState& queue = channels_[index];
-  const bool arrived = !queue.messages.empty() && queue.messages.front().arrival <= now_;
-  if (queue.replay >= 0 && queue.was_taken && !arrived) {
+  if (queue.replay >= 0 && queue.was_taken && !has_arrived(queue)) {
     replayers_.push_back(stream);
     return false;
   }

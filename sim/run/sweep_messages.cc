@@ -55,8 +55,7 @@ bool Sweep::receive(int stream, StreamState& state) {
     queue.receiver = stream;
     return false;
   }
-  if (queue.replay >= 0 && queue.was_taken) replay(state, queue);
-  queue.was_taken = true;
+  if (queue.replay >= 0 && std::exchange(queue.was_taken, true)) replay(state, queue);
   const double release = release_time(state, queue);
   take(state, queue.messages.front());
   queue.messages.pop();
