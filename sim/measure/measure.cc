@@ -44,6 +44,7 @@ struct LoggedRun {
       steps.add(span);
       if (batches) batches->add(span);
     }};
+    if (batches) step_sink.transfer = [this](const Transfer& transfer) { batches->add(transfer); };
     const TraceSink log_all = log_sink(log);
     const TraceSink sink = logged ? tee(step_sink, log_all) : step_sink;
     summary = run_program(program, inputs.engine, sink);
@@ -188,6 +189,7 @@ std::optional<Measurement> measure_periods(const ProgramOfSteps& lower,
   for (std::int64_t few = all % period + 6 * whole.stages / period * period;
        kLeastSaving * few < all; few *= 2, few += (all - few) % period) {
     RhythmicMeasurement shorter = measure_short(few);
+    if (!shorter.measurement.metrics.steady) break;  // nor would a longer step be
     const std::int64_t rhythm = shorter.rhythm;
     if (rhythm == 0) continue;
     const std::int64_t fewer = few + (all - few) % rhythm;

@@ -25,6 +25,17 @@ void BatchLog::add(const Span& span) {
   batch.end = std::max(batch.end, in_ticks(program_, span.end));
 }
 
+/// A wire may fall behind for long before anyone waits for it.
+void BatchLog::add(const Transfer& transfer) {
+  const auto channel = static_cast<std::uint64_t>(transfer.channel);
+  const std::uint64_t weight = mix64(~channel) | 1;
+  Batch& batch = batches_[transfer.micro_batch];
+  const double start = in_ticks(program_, transfer.start);
+  batch.weighted_starts += weight * static_cast<std::uint64_t>(start);
+  batch.weights += weight;
+  batch.end = std::max(batch.end, in_ticks(program_, transfer.arrival));
+}
+
 bool BatchLog::alike(const Batch& earlier, const Batch& later) const {
   const auto shift = static_cast<std::uint64_t>(later.begin - earlier.begin);
   return later.weights == earlier.weights &&
@@ -83,7 +94,7 @@ namespace {
 
 /// Whether everything that must not depend on the number of periods is equal.
 bool comparable(const Metrics& a, const Metrics& b) {
-  if (a.steady != b.steady || a.fill_steps != b.fill_steps ||
+  if (!a.steady || !b.steady || a.fill_steps != b.fill_steps ||
       a.measured_steps != b.measured_steps || a.fill_latency != b.fill_latency ||
       a.staleness.size() != b.staleness.size()) {
     return false;
@@ -127,6 +138,7 @@ std::optional<Metrics> add_periods(const Metrics& shorter, const Metrics& longer
     const DeviceMetrics &a = shorter.devices[d], &b = longer.devices[d];
     whole.devices[d].busy = share(a.busy, b.busy);
     whole.devices[d].useful = share(a.useful, b.useful);
+    whole.devices[d].peak_time = grown(a.peak_time, b.peak_time);  // it may be at the end
   }
   whole.limiting_device = first_of_busiest(whole.devices);
   for (std::size_t l = 0; l < whole.links.size(); ++l) {

@@ -16,11 +16,12 @@
 
 namespace interlock {
 
-/// Begin, end and signature of every micro-batch of a run; a sink for its spans.
+/// Begin, end and signature of every micro-batch of a run; a sink for its spans and transfers.
 class BatchLog {
  public:
   explicit BatchLog(const Program& program);
   void add(const Span& span);
+  void add(const Transfer& transfer);
   /// The shortest rhythm of the steps [first, first + steps), a multiple of `period`; 0 if none.
   /// In a stretch of each step every micro-batch is like the one a rhythm before it, all later by
   /// the same time, and the stretch is longer than any micro-batch is under way: what comes after

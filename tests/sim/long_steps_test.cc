@@ -1,0 +1,102 @@
+// Long steps measured by two short ones: what they must agree on with the whole step.
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "sim/measure/periods.h"
+#include "tests/sim/support/test_chain.h"
+
+namespace interlock {
+namespace {
+
+/// A program of one op and one message a micro-batch, which are told by hand, in whole seconds.
+Program one_of_each(int micro_batches) {
+  return {.micro_batches = micro_batches, .ops = {OpInfo{}}, .channels = {Channel{}}};
+}
+
+/// The rhythm of ops every 10 s that last 5 s, with messages every `between` seconds.
+int rhythm_of(int micro_batches, int between) {
+  const Program program = one_of_each(micro_batches);
+  BatchLog log(program);
+  for (int b = 0; b < micro_batches; ++b) {
+    log.add(Span{.start = Seconds(10 * b), .end = Seconds(10 * b + 5), .micro_batch = b});
+    const Seconds start(between * b + 5);
+    log.add(Transfer{.sent = Seconds(10 * b + 5),
+                     .start = start,
+                     .end = start + Seconds(between),
+                     .arrival = start + Seconds(between),
+                     .micro_batch = b});
+  }
+  return log.rhythm(0, 1, 1);
+}
+
+TEST_CASE("ops in a rhythm have none while a wire falls behind, which somebody will wait for") {
+  CHECK(rhythm_of(30, 10) == 1);
+  CHECK(rhythm_of(30, 11) == 0);
+}
+
+struct BothWays {
+  Metrics whole, skipped;
+};
+
+/// Measures `chain` with all its micro-batches, and with few of them.
+BothWays both_ways(const TestChain& chain, const MeasureInputs& asked) {
+  MeasureInputs inputs = asked;
+  BothWays both;
+  both.whole = measure(programs_of(chain), inputs, false).metrics;
+  inputs.long_step = {.micro_batches = chain.micro_batches, .period = 1, .lower = [&](int few) {
+                        TestChain shorter = chain;
+                        shorter.micro_batches = few;
+                        return programs_of(shorter);
+                      }};
+  both.skipped = measure(programs_of(chain), inputs, false).metrics;
+  CHECK(both.whole.skipped_tasks == 0);
+  CHECK(both.skipped.tasks == both.whole.tasks);
+  CHECK(both.skipped.step_time == both.whole.step_time);
+  CHECK(both.skipped.makespan == both.whole.makespan);
+  return both;
+}
+
+TEST_CASE("a peak at the end of a long step is at its end, though few micro-batches are run") {
+  int late = 0;
+  for (std::uint64_t seed = 0; seed < 12; ++seed) {
+    Random random(221, seed);
+    TestChain chain = make_laid_chain(2, ScheduleKind::ZbV);
+    for (StageCost& cost : chain.costs) {
+      for (OpCost* op : {&cost.forward, &cost.backward_input, &cost.backward_weight}) {
+        op->time = Seconds(random.integer(1, 4));
+      }
+      cost.output = Bytes(1000 * random.integer(0, 3));
+      cost.stash = Bytes(1000 * random.integer(0, 3));
+      cost.workspace = Bytes(1000 * random.integer(0, 3));
+    }
+    chain.micro_batches = 32'000;
+    INFO("seed " << seed);
+    const auto [whole, skipped] = both_ways(chain, {.steps = 1});
+    CHECK(skipped.skipped_tasks > 0);
+    for (std::size_t d = 0; d < whole.devices.size(); ++d) {
+      INFO("rank " << d << " peaks at " << whole.devices[d].peak_time.value());
+      CHECK(skipped.devices[d].peak_memory == whole.devices[d].peak_memory);
+      CHECK(skipped.devices[d].peak_time == whole.devices[d].peak_time);
+      late += whole.devices[d].peak_time > 0.5 * whole.step_time ? 1 : 0;
+    }
+  }
+  CHECK(late > 0);
+}
+
+TEST_CASE("a run whose steps do not repeat is measured whole") {
+  // Zero bubble H2 leaves no bubble, so that all ranks work without a pause; the first takes 1 s
+  // less for each step, until it has no more than that to spare, thousands of steps later.
+  TestChain chain =
+      make_chain(std::vector<ChainStage>(3, {7000, 6000, 9000, 0, 3}), ScheduleKind::ZbH2);
+  chain.costs[0].update.time = Seconds(2);
+  chain.micro_batches = 16'000;
+  const auto [whole, skipped] = both_ways(chain, {.steps = 3});
+  CHECK_FALSE(whole.steady);
+  CHECK(skipped.skipped_tasks == 0);
+  CHECK(skipped.fill_steps == whole.fill_steps);
+}
+
+}  // namespace
+}  // namespace interlock
