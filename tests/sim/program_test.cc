@@ -305,20 +305,6 @@ TEST_CASE("tasks are computes and messages between ranks") {
   });
 }
 
-TEST_CASE("the size of a program does not grow with the run") {
-  for (const ScheduleEntry& entry : schedule_catalogue()) {
-    const bool named = entry.kind != ScheduleKind::File && entry.kind != ScheduleKind::Auto;
-    if (entry.layout != StageLayout::Any || !named) continue;
-    TestChain chain = make_chain(4, entry.kind);
-    chain.micro_batches = 4;
-    chain.policy.update_every = 4;
-    chain.steps = 2;
-    const std::size_t few = program_of(chain).instructions.size();
-    chain.steps = 100'000;
-    CHECK(program_of(chain).instructions.size() == few);
-  }
-}
-
 TEST_CASE("code without memory leaves out Allocate and Free, and nothing else") {
   for_random_programs(200, [](const TestChain&, const Program& program) {
     const Code code = code_without_memory(program);
