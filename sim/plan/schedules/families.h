@@ -6,10 +6,10 @@
 
 namespace interlock {
 
-Schedule make_chain(const ScheduleInputs& inputs);          // naive, naive-split, eager, list
-Schedule make_terapipe(const ScheduleInputs& inputs);       // arXiv 2102.07988
-Schedule make_gpipe(const ScheduleInputs& inputs);          // arXiv 1811.06965
-Schedule make_one_f_one_b(const ScheduleInputs& inputs);    // PipeDream-flush, arXiv 2006.09503
+Schedule make_chain(const ScheduleInputs& inputs);        // naive, naive-split, eager, list
+Schedule make_terapipe(const ScheduleInputs& inputs);     // arXiv 2102.07988
+Schedule make_gpipe(const ScheduleInputs& inputs);        // arXiv 1811.06965
+Schedule make_one_f_one_b(const ScheduleInputs& inputs);  // PipeDream-flush, arXiv 2006.09503
 
 Schedule make_dual_pipe(const ScheduleInputs& inputs);  // dualpipe, dualpipe-v: arXiv 2412.19437
 std::string dual_pipe_problem(const ScheduleShape& shape);
