@@ -97,17 +97,21 @@ void Machine::drain() {
   } while (!runnable_.empty());
 }
 
-/// Nothing more happens at this instant: who waits for a message that is not there replays.
+/// Nothing more happens at this instant: who waits for a message that is not there replays. Those
+/// whose message is there go on first, as what they do at this very instant may be what others wait
+/// for.
 void Machine::replay_or_go_on() {
+  const auto here = [&](int stream) {
+    return has_arrived(channels_[streams_[stream].cursor.instruction().index]);
+  };
+  const auto late = std::stable_partition(replayers_.begin(), replayers_.end(), here);
+  runnable_.assign(replayers_.begin(), late);
+  replayers_.erase(replayers_.begin(), late);
+  if (!runnable_.empty()) return;
   for (const int stream : std::exchange(replayers_, {})) {
     StreamState& state = streams_[stream];
-    const ChannelState& queue = channels_[state.cursor.instruction().index];
-    if (has_arrived(queue)) {
-      runnable_.push_back(stream);
-    } else {
-      state.replaying = true;
-      start_compute(stream, state, queue.replay);
-    }
+    state.replaying = true;
+    start_compute(stream, state, channels_[state.cursor.instruction().index].replay);
   }
 }
 

@@ -103,6 +103,30 @@ TEST_CASE("a frozen wire that several channels use keeps the order of their mess
   }
 }
 
+TEST_CASE("a stage does not replay when its message is made at that very instant") {
+  // Stage 0 sends every 8 s. Stage 1 passes it on in no time, works 4 s, and replays for 4 s, stage
+  // 2 works 2 s and replays three times: at 16, 24, ... both end a replay as both messages come.
+  TestChain chain =
+      make_chain(std::vector<ChainStage>{{8, 0, 0}, {0, 2, 2}, {1, 0, 1}}, ScheduleKind::Dgl);
+  chain.steps = 6;
+  const Program program = program_of(chain);
+  const Realised looped = realise(program, run_native_loop);
+  CHECK(difference(looped, realise(program, run_sweep)) == "");
+  for (const Span& span : looped.log.spans) {
+    const OpInfo& op = program.ops[span.op];
+    if (op.kind == OpKind::F && op.stage > 0)
+      CHECK(span.start == Seconds(8 * (span.micro_batch + 1)));
+  }
+  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+    Random random(5112, seed);
+    const TestChain replaying = random_chain(random, ScheduleKind::Dgl);
+    const Program random_program = program_of(replaying);
+    INFO("seed " << seed << ": " << describe(replaying));
+    CHECK(difference(realise(random_program, run_native_loop),
+                     realise(random_program, run_sweep)) == "");
+  }
+}
+
 TEST_CASE("whoever watches changes nothing") {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     Random random(115, seed);
