@@ -154,8 +154,8 @@ TestChain random_heavy_chain(Random& random, bool chooses) {
   chain.steps *= 4;
   const auto round = [](Bytes& bytes) { bytes = Bytes(std::floor(bytes.value())); };
   for (StageCost& cost : chain.costs) {
-    for (Bytes* bytes :
-         {&cost.output, &cost.stash, &cost.workspace, &cost.head_memory, &cost.readout}) {
+    for (Bytes* bytes : {&cost.output, &cost.returned, &cost.stash, &cost.workspace,
+                         &cost.head_memory, &cost.readout, &cost.state.gradients}) {
       round(*bytes);
     }
     cost.state.weights = Bytes(random.integer(0, 9999));
