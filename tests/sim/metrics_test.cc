@@ -190,8 +190,10 @@ TEST_CASE("0 <= MFU <= HFU <= 1 in every steady run, and useful <= busy <= 1") {
     TestChain chain = random_chain(random);
     chain.policy.overlap = 0;  // ops at the peak rate leave nothing for another
     for (StageCost& cost : chain.costs) {
-      for (OpCost* op : {&cost.forward, &cost.backward_input, &cost.backward_weight, &cost.head,
-                         &cost.recompute, &cost.next_forward, &cost.first_backward_input}) {
+      for (OpCost* op :
+           {&cost.forward, &cost.backward_input, &cost.backward_weight, &cost.head, &cost.recompute,
+            &cost.next_forward, &cost.first_backward_input, &cost.link.backward_input,
+            &cost.link.backward_weight, &cost.link.recompute, &cost.link.first_backward_input}) {
         op->flops = Flops(op->time.value());
       }
     }
