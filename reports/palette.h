@@ -49,7 +49,7 @@ inline std::string meaning_in(const Program& program, OpKind kind) {
   for (const OpInfo& op : program.ops) {
     if (op.kind == kind) (op.replay ? replays : others) = true;
   }
-  const std::string meaning = swatch(kind).meaning;
+  std::string meaning = swatch(kind).meaning;
   if (!replays) return meaning;
   return (others ? meaning + " or " : "") + "replay of an old input";
 }

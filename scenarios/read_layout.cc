@@ -249,7 +249,7 @@ std::vector<int> read_placement(const ParallelKeys& parallel, const Layout& layo
     return pattern;
   }
   const JsonNode& node = *parallel.placement;
-  const std::vector<int> written = read_written_placement(node, layout, diagnostics);
+  std::vector<int> written = read_written_placement(node, layout, diagnostics);
   if (written.empty() || written == pattern) return written;
   if (is_laid_by_file(bounds)) {
     report(diagnostics, node, "the schedule's file lays stages on ranks; expected no placement");

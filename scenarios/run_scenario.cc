@@ -42,7 +42,8 @@ Program lower_steps(const Scenario& scenario, LowerInputs inputs, int steps) {
   std::vector<int> parts;
   int slices = std::max(1, static_cast<int>(scenario.slices.size()));
   int turns = scenario.micro_batches;  // through the slices, in a step
-  for (const BatchPart& part : scenario.parts) parts.push_back(std::ssize(part.slices));
+  for (const BatchPart& part : scenario.parts)
+    parts.push_back(static_cast<int>(part.slices.size()));
   if (!parts.empty()) {
     slices = std::accumulate(parts.begin(), parts.end(), 0);
     turns = inputs.policy.update_every = 1;

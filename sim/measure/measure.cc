@@ -186,7 +186,7 @@ std::optional<Measurement> measure_periods(const ProgramOfSteps& lower,
         false);
   };
   const std::int64_t all = step.micro_batches, period = step.period;
-  for (std::int64_t few = all % period + 6 * whole.stages / period * period;
+  for (std::int64_t few = all % period + std::int64_t{6} * whole.stages / period * period;
        kLeastSaving * few < all; few *= 2, few += (all - few) % period) {
     RhythmicMeasurement shorter = measure_short(few);
     if (!shorter.measurement.metrics.steady) break;  // nor would a longer step be

@@ -83,7 +83,7 @@ Looked Search::look(const SchedulePolicy& policy, double at_most) {
   least_memory_ = std::min(least_memory_, peak);
   for (double& bytes : excess_) bytes -= inputs_.capacity;
   if (peak > inputs_.capacity) return {policy};
-  const Looked looked = {policy, time};
+  Looked looked = {policy, time};
   if (time < best_.step_time) best_ = looked;
   return looked;
 }

@@ -30,6 +30,10 @@ class ListScheduler {
  private:
   int due(int micro_batch) const;
   double ready(const ListSlot& slot) const;
+  struct Holding {
+    double holds = 0, needs = 0;
+  };
+  Holding holding_of(const ListRank& rank, int micro_batch) const;
   bool leaves_room(const ListRank& rank, int micro_batch, double bytes) const;
   bool allowed(const ListSlot& slot) const;
   int urgency(const ListSlot& slot) const;
@@ -74,20 +78,27 @@ bool ListScheduler::leaves_room(const ListRank& rank, int micro_batch, double by
   if (micro_batch <= oldest) return true;
   double left = rank.limit - rank.used - bytes - rank.transient;
   for (int b = oldest; b <= newest && b < inputs_.micro_batches; ++b) {
-    double holds = b == micro_batch ? bytes : 0, needs = b == micro_batch ? -bytes : 0;
-    for (const int s : rank.stages) {
-      const double whole = table_.growth[s], message = table_.message[s];
-      const bool arrived = s > 0 && table_.slots[table_.forward[s - 1]].next > b;
-      if (table_.slots[table_.weights[s]].next > b) continue;
-      const bool forwarded = table_.slots[table_.forward[s]].next > b;
-      const double held = forwarded ? whole : arrived ? message : 0;
-      holds += held;
-      needs += whole - held;
-    }
-    if (needs > left) return false;
-    left += holds;
+    const double more = b == micro_batch ? bytes : 0;
+    const Holding holding = holding_of(rank, b);
+    if (holding.needs - more > left) return false;
+    left += holding.holds + more;
   }
   return true;
+}
+
+/// What a micro-batch has on a rank, and what it still takes there to finish.
+ListScheduler::Holding ListScheduler::holding_of(const ListRank& rank, int micro_batch) const {
+  Holding holding;
+  for (const int s : rank.stages) {
+    auto done = [&](int slot) { return table_.slots[slot].next > micro_batch; };
+    if (done(table_.weights[s])) continue;
+    const double whole = table_.growth[s], message = table_.message[s];
+    const bool arrived = s > 0 && done(table_.forward[s - 1]);
+    const double held = done(table_.forward[s]) ? whole : arrived ? message : 0;
+    holding.holds += held;
+    holding.needs += whole - held;
+  }
+  return holding;
 }
 
 bool ListScheduler::allowed(const ListSlot& slot) const {

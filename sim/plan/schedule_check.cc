@@ -196,8 +196,8 @@ class Checker {
     return std::nullopt;
   }
 
-  /// Messages of neighbours are first in, first out: those of activations, or else of gradients.
-  Found check_messages(bool forward) const {
+  /// Where each stage makes its activations, or else its gradients, in order.
+  std::vector<std::vector<Place>> makers(bool forward) const {
     std::vector<std::vector<Place>> of_stage(order_.stages);
     for (int rank = 0; rank < static_cast<int>(order_.ranks.size()); ++rank) {
       for (int index = 0; index < static_cast<int>(order_.ranks[rank].size()); ++index) {
@@ -206,6 +206,12 @@ class Checker {
         if (forward ? op.kind == OpKind::F : backward) of_stage[op.stage].push_back({rank, index});
       }
     }
+    return of_stage;
+  }
+
+  /// Messages of neighbours are first in, first out: those of activations, or else of gradients.
+  Found check_messages(bool forward) const {
+    const std::vector<std::vector<Place>> of_stage = makers(forward);
     for (int stage = 1; stage < order_.stages; ++stage) {
       if (stage % stages_of_copy() == 0) continue;
       const auto& sent = of_stage[forward ? stage - 1 : stage];

@@ -52,9 +52,8 @@ void check_message(const Draft& draft, const Action& action, const std::set<Key>
                            (rule.sends ? " before it" : " after it"));
 }
 
-}  // namespace
-
-void check_dropped(const Draft& draft) {
+/// Every action, which must not stand twice.
+std::set<Key> all_actions(const Draft& draft) {
   std::set<Key> all;
   for (const auto& row : draft.rows) {
     for (const Action& action : row) {
@@ -63,6 +62,23 @@ void check_dropped(const Draft& draft) {
       if (action.micro_batch >= 0) draft.refuse(action, "stands twice; expected it once");
     }
   }
+  return all;
+}
+
+/// An action must be about a stage of its rank and, where it names one, a micro-batch of the step.
+void check_place(const Draft& draft, const Action& action, int rank) {
+  const bool here = std::any_of(draft.ways.begin(), draft.ways.end(), [&](const auto& way) {
+    return action.stage < draft.stages && way[action.stage] == rank;
+  });
+  if (here && action.micro_batch < draft.micro_batches) return;
+  draft.refuse(action, "is about nothing that rank " + std::to_string(rank) +
+                           " runs; expected one of its stages and micro-batches");
+}
+
+}  // namespace
+
+void check_dropped(const Draft& draft) {
+  const std::set<Key> all = all_actions(draft);
   for (std::size_t row = 0; row < draft.rows.size(); ++row) {
     std::set<Key> done;
     for (const Action& action : draft.rows[row]) {
@@ -70,15 +86,8 @@ void check_dropped(const Draft& draft) {
         done.insert({action.word, action.stage, action.micro_batch});
         continue;
       }
-      const bool of_batch = action.micro_batch >= 0 && action.micro_batch < draft.micro_batches;
-      const bool here = std::any_of(draft.ways.begin(), draft.ways.end(), [&](const auto& way) {
-        return action.stage < draft.stages && way[action.stage] == static_cast<int>(row);
-      });
-      if (!here || (action.micro_batch >= 0 && !of_batch)) {
-        draft.refuse(action, "is about nothing that rank " + std::to_string(row) +
-                                 " runs; expected one of its stages and micro-batches");
-      }
-      if (of_batch) check_message(draft, action, all, done);
+      check_place(draft, action, static_cast<int>(row));
+      if (action.micro_batch >= 0) check_message(draft, action, all, done);
     }
   }
 }

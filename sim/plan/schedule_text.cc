@@ -64,7 +64,7 @@ StepOrder parse_schedule_text(std::string_view text, const std::string& file) {
   read_old_letters(draft);
   find_forwards(draft);
   find_copies(draft);
-  const StepOrder order = make_order(draft);
+  StepOrder order = make_order(draft);
   if (const auto mistake = find_mistake(order)) {
     draft.refuse(compute_at(draft, mistake->rank, mistake->place), mistake->message);
   }

@@ -20,7 +20,7 @@ const std::string kTransformer = R"({
 })";
 const std::string kWritten = R"(training.schedule={"kind": "terapipe", "slices": )";
 
-Scenario sliced(Overrides overrides) {
+Scenario sliced(const Overrides& overrides) {
   return load_scenarios(document(kTransformer, overrides)).front();
 }
 

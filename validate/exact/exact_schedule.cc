@@ -146,6 +146,7 @@ bool runs(std::vector<std::string> words) {
     const int nowhere = open("/dev/null", O_WRONLY);
     if (nowhere < 0 || dup2(nowhere, STDOUT_FILENO) < 0) _exit(1);
     std::vector<char*> arguments;
+    arguments.reserve(words.size() + 1);
     for (std::string& word : words) arguments.push_back(word.data());
     arguments.push_back(nullptr);
     execvp(arguments.front(), arguments.data());

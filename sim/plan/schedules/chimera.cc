@@ -45,7 +45,7 @@ Schedule make_chimera(const ScheduleInputs& inputs) {
 }
 
 std::string chimera_problem(const ScheduleShape& shape) {
-  if (const std::string wrong = mirrored_problem(shape); !wrong.empty()) return wrong;
+  if (std::string wrong = mirrored_problem(shape); !wrong.empty()) return wrong;
   const int p = shape.ranks, m = shape.micro_batches;
   if (m % p == 0) return "";
   const int more = (m / p + 1) * p;

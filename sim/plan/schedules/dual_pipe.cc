@@ -97,7 +97,7 @@ Schedule make_dual_pipe(const ScheduleInputs& inputs) {
 }
 
 std::string dual_pipe_problem(const ScheduleShape& shape) {
-  if (const std::string wrong = mirrored_problem(shape); !wrong.empty()) return wrong;
+  if (std::string wrong = mirrored_problem(shape); !wrong.empty()) return wrong;
   const int least = 2 * shape.ranks;
   if (shape.micro_batches >= least && shape.micro_batches % 2 == 0) return "";
   return "fills both directions of its " + std::to_string(shape.ranks) +
@@ -106,7 +106,7 @@ std::string dual_pipe_problem(const ScheduleShape& shape) {
 }
 
 std::string dual_pipe_v_problem(const ScheduleShape& shape) {
-  if (const std::string wrong = one_v_problem(shape); !wrong.empty()) return wrong;
+  if (std::string wrong = one_v_problem(shape); !wrong.empty()) return wrong;
   const int least = 2 * shape.ranks;
   if (shape.micro_batches >= least) return "";
   return "fills both ways of its " + std::to_string(shape.ranks) + " ranks; expected at least " +

@@ -63,19 +63,19 @@ class RankOrder {
 Sequence rank_sequence(const ScheduleInputs& inputs, const std::vector<int>& stages, int rank) {
   const int ranks = inputs.stages / 2, after = ranks - rank;
   const int count = std::max(inputs.micro_batches, 2 * ranks - 1);
-  constexpr RankOrder::Cell f0{OpKind::F, 0}, i0{OpKind::I, 0}, w0{OpKind::W, 0};
-  constexpr RankOrder::Cell f1{OpKind::F, 1}, i1{OpKind::I, 1}, w1{OpKind::W, 1};
+  constexpr RankOrder::Cell kF0{OpKind::F, 0}, kI0{OpKind::I, 0}, kW0{OpKind::W, 0};
+  constexpr RankOrder::Cell kF1{OpKind::F, 1}, kI1{OpKind::I, 1}, kW1{OpKind::W, 1};
   const int down = count - 2 * ranks + rank + 1;  // forwards of chunk 0 after the warm-up
   RankOrder order(inputs, stages);
-  order.append(2 * after - 1, {f0});
-  order.append(rank, {f1, f0});
-  order.append(after, {f1, i1, w1});
-  order.append(down, {f0, i0, w0, f1, i1, w1});
-  order.append(count - ranks - down, {i0, w0, f1, i1, w1});
-  order.append(rank, {i0, i1});
-  order.append(after, {i0, w0});
-  order.append(rank, {w1});
-  order.append(rank, {w0});
+  order.append(2 * after - 1, {kF0});
+  order.append(rank, {kF1, kF0});
+  order.append(after, {kF1, kI1, kW1});
+  order.append(down, {kF0, kI0, kW0, kF1, kI1, kW1});
+  order.append(count - ranks - down, {kI0, kW0, kF1, kI1, kW1});
+  order.append(rank, {kI0, kI1});
+  order.append(after, {kI0, kW0});
+  order.append(rank, {kW1});
+  order.append(rank, {kW0});
   return order.finish();
 }
 

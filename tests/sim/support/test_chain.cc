@@ -180,7 +180,7 @@ TestChain make_laid_chain(int ranks, ScheduleKind kind, const ChainStage& stage,
   const ScheduleEntry& entry = schedule_entry(kind);
   const int copies = entry.layout == StageLayout::Mirrored ? 2 : 1;
   const int rows = chunks > 0 ? chunks : entry.chunks * copies;
-  TestChain chain = make_chain(std::vector<ChainStage>(rows * ranks, stage), kind);
+  TestChain chain = make_chain(std::vector<ChainStage>(std::size_t{1} * rows * ranks, stage), kind);
   chain.copies = copies;
   chain.policy.chunks = rows / copies;
   chain.cluster = mesh(ranks);
@@ -214,8 +214,8 @@ void draw_costs(TestChain& chain, Random& random) {
   };
   chain.costs.clear();
   for (int slice = 0; slice < chain.slices; ++slice) {
-    std::vector<StageCost> of_copy;
-    for (int i = 0; i < stages_of_copy(chain); ++i) of_copy.push_back(random_cost(random, draw));
+    std::vector<StageCost> of_copy(stages_of_copy(chain));
+    for (StageCost& cost : of_copy) cost = random_cost(random, draw);
     apply_stash_mode(schedule_entry(chain.policy.kind).stash, of_copy);
     for (int copy = 0; copy < chain.copies; ++copy) {
       chain.costs.insert(chain.costs.end(), of_copy.begin(), of_copy.end());

@@ -7,9 +7,9 @@
 namespace interlock {
 
 bool has_chunks(const std::string& schedule) {
-  static const std::set<std::string> kNames = {"interleaved", "breadth-first", "interleaved-zb",
-                                               "zb-v"};
-  return kNames.contains(schedule);
+  static const std::set<std::string> names = {"interleaved", "breadth-first", "interleaved-zb",
+                                              "zb-v"};
+  return names.contains(schedule);
 }
 
 Trial laid_trial(const LaidCase& laid) {

@@ -34,7 +34,7 @@ bool advance(const Pipeline& p, int s, int kind, Counts& done, Times& times) {
   double start = times[s];
   if (kind == 0 && stage.held > 0 && b - done[3 * s + 2] >= stage.held) return false;
   if (kind == 0 && s > 0) {
-    if (done[3 * (s - 1)] <= b) return false;
+    if (done[std::size_t{3} * (s - 1)] <= b) return false;
     start = std::max(start, times[p.forward_at(s - 1, b)]);
     times[p.forward_at(s - 1, b)] = 0;
   }
@@ -74,7 +74,8 @@ double shortest_step(const std::vector<SmallStage>& stages, int micro_batches, d
   const Pipeline p{stages, micro_batches, transfer};
   const int ops = 3 * p.size() * micro_batches;
   std::map<Counts, std::vector<Times>> states;
-  states[Counts(3 * p.size(), 0)] = {Times(p.size() * (1 + 2 * micro_batches), 0)};
+  states[Counts(std::size_t{3} * p.size(), 0)] = {
+      Times(std::size_t{1} * p.size() * (1 + 2 * micro_batches), 0)};
   for (int op = 0; op < ops; ++op) {
     std::map<Counts, std::vector<Times>> next;
     for (const auto& [done, ways] : states) {
