@@ -26,7 +26,7 @@ struct Rules {
 
 /// Op `k` of its kind on a rank with `stages`, one a chunk.
 Op counted_op(const ScheduleInputs& inputs, OpKind kind, const std::vector<int>& stages, int k) {
-  const int chunks = static_cast<int>(stages.size()), ranks = inputs.stages / chunks;
+  const int chunks = static_cast<int>(stages.size());
   const int chunk = k / ranks % chunks;
   const int stage = stages[kind == OpKind::F ? chunk : chunks - 1 - chunk];
   return global_op(inputs, kind, stage, k / inputs.stages * ranks + k % ranks);
@@ -34,7 +34,7 @@ Op counted_op(const ScheduleInputs& inputs, OpKind kind, const std::vector<int>&
 
 Sequence rank_sequence(const ScheduleInputs& inputs, const std::vector<int>& stages,
                        const Rules& rules) {
-  const int chunks = static_cast<int>(stages.size()), ranks = inputs.stages / chunks;
+  const int chunks = static_cast<int>(stages.size());
   const int count = inputs.micro_batches * chunks;  // of a kind
   const int ahead = std::min(rules.ahead, count), held = std::min(rules.held, count);
   RunWriter order;
