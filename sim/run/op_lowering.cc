@@ -145,13 +145,13 @@ void OpLowering::end_backward(const Op& op) {
     writer_.free(op, MemoryClass::Workspace, costs_.input_gradient(op));
   }
   // A split backward reads the gradient of its output twice: I, then W.
-  if (op.kind != OpKind::I || !traversal.weights) end_traversal(op, traversal);
+  if (op.kind != OpKind::I || !traversal.weights) end_traversal(op);
   if (makes_input_gradient) send_gradients(op, traversal);
 }
 
 /// The gradient of the output has been read for the last time; with the weight gradients the stash
 /// has, too. Comes before the send, which may have to stand.
-void OpLowering::end_traversal(const Op& op, const Traversal& traversal) {
+void OpLowering::end_traversal(const Op& op) {
   const StageCost& stage = costs_.of_stage(op);
   const bool held = op.loss != op.stage || inputs_.roles[op.stage].head;
   if (held) writer_.free(op, MemoryClass::Boundary, stage.output_gradient());

@@ -31,7 +31,7 @@ class OpLowering {
   void begin_forward(const Op& op);
   void begin_traversal(const Op& op);
   void end_backward(const Op& op);
-  void end_traversal(const Op& op, const Traversal& traversal);
+  void end_traversal(const Op& op);
   /// Of an op with what it first computes again.
   Seconds whole_time(const Op& op) const;
   bool recomputes(const Op& op) const;

@@ -26,7 +26,7 @@ struct Rules {
 
 /// Op `k` of its kind on a rank with `stages`, one a chunk.
 Op counted_op(const ScheduleInputs& inputs, OpKind kind, const std::vector<int>& stages, int k) {
-  const int chunks = static_cast<int>(stages.size());
+  const int chunks = static_cast<int>(stages.size()), ranks = inputs.stages / chunks;
   const int chunk = k / ranks % chunks;
   const int stage = stages[kind == OpKind::F ? chunk : chunks - 1 - chunk];
   return global_op(inputs, kind, stage, k / inputs.stages * ranks + k % ranks);
