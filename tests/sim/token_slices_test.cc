@@ -36,10 +36,13 @@ Table random_table(Random& random, int units, bool growing) {
   return table;
 }
 
-/// The least M sum + (K - 1) max over all 2^(units - 1) ways to cut: bit i cuts after unit i.
-double least_span(const Table& table, int stages, int sequences) {
+/// The sum and the longest slice of all 2^(units - 1) ways to cut a sequence: bit i cuts after
+/// unit i.
+using Ways = std::vector<std::pair<double, double>>;
+
+Ways ways_to_cut(const Table& table) {
   const int units = static_cast<int>(table.size()) - 1;
-  double least = std::numeric_limits<double>::infinity();
+  Ways ways;
   for (int cuts = 0; cuts < 1 << (units - 1); ++cuts) {
     double sum = 0, longest = 0;
     int begin = 0;
@@ -49,6 +52,15 @@ double least_span(const Table& table, int stages, int sequences) {
       longest = std::max(longest, table[end - begin][begin]);
       begin = end;
     }
+    ways.push_back({sum, longest});
+  }
+  return ways;
+}
+
+/// The least M sum + (K - 1) max over all ways to cut.
+double least_span(const Table& table, int stages, int sequences) {
+  double least = std::numeric_limits<double>::infinity();
+  for (const auto& [sum, longest] : ways_to_cut(table)) {
     least = std::min(least, sequences * sum + (stages - 1) * longest);
   }
   return least;
@@ -70,26 +82,6 @@ TEST_CASE("balanced slices are as fast as the best of every way to cut") {
     CHECK(span_of(inputs, found.lengths).value() == doctest::Approx(least).epsilon(1e-12));
     CHECK(std::accumulate(found.lengths.begin(), found.lengths.end(), 0) == units);
   }
-}
-
-/// A part of a step: its sum and its longest slice, for every way to cut it.
-using Ways = std::vector<std::pair<double, double>>;
-
-Ways ways_to_cut(const Table& table) {
-  const int units = static_cast<int>(table.size()) - 1;
-  Ways ways;
-  for (int cuts = 0; cuts < 1 << (units - 1); ++cuts) {
-    double sum = 0, longest = 0;
-    int begin = 0;
-    for (int end = 1; end <= units; ++end) {
-      if (end < units && !(cuts >> (end - 1) & 1)) continue;
-      sum += table[end - begin][begin];
-      longest = std::max(longest, table[end - begin][begin]);
-      begin = end;
-    }
-    ways.push_back({sum, longest});
-  }
-  return ways;
 }
 
 /// The least sum + (K - 1) max over all multisets of parts, each cut in any way whatever.

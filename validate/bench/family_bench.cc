@@ -2,10 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "validate/bench/family_bench.h"
 
-#include <algorithm>
-#include <chrono>
 #include <cstdio>
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,21 +10,11 @@
 #include "base/error.h"
 #include "scenarios/run_scenario.h"
 #include "validate/bench/heap_loop.h"
+#include "validate/bench/timing.h"
 
 namespace interlock {
 
 namespace {
-
-double seconds_of(const std::function<void()>& work) {
-  const auto begin = std::chrono::steady_clock::now();
-  work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
 
 /// As the heap loop's case: a device's share of the model takes 1 ms forward and 2 ms backward, a
 /// transfer 10 us on the wire and 5 us more.

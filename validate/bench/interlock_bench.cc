@@ -7,8 +7,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -23,16 +21,11 @@
 #include "sim/run/lower.h"
 #include "validate/bench/family_bench.h"
 #include "validate/bench/heap_loop.h"
+#include "validate/bench/timing.h"
 
 namespace interlock {
 
 namespace {
-
-double seconds_of(const std::function<void()>& work) {
-  const auto begin = std::chrono::steady_clock::now();
-  work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
 
 /// Runs `work` in a child and returns the number it gives.
 double in_child(const std::function<double()>& work) {
@@ -75,11 +68,6 @@ Program make_program(const HeapLoopCase& c) {
                                    .roles = inputs.roles,
                                    .policy = inputs.policy});
   return lower(inputs);
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
 }
 
 /// Peak resident bytes that simulating the case with metrics adds to a fresh child.
