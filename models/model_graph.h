@@ -14,9 +14,11 @@
 #include <string>
 #include <vector>
 
+#include "base/exchange.h"
 #include "base/json.h"
 #include "base/work.h"
 #include "models/footprint.h"
+#include "models/sharding.h"
 
 namespace interlock {
 
@@ -38,7 +40,11 @@ struct Module {
   std::vector<Work> backward_weight;       // gradients of the weights
   std::vector<Work> recompute;             // run again before the backward, if BuildOptions asks
   std::vector<Work> update;                // optimiser step
+  // What the devices that share the module exchange in each of these, see Sharding.
+  std::vector<Exchange> forward_exchanges, backward_input_exchanges, backward_weight_exchanges,
+      recompute_exchanges;
   std::int64_t parameters = 0;
+  std::int64_t expert_parameters = 0;  // of these, what is divided by experts
   // Weights of the first module that this one uses too (tied embeddings). A stage that holds this
   // module and not the first keeps its own copy, with gradients and optimiser state.
   std::int64_t tied_parameters = 0;
@@ -77,6 +83,7 @@ struct BuildOptions {
   Precision precision = Precision::Bf16;
   Optimizer optimizer = Optimizer::SgdMomentum;
   Recompute recompute = Recompute::None;
+  Sharding sharding;
   std::optional<JsonNode> head;  // the strategy's "head", which overrides the model's
 };
 

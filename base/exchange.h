@@ -1,0 +1,48 @@
+// Exchange: what devices send each other inside an op; where models meet hardware, as in work.h.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "base/units.h"
+
+namespace interlock {
+
+/// Which devices take part: those that differ in one coordinate of the device mesh only.
+enum class MeshAxis {
+  Tensor,
+  TensorRow,     // of a grid of tensor ranks (2D, 2.5D, 3D)
+  TensorColumn,  // likewise
+  TensorDepth,   // likewise
+  Context,       // parts of a sequence
+  Expert,        // holders of different experts
+  Data,          // holders of equal weights: data and context ranks together
+  Shard,         // of Data: those that share one copy of a state between them (ZeRO, FSDP)
+  Replica,       // of Data: the same part of each such copy (hybrid sharding)
+  ExpertData,    // holders of equal experts
+};
+inline constexpr int kMeshAxes = 10;
+
+/// What each of n members holds before and after; `bytes` of an Exchange are S.
+enum class CollectiveKind {
+  AllReduce,      // S before, S after, added up
+  AllGather,      // S / n before, S after
+  ReduceScatter,  // S before, S / n after, added up
+  Broadcast,      // S at the first member before, at all after
+  Reduce,         // S before, S at the first member after, added up
+  AllToAll,       // S before, S after: a part of S / n for each
+  Shift,          // S to the next member, and S from the one before
+};
+inline constexpr int kCollectiveKinds = 7;
+
+/// One collective, or `count` equal ones in turn.
+struct Exchange {
+  CollectiveKind kind = CollectiveKind::AllReduce;
+  MeshAxis axis = MeshAxis::Tensor;
+  Bytes bytes;  // S above, of one collective, for one member
+  int count = 1;
+  /// Runs beside the compute of its op; else the op stands still meanwhile.
+  bool overlapped = false;
+};
+
+}  // namespace interlock
