@@ -16,7 +16,7 @@ namespace interlock {
 
 namespace {
 
-enum class Tag : char { Span, Transfer, Memory, Done, Error };
+enum class Tag : char { Span, Transfer, Memory, Collective, Done, Error };
 
 /// Writes tagged records to a pipe in large pieces.
 class PipeWriter {
@@ -102,6 +102,9 @@ class PipeReader {
   if (wanted.memory) {
     sink.memory = [&](const MemoryChange& change) { writer.put(Tag::Memory, change); };
   }
+  if (wanted.collective) {
+    sink.collective = [&](const CollectiveSpan& span) { writer.put(Tag::Collective, span); };
+  }
   try {
     const RunSummary summary = engine(program, sink);
     writer.put(Tag::Done, summary.tasks);
@@ -133,6 +136,9 @@ bool read_trace(PipeReader& reader, const TraceSink& sink, RunSummary& summary,
         break;
       case Tag::Memory:
         pass_on(reader, sink.memory);
+        break;
+      case Tag::Collective:
+        pass_on(reader, sink.collective);
         break;
       case Tag::Done:
         reader.get(&summary.tasks, sizeof summary.tasks);

@@ -34,6 +34,9 @@ std::string waits_for(const Program& program, const Cursor& cursor) {
     }
     case Opcode::Record:
     case Opcode::Wait:
+      if (program.events[instruction.index].collective >= 0) {
+        return "for the others of its group to join a collective" + batch;
+      }
       return "for the other stages before its update" + batch;
     case Opcode::Allocate:
     case Opcode::Free:

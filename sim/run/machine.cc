@@ -21,6 +21,7 @@ Machine::Machine(const Program& program, const TraceSink& sink)
       wires_(program.wires.size()),
       wire_free_(program.wires.size(), 0),
       durations_(make_durations(program)),
+      lanes_(program.lanes.size()),
       events_(program.events.size()),
       event_waiters_(program.events.size()) {
   for (std::size_t r = 0; r < ranks_.size(); ++r) {
@@ -46,6 +47,10 @@ void Machine::run_instant() {
       heap_.pop();
       if (event.id < 0) {
         on_timer(-1 - event.id, event.generation);
+        continue;
+      }
+      if (const int lane = event.id - static_cast<int>(streams_.size()); lane >= 0) {
+        end_collective(lane);
         continue;
       }
       StreamState& state = streams_[event.id];
@@ -221,28 +226,6 @@ const OpInfo& Machine::next_op(int stream) const {
   Cursor cursor = streams_[stream].cursor;
   while (cursor.instruction().code != Opcode::Compute) cursor.next();
   return program_.ops[cursor.instruction().index];
-}
-
-void Machine::record(const Cursor& cursor) {
-  const int index = cursor.instruction().index;
-  const Event& event = program_.events[index];
-  auto& generations = events_[index];
-  const int records = ++generations[cursor.micro_batch() / event.micro_batches];
-  if (generations.size() > kGenerationsKept) generations.erase(generations.begin());
-  if (records < event.recorders) return;
-  runnable_.insert(runnable_.end(), event_waiters_[index].begin(), event_waiters_[index].end());
-  event_waiters_[index].clear();
-}
-
-bool Machine::wait(int stream, StreamState& state) {
-  const Cursor& cursor = state.cursor;
-  if (cursor.micro_batch() < 0) return true;
-  const int index = cursor.instruction().index;
-  const Event& event = program_.events[index];
-  const bool complete =
-      events_[index][cursor.micro_batch() / event.micro_batches] >= event.recorders;
-  if (!complete) event_waiters_[index].push_back(stream);
-  return complete;
 }
 
 void Machine::change_memory(const Instruction& instruction, int rank) {

@@ -32,8 +32,9 @@ class Machine {
   /// Throws: Error if streams wait that nothing will wake.
   RunSummary finish(const char* engine) const;
 
-  /// Called when a transfer of a wire that shares links may start.
-  std::function<void(int wire, const Channel& channel)> start_shared;
+  /// Called when so many bytes may start on a wire that shares links, alone they take `occupancy`
+  /// ticks.
+  std::function<void(int wire, Bytes bytes, double occupancy)> start_shared;
   /// The transfer that `wire` carries ended at `time`, which moves the machine's now.
   void end_shared(int wire, double time);
   /// Does what the last calls of end_shared() have made possible at now.
@@ -45,7 +46,10 @@ class Machine {
 
   static constexpr double kForever = 1e300;
   /// Generations of an event that are remembered; no stream of a rank lags that far behind another.
-  static constexpr std::size_t kGenerationsKept = 4096;
+  /// The members of a collective wait for each before they join the next.
+  static std::size_t generations_kept(const Event& event) {
+    return event.collective < 0 ? 4096 : 4;
+  }
 
  private:
   struct Message {
@@ -87,6 +91,21 @@ class Machine {
     int channel, micro_batch;
     double sent;
   };
+  struct Generation {
+    int records = 0;
+    double joined = 0, time = 0;  // by the last one; complete
+    bool complete = false;
+  };
+  /// A collective that all have joined.
+  struct Joined {
+    int event, micro_batch;
+    double time;
+  };
+  struct LaneState {
+    Fifo<Joined> joined;  // the front is under way
+    double started = 0;
+    int flows_left = 0;
+  };
   struct SharedWire {
     double started = 0;
     bool carrying = false;
@@ -119,6 +138,10 @@ class Machine {
   void report(const Pending& pending, double start, double end, double arrival);
   bool wait(int stream, StreamState& state);
   void record(const Cursor& cursor);
+  void complete(int event, Generation& generation);
+  void start_collective(int lane);
+  void end_flow(int lane);
+  void end_collective(int lane);
   void change_memory(double at, int rank, MemoryClass memory_class, double bytes);
   void change_memory(const Instruction& instruction, int rank);
   void wake(int& stream);
@@ -131,7 +154,8 @@ class Machine {
   std::vector<ChannelState> channels_;
   std::vector<SharedWire> wires_;
   std::vector<double> wire_free_, durations_;  // by wire; by op
-  std::vector<std::map<int, int>> events_;     // records of each generation
+  std::vector<LaneState> lanes_;
+  std::vector<std::map<int, Generation>> events_;
   std::vector<std::vector<int>> event_waiters_;
   bool rendezvous_ = false;     // some channel is one
   std::vector<int> runnable_;   // streams to advance now

@@ -154,13 +154,18 @@ void Machine::carry(int index) {
   SharedWire& wire = wires_[index];
   wire.carrying = true;
   wire.started = now_;
-  start_shared(index, program_.channels[wire.pending.front().channel]);
+  const Channel& channel = program_.channels[wire.pending.front().channel];
+  start_shared(index, channel.bytes, in_ticks(program_, channel.occupancy));
 }
 
 void Machine::end_shared(int index, double time) {
   SharedWire& wire = wires_[index];
   CHECK(wire.carrying, "a transfer ended that was not under way");
   now_ = std::max(now_, time);
+  if (const int lane = program_.wires[index].lane; lane >= 0) {
+    wire.carrying = false;
+    return end_flow(lane);
+  }
   const Pending pending = wire.pending.front();
   wire.pending.pop();
   wire.carrying = false;

@@ -49,6 +49,7 @@ std::int64_t count_tasks(const Program& program) {
       tasks +=
           turns_of(program, stream, s) * std::count_if(begin, begin + segment.count, [&](auto& i) {
             if (i.code == Opcode::Send) return program.channels[i.index].wire >= 0;
+            if (i.code == Opcode::Record) return program.events[i.index].collective >= 0;
             return i.code == Opcode::Compute;
           });
     }

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "base/exchange.h"
 #include "base/units.h"
 #include "sim/plan/schedule.h"
 #include "sim/run/instruction.h"
@@ -48,12 +49,14 @@ struct Channel {
   Seconds latency;    // follows, occupies nothing
 };
 
-/// The way between two ranks. Its messages are first in, first out.
+/// The way between two ranks. Its messages are first in, first out. Flows of collectives have wires
+/// of their own.
 struct Wire {
   int from_rank = 0, to_rank = 0;
+  int lane = -1;           // of the collectives that use it; -1: it carries messages
   std::vector<int> links;  // in Program::links
   BytesPerSecond bandwidth;
-  bool shared = false;  // another wire uses one of its links
+  bool shared = false;  // another wire uses one of its links, but for those of the same lane
 };
 
 struct ProgramLink {
@@ -67,9 +70,35 @@ struct Buffer {
   Bytes bytes;
 };
 
+/// A generation is complete once all have recorded it; or, of a collective, which begins then, once
+/// that is done.
 struct Event {
   int recorders = 1;      // Records that complete a generation
   int micro_batches = 1;  // that a generation spans
+  int collective = -1;    // in Program::collectives
+};
+
+/// What the members of a group exchange. Those of one lane (a communicator) come one after the
+/// other, in the order in which their last members join.
+struct Collective {
+  CollectiveKind kind = CollectiveKind::AllReduce;
+  MeshAxis axis = MeshAxis::Data;
+  int stage = 0;
+  int lane = 0;
+  Bytes bytes;          // S of an Exchange
+  Seconds occupancy;    // of the busiest link, alone
+  Seconds latency;      // of all its steps; follows, occupies nothing but the lane
+  bool shared = false;  // another lane, or a wire of messages, uses one of its links
+  /// Bytes over a wire of the lane, aggregated over all steps.
+  struct Flow {
+    int wire = 0;
+    Bytes bytes;
+  };
+  std::vector<Flow> flows;  // all at once
+};
+
+struct Lane {
+  std::vector<int> ranks;  // members that are simulated
 };
 
 struct Rank {
@@ -102,6 +131,8 @@ struct Program {
   std::vector<ProgramLink> links;
   std::vector<Buffer> buffers;
   std::vector<Event> events;
+  std::vector<Collective> collectives;
+  std::vector<Lane> lanes;
   /// Frozen programs: the channel of each message of a wire, in order. Empty: order of sending.
   std::vector<std::vector<std::int32_t>> wire_order;
 };
@@ -121,7 +152,7 @@ inline int model_stage(const Program& program, int stage) {
 }
 /// Turns that segment `index` of the program makes in `stream`, which it belongs to.
 std::int64_t turns_of(const Program& program, const Stream& stream, int index);
-/// Computes plus messages between ranks, over the whole run.
+/// Computes, messages between ranks and joinings of collectives, over the whole run.
 std::int64_t count_tasks(const Program& program);
 /// Whether two wires share a link, so that only an engine with contention is exact.
 bool shares_links(const Program& program);

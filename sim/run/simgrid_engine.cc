@@ -90,7 +90,7 @@ class Contention {
   };
 
   void make_platform();
-  void start(int wire, const Channel& channel);
+  void start(int wire, Bytes bytes, double occupancy);
   void forget_ended(int link);
   void promote(int wire);
   void start_flow(int wire, double bytes);
@@ -116,7 +116,9 @@ Contention::Contention(const Program& program, Machine& machine)
       wires_(program.wires.size()),
       links_(program.links.size()) {
   make_platform();
-  machine.start_shared = [this](int wire, const Channel& channel) { start(wire, channel); };
+  machine.start_shared = [this](int wire, Bytes bytes, double occupancy) {
+    start(wire, bytes, occupancy);
+  };
   machine.on_timer = [this](int wire, std::uint32_t g) { alone_ended(wire, g); };
 }
 
@@ -158,12 +160,12 @@ double Contention::next_network_date(double now) const {
   return wait < 0 ? Machine::kForever : now + wait;
 }
 
-void Contention::start(int index, const Channel& channel) {
+void Contention::start(int index, Bytes bytes, double occupancy) {
   const auto& ways = program_.wires[index].links;
   WireState& wire = wires_[index];
   wire.started = machine_.now();
-  wire.occupancy = in_ticks(program_, channel.occupancy);
-  wire.bytes = channel.bytes.value();
+  wire.occupancy = occupancy;
+  wire.bytes = bytes.value();
   for (const int link : ways) forget_ended(link);
   const bool idle = std::all_of(ways.begin(), ways.end(), [&](int link) {
     return links_[link].alone < 0 && links_[link].flows == 0;

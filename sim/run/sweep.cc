@@ -20,6 +20,7 @@ Sweep::Sweep(const Program& program, const TraceSink& sink)
       channels_(make_channels<ChannelState>(program)),
       wire_free_(program.wires.size(), 0),
       durations_(make_durations(program)),
+      lane_free_(program.lanes.size(), 0),
       rank_turns_(program.ranks.size()),
       wire_turns_(program.wires.size()),
       events_(program.events.size()),
@@ -123,12 +124,31 @@ bool Sweep::compute(int stream, StreamState& state) {
 void Sweep::record(const StreamState& state) {
   const Cursor& cursor = state.cursor;
   const int index = cursor.instruction().index;
+  const Event& event = program_.events[index];
   auto& generations = events_[index];
-  if (generations.size() > Machine::kGenerationsKept) generations.erase(generations.begin());
-  Generation& generation = generations[cursor.micro_batch() / program_.events[index].micro_batches];
+  if (generations.size() > Machine::generations_kept(event)) {
+    generations.erase(generations.begin());
+  }
+  Generation& generation = generations[cursor.micro_batch() / event.micro_batches];
   ++generation.records;
-  generation.time = std::max(generation.time, state.time);
-  if (generation.records == program_.events[index].recorders) wake_all(event_waiters_[index]);
+  generation.joined = generation.time = std::max(generation.joined, state.time);
+  if (generation.records < event.recorders) return;
+  if (event.collective >= 0) run_collective(event, generation, cursor.micro_batch());
+  wake_all(event_waiters_[index]);
+}
+
+/// Members join collectives of a lane in one order, so that this one comes after all that the last
+/// member joined before.
+void Sweep::run_collective(const Event& event, Generation& generation, int micro_batch) {
+  const Collective& collective = program_.collectives[event.collective];
+  double& free = lane_free_[collective.lane];
+  const double start = std::max(generation.joined, free);
+  free = start + in_ticks(program_, collective.occupancy) + in_ticks(program_, collective.latency);
+  generation.time = free;
+  makespan_ = std::max(makespan_, free);
+  if (!sink_.collective) return;
+  sink_.collective({in_seconds(program_, generation.joined), in_seconds(program_, start),
+                    in_seconds(program_, free), event.collective, micro_batch});
 }
 
 bool Sweep::wait(int stream, StreamState& state) {
@@ -140,6 +160,10 @@ bool Sweep::wait(int stream, StreamState& state) {
   if (generation.records < event.recorders) {
     event_waiters_[index].push_back(stream);
     return false;
+  }
+  if (event.collective >= 0 && generation.time > state.time) {
+    state.message_sent = generation.joined;
+    state.message_arrival = generation.time;
   }
   state.time = std::max(state.time, generation.time);
   state.run_start = kNever;

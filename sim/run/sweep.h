@@ -47,7 +47,8 @@ class Sweep {
 
   struct Generation {
     int records = 0;
-    double time = 0;
+    double joined = 0;  // by the last one
+    double time = 0;    // complete
   };
 
   struct StreamState {
@@ -75,6 +76,7 @@ class Sweep {
   bool receive(int stream, StreamState& state);
   bool wait(int stream, StreamState& state);
   void record(const StreamState& state);
+  void run_collective(const Event& event, Generation& generation, int micro_batch);
   bool stand_until_asked(int stream, StreamState& state, ChannelState& queue);
   double release_time(const StreamState& state, const ChannelState& queue) const;
   bool meet_receiver(int stream, StreamState& state);
@@ -94,7 +96,8 @@ class Sweep {
   std::vector<StreamState> streams_;
   std::vector<RankState> ranks_;
   std::vector<ChannelState> channels_;
-  std::vector<double> wire_free_, durations_;      // by wire; by op
+  std::vector<double> wire_free_, durations_;  // by wire; by op
+  std::vector<double> lane_free_;
   std::vector<Turns> rank_turns_, wire_turns_;     // frozen programs
   std::vector<std::map<int, Generation>> events_;  // by generation
   std::vector<std::vector<int>> event_waiters_;

@@ -21,13 +21,14 @@ std::function<void(const Record&)> both(const std::function<void(const Record&)>
 
 TraceSink tee(const TraceSink& first, const TraceSink& second) {
   return {both(first.span, second.span), both(first.transfer, second.transfer),
-          both(first.memory, second.memory)};
+          both(first.memory, second.memory), both(first.collective, second.collective)};
 }
 
 TraceSink log_sink(TraceLog& log) {
   return {[&log](const Span& span) { log.spans.push_back(span); },
           [&log](const Transfer& transfer) { log.transfers.push_back(transfer); },
-          [&log](const MemoryChange& change) { log.memory.push_back(change); }};
+          [&log](const MemoryChange& change) { log.memory.push_back(change); },
+          [&log](const CollectiveSpan& span) { log.collectives.push_back(span); }};
 }
 
 }  // namespace interlock

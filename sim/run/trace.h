@@ -30,6 +30,13 @@ struct Transfer {
   std::int32_t channel = 0, micro_batch = 0;
 };
 
+/// One collective.
+struct CollectiveSpan {
+  Seconds joined;      // by the last member
+  Seconds start, end;  // in its lane, latency included
+  std::int32_t collective = 0, micro_batch = 0;
+};
+
 /// Bytes taken (positive) or given back (negative) on a rank.
 struct MemoryChange {
   Seconds time;
@@ -43,6 +50,7 @@ struct TraceSink {
   std::function<void(const Span&)> span;
   std::function<void(const Transfer&)> transfer;
   std::function<void(const MemoryChange&)> memory;
+  std::function<void(const CollectiveSpan&)> collective;
 };
 
 /// A sink that hands everything to both. Both must outlive it.
@@ -53,6 +61,7 @@ struct TraceLog {
   std::vector<Span> spans;
   std::vector<Transfer> transfers;
   std::vector<MemoryChange> memory;
+  std::vector<CollectiveSpan> collectives;
 };
 /// A sink that appends to `log`.
 TraceSink log_sink(TraceLog& log);

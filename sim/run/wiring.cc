@@ -138,13 +138,32 @@ int Wiring::link_index(LinkId id) {
 }
 
 void Wiring::mark_shared_links() {
-  std::vector<int> users(program_.links.size(), 0);
-  for (const Wire& wire : program_.wires) {
-    for (const int index : wire.links) ++users[index];
+  // Collectives of a lane come one after the other: all its wires are one user.
+  constexpr int kNobody = -1, kSeveral = -2;
+  std::vector<int> users(program_.links.size(), kNobody);
+  const int lanes = static_cast<int>(program_.lanes.size());
+  const auto user_of = [&](int wire) {
+    const int lane = program_.wires[wire].lane;
+    return lane >= 0 ? lane : lanes + wire;
+  };
+  for (int w = 0; w < static_cast<int>(program_.wires.size()); ++w) {
+    for (const int link : program_.wires[w].links) {
+      const bool other = users[link] != kNobody && users[link] != user_of(w);
+      users[link] = other ? kSeveral : user_of(w);
+    }
   }
   for (Wire& wire : program_.wires) {
     wire.shared = std::any_of(wire.links.begin(), wire.links.end(),
-                              [&](int index) { return users[index] > 1; });
+                              [&](int link) { return users[link] == kSeveral; });
+  }
+  for (Collective& collective : program_.collectives) {
+    const auto& flows = collective.flows;
+    collective.shared = std::any_of(flows.begin(), flows.end(), [&](const Collective::Flow& flow) {
+      return program_.wires[flow.wire].shared;
+    });
+    // Its flows must all be SimGrid's, or the one that is not would not end with the others.
+    if (!collective.shared) continue;
+    for (const Collective::Flow& flow : flows) program_.wires[flow.wire].shared = true;
   }
 }
 

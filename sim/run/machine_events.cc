@@ -1,0 +1,91 @@
+// The machine: events, and the collectives that complete some of them.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <utility>
+
+#include "base/error.h"
+#include "sim/run/machine.h"
+
+namespace interlock {
+
+void Machine::record(const Cursor& cursor) {
+  const int index = cursor.instruction().index;
+  const Event& event = program_.events[index];
+  auto& generations = events_[index];
+  if (generations.size() > generations_kept(event)) generations.erase(generations.begin());
+  Generation& generation = generations[cursor.micro_batch() / event.micro_batches];
+  if (++generation.records < event.recorders) return;
+  generation.joined = now_;
+  if (event.collective < 0) return complete(index, generation);
+  const int lane = program_.collectives[event.collective].lane;
+  lanes_[lane].joined.push({index, cursor.micro_batch(), now_});
+  if (lanes_[lane].joined.size() == 1) start_collective(lane);
+}
+
+bool Machine::wait(int stream, StreamState& state) {
+  const Cursor& cursor = state.cursor;
+  if (cursor.micro_batch() < 0) return true;
+  const int index = cursor.instruction().index;
+  const Event& event = program_.events[index];
+  const Generation& generation = events_[index][cursor.micro_batch() / event.micro_batches];
+  if (!generation.complete) {
+    state.waited = true;
+    event_waiters_[index].push_back(stream);
+  } else if (std::exchange(state.waited, false) && event.collective >= 0) {
+    state.message_sent = generation.joined;
+    state.message_arrival = generation.time;
+  }
+  return generation.complete;
+}
+
+void Machine::complete(int index, Generation& generation) {
+  generation.complete = true;
+  generation.time = now_;
+  runnable_.insert(runnable_.end(), event_waiters_[index].begin(), event_waiters_[index].end());
+  event_waiters_[index].clear();
+}
+
+/// The front of the lane: its end is known, or its flows share links with others.
+void Machine::start_collective(int index) {
+  LaneState& lane = lanes_[index];
+  const Event& event = program_.events[lane.joined.front().event];
+  const Collective& collective = program_.collectives[event.collective];
+  lane.started = now_;
+  if (!collective.shared) {
+    const double end =
+        now_ + in_ticks(program_, collective.occupancy) + in_ticks(program_, collective.latency);
+    heap_.push({end, static_cast<std::int32_t>(streams_.size()) + index, 0});
+    return;
+  }
+  lane.flows_left = static_cast<int>(collective.flows.size());
+  for (const Collective::Flow& flow : collective.flows) {
+    const Wire& wire = program_.wires[flow.wire];
+    wires_[flow.wire].carrying = true;
+    start_shared(flow.wire, flow.bytes, in_ticks(program_, flow.bytes / wire.bandwidth));
+  }
+}
+
+/// A flow of the collective under way has ended.
+void Machine::end_flow(int index) {
+  LaneState& lane = lanes_[index];
+  if (--lane.flows_left > 0) return;
+  const Event& event = program_.events[lane.joined.front().event];
+  const double end = now_ + in_ticks(program_, program_.collectives[event.collective].latency);
+  heap_.push({end, static_cast<std::int32_t>(streams_.size()) + index, 0});
+}
+
+void Machine::end_collective(int index) {
+  LaneState& lane = lanes_[index];
+  const Joined done = lane.joined.front();
+  const Event& event = program_.events[done.event];
+  lane.joined.pop();
+  makespan_ = std::max(makespan_, now_);
+  if (sink_.collective) {
+    sink_.collective({in_seconds(program_, done.time), in_seconds(program_, lane.started),
+                      in_seconds(program_, now_), event.collective, done.micro_batch});
+  }
+  complete(done.event, events_[done.event][done.micro_batch / event.micro_batches]);
+  if (!lane.joined.empty()) start_collective(index);
+}
+
+}  // namespace interlock
