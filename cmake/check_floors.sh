@@ -22,9 +22,9 @@ check() {
   }
   BEGIN {
     # The floors from the ground up; those with one number stand beside each other.
-    floors = split("base models hardware sim/plan sim/run sim/measure scenarios reports validate " \
-                   "cli tests", name, " ")
-    split("1 2 2 3 4 5 6 7 8 9 10", height, " ")
+    floors = split("base models hardware sim/plan sim/run sim/measure sim/dynamics scenarios " \
+                   "reports validate cli tests", name, " ")
+    split("1 2 2 3 4 5 6 7 8 9 10 11", height, " ")
   }
   function check_floor(included,   to) {
     to = floor_of(included)
