@@ -19,8 +19,8 @@
 //
 // What moves through a ring, a chain or a tree is cut so small that filling it takes latency only.
 // All-gather and reduce-scatter move half of what all-reduce does; broadcast and reduce move S over
-// each edge of a chain or of the trees. Shift goes to the next member in the order given; all others
-// keep together what is in one node.
+// each edge of a chain or of the trees. Shift goes to the next member in the order given; all
+// others keep together what is in one node.
 #pragma once
 
 #include <vector>
@@ -51,16 +51,17 @@ struct CollectiveChoice {
 };
 
 /// The plan of a collective among the devices of `group`, whose first is the root of a broadcast or
-/// reduce; `bytes` as in base/exchange.h. Auto takes what is done soonest when alone on the cluster:
-/// of rings, trees and hierarchies, as they apply; all-to-all is always direct. An algorithm that
-/// the kind or the group cannot have is answered as Auto. A group of one, or no bytes: nothing.
-/// An all-to-all of more than 512 members sends each member's bytes to a sample of the others: what
-/// leaves and enters a device or a node is right, which of them talk is not.
+/// reduce; `bytes` as in base/exchange.h. Auto takes what is done soonest when alone on the
+/// cluster: of rings, trees and hierarchies, as they apply; all-to-all is always direct. An
+/// algorithm that the kind or the group cannot have is answered as Auto. A group of one, or no
+/// bytes: nothing. An all-to-all of more than 512 members sends each member's bytes to a sample of
+/// the others: what leaves and enters a device or a node is right, which of them talk is not.
 /// REQUIRES: the devices are in the cluster, and no two of them equal.
 CollectivePlan plan_collective(const Cluster& cluster, const std::vector<int>& group,
                                CollectiveKind kind, Bytes bytes, CollectiveChoice choice);
 
-/// Bytes / bandwidth of the link that is busiest when all flows are under way, alone on the cluster.
+/// Bytes / bandwidth of the link that is busiest when all flows are under way, alone on the
+/// cluster.
 Seconds occupancy(const Cluster& cluster, const std::vector<Flow>& flows);
 /// Latency and occupancy.
 Seconds time_alone(const Cluster& cluster, const CollectivePlan& plan);

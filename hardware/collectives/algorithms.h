@@ -1,0 +1,37 @@
+// The algorithms of collectives: what each sends over which edge, and how many latencies it takes.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "hardware/collectives/grouping.h"
+
+namespace interlock {
+
+/// REQUIRES, of all: at least two members. A root is the first member.
+
+/// Once round a ring for all-gather and reduce-scatter, twice for all-reduce; broadcast and reduce
+/// use it as a chain.
+Traffic ring_traffic(const Cluster& cluster, const Grouping& grouping, CollectiveKind kind,
+                     Bytes bytes);
+/// As if all members were on one ring, in this order.
+Traffic ring_pass(const Cluster& cluster, const std::vector<int>& members, Bytes over_each_edge);
+
+/// REQUIRES: kind is AllReduce, Broadcast or Reduce.
+Traffic tree_traffic(const Cluster& cluster, const Grouping& grouping, CollectiveKind kind,
+                     Bytes bytes);
+
+/// The phases of a hierarchy, each of which waits for the one before.
+/// REQUIRES: is_rectangular(grouping); kind is AllReduce, AllGather or ReduceScatter.
+std::vector<Traffic> hierarchical_phases(const Cluster& cluster, const Grouping& grouping,
+                                         CollectiveKind kind, Bytes bytes);
+
+/// Every member to every other in one step; two for all-reduce.
+Traffic direct_traffic(const Cluster& cluster, const Grouping& grouping, CollectiveKind kind,
+                       Bytes bytes);
+/// All-to-all in n - 1 steps: in step k each sends to the k-th member after it.
+Traffic pairwise_traffic(const Cluster& cluster, const Grouping& grouping, Bytes bytes);
+/// Each to the next, in this order.
+Traffic shift_traffic(const Cluster& cluster, const std::vector<int>& group, Bytes bytes);
+
+}  // namespace interlock

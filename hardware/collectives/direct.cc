@@ -1,0 +1,123 @@
+// Collectives without a detour: every member to every other, the root to all, each to the next.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "hardware/collectives/algorithms.h"
+
+namespace interlock {
+namespace {
+
+/// Up to this many members every pair has a flow.
+constexpr int kAllPairs = 512;
+constexpr int kMostPartners = 8;  // of a larger group: at least as many flows a member
+
+/// Up to `limit` of the numbers from `first` to `last`, evenly spread.
+std::vector<int> sample(int first, int last, int limit) {
+  const int count = std::max(0, last - first + 1);
+  const int taken = std::min(count, limit);
+  std::vector<int> numbers;
+  for (int i = 0; i < taken; ++i) {
+    numbers.push_back(first + static_cast<int>((2 * std::int64_t{i} + 1) * count / (2 * taken)));
+  }
+  return numbers;
+}
+
+/// What pairs send, and the latencies of one step and of all, in turn.
+struct Pairs {
+  Traffic traffic;  // latency: of the slowest pair
+  Seconds in_turn;
+};
+
+/// Each of `members` sends to the one `distance` on, round the list.
+void add_step(const Cluster& cluster, const std::vector<int>& members, int distance, Bytes bytes,
+              Pairs& pairs, double steps) {
+  const int count = static_cast<int>(members.size());
+  Seconds slowest;
+  for (int i = 0; i < count; ++i) {
+    const int from = members[i];
+    const int to = members[(i + distance) % count];
+    add_flow(pairs.traffic, from, to, bytes);
+    slowest = std::max(slowest, hop(cluster, from, to));
+  }
+  pairs.traffic.latency = std::max(pairs.traffic.latency, slowest);
+  pairs.in_turn += slowest * steps;
+}
+
+/// Every member sends `bytes` to every other. In a large group, what it has for the others of its
+/// node, and what it has for the rest, goes to a sample of them.
+Pairs all_pairs(const Cluster& cluster, const Grouping& grouping, Bytes bytes) {
+  Pairs pairs;
+  const std::vector<int> members = in_order(grouping);
+  const int count = grouping.members;
+  if (count <= kAllPairs) {
+    for (int distance = 1; distance < count; ++distance) {
+      add_step(cluster, members, distance, bytes, pairs, 1);
+    }
+    return pairs;
+  }
+  const int limit = std::max(kMostPartners, kAllPairs * kAllPairs / count);
+  const auto add_sample = [&](const std::vector<int>& among, int first, int last, double others) {
+    const std::vector<int> distances = sample(first, last, limit);
+    if (distances.empty()) return;
+    const double each = others / static_cast<double>(distances.size());
+    for (const int distance : distances) {
+      add_step(cluster, among, distance, bytes * each, pairs, each);
+    }
+  };
+  Seconds inside;  // nodes are busy with their own members at the same time
+  std::size_t largest = 0;
+  for (const std::vector<int>& node : grouping.nodes) {
+    const int size = static_cast<int>(node.size());
+    pairs.in_turn = {};
+    add_sample(node, 1, size - 1, size - 1);
+    inside = std::max(inside, pairs.in_turn);
+    largest = std::max(largest, node.size());
+  }
+  pairs.in_turn = inside;
+  if (grouping.nodes.size() > 1) {
+    // Members that far apart are in different nodes; what is sent is right if nodes are equal.
+    const int apart = static_cast<int>(largest);
+    const double others = count - static_cast<double>(count) / double(grouping.nodes.size());
+    if (2 * apart <= count) {
+      add_sample(members, apart, count - apart, others);
+    } else {
+      add_sample(members, 1, count - 1, others);
+    }
+  }
+  return pairs;
+}
+
+}  // namespace
+
+Traffic shift_traffic(const Cluster& cluster, const std::vector<int>& group, Bytes bytes) {
+  Pairs pairs;
+  add_step(cluster, group, 1, bytes, pairs, 1);
+  return pairs.traffic;
+}
+
+Traffic pairwise_traffic(const Cluster& cluster, const Grouping& grouping, Bytes bytes) {
+  Pairs pairs = all_pairs(cluster, grouping, bytes / grouping.members);
+  pairs.traffic.latency = pairs.in_turn;
+  return pairs.traffic;
+}
+
+Traffic direct_traffic(const Cluster& cluster, const Grouping& grouping, CollectiveKind kind,
+                       Bytes bytes) {
+  if (kind == CollectiveKind::Broadcast || kind == CollectiveKind::Reduce) {
+    Traffic traffic;
+    const int root = grouping.nodes[0][0];
+    for (const int member : in_order(grouping)) {
+      if (member == root) continue;
+      add_flow(traffic, root, member, bytes);
+      traffic.latency = std::max(traffic.latency, hop(cluster, root, member));
+    }
+    if (kind == CollectiveKind::Reduce) reverse(traffic);
+    return traffic;
+  }
+  const double passes = kind == CollectiveKind::AllReduce ? 2 : 1;
+  Traffic traffic = all_pairs(cluster, grouping, bytes * passes / grouping.members).traffic;
+  traffic.latency *= passes;
+  return traffic;
+}
+
+}  // namespace interlock

@@ -1,0 +1,51 @@
+// Grouping: the members of a collective by node, and where its channels enter and leave each node.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "hardware/collective.h"
+
+namespace interlock {
+
+/// Members by node, nodes in the order in which the group names them. Between nodes a collective
+/// runs over as many channels as the node with the fewest members has, 1/channels of the bytes
+/// each.
+struct Grouping {
+  std::vector<std::vector<int>> nodes;
+  int members = 0;
+  int channels = 1;
+};
+
+Grouping group_by_node(const Cluster& cluster, const std::vector<int>& group);
+/// The same devices as if each were a node of its own.
+Grouping one_by_one(const Grouping& grouping);
+/// All members, node after node.
+std::vector<int> in_order(const Grouping& grouping);
+/// Whether there are several nodes, of several members each, and all of as many.
+bool is_rectangular(const Grouping& grouping);
+
+/// Which member of a node of `size` has the bytes of `channel` first; members differ by channel.
+int entry(const Grouping& grouping, int size, int channel);
+/// Share of the bytes that comes to member `local` of a node of `size` from the member before it,
+/// when all bytes of each channel go round the node once from its entry.
+double share_from_before(const Grouping& grouping, int size, int local);
+
+/// One-way latency between two devices.
+Seconds hop(const Cluster& cluster, int from, int to);
+
+/// What an algorithm sends, edge by edge, before equal edges are put together.
+struct Traffic {
+  std::vector<Flow> flows;
+  Seconds latency;
+};
+
+void add_flow(Traffic& traffic, int from, int to, Bytes bytes);
+/// Adds what `part` sends, and its latency behind that of `traffic`.
+void append(Traffic& traffic, const Traffic& part);
+/// Turns every flow round: what was spread from one is then collected there, and the reverse.
+void reverse(Traffic& traffic);
+/// One flow for each pair of devices, sorted.
+std::vector<Flow> merged(std::vector<Flow> flows);
+
+}  // namespace interlock
