@@ -73,6 +73,10 @@ double rows_of(const HeadSite& site) {
   CHECK(false, "a site should be of one of the three kinds");
 }
 
+LinearRole role_at(const HeadSite& site) {
+  return site.inner ? LinearRole::Row : LinearRole::Column;
+}
+
 Operator pool(const HeadSite& site, double element) {
   const double width = static_cast<double>(site.width);
   return global_average_pool(rows_of(site) * width, site.samples * width, element);
@@ -108,14 +112,18 @@ std::vector<Operator> mlp_head(const HeadSpec& spec, const HeadSite& site, doubl
   }
   const double rows = rows_of(hidden);
   hidden.width = spec.hidden_size ? *spec.hidden_size : site.width;
-  operators.push_back(linear({rows, site.width, hidden.width}, element));
-  operators.push_back(relu(rows * static_cast<double>(hidden.width), element));
+  const LinearRole role = role_at(site);
+  operators.push_back(
+      sharded_linear({rows, site.width, hidden.width}, role, site.sharding, element));
+  operators.push_back(
+      relu(rows * static_cast<double>(hidden.width) * output_parts(site.sharding, role).share(),
+           element));
+  hidden.inner = !site.inner;
   for (const Operator& op : readout(hidden, true, element)) operators.push_back(op);
   return operators;
 }
 
 std::vector<Operator> head_operators(const HeadSpec& spec, const HeadSite& site, double element) {
-  const double elements = rows_of(site) * static_cast<double>(site.width);
   switch (*spec.kind) {
     case HeadKind::Convolution:
       return convolution_head(site, element);
@@ -124,7 +132,8 @@ std::vector<Operator> head_operators(const HeadSpec& spec, const HeadSite& site,
     case HeadKind::Mlp:
       return mlp_head(spec, site, element);
     case HeadKind::Lm: {
-      std::vector<Operator> operators = {normalisation(elements, site.norm_parameters, element)};
+      std::vector<Operator> operators = {
+          sharded_norm({rows_of(site), site.width, site.norm_parameters}, site.sharding, element)};
       for (const Operator& op : readout(site, false, element)) operators.push_back(op);
       return operators;
     }
@@ -156,6 +165,11 @@ void add_copy(Head& head, const Module& module, Bytes& workspace) {
   for (const auto* part : parts) {
     for (const Work& work : *part) add_work(head.work, work);
   }
+  for (const auto* part :
+       {&module.forward_exchanges, &module.recompute_exchanges, &module.backward_input_exchanges}) {
+    append_exchanges(head.exchanges, *part);
+  }
+  if (head.trainable) append_exchanges(head.exchanges, module.backward_weight_exchanges);
   head.parameters += module.parameters + module.tied_parameters;
   head.memory += module.stash;
   workspace = std::max(workspace, module.workspace);
@@ -193,8 +207,10 @@ std::vector<Operator> readout(const HeadSite& site, bool bias, double element) {
     operators.push_back(pool(site, element));
     rows = site.samples;
   }
-  operators.push_back(linear({rows, site.width, site.classes, bias}, element));
-  operators.push_back(cross_entropy(rows, site.classes, element));
+  const LinearRole role = role_at(site);
+  operators.push_back(
+      sharded_linear({rows, site.width, site.classes, bias}, role, site.sharding, element));
+  operators.push_back(sharded_cross_entropy(rows, site.classes, role, site.sharding, element));
   return operators;
 }
 
@@ -205,10 +221,13 @@ Head make_head(const HeadSpec& spec, const HeadSite& site, const BuildOptions& o
       make_module({}, head_operators(spec, site, element_bytes(options.precision)), kept);
   Head head = {.parameters = module.parameters, .trainable = spec.trainable};
   head.work = module.forward;
+  head.exchanges = module.forward_exchanges;
+  append_exchanges(head.exchanges, module.backward_input_exchanges);
   head.work.insert(head.work.end(), module.backward_input.begin(), module.backward_input.end());
   if (spec.trainable) {
     head.work.insert(head.work.end(), module.backward_weight.begin(), module.backward_weight.end());
     head.update = module.update;
+    append_exchanges(head.exchanges, module.backward_weight_exchanges);
   }
   head.memory = module.stash + module.workspace;  // its first operator saves the input
   return head;

@@ -12,7 +12,7 @@
 #include <optional>
 #include <vector>
 
-#include "models/operators.h"
+#include "models/tensor_layout.h"
 
 namespace interlock {
 
@@ -32,12 +32,14 @@ enum class SiteKind { Vector, Image, Sequence };
 /// What a head reads and what it must predict.
 struct HeadSite {
   SiteKind kind = SiteKind::Vector;
-  double samples = 1;  // one micro-batch
-  int positions = 1;   // Sequence: tokens
-  int side = 1;        // Image: pixels
+  double samples = 1;    // one micro-batch
+  double positions = 1;  // Sequence: tokens
+  int side = 1;          // Image: pixels
   std::int64_t width = 1;
   std::int64_t classes = 1;
   std::int64_t norm_parameters = 0;  // Sequence
+  Sharding sharding;
+  bool inner = false;  // the tensor is one between the two layers of a pair
 };
 
 /// Reads a head, a name or an object; a diagnostic is added for each mistake, also if a head of

@@ -9,27 +9,37 @@ namespace {
 
 constexpr int kMostWidth = 1'000'000;
 
-HeadSite site_of(const Mlp& mlp, int width, const BuildOptions& options) {
+/// After `layers` layers, every two of which are a pair.
+HeadSite site_of(const Mlp& mlp, std::size_t layers, const BuildOptions& options) {
   return {.kind = SiteKind::Vector,
           .samples = static_cast<double>(options.micro_batch_size),
-          .width = width,
-          .classes = mlp.classes};
+          .width = layers == 0 ? mlp.input_size : mlp.hidden_sizes[layers - 1],
+          .classes = mlp.classes,
+          .sharding = options.sharding,
+          .inner = layers % 2 == 1};
 }
 
-Module hidden_layer(int inputs, int outputs, const BuildOptions& options) {
+/// `site`: where it reads.
+Module hidden_layer(const HeadSite& site, int outputs, const BuildOptions& options) {
+  const Sharding& sharding = options.sharding;
   const double element = element_bytes(options.precision);
-  const double rows = options.micro_batch_size;
-  std::vector<Operator> operators = {linear({rows, inputs, outputs}, element),
-                                     relu(rows * outputs, element)};
+  const LinearRole role = site.inner ? LinearRole::Row : LinearRole::Column;
+  const LinearRole before = site.inner ? LinearRole::Column : LinearRole::Row;
+  const double read = site.samples * static_cast<double>(site.width);
+  const double made = site.samples * outputs * output_parts(sharding, role).share();
+  std::vector<Operator> operators = {
+      sharded_linear({site.samples, site.width, outputs}, role, sharding, element),
+      relu(made, element)};
   operators.front().reads_module_input = true;
-  return make_module(
-      {.input = Bytes(rows * inputs * element), .output = Bytes(rows * outputs * element)},
-      operators, options);
+  return make_module({.input = Bytes(read * output_parts(sharding, before).share() * element),
+                      .output = Bytes(made * element)},
+                     operators, options);
 }
 
-Module readout_module(const Mlp& mlp, int width, const BuildOptions& options) {
+Module readout_module(const Mlp& mlp, const BuildOptions& options) {
   const double element = element_bytes(options.precision);
-  std::vector<Operator> operators = readout(site_of(mlp, width, options), true, element);
+  std::vector<Operator> operators =
+      readout(site_of(mlp, mlp.hidden_sizes.size(), options), true, element);
   operators.front().reads_module_input = true;
   return make_module({.name = "readout", .recomputable = false}, operators, options);
 }
@@ -81,17 +91,16 @@ ModelGraph build_mlp(const Mlp& shape, const BuildOptions& options) {
   HeadSpec head = shape.head;
   if (!head.kind) head.kind = HeadKind::Linear;
   ModelGraph graph = {.samples_per_micro_batch = options.micro_batch_size};
-  int inputs = shape.input_size;
-  for (const int outputs : shape.hidden_sizes) {
-    Module layer = hidden_layer(inputs, outputs, options);
-    layer.name = "layer" + std::to_string(graph.modules.size());
+  for (std::size_t i = 0; i < shape.hidden_sizes.size(); ++i) {
+    Module layer = hidden_layer(site_of(shape, i, options), shape.hidden_sizes[i],
+                                options_of_layer(options, i));
+    layer.name = "layer" + std::to_string(i);
     if (head.kind != HeadKind::LaterLayers) {
-      layer.head = make_head(head, site_of(shape, outputs, options), options);
+      layer.head = make_head(head, site_of(shape, i + 1, options), options);
     }
     graph.modules.push_back(std::move(layer));
-    inputs = outputs;
   }
-  graph.modules.push_back(readout_module(shape, inputs, options));
+  graph.modules.push_back(readout_module(shape, options));
   if (head.kind == HeadKind::LaterLayers) attach_later_layers(head, options, graph.modules);
   return graph;
 }

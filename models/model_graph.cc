@@ -10,6 +10,7 @@
 #include "models/mlp.h"
 #include "models/profile.h"
 #include "models/resnet.h"
+#include "models/sharding_check.h"
 #include "models/transformer.h"
 
 namespace interlock {
@@ -21,9 +22,16 @@ void override_head(Shape& shape, SiteKind site, const BuildOptions& options,
   if (options.head) shape.head = read_head(*options.head, site, diagnostics);
 }
 
+void refuse_any_sharding(ObjectReader& reader, const Sharding& sharding, const std::string& model) {
+  refuse_tensor(reader, sharding, model);
+  refuse_context(reader, sharding, model);
+  refuse_experts(reader, sharding, model);
+}
+
 ModelGraph transformer_from(ObjectReader& reader, const BuildOptions& options) {
   Transformer shape = read_transformer(reader);
   override_head(shape, SiteKind::Sequence, options, reader.diagnostics());
+  if (reader.diagnostics().empty()) check_sharding(reader, shape, options);
   reader.finish();
   return reader.diagnostics().empty() ? build_transformer(shape, options) : ModelGraph();
 }
@@ -31,6 +39,7 @@ ModelGraph transformer_from(ObjectReader& reader, const BuildOptions& options) {
 ModelGraph resnet_from(ObjectReader& reader, const BuildOptions& options) {
   ResNet shape = read_resnet(reader);
   override_head(shape, SiteKind::Image, options, reader.diagnostics());
+  refuse_any_sharding(reader, options.sharding, "a ResNet");
   reader.finish();
   return reader.diagnostics().empty() ? build_resnet(shape, options) : ModelGraph();
 }
@@ -38,6 +47,7 @@ ModelGraph resnet_from(ObjectReader& reader, const BuildOptions& options) {
 ModelGraph mlp_from(ObjectReader& reader, const BuildOptions& options) {
   Mlp shape = read_mlp(reader);
   override_head(shape, SiteKind::Vector, options, reader.diagnostics());
+  check_sharding(reader, shape, options);
   reader.finish();
   return reader.diagnostics().empty() ? build_mlp(shape, options) : ModelGraph();
 }
@@ -45,6 +55,7 @@ ModelGraph mlp_from(ObjectReader& reader, const BuildOptions& options) {
 ModelGraph profile_from(ObjectReader& reader, const BuildOptions& options) {
   const std::vector<ProfileModule> modules = read_profile(reader);
   if (options.head) check_measured_head(*options.head, reader.diagnostics());
+  refuse_any_sharding(reader, options.sharding, "a profile");
   reader.finish();
   return reader.diagnostics().empty() ? build_profile(modules, options) : ModelGraph();
 }

@@ -24,11 +24,12 @@ namespace interlock {
 
 /// Auxiliary head: forward, loss and backward down to the gradient at its module's output.
 struct Head {
-  std::vector<Work> work;       // all of the above, one micro-batch
-  std::vector<Work> update;     // optimiser step of the head's parameters
-  std::int64_t parameters = 0;  // held by the stage, frozen or not
-  bool trainable = true;        // frozen heads have neither gradients nor optimiser state
-  Bytes memory;                 // live while the head runs, its copy of the input included
+  std::vector<Work> work;           // all of the above, one micro-batch
+  std::vector<Work> update;         // optimiser step of the head's parameters
+  std::vector<Exchange> exchanges;  // between the devices that share it, in all of `work`
+  std::int64_t parameters = 0;      // held by the stage, frozen or not
+  bool trainable = true;            // frozen heads have neither gradients nor optimiser state
+  Bytes memory;                     // live while the head runs, its copy of the input included
 };
 
 /// Smallest unit of the network that a partition may cut between.
@@ -41,8 +42,8 @@ struct Module {
   std::vector<Work> recompute;             // run again before the backward, if BuildOptions asks
   std::vector<Work> update;                // optimiser step
   // What the devices that share the module exchange in each of these, see Sharding.
-  std::vector<Exchange> forward_exchanges, backward_input_exchanges, backward_weight_exchanges,
-      recompute_exchanges;
+  std::vector<Exchange> forward_exchanges, backward_input_exchanges, first_backward_input_exchanges,
+      backward_weight_exchanges, recompute_exchanges;
   std::int64_t parameters = 0;
   std::int64_t expert_parameters = 0;  // of these, what is divided by experts
   // Weights of the first module that this one uses too (tied embeddings). A stage that holds this
@@ -83,6 +84,7 @@ struct BuildOptions {
   Precision precision = Precision::Bf16;
   Optimizer optimizer = Optimizer::SgdMomentum;
   Recompute recompute = Recompute::None;
+  std::optional<int> recompute_layers;  // only the first so many of the modules that may
   Sharding sharding;
   std::optional<JsonNode> head;  // the strategy's "head", which overrides the model's
 };

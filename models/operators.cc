@@ -26,13 +26,6 @@ Operator weighted(OpClass op_class, double products, const double (&sizes)[3], d
           .gradients = Bytes((sizes[0] + sizes[2]) * element)};
 }
 
-/// The bias is added by the product's own kernel; its gradient is one more pass over the output's.
-void add_bias(Operator& op, std::int64_t width, double outputs, double element) {
-  op.parameters += width;
-  op.weight_gradient.bytes += Bytes((outputs + static_cast<double>(width)) * element);
-  ++op.weight_gradient.launches;
-}
-
 void append(std::vector<Work>& works, const Work& work) {
   if (work.launches > 0) works.push_back(work);
 }
@@ -43,6 +36,7 @@ void apply_recompute(Module& module, const ModuleFrame& frame, const std::vector
   const Bytes before = module.stash;
   if (recompute == Recompute::Full) {
     module.recompute = module.forward;
+    module.recompute_exchanges = module.forward_exchanges;
     module.stash = std::min(before, frame.input);
   } else {
     for (const Operator& op : ops) {
@@ -50,7 +44,9 @@ void apply_recompute(Module& module, const ModuleFrame& frame, const std::vector
     }
     if (module.stash == before) return;  // nothing is dropped, so nothing has to be run again
     for (const Operator& op : ops) {
-      if (op.attention_core) append(module.recompute, op.forward);
+      if (!op.attention_core) continue;
+      append(module.recompute, op.forward);
+      append_exchanges(module.recompute_exchanges, op.forward_exchanges);
     }
   }
   module.workspace += before - module.stash;  // it comes back while the module's backward runs
@@ -66,6 +62,12 @@ Operator linear(const Linear& shape, double element) {
   op.parameters = shape.inputs * shape.outputs;
   if (shape.bias) add_bias(op, shape.outputs, shape.rows * outputs, element);
   return op;
+}
+
+void add_bias(Operator& op, std::int64_t width, double outputs, double element) {
+  op.parameters += width;
+  op.weight_gradient.bytes += Bytes((outputs + static_cast<double>(width)) * element);
+  ++op.weight_gradient.launches;
 }
 
 int side_after(int side, int stride) { return (side - 1) / stride + 1; }
@@ -137,18 +139,47 @@ Module make_module(const ModuleFrame& frame, const std::vector<Operator>& operat
   Module module = {.name = frame.name, .output = frame.output};
   for (const Operator& op : operators) {
     append(module.forward, op.forward);
+    append_exchanges(module.forward_exchanges, op.forward_exchanges);
     module.parameters += op.parameters;
+    if (op.expert) module.expert_parameters += op.parameters;
     module.stash += op.stash + op.inner_stash;
     module.workspace = std::max(module.workspace, op.gradients);
   }
   for (auto op = operators.rbegin(); op != operators.rend(); ++op) {
     append(module.backward_input, op->input_gradient);
-    if (op->reads_module_input) append(module.first_backward_input, op->input_gradient);
+    append_exchanges(module.backward_input_exchanges, op->input_exchanges);
+    if (op->reads_module_input) {
+      append(module.first_backward_input, op->input_gradient);
+      append_exchanges(module.first_backward_input_exchanges, op->input_exchanges);
+    }
     append(module.backward_weight, op->weight_gradient);
+    append_exchanges(module.backward_weight_exchanges, op->weight_exchanges);
   }
   module.update = update_work(module.parameters, options.optimizer, options.precision);
   apply_recompute(module, frame, operators, options.recompute);
   return module;
+}
+
+void append_exchanges(std::vector<Exchange>& list, const std::vector<Exchange>& more) {
+  for (const Exchange& one : more) {
+    const auto known = std::find_if(list.begin(), list.end(), [&](const Exchange& other) {
+      return one.kind == other.kind && one.axis == other.axis && one.bytes == other.bytes &&
+             one.overlapped == other.overlapped;
+    });
+    if (known == list.end()) {
+      list.push_back(one);
+    } else {
+      known->count += one.count;
+    }
+  }
+}
+
+BuildOptions options_of_layer(const BuildOptions& options, std::size_t layer) {
+  BuildOptions own = options;
+  if (options.recompute_layers && layer >= static_cast<std::size_t>(*options.recompute_layers)) {
+    own.recompute = Recompute::None;
+  }
+  return own;
 }
 
 }  // namespace interlock

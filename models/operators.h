@@ -17,15 +17,18 @@
 
 namespace interlock {
 
-/// One operator of a module, for one micro-batch. Work with no launches is absent.
+/// One operator of a module, for one micro-batch. Work with no launches is absent; exchanges belong
+/// to the work of the same name.
 struct Operator {
   Work forward = {.launches = 0};
   Work input_gradient = {.launches = 0};
   Work weight_gradient = {.launches = 0};
+  std::vector<Exchange> forward_exchanges, input_exchanges, weight_exchanges;
   std::int64_t parameters = 0;
-  Bytes stash;        // saved from forward to backward
-  Bytes inner_stash;  // the same, but dropped by selective recomputation
-  Bytes gradients;    // of its input and output together, live while its backward runs
+  bool expert = false;  // its parameters are divided by experts
+  Bytes stash;          // saved from forward to backward
+  Bytes inner_stash;    // the same, but dropped by selective recomputation
+  Bytes gradients;      // of its input and output together, live while its backward runs
   bool reads_module_input = false;  // its input gradient is needed by the module before only
   bool attention_core = false;      // run again under selective recomputation
 };
@@ -38,6 +41,9 @@ struct Linear {
   bool bias = true;
 };
 Operator linear(const Linear& shape, double element);
+/// Gives a product a bias of `width`: its own kernel adds it to `outputs` elements; its gradient is
+/// one more pass over theirs.
+void add_bias(Operator& op, std::int64_t width, double outputs, double element);
 
 /// Square images and odd square kernels, padded so that stride 1 keeps the side.
 struct Convolution {
@@ -82,5 +88,11 @@ struct ModuleFrame {
 };
 Module make_module(const ModuleFrame& frame, const std::vector<Operator>& operators,
                    const BuildOptions& options);
+
+/// Adds exchanges to a list; equal ones are counted together.
+void append_exchanges(std::vector<Exchange>& list, const std::vector<Exchange>& more);
+
+/// The options for the recomputable module of this index: see BuildOptions::recompute_layers.
+BuildOptions options_of_layer(const BuildOptions& options, std::size_t layer);
 
 }  // namespace interlock

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/text.h"
+#include "models/operators.h"
 #include "models/required_count.h"
 
 namespace interlock {
@@ -113,7 +114,9 @@ std::vector<ProfileModule> read_profile(ObjectReader& reader) {
 
 ModelGraph build_profile(const std::vector<ProfileModule>& modules, const BuildOptions& options) {
   ModelGraph graph;
-  const BuildOptions kept = {.precision = options.precision, .recompute = options.recompute};
+  const BuildOptions kept = {.precision = options.precision,
+                             .recompute = options.recompute,
+                             .recompute_layers = options.recompute_layers};
   graph.slice = [=](const TokenSlice& slice) { return slice_of(modules, slice, kept); };
   Bytes input;  // nothing comes before the first module
   for (const ProfileModule& measured : modules) {
@@ -122,7 +125,8 @@ ModelGraph build_profile(const std::vector<ProfileModule>& modules, const BuildO
       Module module = plain;
       module.name = 'm';
       module.name += std::to_string(graph.modules.size());
-      if (options.recompute == Recompute::Full) keep_input_only(module, input);
+      const BuildOptions own = options_of_layer(options, graph.modules.size());
+      if (own.recompute == Recompute::Full) keep_input_only(module, input);
       input = plain.output;
       graph.modules.push_back(std::move(module));
     }

@@ -166,12 +166,13 @@ ModelGraph build_resnet(const ResNet& shape, const BuildOptions& options) {
     }
     graph.modules.push_back(std::move(module));
   };
-  add(stem(shape, x, options));
+  add(stem(shape, x, options_of_layer(options, 0)));
   std::int64_t width = shape.base_width;
   for (std::size_t group = 0; group < shape.blocks.size(); ++group, width *= 2) {
     for (int block = 0; block < shape.blocks[group]; ++block) {
       const int stride = group > 0 && block == 0 ? 2 : 1;
-      Module module = residual_block(x, kernels_of(shape, width, stride), options);
+      Module module = residual_block(x, kernels_of(shape, width, stride),
+                                     options_of_layer(options, graph.modules.size()));
       module.name = "group" + std::to_string(group) + ".block" + std::to_string(block);
       add(std::move(module));
     }

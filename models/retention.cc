@@ -5,22 +5,28 @@
 namespace interlock {
 namespace {
 
+/// Elements of a token that one device has.
+double width_of(const Retention& r) {
+  return static_cast<double>(r.hidden_size) / inner_parts(r.sharding).columns;
+}
+
 /// One kernel: queries, keys and values in, the retained values out. For each token the scores of
 /// its chunk (c h) and their product with the values (2 c h), and reading and updating the state
 /// (2 h^2 / a each); a state is read and written once a chunk, and kept for the backward.
 Operator retain(const Retention& r, double element) {
-  const double h = static_cast<double>(r.hidden_size);
+  const double h = width_of(r);
+  const double tokens = r.tokens / inner_parts(r.sharding).rows;
   const double inside = (r.causal_flops ? 0.5 : 1) * 3 * r.chunk * h;
-  const double across = 2 * (2 * h * h / r.heads);
-  const Bytes states = retention_state(r) * (r.tokens / r.chunk);
+  const double across = 2 * (2 * h * static_cast<double>(r.hidden_size) / r.heads);
+  const Bytes states = retention_state(r) * (tokens / r.chunk);
   Operator op;
   op.forward = {.op_class = OpClass::Attention,
-                .flops = Flops(2 * r.tokens * (inside + across)),
-                .bytes = Bytes(r.tokens * 6 * h * element) + states * 2};
+                .flops = Flops(2 * tokens * (inside + across)),
+                .bytes = Bytes(tokens * 6 * h * element) + states * 2};
   op.input_gradient = {
       .op_class = OpClass::Attention, .flops = op.forward.flops * 2, .bytes = op.forward.bytes * 2};
-  op.stash = Bytes(r.tokens * 4 * h * element) + states;
-  op.gradients = Bytes(r.tokens * 6 * h * element);
+  op.stash = Bytes(tokens * 4 * h * element) + states;
+  op.gradients = Bytes(tokens * 6 * h * element);
   op.attention_core = true;
   return op;
 }
@@ -28,15 +34,15 @@ Operator retain(const Retention& r, double element) {
 }  // namespace
 
 Bytes retention_state(const Retention& r) {
-  const double h = static_cast<double>(r.hidden_size);
-  return Bytes(2 * h * h / r.heads * 4);
+  return Bytes(2 * width_of(r) * static_cast<double>(r.hidden_size) / r.heads * 4);
 }
 
 std::vector<Operator> retention(const Retention& r, double element) {
-  const double queries = r.tokens * static_cast<double>(r.hidden_size);  // as many keys
+  const double queries = r.tokens / inner_parts(r.sharding).rows * width_of(r);  // as many keys
   const double values = 2 * queries;
   std::vector<Operator> operators = {
-      linear({r.tokens, r.hidden_size, 6 * r.hidden_size, r.bias}, element)};
+      sharded_linear({r.tokens, r.hidden_size, 6 * r.hidden_size, r.bias}, LinearRole::Column,
+                     r.sharding, element)};
   if (r.rotary) {
     const double turned = 2 * queries;
     operators.push_back(elementwise(
@@ -47,7 +53,8 @@ std::vector<Operator> retention(const Retention& r, double element) {
   operators.push_back(elementwise(
       {.forward = 3 * values, .backward = 5 * values, .stash = 2 * values, .gradients = 3 * values},
       element));  // the gate and its activation
-  operators.push_back(linear({r.tokens, 2 * r.hidden_size, r.hidden_size, r.bias}, element));
+  operators.push_back(sharded_linear({r.tokens, 2 * r.hidden_size, r.hidden_size, r.bias},
+                                     LinearRole::Row, r.sharding, element));
   return operators;
 }
 

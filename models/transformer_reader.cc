@@ -67,6 +67,47 @@ void read_attention(ObjectReader& reader, Transformer& t) {
   t.max_positions = reader.count("max_positions", t.sequence_length, 1, kMostTokens);
 }
 
+/// Keys that only experts have a use for.
+void refuse_expert_keys(ObjectReader& reader) {
+  for (const char* key : {"experts_per_token", "shared_experts", "expert_ffn_hidden_size",
+                          "capacity_factor", "dense_layers"}) {
+    if (const auto node = reader.get(key)) {
+      report(reader.diagnostics(), *node, "no experts; expected it with \"experts\"");
+    }
+  }
+}
+
+void check_experts(ObjectReader& reader, const Transformer& t) {
+  const Transformer::Experts& experts = t.experts;
+  if (experts.per_token > experts.count) {
+    report(reader.diagnostics(), *reader.get("experts_per_token"),
+           std::to_string(experts.per_token) + " experts for a token, of " +
+               std::to_string(experts.count) + "; expected at most all of them");
+  }
+  if (experts.dense_layers >= t.layers) {
+    report(reader.diagnostics(), *reader.get("dense_layers"),
+           std::to_string(experts.dense_layers) + " layers without experts, of " +
+               std::to_string(t.layers) + "; expected fewer, or no \"experts\"");
+  }
+}
+
+void read_experts(ObjectReader& reader, Transformer& t) {
+  constexpr int kMostExperts = 100'000;
+  const auto count = reader.get("experts");
+  if (!count) return refuse_expert_keys(reader);
+  Transformer::Experts& experts = t.experts;
+  experts.count = read_count(*count, 1, kMostExperts, reader.diagnostics()).value_or(1);
+  experts.per_token = reader.count("experts_per_token", 1, 1, kMostExperts);
+  experts.shared = reader.count("shared_experts", 0, 0, 1000);
+  experts.ffn_hidden_size =
+      reader.count("expert_ffn_hidden_size", t.ffn_hidden_size, 1, 10'000'000);
+  if (const auto capacity = reader.get("capacity_factor")) {
+    experts.capacity_factor = read_number(*capacity, 0.01, 1000, reader.diagnostics());
+  }
+  experts.dense_layers = reader.count("dense_layers", 0, 0, kMostModules);
+  if (reader.diagnostics().empty()) check_experts(reader, t);
+}
+
 }  // namespace
 
 Transformer read_transformer(ObjectReader& reader) {
@@ -77,6 +118,7 @@ Transformer read_transformer(ObjectReader& reader) {
   t.sequence_length = required_count(reader, "sequence_length", "tokens of a sample", kMostTokens);
   t.ffn_hidden_size = reader.count("ffn_hidden_size", 4 * t.hidden_size, 1, 10'000'000);
   read_attention(reader, t);
+  read_experts(reader, t);
   t.gated_mlp = reader.boolean("gated_mlp", false);
   t.rms_norm = reader.choice("norm", {"layernorm", "rmsnorm"}, 0) == 1;
   t.bias = reader.boolean("bias", true);

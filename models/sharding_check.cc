@@ -1,0 +1,197 @@
+// Sharding check: the sizes that a layout divides, one sentence for each that it cannot.
+// SPDX-License-Identifier: Apache-2.0
+#include "models/sharding_check.h"
+
+#include "models/block.h"
+
+namespace interlock {
+namespace {
+
+std::string number(std::int64_t value) { return std::to_string(value); }
+
+void report_at_model(ObjectReader& reader, const std::string& message) {
+  report(reader.diagnostics(), reader.node(), message);
+}
+
+/// Where a message about the number at `key` belongs.
+JsonNode place_of(ObjectReader& reader, std::string_view key) {
+  return reader.get(key).value_or(reader.node());
+}
+
+std::string of_tensor(const Sharding& sharding) {
+  return number(sharding.tensor) + " tensor devices";
+}
+
+/// Widths: the parts that `outputs` of a linear layer are stored in.
+std::string columns_of(const Sharding& sharding, int parts) {
+  if (sharding.tensor_layout == TensorLayout::OneD) return of_tensor(sharding);
+  return number(parts) + " columns of " + of_tensor(sharding);
+}
+
+/// Parts in which the columns of a weight are stored; those of a cube are gathered for a product.
+int stored_columns(const Sharding& sharding) {
+  const int columns = inner_parts(sharding).columns;
+  return sharding.tensor_layout == TensorLayout::ThreeD ? columns * columns : columns;
+}
+
+void check_tensor(ObjectReader& reader, const Transformer& t, const BuildOptions& options) {
+  const Sharding& sharding = options.sharding;
+  const ActivationParts inner = inner_parts(sharding);
+  const int stored = stored_columns(sharding);
+  const std::string among = columns_of(sharding, stored);
+  check_parts(reader, "attention_heads", t.attention_heads, inner.columns,
+              columns_of(sharding, inner.columns));
+  if (t.kv_heads % inner.columns != 0 && inner.columns % t.kv_heads != 0) {
+    report(reader.diagnostics(), place_of(reader, "kv_heads"),
+           "kv_heads " + number(t.kv_heads) + " can be neither divided nor copied equally among " +
+               columns_of(sharding, inner.columns) + "; expected a multiple or a divisor of " +
+               number(inner.columns));
+  }
+  check_parts(reader, "vocab_size", t.vocab_size, stored, among);
+  if (t.experts.count == 0 || t.experts.dense_layers > 0) {
+    check_parts(reader, "ffn_hidden_size", t.ffn_hidden_size, stored, among);
+  }
+  if (t.experts.count > 0) {
+    check_parts(reader, "expert_ffn_hidden_size", t.experts.ffn_hidden_size, stored, among);
+  }
+  if (sharding.tensor_layout == TensorLayout::OneD) return;
+  check_parts(reader, "hidden_size", t.hidden_size, stored, among);
+  check_samples(reader, options);
+}
+
+void check_sequence(ObjectReader& reader, const Transformer& t, const Sharding& sharding) {
+  const int tensor = sharding.sequence_parallel ? sharding.tensor : 1;
+  std::string among = number(sharding.context) + " context devices";
+  if (tensor > 1) among += " x " + number(tensor) + " tensor devices";
+  const std::int64_t parts = static_cast<std::int64_t>(sharding.context) * tensor;
+  check_parts(reader, "sequence_length", t.sequence_length, parts, among);
+}
+
+void check_context(ObjectReader& reader, const Transformer& t, const Sharding& sharding) {
+  if (sharding.context == 1) return;
+  if (t.attention == Transformer::Attention::Retention) {
+    refuse_context(reader, sharding, "retention, which hands a state along the sequence,");
+    return;
+  }
+  if (sharding.context_layout != ContextLayout::AllToAll) return;
+  const int columns = inner_parts(sharding).columns;
+  const std::int64_t parts = static_cast<std::int64_t>(columns) * sharding.context;
+  std::string among = number(sharding.context) + " context devices";
+  if (columns > 1) among += " x " + columns_of(sharding, columns);
+  check_parts(reader, "attention_heads", t.attention_heads, parts, among);
+  check_parts(reader, "kv_heads", t.kv_heads, parts, among);
+}
+
+void check_experts(ObjectReader& reader, const Transformer& t, const Sharding& sharding) {
+  if (t.experts.count == 0) {
+    refuse_experts(reader, sharding, "a transformer without \"experts\"");
+    return;
+  }
+  check_parts(reader, "experts", t.experts.count, sharding.expert,
+              number(sharding.expert) + " expert devices");
+  if (sharding.tensor_layout != TensorLayout::OneD && sharding.tensor > 1) {
+    report(reader.diagnostics(), place_of(reader, "experts"),
+           "experts are divided by the 1D tensor layout only; expected that layout or no "
+           "\"experts\"");
+  }
+}
+
+}  // namespace
+
+void check_parts(ObjectReader& reader, std::string_view key, std::int64_t value, std::int64_t parts,
+                 const std::string& among) {
+  if (value % parts == 0) return;
+  report(reader.diagnostics(), place_of(reader, key),
+         std::string(key) + " " + number(value) + " cannot be divided among " + among +
+             "; expected a multiple of " + number(parts) + ", " +
+             number((value / parts + 1) * parts) + " say");
+}
+
+void check_samples(ObjectReader& reader, const BuildOptions& options) {
+  const int rows = outer_parts(options.sharding).rows;
+  if (options.micro_batch_size % rows == 0) return;
+  report_at_model(reader, "micro-batches of " + number(options.micro_batch_size) +
+                              " cannot be divided among " + number(rows) + " rows of " +
+                              of_tensor(options.sharding) + "; expected a multiple of " +
+                              number(rows));
+}
+
+bool check_layout(ObjectReader& reader, const Sharding& sharding) {
+  if (sharding.tensor_layout == TensorLayout::OneD) return true;
+  bool good = true;
+  if (!grid_side(sharding)) {
+    const bool cube = sharding.tensor_layout == TensorLayout::ThreeD;
+    std::string shape = cube ? "a 3D tensor layout is a cube; expected 1, 8, 27, 64, ... devices"
+                             : "a 2D tensor layout is a square; expected 1, 4, 9, 16, ... devices";
+    if (sharding.tensor_layout == TensorLayout::TwoAndAHalfD) {
+      shape = "a 2.5D tensor layout is " + number(sharding.tensor_depth) +
+              " squares; expected that many times 1, 4, 9, 16, ... devices";
+    }
+    report_at_model(reader, shape + ", got " + number(sharding.tensor));
+    good = false;
+  }
+  if (sharding.sequence_parallel && sharding.tensor > 1) {
+    report_at_model(reader,
+                    "sequence parallelism goes with the 1D tensor layout, the others divide "
+                    "everything already; expected one of the two");
+    good = false;
+  }
+  return good;
+}
+
+void check_sharding(ObjectReader& reader, const Transformer& t, const BuildOptions& options) {
+  if (!check_layout(reader, options.sharding)) return;
+  check_tensor(reader, t, options);
+  check_sequence(reader, t, options.sharding);
+  check_context(reader, t, options.sharding);
+  check_experts(reader, t, options.sharding);
+}
+
+void check_sharding(ObjectReader& reader, const Mlp& mlp, const BuildOptions& options) {
+  const Sharding& sharding = options.sharding;
+  refuse_context(reader, sharding, "an MLP");
+  refuse_experts(reader, sharding, "an MLP");
+  if (!check_layout(reader, sharding) || !reader.diagnostics().empty()) return;
+  if (sharding.sequence_parallel && sharding.tensor > 1) {
+    report_at_model(reader,
+                    "an MLP has no sequences; expected no sequence parallelism, or a transformer");
+  }
+  const bool line = sharding.tensor_layout == TensorLayout::OneD;
+  const int parts = stored_columns(sharding);
+  const std::string among = columns_of(sharding, parts);
+  const std::string_view key = reader.get("hidden_sizes") ? "hidden_sizes" : "hidden_size";
+  const std::vector<int>& widths = mlp.hidden_sizes;
+  // On a line only what a Column layer puts out is divided: every other width.
+  for (std::size_t i = 0; i < widths.size(); i += line ? 2 : 1) {
+    if (widths[i] % parts == 0) continue;
+    check_parts(reader, key, widths[i], parts, among);
+    break;  // the others are of the same kind
+  }
+  if (!line)
+    check_parts(reader, "input_size", mlp.input_size, inner_parts(sharding).columns,
+                columns_of(sharding, inner_parts(sharding).columns));
+  if (!line || widths.size() % 2 == 0) check_parts(reader, "classes", mlp.classes, parts, among);
+  if (!line) check_samples(reader, options);
+}
+
+void refuse_tensor(ObjectReader& reader, const Sharding& sharding, const std::string& model) {
+  if (sharding.tensor == 1) return;
+  report_at_model(reader, model + " cannot be divided among " + of_tensor(sharding) +
+                              "; expected tensor 1, or a transformer or an MLP");
+}
+
+void refuse_context(ObjectReader& reader, const Sharding& sharding, const std::string& model) {
+  if (sharding.context == 1) return;
+  report_at_model(reader, model + " cannot be divided among " + number(sharding.context) +
+                              " context devices; expected context 1, or a transformer with "
+                              "attention");
+}
+
+void refuse_experts(ObjectReader& reader, const Sharding& sharding, const std::string& model) {
+  if (sharding.expert == 1) return;
+  report_at_model(reader, model + " cannot be divided among " + number(sharding.expert) +
+                              " expert devices; expected expert 1, or a transformer with "
+                              "\"experts\"");
+}
+
+}  // namespace interlock

@@ -1,0 +1,34 @@
+// Sharding check: whether a model can be divided as asked, in sentences with the numbers.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "base/json.h"
+#include "models/mlp.h"
+#include "models/transformer.h"
+
+namespace interlock {
+
+/// Adds a diagnostic unless the number at `key` has `parts` equal parts; `among` says who gets
+/// them, "4 tensor devices" say. It stands at the key, or at the model where that has a default.
+void check_parts(ObjectReader& reader, std::string_view key, std::int64_t value, std::int64_t parts,
+                 const std::string& among);
+
+/// What any model needs whose tensors are divided: a square or cube where the layout is one.
+/// Returns whether the rest can be looked at.
+bool check_layout(ObjectReader& reader, const Sharding& sharding);
+
+/// Adds a diagnostic if a layout that divides rows cannot divide the samples of a micro-batch.
+void check_samples(ObjectReader& reader, const BuildOptions& options);
+
+/// Every size of `shape` that has to be divided, and what its operators cannot have.
+void check_sharding(ObjectReader& reader, const Transformer& shape, const BuildOptions& options);
+void check_sharding(ObjectReader& reader, const Mlp& shape, const BuildOptions& options);
+
+/// One diagnostic for each kind of sharding that `model`, "a ResNet" say, cannot have.
+void refuse_tensor(ObjectReader& reader, const Sharding& sharding, const std::string& model);
+void refuse_context(ObjectReader& reader, const Sharding& sharding, const std::string& model);
+void refuse_experts(ObjectReader& reader, const Sharding& sharding, const std::string& model);
+
+}  // namespace interlock
