@@ -102,11 +102,11 @@ class TrainingRun {
     const int needed = (elastic() ? 1 : plan_.replicas) * plan_.devices_per_replica;
     throw Error("after " + format(clock_.seconds(now_)) + ", at step " +
                 std::to_string(ledger_.done()) + " of " + std::to_string(plan_.steps) + ", " +
-                (elastic() ? "the last replica has failed: " : "") + std::to_string(pool_.up()) +
-                " devices are left of the " + std::to_string(needed) +
-                " that training needs, and none comes back; expected more \"spares\", a time for "
-                "\"replacement\", or an \"up\" in the trace" +
-                (elastic() ? "" : ", or \"on_failure\": \"drop_replica\""));
+                (elastic() ? "the last replica has failed: " : "") + "only " +
+                std::to_string(pool_.up()) + " of the " + std::to_string(needed) +
+                " devices that training needs are left, and no other comes back; expected more "
+                "\"spares\", a time for \"replacement\", an \"up\" in the trace" +
+                (elastic() || plan_.replicas == 1 ? "" : ", or \"on_failure\": \"drop_replica\""));
   }
 
   [[noreturn]] void refuse_to_go_on() const {
@@ -121,7 +121,7 @@ class TrainingRun {
   void book() {
     switch (activity_) {
       case Activity::Steps:
-        ledger_.train(begin_, now_, pool_.whole());
+        ledger_.train(begin_, now_, running_);
         break;
       case Activity::Write:
       case Activity::Drain:
@@ -169,7 +169,8 @@ class TrainingRun {
     } else if (can_grow() && ledger_.done() < plan_.steps) {
       recover();
     } else if (!ledger_.checkpoint_due()) {
-      begin(Activity::Steps, ledger_.length_of(ledger_.steps_until_checkpoint(), pool_.whole()));
+      running_ = pool_.whole();
+      begin(Activity::Steps, ledger_.length_of(ledger_.steps_until_checkpoint(), running_));
     } else if (ledger_.writing()) {
       begin(Activity::Drain, ledger_.safe_at() - now_);
     } else {
@@ -202,7 +203,7 @@ class TrainingRun {
       book();
       recover();
     } else if (event.up && activity_ == Activity::Steps && can_grow()) {
-      end_ = std::min(end_, begin_ + ledger_.step_end_from(time - begin_, pool_.whole()));
+      end_ = std::min(end_, begin_ + ledger_.step_end_from(time - begin_, running_));
     }
   }
 
@@ -232,6 +233,7 @@ class TrainingRun {
   RunLedger ledger_;
   Activity activity_ = Activity::Steps;
   RunTicks begin_ = 0, end_ = 0, now_ = 0;
+  int running_ = 0;       // replicas, in the steps under way
   bool reloads_ = false;  // the state is in the checkpoint only
   bool started_ = false;
   std::int64_t events_ = 0;
