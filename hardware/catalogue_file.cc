@@ -99,11 +99,17 @@ void read_origin(ObjectReader& reader) {
   origin.finish();
 }
 
+BytesPerSecond bandwidth_at(const JsonNode& node, Diagnostics& diagnostics) {
+  return bounded(node, read_bytes_per_second(node, diagnostics), kBandwidths, diagnostics);
+}
+
+Seconds delay_at(const JsonNode& node, Diagnostics& diagnostics) {
+  return bounded(node, read_seconds(node, diagnostics), kDelays, diagnostics);
+}
+
 BytesPerSecond read_bandwidth(ObjectReader& reader, std::string_view key) {
   const auto node = reader.require(key, "a bandwidth such as \"300 GB/s\"");
-  if (!node) return BytesPerSecond();
-  return bounded(*node, read_bytes_per_second(*node, reader.diagnostics()), kBandwidths,
-                 reader.diagnostics());
+  return node ? bandwidth_at(*node, reader.diagnostics()) : BytesPerSecond();
 }
 
 Bytes read_memory(ObjectReader& reader, std::string_view key) {
@@ -114,8 +120,18 @@ Bytes read_memory(ObjectReader& reader, std::string_view key) {
 
 Seconds read_delay(ObjectReader& reader, std::string_view key) {
   const auto node = reader.get(key);
-  if (!node) return Seconds();
-  return bounded(*node, read_seconds(*node, reader.diagnostics()), kDelays, reader.diagnostics());
+  return node ? delay_at(*node, reader.diagnostics()) : Seconds();
+}
+
+LinkSpeed read_speed(ObjectReader& reader, std::string_view key) {
+  const auto node = reader.require(key, "an object with \"latency\" and \"bandwidth\"");
+  if (!node) return {};
+  ObjectReader members(*node, reader.diagnostics());
+  LinkSpeed speed;
+  speed.latency = read_delay(members, "latency");
+  speed.bandwidth = read_bandwidth(members, "bandwidth");
+  members.finish();
+  return speed;
 }
 
 }  // namespace interlock

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "hardware/link.h"
 
 namespace interlock {
 
@@ -39,5 +40,10 @@ BytesPerSecond read_bandwidth(ObjectReader& reader, std::string_view key);
 Bytes read_memory(ObjectReader& reader, std::string_view key);
 /// As above, but absent means 0.
 Seconds read_delay(ObjectReader& reader, std::string_view key);
+/// An object with "latency" (absent means 0) and "bandwidth".
+LinkSpeed read_speed(ObjectReader& reader, std::string_view key);
+/// The same for values that are no members: a diagnostic and 0 if they do not fit.
+BytesPerSecond bandwidth_at(const JsonNode& node, Diagnostics& diagnostics);
+Seconds delay_at(const JsonNode& node, Diagnostics& diagnostics);
 
 }  // namespace interlock

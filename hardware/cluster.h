@@ -6,33 +6,31 @@
 // share a link.
 #pragma once
 
-#include <cstdint>
+#include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "base/json.h"
 #include "hardware/device.h"
+#include "hardware/link.h"
+#include "hardware/topologies/dragonfly.h"
+#include "hardware/topologies/fat_tree.h"
+#include "hardware/topologies/pcie_tree.h"
+#include "hardware/topologies/torus.h"
+#include "hardware/topologies/wan.h"
 
 namespace interlock {
 
-using LinkId = std::int64_t;
-
-/// A one-way link.
-struct Link {
-  std::string name;  // "0->1" in a mesh; "gpu3 up", "node1 nic0 down" elsewhere
-  BytesPerSecond bandwidth;
-};
-
-/// The way of a message between two devices. Empty `links`: the devices are the same.
-struct Route {
-  std::vector<LinkId> links;
-  Seconds latency;           // of the whole way
-  BytesPerSecond bandwidth;  // of the narrowest link
-};
+/// One ideal switch between all network cards.
+struct IdealSwitch {};
+/// What joins the nodes, or the devices themselves (a torus of devices).
+using Network = std::variant<IdealSwitch, FatTree, Dragonfly, Torus, Wan>;
 
 /// A machine as a scenario asks for it. `mesh`: a private full-duplex link for each pair.
-/// Otherwise each device has an up and a down port into its node's switch, and nodes are joined by
-/// their network cards (each shared by devices_per_node / cards_per_node devices).
+/// Otherwise each device has an up and a down port into its node's switch or PCIe tree, and nodes
+/// are joined by their network cards (each shared by devices_per_node / cards_per_node devices). On
+/// a torus of devices messages use nothing but the torus.
 struct Cluster {
   std::string name;
   Device device;
@@ -41,18 +39,34 @@ struct Cluster {
   bool mesh = false;
   Seconds port_latency;           // device to device inside a node (or the mesh's link)
   BytesPerSecond port_bandwidth;  // one direction
-  int cards_per_node = 1;         // 0: none, and one node only
-  Seconds card_latency;           // device to device between nodes
+  int cards_per_node = 1;         // 0: none, and one node only; at most devices_per_node
+  Seconds card_latency;           // device to device between nodes that share a switch
   BytesPerSecond card_bandwidth;  // one direction
+  std::optional<PcieTree> pcie;   // none: the devices of a node share an ideal switch
+  Network network;
+  LinkSpeed host;  // of each device to its host's memory, each direction; bandwidth 0: unknown
 };
+
+/// Nodes that hold devices of the scenario. A mesh is one node.
+int nodes(const Cluster& cluster);
+/// The node that holds `device`.
+int node_of(const Cluster& cluster, int device);
+/// The card of its node that `device` uses: neighbours share one. REQUIRES: cards_per_node > 0.
+int card_of(const Cluster& cluster, int device);
 
 /// The route from one device to another. REQUIRES: both in [0, cluster.devices).
 Route route(const Cluster& cluster, int from, int to);
 /// REQUIRES: `id` came from a route of this cluster.
 Link link(const Cluster& cluster, LinkId id);
 
-/// Reads a scenario's cluster: {"machine": name or path, "nodes", "devices"}, a bare name, or an
-/// inline object (kind "uniform", or the form of the catalogue's files).
+/// The route between a device and the memory of its host, for what is kept there.
+enum class HostDirection { ToHost, FromHost };
+/// REQUIRES: has_host(cluster); `device` in [0, cluster.devices).
+Route host_route(const Cluster& cluster, int device, HostDirection direction);
+bool has_host(const Cluster& cluster);
+
+/// Reads a scenario's cluster: {"machine": name or path, "nodes", "devices", "network"}, a bare
+/// name, or an inline object (kind "uniform", or the form of the catalogue's files).
 /// A diagnostic is added for each mistake.
 Cluster read_cluster(const JsonNode& node, Diagnostics& diagnostics);
 

@@ -3,15 +3,19 @@
 //
 // A machine, in a file or inline:
 //   {"kind": "machine", "device": NAME | {...}, "devices_per_node": 8,
-//    "port": {"latency": "3 us", "bandwidth": "300 GB/s"},
-//    "cards": {"per_node": 8, "latency": "10 us", "bandwidth": "200 Gb/s"}, "origin": {...}}
-// "cards" is left out where nodes cannot be joined. Inline, "nodes" and "devices" stand beside.
+//    "port": {"latency": "3 us", "bandwidth": "300 GB/s"}, "pcie": {...}, "host": {...},
+//    "cards": {"per_node": 8, "latency": "10 us", "bandwidth": "200 Gb/s"},
+//    "network": {"kind": "fat-tree", ...}, "origin": {...}}
+// "cards" is left out where nodes cannot be joined, "port" on a torus of devices. Inline, "nodes"
+// and "devices" stand beside.
 #include <algorithm>
 #include <cstdint>
 
 #include "hardware/catalogue_file.h"
 #include "hardware/cluster.h"
 #include "hardware/device_reader.h"
+#include "hardware/network_reader.h"
+#include "hardware/network_size.h"
 
 namespace interlock {
 namespace {
@@ -20,50 +24,76 @@ constexpr const char* kFolder = "hardware/catalogue";
 constexpr int kMostDevices = 1'000'000;
 constexpr int kMostDevicesPerNode = 1024;
 
-void read_port(ObjectReader& parent, std::string_view key, Cluster& cluster) {
-  const auto node = parent.require(key, "an object with \"latency\" and \"bandwidth\"");
-  if (!node) return;
-  ObjectReader reader(*node, parent.diagnostics());
-  cluster.port_latency = read_delay(reader, "latency");
-  cluster.port_bandwidth = read_bandwidth(reader, "bandwidth");
-  reader.finish();
-}
-
-/// Without cards the machine has one node: cards_per_node is then 0.
+/// Without cards the machine has one node: cards_per_node is then 0. Where a node has more cards
+/// than devices, the traffic of each device is spread evenly over several, which then act as one.
 void read_cards(ObjectReader& parent, Cluster& cluster) {
   cluster.cards_per_node = 0;
   const auto node = parent.get("cards");
   if (!node) return;
   ObjectReader reader(*node, parent.diagnostics());
-  cluster.cards_per_node = reader.count("per_node", 1, 1, cluster.devices_per_node);
+  const int cards = reader.count("per_node", 1, 1, kMostDevicesPerNode);
   cluster.card_latency = read_delay(reader, "latency");
   cluster.card_bandwidth = read_bandwidth(reader, "bandwidth");
   reader.finish();
+  const int devices = cluster.devices_per_node;
+  cluster.cards_per_node = std::min(cards, devices);
+  if (cards <= devices) return;
+  cluster.card_bandwidth *= static_cast<double>(cards / devices);
+  if (cards % devices == 0) return;
+  report(parent.diagnostics(), *node,
+         "cards that cannot be divided among devices; expected at most the " +
+             std::to_string(devices) + " devices of a node, or a multiple of them, got " +
+             std::to_string(cards));
 }
 
-/// The members that every machine has; `reader` stands on its object and is not finished.
-void read_machine(ObjectReader& reader, const std::string& name, Cluster& cluster) {
+/// "port", or on a torus of devices the torus in its place.
+void read_port(ObjectReader& reader, Cluster& cluster) {
+  const auto* torus = std::get_if<Torus>(&cluster.network);
+  const bool of_devices = torus != nullptr && torus->of_devices;
+  if (!of_devices || reader.get("port")) {
+    const LinkSpeed speed = read_speed(reader, "port");
+    cluster.port_latency = speed.latency;
+    cluster.port_bandwidth = speed.bandwidth;
+    if (of_devices) {
+      report(reader.diagnostics(), *reader.get("port"),
+             "nothing uses a port on a torus of devices; expected a torus of nodes, or no port");
+    }
+    return;
+  }
+  cluster.port_latency = torus->link.latency;
+  cluster.port_bandwidth = torus->link.bandwidth;
+}
+
+/// The members that every machine has; `reader` stands on its object and is not finished. A
+/// scenario's own `network` takes the place of the machine's.
+void read_machine(ObjectReader& reader, const std::string& name,
+                  const std::optional<JsonNode>& network, Cluster& cluster) {
   reader.choice("kind", {"machine"}, 0);
   cluster.name = reader.text("name", name);
   if (const auto device = reader.require("device", "a device's name, or an object")) {
     cluster.device = read_device(*device, reader.diagnostics());
   }
   cluster.devices_per_node = reader.count("devices_per_node", 1, 1, kMostDevicesPerNode);
-  read_port(reader, "port", cluster);
   read_cards(reader, cluster);
+  const auto own = reader.get("network");
+  if (network || own) read_network(network ? *network : *own, cluster, reader.diagnostics());
+  read_port(reader, cluster);
+  read_pcie(reader, cluster);
+  if (reader.get("host")) cluster.host = read_speed(reader, "host");
   read_origin(reader);
 }
 
 /// "nodes" and "devices", which must suit the machine.
 void read_size(ObjectReader& reader, Cluster& cluster) {
-  const int nodes = reader.count("nodes", 1, 1, kMostDevices);
+  const int nodes = reader.count("nodes", nodes_joined(cluster), 1, kMostDevices);
   const std::int64_t all = std::int64_t{nodes} * cluster.devices_per_node;
   const std::string owned = std::to_string(all) + " devices of " + std::to_string(nodes) +
                             (nodes == 1 ? " node" : " nodes") + " of \"" + cluster.name + "\"";
-  if (nodes > 1 && cluster.cards_per_node == 0) {
+  if (nodes > 1 && !joins_nodes(cluster)) {
     report(reader.diagnostics(), *reader.get("nodes"),
            "\"" + cluster.name + "\" has no network cards; expected 1 node");
   }
+  fit_network(cluster, nodes, reader.get("nodes").value_or(reader.node()), reader.diagnostics());
   const auto node = reader.get("devices");
   if (!node) {
     if (all > kMostDevices) {
@@ -84,11 +114,12 @@ void read_size(ObjectReader& reader, Cluster& cluster) {
   cluster.devices = *devices;
 }
 
-void read_named(const JsonNode& machine, Cluster& cluster, Diagnostics& diagnostics) {
+void read_named(const JsonNode& machine, const std::optional<JsonNode>& network, Cluster& cluster,
+                Diagnostics& diagnostics) {
   const auto entry = find_entry(machine, kFolder, diagnostics);
   if (!entry) return;
   ObjectReader reader(entry->root(), diagnostics);
-  read_machine(reader, entry->name, cluster);
+  read_machine(reader, entry->name, network, cluster);
   reader.finish();
 }
 
@@ -106,14 +137,18 @@ void read_uniform(ObjectReader& reader, Cluster& cluster) {
     cluster.device.name = cluster.name;
   }
   if (!device || reader.get("memory")) cluster.device.memory = read_memory(reader, "memory");
-  read_port(reader, "link", cluster);
+  const LinkSpeed speed = read_speed(reader, "link");
+  cluster.port_latency = speed.latency;
+  cluster.port_bandwidth = speed.bandwidth;
+  if (reader.get("host")) cluster.host = read_speed(reader, "host");
 }
 
 void read_object(const JsonNode& node, Cluster& cluster, Diagnostics& diagnostics) {
   ObjectReader reader(node, diagnostics);
   if (node.value->find("kind") == nullptr) {
     const auto machine = reader.require("machine", "a machine's name, or the path of its file");
-    if (machine) read_named(*machine, cluster, diagnostics);
+    const auto network = reader.get("network");
+    if (machine) read_named(*machine, network, cluster, diagnostics);
     if (!cluster.name.empty()) read_size(reader, cluster);
     reader.get("nodes");
     reader.get("devices");
@@ -123,7 +158,7 @@ void read_object(const JsonNode& node, Cluster& cluster, Diagnostics& diagnostic
     if (*kind == 0) {
       read_uniform(reader, cluster);
     } else {
-      read_machine(reader, "inline", cluster);
+      read_machine(reader, "inline", std::nullopt, cluster);
       read_size(reader, cluster);
     }
   }
@@ -137,8 +172,10 @@ Cluster read_cluster(const JsonNode& node, Diagnostics& diagnostics) {
   if (node.value->kind == JsonValue::Kind::Object) {
     read_object(node, cluster, diagnostics);
   } else {
-    read_named(node, cluster, diagnostics);
-    cluster.devices = cluster.devices_per_node;
+    read_named(node, std::nullopt, cluster, diagnostics);
+    const int nodes = nodes_joined(cluster);
+    cluster.devices = nodes * cluster.devices_per_node;
+    fit_network(cluster, nodes, node, diagnostics);
   }
   return cluster;
 }

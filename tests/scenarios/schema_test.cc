@@ -208,11 +208,44 @@ TEST_CASE("every key of the schema's models and clusters is known to their reade
   CHECK(kinds == 7);
 }
 
+/// What is said about a machine with `text` for its `key`.
+std::string said_of_machine(const std::string& key, const std::string& text) {
+  return said_about("cluster",
+                    "{\"kind\": \"machine\", \"device\": \"h100\", \"" + key + "\": " + text + "}");
+}
+
+TEST_CASE("every key of the schema's networks and PCIe trees is known to their readers") {
+  const JsonValue& definitions = *schema().find("definitions");
+  Names kinds;
+  for (const JsonValue* object : alternatives(*definitions.find("network"))) {
+    if (!object->find("properties")) continue;
+    const std::string kind = object->find("properties")->find("kind")->find("const")->text;
+    kinds.insert(kind);
+    CAPTURE(kind);
+    const auto said_of = [&](const std::string& key) {
+      return said_of_machine("network", "{\"kind\": \"" + kind + "\", \"" + key + "\": \"?\"}");
+    };
+    CHECK(said_of("nonsense").find("/nonsense: unknown key") != std::string::npos);
+    for (const auto& member : object->find("properties")->members) {
+      if (member.first == "kind") continue;
+      INFO(member.first);
+      const std::string said = said_of(member.first);
+      CHECK(said.find("/" + member.first + ": unknown key") == std::string::npos);
+      CHECK(names_told(said, "network/" + member.first) == names_in(member.second));
+    }
+  }
+  CHECK(names_told(said_of_machine("network", R"({"kind": "?"})"), "network/kind") == kinds);
+  for (const std::string& key : keys_of(*definitions.find("pcie"))) {
+    const std::string said = said_of_machine("pcie", "{\"" + key + "\": \"?\"}");
+    CHECK(said.find("/" + key + ": unknown key") == std::string::npos);
+  }
+}
+
 /// Keys that the sources of `folder` ask a reader for.
 Names keys_asked_in(const std::string& folder) {
   const std::string methods = "get|require|boolean|number|count|text|choice|seconds|bytes";
   const std::string functions =
-      "required_count|time_at|bytes_at|read_delay|read_bandwidth|read_memory|read_port";
+      "required_count|time_at|bytes_at|read_delay|read_bandwidth|read_memory|read_speed";
   const std::regex call("(?:\\.(?:" + methods + ")|(?:" + functions +
                         R"re())\(\s*(?:\w+,\s*)?"([a-z_]+)")re");
   Names keys;

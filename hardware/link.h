@@ -1,0 +1,41 @@
+// Link: a one-way way for messages; Route: the links that one message takes.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/units.h"
+
+namespace interlock {
+
+using LinkId = std::int64_t;
+
+/// A one-way link. Names tell both ends ("0->1") or one end and a direction ("gpu3 up").
+struct Link {
+  std::string name;
+  BytesPerSecond bandwidth;
+};
+
+/// What a kind of links is like, each direction for itself.
+struct LinkSpeed {
+  Seconds latency;
+  BytesPerSecond bandwidth;
+};
+
+/// The way of a message between two devices. Empty `links`: the devices are the same.
+struct Route {
+  std::vector<LinkId> links;
+  Seconds latency;           // of the whole way
+  BytesPerSecond bandwidth;  // of the narrowest link
+};
+
+/// Adds one more link to `route`, at its end.
+inline void cross(Route& route, LinkId id, BytesPerSecond bandwidth) {
+  route.bandwidth = route.links.empty() ? bandwidth : std::min(route.bandwidth, bandwidth);
+  route.links.push_back(id);
+}
+
+}  // namespace interlock

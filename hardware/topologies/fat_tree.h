@@ -1,0 +1,43 @@
+// Fat tree: leaf switches above network cards, joined by spines, or in pods that cores join.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Ordinary: all cards of a node are on one leaf. Rail-optimised: card i of every node is on rail
+// i, a fat tree of its own, so a message never changes rails between nodes: it first crosses its
+// own node to the device beside the destination's card (as NCCL's PXN does).
+//   two levels:   every leaf has one link to each spine
+//   three levels: a leaf has one link to each aggregation switch of its pod; aggregation switches
+//                 of the same number in all pods share their cores
+#pragma once
+
+#include "hardware/link.h"
+#include "hardware/topologies/passage.h"
+
+namespace interlock {
+
+/// Full-duplex links from one switch to those above it.
+struct Uplinks {
+  int count = 1;
+  BytesPerSecond bandwidth;  // of one
+};
+
+struct FatTree {
+  int rails = 0;  // 0: ordinary; else the cards of a node
+  int nodes_per_leaf = 1;
+  int leaves_per_pod = 0;  // 0: two levels
+  Uplinks leaf;
+  Uplinks pod;          // of an aggregation switch; three levels only
+  Seconds hop_latency;  // of a link between switches
+  PathChoice paths = PathChoice::Destination;
+};
+
+/// Uplinks of a switch that has `below` links of `bandwidth` down: as fast as those, and as many as
+/// `oversubscription` (bandwidth down over bandwidth up) asks for. Their number is rounded, at
+/// least 1; then their bandwidth makes the ratio exact.
+Uplinks uplinks_for(int below, BytesPerSecond bandwidth, double oversubscription);
+
+/// Adds the links between two cards, and their latency.
+void cross(const FatTree& tree, const Passage& passage, LinkId first, Route& route);
+/// REQUIRES: `id` came from such a route whose `first` was 0.
+Link link(const FatTree& tree, LinkId id);
+
+}  // namespace interlock

@@ -1,0 +1,31 @@
+// PCIe tree: devices below switches, switches below the host bridges of sockets, sockets joined.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Peer traffic between two switches crosses their uplinks; between two sockets it crosses both
+// host bridges and the link between the sockets. All of these are shared.
+#pragma once
+
+#include "hardware/link.h"
+
+namespace interlock {
+
+/// Of one node; devices and switches are numbered from socket to socket. Several sockets are joined
+/// in pairs, each with a link of its own.
+struct PcieTree {
+  int switches = 1;  // a multiple of the sockets
+  int sockets = 1;
+  LinkSpeed uplink;       // of a switch; bandwidth 0: devices sit on the host bridge itself
+  LinkSpeed socket_link;  // between two sockets
+};
+
+/// Links of one node.
+LinkId links_of(const PcieTree& tree);
+/// Adds the links from one switch to another, and their latency.
+void cross(const PcieTree& tree, int from_switch, int to_switch, LinkId first, Route& route);
+/// Adds the link between a switch and its host bridge, if there is one.
+void climb(const PcieTree& tree, int at, LinkId first, Route& route);
+void descend(const PcieTree& tree, int at, LinkId first, Route& route);
+/// REQUIRES: 0 <= id < links_of(tree).
+Link link(const PcieTree& tree, LinkId id);
+
+}  // namespace interlock
