@@ -41,7 +41,8 @@ void check_tensor(ObjectReader& reader, const Transformer& t, const BuildOptions
   const std::string among = columns_of(sharding, stored);
   check_parts(reader, "attention_heads", t.attention_heads, inner.columns,
               columns_of(sharding, inner.columns));
-  if (t.kv_heads % inner.columns != 0 && inner.columns % t.kv_heads != 0) {
+  if (t.kv_heads != t.attention_heads && t.kv_heads % inner.columns != 0 &&
+      inner.columns % t.kv_heads != 0) {
     report(reader.diagnostics(), place_of(reader, "kv_heads"),
            "kv_heads " + number(t.kv_heads) + " can be neither divided nor copied equally among " +
                columns_of(sharding, inner.columns) + "; expected a multiple or a divisor of " +
@@ -79,7 +80,9 @@ void check_context(ObjectReader& reader, const Transformer& t, const Sharding& s
   std::string among = number(sharding.context) + " context devices";
   if (columns > 1) among += " x " + columns_of(sharding, columns);
   check_parts(reader, "attention_heads", t.attention_heads, parts, among);
-  check_parts(reader, "kv_heads", t.kv_heads, parts, among);
+  if (t.kv_heads != t.attention_heads) {
+    check_parts(reader, "kv_heads", t.kv_heads, parts, among);
+  }
 }
 
 void check_experts(ObjectReader& reader, const Transformer& t, const Sharding& sharding) {

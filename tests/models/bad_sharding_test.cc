@@ -1,0 +1,177 @@
+// Models that cannot be divided as asked: one sentence for each reason, with the numbers.
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/models/built.h"
+
+namespace interlock {
+namespace {
+
+const std::string kModel = R"({"kind": "transformer", "layers": 2, "hidden_size": 48,
+    "attention_heads": 12, "vocab_size": 96, "sequence_length": 24)";
+const std::string kMlp =
+    R"({"kind": "mlp", "input_size": 8, "hidden_sizes": [16, 12], "classes": 10})";
+
+std::vector<std::string> mistakes(const std::string& text, const Sharding& sharding,
+                                  int batch = 1) {
+  const JsonValue value = parse_json(text, "s.json");
+  Diagnostics diagnostics;
+  BuildOptions options = {.micro_batch_size = batch};
+  options.sharding = sharding;
+  CHECK(build_model({&value, "/model"}, options, diagnostics).modules.empty());
+  return diagnostics.messages();
+}
+
+/// `message` is the only one about `text`.
+void check_mistake(const std::string& text, const Sharding& sharding, const std::string& message) {
+  CHECK(mistakes(text, sharding) == std::vector<std::string>{message});
+}
+
+Sharding grid(TensorLayout layout, int tensor, int depth = 1) {
+  return {.tensor = tensor, .tensor_layout = layout, .tensor_depth = depth};
+}
+
+TEST_CASE("heads, vocabulary and widths that tensor devices cannot share are reported together") {
+  const std::vector<std::string> found = mistakes(kModel + "}", {.tensor = 5});
+  REQUIRE(found.size() == 3);
+  CHECK(found[0] ==
+        "s.json:2: /model/attention_heads: attention_heads 12 cannot be divided among 5 tensor "
+        "devices; expected a multiple of 5, 15 say");
+  CHECK(found[1] ==
+        "s.json:2: /model/vocab_size: vocab_size 96 cannot be divided among 5 tensor devices; "
+        "expected a multiple of 5, 100 say");
+  CHECK(found[2] ==
+        "s.json:1: /model: ffn_hidden_size 192 cannot be divided among 5 tensor devices; expected "
+        "a multiple of 5, 195 say");
+}
+
+TEST_CASE("key heads are divided or copied equally") {
+  check_mistake(kModel + R"(, "kv_heads": 3})", {.tensor = 4},
+                "s.json:2: /model/kv_heads: kv_heads 3 can be neither divided nor copied equally "
+                "among 4 tensor devices; expected a multiple or a divisor of 4");
+}
+
+TEST_CASE("the vocabulary of GPT-2 has to be padded") {
+  const std::vector<std::string> found = mistakes(R"("gpt2")", {.tensor = 4});
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].find("/vocab_size: vocab_size 50257 cannot be divided among 4 tensor devices; "
+                      "expected a multiple of 4, 50260 say") != std::string::npos);
+}
+
+TEST_CASE("a sequence that context and tensor devices cannot share is reported with all numbers") {
+  check_mistake(kModel + "}", {.context = 5},
+                "s.json:2: /model/sequence_length: sequence_length 24 cannot be divided among 5 "
+                "context devices; expected a multiple of 5, 25 say");
+  check_mistake(kModel + "}", {.tensor = 4, .sequence_parallel = true, .context = 4},
+                "s.json:2: /model/sequence_length: sequence_length 24 cannot be divided among 4 "
+                "context devices x 4 tensor devices; expected a multiple of 16, 32 say");
+}
+
+TEST_CASE("an all-to-all of context devices needs heads for all of them") {
+  Sharding sharding = {.tensor = 2, .context = 4};
+  sharding.context_layout = ContextLayout::AllToAll;
+  check_mistake(kModel + "}", sharding,
+                "s.json:2: /model/attention_heads: attention_heads 12 cannot be divided among 4 "
+                "context devices x 2 tensor devices; expected a multiple of 8, 16 say");
+  sharding = {.context = 4, .context_layout = ContextLayout::AllToAll};
+  check_mistake(kModel + R"(, "kv_heads": 6})", sharding,
+                "s.json:2: /model/kv_heads: kv_heads 6 cannot be divided among 4 context devices; "
+                "expected a multiple of 4, 8 say");
+}
+
+TEST_CASE("retention cannot be divided by sequence") {
+  check_mistake(kModel + R"(, "attention": "retention"})", {.context = 2},
+                "s.json:1: /model: retention, which hands a state along the sequence, cannot be "
+                "divided among 2 context devices; expected context 1, or a transformer with "
+                "attention");
+}
+
+TEST_CASE("experts are divided equally, by the 1D layout, and only if there are any") {
+  check_mistake(kModel + "}", {.expert = 2},
+                "s.json:1: /model: a transformer without \"experts\" cannot be divided among 2 "
+                "expert devices; expected expert 1, or a transformer with \"experts\"");
+  const std::string model = kModel + R"(, "experts": 6})";
+  check_mistake(model, {.expert = 4},
+                "s.json:2: /model/experts: experts 6 cannot be divided among 4 expert devices; "
+                "expected a multiple of 4, 8 say");
+  const std::vector<std::string> found = mistakes(model, grid(TensorLayout::TwoD, 4), 2);
+  REQUIRE(found.size() == 1);
+  CHECK(found[0] ==
+        "s.json:2: /model/experts: experts are divided by the 1D tensor layout only; expected "
+        "that layout or no \"experts\"");
+  check_mistake(kModel + R"(, "experts": 4, "expert_ffn_hidden_size": 10})", {.tensor = 4},
+                "s.json:2: /model/expert_ffn_hidden_size: expert_ffn_hidden_size 10 cannot be "
+                "divided among 4 tensor devices; expected a multiple of 4, 12 say");
+}
+
+TEST_CASE("keys of experts need experts, and fit them") {
+  check_mistake(kModel + R"(, "shared_experts": 1})", {},
+                "s.json:2: /model/shared_experts: no experts; expected it with \"experts\"");
+  check_mistake(kModel + R"(, "experts": 4, "experts_per_token": 5})", {},
+                "s.json:2: /model/experts_per_token: 5 experts for a token, of 4; expected at most "
+                "all of them");
+  check_mistake(kModel + R"(, "experts": 4, "dense_layers": 2})", {},
+                "s.json:2: /model/dense_layers: 2 layers without experts, of 2; expected fewer, or "
+                "no \"experts\"");
+}
+
+TEST_CASE("devices that make no square or cube are reported") {
+  check_mistake(kModel + "}", grid(TensorLayout::TwoD, 6),
+                "s.json:1: /model: a 2D tensor layout is a square; expected 1, 4, 9, 16, ... "
+                "devices, got 6");
+  check_mistake(kModel + "}", grid(TensorLayout::ThreeD, 9),
+                "s.json:1: /model: a 3D tensor layout is a cube; expected 1, 8, 27, 64, ... "
+                "devices, got 9");
+  check_mistake(kModel + "}", grid(TensorLayout::TwoAndAHalfD, 8, 4),
+                "s.json:1: /model: a 2.5D tensor layout is 4 squares; expected that many times 1, "
+                "4, 9, 16, ... devices, got 8");
+}
+
+TEST_CASE("sequence parallelism belongs to the 1D layout") {
+  Sharding sharding = grid(TensorLayout::TwoD, 4);
+  sharding.sequence_parallel = true;
+  check_mistake(kModel + "}", sharding,
+                "s.json:1: /model: sequence parallelism goes with the 1D tensor layout, the others "
+                "divide everything already; expected one of the two");
+}
+
+TEST_CASE("rows of a grid divide the samples of a micro-batch") {
+  const std::vector<std::string> found =
+      mistakes(kModel + "}", grid(TensorLayout::TwoAndAHalfD, 8, 2), 6);
+  REQUIRE(found.size() == 1);
+  CHECK(found[0] ==
+        "s.json:1: /model: micro-batches of 6 cannot be divided among 4 rows of 8 tensor devices; "
+        "expected a multiple of 4");
+}
+
+TEST_CASE("widths of an MLP are divided where its layout divides them") {
+  check_mistake(R"({"kind": "mlp", "input_size": 8, "hidden_sizes": [16], "classes": 10})",
+                {.tensor = 3},
+                "s.json:1: /model/hidden_sizes: hidden_sizes 16 cannot be divided among 3 tensor "
+                "devices; expected a multiple of 3, 18 say");
+  check_mistake(kMlp, {.tensor = 4},
+                "s.json:1: /model/classes: classes 10 cannot be divided among 4 tensor devices; "
+                "expected a multiple of 4, 12 say");
+  check_mistake(kMlp, {.tensor = 2, .sequence_parallel = true},
+                "s.json:1: /model: an MLP has no sequences; expected no sequence parallelism, or a "
+                "transformer");
+  CHECK(mistakes(kMlp, grid(TensorLayout::TwoD, 9), 2).size() == 4);
+}
+
+TEST_CASE("what a kind of model cannot have is one sentence each") {
+  const Sharding all = {.tensor = 2, .context = 4, .expert = 8};
+  for (const auto& [text, model] :
+       {std::pair{std::string(R"("resnet-50")"), "a ResNet"},
+        std::pair{std::string(R"({"kind": "profile", "modules": [{"forward": "1 ms"}]})"),
+                  "a profile"}}) {
+    const std::vector<std::string> found = mistakes(text, all);
+    REQUIRE(found.size() == 3);
+    const std::string start = std::string(model) + " cannot be divided among ";
+    CHECK(found[0].find(start + "2 tensor devices; expected tensor 1, or a transformer or an "
+                                "MLP") != std::string::npos);
+    CHECK(found[1].find(start + "4 context devices; expected context 1, or ") != std::string::npos);
+    CHECK(found[2].find(start + "8 expert devices; expected expert 1, or ") != std::string::npos);
+  }
+  CHECK(mistakes(kMlp, {.context = 2, .expert = 2}).size() == 2);
+}
+
+}  // namespace
+}  // namespace interlock
