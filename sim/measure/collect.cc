@@ -36,12 +36,15 @@ void Collector::add(const Span& span) {
   const OpInfo& op = program_.ops[span.op];
   memory_.pass(span.rank, span.start);
   const double share = share_inside(span.start, span.end, span.micro_batch);
-  const double busy = share * (span.end - span.start).value();
+  // What an op waits for inside is no work.
+  const double waiting = share * op.communication.value();
+  const double busy = share * (span.end - span.start).value() - waiting;
   RankState& rank = ranks_[span.rank];
   rank.busy += busy;
   if (op.useful) rank.useful += busy;
   if (op.replay) rank.replays += share;
-  exposed_ += share * span.exposed.value();
+  exposed_ += share * span.exposed.value() + waiting;
+  for (const auto& [collective, count] : op.inside) add_flows(collective, share * count);
   executed_flops_ += share * op.flops.value();
   if (op.useful) useful_flops_ += share * op.flops.value();
   const bool last_stage = model_stage(program_, op.stage + 1) == 0;
@@ -57,7 +60,8 @@ void Collector::add(const Span& span) {
 void Collector::count_staleness(const OpInfo& op, int micro_batch) {
   StageState& stage = stages_[op.stage];
   const int every = program_.update_every, window = micro_batch / every;
-  if (op.kind == OpKind::F) {
+  const bool piece = !stage.forwards.empty() && stage.forwards.back().end == micro_batch + 1;
+  if (op.kind == OpKind::F && !piece) {
     const bool goes_on = !stage.forwards.empty() && stage.forwards.back().end == micro_batch &&
                          stage.forwards.back().updates == stage.updates &&
                          stage.forwards.back().first / every == window;
@@ -84,6 +88,18 @@ void Collector::add(const Transfer& transfer) {
   const double share = share_inside(transfer.start, transfer.end, transfer.micro_batch);
   for (const int link : program_.wires[channel.wire].links) {
     link_bytes_[link] += share * channel.bytes.value();
+  }
+}
+
+void Collector::add(const CollectiveSpan& span) {
+  add_flows(span.collective, share_inside(span.start, span.end, span.micro_batch));
+}
+
+void Collector::add_flows(int collective, double times) {
+  for (const Collective::Flow& flow : program_.collectives[collective].flows) {
+    for (const int link : program_.wires[flow.wire].links) {
+      link_bytes_[link] += times * flow.bytes.value();
+    }
   }
 }
 
@@ -154,7 +170,7 @@ int first_of_busiest(const std::vector<DeviceMetrics>& devices) {
 
 void Collector::fill_links(Metrics& metrics) const {
   for (std::size_t l = 0; l < link_bytes_.size(); ++l) {
-    const Bytes per_step = Bytes(link_bytes_[l] / window_.steps);
+    const Bytes per_step = Bytes(link_bytes_[l] / window_.steps / program_.links[l].share);
     const double length = end_ - begin_;
     const double possible = program_.links[l].bandwidth.value() * length;
     metrics.links.push_back(

@@ -18,6 +18,7 @@ class Collector {
 
   void add(const Span& span);
   void add(const Transfer& transfer);
+  void add(const CollectiveSpan& span);
   void add(const MemoryChange& change) { memory_.add(change); }
   /// REQUIRES: the whole trace was added. To be called once.
   Metrics finish(const MeasureInputs& inputs);
@@ -37,6 +38,7 @@ class Collector {
   };
   bool measured(int micro_batch) const;
   double share_inside(Seconds start, Seconds end, int micro_batch) const;
+  void add_flows(int collective, double times);
   void count_staleness(const OpInfo& op, int micro_batch);
   void fill_devices(Metrics& metrics, const MeasureInputs& inputs);
   void fill_links(Metrics& metrics) const;

@@ -44,7 +44,10 @@ struct LoggedRun {
       steps.add(span);
       if (batches) batches->add(span);
     }};
-    if (batches) step_sink.transfer = [this](const Transfer& transfer) { batches->add(transfer); };
+    if (batches) {
+      step_sink.transfer = [this](const Transfer& transfer) { batches->add(transfer); };
+      step_sink.collective = [this](const CollectiveSpan& span) { batches->add(span); };
+    }
     const TraceSink log_all = log_sink(log);
     const TraceSink sink = logged ? tee(step_sink, log_all) : step_sink;
     summary = run_program(program, inputs.engine, sink);
@@ -110,6 +113,9 @@ TraceSink excerpt_sink(const LoggedRun& run, const Window& window, TraceLog& log
           },
           [=, &log](const MemoryChange& change) {
             if (change.time <= end) log.memory.push_back(change);
+          },
+          [=, &log](const CollectiveSpan& span) {
+            if (shown(span.micro_batch)) log.collectives.push_back(span);
           }};
 }
 
@@ -118,12 +124,14 @@ Metrics collect(LoggedRun& run, const Window& window, Seconds end, const Measure
   Collector collector(run.program, window, run.steps.end(window.first_step - 1), end);
   const TraceSink sink{.span = [&](const Span& span) { collector.add(span); },
                        .transfer = [&](const Transfer& transfer) { collector.add(transfer); },
-                       .memory = [&](const MemoryChange& change) { collector.add(change); }};
+                       .memory = [&](const MemoryChange& change) { collector.add(change); },
+                       .collective = [&](const CollectiveSpan& span) { collector.add(span); }};
   if (run.logged) {
     // Changes of memory first: spans then only say how far each rank has come.
     for (const MemoryChange& change : run.log.memory) sink.memory(change);
     for (const Span& span : run.log.spans) sink.span(span);
     for (const Transfer& transfer : run.log.transfers) sink.transfer(transfer);
+    for (const CollectiveSpan& span : run.log.collectives) sink.collective(span);
   } else if (keep_log) {
     const TraceSink excerpt = excerpt_sink(run, window, run.log);
     run_program(run.program, inputs.engine, tee(sink, excerpt));

@@ -36,6 +36,15 @@ void BatchLog::add(const Transfer& transfer) {
   batch.end = std::max(batch.end, in_ticks(program_, transfer.arrival));
 }
 
+void BatchLog::add(const CollectiveSpan& span) {
+  const auto collective = static_cast<std::uint64_t>(span.collective);
+  const std::uint64_t weight = mix64(collective ^ 0x5555555555555555) | 1;
+  Batch& batch = batches_[span.micro_batch];
+  batch.weighted_starts += weight * static_cast<std::uint64_t>(in_ticks(program_, span.start));
+  batch.weights += weight;
+  batch.end = std::max(batch.end, in_ticks(program_, span.end));
+}
+
 bool BatchLog::alike(const Batch& earlier, const Batch& later) const {
   const auto shift = static_cast<std::uint64_t>(later.begin - earlier.begin);
   return later.weights == earlier.weights &&

@@ -22,6 +22,7 @@ class BatchLog {
   explicit BatchLog(const Program& program);
   void add(const Span& span);
   void add(const Transfer& transfer);
+  void add(const CollectiveSpan& span);
   /// The shortest rhythm of the steps [first, first + steps), a multiple of `period`; 0 if none.
   /// In a stretch of each step every micro-batch is like the one a rhythm before it, all later by
   /// the same time, and the stretch is longer than any micro-batch is under way: what comes after

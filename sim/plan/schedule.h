@@ -26,6 +26,7 @@ struct Op {
   int micro_batch = 0;
   int loss = 0;                // I, B and W: the loss whose gradient is used; else the stage itself
   bool overlaps_next = false;  // runs as one with the op that follows it in its run
+  bool completes = false;      // the gradients of its stage are complete with it, see below
   bool operator==(const Op&) const = default;
 };
 
@@ -45,13 +46,15 @@ struct Sequence {
   int lead = 0, tail = 0;
 };
 
+/// Replicas that are simulated one by one have stages and ranks of their own, as copies have.
 /// Stages are counted over all copies of the model: copy c of a model of S stages has stages
 /// [c * S, (c + 1) * S), and a micro-batch goes through one copy. With token slices a micro-batch
 /// of this schedule is one slice: number b is slice b % slices of its sequence. Where the
 /// micro-batches of a step differ in size (`parts`), slices are those of the whole step.
 struct Schedule {
   int stages = 1;
-  int copies = 1;          // divides stages
+  int copies = 1;          // of one replica; divides stages
+  int replicas = 1;        // divides stages and ranks
   int slices = 1;          // divides micro_batches
   int micro_batches = 1;   // M, of one step
   std::vector<int> parts;  // slices of each micro-batch, where they differ
@@ -63,6 +66,10 @@ struct Schedule {
   std::vector<int> weight_versions;          // (stages) kept besides the newest; empty: none
   std::vector<std::vector<Sequence>> ranks;  // (ranks, sequences)
 };
+
+/// Sets `completes` of the last op before each update that makes gradients of its stage, in its own
+/// sequence. Runs are parted where only their last turn is meant.
+void mark_last_backwards(Schedule& schedule);
 
 /// Ops of `sequence` in order, expanded. For text, checks and tests, not for engines.
 std::vector<Op> expand(const Sequence& sequence);

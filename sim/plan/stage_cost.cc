@@ -10,11 +10,32 @@ namespace interlock {
 
 namespace {
 
-OpCost price(const std::vector<Work>& work, const PriceInputs& inputs) {
+/// Adds to the count of an equal exchange, if there is one.
+void add_exchange(std::vector<Exchange>& exchanges, const Exchange& added) {
+  const auto same = std::find_if(exchanges.begin(), exchanges.end(), [&](const Exchange& known) {
+    return known.kind == added.kind && known.axis == added.axis && known.bytes == added.bytes &&
+           known.overlapped == added.overlapped;
+  });
+  if (same != exchanges.end()) {
+    same->count += added.count;
+  } else {
+    exchanges.push_back(added);
+  }
+}
+
+OpCost price(const std::vector<Work>& work, const PriceInputs& inputs,
+             const std::vector<Exchange>& exchanges = {}) {
   OpCost cost;
   for (const Work& item : work) {
     cost += {time_of(item, inputs.device, inputs.precision), item.flops};
   }
+  Seconds apart(0), beside(0);
+  for (const Exchange& exchange : exchanges) {
+    CHECK(inputs.exchange_time, "a price for exchanges");
+    (exchange.overlapped ? beside : apart) += exchange.count * inputs.exchange_time(exchange);
+    add_exchange(cost.exchanges, exchange);
+  }
+  cost.waiting = apart + std::max(Seconds(0), beside - cost.time);
   return cost;
 }
 
@@ -40,11 +61,11 @@ Seconds addition_time(Bytes tensor, const PriceInputs& inputs) {
 
 StageCost price_module(const Module& module, const PriceInputs& inputs) {
   StageCost cost;
-  cost.forward = price(module.forward, inputs);
-  cost.backward_input = price(module.backward_input, inputs);
+  cost.forward = price(module.forward, inputs, module.forward_exchanges);
+  cost.backward_input = price(module.backward_input, inputs, module.backward_input_exchanges);
   cost.first_backward_input = price(module.first_backward_input, inputs);
-  cost.backward_weight = price(module.backward_weight, inputs);
-  cost.recompute = price(module.recompute, inputs);
+  cost.backward_weight = price(module.backward_weight, inputs, module.backward_weight_exchanges);
+  cost.recompute = price(module.recompute, inputs, module.recompute_exchanges);
   cost.update = price(module.update, inputs);
   cost.head = price(module.head.work, inputs);
   cost.head_update = price(module.head.update, inputs);
@@ -54,6 +75,7 @@ StageCost price_module(const Module& module, const PriceInputs& inputs) {
   cost.head_memory = module.head.memory;
   cost.gradient_addition = addition_time(module.output, inputs);
   cost.state = footprint(module.parameters, inputs.optimizer, inputs.precision);
+  cost.expert_state = footprint(module.expert_parameters, inputs.optimizer, inputs.precision);
   cost.tied_state = footprint(module.tied_parameters, inputs.optimizer, inputs.precision);
   cost.tied_update =
       price(update_work(module.tied_parameters, inputs.optimizer, inputs.precision), inputs);
@@ -72,6 +94,8 @@ void append(StageCost& stage, const StageCost& module) {
   stage.stash += module.stash;
   stage.workspace = std::max(stage.workspace, module.workspace);
   stage.state += module.state;
+  stage.expert_state += module.expert_state;
+  ++stage.modules;
   stage.output = module.output;
   stage.gradient_addition = module.gradient_addition;
 }
@@ -115,6 +139,14 @@ LinkCost link_cost(const std::vector<StageCost>& modules, int first, int last, i
 
 }  // namespace
 
+OpCost& OpCost::operator+=(const OpCost& other) {
+  time += other.time;
+  flops += other.flops;
+  waiting += other.waiting;
+  for (const Exchange& exchange : other.exchanges) add_exchange(exchanges, exchange);
+  return *this;
+}
+
 std::vector<StageCost> price_modules(const ModelGraph& graph, const PriceInputs& inputs) {
   std::vector<StageCost> modules;
   for (const Module& module : graph.modules) modules.push_back(price_module(module, inputs));
@@ -133,6 +165,7 @@ std::vector<StageCost> price_stages(const std::vector<StageCost>& priced,
   std::vector<StageCost> costs(stages);
   for (int stage = 0; stage < stages; ++stage) {
     StageCost& cost = costs[stage];
+    cost.modules = 0;
     const int first = partition.boundaries[stage];
     int last = partition.boundaries[stage + 1];
     for (int module = first; module < last; ++module) append_tied(cost, modules[module], first);
@@ -141,10 +174,10 @@ std::vector<StageCost> price_stages(const std::vector<StageCost>& priced,
       // The block is this part and the one above it; the boundary is this part's output.
       StageCost block = cost;
       const int end = partition.boundaries[stage + 2];
-      for (int module = last; module < end; ++module) append_tied(block, modules[module], first);
-      block.next_forward = block.forward;
-      block.next_forward.time -= cost.forward.time;
-      block.next_forward.flops -= cost.forward.flops;
+      for (int module = last; module < end; ++module) {
+        append_tied(block, modules[module], first);
+        block.next_forward += modules[module].forward;
+      }
       block.forward = cost.forward;
       block.output = cost.output;
       cost = block;
@@ -207,9 +240,9 @@ StageTime busy_time(const std::vector<StageCost>& priced, const Strategy& strate
   for (const StageCost& module : modules) {
     Sums next = sums.back();
     next.once +=
-        module.forward.time + module.backward_weight.time + module.update.time / update_every;
-    next.each_traversal += module.backward_input.time + module.recompute.time;
-    next.weight += module.backward_weight.time;
+        module.forward.whole() + module.backward_weight.whole() + module.update.time / update_every;
+    next.each_traversal += module.backward_input.whole() + module.recompute.whole();
+    next.weight += module.backward_weight.whole();
     next.tied_update += module.tied_update.time / update_every;
     sums.push_back(next);
   }

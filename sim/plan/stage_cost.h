@@ -5,8 +5,10 @@
 // output, of its last one.
 #pragma once
 
+#include <functional>
 #include <vector>
 
+#include "base/exchange.h"
 #include "hardware/device.h"
 #include "models/model_graph.h"
 #include "sim/plan/catalogue.h"
@@ -17,13 +19,13 @@ namespace interlock {
 
 /// What one op costs.
 struct OpCost {
-  Seconds time;
+  Seconds time;  // of its kernels
   Flops flops;
-  OpCost& operator+=(const OpCost& other) {
-    time += other.time;
-    flops += other.flops;
-    return *this;
-  }
+  Seconds waiting = {};  // for its exchanges, as far as they do not run beside the kernels
+  std::vector<Exchange> exchanges = {};  // equal ones counted together
+  /// Nothing is exchanged beside the kernels of another op: what waits, waits.
+  OpCost& operator+=(const OpCost& other);
+  Seconds whole() const { return time + waiting; }
 };
 
 /// Going back through the last modules of a stage only.
@@ -44,9 +46,13 @@ struct StageCost {
   Bytes returned;        // of the output, with its gradient: where stages are reversible
   Footprint state;       // weights, gradients, optimiser states; a stage's include its head's
   Footprint head_state;  // of a module's head
+  // Of what is divided by experts, in `state` too; another group of devices holds equal ones.
+  Footprint expert_state;
   Footprint tied_state;  // of weights shared with the first module, held where that one is not
   OpCost tied_update;
-  Bytes readout;  // weights of the head, sent where heads are stale copies
+  Bytes readout;                         // weights of the head, sent where heads are stale copies
+  Bytes whole_weights, whole_gradients;  // before states are divided, see DataParallel
+  int modules = 1;
   /// What comes back from the stage above.
   Bytes output_gradient() const { return output + returned; }
 };
@@ -56,6 +62,8 @@ struct PriceInputs {
   Device device;
   Precision precision = Precision::Bf16;
   Optimizer optimizer = Optimizer::SgdMomentum;
+  /// How long one of the exchange takes (not all of its count), for a typical group.
+  std::function<Seconds(const Exchange&)> exchange_time = {};
 };
 
 /// The price of each module alone, with its head.

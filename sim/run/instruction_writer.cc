@@ -13,15 +13,16 @@ void InstructionWriter::emit(Opcode code, int index, int micro_batch) {
   program_.instructions.push_back({code, index, micro_batch});
 }
 
-void InstructionWriter::compute(const Op& op, OpKind kind, const OpCost& cost, bool useful) {
+void InstructionWriter::compute(const Op& op, const OpInfo& info) {
   auto& known = ops_of_stage_[op.stage];
   auto found = std::find_if(known.begin(), known.end(), [&](int index) {
-    const OpInfo& info = program_.ops[index];
-    return info.kind == kind && info.loss == op.loss && info.duration == cost.time &&
-           info.flops == cost.flops;
+    const OpInfo& other = program_.ops[index];
+    return other.kind == info.kind && other.loss == info.loss && other.useful == info.useful &&
+           other.duration == info.duration && other.flops == info.flops &&
+           other.communication == info.communication;
   });
   if (found == known.end()) {
-    program_.ops.push_back({kind, op.stage, op.loss, useful, cost.time, cost.flops});
+    program_.ops.push_back(info);
     known.push_back(static_cast<int>(program_.ops.size()) - 1);
     found = known.end() - 1;
   }

@@ -14,8 +14,8 @@ class InstructionWriter {
   InstructionWriter(Program& program, int stages);
 
   void emit(Opcode code, int index, int micro_batch);
-  /// A Compute of `op` as `kind`, which may be a part of it.
-  void compute(const Op& op, OpKind kind, const OpCost& cost, bool useful);
+  /// A Compute of `op` as `info` says, which may be a part of it.
+  void compute(const Op& op, const OpInfo& info);
   void allocate(const Op& op, MemoryClass memory_class, Bytes bytes);
   void free(const Op& op, MemoryClass memory_class, Bytes bytes);
   /// The event remembered in `known`, made at the first call.

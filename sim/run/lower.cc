@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "sim/run/op_lowering.h"
+#include "sim/run/unfold.h"
 #include "sim/run/wiring.h"
 
 namespace interlock {
@@ -80,7 +81,8 @@ std::array<Bytes, kMemoryClasses> resident_bytes(const LowerInputs& inputs,
     at(MemoryClass::Optimizer) += state.optimizer;
     const auto& versions = inputs.schedule.weight_versions;
     if (!versions.empty()) at(MemoryClass::WeightVersions) += state.weights * versions[stage];
-    if (const int from = stage_before(inputs.strategy, stage); inputs.policy.replays && from >= 0) {
+    const int from = OpCosts(inputs).before(stage);
+    if (inputs.policy.replays && from >= 0) {
       at(MemoryClass::Boundary) += inputs.stages[from].output * inputs.policy.queue.depth;
     }
   }
@@ -98,6 +100,10 @@ Seconds horizon(const Program& program) {
         const Instruction& instruction = program.instructions[i];
         if (instruction.code == Opcode::Compute) {
           once += program.ops[instruction.index].duration;
+        } else if (instruction.code == Opcode::Record) {
+          const int index = program.events[instruction.index].collective;
+          if (index < 0) continue;
+          once += program.collectives[index].occupancy + program.collectives[index].latency;
         } else if (instruction.code == Opcode::Send) {
           const Channel& channel = program.channels[instruction.index];
           once += channel.occupancy + channel.latency;
@@ -131,11 +137,20 @@ void round_durations(Program& program, double most_ticks_per_second) {
     round(channel.occupancy);
     round(channel.latency);
   }
+  for (Collective& collective : program.collectives) {
+    round(collective.occupancy);
+    round(collective.latency);
+  }
 }
 
-}  // namespace
+/// Whether ops of a stage exchange anything.
+bool exchanges_inside(const StageCost& stage) {
+  return !(stage.forward.exchanges.empty() && stage.backward_input.exchanges.empty() &&
+           stage.backward_weight.exchanges.empty() && stage.recompute.exchanges.empty());
+}
 
-Program lower(const LowerInputs& inputs) {
+/// The program of `inputs`, whose replicas are unfolded.
+Program lower_all(const LowerInputs& inputs, const Brevity& brevity) {
   const Schedule& schedule = inputs.schedule;
   const std::size_t stages = schedule.stages;
   CHECK(schedule.rank_of_stage.size() == stages, "a rank for each stage");
@@ -144,6 +159,7 @@ Program lower(const LowerInputs& inputs) {
   Program program;
   program.stages = schedule.stages;
   program.copies = schedule.copies;
+  program.replicas = schedule.replicas;
   program.slices = schedule.slices;
   program.parts = schedule.parts;
   program.version_lag = schedule.version_lag;
@@ -157,7 +173,7 @@ Program lower(const LowerInputs& inputs) {
     program.ranks[schedule.rank_of_stage[stage]].stages.push_back(stage);
   }
   Wiring wiring(inputs, program);
-  OpLowering ops(inputs, wiring, program);
+  OpLowering ops(inputs, brevity, wiring, program);
   for (std::size_t r = 0; r < schedule.ranks.size(); ++r) {
     Rank& rank = program.ranks[r];
     rank.first_stream = static_cast<int>(program.streams.size());
@@ -169,9 +185,32 @@ Program lower(const LowerInputs& inputs) {
     }
     for (const Sequence& sequence : schedule.ranks[r]) lower_sequence(ops, program, sequence);
   }
-  wiring.mark_shared_links();
+  program.folding_problem = wiring.finish();
   round_durations(program, inputs.most_ticks_per_second);
   return program;
+}
+
+/// The axes along which exchanges need not be written out: nothing else uses their links, and of
+/// each group one member is simulated.
+Brevity what_to_leave_out(const LowerInputs& inputs) {
+  Brevity brevity;
+  const bool any = std::any_of(inputs.stages.begin(), inputs.stages.end(), exchanges_inside);
+  if (!any) return brevity;
+  const Program links = lower_all(inputs, {.once = true});
+  brevity.inside.fill(true);
+  for (const Collective& collective : links.collectives) {
+    const bool alone = !collective.shared && links.lanes[collective.lane].ranks.size() == 1;
+    if (!alone) brevity.inside[static_cast<int>(collective.axis)] = false;
+  }
+  return brevity;
+}
+
+}  // namespace
+
+Program lower(const LowerInputs& given) {
+  LowerInputs inputs = unfold(given);
+  if (inputs.mesh.replicas() > 1) mark_last_backwards(inputs.schedule);
+  return lower_all(inputs, what_to_leave_out(inputs));
 }
 
 }  // namespace interlock

@@ -6,6 +6,8 @@
 
 #include "hardware/cluster.h"
 #include "sim/plan/catalogue.h"
+#include "sim/plan/data_parallel.h"
+#include "sim/plan/mesh.h"
 #include "sim/plan/stage_cost.h"
 #include "sim/run/program.h"
 
@@ -15,9 +17,12 @@ struct LowerInputs {
   Schedule schedule;
   SchedulePolicy policy;
   Strategy strategy;
-  std::vector<StageRole> roles;         // (stages)
-  std::vector<StageCost> stages;        // (slices, stages)
-  Cluster cluster;                      // rank r is device r
+  std::vector<StageRole> roles;   // (stages)
+  std::vector<StageCost> stages;  // (slices, stages)
+  Cluster cluster;
+  Mesh mesh;  // of a pipeline alone where all its degrees are 1: rank r is device r
+  Unfolded unfolded = kFolded;
+  DataParallel data_parallel;
   double most_ticks_per_second = 1e18;  // to lower one run as another one was
 };
 

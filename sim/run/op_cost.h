@@ -11,7 +11,8 @@ class OpCosts {
   explicit OpCosts(const LowerInputs& inputs)
       : inputs_(inputs),
         stages_(inputs.schedule.stages),
-        stages_of_copy_(inputs.schedule.stages / inputs.schedule.copies) {}
+        stages_of_replica_(stages_ / inputs.schedule.replicas),
+        stages_of_copy_(stages_of_replica_ / inputs.schedule.copies) {}
 
   /// The stage whose output `stage` reads; -1 for the first of a copy.
   int before(int stage) const;
@@ -19,7 +20,14 @@ class OpCosts {
   std::vector<int> after(int stage) const;
   /// The same stage of the model, `copies` copies on.
   int in_copy_after(int stage, int copies) const {
-    return (stage + copies * stages_of_copy_) % stages_;
+    const int own = stage % stages_of_replica_;
+    return stage - own + (own + copies * stages_of_copy_) % stages_of_replica_;
+  }
+
+  int first_of_replica(int stage) const { return stage - stage % stages_of_replica_; }
+  /// The last stage of the replica that `stage` belongs to.
+  int last_of_replica(int stage) const {
+    return stage - stage % stages_of_replica_ + stages_of_replica_ - 1;
   }
 
   /// Costs of `stage` for the slice that `micro_batch` is.
@@ -44,7 +52,7 @@ class OpCosts {
 
  private:
   const LowerInputs& inputs_;
-  int stages_, stages_of_copy_;
+  int stages_, stages_of_replica_, stages_of_copy_;
 };
 
 }  // namespace interlock

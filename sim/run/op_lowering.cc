@@ -12,13 +12,27 @@
 
 namespace interlock {
 
-OpLowering::OpLowering(const LowerInputs& inputs, Wiring& wiring, Program& program)
+OpLowering::OpLowering(const LowerInputs& inputs, const Brevity& brevity, Wiring& wiring,
+                       Program& program)
     : inputs_(inputs),
       wiring_(wiring),
       costs_(inputs),
       writer_(program, inputs.schedule.stages),
+      exchanges_(inputs, brevity, wiring, writer_, program),
       window_events_(inputs.schedule.stages, -1),
-      update_events_(inputs.schedule.stages, -1) {}
+      update_events_(inputs.schedule.stages, -1) {
+  if (!inputs.data_parallel.overlap_gradients) return;
+  completes_.resize(static_cast<std::size_t>(inputs.schedule.stages), false);
+  for (const std::vector<Sequence>& rank : inputs.schedule.ranks) {
+    for (const Sequence& sequence : rank) {
+      for (const Run& run : sequence.runs) {
+        for (const Op& op : run.ops) {
+          if (op.completes) completes_[op.stage] = true;
+        }
+      }
+    }
+  }
+}
 
 void OpLowering::append(const Op& op) {
   begin(op);
@@ -68,17 +82,26 @@ void OpLowering::begin(const Op& op) {
 void OpLowering::run(const Op& op, double share) {
   const StageCost& stage = costs_.of_stage(op);
   const bool makes_input_gradient = op.kind == OpKind::I || op.kind == OpKind::B;
-  const bool backward = makes_input_gradient || op.kind == OpKind::W;
-  if (makes_input_gradient) {
-    if (recomputes(op)) {
-      const OpCost& again = costs_.recompute(op);
-      writer_.compute(op, OpKind::R, {again.time * share, again.flops}, false);
-    }
-    writer_.allocate(op, MemoryClass::Workspace, stage.workspace);
+  const bool again = makes_input_gradient && recomputes(op);
+  if (again) {
+    ComputePiece piece{.kind = OpKind::R, .cost = costs_.recompute(op), .share = share};
+    add_gathers(op, piece);
+    exchanges_.compute(op, piece);
   }
-  const bool useful = op.kind == OpKind::F || (backward && costs_.traversal(op).weights);
-  const OpCost cost = costs_.of(op);
-  writer_.compute(op, op.kind, {cost.time * share, cost.flops}, useful);
+  if (makes_input_gradient) writer_.allocate(op, MemoryClass::Workspace, stage.workspace);
+  ComputePiece piece = piece_of(op, share);
+  // What was gathered to compute again is there still.
+  if (op.kind == OpKind::F || (makes_input_gradient && !again)) add_gathers(op, piece);
+  add_sends(op, piece);
+  exchanges_.compute(op, piece);
+}
+
+ComputePiece OpLowering::piece_of(const Op& op, double share) const {
+  const bool backward = op.kind == OpKind::I || op.kind == OpKind::B || op.kind == OpKind::W;
+  return {.kind = op.kind,
+          .cost = costs_.of(op),
+          .useful = op.kind == OpKind::F || (backward && costs_.traversal(op).weights),
+          .share = share};
 }
 
 /// What an op gives back and sends.
@@ -100,10 +123,7 @@ void OpLowering::end(const Op& op) {
     case OpKind::W:
       return end_backward(op);
     case OpKind::U:
-      if (has_windows()) {
-        writer_.emit(Opcode::Record, update_event(op.stage), op.micro_batch);
-      }
-      return;
+      return end_update(op);
   }
 }
 
@@ -111,6 +131,7 @@ void OpLowering::begin_forward(const Op& op) {
   const StageCost& stage = costs_.of_stage(op);
   exchange_readout(op);
   wait_for_updates(op);
+  wait_for_weights(op);
   if (const int from = costs_.before(op.stage); from >= 0) {
     message(Opcode::Receive, Message::Activation, op, from, op.stage);
   }
@@ -213,6 +234,9 @@ void OpLowering::begin_updates(const Op& first, int updates) {
 void OpLowering::begin_update(const Op& op) {
   if (inputs_.policy.barrier) writer_.emit(Opcode::Wait, barrier(), op.micro_batch);
   add_up_copies(op);
+  const std::vector<Exchange> gradients = gradients_in_buckets(op);
+  if (!sends_early(op.stage)) exchanges_.begin(op, gradients, update_every());
+  exchanges_.end(op, gradients, update_every(), op.micro_batch);
 }
 
 /// Copies of a stage add up their gradients: each sends its own to every other.
@@ -259,9 +283,9 @@ void OpLowering::exchange_readout(const Op& op) {
   const int period = inputs_.strategy.readout_every * inputs_.schedule.micro_batches;
   if (period == 0) return;
   CHECK(period > 1, "a readout period of one micro-batch would wait for itself");
-  const int last = inputs_.schedule.stages - 1;
+  const int last = costs_.last_of_replica(op.stage);
   if (op.stage == last && op.micro_batch % period == 0) {
-    for (int stage = 0; stage < last; ++stage) {
+    for (int stage = costs_.first_of_replica(op.stage); stage < last; ++stage) {
       if (!inputs_.roles[stage].head) continue;
       const int taken_before = op.micro_batch + period - 1;
       writer_.emit(Opcode::Send, wiring_.channel(Message::Readout, last, stage, taken_before),

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "sim/run/exchange_lowering.h"
 #include "sim/run/instruction_writer.h"
 #include "sim/run/op_cost.h"
 #include "sim/run/wiring.h"
@@ -13,7 +14,7 @@ namespace interlock {
 /// Appends the instructions of ops to a program, making ops, buffers and events as needed.
 class OpLowering {
  public:
-  OpLowering(const LowerInputs& inputs, Wiring& wiring, Program& program);
+  OpLowering(const LowerInputs& inputs, const Brevity& brevity, Wiring& wiring, Program& program);
   void append(const Op& op);
   /// Two ops that overlap: both have what they need before either starts, and send when both are
   /// done. Drawn and counted one after the other, each in its share of the time of the pair.
@@ -39,6 +40,14 @@ class OpLowering {
   void receive_gradients(const Op& op);
   void send_gradients(const Op& op, const Traversal& traversal);
   void begin_update(const Op& op);
+  void end_update(const Op& op);
+  ComputePiece piece_of(const Op& op, double share) const;
+  void add_gathers(const Op& op, ComputePiece& piece) const;
+  void add_sends(const Op& op, ComputePiece& piece) const;
+  std::vector<Exchange> gradients_in_buckets(const Op& op) const;
+  /// Whether gradients leave with the last backward before the update of the stage.
+  bool sends_early(int stage) const { return !completes_.empty() && completes_[stage]; }
+  void wait_for_weights(const Op& op);
   void add_up_copies(const Op& op);
   void wait_for_updates(const Op& op);
   void exchange_readout(const Op& op);
@@ -55,6 +64,8 @@ class OpLowering {
   Wiring& wiring_;
   OpCosts costs_;
   InstructionWriter writer_;
+  ExchangeLowering exchanges_;
+  std::vector<bool> completes_;  // (stages) some backward of it completes its gradients
   std::vector<int> window_events_, update_events_;
   int barrier_event_ = -1;
 };

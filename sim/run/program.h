@@ -10,6 +10,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/exchange.h"
@@ -27,6 +28,8 @@ struct OpInfo {
   bool useful = false;  // F, I, W, B of the main network for the weights' own loss
   Seconds duration;
   Flops flops;
+  Seconds communication = {};  // of the duration: waiting for exchanges inside the op
+  std::vector<std::pair<int, double>> inside = {};  // these: collectives, and how many of each
   bool replay = false;  // a whole turn on an old input, see Channel::replay
 };
 
@@ -61,7 +64,10 @@ struct Wire {
 
 struct ProgramLink {
   std::string name;
-  BytesPerSecond bandwidth;
+  BytesPerSecond bandwidth;  // times `share`
+  /// Messages that are simulated over those that really use a link at once: less than 1 where equal
+  /// ones are left out, more where the link stands for several.
+  double share = 1;
 };
 
 struct Buffer {
@@ -110,8 +116,9 @@ struct Rank {
 };
 
 struct Program {
-  int stages = 1;  // of all copies of the model, see Schedule
-  int copies = 1;
+  int stages = 1;    // of all copies of the model, see Schedule
+  int copies = 1;    // of one replica
+  int replicas = 1;  // that are simulated one by one
   int slices = 1;
   std::vector<int> parts;  // slices of each micro-batch, where they differ, see Schedule
   int micro_batches = 1;   // of one step
@@ -133,6 +140,7 @@ struct Program {
   std::vector<Event> events;
   std::vector<Collective> collectives;
   std::vector<Lane> lanes;
+  std::string folding_problem;  // why ranks that stand for several are not exact; empty if they are
   /// Frozen programs: the channel of each message of a wire, in order. Empty: order of sending.
   std::vector<std::vector<std::int32_t>> wire_order;
 };
@@ -148,7 +156,7 @@ int whole_micro_batches(const Program& program);
 
 /// The stage of the model, whichever copy it is of.
 inline int model_stage(const Program& program, int stage) {
-  return stage % (program.stages / program.copies);
+  return stage % (program.stages / program.copies / program.replicas);
 }
 /// Turns that segment `index` of the program makes in `stream`, which it belongs to.
 std::int64_t turns_of(const Program& program, const Stream& stream, int index);

@@ -30,6 +30,7 @@ Wiring::Wiring(const LowerInputs& inputs, Program& program)
     : inputs_(inputs),
       program_(program),
       costs_(inputs),
+      folded_(inputs),
       lanes_(std::max(inputs.policy.in_flight, inputs.schedule.slices)),
       neighbours_(std::size_t{2} * inputs.schedule.stages * lanes_, -1) {
   CHECK(inputs.policy.in_flight == 1 || inputs.schedule.slices == 1, "lanes of one kind");
@@ -90,10 +91,8 @@ int Wiring::make_channel(Message message, int from_stage, int to_stage, int micr
     channel.depth = Channel::kUnlimited;
   }
   if (channel.from_rank != channel.to_rank) {
-    const Route way = route(inputs_.cluster, channel.from_rank, channel.to_rank);
     channel.wire = wire(channel.from_rank, channel.to_rank);
-    channel.occupancy = channel.bytes / way.bandwidth;
-    channel.latency = way.latency;
+    channel.latency = latencies_[channel.wire];
     channel.synchronous = inputs_.policy.copies_on_compute_stream && !resident;
   }
   if (inputs_.policy.replays && message == Message::Activation) {
@@ -120,51 +119,12 @@ int Wiring::wire(int from_rank, int to_rank) {
   const auto [entry, fresh] =
       wires_.try_emplace(pair_key(from_rank, to_rank), static_cast<int>(program_.wires.size()));
   if (fresh) {
-    const Route way = route(inputs_.cluster, from_rank, to_rank);
-    Wire wire{.from_rank = from_rank, .to_rank = to_rank, .bandwidth = way.bandwidth};
-    for (const LinkId id : way.links) wire.links.push_back(link_index(id));
-    program_.wires.push_back(wire);
+    const Route way = folded_.add_way(from_rank, to_rank, orbits_.emplace_back());
+    ways_.push_back(way.links);
+    latencies_.push_back(way.latency);
+    program_.wires.push_back({.from_rank = from_rank, .to_rank = to_rank});
   }
   return entry->second;
-}
-
-int Wiring::link_index(LinkId id) {
-  const auto [entry, fresh] = links_.try_emplace(id, static_cast<int>(program_.links.size()));
-  if (fresh) {
-    const Link made = link(inputs_.cluster, id);
-    program_.links.push_back({made.name, made.bandwidth});
-  }
-  return entry->second;
-}
-
-void Wiring::mark_shared_links() {
-  // Collectives of a lane come one after the other: all its wires are one user.
-  constexpr int kNobody = -1, kSeveral = -2;
-  std::vector<int> users(program_.links.size(), kNobody);
-  const int lanes = static_cast<int>(program_.lanes.size());
-  const auto user_of = [&](int wire) {
-    const int lane = program_.wires[wire].lane;
-    return lane >= 0 ? lane : lanes + wire;
-  };
-  for (int w = 0; w < static_cast<int>(program_.wires.size()); ++w) {
-    for (const int link : program_.wires[w].links) {
-      const bool other = users[link] != kNobody && users[link] != user_of(w);
-      users[link] = other ? kSeveral : user_of(w);
-    }
-  }
-  for (Wire& wire : program_.wires) {
-    wire.shared = std::any_of(wire.links.begin(), wire.links.end(),
-                              [&](int link) { return users[link] == kSeveral; });
-  }
-  for (Collective& collective : program_.collectives) {
-    const auto& flows = collective.flows;
-    collective.shared = std::any_of(flows.begin(), flows.end(), [&](const Collective::Flow& flow) {
-      return program_.wires[flow.wire].shared;
-    });
-    // Its flows must all be SimGrid's, or the one that is not would not end with the others.
-    if (!collective.shared) continue;
-    for (const Collective::Flow& flow : flows) program_.wires[flow.wire].shared = true;
-  }
 }
 
 }  // namespace interlock

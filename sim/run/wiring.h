@@ -4,9 +4,15 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
+#include <map>
+#include <string>
+#include <tuple>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
+#include "sim/run/folded_links.h"
 #include "sim/run/op_cost.h"
 
 namespace interlock {
@@ -25,20 +31,53 @@ class Wiring {
   int channel(Message message, int from_stage, int to_stage, int micro_batch);
   /// Bytes of one message from a stage to another.
   Bytes message_bytes(Message message, int from_stage, int to_stage, int micro_batch) const;
-  /// Marks the wires that use a link of another wire.
-  void mark_shared_links();
+  /// The collective that `rank` and its group along the exchange's axis do for `stage`.
+  int collective(const Exchange& exchange, int rank, int stage);
+  /// Members of a collective's group that are simulated.
+  int members(int collective) const {
+    return static_cast<int>(program_.lanes[program_.collectives[collective].lane].ranks.size());
+  }
+  /// To be called when everything is made. Gives collectives their wires, replaces links by those
+  /// that stand for them, and marks what shares them. Returns why the folding is not exact, or "".
+  std::string finish();
 
  private:
   int make_channel(Message message, int from_stage, int to_stage, int micro_batch);
   int replay_op(int stage, int micro_batch);
   int wire(int from_rank, int to_rank);
+  int lane(const Exchange& exchange, int rank, const std::vector<int>& group);
+  void make_flows(int collective);
+  std::string fold_links();
+  /// What uses a class of links.
+  struct LinkUse {
+    int users = 0, last_user = 0;
+    double share = 1;   // of the program's link, see ProgramLink
+    bool alike = true;  // on every link of the class, and for every user
+  };
+  void note_use(std::vector<LinkUse>& uses, int user, const std::vector<int>& wires,
+                const FoldedLinks::Orbit& orbit);
+  void mark_shared_links();
   int link_index(LinkId id);
 
   const LowerInputs& inputs_;
   Program& program_;
   OpCosts costs_;
-  int lanes_;
-  std::vector<int> neighbours_;  // channel of (stage, in or down, lane), -1 until made
+  FoldedLinks folded_;
+  /// What a collective is made of until its wires are.
+  struct Planned {
+    std::vector<Flow> flows;
+    FoldedLinks::Orbit orbit;
+  };
+  std::vector<Planned> planned_;                           // by collective
+  std::vector<FoldedLinks::Orbit> orbits_;                 // by wire of messages
+  std::vector<std::vector<LinkId>> ways_;                  // by wire
+  std::vector<Seconds> latencies_;                         // by wire of messages
+  std::map<std::pair<MeshAxis, int>, int> communicators_;  // lane by axis and first device
+  std::map<std::tuple<int, CollectiveKind, double, int>, int> collectives_;
+  std::map<std::pair<int, std::vector<LinkId>>, int> lane_wires_;
+  std::vector<LinkId> raw_links_;  // by link of the program
+  int lanes_;                      // of micro-batches in flight or slices
+  std::vector<int> neighbours_;    // channel of (stage, in or down, lane), -1 until made
   std::unordered_map<std::int64_t, int> readouts_, copies_, wires_, links_;
 };
 

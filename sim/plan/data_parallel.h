@@ -1,0 +1,36 @@
+// DataParallel: how devices that hold equal weights keep them equal.
+// SPDX-License-Identifier: Apache-2.0
+//
+// ZeRO stage 1 divides the optimiser's states among the devices of a shard, stage 2 gradients too,
+// stage 3 (FSDP) weights too. Where a shard is smaller than the group (hybrid sharding), the shards
+// add up their gradients among each other. Source: ZeRO, arXiv 1910.02054; PyTorch FSDP, arXiv
+// 2304.11277.
+#pragma once
+
+#include <vector>
+
+#include "base/exchange.h"
+#include "sim/plan/mesh.h"
+#include "sim/plan/stage_cost.h"
+
+namespace interlock {
+
+struct DataParallel {
+  int zero_stage = 0;
+  bool overlap_gradients = true;  // they leave in buckets during the last backward of a step
+  bool overlap_weights = false;   // ZeRO 1 and 2: gathered while the next step begins
+  Bytes bucket = Bytes(25.0 * (1 << 20));  // of gradients
+  int prefetch = 1;                        // ZeRO 3: modules whose weights are gathered ahead
+};
+
+/// `stage` with the states of a shard, and the update of them.
+void apply_zero(const DataParallel& policy, const Mesh& mesh, StageCost& stage);
+
+/// What is exchanged when gradients are complete; the weights' own bytes are those before sharding.
+std::vector<Exchange> gradient_exchanges(const DataParallel& policy, const Mesh& mesh,
+                                         const StageCost& stage);
+/// What brings the weights of a stage together again.
+std::vector<Exchange> weight_exchanges(const DataParallel& policy, const Mesh& mesh,
+                                       const StageCost& stage);
+
+}  // namespace interlock

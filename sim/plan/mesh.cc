@@ -1,0 +1,182 @@
+// Coordinates, devices and groups.
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/plan/mesh.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+
+namespace interlock {
+
+namespace {
+
+/// All coordinates of which those in `free` run through their degrees and the others are 0; the
+/// first dimension changes first.
+std::vector<Coordinates> all_coordinates(const Mesh& mesh, const Unfolded& free) {
+  std::vector<Coordinates> all = {{0, 0, 0, 0}};
+  for (int dimension = kDimensions - 1; dimension >= 0; --dimension) {
+    if (!free[dimension]) continue;
+    std::vector<Coordinates> longer;
+    for (const Coordinates& one : all) {
+      for (int i = 0; i < mesh.degrees[dimension]; ++i) {
+        longer.push_back(one);
+        longer.back()[dimension] = i;
+      }
+    }
+    all = std::move(longer);
+  }
+  return all;
+}
+
+/// The devices that agree with `at` in pipeline and tensor coordinates, sorted.
+std::vector<int> devices_of_equal_weights(const Mesh& mesh, const Coordinates& at) {
+  std::vector<int> devices;
+  for (Coordinates one : all_coordinates(mesh, {false, true, true, false})) {
+    one[static_cast<int>(Dimension::Tensor)] = at[static_cast<int>(Dimension::Tensor)];
+    one[static_cast<int>(Dimension::Pipeline)] = at[static_cast<int>(Dimension::Pipeline)];
+    devices.push_back(device_of(mesh, one));
+  }
+  std::sort(devices.begin(), devices.end());
+  return devices;
+}
+
+/// The devices along one dimension.
+std::vector<int> devices_along(const Mesh& mesh, Dimension dimension, Coordinates at) {
+  std::vector<int> devices;
+  for (int i = 0; i < mesh.degree(dimension); ++i) {
+    at[static_cast<int>(dimension)] = i;
+    devices.push_back(device_of(mesh, at));
+  }
+  return devices;
+}
+
+/// Of `all`: the block of `size` neighbours with `device`, or those at its place in every block.
+std::vector<int> block_of(const std::vector<int>& all, int device, int size, bool neighbours) {
+  const int place = static_cast<int>(std::find(all.begin(), all.end(), device) - all.begin());
+  const int count = static_cast<int>(all.size());
+  std::vector<int> devices;
+  if (neighbours) {
+    const auto first = all.begin() + place / size * size;
+    devices.assign(first, first + size);
+  } else {
+    for (int i = place % size; i < count; i += size) devices.push_back(all[i]);
+  }
+  return devices;
+}
+
+/// A grid of tensor ranks is numbered by depth, then row, then column.
+int grid_side(const Mesh& mesh) {
+  const int cells = mesh.degree(Dimension::Tensor) / mesh.tensor_depth;
+  const int side = static_cast<int>(std::lround(std::sqrt(cells)));
+  CHECK(side * side == cells, "square grids of tensor ranks");
+  return side;
+}
+
+std::vector<int> grid_group(const Mesh& mesh, MeshAxis axis, const Coordinates& at) {
+  const std::vector<int> all = devices_along(mesh, Dimension::Tensor, at);
+  const int side = grid_side(mesh), place = at[static_cast<int>(Dimension::Tensor)];
+  const bool row = axis == MeshAxis::TensorRow, column = axis == MeshAxis::TensorColumn;
+  const int step = row ? 1 : column ? side : side * side;
+  const int size = row || column ? side : mesh.tensor_depth;
+  const int first = place - place / step % size * step;
+  std::vector<int> devices;
+  for (int i = 0; i < size; ++i) devices.push_back(all[first + i * step]);
+  return devices;
+}
+
+}  // namespace
+
+const std::vector<std::string>& dimension_names() {
+  static const std::vector<std::string> names = {"tensor", "context", "data", "pipeline"};
+  return names;
+}
+
+int device_of(const Mesh& mesh, const Coordinates& at) {
+  int device = 0, stride = 1;
+  for (const Dimension dimension : mesh.order) {
+    device += at[static_cast<int>(dimension)] * stride;
+    stride *= mesh.degree(dimension);
+  }
+  return device;
+}
+
+std::vector<int> group_of(const Mesh& mesh, MeshAxis axis, const Coordinates& at) {
+  const auto of_equal_weights = [&](int size, bool neighbours) {
+    return block_of(devices_of_equal_weights(mesh, at), device_of(mesh, at), size, neighbours);
+  };
+  switch (axis) {
+    case MeshAxis::Tensor:
+      return devices_along(mesh, Dimension::Tensor, at);
+    case MeshAxis::TensorRow:
+    case MeshAxis::TensorColumn:
+    case MeshAxis::TensorDepth:
+      return grid_group(mesh, axis, at);
+    case MeshAxis::Context:
+      return devices_along(mesh, Dimension::Context, at);
+    case MeshAxis::Expert:
+      return of_equal_weights(mesh.expert, true);
+    case MeshAxis::Data:
+      return devices_of_equal_weights(mesh, at);
+    case MeshAxis::Shard:
+      return of_equal_weights(mesh.shard, true);
+    case MeshAxis::Replica:
+      return of_equal_weights(mesh.shard, false);
+    case MeshAxis::ExpertData:
+      return of_equal_weights(mesh.expert, false);
+  }
+  return {};
+}
+
+int group_size(const Mesh& mesh, MeshAxis axis) {
+  switch (axis) {
+    case MeshAxis::Tensor:
+      return mesh.degree(Dimension::Tensor);
+    case MeshAxis::TensorRow:
+    case MeshAxis::TensorColumn:
+      return grid_side(mesh);
+    case MeshAxis::TensorDepth:
+      return mesh.tensor_depth;
+    case MeshAxis::Context:
+      return mesh.degree(Dimension::Context);
+    case MeshAxis::Expert:
+      return mesh.expert;
+    case MeshAxis::Data:
+      return mesh.replicas();
+    case MeshAxis::Shard:
+      return mesh.shard;
+    case MeshAxis::Replica:
+      return mesh.replicas() / mesh.shard;
+    case MeshAxis::ExpertData:
+      return mesh.replicas() / mesh.expert;
+  }
+  return 1;
+}
+
+std::vector<Coordinates> simulated_ranks(const Mesh& mesh, const Unfolded& unfolded) {
+  // Pipeline ranks change first, so that those of a replica are neighbours.
+  std::vector<Coordinates> ranks;
+  Unfolded others = unfolded;
+  others[static_cast<int>(Dimension::Pipeline)] = false;
+  for (Coordinates one : all_coordinates(mesh, others)) {
+    for (int rank = 0; rank < mesh.degree(Dimension::Pipeline); ++rank) {
+      one[static_cast<int>(Dimension::Pipeline)] = rank;
+      ranks.push_back(one);
+    }
+  }
+  return ranks;
+}
+
+std::vector<Coordinates> folded_ranks(const Mesh& mesh, const Unfolded& unfolded) {
+  Unfolded folded{};
+  std::transform(unfolded.begin(), unfolded.end(), folded.begin(), std::logical_not<>());
+  folded[static_cast<int>(Dimension::Pipeline)] = false;
+  return all_coordinates(mesh, folded);
+}
+
+Coordinates shifted(const Mesh& mesh, Coordinates at, const Coordinates& by) {
+  for (int i = 0; i < kDimensions; ++i) at[i] = (at[i] + by[i]) % mesh.degrees[i];
+  return at;
+}
+
+}  // namespace interlock

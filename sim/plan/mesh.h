@@ -1,0 +1,62 @@
+// Mesh: how the ranks of a parallel run are laid over the devices of a cluster.
+// SPDX-License-Identifier: Apache-2.0
+//
+// A device has four coordinates: its pipeline rank, and among the devices of that rank its data,
+// context and tensor coordinates. `order` says which of them changes first from one device to the
+// next. Experts are divided among devices that hold equal weights otherwise; so are, under ZeRO,
+// the states of the optimiser, gradients and weights.
+#pragma once
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "base/exchange.h"
+
+namespace interlock {
+
+enum class Dimension { Tensor, Context, Data, Pipeline };
+inline constexpr int kDimensions = 4;
+/// "tensor", "context", "data", "pipeline".
+const std::vector<std::string>& dimension_names();
+
+/// By Dimension.
+using Coordinates = std::array<int, kDimensions>;
+
+struct Mesh {
+  Coordinates degrees = {1, 1, 1, 1};
+  std::array<Dimension, kDimensions> order = {Dimension::Tensor, Dimension::Context,
+                                              Dimension::Data, Dimension::Pipeline};
+  int tensor_depth = 1;  // of a grid of tensor ranks: depth * side * side
+  int expert = 1;        // divides data * context
+  int shard = 1;         // devices that share one copy of a state; divides data * context
+
+  int degree(Dimension dimension) const { return degrees[static_cast<int>(dimension)]; }
+  int& degree(Dimension dimension) { return degrees[static_cast<int>(dimension)]; }
+  /// Devices that hold equal weights, but for experts.
+  int replicas() const { return degree(Dimension::Data) * degree(Dimension::Context); }
+  int devices() const {
+    return replicas() * degree(Dimension::Tensor) * degree(Dimension::Pipeline);
+  }
+};
+
+/// The device at `at`.
+int device_of(const Mesh& mesh, const Coordinates& at);
+/// The devices, in order of their numbers but for grids, that differ from the one at `at` in `axis`
+/// only, itself included.
+std::vector<int> group_of(const Mesh& mesh, MeshAxis axis, const Coordinates& at);
+/// How many those are.
+int group_size(const Mesh& mesh, MeshAxis axis);
+
+/// The dimensions of which every coordinate is simulated, by Dimension. Pipeline always is.
+using Unfolded = std::array<bool, kDimensions>;
+inline constexpr Unfolded kFolded = {false, false, false, true};
+
+/// The coordinates of the ranks that a program simulates, pipeline ranks of one replica together.
+std::vector<Coordinates> simulated_ranks(const Mesh& mesh, const Unfolded& unfolded);
+/// The coordinates for which each of these ranks stands, relative to it: all of the folded ones.
+std::vector<Coordinates> folded_ranks(const Mesh& mesh, const Unfolded& unfolded);
+/// One after the other, as on a ring.
+Coordinates shifted(const Mesh& mesh, Coordinates at, const Coordinates& by);
+
+}  // namespace interlock

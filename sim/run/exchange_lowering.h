@@ -1,0 +1,78 @@
+// ExchangeLowering: computes with what their devices exchange before, beside and after them.
+// SPDX-License-Identifier: Apache-2.0
+//
+// An op that exchanges is cut into equal pieces, as many as its most frequent exchange has turns.
+// What runs beside the kernels begins before a piece and is waited for after it; what does not is
+// begun and waited for after it. Where nothing else uses the links of an axis and one member of
+// each of its groups is simulated, all that is known beforehand, and the op stays whole.
+#pragma once
+
+#include <array>
+#include <map>
+#include <vector>
+
+#include "sim/run/instruction_writer.h"
+#include "sim/run/wiring.h"
+
+namespace interlock {
+
+/// What lowering may leave out.
+struct Brevity {
+  std::array<bool, kMeshAxes> inside = {};  // exchanges along an axis are part of their op
+  bool once = false;  // each exchange once, whatever its count: only links are asked for
+};
+
+/// A compute and what goes with it.
+struct ComputePiece {
+  OpKind kind = OpKind::F;
+  OpCost cost;
+  bool useful = false;
+  double share = 1;                    // of the time that its kernels take alone
+  std::vector<Exchange> gathers = {};  // one of their count must be done before so much of the op
+  std::vector<Exchange> sends = {};    // one of their count begins after so much of the op
+  int sends_window = 1;                // micro-batches that a generation of `sends` spans
+};
+
+class ExchangeLowering {
+ public:
+  ExchangeLowering(const LowerInputs& inputs, const Brevity& brevity, Wiring& wiring,
+                   InstructionWriter& writer, Program& program);
+
+  void compute(const Op& op, const ComputePiece& piece);
+  /// All of `exchanges`, a generation of `window` micro-batches.
+  void begin(const Op& op, const std::vector<Exchange>& exchanges, int window);
+  /// What begin(), or `sends`, began for the generation of `micro_batch`.
+  void end(const Op& op, const std::vector<Exchange>& exchanges, int window, int micro_batch);
+
+ private:
+  enum class Purpose { Apart, Beside, Gather, Send };
+  /// An exchange of an op, all of its count.
+  struct Part {
+    Purpose purpose = Purpose::Apart;
+    Exchange exchange;
+    int collective = -1;
+    OpKind kind = OpKind::F;  // of the piece; what is sent is waited for by another op
+    int window = 1;
+  };
+  struct Key {
+    int collective = 0, kind = 0, loss = 0, purpose = 0, turn = 0, window = 1;
+    auto operator<=>(const Key&) const = default;
+  };
+
+  std::vector<Part> parts_of(const Op& op, const ComputePiece& piece, OpInfo& info);
+  Seconds wait_inside(const Op& op, const ComputePiece& piece, OpInfo& info);
+  void before_piece(const Op& op, const Part& part, int piece, int pieces);
+  void after_piece(const Op& op, const Part& part, int piece, int pieces);
+  Part part_of(const Op& op, Purpose purpose, const Exchange& exchange);
+  void put(Opcode code, const Op& op, const Part& part, int turn);
+
+  const LowerInputs& inputs_;
+  const Brevity& brevity_;
+  Wiring& wiring_;
+  InstructionWriter& writer_;
+  Program& program_;
+  int stages_of_replica_;
+  std::map<Key, int> events_;
+};
+
+}  // namespace interlock

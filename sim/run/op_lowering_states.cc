@@ -1,0 +1,73 @@
+// What keeps equal weights equal: gradients that leave, weights that are gathered.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+
+#include "sim/run/op_lowering.h"
+
+namespace interlock {
+
+namespace {
+
+constexpr double kMostBuckets = 64;  // of a stage; more take longer to simulate than they tell
+
+/// `exchange` in `count` equal parts.
+Exchange in_parts(Exchange exchange, int count) {
+  exchange.count = count;
+  exchange.bytes = exchange.bytes / count;
+  return exchange;
+}
+
+}  // namespace
+
+/// ZeRO 3: weights come, module by module, ahead of the kernels that read them.
+void OpLowering::add_gathers(const Op& op, ComputePiece& piece) const {
+  const DataParallel& policy = inputs_.data_parallel;
+  if (policy.zero_stage < 3) return;
+  const StageCost& stage = costs_.of_stage(op);
+  for (const Exchange& whole : weight_exchanges(policy, inputs_.mesh, stage)) {
+    piece.gathers.push_back(in_parts(whole, stage.modules));
+  }
+}
+
+/// Gradients leave while the op that completes them runs; under ZeRO 2 and 3, those of every
+/// micro-batch, as nobody has room for them all.
+void OpLowering::add_sends(const Op& op, ComputePiece& piece) const {
+  const bool makes_gradients = op.kind == OpKind::W || op.kind == OpKind::B;
+  if (!makes_gradients) return;
+  const bool completes = op.completes && sends_early(op.stage);
+  if (!completes && (inputs_.data_parallel.zero_stage < 2 || update_every() == 1)) return;
+  piece.sends = gradients_in_buckets(op);
+  piece.sends_window = completes ? update_every() : 1;
+}
+
+std::vector<Exchange> OpLowering::gradients_in_buckets(const Op& op) const {
+  const DataParallel& policy = inputs_.data_parallel;
+  const StageCost& stage = costs_.of_stage(op);
+  std::vector<Exchange> exchanges = gradient_exchanges(policy, inputs_.mesh, stage);
+  const double wanted = std::ceil(stage.whole_gradients / policy.bucket);
+  const int buckets = static_cast<int>(std::clamp(wanted, 1.0, kMostBuckets));
+  for (Exchange& exchange : exchanges) exchange = in_parts(exchange, buckets);
+  return exchanges;
+}
+
+void OpLowering::end_update(const Op& op) {
+  const DataParallel& policy = inputs_.data_parallel;
+  if (policy.zero_stage == 1 || policy.zero_stage == 2) {
+    const auto weights = weight_exchanges(policy, inputs_.mesh, costs_.of_stage(op));
+    exchanges_.begin(op, weights, update_every());
+    if (!policy.overlap_weights) exchanges_.end(op, weights, update_every(), op.micro_batch);
+  }
+  if (has_windows()) writer_.emit(Opcode::Record, update_event(op.stage), op.micro_batch);
+}
+
+/// Weights of the last update that are still on their way.
+void OpLowering::wait_for_weights(const Op& op) {
+  const DataParallel& policy = inputs_.data_parallel;
+  const bool later = policy.overlap_weights && policy.zero_stage > 0 && policy.zero_stage < 3;
+  if (!later) return;
+  exchanges_.end(op, weight_exchanges(policy, inputs_.mesh, costs_.of_stage(op)), update_every(),
+                 op.micro_batch - update_every());
+}
+
+}  // namespace interlock

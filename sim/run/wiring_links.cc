@@ -1,0 +1,177 @@
+// Collectives, and the links that everything goes over.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "base/error.h"
+#include "sim/run/wiring.h"
+
+namespace interlock {
+
+int Wiring::collective(const Exchange& exchange, int rank, int stage) {
+  const std::vector<int> group = group_of(inputs_.mesh, exchange.axis, folded_.coordinates(rank));
+  const int own_lane = lane(exchange, rank, group);
+  const auto [entry, fresh] =
+      collectives_.try_emplace({own_lane, exchange.kind, exchange.bytes.value(), stage},
+                               static_cast<int>(program_.collectives.size()));
+  if (!fresh) return entry->second;
+  const CollectivePlan plan =
+      plan_collective(inputs_.cluster, group, exchange.kind, exchange.bytes, {});
+  Planned& planned = planned_.emplace_back(Planned{plan.flows, {}});
+  const Seconds busy = folded_.add_collective(plan, group, exchange.axis, rank, planned.orbit);
+  program_.collectives.push_back({.kind = exchange.kind,
+                                  .axis = exchange.axis,
+                                  .stage = stage,
+                                  .lane = own_lane,
+                                  .bytes = exchange.bytes,
+                                  .occupancy = busy,
+                                  .latency = plan.latency});
+  return entry->second;
+}
+
+/// The communicator of a group.
+int Wiring::lane(const Exchange& exchange, int rank, const std::vector<int>& group) {
+  const auto [entry, fresh] = communicators_.try_emplace({exchange.axis, group.front()},
+                                                         static_cast<int>(program_.lanes.size()));
+  if (fresh) program_.lanes.emplace_back();
+  auto& ranks = program_.lanes[entry->second].ranks;
+  if (!fresh) return entry->second;
+  const int simulated = static_cast<int>(inputs_.schedule.ranks.size());
+  for (int other = 0; other < simulated; ++other) {
+    const int device = folded_.device_of_rank(other);
+    if (std::find(group.begin(), group.end(), device) != group.end()) ranks.push_back(other);
+  }
+  CHECK(std::find(ranks.begin(), ranks.end(), rank) != ranks.end(), "a rank in its own group");
+  return entry->second;
+}
+
+std::string Wiring::finish() {
+  for (std::size_t c = 0; c < program_.collectives.size(); ++c) make_flows(static_cast<int>(c));
+  const std::string problem = fold_links();
+  for (Channel& channel : program_.channels) {
+    if (channel.wire < 0) continue;
+    channel.occupancy = channel.bytes / program_.wires[channel.wire].bandwidth;
+  }
+  mark_shared_links();
+  return problem;
+}
+
+/// Flows that play the same part are one.
+void Wiring::make_flows(int index) {
+  Collective& collective = program_.collectives[index];
+  std::map<std::vector<LinkId>, Bytes> flows;
+  for (const Flow& flow : planned_[index].flows) {
+    std::vector<LinkId> way = route(inputs_.cluster, flow.from, flow.to).links;
+    for (LinkId& link : way) link = folded_.class_of(link);
+    Bytes& bytes = flows[way];
+    bytes = folded_.folds() ? std::max(bytes, flow.bytes) : bytes + flow.bytes;
+  }
+  for (const auto& [way, bytes] : flows) {
+    const auto [entry, fresh] =
+        lane_wires_.try_emplace({collective.lane, way}, static_cast<int>(program_.wires.size()));
+    if (fresh) {
+      ways_.push_back(way);
+      program_.wires.push_back({.lane = collective.lane});
+    }
+    collective.flows.push_back({entry->second, bytes});
+  }
+}
+
+/// Classes of links that are used by one user only may carry what they like.
+std::string Wiring::fold_links() {
+  for (std::size_t w = 0; w < program_.wires.size(); ++w) {
+    for (const LinkId link : ways_[w]) {
+      program_.wires[w].links.push_back(link_index(folded_.class_of(link)));
+    }
+  }
+  std::string problem = folded_.problem();
+  if (folded_.folds()) {
+    std::vector<LinkUse> uses(program_.links.size());
+    for (std::size_t w = 0; w < orbits_.size(); ++w) {
+      note_use(uses, static_cast<int>(program_.lanes.size() + w), {static_cast<int>(w)},
+               orbits_[w]);
+    }
+    for (std::size_t c = 0; c < planned_.size(); ++c) {
+      std::vector<int> wires;
+      for (const auto& flow : program_.collectives[c].flows) wires.push_back(flow.wire);
+      note_use(uses, program_.collectives[c].lane, wires, planned_[c].orbit);
+    }
+    for (std::size_t l = 0; l < uses.size(); ++l) {
+      program_.links[l].share = uses[l].share;
+      program_.links[l].bandwidth *= uses[l].share;
+      if (problem.empty() && uses[l].users > 1 && !uses[l].alike) {
+        problem = "what uses " + program_.links[l].name +
+                  " and its like at the same time differs from one to the other";
+      }
+    }
+  }
+  for (Wire& wire : program_.wires) {
+    wire.bandwidth = BytesPerSecond(std::numeric_limits<double>::infinity());
+    for (const int link : wire.links) {
+      wire.bandwidth = std::min(wire.bandwidth, program_.links[link].bandwidth);
+    }
+  }
+  return problem;
+}
+
+/// Notes that `user` has the flows of `wires` under way at once.
+void Wiring::note_use(std::vector<LinkUse>& uses, int user, const std::vector<int>& wires,
+                      const FoldedLinks::Orbit& orbit) {
+  std::map<int, int> simulated;  // messages on each link at once
+  for (const int wire : wires) {
+    for (const int link : program_.wires[wire].links) ++simulated[link];
+  }
+  for (const auto& [link, count] : simulated) {
+    LinkUse& use = uses[link];
+    const auto of_each = folded_.uses_of_each(raw_links_[link], orbit);
+    const int most = folded_.most_uses(raw_links_[link], orbit);
+    const double share = static_cast<double>(count) / (of_each ? *of_each : most);
+    use.alike = use.alike && of_each.has_value() && (use.users == 0 || use.share == share);
+    use.share = use.users == 0 ? share : std::min(use.share, share);
+    if (use.users == 0 || use.last_user != user) ++use.users;
+    use.last_user = user;
+  }
+}
+
+int Wiring::link_index(LinkId id) {
+  const auto [entry, fresh] = links_.try_emplace(id, static_cast<int>(program_.links.size()));
+  if (fresh) {
+    const Link made = link(inputs_.cluster, id);
+    program_.links.push_back({made.name, made.bandwidth});
+    raw_links_.push_back(id);
+  }
+  return entry->second;
+}
+
+void Wiring::mark_shared_links() {
+  // Collectives of a lane come one after the other: all its wires are one user.
+  constexpr int kNobody = -1, kSeveral = -2;
+  std::vector<int> users(program_.links.size(), kNobody);
+  const int lanes = static_cast<int>(program_.lanes.size());
+  const auto user_of = [&](int wire) {
+    const int lane = program_.wires[wire].lane;
+    return lane >= 0 ? lane : lanes + wire;
+  };
+  for (int w = 0; w < static_cast<int>(program_.wires.size()); ++w) {
+    for (const int link : program_.wires[w].links) {
+      const bool other = users[link] != kNobody && users[link] != user_of(w);
+      users[link] = other ? kSeveral : user_of(w);
+    }
+  }
+  for (Wire& wire : program_.wires) {
+    wire.shared = std::any_of(wire.links.begin(), wire.links.end(),
+                              [&](int link) { return users[link] == kSeveral; });
+  }
+  for (Collective& collective : program_.collectives) {
+    const auto& flows = collective.flows;
+    collective.shared = std::any_of(flows.begin(), flows.end(), [&](const Collective::Flow& flow) {
+      return program_.wires[flow.wire].shared;
+    });
+  }
+  // Its flows are all SimGrid's then, or some would not end with the others.
+  for (const Collective& collective : program_.collectives) {
+    if (!collective.shared) continue;
+    for (const Collective::Flow& flow : collective.flows) program_.wires[flow.wire].shared = true;
+  }
+}
+
+}  // namespace interlock
