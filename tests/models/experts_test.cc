@@ -7,10 +7,6 @@
 namespace interlock {
 namespace {
 
-const std::string kMixtral = R"({"kind": "transformer", "layers": 32, "hidden_size": 4096,
-    "attention_heads": 32, "kv_heads": 8, "ffn_hidden_size": 14336, "vocab_size": 32000,
-    "sequence_length": 4096, "positions": "rotary", "norm": "rmsnorm", "gated_mlp": true,
-    "bias": false, "tied_embeddings": false, "experts": 8, "experts_per_token": 2})";
 // h = 8, experts of width 6, without gates: 2 x 8 x 6 weights each, and 6 + 8 biases.
 const std::string kSmall = R"({"kind": "transformer", "layers": 2, "hidden_size": 8,
     "attention_heads": 4, "vocab_size": 12, "sequence_length": 24, "experts": 4,
@@ -43,11 +39,11 @@ std::vector<double> rows_routed(int devices, int tokens, int skew) {
 
 TEST_CASE("weights are those of Mixtral 8x7B: 46.7 G, of which a token uses 12.9 G") {
   // Jiang et al., arXiv 2401.04088: 47 B and 13 B; the count of the published weights is recalled.
-  const ModelGraph graph = built(kMixtral);
+  const ModelGraph graph = zoo("mixtral-8x7b");
   CHECK(parameters_of(graph) == 46'702'792'704);
   CHECK(graph.modules[1].expert_parameters == std::int64_t{8} * 3 * 4096 * 14336);
   // A token meets 2 weights' products of each used weight, but norms and the embedding.
-  const double h = 4096, s = 4096, layers = 32;
+  const double h = 4096, s = 32768, layers = 32;
   const double used = static_cast<double>(parameters_of(graph)) - layers * 6 * 3 * h * 14336;
   CHECK(used == doctest::Approx(12.9e9).epsilon(0.002));
   const double multiplied = used - 32000 * h - (2 * layers + 1) * h;
@@ -122,7 +118,7 @@ TEST_CASE("shared experts see every token, and the first layers may be dense") {
   CHECK(plain.modules[2].parameters - graph.modules[1].parameters ==
         4 * kExpert + 8 * 4 - (2 * 8 * 20 + 20 + 8));  // experts and router, or an MLP
   const std::int64_t shared = graph.modules[2].parameters - plain.modules[2].parameters;
-  CHECK(shared == 2 * 8 * 12 + 12 + 8);
+  CHECK(shared == std::int64_t{2} * 8 * 12 + 12 + 8);
   CHECK(graph.modules[2].expert_parameters == plain.modules[2].expert_parameters);
   CHECK((flops_of(graph.modules[2].forward) - flops_of(plain.modules[2].forward)).value() ==
         2 * kTokens * 2 * kHidden * 12);

@@ -211,7 +211,7 @@ TEST_CASE("devices of a grid together have the weights of one, and copies") {
   const std::int64_t h = 64;
   const std::string model = kTransformer + R"(, "bias": false})";
   const std::int64_t whole = parameters_of(built(model));
-  const std::int64_t vectors = 2 * 2 * (2 * h) + 2 * h + 16 * h;  // norms, positions
+  const std::int64_t vectors = 4 * (2 * h) + 2 * h + 16 * h;  // norms, positions
   for (const Grid& grid : kGrids) {
     const std::int64_t part = parameters_of(built(model, on(grid, 16)));
     const std::int64_t devices = grid.devices();
