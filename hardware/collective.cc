@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "hardware/collectives/algorithms.h"
+#include "hardware/link_load.h"
 
 namespace interlock {
 namespace {
@@ -111,22 +112,8 @@ CollectivePlan plan_collective(const Cluster& cluster, const std::vector<int>& g
 }
 
 Seconds occupancy(const Cluster& cluster, const std::vector<Flow>& flows) {
-  std::vector<std::pair<LinkId, Bytes>> loads;
-  loads.reserve(2 * flows.size());
-  for (const Flow& flow : flows) {
-    for (const LinkId id : route(cluster, flow.from, flow.to).links) {
-      loads.emplace_back(id, flow.bytes);
-    }
-  }
-  std::stable_sort(loads.begin(), loads.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
   Seconds busiest;
-  for (std::size_t i = 0; i < loads.size();) {
-    const LinkId id = loads[i].first;
-    Bytes carried;
-    for (; i < loads.size() && loads[i].first == id; ++i) carried += loads[i].second;
-    busiest = std::max(busiest, carried / link(cluster, id).bandwidth);
-  }
+  for (const LinkLoad& load : link_loads(cluster, flows)) busiest = std::max(busiest, load.busy);
   return busiest;
 }
 

@@ -8,20 +8,12 @@
 #include <utility>
 
 namespace interlock {
-namespace {
-
-int node_of_member(const Cluster& cluster, int device) {
-  return cluster.mesh ? 0 : device / cluster.devices_per_node;
-}
-
-}  // namespace
-
 Grouping group_by_node(const Cluster& cluster, const std::vector<int>& group) {
   Grouping grouping;
   std::unordered_map<int, std::size_t> position;  // by node
   for (const int device : group) {
     const auto [found, added] =
-        position.try_emplace(node_of_member(cluster, device), grouping.nodes.size());
+        position.try_emplace(node_of(cluster, device), grouping.nodes.size());
     if (added) grouping.nodes.emplace_back();
     grouping.nodes[found->second].push_back(device);
   }
