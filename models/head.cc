@@ -77,6 +77,14 @@ LinearRole role_at(const HeadSite& site) {
   return site.inner ? LinearRole::Row : LinearRole::Column;
 }
 
+/// A few classes that a line of devices cannot share equally are the work of each of them.
+Sharding sharding_of_classes(const HeadSite& site) {
+  const Sharding& sharding = site.sharding;
+  const bool divides = site.classes % sharding.tensor == 0;
+  const bool line = sharding.tensor_layout == TensorLayout::OneD;
+  return divides || site.inner || !line ? sharding : Sharding();
+}
+
 Operator pool(const HeadSite& site, double element) {
   const double width = static_cast<double>(site.width);
   return global_average_pool(rows_of(site) * width, site.samples * width, element);
@@ -208,9 +216,10 @@ std::vector<Operator> readout(const HeadSite& site, bool bias, double element) {
     rows = site.samples;
   }
   const LinearRole role = role_at(site);
+  const Sharding sharding = sharding_of_classes(site);
   operators.push_back(
-      sharded_linear({rows, site.width, site.classes, bias}, role, site.sharding, element));
-  operators.push_back(sharded_cross_entropy(rows, site.classes, role, site.sharding, element));
+      sharded_linear({rows, site.width, site.classes, bias}, role, sharding, element));
+  operators.push_back(sharded_cross_entropy(rows, site.classes, role, sharding, element));
   return operators;
 }
 

@@ -51,7 +51,7 @@ HeadSpec read_head(const JsonNode& node, SiteKind site, Diagnostics& diagnostics
 void check_measured_head(const JsonNode& node, Diagnostics& diagnostics);
 
 /// Projection of the site's tensor to classes and the loss, with the mean over an image before.
-/// The network's own last module ends in the same operators.
+/// The network's own last module ends in the same operators. Classes are divided if they can be.
 std::vector<Operator> readout(const HeadSite& site, bool bias, double element);
 
 /// The head at one site. REQUIRES: the kind is not LaterLayers and fits the site.

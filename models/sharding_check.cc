@@ -34,6 +34,14 @@ int stored_columns(const Sharding& sharding) {
   return sharding.tensor_layout == TensorLayout::ThreeD ? columns * columns : columns;
 }
 
+void check_head(ObjectReader& reader, const HeadSpec& head, const Sharding& sharding) {
+  const int parts = stored_columns(sharding);
+  if (!head.hidden_size || *head.hidden_size % parts == 0) return;
+  report_at_model(reader, "heads of hidden_size " + number(*head.hidden_size) +
+                              " cannot be divided among " + columns_of(sharding, parts) +
+                              "; expected a multiple of " + number(parts));
+}
+
 void check_tensor(ObjectReader& reader, const Transformer& t, const BuildOptions& options) {
   const Sharding& sharding = options.sharding;
   const ActivationParts inner = inner_parts(sharding);
@@ -55,6 +63,7 @@ void check_tensor(ObjectReader& reader, const Transformer& t, const BuildOptions
   if (t.experts.count > 0) {
     check_parts(reader, "expert_ffn_hidden_size", t.experts.ffn_hidden_size, stored, among);
   }
+  check_head(reader, t.head, sharding);
   if (sharding.tensor_layout == TensorLayout::OneD) return;
   check_parts(reader, "hidden_size", t.hidden_size, stored, among);
   check_samples(reader, options);
@@ -170,11 +179,12 @@ void check_sharding(ObjectReader& reader, const Mlp& mlp, const BuildOptions& op
     check_parts(reader, key, widths[i], parts, among);
     break;  // the others are of the same kind
   }
-  if (!line)
-    check_parts(reader, "input_size", mlp.input_size, inner_parts(sharding).columns,
-                columns_of(sharding, inner_parts(sharding).columns));
-  if (!line || widths.size() % 2 == 0) check_parts(reader, "classes", mlp.classes, parts, among);
-  if (!line) check_samples(reader, options);
+  check_head(reader, mlp.head, sharding);
+  if (line) return;
+  const int columns = inner_parts(sharding).columns;
+  check_parts(reader, "input_size", mlp.input_size, columns, columns_of(sharding, columns));
+  check_parts(reader, "classes", mlp.classes, parts, among);
+  check_samples(reader, options);
 }
 
 void refuse_tensor(ObjectReader& reader, const Sharding& sharding, const std::string& model) {

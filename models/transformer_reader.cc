@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "base/text.h"
 #include "models/required_count.h"
 #include "models/transformer.h"
 
@@ -88,6 +89,14 @@ void check_experts(ObjectReader& reader, const Transformer& t) {
     report(reader.diagnostics(), *reader.get("dense_layers"),
            std::to_string(experts.dense_layers) + " layers without experts, of " +
                std::to_string(t.layers) + "; expected fewer, or no \"experts\"");
+  }
+  constexpr double kMostWeights = 1e15;  // far beyond any model; sums of them stay exact
+  const double weights = 3.0 * t.layers * t.hidden_size * experts.ffn_hidden_size *
+                         (static_cast<double>(experts.count) + experts.shared);
+  if (weights > kMostWeights) {
+    report(reader.diagnostics(), *reader.get("experts"),
+           "experts of " + format_number(weights) + " weights in all; expected at most " +
+               format_number(kMostWeights));
   }
 }
 

@@ -7,6 +7,8 @@ namespace {
 
 const std::string kModel = R"({"kind": "transformer", "layers": 2, "hidden_size": 48,
     "attention_heads": 12, "vocab_size": 96, "sequence_length": 24)";
+const std::string kWide = R"({"kind": "transformer", "layers": 2, "hidden_size": 480,
+    "attention_heads": 12, "vocab_size": 96, "sequence_length": 24)";
 const std::string kMlp =
     R"({"kind": "mlp", "input_size": 8, "hidden_sizes": [16, 12], "classes": 10})";
 
@@ -113,6 +115,17 @@ TEST_CASE("keys of experts need experts, and fit them") {
                 "no \"experts\"");
 }
 
+TEST_CASE("more experts than any machine could hold are reported with their weights") {
+  const std::vector<std::string> found =
+      mistakes(kWide + R"(, "experts": 100000, "expert_ffn_hidden_size": 10000000,
+                           "shared_experts": 1000})",
+               {});
+  REQUIRE(found.size() == 1);
+  INFO(found[0]);  // 3 x 2 layers x 480 x 10^7 x 101000
+  CHECK(found[0].find("/model/experts: experts of 2909 T weights in all; expected at most ") !=
+        std::string::npos);
+}
+
 TEST_CASE("devices that make no square or cube are reported") {
   check_mistake(kModel + "}", grid(TensorLayout::TwoD, 6),
                 "s.json:1: /model: a 2D tensor layout is a square; expected 1, 4, 9, 16, ... "
@@ -147,9 +160,11 @@ TEST_CASE("widths of an MLP are divided where its layout divides them") {
                 {.tensor = 3},
                 "s.json:1: /model/hidden_sizes: hidden_sizes 16 cannot be divided among 3 tensor "
                 "devices; expected a multiple of 3, 18 say");
-  check_mistake(kMlp, {.tensor = 4},
-                "s.json:1: /model/classes: classes 10 cannot be divided among 4 tensor devices; "
-                "expected a multiple of 4, 12 say");
+  check_mistake(R"({"kind": "mlp", "input_size": 8, "hidden_sizes": [16], "classes": 10,
+                    "head": {"kind": "mlp", "hidden_size": 6}})",
+                {.tensor = 4},
+                "s.json:1: /model: heads of hidden_size 6 cannot be divided among 4 tensor "
+                "devices; expected a multiple of 4");
   check_mistake(kMlp, {.tensor = 2, .sequence_parallel = true},
                 "s.json:1: /model: an MLP has no sequences; expected no sequence parallelism, or a "
                 "transformer");

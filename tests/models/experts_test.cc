@@ -116,7 +116,8 @@ TEST_CASE("shared experts see every token, and the first layers may be dense") {
   const ModelGraph plain = built(kSmall + "}");
   CHECK(graph.modules[1].expert_parameters == 0);
   CHECK(plain.modules[2].parameters - graph.modules[1].parameters ==
-        4 * kExpert + 8 * 4 - (2 * 8 * 20 + 20 + 8));  // experts and router, or an MLP
+        4 * kExpert + std::int64_t{8} * 4 -
+            (2 * 8 * 20 + 20 + 8));  // experts and router, or an MLP
   const std::int64_t shared = graph.modules[2].parameters - plain.modules[2].parameters;
   CHECK(shared == std::int64_t{2} * 8 * 12 + 12 + 8);
   CHECK(graph.modules[2].expert_parameters == plain.modules[2].expert_parameters);

@@ -216,6 +216,35 @@ TEST_CASE("a head is divided like the readout, and exchanges what it does") {
   CHECK(sums == 4 + 3 + 1);  // a block, the loss, and the readout's gradient
 }
 
+TEST_CASE("layers of an MLP are pairs, which a cut or a head may part") {
+  const ModelGraph graph = built(R"({"kind": "mlp", "input_size": 6, "hidden_sizes": [8, 10, 4],
+      "classes": 5, "head": "linear"})",
+                                 tensor(2, false));
+  const auto sum = [](double bytes) {
+    return std::vector<Exchange>{{.kind = AllReduce, .bytes = Bytes(bytes)}};
+  };
+  CHECK(graph.modules[0].forward_exchanges.empty());
+  CHECK(graph.modules[0].backward_input_exchanges == sum(2 * 6));
+  CHECK(graph.modules[0].first_backward_input_exchanges == sum(2 * 6));
+  CHECK(graph.modules[0].output.value() == 2 * 8 / 2);
+  CHECK(graph.modules[1].forward_exchanges == sum(2 * 10));
+  CHECK(graph.modules[1].backward_input_exchanges.empty());
+  CHECK(graph.modules[1].output.value() == 2 * 10);
+  // After the first of a pair the readout is the second; classes need not be divided.
+  CHECK(graph.modules[3].parameters == 4 / 2 * 5 + 5);
+  CHECK(graph.modules[3].forward_exchanges == sum(2 * 5));
+  CHECK(graph.modules[0].head.parameters == 8 / 2 * 5 + 5);
+  CHECK(graph.modules[0].head.exchanges == sum(2 * 5));
+  // After the second each device makes all five classes, which two cannot share, or three of six.
+  CHECK(graph.modules[1].head.parameters == 10 * 5 + 5);
+  CHECK(graph.modules[1].head.exchanges.empty());
+  const ModelGraph even = built(R"({"kind": "mlp", "input_size": 6, "hidden_sizes": [8, 10],
+      "classes": 6})",
+                                tensor(2, false));
+  CHECK(even.modules[2].parameters == 10 * 3 + 3);
+  CHECK(even.modules[2].backward_input_exchanges == sum(2 * 10));
+}
+
 TEST_CASE("full recomputation of the first layers leaves the others as they are") {
   const std::string model = kTiny + "}";
   const ModelGraph none = built(model), full = built(model, {.recompute = Recompute::Full});
