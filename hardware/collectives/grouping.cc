@@ -8,6 +8,7 @@
 #include <utility>
 
 namespace interlock {
+
 Grouping group_by_node(const Cluster& cluster, const std::vector<int>& group) {
   Grouping grouping;
   std::unordered_map<int, std::size_t> position;  // by node
