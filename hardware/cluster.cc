@@ -90,28 +90,29 @@ void enter_node(const Cluster& cluster, int device, Route& route) {
   }
 }
 
-Passage passage(const Cluster& cluster, int from, int to, bool rails) {
-  const int node = node_of(cluster, to);
+Passage passage(const Cluster& cluster, const FatTree& tree, int from, int to) {
+  const LinkId node = node_of(cluster, to);
   const int used = card_of(cluster, to);
-  const LinkId target = rails ? LinkId{node} : LinkId{node} * cluster.cards_per_node + used;
   return {.from_node = node_of(cluster, from),
-          .to_node = node,
+          .to_node = node_of(cluster, to),
           .card = used,
-          .target = target,
+          .target = tree.rails > 0 ? node : node * cluster.cards_per_node + used,
           .from = from,
           .to = to};
 }
 
 void cross_network(const Cluster& cluster, int from, int to, Route& route) {
   const LinkId first = first_network_link(cluster);
+  const int from_node = node_of(cluster, from);
+  const int to_node = node_of(cluster, to);
   if (const auto* tree = std::get_if<FatTree>(&cluster.network)) {
-    cross(*tree, passage(cluster, from, to, tree->rails > 0), first, route);
+    cross(*tree, passage(cluster, *tree, from, to), first, route);
   } else if (const auto* dragonfly = std::get_if<Dragonfly>(&cluster.network)) {
-    cross(*dragonfly, passage(cluster, from, to, false), first, route);
+    cross(*dragonfly, from_node, to_node, first, route);
   } else if (const auto* torus = std::get_if<Torus>(&cluster.network)) {
-    cross(*torus, node_of(cluster, from), node_of(cluster, to), first, route);
+    cross(*torus, from_node, to_node, first, route);
   } else if (const auto* wan = std::get_if<Wan>(&cluster.network)) {
-    cross(*wan, node_of(cluster, from), node_of(cluster, to), first, route);
+    cross(*wan, from_node, to_node, first, route);
   }
 }
 

@@ -52,7 +52,6 @@ Dragonfly read_dragonfly(ObjectReader& reader) {
   fly.cables = reader.count("cables", 1, 1, 1000);
   fly.local = read_speed(reader, "local");
   fly.global = read_speed(reader, "global");
-  fly.paths = read_paths(reader);
   return fly;
 }
 

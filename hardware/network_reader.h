@@ -5,7 +5,7 @@
 //   {"kind": "fat-tree", "nodes_per_leaf": 32, "leaves_per_pod": 16, "oversubscription": 2,
 //    "pod_oversubscription": 4, "rail_optimised": true, "hop_latency": "0.3 us", "paths": "hash"}
 //   {"kind": "dragonfly", "groups": 9, "routers_per_group": 4, "nodes_per_router": 2, "cables": 1,
-//    "local": {...}, "global": {...}, "paths": "destination"}
+//    "local": {...}, "global": {...}}
 //   {"kind": "torus", "dimensions": [4, 4, 4], "of": "nodes", "link": {...}}
 //   {"kind": "wan", "delay": [[null, "30 ms"], ["31 ms", null]], "bandwidth": [[...], [...]]}
 //   "pcie": {"switches": 4, "sockets": 2, "uplink": {...}, "socket_link": {...}}

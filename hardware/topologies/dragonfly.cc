@@ -23,14 +23,13 @@ void cross_group(const Dragonfly& fly, int from_router, int to, LinkId first, Ro
 
 }  // namespace
 
-void cross(const Dragonfly& fly, const Passage& passage, LinkId first, Route& route) {
-  int router = passage.from_node / fly.nodes_per_router;
-  const int target = passage.to_node / fly.nodes_per_router;
+void cross(const Dragonfly& fly, int from_node, int to_node, LinkId first, Route& route) {
+  int router = from_node / fly.nodes_per_router;
+  const int target = to_node / fly.nodes_per_router;
   const int group = router / fly.routers_per_group;
   const int other = target / fly.routers_per_group;
   if (group != other) {
-    const auto cables = static_cast<std::uint64_t>(fly.cables);
-    const auto cable = static_cast<int>(path_number(fly.paths, passage) % cables);
+    const auto cable = static_cast<int>((std::int64_t{from_node} + to_node) % fly.cables);
     cross_group(fly, router, router_at(fly, group, other, cable), first, route);
     const LinkId id = (LinkId{group} * fly.groups + other) * fly.cables + cable;
     cross(route, first + 2 * id + 1, fly.global.bandwidth);

@@ -3,11 +3,12 @@
 //
 // Source: Kim, Dally, Scott, Abts, Technology-Driven, Highly-Scalable Dragonfly Topology, ISCA
 // 2008. Routing is minimal: at most one hop in the group, one cable, and one hop in the other.
-// The cables of a group are dealt to its routers in turn, in the order of the other groups.
+// The cables of a group are dealt to its routers in turn, in the order of the other groups. Of
+// several cables to a group, a message takes the one whose number is the sum of both nodes' numbers
+// modulo the cables: the same there and back.
 #pragma once
 
 #include "hardware/link.h"
-#include "hardware/topologies/passage.h"
 
 namespace interlock {
 
@@ -18,11 +19,10 @@ struct Dragonfly {
   int cables = 1;    // between each pair of groups
   LinkSpeed local;   // between two routers of a group
   LinkSpeed global;  // a cable
-  PathChoice paths = PathChoice::Destination;
 };
 
 /// Adds the links between the routers of two nodes, and their latency.
-void cross(const Dragonfly& dragonfly, const Passage& passage, LinkId first, Route& route);
+void cross(const Dragonfly& dragonfly, int from_node, int to_node, LinkId first, Route& route);
 /// REQUIRES: `id` came from such a route whose `first` was 0.
 Link link(const Dragonfly& dragonfly, LinkId id);
 

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/random.h"
 
 namespace interlock {
 namespace {
@@ -20,6 +21,13 @@ LinkId leaf_link(const FatTree& tree, LinkId leaf, std::int64_t above, Direction
 
 LinkId pod_link(const FatTree& tree, LinkId aggregation, std::int64_t above, Direction direction) {
   return 4 * (aggregation * tree.pod.count + above) + 2 + direction;
+}
+
+/// A number whose remainder by the count of equal paths names the path.
+std::uint64_t path_number(PathChoice choice, const Passage& passage) {
+  if (choice == PathChoice::Destination) return static_cast<std::uint64_t>(passage.target);
+  return mix64((static_cast<std::uint64_t>(passage.from) << 32) +
+               static_cast<std::uint64_t>(passage.to));
 }
 
 int planes(const FatTree& tree) { return std::max(tree.rails, 1); }

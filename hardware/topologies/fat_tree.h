@@ -10,9 +10,24 @@
 #pragma once
 
 #include "hardware/link.h"
-#include "hardware/topologies/passage.h"
 
 namespace interlock {
+
+/// How messages spread over paths of equal length. Destination: by the number of the card they go
+/// to, as InfiniBand's subnet managers do; shifts and rings over all nodes then never collide
+/// ("D-mod-K" of Zahavi, recalled). Hash: as Ethernet switches do (ECMP), here by mix64 of
+/// from * 2^32 + to. Either way the same two devices use the same path for ever.
+enum class PathChoice { Destination, Hash };
+
+/// A message between two nodes.
+struct Passage {
+  int from_node = 0;
+  int to_node = 0;
+  int card = 0;             // of its node, at the destination
+  std::int64_t target = 0;  // number of the destination's card among all of its tree
+  int from = 0;             // devices
+  int to = 0;
+};
 
 /// Full-duplex links from one switch to those above it.
 struct Uplinks {
