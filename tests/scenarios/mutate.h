@@ -44,7 +44,9 @@ inline const std::vector<std::string>& good_scenarios() {
       R"({
   "model": {"kind": "transformer", "layers": 2, "hidden_size": 64, "attention_heads": 4,
             "kv_heads": 2, "vocab_size": 100, "sequence_length": 16, "norm": "rmsnorm",
-            "gated_mlp": true, "positions": "rotary"},
+            "gated_mlp": true, "positions": "rotary", "experts": 4, "experts_per_token": 2,
+            "shared_experts": 1, "expert_ffn_hidden_size": 32, "capacity_factor": 1.5,
+            "dense_layers": 1},
   "cluster": "dgx-h100",
   "parallel": {"pipeline": 2},
   "training": {"strategy": {"kind": "greedy",
