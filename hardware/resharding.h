@@ -1,5 +1,5 @@
-// Resharding: a tensor moves from the devices of one stage to those of another that cut it
-// otherwise. SPDX-License-Identifier: Apache-2.0
+// Resharding: a tensor goes from the devices of one stage to those of another, cut otherwise.
+// SPDX-License-Identifier: Apache-2.0
 //
 // Cross-mesh resharding as in Zhuang et al., arXiv 2211.05322: the tensor falls into slices that
 // nobody cuts further; a slice goes from one of its holders to all who need it. With t the time of

@@ -15,9 +15,11 @@ constexpr int kMostPartners = 8;  // of a larger group: at least as many flows a
 std::vector<int> sample(int first, int last, int limit) {
   const int count = std::max(0, last - first + 1);
   const int taken = std::min(count, limit);
-  std::vector<int> numbers;
-  for (int i = 0; i < taken; ++i) {
-    numbers.push_back(first + static_cast<int>((2 * std::int64_t{i} + 1) * count / (2 * taken)));
+  std::vector<int> numbers(static_cast<std::size_t>(taken));
+  std::int64_t odd = 1;
+  for (int& number : numbers) {
+    number = first + static_cast<int>(odd * count / (std::int64_t{2} * taken));
+    odd += 2;
   }
   return numbers;
 }
@@ -28,19 +30,25 @@ struct Pairs {
   Seconds in_turn;
 };
 
-/// Each of `members` sends to the one `distance` on, round the list.
-void add_step(const Cluster& cluster, const std::vector<int>& members, int distance, Bytes bytes,
-              Pairs& pairs, double steps) {
+/// Each sends to the one `distance` on, round the list of members.
+struct Step {
+  int distance = 1;
+  Bytes bytes;
+  double stands_for = 1;  // steps
+};
+
+void add_step(const Cluster& cluster, const std::vector<int>& members, const Step& step,
+              Pairs& pairs) {
   const int count = static_cast<int>(members.size());
   Seconds slowest;
   for (int i = 0; i < count; ++i) {
     const int from = members[i];
-    const int to = members[(i + distance) % count];
-    add_flow(pairs.traffic, from, to, bytes);
+    const int to = members[(i + step.distance) % count];
+    add_flow(pairs.traffic, from, to, step.bytes);
     slowest = std::max(slowest, hop(cluster, from, to));
   }
   pairs.traffic.latency = std::max(pairs.traffic.latency, slowest);
-  pairs.in_turn += slowest * steps;
+  pairs.in_turn += slowest * step.stands_for;
 }
 
 /// Every member sends `bytes` to every other. In a large group, what it has for the others of its
@@ -51,7 +59,7 @@ Pairs all_pairs(const Cluster& cluster, const Grouping& grouping, Bytes bytes) {
   const int count = grouping.members;
   if (count <= kAllPairs) {
     for (int distance = 1; distance < count; ++distance) {
-      add_step(cluster, members, distance, bytes, pairs, 1);
+      add_step(cluster, members, {distance, bytes}, pairs);
     }
     return pairs;
   }
@@ -61,7 +69,7 @@ Pairs all_pairs(const Cluster& cluster, const Grouping& grouping, Bytes bytes) {
     if (distances.empty()) return;
     const double each = others / static_cast<double>(distances.size());
     for (const int distance : distances) {
-      add_step(cluster, among, distance, bytes * each, pairs, each);
+      add_step(cluster, among, {distance, bytes * each, each}, pairs);
     }
   };
   Seconds inside;  // nodes are busy with their own members at the same time
@@ -91,7 +99,7 @@ Pairs all_pairs(const Cluster& cluster, const Grouping& grouping, Bytes bytes) {
 
 Traffic shift_traffic(const Cluster& cluster, const std::vector<int>& group, Bytes bytes) {
   Pairs pairs;
-  add_step(cluster, group, 1, bytes, pairs, 1);
+  add_step(cluster, group, {1, bytes}, pairs);
   return pairs.traffic;
 }
 

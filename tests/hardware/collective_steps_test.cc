@@ -181,7 +181,9 @@ TEST_CASE("all-gather and reduce-scatter are the halves of it") {
 }
 
 TEST_CASE("rings over nodes: the planned flows, and no later than the planned time") {
-  for (const auto& [nodes, size] : {std::pair{2, 2}, {4, 2}, {4, 4}, {3, 3}, {5, 1}}) {
+  for (const auto& shape : {std::pair{2, 2}, {4, 2}, {4, 4}, {3, 3}, {5, 1}}) {
+    const int nodes = shape.first;
+    const int size = shape.second;
     const int n = nodes * size;
     CAPTURE(nodes);
     CAPTURE(size);
@@ -200,7 +202,7 @@ TEST_CASE("rings over nodes: the planned flows, and no later than the planned ti
     CHECK(run.end >= occupancy(cluster, ring.flows).value());
     CHECK(run.end >= ring.latency.value());
     CHECK(run.end <= planned * (1 + 1e-9));
-    Held held = own_contributions(n, static_cast<std::size_t>(n * size));
+    Held held = own_contributions(n, static_cast<std::size_t>(n) * size);
     carry(steps.messages, run, steps.arrival, held);
     for (const auto& chunks : held) {
       for (const std::uint64_t chunk : chunks) CHECK_EQ(chunk, everybody(n));
@@ -248,10 +250,15 @@ TEST_CASE("a hierarchy in phases takes the planned time to the last digit") {
 
 namespace {
 
-/// Sends `chunks` chunks down a tree given by parents; each edge takes one chunk after the other.
+struct Chunks {
+  int count = 1;
+  int first = 0;     // number
+  double bytes = 0;  // of all
+};
+
+/// Sends chunks down a tree given by parents; each edge takes one chunk after the other.
 /// With `up`, they first come up from the leaves, added on the way. Members are devices.
-void tree_steps(const std::vector<int>& parent, bool up, int chunks, int first_chunk, double bytes,
-                Steps& steps) {
+void tree_steps(const std::vector<int>& parent, bool up, const Chunks& chunks, Steps& steps) {
   const int n = static_cast<int>(parent.size());
   std::vector<std::vector<int>> children(parent.size());
   int root = 0;
@@ -268,10 +275,11 @@ void tree_steps(const std::vector<int>& parent, bool up, int chunks, int first_c
   }
   std::vector<std::size_t> last_up(parent.size(), 0);
   std::vector<std::size_t> last_down(parent.size(), 0);
-  for (int chunk = 0; chunk < chunks; ++chunk) {
+  for (int chunk = 0; chunk < chunks.count; ++chunk) {
     const auto send = [&](int from, int to, std::vector<std::size_t> after,
                           std::vector<std::size_t>& last, std::size_t edge, Arrival arrival) {
-      StepMessage message{from, to, bytes / chunks, std::move(after), {}, first_chunk + chunk};
+      StepMessage message{
+          from, to, chunks.bytes / chunks.count, std::move(after), {}, chunks.first + chunk};
       if (chunk > 0) message.behind = {last[edge]};
       last[edge] = steps.messages.size();
       steps.messages.push_back(message);
@@ -326,11 +334,11 @@ TEST_CASE("double trees, chunk by chunk: the planned flows, and its time but for
       CAPTURE(chunks);
       Steps steps;
       const int shift = n - 1;  // everybody one place further on
-      tree_steps(perfect_tree(n, 0), true, chunks, 0, kBytes / 2, steps);
-      tree_steps(perfect_tree(n, shift), true, chunks, chunks, kBytes / 2, steps);
+      tree_steps(perfect_tree(n, 0), true, {chunks, 0, kBytes / 2}, steps);
+      tree_steps(perfect_tree(n, shift), true, {chunks, chunks, kBytes / 2}, steps);
       check_edges(planned, steps.messages);
       const StepRun run = simulate_steps(cluster, steps.messages);
-      Held held = own_contributions(n, static_cast<std::size_t>(2 * chunks));
+      Held held = own_contributions(n, std::size_t{2} * chunks);
       carry(steps.messages, run, steps.arrival, held);
       for (const auto& mine : held) {
         for (const std::uint64_t chunk : mine) CHECK_EQ(chunk, everybody(n));
@@ -353,7 +361,7 @@ TEST_CASE("a broadcast's chain, chunk by chunk, takes a chunk more for each furt
   const CollectivePlan chain = plan(cluster, Broadcast, Ring);
   for (const int chunks : {1, 8, 64}) {
     Steps steps;
-    tree_steps({-1, 0, 1, 2, 3, 4}, false, chunks, 0, kBytes, steps);
+    tree_steps({-1, 0, 1, 2, 3, 4}, false, {chunks, 0, kBytes}, steps);
     check_edges(chain, steps.messages);
     const StepRun run = simulate_steps(cluster, steps.messages);
     const double fill = (n - 2) * kBytes / chunks / 200e9;

@@ -44,7 +44,7 @@ std::set<std::int64_t> touched(std::int64_t length, int parts, int index, const 
   std::set<std::int64_t> taps;  // padding too
   for (const std::int64_t output : dealt(outputs, parts, index)) {
     for (int tap = 0; tap < window.kernel; ++tap) {
-      taps.insert(output * window.stride - window.padding + tap * window.dilation);
+      taps.insert(output * window.stride - window.padding + std::int64_t{tap} * window.dilation);
     }
   }
   std::set<std::int64_t> found;

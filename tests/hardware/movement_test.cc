@@ -86,10 +86,11 @@ Volumes volumes(const Movement& movement) {
 void check_volumes(const Volumes& found, const Volumes& expected) {
   CHECK_EQ(found.size(), expected.size());
   for (const auto& [ends, bytes] : expected) {
-    CAPTURE(ends.first);
-    CAPTURE(ends.second);
-    REQUIRE(found.count(ends) == 1);
-    CHECK(found.at(ends) == doctest::Approx(bytes).epsilon(1e-12));
+    const auto other = found.find(ends);
+    REQUIRE(other != found.end());
+    CAPTURE(other->first.first);
+    CAPTURE(other->first.second);
+    CHECK(other->second == doctest::Approx(bytes).epsilon(1e-12));
   }
 }
 

@@ -71,7 +71,9 @@ TEST_CASE("equal layouts, one to one: a slice over a link, all at once") {
 
 TEST_CASE("one slice to A hosts of B devices: A B t, A t, and t + A t / K") {
   // Zhuang et al., arXiv 2211.05322, section 3 (the three strategies' costs).
-  for (const auto& [a, b] : {std::pair{1, 4}, {2, 4}, {4, 2}, {8, 8}}) {
+  for (const auto& shape : {std::pair{1, 4}, {2, 4}, {4, 2}, {8, 8}}) {
+    const int a = shape.first;
+    const int b = shape.second;
     CAPTURE(a);
     CAPTURE(b);
     const Cluster cluster = hosts(a + 1, b);
