@@ -16,8 +16,10 @@ JsonValue text_value(const std::string& text) {
 }
 
 bool is_number(const JsonValue& value, const std::string& path) {
-  const bool word = path == "name" || path == "kind" || path == "device";
-  return value.kind == JsonValue::Kind::Number || (value.kind == JsonValue::Kind::String && !word);
+  const std::string key = path.substr(path.rfind('.') + 1);
+  const bool word = key == "name" || key == "kind" || key == "device" || key == "of";
+  return value.kind == JsonValue::Kind::Number || value.kind == JsonValue::Kind::Array ||
+         (value.kind == JsonValue::Kind::String && !word);
 }
 
 /// Dotted paths of the numbers below `value`.
@@ -80,26 +82,45 @@ Cluster load(const std::string& name) {
 }  // namespace
 
 TEST_CASE("the catalogue holds the machines that scenarios may name") {
-  CHECK_EQ(catalogue_names(), std::vector<std::string>{"dgx-a100-40g", "dgx-a100-80g", "dgx-h100",
-                                                       "dgx-h200", "dgx-v100-32g"});
+  CHECK_EQ(catalogue_names(), std::vector<std::string>{
+                                  "dgx-a100-40g", "dgx-a100-80g", "dgx-b200", "dgx-h100",
+                                  "dgx-h200", "dgx-v100-32g", "p3-16xlarge", "p3dn-24xlarge",
+                                  "p4d-24xlarge", "pcie-a100-80g", "pcie-rtx-3090", "tpu-v3-pod"});
   CHECK_EQ(device_names(),
-           std::vector<std::string>{"a100-40g", "a100-80g", "h100", "h200", "v100-32g"});
+           std::vector<std::string>{"a100-40g", "a100-80g", "a100-pcie-80g", "b200", "h100", "h200",
+                                    "p100", "rtx-3090", "t4", "tpu-v3", "v100-16g", "v100-32g"});
 }
 
-TEST_CASE("every machine loads complete, one node by default") {
+TEST_CASE("every machine loads complete, one node or one torus by default") {
   for (const std::string& name : catalogue_names()) {
     const Cluster cluster = load(name);
     CAPTURE(name);
     CHECK_EQ(cluster.name, name);
-    CHECK_EQ(cluster.devices, cluster.devices_per_node);
     CHECK_FALSE(cluster.mesh);
     CHECK(has_rates(cluster.device));
     CHECK(supports(cluster.device, Precision::Fp32));
-    CHECK(supports(cluster.device, Precision::Fp16));
-    CHECK_GT(cluster.device.memory, Bytes(30e9));
-    CHECK_GT(cluster.port_bandwidth, cluster.card_bandwidth);
+    CHECK((supports(cluster.device, Precision::Fp16) || supports(cluster.device, Precision::Bf16)));
+    CHECK_GT(cluster.device.memory, Bytes(15e9));
+    MESSAGE("an offloaded tensor takes PCIe, slower than what joins devices, but for PCIe boxes");
+    CHECK(has_host(cluster));
+    if (!cluster.pcie) CHECK_GT(cluster.port_bandwidth, cluster.host.bandwidth);
+    if (std::holds_alternative<Torus>(cluster.network)) continue;
+    CHECK_EQ(cluster.devices, cluster.devices_per_node);
+    CHECK_GE(cluster.port_bandwidth * cluster.devices_per_node,
+             cluster.card_bandwidth * cluster.cards_per_node);
     CHECK_GT(cluster.card_latency, cluster.port_latency);
     CHECK_GE(cluster.cards_per_node, 1);
+  }
+}
+
+TEST_CASE("every device of the catalogue loads, whether a machine has it or not") {
+  for (const std::string& name : device_names()) {
+    CAPTURE(name);
+    Diagnostics diagnostics;
+    const JsonValue value = text_value(name);
+    const Device device = read_device(root_of(value), diagnostics);
+    CHECK(diagnostics.empty());
+    CHECK(has_rates(device));
   }
 }
 
@@ -122,6 +143,29 @@ TEST_CASE("a DGX A100 carries the figures of its datasheet") {
   MESSAGE("200 Gb/s = 25 GB/s a card");
   CHECK_EQ(cluster.card_bandwidth, BytesPerSecond(25e9));
   CHECK_FALSE(supports(cluster.device, Precision::Fp8));
+}
+
+TEST_CASE("a TPU v3 pod has the bisection that its documentation states") {
+  const Cluster cluster = load("tpu-v3-pod");
+  CHECK_EQ(cluster.devices, 1024);
+  BytesPerSecond cut;
+  for (int row = 0; row < 32; ++row) {
+    // Over the middle of the ring, and over its end; up is from the left half to the right.
+    for (const auto& [from, to] : {std::pair{15, 16}, std::pair{0, 31}}) {
+      const Route way = route(cluster, 32 * row + from, 32 * row + to);
+      REQUIRE_EQ(way.links.size(), 1);
+      cut += way.bandwidth;
+    }
+  }
+  MESSAGE("32 rings x 2 links: 6.4 TB/s (Cloud TPU documentation, TPU v3)");
+  CHECK_EQ(cut.value(), doctest::Approx(6.4e12));
+}
+
+TEST_CASE("a p4d node sends 400 Gb/s, two devices a card") {
+  const Cluster cluster = load("p4d-24xlarge");
+  CHECK_EQ((cluster.card_bandwidth * cluster.cards_per_node).value(), doctest::Approx(400e9 / 8));
+  CHECK_EQ(card_of(cluster, 0), card_of(cluster, 1));
+  CHECK_NE(card_of(cluster, 1), card_of(cluster, 2));
 }
 
 TEST_CASE("a large bf16 GEMM on an H200 takes about as long as measured") {
