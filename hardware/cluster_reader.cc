@@ -38,7 +38,8 @@ void read_cards(ObjectReader& parent, Cluster& cluster) {
   const int devices = cluster.devices_per_node;
   cluster.cards_per_node = std::min(cards, devices);
   if (cards <= devices) return;
-  cluster.card_bandwidth *= static_cast<double>(cards / devices);
+  const int striped = cards / devices;
+  cluster.card_bandwidth *= striped;
   if (cards % devices == 0) return;
   report(parent.diagnostics(), *node,
          "cards that cannot be divided among devices; expected at most the " +

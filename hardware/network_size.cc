@@ -23,7 +23,7 @@ std::string misfit(const FatTree& tree, int nodes) {
                : std::to_string(parts) + what + std::to_string(size) + "; expected at most " +
                      std::to_string(size) + ", or a multiple of it";
   };
-  const std::string told = groups(nodes, tree.nodes_per_leaf, " nodes do not fill leaves of ");
+  std::string told = groups(nodes, tree.nodes_per_leaf, " nodes do not fill leaves of ");
   if (!told.empty() || tree.leaves_per_pod == 0) return told;
   const int leaves = (nodes + tree.nodes_per_leaf - 1) / tree.nodes_per_leaf;
   return groups(

@@ -8,7 +8,8 @@ namespace interlock {
 namespace {
 
 Cluster dragonfly(int groups, int routers, int nodes_per_router, int cables) {
-  Cluster cluster{.name = "dragonfly",
+  Cluster cluster{.name = std::to_string(groups) + " groups of " + std::to_string(routers) + ", " +
+                          std::to_string(cables) + " cables",
                   .devices = groups * routers * nodes_per_router,
                   .port_bandwidth = BytesPerSecond(300e9),
                   .card_latency = Seconds(10e-6),
@@ -64,8 +65,8 @@ TEST_CASE("a dragonfly's routes take its links, and every link is some route's")
   for (const auto& [groups, routers, cables] :
        {std::tuple{1, 4, 1}, std::tuple{4, 3, 1}, std::tuple{9, 2, 1}, std::tuple{3, 4, 2},
         std::tuple{5, 1, 1}, std::tuple{7, 2, 3}}) {
-    INFO(groups << " groups of " << routers << ", " << cables << " cables");
     const Cluster cluster = dragonfly(groups, routers, 2, cables);
+    CAPTURE(cluster.name);
     const LinkGraph graph = drawn(cluster);
     const auto used = check_routes(graph, cluster);
     const int local = groups * routers * (routers - 1);

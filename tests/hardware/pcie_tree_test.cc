@@ -15,7 +15,8 @@ constexpr double kSocket = 20e9;
 constexpr double kCard = 12.5e9;
 
 Cluster box(int nodes, int switches, int sockets, int cards) {
-  return {.name = "box",
+  return {.name = std::to_string(switches) + " switches, " + std::to_string(sockets) +
+                  " sockets, " + std::to_string(cards) + " cards",
           .devices = 8 * nodes,
           .devices_per_node = 8,
           .port_latency = Seconds(5e-6),
@@ -69,8 +70,8 @@ TEST_CASE("routes of a PCIe box hang together and are the shortest, cards and ot
   for (const auto& [switches, sockets, cards] :
        {std::tuple{4, 2, 1}, std::tuple{2, 2, 2}, std::tuple{8, 4, 8}, std::tuple{1, 1, 1},
         std::tuple{4, 1, 2}}) {
-    INFO(switches << " switches, " << sockets << " sockets, " << cards << " cards");
     const Cluster cluster = box(2, switches, sockets, cards);
+    CAPTURE(cluster.name);
     const LinkGraph graph = drawn(cluster);
     const auto used = check_routes(graph, cluster);
     MESSAGE("inside a node the cards are no way; without them:");

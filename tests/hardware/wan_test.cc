@@ -69,7 +69,7 @@ double least_delay(const Wan& wan, int from, int to) {
 
 /// Some of all connections, none on the diagonal; delays differ there and back.
 Matrix random_links(int sites, Random& random) {
-  Matrix links(sites * sites);
+  Matrix links(std::size_t{1} * sites * sites);
   for (int a = 0; a < sites; ++a) {
     for (int b = 0; b < sites; ++b) {
       if (a == b || random.uniform() < 0.5) continue;
