@@ -107,7 +107,7 @@ SwarmOutcome Swarm::run() {
 void Swarm::handle(const Event& event) {
   switch (event.kind) {
     case Kind::Done:
-      done(event.about);
+      done(event.about, event.generation);
       break;
     case Kind::FirstByte:
       first_byte(event.about);

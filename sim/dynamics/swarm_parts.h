@@ -61,6 +61,7 @@ struct LivePeer {
   double up_free = 0, down_free = 0;
   std::deque<int> queue;  // micro-batches, the running one first
   bool running = false;
+  std::int64_t dropped = 0;            // times that it dropped its queue, with the running task
   double began = 0;                    // the running task
   double slowness = 1;                 // exponential average of service time over that of speed 1
   double assigned = 0;                 // by the router

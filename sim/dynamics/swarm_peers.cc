@@ -9,6 +9,11 @@
 #include "sim/dynamics/swarm_state.h"
 
 namespace interlock {
+namespace {
+
+constexpr double kGain = 1.01;  // speeds are measured, so equal ones differ
+
+}  // namespace
 
 void Swarm::outage() {
   const DeviceEvent event = *outages_.next();
@@ -63,6 +68,7 @@ void Swarm::noticed(int dead) {
   }
   recover(dead);
   check_hope(stage);
+  issue();  // what it had added to its gradients is run again
 }
 
 /// Throws: Error if nobody is, or ever comes, at `stage`.
@@ -164,6 +170,12 @@ void Swarm::rebalance() {
   }
   std::stable_sort(loads.begin(), loads.end());
   const int to = loads.back().second;
+  const bool urgent = capacity(to) <= 0;
+  for (int id = 0; urgent && id < static_cast<int>(peers_.size()); ++id) {
+    if (peers_[id].life != Life::Draining || !is_alive(id)) continue;
+    drain(id, to);
+    return;
+  }
   for (const auto& [queued, from] : loads) {
     if (from == to || serving_[from].size() < 2) continue;
     int idle = serving_[from].front();
@@ -172,7 +184,7 @@ void Swarm::rebalance() {
     }
     const double taken = 1 / peers_[idle].slowness;
     const double left = capacity(from) - taken / swarm_work(inputs_.stages, from).value();
-    if (left <= capacity(to)) continue;
+    if (left <= kGain * capacity(to)) continue;
     drain(idle, to);
     break;
   }
@@ -188,7 +200,23 @@ void Swarm::drain(int id, int next_stage) {
   peer.life = Life::Draining;
   peer.next_stage = next_stage;
   std::erase(serving_[peer.stage], id);
+  if (serving_[next_stage].empty()) drop_requests(id);  // they may wait for that stage
   try_leave(id);
+}
+
+/// A peer that cannot wait leaves its requests to others, as if it had died, but hands its
+/// gradients over.
+void Swarm::drop_requests(int id) {
+  Peer& peer = peers_[id];
+  if (peer.running) {
+    machine_busy_[peer.machine] += in_window(peer.began, now_);
+    stage_busy_[peer.stage] += in_window(peer.began, now_);
+  }
+  count_queue(peer);
+  peer.queue.clear();
+  peer.running = false;
+  ++peer.dropped;
+  recover(id);
 }
 
 void Swarm::try_leave(int id) {
@@ -223,13 +251,19 @@ void Swarm::try_leave(int id) {
 void Swarm::handed_over(const Bulk& bulk) {
   const int stage = peers_[bulk.from].stage;
   --handing_over_[stage];
+  const bool may_leave = --peers_[bulk.to].held == 0;
+  if (!is_alive(bulk.from)) {  // it died after the last byte had left; nobody confirms
+    peers_[bulk.from].life = Life::Draining;
+    if (may_leave) try_leave(bulk.to);
+    return;
+  }
   record(SwarmRecord::Kind::HandedOver, bulk.from);
   if (records_) records_->back().to = bulk.to;
   for (MicroBatch& batch : batches_) {
     if (batch.owner[stage] == bulk.from) batch.owner[stage] = bulk.to;
   }
   leave(bulk.from);
-  if (--peers_[bulk.to].held == 0) try_leave(bulk.to);
+  if (may_leave) try_leave(bulk.to);
   for (int slot = 0; slot < 2; ++slot) try_averaging(slot, stage);
 }
 

@@ -126,7 +126,7 @@ void Swarm::start_next(int id) {
   count_queue(peer);
   peer.running = true;
   peer.began = now_;
-  schedule(now_ + work.value() / peer.speed, Kind::Done, id);
+  schedule(now_ + work.value() / peer.speed, Kind::Done, id, peer.dropped);
 }
 
 /// The service time of a request is what it takes of the scarcest: the device, or the own link.
@@ -143,9 +143,9 @@ void Swarm::learn_speed(Peer& peer, const MicroBatch& batch) {
   peer.slowness += kNewest * (taken / work.value() - peer.slowness);
 }
 
-void Swarm::done(int id) {
+void Swarm::done(int id, std::int64_t dropped) {
   Peer& peer = peers_[id];
-  if (peer.died < kNever) return;
+  if (peer.died < kNever || peer.dropped != dropped) return;
   const int number = peer.queue.front();
   MicroBatch& batch = batches_[number];
   count_queue(peer);
@@ -195,8 +195,9 @@ void Swarm::recover(int dead) {
       place(batch.gradient_at, kNobody);
     }
     if (batch.executor != dead && batch.input_from != dead && batch.gradient_from != dead) continue;
-    place(batch.executor, kNobody);
+    ++batch.token;  // messages under way are void, also if nobody can be asked now
     batch.input_from = batch.gradient_from = kNobody;
+    place(batch.executor, kNobody);
     advance(id);
   }
 }

@@ -51,7 +51,7 @@ class Swarm {
   void request(int micro_batch, int stage, Op op, int executor, int input_from);
   void arrived(int micro_batch, bool gradient);
   void start_next(int peer);
-  void done(int peer);
+  void done(int peer, std::int64_t dropped);
   void learn_speed(Peer& peer, const MicroBatch& batch);
   void count_queue(Peer& peer);
   void recover(int dead);
@@ -77,6 +77,7 @@ class Swarm {
   void rebalance();
   double capacity(int stage) const;
   void drain(int peer, int next_stage);
+  void drop_requests(int peer);
   void try_leave(int peer);
   void handed_over(const Bulk& bulk);
   void leave(int peer);
