@@ -59,22 +59,13 @@ inline const std::vector<std::string>& good_scenarios() {
     {"repeat": 6, "forward": "1 ms", "backward_input": "1 ms", "backward_weight": "1 ms",
      "output": "4 MB"}]},
   "cluster": {"kind": "machine", "device": "rtx-3090", "devices_per_node": 2, "nodes": 4,
-              "devices": 6, "port": {"latency": "5 us", "bandwidth": "20 GB/s"},
+              "port": {"latency": "5 us", "bandwidth": "20 GB/s"}, "host": {"bandwidth": "9 GB/s"},
               "pcie": {"sockets": 2, "socket_link": {"bandwidth": "15 GB/s"}},
-              "host": {"bandwidth": "20 GB/s"}, "cards": {"bandwidth": "25 Gb/s"},
-              "network": {"kind": "fat-tree", "nodes_per_leaf": 2, "oversubscription": 2}},
+              "cards": {"bandwidth": "25 Gb/s"}, "network": {"kind": "wan",
+                "delay": [[null, "9 ms"], ["8 ms", null]],
+                "bandwidth": [[null, "1 GB/s"], ["2 GB/s", null]]}},
   "parallel": {"pipeline": 6},
   "training": {"strategy": "global", "schedule": "1f1b", "micro_batches": 3}
-})",
-      R"({
-  "model": {"kind": "profile", "modules": [
-    {"repeat": 4, "forward": "1 ms", "backward_input": "1 ms", "backward_weight": "1 ms",
-     "output": "4 MB"}]},
-  "cluster": {"machine": "dgx-h100", "nodes": 2, "devices": 12,
-              "network": {"kind": "wan", "delay": [[null, "10 ms"], ["12 ms", null]],
-                          "bandwidth": [[null, "1 GB/s"], ["2 GB/s", null]]}},
-  "parallel": {"pipeline": 4},
-  "training": {"strategy": "local", "schedule": "eager", "micro_batches": 3}
 })"};
   return scenarios;
 }
