@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "base/text.h"
+#include "reports/run_figures.h"
 
 namespace interlock {
 namespace {
@@ -80,15 +81,18 @@ Figure limiting_figure(const Metrics& metrics) {
 
 std::vector<Figure> headline_figures(const ScenarioResult& result) {
   const Metrics& metrics = result.measurement.metrics;
-  return {step_figure(metrics),
-          throughput_figure(metrics),
-          {"Busy", format_percent(metrics.busy), "executing anything, mean over devices"},
-          {"Useful", format_percent(metrics.useful), "no heads, recompute or extra traversals"},
-          mfu_figure(metrics),
-          {"Bubble", format_percent(1 - metrics.busy), "idle share of a step"},
-          exposed_figure(metrics),
-          memory_figure(metrics),
-          limiting_figure(metrics)};
+  std::vector<Figure> figures = {
+      step_figure(metrics),
+      throughput_figure(metrics),
+      {"Busy", format_percent(metrics.busy), "executing anything, mean over devices"},
+      {"Useful", format_percent(metrics.useful), "no heads, recompute or extra traversals"},
+      mfu_figure(metrics),
+      {"Bubble", format_percent(1 - metrics.busy), "idle share of a step"},
+      exposed_figure(metrics),
+      memory_figure(metrics),
+      limiting_figure(metrics)};
+  for (Figure& figure : run_figures(result)) figures.push_back(std::move(figure));
+  return figures;
 }
 
 std::string subtitle(const ScenarioResult& result) {

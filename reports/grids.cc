@@ -143,6 +143,28 @@ std::string comparison_note() {
          "message is on its way.";
 }
 
+namespace {
+
+/// Length and goodput of whole training runs, where there are any.
+void add_run_columns(const std::vector<ScenarioResult>& results, Grid& grid) {
+  std::vector<double> lengths;
+  for (const ScenarioResult& result : results) {
+    if (result.run) lengths.push_back(result.run->statistics.wall.mean);
+  }
+  if (lengths.empty()) return;
+  const Scale length = scale_of_seconds(lengths);
+  grid.columns.push_back({"Run", length.unit});
+  grid.columns.push_back({"Goodput", "%"});
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const std::optional<RunResult>& run = results[i].run;
+    grid.rows[i].push_back({run ? scaled(run->statistics.wall.mean, length) : kUnknown});
+    grid.rows[i].push_back(
+        percent(run ? std::optional(run->statistics.goodput.mean) : std::nullopt));
+  }
+}
+
+}  // namespace
+
 Grid comparison_grid(const std::vector<ScenarioResult>& results) {
   const std::string unit = common_rate(results);
   const std::size_t common = common_name(results).size();
@@ -182,6 +204,7 @@ Grid comparison_grid(const std::vector<ScenarioResult>& results) {
                          spare_memory(metrics, fullest_device(metrics)),
                          {scaled(waits[i], wait)}});
   }
+  add_run_columns(results, grid);
   return grid;
 }
 

@@ -5,6 +5,7 @@
 
 #include "reports/encode.h"
 #include "reports/report.h"
+#include "reports/run_json.h"
 
 namespace interlock {
 namespace {
@@ -120,6 +121,7 @@ Json json_of(const ScenarioResult& result) {
                              {"bytes", bytes_json(link.bytes)},
                              {"utilisation", link.utilisation}});
   }
+  json["run"] = result.run ? run_json(*result.run) : Json(nullptr);
   return json;
 }
 

@@ -6,6 +6,7 @@
 
 #include "scenarios/contract.h"
 #include "scenarios/loader.h"
+#include "scenarios/run_scenario.h"
 #include "sim/plan/stage_cost.h"
 
 namespace interlock {
@@ -103,10 +104,8 @@ void choose_partition(Scenario& scenario, const PartitionKeys& keys, int stages)
   if (!search && !scenario.rank_of_stage.empty()) return;
   const bool list = scenario.schedule.kind == ScheduleKind::List;
   const StageTime time =
-      busy_time(price_modules(scenario.graph,
-                              {scenario.cluster.device, scenario.precision, scenario.optimizer}),
-                scenario.strategy, make_roles(scenario.strategy, stages, list),
-                scenario.schedule.update_every);
+      busy_time(price_modules(scenario.graph, price_inputs(scenario)), scenario.strategy,
+                make_roles(scenario.strategy, stages, list), scenario.schedule.update_every);
   if (search) scenario.partition = balanced_partition(modules, parts, time);
   if (scenario.rank_of_stage.empty()) {
     scenario.rank_of_stage = contiguous_ranks(scenario.ranks, stages, time);

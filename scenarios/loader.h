@@ -67,10 +67,13 @@ struct TrainingKeys {
   JsonNode node;
   JsonNode precision_node;  // of training itself where it is not written
 };
-TrainingKeys read_training(const JsonNode& node, Diagnostics& diagnostics);
+/// `data`: replicas that share the global batch.
+TrainingKeys read_training(const JsonNode& node, int data, Diagnostics& diagnostics);
 
 /// training.schedule with every default filled in. REQUIRES: training.strategy is valid.
 SchedulePolicy read_schedule(const TrainingKeys& training, Diagnostics& diagnostics);
+/// A path in a scenario file starts at that file; one given as an override, where the user stands.
+std::string resolved_path(const JsonValue& value);
 /// Whether training.schedule is an object with a "file".
 bool names_order_file(const TrainingKeys& training);
 /// Fills in what training.schedule.file says. REQUIRES: there is a training.schedule.
@@ -88,6 +91,9 @@ void choose_slices(Scenario& scenario, const SliceKeys& keys);
 struct ParallelKeys {
   std::optional<int> pipeline, stages;
   std::optional<JsonNode> pipeline_node, stages_node, placement;
+  Mesh mesh;  // of one pipeline rank
+  Sharding sharding;
+  DataParallel data_parallel;
   JsonNode node;
 };
 ParallelKeys read_parallel(const JsonNode& node, Diagnostics& diagnostics);

@@ -10,36 +10,32 @@
 namespace interlock {
 namespace {
 
-constexpr int kMostRanks = 1'000'000;
-
-void refuse(const JsonNode& node, const std::string& value, const std::string& neutral,
-            Diagnostics& diagnostics) {
-  report(diagnostics, node,
-         "this release simulates pipeline layouts only; expected " + neutral + ", got " + value);
-}
-
-/// Keys of layouts that are not simulated yet are known, so that files can name their neutral
-/// value.
-void read_other_degrees(Section& section) {
-  Diagnostics& diagnostics = section.diagnostics();
-  for (const char* key : {"tensor", "data", "context", "expert"}) {
-    const int degree = section.count(key, 1, 1, kMostRanks);
-    if (degree != 1) refuse(*section.get(key), std::to_string(degree), "1", diagnostics);
-  }
-  const int zero_stage = section.count("zero_stage", 0, 0, 3);
-  if (zero_stage) {
-    refuse(*section.get("zero_stage"), std::to_string(zero_stage), "0", diagnostics);
-  }
-  if (section.boolean("sequence_parallel", false)) {
-    refuse(*section.get("sequence_parallel"), "true", "false", diagnostics);
-  }
-}
-
 /// The place to blame for the number of stages: the nearest thing that was written.
 const JsonNode& stages_place(const ParallelKeys& parallel) {
   if (parallel.stages_node) return *parallel.stages_node;
   if (parallel.pipeline_node) return *parallel.pipeline_node;
   return parallel.node;
+}
+
+/// Of one pipeline rank.
+int devices_per_rank(const ParallelKeys& parallel) { return parallel.mesh.devices(); }
+
+/// Where several devices make a pipeline rank, no device is left over.
+void check_devices(const ParallelKeys& parallel, const LayoutBounds& bounds,
+                   Diagnostics& diagnostics) {
+  const Mesh& mesh = parallel.mesh;
+  if (devices_per_rank(parallel) == 1 || !bounds.devices) return;
+  const std::int64_t pipeline = parallel.pipeline.value_or(1), devices = *bounds.devices;
+  const std::int64_t product = pipeline * devices_per_rank(parallel);
+  if (parallel.pipeline ? product == devices : devices % product == 0) return;
+  const auto degree = [&](Dimension dimension) { return std::to_string(mesh.degree(dimension)); };
+  report(diagnostics, parallel.node,
+         "data " + degree(Dimension::Data) + " x context " + degree(Dimension::Context) +
+             " x tensor " + degree(Dimension::Tensor) +
+             (parallel.pipeline ? " x pipeline " + std::to_string(pipeline) : "") + " are " +
+             std::to_string(product) + " devices; expected " +
+             (parallel.pipeline ? "as many as" : "a divisor of") + " the cluster's " +
+             std::to_string(devices));
 }
 
 /// Whether the order comes from a file, which says on which rank each stage lies.
@@ -201,28 +197,17 @@ std::vector<int> read_written_placement(const JsonNode& node, const Layout& layo
 
 }  // namespace
 
-ParallelKeys read_parallel(const JsonNode& node, Diagnostics& diagnostics) {
-  ParallelKeys parallel{.node = node};
-  Section section("parallel", node, diagnostics);
-  parallel.pipeline = section.count("pipeline", kMostRanks);
-  parallel.stages = section.count("stages", kMostRanks);
-  parallel.pipeline_node = section.get("pipeline");
-  parallel.stages_node = section.get("stages");
-  parallel.placement = section.get("placement");
-  read_other_degrees(section);
-  section.finish();
-  return parallel;
-}
-
 std::optional<Layout> fit_layout(const ParallelKeys& parallel, const LayoutBounds& bounds,
                                  Diagnostics& diagnostics) {
   const Mistakes mistakes(diagnostics);
-  std::optional<int> ranks = parallel.pipeline ? parallel.pipeline : bounds.devices;
+  check_devices(parallel, bounds, diagnostics);
+  std::optional<int> ranks = parallel.pipeline;
+  if (!ranks && bounds.devices) ranks = std::max(1, *bounds.devices / devices_per_rank(parallel));
   if (!ranks) return std::nullopt;
   if (!parallel.pipeline && is_laid_by_file(bounds)) {
     ranks = std::min(*ranks, layout_of_file(*bounds.schedule).ranks);
   }
-  if (bounds.devices && *ranks > *bounds.devices) {
+  if (devices_per_rank(parallel) == 1 && bounds.devices && *ranks > *bounds.devices) {
     report(diagnostics, *parallel.pipeline_node,
            "more ranks than devices; expected 1 to the " + std::to_string(*bounds.devices) +
                " devices of the cluster, got " + std::to_string(*ranks));

@@ -14,13 +14,12 @@ namespace {
 
 constexpr std::size_t kLargestFile = std::size_t{64} << 20;
 
-/// A path in a scenario file starts at that file; one given as an override, where the user stands.
-std::string resolved(const JsonValue& value) {
+}  // namespace
+
+std::string resolved_path(const JsonValue& value) {
   if (value.line == 0 || !value.file) return value.text;
   return (std::filesystem::path(*value.file).parent_path() / value.text).string();
 }
-
-}  // namespace
 
 bool names_order_file(const TrainingKeys& training) {
   return training.schedule && training.schedule->value->kind == JsonValue::Kind::Object &&
@@ -49,7 +48,7 @@ void read_order_file(const TrainingKeys& training, SchedulePolicy& policy,
   }
   const auto written = read_text(node, diagnostics);
   if (!written) return;
-  const std::string path = resolved(*node.value);
+  const std::string path = resolved_path(*node.value);
   try {
     StepOrder order = parse_schedule_text(read_file(path, kLargestFile), path);
     if (training.batch_valid && order.micro_batches != training.micro_batches) {

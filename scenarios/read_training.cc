@@ -14,7 +14,7 @@ constexpr int kMostSteps = 1'000'000;
 constexpr std::array kOptimizers = {Optimizer::Sgd, Optimizer::SgdMomentum, Optimizer::Adam,
                                     Optimizer::Adam};
 
-/// The sizes of a batch that are written.
+/// The sizes of a batch that are written; `batch` is one replica's.
 struct BatchSizes {
   std::optional<int> batch, size, count;  // samples, samples of a micro-batch, micro-batches
 };
@@ -42,10 +42,19 @@ void fit_sizes(const BatchSizes& written, TrainingKeys& training) {
   training.samples_known = written.batch || written.size;
 }
 
-void read_batch(Section& section, TrainingKeys& training) {
+void read_batch(Section& section, int data, TrainingKeys& training) {
   Diagnostics& diagnostics = section.diagnostics();
   const Mistakes mistakes(diagnostics);
-  BatchSizes written = {.batch = section.count("global_batch_size", kLargestBatch)};
+  const std::optional<int> global = section.count("global_batch_size", kLargestBatch);
+  BatchSizes written = {.batch = global};
+  if (global && *global % data != 0) {
+    report(diagnostics, *section.get("global_batch_size"),
+           "cannot be divided among " + std::to_string(data) +
+               " replicas (parallel.data); expected a multiple of " + std::to_string(data) +
+               ", got " + std::to_string(*global));
+  } else if (global) {
+    written.batch = *global / data;
+  }
   const std::optional<JsonNode> size = section.get("micro_batch_size");
   training.balances_batch = size && size->value->kind == JsonValue::Kind::String;
   if (training.balances_batch) {
@@ -63,14 +72,14 @@ void read_batch(Section& section, TrainingKeys& training) {
     check_divides(size, written.size, written.batch, diagnostics);
     check_divides(count, written.count, written.batch, diagnostics);
   }
-  training.global_batch_size = written.batch;
+  training.global_batch_size = global;
   training.batch_valid = mistakes.none();
   if (training.batch_valid) fit_sizes(written, training);
 }
 
 }  // namespace
 
-TrainingKeys read_training(const JsonNode& node, Diagnostics& diagnostics) {
+TrainingKeys read_training(const JsonNode& node, int data, Diagnostics& diagnostics) {
   TrainingKeys training{.node = node, .precision_node = node};
   Section section("training", node, diagnostics);
   if (const auto strategy = section.require("strategy", "\"global\", \"local\" or \"pairwise\"")) {
@@ -78,7 +87,7 @@ TrainingKeys read_training(const JsonNode& node, Diagnostics& diagnostics) {
   }
   training.schedule = section.get("schedule");
   training.slices = read_slices(training.schedule, diagnostics);
-  read_batch(section, training);
+  read_batch(section, data, training);
   training.precision =
       static_cast<Precision>(section.choice("precision", static_cast<int>(Precision::Bf16)));
   if (const auto precision = section.get("precision")) training.precision_node = *precision;

@@ -3,13 +3,37 @@
 #include "scenarios/run_scenario.h"
 
 #include <algorithm>
+#include <map>
+#include <memory>
 #include <numeric>
+#include <tuple>
 
 #include "base/error.h"
+#include "hardware/collective.h"
 #include "scenarios/resolve_auto.h"
 #include "sim/plan/stage_cost.h"
+#include "sim/run/unfold.h"
 
 namespace interlock {
+
+PriceInputs price_inputs(const Scenario& scenario) {
+  PriceInputs prices = {scenario.cluster.device, scenario.precision, scenario.optimizer};
+  // Groups of the first rank stand for all; many modules exchange the same.
+  const auto known =
+      std::make_shared<std::map<std::tuple<CollectiveKind, MeshAxis, double>, Seconds>>();
+  prices.exchange_time = [known, cluster = scenario.cluster,
+                          mesh = scenario.mesh](const Exchange& exchange) {
+    const auto [entry, fresh] =
+        known->try_emplace({exchange.kind, exchange.axis, exchange.bytes.value()}, Seconds(0));
+    if (fresh) {
+      const std::vector<int> group = group_of(mesh, exchange.axis, {0, 0, 0, 0});
+      entry->second =
+          time_alone(cluster, plan_collective(cluster, group, exchange.kind, exchange.bytes, {}));
+    }
+    return entry->second;
+  };
+  return prices;
+}
 
 LowerInputs lower_inputs(const Scenario& scenario) {
   const int stages = static_cast<int>(scenario.rank_of_stage.size()) / scenario.copies;
@@ -17,12 +41,16 @@ LowerInputs lower_inputs(const Scenario& scenario) {
   LowerInputs inputs = {.policy = scenario.schedule,
                         .strategy = scenario.strategy,
                         .roles = make_roles(scenario.strategy, stages, list),
-                        .cluster = scenario.cluster};
-  const PriceInputs prices = {scenario.cluster.device, scenario.precision, scenario.optimizer};
+                        .cluster = scenario.cluster,
+                        .mesh = scenario.mesh,
+                        .unfolded = scenario.unfolded.value_or(kFolded),
+                        .data_parallel = scenario.data_parallel};
+  const PriceInputs prices = price_inputs(scenario);
   const auto append_costs = [&](const ModelGraph& graph) {
     std::vector<StageCost> once = price_stages(price_modules(graph, prices), scenario.partition,
                                                scenario.strategy, inputs.roles);
     apply_stash_mode(scenario.schedule.stash, once);
+    for (StageCost& stage : once) apply_zero(scenario.data_parallel, scenario.mesh, stage);
     for (int copy = 0; copy < scenario.copies; ++copy) {
       inputs.stages.insert(inputs.stages.end(), once.begin(), once.end());
     }
@@ -76,6 +104,7 @@ ProgramOfSteps programs_of(Scenario scenario, LowerInputs inputs) {
 
 MeasureInputs measure_inputs(const Scenario& scenario) {
   const ModelGraph& graph = scenario.graph;
+  const double replicas = scenario.mesh.degree(Dimension::Data);
   const double micro_batches = scenario.micro_batches;
   MeasureInputs inputs = {.steps = scenario.steps,
                           .engine = scenario.engine,
@@ -85,6 +114,7 @@ MeasureInputs measure_inputs(const Scenario& scenario) {
     inputs.samples_per_step = *graph.samples_per_micro_batch * micro_batches;
     if (!scenario.parts.empty()) inputs.samples_per_step = 0;  // it is theirs
     for (const BatchPart& part : scenario.parts) *inputs.samples_per_step += part.samples;
+    *inputs.samples_per_step *= replicas;
     if (graph.tokens_per_sample) {
       inputs.tokens_per_step = *inputs.samples_per_step * *graph.tokens_per_sample;
     }
@@ -94,17 +124,7 @@ MeasureInputs measure_inputs(const Scenario& scenario) {
   return inputs;
 }
 
-}  // namespace
-
-Program lower_scenario(const Scenario& asked, int steps) {
-  const Scenario scenario = resolve_auto(asked);
-  return lower_steps(scenario, lower_inputs(scenario), steps);
-}
-
-ScenarioResult run_scenario(const Scenario& asked, bool keep_log) {
-  const Scenario scenario = resolve_auto(asked);
-  const LowerInputs inputs = lower_inputs(scenario);
-  const ProgramOfSteps program = programs_of(scenario, inputs);
+Measurement measure_scenario(const Scenario& scenario, const LowerInputs& inputs, bool keep_log) {
   MeasureInputs measured = measure_inputs(scenario);
   const ScheduleEntry& entry = schedule_entry(scenario.schedule.kind);
   if (scenario.skip_periods && entry.period != nullptr) {
@@ -116,8 +136,62 @@ ScenarioResult run_scenario(const Scenario& asked, bool keep_log) {
                             return programs_of(std::move(shorter), inputs);
                           }};
   }
+  return measure(programs_of(scenario, inputs), measured, keep_log);
+}
+
+/// What one more micro-batch adds to a step, by a step of twice as many. An order that is written
+/// for its micro-batches is taken to grow in proportion.
+Seconds micro_batch_time(const Scenario& scenario, const LowerInputs& inputs, Seconds step_time) {
+  const double micro_batches = scenario.micro_batches;
+  if (scenario.schedule.order || !scenario.parts.empty()) return step_time / micro_batches;
+  Scenario longer = scenario;
+  longer.micro_batches *= 2;
+  longer.schedule.update_every *= 2;
+  return (measure_scenario(longer, inputs, false).metrics.step_time - step_time) / micro_batches;
+}
+
+RunResult run_steps(const Scenario& scenario, const LowerInputs& inputs, const Metrics& metrics) {
+  const MeasureInputs measured = measure_inputs(scenario);
+  StepFacts facts{metrics, measured.samples_per_step, measured.tokens_per_step, Seconds(0)};
+  const bool divides = scenario.run->on_failure == OnFailure::DropReplica;
+  if (divides && replica_layout(scenario).replicas > 1) {
+    facts.micro_batch_time = micro_batch_time(scenario, inputs, metrics.step_time);
+  }
+  return simulate_run(scenario, facts);
+}
+
+}  // namespace
+
+Scenario resolve_folding(const Scenario& asked) {
+  Scenario scenario = asked;
+  const std::vector<Unfolded> all = foldings(scenario.mesh);
+  if (all.size() == 1) {
+    scenario.unfolded = all.front();
+    return scenario;
+  }
+  std::string problem;
+  for (const Unfolded& unfolded : scenario.unfolded ? std::vector{*scenario.unfolded} : all) {
+    scenario.unfolded = unfolded;
+    problem = lower_steps(scenario, lower_inputs(scenario), 1).folding_problem;
+    if (problem.empty()) return scenario;
+  }
+  throw Error(scenario.file + ": " + scenario.name +
+              ": /simulate/fold: ranks that stand for others would not do what those do: " +
+              problem + "; expected \"auto\", which simulates them all where it must");
+}
+
+Program lower_scenario(const Scenario& asked, int steps) {
+  const Scenario scenario = resolve_folding(resolve_auto(asked));
+  return lower_steps(scenario, lower_inputs(scenario), steps);
+}
+
+ScenarioResult run_scenario(const Scenario& asked, bool keep_log) {
+  const Scenario scenario = resolve_folding(resolve_auto(asked));
+  const LowerInputs inputs = lower_inputs(scenario);
   try {
-    return {scenario, measure(program, measured, keep_log)};
+    ScenarioResult result{scenario, measure_scenario(scenario, inputs, keep_log)};
+    if (scenario.run) result.run = run_steps(scenario, inputs, result.measurement.metrics);
+    return result;
   } catch (const Error& error) {  // a deadlock, or links that the chosen engine does not know
     throw Error(scenario.file + ": " + scenario.name + ": " + error.what());
   }

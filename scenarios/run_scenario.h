@@ -2,6 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
+
+#include "scenarios/run_plan.h"
 #include "scenarios/scenario.h"
 #include "sim/measure/metrics.h"
 #include "sim/run/lower.h"
@@ -12,10 +15,17 @@ namespace interlock {
 struct ScenarioResult {
   Scenario scenario;
   Measurement measurement;
+  std::optional<RunResult> run;  // of its "run", if it has one
 };
+
+/// What prices the modules of `scenario`.
+PriceInputs price_inputs(const Scenario& scenario);
 
 /// What lowering is told of `scenario`, but for its schedule, which depends on the steps.
 LowerInputs lower_inputs(const Scenario& scenario);
+/// `scenario` with the dimensions that must be simulated whole; others are folded where it is
+/// exact. Throws: Error if it asks for a folding that is not.
+Scenario resolve_folding(const Scenario& scenario);
 /// The program of `scenario` for `steps` steps. REQUIRES: its schedule is not yet to be found.
 Program lower_steps(const Scenario& scenario, LowerInputs inputs, int steps);
 

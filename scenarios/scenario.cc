@@ -11,6 +11,7 @@
 #include "scenarios/balance_batch.h"
 #include "scenarios/contract.h"
 #include "scenarios/loader.h"
+#include "scenarios/run_plan.h"
 #include "scenarios/set_key.h"
 
 namespace interlock {
@@ -28,11 +29,34 @@ struct Sections {
   std::optional<JsonNode> model, partition_node;
 };
 
+/// The dimensions that may be folded, all others may not.
+void read_fold(const JsonNode& node, Scenario& scenario, Diagnostics& diagnostics) {
+  constexpr Unfolded kNothingFolded = {true, true, true, true};
+  if (node.value->kind == JsonValue::Kind::String) {
+    const auto choice = read_choice(node, contract_names("simulate", "fold"), diagnostics);
+    if (choice == 1) scenario.unfolded = kNothingFolded;
+    return;
+  }
+  if (node.value->kind != JsonValue::Kind::Array) {
+    report(diagnostics, node,
+           "expected \"auto\", \"none\" or a list such as [\"data\", \"tensor\"]");
+    return;
+  }
+  scenario.unfolded = kNothingFolded;
+  const auto& names = dimension_names();
+  const std::vector<std::string> foldable(names.begin(), names.end() - 1);  // all but pipeline
+  for (std::size_t i = 0; i < node.value->items.size(); ++i) {
+    const auto choice = read_choice(node.item(i), foldable, diagnostics);
+    if (choice) (*scenario.unfolded)[static_cast<std::size_t>(*choice)] = false;
+  }
+}
+
 void read_simulate(const JsonNode& node, Scenario& scenario, Diagnostics& diagnostics) {
   Section section("simulate", node, diagnostics);
   scenario.engine = static_cast<EngineKind>(section.choice("engine", 0));
   scenario.seed = section.count("seed", 1, 0, kLargestSeed);
   scenario.skip_periods = section.boolean("skip_periods", true);
+  if (const auto fold = section.get("fold")) read_fold(*fold, scenario, diagnostics);
   section.finish();
 }
 
@@ -47,13 +71,15 @@ std::optional<JsonNode> head_of(const Sections& sections) {
 std::optional<ModelGraph> read_model(const Sections& sections, Diagnostics& diagnostics) {
   const Mistakes mistakes(diagnostics);
   const TrainingKeys& training = sections.training;
-  ModelGraph graph = build_model(*sections.model,
-                                 {.micro_batch_size = training.micro_batch_size,
-                                  .precision = training.precision,
-                                  .optimizer = training.optimizer,
-                                  .recompute = training.recompute,
-                                  .head = training.strategy.head},
-                                 diagnostics);
+  ModelGraph graph =
+      build_model(*sections.model,
+                  {.micro_batch_size = training.micro_batch_size,
+                   .precision = training.precision,
+                   .optimizer = training.optimizer,
+                   .recompute = training.recompute,
+                   .sharding = sections.parallel ? sections.parallel->sharding : Sharding{},
+                   .head = training.strategy.head},
+                  diagnostics);
   if (!mistakes.none() || graph.modules.empty()) return std::nullopt;
   return graph;
 }
@@ -66,8 +92,15 @@ Sections read_sections(const JsonNode& document, Scenario& scenario, Diagnostics
   section.get("$schema");
   section.get("sweep");
   scenario.name = section.text("name", default_name(*document.value));
+  const Mistakes before_parallel(diagnostics);
+  sections.parallel = ParallelKeys{.node = document};
+  if (const auto parallel = section.get("parallel")) {
+    sections.parallel = read_parallel(*parallel, diagnostics);
+    if (!before_parallel.none()) sections.parallel.reset();
+  }
+  const int data = sections.parallel ? sections.parallel->mesh.degree(Dimension::Data) : 1;
   if (const auto training = section.require("training", "an object with a \"strategy\"")) {
-    sections.training = read_training(*training, diagnostics);
+    sections.training = read_training(*training, data, diagnostics);
   }
   sections.model = section.require("model", "a model's name, a path, or an object");
   if (sections.model) sections.graph = read_model(sections, diagnostics);
@@ -76,18 +109,12 @@ Sections read_sections(const JsonNode& document, Scenario& scenario, Diagnostics
     sections.cluster = read_cluster(*cluster, diagnostics);
     if (!mistakes.none()) sections.cluster.reset();
   }
-  const Mistakes mistakes(diagnostics);
-  if (const auto parallel = section.get("parallel")) {
-    sections.parallel = read_parallel(*parallel, diagnostics);
-    if (!mistakes.none()) sections.parallel.reset();
-  } else {
-    sections.parallel = ParallelKeys{.node = document};
-  }
   sections.partition_node = section.get("partition");
   sections.partition = read_partition(sections.partition_node, diagnostics);
   if (const auto simulate = section.get("simulate")) {
     read_simulate(*simulate, scenario, diagnostics);
   }
+  if (const auto run = section.get("run")) scenario.run = read_run(*run, diagnostics);
   section.finish();
   return sections;
 }
@@ -172,6 +199,10 @@ std::optional<int> fit_stages(const Sections& sections, const JsonNode& document
   const auto layout = fit_layout(*sections.parallel, bounds, diagnostics);
   if (!layout) return std::nullopt;
   scenario.ranks = layout->ranks;
+  scenario.mesh = sections.parallel->mesh;
+  scenario.mesh.degree(Dimension::Pipeline) = layout->ranks;
+  scenario.sharding = sections.parallel->sharding;
+  scenario.data_parallel = sections.parallel->data_parallel;
   scenario.rank_of_stage = read_placement(*sections.parallel, *layout, bounds, diagnostics);
   scenario.strategy.n_wise = std::min(scenario.strategy.n_wise, layout->stages);
   if (bounds.modules) {
@@ -229,6 +260,7 @@ Scenario load_scenario(const JsonValue& value, Diagnostics& diagnostics) {
   if (cuts) choose_slices(scenario, training.slices);
   const StageLayout laid = schedule_entry(scenario.schedule.kind).layout;
   if (laid == StageLayout::Mirrored || scenario.schedule.copies > 1) add_copy(scenario);
+  if (scenario.run) check_run(scenario, document.child("run"), diagnostics);
   return scenario;
 }
 

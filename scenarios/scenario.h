@@ -7,13 +7,17 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/json.h"
 #include "hardware/cluster.h"
 #include "models/model_graph.h"
+#include "scenarios/run_conditions.h"
 #include "sim/plan/catalogue.h"
+#include "sim/plan/data_parallel.h"
+#include "sim/plan/mesh.h"
 #include "sim/plan/partition.h"
 #include "sim/plan/strategy.h"
 #include "sim/run/engines.h"
@@ -33,7 +37,10 @@ struct Scenario {
   ModelGraph graph;
   std::string model_name;
   Cluster cluster;
-  int ranks = 1;                   // parallel.pipeline
+  int ranks = 1;  // parallel.pipeline
+  Mesh mesh;
+  Sharding sharding;
+  DataParallel data_parallel;
   int copies = 1;                  // of the model, where a schedule keeps several
   std::vector<int> rank_of_stage;  // (stages of all copies)
   Partition partition;
@@ -49,6 +56,9 @@ struct Scenario {
   EngineKind engine = EngineKind::Auto;
   int seed = 1;
   bool skip_periods = true;  // of micro-batches, where that is exact
+  /// Dimensions of which every coordinate is simulated; nothing: as few as are exact.
+  std::optional<Unfolded> unfolded;
+  std::optional<RunConditions> run;
 };
 
 /// Reads `path`, or standard input for "-", and applies `overrides` ("path=VALUE").

@@ -9,6 +9,7 @@
 
 #include "scenarios/contract.h"
 #include "scenarios/loader.h"
+#include "scenarios/run_scenario.h"
 #include "sim/plan/stage_cost.h"
 #include "sim/plan/token_slices.h"
 
@@ -38,7 +39,7 @@ int tokens_of(const ModelGraph& graph) { return static_cast<int>(*graph.tokens_p
 Seconds busiest_rank(const Scenario& scenario, const ModelGraph& graph, const TokenSlice& slice) {
   const int stages = static_cast<int>(scenario.rank_of_stage.size());
   const std::vector<StageRole> roles = make_roles(scenario.strategy, stages, false);
-  const PriceInputs prices = {scenario.cluster.device, scenario.precision, scenario.optimizer};
+  const PriceInputs prices = price_inputs(scenario);
   const std::vector<StageCost> costs = price_stages(price_modules(graph.slice(slice), prices),
                                                     scenario.partition, scenario.strategy, roles);
   std::vector<Seconds> busy(scenario.ranks);

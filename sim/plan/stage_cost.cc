@@ -63,11 +63,12 @@ StageCost price_module(const Module& module, const PriceInputs& inputs) {
   StageCost cost;
   cost.forward = price(module.forward, inputs, module.forward_exchanges);
   cost.backward_input = price(module.backward_input, inputs, module.backward_input_exchanges);
-  cost.first_backward_input = price(module.first_backward_input, inputs);
+  cost.first_backward_input =
+      price(module.first_backward_input, inputs, module.first_backward_input_exchanges);
   cost.backward_weight = price(module.backward_weight, inputs, module.backward_weight_exchanges);
   cost.recompute = price(module.recompute, inputs, module.recompute_exchanges);
   cost.update = price(module.update, inputs);
-  cost.head = price(module.head.work, inputs);
+  cost.head = price(module.head.work, inputs, module.head.exchanges);
   cost.head_update = price(module.head.update, inputs);
   cost.output = module.output;
   cost.stash = module.stash;
@@ -147,6 +148,18 @@ OpCost& OpCost::operator+=(const OpCost& other) {
   return *this;
 }
 
+OpCost& OpCost::operator-=(const OpCost& part) {
+  time -= part.time;
+  flops -= part.flops;
+  waiting -= part.waiting;
+  for (Exchange exchange : part.exchanges) {
+    exchange.count = -exchange.count;
+    add_exchange(exchanges, exchange);
+  }
+  std::erase_if(exchanges, [](const Exchange& exchange) { return exchange.count == 0; });
+  return *this;
+}
+
 std::vector<StageCost> price_modules(const ModelGraph& graph, const PriceInputs& inputs) {
   std::vector<StageCost> modules;
   for (const Module& module : graph.modules) modules.push_back(price_module(module, inputs));
@@ -215,10 +228,8 @@ OpCost traversal_cost(const StageCost& stage, const Strategy& strategy,
                       const Traversal& traversal) {
   const auto back_through = [&](const auto& modules) {
     OpCost cost = modules.backward_input;
-    if (!traversal.to_previous && strategy.skip_unneeded_input_gradients) {
-      cost.time -= modules.first_backward_input.time;
-      cost.flops -= modules.first_backward_input.flops;
-    }
+    const bool skips = !traversal.to_previous && strategy.skip_unneeded_input_gradients;
+    if (skips) cost -= modules.first_backward_input;
     if (traversal.weights) cost += modules.backward_weight;
     return cost;
   };
@@ -260,11 +271,11 @@ StageTime busy_time(const std::vector<StageCost>& priced, const Strategy& strate
       busy += traversal.partial ? sums[last].each_traversal - sums[lowest].each_traversal +
                                       sums[last].weight - sums[lowest].weight
                                 : backward;
-      busy -= skips ? modules[lowest].first_backward_input.time : Seconds(0);
+      busy -= skips ? modules[lowest].first_backward_input.whole() : Seconds(0);
     }
     const StageCost& top = modules[last - 1];
     busy += role.summed_gradients * top.gradient_addition;
-    if (role.head) busy += top.head.time + top.head_update.time / update_every;
+    if (role.head) busy += top.head.whole() + top.head_update.time / update_every;
     return busy;
   };
 }

@@ -25,6 +25,8 @@ struct OpCost {
   std::vector<Exchange> exchanges = {};  // equal ones counted together
   /// Nothing is exchanged beside the kernels of another op: what waits, waits.
   OpCost& operator+=(const OpCost& other);
+  /// REQUIRES: `part` was added before.
+  OpCost& operator-=(const OpCost& part);
   Seconds whole() const { return time + waiting; }
 };
 

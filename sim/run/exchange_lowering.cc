@@ -27,68 +27,51 @@ ExchangeLowering::ExchangeLowering(const LowerInputs& inputs, const Brevity& bre
       stages_of_replica_(inputs.schedule.stages / inputs.schedule.replicas) {}
 
 void ExchangeLowering::compute(const Op& op, const ComputePiece& piece) {
-  OpInfo info = {.kind = piece.kind,
-                 .stage = op.stage,
-                 .loss = op.loss,
-                 .useful = piece.useful,
-                 .duration = piece.cost.time * piece.share,
-                 .flops = piece.cost.flops};
-  const std::vector<Part> parts = parts_of(op, piece, info);
-  int pieces = 1;
-  for (const Part& part : parts) pieces = std::max(pieces, part.exchange.count);
-  info.duration = (info.duration + info.communication) / pieces;
-  info.communication = info.communication / pieces;
-  info.flops = info.flops / pieces;
-  for (auto& [collective, count] : info.inside) count /= pieces;
-  for (int i = 0; i < pieces; ++i) {
-    for (const Part& part : parts) before_piece(op, part, i, pieces);
-    writer_.compute(op, info);
-    for (const Part& part : parts) after_piece(op, part, i, pieces);
+  std::vector<Part> parts = parts_of(op, piece);
+  pieces_ = 1;
+  for (const Part& part : parts) pieces_ = std::max(pieces_, part.exchange.count);
+  Progress progress = {.info = {.kind = piece.kind,
+                                .stage = op.stage,
+                                .loss = op.loss,
+                                .useful = piece.useful,
+                                .flops = piece.cost.flops / pieces_}};
+  const Seconds kernels = piece.cost.time * piece.share / pieces_;
+  for (int i = 0; i < pieces_; ++i) {
+    for (Part& part : parts) before_piece(op, part, i, progress);
+    progress.time += kernels;
+    progress.kernels += kernels;
+    ++progress.pieces;
+    for (Part& part : parts) after_piece(op, part, i, progress);
   }
+  write_out(op, progress);
 }
 
-/// What must be written out; what need not be is added to `info`.
 std::vector<ExchangeLowering::Part> ExchangeLowering::parts_of(const Op& op,
-                                                               const ComputePiece& piece,
-                                                               OpInfo& info) {
+                                                               const ComputePiece& piece) {
   std::vector<Part> parts;
   const auto add = [&](Purpose purpose, const Exchange& exchange, int window) {
     if (group_size(inputs_.mesh, exchange.axis) == 1 || exchange.bytes <= Bytes(0)) return;
-    parts.push_back(part_of(op, purpose, exchange));
-    parts.back().window = window;
-    if (purpose != Purpose::Send) parts.back().kind = piece.kind;
+    Part& part = parts.emplace_back(part_of(op, purpose, exchange));
+    part.window = window;
+    if (purpose != Purpose::Send) part.kind = piece.kind;
+    const bool own = purpose == Purpose::Apart || purpose == Purpose::Beside;
+    part.inside = own && brevity_.inside[static_cast<int>(exchange.axis)];
   };
   for (const Exchange& gather : piece.gathers) add(Purpose::Gather, gather, 1);
   for (const Exchange& exchange : piece.cost.exchanges) {
-    if (brevity_.inside[static_cast<int>(exchange.axis)]) continue;
     add(exchange.overlapped ? Purpose::Beside : Purpose::Apart, exchange, 1);
   }
   for (const Exchange& send : piece.sends) add(Purpose::Send, send, piece.sends_window);
-  info.communication = wait_inside(op, piece, info);
   return parts;
 }
 
-/// How long the op waits for exchanges that are part of it.
-Seconds ExchangeLowering::wait_inside(const Op& op, const ComputePiece& piece, OpInfo& info) {
-  Seconds apart(0), beside(0);
-  for (const Exchange& exchange : piece.cost.exchanges) {
-    if (!brevity_.inside[static_cast<int>(exchange.axis)]) continue;
-    if (group_size(inputs_.mesh, exchange.axis) == 1 || exchange.bytes <= Bytes(0)) continue;
-    const Part part = part_of(op, Purpose::Apart, exchange);
-    const Collective& collective = program_.collectives[part.collective];
-    const Seconds whole = exchange.count * (collective.occupancy + collective.latency);
-    (exchange.overlapped ? beside : apart) += whole;
-    info.inside.push_back({part.collective, exchange.count});
-  }
-  return apart + std::max(Seconds(0), beside - piece.cost.time * piece.share);
-}
-
-void ExchangeLowering::before_piece(const Op& op, const Part& part, int piece, int pieces) {
-  const int count = part.exchange.count, turn = turns_before(count, piece, pieces);
-  const bool begins = piece == 0 || turn != turns_before(count, piece - 1, pieces);
-  if (!begins) return;
-  if (part.purpose == Purpose::Beside) put(Opcode::Record, op, part, turn);
-  if (part.purpose != Purpose::Gather) return;
+void ExchangeLowering::before_piece(const Op& op, Part& part, int piece, Progress& progress) {
+  const int count = part.exchange.count, turn = turns_before(count, piece, pieces_);
+  const bool begins = piece == 0 || turn != turns_before(count, piece - 1, pieces_);
+  if (!begins || part.purpose == Purpose::Apart || part.purpose == Purpose::Send) return;
+  if (part.inside) return pass_inside(part, progress);
+  write_out(op, progress);
+  if (part.purpose == Purpose::Beside) return put(Opcode::Record, op, part, turn);
   // So many are on their way while the kernels before them run.
   const int ahead = inputs_.data_parallel.prefetch;
   for (int next = turn == 0 ? 0 : turn + ahead; next <= std::min(turn + ahead, count - 1); ++next) {
@@ -97,12 +80,43 @@ void ExchangeLowering::before_piece(const Op& op, const Part& part, int piece, i
   put(Opcode::Wait, op, part, turn);
 }
 
-void ExchangeLowering::after_piece(const Op& op, const Part& part, int piece, int pieces) {
-  const int count = part.exchange.count, turn = turns_before(count, piece, pieces);
-  const bool ends = turn != turns_before(count, piece + 1, pieces);
+void ExchangeLowering::after_piece(const Op& op, Part& part, int piece, Progress& progress) {
+  const int count = part.exchange.count, turn = turns_before(count, piece, pieces_);
+  const bool ends = turn != turns_before(count, piece + 1, pieces_);
   if (!ends || part.purpose == Purpose::Gather) return;
+  if (part.inside) {
+    if (part.purpose == Purpose::Apart) pass_inside(part, progress);
+    progress.time = std::max(progress.time, part.done);
+    return;
+  }
+  write_out(op, progress);
   if (part.purpose != Purpose::Beside) put(Opcode::Record, op, part, turn);
   if (part.purpose != Purpose::Send) put(Opcode::Wait, op, part, turn);
+}
+
+/// A turn of an exchange whose times are known: after those before it, and not before now.
+void ExchangeLowering::pass_inside(Part& part, Progress& progress) {
+  const Collective& collective = program_.collectives[part.collective];
+  Seconds& free = progress.lane_free[collective.lane];
+  free = std::max(free, progress.time) + collective.occupancy + collective.latency;
+  part.done = free;
+  ++progress.inside[part.collective];
+}
+
+/// A Compute of what has passed since the last one.
+void ExchangeLowering::write_out(const Op& op, Progress& progress) {
+  if (progress.pieces == 0 && progress.time == progress.written) return;
+  OpInfo info = progress.info;
+  info.duration = progress.time - progress.written;
+  info.communication = info.duration - progress.kernels;
+  if (progress.inside.empty()) info.communication = Seconds(0);  // but for rounding
+  info.flops = info.flops * progress.pieces;
+  info.inside.assign(progress.inside.begin(), progress.inside.end());
+  writer_.compute(op, info);
+  progress.written = progress.time;
+  progress.kernels = Seconds(0);
+  progress.pieces = 0;
+  progress.inside.clear();
 }
 
 void ExchangeLowering::begin(const Op& op, const std::vector<Exchange>& exchanges, int window) {

@@ -4,7 +4,7 @@
 // An op that exchanges is cut into equal pieces, as many as its most frequent exchange has turns.
 // What runs beside the kernels begins before a piece and is waited for after it; what does not is
 // begun and waited for after it. Where nothing else uses the links of an axis and one member of
-// each of its groups is simulated, all that is known beforehand, and the op stays whole.
+// each of its groups is simulated, all that is known beforehand, and pieces are written as one.
 #pragma once
 
 #include <array>
@@ -53,16 +53,28 @@ class ExchangeLowering {
     int collective = -1;
     OpKind kind = OpKind::F;  // of the piece; what is sent is waited for by another op
     int window = 1;
+    bool inside = false;  // known beforehand
+    Seconds done = {};    // Beside and inside: its turn
   };
   struct Key {
     int collective = 0, kind = 0, loss = 0, purpose = 0, turn = 0, window = 1;
     auto operator<=>(const Key&) const = default;
   };
+  /// How far an op has come since its begin, and what of that is not written out yet.
+  struct Progress {
+    OpInfo info;  // with the flops of one piece
+    Seconds time;
+    std::map<int, Seconds> lane_free;
+    Seconds written, kernels;   // up to where; kernels since then
+    int pieces = 0;             // since then
+    std::map<int, int> inside;  // collectives since then
+  };
 
-  std::vector<Part> parts_of(const Op& op, const ComputePiece& piece, OpInfo& info);
-  Seconds wait_inside(const Op& op, const ComputePiece& piece, OpInfo& info);
-  void before_piece(const Op& op, const Part& part, int piece, int pieces);
-  void after_piece(const Op& op, const Part& part, int piece, int pieces);
+  std::vector<Part> parts_of(const Op& op, const ComputePiece& piece);
+  void before_piece(const Op& op, Part& part, int piece, Progress& progress);
+  void after_piece(const Op& op, Part& part, int piece, Progress& progress);
+  void pass_inside(Part& part, Progress& progress);
+  void write_out(const Op& op, Progress& progress);
   Part part_of(const Op& op, Purpose purpose, const Exchange& exchange);
   void put(Opcode code, const Op& op, const Part& part, int turn);
 
@@ -72,6 +84,7 @@ class ExchangeLowering {
   InstructionWriter& writer_;
   Program& program_;
   int stages_of_replica_;
+  int pieces_ = 1;  // of the op at work
   std::map<Key, int> events_;
 };
 

@@ -169,11 +169,13 @@ void Machine::start_compute(int stream, StreamState& state, int op) {
   RankState& rank = ranks_[state.rank];
   const double end = now_ + durations_[op];
   if (sink_.span) {
-    const double exposed = exposed_time(now_, rank.free, state.message_sent, state.message_arrival);
+    const double message = exposed_time(now_, rank.free, state.message_sent, state.message_arrival);
+    const double exposed = std::min(now_ - rank.free, message + state.collectives);
     sink_.span({in_seconds(program_, now_), in_seconds(program_, end),
                 in_seconds(program_, exposed), state.rank, op, state.cursor.micro_batch()});
   }
   state.message_arrival = -1;
+  state.collectives = 0;
   state.computing = true;
   rank.busy = true;
   rank.free = end;

@@ -72,6 +72,7 @@ class Machine {
   struct StreamState {
     Cursor cursor;
     double message_sent = 0, message_arrival = -1;  // the last message it had to wait for
+    double collectives = 0;                         // how long it waited for some since its last op
     int rank = 0, lane = 0;
     bool computing = false;
     bool handed_over = false;  // the message of its Send is on the way

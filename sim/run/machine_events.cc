@@ -29,11 +29,11 @@ bool Machine::wait(int stream, StreamState& state) {
   const Event& event = program_.events[index];
   const Generation& generation = events_[index][cursor.micro_batch() / event.micro_batches];
   if (!generation.complete) {
-    state.waited = true;
+    if (!std::exchange(state.waited, true)) state.waits_since = now_;
     event_waiters_[index].push_back(stream);
   } else if (std::exchange(state.waited, false) && event.collective >= 0) {
-    state.message_sent = generation.joined;
-    state.message_arrival = generation.time;
+    const double began = std::max(generation.joined, state.waits_since);
+    state.collectives += std::max(0.0, generation.time - began);
   }
   return generation.complete;
 }

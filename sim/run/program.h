@@ -29,7 +29,7 @@ struct OpInfo {
   Seconds duration;
   Flops flops;
   Seconds communication = {};  // of the duration: waiting for exchanges inside the op
-  std::vector<std::pair<int, double>> inside = {};  // these: collectives, and how many of each
+  std::vector<std::pair<int, int>> inside = {};  // these: collectives, and how many of each
   bool replay = false;  // a whole turn on an old input, see Channel::replay
 };
 

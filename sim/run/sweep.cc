@@ -105,13 +105,15 @@ bool Sweep::compute(int stream, StreamState& state) {
   const double start = std::max(state.time, rank.free);
   const double end = start + durations_[op];
   if (sink_.span) {
-    const double exposed =
+    const double message =
         exposed_time(start, rank.free, state.message_sent, state.message_arrival);
+    const double exposed = std::min(start - rank.free, message + state.collectives);
     sink_.span({in_seconds(program_, start), in_seconds(program_, end),
                 in_seconds(program_, exposed), state.rank, op, state.cursor.micro_batch()});
   }
   if (state.run_start == kNever) state.run_start = start;
   state.message_arrival = kNever;
+  state.collectives = 0;
   state.time = rank.free = end;
   makespan_ = std::max(makespan_, end);
   if (rank.several_streams) {
@@ -161,9 +163,9 @@ bool Sweep::wait(int stream, StreamState& state) {
     event_waiters_[index].push_back(stream);
     return false;
   }
-  if (event.collective >= 0 && generation.time > state.time) {
-    state.message_sent = generation.joined;
-    state.message_arrival = generation.time;
+  if (event.collective >= 0) {
+    const double began = std::max(generation.joined, state.time);
+    state.collectives += std::max(0.0, generation.time - began);
   }
   state.time = std::max(state.time, generation.time);
   state.run_start = kNever;

@@ -56,6 +56,7 @@ class Sweep {
     double time = 0;
     double run_start = kNever;  // of the ops since its last Send, Receive or Wait, if any
     double message_sent = 0, message_arrival = kNever;  // the last message it had to wait for
+    double collectives = 0;  // how long it waited for some since its last op
     int rank = 0, lane = 0;
   };
   struct RankState {

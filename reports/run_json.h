@@ -1,0 +1,14 @@
+// The "run" of a result as JSON.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "scenarios/run_plan.h"
+
+namespace interlock {
+
+/// Keys as docs/result.md has them.
+nlohmann::ordered_json run_json(const RunResult& run);
+
+}  // namespace interlock
