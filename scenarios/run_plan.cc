@@ -15,6 +15,7 @@ namespace {
 
 constexpr double kMostSteps = 1e12;
 constexpr double kMostMicroBatches = 1e15;
+constexpr double kMostEvents = 1e8;  // failures and checkpoints of all seeds
 
 std::int64_t steps_of(const RunConditions& run, const StepFacts& facts) {
   if (run.target == RunConditions::Target::Steps) return static_cast<std::int64_t>(run.amount);
@@ -121,6 +122,21 @@ RunPlan plan_without_checkpoints(const Scenario& scenario, const StepFacts& fact
   return plan;
 }
 
+void check_length(const RunPlan& plan, int seeds) {
+  const auto steps = static_cast<double>(plan.steps);
+  double events = 0;
+  if (plan.checkpoint.interval > 0) events = steps / static_cast<double>(plan.checkpoint.interval);
+  if (const auto mean = mean_time_between_failures(plan.failures)) {
+    events += steps * plan.step_time / *mean;
+  }
+  if (events * seeds <= kMostEvents) return;
+  throw Error("the run has about " + format_number(events) +
+              " checkpoints and failures under each "
+              "of " +
+              std::to_string(seeds) + " seeds; expected at most " + format_number(kMostEvents) +
+              " in all, by fewer seeds or rarer checkpoints");
+}
+
 }  // namespace
 
 ReplicaLayout replica_layout(const Scenario& scenario) {
@@ -175,6 +191,7 @@ RunResult simulate_run(const Scenario& scenario, const StepFacts& facts) {
     }
     policy.interval = interval_steps(*run.checkpoint, plan, result.costs);
   }
+  check_length(plan, run.seeds);
   result.statistics =
       goodput_over_seeds(plan, static_cast<std::uint64_t>(scenario.seed), run.seeds);
   return result;

@@ -16,7 +16,7 @@ namespace interlock {
 namespace {
 
 constexpr RunTicks kNever = std::numeric_limits<RunTicks>::max();
-constexpr std::int64_t kMostEvents = 20'000'000;
+constexpr std::int64_t kMostEvents = 5'000'000;
 
 /// What the run is doing. Drain: waiting for an earlier checkpoint to be safe.
 enum class Activity { Steps, Write, Drain, Detect, Wait, Rebuild, Done };

@@ -30,7 +30,11 @@ inline const std::vector<std::string>& good_scenarios() {
                "schedule": {"kind": "eager", "queue": {"buffered": 2}, "in_flight": 2,
                             "update_every": 2, "optimizer_sync": "barrier"},
                "micro_batches": 4, "steps": 3, "optimizer": "adam"},
-  "simulate": {"engine": "native", "seed": 3}
+  "simulate": {"engine": "native", "seed": 3},
+  "run": {"steps": 90, "on_failure": "restart", "spares": 1, "seeds": 2, "detection": "1 ms",
+          "checkpoint": {"interval": 9, "write": "2 ms", "asynchronous": true, "stall": "1 ms"},
+          "failures": {"device_mtbf": "9 s", "node_mtbf": "7 s", "distribution": "weibull",
+                       "shape": 0.7, "replacement": "1 s"}}
 })",
       R"({
   "model": {"kind": "mlp", "input_size": 64, "hidden_sizes": [64, 32, 32, 16], "classes": 10},
