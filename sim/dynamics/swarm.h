@@ -52,9 +52,10 @@ struct SwarmInputs {
   std::optional<int> in_flight;  // micro-batches on their way; nothing: see enough_in_flight
   SwarmRouting routing = SwarmRouting::Weighted;
   std::optional<Seconds> rebalance_every;
-  bool delayed_update = true;                 // the next step begins before this one is averaged
-  FailureModel failures;                      // device i is peer i
-  Seconds detection = Seconds(10);            // from a failure until others know
+  bool delayed_update = true;       // the next step begins before this one is averaged
+  bool redo_lost = true;            // what the dead had added to gradients; else steps go without
+  FailureModel failures;            // device i is peer i
+  Seconds detection = Seconds(10);  // from a failure until others know
   Seconds duration = Seconds(3600), warm_up;  // figures are of [warm_up, duration)
 };
 
@@ -72,6 +73,7 @@ struct SwarmOutcome {
   std::int64_t steps = 0;                          // averaged by every stage
   std::int64_t forwards = 0, forwards_redone = 0;  // of one stage each
   std::int64_t backwards = 0, backwards_redone = 0;
+  std::int64_t gradients_dropped = 0;  // parts of one stage each, where they are not redone
   int failures = 0, joins = 0, moves = 0;
   std::array<Bytes, kSwarmMessages> traffic{};  // by SwarmMessage, arrived or not
   std::vector<Bytes> sent, received;            // of each peer

@@ -14,7 +14,7 @@
 
 namespace interlock {
 
-constexpr int kNobody = -1, kSource = -2;
+constexpr int kNobody = -1, kSource = -2, kDropped = -3;
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
 enum class SwarmEventKind {

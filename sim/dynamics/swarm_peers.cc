@@ -150,6 +150,7 @@ void Swarm::serve(int id) {
   for (const int other : serving) peer.assigned = std::min(peer.assigned, peers_[other].assigned);
   peer.life = Life::Serving;
   serving.push_back(id);
+  for (int slot = 0; slot < 2; ++slot) try_averaging(slot, peer.stage);
   const std::vector<int> woken = std::exchange(waiting_[peer.stage], {});
   for (const int batch : woken) advance(batch);
 }
@@ -194,13 +195,20 @@ void Swarm::rebalance() {
   }
 }
 
-/// A peer that is to leave takes no new requests, and ends those that it has a part in.
+/// A peer that is to leave takes no new requests and ends those that it was asked. For backwards
+/// that it would be asked, the peers before it send their outputs again.
 void Swarm::drain(int id, int next_stage) {
   Peer& peer = peers_[id];
   peer.life = Life::Draining;
   peer.next_stage = next_stage;
   std::erase(serving_[peer.stage], id);
+  ++peer.held;
+  for (MicroBatch& batch : batches_) {
+    int& holder = batch.holder[peer.stage];
+    if (holder == id) place(holder, kNobody);
+  }
   if (serving_[next_stage].empty()) drop_requests(id);  // they may wait for that stage
+  --peer.held;
   try_leave(id);
 }
 

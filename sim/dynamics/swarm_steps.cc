@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "base/error.h"
 #include "sim/dynamics/swarm_state.h"
 
 namespace interlock {
@@ -112,10 +111,14 @@ void Swarm::lose_gradients(int dead) {
       const int id = slot * inputs_.micro_batches + i;
       MicroBatch& batch = batches_[id];
       if (batch.owner[stage] != dead) continue;
+      if (!inputs_.redo_lost) {
+        batch.owner[stage] = kDropped;
+        ++out_.gradients_dropped;
+        continue;
+      }
       batch.owner[stage] = kNobody;
       ++one.missing;
-      if (batch.in_flight) continue;
-      if (batch.finished) {
+      if (!batch.in_flight && batch.finished) {
         --finished_;
         batch.finished = false;
         again_.push_back(id);
@@ -137,7 +140,7 @@ void Swarm::try_averaging(int slot, int stage) {
     const bool takes_part = life == Life::Serving || life == Life::Draining;
     if (takes_part && peers_[peer].stage == stage) one.members.push_back(peer);
   }
-  CHECK(!one.members.empty(), "gradients of a stage are at its peers");
+  if (one.members.empty()) return;  // all that it has was dropped; whoever comes will try again
   one.phase = Phase::Averaging;
   ++one.generation;
   const int members = static_cast<int>(one.members.size()), place = slot * stages_ + stage;
