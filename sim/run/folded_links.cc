@@ -3,7 +3,9 @@
 #include "sim/run/folded_links.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
+#include <tuple>
 
 #include "base/error.h"
 
@@ -19,6 +21,7 @@ FoldedLinks::FoldedLinks(const LowerInputs& inputs)
 Route FoldedLinks::add_way(int from_rank, int to_rank, Orbit& orbit) {
   const Route own = route(inputs_.cluster, devices_[from_rank], devices_[to_rank]);
   if (!folds()) return own;
+  const std::vector<int> own_links = numbered(own);
   for (const Coordinates& by : folded_) {
     const int from = device_of(inputs_.mesh, shifted(inputs_.mesh, simulated_[from_rank], by));
     const int to = device_of(inputs_.mesh, shifted(inputs_.mesh, simulated_[to_rank], by));
@@ -28,11 +31,13 @@ Route FoldedLinks::add_way(int from_rank, int to_rank, Orbit& orbit) {
       problem_ = "the way from device " + std::to_string(from) + " to " + std::to_string(to) +
                  " is another than that from " + std::to_string(devices_[from_rank]) + " to " +
                  std::to_string(devices_[to_rank]);
-      return own;
+      break;
     }
-    unite(own, equal);
-    for (const LinkId link : equal.links) ++orbit.uses[link];
+    const std::vector<int> links = numbered(equal);
+    unite(own_links, links);
+    count(links, Bytes(0));
   }
+  orbit = counted();
   return own;
 }
 
@@ -50,48 +55,76 @@ std::vector<std::vector<int>> FoldedLinks::equal_groups(MeshAxis axis, int rank)
 }
 
 Seconds FoldedLinks::add_collective(const CollectivePlan& plan, const std::vector<int>& group,
-                                    MeshAxis axis, int rank, Orbit& orbit) {
+                                    MeshAxis axis, int rank, bool one_member, Orbit& orbit) {
   if (!folds() || plan.flows.empty()) return occupancy(inputs_.cluster, plan.flows);
-  std::unordered_map<LinkId, Bytes> loads;
+  std::vector<Route> own;
+  for (const Flow& flow : plan.flows) {
+    own.push_back(route(inputs_.cluster, flow.from, flow.to));
+  }
   // Members of equal groups play the same parts in the same places.
+  std::unordered_map<int, int> counterpart;
   for (const std::vector<int>& equal : equal_groups(axis, rank)) {
-    std::unordered_map<int, int> counterpart;
     for (std::size_t i = 0; i < group.size(); ++i) counterpart[group[i]] = equal[i];
-    for (const Flow& flow : plan.flows) {
-      const Route own = route(inputs_.cluster, flow.from, flow.to);
-      const Route other =
-          route(inputs_.cluster, counterpart.at(flow.from), counterpart.at(flow.to));
-      if (own.links.size() != other.links.size() || own.bandwidth != other.bandwidth) {
+    for (std::size_t f = 0; f < plan.flows.size(); ++f) {
+      const Flow& flow = plan.flows[f];
+      const Route other = route(inputs_.cluster, counterpart[flow.from], counterpart[flow.to]);
+      if (own[f].links.size() != other.links.size() || own[f].bandwidth != other.bandwidth) {
         problem_ = "the group of device " + std::to_string(equal.front()) +
                    " is laid otherwise than that of device " + std::to_string(group.front());
+        counted();
         return occupancy(inputs_.cluster, plan.flows);
       }
-      unite(own, other);
-      for (const LinkId link : other.links) {
-        ++orbit.uses[link];
-        loads[link] += flow.bytes;
-      }
+      const std::vector<int> links = numbered(other);
+      unite(numbered(own[f]), links);
+      count(links, flow.bytes);
     }
   }
+  if (one_member) unite_alike(plan);
   Seconds longest(0);
-  for (const auto& [id, load] : loads) {
-    longest = std::max(longest, load / link(inputs_.cluster, id).bandwidth);
+  for (const int l : touched_) {
+    longest = std::max(longest, loads_[l] / link(inputs_.cluster, ids_[l]).bandwidth);
   }
+  orbit = counted();
   return longest;
 }
 
-LinkId FoldedLinks::find(LinkId link) {
-  const auto [entry, fresh] = parents_.try_emplace(link, link);
-  if (fresh) sizes_[link] = 1;
-  if (entry->second == link) return link;
-  const LinkId root = find(entry->second);
-  parents_[link] = root;
-  return root;
+/// Where one member stands for its group, flows that do the same in it are one.
+void FoldedLinks::unite_alike(const CollectivePlan& plan) {
+  std::map<std::tuple<Bytes, std::size_t, BytesPerSecond, Seconds>, std::vector<int>> first;
+  for (const Flow& flow : plan.flows) {
+    const Route way = route(inputs_.cluster, flow.from, flow.to);
+    const std::vector<int> links = numbered(way);
+    const auto [entry, fresh] =
+        first.try_emplace({flow.bytes, links.size(), way.bandwidth, way.latency}, links);
+    if (!fresh) unite(entry->second, links);
+  }
 }
 
-void FoldedLinks::unite(const Route& one, const Route& other) {
-  for (std::size_t i = 0; i < one.links.size(); ++i) {
-    LinkId a = find(one.links[i]), b = find(other.links[i]);
+std::vector<int> FoldedLinks::numbered(const Route& route) {
+  std::vector<int> numbers;
+  numbers.reserve(route.links.size());
+  for (const LinkId id : route.links) {
+    const auto [entry, fresh] = numbers_.try_emplace(id, static_cast<int>(ids_.size()));
+    if (fresh) {
+      ids_.push_back(id);
+      parents_.push_back(entry->second);
+      sizes_.push_back(1);
+      uses_.push_back(0);
+      loads_.emplace_back(0);
+    }
+    numbers.push_back(entry->second);
+  }
+  return numbers;
+}
+
+int FoldedLinks::find(int link) {
+  while (parents_[link] != link) link = parents_[link] = parents_[parents_[link]];
+  return link;
+}
+
+void FoldedLinks::unite(const std::vector<int>& one, const std::vector<int>& other) {
+  for (std::size_t i = 0; i < one.size(); ++i) {
+    int a = find(one[i]), b = find(other[i]);
     if (a == b) continue;
     if (sizes_[a] < sizes_[b]) std::swap(a, b);
     parents_[b] = a;
@@ -99,28 +132,42 @@ void FoldedLinks::unite(const Route& one, const Route& other) {
   }
 }
 
-LinkId FoldedLinks::class_of(LinkId link) { return folds() ? find(link) : link; }
-
-int FoldedLinks::most_uses(LinkId link, const Orbit& orbit) {
-  const LinkId own_class = find(link);
-  int most = 1;
-  for (const auto& [used, times] : orbit.uses) {
-    if (find(used) == own_class) most = std::max(most, times);
+void FoldedLinks::count(const std::vector<int>& links, Bytes bytes) {
+  for (const int link : links) {
+    if (uses_[link]++ == 0) touched_.push_back(link);
+    loads_[link] += bytes;
   }
-  return most;
 }
 
-std::optional<int> FoldedLinks::uses_of_each(LinkId link, const Orbit& orbit) {
-  const LinkId own_class = find(link);
-  int count = 0, links = 0;
-  for (const auto& [used, times] : orbit.uses) {
-    if (find(used) != own_class) continue;
-    if (links > 0 && times != count) return std::nullopt;
-    count = times;
-    ++links;
+/// What was counted since the last call.
+FoldedLinks::Orbit FoldedLinks::counted() {
+  Orbit orbit;
+  orbit.reserve(touched_.size());
+  for (const int link : touched_) {
+    orbit.emplace_back(link, uses_[link]);
+    uses_[link] = 0;
+    loads_[link] = Bytes(0);
   }
-  if (links != sizes_[own_class]) return std::nullopt;
-  return count;
+  touched_.clear();
+  return orbit;
+}
+
+LinkId FoldedLinks::class_of(LinkId link) {
+  const auto number = numbers_.find(link);
+  return number == numbers_.end() ? link : ids_[find(number->second)];
+}
+
+std::unordered_map<LinkId, FoldedLinks::ClassUse> FoldedLinks::class_uses(const Orbit& orbit) {
+  std::unordered_map<LinkId, ClassUse> classes;
+  for (const auto& [link, times] : orbit) {
+    const int own_class = find(link);
+    const auto [entry, fresh] = classes.try_emplace(ids_[own_class], ClassUse{times, times});
+    ClassUse& use = entry->second;
+    use.least = std::min(use.least, times);
+    use.most = std::max(use.most, times);
+    use.alike = ++use.links == sizes_[own_class] && use.least == use.most;
+  }
+  return classes;
 }
 
 }  // namespace interlock

@@ -8,9 +8,9 @@
 // problem() says why. It is a quotient of the graph of flows by the symmetry of the layout.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "hardware/collective.h"
@@ -22,16 +22,14 @@ class FoldedLinks {
  public:
   explicit FoldedLinks(const LowerInputs& inputs);
 
-  /// What equal ranks do together.
-  struct Orbit {
-    std::unordered_map<LinkId, int> uses;  // messages on each link at once
-  };
+  /// What equal ranks do together: links, and messages on each at once.
+  using Orbit = std::vector<std::pair<int, int>>;
   /// Messages from one simulated rank to another. Returns the way of one and fills in `orbit`.
   Route add_way(int from_rank, int to_rank, Orbit& orbit);
-  /// What `plan` says for `group`, which `rank` belongs to along `axis`. Returns how long the flows
-  /// take alone.
+  /// What `plan` says for the group that `rank` belongs to along `axis`. `one_member`: of the group
+  /// is simulated, which stands for the others. Returns how long the flows take alone.
   Seconds add_collective(const CollectivePlan& plan, const std::vector<int>& group, MeshAxis axis,
-                         int rank, Orbit& orbit);
+                         int rank, bool one_member, Orbit& orbit);
 
   int device_of_rank(int rank) const { return devices_[rank]; }
   const Coordinates& coordinates(int rank) const { return simulated_[rank]; }
@@ -40,22 +38,36 @@ class FoldedLinks {
   // When all ways are known.
   /// The link that stands for the class of `link`.
   LinkId class_of(LinkId link);
-  /// Messages of the orbit on each link of the class at once; nothing where links differ.
-  std::optional<int> uses_of_each(LinkId link, const Orbit& orbit);
-  int most_uses(LinkId link, const Orbit& orbit);
+  /// How an orbit uses the links of a class.
+  struct ClassUse {
+    int least = 0, most = 0;  // messages on a link at once
+    int links = 0;            // that it uses
+    bool alike = false;       // all links of the class
+  };
+  /// By the link that stands for the class.
+  std::unordered_map<LinkId, ClassUse> class_uses(const Orbit& orbit);
   /// Why the folding is not exact whatever is shared; empty if nothing is wrong so far.
   const std::string& problem() const { return problem_; }
 
  private:
-  LinkId find(LinkId link);
-  void unite(const Route& one, const Route& other);
+  /// Links are numbered as they are met.
+  std::vector<int> numbered(const Route& route);
+  int find(int link);
+  void unite(const std::vector<int>& one, const std::vector<int>& other);
+  void unite_alike(const CollectivePlan& plan);
+  void count(const std::vector<int>& links, Bytes bytes);
+  Orbit counted();
   std::vector<std::vector<int>> equal_groups(MeshAxis axis, int rank) const;
 
   const LowerInputs& inputs_;
   std::vector<Coordinates> simulated_, folded_;
   std::vector<int> devices_;  // by rank
-  std::unordered_map<LinkId, LinkId> parents_;
-  std::unordered_map<LinkId, int> sizes_;  // of classes, by the link that stands for them
+  std::unordered_map<LinkId, int> numbers_;
+  std::vector<LinkId> ids_;          // by number, as all below
+  std::vector<int> parents_;         // links that stand for others
+  std::vector<int> sizes_;           // of the classes that these stand for
+  std::vector<int> uses_, touched_;  // of the orbit at work
+  std::vector<Bytes> loads_;         // likewise
   std::string problem_;
 };
 

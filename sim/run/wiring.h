@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <memory>
 #include <string>
 #include <tuple>
 #include <unordered_map>
@@ -46,6 +47,8 @@ class Wiring {
   int replay_op(int stage, int micro_batch);
   int wire(int from_rank, int to_rank);
   int lane(const Exchange& exchange, int rank, const std::vector<int>& group);
+  Seconds add_plan(const CollectivePlan& plan, const std::vector<int>& group,
+                   const Exchange& exchange, int rank, int lane);
   void make_flows(int collective);
   std::string fold_links();
   /// What uses a class of links.
@@ -66,7 +69,7 @@ class Wiring {
   /// What a collective is made of until its wires are.
   struct Planned {
     std::vector<Flow> flows;
-    FoldedLinks::Orbit orbit;
+    std::shared_ptr<const FoldedLinks::Orbit> orbit;
   };
   std::vector<Planned> planned_;                           // by collective
   std::vector<FoldedLinks::Orbit> orbits_;                 // by wire of messages

@@ -7,6 +7,20 @@
 
 namespace interlock {
 
+namespace {
+
+/// How many times the bytes of `other` the flows have; 0 where they differ in anything else.
+double size_ratio(const std::vector<Flow>& flows, const std::vector<Flow>& other) {
+  if (flows.size() != other.size() || flows.empty()) return 0;
+  const double ratio = flows[0].bytes / other[0].bytes;
+  const auto alike = [&](const Flow& a, const Flow& b) {
+    return a.from == b.from && a.to == b.to && a.bytes == ratio * b.bytes;
+  };
+  return std::equal(flows.begin(), flows.end(), other.begin(), alike) ? ratio : 0;
+}
+
+}  // namespace
+
 int Wiring::collective(const Exchange& exchange, int rank, int stage) {
   const std::vector<int> group = group_of(inputs_.mesh, exchange.axis, folded_.coordinates(rank));
   const int own_lane = lane(exchange, rank, group);
@@ -16,8 +30,7 @@ int Wiring::collective(const Exchange& exchange, int rank, int stage) {
   if (!fresh) return entry->second;
   const CollectivePlan plan =
       plan_collective(inputs_.cluster, group, exchange.kind, exchange.bytes, {});
-  Planned& planned = planned_.emplace_back(Planned{plan.flows, {}});
-  const Seconds busy = folded_.add_collective(plan, group, exchange.axis, rank, planned.orbit);
+  const Seconds busy = add_plan(plan, group, exchange, rank, own_lane);
   program_.collectives.push_back({.kind = exchange.kind,
                                   .axis = exchange.axis,
                                   .stage = stage,
@@ -26,6 +39,25 @@ int Wiring::collective(const Exchange& exchange, int rank, int stage) {
                                   .occupancy = busy,
                                   .latency = plan.latency});
   return entry->second;
+}
+
+/// Notes what the links of a lane have to carry. Plans that differ in size only do so alike.
+Seconds Wiring::add_plan(const CollectivePlan& plan, const std::vector<int>& group,
+                         const Exchange& exchange, int rank, int lane) {
+  for (std::size_t other = 0; other < planned_.size(); ++other) {
+    const Planned& known = planned_[other];
+    if (program_.collectives[other].lane != lane) continue;
+    const double ratio = size_ratio(plan.flows, known.flows);
+    if (ratio == 0) continue;
+    const Seconds busy = program_.collectives[other].occupancy * ratio;
+    planned_.push_back({plan.flows, known.orbit});
+    return busy;
+  }
+  const bool one_member = program_.lanes[lane].ranks.size() == 1;
+  FoldedLinks::Orbit orbit;
+  const Seconds busy = folded_.add_collective(plan, group, exchange.axis, rank, one_member, orbit);
+  planned_.push_back({plan.flows, std::make_shared<FoldedLinks::Orbit>(std::move(orbit))});
+  return busy;
 }
 
 /// The communicator of a group.
@@ -93,7 +125,7 @@ std::string Wiring::fold_links() {
     for (std::size_t c = 0; c < planned_.size(); ++c) {
       std::vector<int> wires;
       for (const auto& flow : program_.collectives[c].flows) wires.push_back(flow.wire);
-      note_use(uses, program_.collectives[c].lane, wires, planned_[c].orbit);
+      note_use(uses, program_.collectives[c].lane, wires, *planned_[c].orbit);
     }
     for (std::size_t l = 0; l < uses.size(); ++l) {
       program_.links[l].share = uses[l].share;
@@ -120,12 +152,13 @@ void Wiring::note_use(std::vector<LinkUse>& uses, int user, const std::vector<in
   for (const int wire : wires) {
     for (const int link : program_.wires[wire].links) ++simulated[link];
   }
+  const auto classes = folded_.class_uses(orbit);
   for (const auto& [link, count] : simulated) {
     LinkUse& use = uses[link];
-    const auto of_each = folded_.uses_of_each(raw_links_[link], orbit);
-    const int most = folded_.most_uses(raw_links_[link], orbit);
-    const double share = static_cast<double>(count) / (of_each ? *of_each : most);
-    use.alike = use.alike && of_each.has_value() && (use.users == 0 || use.share == share);
+    const auto found = classes.find(raw_links_[link]);
+    CHECK(found != classes.end(), "an orbit has the links of its messages");
+    const double share = static_cast<double>(count) / found->second.most;
+    use.alike = use.alike && found->second.alike && (use.users == 0 || use.share == share);
     use.share = use.users == 0 ? share : std::min(use.share, share);
     if (use.users == 0 || use.last_user != user) ++use.users;
     use.last_user = user;
