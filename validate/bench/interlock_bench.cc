@@ -4,13 +4,10 @@
 // All figures of a row come from runs that alternate in this one process (SimGrid's in forked
 // children of it), because machines drift. Prints the median over rounds of each ratio.
 #include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <functional>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -19,32 +16,15 @@
 #include "sim/measure/collect.h"
 #include "sim/run/engines.h"
 #include "sim/run/lower.h"
+#include "validate/bench/cluster_bench.h"
 #include "validate/bench/family_bench.h"
 #include "validate/bench/heap_loop.h"
+#include "validate/bench/in_child.h"
 #include "validate/bench/timing.h"
 
 namespace interlock {
 
 namespace {
-
-/// Runs `work` in a child and returns the number it gives.
-double in_child(const std::function<double()>& work) {
-  int ends[2];
-  CHECK(pipe(ends) == 0, "a pipe");
-  std::fflush(stdout);  // or the child would print it again
-  const pid_t child = fork();
-  if (child == 0) {
-    const double result = work();
-    const bool written = write(ends[1], &result, sizeof result) == sizeof result;
-    _exit(written ? 0 : 1);
-  }
-  close(ends[1]);
-  double result = std::nan("");
-  const bool complete = read(ends[0], &result, sizeof result) == sizeof result;
-  close(ends[0]);
-  waitpid(child, nullptr, 0);
-  return complete ? result : std::nan("");
-}
 
 Program make_program(const HeapLoopCase& c) {
   const Strategy strategy;
@@ -72,7 +52,7 @@ Program make_program(const HeapLoopCase& c) {
 
 /// Peak resident bytes that simulating the case with metrics adds to a fresh child.
 double metrics_memory(const HeapLoopCase& c) {
-  return in_child([&] {
+  return in_child<1>([&]() -> std::array<double, 1> {
     const Program program = make_program(c);
     Collector collector(program, {}, Seconds(0), Seconds(1));
     TraceSink sink{.span = [&](const Span& span) { collector.add(span); },
@@ -82,8 +62,8 @@ double metrics_memory(const HeapLoopCase& c) {
     collector.finish({});
     rusage usage{};
     getrusage(RUSAGE_SELF, &usage);
-    return static_cast<double>(usage.ru_maxrss) * 1024;
-  });
+    return {static_cast<double>(usage.ru_maxrss) * 1024};
+  })[0];
 }
 
 void run_case(const HeapLoopCase& c, int rounds) {
@@ -98,8 +78,9 @@ void run_case(const HeapLoopCase& c, int rounds) {
     const Program program = make_program(c);
     sweep.push_back(seconds_of([&] { run_sweep(program, {}); }) / yardstick);
     loop.push_back(seconds_of([&] { run_native_loop(program, {}); }) / yardstick);
-    simgrid.push_back(in_child([&] { return seconds_of([&] { run_simgrid(program, {}); }); }) /
-                      yardstick);
+    const auto [seconds] = in_child<1>(
+        [&]() -> std::array<double, 1> { return {seconds_of([&] { run_simgrid(program, {}); })}; });
+    simgrid.push_back(seconds / yardstick);
   }
   std::printf("%6d x %-6d %9lld  %8.1f  %9.2f  %9.2f  %9.2f  %9.2f  %9.0f\n", c.stages,
               c.micro_batches, static_cast<long long>(reference.tasks), median(heap),
@@ -127,12 +108,13 @@ void run_engines(int rounds) {
 
 }  // namespace interlock
 
-// interlock_bench [ROUNDS] [engines | families | searches]
+// interlock_bench [ROUNDS] [engines | families | searches | clusters]
 int main(int count, char** arguments) {
   const int rounds = count > 1 ? std::atoi(arguments[1]) : 7;
   const std::string part = count > 2 ? arguments[2] : "";
   if (part.empty() || part == "engines") interlock::run_engines(rounds);
   if (part.empty() || part == "families") interlock::run_families(rounds);
   if (part.empty() || part == "searches") interlock::run_searches();
+  if (part.empty() || part == "clusters") interlock::run_clusters(rounds);
   return 0;
 }
