@@ -97,6 +97,8 @@ struct ParallelKeys {
   JsonNode node;
 };
 ParallelKeys read_parallel(const JsonNode& node, Diagnostics& diagnostics);
+/// simulate.fold: the dimensions that it leaves no choice about; nothing if it is "auto".
+std::optional<Unfolded> read_fold(const JsonNode& node, Diagnostics& diagnostics);
 
 /// How many ranks and stages there are.
 struct Layout {

@@ -1,4 +1,4 @@
-// Reads "parallel": degrees of the device mesh, how tensors and states are divided, and stages.
+// Reads "parallel": the device mesh, how tensors and states are divided; and what of it is folded.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
@@ -14,6 +14,24 @@ namespace {
 constexpr int kMostRanks = 1'000'000;
 constexpr int kMostPrefetched = 1000;
 constexpr double kMostImbalance = 1e6;
+
+/// No machine has more devices than that; less is a matter of the cluster.
+void check_degrees(Section& section, Mesh& mesh) {
+  std::int64_t product = 1;
+  std::string degrees;
+  for (const Dimension dimension : {Dimension::Data, Dimension::Context, Dimension::Tensor}) {
+    const int degree = mesh.degree(dimension);
+    product *= degree;
+    degrees += (degrees.empty() ? "" : " x ") +
+               dimension_names()[static_cast<std::size_t>(dimension)] + " " +
+               std::to_string(degree);
+  }
+  if (product <= kMostRanks) return;
+  report(section.diagnostics(), section.node(),
+         degrees + " are " + std::to_string(product) + " devices; expected at most " +
+             std::to_string(kMostRanks));
+  mesh.degrees = {1, 1, 1, 1};
+}
 
 bool is_square(int number) {
   const int side = static_cast<int>(std::lround(std::sqrt(number)));
@@ -77,6 +95,7 @@ void read_order(Section& section, Mesh& mesh) {
       const auto choice = read_choice(node->item(i), dimension_names(), diagnostics);
       if (choice) order.push_back(*choice);
     }
+    if (order.size() < node->value->items.size()) return;  // that was said
   }
   std::vector<int> sorted = order;
   std::sort(sorted.begin(), sorted.end());
@@ -146,6 +165,7 @@ ParallelKeys read_parallel(const JsonNode& node, Diagnostics& diagnostics) {
         std::pair("context", Dimension::Context)}) {
     keys.mesh.degree(dimension) = section.count(key, 1, 1, kMostRanks);
   }
+  check_degrees(section, keys.mesh);
   Sharding& sharding = keys.sharding;
   sharding.tensor = keys.mesh.degree(Dimension::Tensor);
   sharding.context = keys.mesh.degree(Dimension::Context);
@@ -160,6 +180,26 @@ ParallelKeys read_parallel(const JsonNode& node, Diagnostics& diagnostics) {
   read_order(section, keys.mesh);
   section.finish();
   return keys;
+}
+
+std::optional<Unfolded> read_fold(const JsonNode& node, Diagnostics& diagnostics) {
+  Unfolded unfolded = {true, true, true, true};
+  if (node.value->kind == JsonValue::Kind::String) {
+    const auto choice = read_choice(node, contract_names("simulate", "fold"), diagnostics);
+    return choice == 1 ? std::optional(unfolded) : std::nullopt;
+  }
+  if (node.value->kind != JsonValue::Kind::Array) {
+    report(diagnostics, node,
+           "expected \"auto\", \"none\" or a list such as [\"data\", \"tensor\"]");
+    return std::nullopt;
+  }
+  const auto& names = dimension_names();
+  const std::vector<std::string> foldable(names.begin(), names.end() - 1);  // all but pipeline
+  for (std::size_t i = 0; i < node.value->items.size(); ++i) {
+    const auto choice = read_choice(node.item(i), foldable, diagnostics);
+    if (choice) unfolded[static_cast<std::size_t>(*choice)] = false;
+  }
+  return unfolded;
 }
 
 }  // namespace interlock

@@ -17,14 +17,20 @@ constexpr std::array kOptimizers = {Optimizer::Sgd, Optimizer::SgdMomentum, Opti
 /// The sizes of a batch that are written; `batch` is one replica's.
 struct BatchSizes {
   std::optional<int> batch, size, count;  // samples, samples of a micro-batch, micro-batches
+  int replicas = 1;
 };
 
 void check_divides(const std::optional<JsonNode>& node, std::optional<int> divisor,
-                   std::optional<int> batch, Diagnostics& diagnostics) {
-  if (!divisor || !batch || *batch % *divisor == 0) return;
+                   const BatchSizes& written, Diagnostics& diagnostics) {
+  if (!divisor || !written.batch || *written.batch % *divisor == 0) return;
+  const std::string batch = std::to_string(*written.batch);
+  const std::string all = std::to_string(std::int64_t{*written.batch} * written.replicas);
+  const std::string what = written.replicas == 1
+                               ? "the global batch is"
+                               : "a replica's " + batch + " of the " + all + " samples are";
   report(diagnostics, *node,
-         "the global batch is no whole multiple of it; expected a divisor of " +
-             std::to_string(*batch) + ", got " + std::to_string(*divisor));
+         what + " no whole multiple of it; expected a divisor of " + batch + ", got " +
+             std::to_string(*divisor));
 }
 
 /// Whichever of the sizes are written decide the rest. REQUIRES: they divide.
@@ -46,7 +52,7 @@ void read_batch(Section& section, int data, TrainingKeys& training) {
   Diagnostics& diagnostics = section.diagnostics();
   const Mistakes mistakes(diagnostics);
   const std::optional<int> global = section.count("global_batch_size", kLargestBatch);
-  BatchSizes written = {.batch = global};
+  BatchSizes written = {.batch = global, .replicas = data};
   if (global && *global % data != 0) {
     report(diagnostics, *section.get("global_batch_size"),
            "cannot be divided among " + std::to_string(data) +
@@ -69,8 +75,8 @@ void read_batch(Section& section, int data, TrainingKeys& training) {
     report(diagnostics, *count,
            "given beside \"micro_batch_size\"; expected one of the two, the other follows");
   } else {
-    check_divides(size, written.size, written.batch, diagnostics);
-    check_divides(count, written.count, written.batch, diagnostics);
+    check_divides(size, written.size, written, diagnostics);
+    check_divides(count, written.count, written, diagnostics);
   }
   training.global_batch_size = global;
   training.batch_valid = mistakes.none();

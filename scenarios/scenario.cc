@@ -29,34 +29,12 @@ struct Sections {
   std::optional<JsonNode> model, partition_node;
 };
 
-/// The dimensions that may be folded, all others may not.
-void read_fold(const JsonNode& node, Scenario& scenario, Diagnostics& diagnostics) {
-  constexpr Unfolded kNothingFolded = {true, true, true, true};
-  if (node.value->kind == JsonValue::Kind::String) {
-    const auto choice = read_choice(node, contract_names("simulate", "fold"), diagnostics);
-    if (choice == 1) scenario.unfolded = kNothingFolded;
-    return;
-  }
-  if (node.value->kind != JsonValue::Kind::Array) {
-    report(diagnostics, node,
-           "expected \"auto\", \"none\" or a list such as [\"data\", \"tensor\"]");
-    return;
-  }
-  scenario.unfolded = kNothingFolded;
-  const auto& names = dimension_names();
-  const std::vector<std::string> foldable(names.begin(), names.end() - 1);  // all but pipeline
-  for (std::size_t i = 0; i < node.value->items.size(); ++i) {
-    const auto choice = read_choice(node.item(i), foldable, diagnostics);
-    if (choice) (*scenario.unfolded)[static_cast<std::size_t>(*choice)] = false;
-  }
-}
-
 void read_simulate(const JsonNode& node, Scenario& scenario, Diagnostics& diagnostics) {
   Section section("simulate", node, diagnostics);
   scenario.engine = static_cast<EngineKind>(section.choice("engine", 0));
   scenario.seed = section.count("seed", 1, 0, kLargestSeed);
   scenario.skip_periods = section.boolean("skip_periods", true);
-  if (const auto fold = section.get("fold")) read_fold(*fold, scenario, diagnostics);
+  if (const auto fold = section.get("fold")) scenario.unfolded = read_fold(*fold, diagnostics);
   section.finish();
 }
 

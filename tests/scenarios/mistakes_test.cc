@@ -19,6 +19,7 @@ TEST_CASE("all mistakes of a file are reported together, each with its line and 
   "simulate": {"engine": "fast"}
 })";
   CHECK(mistakes_of(parse_json(text, "bad.json")) ==
+        "bad.json:6: /parallel/pipelin: unknown key; did you mean \"pipeline\"?\n"
         "bad.json:7: /training/strategy: unknown name \"globl\"; known: global, local, "
         "interlocking, greedy, chunked, overlapping, forward-forward, backlink, tree, "
         "pairwise (did you mean \"global\"?)\n"
@@ -28,7 +29,6 @@ TEST_CASE("all mistakes of a file are reported together, each with its line and 
         "bad.json:4: /cluster/devices: expected a whole number from 1 to 1000000, got 0\n"
         "bad.json:5: /cluster/link/bandwidth: wrong unit; expected a bandwidth such as \"450 "
         "GB/s\", got \"100 GB\"\n"
-        "bad.json:6: /parallel/pipelin: unknown key; did you mean \"pipeline\"?\n"
         "bad.json:9: /simulate/engine: unknown name \"fast\"; known: auto, simgrid, native\n"
         "bad.json:2: /modle: unknown key; did you mean \"model\"?\n"
         "bad.json:7: /training/schedule/que: unknown key; known: kind, backward, queue, copies, "

@@ -70,6 +70,26 @@ inline const std::vector<std::string>& good_scenarios() {
                 "bandwidth": [[null, "1 GB/s"], ["2 GB/s", null]]}},
   "parallel": {"pipeline": 6},
   "training": {"strategy": "global", "schedule": "1f1b", "micro_batches": 3}
+})",
+      R"({
+  "model": {"kind": "transformer", "layers": 3, "hidden_size": 64, "attention_heads": 8,
+            "vocab_size": 128, "sequence_length": 32, "experts": 4},
+  "cluster": {"machine": "dgx-h100", "nodes": 4},
+  "parallel": {"tensor": 2, "context": 2, "data": 4, "expert": 2, "expert_imbalance": 1.5,
+               "sequence_parallel": true, "context_layout": "all_to_all", "zero_stage": 3,
+               "shard": 4, "overlap_weights": true, "bucket": "1 MiB", "prefetch": 2,
+               "order": ["tensor", "data", "context", "pipeline"]},
+  "training": {"strategy": "global", "schedule": "1f1b", "global_batch_size": 16,
+               "micro_batches": 2, "steps": 2},
+  "simulate": {"fold": ["data", "tensor", "context"]}
+})",
+      R"({
+  "model": {"kind": "mlp", "input_size": 64, "layers": 4, "hidden_size": 64, "classes": 64},
+  "cluster": {"machine": "dgx-a100-80g", "nodes": 2},
+  "parallel": {"pipeline": 1, "tensor": 8, "tensor_layout": "2.5d", "tensor_depth": 2, "data": 2,
+               "zero_stage": 1, "overlap_gradients": false},
+  "training": {"strategy": "local", "global_batch_size": 32, "micro_batches": 2, "steps": 2},
+  "simulate": {"fold": "none"}
 })"};
   return scenarios;
 }
@@ -122,7 +142,8 @@ inline void damage_token(std::string& text, Random& random) {
       "0",          "-1",          "1e9",     "1e308", "2147483647", "2147483648", "0.5",   "null",
       "true",       "[]",          "{}",      "\"\"",  "\"1 PB\"",   "100000",     "65536", "7",
       "global",     "overlapping", "list",    "naive", "1f1b",       "greedy",     "gpipe", "local",
-      "recomputed", "pairwise",    "uniform", "sweep", "full",       "fused",      "split", "loop"};
+      "recomputed", "pairwise",    "uniform", "sweep", "full",       "fused",      "split", "loop",
+      "2d",         "3d",          "ring",    "none",  "data",       "tensor",     "16",    "32"};
   const std::vector<std::string_view> tokens = tokens_of(text);
   if (tokens.empty()) return;
   const std::string_view token = tokens[pick(random, tokens.size())];

@@ -15,7 +15,12 @@ void check_whole(const Scenario& scenario) {
   const int stages = static_cast<int>(std::ssize(scenario.rank_of_stage));
   CHECK(scenario.partition.stages() == parts_of(scenario.strategy, stages));
   CHECK(scenario.partition.boundaries.back() == std::ssize(scenario.graph.modules));
-  CHECK(scenario.ranks <= scenario.cluster.devices);
+  const Mesh& mesh = scenario.mesh;
+  CHECK(mesh.degree(Dimension::Pipeline) == scenario.ranks);
+  CHECK(mesh.devices() <= scenario.cluster.devices);
+  CHECK((mesh.devices() == scenario.cluster.devices || mesh.devices() == scenario.ranks));
+  CHECK(mesh.replicas() % mesh.shard == 0);
+  CHECK(mesh.replicas() % mesh.expert == 0);
   CHECK(scenario.micro_batches % scenario.schedule.update_every == 0);
 }
 
