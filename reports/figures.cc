@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "base/text.h"
+#include "reports/mesh_words.h"
 #include "reports/run_figures.h"
 
 namespace interlock {
@@ -49,9 +50,15 @@ Figure exposed_figure(const Metrics& metrics) {
           format_percent(share) + " of a step, mean over devices"};
 }
 
-Figure memory_figure(const Metrics& metrics) {
+/// "device 3", as the machine counts.
+std::string device_name(const ScenarioResult& result, int rank) {
+  return "device " + std::to_string(device_numbers(result.scenario).at(rank));
+}
+
+Figure memory_figure(const ScenarioResult& result) {
+  const Metrics& metrics = result.measurement.metrics;
   const DeviceMetrics& device = fullest_device(metrics);
-  const std::string where = "on device " + std::to_string(device.rank);
+  const std::string where = "on " + device_name(result, device.rank);
   Figure figure{"Peak memory", format(device.peak_memory), where};
   if (metrics.memory_capacity <= Bytes(0)) return figure;
   figure.note = "of " + format(metrics.memory_capacity) + " " + where;
@@ -67,8 +74,10 @@ Figure memory_figure(const Metrics& metrics) {
   return figure;
 }
 
-Figure limiting_figure(const Metrics& metrics) {
-  Figure figure{"Limiting device", std::to_string(metrics.limiting_device), ""};
+Figure limiting_figure(const ScenarioResult& result) {
+  const Metrics& metrics = result.measurement.metrics;
+  const int number = device_numbers(result.scenario).at(metrics.limiting_device);
+  Figure figure{"Limiting device", std::to_string(number), ""};
   for (const DeviceMetrics& device : metrics.devices) {
     if (device.rank != metrics.limiting_device) continue;
     figure.note = (device.stages.size() == 1 ? "stage " : "stages ") + list_stages(device.stages) +
@@ -89,8 +98,8 @@ std::vector<Figure> headline_figures(const ScenarioResult& result) {
       mfu_figure(metrics),
       {"Bubble", format_percent(1 - metrics.busy), "idle share of a step"},
       exposed_figure(metrics),
-      memory_figure(metrics),
-      limiting_figure(metrics)};
+      memory_figure(result),
+      limiting_figure(result)};
   for (Figure& figure : run_figures(result)) figures.push_back(std::move(figure));
   return figures;
 }
@@ -98,9 +107,7 @@ std::vector<Figure> headline_figures(const ScenarioResult& result) {
 std::string subtitle(const ScenarioResult& result) {
   const Scenario& scenario = result.scenario;
   const Metrics& metrics = result.measurement.metrics;
-  const auto devices = static_cast<std::int64_t>(metrics.devices.size());
-  std::string line = scenario.model_name + " on " + plural(devices, "device");
-  if (!scenario.cluster.name.empty()) line += " of " + scenario.cluster.name;
+  std::string line = scenario.model_name + " on " + device_words(result);
   line += ", " + plural(scenario.partition.stages(), "stage") + ", " + name_of(scenario.strategy) +
           " training, " + schedule_entry(scenario.schedule.kind).name + " schedule, " +
           plural(scenario.micro_batches, "micro-batch", "es");
@@ -127,7 +134,7 @@ std::vector<std::string> warnings(const ScenarioResult& result) {
   }
   if (!metrics.fits_in_memory) {
     const DeviceMetrics& device = fullest_device(metrics);
-    lines.push_back("Does not fit: device " + std::to_string(device.rank) + " needs " +
+    lines.push_back("Does not fit: " + device_name(result, device.rank) + " needs " +
                     format(device.peak_memory - metrics.memory_capacity) + " more than its " +
                     format(metrics.memory_capacity) + ".");
   }

@@ -19,7 +19,8 @@ struct Figure {
 };
 std::vector<Figure> headline_figures(const ScenarioResult& result);
 
-/// What was simulated, in one line: model, machine, stages, strategy, schedule.
+/// What was simulated, in one line: model, machine, stages, strategy, schedule. Devices have the
+/// numbers that they have in the machine, here as in all that follows.
 std::string subtitle(const ScenarioResult& result);
 
 /// What the reader must know before trusting the figures; usually nothing.

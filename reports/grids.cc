@@ -4,6 +4,7 @@
 #include <array>
 
 #include "reports/figures.h"
+#include "reports/mesh_words.h"
 #include "reports/palette.h"
 #include "reports/scale.h"
 
@@ -101,8 +102,9 @@ Grid device_grid(const ScenarioResult& result) {
              {"Spare", "%"},
              {"Mostly", "", false}},
             {}};
+  const std::vector<int> numbers = device_numbers(result.scenario);
   for (const auto& device : metrics.devices) {
-    grid.rows.push_back({{std::to_string(device.rank)},
+    grid.rows.push_back({{std::to_string(numbers.at(device.rank))},
                          {list_stages(device.stages)},
                          percent_bar(device.busy),
                          percent(device.useful),

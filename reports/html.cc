@@ -6,6 +6,7 @@
 #include "reports/encode.h"
 #include "reports/excerpt.h"
 #include "reports/figures.h"
+#include "reports/mesh_words.h"
 #include "reports/page_data.h"
 #include "reports/report.h"
 #include "reports/scale.h"
@@ -91,6 +92,8 @@ std::string excerpt_html(const ScenarioResult& result, const Excerpt& excerpt) {
 std::string scenario_html(const ScenarioResult& result, std::int64_t most_spans) {
   const Excerpt excerpt = choose_excerpt(result.measurement, most_spans);
   std::string html = tagged("p", "class=\"note\"", subtitle(result));
+  const std::string layout = layout_words(result.scenario);
+  if (!layout.empty()) html += tagged("p", "class=\"note\"", layout);
   html += warnings_html(result) + figures_html(result);
   html += tagged("h3", "", "Devices") + long_table_html(device_grid(result), "devices");
   const auto links = result.measurement.metrics.links.size();

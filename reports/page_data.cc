@@ -12,6 +12,8 @@
 
 #include "reports/encode.h"
 #include "reports/figures.h"
+#include "reports/mesh_words.h"
+#include "reports/page_lanes.h"
 #include "reports/palette.h"
 
 namespace interlock {
@@ -120,62 +122,18 @@ Json memory_json(const MemoryArrays& memory, Seconds begin) {
           {"kind", base64(kinds)}};
 }
 
-Json ranks_json(const Measurement& measurement, const Excerpt& excerpt) {
+Json ranks_json(const ScenarioResult& result, const Excerpt& excerpt) {
+  const Measurement& measurement = result.measurement;
+  const std::vector<int> devices = device_numbers(result.scenario);
   const auto spans = spans_by_rank(measurement, excerpt);
   const auto memory = memory_by_rank(measurement, excerpt);
   Json json = Json::array();
   for (std::size_t rank = 0; rank < spans.size(); ++rank) {
-    json.push_back({{"stages", list_stages(measurement.metrics.devices[rank].stages)},
+    json.push_back({{"device", devices.at(rank)},
+                    {"stages", list_stages(measurement.metrics.devices[rank].stages)},
                     {"several", measurement.program.ranks[rank].stages.size() > 1},
                     {"spans", spans_json(spans[rank])},
                     {"memory", memory_json(memory[rank], excerpt.begin)}});
-  }
-  return json;
-}
-
-using Transfers = std::vector<Transfer>;
-
-/// The transfers of each wire that touch the excerpt, by start.
-std::vector<Transfers> transfers_by_wire(const Measurement& measurement, const Excerpt& excerpt) {
-  std::vector<Transfers> wires(measurement.program.wires.size());
-  for (const Transfer& transfer : measurement.log.transfers) {
-    const int wire = measurement.program.channels[transfer.channel].wire;
-    const bool outside = transfer.start >= excerpt.end || transfer.arrival < excerpt.begin;
-    if (wire >= 0 && (excerpt.whole || !outside)) wires[wire].push_back(transfer);
-  }
-  for (Transfers& wire : wires) {
-    std::stable_sort(wire.begin(), wire.end(),
-                     [](const auto& a, const auto& b) { return a.start < b.start; });
-  }
-  return wires;
-}
-
-/// Base64 of `field` of every transfer.
-template <class Number, class Field>
-std::string packed(const Transfers& transfers, const Field& field) {
-  std::vector<Number> numbers;
-  numbers.reserve(transfers.size());
-  for (const Transfer& t : transfers) numbers.push_back(static_cast<Number>(field(t)));
-  return base64(numbers);
-}
-
-Json wires_json(const Measurement& measurement, const Excerpt& excerpt) {
-  const auto wires = transfers_by_wire(measurement, excerpt);
-  Json json = Json::array();
-  for (std::size_t wire = 0; wire < wires.size(); ++wire) {
-    const Transfers& all = wires[wire];
-    if (all.empty()) continue;
-    using T = const Transfer&;
-    json.push_back(
-        {{"from", measurement.program.wires[wire].from_rank},
-         {"to", measurement.program.wires[wire].to_rank},
-         {"count", all.size()},
-         {"start", packed<double>(all, [](T t) { return t.start.value(); })},
-         {"waited", packed<float>(all, [](T t) { return (t.start - t.sent).value(); })},
-         {"occupied", packed<float>(all, [](T t) { return (t.end - t.start).value(); })},
-         {"latency", packed<float>(all, [](T t) { return (t.arrival - t.end).value(); })},
-         {"channel", packed<std::uint32_t>(all, [](T t) { return t.channel; })},
-         {"micro_batch", packed<std::int32_t>(all, [](T t) { return t.micro_batch; })}});
   }
   return json;
 }
@@ -188,7 +146,8 @@ Json ops_json(const Program& program) {
                     {"loss", model_stage(program, op.loss)},
                     {"useful", op.useful},
                     {"pale", is_pale(op)},
-                    {"duration", op.duration.value()}});
+                    {"duration", op.duration.value()},
+                    {"communication", op.communication.value()}});
   }
   return json;
 }
@@ -252,8 +211,10 @@ std::string page_data(const ScenarioResult& result, const Excerpt& excerpt) {
                   {"palette", palette_json(measurement.program)},
                   {"ops", ops_json(measurement.program)},
                   {"channels", channels_json(measurement.program)},
-                  {"ranks", ranks_json(measurement, excerpt)},
-                  {"wires", wires_json(measurement, excerpt)}};
+                  {"ranks", ranks_json(result, excerpt)},
+                  {"wires", wires_json(result, excerpt)},
+                  {"lanes", lanes_json(result, excerpt)},
+                  {"collectives", collectives_json(measurement.program)}};
   return without_markup(json.dump());
 }
 

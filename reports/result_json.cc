@@ -4,8 +4,10 @@
 #include <nlohmann/json.hpp>
 
 #include "reports/encode.h"
+#include "reports/mesh_words.h"
 #include "reports/report.h"
 #include "reports/run_json.h"
+#include "scenarios/contract.h"
 
 namespace interlock {
 namespace {
@@ -29,8 +31,18 @@ Json modules_per_stage(const Partition& partition) {
   return counts;
 }
 
-Json device_json(const DeviceMetrics& device) {
+Json coordinates_json(const Coordinates& at) {
+  Json json;
+  for (int i = kDimensions - 1; i >= 0; --i) {
+    json[dimension_names()[static_cast<std::size_t>(i)]] = at[static_cast<std::size_t>(i)];
+  }
+  return json;
+}
+
+Json device_json(const DeviceMetrics& device, const Coordinates& at, int number) {
   Json json{{"rank", device.rank},
+            {"device", number},
+            {"coordinates", coordinates_json(at)},
             {"stages", device.stages},
             {"weight_versions", device.weight_versions},
             {"reuse", device.reuse},
@@ -74,6 +86,44 @@ void add_identity(Json& json, const ScenarioResult& result) {
   }
 }
 
+Json parallel_json(const Scenario& scenario) {
+  const Mesh& mesh = scenario.mesh;
+  const Sharding& sharding = scenario.sharding;
+  const DataParallel& policy = scenario.data_parallel;
+  const auto chosen = [](const char* key, auto value) {
+    return contract_names("parallel", key)[static_cast<std::size_t>(value)];
+  };
+  Json json = coordinates_json(mesh.degrees);
+  json["expert"] = mesh.expert;
+  json["expert_imbalance"] = sharding.expert_imbalance;
+  json["sequence_parallel"] = sharding.sequence_parallel;
+  json["tensor_layout"] = chosen("tensor_layout", sharding.tensor_layout);
+  json["tensor_depth"] = mesh.tensor_depth;
+  json["context_layout"] = chosen("context_layout", sharding.context_layout);
+  json["zero_stage"] = policy.zero_stage;
+  json["shard"] = mesh.shard;
+  json["overlap_gradients"] = policy.overlap_gradients;
+  json["overlap_weights"] = policy.overlap_weights;
+  json["bucket_bytes"] = bytes_json(policy.bucket);
+  json["prefetch"] = policy.prefetch;
+  for (const Dimension dimension : mesh.order) {
+    json["order"].push_back(dimension_names()[static_cast<std::size_t>(dimension)]);
+  }
+  return json;
+}
+
+void add_layout(Json& json, const ScenarioResult& result) {
+  const Scenario& scenario = result.scenario;
+  json["parallel"] = parallel_json(scenario);
+  json["devices_total"] = scenario.mesh.devices();
+  json["devices_simulated"] = result.measurement.metrics.devices.size();
+  json["folded"] = Json::object();
+  for (const Dimension dimension : folded_dimensions(scenario)) {
+    const std::string& name = dimension_names()[static_cast<std::size_t>(dimension)];
+    json["folded"][name] = scenario.mesh.degree(dimension);
+  }
+}
+
 void add_times(Json& json, const Metrics& metrics) {
   json["engine"] = metrics.engine;
   json["tasks"] = metrics.tasks;
@@ -89,9 +139,14 @@ void add_times(Json& json, const Metrics& metrics) {
   json["window_end_s"] = metrics.window_end.value();
 }
 
-void add_figures(Json& json, const Metrics& metrics) {
+void add_figures(Json& json, const Metrics& metrics, int devices) {
+  const auto each = [&](std::optional<double> rate) {
+    return or_null(rate ? std::optional(*rate / devices) : std::nullopt);
+  };
   json["samples_per_s"] = or_null(metrics.samples_per_s);
   json["tokens_per_s"] = or_null(metrics.tokens_per_s);
+  json["samples_per_s_per_device"] = each(metrics.samples_per_s);
+  json["tokens_per_s_per_device"] = each(metrics.tokens_per_s);
   json["utilisation"] = {{"busy", metrics.busy},
                          {"useful", metrics.useful},
                          {"mfu", or_null(metrics.mfu)},
@@ -111,10 +166,16 @@ Json json_of(const ScenarioResult& result) {
   const Metrics& metrics = result.measurement.metrics;
   Json json;
   add_identity(json, result);
+  add_layout(json, result);
   add_times(json, metrics);
-  add_figures(json, metrics);
+  add_figures(json, metrics, result.scenario.mesh.devices());
   json["devices"] = Json::array();
-  for (const auto& device : metrics.devices) json["devices"].push_back(device_json(device));
+  const std::vector<Coordinates> coordinates = rank_coordinates(result.scenario);
+  for (const auto& device : metrics.devices) {
+    const Coordinates& at = coordinates.at(device.rank);
+    const int number = device_of(result.scenario.mesh, at);
+    json["devices"].push_back(device_json(device, at, number));
+  }
   json["links"] = Json::array();
   for (const auto& link : metrics.links) {
     json["links"].push_back({{"name", clean_utf8(link.name)},

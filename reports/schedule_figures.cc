@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "reports/mesh_words.h"
 #include "reports/terminal_grid.h"
 
 namespace interlock {
@@ -45,6 +46,7 @@ std::vector<int> most_held(const ScenarioResult& result) {
 
 std::vector<Figure> schedule_figures(const ScenarioResult& result) {
   const Metrics& metrics = result.measurement.metrics;
+  const std::vector<int> devices = device_numbers(result.scenario);
   const std::vector<int> held = most_held(result);
   const auto most = std::max_element(held.begin(), held.end());
   const auto largest = std::max_element(
@@ -55,13 +57,14 @@ std::vector<Figure> schedule_figures(const ScenarioResult& result) {
       {"Step time", format(metrics.step_time), micro_batches(result.scenario.micro_batches)},
       {"Bubble", format_percent(1 - metrics.busy), "idle share of the devices, steady state"},
       {"Peak stash", micro_batches(*most),
-       "of one stage each, on device " + std::to_string(most - held.begin())},
+       "of one stage each, on device " + std::to_string(devices.at(most - held.begin()))},
       {"Peak memory", format(fullest.peak_memory),
-       "device " + std::to_string(fullest.rank) + " of " + format(metrics.memory_capacity),
+       "device " + std::to_string(devices.at(fullest.rank)) + " of " +
+           format(metrics.memory_capacity),
        !metrics.fits_in_memory}};
   if (largest->peak_stash > Bytes(0)) {
-    figures[2].note +=
-        "; at most " + format(largest->peak_stash) + ", on device " + std::to_string(largest->rank);
+    figures[2].note += "; at most " + format(largest->peak_stash) + ", on device " +
+                       std::to_string(devices.at(largest->rank));
   }
   return figures;
 }

@@ -11,6 +11,7 @@
 #include "reports/encode.h"
 #include "reports/excerpt.h"
 #include "reports/figures.h"
+#include "reports/mesh_words.h"
 #include "reports/palette.h"
 #include "reports/report.h"
 #include "reports/scale.h"
@@ -42,6 +43,7 @@ struct Picture {
   double lane = 28;  // height, gap included
   std::vector<MessageLane> messages = {};
   double bottom = 0;
+  std::vector<int> devices = {};  // by rank, as the machine counts
 
   const Program& program() const { return result->measurement.program; }
   double x(Seconds time) const {
@@ -97,6 +99,7 @@ Picture frame(const ScenarioResult& result) {
   const double lane = std::clamp(720.0 / lanes, 4.0, 28.0);
   const int most = lane >= kLabelLane ? kMostLabelledBars : kMostBars;
   Picture picture{&result, choose_steps(result.measurement, kSteps, most), lanes, lane};
+  picture.devices = device_numbers(result.scenario);
   Excerpt& excerpt = picture.excerpt;
   if (excerpt.end <= excerpt.begin) excerpt.end = excerpt.begin + Seconds(1);  // nothing takes time
   picture.messages = message_lanes(picture);
@@ -144,7 +147,7 @@ std::string lanes(const Picture& picture) {
             attribute("height", picture.bar_height()) + " fill=\"#f0f0f0\"/>\n";
     if (rank % every != 0) continue;
     const auto& stages = picture.result->measurement.metrics.devices[rank].stages;
-    std::string label = "device " + std::to_string(rank);
+    std::string label = "device " + std::to_string(picture.devices.at(rank));
     if (stages.size() > 1) label += " (" + list_stages(stages) + ")";
     text += text_at(kLeft - 8, y + picture.bar_height() / 2 + 4, label);
   }
@@ -206,7 +209,8 @@ std::string message_bars(const Picture& picture) {
   double y = picture.y(picture.lanes);
   for (const MessageLane& lane : picture.messages) {
     words += text_at(kLeft - 8, y + kMessageLane - 1.5,
-                     std::to_string(lane.from) + " → " + std::to_string(lane.to));
+                     std::to_string(picture.devices.at(lane.from)) + " → " +
+                         std::to_string(picture.devices.at(lane.to)));
     for (const Transfer* transfer : lane.transfers) {
       const double from = picture.x(std::max(transfer->start, picture.excerpt.begin));
       const double to = picture.x(std::min(transfer->arrival, picture.excerpt.end));
@@ -249,8 +253,8 @@ std::string caption(const Picture& picture) {
   if (std::any_of(ops.begin(), ops.end(), is_pale)) words += " Pale: trains nothing on its device.";
   if (!picture.messages.empty()) words += " Below: messages, from start to arrival.";
   if (picture.lanes < static_cast<int>(picture.program().ranks.size())) {
-    words += " Devices 0 to " + std::to_string(picture.lanes - 1) + " of " +
-             std::to_string(picture.program().ranks.size()) + ".";
+    words += " The first " + std::to_string(picture.lanes) + " of " +
+             std::to_string(picture.program().ranks.size()) + " devices.";
   }
   return text_at(kLeft, picture.bottom + 62, words, " fill=\"#555555\"");
 }

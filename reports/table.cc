@@ -4,6 +4,7 @@
 
 #include "reports/encode.h"
 #include "reports/layout.h"
+#include "reports/mesh_words.h"
 
 namespace interlock {
 namespace {
@@ -20,7 +21,10 @@ std::string paragraph(const std::string& text, Ink ink, const TableStyle& style)
 
 std::string single_table(const ScenarioResult& result, const TableStyle& style) {
   std::string text = paragraph(result.scenario.name, Ink::Strong, style);
-  text += paragraph(subtitle(result), Ink::Faint, style) + "\n";
+  text += paragraph(subtitle(result), Ink::Faint, style);
+  const std::string layout = layout_words(result.scenario);
+  if (!layout.empty()) text += paragraph(layout, Ink::Faint, style);
+  text += "\n";
   text += figure_lines(headline_figures(result), style) + "\n";
   const Metrics& metrics = result.measurement.metrics;
   const Grid devices = device_grid(result);

@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "reports/layout.h"
+#include "reports/mesh_words.h"
 #include "reports/palette.h"
 #include "reports/scale.h"
 
@@ -34,6 +35,7 @@ struct View {
   bool shades = false;  // ops outside those micro-batches
   int label_width = 0, columns = 1;
   std::vector<const Span*> spans = {};
+  std::vector<int> devices = {};  // by rank, as the machine counts
 
   const Program& program() const { return result->measurement.program; }
   std::int64_t ticks(Seconds time) const {
@@ -122,15 +124,17 @@ void choose_columns(View& view, int room) {
   view.columns = each > 0 ? each * static_cast<int>((view.end - view.begin) / unit) : room;
 }
 
-std::string row_label(const Program& program, int rank) {
+std::string row_label(const View& view, int rank) {
+  const Program& program = view.program();
   std::vector<int> stages;
   for (const int stage : program.ranks[rank].stages) stages.push_back(model_stage(program, stage));
-  const std::string name = "device " + std::to_string(rank);
+  const std::string name = "device " + std::to_string(view.devices.at(rank));
   return stages.size() > 1 ? name + " (" + list_stages(stages) + ")" : name;
 }
 
 View make_view(const ScenarioResult& result, const GridStyle& style) {
   View view{&result, style};
+  view.devices = device_numbers(result.scenario);
   const ScheduleKind kind = result.scenario.schedule.kind;
   const bool in_steps = schedule_entry(kind).flushes || kind == ScheduleKind::Naive ||
                         kind == ScheduleKind::NaiveSplit;
@@ -142,7 +146,7 @@ View make_view(const ScenarioResult& result, const GridStyle& style) {
   view.end = std::max(view.end, view.begin + 1);
   find_spans(view);
   for (int rank = 0; rank < view.rows(); ++rank) {
-    const auto width = static_cast<int>(row_label(view.program(), rank).size());
+    const auto width = static_cast<int>(row_label(view, rank).size());
     view.label_width = std::max(view.label_width, width + 2);
   }
   choose_columns(view, std::max(kNarrowest, style.width - view.label_width));
@@ -249,13 +253,12 @@ std::string terminal_grid(const ScenarioResult& result, const GridStyle& style) 
   const auto rows = marks_of(view);
   std::string text;
   for (int rank = 0; rank < view.rows(); ++rank) {
-    text +=
-        pad(row_label(view.program(), rank), view.label_width) + row_text(view, rows[rank]) + "\n";
+    text += pad(row_label(view, rank), view.label_width) + row_text(view, rows[rank]) + "\n";
   }
   text += axis(view);
   if (view.rows() < static_cast<int>(view.program().ranks.size())) {
-    text += "Devices 0 to " + std::to_string(view.rows() - 1) + " of " +
-            std::to_string(view.program().ranks.size()) + ".\n";
+    text += "The first " + std::to_string(view.rows()) + " of " +
+            std::to_string(view.program().ranks.size()) + " devices.\n";
   }
   return text + legend(view);
 }

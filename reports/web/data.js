@@ -21,8 +21,9 @@ function unpackSpans(packed, ops) {
   for (let i = 0; i < count; i++) {
     const length = duration ? duration[i] : ops[op[i]].duration;
     end[i] = start[i] + length;
-    busy[i + 1] = busy[i] + length;
-    useful[i + 1] = useful[i] + (ops[op[i]].useful ? length : 0);
+    const active = length - ops[op[i]].communication;
+    busy[i + 1] = busy[i] + active;
+    useful[i + 1] = useful[i] + (ops[op[i]].useful ? active : 0);
   }
   const exposed = packed.exposed ? unpack(packed.exposed, Float32Array) : null;
   const microBatch = unpack(packed.micro_batch, Int32Array);
@@ -73,16 +74,29 @@ function unpackWire(packed) {
   return { from, to, count, start, end, arrival, waited, channel, microBatch };
 }
 
+// Collectives of one lane, in the form of messages without latency.
+function unpackLane(packed) {
+  const start = unpack(packed.start, Float64Array);
+  const duration = unpack(packed.duration, Float32Array);
+  const end = start.map((time, i) => time + duration[i]);
+  const waited = unpack(packed.waited, Float32Array);
+  const collective = unpack(packed.collective, Uint32Array);
+  const microBatch = unpack(packed.micro_batch, Int32Array);
+  const { axis, device, count } = packed;
+  return { axis, device, count, start, end, arrival: end, waited, collective, microBatch };
+}
+
 function unpackScenario(data) {
   for (const op of data.ops) op.kind = data.palette.kinds.findIndex((k) => k.letter === op.letter);
-  const devices = data.ranks.map((rank, number) => ({
-    number,
+  const devices = data.ranks.map((rank) => ({
+    number: rank.device,
     stages: rank.stages,
     several: rank.several,
     spans: unpackSpans(rank.spans, data.ops),
     memory: unpackMemory(rank.memory, data.range[0]),
   }));
-  return { ...data, devices, wires: data.wires.map(unpackWire) };
+  const wires = data.wires.map(unpackWire).concat(data.lanes.map(unpackLane));
+  return { ...data, devices, wires };
 }
 
 // The first index in sorted `array` (of `count`) whose value is greater than `value`.

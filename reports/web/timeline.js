@@ -1,4 +1,4 @@
-// Timeline: what every device executes when, and the messages on every wire.
+// Timeline: what every device executes when, and messages and collectives on every wire.
 // SPDX-License-Identifier: Apache-2.0
 
 const MOST_LANES = 512;
@@ -18,7 +18,7 @@ function laneLayout(scenario, showWires) {
 function addTimeline(parent, scenario, options) {
   const layout = () => laneLayout(scenario, options.wires());
   return addChart(parent, {
-    title: 'Timeline: what each device executes; below it, messages from device to device',
+    title: 'Timeline: what each device executes; below it, messages and collectives',
     scenario,
     view: scenario.view,
     height: () => layout().height,
@@ -30,7 +30,7 @@ function addTimeline(parent, scenario, options) {
 function drawTimeline(pen, scenario, lanes) {
   const palette = paints(scenario.palette.kinds, pen.colours.lane);
   labelLanes(pen, lanes.devices, 0, lanes.deviceHeight, (d) => deviceName(d.number));
-  labelLanes(pen, lanes.wires, lanes.wireTop, lanes.wireHeight, (w) => `${w.from} → ${w.to}`);
+  labelLanes(pen, lanes.wires, lanes.wireTop, lanes.wireHeight, wireName);
   pen.clip();
   lanes.devices.forEach((device, i) => {
     drawDevice(pen, device, i * lanes.deviceHeight, lanes.deviceHeight, { scenario, palette });
@@ -40,6 +40,9 @@ function drawTimeline(pen, scenario, lanes) {
   });
   pen.context.restore();
 }
+
+// "0 → 1"; "data 0": the collectives of device 0 with those beside it along that axis.
+const wireName = (w) => (w.axis ? `${w.axis} ${w.device}` : `${w.from} → ${w.to}`);
 
 const deviceName = (number) => (innerWidth < 600 ? `dev. ${number}` : `device ${number}`);
 
@@ -171,7 +174,9 @@ function describeLane(x, y, pen, scenario, lanes) {
   const device = lanes.devices[Math.floor(y / lanes.deviceHeight)];
   if (device) return describeDevice(device, time, near, scenario, pen);
   const wire = lanes.wires[Math.floor((y - lanes.wireTop) / lanes.wireHeight)];
-  return wire ? describeMessage(wire, time, near, scenario, pen) : null;
+  if (!wire) return null;
+  const describe = wire.axis ? describeCollective : describeMessage;
+  return describe(wire, time, near, scenario, pen);
 }
 
 // The entry of sorted lane `begin`..`end` at `time`, or the nearest within `near`; else -1.
@@ -226,6 +231,9 @@ function describeDevice(device, time, near, scenario, pen) {
     `takes ${formatSeconds(spans.end[i] - spans.start[i])}`,
   ];
   if (op.pale) lines.push('trains nothing here');
+  if (op.communication > 0) {
+    lines.push(`of which ${formatSeconds(op.communication)} are exchanges with its group`);
+  }
   if (spans.exposed && spans.exposed[i] > 0) {
     lines.push(`waited ${formatSeconds(spans.exposed[i])} for its message`);
   }
@@ -244,5 +252,19 @@ function describeMessage(wire, time, near, scenario, pen) {
       `${formatSeconds(wire.arrival[i] - wire.end[i])}`,
   ];
   if (wire.waited[i] > 0) lines.push(`waited ${formatSeconds(wire.waited[i])} for the link`);
+  return lines;
+}
+
+function describeCollective(lane, time, near, scenario, pen) {
+  const i = entryAt(lane.start, lane.end, lane.count, time, near);
+  if (i < 0) return [`${lane.axis} group of device ${lane.device}: no collective`];
+  const [kind, stage, bytes] = scenario.collectives[lane.collective[i]];
+  const lines = [
+    `${kind} of ${formatBytes(bytes)}, ${lane.axis} group of device ${lane.device}, stage ${stage}`,
+    batchWords(lane.microBatch[i], scenario),
+    `starts ${formatInstant(lane.start[i], pen.end - pen.begin)}`,
+    `takes ${formatSeconds(lane.end[i] - lane.start[i])}`,
+  ];
+  if (lane.waited[i] > 0) lines.push(`waited ${formatSeconds(lane.waited[i])} for the one before`);
   return lines;
 }

@@ -130,7 +130,7 @@ TEST_CASE("large runs stay well-formed and under 500 KB, and say what is shown")
     CHECK(texts(picture).find("Shown: ") != std::string::npos);
   }
   const std::string many = svg_timeline(pipeline_run({300, 2, 2}));
-  CHECK(many.find("Devices 0 to 255 of 300.") != std::string::npos);
+  CHECK(many.find("The first 256 of 300 devices.") != std::string::npos);
 }
 
 TEST_CASE("names cannot break the picture") {

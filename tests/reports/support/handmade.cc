@@ -14,7 +14,7 @@ constexpr double kGiB = 1024.0 * kMiB;
 Scenario scenario_named(const std::string& name, int stages, ScheduleKind schedule) {
   Scenario scenario{.name = name, .file = "handmade.json", .model_name = "toy-mlp"};
   scenario.cluster.name = "toy-node";
-  scenario.ranks = stages;
+  scenario.ranks = scenario.mesh.degree(Dimension::Pipeline) = stages;
   for (int stage = 0; stage <= stages; ++stage) scenario.partition.boundaries.push_back(3 * stage);
   scenario.schedule.kind = schedule;
   return scenario;
