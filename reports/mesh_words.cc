@@ -105,16 +105,18 @@ std::string layout_words(const Scenario& scenario) {
 }
 
 std::string name_of(CollectiveKind kind) {
-  static constexpr std::array<const char*, kCollectiveKinds> names = {
-      "all-reduce", "all-gather", "reduce-scatter", "broadcast", "reduce", "all-to-all", "shift"};
-  return names[static_cast<std::size_t>(kind)];
+  static constexpr std::array kNames = {"all-reduce", "all-gather", "reduce-scatter", "broadcast",
+                                        "reduce",     "all-to-all", "shift",          "copy"};
+  static_assert(kNames.size() >= kCollectiveKinds, "a name for each");
+  return kNames[static_cast<std::size_t>(kind)];
 }
 
 std::string name_of(MeshAxis axis) {
-  static constexpr std::array<const char*, kMeshAxes> names = {
-      "tensor", "tensor row", "tensor column", "tensor depth", "context",
-      "expert", "data",       "shard",         "replica",      "expert data"};
-  return names[static_cast<std::size_t>(axis)];
+  static constexpr std::array kNames = {"tensor",  "tensor row",  "tensor column", "tensor depth",
+                                        "context", "expert",      "data",          "shard",
+                                        "replica", "expert data", "to host",       "from host"};
+  static_assert(kNames.size() >= kMeshAxes, "a name for each");
+  return kNames[static_cast<std::size_t>(axis)];
 }
 
 }  // namespace interlock

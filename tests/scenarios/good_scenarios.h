@@ -1,0 +1,93 @@
+// Good scenarios for tests that do them harm.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace interlock {
+
+/// Small scenarios that between them use every section.
+inline const std::vector<std::string>& good_scenarios() {
+  static const std::vector<std::string> scenarios = {
+      R"({
+  "name": "four stages", // measured
+  "model": {"kind": "profile", "modules": [
+    {"repeat": 3, "forward": "1 ms", "backward_input": "1.5 ms", "backward_weight": "1 ms",
+     "update": "10 us", "head": "0.5 ms", "output": "1 MiB", "stash": "8 MiB",
+     "parameters": "2 MB"},
+    {"forward": "2 ms", "backward_input": "2 ms", "backward_weight": "1 ms"}]},
+  "cluster": {"kind": "uniform", "devices": 4, "memory": "80 GiB",
+              "link": {"latency": "3 us", "bandwidth": "100 GB/s"}},
+  "parallel": {"pipeline": 2, "stages": 4, "placement": "v", "tensor": 1},
+  "partition": [1, 1, 1, 1],
+  "training": {"strategy": {"kind": "interlocking", "n_wise": 3, "gradient": "sum",
+                            "heads": "all", "unneeded_input_gradients": "skipped"},
+               "schedule": {"kind": "eager", "queue": {"buffered": 2}, "in_flight": 2,
+                            "update_every": 2, "optimizer_sync": "barrier"},
+               "micro_batches": 4, "steps": 3, "optimizer": "adam"},
+  "simulate": {"engine": "native", "seed": 3},
+  "run": {"steps": 90, "on_failure": "restart", "spares": 1, "seeds": 2, "detection": "1 ms",
+          "checkpoint": {"interval": 9, "write": "2 ms", "asynchronous": true, "stall": "1 ms"},
+          "failures": {"device_mtbf": "9 s", "node_mtbf": "7 s", "distribution": "weibull",
+                       "shape": 0.7, "replacement": "1 s"}}
+})",
+      R"({
+  "model": {"kind": "mlp", "input_size": 64, "hidden_sizes": [64, 32, 32, 16], "classes": 10},
+  "cluster": {"machine": "dgx-a100-80g", "nodes": 1, "devices": 4},
+  "partition": "balanced",
+  "training": {"strategy": "global", "schedule": "1f1b", "global_batch_size": 32,
+               "micro_batch_size": 4, "precision": "tf32", "recompute": "full"},
+  "sweep": {"training": [{"strategy": "local", "schedule": "eager"}, {"name": "g"}],
+            "parallel.pipeline": [2, 3]}
+})",
+      R"({
+  "model": {"kind": "transformer", "layers": 2, "hidden_size": 64, "attention_heads": 4,
+            "kv_heads": 2, "vocab_size": 100, "sequence_length": 16, "norm": "rmsnorm",
+            "gated_mlp": true, "positions": "rotary", "experts": 4, "experts_per_token": 2,
+            "shared_experts": 1, "expert_ffn_hidden_size": 32, "capacity_factor": 1.5,
+            "dense_layers": 1},
+  "cluster": "dgx-h100",
+  "parallel": {"pipeline": 2},
+  "training": {"strategy": {"kind": "greedy",
+                            "head": {"kind": "mlp", "hidden_size": 8,
+                                     "weights": {"stale_every": 2}}},
+               "global_batch_size": 8, "micro_batches": 2, "precision": "bf16"}
+})",
+      R"({
+  "model": {"kind": "profile", "modules": [
+    {"repeat": 6, "forward": "1 ms", "backward_input": "1 ms", "backward_weight": "1 ms",
+     "output": "4 MB"}]},
+  "cluster": {"kind": "machine", "device": "rtx-3090", "devices_per_node": 2, "nodes": 4,
+              "port": {"latency": "5 us", "bandwidth": "20 GB/s"}, "host": {"bandwidth": "9 GB/s"},
+              "pcie": {"sockets": 2, "socket_link": {"bandwidth": "15 GB/s"}},
+              "cards": {"bandwidth": "25 Gb/s"}, "network": {"kind": "wan",
+                "delay": [[null, "9 ms"], ["8 ms", null]],
+                "bandwidth": [[null, "1 GB/s"], ["2 GB/s", null]]}},
+  "parallel": {"pipeline": 6},
+  "training": {"strategy": "global", "schedule": "1f1b", "micro_batches": 3}
+})",
+      R"({
+  "model": {"kind": "transformer", "layers": 3, "hidden_size": 64, "attention_heads": 8,
+            "vocab_size": 128, "sequence_length": 32, "experts": 4},
+  "cluster": {"machine": "dgx-h100", "nodes": 4},
+  "parallel": {"tensor": 2, "context": 2, "data": 4, "expert": 2, "expert_imbalance": 1.5,
+               "sequence_parallel": true, "context_layout": "all_to_all", "zero_stage": 3,
+               "shard": 4, "overlap_weights": true, "bucket": "1 MiB", "prefetch": 2,
+               "order": ["tensor", "data", "context", "pipeline"]},
+  "training": {"strategy": "global", "schedule": "1f1b", "global_batch_size": 16,
+               "micro_batches": 2, "steps": 2},
+  "simulate": {"fold": ["data", "tensor", "context"]}
+})",
+      R"({
+  "model": {"kind": "mlp", "input_size": 64, "layers": 4, "hidden_size": 64, "classes": 64},
+  "cluster": {"machine": "dgx-a100-80g", "nodes": 2},
+  "parallel": {"pipeline": 1, "tensor": 8, "tensor_layout": "2.5d", "tensor_depth": 2, "data": 2,
+               "zero_stage": 1, "overlap_gradients": false},
+  "training": {"strategy": "local", "global_batch_size": 32, "micro_batches": 2, "steps": 2},
+  "simulate": {"fold": "none"}
+})"};
+  return scenarios;
+}
+
+}  // namespace interlock
