@@ -180,7 +180,8 @@ Json json_of(const ScenarioResult& result) {
   for (const auto& link : metrics.links) {
     json["links"].push_back({{"name", clean_utf8(link.name)},
                              {"bytes", bytes_json(link.bytes)},
-                             {"utilisation", link.utilisation}});
+                             {"utilisation", link.utilisation},
+                             {"stands_for", link.stands_for}});
   }
   json["run"] = result.run ? run_json(*result.run) : Json(nullptr);
   return json;

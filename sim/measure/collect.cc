@@ -173,8 +173,9 @@ void Collector::fill_links(Metrics& metrics) const {
     const Bytes per_step = Bytes(link_bytes_[l] / window_.steps / program_.links[l].share);
     const double length = end_ - begin_;
     const double possible = program_.links[l].bandwidth.value() * length;
-    metrics.links.push_back(
-        {program_.links[l].name, per_step, possible > 0 ? link_bytes_[l] / possible : 0.0});
+    metrics.links.push_back({program_.links[l].name, per_step,
+                             possible > 0 ? link_bytes_[l] / possible : 0.0,
+                             program_.links[l].stands_for});
   }
 }
 

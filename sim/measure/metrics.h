@@ -32,6 +32,7 @@ struct LinkMetrics {
   std::string name;
   Bytes bytes;  // per step
   double utilisation = 0;
+  int stands_for = 1;  // links that carry as much
 };
 
 struct Metrics {

@@ -157,6 +157,11 @@ LinkId FoldedLinks::class_of(LinkId link) {
   return number == numbers_.end() ? link : ids_[find(number->second)];
 }
 
+int FoldedLinks::class_size(LinkId link) {
+  const auto number = numbers_.find(link);
+  return number == numbers_.end() ? 1 : sizes_[find(number->second)];
+}
+
 std::unordered_map<LinkId, FoldedLinks::ClassUse> FoldedLinks::class_uses(const Orbit& orbit) {
   std::unordered_map<LinkId, ClassUse> classes;
   for (const auto& [link, times] : orbit) {

@@ -38,6 +38,8 @@ class FoldedLinks {
   // When all ways are known.
   /// The link that stands for the class of `link`.
   LinkId class_of(LinkId link);
+  /// Links of that class.
+  int class_size(LinkId link);
   /// How an orbit uses the links of a class.
   struct ClassUse {
     int least = 0, most = 0;  // messages on a link at once

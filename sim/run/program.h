@@ -68,6 +68,7 @@ struct ProgramLink {
   /// Messages that are simulated over those that really use a link at once: less than 1 where equal
   /// ones are left out, more where the link stands for several.
   double share = 1;
+  int stands_for = 1;  // links of the machine
 };
 
 struct Buffer {

@@ -129,6 +129,7 @@ std::string Wiring::fold_links() {
     }
     for (std::size_t l = 0; l < uses.size(); ++l) {
       program_.links[l].share = uses[l].share;
+      program_.links[l].stands_for = folded_.class_size(raw_links_[l]);
       program_.links[l].bandwidth *= uses[l].share;
       if (problem.empty() && uses[l].users > 1 && !uses[l].alike) {
         problem = "what uses " + program_.links[l].name +

@@ -90,6 +90,22 @@ TEST_CASE("a folded run names its devices as the machine does") {
         std::string::npos);
 }
 
+TEST_CASE("links of a folded run stand for all that carry something unfolded") {
+  const auto total = [](const Json& json, const char* key) {
+    double sum = 0;
+    for (const Json& link : json["links"]) {
+      const double number = link["stands_for"];
+      sum += std::string(key) == "bytes" ? number * link["bytes"].get<double>() : number;
+    }
+    return sum;
+  };
+  const Json folded = Json::parse(result_json(run_of(kMesh, R"(["data", "tensor"])")));
+  const Json whole = Json::parse(result_json(run_of(kMesh, R"("none")")));
+  CHECK(folded["links"].size() < whole["links"].size());
+  CHECK(total(folded, "links") == static_cast<double>(whole["links"].size()));
+  CHECK(total(folded, "bytes") == doctest::Approx(total(whole, "bytes")).epsilon(1e-9));
+}
+
 TEST_CASE("unfolded, every device of the machine has its place") {
   const Json json = Json::parse(result_json(run_of(kMesh, R"("none")")));
   CHECK(json["devices_simulated"] == 8);

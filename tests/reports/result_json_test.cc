@@ -75,7 +75,8 @@ TEST_CASE("values arrive in SI units") {
   CHECK(json["exposed_communication_s"] == 0.00025);
   CHECK(json["memory_capacity_bytes"] == 80LL * 1024 * 1024 * 1024);
   CHECK(json["staleness"] == Json{{"0", 1}});
-  CHECK(json["links"][0] == Json{{"name", "0->1"}, {"bytes", 2097152}, {"utilisation", 0.04}});
+  CHECK(json["links"][0] ==
+        Json{{"name", "0->1"}, {"bytes", 2097152}, {"utilisation", 0.04}, {"stands_for", 1}});
 }
 
 TEST_CASE("token slices are listed, and micro-batches stay the user's") {
