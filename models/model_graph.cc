@@ -12,6 +12,7 @@
 #include "models/resnet.h"
 #include "models/sharding_check.h"
 #include "models/transformer.h"
+#include "models/vgg.h"
 
 namespace interlock {
 namespace {
@@ -40,8 +41,20 @@ ModelGraph resnet_from(ObjectReader& reader, const BuildOptions& options) {
   ResNet shape = read_resnet(reader);
   override_head(shape, SiteKind::Image, options, reader.diagnostics());
   refuse_any_sharding(reader, options.sharding, "a ResNet");
+  refuse_split_brain(reader, options.sharding, "a ResNet");
   reader.finish();
   return reader.diagnostics().empty() ? build_resnet(shape, options) : ModelGraph();
+}
+
+ModelGraph vgg_from(ObjectReader& reader, const BuildOptions& options) {
+  Vgg shape = read_vgg(reader);
+  override_head(shape, SiteKind::Image, options, reader.diagnostics());
+  refuse_any_sharding(reader, options.sharding, "a VGG");
+  const int group = options.sharding.split_brain;
+  check_parts(reader, "hidden_size", shape.hidden_size, group,
+              std::to_string(group) + " devices (split_brain)");
+  reader.finish();
+  return reader.diagnostics().empty() ? build_vgg(shape, options) : ModelGraph();
 }
 
 ModelGraph mlp_from(ObjectReader& reader, const BuildOptions& options) {
@@ -56,6 +69,7 @@ ModelGraph profile_from(ObjectReader& reader, const BuildOptions& options) {
   const std::vector<ProfileModule> modules = read_profile(reader);
   if (options.head) check_measured_head(*options.head, reader.diagnostics());
   refuse_any_sharding(reader, options.sharding, "a profile");
+  refuse_split_brain(reader, options.sharding, "a profile");
   reader.finish();
   return reader.diagnostics().empty() ? build_profile(modules, options) : ModelGraph();
 }
@@ -69,6 +83,7 @@ struct Kind {
 const std::vector<Kind>& kinds() {
   static const std::vector<Kind> all = {{"transformer", transformer_from},
                                         {"resnet", resnet_from},
+                                        {"vgg", vgg_from},
                                         {"mlp", mlp_from},
                                         {"profile", profile_from}};
   return all;

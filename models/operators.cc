@@ -92,6 +92,16 @@ Operator elementwise(const Elementwise& touched, double element) {
           .gradients = Bytes(touched.gradients * element)};
 }
 
+Operator max_pool(double inputs, double outputs, double element) {
+  const double indices = outputs * 8 / element;
+  const double touched = inputs + outputs + indices;
+  return elementwise({.forward = touched,
+                      .backward = touched,
+                      .stash = inputs + indices,
+                      .gradients = inputs + outputs},
+                     element);
+}
+
 Operator relu(double elements, double element) {
   return elementwise({.forward = 2 * elements, .backward = 3 * elements, .gradients = 2 * elements},
                      element);

@@ -67,6 +67,9 @@ struct Elementwise {
   double gradients = 0;  // of its input and output
 };
 Operator elementwise(const Elementwise& touched, double element);
+/// 3x3 or 2x2, stride 2. Keeps its input, which is the ReLU's output too, and a 64-bit index for
+/// each output.
+Operator max_pool(double inputs, double outputs, double element);
 Operator relu(double elements, double element);
 /// x + y forward; backward, the sum of the two gradients that meet where the paths part.
 Operator residual(double elements, double element);

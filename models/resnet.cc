@@ -39,19 +39,6 @@ void convolve(Images& x, const Kernel& kernel, std::vector<Operator>& operators)
   operators.push_back(normalisation(x.elements(), 2 * x.channels, x.element));
 }
 
-/// 3x3, stride 2. Keeps its input, which is the ReLU's output too, and a 64-bit index an output.
-Operator max_pool(Images& x) {
-  const double inputs = x.elements();
-  x.side = side_after(x.side, 2);
-  const double indices = x.elements() * 8 / x.element;
-  const double touched = inputs + x.elements() + indices;
-  return elementwise({.forward = touched,
-                      .backward = touched,
-                      .stash = inputs + indices,
-                      .gradients = inputs + x.elements()},
-                     x.element);
-}
-
 Module stem(const ResNet& net, Images& x, const BuildOptions& options) {
   ModuleFrame frame = {.name = "stem", .input = x.size()};
   std::vector<Operator> operators;
@@ -59,7 +46,11 @@ Module stem(const ResNet& net, Images& x, const BuildOptions& options) {
   convolve(x, kernel, operators);
   operators.front().reads_module_input = true;
   operators.push_back(relu(x.elements(), x.element));
-  if (net.imagenet_stem) operators.push_back(max_pool(x));
+  if (net.imagenet_stem) {
+    const double inputs = x.elements();
+    x.side = side_after(x.side, 2);
+    operators.push_back(max_pool(inputs, x.elements(), x.element));
+  }
   frame.output = x.size();
   return make_module(frame, operators, options);
 }

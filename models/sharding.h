@@ -22,6 +22,7 @@ struct Sharding {
   int context = 1;                 // devices
   ContextLayout context_layout = ContextLayout::Ring;
   int expert = 1;               // devices that share the experts of a layer between them
+  int split_brain = 1;          // devices that share fully connected layers between them
   double expert_imbalance = 1;  // tokens of the busiest device over the mean, at least 1
 };
 

@@ -152,6 +152,7 @@ bool check_layout(ObjectReader& reader, const Sharding& sharding) {
 }
 
 void check_sharding(ObjectReader& reader, const Transformer& t, const BuildOptions& options) {
+  refuse_split_brain(reader, options.sharding, "a transformer");
   if (!check_layout(reader, options.sharding)) return;
   check_tensor(reader, t, options);
   check_sequence(reader, t, options.sharding);
@@ -163,6 +164,7 @@ void check_sharding(ObjectReader& reader, const Mlp& mlp, const BuildOptions& op
   const Sharding& sharding = options.sharding;
   refuse_context(reader, sharding, "an MLP");
   refuse_experts(reader, sharding, "an MLP");
+  refuse_split_brain(reader, sharding, "an MLP");
   if (!check_layout(reader, sharding) || !reader.diagnostics().empty()) return;
   if (sharding.sequence_parallel && sharding.tensor > 1) {
     report_at_model(reader,
@@ -205,6 +207,13 @@ void refuse_experts(ObjectReader& reader, const Sharding& sharding, const std::s
   report_at_model(reader, model + " cannot be divided among " + number(sharding.expert) +
                               " expert devices; expected expert 1, or a transformer with "
                               "\"experts\"");
+}
+
+void refuse_split_brain(ObjectReader& reader, const Sharding& sharding, const std::string& model) {
+  if (sharding.split_brain == 1) return;
+  report_at_model(reader, model + " has no fully connected layers behind convolutions to divide " +
+                              "among " + number(sharding.split_brain) +
+                              " devices; expected split_brain 1, or a VGG");
 }
 
 }  // namespace interlock

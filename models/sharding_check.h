@@ -30,5 +30,6 @@ void check_sharding(ObjectReader& reader, const Mlp& shape, const BuildOptions& 
 void refuse_tensor(ObjectReader& reader, const Sharding& sharding, const std::string& model);
 void refuse_context(ObjectReader& reader, const Sharding& sharding, const std::string& model);
 void refuse_experts(ObjectReader& reader, const Sharding& sharding, const std::string& model);
+void refuse_split_brain(ObjectReader& reader, const Sharding& sharding, const std::string& model);
 
 }  // namespace interlock

@@ -103,9 +103,21 @@ void choose_partition(Scenario& scenario, const PartitionKeys& keys, int stages)
   }
   if (!search && !scenario.rank_of_stage.empty()) return;
   const bool list = scenario.schedule.kind == ScheduleKind::List;
-  const StageTime time =
-      busy_time(price_modules(scenario.graph, price_inputs(scenario)), scenario.strategy,
-                make_roles(scenario.strategy, stages, list), scenario.schedule.update_every);
+  const auto roles = make_roles(scenario.strategy, stages, list);
+  const auto time_of_graph = [&](const ModelGraph& graph, int rank) {
+    return busy_time(price_modules(graph, price_inputs(scenario, rank)), scenario.strategy, roles,
+                     scenario.schedule.update_every);
+  };
+  StageTime time = time_of_graph(scenario.graph, 0);
+  if (!scenario.rank_layouts.empty()) {
+    std::vector<StageTime> times;  // by rank
+    for (std::size_t rank = 0; rank < scenario.rank_layouts.size(); ++rank) {
+      times.push_back(time_of_graph(*scenario.rank_layouts[rank].graph, static_cast<int>(rank)));
+    }
+    time = [&scenario, times](int stage, int first, int last) {
+      return times[scenario.rank_of_stage[stage]](stage, first, last);
+    };
+  }
   if (search) scenario.partition = balanced_partition(modules, parts, time);
   if (scenario.rank_of_stage.empty()) {
     scenario.rank_of_stage = contiguous_ranks(scenario.ranks, stages, time);

@@ -94,6 +94,9 @@ struct ParallelKeys {
   Mesh mesh;  // of one pipeline rank
   Sharding sharding;
   DataParallel data_parallel;
+  std::vector<RankLayout> stage_layouts;  // without graphs
+  std::optional<JsonNode> stage_layouts_node;
+  ReshardingChoice resharding;
   JsonNode node;
 };
 ParallelKeys read_parallel(const JsonNode& node, Diagnostics& diagnostics);

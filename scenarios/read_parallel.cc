@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "scenarios/contract.h"
 #include "scenarios/loader.h"
+#include "scenarios/read_stage_layouts.h"
 
 namespace interlock {
 namespace {
@@ -108,6 +109,26 @@ void read_order(Section& section, Mesh& mesh) {
                  [](int index) { return static_cast<Dimension>(index); });
 }
 
+/// Groups that divide fully connected layers are, on the mesh, groups that divide experts.
+void read_split_brain(Section& section, ParallelKeys& keys) {
+  const int devices = keys.mesh.degree(Dimension::Data);
+  const int group = section.count("split_brain", 1, 1, kMostRanks);
+  const auto node = section.get("split_brain");
+  if (group == 1) return;
+  if (devices % group != 0) {
+    report(section.diagnostics(), *node,
+           "fully connected layers are divided within groups of the " + std::to_string(devices) +
+               " data devices; expected a divisor of " + std::to_string(devices) + ", got " +
+               std::to_string(group));
+  } else if (keys.mesh.expert > 1) {
+    report(section.diagnostics(), *node,
+           "a model has either experts or fully connected layers to divide; expected \"expert\" or "
+           "\"split_brain\"");
+  } else {
+    keys.mesh.expert = keys.sharding.split_brain = group;
+  }
+}
+
 /// Degrees that lie inside data * context.
 void read_subgroups(Section& section, ParallelKeys& keys) {
   Mesh& mesh = keys.mesh;
@@ -121,6 +142,7 @@ void read_subgroups(Section& section, ParallelKeys& keys) {
     report(diagnostics, *expert, "experts are divided among" + of + std::to_string(mesh.expert));
     mesh.expert = 1;
   }
+  read_split_brain(section, keys);
   keys.data_parallel.zero_stage = section.count("zero_stage", 0, 0, 3);
   const bool shards = keys.data_parallel.zero_stage > 0;
   const auto shard = section.get("shard");
@@ -178,6 +200,7 @@ ParallelKeys read_parallel(const JsonNode& node, Diagnostics& diagnostics) {
   read_subgroups(section, keys);
   read_data_parallel(section, keys.data_parallel);
   read_order(section, keys.mesh);
+  read_stage_layouts(section, keys);
   section.finish();
   return keys;
 }

@@ -16,17 +16,32 @@
 
 namespace interlock {
 
-PriceInputs price_inputs(const Scenario& scenario) {
+namespace {
+
+/// How `rank` divides its stages.
+Mesh mesh_of(const Scenario& scenario, int rank) {
+  Mesh mesh = scenario.mesh;
+  if (scenario.rank_layouts.empty()) return mesh;
+  const RankLayout& layout = scenario.rank_layouts[rank];
+  mesh.degree(Dimension::Tensor) = layout.tensor;
+  mesh.degree(Dimension::Data) = layout.data;
+  if (scenario.data_parallel.zero_stage > 0) mesh.shard = layout.data;
+  return mesh;
+}
+
+}  // namespace
+
+PriceInputs price_inputs(const Scenario& scenario, int rank) {
   PriceInputs prices = {scenario.cluster.device, scenario.precision, scenario.optimizer};
   // Groups of the first rank stand for all; many modules exchange the same.
   const auto known =
       std::make_shared<std::map<std::tuple<CollectiveKind, MeshAxis, double>, Seconds>>();
-  prices.exchange_time = [known, cluster = scenario.cluster,
-                          mesh = scenario.mesh](const Exchange& exchange) {
+  prices.exchange_time = [known, cluster = scenario.cluster, mesh = mesh_of(scenario, rank),
+                          rank](const Exchange& exchange) {
     const auto [entry, fresh] =
         known->try_emplace({exchange.kind, exchange.axis, exchange.bytes.value()}, Seconds(0));
     if (fresh) {
-      const std::vector<int> group = group_of(mesh, exchange.axis, {0, 0, 0, 0});
+      const std::vector<int> group = group_of(mesh, exchange.axis, {0, 0, 0, rank});
       entry->second =
           time_alone(cluster, plan_collective(cluster, group, exchange.kind, exchange.bytes, {}));
     }
@@ -34,6 +49,33 @@ PriceInputs price_inputs(const Scenario& scenario) {
   };
   return prices;
 }
+
+namespace {
+
+/// The costs of stages that are divided in ways of their own, and what they hand on.
+void lay_stages_out(const Scenario& scenario, LowerInputs& inputs) {
+  StageLayouts& layouts = inputs.layouts;
+  layouts.resharding = scenario.resharding;
+  std::vector<std::vector<StageCost>> modules;  // by rank
+  for (int rank = 0; rank < scenario.ranks; ++rank) {
+    layouts.meshes.push_back(mesh_of(scenario, rank));
+    modules.push_back(
+        price_modules(*scenario.rank_layouts[rank].graph, price_inputs(scenario, rank)));
+  }
+  const Partition& partition = scenario.partition;
+  for (int stage = 0; stage < partition.stages(); ++stage) {
+    const int rank = scenario.rank_of_stage[stage], first = partition.boundaries[stage];
+    StageCost cost = price_stages(modules[rank], partition, scenario.strategy, inputs.roles)[stage];
+    apply_zero(scenario.data_parallel, layouts.meshes[rank], cost);
+    layouts.inputs.push_back(first == 0 ? Bytes(0) : modules[rank][first - 1].output);
+    layouts.outputs.push_back(cost.output);
+    layouts.whole_outputs.push_back(
+        scenario.graph.modules[partition.boundaries[stage + 1] - 1].output);
+    inputs.stages.push_back(std::move(cost));
+  }
+}
+
+}  // namespace
 
 LowerInputs lower_inputs(const Scenario& scenario) {
   const int stages = static_cast<int>(scenario.rank_of_stage.size()) / scenario.copies;
@@ -58,7 +100,12 @@ LowerInputs lower_inputs(const Scenario& scenario) {
   for (const BatchPart& part : scenario.parts) {
     for (const TokenSlice& slice : part.slices) append_costs(part.graph->slice(slice));
   }
-  if (scenario.parts.empty() && scenario.slices.empty()) append_costs(scenario.graph);
+  const bool whole = scenario.parts.empty() && scenario.slices.empty();
+  if (!scenario.rank_layouts.empty()) {
+    lay_stages_out(scenario, inputs);
+  } else if (whole) {
+    append_costs(scenario.graph);
+  }
   for (const TokenSlice& slice : scenario.slices) append_costs(scenario.graph.slice(slice));
   inputs.roles = roles_of_copies(inputs.roles, scenario.copies);
   return inputs;

@@ -18,8 +18,8 @@ struct ScenarioResult {
   std::optional<RunResult> run;  // of its "run", if it has one
 };
 
-/// What prices the modules of `scenario`.
-PriceInputs price_inputs(const Scenario& scenario);
+/// What prices the modules of `scenario`, on `rank` where ranks have layouts of their own.
+PriceInputs price_inputs(const Scenario& scenario, int rank = 0);
 
 /// What lowering is told of `scenario`, but for its schedule, which depends on the steps.
 LowerInputs lower_inputs(const Scenario& scenario);

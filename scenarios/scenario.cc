@@ -11,6 +11,7 @@
 #include "scenarios/balance_batch.h"
 #include "scenarios/contract.h"
 #include "scenarios/loader.h"
+#include "scenarios/read_stage_layouts.h"
 #include "scenarios/run_plan.h"
 #include "scenarios/set_key.h"
 
@@ -46,18 +47,19 @@ std::optional<JsonNode> head_of(const Sections& sections) {
   return sections.model->child("head");
 }
 
+BuildOptions build_options(const Sections& sections) {
+  const TrainingKeys& training = sections.training;
+  return {.micro_batch_size = training.micro_batch_size,
+          .precision = training.precision,
+          .optimizer = training.optimizer,
+          .recompute = training.recompute,
+          .sharding = sections.parallel ? sections.parallel->sharding : Sharding{},
+          .head = training.strategy.head};
+}
+
 std::optional<ModelGraph> read_model(const Sections& sections, Diagnostics& diagnostics) {
   const Mistakes mistakes(diagnostics);
-  const TrainingKeys& training = sections.training;
-  ModelGraph graph =
-      build_model(*sections.model,
-                  {.micro_batch_size = training.micro_batch_size,
-                   .precision = training.precision,
-                   .optimizer = training.optimizer,
-                   .recompute = training.recompute,
-                   .sharding = sections.parallel ? sections.parallel->sharding : Sharding{},
-                   .head = training.strategy.head},
-                  diagnostics);
+  ModelGraph graph = build_model(*sections.model, build_options(sections), diagnostics);
   if (!mistakes.none() || graph.modules.empty()) return std::nullopt;
   return graph;
 }
@@ -228,6 +230,11 @@ Scenario load_scenario(const JsonValue& value, Diagnostics& diagnostics) {
     if (sections.cluster && !measured) check_device(sections, document, diagnostics);
     fit_batch(training, *sections.graph, diagnostics);
     if (cuts) check_slices(training, *sections.graph, diagnostics);
+  }
+  if (stages) check_stage_layouts(*sections.parallel, scenario, document, diagnostics);
+  if (diagnostics.empty()) {
+    build_stage_layouts(*sections.parallel, *sections.model, build_options(sections), scenario,
+                        diagnostics);
   }
   if (!diagnostics.empty()) return scenario;
   CHECK(stages && sections.graph && sections.cluster, "a scenario without mistakes is complete");

@@ -13,6 +13,7 @@
 
 #include "base/json.h"
 #include "hardware/cluster.h"
+#include "hardware/resharding.h"
 #include "models/model_graph.h"
 #include "scenarios/run_conditions.h"
 #include "sim/plan/catalogue.h"
@@ -31,6 +32,14 @@ struct BatchPart {
   std::vector<TokenSlice> slices;           // in order
 };
 
+/// How one pipeline rank divides its stages, where not all do it alike.
+struct RankLayout {
+  int tensor = 1;
+  int data = 1;                             // divides the samples of a micro-batch
+  std::shared_ptr<const ModelGraph> graph;  // of one of its devices
+  int devices() const { return tensor * data; }
+};
+
 struct Scenario {
   std::string name;
   std::string file;
@@ -41,6 +50,10 @@ struct Scenario {
   Mesh mesh;
   Sharding sharding;
   DataParallel data_parallel;
+  /// By pipeline rank; empty: all alike. `graph` is then the undivided model, and `mesh` has the
+  /// devices of a rank as tensor ranks.
+  std::vector<RankLayout> rank_layouts;
+  ReshardingChoice resharding;
   int copies = 1;                  // of the model, where a schedule keeps several
   std::vector<int> rank_of_stage;  // (stages of all copies)
   Partition partition;

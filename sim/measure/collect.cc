@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <span>
 
 namespace interlock {
 
@@ -86,8 +87,13 @@ void Collector::count_staleness(const OpInfo& op, int micro_batch) {
 void Collector::add(const Transfer& transfer) {
   const Channel& channel = program_.channels[transfer.channel];
   const double share = share_inside(transfer.start, transfer.end, transfer.micro_batch);
-  for (const int link : program_.wires[channel.wire].links) {
-    link_bytes_[link] += share * channel.bytes.value();
+  const WireFlow whole = {channel.wire, channel.bytes};
+  const bool single = channel.flows.empty();
+  for (const WireFlow& flow :
+       std::span(single ? &whole : channel.flows.data(), single ? 1 : channel.flows.size())) {
+    for (const int link : program_.wires[flow.wire].links) {
+      link_bytes_[link] += share * flow.bytes.value();
+    }
   }
 }
 

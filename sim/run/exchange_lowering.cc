@@ -49,8 +49,9 @@ void ExchangeLowering::compute(const Op& op, const ComputePiece& piece) {
 std::vector<ExchangeLowering::Part> ExchangeLowering::parts_of(const Op& op,
                                                                const ComputePiece& piece) {
   std::vector<Part> parts;
+  const Mesh& mesh = mesh_of_rank(inputs_, inputs_.schedule.rank_of_stage[op.stage]);
   const auto add = [&](Purpose purpose, const Exchange& exchange, int window) {
-    if (group_size(inputs_.mesh, exchange.axis) == 1 || exchange.bytes <= Bytes(0)) return;
+    if (group_size(mesh, exchange.axis) == 1 || exchange.bytes <= Bytes(0)) return;
     Part& part = parts.emplace_back(part_of(op, purpose, exchange));
     part.window = window;
     if (purpose != Purpose::Send) part.kind = piece.kind;

@@ -14,7 +14,8 @@ namespace interlock {
 FoldedLinks::FoldedLinks(const LowerInputs& inputs)
     : inputs_(inputs),
       simulated_(simulated_ranks(inputs.mesh, inputs.unfolded)),
-      folded_(folded_ranks(inputs.mesh, inputs.unfolded)) {
+      folded_(inputs.layouts.empty() ? folded_ranks(inputs.mesh, inputs.unfolded)
+                                     : std::vector<Coordinates>{{0, 0, 0, 0}}) {
   for (const Coordinates& at : simulated_) devices_.push_back(device_of(inputs.mesh, at));
 }
 

@@ -209,7 +209,7 @@ Brevity what_to_leave_out(const LowerInputs& inputs) {
 
 Program lower(const LowerInputs& given) {
   LowerInputs inputs = unfold(given);
-  if (inputs.mesh.replicas() > 1) mark_last_backwards(inputs.schedule);
+  if (inputs.mesh.replicas() > 1 || !inputs.layouts.empty()) mark_last_backwards(inputs.schedule);
   return lower_all(inputs, what_to_leave_out(inputs));
 }
 

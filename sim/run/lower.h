@@ -10,6 +10,7 @@
 #include "sim/plan/mesh.h"
 #include "sim/plan/stage_cost.h"
 #include "sim/run/program.h"
+#include "sim/run/stage_layouts.h"
 
 namespace interlock {
 
@@ -23,8 +24,14 @@ struct LowerInputs {
   Mesh mesh;  // of a pipeline alone where all its degrees are 1: rank r is device r
   Unfolded unfolded = kFolded;
   DataParallel data_parallel;
+  StageLayouts layouts;  // where they differ; `mesh` then says only how many devices a rank has
   double most_ticks_per_second = 1e18;  // to lower one run as another one was
 };
+
+/// How the stages of a simulated rank are divided.
+inline const Mesh& mesh_of_rank(const LowerInputs& inputs, int rank) {
+  return inputs.layouts.empty() ? inputs.mesh : inputs.layouts.meshes[rank];
+}
 
 /// The program that runs the schedule on the cluster, every step of it.
 /// Durations are rounded once, to the finest 10^-k s that keeps the sum of all durations under 2^53

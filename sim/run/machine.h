@@ -109,6 +109,7 @@ class Machine {
   };
   struct SharedWire {
     double started = 0;
+    int flows_left = 0;  // of the front
     bool carrying = false;
     Fifo<Pending> pending;  // the front is being carried
   };

@@ -132,7 +132,8 @@ void Machine::transfer(int index, int micro_batch) {
   ++queue.untaken;
   if (sink_.memory) {
     const Channel& channel = program_.channels[index];
-    change_memory(now_, channel.to_rank, MemoryClass::Boundary, channel.bytes.value());
+    change_memory(now_, channel.to_rank, MemoryClass::Boundary,
+                  channel.received.value_or(channel.bytes).value());
   }
   const Pending pending{index, micro_batch, now_};
   if (queue.wire < 0) {
@@ -155,22 +156,31 @@ void Machine::carry(int index) {
   wire.carrying = true;
   wire.started = now_;
   const Channel& channel = program_.channels[wire.pending.front().channel];
-  start_shared(index, channel.bytes, in_ticks(program_, channel.occupancy));
+  if (channel.flows.empty()) {
+    return start_shared(index, channel.bytes, in_ticks(program_, channel.occupancy));
+  }
+  wire.flows_left = static_cast<int>(channel.flows.size());
+  for (const WireFlow& flow : channel.flows) {
+    const Seconds alone = flow.bytes / program_.wires[flow.wire].bandwidth;
+    start_shared(flow.wire, flow.bytes, in_ticks(program_, alone));
+  }
 }
 
 void Machine::end_shared(int index, double time) {
-  SharedWire& wire = wires_[index];
+  const int whole = program_.wires[index].part_of;
+  SharedWire& wire = wires_[whole < 0 ? index : whole];
   CHECK(wire.carrying, "a transfer ended that was not under way");
   now_ = std::max(now_, time);
   if (const int lane = program_.wires[index].lane; lane >= 0) {
     wire.carrying = false;
     return end_flow(lane);
   }
+  if (whole >= 0 && --wire.flows_left > 0) return;
   const Pending pending = wire.pending.front();
   wire.pending.pop();
   wire.carrying = false;
   report(pending, wire.started, now_, now_ + channels_[pending.channel].latency);
-  if (!wire.pending.empty()) carry(index);
+  if (!wire.pending.empty()) carry(whole < 0 ? index : whole);
 }
 
 /// The times of a message are known: tells the sink, and whoever waits for it.

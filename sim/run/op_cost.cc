@@ -20,11 +20,13 @@ std::vector<int> OpCosts::after(int stage) const {
 
 Bytes OpCosts::input(const Op& op) const {
   const int from = before(op.stage);
+  if (!inputs_.layouts.empty()) return inputs_.layouts.inputs[op.stage];
   return from < 0 ? Bytes(0) : of_stage(from, op.micro_batch).output;
 }
 
 Bytes OpCosts::input_gradient(const Op& op) const {
   const int to = before(op.stage);
+  if (!inputs_.layouts.empty()) return inputs_.layouts.inputs[op.stage];
   return to < 0 ? Bytes(0) : of_stage(to, op.micro_batch).output_gradient();
 }
 

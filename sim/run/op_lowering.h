@@ -53,6 +53,9 @@ class OpLowering {
   void exchange_readout(const Op& op);
   void message(Opcode code, Message message, const Op& op, int from, int to);
 
+  const Mesh& mesh_of(const Op& op) const {
+    return mesh_of_rank(inputs_, inputs_.schedule.rank_of_stage[op.stage]);
+  }
   int update_every() const { return inputs_.policy.update_every; }
   /// Whether several micro-batches are in flight, of which one does the update for all.
   bool has_windows() const;

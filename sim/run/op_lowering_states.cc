@@ -25,7 +25,7 @@ void OpLowering::add_gathers(const Op& op, ComputePiece& piece) const {
   const DataParallel& policy = inputs_.data_parallel;
   if (policy.zero_stage < 3) return;
   const StageCost& stage = costs_.of_stage(op);
-  for (const Exchange& whole : weight_exchanges(policy, inputs_.mesh, stage)) {
+  for (const Exchange& whole : weight_exchanges(policy, mesh_of(op), stage)) {
     piece.gathers.push_back(in_parts(whole, stage.modules));
   }
 }
@@ -44,7 +44,7 @@ void OpLowering::add_sends(const Op& op, ComputePiece& piece) const {
 std::vector<Exchange> OpLowering::gradients_in_buckets(const Op& op) const {
   const DataParallel& policy = inputs_.data_parallel;
   const StageCost& stage = costs_.of_stage(op);
-  std::vector<Exchange> exchanges = gradient_exchanges(policy, inputs_.mesh, stage);
+  std::vector<Exchange> exchanges = gradient_exchanges(policy, mesh_of(op), stage);
   const double wanted = std::ceil(stage.whole_gradients / policy.bucket);
   const int buckets = static_cast<int>(std::clamp(wanted, 1.0, kMostBuckets));
   for (Exchange& exchange : exchanges) exchange = in_parts(exchange, buckets);
@@ -54,7 +54,7 @@ std::vector<Exchange> OpLowering::gradients_in_buckets(const Op& op) const {
 void OpLowering::end_update(const Op& op) {
   const DataParallel& policy = inputs_.data_parallel;
   if (policy.zero_stage == 1 || policy.zero_stage == 2) {
-    const auto weights = weight_exchanges(policy, inputs_.mesh, costs_.of_stage(op));
+    const auto weights = weight_exchanges(policy, mesh_of(op), costs_.of_stage(op));
     exchanges_.begin(op, weights, update_every());
     if (!policy.overlap_weights) exchanges_.end(op, weights, update_every(), op.micro_batch);
   }
@@ -66,7 +66,7 @@ void OpLowering::wait_for_weights(const Op& op) {
   const DataParallel& policy = inputs_.data_parallel;
   const bool later = policy.overlap_weights && policy.zero_stage > 0 && policy.zero_stage < 3;
   if (!later) return;
-  exchanges_.end(op, weight_exchanges(policy, inputs_.mesh, costs_.of_stage(op)), update_every(),
+  exchanges_.end(op, weight_exchanges(policy, mesh_of(op), costs_.of_stage(op)), update_every(),
                  op.micro_batch - update_every());
 }
 

@@ -9,6 +9,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,6 +34,12 @@ struct OpInfo {
   bool replay = false;  // a whole turn on an old input, see Channel::replay
 };
 
+/// Bytes over a wire, aggregated over all steps of what sends them.
+struct WireFlow {
+  int wire = 0;
+  Bytes bytes;
+};
+
 /// A queue of messages from a stage to a neighbour. Order is kept.
 struct Channel {
   static constexpr int kUnlimited = -1;
@@ -47,9 +54,11 @@ struct Channel {
   int replay = -1;
   bool synchronous = false;    // the transfer needs both streams, from its start to its arrival
   bool from_resident = false;  // a copy of resident bytes: nothing to give back once it has left
-  Bytes bytes;
-  Seconds occupancy;  // bytes / bandwidth of the wire
-  Seconds latency;    // follows, occupies nothing
+  Bytes bytes;                         // on one device of the sender
+  std::optional<Bytes> received = {};  // on one of the receiver, if not as many
+  Seconds occupancy;                   // bytes / bandwidth of the wire
+  Seconds latency;                     // follows, occupies nothing
+  std::vector<WireFlow> flows = {};    // of a message, all at once; empty: `bytes` over `wire`
 };
 
 /// The way between two ranks. Its messages are first in, first out. Flows of collectives have wires
@@ -57,6 +66,7 @@ struct Channel {
 struct Wire {
   int from_rank = 0, to_rank = 0;
   int lane = -1;           // of the collectives that use it; -1: it carries messages
+  int part_of = -1;        // carries flows of the messages of this wire; -1: whole messages
   std::vector<int> links;  // in Program::links
   BytesPerSecond bandwidth;
   bool shared = false;  // another wire uses one of its links, but for those of the same lane
@@ -96,12 +106,8 @@ struct Collective {
   Seconds occupancy;    // of the busiest link, alone
   Seconds latency;      // of all its steps; follows, occupies nothing but the lane
   bool shared = false;  // another lane, or a wire of messages, uses one of its links
-  /// Bytes over a wire of the lane, aggregated over all steps.
-  struct Flow {
-    int wire = 0;
-    Bytes bytes;
-  };
-  std::vector<Flow> flows;  // all at once
+  using Flow = WireFlow;
+  std::vector<Flow> flows;  // all at once, over wires of the lane
 };
 
 struct Lane {

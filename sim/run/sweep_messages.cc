@@ -160,7 +160,8 @@ Sweep::Message Sweep::transfer(int index, double at, int micro_batch) {
   }
   if (sink_.memory) {
     const Channel& channel = program_.channels[index];
-    change_memory(at, channel.to_rank, MemoryClass::Boundary, channel.bytes.value());
+    change_memory(at, channel.to_rank, MemoryClass::Boundary,
+                  channel.received.value_or(channel.bytes).value());
     if (!channel.from_resident) {
       change_memory(end, channel.from_rank, MemoryClass::Boundary, -channel.bytes.value());
     }

@@ -41,7 +41,7 @@ Bytes Wiring::message_bytes(Message message, int from_stage, int to_stage, int m
     case Message::Activation:
       return costs_.of_stage(from_stage, micro_batch).output;
     case Message::Gradient: {
-      const Bytes tensor = costs_.of_stage(to_stage, micro_batch).output_gradient();
+      const Bytes tensor = costs_.input_gradient({.stage = from_stage, .micro_batch = micro_batch});
       if (inputs_.policy.kind != ScheduleKind::List) return tensor;
       const auto& traversals = inputs_.roles[from_stage].traversals;
       const auto tensors = std::count_if(traversals.begin(), traversals.end(),
@@ -95,6 +95,7 @@ int Wiring::make_channel(Message message, int from_stage, int to_stage, int micr
     channel.latency = latencies_[channel.wire];
     channel.synchronous = inputs_.policy.copies_on_compute_stream && !resident;
   }
+  if (!inputs_.layouts.empty() && channel.wire >= 0) reshard(channel);
   if (inputs_.policy.replays && message == Message::Activation) {
     channel.replay = replay_op(to_stage, micro_batch);
   }
@@ -115,12 +116,49 @@ int Wiring::replay_op(int stage, int micro_batch) {
   return static_cast<int>(program_.ops.size()) - 1;
 }
 
+/// The channel leads to devices that hold its tensor otherwise: many flows at once.
+void Wiring::reshard(Channel& channel) {
+  const StageLayouts& layouts = inputs_.layouts;
+  const bool upwards = channel.to_stage > channel.from_stage;
+  const int below = std::min(channel.from_stage, channel.to_stage);
+  Bytes held = layouts.outputs[below], other = layouts.inputs[below + 1];
+  if (!upwards) std::swap(held, other);
+  if (held <= Bytes(0)) return;
+  const double times = channel.bytes / held;  // tensors in a message
+  channel.received = other * times;
+  const Resharding plan = plan_boundary(inputs_.cluster, layouts, inputs_.schedule.rank_of_stage,
+                                        below, upwards, times);
+  channel.latency = plan.latency;
+  channel.occupancy = plan.time - plan.latency;
+  std::map<std::vector<LinkId>, Bytes> flows;
+  for (const Flow& flow : plan.flows) {
+    flows[route(inputs_.cluster, flow.from, flow.to).links] += flow.bytes;
+  }
+  for (const auto& [way, bytes] : flows) {
+    channel.flows.push_back({part_wire(channel.wire, way), bytes});
+  }
+}
+
+int Wiring::part_wire(int whole, const std::vector<LinkId>& way) {
+  const auto [entry, fresh] =
+      part_wires_.try_emplace({whole, way}, static_cast<int>(program_.wires.size()));
+  if (fresh) {
+    ways_.push_back(way);
+    orbits_.emplace_back();
+    latencies_.emplace_back();
+    program_.wires.push_back({.from_rank = program_.wires[whole].from_rank,
+                              .to_rank = program_.wires[whole].to_rank,
+                              .part_of = whole});
+  }
+  return entry->second;
+}
+
 int Wiring::wire(int from_rank, int to_rank) {
   const auto [entry, fresh] =
       wires_.try_emplace(pair_key(from_rank, to_rank), static_cast<int>(program_.wires.size()));
   if (fresh) {
     const Route way = folded_.add_way(from_rank, to_rank, orbits_.emplace_back());
-    ways_.push_back(way.links);
+    ways_.push_back(inputs_.layouts.empty() ? way.links : std::vector<LinkId>());
     latencies_.push_back(way.latency);
     program_.wires.push_back({.from_rank = from_rank, .to_rank = to_rank});
   }

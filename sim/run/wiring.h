@@ -46,6 +46,8 @@ class Wiring {
   int make_channel(Message message, int from_stage, int to_stage, int micro_batch);
   int replay_op(int stage, int micro_batch);
   int wire(int from_rank, int to_rank);
+  void reshard(Channel& channel);
+  int part_wire(int whole, const std::vector<LinkId>& way);
   int lane(const Exchange& exchange, int rank, const std::vector<int>& group);
   Seconds add_plan(const CollectivePlan& plan, const std::vector<int>& group,
                    const Exchange& exchange, int rank, int lane);
@@ -77,7 +79,7 @@ class Wiring {
   std::vector<Seconds> latencies_;                         // by wire of messages
   std::map<std::pair<MeshAxis, int>, int> communicators_;  // lane by axis and first device
   std::map<std::tuple<int, CollectiveKind, double, int>, int> collectives_;
-  std::map<std::pair<int, std::vector<LinkId>>, int> lane_wires_;
+  std::map<std::pair<int, std::vector<LinkId>>, int> lane_wires_, part_wires_;
   std::vector<LinkId> raw_links_;  // by link of the program
   int lanes_;                      // of micro-batches in flight or slices
   std::vector<int> neighbours_;    // channel of (stage, in or down, lane), -1 until made

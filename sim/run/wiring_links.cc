@@ -22,14 +22,17 @@ double size_ratio(const std::vector<Flow>& flows, const std::vector<Flow>& other
 }  // namespace
 
 int Wiring::collective(const Exchange& exchange, int rank, int stage) {
-  const std::vector<int> group = group_of(inputs_.mesh, exchange.axis, folded_.coordinates(rank));
+  const std::vector<int> group = group_of(mesh_of_rank(inputs_, rank), exchange.axis,
+                                          folded_.coordinates(rank));
   const int own_lane = lane(exchange, rank, group);
   const auto [entry, fresh] =
       collectives_.try_emplace({own_lane, exchange.kind, exchange.bytes.value(), stage},
                                static_cast<int>(program_.collectives.size()));
   if (!fresh) return entry->second;
   const CollectivePlan plan =
-      plan_collective(inputs_.cluster, group, exchange.kind, exchange.bytes, {});
+      inputs_.layouts.empty()
+          ? plan_collective(inputs_.cluster, group, exchange.kind, exchange.bytes, {})
+          : plan_of_all_groups(inputs_.cluster, inputs_.layouts.meshes[rank], rank, exchange);
   const Seconds busy = add_plan(plan, group, exchange, rank, own_lane);
   program_.collectives.push_back({.kind = exchange.kind,
                                   .axis = exchange.axis,
@@ -80,7 +83,7 @@ std::string Wiring::finish() {
   for (std::size_t c = 0; c < program_.collectives.size(); ++c) make_flows(static_cast<int>(c));
   const std::string problem = fold_links();
   for (Channel& channel : program_.channels) {
-    if (channel.wire < 0) continue;
+    if (channel.wire < 0 || !channel.flows.empty()) continue;
     channel.occupancy = channel.bytes / program_.wires[channel.wire].bandwidth;
   }
   mark_shared_links();
@@ -183,7 +186,8 @@ void Wiring::mark_shared_links() {
   const int lanes = static_cast<int>(program_.lanes.size());
   const auto user_of = [&](int wire) {
     const int lane = program_.wires[wire].lane;
-    return lane >= 0 ? lane : lanes + wire;
+    const int whole = program_.wires[wire].part_of;
+    return lane >= 0 ? lane : lanes + (whole >= 0 ? whole : wire);
   };
   for (int w = 0; w < static_cast<int>(program_.wires.size()); ++w) {
     for (const int link : program_.wires[w].links) {
@@ -200,6 +204,12 @@ void Wiring::mark_shared_links() {
     collective.shared = std::any_of(flows.begin(), flows.end(), [&](const Collective::Flow& flow) {
       return program_.wires[flow.wire].shared;
     });
+  }
+  for (const Wire& wire : program_.wires) {
+    if (wire.part_of >= 0 && wire.shared) program_.wires[wire.part_of].shared = true;
+  }
+  for (Wire& wire : program_.wires) {
+    if (wire.part_of >= 0) wire.shared = program_.wires[wire.part_of].shared;
   }
   // Its flows are all SimGrid's then, or some would not end with the others.
   for (const Collective& collective : program_.collectives) {
