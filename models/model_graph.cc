@@ -11,6 +11,7 @@
 #include "models/profile.h"
 #include "models/resnet.h"
 #include "models/sharding_check.h"
+#include "models/sparse_mlp.h"
 #include "models/transformer.h"
 #include "models/vgg.h"
 
@@ -65,6 +66,25 @@ ModelGraph mlp_from(ObjectReader& reader, const BuildOptions& options) {
   return reader.diagnostics().empty() ? build_mlp(shape, options) : ModelGraph();
 }
 
+ModelGraph sparse_mlp_from(ObjectReader& reader, const BuildOptions& options) {
+  const Sharding& sharding = options.sharding;
+  const SparseMlp shape = read_sparse_mlp(reader, sharding.tensor);
+  if (options.head) {
+    report(reader.diagnostics(), *options.head,
+           "a sparse MLP has no heads; expected strategy \"inference\" or \"global\"");
+  }
+  refuse_context(reader, sharding, "a sparse MLP");
+  refuse_experts(reader, sharding, "a sparse MLP");
+  refuse_split_brain(reader, sharding, "a sparse MLP");
+  if (sharding.tensor_layout != TensorLayout::OneD || sharding.sequence_parallel) {
+    report(reader.diagnostics(), reader.node(),
+           "the neurons of a sparse MLP are divided in one dimension; expected tensor_layout "
+           "\"1d\" without sequence parallelism");
+  }
+  reader.finish();
+  return reader.diagnostics().empty() ? build_sparse_mlp(shape, options) : ModelGraph();
+}
+
 ModelGraph profile_from(ObjectReader& reader, const BuildOptions& options) {
   const std::vector<ProfileModule> modules = read_profile(reader);
   if (options.head) check_measured_head(*options.head, reader.diagnostics());
@@ -85,6 +105,7 @@ const std::vector<Kind>& kinds() {
                                         {"resnet", resnet_from},
                                         {"vgg", vgg_from},
                                         {"mlp", mlp_from},
+                                        {"sparse-mlp", sparse_mlp_from},
                                         {"profile", profile_from}};
   return all;
 }

@@ -17,8 +17,8 @@ std::vector<std::string> schedule_names() {
 
 const std::vector<std::string>& strategy_names() {
   static const std::vector<std::string> names = {
-      "global",      "local",           "interlocking", "greedy", "chunked",
-      "overlapping", "forward-forward", "backlink",     "tree",   "pairwise"};
+      "global",          "local",    "interlocking", "greedy",   "chunked",  "overlapping",
+      "forward-forward", "backlink", "tree",         "pairwise", "inference"};
   return names;
 }
 

@@ -22,6 +22,7 @@ bool is_global(const Strategy& strategy) { return strategy.kind == StrategyKind:
 /// Whether `entry` can train by `strategy`. The list form is defined for a loss that reaches N
 /// stages, so it has no chunks and no overlapping blocks; PPLL's queues carry activations only.
 bool fits(const ScheduleEntry& entry, const Strategy& strategy) {
+  if (strategy.kind == StrategyKind::Inference) return entry.kind == ScheduleKind::GPipe;
   const bool n_wise =
       strategy.kind == StrategyKind::Local || strategy.kind == StrategyKind::Interlocking;
   if (entry.any_strategy) return strategy.kind != StrategyKind::Tree;  // its search is for chains
@@ -48,7 +49,9 @@ std::string choices_of(const std::vector<std::string>& names) {
 
 ScheduleKind default_kind(const TrainingKeys& training) {
   if (names_order_file(training)) return ScheduleKind::File;
-  if (!is_global(training.strategy.strategy)) return ScheduleKind::Eager;
+  const Strategy& strategy = training.strategy.strategy;
+  if (strategy.kind == StrategyKind::Inference) return ScheduleKind::GPipe;
+  if (!is_global(strategy)) return ScheduleKind::Eager;
   return training.micro_batches == 1 ? ScheduleKind::Naive : ScheduleKind::OneFOneB;
 }
 

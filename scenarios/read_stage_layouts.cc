@@ -60,7 +60,8 @@ bool sends_to_neighbours(const Strategy& strategy) {
   const StrategyKind kind = strategy.kind;
   return strategy.readout_every == 0 &&
          (kind == StrategyKind::Global || kind == StrategyKind::Local ||
-          kind == StrategyKind::Interlocking || kind == StrategyKind::Chunked);
+          kind == StrategyKind::Interlocking || kind == StrategyKind::Chunked ||
+          kind == StrategyKind::Inference);
 }
 
 void check_schedule(const Scenario& scenario, const JsonNode& place, Diagnostics& diagnostics) {

@@ -13,11 +13,11 @@ namespace {
 constexpr const char* kPath = "training.strategy";
 
 // By the order of the names in the contract; "pairwise" is interlocking with n_wise 2.
-constexpr std::array kKinds = {StrategyKind::Global,         StrategyKind::Local,
-                               StrategyKind::Interlocking,   StrategyKind::Greedy,
-                               StrategyKind::Chunked,        StrategyKind::Overlapping,
-                               StrategyKind::ForwardForward, StrategyKind::BackLink,
-                               StrategyKind::Tree,           StrategyKind::Interlocking};
+constexpr std::array kKinds = {
+    StrategyKind::Global,         StrategyKind::Local,    StrategyKind::Interlocking,
+    StrategyKind::Greedy,         StrategyKind::Chunked,  StrategyKind::Overlapping,
+    StrategyKind::ForwardForward, StrategyKind::BackLink, StrategyKind::Tree,
+    StrategyKind::Interlocking,   StrategyKind::Inference};
 constexpr int kPairwise = 9;
 
 /// The kinds of strategy that a key means something for.
@@ -29,6 +29,9 @@ struct KeyUse {
 const std::vector<KeyUse>& key_uses() {
   static const std::vector<std::string> with_heads = {
       "local", "interlocking", "pairwise", "greedy", "chunked", "overlapping", "backlink", "tree"};
+  static const std::vector<std::string> trained = {
+      "global",  "local",       "interlocking",    "pairwise", "greedy",
+      "chunked", "overlapping", "forward-forward", "backlink", "tree"};
   static const std::vector<KeyUse> uses = {
       {"n_wise", {"interlocking"}},
       {"chunks", {"chunked"}},
@@ -37,17 +40,22 @@ const std::vector<KeyUse>& key_uses() {
       {"forward", {"overlapping"}},
       {"gradient", {"interlocking", "pairwise", "overlapping"}},
       {"heads", {"local", "interlocking", "pairwise", "greedy"}},
+      {"unneeded_input_gradients", trained},
       {"head", with_heads}};
   return uses;
+}
+
+bool starts_with_vowel(const std::string& word) {
+  return std::string("aeiou").find(word.front()) != std::string::npos;
 }
 
 void check_uses(Section& section, const std::string& kind) {
   for (const KeyUse& use : key_uses()) {
     const std::optional<JsonNode> node = section.get(use.key);
     if (!node || std::count(use.kinds.begin(), use.kinds.end(), kind)) continue;
-    report(
-        section.diagnostics(), *node,
-        "means nothing for a " + kind + " strategy; expected only with " + join_choices(use.kinds));
+    report(section.diagnostics(), *node,
+           std::string("means nothing for ") + (starts_with_vowel(kind) ? "an " : "a ") + kind +
+               " strategy; expected only with " + join_choices(use.kinds));
   }
 }
 

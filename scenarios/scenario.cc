@@ -146,7 +146,8 @@ void fit_schedule(const Sections& sections, Scenario& scenario, Diagnostics& dia
   scenario.strategy.all_heads =
       training.strategy.all_heads.value_or(scenario.schedule.kind == ScheduleKind::List);
   const bool has_heads = scenario.strategy.kind != StrategyKind::Global &&
-                         scenario.strategy.kind != StrategyKind::ForwardForward;
+                         scenario.strategy.kind != StrategyKind::ForwardForward &&
+                         scenario.strategy.kind != StrategyKind::Inference;
   if (const auto head = head_of(sections); head && has_heads) {
     scenario.strategy.readout_every = read_readout_every(*head);
     if (training.batch_valid) check_readout(scenario, *head, diagnostics);

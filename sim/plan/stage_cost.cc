@@ -109,10 +109,25 @@ void append_tied(StageCost& stage, const StageCost& module, int first_module) {
   stage.update += module.tied_update;
 }
 
+/// What is left of a module that only goes forward.
+StageCost forward_only(const StageCost& module) {
+  StageCost cost;
+  cost.forward = module.forward;
+  cost.output = module.output;
+  cost.workspace = module.workspace;
+  cost.state.weights = module.state.weights;
+  cost.expert_state.weights = module.expert_state.weights;
+  cost.tied_state.weights = module.tied_state.weights;
+  return cost;
+}
+
 /// Modules as `strategy` runs them. Forward-forward takes each through a positive and a negative
 /// pass and makes weight gradients of both from a loss of its own, so that nothing goes further
 /// back than its weights.
 std::vector<StageCost> as_run(std::vector<StageCost> modules, const Strategy& strategy) {
+  if (strategy.kind == StrategyKind::Inference) {
+    std::transform(modules.begin(), modules.end(), modules.begin(), forward_only);
+  }
   if (strategy.kind != StrategyKind::ForwardForward) return modules;
   for (StageCost& module : modules) {
     for (OpCost* cost : {&module.forward, &module.backward_weight, &module.recompute}) {
@@ -196,7 +211,7 @@ std::vector<StageCost> price_stages(const std::vector<StageCost>& priced,
       cost = block;
       last = end;
     }
-    if (roles[stage].traversals.back().partial) {
+    if (!roles[stage].traversals.empty() && roles[stage].traversals.back().partial) {
       cost.link = link_cost(modules, first, last, strategy.linked_modules);
     }
     if (roles[stage].head) {

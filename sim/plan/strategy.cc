@@ -32,6 +32,8 @@ int furthest_loss(const Strategy& strategy, int stages, int stage) {
       return std::min(stage + 1, stages - 1);
     case StrategyKind::Tree:
       return stage;
+    case StrategyKind::Inference:
+      break;
   }
   return stages - 1;
 }
@@ -80,6 +82,7 @@ std::vector<int> losses_that_train(const std::vector<LossRange>& trains, bool al
 std::vector<StageRole> make_roles(const Strategy& strategy, int stages, bool list_form) {
   CHECK(stages >= 1, "a strategy needs a stage");
   if (strategy.kind == StrategyKind::BackLink) return backlink_roles(stages);
+  if (strategy.kind == StrategyKind::Inference) return std::vector<StageRole>(stages);
   std::vector<LossRange> trains;
   trains.reserve(stages);
   for (int stage = 0; stage < stages; ++stage) {
@@ -170,6 +173,8 @@ std::string name_of(const Strategy& strategy) {
       return "backlink";
     case StrategyKind::Tree:
       return "tree";
+    case StrategyKind::Inference:
+      return "inference";
   }
   return "";
 }

@@ -24,6 +24,7 @@ enum class StrategyKind {
   ForwardForward,
   BackLink,
   Tree,
+  Inference,  // forward only: no loss is sent back, nothing is kept for it, no weight changes
 };
 /// How the gradients of several reachable losses become one.
 enum class GradientMode { Furthest, Sum, Mean };
@@ -53,7 +54,7 @@ struct Traversal {
 struct StageRole {
   bool head = false;                  // owns an auxiliary head and runs it
   bool runs_next_part = false;        // also runs the forward of the part above (Overlapping)
-  std::vector<Traversal> traversals;  // nearest loss first
+  std::vector<Traversal> traversals;  // nearest loss first; none of Inference
   int summed_gradients = 0;           // tensor additions before the weight gradients (sum, mean)
   std::vector<int> only_added;        // losses whose gradient is added but passes no further
 };
