@@ -90,6 +90,7 @@ std::vector<ContractObject> make_contract() {
         {"in_flight"},
         {"update_every"},
         {"optimizer_sync", {"per_stage", "barrier"}},
+        {"execution", {"futures", "bulk_synchronous"}},
         {"chunks"},
         {"overlap"},
         {"memory"},

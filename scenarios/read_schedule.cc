@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "scenarios/contract.h"
 #include "scenarios/loader.h"
+#include "scenarios/read_execution.h"
 
 namespace interlock {
 namespace {
@@ -113,6 +114,7 @@ void read_members(Section& section, SchedulePolicy& policy) {
   policy.evaluations = section.count("evaluations", kMostEvaluations);
   section.get("slices");  // read with the batch, which it is a part of
   section.get("file");    // read by itself, once the kind is known
+  read_execution(section, policy);
 }
 
 SchedulePolicy default_policy(ScheduleKind kind, const TrainingKeys& training) {

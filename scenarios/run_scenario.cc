@@ -12,6 +12,7 @@
 #include "hardware/collective.h"
 #include "scenarios/resolve_auto.h"
 #include "sim/plan/stage_cost.h"
+#include "sim/run/bulk_synchronous.h"
 #include "sim/run/unfold.h"
 
 namespace interlock {
@@ -134,7 +135,12 @@ Program lower_steps(const Scenario& scenario, LowerInputs inputs, int steps) {
                                    .roles = inputs.roles,
                                    .policy = scenario.schedule,
                                    .unroll = period > 0 ? period : 1});
-  return lower(inputs);
+  Program program = lower(inputs);
+  if (!scenario.schedule.bulk_synchronous) return program;
+  const std::string problem = bulk_synchronous_problem(program);
+  if (problem.empty()) return bulk_synchronous(program);
+  throw Error(scenario.file + ": " + scenario.name + ": /training/schedule/execution: " + problem +
+              ", or \"futures\"");
 }
 
 namespace {
@@ -174,7 +180,7 @@ MeasureInputs measure_inputs(const Scenario& scenario) {
 Measurement measure_scenario(const Scenario& scenario, const LowerInputs& inputs, bool keep_log) {
   MeasureInputs measured = measure_inputs(scenario);
   const ScheduleEntry& entry = schedule_entry(scenario.schedule.kind);
-  if (scenario.skip_periods && entry.period != nullptr) {
+  if (scenario.skip_periods && !scenario.schedule.bulk_synchronous && entry.period != nullptr) {
     const int stages = static_cast<int>(scenario.rank_of_stage.size()) / scenario.copies;
     const int period = entry.period({scenario.ranks, stages, scenario.micro_batches});
     measured.long_step = {scenario.micro_batches, period, [&](int micro_batches) {

@@ -68,9 +68,10 @@ struct SchedulePolicy {
   bool split_backward = false;
   QueuePolicy queue;
   bool copies_on_compute_stream = false;
-  int in_flight = 1;     // micro-batches a stage may have begun and not updated on
-  int update_every = 1;  // micro-batches between two updates of a stage; divides M
-  bool barrier = false;  // no stage updates before every stage has its gradients
+  int in_flight = 1;              // micro-batches a stage may have begun and not updated on
+  int update_every = 1;           // micro-batches between two updates of a stage; divides M
+  bool barrier = false;           // no stage updates before every stage has its gradients
+  bool bulk_synchronous = false;  // all ranks wait for each other after every row of the order
   StashMode stash = StashMode::Kept;
   bool replays = false;  // a stage keeps its last `queue.depth` inputs, and learns from them again
   int chunks = 1;        // stages of a rank where the schedule lays them
