@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <map>
 
 #include "base/error.h"
 #include "sim/run/cursor.h"
@@ -67,41 +68,57 @@ std::vector<Unit> units_of(const Program& program, const Stream& stream) {
   return units;
 }
 
-/// Sets the phase of every unit and returns how many there are. Ranks go on, in turn, until they
-/// need a message of a unit whose phase is not known.
-int find_phases(const Program& program, Units& units) {
-  std::vector<std::vector<int>> sent(program.channels.size());  // phases of the senders, in order
-  std::vector<std::size_t> taken(program.channels.size(), 0), next(units.size(), 0);
-  int phases = 0;
-  for (bool progress = true; progress;) {
-    progress = false;
-    for (std::size_t rank = 0; rank < units.size(); ++rank) {
-      while (next[rank] < units[rank].size()) {
-        Unit& unit = units[rank][next[rank]];
-        int phase = next[rank] > 0 ? units[rank][next[rank] - 1].phase + 1 : 0;
-        bool known = true;
-        for (const Instruction& i : unit.instructions) {
-          if (i.code != Opcode::Receive) continue;
-          known = known && taken[i.index] < sent[i.index].size();
-          if (known) phase = std::max(phase, sent[i.index][taken[i.index]] + 1);
-        }
-        if (!known) break;
-        unit.phase = phase;
-        phases = std::max(phases, phase + 1);
-        for (const Instruction& i : unit.instructions) {
-          if (i.code == Opcode::Receive) ++taken[i.index];
-          if (i.code == Opcode::Send) sent[i.index].push_back(phase);
-        }
-        ++next[rank];
-        progress = true;
+/// Finds the phases of units, rank by rank, as far as the messages that they read are known.
+class PhaseFinder {
+ public:
+  PhaseFinder(const Program& program, Units& units)
+      : units_(units),
+        sent_(program.channels.size()),
+        taken_(program.channels.size(), 0),
+        next_(units.size(), 0) {}
+
+  /// Sets the phase of every unit and returns how many there are.
+  int find() {
+    for (bool progress = true; progress;) {
+      progress = false;
+      for (std::size_t rank = 0; rank < units_.size(); ++rank) {
+        while (next_[rank] < units_[rank].size() && settle(rank)) progress = true;
       }
     }
+    for (std::size_t rank = 0; rank < units_.size(); ++rank) {
+      CHECK(next_[rank] == units_[rank].size(), "an order that can be finished");
+    }
+    return phases_;
   }
-  for (std::size_t rank = 0; rank < units.size(); ++rank) {
-    CHECK(next[rank] == units[rank].size(), "an order that can be finished");
+
+ private:
+  /// Sets the phase of the next unit of a rank, if it can be known.
+  bool settle(std::size_t rank) {
+    Unit& unit = units_[rank][next_[rank]];
+    int phase = next_[rank] > 0 ? units_[rank][next_[rank] - 1].phase + 1 : 0;
+    std::map<int, std::size_t> taken;  // by channel, with those of this unit
+    for (const Instruction& i : unit.instructions) {
+      if (i.code != Opcode::Receive) continue;
+      const std::vector<int>& sent = sent_[i.index];
+      const std::size_t message = taken.try_emplace(i.index, taken_[i.index]).first->second++;
+      if (message >= sent.size()) return false;
+      phase = std::max(phase, sent[message] + 1);
+    }
+    for (const Instruction& i : unit.instructions) {
+      if (i.code == Opcode::Receive) ++taken_[i.index];
+      if (i.code == Opcode::Send) sent_[i.index].push_back(phase);
+    }
+    unit.phase = phase;
+    phases_ = std::max(phases_, phase + 1);
+    ++next_[rank];
+    return true;
   }
-  return phases;
-}
+
+  Units& units_;
+  std::vector<std::vector<int>> sent_;     // by channel: phases of the senders, in order
+  std::vector<std::size_t> taken_, next_;  // by channel; by rank
+  int phases_ = 0;
+};
 
 /// Writes the streams of a program anew.
 class PhaseWriter {
@@ -206,7 +223,7 @@ Program bulk_synchronous(const Program& program) {
   for (const Rank& rank : program.ranks) {
     units.push_back(units_of(program, program.streams[rank.first_stream]));
   }
-  const int phases = find_phases(program, units);
+  const int phases = PhaseFinder(program, units).find();
   return PhaseWriter(program, units, phases).write();
 }
 

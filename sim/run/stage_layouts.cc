@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <utility>
 
 #include "base/error.h"
 
@@ -32,16 +33,15 @@ TensorPlacement placement_of(const Mesh& mesh, int rank, Bytes whole, Bytes held
   return placement;
 }
 
-Resharding plan_boundary(const Cluster& cluster, const StageLayouts& layouts,
-                         const std::vector<int>& rank_of_stage, int below, bool upwards,
-                         double times) {
+Resharding plan_crossing(const Cluster& cluster, const StageLayouts& layouts,
+                         const std::vector<int>& rank_of_stage, const Crossing& crossing) {
+  const int below = crossing.below;
   const Bytes whole = layouts.whole_outputs[below];
   const int low = rank_of_stage[below], high = rank_of_stage[below + 1];
-  const TensorPlacement out = placement_of(layouts.meshes[low], low, whole, layouts.outputs[below]);
-  const TensorPlacement in =
-      placement_of(layouts.meshes[high], high, whole, layouts.inputs[below + 1]);
-  return plan_resharding(cluster, upwards ? out : in, upwards ? in : out, whole * times,
-                         layouts.resharding);
+  TensorPlacement from = placement_of(layouts.meshes[low], low, whole, layouts.outputs[below]);
+  TensorPlacement to = placement_of(layouts.meshes[high], high, whole, layouts.inputs[below + 1]);
+  if (!crossing.upwards) std::swap(from, to);
+  return plan_resharding(cluster, from, to, whole * crossing.tensors, layouts.resharding);
 }
 
 CollectivePlan plan_of_all_groups(const Cluster& cluster, const Mesh& mesh, int rank,

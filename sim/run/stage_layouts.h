@@ -29,10 +29,14 @@ struct StageLayouts {
 /// by data, and by tensor devices as far as those do not hold copies.
 TensorPlacement placement_of(const Mesh& mesh, int rank, Bytes whole, Bytes held);
 
-/// What brings `times` tensors of the boundary above stage `below` over it, upwards or downwards.
-Resharding plan_boundary(const Cluster& cluster, const StageLayouts& layouts,
-                         const std::vector<int>& rank_of_stage, int below, bool upwards,
-                         double times);
+/// So many tensors over the boundary above stage `below`.
+struct Crossing {
+  int below = 0;
+  bool upwards = true;
+  double tensors = 1;
+};
+Resharding plan_crossing(const Cluster& cluster, const StageLayouts& layouts,
+                         const std::vector<int>& rank_of_stage, const Crossing& crossing);
 
 /// The same collective of every group of a pipeline rank, all at once.
 CollectivePlan plan_of_all_groups(const Cluster& cluster, const Mesh& mesh, int rank,

@@ -126,8 +126,8 @@ void Wiring::reshard(Channel& channel) {
   if (held <= Bytes(0)) return;
   const double times = channel.bytes / held;  // tensors in a message
   channel.received = other * times;
-  const Resharding plan = plan_boundary(inputs_.cluster, layouts, inputs_.schedule.rank_of_stage,
-                                        below, upwards, times);
+  const Resharding plan = plan_crossing(inputs_.cluster, layouts, inputs_.schedule.rank_of_stage,
+                                        {below, upwards, times});
   channel.latency = plan.latency;
   channel.occupancy = plan.time - plan.latency;
   std::map<std::vector<LinkId>, Bytes> flows;

@@ -74,7 +74,7 @@ TEST_CASE("a group of k saves f (1 - 1/k) of the parameters, f the share of the 
 TEST_CASE("a last layer that the group does not divide is whole on each device") {
   const std::int64_t divided = (512LL * 4096 + 4096) + (4096LL * 4096 + 4096);
   CHECK(divided_of(in_groups("vgg-16-cifar10", 4)) * 4 == divided);
-  CHECK(divided_of(in_groups("vgg-16-cifar10", 2)) * 2 == divided + 4096 * 10 + 10);
+  CHECK(divided_of(in_groups("vgg-16-cifar10", 2)) * 2 == divided + 4096LL * 10 + 10);
 }
 
 TEST_CASE("a device of a group does the work of one without, and keeps the inputs of one round") {
