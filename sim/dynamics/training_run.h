@@ -13,8 +13,8 @@
 // Where no replica keeps the state, all go back to the checkpoint. Devices that are idle take the
 // places of those that are down; if they are too few, restart and wait wait.
 //
-// A failure of a device that takes part in a recovery begins it anew. What happens at the instant at which steps, a write
-// or a recovery end comes after that end.
+// A failure of a device that takes part in a recovery begins it anew. What happens at the instant
+// at which steps, a write or a recovery end comes after that end.
 #pragma once
 
 #include <cstdint>

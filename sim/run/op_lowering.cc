@@ -277,27 +277,6 @@ void OpLowering::wait_for_updates(const Op& op) {
   writer_.emit(Opcode::Wait, update_event(op.stage), due);
 }
 
-// The last stage hands its readout on at the begin of each period; the other stages take it over
-// before the last micro-batch of that period, by when it has long arrived.
-void OpLowering::exchange_readout(const Op& op) {
-  const int period = inputs_.strategy.readout_every * inputs_.schedule.micro_batches;
-  if (period == 0) return;
-  CHECK(period > 1, "a readout period of one micro-batch would wait for itself");
-  const int last = costs_.last_of_replica(op.stage);
-  if (op.stage == last && op.micro_batch % period == 0) {
-    for (int stage = costs_.first_of_replica(op.stage); stage < last; ++stage) {
-      if (!inputs_.roles[stage].head) continue;
-      const int taken_before = op.micro_batch + period - 1;
-      writer_.emit(Opcode::Send, wiring_.channel(Message::Readout, last, stage, taken_before),
-                   op.micro_batch);
-    }
-  } else if (op.stage < last && inputs_.roles[op.stage].head &&
-             op.micro_batch % period == period - 1) {
-    message(Opcode::Receive, Message::Readout, op, last, op.stage);
-    writer_.free(op, MemoryClass::Boundary, costs_.of_stage(op).readout);
-  }
-}
-
 void OpLowering::message(Opcode code, Message message, const Op& op, int from, int to) {
   writer_.emit(code, wiring_.channel(message, from, to, op.micro_batch), op.micro_batch);
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/error.h"
 #include "sim/run/op_lowering.h"
 
 namespace interlock {
@@ -68,6 +69,27 @@ void OpLowering::wait_for_weights(const Op& op) {
   if (!later) return;
   exchanges_.end(op, weight_exchanges(policy, mesh_of(op), costs_.of_stage(op)), update_every(),
                  op.micro_batch - update_every());
+}
+
+// The last stage hands its readout on at the begin of each period; the other stages take it over
+// before the last micro-batch of that period, by when it has long arrived.
+void OpLowering::exchange_readout(const Op& op) {
+  const int period = inputs_.strategy.readout_every * inputs_.schedule.micro_batches;
+  if (period == 0) return;
+  CHECK(period > 1, "a readout period of one micro-batch would wait for itself");
+  const int last = costs_.last_of_replica(op.stage);
+  if (op.stage == last && op.micro_batch % period == 0) {
+    for (int stage = costs_.first_of_replica(op.stage); stage < last; ++stage) {
+      if (!inputs_.roles[stage].head) continue;
+      const int taken_before = op.micro_batch + period - 1;
+      writer_.emit(Opcode::Send, wiring_.channel(Message::Readout, last, stage, taken_before),
+                   op.micro_batch);
+    }
+  } else if (op.stage < last && inputs_.roles[op.stage].head &&
+             op.micro_batch % period == period - 1) {
+    message(Opcode::Receive, Message::Readout, op, last, op.stage);
+    writer_.free(op, MemoryClass::Boundary, costs_.of_stage(op).readout);
+  }
 }
 
 }  // namespace interlock

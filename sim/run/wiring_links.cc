@@ -22,8 +22,8 @@ double size_ratio(const std::vector<Flow>& flows, const std::vector<Flow>& other
 }  // namespace
 
 int Wiring::collective(const Exchange& exchange, int rank, int stage) {
-  const std::vector<int> group = group_of(mesh_of_rank(inputs_, rank), exchange.axis,
-                                          folded_.coordinates(rank));
+  const std::vector<int> group =
+      group_of(mesh_of_rank(inputs_, rank), exchange.axis, folded_.coordinates(rank));
   const int own_lane = lane(exchange, rank, group);
   const auto [entry, fresh] =
       collectives_.try_emplace({own_lane, exchange.kind, exchange.bytes.value(), stage},

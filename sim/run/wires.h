@@ -1,0 +1,88 @@
+// Channels, wires and collectives: how the ranks of a program reach each other.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/exchange.h"
+#include "base/units.h"
+
+namespace interlock {
+
+/// Bytes over a wire, aggregated over all steps of what sends them.
+struct WireFlow {
+  int wire = 0;
+  Bytes bytes;
+};
+
+/// A queue of messages from a stage to a neighbour. Order is kept.
+struct Channel {
+  static constexpr int kUnlimited = -1;
+  int from_rank = 0, to_rank = 0;
+  int from_stage = 0, to_stage = 0;
+  int wire = -1;  // -1: both stages are on one rank; messages arrive at once
+  /// Messages sent and not yet taken. 0: rendezvous, see docs/design.md: a sender stands at its
+  /// Send for as long as its message will have to wait at the receiver.
+  int depth = kUnlimited;
+  /// The op that the receiver runs, and runs again, while it waits for a message, but for the first
+  /// one; -1: it waits idle.
+  int replay = -1;
+  bool synchronous = false;    // the transfer needs both streams, from its start to its arrival
+  bool from_resident = false;  // a copy of resident bytes: nothing to give back once it has left
+  Bytes bytes;                 // on one device of the sender
+  std::optional<Bytes> received = {};  // on one of the receiver, if not as many
+  Seconds occupancy;                   // bytes / bandwidth of the wire
+  Seconds latency;                     // follows, occupies nothing
+  std::vector<WireFlow> flows = {};    // of a message, all at once; empty: `bytes` over `wire`
+};
+
+/// The way between two ranks. Its messages are first in, first out. Flows of collectives have wires
+/// of their own.
+struct Wire {
+  int from_rank = 0, to_rank = 0;
+  int lane = -1;           // of the collectives that use it; -1: it carries messages
+  int part_of = -1;        // carries flows of the messages of this wire; -1: whole messages
+  std::vector<int> links;  // in Program::links
+  BytesPerSecond bandwidth;
+  bool shared = false;  // another wire uses one of its links, but for those of the same lane
+};
+
+struct ProgramLink {
+  std::string name;
+  BytesPerSecond bandwidth;  // times `share`
+  /// Messages that are simulated over those that really use a link at once: less than 1 where equal
+  /// ones are left out, more where the link stands for several.
+  double share = 1;
+  int stands_for = 1;  // links of the machine
+};
+
+/// A generation is complete once all have recorded it; or, of a collective, which begins then, once
+/// that is done.
+struct Event {
+  int recorders = 1;      // Records that complete a generation
+  int micro_batches = 1;  // that a generation spans
+  int collective = -1;    // in Program::collectives
+};
+
+/// What the members of a group exchange. Those of one lane (a communicator) come one after the
+/// other, in the order in which their last members join.
+struct Collective {
+  CollectiveKind kind = CollectiveKind::AllReduce;
+  MeshAxis axis = MeshAxis::Data;
+  int stage = 0;
+  int lane = 0;
+  Bytes bytes;          // S of an Exchange
+  Seconds occupancy;    // of the busiest link, alone
+  Seconds latency;      // of all its steps; follows, occupies nothing but the lane
+  bool shared = false;  // another lane, or a wire of messages, uses one of its links
+  using Flow = WireFlow;
+  std::vector<Flow> flows;  // all at once, over wires of the lane
+};
+
+struct Lane {
+  std::vector<int> ranks;  // members that are simulated
+};
+
+}  // namespace interlock
