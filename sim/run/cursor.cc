@@ -63,4 +63,12 @@ void Cursor::enter_segment() {
   base_ = iteration_ * segment.stride + round_base_;
 }
 
+bool only_memory_before_op(Cursor cursor) {
+  for (; !cursor.done(); cursor.next()) {
+    const Opcode code = cursor.instruction().code;
+    if (code != Opcode::Allocate && code != Opcode::Free) return code == Opcode::Compute;
+  }
+  return false;
+}
+
 }  // namespace interlock

@@ -46,4 +46,7 @@ class Cursor {
   std::int32_t segment_ = -1, iteration_ = 0, round_ = 0;
 };
 
+/// Whether nothing but Allocate and Free comes before the next Compute, if there is one.
+bool only_memory_before_op(Cursor cursor);
+
 }  // namespace interlock

@@ -144,7 +144,9 @@ bool Machine::execute(int stream, StreamState& state) {
       return wait(stream, state);
     case Opcode::Allocate:
       // Taken at the instant at which the op starts; a rank of one stream starts it now.
-      if (ranks_[state.rank].several_streams) return compute(stream, state);
+      if (ranks_[state.rank].several_streams && only_memory_before_op(state.cursor)) {
+        return compute(stream, state);
+      }
       [[fallthrough]];
     case Opcode::Free:
       change_memory(instruction, state.rank);

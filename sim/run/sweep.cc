@@ -72,7 +72,7 @@ bool Sweep::execute(int stream, StreamState& state) {
     case Opcode::Wait:
       return wait(stream, state);
     case Opcode::Allocate:
-      if (ranks_[state.rank].several_streams) {
+      if (ranks_[state.rank].several_streams && only_memory_before_op(state.cursor)) {
         if (!takes_turn(stream, state)) return false;
         state.time = std::max(state.time, ranks_[state.rank].free);
       }

@@ -110,7 +110,7 @@ TEST_CASE("replicas share the global batch, and results count all of them") {
 }
 
 TEST_CASE("ZeRO goes with every strategy") {
-  for (const std::string strategy : {"global", "local", "pairwise"}) {
+  for (const std::string strategy : {"global", "local", "pairwise", "greedy"}) {
     for (const std::string stage : {"1", "2", "3"}) {
       CAPTURE(strategy);
       CAPTURE(stage);
