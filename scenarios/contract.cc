@@ -22,6 +22,39 @@ const std::vector<std::string>& strategy_names() {
   return names;
 }
 
+/// "run" and what is in it.
+std::vector<ContractObject> run_contract() {
+  return {
+      {"run",
+       {{"steps"},
+        {"samples"},
+        {"tokens"},
+        {"checkpoint"},
+        {"failures"},
+        {"on_failure", {"restart", "drop_replica", "wait"}},
+        {"detection"},
+        {"reload"},
+        {"regroup"},
+        {"spares"},
+        {"seeds"}}},
+      {"run.checkpoint",
+       {{"interval", {"optimal", "young", "daly"}},
+        {"write"},
+        {"bytes"},
+        {"bandwidth"},
+        {"asynchronous"},
+        {"stall"}}},
+      {"run.failures",
+       {{"device_mtbf"},
+        {"link_mtbf"},
+        {"node_mtbf"},
+        {"distribution", {"exponential", "weibull"}},
+        {"shape"},
+        {"replacement", {"never"}},
+        {"trace"}}},
+  };
+}
+
 // The order of names is the order of the enumerators they stand for.
 std::vector<ContractObject> make_contract() {
   return {
@@ -98,33 +131,6 @@ std::vector<ContractObject> make_contract() {
         {"slices", {"balanced"}},
         {"file"}}},
       {"training.schedule.queue", {{"buffered"}}},
-      {"run",
-       {{"steps"},
-        {"samples"},
-        {"tokens"},
-        {"checkpoint"},
-        {"failures"},
-        {"on_failure", {"restart", "drop_replica", "wait"}},
-        {"detection"},
-        {"reload"},
-        {"regroup"},
-        {"spares"},
-        {"seeds"}}},
-      {"run.checkpoint",
-       {{"interval", {"optimal", "young", "daly"}},
-        {"write"},
-        {"bytes"},
-        {"bandwidth"},
-        {"asynchronous"},
-        {"stall"}}},
-      {"run.failures",
-       {{"device_mtbf"},
-        {"link_mtbf"},
-        {"node_mtbf"},
-        {"distribution", {"exponential", "weibull"}},
-        {"shape"},
-        {"replacement", {"never"}},
-        {"trace"}}},
       {"simulate",
        {{"engine", {"auto", "simgrid", "native"}},
         {"seed"},
@@ -153,7 +159,11 @@ std::size_t key_index(const ContractObject& object, std::string_view key) {
 }  // namespace
 
 const std::vector<ContractObject>& scenario_contract() {
-  static const std::vector<ContractObject> contract = make_contract();
+  static const std::vector<ContractObject> contract = [] {
+    std::vector<ContractObject> all = make_contract();
+    for (ContractObject& object : run_contract()) all.push_back(std::move(object));
+    return all;
+  }();
   return contract;
 }
 

@@ -57,7 +57,7 @@ std::vector<int> block_of(const std::vector<int>& all, int device, int size, boo
   const int count = static_cast<int>(all.size());
   std::vector<int> devices;
   if (neighbours) {
-    const auto first = all.begin() + place / size * size;
+    const auto first = all.begin() + (place - place % size);
     devices.assign(first, first + size);
   } else {
     for (int i = place % size; i < count; i += size) devices.push_back(all[i]);
@@ -81,6 +81,7 @@ std::vector<int> grid_group(const Mesh& mesh, MeshAxis axis, const Coordinates& 
   const int size = row || column ? side : mesh.tensor_depth;
   const int first = place - place / step % size * step;
   std::vector<int> devices;
+  devices.reserve(static_cast<std::size_t>(size));
   for (int i = 0; i < size; ++i) devices.push_back(all[first + i * step]);
   return devices;
 }

@@ -20,7 +20,7 @@ FoldedLinks::FoldedLinks(const LowerInputs& inputs)
 }
 
 Route FoldedLinks::add_way(int from_rank, int to_rank, Orbit& orbit) {
-  const Route own = route(inputs_.cluster, devices_[from_rank], devices_[to_rank]);
+  Route own = route(inputs_.cluster, devices_[from_rank], devices_[to_rank]);
   if (!folds()) return own;
   const std::vector<int> own_links = numbered(own);
   for (const Coordinates& by : folded_) {
@@ -55,16 +55,17 @@ std::vector<std::vector<int>> FoldedLinks::equal_groups(MeshAxis axis, int rank)
   return groups;
 }
 
-Seconds FoldedLinks::add_collective(const CollectivePlan& plan, const std::vector<int>& group,
-                                    MeshAxis axis, int rank, bool one_member, Orbit& orbit) {
+Seconds FoldedLinks::add_collective(const CollectivePlan& plan, const Member& member,
+                                    Orbit& orbit) {
   if (!folds() || plan.flows.empty()) return occupancy(inputs_.cluster, plan.flows);
   std::vector<Route> own;
   for (const Flow& flow : plan.flows) {
     own.push_back(route(inputs_.cluster, flow.from, flow.to));
   }
+  const std::vector<int>& group = member.group;
   // Members of equal groups play the same parts in the same places.
   std::unordered_map<int, int> counterpart;
-  for (const std::vector<int>& equal : equal_groups(axis, rank)) {
+  for (const std::vector<int>& equal : equal_groups(member.axis, member.rank)) {
     for (std::size_t i = 0; i < group.size(); ++i) counterpart[group[i]] = equal[i];
     for (std::size_t f = 0; f < plan.flows.size(); ++f) {
       const Flow& flow = plan.flows[f];
@@ -80,7 +81,7 @@ Seconds FoldedLinks::add_collective(const CollectivePlan& plan, const std::vecto
       count(links, flow.bytes);
     }
   }
-  if (one_member) unite_alike(plan);
+  if (member.alone) unite_alike(plan);
   Seconds longest(0);
   for (const int l : touched_) {
     longest = std::max(longest, loads_[l] / link(inputs_.cluster, ids_[l]).bandwidth);

@@ -26,10 +26,15 @@ class FoldedLinks {
   using Orbit = std::vector<std::pair<int, int>>;
   /// Messages from one simulated rank to another. Returns the way of one and fills in `orbit`.
   Route add_way(int from_rank, int to_rank, Orbit& orbit);
-  /// What `plan` says for the group that `rank` belongs to along `axis`. `one_member`: of the group
-  /// is simulated, which stands for the others. Returns how long the flows take alone.
-  Seconds add_collective(const CollectivePlan& plan, const std::vector<int>& group, MeshAxis axis,
-                         int rank, bool one_member, Orbit& orbit);
+  /// A simulated member of a group; `alone` if it stands for all the others.
+  struct Member {
+    const std::vector<int>& group;
+    MeshAxis axis;
+    int rank;
+    bool alone;
+  };
+  /// What `plan` says for the member's group. Returns how long the flows take alone.
+  Seconds add_collective(const CollectivePlan& plan, const Member& member, Orbit& orbit);
 
   int device_of_rank(int rank) const { return devices_[rank]; }
   const Coordinates& coordinates(int rank) const { return simulated_[rank]; }

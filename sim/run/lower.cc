@@ -89,6 +89,30 @@ std::array<Bytes, kMemoryClasses> resident_bytes(const LowerInputs& inputs,
   return bytes;
 }
 
+/// The longest that an instruction can make anybody wait.
+Seconds duration_of(const Program& program, const Instruction& instruction) {
+  switch (instruction.code) {
+    case Opcode::Compute:
+      return program.ops[instruction.index].duration;
+    case Opcode::Record: {
+      const int index = program.events[instruction.index].collective;
+      if (index < 0) return Seconds(0);
+      return program.collectives[index].occupancy + program.collectives[index].latency;
+    }
+    case Opcode::Send: {
+      const Channel& channel = program.channels[instruction.index];
+      return channel.occupancy + channel.latency;
+    }
+    case Opcode::Receive: {
+      // Its message may come during a replay.
+      const int replay = program.channels[instruction.index].replay;
+      return replay >= 0 ? program.ops[replay].duration : Seconds(0);
+    }
+    default:
+      return Seconds(0);
+  }
+}
+
 /// The sum of all durations: no run of the program can last longer.
 Seconds horizon(const Program& program) {
   Seconds sum(0);
@@ -97,21 +121,7 @@ Seconds horizon(const Program& program) {
       const Segment& segment = program.segments[s];
       Seconds once(0);
       for (int i = segment.first; i < segment.first + segment.count; ++i) {
-        const Instruction& instruction = program.instructions[i];
-        if (instruction.code == Opcode::Compute) {
-          once += program.ops[instruction.index].duration;
-        } else if (instruction.code == Opcode::Record) {
-          const int index = program.events[instruction.index].collective;
-          if (index < 0) continue;
-          once += program.collectives[index].occupancy + program.collectives[index].latency;
-        } else if (instruction.code == Opcode::Send) {
-          const Channel& channel = program.channels[instruction.index];
-          once += channel.occupancy + channel.latency;
-        } else if (instruction.code == Opcode::Receive) {
-          const int replay = program.channels[instruction.index].replay;
-          if (replay >= 0)
-            once += program.ops[replay].duration;  // that its message may come during
-        }
+        once += duration_of(program, program.instructions[i]);
       }
       sum += once * static_cast<double>(turns_of(program, stream, s));
     }

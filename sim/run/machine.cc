@@ -45,28 +45,27 @@ void Machine::run_instant() {
     while (!heap_.empty() && heap_.top().time == now_) {
       const TimedEvent event = heap_.top();
       heap_.pop();
-      if (event.id < 0) {
-        on_timer(-1 - event.id, event.generation);
-        continue;
-      }
-      if (const int lane = event.id - static_cast<int>(streams_.size()); lane >= 0) {
-        end_collective(lane);
-        continue;
-      }
-      StreamState& state = streams_[event.id];
-      if (state.computing) {
-        state.computing = false;
-        if (!std::exchange(state.replaying, false)) state.cursor.next();
-        RankState& rank = ranks_[state.rank];
-        if (rank.several_streams) {
-          rank.busy = false;
-          ask_to_choose(state.rank);
-        }
-      }
-      advance(event.id);
+      enter(event);
     }
     drain();
   }
+}
+
+void Machine::enter(const TimedEvent& event) {
+  if (event.id < 0) return on_timer(-1 - event.id, event.generation);
+  const int lane = event.id - static_cast<int>(streams_.size());
+  if (lane >= 0) return end_collective(lane);
+  StreamState& state = streams_[event.id];
+  if (state.computing) {
+    state.computing = false;
+    if (!std::exchange(state.replaying, false)) state.cursor.next();
+    RankState& rank = ranks_[state.rank];
+    if (rank.several_streams) {
+      rank.busy = false;
+      ask_to_choose(state.rank);
+    }
+  }
+  advance(event.id);
 }
 
 void Machine::settle() {

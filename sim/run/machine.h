@@ -62,6 +62,7 @@ class Machine {
   using LaneState = MachineState::LaneState;
   using SharedWire = MachineState::SharedWire;
 
+  void enter(const TimedEvent& event);
   void drain();
   void advance(int stream);
   bool execute(int stream, StreamState& state);

@@ -56,9 +56,9 @@ Seconds Wiring::add_plan(const CollectivePlan& plan, const std::vector<int>& gro
     planned_.push_back({plan.flows, known.orbit});
     return busy;
   }
-  const bool one_member = program_.lanes[lane].ranks.size() == 1;
+  const bool alone = program_.lanes[lane].ranks.size() == 1;
   FoldedLinks::Orbit orbit;
-  const Seconds busy = folded_.add_collective(plan, group, exchange.axis, rank, one_member, orbit);
+  const Seconds busy = folded_.add_collective(plan, {group, exchange.axis, rank, alone}, orbit);
   planned_.push_back({plan.flows, std::make_shared<FoldedLinks::Orbit>(std::move(orbit))});
   return busy;
 }
