@@ -55,6 +55,49 @@ std::vector<ContractObject> run_contract() {
   };
 }
 
+/// "training" and what is in it.
+std::vector<ContractObject> training_contract() {
+  return {
+      {"training",
+       {{"strategy", strategy_names()},
+        {"schedule", schedule_names()},
+        {"global_batch_size"},
+        {"micro_batch_size", {"balanced"}},
+        {"micro_batches"},
+        {"precision", {"fp32", "tf32", "fp16", "bf16", "fp8"}},
+        {"optimizer", {"sgd", "sgd-momentum", "adam", "adamw"}},
+        {"recompute", {"none", "selective", "full"}},
+        {"steps"}}},
+      {"training.strategy",
+       {{"kind", strategy_names()},
+        {"n_wise"},
+        {"gradient", {"furthest", "sum", "mean"}},
+        {"heads", {"minimal", "all"}},
+        {"unneeded_input_gradients", {"computed", "skipped"}},
+        {"chunks"},
+        {"modules"},
+        {"arity"},
+        {"forward", {"shared", "recomputed"}},
+        {"head"}}},
+      {"training.schedule",
+       {{"kind", schedule_names()},
+        {"backward", {"fused", "split"}},
+        {"queue", {"rendezvous", "unlimited"}},
+        {"copies", {"overlapped", "compute_stream"}},
+        {"in_flight"},
+        {"update_every"},
+        {"optimizer_sync", {"per_stage", "barrier"}},
+        {"execution", {"futures", "bulk_synchronous"}},
+        {"chunks"},
+        {"overlap"},
+        {"memory"},
+        {"evaluations"},
+        {"slices", {"balanced"}},
+        {"file"}}},
+      {"training.schedule.queue", {{"buffered"}}},
+  };
+}
+
 // The order of names is the order of the enumerators they stand for.
 std::vector<ContractObject> make_contract() {
   return {
@@ -94,43 +137,6 @@ std::vector<ContractObject> make_contract() {
         {"resharding", {"point_to_point", "local_all_gather", "broadcast"}},
         {"sender_balancing"}}},
       {"parallel.stage_layouts", {{"tensor"}, {"data"}}},
-      {"training",
-       {{"strategy", strategy_names()},
-        {"schedule", schedule_names()},
-        {"global_batch_size"},
-        {"micro_batch_size", {"balanced"}},
-        {"micro_batches"},
-        {"precision", {"fp32", "tf32", "fp16", "bf16", "fp8"}},
-        {"optimizer", {"sgd", "sgd-momentum", "adam", "adamw"}},
-        {"recompute", {"none", "selective", "full"}},
-        {"steps"}}},
-      {"training.strategy",
-       {{"kind", strategy_names()},
-        {"n_wise"},
-        {"gradient", {"furthest", "sum", "mean"}},
-        {"heads", {"minimal", "all"}},
-        {"unneeded_input_gradients", {"computed", "skipped"}},
-        {"chunks"},
-        {"modules"},
-        {"arity"},
-        {"forward", {"shared", "recomputed"}},
-        {"head"}}},
-      {"training.schedule",
-       {{"kind", schedule_names()},
-        {"backward", {"fused", "split"}},
-        {"queue", {"rendezvous", "unlimited"}},
-        {"copies", {"overlapped", "compute_stream"}},
-        {"in_flight"},
-        {"update_every"},
-        {"optimizer_sync", {"per_stage", "barrier"}},
-        {"execution", {"futures", "bulk_synchronous"}},
-        {"chunks"},
-        {"overlap"},
-        {"memory"},
-        {"evaluations"},
-        {"slices", {"balanced"}},
-        {"file"}}},
-      {"training.schedule.queue", {{"buffered"}}},
       {"simulate",
        {{"engine", {"auto", "simgrid", "native"}},
         {"seed"},
@@ -161,7 +167,9 @@ std::size_t key_index(const ContractObject& object, std::string_view key) {
 const std::vector<ContractObject>& scenario_contract() {
   static const std::vector<ContractObject> contract = [] {
     std::vector<ContractObject> all = make_contract();
-    for (ContractObject& object : run_contract()) all.push_back(std::move(object));
+    for (const auto& part : {training_contract(), run_contract()}) {
+      all.insert(all.end(), part.begin(), part.end());
+    }
     return all;
   }();
   return contract;

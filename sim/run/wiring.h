@@ -62,6 +62,7 @@ class Wiring {
   void note_use(std::vector<LinkUse>& uses, int user, const std::vector<int>& wires,
                 const FoldedLinks::Orbit& orbit);
   void mark_shared_links();
+  void spread_sharing();
   int link_index(LinkId id);
 
   const LowerInputs& inputs_;

@@ -81,7 +81,7 @@ int Wiring::lane(const Exchange& exchange, int rank, const std::vector<int>& gro
 
 std::string Wiring::finish() {
   for (std::size_t c = 0; c < program_.collectives.size(); ++c) make_flows(static_cast<int>(c));
-  const std::string problem = fold_links();
+  std::string problem = fold_links();
   for (Channel& channel : program_.channels) {
     if (channel.wire < 0 || !channel.flows.empty()) continue;
     channel.occupancy = channel.bytes / program_.wires[channel.wire].bandwidth;
@@ -199,6 +199,12 @@ void Wiring::mark_shared_links() {
     wire.shared = std::any_of(wire.links.begin(), wire.links.end(),
                               [&](int link) { return users[link] == kSeveral; });
   }
+  spread_sharing();
+}
+
+/// What has several flows is all SimGrid's if one of them is, or some would not end with the
+/// others.
+void Wiring::spread_sharing() {
   for (Collective& collective : program_.collectives) {
     const auto& flows = collective.flows;
     collective.shared = std::any_of(flows.begin(), flows.end(), [&](const Collective::Flow& flow) {
@@ -211,7 +217,6 @@ void Wiring::mark_shared_links() {
   for (Wire& wire : program_.wires) {
     if (wire.part_of >= 0) wire.shared = program_.wires[wire.part_of].shared;
   }
-  // Its flows are all SimGrid's then, or some would not end with the others.
   for (const Collective& collective : program_.collectives) {
     if (!collective.shared) continue;
     for (const Collective::Flow& flow : collective.flows) program_.wires[flow.wire].shared = true;
