@@ -20,8 +20,14 @@ enum class MeshAxis {
   Shard,         // of Data: those that share one copy of a state between them (ZeRO, FSDP)
   Replica,       // of Data: the same part of each such copy (hybrid sharding)
   ExpertData,    // holders of equal experts
+  ToHost,        // one device alone, and the memory of its host
+  FromHost,      // likewise
 };
-inline constexpr int kMeshAxes = 10;
+inline constexpr int kMeshAxes = 12;
+
+inline bool is_host(MeshAxis axis) {
+  return axis == MeshAxis::ToHost || axis == MeshAxis::FromHost;
+}
 
 /// What each of n members holds before and after; `bytes` of an Exchange are S.
 enum class CollectiveKind {
@@ -32,8 +38,9 @@ enum class CollectiveKind {
   Reduce,         // S before, S at the first member after, added up
   AllToAll,       // S before, S after: a part of S / n for each
   Shift,          // S to the next member, and S from the one before
+  HostCopy,       // S between a device and its host, in the direction that the axis says
 };
-inline constexpr int kCollectiveKinds = 7;
+inline constexpr int kCollectiveKinds = 8;
 
 /// One collective, or `count` equal ones in turn.
 struct Exchange {

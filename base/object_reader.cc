@@ -14,7 +14,7 @@ namespace {
 using Kind = JsonValue::Kind;
 using Dimension = WrittenQuantity::Dimension;
 
-constexpr std::size_t kFewNames = 10;  // as many are listed in a message
+constexpr std::size_t kFewNames = 12;  // as many are listed in a message
 
 void report_unexpected(Diagnostics& diagnostics, const JsonNode& node, std::string_view wrong,
                        std::string_view expected) {

@@ -8,6 +8,7 @@
 #include "hardware/cluster.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace interlock {
 namespace {
@@ -169,6 +170,49 @@ Link network_link(const Network& network, LinkId id) {
   return link(*wan, id);
 }
 
+/// The route where no link is slow.
+Route whole_route(const Cluster& cluster, int from, int to) {
+  if (from == to) return {};
+  if (cluster.mesh) {
+    const LinkId id = LinkId{from} * cluster.devices + to;
+    return {{id}, cluster.port_latency, cluster.port_bandwidth};
+  }
+  Route found;
+  if (const Torus* torus = torus_of_devices(cluster)) {
+    cross(*torus, from, to, first_network_link(cluster), found);
+    return found;
+  }
+  if (node_of(cluster, from) != node_of(cluster, to)) {
+    return route_between_nodes(cluster, from, to);
+  }
+  cross_node(cluster, from, to, found);
+  return found;
+}
+
+Link whole_link(const Cluster& cluster, LinkId id) {
+  const LinkId host = first_host_link(cluster);
+  if (id >= first_network_link(cluster)) {
+    return network_link(cluster.network, id - first_network_link(cluster));
+  }
+  if (id >= host) {
+    const LinkId number = id - host;
+    return {"gpu" + std::to_string(number / 2) + (number % 2 == Up ? " to host" : " from host"),
+            cluster.host.bandwidth};
+  }
+  if (!cluster.mesh) return machine_link(cluster, id);
+  return {std::to_string(id / cluster.devices) + "->" + std::to_string(id % cluster.devices),
+          cluster.port_bandwidth};
+}
+
+/// The bandwidth of `found` where links are slow.
+Route narrowed(const Cluster& cluster, Route found) {
+  if (cluster.slow_links.empty()) return found;
+  for (const LinkId id : found.links) {
+    found.bandwidth = std::min(found.bandwidth, link(cluster, id).bandwidth);
+  }
+  return found;
+}
+
 }  // namespace
 
 int nodes(const Cluster& cluster) {
@@ -188,24 +232,12 @@ int card_of(const Cluster& cluster, int device) {
 bool has_host(const Cluster& cluster) { return cluster.host.bandwidth > BytesPerSecond(); }
 
 Route route(const Cluster& cluster, int from, int to) {
+  if (to == kHost) return host_route(cluster, from, HostDirection::ToHost);
+  if (from == kHost) return host_route(cluster, to, HostDirection::FromHost);
   CHECK(from >= 0 && from < cluster.devices && to >= 0 && to < cluster.devices,
         "devices " + std::to_string(from) + " and " + std::to_string(to) + " of a cluster of " +
             std::to_string(cluster.devices));
-  if (from == to) return {};
-  if (cluster.mesh) {
-    const LinkId id = LinkId{from} * cluster.devices + to;
-    return {{id}, cluster.port_latency, cluster.port_bandwidth};
-  }
-  Route found;
-  if (const Torus* torus = torus_of_devices(cluster)) {
-    cross(*torus, from, to, first_network_link(cluster), found);
-    return found;
-  }
-  if (node_of(cluster, from) != node_of(cluster, to)) {
-    return route_between_nodes(cluster, from, to);
-  }
-  cross_node(cluster, from, to, found);
-  return found;
+  return narrowed(cluster, whole_route(cluster, from, to));
 }
 
 Route host_route(const Cluster& cluster, int device, HostDirection direction) {
@@ -216,7 +248,7 @@ Route host_route(const Cluster& cluster, int device, HostDirection direction) {
   Route found{.latency = cluster.host.latency};
   if (!cluster.pcie) {
     cross(found, own, cluster.host.bandwidth);
-    return found;
+    return narrowed(cluster, std::move(found));
   }
   const LinkId first = pcie_links_of_node(cluster, device);
   const int at = switch_of(cluster, device);
@@ -229,22 +261,23 @@ Route host_route(const Cluster& cluster, int device, HostDirection direction) {
     climb(*cluster.pcie, at, first, found);
     cross(found, own, cluster.host.bandwidth);
   }
-  return found;
+  return narrowed(cluster, std::move(found));
 }
 
 Link link(const Cluster& cluster, LinkId id) {
-  const LinkId host = first_host_link(cluster);
-  if (id >= first_network_link(cluster)) {
-    return network_link(cluster.network, id - first_network_link(cluster));
+  Link found = whole_link(cluster, id);
+  for (const auto& [slow, slowdown] : cluster.slow_links) {
+    if (slow == id) found.bandwidth = found.bandwidth / slowdown;
   }
-  if (id >= host) {
-    const LinkId number = id - host;
-    return {"gpu" + std::to_string(number / 2) + (number % 2 == Up ? " to host" : " from host"),
-            cluster.host.bandwidth};
+  return found;
+}
+
+void slow_link(Cluster& cluster, int from, int to, double slowdown) {
+  const Route way = route(cluster, from, to);
+  for (const LinkId id : way.links) {
+    if (link(cluster, id).bandwidth > way.bandwidth) continue;
+    cluster.slow_links.emplace_back(id, slowdown);
   }
-  if (!cluster.mesh) return machine_link(cluster, id);
-  return {std::to_string(id / cluster.devices) + "->" + std::to_string(id % cluster.devices),
-          cluster.port_bandwidth};
 }
 
 }  // namespace interlock

@@ -8,6 +8,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -45,6 +46,8 @@ struct Cluster {
   std::optional<PcieTree> pcie;   // none: the devices of a node share an ideal switch
   Network network;
   LinkSpeed host;  // of each device to its host's memory, each direction; bandwidth 0: unknown
+  /// Links that have a part of their bandwidth only: (link, how many times less).
+  std::vector<std::pair<LinkId, double>> slow_links = {};
 };
 
 /// Nodes that hold devices of the scenario. A mesh is one node.
@@ -54,7 +57,10 @@ int node_of(const Cluster& cluster, int device);
 /// The card of its node that `device` uses: neighbours share one. REQUIRES: cards_per_node > 0.
 int card_of(const Cluster& cluster, int device);
 
-/// The route from one device to another. REQUIRES: both in [0, cluster.devices).
+/// As the end of a route: the memory of the host of the device at the other end.
+inline constexpr int kHost = -1;
+/// The route from one device to another, or between a device and its host.
+/// REQUIRES: devices in [0, cluster.devices); of a host, has_host(cluster).
 Route route(const Cluster& cluster, int from, int to);
 /// REQUIRES: `id` came from a route of this cluster.
 Link link(const Cluster& cluster, LinkId id);
@@ -64,6 +70,9 @@ enum class HostDirection { ToHost, FromHost };
 /// REQUIRES: has_host(cluster); `device` in [0, cluster.devices).
 Route host_route(const Cluster& cluster, int device, HostDirection direction);
 bool has_host(const Cluster& cluster);
+
+/// Divides the bandwidth of the narrowest links on the way from a device to another.
+void slow_link(Cluster& cluster, int from, int to, double slowdown);
 
 /// Reads a scenario's cluster: {"machine": name or path, "nodes", "devices", "network"}, a bare
 /// name, or an inline object (kind "uniform", or the form of the catalogue's files).

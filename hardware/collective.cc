@@ -111,6 +111,14 @@ CollectivePlan plan_collective(const Cluster& cluster, const std::vector<int>& g
   return applies(choice.algorithm, task) ? plan_with(choice.algorithm, task) : cheapest(task);
 }
 
+CollectivePlan plan_host_copy(const Cluster& cluster, int device, HostDirection direction,
+                              Bytes bytes) {
+  if (bytes <= Bytes()) return {};
+  const bool out = direction == HostDirection::ToHost;
+  const Flow flow = {out ? device : kHost, out ? kHost : device, bytes};
+  return {CollectiveAlgorithm::Direct, {flow}, route(cluster, flow.from, flow.to).latency};
+}
+
 Seconds occupancy(const Cluster& cluster, const std::vector<Flow>& flows) {
   Seconds busiest;
   for (const LinkLoad& load : link_loads(cluster, flows)) busiest = std::max(busiest, load.busy);

@@ -35,7 +35,7 @@ inline constexpr int kCollectiveAlgorithms = 5;
 
 /// What one device sends another over the whole of a collective.
 struct Flow {
-  int from = 0;  // devices
+  int from = 0;  // devices, or kHost
   int to = 0;
   Bytes bytes;
 };
@@ -59,6 +59,10 @@ struct CollectiveChoice {
 /// REQUIRES: the devices are in the cluster, and no two of them equal.
 CollectivePlan plan_collective(const Cluster& cluster, const std::vector<int>& group,
                                CollectiveKind kind, Bytes bytes, CollectiveChoice choice);
+
+/// The plan of copying `bytes` between a device and the memory of its host.
+CollectivePlan plan_host_copy(const Cluster& cluster, int device, HostDirection direction,
+                              Bytes bytes);
 
 /// Bytes / bandwidth of the link that is busiest when all flows are under way, alone on the
 /// cluster.

@@ -8,6 +8,8 @@
 #include "base/text.h"
 #include "reports/mesh_words.h"
 #include "reports/run_figures.h"
+#include "reports/swarm_figures.h"
+#include "reports/variation_figures.h"
 
 namespace interlock {
 namespace {
@@ -100,7 +102,9 @@ std::vector<Figure> headline_figures(const ScenarioResult& result) {
       exposed_figure(metrics),
       memory_figure(result),
       limiting_figure(result)};
+  for (Figure& figure : variation_figures(result)) figures.push_back(std::move(figure));
   for (Figure& figure : run_figures(result)) figures.push_back(std::move(figure));
+  for (Figure& figure : swarm_figures(result)) figures.push_back(std::move(figure));
   return figures;
 }
 

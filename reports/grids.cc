@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <array>
 
+#include "base/text.h"
 #include "reports/figures.h"
 #include "reports/mesh_words.h"
 #include "reports/palette.h"
 #include "reports/scale.h"
+#include "reports/variation_figures.h"
 
 namespace interlock {
 namespace {
@@ -165,6 +167,28 @@ void add_run_columns(const std::vector<ScenarioResult>& results, Grid& grid) {
   }
 }
 
+/// Rates of swarms, where there are any.
+void add_swarm_columns(const std::vector<ScenarioResult>& results, Grid& grid) {
+  bool any = false, samples = true;
+  for (const ScenarioResult& result : results) {
+    any = any || result.swarm;
+    samples = samples && result.scenario.graph.samples_per_micro_batch;
+  }
+  if (!any) return;
+  grid.columns.push_back({"Swarm", samples ? "samples/s" : "micro-batches/s"});
+  grid.columns.push_back({"Of best", "%"});
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    if (!results[i].swarm) {
+      grid.rows[i].insert(grid.rows[i].end(), {{kUnknown}, {kUnknown}});
+      continue;
+    }
+    const SwarmResult& swarm = *results[i].swarm;
+    const double factor = samples ? swarm.inputs.samples_per_micro_batch : 1;
+    grid.rows[i].push_back({format_number(swarm.statistics.micro_batches_per_s.mean * factor)});
+    grid.rows[i].push_back(percent(swarm.statistics.share_of_best.mean));
+  }
+}
+
 }  // namespace
 
 Grid comparison_grid(const std::vector<ScenarioResult>& results) {
@@ -206,7 +230,9 @@ Grid comparison_grid(const std::vector<ScenarioResult>& results) {
                          spare_memory(metrics, fullest_device(metrics)),
                          {scaled(waits[i], wait)}});
   }
+  add_variation_columns(results, grid);
   add_run_columns(results, grid);
+  add_swarm_columns(results, grid);
   return grid;
 }
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Colours are those of Okabe and Ito, "Color Universal Design" (2008), which people with any form
-// of colour blindness can tell apart; one grey is added. Dark text is readable on all but `F`.
+// of colour blindness can tell apart; two greys are added. Dark text is readable on all but `F`.
 #pragma once
 
 #include <array>
@@ -81,6 +81,8 @@ constexpr const char* short_name(MemoryClass memory_class) {
       return "head";
     case MemoryClass::Workspace:
       return "workspace";
+    case MemoryClass::Communication:
+      return "communication";
   }
   return "";
 }
@@ -103,6 +105,8 @@ constexpr Swatch swatch(MemoryClass memory_class) {
       return {"#d55e00", "#000000", "auxiliary head"};
     case MemoryClass::Workspace:
       return {"#f0e442", "#000000", "workspace"};
+    case MemoryClass::Communication:
+      return {"#cccccc", "#000000", "communication buffers"};
   }
   return {"#999999", "#000000", ""};
 }

@@ -7,6 +7,8 @@
 #include "reports/mesh_words.h"
 #include "reports/report.h"
 #include "reports/run_json.h"
+#include "reports/swarm_json.h"
+#include "reports/variation_figures.h"
 #include "scenarios/contract.h"
 
 namespace interlock {
@@ -183,7 +185,10 @@ Json json_of(const ScenarioResult& result) {
                              {"utilisation", link.utilisation},
                              {"stands_for", link.stands_for}});
   }
+  if (result.varied) json["variation"] = variation_json(result);
   json["run"] = result.run ? run_json(*result.run) : Json(nullptr);
+  const bool samples_known = result.scenario.graph.samples_per_micro_batch.has_value();
+  json["swarm"] = result.swarm ? swarm_json(*result.swarm, samples_known) : Json(nullptr);
   return json;
 }
 

@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 
 namespace interlock {
-namespace {
 
 using Json = nlohmann::ordered_json;
 
@@ -16,6 +15,8 @@ Json spread_json(const Spread& spread) {
           {"p50", spread.p50},
           {"p95", spread.p95}};
 }
+
+namespace {
 
 Json checkpoint_json(const RunResult& run) {
   const RunPlan& plan = run.plan;

@@ -118,6 +118,13 @@ void choose_partition(Scenario& scenario, const PartitionKeys& keys, int stages)
       return times[scenario.rank_of_stage[stage]](stage, first, last);
     };
   }
+  if (scenario.variation && !scenario.variation->speeds.empty() &&
+      !scenario.rank_of_stage.empty()) {
+    time = [&scenario, alike = std::move(time)](int stage, int first, int last) {
+      const int rank = scenario.rank_of_stage[stage];
+      return alike(stage, first, last) / scenario.variation->speeds[rank];
+    };
+  }
   if (search) scenario.partition = balanced_partition(modules, parts, time);
   if (scenario.rank_of_stage.empty()) {
     scenario.rank_of_stage = contiguous_ranks(scenario.ranks, stages, time);

@@ -55,6 +55,53 @@ std::vector<ContractObject> run_contract() {
   };
 }
 
+/// "swarm" and what is in it.
+std::vector<ContractObject> swarm_contract() {
+  return {
+      {"swarm",
+       {{"peers"},
+        {"speed"},
+        {"up"},
+        {"down"},
+        {"latency"},
+        {"routing", {"weighted", "random", "round_robin"}},
+        {"rebalance_every"},
+        {"compression", {"none", "int8"}},
+        {"in_flight"},
+        {"delayed_update"},
+        {"lost_gradients", {"redone", "dropped"}},
+        {"failures"},
+        {"detection"},
+        {"duration"},
+        {"warm_up"},
+        {"seeds"}}},
+      {"swarm.failures",
+       {{"device_mtbf"},
+        {"distribution", {"exponential", "weibull"}},
+        {"shape"},
+        {"replacement", {"never"}},
+        {"trace"}}},
+  };
+}
+
+/// "variation" and what is in it.
+std::vector<ContractObject> variation_contract() {
+  return {
+      {"variation",
+       {{"stragglers"}, {"jitter"}, {"link_jitter"}, {"slow_links"}, {"speeds"}, {"seeds"}}},
+      {"variation.stragglers", {{"rank"}, {"device"}, {"slowdown"}, {"from_step"}, {"to_step"}}},
+      {"variation.jitter",
+       {{"distribution", {"lognormal", "normal", "gamma", "uniform"}},
+        {"per", {"op", "step", "device"}},
+        {"spread"}}},
+      {"variation.link_jitter",
+       {{"distribution", {"lognormal", "normal", "gamma", "uniform"}},
+        {"per", {"message", "step", "link"}},
+        {"spread"}}},
+      {"variation.slow_links", {{"from"}, {"to"}, {"slowdown"}}},
+  };
+}
+
 /// "training" and what is in it.
 std::vector<ContractObject> training_contract() {
   return {
@@ -67,7 +114,10 @@ std::vector<ContractObject> training_contract() {
         {"precision", {"fp32", "tf32", "fp16", "bf16", "fp8"}},
         {"optimizer", {"sgd", "sgd-momentum", "adam", "adamw"}},
         {"recompute", {"none", "selective", "full"}},
+        {"offload"},
         {"steps"}}},
+      {"training.recompute", {{"full_layers"}}},
+      {"training.offload", {{"activations"}, {"optimizer"}}},
       {"training.strategy",
        {{"kind", strategy_names()},
         {"n_wise"},
@@ -110,7 +160,9 @@ std::vector<ContractObject> make_contract() {
         {"partition", {"balanced", "uniform"}},
         {"training"},
         {"simulate"},
+        {"variation"},
         {"run"},
+        {"swarm"},
         {"sweep"}}},
       {"parallel",
        {{"pipeline"},
@@ -167,7 +219,8 @@ std::size_t key_index(const ContractObject& object, std::string_view key) {
 const std::vector<ContractObject>& scenario_contract() {
   static const std::vector<ContractObject> contract = [] {
     std::vector<ContractObject> all = make_contract();
-    for (const auto& part : {training_contract(), run_contract()}) {
+    for (const auto& part :
+         {training_contract(), variation_contract(), run_contract(), swarm_contract()}) {
       all.insert(all.end(), part.begin(), part.end());
     }
     return all;

@@ -64,12 +64,22 @@ struct TrainingKeys {
   Precision precision = Precision::Bf16;
   Optimizer optimizer = Optimizer::SgdMomentum;
   Recompute recompute = Recompute::None;
+  std::optional<int> recompute_layers;  // the first so many only
+  Offload offload;
+  std::optional<JsonNode> offload_node;
   int steps = 8;
   JsonNode node;
   JsonNode precision_node;  // of training itself where it is not written
 };
 /// `data`: replicas that share the global batch.
 TrainingKeys read_training(const JsonNode& node, int data, Diagnostics& diagnostics);
+
+/// training.recompute and training.offload, and what the model and the machine have against them.
+void read_recompute(const JsonNode& node, TrainingKeys& training, Diagnostics& diagnostics);
+void read_offload(const JsonNode& node, TrainingKeys& training, Diagnostics& diagnostics);
+void check_memory(const TrainingKeys& training, const std::optional<ModelGraph>& graph,
+                  const std::optional<Cluster>& cluster, bool cuts_sequences,
+                  Diagnostics& diagnostics);
 
 /// training.schedule with every default filled in. REQUIRES: training.strategy is valid.
 SchedulePolicy read_schedule(const TrainingKeys& training, Diagnostics& diagnostics);

@@ -3,7 +3,6 @@
 #include <cmath>
 #include <string>
 
-#include "base/file.h"
 #include "base/text.h"
 #include "scenarios/contract.h"
 #include "scenarios/loader.h"
@@ -16,21 +15,11 @@ constexpr int kMostSteps = 1'000'000'000;
 constexpr double kMostSamples = 1e18;
 constexpr int kMostSpares = 1'000'000;
 constexpr int kMostSeeds = 10'000;
-constexpr double kLeastShape = 0.1, kMostShape = 100;
-constexpr std::size_t kLargestTrace = std::size_t{64} << 20;
 
 std::optional<Seconds> time_at(Section& section, std::string_view key) {
   const std::optional<JsonNode> node = section.get(key);
   if (!node) return std::nullopt;
   return read_seconds(*node, section.diagnostics());
-}
-
-/// A mean life, which cannot be zero.
-std::optional<Seconds> life_at(Section& section, std::string_view key) {
-  const std::optional<Seconds> life = time_at(section, key);
-  if (!life || *life > Seconds(0)) return life;
-  report(section.diagnostics(), *section.get(key), "must be above zero");
-  return std::nullopt;
 }
 
 /// "optimal" and its like, a time, or a number of steps.
@@ -85,56 +74,6 @@ CheckpointConditions read_checkpoint(const JsonNode& node, Diagnostics& diagnost
   return checkpoint;
 }
 
-void read_shape(Section& section, FailureConditions& failures) {
-  Diagnostics& diagnostics = section.diagnostics();
-  const bool weibull = section.choice("distribution", 0) == 1;
-  const std::optional<JsonNode> shape = section.get("shape");
-  if (shape) {
-    failures.shape = read_number(*shape, kLeastShape, kMostShape, diagnostics).value_or(1);
-  }
-  if (shape && !weibull) {
-    report(diagnostics, *shape,
-           "exponential lives have no shape; expected \"distribution\": \"weibull\" beside it");
-  } else if (weibull && !shape) {
-    report(diagnostics, *section.get("distribution"),
-           "missing key \"shape\"; expected a number such as 0.7");
-  }
-}
-
-void read_replacement(Section& section, FailureConditions& failures) {
-  const std::optional<JsonNode> node = section.get("replacement");
-  if (!node) return;
-  const bool text = node->value->kind == JsonValue::Kind::String;
-  if (text && !parse_quantity(node->value->text)) {
-    section.choice("replacement", 0);
-    failures.replacement.reset();
-  } else {
-    failures.replacement = read_seconds(*node, section.diagnostics());
-  }
-}
-
-FailureConditions read_failures(const JsonNode& node, Diagnostics& diagnostics) {
-  FailureConditions failures;
-  Section section("run.failures", node, diagnostics);
-  failures.device = life_at(section, "device_mtbf");
-  failures.link = life_at(section, "link_mtbf");
-  failures.node = life_at(section, "node_mtbf");
-  read_shape(section, failures);
-  read_replacement(section, failures);
-  if (const auto trace = section.get("trace")) {
-    if (const auto name = read_text(*trace, diagnostics)) {
-      try {
-        const std::string path = resolved_path(*trace->value);
-        failures.trace = parse_outage_trace(read_file(path, kLargestTrace), path);
-      } catch (const Error& error) {
-        report(diagnostics, *trace, error.what());
-      }
-    }
-  }
-  section.finish();
-  return failures;
-}
-
 void read_target(Section& section, RunConditions& run) {
   Diagnostics& diagnostics = section.diagnostics();
   const std::optional<JsonNode> steps = section.get("steps"), samples = section.get("samples"),
@@ -182,7 +121,7 @@ RunConditions read_run(const JsonNode& node, Diagnostics& diagnostics) {
     run.checkpoint = read_checkpoint(*checkpoint, diagnostics);
   }
   if (const auto failures = section.get("failures")) {
-    run.failures = read_failures(*failures, diagnostics);
+    run.failures = read_failures("run.failures", *failures, diagnostics);
   }
   run.on_failure = static_cast<OnFailure>(section.choice("on_failure", 0));
   run.detection = time_at(section, "detection").value_or(Seconds(0));

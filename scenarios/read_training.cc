@@ -98,7 +98,8 @@ TrainingKeys read_training(const JsonNode& node, int data, Diagnostics& diagnost
       static_cast<Precision>(section.choice("precision", static_cast<int>(Precision::Bf16)));
   if (const auto precision = section.get("precision")) training.precision_node = *precision;
   training.optimizer = kOptimizers[static_cast<std::size_t>(section.choice("optimizer", 1))];
-  training.recompute = static_cast<Recompute>(section.choice("recompute", 0));
+  if (const auto again = section.get("recompute")) read_recompute(*again, training, diagnostics);
+  if (const auto offload = section.get("offload")) read_offload(*offload, training, diagnostics);
   training.steps = section.count("steps", 8, 1, kMostSteps);
   section.finish();
   return training;

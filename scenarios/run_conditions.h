@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string_view>
 
 #include "base/json.h"
 #include "sim/dynamics/training_run.h"
@@ -45,6 +46,9 @@ struct RunConditions {
   int seeds = 20;
 };
 
+/// Reads the "failures" at `path` of the contract.
+FailureConditions read_failures(std::string_view path, const JsonNode& node,
+                                Diagnostics& diagnostics);
 /// Reads "run".
 RunConditions read_run(const JsonNode& node, Diagnostics& diagnostics);
 

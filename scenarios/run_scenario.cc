@@ -68,6 +68,7 @@ void lay_stages_out(const Scenario& scenario, LowerInputs& inputs) {
     const int rank = scenario.rank_of_stage[stage], first = partition.boundaries[stage];
     StageCost cost = price_stages(modules[rank], partition, scenario.strategy, inputs.roles)[stage];
     apply_zero(scenario.data_parallel, layouts.meshes[rank], cost);
+    apply_offload(scenario.offload, scenario.data_parallel, layouts.meshes[rank], cost);
     layouts.inputs.push_back(first == 0 ? Bytes(0) : modules[rank][first - 1].output);
     layouts.outputs.push_back(cost.output);
     layouts.whole_outputs.push_back(
@@ -88,12 +89,16 @@ LowerInputs lower_inputs(const Scenario& scenario) {
                         .mesh = scenario.mesh,
                         .unfolded = scenario.unfolded.value_or(kFolded),
                         .data_parallel = scenario.data_parallel};
+  if (scenario.variation) inputs.slow = always_slow(*scenario.variation);
   const PriceInputs prices = price_inputs(scenario);
   const auto append_costs = [&](const ModelGraph& graph) {
     std::vector<StageCost> once = price_stages(price_modules(graph, prices), scenario.partition,
                                                scenario.strategy, inputs.roles);
     apply_stash_mode(scenario.schedule.stash, once);
-    for (StageCost& stage : once) apply_zero(scenario.data_parallel, scenario.mesh, stage);
+    for (StageCost& stage : once) {
+      apply_zero(scenario.data_parallel, scenario.mesh, stage);
+      apply_offload(scenario.offload, scenario.data_parallel, scenario.mesh, stage);
+    }
     for (int copy = 0; copy < scenario.copies; ++copy) {
       inputs.stages.insert(inputs.stages.end(), once.begin(), once.end());
     }
@@ -174,13 +179,21 @@ MeasureInputs measure_inputs(const Scenario& scenario) {
   }
   const auto& peak = scenario.cluster.device.peak[static_cast<std::size_t>(scenario.precision)];
   if (peak) inputs.peak = *peak;
+  if (scenario.variation && !scenario.variation->speeds.empty()) {
+    const std::vector<double>& speeds = scenario.variation->speeds;
+    const double sum = std::accumulate(speeds.begin(), speeds.end(), 0.0);
+    inputs.peak = inputs.peak * (sum / static_cast<double>(speeds.size()));
+  }
   return inputs;
 }
+
+bool varies(const Scenario& scenario) { return scenario.variation && scenario.variation->varies(); }
 
 Measurement measure_scenario(const Scenario& scenario, const LowerInputs& inputs, bool keep_log) {
   MeasureInputs measured = measure_inputs(scenario);
   const ScheduleEntry& entry = schedule_entry(scenario.schedule.kind);
-  if (scenario.skip_periods && !scenario.schedule.bulk_synchronous && entry.period != nullptr) {
+  if (scenario.skip_periods && !scenario.schedule.bulk_synchronous && !varies(scenario) &&
+      entry.period != nullptr) {
     const int stages = static_cast<int>(scenario.rank_of_stage.size()) / scenario.copies;
     const int period = entry.period({scenario.ranks, stages, scenario.micro_batches});
     measured.long_step = {scenario.micro_batches, period, [&](int micro_batches) {
@@ -213,6 +226,24 @@ RunResult run_steps(const Scenario& scenario, const LowerInputs& inputs, const M
   return simulate_run(scenario, facts);
 }
 
+/// Steps that differ, in place of the steady ones of `result`.
+void vary_steps(const Scenario& scenario, const LowerInputs& inputs, bool keep_log,
+                ScenarioResult& result) {
+  const VariedSteps varied = {variation_of(scenario),
+                              scenario.variation->random() ? scenario.variation->seeds : 1};
+  VariedMeasurement measured =
+      measure_varied(programs_of(scenario, inputs), varied, measure_inputs(scenario),
+                     result.measurement, keep_log);
+  result.measurement = std::move(measured.measurement);
+  result.varied = measured.outcome;
+}
+
+/// A swarm on one copy of the model's stages.
+SwarmResult run_swarm(const Scenario& scenario, const LowerInputs& inputs) {
+  const int stages = scenario.partition.stages();
+  return simulate_swarm_of(scenario, {inputs.stages.begin(), inputs.stages.begin() + stages});
+}
+
 }  // namespace
 
 Scenario resolve_folding(const Scenario& asked) {
@@ -225,6 +256,8 @@ Scenario resolve_folding(const Scenario& asked) {
   std::string problem;
   for (const Unfolded& unfolded : scenario.unfolded ? std::vector{*scenario.unfolded} : all) {
     scenario.unfolded = unfolded;
+    problem = variation_folding_problem(scenario, unfolded);
+    if (!problem.empty()) continue;
     problem = lower_steps(scenario, lower_inputs(scenario), 1).folding_problem;
     if (problem.empty()) return scenario;
   }
@@ -242,8 +275,11 @@ ScenarioResult run_scenario(const Scenario& asked, bool keep_log) {
   const Scenario scenario = resolve_folding(resolve_auto(asked));
   const LowerInputs inputs = lower_inputs(scenario);
   try {
-    ScenarioResult result{scenario, measure_scenario(scenario, inputs, keep_log)};
+    ScenarioResult result{scenario,
+                          measure_scenario(scenario, inputs, keep_log && !varies(scenario))};
+    if (varies(scenario)) vary_steps(scenario, inputs, keep_log, result);
     if (scenario.run) result.run = run_steps(scenario, inputs, result.measurement.metrics);
+    if (scenario.swarm) result.swarm = run_swarm(scenario, inputs);
     return result;
   } catch (const Error& error) {  // a deadlock, or links that the chosen engine does not know
     throw Error(scenario.file + ": " + scenario.name + ": " + error.what());

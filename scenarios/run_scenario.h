@@ -6,6 +6,8 @@
 
 #include "scenarios/run_plan.h"
 #include "scenarios/scenario.h"
+#include "scenarios/swarm_plan.h"
+#include "sim/dynamics/varied_steps.h"
 #include "sim/measure/metrics.h"
 #include "sim/run/lower.h"
 
@@ -15,7 +17,9 @@ namespace interlock {
 struct ScenarioResult {
   Scenario scenario;
   Measurement measurement;
-  std::optional<RunResult> run;  // of its "run", if it has one
+  std::optional<VariedOutcome> varied;  // over seeds, where steps differ
+  std::optional<RunResult> run;         // of its "run", if it has one
+  std::optional<SwarmResult> swarm;     // of its "swarm", likewise
 };
 
 /// What prices the modules of `scenario`, on `rank` where ranks have layouts of their own.

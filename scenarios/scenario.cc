@@ -3,8 +3,6 @@
 #include "scenarios/scenario.h"
 
 #include <algorithm>
-#include <iostream>
-#include <iterator>
 #include <string>
 
 #include "base/text.h"
@@ -13,7 +11,7 @@
 #include "scenarios/loader.h"
 #include "scenarios/read_stage_layouts.h"
 #include "scenarios/run_plan.h"
-#include "scenarios/set_key.h"
+#include "scenarios/swarm_plan.h"
 
 namespace interlock {
 namespace {
@@ -53,6 +51,7 @@ BuildOptions build_options(const Sections& sections) {
           .precision = training.precision,
           .optimizer = training.optimizer,
           .recompute = training.recompute,
+          .recompute_layers = training.recompute_layers,
           .sharding = sections.parallel ? sections.parallel->sharding : Sharding{},
           .head = training.strategy.head};
 }
@@ -94,7 +93,9 @@ Sections read_sections(const JsonNode& document, Scenario& scenario, Diagnostics
   if (const auto simulate = section.get("simulate")) {
     read_simulate(*simulate, scenario, diagnostics);
   }
+  scenario.variation = read_variation(section.get("variation"), diagnostics);
   if (const auto run = section.get("run")) scenario.run = read_run(*run, diagnostics);
+  if (const auto swarm = section.get("swarm")) scenario.swarm = read_swarm(*swarm, diagnostics);
   section.finish();
   return sections;
 }
@@ -220,12 +221,14 @@ Scenario load_scenario(const JsonValue& value, Diagnostics& diagnostics) {
   scenario.precision = training.precision;
   scenario.optimizer = training.optimizer;
   scenario.recompute = training.recompute;
+  scenario.offload = training.offload;
   scenario.steps = training.steps;
   fit_schedule(sections, scenario, diagnostics);
   const std::optional<int> stages = fit_stages(sections, document, scenario, diagnostics);
   const bool cuts = schedule_entry(scenario.schedule.kind).slices;
   const int slices = cuts ? training.slices.count : 1;
   if (stages) check_size(scenario, *stages, slices, document, diagnostics);
+  check_memory(training, sections.graph, sections.cluster, cuts, diagnostics);
   if (sections.graph) {
     const bool measured = !sections.graph->samples_per_micro_batch;
     if (sections.cluster && !measured) check_device(sections, document, diagnostics);
@@ -233,6 +236,7 @@ Scenario load_scenario(const JsonValue& value, Diagnostics& diagnostics) {
     if (cuts) check_slices(training, *sections.graph, diagnostics);
   }
   if (stages) check_stage_layouts(*sections.parallel, scenario, document, diagnostics);
+  if (stages) check_variation(scenario, sections.cluster, document, diagnostics);
   if (diagnostics.empty()) {
     build_stage_layouts(*sections.parallel, *sections.model, build_options(sections), scenario,
                         diagnostics);
@@ -242,34 +246,17 @@ Scenario load_scenario(const JsonValue& value, Diagnostics& diagnostics) {
   scenario.graph = std::move(*sections.graph);
   scenario.model_name = scenario.graph.name;
   scenario.cluster = std::move(*sections.cluster);
+  slow_links_of(scenario);
   choose_partition(scenario, sections.partition, *stages);
   if (cuts) choose_slices(scenario, training.slices);
   const StageLayout laid = schedule_entry(scenario.schedule.kind).layout;
   if (laid == StageLayout::Mirrored || scenario.schedule.copies > 1) add_copy(scenario);
   if (scenario.run) check_run(scenario, document.child("run"), diagnostics);
+  if (scenario.swarm) check_swarm(scenario, document.child("swarm"), diagnostics);
   return scenario;
 }
 
-std::string read_standard_input() {
-  return {std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
-}
-
 }  // namespace
-
-JsonValue read_scenario_document(const std::string& path,
-                                 const std::vector<std::string>& overrides) {
-  JsonValue document =
-      path == "-" ? parse_json(read_standard_input(), "standard input") : read_json_file(path);
-  for (const std::string& override : overrides) {
-    const std::size_t equals = override.find('=');
-    if (equals == std::string::npos || equals == 0) {
-      throw Error("--set " + in_quotes(override) + ": expected path=VALUE, training.steps=16 say");
-    }
-    const std::string dotted = override.substr(0, equals), origin = "--set " + dotted;
-    set_key(document, dotted, parse_override(override.substr(equals + 1), origin), origin);
-  }
-  return document;
-}
 
 std::vector<Scenario> load_scenarios(const JsonValue& document) {
   Diagnostics sweep_diagnostics;

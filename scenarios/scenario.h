@@ -16,9 +16,12 @@
 #include "hardware/resharding.h"
 #include "models/model_graph.h"
 #include "scenarios/run_conditions.h"
+#include "scenarios/swarm_conditions.h"
+#include "scenarios/variation_conditions.h"
 #include "sim/plan/catalogue.h"
 #include "sim/plan/data_parallel.h"
 #include "sim/plan/mesh.h"
+#include "sim/plan/offload.h"
 #include "sim/plan/partition.h"
 #include "sim/plan/strategy.h"
 #include "sim/run/engines.h"
@@ -65,13 +68,16 @@ struct Scenario {
   Precision precision = Precision::Bf16;
   Optimizer optimizer = Optimizer::SgdMomentum;
   Recompute recompute = Recompute::None;
+  Offload offload;
   int steps = 8;
   EngineKind engine = EngineKind::Auto;
   int seed = 1;
   bool skip_periods = true;  // of micro-batches, where that is exact
   /// Dimensions of which every coordinate is simulated; nothing: as few as are exact.
   std::optional<Unfolded> unfolded;
+  std::optional<VariationConditions> variation;
   std::optional<RunConditions> run;
+  std::optional<SwarmConditions> swarm;
 };
 
 /// Reads `path`, or standard input for "-", and applies `overrides` ("path=VALUE").

@@ -6,29 +6,11 @@
 #include <cmath>
 #include <tuple>
 
+#include "base/draws.h"
 #include "base/error.h"
 
 namespace interlock {
 namespace {
-
-constexpr double kTwoPi = 6.283185307179586;
-
-/// Uniform in (0, 1].
-double positive_uniform(Random& random) { return 1 - random.uniform(); }
-
-/// By rejection from a cubed normal (Marsaglia and Tsang 2000). REQUIRES: shape >= 1.
-double draw_gamma(double shape, Random& random) {
-  const double d = shape - 1.0 / 3, c = 1 / std::sqrt(9 * d);
-  while (true) {
-    const double radius = std::sqrt(-2 * std::log(positive_uniform(random)));
-    const double normal = radius * std::cos(kTwoPi * random.uniform());
-    const double root = 1 + c * normal;
-    if (root <= 0) continue;
-    const double v = root * root * root;
-    const double bound = normal * normal / 2 + d - d * v + d * std::log(v);
-    if (std::log(positive_uniform(random)) < bound) return d * v;
-  }
-}
 
 /// Of a Weibull distribution: mean = scale * Gamma(1 + 1 / shape).
 Seconds scale_of(Seconds mean, double shape) { return mean / std::tgamma(1 + 1 / shape); }
@@ -70,6 +52,9 @@ OutageStream::OutageStream(const FailureModel& model, std::uint64_t seed) : mode
     }
   }
   std::make_heap(heap_.begin(), heap_.end(), later);
+  for (std::size_t i = 0; i < model.trace.size(); ++i) {
+    if (model.trace[i].up) last_traced_up_ = i + 1;
+  }
   find_next();
 }
 
@@ -107,6 +92,10 @@ void OutageStream::advance_part() {
   }
   part.up = !part.up;
   std::push_heap(heap_.begin(), heap_.end(), later);
+}
+
+bool OutageStream::brings_up() const {
+  return (model_->replacement && !heap_.empty()) || traced_ < last_traced_up_;
 }
 
 void OutageStream::pop() {

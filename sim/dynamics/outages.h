@@ -57,6 +57,8 @@ class OutageStream {
   /// The next event; nothing if there is none. It stays next until pop.
   const std::optional<DeviceEvent>& next() const { return next_; }
   void pop();
+  /// Whether any device may still come up.
+  bool brings_up() const;
 
  private:
   struct Part {
@@ -71,8 +73,9 @@ class OutageStream {
   void advance_part();
 
   const FailureModel* model_;
-  std::vector<Part> heap_;  // the earliest first
-  std::size_t traced_ = 0;  // events of the trace that were next
+  std::vector<Part> heap_;          // the earliest first
+  std::size_t traced_ = 0;          // events of the trace that were next
+  std::size_t last_traced_up_ = 0;  // one beyond it
   bool from_trace_ = false;
   std::optional<DeviceEvent> next_;
 };

@@ -97,8 +97,8 @@ struct SwarmRecord {
 SwarmOutcome simulate_swarm(const SwarmInputs& inputs, std::uint64_t seed,
                             std::vector<SwarmRecord>* records = nullptr);
 
-/// Micro-batches that keep the slowest stage busy: twice its rate times the time of an unhindered
-/// way there and back (Little's law asks for once), and at least one for each peer.
+/// Micro-batches that keep the slowest stage busy, or its links: twice its rate times the time of
+/// an unhindered way there and back (Little's law asks for once), and at least one for each peer.
 int enough_in_flight(const SwarmInputs& inputs);
 
 /// Micro-batches per second of stages with so many peers of speed 1: the slowest stage's, of

@@ -39,26 +39,52 @@ double best_swarm_rate(const std::vector<SwarmStage>& stages, int peers) {
   return swarm_rate(stages, dealt);
 }
 
-int enough_in_flight(const SwarmInputs& inputs) {
-  const int count = static_cast<int>(inputs.stages.size());
-  std::vector<double> speed(inputs.stages.size(), 0);
-  double slowest_link = 0, latency = 0, peers = 0, speeds = 0;  // seconds a byte
+namespace {
+
+/// Micro-batches per second that a stage's peers can serve, and can receive and send.
+double stage_rate(const SwarmInputs& inputs, int stage) {
+  double speed = 0;
+  BytesPerSecond up, down;
   for (const SwarmPeer& peer : inputs.peers) {
-    slowest_link = std::max(slowest_link, 1 / std::min(peer.up, peer.down).value());
-    latency = std::max(latency, 2 * peer.latency.value());
+    if (peer.stage != stage) continue;
+    speed += peer.speed;
+    up += peer.up;
+    down += peer.down;
+  }
+  const SwarmStage& own = inputs.stages[stage];
+  Bytes in = own.input, out = own.gradient_message;
+  if (stage + 1 < static_cast<int>(inputs.stages.size())) {
+    in += inputs.stages[stage + 1].gradient_message;
+    out += inputs.stages[stage + 1].input;
+  }
+  double rate = speed / swarm_work(inputs.stages, stage).value();
+  if (in > Bytes(0)) rate = std::min(rate, 1 / (in / down).value());
+  if (out > Bytes(0)) rate = std::min(rate, 1 / (out / up).value());
+  return rate;
+}
+
+}  // namespace
+
+int enough_in_flight(const SwarmInputs& inputs) {
+  CHECK(!inputs.peers.empty(), "a swarm has a peer");
+  const auto peers = static_cast<double>(inputs.peers.size());
+  Seconds latency;
+  double seconds_per_byte = 0, speeds = 0;
+  for (const SwarmPeer& peer : inputs.peers) {
+    latency = std::max(latency, 2 * peer.latency);
+    seconds_per_byte = std::max(seconds_per_byte, 1 / std::min(peer.up, peer.down).value());
     speeds += peer.speed;
-    ++peers;
-    if (peer.stage) speed[*peer.stage] += peer.speed;
   }
-  CHECK(peers > 0, "a swarm has a peer");
-  double rate = std::numeric_limits<double>::infinity(), way = 0;
-  for (int stage = 0; stage < count; ++stage) {
+  double rate = std::numeric_limits<double>::infinity();
+  Seconds way;
+  for (int stage = 0; stage < static_cast<int>(inputs.stages.size()); ++stage) {
     const SwarmStage& own = inputs.stages[stage];
-    rate = std::min(rate, speed[stage] / swarm_work(inputs.stages, stage).value());
-    way += swarm_work(inputs.stages, stage).value() * peers / speeds + 2 * latency;
-    way += (own.input + own.gradient_message).value() * slowest_link;
+    const Bytes messages = own.input + own.gradient_message;
+    rate = std::min(rate, stage_rate(inputs, stage));
+    way += swarm_work(inputs.stages, stage) * (peers / speeds) + 2 * latency;
+    way += Seconds(messages.value() * seconds_per_byte);
   }
-  return static_cast<int>(std::min(std::max(std::ceil(2 * rate * way), peers), 1e6));
+  return static_cast<int>(std::min(std::max(std::ceil(2 * rate * way.value()), peers), 1e6));
 }
 
 Bytes int8_message(Bytes bytes, double element) {

@@ -61,9 +61,11 @@ struct LivePeer {
   double up_free = 0, down_free = 0;
   std::deque<int> queue;  // micro-batches, the running one first
   bool running = false;
-  std::int64_t dropped = 0;            // times that it dropped its queue, with the running task
-  double began = 0;                    // the running task
-  double slowness = 1;                 // exponential average of service time over that of speed 1
+  std::int64_t dropped = 0;  // times that it dropped its queue, with the running task
+  double began = 0;          // the running task
+  /// Exponential averages of service times over those of speed 1: of forwards, and of the rest.
+  double forward_slowness = 1, backward_slowness = 1;
+  double slowness = 1;                 // of both, as its stage needs them
   double assigned = 0;                 // by the router
   int held = 0;                        // what keeps it from leaving: places in micro-batches
   double queued = 0, queue_since = 0;  // integral of the queue since the last rebalancing

@@ -9,11 +9,7 @@
 #include "sim/dynamics/swarm_state.h"
 
 namespace interlock {
-namespace {
-
-constexpr double kGain = 1.01;  // speeds are measured, so equal ones differ
-
-}  // namespace
+namespace {}  // namespace
 
 void Swarm::outage() {
   const DeviceEvent event = *outages_.next();
@@ -40,17 +36,7 @@ void Swarm::noticed(int dead) {
   const int stage = peers_[dead].stage;
   peers_[dead].life = Life::Dead;
   std::erase(serving_[stage], dead);
-  std::vector<int> cut_off;
-  for (Bulk& bulk : bulks_) {
-    if (!bulk.open || bulk.purpose == Purpose::Averaging) continue;
-    if (bulk.from != dead && bulk.to != dead) continue;
-    bulk.open = false;
-    cut_off.push_back(bulk.from == dead ? bulk.to : bulk.from);
-    if (bulk.purpose == Purpose::Load) continue;
-    --handing_over_[stage];
-    --peers_[bulk.to].held;
-    if (bulk.to == dead) peers_[bulk.from].life = Life::Draining;
-  }
+  const std::vector<int> cut_off = end_transfers(dead);
   lose_gradients(dead);
   for (const int peer : cut_off) {
     if (peer == kSource || !is_alive(peer)) continue;
@@ -60,15 +46,33 @@ void Swarm::noticed(int dead) {
       try_leave(peer);
     }
   }
-  if (serving_[stage].empty()) {
-    // Whoever was about to leave the stage is needed there.
-    for (int peer = 0; peer < static_cast<int>(peers_.size()); ++peer) {
-      if (peers_[peer].life == Life::Draining && peers_[peer].stage == stage) serve(peer);
-    }
-  }
+  if (serving_[stage].empty()) keep_leavers(stage);
   recover(dead);
   check_hope(stage);
   issue();  // what it had added to its gradients is run again
+}
+
+/// States that go to or come from `dead` do not arrive. Returns the peers at their other ends.
+std::vector<int> Swarm::end_transfers(int dead) {
+  std::vector<int> cut_off;
+  for (Bulk& bulk : bulks_) {
+    if (!bulk.open || bulk.purpose == Purpose::Averaging) continue;
+    if (bulk.from != dead && bulk.to != dead) continue;
+    bulk.open = false;
+    cut_off.push_back(bulk.from == dead ? bulk.to : bulk.from);
+    if (bulk.purpose == Purpose::Load) continue;
+    --handing_over_[peers_[dead].stage];
+    --peers_[bulk.to].held;
+    if (bulk.to == dead) peers_[bulk.from].life = Life::Draining;
+  }
+  return cut_off;
+}
+
+/// Whoever was about to leave the stage is needed there.
+void Swarm::keep_leavers(int stage) {
+  for (int peer = 0; peer < static_cast<int>(peers_.size()); ++peer) {
+    if (peers_[peer].life == Life::Draining && peers_[peer].stage == stage) serve(peer);
+  }
 }
 
 /// Throws: Error if nobody is, or ever comes, at `stage`.
@@ -87,8 +91,10 @@ void Swarm::check_hope(int stage) const {
                                ? "too few are left to serve all " + std::to_string(stages_) +
                                      " stages: " + std::to_string(there)
                                : "none moves there without rebalancing";
-  throw Error("stage " + std::to_string(stage) + " of the swarm lost its last peer after " +
-              format(Seconds(now_)) + ", no peer joins later, and " + what +
+  const std::string when =
+      now_ > 0 ? " lost its last peer after " + format(Seconds(now_)) : " has no peer";
+  throw Error("stage " + std::to_string(stage) + " of the swarm" + when +
+              ", no peer joins later, and " + what +
               "; expected more peers, or failures with a \"replacement\"");
 }
 
@@ -153,46 +159,6 @@ void Swarm::serve(int id) {
   for (int slot = 0; slot < 2; ++slot) try_averaging(slot, peer.stage);
   const std::vector<int> woken = std::exchange(waiting_[peer.stage], {});
   for (const int batch : woken) advance(batch);
-}
-
-/// One peer of the least loaded stage goes to the most loaded one, where that stage gains more than
-/// the other one's becoming the slower of the two would cost.
-void Swarm::rebalance() {
-  schedule(now_ + inputs_.rebalance_every->value(), Kind::Rebalance, 0);
-  std::vector<std::pair<double, int>> loads;  // mean queue of a peer, stage
-  for (int stage = 0; stage < stages_; ++stage) {
-    double queued = 0;
-    for (const int id : serving_[stage]) {
-      count_queue(peers_[id]);
-      queued += peers_[id].queued;
-    }
-    const auto peers = static_cast<double>(serving_[stage].size());
-    loads.push_back({peers > 0 ? queued / peers : kNever, stage});
-  }
-  std::stable_sort(loads.begin(), loads.end());
-  const int to = loads.back().second;
-  const bool urgent = capacity(to) <= 0;
-  for (int id = 0; urgent && id < static_cast<int>(peers_.size()); ++id) {
-    if (peers_[id].life != Life::Draining || !is_alive(id)) continue;
-    drain(id, to);
-    return;
-  }
-  for (const auto& [queued, from] : loads) {
-    if (from == to || serving_[from].size() < 2) continue;
-    int idle = serving_[from].front();
-    for (const int id : serving_[from]) {
-      if (peers_[id].queued < peers_[idle].queued) idle = id;
-    }
-    const double taken = 1 / peers_[idle].slowness;
-    const double left = capacity(from) - taken / swarm_work(inputs_.stages, from).value();
-    if (left <= kGain * capacity(to)) continue;
-    drain(idle, to);
-    break;
-  }
-  for (Peer& peer : peers_) {
-    count_queue(peer);
-    peer.queued = 0;
-  }
 }
 
 /// A peer that is to leave takes no new requests and ends those that it was asked. For backwards
@@ -281,6 +247,7 @@ void Swarm::leave(int id) {
   stage_present_[peer.stage] += in_window(peer.at_stage_since, now_);
   peer.at_stage_since = now_;
   peer.stage = peer.next_stage;
+  peer.forward_slowness = peer.backward_slowness = peer.slowness;  // for all that is known
   peer.life = Life::Loading;
   ++out_.moves;
   load(id);

@@ -140,7 +140,10 @@ void Swarm::learn_speed(Peer& peer, const MicroBatch& batch) {
   if (!forward && batch.stage > 0) out += cost.gradient_message;
   const double taken = std::max({now_ - peer.began, in.value() / peer.down, out.value() / peer.up});
   const Seconds work = forward ? cost.forward : cost.forward + cost.backward;
-  peer.slowness += kNewest * (taken / work.value() - peer.slowness);
+  double& average = forward ? peer.forward_slowness : peer.backward_slowness;
+  average += kNewest * (taken / work.value() - average);
+  const double share = last ? 0 : cost.forward / swarm_work(inputs_.stages, batch.stage);
+  peer.slowness = share * peer.forward_slowness + (1 - share) * peer.backward_slowness;
 }
 
 void Swarm::done(int id, std::int64_t dropped) {

@@ -63,6 +63,8 @@ class Swarm {
   void end_pass(int micro_batch);
   void add_gradient(int micro_batch, int stage, int peer);
   void lose_gradients(int dead);
+  void lose_gradient(Averaging& one, int id, int stage);
+  void stop_averaging(int slot, int stage);
   void try_averaging(int slot, int stage);
   void transfer_averaged(const Bulk& bulk);
   void updated(int place, std::int64_t generation);
@@ -74,13 +76,19 @@ class Swarm {
   void join(int machine);
   void load(int peer);
   void serve(int peer);
-  void rebalance();
+  std::vector<int> end_transfers(int dead);
+  void keep_leavers(int stage);
   double capacity(int stage) const;
   void drain(int peer, int next_stage);
   void drop_requests(int peer);
   void try_leave(int peer);
   void handed_over(const Bulk& bulk);
   void leave(int peer);
+  // swarm_rebalance.cc
+  void rebalance();
+  std::vector<int> stages_by_load();
+  bool move_leaver(int to);
+  void move_idlest(const std::vector<int>& from, int to);
 
   bool is_alive(int peer) const { return peer == kSource || peers_[peer].died == kNever; }
   int slot_of(int micro_batch) const { return micro_batch / inputs_.micro_batches; }

@@ -98,34 +98,40 @@ void Swarm::lose_gradients(int dead) {
     Averaging& one = averaging(slot, stage);
     if (step_of_[slot] < 0 || one.phase == Phase::Averaged) continue;
     const auto member = std::find(one.members.begin(), one.members.end(), dead);
-    if (one.phase == Phase::Averaging && member != one.members.end()) {
-      one.phase = Phase::Collecting;
-      ++one.generation;
-      for (Bulk& bulk : bulks_) {
-        const bool of_it =
-            bulk.purpose == Purpose::Averaging && bulk.place == slot * stages_ + stage;
-        if (of_it) bulk.open = false;
-      }
-    }
+    if (one.phase == Phase::Averaging && member != one.members.end()) stop_averaging(slot, stage);
     for (int i = 0; i < inputs_.micro_batches; ++i) {
       const int id = slot * inputs_.micro_batches + i;
-      MicroBatch& batch = batches_[id];
-      if (batch.owner[stage] != dead) continue;
-      if (!inputs_.redo_lost) {
-        batch.owner[stage] = kDropped;
-        ++out_.gradients_dropped;
-        continue;
-      }
-      batch.owner[stage] = kNobody;
-      ++one.missing;
-      if (!batch.in_flight && batch.finished) {
-        --finished_;
-        batch.finished = false;
-        again_.push_back(id);
-      }
+      if (batches_[id].owner[stage] == dead) lose_gradient(one, id, stage);
     }
     try_averaging(slot, stage);
   }
+}
+
+/// What is under way does not count: the peers that are left begin anew.
+void Swarm::stop_averaging(int slot, int stage) {
+  Averaging& one = averaging(slot, stage);
+  one.phase = Phase::Collecting;
+  ++one.generation;
+  for (Bulk& bulk : bulks_) {
+    const bool of_it = bulk.purpose == Purpose::Averaging && bulk.place == slot * stages_ + stage;
+    if (of_it) bulk.open = false;
+  }
+}
+
+/// Of micro-batch `id` at `stage`; it is computed again, or dropped.
+void Swarm::lose_gradient(Averaging& one, int id, int stage) {
+  MicroBatch& batch = batches_[id];
+  if (!inputs_.redo_lost) {
+    batch.owner[stage] = kDropped;
+    ++out_.gradients_dropped;
+    return;
+  }
+  batch.owner[stage] = kNobody;
+  ++one.missing;
+  if (batch.in_flight || !batch.finished) return;
+  --finished_;
+  batch.finished = false;
+  again_.push_back(id);
 }
 
 void Swarm::try_averaging(int slot, int stage) {

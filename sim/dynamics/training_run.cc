@@ -88,7 +88,7 @@ class TrainingRun {
     const auto& next = outages_.next();
     const RunTicks time = next ? clock_.ticks(next->time) : kNever;
     const bool first = last_instant ? time <= end_ : time < end_;
-    if (time == kNever && end_ == kNever) refuse_to_wait();
+    if (activity_ == Activity::Wait && !outages_.brings_up()) refuse_to_wait();
     if (first && ++events_ > kMostEvents) {
       throw Error("the run has more than " + std::to_string(kMostEvents) +
                   " outages; expected longer lives of devices, or fewer steps");

@@ -150,6 +150,21 @@ void require_drawable(const Program& program) {
               ": fewer micro-batches, or no picture");
 }
 
+/// What a run and its window tell. The run is used up.
+Measurement measurement_of(LoggedRun& run, const Window& window, const MeasureInputs& inputs,
+                           bool keep_log) {
+  const bool whole = run.program.steps == 1;
+  const Seconds end =
+      whole ? run.summary.makespan : run.steps.end(window.first_step + window.steps - 1);
+  Measurement result{.metrics = collect(run, window, end, inputs, keep_log)};
+  result.metrics.engine = run.summary.engine;
+  result.metrics.tasks = run.summary.tasks;
+  result.metrics.makespan = run.summary.makespan;
+  result.program = std::move(run.program);
+  if (keep_log) result.log = std::move(run.log);
+  return result;
+}
+
 /// A measurement, and the rhythm of its micro-batches, if that was asked for and found.
 struct RhythmicMeasurement {
   Measurement measurement;
@@ -165,19 +180,11 @@ RhythmicMeasurement measure_run(const ProgramOfSteps& lower, const MeasureInputs
   } else {
     std::tie(run, window) = find_steady_run(lower, inputs, keep_log);
   }
-  const Seconds end = inputs.steps == 1 ? run->summary.makespan
-                                        : run->steps.end(window.first_step + window.steps - 1);
-  RhythmicMeasurement result{{.metrics = collect(*run, window, end, inputs, keep_log)}};
-  Metrics& metrics = result.measurement.metrics;
-  metrics.engine = run->summary.engine;
-  metrics.tasks = run->summary.tasks;
-  metrics.makespan = run->summary.makespan;
+  int rhythm = 0;
   if (run->batches) {
-    result.rhythm = run->batches->rhythm(window.first_step, window.steps, inputs.long_step->period);
+    rhythm = run->batches->rhythm(window.first_step, window.steps, inputs.long_step->period);
   }
-  result.measurement.program = std::move(run->program);
-  if (keep_log) result.measurement.log = std::move(run->log);
-  return result;
+  return {measurement_of(*run, window, inputs, keep_log), rhythm};
 }
 
 /// Measures a long step by two shorter ones, if it has a rhythm.
@@ -211,6 +218,12 @@ std::optional<Measurement> measure_periods(const ProgramOfSteps& lower,
   return std::nullopt;
 }
 
+using Clock = std::chrono::steady_clock;
+
+Seconds since(Clock::time_point began) {
+  return Seconds(std::chrono::duration<double>(Clock::now() - began).count());
+}
+
 void set_rates(const MeasureInputs& inputs, Metrics& metrics) {
   if (metrics.step_time <= Seconds(0)) return;
   const double step_time = metrics.step_time.value();
@@ -221,7 +234,7 @@ void set_rates(const MeasureInputs& inputs, Metrics& metrics) {
 }  // namespace
 
 Measurement measure(const ProgramOfSteps& lower, const MeasureInputs& inputs, bool keep_log) {
-  const auto began = std::chrono::steady_clock::now();
+  const auto began = Clock::now();
   if (keep_log) require_drawable(lower(1, kAnyTicks));
   std::optional<Measurement> result;
   if (inputs.long_step && !keep_log) result = measure_periods(lower, inputs);
@@ -231,9 +244,20 @@ Measurement measure(const ProgramOfSteps& lower, const MeasureInputs& inputs, bo
     result = measure_run(lower, all, keep_log).measurement;
   }
   set_rates(inputs, result->metrics);
-  result->metrics.wall_time =
-      Seconds(std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count());
+  result->metrics.wall_time = since(began);
   return *std::move(result);
+}
+
+Measurement measure_after(Program program, int fill, const MeasureInputs& inputs, bool keep_log) {
+  const auto began = Clock::now();
+  if (keep_log) require_drawable(program);
+  MeasureInputs all = inputs;
+  all.long_step.reset();
+  LoggedRun run(std::move(program), all, keep_log);
+  Measurement result = measurement_of(run, {fill, inputs.steps}, all, keep_log);
+  set_rates(all, result.metrics);
+  result.metrics.wall_time = since(began);
+  return result;
 }
 
 }  // namespace interlock

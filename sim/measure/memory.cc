@@ -22,7 +22,8 @@ constexpr auto kLater = [](const auto& a, const auto& b) { return a.time > b.tim
 
 }  // namespace
 
-MemoryTracker::MemoryTracker(const Program& program) : ranks_(program.ranks.size()) {
+MemoryTracker::MemoryTracker(const Program& program)
+    : ranks_(program.ranks.size()), lanes_(program.lanes.size()) {
   CHECK(program.wire_order.empty(), "memory of a frozen program");
   for (std::size_t r = 0; r < ranks_.size(); ++r) {
     RankState& rank = ranks_[r];
@@ -39,6 +40,13 @@ MemoryTracker::MemoryTracker(const Program& program) : ranks_(program.ranks.size
       senders.push_back(channel.from_rank);
     }
   }
+  for (const Event& event : program.events) {
+    if (event.gives_back < 0) continue;
+    const int lane = program.collectives[event.collective].lane;
+    if (program.lanes[lane].ranks.size() == 1 || !lanes_[lane].ranks.empty()) continue;
+    lanes_[lane] = program.lanes[lane];
+    for (const int rank : lanes_[lane].ranks) ranks_[rank].lanes.push_back(lane);
+  }
 }
 
 void MemoryTracker::add(const MemoryChange& change) {
@@ -46,10 +54,17 @@ void MemoryTracker::add(const MemoryChange& change) {
   rank.pending.push_back({change.time.value(), change.bytes, change.memory_class});
   std::push_heap(rank.pending.begin(), rank.pending.end(), kLater);
   if (rank.pending.size() < rank.patience) return;
+  settle(rank, settled_before(rank));
+  rank.patience = std::max(kLeastPatience, 2 * rank.pending.size());
+}
+
+double MemoryTracker::settled_before(const RankState& rank) const {
   double before = rank.passed;
   for (const int sender : rank.senders) before = std::min(before, ranks_[sender].passed);
-  settle(rank, before);
-  rank.patience = std::max(kLeastPatience, 2 * rank.pending.size());
+  for (const int lane : rank.lanes) {
+    for (const int member : lanes_[lane].ranks) before = std::min(before, ranks_[member].passed);
+  }
+  return before;
 }
 
 void MemoryTracker::pass(int rank, Seconds start) { ranks_[rank].passed = start.value(); }

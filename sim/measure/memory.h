@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Changes arrive in any order between ranks, and a transfer's end is told before its time. A change
-// is settled once no earlier one can come: when the rank itself and every rank that sends to it
-// have passed its time. Changes of one instant count together, so that handing bytes from one class
-// to another makes no peak.
+// is settled once no earlier one can come: when the rank itself, every rank that sends to it and
+// those with which it does collectives that give memory back have passed its time. Changes of one
+// instant count together, so that handing bytes from one class to another makes no peak.
 #pragma once
 
 #include <array>
@@ -44,16 +44,20 @@ class MemoryTracker {
   struct RankState {
     std::vector<Change> pending;            // a heap, the earliest first
     std::vector<int> senders;               // ranks that send to this one
+    std::vector<int> lanes;                 // of collectives that give memory back
     std::size_t patience = kLeastPatience;  // changes to collect before looking what is settled
     double passed = 0;
     std::array<double, kMemoryClasses> bytes{};
     double allocated = 0;
     MemoryPeak peak;
   };
+  /// Up to where nothing that others do can change the memory of `rank` any more.
+  double settled_before(const RankState& rank) const;
   void settle(RankState& rank, double before);
   void note_peak(RankState& rank, double time);
 
   std::vector<RankState> ranks_;
+  std::vector<Lane> lanes_;  // empty but for those that RankState names
 };
 
 }  // namespace interlock

@@ -92,4 +92,8 @@ struct Measurement {
 /// Finds the steady state, then runs and measures `inputs.steps` steps of it.
 Measurement measure(const ProgramOfSteps& lower, const MeasureInputs& inputs, bool keep_log);
 
+/// Runs `program` and measures `inputs.steps` steps after the first `fill` ones, which need not
+/// repeat. REQUIRES: it has that many.
+Measurement measure_after(Program program, int fill, const MeasureInputs& inputs, bool keep_log);
+
 }  // namespace interlock

@@ -12,12 +12,11 @@ void add(std::vector<Exchange>& exchanges, const Mesh& mesh, const Exchange& exc
   }
 }
 
-/// Bytes that `all` are on one device, if those of experts have `expert` holders, others `shard`.
-Bytes divided(Bytes all, Bytes of_experts, int shard, int expert) {
-  return (all - of_experts) / shard + of_experts / expert;
-}
-
 }  // namespace
+
+Bytes own_part(const Mesh& mesh, Bytes whole, Bytes of_experts) {
+  return (whole - of_experts) / mesh.shard + of_experts / group_size(mesh, MeshAxis::ExpertData);
+}
 
 void apply_zero(const DataParallel& policy, const Mesh& mesh, StageCost& stage) {
   stage.whole_weights = stage.state.weights;
@@ -26,12 +25,12 @@ void apply_zero(const DataParallel& policy, const Mesh& mesh, StageCost& stage) 
   const int expert = group_size(mesh, MeshAxis::ExpertData);
   const Footprint& experts = stage.expert_state;
   Footprint& state = stage.state;
-  state.optimizer = divided(state.optimizer, experts.optimizer, mesh.shard, expert);
+  state.optimizer = own_part(mesh, state.optimizer, experts.optimizer);
   if (policy.zero_stage >= 2) {
-    state.gradients = divided(state.gradients, experts.gradients, mesh.shard, expert);
+    state.gradients = own_part(mesh, state.gradients, experts.gradients);
   }
   if (policy.zero_stage >= 3) {
-    state.weights = divided(state.weights, experts.weights, mesh.shard, expert);
+    state.weights = own_part(mesh, state.weights, experts.weights);
   }
   // An update streams over states, so that it takes time by their bytes.
   const double by_experts =

@@ -23,6 +23,9 @@ struct DataParallel {
   int prefetch = 1;                        // ZeRO 3: modules whose weights are gathered ahead
 };
 
+/// The part of `whole` bytes of a state that a device has, where it is divided; `of_experts` of
+/// them belong to experts.
+Bytes own_part(const Mesh& mesh, Bytes whole, Bytes of_experts);
 /// `stage` with the states of a shard, and the update of them.
 void apply_zero(const DataParallel& policy, const Mesh& mesh, StageCost& stage);
 

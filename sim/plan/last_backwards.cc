@@ -36,18 +36,6 @@ bool is_last_in_turn(const Run& run, std::size_t index) {
   return next != nullptr && next->kind == OpKind::U;
 }
 
-/// Makes the last turn of a run that has several a run of its own.
-void part_last_turn(Sequence& sequence, std::size_t index) {
-  Run last = sequence.runs[index];
-  Run& first = sequence.runs[index];
-  --first.repeats;
-  for (Op& op : last.ops) op.micro_batch += first.repeats * last.stride;
-  last.repeats = 1;
-  if (index < static_cast<std::size_t>(sequence.lead)) ++sequence.lead;
-  if (index + static_cast<std::size_t>(sequence.tail) >= sequence.runs.size()) ++sequence.tail;
-  sequence.runs.insert(sequence.runs.begin() + static_cast<std::ptrdiff_t>(index) + 1, last);
-}
-
 void mark(Sequence& sequence) {
   for (std::size_t r = 0; r < sequence.runs.size(); ++r) {
     const auto only_at_the_end = [&](std::size_t i) {
@@ -57,7 +45,8 @@ void mark(Sequence& sequence) {
     for (std::size_t i = 0; i < sequence.runs[r].ops.size(); ++i) {
       parts = parts || (makes_gradients(sequence.runs[r].ops[i]) && only_at_the_end(i));
     }
-    if (parts && sequence.runs[r].repeats > 1) part_last_turn(sequence, r);
+    const int repeats = sequence.runs[r].repeats;
+    if (parts && repeats > 1) split_turns(sequence, r, repeats - 1);
     for (std::size_t i = 0; i < sequence.runs[r].ops.size(); ++i) {
       Op& op = sequence.runs[r].ops[i];
       // A run that was parted has a turn of its own after it, whose ops come first.

@@ -125,6 +125,9 @@ std::vector<int> group_of(const Mesh& mesh, MeshAxis axis, const Coordinates& at
       return of_equal_weights(mesh.shard, false);
     case MeshAxis::ExpertData:
       return of_equal_weights(mesh.expert, false);
+    case MeshAxis::ToHost:
+    case MeshAxis::FromHost:
+      return {device_of(mesh, at)};
   }
   return {};
 }
@@ -150,6 +153,9 @@ int group_size(const Mesh& mesh, MeshAxis axis) {
       return mesh.replicas() / mesh.shard;
     case MeshAxis::ExpertData:
       return mesh.replicas() / mesh.expert;
+    case MeshAxis::ToHost:
+    case MeshAxis::FromHost:
+      break;
   }
   return 1;
 }

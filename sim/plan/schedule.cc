@@ -6,6 +6,16 @@ namespace interlock {
 
 char letter(OpKind kind) { return "FHRIBWU"[static_cast<int>(kind)]; }
 
+void split_turns(Sequence& sequence, std::size_t index, int turns) {
+  Run rest = sequence.runs[index];
+  sequence.runs[index].repeats = turns;
+  rest.repeats -= turns;
+  for (Op& op : rest.ops) op.micro_batch += turns * rest.stride;
+  if (index < static_cast<std::size_t>(sequence.lead)) ++sequence.lead;
+  if (index + static_cast<std::size_t>(sequence.tail) >= sequence.runs.size()) ++sequence.tail;
+  sequence.runs.insert(sequence.runs.begin() + static_cast<std::ptrdiff_t>(index) + 1, rest);
+}
+
 std::vector<Op> expand(const Sequence& sequence) {
   std::vector<Op> ops;
   auto append = [&](std::size_t first, std::size_t end, int later) {

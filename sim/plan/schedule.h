@@ -8,6 +8,7 @@
 // through the whole run; step n holds [n * M, (n + 1) * M).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -70,6 +71,10 @@ struct Schedule {
 /// Sets `completes` of the last op before each update that makes gradients of its stage, in its own
 /// sequence. Runs are parted where only their last turn is meant.
 void mark_last_backwards(Schedule& schedule);
+
+/// Parts run `run` of `sequence` into its first `turns` turns and the others.
+/// REQUIRES: 0 < turns < its repeats.
+void split_turns(Sequence& sequence, std::size_t run, int turns);
 
 /// Ops of `sequence` in order, expanded. For text, checks and tests, not for engines.
 std::vector<Op> expand(const Sequence& sequence);

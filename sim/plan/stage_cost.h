@@ -54,6 +54,8 @@ struct StageCost {
   OpCost tied_update;
   Bytes readout;                         // weights of the head, sent where heads are stale copies
   Bytes whole_weights, whole_gradients;  // before states are divided, see DataParallel
+  Bytes host_stash;                      // of the stash: waits in the host's memory, see Offload
+  Bytes host_gradients, host_weights;    // to and from the host at an update, see Offload
   int modules = 1;
   /// What comes back from the stage above.
   Bytes output_gradient() const { return output + returned; }

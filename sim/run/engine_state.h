@@ -46,14 +46,6 @@ std::vector<ChannelState> make_channels(const Program& program) {
   return channels;
 }
 
-/// By op. Ticks.
-inline std::vector<double> make_durations(const Program& program) {
-  std::vector<double> durations;
-  durations.reserve(program.ops.size());
-  for (const OpInfo& op : program.ops) durations.push_back(in_ticks(program, op.duration));
-  return durations;
-}
-
 /// How long a device that was free since `free` idled before `start` because of a message that was
 /// on its way from `sent` to `arrival`.
 inline double exposed_time(double start, double free, double sent, double arrival) {

@@ -139,29 +139,66 @@ void ExchangeLowering::end(const Op& op, const std::vector<Exchange>& exchanges,
   }
 }
 
+void ExchangeLowering::answer(const Op& op, const Exchange& exchange, const Exchange& answer,
+                              int window) {
+  Part first = part_of(op, Purpose::Send, exchange), second = part_of(op, Purpose::Send, answer);
+  first.window = second.window = window;
+  for (int turn = 0; turn < first.exchange.count; ++turn) {
+    put(Opcode::Wait, op, first, turn);
+    put(Opcode::Record, op, second, turn);
+  }
+}
+
+void ExchangeLowering::begin_copy(const Op& op, const Exchange& copy) {
+  put(Opcode::Record, op, part_of(op, Purpose::Copy, copy), 0);
+}
+
+void ExchangeLowering::end_copy(const Op& op, const Exchange& copy) {
+  put(Opcode::Wait, op, part_of(op, Purpose::Copy, copy), 0);
+}
+
 ExchangeLowering::Part ExchangeLowering::part_of(const Op& op, Purpose purpose,
                                                  const Exchange& exchange) {
   const int rank = inputs_.schedule.rank_of_stage[op.stage];
   Part part = {purpose, exchange,
                wiring_.collective(exchange, rank, op.stage % stages_of_replica_)};
   if (brevity_.once) part.exchange.count = 1;
+  if (purpose == Purpose::Send && is_buffered(exchange)) {
+    part.gives_back = MemoryClass::Communication;
+  } else if (purpose == Purpose::Copy && exchange.axis == MeshAxis::ToHost) {
+    part.gives_back = MemoryClass::Stash;
+  }
   return part;
 }
 
 /// Every turn of an exchange within an op is an event of its own; members of the group share it.
 void ExchangeLowering::put(Opcode code, const Op& op, const Part& part, int turn) {
-  const bool sent = part.purpose == Purpose::Send;
+  const bool sent = part.purpose == Purpose::Send, copied = part.purpose == Purpose::Copy;
+  const Bytes bytes = part.exchange.bytes;
   const Key key = {.collective = part.collective,
                    .kind = static_cast<int>(part.kind),
-                   .loss = sent ? 0 : op.loss % stages_of_replica_,
+                   .loss = sent || copied ? 0 : op.loss % stages_of_replica_,
                    .purpose = static_cast<int>(part.purpose),
                    .turn = turn,
                    .window = part.window};
   const auto [entry, fresh] = events_.try_emplace(key, static_cast<int>(program_.events.size()));
   if (fresh) {
-    program_.events.push_back({.recorders = wiring_.members(part.collective),
-                               .micro_batches = part.window,
-                               .collective = part.collective});
+    Event event = {.recorders = wiring_.members(part.collective),
+                   .micro_batches = part.window,
+                   .collective = part.collective};
+    if (part.gives_back) {
+      event.gives_back = writer_.buffer(op.stage, *part.gives_back, bytes);
+    }
+    if (copied) {
+      // Waited for as many micro-batches later as are in flight. One stash at a time leaves: what
+      // did not would fill the memory that it should leave.
+      event.kept += 2 * inputs_.schedule.micro_batches + 4 * inputs_.schedule.stages;
+      event.in_turn = part.exchange.axis == MeshAxis::ToHost;
+    }
+    program_.events.push_back(event);
+  }
+  if (code == Opcode::Record && sent && part.gives_back) {
+    writer_.allocate(op, *part.gives_back, bytes);
   }
   writer_.emit(code, entry->second, op.micro_batch);
 }

@@ -9,6 +9,7 @@
 
 #include <array>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "sim/run/instruction_writer.h"
@@ -43,9 +44,20 @@ class ExchangeLowering {
   void begin(const Op& op, const std::vector<Exchange>& exchanges, int window);
   /// What begin(), or `sends`, began for the generation of `micro_batch`.
   void end(const Op& op, const std::vector<Exchange>& exchanges, int window, int micro_batch);
+  /// Each turn of `answer` begins when that of `exchange`, which begin() began, is done.
+  void answer(const Op& op, const Exchange& exchange, const Exchange& answer, int window);
+  /// Between the device and its host, for the micro-batch of `op`. What goes to the host is stash,
+  /// which the device gives back when the copy is done.
+  void begin_copy(const Op& op, const Exchange& copy);
+  void end_copy(const Op& op, const Exchange& copy);
+  /// Whether a device holds all of what it sends until that has been added up, in a buffer apart
+  /// from what it holds of gradients anyway.
+  bool is_buffered(const Exchange& sent) const {
+    return inputs_.data_parallel.zero_stage >= 2 && sent.kind == CollectiveKind::ReduceScatter;
+  }
 
  private:
-  enum class Purpose { Apart, Beside, Gather, Send };
+  enum class Purpose { Apart, Beside, Gather, Send, Copy };
   /// An exchange of an op, all of its count.
   struct Part {
     Purpose purpose = Purpose::Apart;
@@ -53,8 +65,9 @@ class ExchangeLowering {
     int collective = -1;
     OpKind kind = OpKind::F;  // of the piece; what is sent is waited for by another op
     int window = 1;
-    bool inside = false;  // known beforehand
-    Seconds done = {};    // Beside and inside: its turn
+    bool inside = false;                         // known beforehand
+    Seconds done = {};                           // Beside and inside: its turn
+    std::optional<MemoryClass> gives_back = {};  // its bytes, when a turn is done
   };
   struct Key {
     int collective = 0, kind = 0, loss = 0, purpose = 0, turn = 0, window = 1;

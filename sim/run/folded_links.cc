@@ -64,7 +64,7 @@ Seconds FoldedLinks::add_collective(const CollectivePlan& plan, const Member& me
   }
   const std::vector<int>& group = member.group;
   // Members of equal groups play the same parts in the same places.
-  std::unordered_map<int, int> counterpart;
+  std::unordered_map<int, int> counterpart = {{kHost, kHost}};
   for (const std::vector<int>& equal : equal_groups(member.axis, member.rank)) {
     for (std::size_t i = 0; i < group.size(); ++i) counterpart[group[i]] = equal[i];
     for (std::size_t f = 0; f < plan.flows.size(); ++f) {

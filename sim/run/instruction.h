@@ -30,8 +30,9 @@ enum class MemoryClass : std::uint8_t {
   Boundary,
   Head,
   Workspace,
+  Communication,
 };
-inline constexpr int kMemoryClasses = 8;
+inline constexpr int kMemoryClasses = 9;
 /// "weights", "weight_versions", ...: the keys of the result.
 const char* name_of(MemoryClass memory_class);
 

@@ -20,10 +20,10 @@ class InstructionWriter {
   void free(const Op& op, MemoryClass memory_class, Bytes bytes);
   /// The event remembered in `known`, made at the first call.
   int event(int& known, int recorders, int micro_batches);
-
- private:
+  /// The buffer of a stage that is so, made at the first call.
   int buffer(int stage, MemoryClass memory_class, Bytes bytes);
 
+ private:
   Program& program_;
   std::vector<std::vector<int>> ops_of_stage_, buffers_of_stage_;
 };

@@ -10,6 +10,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "sim/plan/next_ops.h"
 #include "sim/run/op_lowering.h"
 #include "sim/run/unfold.h"
 #include "sim/run/wiring.h"
@@ -32,7 +33,8 @@ int updates_in_a_row(const Sequence& sequence, std::size_t run, std::size_t firs
   return updates;
 }
 
-void lower_sequence(OpLowering& ops, Program& program, const Sequence& sequence) {
+void lower_sequence(OpLowering& ops, Program& program, const Sequence& sequence,
+                    bool fetches_ahead) {
   bool updating = false;
   Stream stream{.first = static_cast<int>(program.segments.size()),
                 .repeats = sequence.repeats,
@@ -53,6 +55,8 @@ void lower_sequence(OpLowering& ops, Program& program, const Sequence& sequence)
       const bool update = run.ops[i].kind == OpKind::U;
       if (update && !updating) ops.begin_updates(run.ops[i], updates_in_a_row(sequence, r, i));
       updating = update;
+      const std::size_t last = run.ops[i].overlaps_next ? i + 1 : i;
+      if (fetches_ahead) ops.expect(ops_after(sequence, r, last));
       if (!run.ops[i].overlaps_next) {
         ops.append(run.ops[i]);
       } else {
@@ -159,6 +163,11 @@ bool exchanges_inside(const StageCost& stage) {
            stage.backward_weight.exchanges.empty() && stage.recompute.exchanges.empty());
 }
 
+bool has_stash_on_hosts(const LowerInputs& inputs) {
+  return std::any_of(inputs.stages.begin(), inputs.stages.end(),
+                     [](const StageCost& stage) { return stage.host_stash > Bytes(0); });
+}
+
 /// The program of `inputs`, whose replicas are unfolded.
 Program lower_all(const LowerInputs& inputs, const Brevity& brevity) {
   const Schedule& schedule = inputs.schedule;
@@ -193,7 +202,11 @@ Program lower_all(const LowerInputs& inputs, const Brevity& brevity) {
       if (schedule.weight_versions.empty()) break;
       rank.weight_versions = std::max(rank.weight_versions, 1 + schedule.weight_versions[stage]);
     }
-    for (const Sequence& sequence : schedule.ranks[r]) lower_sequence(ops, program, sequence);
+    const bool fetches_ahead = rank.streams == 1 && has_stash_on_hosts(inputs);
+    if (!fetches_ahead) ops.expect({});
+    for (const Sequence& sequence : schedule.ranks[r]) {
+      lower_sequence(ops, program, sequence, fetches_ahead);
+    }
   }
   program.folding_problem = wiring.finish();
   round_durations(program, inputs.most_ticks_per_second);
@@ -219,7 +232,13 @@ Brevity what_to_leave_out(const LowerInputs& inputs) {
 
 Program lower(const LowerInputs& given) {
   LowerInputs inputs = unfold(given);
+  slow_down(inputs);
   if (inputs.mesh.replicas() > 1 || !inputs.layouts.empty()) mark_last_backwards(inputs.schedule);
+  if (has_stash_on_hosts(inputs)) {
+    for (std::vector<Sequence>& rank : inputs.schedule.ranks) {
+      if (rank.size() == 1) part_turns_at_backwards(rank.front());
+    }
+  }
   return lower_all(inputs, what_to_leave_out(inputs));
 }
 

@@ -10,6 +10,7 @@
 #include "sim/plan/mesh.h"
 #include "sim/plan/stage_cost.h"
 #include "sim/run/program.h"
+#include "sim/run/slow_devices.h"
 #include "sim/run/stage_layouts.h"
 
 namespace interlock {
@@ -24,6 +25,7 @@ struct LowerInputs {
   Mesh mesh;  // of a pipeline alone where all its degrees are 1: rank r is device r
   Unfolded unfolded = kFolded;
   DataParallel data_parallel;
+  std::vector<SlowDevices> slow;
   StageLayouts layouts;  // where they differ; `mesh` then says only how many devices a rank has
   double most_ticks_per_second = 1e18;  // to lower one run as another one was
 };

@@ -20,7 +20,7 @@ Machine::Machine(const Program& program, const TraceSink& sink)
       channels_(make_channels<ChannelState>(program)),
       wires_(program.wires.size()),
       wire_free_(program.wires.size(), 0),
-      durations_(make_durations(program)),
+      times_(program),
       lanes_(program.lanes.size()),
       events_(program.events.size()),
       event_waiters_(program.events.size()) {
@@ -136,8 +136,7 @@ bool Machine::execute(int stream, StreamState& state) {
     case Opcode::Receive:
       return receive(stream, state);
     case Opcode::Record:
-      record(state.cursor);
-      return true;
+      return record(stream, state);
     case Opcode::Wait:
       state.announced = false;
       return wait(stream, state);
@@ -168,7 +167,7 @@ bool Machine::compute(int stream, StreamState& state) {
 
 void Machine::start_compute(int stream, StreamState& state, int op) {
   RankState& rank = ranks_[state.rank];
-  const double end = now_ + durations_[op];
+  const double end = now_ + times_.op(op, state.cursor.micro_batch());
   if (sink_.span) {
     const double message = exposed_time(now_, rank.free, state.message_sent, state.message_arrival);
     const double exposed = std::min(now_ - rank.free, message + state.collectives);

@@ -17,6 +17,7 @@
 #include "sim/run/event_heap.h"
 #include "sim/run/machine_state.h"
 #include "sim/run/trace.h"
+#include "sim/run/varied_times.h"
 
 namespace interlock {
 
@@ -46,9 +47,8 @@ class Machine {
 
   static constexpr double kForever = 1e300;
   /// Generations of an event that are remembered; no stream of a rank lags that far behind another.
-  /// The members of a collective wait for each before they join the next.
   static std::size_t generations_kept(const Event& event) {
-    return event.collective < 0 ? 4096 : 4;
+    return event.collective < 0 ? 4096 : static_cast<std::size_t>(event.kept);
   }
 
  private:
@@ -85,10 +85,11 @@ class Machine {
   void ask(ChannelState& queue, double time);
   void transfer(int channel, int micro_batch);
   void carry(int wire);
+  void start_flow(const WireFlow& flow, double factor);
   void deliver(int channel, const Message& message);
   void report(const Pending& pending, double start, double end, double arrival);
   bool wait(int stream, StreamState& state);
-  void record(const Cursor& cursor);
+  bool record(int stream, StreamState& state);
   void complete(int event, Generation& generation);
   void start_collective(int lane);
   void end_flow(int lane);
@@ -104,7 +105,8 @@ class Machine {
   std::vector<RankState> ranks_;
   std::vector<ChannelState> channels_;
   std::vector<SharedWire> wires_;
-  std::vector<double> wire_free_, durations_;  // by wire; by op
+  std::vector<double> wire_free_;
+  VariedTimes times_;
   std::vector<LaneState> lanes_;
   std::vector<std::map<int, Generation>> events_;
   std::vector<std::vector<int>> event_waiters_;

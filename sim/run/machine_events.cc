@@ -8,18 +8,33 @@
 
 namespace interlock {
 
-void Machine::record(const Cursor& cursor) {
+bool Machine::record(int stream, StreamState& state) {
+  const Cursor& cursor = state.cursor;
   const int index = cursor.instruction().index;
   const Event& event = program_.events[index];
+  if (event.in_turn) {
+    LaneState& lane = lanes_[program_.collectives[event.collective].lane];
+    if (!lane.joined.empty()) {
+      if (!std::exchange(state.waited, true)) state.waits_since = now_;
+      state.announced = false;
+      lane.waiting.push_back(stream);
+      return false;
+    }
+    if (std::exchange(state.waited, false)) state.collectives += now_ - state.waits_since;
+  }
   auto& generations = events_[index];
   if (generations.size() > generations_kept(event)) generations.erase(generations.begin());
   Generation& generation = generations[cursor.micro_batch() / event.micro_batches];
-  if (++generation.records < event.recorders) return;
+  if (++generation.records < event.recorders) return true;
   generation.joined = now_;
-  if (event.collective < 0) return complete(index, generation);
+  if (event.collective < 0) {
+    complete(index, generation);
+    return true;
+  }
   const int lane = program_.collectives[event.collective].lane;
   lanes_[lane].joined.push({index, cursor.micro_batch(), now_});
   if (lanes_[lane].joined.size() == 1) start_collective(lane);
+  return true;
 }
 
 bool Machine::wait(int stream, StreamState& state) {
@@ -51,17 +66,17 @@ void Machine::start_collective(int index) {
   const Event& event = program_.events[lane.joined.front().event];
   const Collective& collective = program_.collectives[event.collective];
   lane.started = now_;
+  lane.factor = times_.of_collective(lane.joined.front().event, lane.joined.front().micro_batch);
   if (!collective.shared) {
-    const double end =
-        now_ + in_ticks(program_, collective.occupancy) + in_ticks(program_, collective.latency);
+    const double end = now_ + scaled(in_ticks(program_, collective.occupancy), lane.factor) +
+                       scaled(in_ticks(program_, collective.latency), lane.factor);
     heap_.push({end, static_cast<std::int32_t>(streams_.size()) + index, 0});
     return;
   }
   lane.flows_left = static_cast<int>(collective.flows.size());
   for (const Collective::Flow& flow : collective.flows) {
-    const Wire& wire = program_.wires[flow.wire];
     wires_[flow.wire].carrying = true;
-    start_shared(flow.wire, flow.bytes, in_ticks(program_, flow.bytes / wire.bandwidth));
+    start_flow(flow, lane.factor);
   }
 }
 
@@ -70,7 +85,8 @@ void Machine::end_flow(int index) {
   LaneState& lane = lanes_[index];
   if (--lane.flows_left > 0) return;
   const Event& event = program_.events[lane.joined.front().event];
-  const double end = now_ + in_ticks(program_, program_.collectives[event.collective].latency);
+  const Seconds latency = program_.collectives[event.collective].latency;
+  const double end = now_ + scaled(in_ticks(program_, latency), lane.factor);
   heap_.push({end, static_cast<std::int32_t>(streams_.size()) + index, 0});
 }
 
@@ -84,8 +100,16 @@ void Machine::end_collective(int index) {
     sink_.collective({in_seconds(program_, done.time), in_seconds(program_, lane.started),
                       in_seconds(program_, now_), event.collective, done.micro_batch});
   }
+  if (event.gives_back >= 0) {
+    const Buffer& buffer = program_.buffers[event.gives_back];
+    for (const int rank : program_.lanes[index].ranks) {
+      change_memory(now_, rank, buffer.memory_class, -buffer.bytes.value());
+    }
+  }
   complete(done.event, events_[done.event][done.micro_batch / event.micro_batches]);
-  if (!lane.joined.empty()) start_collective(index);
+  if (!lane.joined.empty()) return start_collective(index);
+  runnable_.insert(runnable_.end(), lane.waiting.begin(), lane.waiting.end());
+  lane.waiting.clear();
 }
 
 }  // namespace interlock

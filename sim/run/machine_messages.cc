@@ -13,7 +13,9 @@ bool Machine::send(int stream, StreamState& state) {
   ChannelState& queue = channels_[index];
   if (std::exchange(state.handed_over, false)) {
     if (queue.synchronous && !ranks_[state.rank].several_streams) {  // it stood for the transfer
-      state.message_sent = now_ - queue.occupancy - queue.latency;
+      const auto way =
+          times_.message(index, state.cursor.micro_batch(), {queue.occupancy, queue.latency});
+      state.message_sent = now_ - way.occupancy - way.latency;
       state.message_arrival = now_;
     }
     return true;
@@ -56,7 +58,7 @@ void Machine::announce_receive(StreamState& state) {
     const Instruction& instruction = cursor.instruction();
     switch (instruction.code) {
       case Opcode::Compute:
-        end += durations_[instruction.index];
+        end += times_.op(instruction.index, cursor.micro_batch());
         break;
       case Opcode::Receive:
         if (channels_[instruction.index].depth != 0 || channels_[instruction.index].synchronous) {
@@ -141,8 +143,9 @@ void Machine::transfer(int index, int micro_batch) {
   } else if (!queue.shared) {
     double& free = wire_free_[queue.wire];
     const double start = std::max(now_, free);
-    free = start + queue.occupancy;
-    report(pending, start, free, free + queue.latency);
+    const auto way = times_.message(index, micro_batch, {queue.occupancy, queue.latency});
+    free = start + way.occupancy;
+    report(pending, start, free, free + way.latency);
   } else {
     SharedWire& wire = wires_[queue.wire];
     wire.pending.push(pending);
@@ -155,15 +158,23 @@ void Machine::carry(int index) {
   SharedWire& wire = wires_[index];
   wire.carrying = true;
   wire.started = now_;
-  const Channel& channel = program_.channels[wire.pending.front().channel];
+  const Pending& message = wire.pending.front();
+  const Channel& channel = program_.channels[message.channel];
+  const double factor = times_.of_message(message.channel, message.micro_batch);
   if (channel.flows.empty()) {
-    return start_shared(index, channel.bytes, in_ticks(program_, channel.occupancy));
+    const double alone = channels_[message.channel].occupancy;
+    return start_shared(index, channel.bytes * factor, scaled(alone, factor));
   }
   wire.flows_left = static_cast<int>(channel.flows.size());
   for (const WireFlow& flow : channel.flows) {
-    const Seconds alone = flow.bytes / program_.wires[flow.wire].bandwidth;
-    start_shared(flow.wire, flow.bytes, in_ticks(program_, alone));
+    start_flow(flow, factor);
   }
+}
+
+/// A flow whose time is `factor` times what its bytes take: as if it had so many more.
+void Machine::start_flow(const WireFlow& flow, double factor) {
+  const Seconds alone = flow.bytes / program_.wires[flow.wire].bandwidth;
+  start_shared(flow.wire, flow.bytes * factor, scaled(in_ticks(program_, alone), factor));
 }
 
 void Machine::end_shared(int index, double time) {
@@ -179,7 +190,9 @@ void Machine::end_shared(int index, double time) {
   const Pending pending = wire.pending.front();
   wire.pending.pop();
   wire.carrying = false;
-  report(pending, wire.started, now_, now_ + channels_[pending.channel].latency);
+  const double factor = times_.of_message(pending.channel, pending.micro_batch);
+  const double latency = scaled(channels_[pending.channel].latency, factor);
+  report(pending, wire.started, now_, now_ + latency);
   if (!wire.pending.empty()) carry(whole < 0 ? index : whole);
 }
 

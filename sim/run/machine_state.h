@@ -63,8 +63,10 @@ struct MachineState {
     double time;
   };
   struct LaneState {
-    Fifo<Joined> joined;  // the front is under way
+    Fifo<Joined> joined;       // the front is under way
+    std::vector<int> waiting;  // streams that stand until none is
     double started = 0;
+    double factor = 1;  // of its time, by jitter
     int flows_left = 0;
   };
   struct SharedWire {

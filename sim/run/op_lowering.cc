@@ -21,7 +21,6 @@ OpLowering::OpLowering(const LowerInputs& inputs, const Brevity& brevity, Wiring
       exchanges_(inputs, brevity, wiring, writer_, program),
       window_events_(inputs.schedule.stages, -1),
       update_events_(inputs.schedule.stages, -1) {
-  if (!inputs.data_parallel.overlap_gradients) return;
   completes_.resize(static_cast<std::size_t>(inputs.schedule.stages), false);
   for (const std::vector<Sequence>& rank : inputs.schedule.ranks) {
     for (const Sequence& sequence : rank) {
@@ -36,6 +35,7 @@ OpLowering::OpLowering(const LowerInputs& inputs, const Brevity& brevity, Wiring
 
 void OpLowering::append(const Op& op) {
   begin(op);
+  fetch_ahead(op);
   run(op, 1);
   end(op);
 }
@@ -45,6 +45,7 @@ void OpLowering::append_pair(const Op& first, const Op& second) {
   const double share = a + b > 0 ? 1 - inputs_.policy.overlap * std::min(a, b) / (a + b) : 1;
   begin(first);
   begin(second);
+  fetch_ahead(first);
   run(first, share);
   run(second, share);
   end(first);
@@ -83,17 +84,18 @@ void OpLowering::run(const Op& op, double share) {
   const StageCost& stage = costs_.of_stage(op);
   const bool makes_input_gradient = op.kind == OpKind::I || op.kind == OpKind::B;
   const bool again = makes_input_gradient && recomputes(op);
-  if (again) {
-    ComputePiece piece{.kind = OpKind::R, .cost = costs_.recompute(op), .share = share};
-    add_gathers(op, piece);
-    exchanges_.compute(op, piece);
-  }
-  if (makes_input_gradient) writer_.allocate(op, MemoryClass::Workspace, stage.workspace);
-  ComputePiece piece = piece_of(op, share);
+  ComputePiece first{.kind = OpKind::R, .share = share}, piece = piece_of(op, share);
+  if (again) first.cost = costs_.recompute(op);
   // What was gathered to compute again is there still.
-  if (op.kind == OpKind::F || (makes_input_gradient && !again)) add_gathers(op, piece);
+  if (op.kind == OpKind::F || makes_input_gradient) add_gathers(op, again ? first : piece);
   add_sends(op, piece);
+  const Bytes buffers = buffers_of(first) + buffers_of(piece);
+  writer_.allocate(op, MemoryClass::Communication, buffers);
+  if (op.completes) writer_.allocate(op, MemoryClass::Communication, unsent_gradients(op));
+  if (again) exchanges_.compute(op, first);
+  if (makes_input_gradient) writer_.allocate(op, MemoryClass::Workspace, stage.workspace);
   exchanges_.compute(op, piece);
+  writer_.free(op, MemoryClass::Communication, buffers);
 }
 
 ComputePiece OpLowering::piece_of(const Op& op, double share) const {
@@ -110,6 +112,7 @@ void OpLowering::end(const Op& op) {
   switch (op.kind) {
     case OpKind::F:
       writer_.free(op, MemoryClass::Workspace, stage.workspace);
+      send_stash(op);
       for (const int next : costs_.after(op.stage)) {
         message(Opcode::Send, Message::Activation, op, op.stage, next);
       }
@@ -147,6 +150,7 @@ void OpLowering::begin_forward(const Op& op) {
 void OpLowering::begin_traversal(const Op& op) {
   const Traversal& traversal = costs_.traversal(op);
   receive_gradients(op);
+  wait_for_stash(op);
   if (traversal.to_previous) {
     writer_.allocate(op, MemoryClass::Boundary, costs_.input_gradient(op));
   } else if (drops_input_gradient(traversal)) {
@@ -223,33 +227,6 @@ void OpLowering::send_gradients(const Op& op, const Traversal& traversal) {
                                [](const Traversal& t) { return t.to_previous; });
   if (!(list ? any && traversal.weights : traversal.to_previous)) return;
   message(Opcode::Send, Message::Gradient, op, op.stage, op.stage - 1);
-}
-
-void OpLowering::begin_updates(const Op& first, int updates) {
-  if (has_windows()) writer_.emit(Opcode::Wait, window_event(first.stage), first.micro_batch);
-  if (!inputs_.policy.barrier) return;
-  for (; updates > 0; --updates) writer_.emit(Opcode::Record, barrier(), first.micro_batch);
-}
-
-void OpLowering::begin_update(const Op& op) {
-  if (inputs_.policy.barrier) writer_.emit(Opcode::Wait, barrier(), op.micro_batch);
-  add_up_copies(op);
-  const std::vector<Exchange> gradients = gradients_in_buckets(op);
-  if (!sends_early(op.stage)) exchanges_.begin(op, gradients, update_every());
-  exchanges_.end(op, gradients, update_every(), op.micro_batch);
-}
-
-/// Copies of a stage add up their gradients: each sends its own to every other.
-void OpLowering::add_up_copies(const Op& op) {
-  const int copies = inputs_.schedule.copies;
-  for (int on = 1; on < copies; ++on) {
-    message(Opcode::Send, Message::Copy, op, op.stage, costs_.in_copy_after(op.stage, on));
-  }
-  for (int on = 1; on < copies; ++on) {
-    message(Opcode::Receive, Message::Copy, op, costs_.in_copy_after(op.stage, copies - on),
-            op.stage);
-    writer_.free(op, MemoryClass::Boundary, costs_.of_stage(op).state.gradients);
-  }
 }
 
 bool OpLowering::has_windows() const { return inputs_.policy.in_flight > 1 && update_every() > 1; }

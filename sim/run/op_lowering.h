@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <utility>
 #include <vector>
 
 #include "sim/run/exchange_lowering.h"
@@ -16,6 +17,8 @@ class OpLowering {
  public:
   OpLowering(const LowerInputs& inputs, const Brevity& brevity, Wiring& wiring, Program& program);
   void append(const Op& op);
+  /// Comes before the next op, or pair, of a rank of one stream: what follows it.
+  void expect(std::vector<Op> next) { next_ = std::move(next); }
   /// Two ops that overlap: both have what they need before either starts, and send when both are
   /// done. Drawn and counted one after the other, each in its share of the time of the pair.
   void append_pair(const Op& first, const Op& second);
@@ -46,11 +49,23 @@ class OpLowering {
   void add_sends(const Op& op, ComputePiece& piece) const;
   std::vector<Exchange> gradients_in_buckets(const Op& op) const;
   /// Whether gradients leave with the last backward before the update of the stage.
-  bool sends_early(int stage) const { return !completes_.empty() && completes_[stage]; }
+  bool sends_early(int stage) const {
+    return inputs_.data_parallel.overlap_gradients && completes_[stage];
+  }
   void wait_for_weights(const Op& op);
   void add_up_copies(const Op& op);
   void wait_for_updates(const Op& op);
   void exchange_readout(const Op& op);
+  bool reads_stash_first(const Op& op) const;
+  bool stays(const Op& forward) const;
+  void send_stash(const Op& op);
+  void fetch_ahead(const Op& op);
+  void fetch(const Op& op);
+  void wait_for_stash(const Op& op);
+  void finish_copies(const Op& op);
+  std::vector<Exchange> copies_of_update(const Op& op, MeshAxis way) const;
+  Bytes buffers_of(const ComputePiece& piece) const;
+  Bytes unsent_gradients(const Op& op) const;
   void message(Opcode code, Message message, const Op& op, int from, int to);
 
   const Mesh& mesh_of(const Op& op) const {
@@ -70,6 +85,9 @@ class OpLowering {
   ExchangeLowering exchanges_;
   std::vector<bool> completes_;  // (stages) some backward of it completes its gradients
   std::vector<int> window_events_, update_events_;
+  std::vector<Op> next_;  // see expect()
+  bool stays_ = false;    // the stash that the next backward reads never left
+  bool fetched_ = false;  // the stash that it reads is on its way back
   int barrier_event_ = -1;
 };
 

@@ -10,7 +10,7 @@ namespace interlock {
 
 namespace {
 
-constexpr double kMostBuckets = 64;  // of a stage; more take longer to simulate than they tell
+constexpr int kMostBuckets = 64;  // of a stage; more take longer to simulate than they tell
 
 /// `exchange` in `count` equal parts.
 Exchange in_parts(Exchange exchange, int count) {
@@ -36,10 +36,33 @@ void OpLowering::add_gathers(const Op& op, ComputePiece& piece) const {
 void OpLowering::add_sends(const Op& op, ComputePiece& piece) const {
   const bool makes_gradients = op.kind == OpKind::W || op.kind == OpKind::B;
   if (!makes_gradients) return;
-  const bool completes = op.completes && sends_early(op.stage);
-  if (!completes && (inputs_.data_parallel.zero_stage < 2 || update_every() == 1)) return;
+  const bool each = inputs_.data_parallel.zero_stage >= 2 && update_every() > 1;
+  if (op.completes ? !sends_early(op.stage) : !each) return;  // the update does it
   piece.sends = gradients_in_buckets(op);
-  piece.sends_window = completes ? update_every() : 1;
+  piece.sends_window = op.completes ? update_every() : 1;
+}
+
+/// What communication takes while an op runs: weights of the module at work and of those gathered
+/// ahead, and a bucket that gradients are put into.
+Bytes OpLowering::buffers_of(const ComputePiece& piece) const {
+  Bytes bytes(0);
+  for (const Exchange& gather : piece.gathers) {
+    bytes += gather.bytes * std::min(inputs_.data_parallel.prefetch + 1, gather.count);
+  }
+  for (const Exchange& send : piece.sends) {
+    if (exchanges_.is_buffered(send)) bytes += send.bytes;
+  }
+  return bytes;
+}
+
+/// What the op that completes gradients leaves for the update to send.
+Bytes OpLowering::unsent_gradients(const Op& op) const {
+  Bytes bytes(0);
+  if (sends_early(op.stage)) return bytes;
+  for (const Exchange& gradients : gradients_in_buckets(op)) {
+    if (exchanges_.is_buffered(gradients)) bytes += gradients.bytes * gradients.count;
+  }
+  return bytes;
 }
 
 std::vector<Exchange> OpLowering::gradients_in_buckets(const Op& op) const {
@@ -47,13 +70,45 @@ std::vector<Exchange> OpLowering::gradients_in_buckets(const Op& op) const {
   const StageCost& stage = costs_.of_stage(op);
   std::vector<Exchange> exchanges = gradient_exchanges(policy, mesh_of(op), stage);
   const double wanted = std::ceil(stage.whole_gradients / policy.bucket);
-  const int buckets = static_cast<int>(std::clamp(wanted, 1.0, kMostBuckets));
+  const int buckets = static_cast<int>(std::clamp(wanted, 1.0, double{kMostBuckets}));
   for (Exchange& exchange : exchanges) exchange = in_parts(exchange, buckets);
   return exchanges;
 }
 
+void OpLowering::begin_updates(const Op& first, int updates) {
+  if (has_windows()) writer_.emit(Opcode::Wait, window_event(first.stage), first.micro_batch);
+  if (!inputs_.policy.barrier) return;
+  for (; updates > 0; --updates) writer_.emit(Opcode::Record, barrier(), first.micro_batch);
+}
+
+void OpLowering::begin_update(const Op& op) {
+  if (inputs_.policy.barrier) writer_.emit(Opcode::Wait, barrier(), op.micro_batch);
+  add_up_copies(op);
+  const std::vector<Exchange> gradients = gradients_in_buckets(op);
+  if (completes_[op.stage]) {
+    writer_.free(op, MemoryClass::Communication, unsent_gradients(op));
+  }
+  if (!sends_early(op.stage)) exchanges_.begin(op, gradients, update_every());
+  exchanges_.end(op, gradients, update_every(), op.micro_batch);
+  exchanges_.begin(op, copies_of_update(op, MeshAxis::ToHost), update_every());
+}
+
+/// Copies of a stage add up their gradients: each sends its own to every other.
+void OpLowering::add_up_copies(const Op& op) {
+  const int copies = inputs_.schedule.copies;
+  for (int on = 1; on < copies; ++on) {
+    message(Opcode::Send, Message::Copy, op, op.stage, costs_.in_copy_after(op.stage, on));
+  }
+  for (int on = 1; on < copies; ++on) {
+    message(Opcode::Receive, Message::Copy, op, costs_.in_copy_after(op.stage, copies - on),
+            op.stage);
+    writer_.free(op, MemoryClass::Boundary, costs_.of_stage(op).state.gradients);
+  }
+}
+
 void OpLowering::end_update(const Op& op) {
   const DataParallel& policy = inputs_.data_parallel;
+  finish_copies(op);
   if (policy.zero_stage == 1 || policy.zero_stage == 2) {
     const auto weights = weight_exchanges(policy, mesh_of(op), costs_.of_stage(op));
     exchanges_.begin(op, weights, update_every());

@@ -11,8 +11,8 @@ namespace interlock {
 
 const char* name_of(MemoryClass memory_class) {
   static constexpr const char* kNames[kMemoryClasses] = {
-      "weights", "weight_versions", "gradients", "optimizer",
-      "stash",   "boundary",        "head",      "workspace"};
+      "weights", "weight_versions", "gradients",    "optimizer", "stash", "boundary",
+      "head",    "workspace",       "communication"};
   return kNames[static_cast<int>(memory_class)];
 }
 

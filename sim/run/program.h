@@ -16,6 +16,7 @@
 #include "base/units.h"
 #include "sim/plan/schedule.h"
 #include "sim/run/instruction.h"
+#include "sim/run/variation.h"
 #include "sim/run/wires.h"
 
 namespace interlock {
@@ -60,6 +61,7 @@ struct Program {
   int version_lag = 0;          // updates that weights are behind, whatever the order
   int ahead = 0;                // forwards before an earlier backward across steps, see Schedule
   double ticks_per_second = 1;  // every duration is a whole number of ticks
+  Variation variation;          // of durations, in engines
   std::vector<Instruction> instructions;
   std::vector<Segment> segments;
   std::vector<Stream> streams;

@@ -19,7 +19,7 @@ Sweep::Sweep(const Program& program, const TraceSink& sink)
       ranks_(program.ranks.size()),
       channels_(make_channels<ChannelState>(program)),
       wire_free_(program.wires.size(), 0),
-      durations_(make_durations(program)),
+      times_(program),
       lane_free_(program.lanes.size(), 0),
       rank_turns_(program.ranks.size()),
       wire_turns_(program.wires.size()),
@@ -103,7 +103,7 @@ bool Sweep::compute(int stream, StreamState& state) {
   const int op = state.cursor.instruction().index;
   if (rank.several_streams && !takes_turn(stream, state)) return false;
   const double start = std::max(state.time, rank.free);
-  const double end = start + durations_[op];
+  const double end = start + times_.op(op, state.cursor.micro_batch());
   if (sink_.span) {
     const double message =
         exposed_time(start, rank.free, state.message_sent, state.message_arrival);
@@ -123,10 +123,18 @@ bool Sweep::compute(int stream, StreamState& state) {
   return true;
 }
 
-void Sweep::record(const StreamState& state) {
+void Sweep::record(StreamState& state) {
   const Cursor& cursor = state.cursor;
   const int index = cursor.instruction().index;
   const Event& event = program_.events[index];
+  if (event.in_turn) {
+    const double free = lane_free_[program_.collectives[event.collective].lane];
+    if (free > state.time) {
+      state.collectives += free - state.time;
+      state.time = free;
+      state.run_start = kNever;
+    }
+  }
   auto& generations = events_[index];
   if (generations.size() > Machine::generations_kept(event)) {
     generations.erase(generations.begin());
@@ -135,19 +143,28 @@ void Sweep::record(const StreamState& state) {
   ++generation.records;
   generation.joined = generation.time = std::max(generation.joined, state.time);
   if (generation.records < event.recorders) return;
-  if (event.collective >= 0) run_collective(event, generation, cursor.micro_batch());
+  if (event.collective >= 0) run_collective(index, generation, cursor.micro_batch());
   wake_all(event_waiters_[index]);
 }
 
 /// Members join collectives of a lane in one order, so that this one comes after all that the last
 /// member joined before.
-void Sweep::run_collective(const Event& event, Generation& generation, int micro_batch) {
+void Sweep::run_collective(int index, Generation& generation, int micro_batch) {
+  const Event& event = program_.events[index];
   const Collective& collective = program_.collectives[event.collective];
   double& free = lane_free_[collective.lane];
   const double start = std::max(generation.joined, free);
-  free = start + in_ticks(program_, collective.occupancy) + in_ticks(program_, collective.latency);
+  const double factor = times_.of_collective(index, micro_batch);
+  free = start + scaled(in_ticks(program_, collective.occupancy), factor) +
+         scaled(in_ticks(program_, collective.latency), factor);
   generation.time = free;
   makespan_ = std::max(makespan_, free);
+  if (event.gives_back >= 0 && sink_.memory) {
+    const Buffer& buffer = program_.buffers[event.gives_back];
+    for (const int rank : program_.lanes[collective.lane].ranks) {
+      change_memory(free, rank, buffer.memory_class, -buffer.bytes.value());
+    }
+  }
   if (!sink_.collective) return;
   sink_.collective({in_seconds(program_, generation.joined), in_seconds(program_, start),
                     in_seconds(program_, free), event.collective, micro_batch});

@@ -14,6 +14,7 @@
 #include "sim/run/engine_state.h"
 #include "sim/run/engines.h"
 #include "sim/run/fifo.h"
+#include "sim/run/varied_times.h"
 
 namespace interlock {
 
@@ -76,8 +77,8 @@ class Sweep {
   bool send(int stream, StreamState& state);
   bool receive(int stream, StreamState& state);
   bool wait(int stream, StreamState& state);
-  void record(const StreamState& state);
-  void run_collective(const Event& event, Generation& generation, int micro_batch);
+  void record(StreamState& state);
+  void run_collective(int index, Generation& generation, int micro_batch);
   bool stand_until_asked(int stream, StreamState& state, ChannelState& queue);
   double release_time(const StreamState& state, const ChannelState& queue) const;
   bool meet_receiver(int stream, StreamState& state);
@@ -97,7 +98,8 @@ class Sweep {
   std::vector<StreamState> streams_;
   std::vector<RankState> ranks_;
   std::vector<ChannelState> channels_;
-  std::vector<double> wire_free_, durations_;  // by wire; by op
+  std::vector<double> wire_free_;
+  VariedTimes times_;
   std::vector<double> lane_free_;
   std::vector<Turns> rank_turns_, wire_turns_;     // frozen programs
   std::vector<std::map<int, Generation>> events_;  // by generation

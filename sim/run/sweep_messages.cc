@@ -70,7 +70,7 @@ bool Sweep::receive(int stream, StreamState& state) {
 /// Whole turns on old inputs until the message has arrived.
 void Sweep::replay(StreamState& state, const ChannelState& queue) {
   RankState& rank = ranks_[state.rank];
-  const double turn = durations_[queue.replay];
+  const double turn = times_.op(queue.replay, state.cursor.micro_batch());
   while (queue.messages.front().arrival > state.time) {
     const double end = state.time + turn;
     if (sink_.span) {
@@ -97,7 +97,9 @@ bool Sweep::meet_receiver(int stream, StreamState& state) {
     state.time = queue.taken.front();
     queue.taken.pop();
     if (!ranks_[state.rank].several_streams) {  // it stood for the transfer
-      state.message_sent = state.time - queue.occupancy - queue.latency;
+      const auto way =
+          times_.message(index, state.cursor.micro_batch(), {queue.occupancy, queue.latency});
+      state.message_sent = state.time - way.occupancy - way.latency;
       state.message_arrival = state.time;
     }
     return true;
@@ -148,8 +150,9 @@ Sweep::Message Sweep::transfer(int index, double at, int micro_batch) {
   double end = at, arrival = at;
   if (queue.wire >= 0) {
     const double start = std::max(at, wire_free_[queue.wire]);
-    end = wire_free_[queue.wire] = start + queue.occupancy;
-    arrival = end + queue.latency;
+    const auto way = times_.message(index, micro_batch, {queue.occupancy, queue.latency});
+    end = wire_free_[queue.wire] = start + way.occupancy;
+    arrival = end + way.latency;
     makespan_ = std::max(makespan_, arrival);
     wire_was_used(queue.wire);
     if (sink_.transfer) {

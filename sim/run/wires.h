@@ -64,6 +64,9 @@ struct Event {
   int recorders = 1;      // Records that complete a generation
   int micro_batches = 1;  // that a generation spans
   int collective = -1;    // in Program::collectives
+  int gives_back = -1;    // in Program::buffers: what each member no longer holds when it is done
+  int kept = 4;           // generations of a collective that may still be waited for
+  bool in_turn = false;   // who records it stands until the collectives before it are done
 };
 
 /// What the members of a group exchange. Those of one lane (a communicator) come one after the

@@ -19,6 +19,12 @@ double size_ratio(const std::vector<Flow>& flows, const std::vector<Flow>& other
   return std::equal(flows.begin(), flows.end(), other.begin(), alike) ? ratio : 0;
 }
 
+CollectivePlan host_plan(const Cluster& cluster, int device, const Exchange& exchange) {
+  const bool out = exchange.axis == MeshAxis::ToHost;
+  return plan_host_copy(cluster, device, out ? HostDirection::ToHost : HostDirection::FromHost,
+                        exchange.bytes);
+}
+
 }  // namespace
 
 int Wiring::collective(const Exchange& exchange, int rank, int stage) {
@@ -30,7 +36,8 @@ int Wiring::collective(const Exchange& exchange, int rank, int stage) {
                                static_cast<int>(program_.collectives.size()));
   if (!fresh) return entry->second;
   const CollectivePlan plan =
-      inputs_.layouts.empty()
+      is_host(exchange.axis) ? host_plan(inputs_.cluster, group.front(), exchange)
+      : inputs_.layouts.empty()
           ? plan_collective(inputs_.cluster, group, exchange.kind, exchange.bytes, {})
           : plan_of_all_groups(inputs_.cluster, inputs_.layouts.meshes[rank], rank, exchange);
   const Seconds busy = add_plan(plan, group, exchange, rank, own_lane);

@@ -143,13 +143,13 @@ TEST_CASE("an unknown name is answered with the known ones and the likely one") 
   const auto read = [](ObjectReader& reader) {
     CHECK(reader.choice("a", {"naive", "gpipe", "1f1b"}, 2) == 2);
     reader.choice("b", {"naive", "gpipe", "1f1b"}, 0);
-    reader.choice("c", {"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k"}, 0);
+    reader.choice("c", {"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m"}, 0);
   };
   CHECK(messages(R"({"a": "1f1b-x", "b": "zebra", "c": "unlike"})", read) ==
         "x.json:1: /a: unknown name \"1f1b-x\"; known: naive, gpipe, 1f1b (did you mean "
         "\"1f1b\"?)\n"
         "x.json:1: /b: unknown name \"zebra\"; known: naive, gpipe, 1f1b\n"
-        "x.json:1: /c: unknown name \"unlike\"; known: a, b, c, d, e, f, g, h, i, ...");
+        "x.json:1: /c: unknown name \"unlike\"; known: a, b, c, d, e, f, g, h, i, j, k, ...");
 }
 
 TEST_CASE("keys that nobody asked for are reported with the nearest known one") {

@@ -73,7 +73,8 @@ TEST_CASE("whole steps of the least expected time lie beside the optimum") {
 /// Training of `hours` with a checkpoint every `interval` steps of a minute; one device whose lives
 /// are exponential. Its failures are a Poisson process, as the closed form has it.
 RunPlan plan_of(const CheckpointCosts& costs, int hours, int interval) {
-  RunPlan plan{.steps = hours * 60, .step_time = Seconds(kMinute), .reload = costs.restart};
+  RunPlan plan{
+      .steps = std::int64_t{60} * hours, .step_time = Seconds(kMinute), .reload = costs.restart};
   plan.checkpoint = {.interval = interval, .write = costs.write};
   plan.failures = {.kinds = {{costs.mean_time_between_failures, 1, 1}}, .replacement = Seconds(0)};
   return plan;

@@ -74,6 +74,7 @@ TEST_CASE("parts fail at their mean rate from the first instant on, whatever the
         .kinds = {{Seconds(100), 50, 1}}, .shape = shape, .replacement = Seconds(0)};
     // Renewals from equilibrium: 50 parts x 20 s / 100 s = 10 for each seed, early or late.
     std::vector<double> counts;
+    counts.reserve(2000);
     for (int seed = 0; seed < 2000; ++seed) counts.push_back(failures_until(model, seed, 20));
     const Spread spread = spread_of(counts);
     const double error = spread.deviation / std::sqrt(2000.0);

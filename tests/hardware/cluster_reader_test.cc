@@ -122,7 +122,7 @@ TEST_CASE("unknown names and keys are answered with the nearest known ones") {
   CHECK_EQ(mistakes(R"("dgx-a100-80")"),
            "s.json:1: /cluster: unknown name \"dgx-a100-80\"; known: dgx-a100-40g, dgx-a100-80g, "
            "dgx-b200, dgx-h100, dgx-h200, dgx-v100-32g, p3-16xlarge, p3dn-24xlarge, p4d-24xlarge, "
-           "... (did you mean \"dgx-a100-80g\"?)");
+           "pcie-a100-80g, pcie-rtx-3090, tpu-v3-pod (did you mean \"dgx-a100-80g\"?)");
   CHECK_EQ(mistakes(R"({"machine": "dgx-h100", "node": 2})"),
            "s.json:1: /cluster/node: unknown key; did you mean \"nodes\"?");
   CHECK_EQ(mistakes(R"({"machin": "dgx-h100"})"),
@@ -184,7 +184,8 @@ TEST_CASE("a device that says too little, or too much, is refused") {
            "got 1.5");
   CHECK_EQ(with_device("\"h300\""),
            "s.json:2: /cluster/device: unknown name \"h300\"; known: a100-40g, a100-80g, "
-           "a100-pcie-80g, b200, h100, h200, p100, rtx-3090, t4, ... (did you mean \"h100\"?)");
+           "a100-pcie-80g, b200, h100, h200, p100, rtx-3090, t4, tpu-v3, v100-16g, "
+           "v100-32g (did you mean \"h100\"?)");
 }
 
 TEST_CASE("a machine without network cards has one node") {

@@ -90,7 +90,7 @@ TEST_CASE("spans, messages and memory reach the page unchanged") {
   CHECK(unpack<double>(data["wires"][0]["start"]) == std::vector<double>{0.75 * 1e-3});
   const Json& memory = data["ranks"][0]["memory"];
   const double gib = 1024.0 * 1024 * 1024;
-  CHECK(memory["at_begin"] == Json::array({3 * gib, 0, 3 * gib, 6 * gib, 0, 0, 0, 0}));
+  CHECK(memory["at_begin"] == Json::array({3 * gib, 0, 3 * gib, 6 * gib, 0, 0, 0, 0, 0}));
   CHECK(memory["pairs"] == Json::array({{4, 4 * gib}, {4, -4 * gib}}));
   CHECK(unpack<float>(memory["gap"]) == std::vector<float>{0, 6e-3F});
 }

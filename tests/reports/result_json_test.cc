@@ -55,7 +55,7 @@ TEST_CASE("a result has every key of the contract") {
     CHECK(json["devices"][0].contains(key));
   }
   for (const char* key : {"weights", "weight_versions", "gradients", "optimizer", "stash",
-                          "boundary", "head", "workspace"}) {
+                          "boundary", "head", "workspace", "communication"}) {
     CHECK(json["devices"][0]["memory_bytes"].contains(key));
   }
   for (const char* key : {"name", "bytes", "utilisation"}) CHECK(json["links"][0].contains(key));

@@ -3,13 +3,13 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace interlock {
 
-/// Small scenarios that between them use every section.
-inline const std::vector<std::string>& good_scenarios() {
-  static const std::vector<std::string> scenarios = {
+inline std::vector<std::string> good_small_scenarios() {
+  return {
       R"({
   "name": "four stages", // measured
   "model": {"kind": "profile", "modules": [
@@ -53,7 +53,11 @@ inline const std::vector<std::string>& good_scenarios() {
                             "head": {"kind": "mlp", "hidden_size": 8,
                                      "weights": {"stale_every": 2}}},
                "global_batch_size": 8, "micro_batches": 2, "precision": "bf16"}
-})",
+})"};
+}
+
+inline std::vector<std::string> good_cluster_scenarios() {
+  return {
       R"({
   "model": {"kind": "profile", "modules": [
     {"repeat": 6, "forward": "1 ms", "backward_input": "1 ms", "backward_weight": "1 ms",
@@ -65,7 +69,13 @@ inline const std::vector<std::string>& good_scenarios() {
                 "delay": [[null, "9 ms"], ["8 ms", null]],
                 "bandwidth": [[null, "1 GB/s"], ["2 GB/s", null]]}},
   "parallel": {"pipeline": 6},
-  "training": {"strategy": "global", "schedule": "1f1b", "micro_batches": 3}
+  "training": {"strategy": "global", "schedule": "1f1b", "micro_batches": 3},
+  "variation": {"stragglers": [{"rank": 2, "slowdown": 1.5},
+                               {"device": 5, "slowdown": 2, "from_step": 2, "to_step": 4}],
+                "slow_links": [{"from": 1, "to": 4, "slowdown": 3}],
+                "speeds": [1, 1, 2, 1, 0.5, 1], "seeds": 2,
+                "jitter": {"distribution": "uniform", "per": "step", "spread": 0.2},
+                "link_jitter": {"distribution": "gamma", "per": "message", "spread": 0.9}}
 })",
       R"({
   "model": {"kind": "transformer", "layers": 3, "hidden_size": 64, "attention_heads": 8,
@@ -86,7 +96,34 @@ inline const std::vector<std::string>& good_scenarios() {
                "zero_stage": 1, "overlap_gradients": false},
   "training": {"strategy": "local", "global_batch_size": 32, "micro_batches": 2, "steps": 2},
   "simulate": {"fold": "none"}
+})",
+      R"({
+  "model": {"kind": "transformer", "layers": 4, "hidden_size": 64, "attention_heads": 4,
+            "vocab_size": 100, "sequence_length": 16},
+  "cluster": {"kind": "machine", "device": "t4", "devices_per_node": 2, "nodes": 2,
+              "port": {"latency": "5 us", "bandwidth": "12 GB/s"}, "host": {"bandwidth": "9 GB/s"},
+              "cards": {"bandwidth": "25 Gb/s"}},
+  "parallel": {"pipeline": 4},
+  "training": {"strategy": "global", "schedule": "1f1b", "global_batch_size": 8,
+               "micro_batches": 4, "optimizer": "adam", "precision": "fp16",
+               "recompute": {"full_layers": 2}, "offload": {"activations": 0.5, "optimizer": 1}},
+  "swarm": {"peers": [2, 1, 2, 2], "speed": [1, 0.5], "up": "1 Gb/s", "down": ["2 Gb/s"],
+            "latency": "1 ms", "routing": "random", "rebalance_every": "1 s",
+            "compression": "int8", "in_flight": 6, "delayed_update": false,
+            "lost_gradients": "dropped", "detection": "10 ms", "duration": "2 s",
+            "warm_up": "0.1 s", "seeds": 2,
+            "failures": {"device_mtbf": "9 s", "distribution": "weibull", "shape": 0.7,
+                         "replacement": "1 s"}}
 })"};
+}
+
+/// Small scenarios that between them use every section.
+inline const std::vector<std::string>& good_scenarios() {
+  static const std::vector<std::string> scenarios = [] {
+    std::vector<std::string> all = good_small_scenarios();
+    for (std::string& one : good_cluster_scenarios()) all.push_back(std::move(one));
+    return all;
+  }();
   return scenarios;
 }
 

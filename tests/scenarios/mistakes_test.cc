@@ -22,7 +22,7 @@ TEST_CASE("all mistakes of a file are reported together, each with its line and 
         "bad.json:6: /parallel/pipelin: unknown key; did you mean \"pipeline\"?\n"
         "bad.json:7: /training/strategy: unknown name \"globl\"; known: global, local, "
         "interlocking, greedy, chunked, overlapping, forward-forward, backlink, tree, "
-        "... (did you mean \"global\"?)\n"
+        "pairwise, inference (did you mean \"global\"?)\n"
         "bad.json:8: /training/steps: expected a whole number from 1 to 1000000, got 1.5\n"
         "bad.json:3: /model/modules/0/forward: a plain number has no unit; expected a time such as "
         "\"3 us\", got 3\n"
@@ -32,7 +32,8 @@ TEST_CASE("all mistakes of a file are reported together, each with its line and 
         "bad.json:9: /simulate/engine: unknown name \"fast\"; known: auto, simgrid, native\n"
         "bad.json:2: /modle: unknown key; did you mean \"model\"?\n"
         "bad.json:7: /training/schedule/que: unknown key; known: kind, backward, queue, copies, "
-        "in_flight, update_every, optimizer_sync, chunks, overlap, ...");
+        "in_flight, update_every, optimizer_sync, chunks, overlap, memory, "
+        "evaluations, ...");
 }
 
 TEST_CASE("missing sections are named") {

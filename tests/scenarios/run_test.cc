@@ -10,7 +10,7 @@ namespace interlock {
 namespace {
 
 /// A step of four modules on four devices, one micro-batch: 12 ms.
-RunResult run_of(Overrides overrides) {
+RunResult run_of(const Overrides& overrides) {
   const ScenarioResult result = run_scenario(loaded(overrides), false);
   REQUIRE(result.run);
   return *result.run;

@@ -1,0 +1,25 @@
+// The swarm of a scenario: what its "swarm" means for its stages.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "base/json.h"
+#include "scenarios/scenario.h"
+#include "sim/dynamics/swarm_statistics.h"
+#include "sim/plan/stage_cost.h"
+
+namespace interlock {
+
+/// What a swarm's seeds gave.
+struct SwarmResult {
+  SwarmInputs inputs;
+  SwarmStatistics statistics;
+};
+
+/// Finds what of "swarm" does not fit the rest of `scenario`, which is complete.
+void check_swarm(const Scenario& scenario, const JsonNode& swarm, Diagnostics& diagnostics);
+
+/// Simulates the swarm of `scenario` on stages of these costs. REQUIRES: it has one.
+/// Throws: Error if a stage is lost for good, or the simulation would be absurdly long.
+SwarmResult simulate_swarm_of(const Scenario& scenario, const std::vector<StageCost>& stages);
+
+}  // namespace interlock

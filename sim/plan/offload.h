@@ -1,0 +1,28 @@
+// Offload: what waits in the memory of a device's host, and what that costs on the way there.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Of the stash, a share leaves for the host when its forward is done and comes back before its
+// first backward. Of the optimiser's states, a share lives in the host's memory and is updated
+// there: gradients go to the host, new weights come back. The host is taken to update as fast as
+// its link brings gradients, as ZeRO-Offload's does (arXiv 2101.06840, recalled: about 0.1 s a
+// billion parameters, whose 16-bit gradients take as long at 20 GB/s).
+#pragma once
+
+#include "sim/plan/data_parallel.h"
+
+namespace interlock {
+
+/// Shares, from 0 to 1.
+struct Offload {
+  double activations = 0;
+  double optimizer = 0;
+
+  bool any() const { return activations > 0 || optimizer > 0; }
+};
+
+/// `stage` with what is left on its device, and what its host has.
+/// REQUIRES: apply_zero() was applied to it.
+void apply_offload(const Offload& offload, const DataParallel& policy, const Mesh& mesh,
+                   StageCost& stage);
+
+}  // namespace interlock

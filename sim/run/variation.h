@@ -1,0 +1,45 @@
+// Variation: what makes equal ops and transfers of a program take different times.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Jitter multiplies durations by random factors of mean 1. A factor is a function of the seed and
+// of what the op or transfer is (stage, letter, loss, micro-batch), not of when an engine comes to
+// it: engines agree, and schedules have equal luck with equal ops under equal seeds.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace interlock {
+
+enum class JitterShape { Lognormal, Normal, Gamma, Uniform };
+/// What has one factor: an op or message; a rank, or the way between two, in a step; or all along.
+enum class JitterScope { Op, Step, Device };
+
+struct Jitter {
+  JitterShape shape = JitterShape::Lognormal;
+  JitterScope scope = JitterScope::Op;
+  double spread = 0;  // coefficient of variation; 0: none
+};
+
+/// The largest spread that `shape` may have. Of normal factors one in thirty thousand would be
+/// below 0 then, and is 0; uniform ones begin at 0; gamma ones are exponential.
+double most_spread(JitterShape shape);
+/// Factor number `stream` under `seed`. REQUIRES: 0 < jitter.spread <= most_spread(jitter.shape).
+double jitter_factor(const Jitter& jitter, std::uint64_t seed, std::uint64_t stream);
+
+/// A rank that computes slower in steps [first, end).
+struct SlowSteps {
+  int rank = 0;
+  int first = 0, end = 0;
+  double slowdown = 1;
+};
+
+struct Variation {
+  std::uint64_t seed = 0;
+  Jitter compute, transfers;
+  std::vector<SlowSteps> slow;
+  bool of_compute() const { return compute.spread > 0 || !slow.empty(); }
+  bool of_transfers() const { return transfers.spread > 0; }
+};
+
+}  // namespace interlock

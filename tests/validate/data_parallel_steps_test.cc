@@ -1,0 +1,238 @@
+// Steps under data, tensor and context parallelism against event lists and volumes worked out here.
+// SPDX-License-Identifier: Apache-2.0
+//
+// n devices with a link of 1 MB per ms for each ordered pair and no latency: a ring moves
+// (n-1)/n S over each edge to gather or to reduce-scatter S, and twice that to all-reduce it.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <vector>
+
+#include "tests/validate/support/layout_trial.h"
+
+namespace interlock {
+namespace {
+
+constexpr double kMs = 1e-3, kMegabyte = 1e6;
+
+/// Modules that each take 2 ms forward and 4 ms backward and hold 6 MB of weights.
+struct Devices {
+  int devices = 1, modules = 1, micro_batches = 1, bucket_mb = 1000;
+};
+constexpr double kForward = 2, kBackward = 4, kModuleMb = 6;
+
+LayoutTrial replicas_trial(const Devices& d, const std::string& more) {
+  return {.model = R"({"kind": "profile", "modules": [{"repeat": )" + std::to_string(d.modules) +
+                   R"(, "forward": "2 ms", "backward_input": "3 ms", "backward_weight": "1 ms",
+                        "parameters": "6 MB"}]})",
+          .cluster = R"({"kind": "uniform", "memory": "80 GiB", "link": {"bandwidth": "1 GB/s"},
+                         "devices": )" +
+                     std::to_string(d.devices) + "}",
+          .parallel = R"("pipeline": 1, "data": )" + std::to_string(d.devices) +
+                      R"(, "bucket": ")" + std::to_string(d.bucket_mb) + " MB\"" + more,
+          .training = R"("strategy": "global", "schedule": "1f1b", "steps": 4,
+                         "micro_batches": )" +
+                      std::to_string(d.micro_batches)};
+}
+
+double ring_share(int members) { return (members - 1.0) / members; }
+
+/// What the ring has to carry comes one after the other.
+struct Lane {
+  double free = 0;
+  double join(double now, double takes) { return free = std::max(free, now) + takes; }
+};
+
+TEST_CASE("gradients leave in buckets during the last backward: the longer of both, and a rest") {
+  for (const int n : {2, 3, 4}) {
+    for (const int modules : {1, 4}) {
+      for (const int bucket : {1000, 9, 4, 1}) {
+        for (const int micro_batches : {1, 3}) {
+          const double gradients = kModuleMb * modules;
+          const int buckets = std::min(64, static_cast<int>(std::ceil(gradients / bucket)));
+          const double each = 2 * ring_share(n) * gradients / buckets;
+          const double start = micro_batches * (kForward + kBackward) * modules -
+                               kBackward * modules;  // of the last backward
+          Lane lane;
+          for (int i = 1; i <= buckets; ++i) {
+            lane.join(start + kBackward * modules * i / buckets, each);
+          }
+          INFO(n << " devices, " << modules << " modules, " << micro_batches << " micro-batches: "
+                 << buckets << " buckets of " << each << " ms, the last backward begins at "
+                 << start << " ms; the last bucket is there at " << lane.free << " ms");
+          const Devices devices = {n, modules, micro_batches, bucket};
+          for (const char* fold : {"\"auto\"", "\"none\""}) {
+            LayoutTrial trial = replicas_trial(devices, "");
+            trial.fold = fold;
+            const Metrics metrics = run(trial).measurement.metrics;
+            CHECK(metrics.step_time.value() / kMs == doctest::Approx(lane.free).epsilon(1e-9));
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("gradients that do not overlap come after all computing") {
+  const Devices devices = {4, 4, 2, 4};
+  const Metrics metrics =
+      run(replicas_trial(devices, R"(, "overlap_gradients": false)")).measurement.metrics;
+  const double expected = 2 * 4 * (kForward + kBackward) + 2 * ring_share(4) * 24;
+  INFO("2 micro-batches of 4 modules of 6 ms, then 2 x 3/4 x 24 MB: " << expected << " ms");
+  CHECK(metrics.step_time.value() / kMs == doctest::Approx(expected).epsilon(1e-9));
+  CHECK(metrics.exposed_communication.value() / kMs == doctest::Approx(36).epsilon(1e-9));
+}
+
+/// Megabytes that leave each device in a step.
+double volume(const Devices& devices, const std::string& more) {
+  LayoutTrial trial = replicas_trial(devices, more);
+  trial.fold = "\"none\"";
+  const Metrics metrics = run(trial).measurement.metrics;
+  const double sum =
+      std::accumulate(metrics.links.begin(), metrics.links.end(), 0.0,
+                      [](double all, const LinkMetrics& link) { return all + link.bytes.value(); });
+  return sum / kMegabyte / devices.devices;
+}
+
+TEST_CASE("ZeRO moves as much as data parallelism in stages 1 and 2, and half as much more in 3") {
+  MESSAGE("ZeRO (arXiv 1910.02054), section 7: 2 S, 2 S and 3 S, each times (n-1)/n on a ring");
+  for (const int n : {2, 4, 8}) {
+    CAPTURE(n);
+    const Devices devices = {n, 4, 1, 1000};
+    const double s = 24 * ring_share(n);
+    CHECK(volume(devices, "") == doctest::Approx(2 * s));
+    CHECK(volume(devices, R"(, "zero_stage": 1)") == doctest::Approx(2 * s));
+    CHECK(volume(devices, R"(, "zero_stage": 2)") == doctest::Approx(2 * s));
+    CHECK(volume(devices, R"(, "zero_stage": 3)") == doctest::Approx(3 * s));
+    INFO("two micro-batches: stage 2 reduces each, stage 3 does everything for each");
+    const Devices twice = {n, 4, 2, 1000};
+    CHECK(volume(twice, R"(, "zero_stage": 1)") == doctest::Approx(2 * s));
+    CHECK(volume(twice, R"(, "zero_stage": 2)") == doctest::Approx(3 * s));
+    CHECK(volume(twice, R"(, "zero_stage": 3)") == doctest::Approx(6 * s));
+  }
+}
+
+TEST_CASE("hybrid shards gather among themselves and add up the rest among each other") {
+  const Devices devices = {8, 4, 1, 1000};
+  for (const int shard : {2, 4}) {
+    const double inside = 24 * ring_share(shard);
+    const double between = 2 * ring_share(8 / shard) * 24 / shard;
+    INFO("shards of " << shard << " of 8: three times " << inside << " MB inside, " << between
+                      << " MB between");
+    const std::string more = R"(, "zero_stage": 3, "shard": )" + std::to_string(shard);
+    CHECK(volume(devices, more) == doctest::Approx(3 * inside + between));
+  }
+}
+
+TEST_CASE("FSDP gathers so many modules ahead as it is told to") {
+  MESSAGE(
+      "At the begin of a pass the first modules are asked for, as many as are fetched ahead and\n"
+      "one; before each further module one more is. A module runs once its weights are there.\n"
+      "After the backward its gradients are reduced and scattered in one bucket.");
+  for (const int n : {2, 4}) {
+    for (const int modules : {1, 3, 5}) {
+      for (const int ahead : {0, 1, 2, 9}) {
+        const double gather = ring_share(n) * kModuleMb;
+        Lane lane;
+        double now = 0;
+        for (const double kernels : {kForward, kBackward}) {
+          std::vector<double> there;
+          const auto ask = [&] {
+            if (std::ssize(there) < modules) there.push_back(lane.join(now, gather));
+          };
+          for (int i = 0; i <= ahead; ++i) ask();
+          for (int module = 0; module < modules; ++module) {
+            if (module > 0) ask();
+            now = std::max(now, there[static_cast<std::size_t>(module)]) + kernels;
+          }
+        }
+        const double end = lane.join(now, ring_share(n) * kModuleMb * modules);
+        INFO(n << " devices, " << modules << " modules, " << ahead << " ahead: computing ends at "
+               << now << " ms, the step at " << end << " ms");
+        const Metrics metrics =
+            run(replicas_trial({n, modules, 1, 1000},
+                               R"(, "zero_stage": 3, "prefetch": )" + std::to_string(ahead)))
+                .measurement.metrics;
+        CHECK(metrics.step_time.value() / kMs == doctest::Approx(end).epsilon(1e-9));
+      }
+    }
+  }
+}
+
+constexpr double kSlow = 1e9, kFast = 1e18;  // bytes a second
+
+/// Transformers of so many blocks on one node of `devices` devices.
+LayoutTrial blocks_trial(int blocks, const std::string& parallel, double bandwidth, int devices) {
+  return {.model = small_transformer(blocks),
+          .cluster = R"({"kind": "uniform", "device": "a100-40g", "link": {"bandwidth": ")" +
+                     std::to_string(bandwidth) + R"( B/s"}, "devices": )" +
+                     std::to_string(devices) + "}",
+          .parallel = R"("pipeline": 1, )" + parallel,
+          .training = R"("strategy": "global", "micro_batches": 3, "global_batch_size": 6,
+                         "optimizer": "sgd", "steps": 2)"};
+}
+
+/// What exchanges add to a step of so many blocks, in seconds.
+double added(int blocks, const std::string& parallel, int devices) {
+  const auto step = [&](double bandwidth) {
+    return run(blocks_trial(blocks, parallel, bandwidth, devices))
+        .measurement.metrics.step_time.value();
+  };
+  return step(kSlow) - step(kFast);
+}
+
+TEST_CASE("a block under tensor parallelism adds four all-reduces of its activations to a pass") {
+  for (const int t : {2, 4}) {
+    const std::string parallel = R"("tensor": )" + std::to_string(t);
+    const double activations = 2 * 64 * 256 * 2.0;  // samples, tokens, width, bytes of bf16
+    const double reduce = 2 * ring_share(t) * activations / kSlow;
+    const double expected = 3 * 2 * 4 * reduce;
+    INFO("3 micro-batches, 2 blocks more, 4 all-reduces of " << activations << " B over " << t
+                                                             << " devices, Megatron-LM, figure 4");
+    for (const char* sequence : {"", R"(, "sequence_parallel": true)"}) {
+      const double more = added(6, parallel + sequence, t) - added(4, parallel + sequence, t);
+      CHECK(more == doctest::Approx(expected).epsilon(1e-6));
+    }
+  }
+}
+
+/// Seconds of the one op of a kind in a step of one micro-batch, waiting included.
+double op_time(LayoutTrial trial, OpKind kind) {
+  trial.training = R"("strategy": "global", "micro_batches": 1, "global_batch_size": 2,
+                      "optimizer": "sgd", "steps": 1)";
+  trial.fold = R"(["context"])";
+  const Scenario scenario = load(trial);
+  const Program program = lower_scenario(scenario, 1);
+  double sum = 0;
+  TraceSink sink;
+  sink.span = [&](const Span& span) {
+    if (program.ops[span.op].kind == kind) sum += (span.end - span.start).value();
+  };
+  run_program(program, scenario.engine, sink);
+  return sum;
+}
+
+TEST_CASE("a ring of keys and values hides behind the pass, or the pass behind it") {
+  for (const int c : {2, 4}) {
+    for (const double bandwidth : {1e9, 1e10, 1e11}) {
+      const std::string parallel = R"("overlap_gradients": false, "context": )" + std::to_string(c);
+      const double block = 2 * 2 * 64.0 / c * 256 * 2;  // keys and values, samples, tokens, width
+      const int turns = 4 * (c - 1);                    // blocks, visits of each
+      const auto pass = [&](OpKind kind, double rate) {
+        return op_time(blocks_trial(4, parallel, rate, c), kind);
+      };
+      for (const auto& [kind, bytes] :
+           {std::pair(OpKind::F, block), std::pair(OpKind::B, 2 * block)}) {
+        const double kernels = pass(kind, kFast), ring = turns * bytes / bandwidth;
+        INFO(c << " devices: kernels of " << kernels << " s, " << turns << " turns of " << bytes
+               << " B take " << ring << " s");
+        CHECK(pass(kind, bandwidth) == doctest::Approx(std::max(kernels, ring)).epsilon(1e-6));
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace interlock

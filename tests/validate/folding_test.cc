@@ -1,0 +1,226 @@
+// Ranks that stand for others: the same figures as if all were simulated, or a refusal.
+// SPDX-License-Identifier: Apache-2.0
+//
+// On shared links, ends of flows are rounded to 2^-50 of the horizon; runs that are not steady by
+// then may differ in their windows and are left out.
+#include <doctest/doctest.h>
+
+#include <map>
+
+#include "sim/run/unfold.h"
+#include "tests/validate/support/layout_trial.h"
+
+namespace interlock {
+namespace {
+
+std::string fold_text(const Unfolded& unfolded) {
+  std::string text;
+  for (int i = 0; i + 1 < kDimensions; ++i) {
+    if (!unfolded[i]) text += (text.empty() ? "\"" : ", \"") + dimension_names()[i] + "\"";
+  }
+  return "[" + text + "]";
+}
+
+struct Count {
+  int equal = 0, refused = 0;
+};
+
+/// Runs a trial in every folding that it has, and compares each with none.
+Count check_foldings(LayoutTrial trial, double epsilon) {
+  Count count;
+  trial.fold = "\"none\"";
+  const ScenarioResult whole = run(trial);
+  for (const Unfolded& unfolded : foldings(whole.scenario.mesh)) {
+    if (unfolded == *whole.scenario.unfolded) continue;
+    trial.fold = fold_text(unfolded);
+    INFO(document(trial));
+    try {
+      const ScenarioResult folded = run(trial);
+      const bool steady = whole.measurement.metrics.steady && folded.measurement.metrics.steady;
+      if (!steady) continue;
+      CHECK(difference(folded, whole, epsilon) == "");
+      ++count.equal;
+    } catch (const Error& error) {
+      CHECK(std::string(error.what()).find("/simulate/fold: ranks that stand for others") !=
+            std::string::npos);
+      ++count.refused;
+    }
+  }
+  return count;
+}
+
+const std::map<std::string, std::string>& clusters() {
+  static const auto machine = [](const std::string& more) {
+    return R"({"kind": "machine", "device": "a100-40g", "devices_per_node": 4, "nodes": 4,
+               "port": {"latency": "2 us", "bandwidth": "64 GB/s"}, "cards": {"latency": "4 us",
+               "bandwidth": "16 GB/s", "per_node": )" +
+           more + "}";
+  };
+  static const std::map<std::string, std::string> all = {
+      {"DGX A100", R"({"machine": "dgx-a100-40g", "nodes": 2})"},
+      {"a card for each device", machine("4}")},
+      {"fat tree", machine(R"(1}, "network": {"kind": "fat-tree", "nodes_per_leaf": 4})")},
+      {"rails", machine(R"(4}, "network": {"kind": "fat-tree", "nodes_per_leaf": 4,
+                           "rail_optimised": true})")},
+      {"mesh", R"({"kind": "uniform", "device": "a100-40g", "devices": 16,
+                   "link": {"latency": "2 us", "bandwidth": "16 GB/s"}})"},
+      {"torus", R"({"kind": "machine", "device": "a100-40g", "nodes": 16, "network":
+                    {"kind": "torus", "of": "devices", "dimensions": [4, 4],
+                     "link": {"latency": "1 us", "bandwidth": "16 GB/s"}}})"}};
+  return all;
+}
+
+struct Layout {
+  const char* name;
+  const char* parallel;
+  bool experts = false;
+};
+
+/// Sixteen devices each.
+const std::vector<Layout>& layouts() {
+  static const std::vector<Layout> all = {
+      {"data", R"("pipeline": 4, "data": 4)"},
+      {"data, at the end", R"("pipeline": 4, "data": 4, "overlap_gradients": false)"},
+      {"ZeRO 1", R"("pipeline": 4, "data": 4, "zero_stage": 1)"},
+      {"ZeRO 1, later", R"("pipeline": 4, "data": 4, "zero_stage": 1, "overlap_weights": true)"},
+      {"ZeRO 2", R"("pipeline": 2, "data": 8, "zero_stage": 2, "bucket": "1 MiB")"},
+      {"ZeRO 3", R"("pipeline": 2, "data": 8, "zero_stage": 3, "prefetch": 2)"},
+      {"hybrid", R"("pipeline": 2, "data": 8, "zero_stage": 3, "shard": 4)"},
+      {"tensor", R"("pipeline": 2, "data": 2, "tensor": 4)"},
+      {"tensor, sequence", R"("pipeline": 4, "tensor": 4, "sequence_parallel": true)"},
+      {"2D", R"("pipeline": 2, "data": 2, "tensor": 4, "tensor_layout": "2d")"},
+      {"2.5D", R"("data": 2, "tensor": 8, "pipeline": 1, "tensor_layout": "2.5d",
+                  "tensor_depth": 2)"},
+      {"3D", R"("pipeline": 2, "tensor": 8, "tensor_layout": "3d")"},
+      {"ring", R"("pipeline": 2, "data": 2, "context": 4)"},
+      {"all-to-all", R"("pipeline": 2, "data": 2, "context": 4,
+                        "context_layout": "all_to_all")"},
+      {"experts", R"("pipeline": 2, "data": 8, "expert": 8)", true},
+      {"experts, ZeRO", R"("pipeline": 2, "data": 8, "expert": 4, "zero_stage": 2)", true},
+      {"all of them", R"("pipeline": 2, "data": 2, "context": 2, "tensor": 2, "expert": 4,
+                         "sequence_parallel": true, "zero_stage": 1)",
+       true}};
+  return all;
+}
+
+LayoutTrial trial_of(const Layout& layout, const std::string& cluster,
+                     const std::string& training) {
+  return {.model = small_transformer(6, layout.experts),
+          .cluster = cluster,
+          .parallel = layout.parallel,
+          .training = training + R"(, "micro_batches": 4, "global_batch_size": 128, "steps": 2,
+                                      "optimizer": "adam")"};
+}
+
+TEST_CASE("every layout that folds has the figures of all its devices, on every network") {
+  for (const auto& [name, cluster] : clusters()) {
+    Count all;
+    for (const Layout& layout : layouts()) {
+      CAPTURE(name);
+      CAPTURE(layout.name);
+      const Count count =
+          check_foldings(trial_of(layout, cluster, R"("strategy": "global")"), 1e-9);
+      all.equal += count.equal;
+      all.refused += count.refused;
+    }
+    MESSAGE(name << ": " << all.equal << " foldings equal to 1e-9, " << all.refused << " refused");
+    CHECK(all.equal >= (name == "torus" ? 1 : 15));
+  }
+}
+
+TEST_CASE("every strategy and schedule folds") {
+  const char* trainings[] = {
+      R"("strategy": "global", "schedule": "gpipe")",
+      R"("strategy": "global", "schedule": "naive")",
+      R"("strategy": "global", "schedule": "zb-h1")",
+      R"("strategy": "global", "schedule": "interleaved")",
+      R"("strategy": "global", "schedule": "zb-v")",
+      R"("strategy": "global", "schedule": "dualpipe")",
+      R"("strategy": "global", "schedule": "chimera")",
+      R"("strategy": "global", "schedule": "pipedream-2bw")",
+      R"("strategy": "global", "recompute": "full")",
+      R"("strategy": "local")",
+      R"("strategy": "local", "schedule": {"kind": "eager", "in_flight": 2})",
+      R"("strategy": "pairwise")",
+      R"("strategy": {"kind": "interlocking", "n_wise": 3, "gradient": "sum"})",
+      R"("strategy": "pairwise", "schedule": "list")",
+      R"("strategy": "greedy")"};
+  const std::string& cluster = clusters().at("a card for each device");
+  for (const char* training : trainings) {
+    for (const Layout& layout :
+         {Layout{"tensor and ZeRO 1", R"("pipeline": 2, "data": 2, "tensor": 4, "zero_stage": 1)"},
+          Layout{"ring and ZeRO 3",
+                 R"("pipeline": 2, "data": 4, "context": 2, "zero_stage": 3)"}}) {
+      CAPTURE(layout.name);
+      CHECK(check_foldings(trial_of(layout, cluster, training), 1e-9).equal >= 1);
+    }
+  }
+}
+
+TEST_CASE("random layouts fold exactly or not at all") {
+  Count all;
+  int loaded = 0;
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    CAPTURE(seed);
+    LayoutTrial trial = random_layout(seed);
+    try {
+      if (load(trial).mesh.devices() > 16) continue;
+    } catch (const Error&) {
+      continue;
+    }
+    ++loaded;
+    const Count count = check_foldings(trial, 1e-8);
+    all.equal += count.equal;
+    all.refused += count.refused;
+  }
+  MESSAGE(loaded << " layouts: " << all.equal << " foldings equal, " << all.refused << " refused");
+  CHECK(all.equal > 10);
+}
+
+/// Three replicas of two stages on nodes of two devices with one card: stage 0 of the replicas is
+/// on devices 0, 1, 2, so that two of its messages leave by one card and one by another.
+LayoutTrial straddling() {
+  return {.model = small_transformer(2),
+          .cluster = R"({"kind": "machine", "device": "a100-40g", "devices_per_node": 2,
+                         "nodes": 3, "port": {"bandwidth": "64 GB/s"},
+                         "cards": {"per_node": 1, "latency": "4 us", "bandwidth": "16 GB/s"}})",
+          .parallel = R"("pipeline": 2, "data": 3)",
+          .training = R"("strategy": "global", "micro_batches": 2, "global_batch_size": 6,
+                         "steps": 2)"};
+}
+
+TEST_CASE("replicas that straddle nodes unevenly are not folded") {
+  LayoutTrial trial = straddling();
+  trial.fold = "[\"data\"]";
+  CHECK_THROWS_WITH_AS(
+      run(trial),
+      "layout: layout: /simulate/fold: ranks that stand for others would not do what those do: the "
+      "way from device 1 to 4 is another than that from 0 to 3; expected \"auto\", which simulates "
+      "them all where it must",
+      Error);
+}
+
+TEST_CASE("leaves that are hit unevenly are not folded") {
+  LayoutTrial trial = straddling();
+  // Six nodes of one device, two to a leaf: stage 0 of the replicas is on nodes 0, 1 and 2.
+  trial.cluster = R"({"kind": "machine", "device": "a100-40g", "devices_per_node": 1, "nodes": 6,
+                      "port": {"bandwidth": "64 GB/s"},
+                      "cards": {"per_node": 1, "latency": "4 us", "bandwidth": "16 GB/s"},
+                      "network": {"kind": "fat-tree", "nodes_per_leaf": 2, "oversubscription": 2}
+                     })";
+  trial.fold = "[\"data\"]";
+  CHECK_THROWS_WITH_AS(run(trial), doctest::Contains("ranks that stand for others"), Error);
+}
+
+TEST_CASE("auto simulates all devices where it must, with the figures of none") {
+  LayoutTrial trial = straddling();
+  const ScenarioResult chosen = run(trial);
+  trial.fold = "\"none\"";
+  const ScenarioResult whole = run(trial);
+  CHECK(*chosen.scenario.unfolded == foldings(whole.scenario.mesh).back());
+  CHECK(chosen.measurement.metrics.devices.size() == 6);
+  CHECK(difference(chosen, whole, 0) == "");
+}
+
+}  // namespace
+}  // namespace interlock

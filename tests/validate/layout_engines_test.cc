@@ -1,0 +1,171 @@
+// Random layouts: engines that agree, bytes that are conserved, and figures that stay in bounds.
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "hardware/collective.h"
+#include "tests/validate/support/layout_trial.h"
+
+namespace interlock {
+namespace {
+
+constexpr int kMostDevices = 16;
+
+/// Calls `check` with those of so many random trials that load, and are small.
+template <class Check>
+void for_layouts(int trials, RandomCluster cluster, Check check) {
+  for (int seed = 1000; seed < 1000 + trials; ++seed) {
+    CAPTURE(seed);
+    const LayoutTrial trial = random_layout(static_cast<std::uint64_t>(seed), cluster);
+    try {
+      if (load(trial).mesh.devices() > kMostDevices) continue;
+    } catch (const Error&) {
+      continue;
+    }
+    check(trial);
+  }
+}
+
+using Engine = RunSummary (*)(const Program&, const TraceSink&);
+
+/// When a run of `program` does what, whatever the order in which it tells.
+std::vector<std::vector<double>> times_of(const Program& program, Engine engine) {
+  std::vector<std::vector<double>> times;
+  TraceSink sink;
+  sink.span = [&](const Span& span) {
+    times.push_back({0.0, double(span.rank), double(span.op), double(span.micro_batch),
+                     span.start.value(), span.end.value(), span.exposed.value()});
+  };
+  sink.transfer = [&](const Transfer& transfer) {
+    times.push_back({1.0, double(transfer.channel), double(transfer.micro_batch),
+                     transfer.start.value(), transfer.end.value(), transfer.arrival.value()});
+  };
+  sink.collective = [&](const CollectiveSpan& span) {
+    times.push_back({2.0, double(span.collective), double(span.micro_batch), span.joined.value(),
+                     span.start.value(), span.end.value()});
+  };
+  engine(program, sink);
+  std::sort(times.begin(), times.end());
+  return times;
+}
+
+RunSummary run_simgrid_apart(const Program& program, const TraceSink& sink) {
+  return run_program(program, EngineKind::SimGrid, sink);
+}
+
+TEST_CASE("sweep, machine and SimGrid tell the same of collectives that share nothing") {
+  int compared = 0, swept = 0;
+  for_layouts(120, RandomCluster::Mesh, [&](LayoutTrial trial) {
+    trial.fold = compared % 2 == 0 ? "\"auto\"" : "\"none\"";
+    const Program program = lower_scenario(load(trial), 2);
+    if (shares_links(program) || program.collectives.empty()) return;
+    ++compared;
+    const auto machine = times_of(program, run_native_loop);
+    CHECK(times_of(program, run_simgrid_apart) == machine);
+    if (chooses_order(program)) return;
+    ++swept;
+    CHECK(times_of(program, run_sweep) == machine);
+  });
+  MESSAGE(compared << " programs with collectives, " << swept << " of them swept");
+  CHECK(compared > 10);
+}
+
+/// Bytes on each link of a run that folds nothing, by its name: what every message and collective
+/// of its trace sends from device to device, along the routes between them.
+std::map<std::string, double> bytes_sent(const Scenario& scenario) {
+  const Program program = lower_scenario(scenario, scenario.steps);
+  const std::vector<Coordinates> ranks = simulated_ranks(scenario.mesh, *scenario.unfolded);
+  std::map<std::string, double> bytes;
+  const auto send = [&](int from, int to, Bytes sent) {
+    for (const LinkId id : route(scenario.cluster, from, to).links) {
+      bytes[link(scenario.cluster, id).name] += sent.value();
+    }
+  };
+  const auto exchange = [&](int index, int times) {
+    const Collective& collective = program.collectives[index];
+    const Coordinates& at = ranks[program.lanes[collective.lane].ranks.front()];
+    const auto group = group_of(scenario.mesh, collective.axis, at);
+    const auto plan =
+        plan_collective(scenario.cluster, group, collective.kind, collective.bytes, {});
+    for (const Flow& flow : plan.flows) send(flow.from, flow.to, flow.bytes * times);
+  };
+  TraceSink sink;
+  sink.transfer = [&](const Transfer& transfer) {
+    const Channel& channel = program.channels[transfer.channel];
+    send(device_of(scenario.mesh, ranks[channel.from_rank]),
+         device_of(scenario.mesh, ranks[channel.to_rank]), channel.bytes);
+  };
+  sink.collective = [&](const CollectiveSpan& span) { exchange(span.collective, 1); };
+  sink.span = [&](const Span& span) {
+    for (const auto& [collective, count] : program.ops[span.op].inside) {
+      exchange(collective, count);
+    }
+  };
+  run_program(program, scenario.engine, sink);
+  return bytes;
+}
+
+TEST_CASE("links carry what messages and collectives send over them, and no more") {
+  int links = 0;
+  for_layouts(100, RandomCluster::Any, [&](LayoutTrial trial) {
+    trial.fold = "\"none\"";
+    Scenario scenario = load(trial);
+    scenario.steps = 1;
+    scenario = resolve_folding(scenario);
+    auto sent = bytes_sent(scenario);
+    for (const LinkMetrics& link : run_scenario(scenario, false).measurement.metrics.links) {
+      INFO(link.name << " of " << document(trial));
+      CHECK(link.bytes.value() == doctest::Approx(sent[link.name]).epsilon(1e-12));
+      sent.erase(link.name);
+      ++links;
+    }
+    CHECK(sent.empty());
+  });
+  MESSAGE(links << " links");
+  CHECK(links > 500);
+}
+
+void check_bounds(const Metrics& metrics) {
+  constexpr double kRounding = 1e-9;
+  for (const DeviceMetrics& device : metrics.devices) {
+    CHECK(device.useful >= 0);
+    CHECK(device.useful <= device.busy + kRounding);
+    CHECK(device.busy <= 1 + kRounding);
+  }
+  for (const LinkMetrics& link : metrics.links) {
+    INFO(link.name);
+    CHECK(link.bytes >= Bytes(0));
+    CHECK(link.utilisation <= 1 + kRounding);
+  }
+  REQUIRE(metrics.mfu);
+  CHECK(*metrics.mfu > 0);
+  CHECK(*metrics.mfu <= *metrics.hfu * (1 + kRounding));
+  CHECK(*metrics.hfu <= 1);
+  CHECK(metrics.exposed_communication >= Seconds(0));
+  CHECK(metrics.exposed_communication <= metrics.step_time * (1 + kRounding));
+}
+
+TEST_CASE("shares stay below one, and a steady step takes as long however many are measured") {
+  int steady = 0;
+  for_layouts(150, RandomCluster::Any, [&](const LayoutTrial& trial) {
+    INFO(document(trial));
+    Scenario scenario = load(trial);
+    scenario.steps = 2;
+    const Metrics two = run_scenario(scenario, false).measurement.metrics;
+    check_bounds(two);
+    scenario.steps = 5;
+    const Metrics five = run_scenario(scenario, false).measurement.metrics;
+    check_bounds(five);
+    if (!two.steady || !five.steady || two.engine != "native") return;
+    CHECK(two.step_time.value() == doctest::Approx(five.step_time.value()).epsilon(1e-9));
+    ++steady;
+  });
+  MESSAGE(steady << " steady runs compared");
+  CHECK(steady > 10);
+}
+
+}  // namespace
+}  // namespace interlock

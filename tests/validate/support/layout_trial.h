@@ -1,0 +1,38 @@
+// Scenarios of parallel layouts, and whether two runs of one tell the same of every device.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "scenarios/run_scenario.h"
+
+namespace interlock {
+
+/// The sections of a scenario as JSON; `parallel`, `training` are members without their braces.
+struct LayoutTrial {
+  std::string model, cluster, parallel, training;
+  std::string fold = "\"auto\"";
+  std::string engine = "auto";
+  bool skip_periods = true;
+};
+
+/// A transformer of a few blocks that every tensor layout up to 8 can divide; one with experts.
+std::string small_transformer(int layers, bool experts = false);
+
+std::string document(const LayoutTrial& trial);
+/// Throws: Error as the scenario does.
+Scenario load(const LayoutTrial& trial);
+ScenarioResult run(const LayoutTrial& trial);
+
+/// The first figure in which a run that folds differs by more than `epsilon` of it from one that
+/// does not, device by device and link by link; "" if none does.
+std::string difference(const ScenarioResult& folded, const ScenarioResult& whole, double epsilon);
+
+enum class RandomCluster { Any, Mesh };
+/// A scenario of the layouts, schedules, strategies and clusters that there are, on up to 32
+/// devices; equal seeds make equal ones. Some are refused when they are loaded. Mesh: a link for
+/// each pair.
+LayoutTrial random_layout(std::uint64_t seed, RandomCluster cluster = RandomCluster::Any);
+
+}  // namespace interlock
