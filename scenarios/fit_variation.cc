@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string>
 
-#include "scenarios/scenario.h"
+#include "scenarios/parallel_keys.h"
 
 namespace interlock {
 namespace {
@@ -36,10 +36,10 @@ void check_straggler(const Straggler& straggler, const Scenario& scenario, const
 }
 
 /// One simulated rank stands for several devices where ranks have layouts of their own.
-void check_single_devices(const Scenario& scenario, const JsonNode& node,
-                          Diagnostics& diagnostics) {
-  const VariationConditions& variation = *scenario.variation;
-  const bool several = !scenario.rank_layouts.empty() && scenario.rank_layouts[0].devices() > 1;
+void check_single_devices(const ParallelKeys& parallel, const VariationConditions& variation,
+                          const JsonNode& node, Diagnostics& diagnostics) {
+  const std::vector<RankLayout>& layouts = parallel.stage_layouts;
+  const bool several = !layouts.empty() && layouts.front().devices() > 1;
   const bool single =
       std::any_of(variation.stragglers.begin(), variation.stragglers.end(),
                   [](const Straggler& s) { return s.devices.of == SlowDevices::Of::Device; });
@@ -56,8 +56,9 @@ bool VariationConditions::varies() const {
                                  [](const Straggler& s) { return !s.always(); });
 }
 
-void check_variation(const Scenario& scenario, const std::optional<Cluster>& cluster,
-                     const JsonNode& document, Diagnostics& diagnostics) {
+void check_variation(const Scenario& scenario, const ParallelKeys& parallel,
+                     const std::optional<Cluster>& cluster, const JsonNode& document,
+                     Diagnostics& diagnostics) {
   if (!scenario.variation) return;
   const VariationConditions& variation = *scenario.variation;
   const JsonNode node = document.child("variation");
@@ -77,7 +78,7 @@ void check_variation(const Scenario& scenario, const std::optional<Cluster>& clu
            "has the speeds of " + std::to_string(speeds) + " ranks; expected one for each of the " +
                std::to_string(scenario.ranks) + " pipeline ranks");
   }
-  check_single_devices(scenario, node, diagnostics);
+  check_single_devices(parallel, variation, node, diagnostics);
 }
 
 void slow_links_of(Scenario& scenario) {

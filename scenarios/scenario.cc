@@ -236,7 +236,9 @@ Scenario load_scenario(const JsonValue& value, Diagnostics& diagnostics) {
     if (cuts) check_slices(training, *sections.graph, diagnostics);
   }
   if (stages) check_stage_layouts(*sections.parallel, scenario, document, diagnostics);
-  if (stages) check_variation(scenario, sections.cluster, document, diagnostics);
+  if (stages) {
+    check_variation(scenario, *sections.parallel, sections.cluster, document, diagnostics);
+  }
   if (diagnostics.empty()) {
     build_stage_layouts(*sections.parallel, *sections.model, build_options(sections), scenario,
                         diagnostics);

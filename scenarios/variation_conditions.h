@@ -12,6 +12,7 @@
 
 namespace interlock {
 
+struct ParallelKeys;
 struct Scenario;
 
 /// variation.stragglers: slow for the whole run, or in measured steps [first, last], the first
@@ -43,8 +44,9 @@ struct VariationConditions {
 std::optional<VariationConditions> read_variation(const std::optional<JsonNode>& node,
                                                   Diagnostics& diagnostics);
 /// Finds what of it does not fit the rest of `scenario`, whose layout is known, or the cluster.
-void check_variation(const Scenario& scenario, const std::optional<Cluster>& cluster,
-                     const JsonNode& document, Diagnostics& diagnostics);
+void check_variation(const Scenario& scenario, const ParallelKeys& parallel,
+                     const std::optional<Cluster>& cluster, const JsonNode& document,
+                     Diagnostics& diagnostics);
 /// Slows the links of its cluster.
 void slow_links_of(Scenario& scenario);
 
