@@ -9,7 +9,6 @@
 #include "sim/dynamics/swarm_state.h"
 
 namespace interlock {
-namespace {}  // namespace
 
 void Swarm::outage() {
   const DeviceEvent event = *outages_.next();

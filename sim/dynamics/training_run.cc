@@ -105,8 +105,10 @@ class TrainingRun {
                 (elastic() ? "the last replica has failed: " : "") + "only " +
                 std::to_string(pool_.up()) + " of the " + std::to_string(needed) +
                 " devices that training needs are left, and no other comes back; expected more "
-                "\"spares\", a time for \"replacement\", an \"up\" in the trace" +
-                (elastic() || plan_.replicas == 1 ? "" : ", or \"on_failure\": \"drop_replica\""));
+                "\"spares\", a time for \"replacement\"" +
+                (elastic() || plan_.replicas == 1
+                     ? " or an \"up\" in the trace"
+                     : ", an \"up\" in the trace or \"on_failure\": \"drop_replica\""));
   }
 
   [[noreturn]] void refuse_to_go_on() const {

@@ -126,7 +126,7 @@ std::string Wiring::fold_links() {
     }
   }
   std::string problem = folded_.problem();
-  if (folded_.folds()) {
+  if (folded_.folds() && problem.empty()) {
     std::vector<LinkUse> uses(program_.links.size());
     for (std::size_t w = 0; w < orbits_.size(); ++w) {
       note_use(uses, static_cast<int>(program_.lanes.size() + w), {static_cast<int>(w)},

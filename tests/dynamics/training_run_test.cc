@@ -185,7 +185,7 @@ TEST_CASE("a run whose devices are gone for good is refused in a sentence") {
       refusal(plan) ==
       "after 1.15 min, at step 4 of 10, only 3 of the 4 devices that training needs are left, "
       "and no other comes back; expected more \"spares\", a time for \"replacement\", an \"up\" in "
-      "the trace, or \"on_failure\": \"drop_replica\"");
+      "the trace or \"on_failure\": \"drop_replica\"");
   plan.on_failure = OnFailure::DropReplica;
   CHECK(refusal(plan) == "");
   plan.failures.trace = {down(68, 2), down(80, 1), down(300, 0)};
