@@ -125,9 +125,23 @@ ModelGraph build_object(const JsonNode& node, const BuildOptions& options,
   return graph;
 }
 
-/// The model in the file at `path`; `node` is where the user named it.
-ModelGraph build_file(const std::string& path, const JsonNode& node, const BuildOptions& options,
+void place_at(const JsonValue& where, JsonValue& value) {
+  value.file = where.file;
+  value.line = where.line;
+  for (JsonValue& item : value.items) place_at(where, item);
+  for (JsonMember& member : value.members) place_at(where, member.second);
+}
+
+/// Who names the model, and whether it is one of the zoo, whose sizes are right: what is wrong with
+/// them is wrong where it is named.
+struct NamedModel {
+  JsonNode node;
+  bool of_zoo = false;
+};
+
+ModelGraph build_file(const std::string& path, const NamedModel& model, const BuildOptions& options,
                       Diagnostics& diagnostics) {
+  const JsonNode& node = model.node;
   JsonValue document;
   try {
     document = read_json_file(path);
@@ -139,7 +153,8 @@ ModelGraph build_file(const std::string& path, const JsonNode& node, const Build
     report(diagnostics, {&document, ""}, "no model; expected an object with a \"kind\"");
     return {};
   }
-  ModelGraph graph = build_object({&document, ""}, options, diagnostics);
+  if (model.of_zoo) place_at(*node.value, document);
+  ModelGraph graph = build_object({&document, model.of_zoo ? node.path : ""}, options, diagnostics);
   if (!document.find("name")) graph.name = std::filesystem::path(path).stem().string();
   return graph;
 }
@@ -158,11 +173,12 @@ ModelGraph build_named(const JsonNode& node, const BuildOptions& options,
                        Diagnostics& diagnostics) {
   const std::string& text = node.value->text;
   if (looks_like_path(text)) {
-    return build_file(path_from(*node.value), node, options, diagnostics);
+    return build_file(path_from(*node.value), {node}, options, diagnostics);
   }
   const std::vector<std::string> names = zoo_names();
   if (std::find(names.begin(), names.end(), text) != names.end()) {
-    return build_file(data_folder("models/zoo") + "/" + text + ".json", node, options, diagnostics);
+    const std::string path = data_folder("models/zoo") + "/" + text + ".json";
+    return build_file(path, {node, true}, options, diagnostics);
   }
   const auto near = nearest(text, names);
   report(diagnostics, node,
