@@ -83,6 +83,8 @@ std::optional<double> read_number(const JsonNode& node, double least, double mos
 std::optional<int> read_count(const JsonNode& node, int least, int most, Diagnostics& diagnostics);
 std::optional<std::string> read_text(const JsonNode& node, Diagnostics& diagnostics);
 std::optional<Seconds> read_seconds(const JsonNode& node, Diagnostics& diagnostics);
+/// As read_seconds, above zero.
+std::optional<Seconds> read_duration(const JsonNode& node, Diagnostics& diagnostics);
 std::optional<Bytes> read_bytes(const JsonNode& node, Diagnostics& diagnostics);
 std::optional<BytesPerSecond> read_bytes_per_second(const JsonNode& node, Diagnostics& diagnostics);
 std::optional<FlopsPerSecond> read_flops_per_second(const JsonNode& node, Diagnostics& diagnostics);

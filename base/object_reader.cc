@@ -48,6 +48,7 @@ struct Asked {
   bool zero_allowed;
 };
 constexpr Asked kTime = {Dimension::Time, "a time such as \"3 us\"", true};
+constexpr Asked kDuration = {Dimension::Time, "a time such as \"3 h\"", false};
 constexpr Asked kSize = {Dimension::Size, "a size such as \"80 GiB\"", true};
 constexpr Asked kBandwidth = {Dimension::Bandwidth, "a bandwidth such as \"450 GB/s\"", false};
 constexpr Asked kFlopRate = {Dimension::FlopRate, "a rate such as \"989 TFLOP/s\"", false};
@@ -128,6 +129,10 @@ std::optional<std::string> read_text(const JsonNode& node, Diagnostics& diagnost
 
 std::optional<Seconds> read_seconds(const JsonNode& node, Diagnostics& diagnostics) {
   return read_quantity<Seconds>(node, kTime, diagnostics);
+}
+
+std::optional<Seconds> read_duration(const JsonNode& node, Diagnostics& diagnostics) {
+  return read_quantity<Seconds>(node, kDuration, diagnostics);
 }
 
 std::optional<Bytes> read_bytes(const JsonNode& node, Diagnostics& diagnostics) {

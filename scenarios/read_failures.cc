@@ -17,11 +17,7 @@ constexpr std::size_t kLargestTrace = std::size_t{64} << 20;
 /// A mean life, which cannot be zero.
 std::optional<Seconds> life_at(Section& section, std::string_view key) {
   const std::optional<JsonNode> node = section.get(key);
-  if (!node) return std::nullopt;
-  const std::optional<Seconds> life = read_seconds(*node, section.diagnostics());
-  if (!life || *life > Seconds(0)) return life;
-  report(section.diagnostics(), *node, "must be above zero");
-  return std::nullopt;
+  return node ? read_duration(*node, section.diagnostics()) : std::nullopt;
 }
 
 void read_shape(Section& section, FailureConditions& failures) {

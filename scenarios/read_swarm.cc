@@ -70,11 +70,7 @@ void read_links(Section& section, SwarmConditions& swarm) {
 /// A time above zero; nothing if it is absent or wrong.
 std::optional<Seconds> time_at(Section& section, std::string_view key) {
   const std::optional<JsonNode> node = section.get(key);
-  if (!node) return std::nullopt;
-  const std::optional<Seconds> time = read_seconds(*node, section.diagnostics());
-  if (!time || *time > Seconds(0)) return time;
-  report(section.diagnostics(), *node, "must be above zero");
-  return std::nullopt;
+  return node ? read_duration(*node, section.diagnostics()) : std::nullopt;
 }
 
 void read_times(Section& section, SwarmConditions& swarm) {

@@ -29,7 +29,8 @@ TEST_CASE("all mistakes of a swarm are told") {
         "set: /swarm/in_flight: expected a whole number from 1 to 1000000, got 0\n"
         "set: /swarm/failures/shape: exponential lives have no shape; expected \"distribution\": "
         "\"weibull\" beside it\n"
-        "set: /swarm/rebalance_every: must be above zero\n"
+        "set: /swarm/rebalance_every: must be above zero; expected a time such as \"3 h\", got "
+        "\"0 s\"\n"
         "set: /swarm/warm_up: nothing is left to measure; expected less than the duration of "
         "1.00 h\n"
         "set: /swarm/peer: unknown key; did you mean \"peers\"?");
