@@ -29,9 +29,9 @@ struct Axis {
 std::string first_segment(const std::string& path) { return path.substr(0, path.find('.')); }
 
 /// Whether an object at `path` may have a "name" of its own; elsewhere it names the scenario.
-bool owns_name(const std::string& path) {
-  const std::string section = first_segment(path);
-  return section == "model" || section == "cluster";
+bool owns_name(const std::string& path, const JsonValue& value) {
+  if (path == "cluster") return value.find("machine") == nullptr;
+  return path == "model" || path == "cluster.device";
 }
 
 std::string number_text(double number) {
@@ -88,7 +88,7 @@ std::string label(const Axis& axis, const JsonValue& value) {
 
 /// `value` without the name that only labels its scenario.
 JsonValue unnamed(const Axis& axis, JsonValue value) {
-  if (!owns_name(axis.path) && name_in(value)) {
+  if (name_in(value) && !owns_name(axis.path, value)) {
     std::erase_if(value.members, [](const auto& member) { return member.first == "name"; });
   }
   return value;

@@ -20,6 +20,15 @@ const JsonNode& stages_place(const ParallelKeys& parallel) {
 /// Of one pipeline rank.
 int devices_per_rank(const ParallelKeys& parallel) { return parallel.mesh.devices(); }
 
+/// "", or the number of replicas with which all of `devices` would have their place.
+std::string fitting_data(const ParallelKeys& parallel, std::int64_t devices) {
+  const int data = parallel.mesh.degree(Dimension::Data);
+  const std::int64_t replica =
+      std::int64_t{devices_per_rank(parallel)} / data * parallel.pipeline.value_or(1);
+  if (!parallel.pipeline || devices % replica != 0) return "";
+  return ", by data " + std::to_string(devices / replica) + " say";
+}
+
 /// Where several devices make a pipeline rank, no device is left over.
 void check_devices(const ParallelKeys& parallel, const LayoutBounds& bounds,
                    Diagnostics& diagnostics) {
@@ -35,7 +44,7 @@ void check_devices(const ParallelKeys& parallel, const LayoutBounds& bounds,
              (parallel.pipeline ? " x pipeline " + std::to_string(pipeline) : "") + " are " +
              std::to_string(product) + " devices; expected " +
              (parallel.pipeline ? "as many as" : "a divisor of") + " the cluster's " +
-             std::to_string(devices));
+             std::to_string(devices) + fitting_data(parallel, devices));
 }
 
 /// Whether the order comes from a file, which says on which rank each stage lies.

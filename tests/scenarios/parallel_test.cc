@@ -128,10 +128,10 @@ TEST_CASE("ZeRO goes with every strategy") {
 TEST_CASE("degrees must multiply to the devices") {
   CHECK(refused({R"(parallel={"pipeline": 4, "data": 4, "tensor": 8})"}) ==
         "set: /parallel: data 4 x context 1 x tensor 8 x pipeline 4 are 128 devices; expected as "
-        "many as the cluster's 64");
+        "many as the cluster's 64, by data 2 say");
   CHECK(refused({R"(parallel={"pipeline": 2, "data": 4, "tensor": 4})"}) ==
         "set: /parallel: data 4 x context 1 x tensor 4 x pipeline 2 are 32 devices; expected as "
-        "many as the cluster's 64");
+        "many as the cluster's 64, by data 8 say");
   CHECK(refused({R"(parallel={"data": 3, "context": 2})", "training.global_batch_size=63"}) ==
         "set: /parallel: data 3 x context 2 x tensor 1 are 6 devices; expected a divisor of the "
         "cluster's 64");

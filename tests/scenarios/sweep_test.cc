@@ -45,6 +45,10 @@ TEST_CASE("a name in a value labels its scenario, and a swept name replaces it")
         std::vector<std::string>{"one", "two"});
   CHECK(names_of(loaded_all({R"(sweep={"cluster": [{"name": "mesh", "devices": 8}]})",
                              "parallel.pipeline=4"})) == std::vector<std::string>{"test | mesh"});
+  CHECK(names_of(loaded_all({"cluster=dgx-h100", R"(sweep={"cluster": [
+          {"name": "A", "machine": "dgx-a100-80g", "devices": 4}], "cluster.network": [
+          {"name": "tree", "kind": "fat-tree", "nodes_per_leaf": 1}]})"})) ==
+        std::vector<std::string>{"test | A | tree"});
 }
 
 TEST_CASE("an axis is named by as much of its path as tells it from the others") {
