@@ -113,7 +113,8 @@ std::string subtitle(const ScenarioResult& result) {
   const Metrics& metrics = result.measurement.metrics;
   std::string line = scenario.model_name + " on " + device_words(result);
   line += ", " + plural(scenario.partition.stages(), "stage") + ", " + name_of(scenario.strategy) +
-          " training, " + schedule_entry(scenario.schedule.kind).name + " schedule, " +
+          (scenario.strategy.kind == StrategyKind::Inference ? ", " : " training, ") +
+          schedule_entry(scenario.schedule.kind).name + " schedule, " +
           plural(scenario.micro_batches, "micro-batch", "es");
   if (!scenario.slices.empty()) {
     const auto slices = static_cast<std::int64_t>(scenario.slices.size());

@@ -49,7 +49,11 @@ std::string option_words(const Scenario& scenario) {
     const bool ring = sharding.context_layout == ContextLayout::Ring;
     words += ring ? ", ring of contexts" : ", all-to-all contexts";
   }
-  if (mesh.expert > 1) words += ", experts on " + std::to_string(mesh.expert);
+  if (sharding.split_brain > 1) {
+    words += ", fully connected layers on " + std::to_string(sharding.split_brain);
+  } else if (mesh.expert > 1) {
+    words += ", experts on " + std::to_string(mesh.expert);
+  }
   if (scenario.data_parallel.zero_stage > 0) {
     words += ", ZeRO " + std::to_string(scenario.data_parallel.zero_stage);
     if (mesh.shard < mesh.replicas()) words += " in shards of " + std::to_string(mesh.shard);
