@@ -27,8 +27,8 @@ std::string percent(double share) { return fixed(std::abs(share) * 100, 2) + " %
 std::string evaluated(const Formula& formula, std::string (*format_value)(double)) {
   if (formula.value == nullptr) return "–";
   const std::string value = format_value(formula.value({kSize.devices, kSize.micro_batches}));
-  const bool plain = formula.text.find_first_of("pm") == std::string::npos;
-  return plain ? value : formula.text + " = " + value;
+  const bool plain = formula.text.find_first_of("pm") == std::string_view::npos;
+  return plain ? value : std::string(formula.text) + " = " + value;
 }
 
 std::string count(double value) { return number(value, 2); }

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace interlock {
@@ -20,7 +21,7 @@ struct PipelineShape {
 
 /// A formula in words, and its value. No value: none is known.
 struct Formula {
-  std::string text;
+  std::string_view text;
   double (*value)(const PipelineShape&) = nullptr;
 };
 
