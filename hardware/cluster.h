@@ -45,7 +45,8 @@ struct Cluster {
   BytesPerSecond card_bandwidth;  // one direction
   std::optional<PcieTree> pcie;   // none: the devices of a node share an ideal switch
   Network network;
-  LinkSpeed host;  // of each device to its host's memory, each direction; bandwidth 0: unknown
+  LinkSpeed host;     // of each device to its host's memory, each direction; bandwidth 0: unknown
+  Bytes host_memory;  // of each node's host; 0: unknown
   /// Links that have a part of their bandwidth only: (link, how many times less).
   std::vector<std::pair<LinkId, double>> slow_links = {};
 };

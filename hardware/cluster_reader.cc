@@ -65,6 +65,16 @@ void read_port(ObjectReader& reader, Cluster& cluster) {
   cluster.port_bandwidth = torus->link.bandwidth;
 }
 
+/// The way from each device to its host's memory, and the size of that.
+void read_host(ObjectReader& reader, Cluster& cluster) {
+  const auto node = reader.get("host");
+  if (!node) return;
+  ObjectReader host(*node, reader.diagnostics());
+  cluster.host = {read_delay(host, "latency"), read_bandwidth(host, "bandwidth")};
+  if (host.get("memory")) cluster.host_memory = read_memory(host, "memory");
+  host.finish();
+}
+
 /// The members that every machine has; `reader` stands on its object and is not finished. A
 /// scenario's own `network` takes the place of the machine's.
 void read_machine(ObjectReader& reader, const std::string& name,
@@ -80,7 +90,7 @@ void read_machine(ObjectReader& reader, const std::string& name,
   if (network || own) read_network(network ? *network : *own, cluster, reader.diagnostics());
   read_port(reader, cluster);
   read_pcie(reader, cluster);
-  if (reader.get("host")) cluster.host = read_speed(reader, "host");
+  read_host(reader, cluster);
   read_origin(reader);
 }
 
@@ -141,7 +151,7 @@ void read_uniform(ObjectReader& reader, Cluster& cluster) {
   const LinkSpeed speed = read_speed(reader, "link");
   cluster.port_latency = speed.latency;
   cluster.port_bandwidth = speed.bandwidth;
-  if (reader.get("host")) cluster.host = read_speed(reader, "host");
+  read_host(reader, cluster);
 }
 
 void read_object(const JsonNode& node, Cluster& cluster, Diagnostics& diagnostics) {

@@ -65,7 +65,7 @@ Figure memory_figure(const ScenarioResult& result) {
   if (metrics.memory_capacity <= Bytes(0)) return figure;
   figure.note = "of " + format(metrics.memory_capacity) + " " + where;
   const Bytes spare = metrics.memory_capacity - device.peak_memory;
-  if (metrics.fits_in_memory) {
+  if (spare >= Bytes(0)) {
     const Bytes left = std::max(spare, Bytes(0));
     figure.note += "; fits, " + format(left) + " to spare (" +
                    format_percent(left / metrics.memory_capacity) + ")";
@@ -74,6 +74,20 @@ Figure memory_figure(const ScenarioResult& result) {
     figure.alarm = true;
   }
   return figure;
+}
+
+/// Nothing where nothing is kept there.
+std::vector<Figure> host_figure(const Metrics& metrics) {
+  const Bytes kept = metrics.host_memory, capacity = metrics.host_capacity;
+  if (kept <= Bytes(0)) return {};
+  Figure figure{"Host memory", format(kept), "of the node whose devices keep most there"};
+  if (capacity > Bytes(0)) {
+    figure.alarm = kept > capacity;
+    figure.note = "of " + format(capacity) + " of a node";
+    figure.note += figure.alarm ? "; does not fit, over by " + format(kept - capacity)
+                                : "; fits, " + format(capacity - kept) + " to spare";
+  }
+  return {figure};
 }
 
 Figure limiting_figure(const ScenarioResult& result) {
@@ -100,8 +114,9 @@ std::vector<Figure> headline_figures(const ScenarioResult& result) {
       mfu_figure(metrics),
       {"Bubble", format_percent(1 - metrics.busy), "idle share of a step"},
       exposed_figure(metrics),
-      memory_figure(result),
-      limiting_figure(result)};
+      memory_figure(result)};
+  for (Figure& figure : host_figure(metrics)) figures.push_back(std::move(figure));
+  figures.push_back(limiting_figure(result));
   for (Figure& figure : variation_figures(result)) figures.push_back(std::move(figure));
   for (Figure& figure : run_figures(result)) figures.push_back(std::move(figure));
   for (Figure& figure : swarm_figures(result)) figures.push_back(std::move(figure));
@@ -137,11 +152,16 @@ std::vector<std::string> warnings(const ScenarioResult& result) {
                     " of fill; the figures are means over " +
                     plural(metrics.measured_steps, "step") + ".");
   }
-  if (!metrics.fits_in_memory) {
-    const DeviceMetrics& device = fullest_device(metrics);
+  const DeviceMetrics& device = fullest_device(metrics);
+  if (metrics.memory_capacity > Bytes(0) && device.peak_memory > metrics.memory_capacity) {
     lines.push_back("Does not fit: " + device_name(result, device.rank) + " needs " +
                     format(device.peak_memory - metrics.memory_capacity) + " more than its " +
                     format(metrics.memory_capacity) + ".");
+  }
+  if (metrics.host_capacity > Bytes(0) && metrics.host_memory > metrics.host_capacity) {
+    lines.push_back("Does not fit: devices of a node keep " +
+                    format(metrics.host_memory - metrics.host_capacity) +
+                    " more with their host than its " + format(metrics.host_capacity) + ".");
   }
   return lines;
 }

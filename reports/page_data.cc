@@ -77,6 +77,7 @@ std::vector<MemoryArrays> memory_by_rank(const Measurement& measurement, const E
     }
   }
   for (const MemoryChange& change : measurement.log.memory) {
+    if (change.memory_class == MemoryClass::HostStash) continue;
     MemoryArrays& rank = ranks[change.rank];
     if (change.time < excerpt.begin) {
       rank.at_begin[static_cast<int>(change.memory_class)] += change.bytes;

@@ -83,6 +83,8 @@ constexpr const char* short_name(MemoryClass memory_class) {
       return "workspace";
     case MemoryClass::Communication:
       return "communication";
+    case MemoryClass::HostStash:
+      return "stash on the host";
   }
   return "";
 }
@@ -107,6 +109,8 @@ constexpr Swatch swatch(MemoryClass memory_class) {
       return {"#f0e442", "#000000", "workspace"};
     case MemoryClass::Communication:
       return {"#cccccc", "#000000", "communication buffers"};
+    case MemoryClass::HostStash:
+      break;
   }
   return {"#999999", "#000000", ""};
 }

@@ -58,6 +58,9 @@ Json device_json(const DeviceMetrics& device, const Coordinates& at, int number)
   for (int i = 0; i < kMemoryClasses; ++i) {
     memory[name_of(static_cast<MemoryClass>(i))] = bytes_json(device.memory[i]);
   }
+  json["host_memory_bytes"] = {{"optimizer", bytes_json(device.host.optimizer)},
+                               {"gradients", bytes_json(device.host.gradients)},
+                               {"stash", bytes_json(device.host.stash)}};
   return json;
 }
 
@@ -160,6 +163,9 @@ void add_figures(Json& json, const Metrics& metrics, int devices) {
   json["fits_in_memory"] = metrics.fits_in_memory;
   const bool known = metrics.memory_capacity > Bytes(0);
   json["memory_capacity_bytes"] = known ? bytes_json(metrics.memory_capacity) : Json(nullptr);
+  json["host_peak_bytes"] = bytes_json(metrics.host_memory);
+  const bool host_known = metrics.host_capacity > Bytes(0);
+  json["host_capacity_bytes"] = host_known ? bytes_json(metrics.host_capacity) : Json(nullptr);
   json["energy_j"] = nullptr;  // no energy model
   json["staleness"] = staleness_json(metrics);
 }

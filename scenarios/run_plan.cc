@@ -50,12 +50,15 @@ FailureModel failure_model(const Scenario& scenario, int devices) {
           .trace = failures.trace};
 }
 
-/// Weights and optimiser states of the device that has most of them.
+/// Weights and optimiser states of the device that has most of them, with those on its host.
 Bytes state_of_device(const Metrics& metrics) {
   Bytes most;
   for (const DeviceMetrics& device : metrics.devices) {
-    most = std::max(most, device.memory[static_cast<std::size_t>(MemoryClass::Weights)] +
-                              device.memory[static_cast<std::size_t>(MemoryClass::Optimizer)]);
+    const auto here = [&](MemoryClass state) {
+      return device.memory[static_cast<std::size_t>(state)];
+    };
+    most = std::max(
+        most, here(MemoryClass::Weights) + here(MemoryClass::Optimizer) + device.host.optimizer);
   }
   return most;
 }

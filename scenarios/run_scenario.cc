@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "hardware/collective.h"
+#include "scenarios/host_memory.h"
 #include "scenarios/resolve_auto.h"
 #include "sim/plan/stage_cost.h"
 #include "sim/run/bulk_synchronous.h"
@@ -278,6 +279,7 @@ ScenarioResult run_scenario(const Scenario& asked, bool keep_log) {
     ScenarioResult result{scenario,
                           measure_scenario(scenario, inputs, keep_log && !varies(scenario))};
     if (varies(scenario)) vary_steps(scenario, inputs, keep_log, result);
+    add_host_memory(scenario, result.measurement.metrics);
     if (scenario.run) result.run = run_steps(scenario, inputs, result.measurement.metrics);
     if (scenario.swarm) result.swarm = run_swarm(scenario, inputs);
     return result;

@@ -156,6 +156,8 @@ void Collector::fill_devices(Metrics& metrics, const MeasureInputs& inputs) {
     device.allocated_peak = peaks[r].allocated;
     device.peak_time = peaks[r].time;
     device.memory = peaks[r].at_peak;
+    device.host = rank.host;
+    device.host.stash = peaks[r].host_stash;
     metrics.busy += device.busy / static_cast<double>(ranks_.size());
     metrics.useful += device.useful / static_cast<double>(ranks_.size());
     metrics.devices.push_back(device);

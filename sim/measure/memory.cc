@@ -84,8 +84,12 @@ void MemoryTracker::settle(RankState& rank, double before) {
     const double instant = pending.front().time;
     while (!pending.empty() && pending.front().time == instant) {
       const Change& change = pending.front();
-      rank.bytes[static_cast<int>(change.memory_class)] += change.bytes;
-      rank.allocated += in_blocks(change.bytes);
+      if (change.memory_class == MemoryClass::HostStash) {
+        rank.host_stash += change.bytes;
+      } else {
+        rank.bytes[static_cast<int>(change.memory_class)] += change.bytes;
+        rank.allocated += in_blocks(change.bytes);
+      }
       std::pop_heap(pending.begin(), pending.end(), kLater);
       pending.pop_back();
     }
@@ -99,6 +103,7 @@ void MemoryTracker::note_peak(RankState& rank, double time) {
   const double stash = rank.bytes[static_cast<int>(MemoryClass::Stash)];
   peak.stash = std::max(peak.stash, Bytes(stash));
   peak.allocated = std::max(peak.allocated, Bytes(rank.allocated));
+  peak.host_stash = std::max(peak.host_stash, Bytes(rank.host_stash));
   if (total <= peak.total.value()) return;
   peak.total = Bytes(total);
   peak.time = Seconds(time);

@@ -17,6 +17,7 @@ namespace interlock {
 /// The largest number of bytes that a rank held, and when.
 struct MemoryPeak {
   Bytes total, stash, allocated;                // each its own peak
+  Bytes host_stash;                             // of its host, likewise
   Seconds time;                                 // of total
   std::array<Bytes, kMemoryClasses> at_peak{};  // split at that time
 };
@@ -49,6 +50,7 @@ class MemoryTracker {
     double passed = 0;
     std::array<double, kMemoryClasses> bytes{};
     double allocated = 0;
+    double host_stash = 0;
     MemoryPeak peak;
   };
   /// Up to where nothing that others do can change the memory of `rank` any more.

@@ -26,6 +26,7 @@ struct DeviceMetrics {
   Bytes peak_memory, peak_stash, allocated_peak;
   Seconds peak_time;                           // when peak_memory is first reached
   std::array<Bytes, kMemoryClasses> memory{};  // the split at that instant
+  HostMemory host;
 };
 
 struct LinkMetrics {
@@ -51,6 +52,7 @@ struct Metrics {
   int limiting_device = 0;  // the first of the busiest
   bool fits_in_memory = true;
   Bytes memory_capacity;                  // of each device
+  Bytes host_memory, host_capacity;       // of the host that keeps most; capacity 0: unknown
   std::map<int, std::int64_t> staleness;  // updates between forward and own update: micro-batches
   std::vector<DeviceMetrics> devices;
   std::vector<LinkMetrics> links;

@@ -111,7 +111,8 @@ bool comparable(const Metrics& a, const Metrics& b) {
   for (std::size_t d = 0; d < a.devices.size(); ++d) {
     const DeviceMetrics &x = a.devices[d], &y = b.devices[d];
     if (x.peak_memory != y.peak_memory || x.peak_stash != y.peak_stash ||
-        x.allocated_peak != y.allocated_peak || x.memory != y.memory) {
+        x.allocated_peak != y.allocated_peak || x.memory != y.memory ||
+        x.host.stash != y.host.stash) {
       return false;
     }
   }

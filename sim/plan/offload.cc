@@ -15,6 +15,7 @@ void apply_offload(const Offload& offload, const DataParallel& policy, const Mes
   stage.host_gradients =
       own(stage.whole_gradients, stage.expert_state.gradients) * offload.optimizer;
   stage.host_weights = own(stage.whole_weights, stage.expert_state.weights) * offload.optimizer;
+  stage.host_optimizer = stage.state.optimizer * offload.optimizer;
   const double here = 1 - offload.optimizer;
   stage.state.optimizer = stage.state.optimizer * here;
   stage.update.time = stage.update.time * here;

@@ -56,6 +56,7 @@ struct StageCost {
   Bytes whole_weights, whole_gradients;  // before states are divided, see DataParallel
   Bytes host_stash;                      // of the stash: waits in the host's memory, see Offload
   Bytes host_gradients, host_weights;    // to and from the host at an update, see Offload
+  Bytes host_optimizer;                  // states that the host keeps
   int modules = 1;
   /// What comes back from the stage above.
   Bytes output_gradient() const { return output + returned; }

@@ -144,8 +144,8 @@ void ExchangeLowering::answer(const Op& op, const Exchange& exchange, const Exch
   Part first = part_of(op, Purpose::Send, exchange), second = part_of(op, Purpose::Send, answer);
   first.window = second.window = window;
   for (int turn = 0; turn < first.exchange.count; ++turn) {
-    put(Opcode::Wait, op, first, turn);
-    put(Opcode::Record, op, second, turn);
+    const int answered = event_of(op, first, turn);
+    program_.events[answered].next = event_of(op, second, turn);
   }
 }
 
@@ -167,12 +167,14 @@ ExchangeLowering::Part ExchangeLowering::part_of(const Op& op, Purpose purpose,
     part.gives_back = MemoryClass::Communication;
   } else if (purpose == Purpose::Copy && exchange.axis == MeshAxis::ToHost) {
     part.gives_back = MemoryClass::Stash;
+  } else if (purpose == Purpose::Copy) {
+    part.gives_back = MemoryClass::HostStash;
   }
   return part;
 }
 
 /// Every turn of an exchange within an op is an event of its own; members of the group share it.
-void ExchangeLowering::put(Opcode code, const Op& op, const Part& part, int turn) {
+int ExchangeLowering::event_of(const Op& op, const Part& part, int turn) {
   const bool sent = part.purpose == Purpose::Send, copied = part.purpose == Purpose::Copy;
   const Bytes bytes = part.exchange.bytes;
   const Key key = {.collective = part.collective,
@@ -197,10 +199,15 @@ void ExchangeLowering::put(Opcode code, const Op& op, const Part& part, int turn
     }
     program_.events.push_back(event);
   }
-  if (code == Opcode::Record && sent && part.gives_back) {
-    writer_.allocate(op, *part.gives_back, bytes);
+  return entry->second;
+}
+
+void ExchangeLowering::put(Opcode code, const Op& op, const Part& part, int turn) {
+  const int event = event_of(op, part, turn);
+  if (code == Opcode::Record && part.purpose == Purpose::Send && part.gives_back) {
+    writer_.allocate(op, *part.gives_back, part.exchange.bytes);
   }
-  writer_.emit(code, entry->second, op.micro_batch);
+  writer_.emit(code, event, op.micro_batch);
 }
 
 }  // namespace interlock

@@ -44,10 +44,10 @@ class ExchangeLowering {
   void begin(const Op& op, const std::vector<Exchange>& exchanges, int window);
   /// What begin(), or `sends`, began for the generation of `micro_batch`.
   void end(const Op& op, const std::vector<Exchange>& exchanges, int window, int micro_batch);
-  /// Each turn of `answer` begins when that of `exchange`, which begin() began, is done.
+  /// Each turn of `answer` will begin when that of `exchange` is done.
   void answer(const Op& op, const Exchange& exchange, const Exchange& answer, int window);
-  /// Between the device and its host, for the micro-batch of `op`. What goes to the host is stash,
-  /// which the device gives back when the copy is done.
+  /// Between the device and its host, for the micro-batch of `op`: stash, which the memory that it
+  /// leaves gives back when the copy is done.
   void begin_copy(const Op& op, const Exchange& copy);
   void end_copy(const Op& op, const Exchange& copy);
   /// Whether a device holds all of what it sends until that has been added up, in a buffer apart
@@ -89,6 +89,7 @@ class ExchangeLowering {
   void pass_inside(Part& part, Progress& progress);
   void write_out(const Op& op, Progress& progress);
   Part part_of(const Op& op, Purpose purpose, const Exchange& exchange);
+  int event_of(const Op& op, const Part& part, int turn);
   void put(Opcode code, const Op& op, const Part& part, int turn);
 
   const LowerInputs& inputs_;

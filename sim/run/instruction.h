@@ -31,8 +31,9 @@ enum class MemoryClass : std::uint8_t {
   Head,
   Workspace,
   Communication,
+  HostStash,  // in the memory of the device's host
 };
-inline constexpr int kMemoryClasses = 9;
+inline constexpr int kMemoryClasses = 9;  // of a device: all before HostStash
 /// "weights", "weight_versions", ...: the keys of the result.
 const char* name_of(MemoryClass memory_class);
 

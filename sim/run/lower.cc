@@ -99,9 +99,13 @@ Seconds duration_of(const Program& program, const Instruction& instruction) {
     case Opcode::Compute:
       return program.ops[instruction.index].duration;
     case Opcode::Record: {
-      const int index = program.events[instruction.index].collective;
-      if (index < 0) return Seconds(0);
-      return program.collectives[index].occupancy + program.collectives[index].latency;
+      Seconds sum(0);
+      for (int e = instruction.index; e >= 0; e = program.events[e].next) {
+        const int index = program.events[e].collective;
+        if (index < 0) break;
+        sum += program.collectives[index].occupancy + program.collectives[index].latency;
+      }
+      return sum;
     }
     case Opcode::Send: {
       const Channel& channel = program.channels[instruction.index];
@@ -198,6 +202,10 @@ Program lower_all(const LowerInputs& inputs, const Brevity& brevity) {
     rank.first_stream = static_cast<int>(program.streams.size());
     rank.streams = static_cast<int>(schedule.ranks[r].size());
     rank.resident = resident_bytes(inputs, rank.stages);
+    for (const int stage : rank.stages) {
+      rank.host.optimizer += inputs.stages[stage].host_optimizer;
+      rank.host.gradients += inputs.stages[stage].host_gradients;
+    }
     for (const int stage : rank.stages) {
       if (schedule.weight_versions.empty()) break;
       rank.weight_versions = std::max(rank.weight_versions, 1 + schedule.weight_versions[stage]);

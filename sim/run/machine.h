@@ -90,6 +90,7 @@ class Machine {
   void report(const Pending& pending, double start, double end, double arrival);
   bool wait(int stream, StreamState& state);
   bool record(int stream, StreamState& state);
+  void note_record(int event, int micro_batch);
   void complete(int event, Generation& generation);
   void start_collective(int lane);
   void end_flow(int lane);

@@ -22,19 +22,21 @@ bool Machine::record(int stream, StreamState& state) {
     }
     if (std::exchange(state.waited, false)) state.collectives += now_ - state.waits_since;
   }
+  note_record(index, cursor.micro_batch());
+  return true;
+}
+
+void Machine::note_record(int index, int micro_batch) {
+  const Event& event = program_.events[index];
   auto& generations = events_[index];
   if (generations.size() > generations_kept(event)) generations.erase(generations.begin());
-  Generation& generation = generations[cursor.micro_batch() / event.micro_batches];
-  if (++generation.records < event.recorders) return true;
+  Generation& generation = generations[micro_batch / event.micro_batches];
+  if (++generation.records < event.recorders) return;
   generation.joined = now_;
-  if (event.collective < 0) {
-    complete(index, generation);
-    return true;
-  }
+  if (event.collective < 0) return complete(index, generation);
   const int lane = program_.collectives[event.collective].lane;
-  lanes_[lane].joined.push({index, cursor.micro_batch(), now_});
+  lanes_[lane].joined.push({index, micro_batch, now_});
   if (lanes_[lane].joined.size() == 1) start_collective(lane);
-  return true;
 }
 
 bool Machine::wait(int stream, StreamState& state) {
@@ -107,6 +109,7 @@ void Machine::end_collective(int index) {
     }
   }
   complete(done.event, events_[done.event][done.micro_batch / event.micro_batches]);
+  if (event.next >= 0) note_record(event.next, done.micro_batch);
   if (!lane.joined.empty()) return start_collective(index);
   runnable_.insert(runnable_.end(), lane.waiting.begin(), lane.waiting.end());
   lane.waiting.clear();

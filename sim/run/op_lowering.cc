@@ -35,7 +35,7 @@ OpLowering::OpLowering(const LowerInputs& inputs, const Brevity& brevity, Wiring
 
 void OpLowering::append(const Op& op) {
   begin(op);
-  fetch_ahead(op);
+  fetch_ahead(op, op);
   run(op, 1);
   end(op);
 }
@@ -45,7 +45,7 @@ void OpLowering::append_pair(const Op& first, const Op& second) {
   const double share = a + b > 0 ? 1 - inputs_.policy.overlap * std::min(a, b) / (a + b) : 1;
   begin(first);
   begin(second);
-  fetch_ahead(first);
+  fetch_ahead(first, second);
   run(first, share);
   run(second, share);
   end(first);

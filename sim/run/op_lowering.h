@@ -59,9 +59,10 @@ class OpLowering {
   bool reads_stash_first(const Op& op) const;
   bool stays(const Op& forward) const;
   void send_stash(const Op& op);
-  void fetch_ahead(const Op& op);
+  void fetch_ahead(const Op& first, const Op& last);
   void fetch(const Op& op);
   void wait_for_stash(const Op& op);
+  void begin_copies(const Op& op);
   void finish_copies(const Op& op);
   std::vector<Exchange> copies_of_update(const Op& op, MeshAxis way) const;
   Bytes buffers_of(const ComputePiece& piece) const;

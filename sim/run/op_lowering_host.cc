@@ -28,8 +28,13 @@ bool OpLowering::reads_stash_first(const Op& op) const {
 
 /// Whether nothing but ops of the same micro-batch come between a forward and its backward.
 bool OpLowering::stays(const Op& forward) const {
+  const auto own = [&](const Op& op) {
+    return op.stage == forward.stage && op.micro_batch == forward.micro_batch;
+  };
+  const bool pair = next_.size() > 1 && next_.front().overlaps_next;
+  if (pair && own(next_[1]) && reads_stash_first(next_[1])) return true;
   for (const Op& next : next_) {
-    if (next.stage != forward.stage || next.micro_batch != forward.micro_batch) return false;
+    if (!own(next)) return false;
     if (reads_stash_first(next)) return true;
     if (next.kind != OpKind::H && next.kind != OpKind::R) return false;
   }
@@ -40,15 +45,21 @@ void OpLowering::send_stash(const Op& op) {
   const StageCost& stage = costs_.of_stage(op);
   if (stage.host_stash <= Bytes(0)) return;
   stays_ = stays(op);
-  if (!stays_) exchanges_.begin_copy(op, stash_copy(stage, MeshAxis::ToHost));
+  if (stays_) return;
+  exchanges_.begin_copy(op, stash_copy(stage, MeshAxis::ToHost));
+  writer_.allocate(op, MemoryClass::HostStash, stage.host_stash);
 }
 
-/// The op, or the pair, after `op`.
-void OpLowering::fetch_ahead(const Op& op) {
-  if (next_.empty() || stays_ || (op.kind == OpKind::F && stays(op))) return;
+/// What the op, or the pair, after [first, last] reads, unless they make it.
+void OpLowering::fetch_ahead(const Op& first, const Op& last) {
+  if (next_.empty() || stays_) return;
+  const auto makes_stash_of = [](const Op& op, const Op& next) {
+    return op.kind == OpKind::F && op.stage == next.stage && op.micro_batch == next.micro_batch;
+  };
   const std::size_t count = next_.front().overlaps_next ? 2 : 1;
   for (std::size_t i = 0; i < std::min(count, next_.size()); ++i) {
     if (!reads_stash_first(next_[i])) continue;
+    if (makes_stash_of(first, next_[i]) || makes_stash_of(last, next_[i])) continue;
     fetch(next_[i]);
     fetched_ = true;
   }
@@ -76,12 +87,17 @@ std::vector<Exchange> OpLowering::copies_of_update(const Op& op, MeshAxis way) c
   return {{.kind = CollectiveKind::HostCopy, .axis = way, .bytes = bytes / turns, .count = turns}};
 }
 
-void OpLowering::finish_copies(const Op& op) {
+/// Weights come back as soon as the host has updated them, whatever the device does meanwhile.
+void OpLowering::begin_copies(const Op& op) {
   const auto gradients = copies_of_update(op, MeshAxis::ToHost);
   const auto weights = copies_of_update(op, MeshAxis::FromHost);
-  if (gradients.empty() || weights.empty()) return;
+  if (gradients.empty()) return;
   exchanges_.answer(op, gradients.front(), weights.front(), update_every());
-  exchanges_.end(op, weights, update_every(), op.micro_batch);
+  exchanges_.begin(op, gradients, update_every());
+}
+
+void OpLowering::finish_copies(const Op& op) {
+  exchanges_.end(op, copies_of_update(op, MeshAxis::FromHost), update_every(), op.micro_batch);
 }
 
 }  // namespace interlock

@@ -90,7 +90,7 @@ void OpLowering::begin_update(const Op& op) {
   }
   if (!sends_early(op.stage)) exchanges_.begin(op, gradients, update_every());
   exchanges_.end(op, gradients, update_every(), op.micro_batch);
-  exchanges_.begin(op, copies_of_update(op, MeshAxis::ToHost), update_every());
+  begin_copies(op);
 }
 
 /// Copies of a stage add up their gradients: each sends its own to every other.

@@ -40,18 +40,32 @@ std::int64_t turns_of(const Program& program, const Stream& stream, int index) {
   return std::int64_t{program.segments[index].repeats} * (looped ? stream.repeats : 1);
 }
 
+namespace {
+
+int tasks_of(const Program& program, const Instruction& instruction) {
+  if (instruction.code == Opcode::Compute) return 1;
+  if (instruction.code == Opcode::Send)
+    return program.channels[instruction.index].wire >= 0 ? 1 : 0;
+  if (instruction.code != Opcode::Record) return 0;
+  int collectives = 0;
+  for (int e = instruction.index; e >= 0; e = program.events[e].next) {
+    collectives += program.events[e].collective >= 0 ? 1 : 0;
+  }
+  return collectives;
+}
+
+}  // namespace
+
 std::int64_t count_tasks(const Program& program) {
   std::int64_t tasks = 0;
   for (const Stream& stream : program.streams) {
     for (int s = stream.first; s < stream.first + stream.count; ++s) {
       const Segment& segment = program.segments[s];
-      const auto begin = program.instructions.begin() + segment.first;
-      tasks +=
-          turns_of(program, stream, s) * std::count_if(begin, begin + segment.count, [&](auto& i) {
-            if (i.code == Opcode::Send) return program.channels[i.index].wire >= 0;
-            if (i.code == Opcode::Record) return program.events[i.index].collective >= 0;
-            return i.code == Opcode::Compute;
-          });
+      std::int64_t once = 0;
+      for (int i = segment.first; i < segment.first + segment.count; ++i) {
+        once += tasks_of(program, program.instructions[i]);
+      }
+      tasks += turns_of(program, stream, s) * once;
     }
   }
   return tasks;

@@ -40,11 +40,20 @@ struct Buffer {
   Bytes bytes;
 };
 
+/// What a device keeps in the memory of its host.
+struct HostMemory {
+  Bytes optimizer;  // states that are updated there
+  Bytes gradients;  // on their way to the update
+  Bytes stash;      // the most at any time
+  Bytes total() const { return optimizer + gradients + stash; }
+};
+
 struct Rank {
   std::int32_t first_stream = 0, streams = 1;
   std::vector<int> stages;
   int weight_versions = 1;                       // the most that it keeps of any of its stages
   std::array<Bytes, kMemoryClasses> resident{};  // held from start to end
+  HostMemory host;                               // likewise
   std::vector<std::int32_t> order;  // stream (0-based in the rank) of each Compute; frozen programs
 };
 

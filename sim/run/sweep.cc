@@ -135,15 +135,21 @@ void Sweep::record(StreamState& state) {
       state.run_start = kNever;
     }
   }
+  note_record(index, cursor.micro_batch(), state.time);
+}
+
+void Sweep::note_record(int index, int micro_batch, double time) {
+  const Event& event = program_.events[index];
   auto& generations = events_[index];
   if (generations.size() > Machine::generations_kept(event)) {
     generations.erase(generations.begin());
   }
-  Generation& generation = generations[cursor.micro_batch() / event.micro_batches];
+  Generation& generation = generations[micro_batch / event.micro_batches];
   ++generation.records;
-  generation.joined = generation.time = std::max(generation.joined, state.time);
+  generation.joined = generation.time = std::max(generation.joined, time);
   if (generation.records < event.recorders) return;
-  if (event.collective >= 0) run_collective(index, generation, cursor.micro_batch());
+  if (event.collective >= 0) run_collective(index, generation, micro_batch);
+  if (event.next >= 0) note_record(event.next, micro_batch, generation.time);
   wake_all(event_waiters_[index]);
 }
 

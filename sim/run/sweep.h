@@ -78,6 +78,7 @@ class Sweep {
   bool receive(int stream, StreamState& state);
   bool wait(int stream, StreamState& state);
   void record(StreamState& state);
+  void note_record(int event, int micro_batch, double time);
   void run_collective(int index, Generation& generation, int micro_batch);
   bool stand_until_asked(int stream, StreamState& state, ChannelState& queue);
   double release_time(const StreamState& state, const ChannelState& queue) const;

@@ -128,9 +128,12 @@ TEST_CASE("on a torus of devices the torus takes the place of ports") {
 TEST_CASE("a PCIe tree and the way to the host are read") {
   const Cluster cluster = good(with(R"("pcie": {"sockets": 2, "switches": 2,
     "uplink": {"bandwidth": "24 GB/s"}, "socket_link": {"latency": "1 us", "bandwidth": "20 GB/s"}},
-    "host": {"latency": "2 us", "bandwidth": "25 GB/s"})"));
+    "host": {"latency": "2 us", "bandwidth": "25 GB/s", "memory": "512 GB"})"));
+  CHECK_EQ(cluster.host_memory, Bytes(512e9));
   CHECK_EQ(route(cluster, 0, 3).bandwidth, BytesPerSecond(20e9));
   CHECK_EQ(host_route(cluster, 0, HostDirection::ToHost).bandwidth, BytesPerSecond(24e9));
+  CHECK_EQ(mistakes(with(R"("host": {"bandwidth": "25 GB/s", "memory": "0 GB"})")),
+           "s.json:2: /cluster/host/memory: out of range; expected 1 B to 1 EB, got \"0 GB\"");
   CHECK_EQ(mistakes(with(R"("pcie": {"sockets": 2, "switches": 3})")),
            "s.json:2: /cluster/pcie: missing key \"uplink\"; expected an object with \"latency\" "
            "and \"bandwidth\"\n"

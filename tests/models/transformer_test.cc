@@ -82,6 +82,27 @@ TEST_CASE("selective recomputation drops the scores and runs the attention core 
   CHECK((selective.workspace - none.workspace).value() == 5 * a * s * s);
 }
 
+TEST_CASE("between none and full recomputation every layer counts alike") {
+  const double b = 3, s = 2048, h = 12288, a = 96, layers = 96;
+  const double whole = s * b * h * (34 + 5 * a * s / h), input = 2 * s * b * h;
+  const double layer_flops = 24 * b * s * h * h + 4 * b * s * s * h;
+  for (const int full : {0, 1, 17, 95, 96}) {
+    const ModelGraph graph =
+        built(kGpt3 + R"(, "dropout": 0.1})",
+              {.micro_batch_size = 3, .recompute = Recompute::Full, .recompute_layers = full});
+    Bytes stash;
+    Flops again;
+    for (std::size_t block = 1; block <= 96; ++block) {
+      stash += graph.modules[block].stash;
+      again += flops_of(graph.modules[block].recompute);
+    }
+    INFO("Korthikanti et al., equation 1 and section 5: "
+         << full << " layers keep 2 s b h, " << layers - full << " keep s b h (34 + 5 a s / h)");
+    CHECK(stash.value() == doctest::Approx(full * input + (layers - full) * whole).epsilon(1e-14));
+    CHECK(again.value() == doctest::Approx(full * layer_flops).epsilon(1e-14));
+  }
+}
+
 TEST_CASE("full recomputation keeps two bytes an element of a block's input") {
   const double s = 2048, h = 12288;
   const ModelGraph graph = built(kGpt3 + "}", {.recompute = Recompute::Full});

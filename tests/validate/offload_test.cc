@@ -1,0 +1,230 @@
+// Stash in the memory of hosts: times, bytes and memory against event lists worked out by hand.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Forwards of 2 ms, backwards of 4 ms, stashes of 8 MB; a host of 8 MB per ms copies one in 1 ms.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "tests/validate/support/host_copies.h"
+#include "tests/validate/support/layout_trial.h"
+
+namespace interlock {
+namespace {
+
+constexpr double kMs = 1e-3, kStash = 8e6;
+
+std::string in_units(double value, const char* unit) {
+  return "\"" + std::to_string(value) + " " + unit + "\"";
+}
+
+/// Equal stages, one for each rank.
+LayoutTrial chain_with_host(int ranks, int micro_batches, double copy_ms, double share) {
+  return {.model = R"({"kind": "profile", "modules": [{"repeat": )" + std::to_string(ranks) +
+                   R"(, "forward": "2 ms", "backward_input": "3 ms", "backward_weight": "1 ms",
+                    "head": "0.5 ms", "stash": "8 MB"}]})",
+          .cluster = R"({"kind": "uniform", "memory": "80 GiB", "link": {"bandwidth": "1 GB/s"},
+                     "host": {"bandwidth": )" +
+                     in_units(8 / copy_ms, "GB/s") + R"(, "memory": "1 TB"}, "devices": )" +
+                     std::to_string(ranks) + "}",
+          .parallel = "\"pipeline\": " + std::to_string(ranks),
+          .training = R"("strategy": "global", "schedule": "gpipe", "steps": 1, "offload":
+                     {"activations": )" +
+                      std::to_string(share) +
+                      "}, \"micro_batches\": " + std::to_string(micro_batches)};
+}
+
+void replace(std::string& text, const std::string& from, const std::string& to) {
+  const std::size_t at = text.find(from);
+  REQUIRE(at != std::string::npos);
+  text.replace(at, from.size(), to);
+}
+
+LayoutTrial scheduled(LayoutTrial trial, const std::string& schedule) {
+  replace(trial.training, "\"gpipe\"", schedule);
+  return trial;
+}
+
+double megabytes_on(const Metrics& metrics, const std::string& link) {
+  const auto found = std::find_if(metrics.links.begin(), metrics.links.end(),
+                                  [&](const LinkMetrics& l) { return l.name == link; });
+  return found == metrics.links.end() ? 0 : found->bytes.value() / 1e6;
+}
+
+void check_step(const LayoutTrial& trial, const StepOutcome& expected) {
+  INFO("the step ends at " << expected.end << " ms; " << expected.peak << " stashes on the device, "
+                           << expected.host_peak << " on its host");
+  const Metrics metrics = run(trial).measurement.metrics;
+  CHECK(metrics.step_time.value() / kMs == doctest::Approx(expected.end).epsilon(1e-9));
+  CHECK(metrics.devices[0].peak_stash.value() / kStash ==
+        doctest::Approx(expected.peak).epsilon(1e-9));
+  CHECK(metrics.devices[0].host.stash.value() / kStash ==
+        doctest::Approx(expected.host_peak).epsilon(1e-9));
+}
+
+TEST_CASE("copies shorter than the ops beside them are hidden") {
+  MESSAGE(
+      "F 0-2, 2-4, 4-6, 6-8, out 2-3, 4-5, 6-7, 8-9; B 8-12, 12-16, 16-20, 20-24, back "
+      "6-7, 8-9, 12-13, 16-17: nobody waits. From 6 to 7 stash 2 leaves, 0 comes, 3 is made");
+  const LayoutTrial trial = chain_with_host(1, 4, 1, 1);
+  check_step(trial, {24, 3, 3});
+  const Metrics metrics = run(trial).measurement.metrics;
+  CHECK(metrics.busy == doctest::Approx(1).epsilon(1e-9));
+  CHECK(metrics.exposed_communication.value() == doctest::Approx(0));
+}
+
+TEST_CASE("copies longer than the ops beside them stand in their way") {
+  MESSAGE(
+      "out 2-7, 7-12, 12-17, 17-22; F 0-2, 2-4, 7-9, 12-14; back 12-17, 17-22, 22-27, 27-32; "
+      "B 17-21, 22-26, 27-31, 32-36");
+  const LayoutTrial trial = chain_with_host(1, 4, 5, 1);
+  const Metrics metrics = run(trial).measurement.metrics;
+  CHECK(metrics.step_time.value() / kMs == doctest::Approx(36).epsilon(1e-9));
+  CHECK(metrics.exposed_communication.value() / kMs == doctest::Approx(36 - 24).epsilon(1e-9));
+}
+
+TEST_CASE("steps with any host meet the event list, on both engines") {
+  for (const int micro_batches : {2, 3, 4, 7}) {
+    for (const double copy : {0.25, 1.0, 2.0, 3.2, 5.0, 10.0}) {
+      for (const double share : {0.5, 1.0}) {
+        LayoutTrial trial = chain_with_host(1, micro_batches, copy, share);
+        const double part = copy * share;
+        const StepOutcome expected = offloaded_step(
+            {.micro_batches = micro_batches, .out = part, .back = part, .share = share});
+        for (const char* engine : {"native", "simgrid"}) {
+          trial.engine = engine;
+          INFO(micro_batches << " micro-batches, copies of " << copy << " ms, share " << share
+                             << ", " << trial.engine);
+          check_step(trial, expected);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("every stash crosses the host's link twice, but where its own backward comes next") {
+  constexpr int kRanks = 4;
+  for (const int micro_batches : {4, 8, 12}) {
+    for (const double share : {0.0, 0.5, 1.0}) {
+      const Metrics metrics =
+          run(scheduled(chain_with_host(kRanks, micro_batches, 0.5, share), "\"1f1b\""))
+              .measurement.metrics;
+      for (int rank = 0; rank < kRanks; ++rank) {
+        const double expected = rank + 1 == kRanks ? 0 : micro_batches * share * 8;
+        INFO(micro_batches << " stashes of 8 MB, share " << share << ", rank " << rank << ": "
+                           << expected << " MB each way");
+        const std::string device = "gpu" + std::to_string(rank);
+        CHECK(megabytes_on(metrics, device + " to host") == doctest::Approx(expected));
+        CHECK(megabytes_on(metrics, device + " from host") == doctest::Approx(expected));
+      }
+    }
+  }
+}
+
+TEST_CASE("1F1B keeps three stashes, and of the others what does not leave") {
+  constexpr int kRanks = 6, kMicroBatches = 12;
+  for (const double share : {0.0, 0.25, 0.5, 1.0}) {
+    const Metrics metrics =
+        run(scheduled(chain_with_host(kRanks, kMicroBatches, 0.5, share), "\"1f1b\""))
+            .measurement.metrics;
+    for (int rank = 0; rank < kRanks; ++rank) {
+      // During the last forward before the first backward: the one that is made, the one before,
+      // which leaves, and the first one, which comes back.
+      const int warm = kRanks - rank, here = std::min(warm, 3);
+      const double expected = here + (warm - here) * (1 - share);
+      INFO("rank " << rank << " has " << warm << " under way, share " << share << ": " << here
+                   << " + " << warm - here << " (1 - share)");
+      CHECK(metrics.devices[rank].peak_stash.value() / kStash == doctest::Approx(expected));
+      CHECK(metrics.devices[rank].host.stash.value() / kStash ==
+            doctest::Approx((warm - 1) * share));
+    }
+  }
+}
+
+TEST_CASE("the hosts of a node that keep more than they have do not fit") {
+  LayoutTrial trial = scheduled(chain_with_host(4, 8, 0.5, 1), "\"1f1b\"");
+  MESSAGE("3 + 2 + 1 + 0 stashes of 8 MB: 48 MB");
+  const Metrics metrics = run(trial).measurement.metrics;
+  CHECK(metrics.host_memory.value() == doctest::Approx(48e6));
+  CHECK(metrics.host_capacity.value() == doctest::Approx(1e12));
+  CHECK(metrics.fits_in_memory);
+  replace(trial.cluster, "1 TB", "48 MB");
+  CHECK(run(trial).measurement.metrics.fits_in_memory);
+  replace(trial.cluster, "48 MB", "47 MB");
+  CHECK_FALSE(run(trial).measurement.metrics.fits_in_memory);
+}
+
+TEST_CASE("devices below one PCIe uplink halve it") {
+  for (const double uplink : {16.0, 8.0, 4.0, 1.6}) {
+    const double copy = 2 * 8 / uplink;  // two stashes of 8 MB at so many GB/s
+    LayoutTrial trial = chain_with_host(1, 4, 1, 1);
+    trial.cluster = R"({"kind": "machine", "device": "a100-40g", "devices_per_node": 2,
+        "port": {"bandwidth": "64 GB/s"}, "host": {"bandwidth": "64 GB/s"},
+        "pcie": {"switches": 1, "sockets": 1, "uplink": {"bandwidth": )" +
+                    in_units(uplink, "GB/s") + "}}}";
+    trial.parallel += ", \"data\": 2";
+    for (const char* fold : {"\"none\"", "\"auto\""}) {
+      trial.fold = fold;
+      INFO("an uplink of " << uplink << " GB/s, folding " << fold << ": copies of " << copy
+                           << " ms");
+      check_step(trial, offloaded_step({.micro_batches = 4, .out = copy, .back = copy}));
+    }
+  }
+}
+
+TEST_CASE("under every schedule both engines agree, and what leaves comes back") {
+  int left = 0;
+  for (const char* schedule : {"\"naive\"", "\"gpipe\"", "\"1f1b\"", "\"eager-1f1b\"", "\"zb-h1\"",
+                               "\"zb-h2\"", "\"dualpipe\"", "\"chimera\"", "\"pipedream\"",
+                               "\"pipedream-2bw\"", R"({"kind": "dualpipe", "overlap": 1})"}) {
+    LayoutTrial trial = scheduled(chain_with_host(4, 8, 0.7, 0.75), schedule);
+    replace(trial.training, "\"steps\": 1", "\"steps\": 3");
+    INFO(document(trial));
+    trial.engine = "native";
+    const Metrics native = run(trial).measurement.metrics;
+    trial.engine = "simgrid";
+    const Metrics simgrid = run(trial).measurement.metrics;
+    CHECK(native.step_time.value() == doctest::Approx(simgrid.step_time.value()).epsilon(1e-9));
+    for (int rank = 0; rank < 4; ++rank) {
+      CHECK(native.devices[rank].peak_stash == simgrid.devices[rank].peak_stash);
+      CHECK(native.devices[rank].host.stash == simgrid.devices[rank].host.stash);
+      const std::string device = "gpu" + std::to_string(rank);
+      const double out = megabytes_on(native, device + " to host");
+      CHECK(out == doctest::Approx(megabytes_on(native, device + " from host")));
+      CHECK(out <= 8 * 0.75 * 8 * (1 + 1e-9));
+      left += out > 0 ? 1 : 0;
+    }
+  }
+  MESSAGE(left << " ranks with stash on hosts");
+  CHECK(left > 20);
+}
+
+TEST_CASE("local and interlocking stages keep stash with their hosts, too") {
+  for (const char* strategy :
+       {"\"local\"", "\"pairwise\"", R"({"kind": "interlocking", "n_wise": 3})"}) {
+    for (const int in_flight : {1, 2, 3}) {
+      LayoutTrial trial = chain_with_host(4, 6, 0.7, 1);
+      replace(trial.training, "\"global\"", strategy);
+      trial = scheduled(trial, R"({"kind": "eager", "in_flight": )" + std::to_string(in_flight) +
+                                   ", \"update_every\": 6}");
+      replace(trial.training, "\"steps\": 1", "\"steps\": 3");
+      INFO(document(trial));
+      trial.engine = "native";
+      const Metrics native = run(trial).measurement.metrics;
+      trial.engine = "simgrid";
+      const Metrics simgrid = run(trial).measurement.metrics;
+      CHECK(native.step_time.value() == doctest::Approx(simgrid.step_time.value()).epsilon(1e-9));
+      for (int rank = 0; rank < 4; ++rank) {
+        CHECK(native.devices[rank].host.stash == simgrid.devices[rank].host.stash);
+        const std::string device = "gpu" + std::to_string(rank);
+        const double out = megabytes_on(native, device + " to host");
+        CHECK(out == doctest::Approx(megabytes_on(native, device + " from host")));
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace interlock
