@@ -12,25 +12,6 @@
 namespace interlock {
 namespace {
 
-std::int64_t output_length(std::int64_t length, const Window& window) {
-  const std::int64_t reach = std::int64_t{window.dilation} * (window.kernel - 1) + 1;
-  CHECK(length + 2 * std::int64_t{window.padding} >= reach, "a window that fits into the input");
-  return (length + 2 * std::int64_t{window.padding} - reach) / window.stride + 1;
-}
-
-/// The input that part `index` of the output reads.
-IndexRange needed(std::int64_t length, int parts, int index, const Window& window) {
-  const IndexRange output = part_of(output_length(length, window), parts, index);
-  if (output.size() == 0) {
-    const std::int64_t own = part_of(length, parts, index).begin;
-    return {own, own};
-  }
-  const std::int64_t reach = std::int64_t{window.dilation} * (window.kernel - 1) + 1;
-  const std::int64_t first = output.begin * window.stride - window.padding;
-  const std::int64_t last = (output.end - 1) * window.stride - window.padding + reach;
-  return {std::clamp<std::int64_t>(first, 0, length), std::clamp<std::int64_t>(last, 0, length)};
-}
-
 /// What ranks hold and need along each axis.
 struct Line {
   std::vector<IndexRange> own;   // by coordinate
@@ -57,12 +38,6 @@ void exchange_line(const std::vector<Line>& lines, const std::vector<int>& place
 
 }  // namespace
 
-Halo halo_of(std::int64_t length, int parts, int index, const Window& window) {
-  const IndexRange own = part_of(length, parts, index);
-  const IndexRange need = needed(length, parts, index, window);
-  return {own.begin - need.begin, need.end - own.end};
-}
-
 Movement halo_exchange(const Tensor& tensor, const CartesianPartition& partition,
                        const std::vector<Window>& windows) {
   const std::size_t dimensions = tensor.shape.size();
@@ -73,7 +48,7 @@ Movement halo_exchange(const Tensor& tensor, const CartesianPartition& partition
     for (int index = 0; index < partition.shape[axis]; ++index) {
       lines[axis].own.push_back(part_of(tensor.shape[axis], partition.shape[axis], index));
       lines[axis].need.push_back(
-          needed(tensor.shape[axis], partition.shape[axis], index, windows[axis]));
+          input_of(tensor.shape[axis], partition.shape[axis], index, windows[axis]));
     }
   }
   Movement movement;

@@ -115,13 +115,6 @@ CollectivePlan plan_movement(const Cluster& cluster, const std::vector<int>& dev
   return plan;
 }
 
-IndexRange part_of(std::int64_t length, int parts, int index) {
-  const std::int64_t least = length / parts;
-  const std::int64_t longer = length % parts;
-  const std::int64_t begin = index * least + std::min<std::int64_t>(index, longer);
-  return {begin, begin + least + (index < longer ? 1 : 0)};
-}
-
 std::vector<int> coordinates(const std::vector<int>& shape, std::size_t position) {
   std::vector<int> place(shape.size());
   for (std::size_t axis = shape.size(); axis-- > 0;) {

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/window.h"
 #include "hardware/collective.h"
 
 namespace interlock {
@@ -39,14 +40,6 @@ struct Tensor {
   Bytes element;
 };
 
-/// [begin, end) of one dimension.
-struct IndexRange {
-  std::int64_t begin = 0;
-  std::int64_t end = 0;
-  std::int64_t size() const { return end > begin ? end - begin : 0; }
-};
-/// Part `index` of `length` elements cut into `parts`.
-IndexRange part_of(std::int64_t length, int parts, int index);
 /// Where rank number `position` of a grid of this shape is.
 std::vector<int> coordinates(const std::vector<int>& shape, std::size_t position);
 
@@ -67,23 +60,6 @@ Movement gather(const Tensor& tensor, const CartesianPartition& from, int root);
 Movement repartition(const Tensor& tensor, const CartesianPartition& from,
                      const CartesianPartition& to);
 
-/// How a convolution or pooling looks at one dimension.
-struct Window {
-  int kernel = 1;
-  int stride = 1;
-  int padding = 0;
-  int dilation = 1;
-};
-
-/// What a rank needs beyond its own part of the input to make its own part of the output. Negative:
-/// what it has and does not need. The padding at the ends is nobody's and is not counted.
-struct Halo {
-  std::int64_t left = 0;
-  std::int64_t right = 0;
-};
-
-/// REQUIRES: the window fits into the padded length.
-Halo halo_of(std::int64_t length, int parts, int index, const Window& window);
 /// Brings each rank's input to what its part of the output needs, one dimension after the other, so
 /// that corners take two hops; the own part, cut to what is needed, takes its halo along.
 /// REQUIRES: a window for each dimension.
