@@ -14,7 +14,9 @@ enum class MeshAxis {
   TensorRow,     // of a grid of tensor ranks (2D, 2.5D, 3D)
   TensorColumn,  // likewise
   TensorDepth,   // likewise
-  Context,       // parts of a sequence
+  Context,       // parts of a sequence, or of images
+  ImageRows,     // of Context: bands of rows of the same images, from top to bottom
+  ImageColumns,  // likewise: bands of columns, from left to right
   Expert,        // holders of different experts
   Data,          // holders of equal weights: data and context ranks together
   Shard,         // of Data: those that share one copy of a state between them (ZeRO, FSDP)
@@ -23,7 +25,7 @@ enum class MeshAxis {
   ToHost,        // one device alone, and the memory of its host
   FromHost,      // likewise
 };
-inline constexpr int kMeshAxes = 12;
+inline constexpr int kMeshAxes = 14;
 
 inline bool is_host(MeshAxis axis) {
   return axis == MeshAxis::ToHost || axis == MeshAxis::FromHost;
@@ -39,8 +41,9 @@ enum class CollectiveKind {
   AllToAll,       // S before, S after: a part of S / n for each
   Shift,          // S to the next member, and S from the one before
   HostCopy,       // S between a device and its host, in the direction that the axis says
+  Halo,           // S to the next member and S back to the one before, where there are such
 };
-inline constexpr int kCollectiveKinds = 8;
+inline constexpr int kCollectiveKinds = 9;
 
 /// One collective, or `count` equal ones in turn.
 struct Exchange {
@@ -50,6 +53,18 @@ struct Exchange {
   int count = 1;
   /// Runs beside the compute of its op; else the op stands still meanwhile.
   bool overlapped = false;
+  Bytes back = {};  // Halo: of what goes to the member before
 };
+
+/// Whether two exchanges differ in their count at most.
+inline bool alike(const Exchange& a, const Exchange& b) {
+  return a.kind == b.kind && a.axis == b.axis && a.bytes == b.bytes && a.back == b.back &&
+         a.overlapped == b.overlapped;
+}
+
+/// Whether nobody sends anything.
+inline bool is_empty(const Exchange& exchange) {
+  return exchange.bytes <= Bytes(0) && exchange.back <= Bytes(0);
+}
 
 }  // namespace interlock

@@ -104,6 +104,8 @@ void check_members(std::vector<int> group) {
 
 CollectivePlan plan_collective(const Cluster& cluster, const std::vector<int>& group,
                                CollectiveKind kind, Bytes bytes, CollectiveChoice choice) {
+  CHECK(kind != CollectiveKind::HostCopy && kind != CollectiveKind::Halo,
+        "one size, one direction");
   if (group.size() < 2 || bytes <= Bytes()) return {};
   check_members(group);
   const Grouping grouping = group_by_node(cluster, group);
@@ -117,6 +119,22 @@ CollectivePlan plan_host_copy(const Cluster& cluster, int device, HostDirection 
   const bool out = direction == HostDirection::ToHost;
   const Flow flow = {out ? device : kHost, out ? kHost : device, bytes};
   return {CollectiveAlgorithm::Direct, {flow}, route(cluster, flow.from, flow.to).latency};
+}
+
+CollectivePlan plan_exchange(const Cluster& cluster, const std::vector<int>& group,
+                             const Exchange& exchange) {
+  if (is_host(exchange.axis)) {
+    const bool out = exchange.axis == MeshAxis::ToHost;
+    return plan_host_copy(cluster, group.front(),
+                          out ? HostDirection::ToHost : HostDirection::FromHost, exchange.bytes);
+  }
+  if (exchange.kind != CollectiveKind::Halo) {
+    return plan_collective(cluster, group, exchange.kind, exchange.bytes, {});
+  }
+  if (group.size() < 2 || is_empty(exchange)) return {};
+  check_members(group);
+  Traffic traffic = halo_traffic(cluster, group, exchange.bytes, exchange.back);
+  return {CollectiveAlgorithm::Direct, merged(std::move(traffic.flows)), traffic.latency};
 }
 
 Seconds occupancy(const Cluster& cluster, const std::vector<Flow>& flows) {

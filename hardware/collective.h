@@ -19,8 +19,8 @@
 //
 // What moves through a ring, a chain or a tree is cut so small that filling it takes latency only.
 // All-gather and reduce-scatter move half of what all-reduce does; broadcast and reduce move S over
-// each edge of a chain or of the trees. Shift goes to the next member in the order given; all
-// others keep together what is in one node.
+// each edge of a chain or of the trees. Shift goes to the next member in the order given, Halo to
+// both neighbours at once; all others keep together what is in one node.
 #pragma once
 
 #include <vector>
@@ -56,13 +56,17 @@ struct CollectiveChoice {
 /// algorithm that the kind or the group cannot have is answered as Auto. A group of one, or no
 /// bytes: nothing. An all-to-all of more than 512 members sends each member's bytes to a sample of
 /// the others: what leaves and enters a device or a node is right, which of them talk is not.
-/// REQUIRES: the devices are in the cluster, and no two of them equal.
+/// REQUIRES: the devices are in the cluster, and no two of them equal; no copies or halos.
 CollectivePlan plan_collective(const Cluster& cluster, const std::vector<int>& group,
                                CollectiveKind kind, Bytes bytes, CollectiveChoice choice);
 
 /// The plan of copying `bytes` between a device and the memory of its host.
 CollectivePlan plan_host_copy(const Cluster& cluster, int device, HostDirection direction,
                               Bytes bytes);
+
+/// The plan of what the devices of `group` exchange; of a copy, by its first.
+CollectivePlan plan_exchange(const Cluster& cluster, const std::vector<int>& group,
+                             const Exchange& exchange);
 
 /// Bytes / bandwidth of the link that is busiest when all flows are under way, alone on the
 /// cluster.

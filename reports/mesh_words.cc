@@ -109,16 +109,18 @@ std::string layout_words(const Scenario& scenario) {
 }
 
 std::string name_of(CollectiveKind kind) {
-  static constexpr std::array kNames = {"all-reduce", "all-gather", "reduce-scatter", "broadcast",
-                                        "reduce",     "all-to-all", "shift",          "copy"};
+  static constexpr std::array kNames = {"all-reduce", "all-gather", "reduce-scatter",
+                                        "broadcast",  "reduce",     "all-to-all",
+                                        "shift",      "copy",       "halo exchange"};
   static_assert(kNames.size() >= kCollectiveKinds, "a name for each");
   return kNames[static_cast<std::size_t>(kind)];
 }
 
 std::string name_of(MeshAxis axis) {
-  static constexpr std::array kNames = {"tensor",  "tensor row",  "tensor column", "tensor depth",
-                                        "context", "expert",      "data",          "shard",
-                                        "replica", "expert data", "to host",       "from host"};
+  static constexpr std::array kNames = {"tensor",  "tensor row", "tensor column", "tensor depth",
+                                        "context", "image rows", "image columns", "expert",
+                                        "data",    "shard",      "replica",       "expert data",
+                                        "to host", "from host"};
   static_assert(kNames.size() >= kMeshAxes, "a name for each");
   return kNames[static_cast<std::size_t>(axis)];
 }

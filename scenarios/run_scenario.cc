@@ -37,15 +37,14 @@ PriceInputs price_inputs(const Scenario& scenario, int rank) {
   PriceInputs prices = {scenario.cluster.device, scenario.precision, scenario.optimizer};
   // Groups of the first rank stand for all; many modules exchange the same.
   const auto known =
-      std::make_shared<std::map<std::tuple<CollectiveKind, MeshAxis, double>, Seconds>>();
+      std::make_shared<std::map<std::tuple<CollectiveKind, MeshAxis, double, double>, Seconds>>();
   prices.exchange_time = [known, cluster = scenario.cluster, mesh = mesh_of(scenario, rank),
                           rank](const Exchange& exchange) {
-    const auto [entry, fresh] =
-        known->try_emplace({exchange.kind, exchange.axis, exchange.bytes.value()}, Seconds(0));
+    const auto [entry, fresh] = known->try_emplace(
+        {exchange.kind, exchange.axis, exchange.bytes.value(), exchange.back.value()}, Seconds(0));
     if (fresh) {
       const std::vector<int> group = group_of(mesh, exchange.axis, {0, 0, 0, rank});
-      entry->second =
-          time_alone(cluster, plan_collective(cluster, group, exchange.kind, exchange.bytes, {}));
+      entry->second = time_alone(cluster, plan_exchange(cluster, group, exchange));
     }
     return entry->second;
   };

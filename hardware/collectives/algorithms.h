@@ -33,5 +33,8 @@ Traffic direct_traffic(const Cluster& cluster, const Grouping& grouping, Collect
 Traffic pairwise_traffic(const Cluster& cluster, const Grouping& grouping, Bytes bytes);
 /// Each to the next, in this order.
 Traffic shift_traffic(const Cluster& cluster, const std::vector<int>& group, Bytes bytes);
+/// Each `onwards` to the next and `back` to the one before, in this order, which is no ring.
+Traffic halo_traffic(const Cluster& cluster, const std::vector<int>& group, Bytes onwards,
+                     Bytes back);
 
 }  // namespace interlock

@@ -103,6 +103,19 @@ Traffic shift_traffic(const Cluster& cluster, const std::vector<int>& group, Byt
   return pairs.traffic;
 }
 
+Traffic halo_traffic(const Cluster& cluster, const std::vector<int>& group, Bytes onwards,
+                     Bytes back) {
+  Traffic traffic;
+  for (std::size_t i = 0; i + 1 < group.size(); ++i) {
+    const int one = group[i], next = group[i + 1];
+    add_flow(traffic, one, next, onwards);
+    add_flow(traffic, next, one, back);
+    if (onwards > Bytes()) traffic.latency = std::max(traffic.latency, hop(cluster, one, next));
+    if (back > Bytes()) traffic.latency = std::max(traffic.latency, hop(cluster, next, one));
+  }
+  return traffic;
+}
+
 Traffic pairwise_traffic(const Cluster& cluster, const Grouping& grouping, Bytes bytes) {
   Pairs pairs = all_pairs(cluster, grouping, bytes / grouping.members);
   pairs.traffic.latency = pairs.in_turn;

@@ -86,6 +86,14 @@ std::vector<int> grid_group(const Mesh& mesh, MeshAxis axis, const Coordinates& 
   return devices;
 }
 
+/// A grid of parts of images is numbered by row, then column.
+std::vector<int> image_group(const Mesh& mesh, MeshAxis axis, const Coordinates& at) {
+  const std::vector<int> all = devices_along(mesh, Dimension::Context, at);
+  const int place = at[static_cast<int>(Dimension::Context)];
+  const bool in_row = axis == MeshAxis::ImageColumns;
+  return block_of(all, all[place], mesh.image_columns, in_row);
+}
+
 }  // namespace
 
 const std::vector<std::string>& dimension_names() {
@@ -115,6 +123,9 @@ std::vector<int> group_of(const Mesh& mesh, MeshAxis axis, const Coordinates& at
       return grid_group(mesh, axis, at);
     case MeshAxis::Context:
       return devices_along(mesh, Dimension::Context, at);
+    case MeshAxis::ImageRows:
+    case MeshAxis::ImageColumns:
+      return image_group(mesh, axis, at);
     case MeshAxis::Expert:
       return of_equal_weights(mesh.expert, true);
     case MeshAxis::Data:
@@ -143,6 +154,10 @@ int group_size(const Mesh& mesh, MeshAxis axis) {
       return mesh.tensor_depth;
     case MeshAxis::Context:
       return mesh.degree(Dimension::Context);
+    case MeshAxis::ImageRows:
+      return mesh.degree(Dimension::Context) / mesh.image_columns;
+    case MeshAxis::ImageColumns:
+      return mesh.image_columns;
     case MeshAxis::Expert:
       return mesh.expert;
     case MeshAxis::Data:

@@ -27,9 +27,10 @@ struct Mesh {
   Coordinates degrees = {1, 1, 1, 1};
   std::array<Dimension, kDimensions> order = {Dimension::Tensor, Dimension::Context,
                                               Dimension::Data, Dimension::Pipeline};
-  int tensor_depth = 1;  // of a grid of tensor ranks: depth * side * side
-  int expert = 1;        // divides data * context
-  int shard = 1;         // devices that share one copy of a state; divides data * context
+  int tensor_depth = 1;   // of a grid of tensor ranks: depth * side * side
+  int image_columns = 1;  // of context: parts of images side by side; divides it
+  int expert = 1;         // divides data * context
+  int shard = 1;          // devices that share one copy of a state; divides data * context
 
   int degree(Dimension dimension) const { return degrees[static_cast<int>(dimension)]; }
   int& degree(Dimension dimension) { return degrees[static_cast<int>(dimension)]; }

@@ -12,10 +12,8 @@ namespace {
 
 /// Adds to the count of an equal exchange, if there is one.
 void add_exchange(std::vector<Exchange>& exchanges, const Exchange& added) {
-  const auto same = std::find_if(exchanges.begin(), exchanges.end(), [&](const Exchange& known) {
-    return known.kind == added.kind && known.axis == added.axis && known.bytes == added.bytes &&
-           known.overlapped == added.overlapped;
-  });
+  const auto same = std::find_if(exchanges.begin(), exchanges.end(),
+                                 [&](const Exchange& known) { return alike(known, added); });
   if (same != exchanges.end()) {
     same->count += added.count;
   } else {

@@ -51,7 +51,7 @@ std::vector<ExchangeLowering::Part> ExchangeLowering::parts_of(const Op& op,
   std::vector<Part> parts;
   const Mesh& mesh = mesh_of_rank(inputs_, inputs_.schedule.rank_of_stage[op.stage]);
   const auto add = [&](Purpose purpose, const Exchange& exchange, int window) {
-    if (group_size(mesh, exchange.axis) == 1 || exchange.bytes <= Bytes(0)) return;
+    if (group_size(mesh, exchange.axis) == 1 || is_empty(exchange)) return;
     Part& part = parts.emplace_back(part_of(op, purpose, exchange));
     part.window = window;
     if (purpose != Purpose::Send) part.kind = piece.kind;

@@ -53,7 +53,7 @@ CollectivePlan plan_of_all_groups(const Cluster& cluster, const Mesh& mesh, int 
     if (seen.count(device_of(mesh, own)) > 0) continue;
     const std::vector<int> group = group_of(mesh, exchange.axis, own);
     seen.insert(group.begin(), group.end());
-    const CollectivePlan plan = plan_collective(cluster, group, exchange.kind, exchange.bytes, {});
+    const CollectivePlan plan = plan_exchange(cluster, group, exchange);
     all.algorithm = plan.algorithm;
     all.flows.insert(all.flows.end(), plan.flows.begin(), plan.flows.end());
     all.latency = std::max(all.latency, plan.latency);

@@ -78,6 +78,7 @@ struct Collective {
   int stage = 0;
   int lane = 0;
   Bytes bytes;          // S of an Exchange
+  Bytes back;           // likewise
   Seconds occupancy;    // of the busiest link, alone
   Seconds latency;      // of all its steps; follows, occupies nothing but the lane
   bool shared = false;  // another lane, or a wire of messages, uses one of its links

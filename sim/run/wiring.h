@@ -79,7 +79,7 @@ class Wiring {
   std::vector<std::vector<LinkId>> ways_;                  // by wire
   std::vector<Seconds> latencies_;                         // by wire of messages
   std::map<std::pair<MeshAxis, int>, int> communicators_;  // lane by axis and first device
-  std::map<std::tuple<int, CollectiveKind, double, int>, int> collectives_;
+  std::map<std::tuple<int, CollectiveKind, double, double, int>, int> collectives_;
   std::map<std::pair<int, std::vector<LinkId>>, int> lane_wires_, part_wires_;
   std::vector<LinkId> raw_links_;  // by link of the program
   int lanes_;                      // of micro-batches in flight or slices

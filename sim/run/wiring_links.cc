@@ -19,26 +19,19 @@ double size_ratio(const std::vector<Flow>& flows, const std::vector<Flow>& other
   return std::equal(flows.begin(), flows.end(), other.begin(), alike) ? ratio : 0;
 }
 
-CollectivePlan host_plan(const Cluster& cluster, int device, const Exchange& exchange) {
-  const bool out = exchange.axis == MeshAxis::ToHost;
-  return plan_host_copy(cluster, device, out ? HostDirection::ToHost : HostDirection::FromHost,
-                        exchange.bytes);
-}
-
 }  // namespace
 
 int Wiring::collective(const Exchange& exchange, int rank, int stage) {
   const std::vector<int> group =
       group_of(mesh_of_rank(inputs_, rank), exchange.axis, folded_.coordinates(rank));
   const int own_lane = lane(exchange, rank, group);
-  const auto [entry, fresh] =
-      collectives_.try_emplace({own_lane, exchange.kind, exchange.bytes.value(), stage},
-                               static_cast<int>(program_.collectives.size()));
+  const auto [entry, fresh] = collectives_.try_emplace(
+      {own_lane, exchange.kind, exchange.bytes.value(), exchange.back.value(), stage},
+      static_cast<int>(program_.collectives.size()));
   if (!fresh) return entry->second;
   const CollectivePlan plan =
-      is_host(exchange.axis) ? host_plan(inputs_.cluster, group.front(), exchange)
-      : inputs_.layouts.empty()
-          ? plan_collective(inputs_.cluster, group, exchange.kind, exchange.bytes, {})
+      is_host(exchange.axis) || inputs_.layouts.empty()
+          ? plan_exchange(inputs_.cluster, group, exchange)
           : plan_of_all_groups(inputs_.cluster, inputs_.layouts.meshes[rank], rank, exchange);
   const Seconds busy = add_plan(plan, group, exchange, rank, own_lane);
   program_.collectives.push_back({.kind = exchange.kind,
@@ -46,6 +39,7 @@ int Wiring::collective(const Exchange& exchange, int rank, int stage) {
                                   .stage = stage,
                                   .lane = own_lane,
                                   .bytes = exchange.bytes,
+                                  .back = exchange.back,
                                   .occupancy = busy,
                                   .latency = plan.latency});
   return entry->second;

@@ -9,8 +9,7 @@
 namespace interlock {
 
 inline bool operator==(const Exchange& a, const Exchange& b) {
-  return a.kind == b.kind && a.axis == b.axis && a.bytes == b.bytes && a.count == b.count &&
-         a.overlapped == b.overlapped;
+  return alike(a, b) && a.count == b.count;
 }
 
 /// One line of text: kind, axis, count and bytes by number.
@@ -18,8 +17,8 @@ inline std::string text_of(const std::vector<Exchange>& list) {
   std::ostringstream out;
   for (const Exchange& one : list) {
     out << "kind " << static_cast<int>(one.kind) << " axis " << static_cast<int>(one.axis) << " x"
-        << one.count << " of " << one.bytes.value() << " B" << (one.overlapped ? " beside" : "")
-        << "; ";
+        << one.count << " of " << one.bytes.value() << " + " << one.back.value() << " B"
+        << (one.overlapped ? " beside" : "") << "; ";
   }
   return out.str();
 }

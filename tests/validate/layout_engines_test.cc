@@ -88,8 +88,11 @@ std::map<std::string, double> bytes_sent(const Scenario& scenario) {
     const Collective& collective = program.collectives[index];
     const Coordinates& at = ranks[program.lanes[collective.lane].ranks.front()];
     const auto group = group_of(scenario.mesh, collective.axis, at);
-    const auto plan =
-        plan_collective(scenario.cluster, group, collective.kind, collective.bytes, {});
+    const auto plan = plan_exchange(scenario.cluster, group,
+                                    {.kind = collective.kind,
+                                     .axis = collective.axis,
+                                     .bytes = collective.bytes,
+                                     .back = collective.back});
     for (const Flow& flow : plan.flows) send(flow.from, flow.to, flow.bytes * times);
   };
   TraceSink sink;
