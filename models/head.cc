@@ -60,13 +60,19 @@ HeadSpec read_object(const JsonNode& node, SiteKind site, Diagnostics& diagnosti
   return spec;
 }
 
-/// Vectors of `width` elements that the site's tensor has.
+/// The tensor of an image's site.
+Images images_of(const HeadSite& site, double element) {
+  CHECK(site.kind == SiteKind::Image, "images at the site");
+  return {site.samples, site.rows, site.columns, site.width, element};
+}
+
+/// Vectors of `width` elements that the site's tensor, or the mean of its images, has.
 double rows_of(const HeadSite& site) {
   switch (site.kind) {
     case SiteKind::Vector:
       return site.samples;
     case SiteKind::Image:
-      return site.samples * site.side * site.side;
+      return images_of(site, 1).samples_behind();
     case SiteKind::Sequence:
       return site.samples * site.positions;
   }
@@ -85,28 +91,16 @@ Sharding sharding_of_classes(const HeadSite& site) {
   return divides || site.inner || !line ? sharding : Sharding();
 }
 
-Operator pool(const HeadSite& site, double element) {
-  const double width = static_cast<double>(site.width);
-  return global_average_pool(rows_of(site) * width, site.samples * width, element);
-}
-
 std::vector<Operator> convolution_head(const HeadSite& site, double element) {
   std::vector<Operator> operators;
-  std::int64_t inputs = site.width;
+  Images images = images_of(site, element);
   for (const std::int64_t outputs : {std::int64_t{128}, std::int64_t{64}}) {
-    const double elements = rows_of(site) * static_cast<double>(outputs);
-    operators.push_back(convolution({.images = site.samples,
-                                     .side = site.side,
-                                     .inputs = inputs,
-                                     .outputs = outputs,
-                                     .bias = true},
-                                    element));
-    operators.push_back(normalisation(elements, 2 * outputs, element));
-    operators.push_back(relu(elements, element));
-    inputs = outputs;
+    operators.push_back(convolve(images, {.channels = outputs, .bias = true}));
+    operators.push_back(normalisation(images.elements(), 2 * outputs, element));
+    operators.push_back(relu(images.elements(), element));
   }
   HeadSite last = site;
-  last.width = inputs;
+  last.width = images.channels;
   for (const Operator& op : readout(last, true, element)) operators.push_back(op);
   return operators;
 }
@@ -115,8 +109,9 @@ std::vector<Operator> mlp_head(const HeadSpec& spec, const HeadSite& site, doubl
   std::vector<Operator> operators;
   HeadSite hidden = site;
   if (site.kind == SiteKind::Image) {
-    operators.push_back(pool(site, element));
+    operators.push_back(average(images_of(site, element)));
     hidden.kind = SiteKind::Vector;
+    hidden.samples = rows_of(site);
   }
   const double rows = rows_of(hidden);
   hidden.width = spec.hidden_size ? *spec.hidden_size : site.width;
@@ -210,11 +205,8 @@ void check_measured_head(const JsonNode& node, Diagnostics& diagnostics) {
 
 std::vector<Operator> readout(const HeadSite& site, bool bias, double element) {
   std::vector<Operator> operators;
-  double rows = rows_of(site);
-  if (site.kind == SiteKind::Image) {
-    operators.push_back(pool(site, element));
-    rows = site.samples;
-  }
+  const double rows = rows_of(site);
+  if (site.kind == SiteKind::Image) operators.push_back(average(images_of(site, element)));
   const LinearRole role = role_at(site);
   const Sharding sharding = sharding_of_classes(site);
   operators.push_back(

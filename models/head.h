@@ -12,6 +12,7 @@
 #include <optional>
 #include <vector>
 
+#include "models/images.h"
 #include "models/tensor_layout.h"
 
 namespace interlock {
@@ -34,7 +35,7 @@ struct HeadSite {
   SiteKind kind = SiteKind::Vector;
   double samples = 1;    // one micro-batch
   double positions = 1;  // Sequence: tokens
-  int side = 1;          // Image: pixels
+  Extent rows, columns;  // Image
   std::int64_t width = 1;
   std::int64_t classes = 1;
   std::int64_t norm_parameters = 0;  // Sequence

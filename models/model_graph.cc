@@ -43,6 +43,7 @@ ModelGraph resnet_from(ObjectReader& reader, const BuildOptions& options) {
   override_head(shape, SiteKind::Image, options, reader.diagnostics());
   refuse_any_sharding(reader, options.sharding, "a ResNet");
   refuse_split_brain(reader, options.sharding, "a ResNet");
+  check_images(reader, shape.image_size, windows_of(shape), options.sharding);
   reader.finish();
   return reader.diagnostics().empty() ? build_resnet(shape, options) : ModelGraph();
 }
@@ -54,6 +55,7 @@ ModelGraph vgg_from(ObjectReader& reader, const BuildOptions& options) {
   const int group = options.sharding.split_brain;
   check_parts(reader, "hidden_size", shape.hidden_size, group,
               std::to_string(group) + " devices (split_brain)");
+  check_images(reader, shape.image_size, windows_of(shape), options.sharding);
   reader.finish();
   return reader.diagnostics().empty() ? build_vgg(shape, options) : ModelGraph();
 }
@@ -76,6 +78,7 @@ ModelGraph sparse_mlp_from(ObjectReader& reader, const BuildOptions& options) {
   refuse_context(reader, sharding, "a sparse MLP");
   refuse_experts(reader, sharding, "a sparse MLP");
   refuse_split_brain(reader, sharding, "a sparse MLP");
+  refuse_images(reader, sharding, "a sparse MLP");
   if (sharding.tensor_layout != TensorLayout::OneD || sharding.sequence_parallel) {
     report(reader.diagnostics(), reader.node(),
            "the neurons of a sparse MLP are divided in one dimension; expected tensor_layout "
@@ -90,6 +93,7 @@ ModelGraph profile_from(ObjectReader& reader, const BuildOptions& options) {
   if (options.head) check_measured_head(*options.head, reader.diagnostics());
   refuse_any_sharding(reader, options.sharding, "a profile");
   refuse_split_brain(reader, options.sharding, "a profile");
+  refuse_images(reader, options.sharding, "a profile");
   reader.finish();
   return reader.diagnostics().empty() ? build_profile(modules, options) : ModelGraph();
 }

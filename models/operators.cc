@@ -70,15 +70,11 @@ void add_bias(Operator& op, std::int64_t width, double outputs, double element) 
   ++op.weight_gradient.launches;
 }
 
-int side_after(int side, int stride) { return (side - 1) / stride + 1; }
-
 Operator convolution(const Convolution& shape, double element) {
-  const double side = side_after(shape.side, shape.stride);
-  const double positions = shape.images * side * side;
   const std::int64_t weights = shape.inputs * shape.outputs * shape.kernel * shape.kernel;
-  const double inputs = shape.images * shape.side * shape.side * static_cast<double>(shape.inputs);
-  const double outputs = positions * static_cast<double>(shape.outputs);
-  Operator op = weighted(OpClass::Convolution, positions * static_cast<double>(weights),
+  const double inputs = shape.read * static_cast<double>(shape.inputs);
+  const double outputs = shape.made * static_cast<double>(shape.outputs);
+  Operator op = weighted(OpClass::Convolution, shape.made * static_cast<double>(weights),
                          {inputs, static_cast<double>(weights), outputs}, element);
   op.parameters = weights;
   if (shape.bias) add_bias(op, shape.outputs, outputs, element);
@@ -172,10 +168,8 @@ Module make_module(const ModuleFrame& frame, const std::vector<Operator>& operat
 
 void append_exchanges(std::vector<Exchange>& list, const std::vector<Exchange>& more) {
   for (const Exchange& one : more) {
-    const auto known = std::find_if(list.begin(), list.end(), [&](const Exchange& other) {
-      return one.kind == other.kind && one.axis == other.axis && one.bytes == other.bytes &&
-             one.overlapped == other.overlapped;
-    });
+    const auto known = std::find_if(list.begin(), list.end(),
+                                    [&](const Exchange& other) { return alike(one, other); });
     if (known == list.end()) {
       list.push_back(one);
     } else {

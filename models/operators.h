@@ -45,19 +45,16 @@ Operator linear(const Linear& shape, double element);
 /// one more pass over theirs.
 void add_bias(Operator& op, std::int64_t width, double outputs, double element);
 
-/// Square images and odd square kernels, padded so that stride 1 keeps the side.
+/// Positions are pixels of all images, one channel. Images make these from their sizes.
 struct Convolution {
-  double images = 1;
-  int side = 1;  // of the input
+  double read = 1;  // positions of the input
+  double made = 1;  // of the output
   std::int64_t inputs = 1;
   std::int64_t outputs = 1;
   int kernel = 3;
-  int stride = 1;
   bool bias = false;
 };
 Operator convolution(const Convolution& shape, double element);
-/// The side after a padded convolution or pooling of this stride.
-int side_after(int side, int stride);
 
 /// A kernel that only moves data, in elements.
 struct Elementwise {

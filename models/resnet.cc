@@ -7,50 +7,25 @@
 namespace interlock {
 namespace {
 
-/// The images between two operators.
-struct Images {
-  double count = 1;
-  int side = 1;
-  std::int64_t channels = 3;
-  double element = 2;  // bytes
-
-  double elements() const { return count * side * side * static_cast<double>(channels); }
-  Bytes size() const { return Bytes(elements() * element); }
-};
-
-/// What one convolution of a block does to its images.
-struct Kernel {
-  int size;
-  int stride;
-  std::int64_t channels;
-};
-
 /// Convolution and batch norm; `x` becomes their output.
-void convolve(Images& x, const Kernel& kernel, std::vector<Operator>& operators) {
-  operators.push_back(convolution({.images = x.count,
-                                   .side = x.side,
-                                   .inputs = x.channels,
-                                   .outputs = kernel.channels,
-                                   .kernel = kernel.size,
-                                   .stride = kernel.stride},
-                                  x.element));
-  x.side = side_after(x.side, kernel.stride);
-  x.channels = kernel.channels;
+void append(Images& x, const Kernel& kernel, std::vector<Operator>& operators) {
+  operators.push_back(convolve(x, kernel));
   operators.push_back(normalisation(x.elements(), 2 * x.channels, x.element));
+}
+
+constexpr Window kStemPool = {.kernel = 3, .stride = 2, .padding = 1};
+
+Kernel stem_kernel(const ResNet& net) {
+  return {net.imagenet_stem ? 7 : 3, net.imagenet_stem ? 2 : 1, net.base_width};
 }
 
 Module stem(const ResNet& net, Images& x, const BuildOptions& options) {
   ModuleFrame frame = {.name = "stem", .input = x.size()};
   std::vector<Operator> operators;
-  const Kernel kernel = {net.imagenet_stem ? 7 : 3, net.imagenet_stem ? 2 : 1, net.base_width};
-  convolve(x, kernel, operators);
+  append(x, stem_kernel(net), operators);
   operators.front().reads_module_input = true;
   operators.push_back(relu(x.elements(), x.element));
-  if (net.imagenet_stem) {
-    const double inputs = x.elements();
-    x.side = side_after(x.side, 2);
-    operators.push_back(max_pool(inputs, x.elements(), x.element));
-  }
+  if (net.imagenet_stem) operators.push_back(pool(x, kStemPool));
   frame.output = x.size();
   return make_module(frame, operators, options);
 }
@@ -61,13 +36,20 @@ std::vector<Kernel> kernels_of(const ResNet& net, std::int64_t width, int stride
   return {{3, stride, width}, {3, 1, width}};
 }
 
+int stride_of(std::size_t group, int block) { return group > 0 && block == 0 ? 2 : 1; }
+
 /// A 1x1 convolution where the shortcut has to change shape. It reads what the first convolution
-/// reads and saves already.
-void append_shortcut(Images x, const Kernel& kernel, std::vector<Operator>& operators) {
-  const std::size_t first = operators.size();
-  convolve(x, kernel, operators);
-  operators[first].stash = Bytes(0);
-  operators[first].reads_module_input = true;
+/// reads and saves already; with halos, if that has some.
+void append_shortcut(Images x, const Kernel& kernel, const Kernel& first,
+                     std::vector<Operator>& operators) {
+  const std::size_t place = operators.size();
+  append(x, kernel, operators);
+  Operator& shortcut = operators[place];
+  shortcut.stash = Bytes(0);
+  shortcut.reads_module_input = true;
+  if (first.size == 1) return;
+  shortcut.forward_exchanges.clear();
+  shortcut.input_exchanges.clear();
 }
 
 Module residual_block(Images& x, const std::vector<Kernel>& kernels, const BuildOptions& options) {
@@ -77,12 +59,12 @@ Module residual_block(Images& x, const std::vector<Kernel>& kernels, const Build
   int stride = 1;
   for (const Kernel& kernel : kernels) {
     if (!operators.empty()) operators.push_back(relu(x.elements(), x.element));
-    convolve(x, kernel, operators);
+    append(x, kernel, operators);
     stride *= kernel.stride;
   }
   operators.front().reads_module_input = true;
   if (x.channels != input.channels || stride != 1) {
-    append_shortcut(input, {1, stride, x.channels}, operators);
+    append_shortcut(input, {1, stride, x.channels}, kernels.front(), operators);
   }
   operators.push_back(elementwise({.forward = 3 * x.elements(),
                                    .backward = 3 * input.elements(),
@@ -97,7 +79,8 @@ Module residual_block(Images& x, const std::vector<Kernel>& kernels, const Build
 HeadSite site_of(const ResNet& net, const Images& x) {
   return {.kind = SiteKind::Image,
           .samples = x.count,
-          .side = x.side,
+          .rows = x.rows,
+          .columns = x.columns,
           .width = x.channels,
           .classes = net.classes};
 }
@@ -144,13 +127,24 @@ ResNet read_resnet(ObjectReader& reader) {
   return net;
 }
 
+std::vector<Window> windows_of(const ResNet& net) {
+  std::vector<Window> windows = {window_of(stem_kernel(net))};
+  if (net.imagenet_stem) windows.push_back(kStemPool);
+  for (std::size_t group = 0; group < net.blocks.size(); ++group) {
+    for (int block = 0; block < net.blocks[group]; ++block) {
+      for (const Kernel& kernel : kernels_of(net, net.base_width, stride_of(group, block))) {
+        windows.push_back(window_of(kernel));
+      }
+    }
+  }
+  return windows;
+}
+
 ModelGraph build_resnet(const ResNet& shape, const BuildOptions& options) {
   HeadSpec head = shape.head;
   if (!head.kind) head.kind = HeadKind::Convolution;
   ModelGraph graph = {.samples_per_micro_batch = options.micro_batch_size};
-  Images x = {.count = static_cast<double>(options.micro_batch_size),
-              .side = shape.image_size,
-              .element = element_bytes(options.precision)};
+  Images x = input_images(shape.image_size, options);
   const auto add = [&](Module module) {
     if (head.kind != HeadKind::LaterLayers) {
       module.head = make_head(head, site_of(shape, x), options);
@@ -161,8 +155,7 @@ ModelGraph build_resnet(const ResNet& shape, const BuildOptions& options) {
   std::int64_t width = shape.base_width;
   for (std::size_t group = 0; group < shape.blocks.size(); ++group, width *= 2) {
     for (int block = 0; block < shape.blocks[group]; ++block) {
-      const int stride = group > 0 && block == 0 ? 2 : 1;
-      Module module = residual_block(x, kernels_of(shape, width, stride),
+      Module module = residual_block(x, kernels_of(shape, width, stride_of(group, block)),
                                      options_of_layer(options, graph.modules.size()));
       module.name = "group" + std::to_string(group) + ".block" + std::to_string(block);
       add(std::move(module));

@@ -21,9 +21,13 @@ struct Sharding {
   bool sequence_parallel = false;  // OneD: norms and residuals are divided by sequence
   int context = 1;                 // devices
   ContextLayout context_layout = ContextLayout::Ring;
+  int image_rows = 1;           // devices that have a band of rows each of every image
+  int image_columns = 1;        // likewise of columns; both: a grid
   int expert = 1;               // devices that share the experts of a layer between them
   int split_brain = 1;          // devices that share fully connected layers between them
   double expert_imbalance = 1;  // tokens of the busiest device over the mean, at least 1
+
+  int image_parts() const { return image_rows * image_columns; }
 };
 
 }  // namespace interlock

@@ -108,7 +108,50 @@ void check_experts(ObjectReader& reader, const Transformer& t, const Sharding& s
   }
 }
 
+/// Whether the halo of a part comes from the parts beside it only.
+bool near(int length, int parts, const Window& window) {
+  for (int i = 0; i < parts; ++i) {
+    const Halo halo = halo_of(length, parts, i, window);
+    if (i > 0 && halo.left > part_of(length, parts, i - 1).size()) return false;
+    if (i + 1 < parts && halo.right > part_of(length, parts, i + 1).size()) return false;
+  }
+  return true;
+}
+
+/// One dimension of images: `lines` are rows or columns.
+void check_bands(ObjectReader& reader, int side, const std::vector<Window>& windows, int bands,
+                 const std::string& lines) {
+  if (bands == 1) return;
+  int length = side;
+  for (const Window& window : windows) length = static_cast<int>(output_length(length, window));
+  if (length < bands) {
+    report_at_model(reader, "images of " + number(length) + " " + lines +
+                                ", which the deepest layers make, cannot be cut into " +
+                                number(bands) + " bands; expected at most " + number(length) +
+                                " (parallel.spatial), or larger images");
+    return;
+  }
+  length = side;
+  for (const Window& window : windows) {
+    if (!near(length, bands, window)) {
+      report_at_model(reader, "where images have " + number(length) + " " + lines +
+                                  ", windows of " + number(window.kernel) +
+                                  " read further than the next of " + number(bands) +
+                                  " bands; expected fewer bands (parallel.spatial), or as many as "
+                                  "divide image_size and its halves");
+      return;
+    }
+    length = static_cast<int>(output_length(length, window));
+  }
+}
+
 }  // namespace
+
+void check_images(ObjectReader& reader, int side, const std::vector<Window>& windows,
+                  const Sharding& sharding) {
+  check_bands(reader, side, windows, sharding.image_rows, "rows");
+  check_bands(reader, side, windows, sharding.image_columns, "columns");
+}
 
 void check_parts(ObjectReader& reader, std::string_view key, std::int64_t value, std::int64_t parts,
                  const std::string& among) {
@@ -153,6 +196,7 @@ bool check_layout(ObjectReader& reader, const Sharding& sharding) {
 
 void check_sharding(ObjectReader& reader, const Transformer& t, const BuildOptions& options) {
   refuse_split_brain(reader, options.sharding, "a transformer");
+  refuse_images(reader, options.sharding, "a transformer");
   if (!check_layout(reader, options.sharding)) return;
   check_tensor(reader, t, options);
   check_sequence(reader, t, options.sharding);
@@ -165,6 +209,7 @@ void check_sharding(ObjectReader& reader, const Mlp& mlp, const BuildOptions& op
   refuse_context(reader, sharding, "an MLP");
   refuse_experts(reader, sharding, "an MLP");
   refuse_split_brain(reader, sharding, "an MLP");
+  refuse_images(reader, sharding, "an MLP");
   if (!check_layout(reader, sharding) || !reader.diagnostics().empty()) return;
   if (sharding.sequence_parallel && sharding.tensor > 1) {
     report_at_model(reader,
@@ -200,6 +245,13 @@ void refuse_context(ObjectReader& reader, const Sharding& sharding, const std::s
   report_at_model(reader, model + " cannot be divided among " + number(sharding.context) +
                               " context devices; expected context 1, or a transformer with "
                               "attention");
+}
+
+void refuse_images(ObjectReader& reader, const Sharding& sharding, const std::string& model) {
+  const int parts = sharding.image_parts();
+  if (parts == 1) return;
+  report_at_model(reader, model + " has no images that " + number(parts) +
+                              " devices could divide; expected spatial 1, or a ResNet or a VGG");
 }
 
 void refuse_experts(ObjectReader& reader, const Sharding& sharding, const std::string& model) {

@@ -26,9 +26,16 @@ void check_samples(ObjectReader& reader, const BuildOptions& options);
 void check_sharding(ObjectReader& reader, const Transformer& shape, const BuildOptions& options);
 void check_sharding(ObjectReader& reader, const Mlp& shape, const BuildOptions& options);
 
+/// Whether square images of so many pixels on a side have enough of them for their parts in front
+/// of and behind each of `windows`, which follow one another, and halos no further than the next
+/// part.
+void check_images(ObjectReader& reader, int side, const std::vector<Window>& windows,
+                  const Sharding& sharding);
+
 /// One diagnostic for each kind of sharding that `model`, "a ResNet" say, cannot have.
 void refuse_tensor(ObjectReader& reader, const Sharding& sharding, const std::string& model);
 void refuse_context(ObjectReader& reader, const Sharding& sharding, const std::string& model);
+void refuse_images(ObjectReader& reader, const Sharding& sharding, const std::string& model);
 void refuse_experts(ObjectReader& reader, const Sharding& sharding, const std::string& model);
 void refuse_split_brain(ObjectReader& reader, const Sharding& sharding, const std::string& model);
 

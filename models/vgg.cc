@@ -21,32 +21,16 @@ std::array<int, kGroups> convolutions_of(int layers) {
   return {2, 2, 4, 4, 4};
 }
 
-/// The images between two operators.
-struct Images {
-  double count = 1;
-  int side = 1;
-  std::int64_t channels = 3;
-  double element = 2;  // bytes
-
-  double elements() const { return count * side * side * static_cast<double>(channels); }
-  Bytes size() const { return Bytes(elements() * element); }
-};
+constexpr Window kPool = {.kernel = 2, .stride = 2};
 
 /// A convolution with its ReLU, and the pooling behind it; `x` becomes their output.
 Module convolution_module(Images& x, std::int64_t channels, bool pools,
                           const BuildOptions& options) {
   ModuleFrame frame = {.input = x.size()};
-  std::vector<Operator> operators = {convolution(
-      {.images = x.count, .side = x.side, .inputs = x.channels, .outputs = channels, .bias = true},
-      x.element)};
+  std::vector<Operator> operators = {convolve(x, {.channels = channels, .bias = true})};
   operators.front().reads_module_input = true;
-  x.channels = channels;
   operators.push_back(relu(x.elements(), x.element));
-  if (pools) {
-    const double inputs = x.elements();
-    x.side /= 2;
-    operators.push_back(max_pool(inputs, x.elements(), x.element));
-  }
+  if (pools) operators.push_back(pool(x, kPool));
   frame.output = x.size();
   return make_module(frame, operators, options);
 }
@@ -75,12 +59,14 @@ struct Dense {
   std::int64_t inputs = 1;
   std::int64_t outputs = 1;
   int rounds = 1;
+  std::vector<Exchange> turns = {};  // parts of images to samples, before it
 };
 
 Operator dense(const Dense& layer, double element) {
   const int k = layer.rounds;
   Operator op = in_rounds(linear({layer.samples, layer.inputs, layer.outputs / k}, element), k);
   const double read = layer.samples * static_cast<double>(layer.inputs);
+  op.forward_exchanges = op.input_exchanges = layer.turns;
   if (k == 1) return op;
   op.forward_exchanges = {among_group(CollectiveKind::AllGather, read, element, k)};
   op.input_exchanges = {among_group(CollectiveKind::ReduceScatter, read, element, k)};
@@ -95,10 +81,10 @@ Module hidden_module(const Dense& layer, const BuildOptions& options) {
                                      in_rounds(relu(made, element), layer.rounds),
                                      in_rounds(dropout(made, element), layer.rounds)};
   operators.front().reads_module_input = true;
-  const double read = layer.samples * static_cast<double>(layer.inputs);
-  return make_module(
-      {.input = Bytes(read * element), .output = Bytes(made * layer.rounds * element)}, operators,
-      options);
+  const Bytes read(layer.samples * static_cast<double>(layer.inputs) * element);
+  return make_module({.input = layer.turns.empty() ? read : layer.turns.front().bytes,
+                      .output = Bytes(made * layer.rounds * element)},
+                     operators, options);
 }
 
 /// The way between neurons of all samples and all neurons of a device's own.
@@ -152,12 +138,20 @@ Vgg read_vgg(ObjectReader& reader) {
   return vgg;
 }
 
+std::vector<Window> windows_of(const Vgg& shape) {
+  std::vector<Window> windows;
+  for (const int convolutions : convolutions_of(shape.layers)) {
+    windows.insert(windows.end(), convolutions, window_of(Kernel()));
+    windows.push_back(kPool);
+  }
+  return windows;
+}
+
 ModelGraph build_vgg(const Vgg& shape, const BuildOptions& options) {
   HeadSpec head = shape.head;
   if (!head.kind) head.kind = HeadKind::Linear;
   ModelGraph graph = {.samples_per_micro_batch = options.micro_batch_size};
-  const double samples = options.micro_batch_size;
-  HeadSite site = {.kind = SiteKind::Image, .samples = samples, .classes = shape.classes};
+  HeadSite site = {.kind = SiteKind::Image, .classes = shape.classes};
   const auto add = [&](Module module, const std::string& name) {
     module.name = name;
     // Behind a vector no head of an image's kind is possible.
@@ -168,23 +162,27 @@ ModelGraph build_vgg(const Vgg& shape, const BuildOptions& options) {
     graph.modules.push_back(std::move(module));
   };
   const auto layer_options = [&] { return options_of_layer(options, graph.modules.size()); };
-  Images x = {
-      .count = samples, .side = shape.image_size, .element = element_bytes(options.precision)};
+  Images x = input_images(shape.image_size, options);
   std::int64_t width = 64;
   const auto convolutions = convolutions_of(shape.layers);
   for (int group = 0; group < kGroups; ++group, width = std::min(2 * width, kLastWidth)) {
     for (int i = 0; i < convolutions[group]; ++i) {
       const bool pools = i + 1 == convolutions[group];
       Module module = convolution_module(x, width, pools, layer_options());
-      site.side = x.side;
+      site.samples = x.count;
+      site.rows = x.rows;
+      site.columns = x.columns;
       site.width = x.channels;
       add(std::move(module), "conv" + std::to_string(group) + "." + std::to_string(i));
     }
   }
   const int rounds = options.sharding.split_brain;
+  const std::int64_t features = kLastWidth * x.rows.length * x.columns.length;
+  const double samples = x.samples_behind();
   site.kind = SiteKind::Vector;
+  site.samples = samples;
   site.width = shape.hidden_size;
-  add(hidden_module({samples, kLastWidth * x.side * x.side, shape.hidden_size, rounds},
+  add(hidden_module({samples, features, shape.hidden_size, rounds, turn_to_samples(x)},
                     layer_options()),
       "fc0");
   add(hidden_module({samples, shape.hidden_size, shape.hidden_size, rounds}, layer_options()),

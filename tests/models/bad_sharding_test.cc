@@ -188,5 +188,33 @@ TEST_CASE("what a kind of model cannot have is one sentence each") {
   CHECK(mistakes(kMlp, {.context = 2, .expert = 2}).size() == 2);
 }
 
+TEST_CASE("images are cut into bands of a row at least, whose halos the next band has") {
+  const std::string net =
+      R"({"kind": "resnet", "block": "basic", "blocks": [1, 1], "image_size": )";
+  check_mistake(net + "32}", {.image_rows = 17},
+                "s.json:1: /model: images of 16 rows, which the deepest layers make, cannot be cut "
+                "into 17 bands; expected at most 16 (parallel.spatial), or larger images");
+  check_mistake("{\"kind\": \"vgg\", \"layers\": 11}", {.image_columns = 8},
+                "s.json:1: /model: images of 7 columns, which the deepest layers make, cannot be "
+                "cut into 8 bands; expected at most 7 (parallel.spatial), or larger images");
+  // Bands of 3 or 2 rows become bands of 2 or 1: the fourth makes rows 6 and 7 of rows 11 to 15.
+  // It has 9 to 11, the next 12 to 14.
+  check_mistake(net + "40}", {.image_rows = 16},
+                "s.json:1: /model: where images have 40 rows, windows of 3 read further than the "
+                "next of 16 bands; expected fewer bands (parallel.spatial), or as many as divide "
+                "image_size and its halves");
+}
+
+TEST_CASE("what is no image is not cut") {
+  const std::string devices =
+      " has no images that 4 devices could divide; expected spatial 1, or a "
+      "ResNet or a VGG";
+  const Sharding cut = {.image_rows = 2, .image_columns = 2};
+  check_mistake(kModel + "}", cut, "s.json:1: /model: a transformer" + devices);
+  check_mistake(kMlp, cut, "s.json:1: /model: an MLP" + devices);
+  check_mistake(R"({"kind": "profile", "modules": [{"forward": "1 ms"}]})", cut,
+                "s.json:1: /model: a profile" + devices);
+}
+
 }  // namespace
 }  // namespace interlock

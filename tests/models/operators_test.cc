@@ -1,7 +1,6 @@
 // Work of single operators, counted by hand.
 // SPDX-License-Identifier: Apache-2.0
-#include "models/operators.h"
-
+#include "models/images.h"
 #include "tests/models/built.h"
 
 namespace interlock {
@@ -9,7 +8,7 @@ namespace {
 
 TEST_CASE("a convolution multiplies each output with its window") {
   // 2 images, side 5 to 3 at stride 2, 3 to 4 channels, 3x3 windows
-  const Convolution shape = {.images = 2, .side = 5, .inputs = 3, .outputs = 4, .stride = 2};
+  const Convolution shape = {.read = 2 * 25, .made = 2 * 9, .inputs = 3, .outputs = 4};
   const Operator op = convolution(shape, 2);
   CHECK(op.parameters == 3 * 4 * 9);
   CHECK(op.forward.flops.value() == 2.0 * (2 * 3 * 3) * 4 * (3 * 9));
@@ -20,6 +19,12 @@ TEST_CASE("a convolution multiplies each output with its window") {
 }
 
 TEST_CASE("padding keeps the side at stride 1 and halves it upwards at stride 2") {
+  const auto side_after = [](int side, int stride) {
+    Images images = {.rows = {side}, .columns = {2 * side}};
+    convolve(images, {.stride = stride});
+    CHECK(images.columns.length == output_length(2 * side, window_of({.stride = stride})));
+    return images.rows.length;
+  };
   CHECK(side_after(7, 1) == 7);
   CHECK(side_after(7, 2) == 4);
   CHECK(side_after(8, 2) == 4);
