@@ -49,6 +49,12 @@ std::string option_words(const Scenario& scenario) {
     const bool ring = sharding.context_layout == ContextLayout::Ring;
     words += ring ? ", ring of contexts" : ", all-to-all contexts";
   }
+  if (sharding.image_parts() > 1) {
+    words +=
+        ", images in " + std::to_string(sharding.image_rows) +
+        (sharding.image_columns == 1 ? " bands"
+                                     : " x " + std::to_string(sharding.image_columns) + " parts");
+  }
   if (sharding.split_brain > 1) {
     words += ", fully connected layers on " + std::to_string(sharding.split_brain);
   } else if (mesh.expert > 1) {

@@ -105,6 +105,7 @@ Json parallel_json(const Scenario& scenario) {
   json["tensor_layout"] = chosen("tensor_layout", sharding.tensor_layout);
   json["tensor_depth"] = mesh.tensor_depth;
   json["context_layout"] = chosen("context_layout", sharding.context_layout);
+  json["spatial"] = {sharding.image_rows, sharding.image_columns};
   json["zero_stage"] = policy.zero_stage;
   json["shard"] = mesh.shard;
   json["overlap_gradients"] = policy.overlap_gradients;

@@ -179,6 +179,7 @@ std::vector<ContractObject> make_contract() {
         {"tensor_layout", {"1d", "2d", "2.5d", "3d"}},
         {"tensor_depth"},
         {"context_layout", {"ring", "all_to_all"}},
+        {"spatial"},
         {"expert_imbalance"},
         {"overlap_gradients"},
         {"overlap_weights"},

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "scenarios/scenario.h"
@@ -21,6 +22,8 @@ struct ParallelKeys {
   ReshardingChoice resharding;
   JsonNode node;
 };
+/// "spatial" where images are divided by the devices that would divide sequences.
+std::string name_of(Dimension dimension, const Sharding& sharding);
 ParallelKeys read_parallel(const JsonNode& node, Diagnostics& diagnostics);
 /// simulate.fold: the dimensions that it leaves no choice about; nothing if it is "auto".
 std::optional<Unfolded> read_fold(const JsonNode& node, Diagnostics& diagnostics);

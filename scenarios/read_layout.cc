@@ -39,7 +39,8 @@ void check_devices(const ParallelKeys& parallel, const LayoutBounds& bounds,
   if (parallel.pipeline ? product == devices : devices % product == 0) return;
   const auto degree = [&](Dimension dimension) { return std::to_string(mesh.degree(dimension)); };
   report(diagnostics, parallel.node,
-         "data " + degree(Dimension::Data) + " x context " + degree(Dimension::Context) +
+         "data " + degree(Dimension::Data) + " x " +
+             name_of(Dimension::Context, parallel.sharding) + " " + degree(Dimension::Context) +
              " x tensor " + degree(Dimension::Tensor) +
              (parallel.pipeline ? " x pipeline " + std::to_string(pipeline) : "") + " are " +
              std::to_string(product) + " devices; expected " +

@@ -13,18 +13,18 @@ namespace interlock {
 namespace {
 
 constexpr int kMostRanks = 1'000'000;
+constexpr int kMostBands = 1000;
 constexpr int kMostPrefetched = 1000;
 constexpr double kMostImbalance = 1e6;
 
 /// No machine has more devices than that; less is a matter of the cluster.
-void check_degrees(Section& section, Mesh& mesh) {
+void check_degrees(Section& section, Mesh& mesh, const Sharding& sharding) {
   std::int64_t product = 1;
   std::string degrees;
   for (const Dimension dimension : {Dimension::Data, Dimension::Context, Dimension::Tensor}) {
     const int degree = mesh.degree(dimension);
     product *= degree;
-    degrees += (degrees.empty() ? "" : " x ") +
-               dimension_names()[static_cast<std::size_t>(dimension)] + " " +
+    degrees += (degrees.empty() ? "" : " x ") + name_of(dimension, sharding) + " " +
                std::to_string(degree);
   }
   if (product <= kMostRanks) return;
@@ -32,6 +32,36 @@ void check_degrees(Section& section, Mesh& mesh) {
          degrees + " are " + std::to_string(product) + " devices; expected at most " +
              std::to_string(kMostRanks));
   mesh.degrees = {1, 1, 1, 1};
+}
+
+/// "spatial": bands, or a grid of [rows, columns].
+void read_spatial(Section& section, ParallelKeys& keys) {
+  const auto node = section.get("spatial");
+  if (!node) return;
+  Diagnostics& diagnostics = section.diagnostics();
+  std::vector<JsonNode> counts = {*node};
+  if (node->value->kind == JsonValue::Kind::Array) {
+    if (node->value->items.size() != 2) {
+      report(diagnostics, *node,
+             "no way to cut images; expected a number of bands, 4 say, or a grid of [rows, "
+             "columns], [2, 2] say");
+      return;
+    }
+    counts = {node->item(0), node->item(1)};
+  }
+  const auto rows = read_count(counts.front(), 1, kMostBands, diagnostics);
+  const auto columns =
+      counts.size() == 1 ? std::optional(1) : read_count(counts[1], 1, kMostBands, diagnostics);
+  if (!rows || !columns || *rows * *columns == 1) return;
+  if (keys.mesh.degree(Dimension::Context) > 1) {
+    report(diagnostics, *node,
+           "a model has either images or sequences to divide; expected \"spatial\" or "
+           "\"context\"");
+    return;
+  }
+  keys.sharding.image_rows = *rows;
+  keys.sharding.image_columns = keys.mesh.image_columns = *columns;
+  keys.mesh.degree(Dimension::Context) = *rows * *columns;
 }
 
 bool is_square(int number) {
@@ -124,6 +154,10 @@ void read_split_brain(Section& section, ParallelKeys& keys) {
     report(section.diagnostics(), *node,
            "a model has either experts or fully connected layers to divide; expected \"expert\" or "
            "\"split_brain\"");
+  } else if (keys.sharding.image_parts() > 1) {
+    report(section.diagnostics(), *node,
+           "behind images that are cut devices divide samples, not layers; expected "
+           "\"split_brain\" or \"spatial\"");
   } else {
     keys.mesh.expert = keys.sharding.split_brain = group;
   }
@@ -174,6 +208,11 @@ void read_data_parallel(Section& section, DataParallel& policy) {
 
 }  // namespace
 
+std::string name_of(Dimension dimension, const Sharding& sharding) {
+  if (dimension == Dimension::Context && sharding.image_parts() > 1) return "spatial";
+  return dimension_names()[static_cast<std::size_t>(dimension)];
+}
+
 ParallelKeys read_parallel(const JsonNode& node, Diagnostics& diagnostics) {
   ParallelKeys keys{.node = node};
   Section section("parallel", node, diagnostics);
@@ -187,10 +226,11 @@ ParallelKeys read_parallel(const JsonNode& node, Diagnostics& diagnostics) {
         std::pair("context", Dimension::Context)}) {
     keys.mesh.degree(dimension) = section.count(key, 1, 1, kMostRanks);
   }
-  check_degrees(section, keys.mesh);
+  read_spatial(section, keys);
   Sharding& sharding = keys.sharding;
+  check_degrees(section, keys.mesh, sharding);
   sharding.tensor = keys.mesh.degree(Dimension::Tensor);
-  sharding.context = keys.mesh.degree(Dimension::Context);
+  sharding.context = sharding.image_parts() > 1 ? 1 : keys.mesh.degree(Dimension::Context);
   sharding.sequence_parallel = section.boolean("sequence_parallel", false);
   sharding.context_layout = static_cast<ContextLayout>(section.choice("context_layout", 0));
   if (const auto imbalance = section.get("expert_imbalance")) {

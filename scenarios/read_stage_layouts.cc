@@ -13,9 +13,9 @@ namespace interlock {
 namespace {
 
 constexpr int kMostDevices = 1'000'000;
-constexpr std::array kElsewhere = {"tensor",         "data",  "context",       "expert",
-                                   "split_brain",    "shard", "tensor_layout", "tensor_depth",
-                                   "context_layout", "order"};
+constexpr std::array kElsewhere = {"tensor",         "data",    "context",       "expert",
+                                   "split_brain",    "shard",   "tensor_layout", "tensor_depth",
+                                   "context_layout", "spatial", "order"};
 
 /// "tensor 4 x data 2"
 std::string text_of(const RankLayout& layout) {

@@ -1,5 +1,5 @@
 // Spatial parallelism: halos beside rows marked one by one; shares of flops and bytes.
-// bytes. SPDX-License-Identifier: Apache-2.0
+// SPDX-License-Identifier: Apache-2.0
 #include <map>
 #include <set>
 
