@@ -98,6 +98,12 @@ inline std::vector<std::string> good_cluster_scenarios() {
   "simulate": {"fold": "none"}
 })",
       R"({
+  "model": {"kind": "resnet", "block": "basic", "blocks": [1, 1], "image_size": 16},
+  "cluster": {"machine": "dgx-a100-80g"},
+  "parallel": {"pipeline": 2, "spatial": [2, 2]},
+  "training": {"strategy": "local", "global_batch_size": 8, "micro_batches": 2, "steps": 2}
+})",
+      R"({
   "model": {"kind": "transformer", "layers": 4, "hidden_size": 64, "attention_heads": 4,
             "vocab_size": 100, "sequence_length": 16},
   "cluster": {"kind": "machine", "device": "t4", "devices_per_node": 2, "nodes": 2,
