@@ -21,6 +21,7 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "sim/run/binding_links.h"
 #include "sim/run/machine.h"
 
 namespace interlock {
@@ -103,6 +104,7 @@ class Contention {
   NetworkModel* network_ = nullptr;
   std::vector<s4u::Host*> origins_;  // of each wire
   s4u::Host* destination_ = nullptr;
+  std::vector<std::vector<int>> ways_;  // links of each wire that can hold it back
   std::vector<WireState> wires_;
   std::vector<LinkState> links_;
   std::vector<Start> waiting_;
@@ -113,6 +115,7 @@ Contention::Contention(const Program& program, Machine& machine)
     : program_(program),
       machine_(machine),
       origins_(program.wires.size()),
+      ways_(binding_links(program)),
       wires_(program.wires.size()),
       links_(program.links.size()) {
   make_platform();
@@ -123,20 +126,18 @@ Contention::Contention(const Program& program, Machine& machine)
 }
 
 /// A flat star: each shared wire is a host whose way out is the wire's links. SimGrid then needs no
-/// routes of its own, whatever the topology.
+/// routes of its own, whatever the topology. Links that cannot hold a flow back are left out, the
+/// way in has none: all flows that some link joins, however fast, would be solved together.
 void Contention::make_platform() {
   auto* zone = s4u::create_star_zone("cluster");
   std::vector<s4u::Link*> links(program_.links.size(), nullptr);
   destination_ = zone->create_host("destination", 1.0);
-  auto* drain = zone->create_link("drain", 1e18)->set_latency(0.0);
-  drain->set_sharing_policy(s4u::Link::SharingPolicy::FATPIPE)->seal();
   zone->add_route(nullptr, destination_->get_netpoint(), nullptr, nullptr,
-                  {s4u::LinkInRoute(drain)}, false);
+                  std::vector<s4u::LinkInRoute>(), false);
   for (std::size_t w = 0; w < program_.wires.size(); ++w) {
-    const Wire& wire = program_.wires[w];
-    if (!wire.shared) continue;
+    if (!program_.wires[w].shared) continue;
     std::vector<s4u::LinkInRoute> way;
-    for (const int index : wire.links) {
+    for (const int index : ways_[w]) {
       const ProgramLink& link = program_.links[index];
       if (links[index] == nullptr) {
         links[index] = zone->create_link("link" + std::to_string(index), link.bandwidth.value())
@@ -161,7 +162,7 @@ double Contention::next_network_date(double now) const {
 }
 
 void Contention::start(int index, Bytes bytes, double occupancy) {
-  const auto& ways = program_.wires[index].links;
+  const auto& ways = ways_[index];
   WireState& wire = wires_[index];
   wire.started = machine_.now();
   wire.occupancy = occupancy;
@@ -188,13 +189,13 @@ void Contention::start(int index, Bytes bytes, double occupancy) {
 void Contention::forget_ended(int link) {
   const int index = links_[link].alone;
   if (index < 0 || wires_[index].started + wires_[index].occupancy > machine_.now()) return;
-  for (const int used : program_.wires[index].links) links_[used].alone = -1;
+  for (const int used : ways_[index]) links_[used].alone = -1;
 }
 
 /// Makes a flow of what is left of a transfer that was alone.
 void Contention::promote(int index) {
   WireState& wire = wires_[index];
-  for (const int link : program_.wires[index].links) links_[link].alone = -1;
+  for (const int link : ways_[index]) links_[link].alone = -1;
   ++wire.generation;
   wire.alone = false;
   const double done = (machine_.now() - wire.started) / wire.occupancy;
@@ -202,7 +203,7 @@ void Contention::promote(int index) {
 }
 
 void Contention::start_flow(int index, double bytes) {
-  for (const int link : program_.wires[index].links) ++links_[link].flows;
+  for (const int link : ways_[index]) ++links_[link].flows;
   if (polled) {
     waiting_.push_back({index, bytes});
   } else {
@@ -221,14 +222,14 @@ void Contention::alone_ended(int index, std::uint32_t generation) {
   if (generation != wire.generation) return;  // promoted since
   ++wire.generation;
   wire.alone = false;
-  for (const int link : program_.wires[index].links) {
+  for (const int link : ways_[index]) {
     if (links_[link].alone == index) links_[link].alone = -1;
   }
   machine_.end_shared(index, machine_.now());
 }
 
 void Contention::end_flow(int index) {
-  for (const int link : program_.wires[index].links) --links_[link].flows;
+  for (const int link : ways_[index]) --links_[link].flows;
   ++wires_[index].generation;
   const double clock = in_ticks(program_, Seconds(s4u::Engine::get_clock()));
   machine_.end_shared(index, std::max(machine_.now(), clock));

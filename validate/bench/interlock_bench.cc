@@ -17,6 +17,7 @@
 #include "sim/run/engines.h"
 #include "sim/run/lower.h"
 #include "validate/bench/cluster_bench.h"
+#include "validate/bench/contention_bench.h"
 #include "validate/bench/family_bench.h"
 #include "validate/bench/heap_loop.h"
 #include "validate/bench/in_child.h"
@@ -108,7 +109,7 @@ void run_engines(int rounds) {
 
 }  // namespace interlock
 
-// interlock_bench [ROUNDS] [engines | families | searches | clusters]
+// interlock_bench [ROUNDS] [engines | families | searches | clusters | contention]
 int main(int count, char** arguments) {
   const int rounds = count > 1 ? std::atoi(arguments[1]) : 7;
   const std::string part = count > 2 ? arguments[2] : "";
@@ -116,5 +117,6 @@ int main(int count, char** arguments) {
   if (part.empty() || part == "families") interlock::run_families(rounds);
   if (part.empty() || part == "searches") interlock::run_searches();
   if (part.empty() || part == "clusters") interlock::run_clusters(rounds);
+  if (part.empty() || part == "contention") interlock::run_contention(rounds);
   return 0;
 }
