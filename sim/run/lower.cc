@@ -197,6 +197,7 @@ Program lower_all(const LowerInputs& inputs, const Brevity& brevity) {
   }
   Wiring wiring(inputs, program);
   OpLowering ops(inputs, brevity, wiring, program);
+  const bool stash_on_hosts = has_stash_on_hosts(inputs);
   for (std::size_t r = 0; r < schedule.ranks.size(); ++r) {
     Rank& rank = program.ranks[r];
     rank.first_stream = static_cast<int>(program.streams.size());
@@ -210,7 +211,7 @@ Program lower_all(const LowerInputs& inputs, const Brevity& brevity) {
       if (schedule.weight_versions.empty()) break;
       rank.weight_versions = std::max(rank.weight_versions, 1 + schedule.weight_versions[stage]);
     }
-    const bool fetches_ahead = rank.streams == 1 && has_stash_on_hosts(inputs);
+    const bool fetches_ahead = rank.streams == 1 && stash_on_hosts;
     if (!fetches_ahead) ops.expect({});
     for (const Sequence& sequence : schedule.ranks[r]) {
       lower_sequence(ops, program, sequence, fetches_ahead);
