@@ -36,7 +36,7 @@ Route FoldedLinks::add_way(int from_rank, int to_rank, Orbit& orbit) {
     }
     const std::vector<int> links = numbered(equal);
     unite(own_links, links);
-    count(links, Bytes(0));
+    count(links, Bytes(0), 1);
   }
   orbit = counted();
   return own;
@@ -67,6 +67,7 @@ Seconds FoldedLinks::add_collective(const CollectivePlan& plan, const Member& me
   std::unordered_map<int, int> counterpart = {{kHost, kHost}};
   for (const std::vector<int>& equal : equal_groups(member.axis, member.rank)) {
     for (std::size_t i = 0; i < group.size(); ++i) counterpart[group[i]] = equal[i];
+    std::set<std::vector<int>> ways;  // flows of a group over one way are one message
     for (std::size_t f = 0; f < plan.flows.size(); ++f) {
       const Flow& flow = plan.flows[f];
       const Route other = route(inputs_.cluster, counterpart[flow.from], counterpart[flow.to]);
@@ -78,7 +79,7 @@ Seconds FoldedLinks::add_collective(const CollectivePlan& plan, const Member& me
       }
       const std::vector<int> links = numbered(other);
       unite(numbered(own[f]), links);
-      count(links, flow.bytes);
+      count(links, flow.bytes, ways.insert(links).second ? 1 : 0);
     }
   }
   if (member.alone) unite_alike(plan);
@@ -134,9 +135,10 @@ void FoldedLinks::unite(const std::vector<int>& one, const std::vector<int>& oth
   }
 }
 
-void FoldedLinks::count(const std::vector<int>& links, Bytes bytes) {
+void FoldedLinks::count(const std::vector<int>& links, Bytes bytes, int messages) {
   for (const int link : links) {
-    if (uses_[link]++ == 0) touched_.push_back(link);
+    if (uses_[link] == 0) touched_.push_back(link);
+    uses_[link] += messages;
     loads_[link] += bytes;
   }
 }

@@ -62,7 +62,7 @@ class FoldedLinks {
   int find(int link);
   void unite(const std::vector<int>& one, const std::vector<int>& other);
   void unite_alike(const CollectivePlan& plan);
-  void count(const std::vector<int>& links, Bytes bytes);
+  void count(const std::vector<int>& links, Bytes bytes, int messages);
   Orbit counted();
   std::vector<std::vector<int>> equal_groups(MeshAxis axis, int rank) const;
 

@@ -53,6 +53,7 @@ class Wiring {
                    const Exchange& exchange, int rank, int lane);
   void make_flows(int collective);
   std::string fold_links();
+  std::string share_links();
   /// What uses a class of links.
   struct LinkUse {
     int users = 0, last_user = 0;

@@ -91,15 +91,17 @@ std::string Wiring::finish() {
   return problem;
 }
 
-/// Flows that play the same part are one.
+/// Flows of one way are one, and those that play the same part.
 void Wiring::make_flows(int index) {
   Collective& collective = program_.collectives[index];
-  std::map<std::vector<LinkId>, Bytes> flows;
+  std::map<std::vector<LinkId>, Bytes> whole, flows;
   for (const Flow& flow : planned_[index].flows) {
-    std::vector<LinkId> way = route(inputs_.cluster, flow.from, flow.to).links;
-    for (LinkId& link : way) link = folded_.class_of(link);
-    Bytes& bytes = flows[way];
-    bytes = folded_.folds() ? std::max(bytes, flow.bytes) : bytes + flow.bytes;
+    whole[route(inputs_.cluster, flow.from, flow.to).links] += flow.bytes;
+  }
+  for (const auto& [links, bytes] : whole) {
+    std::vector<LinkId> way;
+    for (const LinkId link : links) way.push_back(folded_.class_of(link));
+    flows[way] = std::max(flows[way], bytes);
   }
   for (const auto& [way, bytes] : flows) {
     const auto [entry, fresh] =
@@ -112,7 +114,31 @@ void Wiring::make_flows(int index) {
   }
 }
 
-/// Classes of links that are used by one user only may carry what they like.
+/// Gives each link the part of its class that the messages simulated on it have of all. Classes of
+/// links that are used by one user only may carry what they like.
+std::string Wiring::share_links() {
+  std::string problem;
+  std::vector<LinkUse> uses(program_.links.size());
+  for (std::size_t w = 0; w < orbits_.size(); ++w) {
+    note_use(uses, static_cast<int>(program_.lanes.size() + w), {static_cast<int>(w)}, orbits_[w]);
+  }
+  for (std::size_t c = 0; c < planned_.size(); ++c) {
+    std::vector<int> wires;
+    for (const auto& flow : program_.collectives[c].flows) wires.push_back(flow.wire);
+    note_use(uses, program_.collectives[c].lane, wires, *planned_[c].orbit);
+  }
+  for (std::size_t l = 0; l < uses.size(); ++l) {
+    program_.links[l].share = uses[l].share;
+    program_.links[l].stands_for = folded_.class_size(raw_links_[l]);
+    program_.links[l].bandwidth *= uses[l].share;
+    if (problem.empty() && uses[l].users > 1 && !uses[l].alike) {
+      problem = "what uses " + program_.links[l].name +
+                " and its like at the same time differs from one to the other";
+    }
+  }
+  return problem;
+}
+
 std::string Wiring::fold_links() {
   for (std::size_t w = 0; w < program_.wires.size(); ++w) {
     for (const LinkId link : ways_[w]) {
@@ -120,27 +146,7 @@ std::string Wiring::fold_links() {
     }
   }
   std::string problem = folded_.problem();
-  if (folded_.folds() && problem.empty()) {
-    std::vector<LinkUse> uses(program_.links.size());
-    for (std::size_t w = 0; w < orbits_.size(); ++w) {
-      note_use(uses, static_cast<int>(program_.lanes.size() + w), {static_cast<int>(w)},
-               orbits_[w]);
-    }
-    for (std::size_t c = 0; c < planned_.size(); ++c) {
-      std::vector<int> wires;
-      for (const auto& flow : program_.collectives[c].flows) wires.push_back(flow.wire);
-      note_use(uses, program_.collectives[c].lane, wires, *planned_[c].orbit);
-    }
-    for (std::size_t l = 0; l < uses.size(); ++l) {
-      program_.links[l].share = uses[l].share;
-      program_.links[l].stands_for = folded_.class_size(raw_links_[l]);
-      program_.links[l].bandwidth *= uses[l].share;
-      if (problem.empty() && uses[l].users > 1 && !uses[l].alike) {
-        problem = "what uses " + program_.links[l].name +
-                  " and its like at the same time differs from one to the other";
-      }
-    }
-  }
+  if (folded_.folds() && problem.empty()) problem = share_links();
   for (Wire& wire : program_.wires) {
     wire.bandwidth = BytesPerSecond(std::numeric_limits<double>::infinity());
     for (const int link : wire.links) {

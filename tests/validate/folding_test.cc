@@ -222,5 +222,23 @@ TEST_CASE("auto simulates all devices where it must, with the figures of none") 
   CHECK(difference(chosen, whole, 0) == "");
 }
 
+TEST_CASE("flows of a collective over one card weigh as one message, folded or not") {
+  // Sums of gradients leave a node from two devices by one card, beside those of two tensor groups:
+  // three ways that share it, where folded contexts would make it two that are alike.
+  const LayoutTrial trial = {
+      .model = R"({"kind": "transformer", "layers": 6, "hidden_size": 512, "attention_heads": 16,
+                   "vocab_size": 1024, "sequence_length": 256})",
+      .cluster = R"({"kind": "machine", "device": "a100-40g", "devices_per_node": 4, "nodes": 4,
+                     "port": {"latency": "2 us", "bandwidth": "64 GB/s"},
+                     "cards": {"per_node": 1, "latency": "4 us", "bandwidth": "16 GB/s"}})",
+      .parallel = R"("pipeline": 2, "data": 2, "context": 2, "tensor": 2,
+                     "order": ["pipeline", "context", "tensor", "data"])",
+      .training = R"("strategy": "global", "schedule": "gpipe", "micro_batches": 1,
+                     "global_batch_size": 64, "steps": 2, "optimizer": "adam")"};
+  const Count count = check_foldings(trial, 1e-9);
+  MESSAGE(count.equal << " foldings equal to 1e-9, " << count.refused << " refused");
+  CHECK(count.equal + count.refused > 5);
+}
+
 }  // namespace
 }  // namespace interlock
