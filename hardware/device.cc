@@ -47,10 +47,14 @@ std::vector<std::string> supported_precisions(const Device& device) {
   return names;
 }
 
+KernelTime kernel_time(const Work& work, const Device& device, Precision precision) {
+  if (work.op_class == OpClass::Measured) return {.compute = work.measured};
+  return {work.launches * device.launch_overhead, compute_time(work, device, precision),
+          memory_time(work, device)};
+}
+
 Seconds time_of(const Work& work, const Device& device, Precision precision) {
-  if (work.op_class == OpClass::Measured) return work.measured;
-  return work.launches * device.launch_overhead +
-         std::max(compute_time(work, device, precision), memory_time(work, device));
+  return kernel_time(work, device, precision).whole();
 }
 
 Seconds time_of(const std::vector<Work>& work, const Device& device, Precision precision) {

@@ -6,6 +6,7 @@
 // and supports() first and tells the user; here a missing rate is our own mistake.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <optional>
 #include <string>
@@ -30,6 +31,9 @@ struct Device {
   Bytes memory;
   std::array<Efficiency, kOpClasses> efficiency;  // by OpClass
   Seconds launch_overhead;                        // per kernel launch
+  /// Shares of the multiprocessors, from 0 to 0.9, that a collective and a message take away from
+  /// the kernels beside them.
+  double collective_sms = 0, message_sms = 0;
 };
 
 /// "fp32", "tf32", "fp16", "bf16", "fp8": by Precision, as scenarios and catalogue files write it.
@@ -42,12 +46,20 @@ bool supports(const Device& device, Precision precision);
 /// Names of the precisions that `device` supports.
 std::vector<std::string> supported_precisions(const Device& device);
 
+/// What a kernel's duration is made of. What was measured counts as compute.
+struct KernelTime {
+  Seconds launch;           // of all its launches
+  Seconds compute, memory;  // under either roof; the longer one counts
+  Seconds whole() const { return launch + std::max(compute, memory); }
+};
+
 /// Duration of `work` alone on `device`:
 ///   launches * overhead + max(flops / (compute * peak), bytes / (memory * bandwidth)).
 /// OpClass::Measured returns its own duration.
 /// REQUIRES: device.peak[precision] is known, unless the work is measured or has no flops; the
 /// memory bandwidth likewise, unless it has no bytes.
 /// Source: roofline model, Williams et al., CACM 52(4), 2009.
+KernelTime kernel_time(const Work& work, const Device& device, Precision precision);
 Seconds time_of(const Work& work, const Device& device, Precision precision);
 Seconds time_of(const std::vector<Work>& work, const Device& device, Precision precision);
 

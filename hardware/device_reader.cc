@@ -9,6 +9,7 @@ namespace interlock {
 namespace {
 
 constexpr const char* kFolder = "hardware/catalogue/devices";
+constexpr double kMostShare = 0.9;  // of the multiprocessors, away from kernels
 
 /// By OpClass, without Measured, which no device prices.
 const std::vector<std::string>& class_names() {
@@ -70,6 +71,8 @@ Device read_device(const JsonNode& node, Diagnostics& diagnostics) {
   device.launch_overhead = read_delay(reader, "launch_overhead");
   read_peaks(reader, device);
   read_efficiencies(reader, device);
+  device.collective_sms = reader.number("collective_sms", 0, 0, kMostShare);
+  device.message_sms = reader.number("message_sms", 0, 0, kMostShare);
   read_origin(reader);
   reader.finish();
   return device;

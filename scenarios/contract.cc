@@ -194,6 +194,7 @@ std::vector<ContractObject> make_contract() {
        {{"engine", {"auto", "simgrid", "native"}},
         {"seed"},
         {"skip_periods"},
+        {"memory_contention"},
         {"fold", {"auto", "none"}}}},
   };
 }

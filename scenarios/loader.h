@@ -77,6 +77,8 @@ TrainingKeys read_training(const JsonNode& node, int data, Diagnostics& diagnost
 /// training.recompute and training.offload, and what the model and the machine have against them.
 void read_recompute(const JsonNode& node, TrainingKeys& training, Diagnostics& diagnostics);
 void read_offload(const JsonNode& node, TrainingKeys& training, Diagnostics& diagnostics);
+void check_contention(const Scenario& scenario, const std::optional<Cluster>& cluster,
+                      const JsonNode& document, Diagnostics& diagnostics);
 void check_memory(const TrainingKeys& training, const std::optional<ModelGraph>& graph,
                   const std::optional<Cluster>& cluster, bool cuts_sequences,
                   Diagnostics& diagnostics);

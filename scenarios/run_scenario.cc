@@ -88,7 +88,8 @@ LowerInputs lower_inputs(const Scenario& scenario) {
                         .cluster = scenario.cluster,
                         .mesh = scenario.mesh,
                         .unfolded = scenario.unfolded.value_or(kFolded),
-                        .data_parallel = scenario.data_parallel};
+                        .data_parallel = scenario.data_parallel,
+                        .memory_contention = scenario.memory_contention};
   if (scenario.variation) inputs.slow = always_slow(*scenario.variation);
   const PriceInputs prices = price_inputs(scenario);
   const auto append_costs = [&](const ModelGraph& graph) {

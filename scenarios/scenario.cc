@@ -33,6 +33,7 @@ void read_simulate(const JsonNode& node, Scenario& scenario, Diagnostics& diagno
   scenario.engine = static_cast<EngineKind>(section.choice("engine", 0));
   scenario.seed = section.count("seed", 1, 0, kLargestSeed);
   scenario.skip_periods = section.boolean("skip_periods", true);
+  scenario.memory_contention = section.boolean("memory_contention", false);
   if (const auto fold = section.get("fold")) scenario.unfolded = read_fold(*fold, diagnostics);
   section.finish();
 }
@@ -235,6 +236,7 @@ Scenario load_scenario(const JsonValue& value, Diagnostics& diagnostics) {
     fit_batch(training, *sections.graph, diagnostics);
     if (cuts) check_slices(training, *sections.graph, diagnostics);
   }
+  check_contention(scenario, sections.cluster, document, diagnostics);
   if (stages) check_stage_layouts(*sections.parallel, scenario, document, diagnostics);
   if (stages) {
     check_variation(scenario, *sections.parallel, sections.cluster, document, diagnostics);

@@ -72,7 +72,8 @@ struct Scenario {
   int steps = 8;
   EngineKind engine = EngineKind::Auto;
   int seed = 1;
-  bool skip_periods = true;  // of micro-batches, where that is exact
+  bool skip_periods = true;        // of micro-batches, where that is exact
+  bool memory_contention = false;  // of kernels with communication
   /// Dimensions of which every coordinate is simulated; nothing: as few as are exact.
   std::optional<Unfolded> unfolded;
   std::optional<VariationConditions> variation;

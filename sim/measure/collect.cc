@@ -102,6 +102,10 @@ void Collector::add(const CollectiveSpan& span) {
 }
 
 void Collector::add_flows(int collective, double times) {
+  for (const LinkLoad& load : program_.collectives[collective].loads) {
+    link_bytes_[load.link] += times * load.bytes.value();
+  }
+  if (!program_.collectives[collective].loads.empty()) return;
   for (const Collective::Flow& flow : program_.collectives[collective].flows) {
     for (const int link : program_.wires[flow.wire].links) {
       link_bytes_[link] += times * flow.bytes.value();

@@ -25,7 +25,14 @@ OpCost price(const std::vector<Work>& work, const PriceInputs& inputs,
              const std::vector<Exchange>& exchanges = {}) {
   OpCost cost;
   for (const Work& item : work) {
-    cost += {time_of(item, inputs.device, inputs.precision), item.flops};
+    const KernelTime time = kernel_time(item, inputs.device, inputs.precision);
+    const double bound = std::max(time.compute, time.memory).value();
+    const double share = bound > 0 ? bound / time.whole().value() : 0;
+    const bool computes = time.compute >= time.memory;
+    cost += {.time = time.whole(),
+             .flops = item.flops,
+             .compute_bound = computes ? share : 0,
+             .memory_bound = computes ? 0 : share};
   }
   Seconds apart(0), beside(0);
   for (const Exchange& exchange : exchanges) {
@@ -153,7 +160,17 @@ LinkCost link_cost(const std::vector<StageCost>& modules, int first, int last, i
 
 }  // namespace
 
+void OpCost::mix(const OpCost& other, double sign) {
+  const double own = time.value(), more = sign * other.time.value(), whole = own + more;
+  const auto mixed = [&](double share, double others) {
+    return whole > 0 ? std::clamp((share * own + others * more) / whole, 0.0, 1.0) : 0;
+  };
+  compute_bound = mixed(compute_bound, other.compute_bound);
+  memory_bound = mixed(memory_bound, other.memory_bound);
+}
+
 OpCost& OpCost::operator+=(const OpCost& other) {
+  mix(other, 1);
   time += other.time;
   flops += other.flops;
   waiting += other.waiting;
@@ -162,6 +179,7 @@ OpCost& OpCost::operator+=(const OpCost& other) {
 }
 
 OpCost& OpCost::operator-=(const OpCost& part) {
+  mix(part, -1);
   time -= part.time;
   flops -= part.flops;
   waiting -= part.waiting;

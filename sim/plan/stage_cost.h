@@ -23,11 +23,17 @@ struct OpCost {
   Flops flops;
   Seconds waiting = {};  // for its exchanges, as far as they do not run beside the kernels
   std::vector<Exchange> exchanges = {};  // equal ones counted together
+  // Of the time: shares of kernels that wait for arithmetic, and for memory. The rest is launches.
+  double compute_bound = 0, memory_bound = 0;
   /// Nothing is exchanged beside the kernels of another op: what waits, waits.
   OpCost& operator+=(const OpCost& other);
   /// REQUIRES: `part` was added before.
   OpCost& operator-=(const OpCost& part);
   Seconds whole() const { return time + waiting; }
+
+ private:
+  /// The shares of this cost and `sign` times the other one, before their times are added.
+  void mix(const OpCost& other, double sign);
 };
 
 /// Going back through the last modules of a stage only.

@@ -52,7 +52,8 @@ RunSummary run_native(const Program& program, const TraceSink& sink) {
         "/simulate/engine: messages share a link here, which the native engine does not "
         "model; expected \"auto\" or \"simgrid\"");
   }
-  return chooses_order(program) ? run_native_loop(program, sink) : run_sweep(program, sink);
+  const bool in_time_order = chooses_order(program) || program.interference.any();
+  return in_time_order ? run_native_loop(program, sink) : run_sweep(program, sink);
 }
 
 void load_simgrid() { simgrid_module(); }

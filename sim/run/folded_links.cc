@@ -36,7 +36,7 @@ Route FoldedLinks::add_way(int from_rank, int to_rank, Orbit& orbit) {
     }
     const std::vector<int> links = numbered(equal);
     unite(own_links, links);
-    count(links, Bytes(0), 1);
+    count(links, Bytes(0));
   }
   orbit = counted();
   return own;
@@ -67,7 +67,6 @@ Seconds FoldedLinks::add_collective(const CollectivePlan& plan, const Member& me
   std::unordered_map<int, int> counterpart = {{kHost, kHost}};
   for (const std::vector<int>& equal : equal_groups(member.axis, member.rank)) {
     for (std::size_t i = 0; i < group.size(); ++i) counterpart[group[i]] = equal[i];
-    std::set<std::vector<int>> ways;  // flows of a group over one way are one message
     for (std::size_t f = 0; f < plan.flows.size(); ++f) {
       const Flow& flow = plan.flows[f];
       const Route other = route(inputs_.cluster, counterpart[flow.from], counterpart[flow.to]);
@@ -79,7 +78,7 @@ Seconds FoldedLinks::add_collective(const CollectivePlan& plan, const Member& me
       }
       const std::vector<int> links = numbered(other);
       unite(numbered(own[f]), links);
-      count(links, flow.bytes, ways.insert(links).second ? 1 : 0);
+      count(links, flow.bytes);
     }
   }
   if (member.alone) unite_alike(plan);
@@ -135,10 +134,9 @@ void FoldedLinks::unite(const std::vector<int>& one, const std::vector<int>& oth
   }
 }
 
-void FoldedLinks::count(const std::vector<int>& links, Bytes bytes, int messages) {
+void FoldedLinks::count(const std::vector<int>& links, Bytes bytes) {
   for (const int link : links) {
-    if (uses_[link] == 0) touched_.push_back(link);
-    uses_[link] += messages;
+    if (uses_[link]++ == 0) touched_.push_back(link);
     loads_[link] += bytes;
   }
 }
@@ -148,7 +146,7 @@ FoldedLinks::Orbit FoldedLinks::counted() {
   Orbit orbit;
   orbit.reserve(touched_.size());
   for (const int link : touched_) {
-    orbit.emplace_back(link, uses_[link]);
+    orbit.push_back({link, uses_[link], loads_[link]});
     uses_[link] = 0;
     loads_[link] = Bytes(0);
   }
@@ -168,13 +166,15 @@ int FoldedLinks::class_size(LinkId link) {
 
 std::unordered_map<LinkId, FoldedLinks::ClassUse> FoldedLinks::class_uses(const Orbit& orbit) {
   std::unordered_map<LinkId, ClassUse> classes;
-  for (const auto& [link, times] : orbit) {
-    const int own_class = find(link);
-    const auto [entry, fresh] = classes.try_emplace(ids_[own_class], ClassUse{times, times});
+  for (const Use& one : orbit) {
+    const int own_class = find(one.link), size = sizes_[own_class];
+    const auto [entry, fresh] =
+        classes.try_emplace(ids_[own_class], ClassUse{one.messages, one.messages});
     ClassUse& use = entry->second;
-    use.least = std::min(use.least, times);
-    use.most = std::max(use.most, times);
-    use.alike = ++use.links == sizes_[own_class] && use.least == use.most;
+    use.least = std::min(use.least, one.messages);
+    use.most = std::max(use.most, one.messages);
+    use.alike = ++use.links == size && use.least == use.most;
+    use.bytes += one.bytes / size;
   }
   return classes;
 }

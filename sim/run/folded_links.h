@@ -22,8 +22,12 @@ class FoldedLinks {
  public:
   explicit FoldedLinks(const LowerInputs& inputs);
 
-  /// What equal ranks do together: links, and messages on each at once.
-  using Orbit = std::vector<std::pair<int, int>>;
+  /// What equal ranks do together on a link.
+  struct Use {
+    int link = 0, messages = 0;  // at once
+    Bytes bytes = {};            // of a collective
+  };
+  using Orbit = std::vector<Use>;
   /// Messages from one simulated rank to another. Returns the way of one and fills in `orbit`.
   Route add_way(int from_rank, int to_rank, Orbit& orbit);
   /// A simulated member of a group; `alone` if it stands for all the others.
@@ -50,6 +54,7 @@ class FoldedLinks {
     int least = 0, most = 0;  // messages on a link at once
     int links = 0;            // that it uses
     bool alike = false;       // all links of the class
+    Bytes bytes = {};         // on a link of the class, on average
   };
   /// By the link that stands for the class.
   std::unordered_map<LinkId, ClassUse> class_uses(const Orbit& orbit);
@@ -62,7 +67,7 @@ class FoldedLinks {
   int find(int link);
   void unite(const std::vector<int>& one, const std::vector<int>& other);
   void unite_alike(const CollectivePlan& plan);
-  void count(const std::vector<int>& links, Bytes bytes, int messages);
+  void count(const std::vector<int>& links, Bytes bytes);
   Orbit counted();
   std::vector<std::vector<int>> equal_groups(MeshAxis axis, int rank) const;
 

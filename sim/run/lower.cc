@@ -33,6 +33,28 @@ int updates_in_a_row(const Sequence& sequence, std::size_t run, std::size_t firs
   return updates;
 }
 
+/// One turn of run `index`. Returns whether it ends in updates, as the run before did if
+/// `updating`.
+bool lower_run(OpLowering& ops, const Sequence& sequence, std::size_t index, bool updating,
+               bool fetches_ahead) {
+  const std::vector<Op>& run = sequence.runs[index].ops;
+  for (std::size_t i = 0; i < run.size(); ++i) {
+    const bool update = run[i].kind == OpKind::U;
+    if (update && !updating) ops.begin_updates(run[i], updates_in_a_row(sequence, index, i));
+    updating = update;
+    const std::size_t last = run[i].overlaps_next ? i + 1 : i;
+    if (fetches_ahead) ops.expect(ops_after(sequence, index, last));
+    if (last == i) {
+      ops.append(run[i]);
+      continue;
+    }
+    CHECK(last < run.size(), "an op overlaps the next one of its run");
+    ops.append_pair(run[i], run[last]);
+    i = last;
+  }
+  return updating;
+}
+
 void lower_sequence(OpLowering& ops, Program& program, const Sequence& sequence,
                     bool fetches_ahead) {
   bool updating = false;
@@ -51,20 +73,7 @@ void lower_sequence(OpLowering& ops, Program& program, const Sequence& sequence,
                     .stride = run.stride};
     const int slices = program.slices;
     CHECK(slices == 1 || run.repeats == 1 || run.stride % slices == 0, "whole sequences in a loop");
-    for (std::size_t i = 0; i < run.ops.size(); ++i) {
-      const bool update = run.ops[i].kind == OpKind::U;
-      if (update && !updating) ops.begin_updates(run.ops[i], updates_in_a_row(sequence, r, i));
-      updating = update;
-      const std::size_t last = run.ops[i].overlaps_next ? i + 1 : i;
-      if (fetches_ahead) ops.expect(ops_after(sequence, r, last));
-      if (!run.ops[i].overlaps_next) {
-        ops.append(run.ops[i]);
-      } else {
-        CHECK(i + 1 < run.ops.size(), "an op overlaps the next one of its run");
-        ops.append_pair(run.ops[i], run.ops[i + 1]);
-        ++i;
-      }
-    }
+    updating = lower_run(ops, sequence, r, updating, fetches_ahead);
     segment.count = static_cast<int>(program.instructions.size()) - segment.first;
     program.segments.push_back(segment);
     ++stream.count;
@@ -143,7 +152,8 @@ void round_durations(Program& program, double most_ticks_per_second) {
   // Where links are shared, ends of flows are rounded to ticks too. A tick that is well above the
   // rounding of the solver makes equal situations end equally, so that a steady state can repeat.
   const double most_ticks = shares_links(program) ? 0x1p50 : 0x1p53;
-  const double sum = horizon(program).value() * 2;  // times 2: rounding may add
+  // Rounding may add, and what slows kernels down more so.
+  const double sum = horizon(program).value() * (program.interference.any() ? 20 : 2);
   double& rate = program.ticks_per_second;
   rate = std::min(kFinestTicks, most_ticks_per_second);
   while (rate > 1 && sum * rate >= most_ticks) rate /= 10;
@@ -172,6 +182,14 @@ bool has_stash_on_hosts(const LowerInputs& inputs) {
                      [](const StageCost& stage) { return stage.host_stash > Bytes(0); });
 }
 
+Interference interference_of(const LowerInputs& inputs) {
+  const Device& device = inputs.cluster.device;
+  Interference interference = {.collective_sms = device.collective_sms,
+                               .message_sms = device.message_sms};
+  if (inputs.memory_contention) interference.memory_bandwidth = device.memory_bandwidth;
+  return interference;
+}
+
 /// The program of `inputs`, whose replicas are unfolded.
 Program lower_all(const LowerInputs& inputs, const Brevity& brevity) {
   const Schedule& schedule = inputs.schedule;
@@ -191,6 +209,7 @@ Program lower_all(const LowerInputs& inputs, const Brevity& brevity) {
   program.steps = schedule.steps;
   program.update_every = inputs.policy.update_every;
   program.pattern = schedule.pattern;
+  program.interference = interference_of(inputs);
   program.ranks.resize(schedule.ranks.size());
   for (int stage = 0; stage < schedule.stages; ++stage) {
     program.ranks[schedule.rank_of_stage[stage]].stages.push_back(stage);
@@ -222,18 +241,35 @@ Program lower_all(const LowerInputs& inputs, const Brevity& brevity) {
   return program;
 }
 
+/// Exchanges beside kernels, which they slow down, are written out.
+void keep_overlapped(const LowerInputs& inputs, Brevity& brevity) {
+  for (const StageCost& stage : inputs.stages) {
+    for (const OpCost* cost :
+         {&stage.forward, &stage.backward_input, &stage.backward_weight, &stage.recompute}) {
+      for (const Exchange& exchange : cost->exchanges) {
+        if (exchange.overlapped) brevity.inside[static_cast<int>(exchange.axis)] = false;
+      }
+    }
+  }
+}
+
 /// The axes along which exchanges need not be written out: nothing else uses their links, and of
 /// each group one member is simulated.
 Brevity what_to_leave_out(const LowerInputs& inputs) {
   Brevity brevity;
   const bool any = std::any_of(inputs.stages.begin(), inputs.stages.end(), exchanges_inside);
-  if (!any) return brevity;
+  const auto& ranks = inputs.schedule.ranks;
+  const bool waits_are_used = std::any_of(ranks.begin(), ranks.end(), [](const auto& sequences) {
+    return sequences.size() > 1;  // another micro-batch computes meanwhile
+  });
+  if (!any || waits_are_used) return brevity;
   const Program links = lower_all(inputs, {.once = true});
   brevity.inside.fill(true);
   for (const Collective& collective : links.collectives) {
     const bool alone = !collective.shared && links.lanes[collective.lane].ranks.size() == 1;
     if (!alone) brevity.inside[static_cast<int>(collective.axis)] = false;
   }
+  if (links.interference.any()) keep_overlapped(inputs, brevity);
   return brevity;
 }
 

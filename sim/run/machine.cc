@@ -27,6 +27,7 @@ Machine::Machine(const Program& program, const TraceSink& sink)
   for (std::size_t r = 0; r < ranks_.size(); ++r) {
     ranks_[r].several_streams = program.ranks[r].streams > 1;
   }
+  if (program.interference.any()) rates_.emplace(program);
   for (ChannelState& queue : channels_) {
     queue.shared = queue.wire >= 0 && program.wires[queue.wire].shared;
     rendezvous_ = rendezvous_ || (queue.depth == 0 && !queue.synchronous);
@@ -54,8 +55,11 @@ void Machine::run_instant() {
 void Machine::enter(const TimedEvent& event) {
   if (event.id < 0) return on_timer(-1 - event.id, event.generation);
   const int lane = event.id - static_cast<int>(streams_.size());
+  const int load = lane - static_cast<int>(lanes_.size());
+  if (load >= 0) return change_loads(load / 2, load % 2 == 0);
   if (lane >= 0) return end_collective(lane);
   StreamState& state = streams_[event.id];
+  if (rates_ && event.generation > 0 && !ends_compute(event, ranks_[state.rank])) return;
   if (state.computing) {
     state.computing = false;
     if (!std::exchange(state.replaying, false)) state.cursor.next();
@@ -167,17 +171,22 @@ bool Machine::compute(int stream, StreamState& state) {
 
 void Machine::start_compute(int stream, StreamState& state, int op) {
   RankState& rank = ranks_[state.rank];
-  const double end = now_ + times_.op(op, state.cursor.micro_batch());
+  const double takes = times_.op(op, state.cursor.micro_batch()), end = now_ + takes;
+  Span span{in_seconds(program_, now_), in_seconds(program_, end), Seconds(0), state.rank, op,
+            state.cursor.micro_batch()};
   if (sink_.span) {
     const double message = exposed_time(now_, rank.free, state.message_sent, state.message_arrival);
-    const double exposed = std::min(now_ - rank.free, message + state.collectives);
-    sink_.span({in_seconds(program_, now_), in_seconds(program_, end),
-                in_seconds(program_, exposed), state.rank, op, state.cursor.micro_batch()});
+    span.exposed = in_seconds(program_, std::min(now_ - rank.free, message + state.collectives));
+    if (!rates_) sink_.span(span);
   }
   state.message_arrival = -1;
   state.collectives = 0;
   state.computing = true;
   rank.busy = true;
+  if (rates_) {
+    const KernelRates::End known = rates_->begin(span, stream, takes, now_);
+    return heap_.push({known.time, stream, known.generation});
+  }
   rank.free = end;
   makespan_ = std::max(makespan_, end);
   heap_.push({end, stream, 0});

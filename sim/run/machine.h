@@ -11,10 +11,12 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "sim/run/engine_state.h"
 #include "sim/run/event_heap.h"
+#include "sim/run/kernel_rates.h"
 #include "sim/run/machine_state.h"
 #include "sim/run/trace.h"
 #include "sim/run/varied_times.h"
@@ -68,6 +70,7 @@ class Machine {
   bool execute(int stream, StreamState& state);
   bool compute(int stream, StreamState& state);
   void start_compute(int stream, StreamState& state, int op);
+  bool ends_compute(const TimedEvent& event, RankState& rank);
   void replay_or_go_on();
   void ask_to_choose(int rank);
   void choose(int rank);
@@ -95,6 +98,10 @@ class Machine {
   void start_collective(int lane);
   void end_flow(int lane);
   void end_collective(int lane);
+  void change_load(int rank, const KernelLoad& load, bool begins);
+  void change_loads(int channel, bool begins);
+  void change_loads(const Collective& collective, bool begins);
+  void load_while_sent(int channel, double start, double end);
   void change_memory(double at, int rank, MemoryClass memory_class, double bytes);
   void change_memory(const Instruction& instruction, int rank);
   void wake(int& stream);
@@ -108,6 +115,7 @@ class Machine {
   std::vector<SharedWire> wires_;
   std::vector<double> wire_free_;
   VariedTimes times_;
+  std::optional<KernelRates> rates_;  // where communication slows kernels down
   std::vector<LaneState> lanes_;
   std::vector<std::map<int, Generation>> events_;
   std::vector<std::vector<int>> event_waiters_;

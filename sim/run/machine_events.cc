@@ -68,6 +68,7 @@ void Machine::start_collective(int index) {
   const Event& event = program_.events[lane.joined.front().event];
   const Collective& collective = program_.collectives[event.collective];
   lane.started = now_;
+  if (rates_) change_loads(collective, true);
   lane.factor = times_.of_collective(lane.joined.front().event, lane.joined.front().micro_batch);
   if (!collective.shared) {
     const double end = now_ + scaled(in_ticks(program_, collective.occupancy), lane.factor) +
@@ -97,6 +98,7 @@ void Machine::end_collective(int index) {
   const Joined done = lane.joined.front();
   const Event& event = program_.events[done.event];
   lane.joined.pop();
+  if (rates_) change_loads(program_.collectives[event.collective], false);
   makespan_ = std::max(makespan_, now_);
   if (sink_.collective) {
     sink_.collective({in_seconds(program_, done.time), in_seconds(program_, lane.started),

@@ -145,6 +145,7 @@ void Machine::transfer(int index, int micro_batch) {
     const double start = std::max(now_, free);
     const auto way = times_.message(index, micro_batch, {queue.occupancy, queue.latency});
     free = start + way.occupancy;
+    if (rates_) load_while_sent(index, start, free);
     report(pending, start, free, free + way.latency);
   } else {
     SharedWire& wire = wires_[queue.wire];
@@ -161,6 +162,7 @@ void Machine::carry(int index) {
   const Pending& message = wire.pending.front();
   const Channel& channel = program_.channels[message.channel];
   const double factor = times_.of_message(message.channel, message.micro_batch);
+  if (rates_) change_loads(message.channel, true);
   if (channel.flows.empty()) {
     const double alone = channels_[message.channel].occupancy;
     return start_shared(index, channel.bytes * factor, scaled(alone, factor));
@@ -192,6 +194,7 @@ void Machine::end_shared(int index, double time) {
   wire.carrying = false;
   const double factor = times_.of_message(pending.channel, pending.micro_batch);
   const double latency = scaled(channels_[pending.channel].latency, factor);
+  if (rates_) change_loads(pending.channel, false);
   report(pending, wire.started, now_, now_ + latency);
   if (!wire.pending.empty()) carry(whole < 0 ? index : whole);
 }

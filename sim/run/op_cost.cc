@@ -6,6 +6,18 @@
 
 namespace interlock {
 
+namespace {
+
+/// Of a stage and its head. Flops of optimisers count nowhere.
+OpCost update(const StageCost& stage) {
+  OpCost cost = stage.update;
+  cost += stage.head_update;
+  cost.flops = Flops(0);
+  return cost;
+}
+
+}  // namespace
+
 int OpCosts::before(int stage) const {
   const int own = stage % stages_of_copy_, before = stage_before(inputs_.strategy, own);
   return before < 0 ? -1 : stage - own + before;
@@ -45,13 +57,14 @@ OpCost OpCosts::turn(int stage, int micro_batch) const {
     turn += traversal_cost(cost, inputs_.strategy, traversal);
   }
   turn += cost.recompute;
-  turn += {cost.update.time + cost.head_update.time, Flops(0)};
+  turn += update(cost);
   return turn;
 }
 
 OpCost OpCosts::of(const Op& op) const {
   const StageCost& stage = of_stage(op);
-  OpCost additions{inputs_.roles[op.stage].summed_gradients * stage.gradient_addition, Flops(0)};
+  OpCost additions{.time = inputs_.roles[op.stage].summed_gradients * stage.gradient_addition,
+                   .memory_bound = 1};
   switch (op.kind) {
     case OpKind::F:
       return stage.forward;
@@ -69,7 +82,7 @@ OpCost OpCosts::of(const Op& op) const {
     case OpKind::W:
       return additions += stage.backward_weight;
     case OpKind::U:
-      return {stage.update.time + stage.head_update.time, Flops(0)};
+      return update(stage);
   }
   return {};
 }

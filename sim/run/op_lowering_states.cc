@@ -117,11 +117,12 @@ void OpLowering::end_update(const Op& op) {
   if (has_windows()) writer_.emit(Opcode::Record, update_event(op.stage), op.micro_batch);
 }
 
-/// Weights of the last update that are still on their way.
+/// Weights of the last update that are still on their way. Asynchronous schedules go on with those
+/// that they have.
 void OpLowering::wait_for_weights(const Op& op) {
   const DataParallel& policy = inputs_.data_parallel;
   const bool later = policy.overlap_weights && policy.zero_stage > 0 && policy.zero_stage < 3;
-  if (!later) return;
+  if (!later || inputs_.schedule.version_lag > 0 || inputs_.schedule.ahead > 0) return;
   exchanges_.end(op, weight_exchanges(policy, mesh_of(op), costs_.of_stage(op)), update_every(),
                  op.micro_batch - update_every());
 }

@@ -31,7 +31,17 @@ struct OpInfo {
   Flops flops;
   Seconds communication = {};  // of the duration: waiting for exchanges inside the op
   std::vector<std::pair<int, int>> inside = {};  // these: collectives, and how many of each
-  bool replay = false;  // a whole turn on an old input, see Channel::replay
+  bool replay = false;                         // a whole turn on an old input, see Channel::replay
+  double compute_bound = 0, memory_bound = 0;  // of the duration, see OpCost
+};
+
+/// What kernels lose to communication that is under way beside them on their device. See
+/// sim/run/kernel_rates.h.
+struct Interference {
+  double collective_sms = 0, message_sms = 0;  // shares of multiprocessors, of each
+  BytesPerSecond memory_bandwidth = {};        // of a device; 0: nobody contends for it
+
+  bool any() const { return collective_sms > 0 || message_sms > 0 || memory_bandwidth.value() > 0; }
 };
 
 struct Buffer {
@@ -71,6 +81,7 @@ struct Program {
   int ahead = 0;                // forwards before an earlier backward across steps, see Schedule
   double ticks_per_second = 1;  // every duration is a whole number of ticks
   Variation variation;          // of durations, in engines
+  Interference interference;
   std::vector<Instruction> instructions;
   std::vector<Segment> segments;
   std::vector<Stream> streams;

@@ -17,6 +17,12 @@ struct WireFlow {
   Bytes bytes;
 };
 
+/// Bytes over a link, times ProgramLink::share.
+struct LinkLoad {
+  int link = 0;
+  Bytes bytes;
+};
+
 /// A queue of messages from a stage to a neighbour. Order is kept.
 struct Channel {
   static constexpr int kUnlimited = -1;
@@ -81,9 +87,12 @@ struct Collective {
   Bytes back;           // likewise
   Seconds occupancy;    // of the busiest link, alone
   Seconds latency;      // of all its steps; follows, occupies nothing but the lane
+  Bytes memory_bytes;   // that it reads and writes in the memory of a member, at least
   bool shared = false;  // another lane, or a wire of messages, uses one of its links
   using Flow = WireFlow;
   std::vector<Flow> flows;  // all at once, over wires of the lane
+  /// Where ranks stand for others: what it and its equals carry. Else flows say it.
+  std::vector<LinkLoad> loads = {};
 };
 
 struct Lane {

@@ -64,6 +64,7 @@ class Wiring {
                 const FoldedLinks::Orbit& orbit);
   void mark_shared_links();
   void spread_sharing();
+  void note_loads(int collective);
   int link_index(LinkId id);
 
   const LowerInputs& inputs_;
@@ -74,6 +75,7 @@ class Wiring {
   struct Planned {
     std::vector<Flow> flows;
     std::shared_ptr<const FoldedLinks::Orbit> orbit;
+    double size = 1;  // of the bytes in the orbit
   };
   std::vector<Planned> planned_;                           // by collective
   std::vector<FoldedLinks::Orbit> orbits_;                 // by wire of messages
@@ -81,10 +83,11 @@ class Wiring {
   std::vector<Seconds> latencies_;                         // by wire of messages
   std::map<std::pair<MeshAxis, int>, int> communicators_;  // lane by axis and first device
   std::map<std::tuple<int, CollectiveKind, double, double, int>, int> collectives_;
-  std::map<std::pair<int, std::vector<LinkId>>, int> lane_wires_, part_wires_;
-  std::vector<LinkId> raw_links_;  // by link of the program
-  int lanes_;                      // of micro-batches in flight or slices
-  std::vector<int> neighbours_;    // channel of (stage, in or down, lane), -1 until made
+  std::map<std::pair<int, std::vector<LinkId>>, int> part_wires_;
+  std::map<std::tuple<int, int, std::vector<LinkId>>, int> lane_wires_;  // by lane, number, way
+  std::vector<LinkId> raw_links_;                                        // by link of the program
+  int lanes_;                    // of micro-batches in flight or slices
+  std::vector<int> neighbours_;  // channel of (stage, in or down, lane), -1 until made
   std::unordered_map<std::int64_t, int> readouts_, copies_, wires_, links_;
 };
 

@@ -21,6 +21,34 @@ double size_ratio(const std::vector<Flow>& flows, const std::vector<Flow>& other
 
 }  // namespace
 
+namespace {
+
+/// What a member of `n` at least reads and writes in its memory: once each byte that leaves or
+/// enters, and a second operand for each that is added up.
+Bytes memory_bytes(const Exchange& exchange, std::size_t n) {
+  const Bytes moved = exchange.bytes * (static_cast<double>(n - 1) / static_cast<double>(n));
+  switch (exchange.kind) {
+    case CollectiveKind::AllReduce:  // a reduce-scatter and an all-gather
+      return 5 * moved;
+    case CollectiveKind::ReduceScatter:
+    case CollectiveKind::Reduce:
+      return 3 * moved;
+    case CollectiveKind::AllGather:
+    case CollectiveKind::Broadcast:
+    case CollectiveKind::AllToAll:
+      return 2 * moved;
+    case CollectiveKind::Shift:
+      return 2 * exchange.bytes;
+    case CollectiveKind::Halo:
+      return 2 * (exchange.bytes + exchange.back);
+    case CollectiveKind::HostCopy:
+      return exchange.bytes;
+  }
+  return Bytes(0);
+}
+
+}  // namespace
+
 int Wiring::collective(const Exchange& exchange, int rank, int stage) {
   const std::vector<int> group =
       group_of(mesh_of_rank(inputs_, rank), exchange.axis, folded_.coordinates(rank));
@@ -41,7 +69,8 @@ int Wiring::collective(const Exchange& exchange, int rank, int stage) {
                                   .bytes = exchange.bytes,
                                   .back = exchange.back,
                                   .occupancy = busy,
-                                  .latency = plan.latency});
+                                  .latency = plan.latency,
+                                  .memory_bytes = memory_bytes(exchange, group.size())});
   return entry->second;
 }
 
@@ -54,7 +83,7 @@ Seconds Wiring::add_plan(const CollectivePlan& plan, const std::vector<int>& gro
     const double ratio = size_ratio(plan.flows, known.flows);
     if (ratio == 0) continue;
     const Seconds busy = program_.collectives[other].occupancy * ratio;
-    planned_.push_back({plan.flows, known.orbit});
+    planned_.push_back({plan.flows, known.orbit, known.size * ratio});
     return busy;
   }
   const bool alone = program_.lanes[lane].ranks.size() == 1;
@@ -91,26 +120,27 @@ std::string Wiring::finish() {
   return problem;
 }
 
-/// Flows of one way are one, and those that play the same part.
+/// Where ranks stand for others, flows that play the same part are one.
 void Wiring::make_flows(int index) {
   Collective& collective = program_.collectives[index];
-  std::map<std::vector<LinkId>, Bytes> whole, flows;
+  std::map<std::vector<LinkId>, std::vector<Bytes>> flows;
   for (const Flow& flow : planned_[index].flows) {
-    whole[route(inputs_.cluster, flow.from, flow.to).links] += flow.bytes;
+    std::vector<LinkId> way = route(inputs_.cluster, flow.from, flow.to).links;
+    for (LinkId& link : way) link = folded_.class_of(link);
+    std::vector<Bytes>& equal = flows[way];
+    if (equal.empty() || !folded_.folds()) equal.emplace_back(0);
+    equal.back() = std::max(equal.back(), flow.bytes);
   }
-  for (const auto& [links, bytes] : whole) {
-    std::vector<LinkId> way;
-    for (const LinkId link : links) way.push_back(folded_.class_of(link));
-    flows[way] = std::max(flows[way], bytes);
-  }
-  for (const auto& [way, bytes] : flows) {
-    const auto [entry, fresh] =
-        lane_wires_.try_emplace({collective.lane, way}, static_cast<int>(program_.wires.size()));
-    if (fresh) {
-      ways_.push_back(way);
-      program_.wires.push_back({.lane = collective.lane});
+  for (const auto& [way, equal] : flows) {
+    for (int i = 0; i < static_cast<int>(equal.size()); ++i) {
+      const auto [entry, fresh] = lane_wires_.try_emplace({collective.lane, i, way},
+                                                          static_cast<int>(program_.wires.size()));
+      if (fresh) {
+        ways_.push_back(way);
+        program_.wires.push_back({.lane = collective.lane});
+      }
+      collective.flows.push_back({entry->second, equal[i]});
     }
-    collective.flows.push_back({entry->second, bytes});
   }
 }
 
@@ -128,6 +158,8 @@ std::string Wiring::share_links() {
     note_use(uses, program_.collectives[c].lane, wires, *planned_[c].orbit);
   }
   for (std::size_t l = 0; l < uses.size(); ++l) {
+    const bool of_lane = uses[l].last_user < static_cast<int>(program_.lanes.size());
+    if (uses[l].users == 1 && of_lane) uses[l].share = 1;  // see Collective::loads
     program_.links[l].share = uses[l].share;
     program_.links[l].stands_for = folded_.class_size(raw_links_[l]);
     program_.links[l].bandwidth *= uses[l].share;
@@ -136,6 +168,7 @@ std::string Wiring::share_links() {
                 " and its like at the same time differs from one to the other";
     }
   }
+  for (std::size_t c = 0; c < planned_.size(); ++c) note_loads(static_cast<int>(c));
   return problem;
 }
 
@@ -174,6 +207,18 @@ void Wiring::note_use(std::vector<LinkUse>& uses, int user, const std::vector<in
     if (use.users == 0 || use.last_user != user) ++use.users;
     use.last_user = user;
   }
+}
+
+/// What a collective and its equals carry over the links that they use.
+void Wiring::note_loads(int index) {
+  Collective& collective = program_.collectives[index];
+  const auto classes = folded_.class_uses(*planned_[index].orbit);
+  for (const auto& [link, use] : classes) {
+    const int own = link_index(link);
+    collective.loads.push_back({own, use.bytes * planned_[index].size * program_.links[own].share});
+  }
+  std::sort(collective.loads.begin(), collective.loads.end(),
+            [](const LinkLoad& a, const LinkLoad& b) { return a.link < b.link; });
 }
 
 int Wiring::link_index(LinkId id) {

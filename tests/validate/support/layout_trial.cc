@@ -20,8 +20,10 @@ std::string small_transformer(int layers, bool experts) {
 std::string document(const LayoutTrial& trial) {
   return "{\"name\": \"layout\", \"model\": " + trial.model + ",\n\"cluster\": " + trial.cluster +
          ",\n\"parallel\": {" + trial.parallel + "},\n\"training\": {" + trial.training +
-         "},\n\"simulate\": {\"engine\": \"" + trial.engine + "\", \"fold\": " + trial.fold +
-         (trial.skip_periods ? "" : ", \"skip_periods\": false") + "}}";
+         "},\n\"partition\": " + trial.partition + ",\n\"simulate\": {\"engine\": \"" +
+         trial.engine + "\", \"fold\": " + trial.fold +
+         (trial.skip_periods ? "" : ", \"skip_periods\": false") +
+         (trial.memory_contention ? ", \"memory_contention\": true" : "") + "}}";
 }
 
 Scenario load(const LayoutTrial& trial) {

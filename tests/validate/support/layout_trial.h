@@ -14,7 +14,9 @@ struct LayoutTrial {
   std::string model, cluster, parallel, training;
   std::string fold = "\"auto\"";
   std::string engine = "auto";
+  std::string partition = "\"balanced\"";
   bool skip_periods = true;
+  bool memory_contention = false;
 };
 
 /// A transformer of a few blocks that every tensor layout up to 8 can divide; one with experts.
