@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Refuses what breaks the house: an include from a floor above or beside, a library outside its
-# fence, a file out of shape. Usage: check_floors.sh [FOLDER]; the floors are in HACKING.md.
+# fence, a file out of shape, a source that nothing builds. Usage: check_floors.sh [FOLDER]; the
+# floors are in HACKING.md.
 set -euo pipefail
 export LC_ALL=C
 cd -- "${1:-$(dirname -- "${BASH_SOURCE[0]}")/..}"
@@ -54,6 +55,16 @@ check() {
       bad("a file is named after what it is, not " base)
     if (stem in home && home[stem] != folder) bad("a second file named " base "; see " home[stem])
     home[stem] = folder
+    if (base ~ /\.cc$/) source[base] = file
+  }
+  function list_sources(   i, names, count) {
+    count = split($0, names, /[^a-z0-9_.]+/)
+    for (i = 1; i <= count; ++i) listed[names[i]] = lists = 1
+  }
+  function finish_lists(   base) {
+    if (lists) for (base in source) if (!(base in listed)) {
+      printf "%s: no CMakeLists.txt names it, so nothing builds it\n", source[base]; failed = 1
+    }
   }
   function finish() {
     if (code && lines > limit) bad(lines " lines; expected at most " limit)
@@ -74,6 +85,7 @@ check() {
     if (code && $0 !~ /^\/\/ ./) bad("the first line does not say what the file is for")
   }
   { lines = FNR }
+  file ~ /(^|\/)CMakeLists\.txt$/ { list_sources() }
   code && FNR == 2 && !/^\/\/ SPDX-License-Identifier: Apache-2\.0$/ { bad("no licence tag") }
   code && /^[ \t]*#[ \t]*include/ { check_include() }
   code {
@@ -84,7 +96,7 @@ check() {
   (code || file !~ /^tests\//) && /[ \t\r]$/ { bad("blanks at the end of the line") }
   # The character classes keep this line from finding itself.
   /\.\.\/share[d]|(^|[^a-z_.])\/wor[k]\// { bad("names a folder outside the project") }
-  END { finish(); exit failed }
+  END { finish(); finish_lists(); exit failed }
   ' "$@"
 }
 

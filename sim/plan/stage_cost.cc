@@ -10,17 +10,6 @@ namespace interlock {
 
 namespace {
 
-/// Adds to the count of an equal exchange, if there is one.
-void add_exchange(std::vector<Exchange>& exchanges, const Exchange& added) {
-  const auto same = std::find_if(exchanges.begin(), exchanges.end(),
-                                 [&](const Exchange& known) { return alike(known, added); });
-  if (same != exchanges.end()) {
-    same->count += added.count;
-  } else {
-    exchanges.push_back(added);
-  }
-}
-
 OpCost price(const std::vector<Work>& work, const PriceInputs& inputs,
              const std::vector<Exchange>& exchanges = {}) {
   OpCost cost;
@@ -38,7 +27,7 @@ OpCost price(const std::vector<Work>& work, const PriceInputs& inputs,
   for (const Exchange& exchange : exchanges) {
     CHECK(inputs.exchange_time, "a price for exchanges");
     (exchange.overlapped ? beside : apart) += exchange.count * inputs.exchange_time(exchange);
-    add_exchange(cost.exchanges, exchange);
+    cost += {.exchanges = {exchange}};
   }
   cost.waiting = apart + std::max(Seconds(0), beside - cost.time);
   return cost;
@@ -159,37 +148,6 @@ LinkCost link_cost(const std::vector<StageCost>& modules, int first, int last, i
 }
 
 }  // namespace
-
-void OpCost::mix(const OpCost& other, double sign) {
-  const double own = time.value(), more = sign * other.time.value(), whole = own + more;
-  const auto mixed = [&](double share, double others) {
-    return whole > 0 ? std::clamp((share * own + others * more) / whole, 0.0, 1.0) : 0;
-  };
-  compute_bound = mixed(compute_bound, other.compute_bound);
-  memory_bound = mixed(memory_bound, other.memory_bound);
-}
-
-OpCost& OpCost::operator+=(const OpCost& other) {
-  mix(other, 1);
-  time += other.time;
-  flops += other.flops;
-  waiting += other.waiting;
-  for (const Exchange& exchange : other.exchanges) add_exchange(exchanges, exchange);
-  return *this;
-}
-
-OpCost& OpCost::operator-=(const OpCost& part) {
-  mix(part, -1);
-  time -= part.time;
-  flops -= part.flops;
-  waiting -= part.waiting;
-  for (Exchange exchange : part.exchanges) {
-    exchange.count = -exchange.count;
-    add_exchange(exchanges, exchange);
-  }
-  std::erase_if(exchanges, [](const Exchange& exchange) { return exchange.count == 0; });
-  return *this;
-}
 
 std::vector<StageCost> price_modules(const ModelGraph& graph, const PriceInputs& inputs) {
   std::vector<StageCost> modules;

@@ -1,5 +1,4 @@
-// KernelRates: how fast the kernels of each rank run beside what their device sends, receives and
-// reduces.
+// KernelRates: how fast the kernels of each rank run beside communication on their device.
 // SPDX-License-Identifier: Apache-2.0
 //
 // Communication under way takes a share s of the multiprocessors and a share m of the memory

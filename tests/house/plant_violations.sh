@@ -88,6 +88,17 @@ accepted models/a.cc "$head// $(printf '\\0303\\0251%.0s' $(seq 97))\\n"
 refused models/a.cc "${head}int a; \\n" "blanks at the end of the line"
 refused docs/a.md "# A\\n\\nText \\n" "blanks at the end of the line"
 refused models/sound.h "$head" "a second file named sound.h"
+
+# A source that the lists of its tree leave out; another that they name.
+for named in b.cc a.cc; do
+  plant models/a.cc "$head"
+  echo "interlock_folder(models SOURCES $named)" >"$tree/models/CMakeLists.txt"
+  if output=$("$check" "$tree"); then result=accepted; else result="refused: $output"; fi
+  case $named/$result in
+    a.cc/accepted | "b.cc/refused: models/a.cc: no CMakeLists.txt names it"*) verdict models/a.cc ok ;;
+    *) verdict models/a.cc "beside a list of $named it was $result" ;;
+  esac
+done
 refused models/string_util.h "$head" "a file is named after what it is"
 refused models/a.h "#pragma once\\n" "does not say what the file is for"
 refused models/a.h "// What.\\n#pragma once\\n" "no licence tag"

@@ -22,7 +22,8 @@ TEST_CASE("padding keeps the side at stride 1 and halves it upwards at stride 2"
   const auto side_after = [](int side, int stride) {
     Images images = {.rows = {side}, .columns = {2 * side}};
     convolve(images, {.stride = stride});
-    CHECK(images.columns.length == output_length(2 * side, window_of({.stride = stride})));
+    CHECK(images.columns.length ==
+          output_length(std::int64_t{2} * side, window_of({.stride = stride})));
     return images.rows.length;
   };
   CHECK(side_after(7, 1) == 7);

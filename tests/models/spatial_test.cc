@@ -114,8 +114,9 @@ bool same(std::vector<Exchange> a, std::vector<Exchange> b) {
 
 TEST_CASE("each layer of ResNet-50 exchanges the rows that its windows are seen to read") {
   const auto windows = windows_of_resnet_50();
-  for (const auto& [rows, columns] :
+  for (const auto& bands :
        {std::pair(2, 1), {4, 1}, {7, 1}, {3, 1}, {1, 2}, {2, 2}, {7, 7}, {4, 2}}) {
+    const int rows = bands.first, columns = bands.second;
     const ModelGraph part = zoo("resnet-50", cut(rows, columns));
     REQUIRE(part.modules.size() == windows.size());
     for (std::size_t m = 0; m < windows.size(); ++m) {

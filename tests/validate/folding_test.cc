@@ -113,7 +113,8 @@ LayoutTrial trial_of(const Layout& layout, const std::string& cluster,
 }
 
 TEST_CASE("every layout that folds has the figures of all its devices, on every network") {
-  for (const auto& [name, cluster] : clusters()) {
+  for (const auto& named : clusters()) {
+    const std::string &name = named.first, &cluster = named.second;
     Count all;
     for (const Layout& layout : layouts()) {
       CAPTURE(name);

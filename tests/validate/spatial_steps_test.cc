@@ -61,8 +61,8 @@ TEST_CASE("two devices with a band each pass their events: halos, kernels, halos
     pass("convolution", kernel(layer));
     parameters += 9.0 * layer.inputs * layer.outputs + layer.outputs;
     // Its input with one more row; a pooling's, and 8 bytes for each of its outputs.
-    const double made = kBatch * layer.side * layer.side / 2 * layer.outputs;
-    stash += kBatch * (layer.side / 2 + 1) * layer.side * layer.inputs * kElement;
+    const double made = kBatch * layer.side * (layer.side / 2.0) * layer.outputs;
+    stash += kBatch * (layer.side / 2.0 + 1) * layer.side * layer.inputs * kElement;
     if (layer.pools) stash += made * kElement + made / 4 * 8;
   }
   pass("turn", turn);
@@ -106,11 +106,11 @@ TEST_CASE("folded or not, on either engine, steps of bands and grids take the sa
           R"("pipeline": 2, "spatial": [2, 2])", R"("pipeline": 2, "data": 2, "spatial": [1, 2])",
           R"("pipeline": 1, "data": 2, "spatial": 3, "zero_stage": 2)"}) {
       LayoutTrial trial = laid(parallel, strategy);
-      if (parallel.find("3") != std::string::npos) {
+      if (parallel.find('3') != std::string::npos) {
         trial.cluster = R"({"machine": "dgx-a100-40g", "devices": 6})";
       }
       for (const bool crowded : {true, false}) {
-        if (!crowded && parallel.find("3") != std::string::npos) continue;
+        if (!crowded && parallel.find('3') != std::string::npos) continue;
         if (!crowded) trial.cluster = mesh;
         INFO(document(trial));
         trial.fold = "\"none\"";
