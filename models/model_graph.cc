@@ -35,6 +35,7 @@ ModelGraph transformer_from(ObjectReader& reader, const BuildOptions& options) {
   override_head(shape, SiteKind::Sequence, options, reader.diagnostics());
   if (reader.diagnostics().empty()) check_sharding(reader, shape, options);
   reader.finish();
+  if (reader.diagnostics().empty()) pad_vocabulary(shape, options.sharding);
   return reader.diagnostics().empty() ? build_transformer(shape, options) : ModelGraph();
 }
 

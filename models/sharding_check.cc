@@ -56,7 +56,6 @@ void check_tensor(ObjectReader& reader, const Transformer& t, const BuildOptions
                columns_of(sharding, inner.columns) + "; expected a multiple or a divisor of " +
                number(inner.columns));
   }
-  check_parts(reader, "vocab_size", t.vocab_size, stored, among);
   if (t.experts.count == 0 || t.experts.dense_layers > 0) {
     check_parts(reader, "ffn_hidden_size", t.ffn_hidden_size, stored, among);
   }
@@ -202,6 +201,14 @@ void check_sharding(ObjectReader& reader, const Transformer& t, const BuildOptio
   check_sequence(reader, t, options.sharding);
   check_context(reader, t, options.sharding);
   check_experts(reader, t, options.sharding);
+}
+
+void pad_vocabulary(Transformer& t, const Sharding& sharding) {
+  constexpr std::int64_t kTokens = 128;
+  const int parts = stored_columns(sharding);
+  if (t.vocab_size % parts == 0) return;
+  const std::int64_t whole = kTokens * parts;
+  t.vocab_size = static_cast<int>((t.vocab_size + whole - 1) / whole * whole);
 }
 
 void check_sharding(ObjectReader& reader, const Mlp& mlp, const BuildOptions& options) {

@@ -24,6 +24,9 @@ void check_samples(ObjectReader& reader, const BuildOptions& options);
 
 /// Every size of `shape` that has to be divided, and what its operators cannot have.
 void check_sharding(ObjectReader& reader, const Transformer& shape, const BuildOptions& options);
+/// A vocabulary that tensor devices cannot share is made longer, to a multiple of 128 tokens for
+/// each, as Megatron-LM does by itself (50257 among 8: 51200).
+void pad_vocabulary(Transformer& shape, const Sharding& sharding);
 void check_sharding(ObjectReader& reader, const Mlp& shape, const BuildOptions& options);
 
 /// Whether square images of so many pixels on a side have enough of them for their parts in front

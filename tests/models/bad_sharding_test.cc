@@ -31,16 +31,13 @@ Sharding grid(TensorLayout layout, int tensor, int depth = 1) {
   return {.tensor = tensor, .tensor_layout = layout, .tensor_depth = depth};
 }
 
-TEST_CASE("heads, vocabulary and widths that tensor devices cannot share are reported together") {
+TEST_CASE("heads and widths that tensor devices cannot share are reported together") {
   const std::vector<std::string> found = mistakes(kModel + "}", {.tensor = 5});
-  REQUIRE(found.size() == 3);
+  REQUIRE(found.size() == 2);
   CHECK(found[0] ==
         "s.json:2: /model/attention_heads: attention_heads 12 cannot be divided among 5 tensor "
         "devices; expected a multiple of 5, 15 say");
   CHECK(found[1] ==
-        "s.json:2: /model/vocab_size: vocab_size 96 cannot be divided among 5 tensor devices; "
-        "expected a multiple of 5, 100 say");
-  CHECK(found[2] ==
         "s.json:1: /model: ffn_hidden_size 192 cannot be divided among 5 tensor devices; expected "
         "a multiple of 5, 195 say");
 }
@@ -49,13 +46,6 @@ TEST_CASE("key heads are divided or copied equally") {
   check_mistake(kModel + R"(, "kv_heads": 3})", {.tensor = 4},
                 "s.json:2: /model/kv_heads: kv_heads 3 can be neither divided nor copied equally "
                 "among 4 tensor devices; expected a multiple or a divisor of 4");
-}
-
-TEST_CASE("the vocabulary of GPT-2 has to be padded") {
-  const std::vector<std::string> found = mistakes(R"("gpt2")", {.tensor = 4});
-  REQUIRE(found.size() == 1);
-  CHECK(found[0].find("/vocab_size: vocab_size 50257 cannot be divided among 4 tensor devices; "
-                      "expected a multiple of 4, 50260 say") != std::string::npos);
 }
 
 TEST_CASE("a sequence that context and tensor devices cannot share is reported with all numbers") {
