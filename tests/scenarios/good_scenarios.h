@@ -102,8 +102,11 @@ inline std::vector<std::string> good_cluster_scenarios() {
   "cluster": {"machine": "dgx-a100-80g"},
   "parallel": {"pipeline": 2, "spatial": [2, 2]},
   "training": {"strategy": "local", "global_batch_size": 8, "micro_batches": 2, "steps": 2}
-})",
-      R"({
+})"};
+}
+
+inline std::string good_swarm_scenario() {
+  return R"({
   "model": {"kind": "transformer", "layers": 4, "hidden_size": 64, "attention_heads": 4,
             "vocab_size": 100, "sequence_length": 16},
   "cluster": {"kind": "machine", "device": "t4", "devices_per_node": 2, "nodes": 2,
@@ -120,7 +123,7 @@ inline std::vector<std::string> good_cluster_scenarios() {
             "warm_up": "0.1 s", "seeds": 2,
             "failures": {"device_mtbf": "9 s", "distribution": "weibull", "shape": 0.7,
                          "replacement": "1 s"}}
-})"};
+})";
 }
 
 /// Small scenarios that between them use every section.
@@ -128,6 +131,7 @@ inline const std::vector<std::string>& good_scenarios() {
   static const std::vector<std::string> scenarios = [] {
     std::vector<std::string> all = good_small_scenarios();
     for (std::string& one : good_cluster_scenarios()) all.push_back(std::move(one));
+    all.push_back(good_swarm_scenario());
     return all;
   }();
   return scenarios;
