@@ -120,6 +120,7 @@ LayoutTrial random_card_trial(std::uint64_t seed) {
   Random random(seed, 3);
   const int stages = random.integer(1, 3), per_node = random.integer(1, 3), data = 2;
   std::vector<std::string> modules;
+  modules.reserve(static_cast<std::size_t>(stages));
   for (int s = 0; s < stages; ++s) {
     modules.push_back(module_of(random.integer(1, 9), random.integer(1, 9), random.integer(0, 40),
                                 random.integer(1, 60)));

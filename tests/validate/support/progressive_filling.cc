@@ -56,7 +56,8 @@ struct Filling {
     double now = 0;
     while (!waiting.empty() || !active.empty()) {
       fill();
-      double next = waiting.empty() ? kForever : flows[waiting.back()].start;
+      double next = kForever;
+      if (!waiting.empty()) next = flows[waiting.back()].start;
       for (const int flow : active) next = std::min(next, now + left[flow] / rates[flow]);
       for (const int flow : active) {
         left[flow] -= rates[flow] * (next - now);
