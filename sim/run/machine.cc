@@ -59,7 +59,7 @@ void Machine::enter(const TimedEvent& event) {
   if (load >= 0) return change_loads(load / 2, load % 2 == 0);
   if (lane >= 0) return end_collective(lane);
   StreamState& state = streams_[event.id];
-  if (rates_ && event.generation > 0 && !ends_compute(event, ranks_[state.rank])) return;
+  if (rates_ && event.generation > 0 && !ends_compute(event, state.rank)) return;
   if (state.computing) {
     state.computing = false;
     if (!std::exchange(state.replaying, false)) state.cursor.next();
@@ -172,9 +172,10 @@ bool Machine::compute(int stream, StreamState& state) {
 void Machine::start_compute(int stream, StreamState& state, int op) {
   RankState& rank = ranks_[state.rank];
   const double takes = times_.op(op, state.cursor.micro_batch()), end = now_ + takes;
-  Span span{in_seconds(program_, now_), in_seconds(program_, end), Seconds(0), state.rank, op,
-            state.cursor.micro_batch()};
+  Span span{.rank = state.rank, .op = op, .micro_batch = state.cursor.micro_batch()};
   if (sink_.span) {
+    span.start = in_seconds(program_, now_);
+    span.end = in_seconds(program_, end);
     const double message = exposed_time(now_, rank.free, state.message_sent, state.message_arrival);
     span.exposed = in_seconds(program_, std::min(now_ - rank.free, message + state.collectives));
     if (!rates_) sink_.span(span);

@@ -70,7 +70,7 @@ class Machine {
   bool execute(int stream, StreamState& state);
   bool compute(int stream, StreamState& state);
   void start_compute(int stream, StreamState& state, int op);
-  bool ends_compute(const TimedEvent& event, RankState& rank);
+  bool ends_compute(const TimedEvent& event, int rank);
   void replay_or_go_on();
   void ask_to_choose(int rank);
   void choose(int rank);

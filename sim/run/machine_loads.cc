@@ -6,13 +6,12 @@
 
 namespace interlock {
 
-/// Whether `event`, the end of an op as it was known once, is still that.
-bool Machine::ends_compute(const TimedEvent& event, RankState& rank) {
-  const int index = streams_[event.id].rank;
-  if (!rates_->is_current(index, event.generation)) return false;
-  rank.free = now_;
+/// Whether `event`, the end of an op of `rank` as it was known once, is still that.
+bool Machine::ends_compute(const TimedEvent& event, int rank) {
+  if (!rates_->is_current(rank, event.generation)) return false;
+  ranks_[rank].free = now_;
   makespan_ = std::max(makespan_, now_);
-  Span span = rates_->end(index);
+  Span span = rates_->end(rank);
   span.end = in_seconds(program_, now_);
   if (sink_.span) sink_.span(span);
   return true;

@@ -211,6 +211,7 @@ void Sweep::wake_all(std::vector<int>& streams) {
 RunSummary run_sweep(const Program& program, const TraceSink& sink) {
   CHECK(!chooses_order(program), "the sweep needs a fixed order");
   CHECK(!shares_links(program), "the sweep knows no contention");
+  CHECK(!program.interference.any(), "the sweep knows no kernels that change their rate");
   return Sweep(program, sink).run();
 }
 

@@ -24,11 +24,11 @@ BuildOptions tensor(int devices, bool sequence_parallel, Recompute recompute = R
 }
 
 TEST_CASE("a vocabulary that devices cannot share is padded as Megatron-LM's is") {
-  // 50257 tokens among 8: 51200, the vocabulary of GPT in Narayanan et al. (arXiv 2104.04473).
+  // 50257 tokens among 8: 51200, 6400 each, the vocabulary of GPT in Narayanan et al. (arXiv
+  // 2104.04473).
   const ModelGraph padded = zoo("gpt3-175b", tensor(8, false));
   const double width = 12288, positions = 2048;
-  CHECK(static_cast<double>(padded.modules.front().parameters) ==
-        51200 / 8 * width + positions * width);
+  CHECK(static_cast<double>(padded.modules.front().parameters) == 6400 * width + positions * width);
   const ModelGraph whole = zoo("gpt3-175b", tensor(1, false));
   CHECK(static_cast<double>(whole.modules.front().parameters) == 50257 * width + positions * width);
 }
