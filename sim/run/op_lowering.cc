@@ -114,7 +114,7 @@ void OpLowering::end(const Op& op) {
       writer_.free(op, MemoryClass::Workspace, stage.workspace);
       send_stash(op);
       for (const int next : costs_.after(op.stage)) {
-        message(Opcode::Send, Message::Activation, op, op.stage, next);
+        message(Opcode::Send, Cargo::Activation, op, op.stage, next);
       }
       return;
     case OpKind::H:
@@ -136,7 +136,7 @@ void OpLowering::begin_forward(const Op& op) {
   wait_for_updates(op);
   wait_for_weights(op);
   if (const int from = costs_.before(op.stage); from >= 0) {
-    message(Opcode::Receive, Message::Activation, op, from, op.stage);
+    message(Opcode::Receive, Cargo::Activation, op, from, op.stage);
   }
   writer_.allocate(op, MemoryClass::Stash, stage.stash);
   for (std::size_t reader = 0; reader < costs_.after(op.stage).size(); ++reader) {
@@ -216,7 +216,7 @@ void OpLowering::receive_gradients(const Op& op) {
                                                [&](int loss) { return loss > op.stage; }));
   }
   for (; messages > 0; --messages) {
-    message(Opcode::Receive, Message::Gradient, op, op.stage + 1, op.stage);
+    message(Opcode::Receive, Cargo::Gradient, op, op.stage + 1, op.stage);
   }
 }
 
@@ -226,7 +226,7 @@ void OpLowering::send_gradients(const Op& op, const Traversal& traversal) {
   const bool any = std::any_of(traversals.begin(), traversals.end(),
                                [](const Traversal& t) { return t.to_previous; });
   if (!(list ? any && traversal.weights : traversal.to_previous)) return;
-  message(Opcode::Send, Message::Gradient, op, op.stage, op.stage - 1);
+  message(Opcode::Send, Cargo::Gradient, op, op.stage, op.stage - 1);
 }
 
 bool OpLowering::has_windows() const { return inputs_.policy.in_flight > 1 && update_every() > 1; }
@@ -254,8 +254,8 @@ void OpLowering::wait_for_updates(const Op& op) {
   writer_.emit(Opcode::Wait, update_event(op.stage), due);
 }
 
-void OpLowering::message(Opcode code, Message message, const Op& op, int from, int to) {
-  writer_.emit(code, wiring_.channel(message, from, to, op.micro_batch), op.micro_batch);
+void OpLowering::message(Opcode code, Cargo cargo, const Op& op, int from, int to) {
+  writer_.emit(code, wiring_.channel(cargo, from, to, op.micro_batch), op.micro_batch);
 }
 
 }  // namespace interlock

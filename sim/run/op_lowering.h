@@ -27,8 +27,6 @@ class OpLowering {
   void begin_updates(const Op& first, int updates);
 
  private:
-  using Message = Wiring::Message;
-
   void begin(const Op& op);
   void run(const Op& op, double share);
   void end(const Op& op);
@@ -67,7 +65,7 @@ class OpLowering {
   std::vector<Exchange> copies_of_update(const Op& op, MeshAxis way) const;
   Bytes buffers_of(const ComputePiece& piece) const;
   Bytes unsent_gradients(const Op& op) const;
-  void message(Opcode code, Message message, const Op& op, int from, int to);
+  void message(Opcode code, Cargo cargo, const Op& op, int from, int to);
 
   const Mesh& mesh_of(const Op& op) const {
     return mesh_of_rank(inputs_, inputs_.schedule.rank_of_stage[op.stage]);

@@ -97,10 +97,10 @@ void OpLowering::begin_update(const Op& op) {
 void OpLowering::add_up_copies(const Op& op) {
   const int copies = inputs_.schedule.copies;
   for (int on = 1; on < copies; ++on) {
-    message(Opcode::Send, Message::Copy, op, op.stage, costs_.in_copy_after(op.stage, on));
+    message(Opcode::Send, Cargo::Copy, op, op.stage, costs_.in_copy_after(op.stage, on));
   }
   for (int on = 1; on < copies; ++on) {
-    message(Opcode::Receive, Message::Copy, op, costs_.in_copy_after(op.stage, copies - on),
+    message(Opcode::Receive, Cargo::Copy, op, costs_.in_copy_after(op.stage, copies - on),
             op.stage);
     writer_.free(op, MemoryClass::Boundary, costs_.of_stage(op).state.gradients);
   }
@@ -138,12 +138,12 @@ void OpLowering::exchange_readout(const Op& op) {
     for (int stage = costs_.first_of_replica(op.stage); stage < last; ++stage) {
       if (!inputs_.roles[stage].head) continue;
       const int taken_before = op.micro_batch + period - 1;
-      writer_.emit(Opcode::Send, wiring_.channel(Message::Readout, last, stage, taken_before),
+      writer_.emit(Opcode::Send, wiring_.channel(Cargo::Readout, last, stage, taken_before),
                    op.micro_batch);
     }
   } else if (op.stage < last && inputs_.roles[op.stage].head &&
              op.micro_batch % period == period - 1) {
-    message(Opcode::Receive, Message::Readout, op, last, op.stage);
+    message(Opcode::Receive, Cargo::Readout, op, last, op.stage);
     writer_.free(op, MemoryClass::Boundary, costs_.of_stage(op).readout);
   }
 }

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,9 +24,13 @@ struct LinkLoad {
   Bytes bytes;
 };
 
+/// What messages carry. Copy: the weight gradients of one copy of a stage, for another.
+enum class Cargo : std::uint8_t { Activation, Gradient, Readout, Copy };
+
 /// A queue of messages from a stage to a neighbour. Order is kept.
 struct Channel {
   static constexpr int kUnlimited = -1;
+  Cargo cargo = Cargo::Activation;
   int from_rank = 0, to_rank = 0;
   int from_stage = 0, to_stage = 0;
   int wire = -1;  // -1: both stages are on one rank; messages arrive at once

@@ -36,11 +36,11 @@ Wiring::Wiring(const LowerInputs& inputs, Program& program)
   CHECK(inputs.policy.in_flight == 1 || inputs.schedule.slices == 1, "lanes of one kind");
 }
 
-Bytes Wiring::message_bytes(Message message, int from_stage, int to_stage, int micro_batch) const {
-  switch (message) {
-    case Message::Activation:
+Bytes Wiring::message_bytes(Cargo cargo, int from_stage, int to_stage, int micro_batch) const {
+  switch (cargo) {
+    case Cargo::Activation:
       return costs_.of_stage(from_stage, micro_batch).output;
-    case Message::Gradient: {
+    case Cargo::Gradient: {
       const Bytes tensor = costs_.input_gradient({.stage = from_stage, .micro_batch = micro_batch});
       if (inputs_.policy.kind != ScheduleKind::List) return tensor;
       const auto& traversals = inputs_.roles[from_stage].traversals;
@@ -48,39 +48,40 @@ Bytes Wiring::message_bytes(Message message, int from_stage, int to_stage, int m
                                          [](const Traversal& t) { return t.to_previous; });
       return tensor * static_cast<double>(tensors);
     }
-    case Message::Readout:
+    case Cargo::Readout:
       return costs_.of_stage(to_stage, micro_batch).readout;
-    case Message::Copy:
+    case Cargo::Copy:
       return costs_.of_stage(from_stage, micro_batch).state.gradients;
   }
   return Bytes(0);
 }
 
-int Wiring::channel(Message message, int from_stage, int to_stage, int micro_batch) {
+int Wiring::channel(Cargo cargo, int from_stage, int to_stage, int micro_batch) {
   const int lane = micro_batch % lanes_;
-  if (message == Message::Readout || message == Message::Copy) {
-    auto& known = message == Message::Readout ? readouts_ : copies_;
-    const int way = message == Message::Readout ? lane : from_stage;
+  if (cargo == Cargo::Readout || cargo == Cargo::Copy) {
+    auto& known = cargo == Cargo::Readout ? readouts_ : copies_;
+    const int way = cargo == Cargo::Readout ? lane : from_stage;
     const auto [entry, fresh] = known.try_emplace(pair_key(to_stage, way), -1);
-    if (fresh) entry->second = make_channel(message, from_stage, to_stage, micro_batch);
+    if (fresh) entry->second = make_channel(cargo, from_stage, to_stage, micro_batch);
     return entry->second;
   }
   // A stage has one from which activations come, and one to which its gradients go.
-  const int end = message == Message::Activation ? to_stage * 2 : from_stage * 2 + 1;
+  const int end = cargo == Cargo::Activation ? to_stage * 2 : from_stage * 2 + 1;
   int& found = neighbours_[end * lanes_ + lane];
-  if (found < 0) found = make_channel(message, from_stage, to_stage, micro_batch);
+  if (found < 0) found = make_channel(cargo, from_stage, to_stage, micro_batch);
   return found;
 }
 
-int Wiring::make_channel(Message message, int from_stage, int to_stage, int micro_batch) {
-  Channel channel{.from_rank = inputs_.schedule.rank_of_stage[from_stage],
+int Wiring::make_channel(Cargo cargo, int from_stage, int to_stage, int micro_batch) {
+  Channel channel{.cargo = cargo,
+                  .from_rank = inputs_.schedule.rank_of_stage[from_stage],
                   .to_rank = inputs_.schedule.rank_of_stage[to_stage],
                   .from_stage = from_stage,
                   .to_stage = to_stage,
                   .depth = depth_of(inputs_.policy.queue),
-                  .bytes = message_bytes(message, from_stage, to_stage, micro_batch)};
+                  .bytes = message_bytes(cargo, from_stage, to_stage, micro_batch)};
   // Copies of resident bytes wait for nobody.
-  const bool resident = message == Message::Readout || message == Message::Copy;
+  const bool resident = cargo == Cargo::Readout || cargo == Cargo::Copy;
   if (resident) {
     channel.depth = Channel::kUnlimited;
     channel.from_resident = true;
@@ -96,7 +97,7 @@ int Wiring::make_channel(Message message, int from_stage, int to_stage, int micr
     channel.synchronous = inputs_.policy.copies_on_compute_stream && !resident;
   }
   if (!inputs_.layouts.empty() && channel.wire >= 0) reshard(channel);
-  if (inputs_.policy.replays && message == Message::Activation) {
+  if (inputs_.policy.replays && cargo == Cargo::Activation) {
     channel.replay = replay_op(to_stage, micro_batch);
   }
   program_.channels.push_back(channel);

@@ -25,13 +25,11 @@ class Wiring {
  public:
   Wiring(const LowerInputs& inputs, Program& program);
 
-  /// Copy: the weight gradients of one copy of a stage, for another.
-  enum class Message { Activation, Gradient, Readout, Copy };
   /// The channel from one stage to another; made at the first call, with the bytes of its message.
   /// `micro_batch`: before whose forward, or for whose op, the message is received.
-  int channel(Message message, int from_stage, int to_stage, int micro_batch);
+  int channel(Cargo cargo, int from_stage, int to_stage, int micro_batch);
   /// Bytes of one message from a stage to another.
-  Bytes message_bytes(Message message, int from_stage, int to_stage, int micro_batch) const;
+  Bytes message_bytes(Cargo cargo, int from_stage, int to_stage, int micro_batch) const;
   /// The collective that `rank` and its group along the exchange's axis do for `stage`.
   int collective(const Exchange& exchange, int rank, int stage);
   /// Members of a collective's group that are simulated.
@@ -43,7 +41,7 @@ class Wiring {
   std::string finish();
 
  private:
-  int make_channel(Message message, int from_stage, int to_stage, int micro_batch);
+  int make_channel(Cargo cargo, int from_stage, int to_stage, int micro_batch);
   int replay_op(int stage, int micro_batch);
   int wire(int from_rank, int to_rank);
   void reshard(Channel& channel);

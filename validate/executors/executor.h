@@ -1,0 +1,57 @@
+// Executors: functions that run a Program on something else than an engine, and feed a TraceSink.
+// SPDX-License-Identifier: Apache-2.0
+//
+// virtual  nothing but logical clocks, written from the meaning of instructions (instruction.h,
+//          docs/design.md) without any code of the engines: times must equal theirs exactly.
+// cpu      a thread for each rank, real work, wall-clock times.
+// cuda     GPUs, or partitions of one; lives in a module, see validate/cuda.
+//
+// Times of a trace are seconds since the run began. An executor of real work delivers its trace
+// when the run is over, in order of time.
+#pragma once
+
+#include <vector>
+
+#include "sim/run/trace.h"
+#include "validate/executors/workload.h"
+
+namespace interlock {
+
+/// Logical clocks. Throws: Error on deadlock. REQUIRES: !shares_links(program).
+RunSummary run_virtual(const Program& program, const TraceSink& sink);
+
+/// What a real run found out about an op that a trace does not say.
+struct OpSample {
+  int op = 0, micro_batch = 0;
+  Seconds wall;  // from start to end
+  Seconds cpu;   // that its thread was on a processor
+};
+
+struct ThreadOptions {
+  /// A message arrives no sooner than its channel's occupancy and latency say.
+  bool emulate_links = false;
+};
+
+struct ThreadRun {
+  RunSummary summary;
+  std::vector<OpSample> samples;  // by rank, in order of start
+};
+
+/// One thread for each rank. Throws: Error on deadlock, naming what every rank waits for; what the
+/// workload throws. REQUIRES: why_not_executable(program).empty().
+ThreadRun run_threads(const Program& program, const Workload& workload,
+                      const ThreadOptions& options, const TraceSink& sink);
+
+/// Why real executors cannot run `program` ("it has collectives, ..."); empty if they can.
+std::string why_not_executable(const Program& program);
+
+/// The order in which one host thread may issue the whole of `program`: every instruction after all
+/// that it depends on. Positions are (stream, instruction of it, micro-batch).
+struct Issue {
+  int stream = 0;
+  Instruction instruction;
+};
+/// Throws: Error on deadlock. REQUIRES: ranks have one stream, or the program is frozen.
+std::vector<Issue> issue_order(const Program& program);
+
+}  // namespace interlock

@@ -1,0 +1,22 @@
+// Workload: what the instructions of a program stand for when it is run for real.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+
+namespace interlock {
+
+/// The numbers behind a program. An executor decides when, the workload what. Everything of a rank
+/// is called from one thread at a time; what was sent happens before what receives it. Members that
+/// are empty are not called. What they throw ends the run, and leaves through the executor.
+struct Workload {
+  /// Runs Program::ops[op] for `micro_batch`.
+  std::function<void(int op, int micro_batch)> compute;
+  /// Hands over what goes into Program::channels[channel]; on the sender, when the channel has room
+  /// and before the message is on its way.
+  std::function<void(int channel, int micro_batch)> send;
+  /// Takes what was sent; on the receiver, when the message has arrived.
+  std::function<void(int channel, int micro_batch)> receive;
+};
+
+}  // namespace interlock

@@ -1,0 +1,73 @@
+// Job: what executors of real work train, and what comes out of it.
+// SPDX-License-Identifier: Apache-2.0
+//
+// The program says when a stage does what; the job says on what numbers. The loss of a micro-batch
+// is its mean over rows; an update uses the mean over the micro-batches since the last one.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "sim/plan/strategy.h"
+#include "sim/run/program.h"
+#include "validate/network/network.h"
+
+namespace interlock {
+
+/// One micro-batch. Inputs are tokens, or features of every row.
+struct Batch {
+  std::vector<std::int32_t> tokens;
+  std::vector<float> features;
+  std::vector<std::int32_t> targets;  // one for each row that a loss reads
+};
+
+/// Gradient descent. Adam is AdamW: decay is apart from the gradient and spares what does not
+/// decay.
+struct Descent {
+  Optimizer optimizer = Optimizer::SgdMomentum;
+  double rate = 0.1, momentum = 0.9, decay = 0;  // decay of Sgd and SgdMomentum is L2
+  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
+};
+
+struct Job {
+  const Program& program;
+  const Network& network;
+  std::vector<int> first_module;  // (stages + 1) modules [first_module[s], first_module[s + 1])
+  Strategy strategy;
+  std::vector<StageRole> roles;  // (stages)
+  Precision precision = Precision::Fp32;
+  Descent descent;
+  std::uint64_t seed = 1;
+  std::function<Batch(int micro_batch)> batch;  // called from several threads at once
+  int dump_step = -1;                           // step whose numbers Outcome::dump shall have
+};
+
+/// A named array as numpy knows it, row-major.
+struct NamedArray {
+  std::string name;
+  std::vector<std::int64_t> shape;
+  std::vector<double> values;
+};
+
+/// The most bytes that tensors of a device held at once, and their classes then.
+struct HeldMemory {
+  std::int64_t peak = 0, allocated_peak = 0, reach = 0;
+  std::array<std::int64_t, kMemoryClasses> at_peak{};
+};
+
+struct Outcome {
+  std::vector<std::map<int, double>> losses;  // by stage whose loss it is: micro-batch -> mean
+  std::vector<HeldMemory> memory;             // by rank
+  /// Of dump_step: "inputs", "targets", "weights/NAME", "gradients/NAME", "updated/NAME".
+  std::vector<NamedArray> dump;
+};
+
+/// Why nobody can train `job`; empty if it can be. What the program lacks, see
+/// why_not_executable().
+std::string why_not_trainable(const Job& job);
+
+}  // namespace interlock

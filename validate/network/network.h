@@ -1,0 +1,92 @@
+// Network: a model as the layers that harnesses execute, with the shapes of every parameter.
+// SPDX-License-Identifier: Apache-2.0
+//
+// models/ says what a module costs; this says what it computes. Both are built from one model
+// object, module by module, and tests hold them together: parameters, stash and output bytes are
+// equal. A tensor is a matrix: one row for each position (a sample; a token of one; a pixel of one,
+// row by row), one column for each feature, row-major. Linear layers are y = x W + b, W (inputs,
+// outputs). What backwards keep is what models/operators.h says; a layer that it does not name
+// (Relu) keeps nothing, because the layer after it keeps the tensor.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "models/model_graph.h"
+
+namespace interlock {
+
+enum class LayerKind {
+  Scale,      // y = x * w, element by element; for tests of gradients by hand
+  Embedding,  // token -> row of a table, plus, with `positions` rows, its place's row
+  Linear,     // with or without bias
+  LayerNorm,  // over a row; gain and shift
+  BatchNorm,  // over the rows of a micro-batch; gain and shift
+  Gelu,       // tanh form
+  Relu,
+  Attention,     // (query, key, value) of each token side by side -> weighted values; causal
+  Convolution,   // square kernel, zero padding of half its size, no bias unless said
+  AveragePool,   // mean over the pixels of a sample
+  Residual,      // branch(x) + shortcut(x); an empty shortcut is x
+  CrossEntropy,  // softmax and the mean loss over rows; ends a network or a head
+};
+
+/// One layer. Members that its kind does not use keep their defaults.
+struct Layer {
+  LayerKind kind = LayerKind::Linear;
+  std::string name;  // within its module: "attention.projection"
+  int inputs = 1;    // features of a row that it reads; of Embedding, tokens there are
+  int outputs = 1;   // features of a row that it makes
+  bool bias = true;
+  int positions = 0;           // Embedding: rows of the table of places; Attention: tokens a sample
+  int heads = 1;               // Attention
+  int kernel = 1, stride = 1;  // Convolution
+  int rows = 1, columns = 1;   // Convolution, AveragePool: pixels of what they read
+  std::vector<Layer> branch, shortcut;  // Residual
+};
+
+struct NetworkModule {
+  std::string name;
+  std::vector<Layer> layers;
+  std::vector<Layer> head;  // that sits on it if it ends a stage with a loss of its own
+};
+
+enum class SampleKind { Tokens, Vectors, Images };
+
+struct Network {
+  std::string name;
+  SampleKind samples = SampleKind::Vectors;
+  int samples_per_micro_batch = 1;
+  int rows_per_sample = 1;             // of the input: tokens, pixels
+  int features = 1;                    // of a row of the input; 1 for tokens
+  int classes = 1;                     // that targets are out of
+  std::vector<NetworkModule> modules;  // the last ends in CrossEntropy
+};
+
+/// How a parameter begins.
+enum class Start { Zeros, Ones, Normal };
+
+struct Parameter {
+  std::string name;  // "block0.attention.projection.weight"
+  std::int64_t rows = 1, columns = 1;
+  Start start = Start::Normal;
+  double deviation = 0.02;  // Normal
+  bool decays = true;       // under weight decay: matrices
+  std::int64_t size() const { return rows * columns; }
+};
+
+/// Parameters of `layers` in the order in which every executor keeps them.
+std::vector<Parameter> parameters_of(const std::string& module, const std::vector<Layer>& layers);
+
+/// The first value of element `index` of parameter number `parameter` of the whole network under
+/// `seed`: equal on every executor.
+double first_value(const Parameter& parameter, std::uint64_t seed, int number, std::int64_t index);
+
+/// The network that `model` (a name of the zoo, a path or an object) describes. A diagnostic is
+/// added for what is not executable: expected a transformer without dropout, experts, gated MLP,
+/// tied embeddings or rotary positions; a residual-mlp or an mlp; a resnet of basic blocks.
+Network build_network(const JsonNode& model, const BuildOptions& options, Diagnostics& diagnostics);
+
+}  // namespace interlock
