@@ -55,7 +55,7 @@ check() {
       bad("a file is named after what it is, not " base)
     if (stem in home && home[stem] != folder) bad("a second file named " base "; see " home[stem])
     home[stem] = folder
-    if (base ~ /\.cc$/) source[base] = file
+    if (base ~ /\.(cc|cu)$/) source[base] = file
   }
   function list_sources(   i, names, count) {
     count = split($0, names, /[^a-z0-9_.]+/)

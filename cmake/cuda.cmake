@@ -1,0 +1,32 @@
+# Whether the CUDA module is built. INTERLOCK_CUDA: AUTO builds it if there is a toolkit, ON insists on one, OFF leaves it out.
+# Sets INTERLOCK_HAS_CUDA. The program itself never needs CUDA: it opens the module when it is asked for a GPU.
+
+set(INTERLOCK_CUDA AUTO CACHE STRING "Build the CUDA module: AUTO, ON or OFF")
+set_property(CACHE INTERLOCK_CUDA PROPERTY STRINGS AUTO ON OFF)
+set(INTERLOCK_HAS_CUDA OFF)
+if(INTERLOCK_CUDA)
+  include(CheckLanguage)
+  check_language(CUDA)
+  if(CMAKE_CUDA_COMPILER)
+    # Before the language is enabled: "native" would ask for a GPU.
+    if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
+      set(CMAKE_CUDA_ARCHITECTURES "80-real;90-real;90-virtual")
+    endif()
+    enable_language(CUDA)
+    find_package(CUDAToolkit 12.5 QUIET)
+  endif()
+  if(TARGET CUDA::cudart_static AND TARGET CUDA::cublasLt)
+    set(INTERLOCK_HAS_CUDA ON)
+    # CMake 3.25 knows no C++20 for nvcc.
+    set(CMAKE_CUDA_STANDARD 17)
+    set(CMAKE_CUDA_STANDARD_REQUIRED ON)
+    set(CMAKE_CUDA_RUNTIME_LIBRARY Static)
+    message(STATUS "CUDA module: built with toolkit ${CUDAToolkit_VERSION} for ${CMAKE_CUDA_ARCHITECTURES}")
+  elseif(INTERLOCK_CUDA STREQUAL "AUTO")
+    message(STATUS "CUDA module: not built, as there is no CUDA toolkit of 12.5 or later with cuBLASLt")
+  else()
+    message(FATAL_ERROR "INTERLOCK_CUDA is ON, but there is no CUDA toolkit of 12.5 or later with cuBLASLt; put nvcc on the PATH, or use -DINTERLOCK_CUDA=AUTO")
+  endif()
+else()
+  message(STATUS "CUDA module: not built, as INTERLOCK_CUDA is OFF")
+endif()

@@ -1,0 +1,29 @@
+// What CUDA's libraries answer, as errors of ours.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cublasLt.h>
+#include <cuda_runtime.h>
+
+#include <string>
+
+namespace interlock::cuda {
+
+/// Throws: Error with `what` and CUDA's own words, unless `status` is success.
+void require(cudaError_t status, const char* what);
+/// Throws: likewise.
+void require(cublasStatus_t status, const char* what);
+
+/// Makes `device` current as long as it lives, then the one before.
+class CurrentDevice {
+ public:
+  explicit CurrentDevice(int device);
+  ~CurrentDevice();
+  CurrentDevice(const CurrentDevice&) = delete;
+  CurrentDevice& operator=(const CurrentDevice&) = delete;
+
+ private:
+  int before_ = 0;
+};
+
+}  // namespace interlock::cuda

@@ -1,0 +1,69 @@
+// CUDA executor: opens the module and hands over.
+// SPDX-License-Identifier: Apache-2.0
+#include "validate/executors/cuda_executor.h"
+
+#include <dlfcn.h>
+
+#include <filesystem>
+
+namespace interlock {
+
+namespace {
+
+using LookAtCuda = void (*)(CudaReport&);
+
+struct CudaModule {
+  CudaState state = CudaState::NoModule;
+  std::string problem;
+  LookAtCuda look = nullptr;
+};
+
+/// `dlerror` says why the last of dlopen and dlsym failed, once.
+std::string loader_error() {
+  const char* reason = dlerror();
+  return reason != nullptr ? reason : "unknown reason";
+}
+
+CudaModule open_module() {
+  CudaModule module;
+  const auto folder = std::filesystem::read_symlink("/proc/self/exe").parent_path();
+  const std::filesystem::path path = folder / "libinterlock_cuda.so";
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored)) {
+    module.problem = "no CUDA: this interlock was built without a CUDA toolkit (there is no " +
+                     path.string() + "); install one of 12.5 or later and build again";
+    return module;
+  }
+  module.state = CudaState::NoLibrary;
+  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    module.problem = "no CUDA: cannot open " + path.string() + ": " + loader_error() +
+                     "; put the folder of that library into LD_LIBRARY_PATH";
+    return module;
+  }
+  module.look = reinterpret_cast<LookAtCuda>(dlsym(library, "interlock_look_at_cuda"));
+  if (module.look == nullptr) {
+    module.problem = "no CUDA: " + path.string() + " is of another interlock; build again";
+    return module;
+  }
+  module.state = CudaState::Ready;
+  return module;
+}
+
+const CudaModule& cuda_module() {
+  static const CudaModule module = open_module();
+  return module;
+}
+
+}  // namespace
+
+CudaReport look_at_cuda() {
+  CudaReport report;
+  const CudaModule& module = cuda_module();
+  report.state = module.state;
+  report.sentence = module.problem;
+  if (module.state == CudaState::Ready) module.look(report);
+  return report;
+}
+
+}  // namespace interlock

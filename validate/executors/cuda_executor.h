@@ -1,0 +1,39 @@
+// NVIDIA GPUs: what of them there is here.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Everything of CUDA is in a module beside the program that is opened when it is first asked for.
+// Without it, without its libraries, a driver or a GPU, look_at_cuda() says what is missing.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace interlock {
+
+enum class CudaState { NoModule, NoLibrary, NoDriver, NoDevice, Ready };
+
+struct CudaDevice {
+  int number = 0;
+  std::string name, bus;           // "0000:3b:00.0"
+  int major = 0, minor = 0;        // compute capability
+  int sms = 0;                     // multiprocessors
+  std::int64_t memory = 0;         // bytes
+  int sm_clock = 0, sm_limit = 0;  // MHz, now and at most; 0: NVML does not say
+  int memory_clock = 0;            // MHz, now
+  double power = 0;                // W, now
+  std::vector<int> peers;          // devices whose memory it reaches
+};
+
+/// What was found. Versions are as CUDA counts them: 13000 is 13.0.
+struct CudaReport {
+  CudaState state = CudaState::NoModule;
+  std::string sentence;  // the same for people; what to do about it, if anything is missing
+  int driver = 0, runtime = 0;
+  std::string nvml, nccl;  // their versions; empty: not there
+  std::vector<CudaDevice> devices;
+};
+
+CudaReport look_at_cuda();
+
+}  // namespace interlock

@@ -1,0 +1,29 @@
+// Partition plan: how many multiprocessors each of several devices on one GPU gets.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Pure arithmetic, so that it can be tested without a GPU. What the driver really grants may be
+// less, because multiprocessors come in clusters of unequal size: that is read back, not planned.
+#pragma once
+
+#include <string>
+
+namespace interlock {
+
+/// What a GPU says about its multiprocessors.
+struct PartitionLimits {
+  int sms = 0;          // of the whole GPU
+  int least = 1;        // of a partition
+  int granularity = 1;  // a partition has a multiple of so many
+};
+
+struct PartitionPlan {
+  int partitions = 0, sms = 0;  // of each partition
+  int remainder = 0;            // that no partition gets
+  std::string refusal;          // why it cannot be done, and what could; empty if it can
+};
+
+/// `partitions` equal parts of `wanted` multiprocessors each; 0: the most that fit. Nothing is
+/// shrunk: what does not fit is refused. REQUIRES: partitions >= 1, wanted >= 0.
+PartitionPlan plan_partitions(const PartitionLimits& limits, int partitions, int wanted);
+
+}  // namespace interlock
