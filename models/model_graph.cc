@@ -2,13 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models/model_graph.h"
 
-#include <algorithm>
-#include <filesystem>
-
-#include "base/file.h"
 #include "base/text.h"
 #include "models/mlp.h"
+#include "models/model_file.h"
 #include "models/profile.h"
+#include "models/residual_mlp.h"
 #include "models/resnet.h"
 #include "models/sharding_check.h"
 #include "models/sparse_mlp.h"
@@ -69,6 +67,16 @@ ModelGraph mlp_from(ObjectReader& reader, const BuildOptions& options) {
   return reader.diagnostics().empty() ? build_mlp(shape, options) : ModelGraph();
 }
 
+ModelGraph residual_mlp_from(ObjectReader& reader, const BuildOptions& options) {
+  ResidualMlp shape = read_residual_mlp(reader);
+  override_head(shape, SiteKind::Vector, options, reader.diagnostics());
+  refuse_any_sharding(reader, options.sharding, "a residual MLP");
+  refuse_split_brain(reader, options.sharding, "a residual MLP");
+  refuse_images(reader, options.sharding, "a residual MLP");
+  reader.finish();
+  return reader.diagnostics().empty() ? build_residual_mlp(shape, options) : ModelGraph();
+}
+
 ModelGraph sparse_mlp_from(ObjectReader& reader, const BuildOptions& options) {
   const Sharding& sharding = options.sharding;
   const SparseMlp shape = read_sparse_mlp(reader, sharding.tensor);
@@ -110,101 +118,26 @@ const std::vector<Kind>& kinds() {
                                         {"resnet", resnet_from},
                                         {"vgg", vgg_from},
                                         {"mlp", mlp_from},
+                                        {"residual-mlp", residual_mlp_from},
                                         {"sparse-mlp", sparse_mlp_from},
                                         {"profile", profile_from}};
   return all;
 }
 
-ModelGraph build_object(const JsonNode& node, const BuildOptions& options,
-                        Diagnostics& diagnostics) {
-  ObjectReader reader(node, diagnostics);
+ModelGraph build_found(const ModelObject& model, const BuildOptions& options,
+                       Diagnostics& diagnostics) {
+  ObjectReader reader(model.node, diagnostics);
   std::vector<std::string> names;
   for (const Kind& kind : kinds()) names.push_back(kind.name);
   const auto kind = reader.require("kind", join_choices(names));
   const auto index = kind ? read_choice(*kind, names, diagnostics) : std::nullopt;
   if (!index) return {};  // which keys are known depends on the kind
-  const std::string name = reader.text("name", names[static_cast<std::size_t>(*index)]);
+  const std::string& otherwise = names[static_cast<std::size_t>(*index)];
+  const std::string name = reader.text("name", model.name.empty() ? otherwise : model.name);
   reader.text("source", "");
   ModelGraph graph = kinds()[static_cast<std::size_t>(*index)].build(reader, options);
   graph.name = name;
   return graph;
-}
-
-void place_at(const JsonValue& where, JsonValue& value) {
-  value.file = where.file;
-  value.line = where.line;
-  for (JsonValue& item : value.items) place_at(where, item);
-  for (JsonMember& member : value.members) place_at(where, member.second);
-}
-
-/// Who names the model, and whether it is one of the zoo, whose sizes are right: what is wrong with
-/// them is wrong where it is named.
-struct NamedModel {
-  JsonNode node;
-  bool of_zoo = false;
-};
-
-ModelGraph build_file(const std::string& path, const NamedModel& model, const BuildOptions& options,
-                      Diagnostics& diagnostics) {
-  const JsonNode& node = model.node;
-  JsonValue document;
-  try {
-    document = read_json_file(path);
-  } catch (const Error& error) {
-    report(diagnostics, node, std::string("cannot use this model file: ") + error.what());
-    return {};
-  }
-  if (document.kind != JsonValue::Kind::Object) {
-    report(diagnostics, {&document, ""}, "no model; expected an object with a \"kind\"");
-    return {};
-  }
-  if (model.of_zoo) place_at(*node.value, document);
-  ModelGraph graph = build_object({&document, model.of_zoo ? node.path : ""}, options, diagnostics);
-  if (!document.find("name")) graph.name = std::filesystem::path(path).stem().string();
-  return graph;
-}
-
-bool looks_like_path(const std::string& text) {
-  return text.find('/') != std::string::npos || text.ends_with(".json");
-}
-
-/// A path in a scenario file starts at that file; one given as an override, where the user stands.
-std::string path_from(const JsonValue& value) {
-  if (value.line == 0 || !value.file) return value.text;
-  return (std::filesystem::path(*value.file).parent_path() / value.text).string();
-}
-
-ModelGraph build_named(const JsonNode& node, const BuildOptions& options,
-                       Diagnostics& diagnostics) {
-  const std::string& text = node.value->text;
-  if (looks_like_path(text)) {
-    return build_file(path_from(*node.value), {node}, options, diagnostics);
-  }
-  const std::vector<std::string> names = zoo_names();
-  if (std::find(names.begin(), names.end(), text) != names.end()) {
-    const std::string path = data_folder("models/zoo") + "/" + text + ".json";
-    return build_file(path, {node, true}, options, diagnostics);
-  }
-  const auto near = nearest(text, names);
-  report(diagnostics, node,
-         "unknown model " + in_quotes(text) +
-             (near ? "; did you mean " + in_quotes(*near) + "?"
-                   : "; expected " + join_choices(names) + ", or the path of a .json file"));
-  return {};
-}
-
-ModelGraph build_any(const JsonNode& node, const BuildOptions& options, Diagnostics& diagnostics) {
-  switch (node.value->kind) {
-    case JsonValue::Kind::String:
-      return build_named(node, options, diagnostics);
-    case JsonValue::Kind::Object:
-      return build_object(node, options, diagnostics);
-    default:
-      report(diagnostics, node,
-             "wrong kind of value for a model; expected the name of a model in the zoo, the path "
-             "of a model file, or an object");
-      return {};
-  }
 }
 
 }  // namespace
@@ -212,7 +145,8 @@ ModelGraph build_any(const JsonNode& node, const BuildOptions& options, Diagnost
 ModelGraph build_model(const JsonNode& model, const BuildOptions& options,
                        Diagnostics& diagnostics) {
   Diagnostics own;  // of this model only: it is built if there are none
-  ModelGraph graph = build_any(model, options, own);
+  const std::optional<ModelObject> found = find_model(model, own);
+  ModelGraph graph = found ? build_found(*found, options, own) : ModelGraph();
   for (const std::string& message : own.messages()) diagnostics.add("", 0, "", message);
   return own.empty() ? graph : ModelGraph();
 }
@@ -225,18 +159,6 @@ Flops model_flops(const ModelGraph& graph) {
     }
   }
   return total;
-}
-
-std::vector<std::string> zoo_names() {
-  std::vector<std::string> names;
-  std::error_code failed;
-  const std::string folder = data_folder("models/zoo");
-  for (const auto& entry : std::filesystem::directory_iterator(folder, failed)) {
-    if (entry.path().extension() == ".json") names.push_back(entry.path().stem().string());
-  }
-  if (failed) throw Error("cannot list the models in " + folder + ": " + failed.message());
-  std::sort(names.begin(), names.end());
-  return names;
 }
 
 }  // namespace interlock

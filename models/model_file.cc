@@ -1,0 +1,97 @@
+// Finds model descriptions by name and path.
+// SPDX-License-Identifier: Apache-2.0
+#include "models/model_file.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "models/model_graph.h"
+
+namespace interlock {
+namespace {
+
+void place_at(const JsonValue& where, JsonValue& value) {
+  value.file = where.file;
+  value.line = where.line;
+  for (JsonValue& item : value.items) place_at(where, item);
+  for (JsonMember& member : value.members) place_at(where, member.second);
+}
+
+std::optional<ModelObject> read_model_file(const std::string& path, const JsonNode& model,
+                                           bool of_zoo, Diagnostics& diagnostics) {
+  auto document = std::make_shared<JsonValue>();
+  try {
+    *document = read_json_file(path);
+  } catch (const Error& error) {
+    report(diagnostics, model, std::string("cannot use this model file: ") + error.what());
+    return std::nullopt;
+  }
+  if (document->kind != JsonValue::Kind::Object) {
+    report(diagnostics, {document.get(), ""}, "no model; expected an object with a \"kind\"");
+    return std::nullopt;
+  }
+  if (of_zoo) place_at(*model.value, *document);
+  const JsonNode node = {document.get(), of_zoo ? model.path : ""};
+  return ModelObject{node, std::filesystem::path(path).stem().string(), std::move(document)};
+}
+
+bool looks_like_path(const std::string& text) {
+  return text.find('/') != std::string::npos || text.ends_with(".json");
+}
+
+/// A path in a scenario file starts at that file; one given as an override, where the user stands.
+std::string path_from(const JsonValue& value) {
+  if (value.line == 0 || !value.file) return value.text;
+  return (std::filesystem::path(*value.file).parent_path() / value.text).string();
+}
+
+std::optional<ModelObject> find_named(const JsonNode& node, Diagnostics& diagnostics) {
+  const std::string& text = node.value->text;
+  if (looks_like_path(text)) {
+    return read_model_file(path_from(*node.value), node, false, diagnostics);
+  }
+  const std::vector<std::string> names = zoo_names();
+  if (std::find(names.begin(), names.end(), text) != names.end()) {
+    const std::string path = data_folder("models/zoo") + "/" + text + ".json";
+    return read_model_file(path, node, true, diagnostics);
+  }
+  const auto near = nearest(text, names);
+  report(diagnostics, node,
+         "unknown model " + in_quotes(text) +
+             (near ? "; did you mean " + in_quotes(*near) + "?"
+                   : "; expected " + join_choices(names) + ", or the path of a .json file"));
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<ModelObject> find_model(const JsonNode& model, Diagnostics& diagnostics) {
+  switch (model.value->kind) {
+    case JsonValue::Kind::String:
+      return find_named(model, diagnostics);
+    case JsonValue::Kind::Object:
+      return ModelObject{model, "", nullptr};
+    default:
+      report(diagnostics, model,
+             "wrong kind of value for a model; expected the name of a model in the zoo, the path "
+             "of a model file, or an object");
+      return std::nullopt;
+  }
+}
+
+std::vector<std::string> zoo_names() {
+  std::vector<std::string> names;
+  std::error_code failed;
+  const std::string folder = data_folder("models/zoo");
+  for (const auto& entry : std::filesystem::directory_iterator(folder, failed)) {
+    if (entry.path().extension() == ".json") names.push_back(entry.path().stem().string());
+  }
+  if (failed) throw Error("cannot list the models in " + folder + ": " + failed.message());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+}  // namespace interlock

@@ -1,0 +1,25 @@
+// ModelFile: finds the object that describes a model: in the zoo, in a file, or on the spot.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/json.h"
+
+namespace interlock {
+
+/// An object with a "kind", maybe, and where it was found.
+struct ModelObject {
+  JsonNode node;
+  std::string name;                       // of its file, without folders and ending; else empty
+  std::shared_ptr<const JsonValue> file;  // holds what `node` points to; none of an inline object
+};
+
+/// The object that `model` means: a zoo name, a path of a model file, or an object itself. A
+/// diagnostic is added if there is none. What is wrong with a model of the zoo is wrong where it is
+/// named.
+std::optional<ModelObject> find_model(const JsonNode& model, Diagnostics& diagnostics);
+
+}  // namespace interlock

@@ -1,0 +1,27 @@
+// ResidualMlp: fully connected residual networks as modules: input, residual blocks, readout.
+// SPDX-License-Identifier: Apache-2.0
+//
+// {"kind": "residual-mlp", "input_size", "layers", "hidden_size", "ffn_hidden_size", "classes",
+//  "head"}
+// A block is a transformer's without its attention: layer norm, linear, GELU, linear, and what went
+// in added. The last module is layer norm, linear and loss. A small model whose every gradient can
+// be worked out, for harnesses that train.
+#pragma once
+
+#include "models/head.h"
+
+namespace interlock {
+
+struct ResidualMlp {
+  int input_size = 1;
+  int layers = 1;  // blocks
+  int hidden_size = 1;
+  int ffn_hidden_size = 4;
+  int classes = 1;
+  HeadSpec head;
+};
+
+ResidualMlp read_residual_mlp(ObjectReader& reader);
+ModelGraph build_residual_mlp(const ResidualMlp& shape, const BuildOptions& options);
+
+}  // namespace interlock
