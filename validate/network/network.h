@@ -6,7 +6,11 @@
 // equal. A tensor is a matrix: one row for each position (a sample; a token of one; a pixel of one,
 // row by row), one column for each feature, row-major. Linear layers are y = x W + b, W (inputs,
 // outputs). What backwards keep is what models/operators.h says; a layer that it does not name
-// (Relu) keeps nothing, because the layer after it keeps the tensor.
+// (Relu) keeps nothing, because the layer after it keeps the tensor: whoever reads what a Relu made
+// masks the gradient that it hands back, also where it is the next stage, or a head.
+// Convolutions have weights (kernel * kernel * inputs, outputs), rows by kernel row, kernel column,
+// input; their shortcuts' 1x1 likewise. Of Attention's columns the first third are queries, then
+// keys, then values; in each, one head after the other.
 #pragma once
 
 #include <cstdint>
@@ -80,13 +84,18 @@ struct Parameter {
 /// Parameters of `layers` in the order in which every executor keeps them.
 std::vector<Parameter> parameters_of(const std::string& module, const std::vector<Layer>& layers);
 
+/// The number of the first parameter of a module, or of its head, in the whole network, where a
+/// head's follow its module's. Heads that nobody uses count as well.
+int first_parameter(const Network& network, int module, bool head);
+
 /// The first value of element `index` of parameter number `parameter` of the whole network under
 /// `seed`: equal on every executor.
 double first_value(const Parameter& parameter, std::uint64_t seed, int number, std::int64_t index);
 
 /// The network that `model` (a name of the zoo, a path or an object) describes. A diagnostic is
 /// added for what is not executable: expected a transformer without dropout, experts, gated MLP,
-/// tied embeddings or rotary positions; a residual-mlp or an mlp; a resnet of basic blocks.
+/// tied embeddings or rotary positions; a residual-mlp or an mlp; a resnet of basic blocks. Heads
+/// are of any kind but later-layers, with weights of their own.
 Network build_network(const JsonNode& model, const BuildOptions& options, Diagnostics& diagnostics);
 
 }  // namespace interlock
