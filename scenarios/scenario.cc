@@ -138,6 +138,12 @@ void check_readout(const Scenario& scenario, const JsonNode& place, Diagnostics&
   }
 }
 
+ModelText text_of(const Sections& sections) {
+  ModelText text = {.model = *sections.model->value};
+  if (const auto& head = sections.training.strategy.head) text.head = *head->value;
+  return text;
+}
+
 void fit_schedule(const Sections& sections, Scenario& scenario, Diagnostics& diagnostics) {
   const TrainingKeys& training = sections.training;
   if (training.strategy.valid) {
@@ -249,6 +255,7 @@ Scenario load_scenario(const JsonValue& value, Diagnostics& diagnostics) {
   CHECK(stages && sections.graph && sections.cluster, "a scenario without mistakes is complete");
   scenario.graph = std::move(*sections.graph);
   scenario.model_name = scenario.graph.name;
+  scenario.model_text = std::make_shared<const ModelText>(text_of(sections));
   scenario.cluster = std::move(*sections.cluster);
   slow_links_of(scenario);
   choose_partition(scenario, sections.partition, *stages);

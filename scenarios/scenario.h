@@ -43,10 +43,17 @@ struct RankLayout {
   int devices() const { return tensor * data; }
 };
 
+/// What a document says of the model: of what `graph` is built, and executable networks are.
+struct ModelText {
+  JsonValue model;                // a name, a path or an object
+  std::optional<JsonValue> head;  // the strategy's
+};
+
 struct Scenario {
   std::string name;
   std::string file;
   ModelGraph graph;
+  std::shared_ptr<const ModelText> model_text;
   std::string model_name;
   Cluster cluster;
   int ranks = 1;  // parallel.pipeline
