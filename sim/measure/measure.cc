@@ -224,14 +224,14 @@ Seconds since(Clock::time_point began) {
   return Seconds(std::chrono::duration<double>(Clock::now() - began).count());
 }
 
+}  // namespace
+
 void set_rates(const MeasureInputs& inputs, Metrics& metrics) {
   if (metrics.step_time <= Seconds(0)) return;
   const double step_time = metrics.step_time.value();
   if (inputs.samples_per_step) metrics.samples_per_s = *inputs.samples_per_step / step_time;
   if (inputs.tokens_per_step) metrics.tokens_per_s = *inputs.tokens_per_step / step_time;
 }
-
-}  // namespace
 
 Measurement measure(const ProgramOfSteps& lower, const MeasureInputs& inputs, bool keep_log) {
   const auto began = Clock::now();

@@ -98,4 +98,14 @@ Measurement measure(const ProgramOfSteps& lower, const MeasureInputs& inputs, bo
 /// repeat. REQUIRES: it has that many.
 Measurement measure_after(Program program, int fill, const MeasureInputs& inputs, bool keep_log);
 
+/// Measures `inputs.steps` steps after the first `fill` ones of a run that was logged whole.
+/// REQUIRES: it has that many; spans of a rank are in order of start.
+Measurement measure_trace(Program program, TraceLog log, int fill, const MeasureInputs& inputs);
+
+/// How long each step of a logged run took, from the end of the one before.
+std::vector<Seconds> step_times(const Program& program, const TraceLog& log);
+
+/// Samples and tokens a second, where a step's are known, from the step time.
+void set_rates(const MeasureInputs& inputs, Metrics& metrics);
+
 }  // namespace interlock

@@ -75,7 +75,7 @@ RunSummary run_program(const Program& program, EngineKind kind, const TraceSink&
   return run_in_child(program, sink, run_simgrid);
 }
 
-Program freeze(const Program& program, EngineKind kind) {
+Program freeze(const Program& program, const TraceLog& log) {
   Program frozen = program;
   for (Rank& rank : frozen.ranks) rank.order.clear();
   frozen.wire_order.assign(program.wires.size(), {});
@@ -85,9 +85,7 @@ Program freeze(const Program& program, EngineKind kind) {
   auto skip_to_compute = [](Cursor& cursor) {
     while (!cursor.done() && cursor.instruction().code != Opcode::Compute) cursor.next();
   };
-  TraceSink recorder;
-  recorder.span = [&](const Span& span) {
-    if (program.ops[span.op].replay) return;  // depends on times, not on any order
+  const auto lane_of = [&](const Span& span) {
     const Rank& rank = program.ranks[span.rank];
     for (int lane = 0; lane < rank.streams; ++lane) {
       Cursor& cursor = cursors[rank.first_stream + lane];
@@ -97,16 +95,24 @@ Program freeze(const Program& program, EngineKind kind) {
         continue;
       }
       cursor.next();
-      frozen.ranks[span.rank].order.push_back(lane);
-      return;
+      return lane;
     }
     CHECK(false, "a span that no stream would run next");
   };
-  recorder.transfer = [&](const Transfer& transfer) {
+  for (const Span& span : log.spans) {
+    if (program.ops[span.op].replay) continue;  // depends on times, not on any order
+    frozen.ranks[span.rank].order.push_back(lane_of(span));
+  }
+  for (const Transfer& transfer : log.transfers) {
     frozen.wire_order[program.channels[transfer.channel].wire].push_back(transfer.channel);
-  };
-  run_program(program, kind, recorder);
+  }
   return frozen;
+}
+
+Program freeze(const Program& program, EngineKind kind) {
+  TraceLog log;
+  run_program(program, kind, log_sink(log));
+  return freeze(program, log);
 }
 
 }  // namespace interlock

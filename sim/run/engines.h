@@ -40,5 +40,7 @@ RunSummary run_program(const Program& program, EngineKind kind, const TraceSink&
 /// `program` with the order that a run of it realised: ranks and wires repeat it, whatever the
 /// times. The sweep of a frozen program that shares no links gives the times of that run.
 Program freeze(const Program& program, EngineKind kind);
+/// Likewise of a run that was logged, by an engine or by an executor. REQUIRES: all of it was.
+Program freeze(const Program& program, const TraceLog& log);
 
 }  // namespace interlock

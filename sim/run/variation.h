@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 namespace interlock {
@@ -34,11 +35,17 @@ struct SlowSteps {
   double slowdown = 1;
 };
 
+/// Durations of ops that somebody measured, in place of a program's own.
+struct MeasuredTimes {
+  std::vector<std::vector<double>> ops;  // seconds, by op and micro-batch; below 0: as planned
+};
+
 struct Variation {
   std::uint64_t seed = 0;
   Jitter compute, transfers;
   std::vector<SlowSteps> slow;
-  bool of_compute() const { return compute.spread > 0 || !slow.empty(); }
+  std::shared_ptr<const MeasuredTimes> measured = {};  // what varies otherwise is left out
+  bool of_compute() const { return compute.spread > 0 || !slow.empty() || measured; }
   bool of_transfers() const { return transfers.spread > 0; }
 };
 

@@ -63,6 +63,7 @@ VariedTimes::VariedTimes(const Program& program)
 /// Pieces of an op, between its exchanges, have one factor. What an op waits for inside does not
 /// take longer because its kernels do.
 double VariedTimes::varied_op(int index, int micro_batch) const {
+  if (program_.variation.measured) return measured_op(index, micro_batch);
   const OpIdentity& op = identities_[index];
   const Variation& variation = program_.variation;
   double factor = 1;
@@ -75,6 +76,13 @@ double VariedTimes::varied_op(int index, int micro_batch) const {
     if (slow.rank == op.rank && slow.first <= step && step < slow.end) factor *= slow.slowdown;
   }
   return op.waiting + scaled(durations_[index] - op.waiting, factor);
+}
+
+double VariedTimes::measured_op(int index, int micro_batch) const {
+  const auto& ops = program_.variation.measured->ops;
+  const auto op = static_cast<std::size_t>(index), number = static_cast<std::size_t>(micro_batch);
+  const bool known = op < ops.size() && number < ops[op].size() && ops[op][number] >= 0;
+  return known ? in_ticks(program_, Seconds(ops[op][number])) : durations_[op];
 }
 
 double VariedTimes::transfer_factor(std::uint64_t transfer, std::uint64_t way,

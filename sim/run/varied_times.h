@@ -47,6 +47,7 @@ class VariedTimes {
 
   // Apart from the loops of engines, which they would make larger.
   [[gnu::cold, gnu::noinline]] double varied_op(int index, int micro_batch) const;
+  double measured_op(int index, int micro_batch) const;
   [[gnu::cold, gnu::noinline]] Message varied_message(int channel, int micro_batch,
                                                       Message planned) const;
   double message_factor(int channel, int micro_batch) const;
