@@ -1,0 +1,118 @@
+// Errors told apart: figures by hand, and runs whose errors are known because they were made.
+// SPDX-License-Identifier: Apache-2.0
+#include "validate/crosscheck/comparison.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "scenarios/run_scenario.h"
+
+using namespace interlock;
+
+TEST_CASE("figures of five errors, by hand") {
+  const ErrorFigures figures = error_figures({0.1, -0.3, 0.2, 0.0, -0.5});
+  CHECK(figures.count == 5);
+  CHECK(figures.mape == doctest::Approx(1.1 / 5));
+  CHECK(figures.median == 0.2);
+  CHECK(figures.p95 == 0.5);  // rank 4.75, rounded up
+  CHECK(figures.most == 0.5);
+  CHECK(figures.bias == doctest::Approx(-0.1));
+  CHECK(figures.low < figures.mape);
+  CHECK(figures.mape < figures.high);
+  CHECK(figures.low >= 0);
+  CHECK(figures.high <= 0.5);
+  CHECK(error_figures({}).count == 0);
+}
+
+TEST_CASE("the bootstrap's interval is that of a mean: of many equal draws, sigma / sqrt(n)") {
+  std::vector<double> errors;
+  for (int i = 0; i < 400; ++i) errors.push_back(i % 2 == 0 ? 0.1 : 0.3);
+  const ErrorFigures figures = error_figures(errors);
+  const double half_width = 1.96 * 0.1 / std::sqrt(400.0);
+  INFO("0.2 +- " << half_width << ": " << figures.low << " to " << figures.high);
+  CHECK(figures.low == doctest::Approx(0.2 - half_width).epsilon(0.02));
+  CHECK(figures.high == doctest::Approx(0.2 + half_width).epsilon(0.02));
+}
+
+TEST_CASE("Kendall's tau-b and clear pairs, by hand") {
+  // Pairs of (1, 2, 3, 4) against (1, 3, 2, 4): five agree, one does not.
+  CHECK(rank_agreement({1, 2, 3, 4}, {1, 3, 2, 4}).tau == doctest::Approx(4.0 / 6));
+  // A tie in what is predicted: 5 pairs of 6 there, 4 agree and 1 does not: 3 / sqrt(5 * 6).
+  CHECK(rank_agreement({1, 2, 2, 4}, {2, 1, 3, 4}).tau == doctest::Approx(3 / std::sqrt(30.0)));
+  // 100 and 104 are too near each other for anybody to care.
+  const RankAgreement clear = rank_agreement({100, 104, 120}, {7, 6, 8});
+  CHECK(clear.clear_pairs == 2);
+  CHECK(clear.clear_pairs_right == 2);
+  CHECK(rank_agreement({}, {}).tau == 0);
+}
+
+namespace {
+
+/// A run that went as predicted, but for ops that took `factor` times as long.
+struct Made {
+  Measurement predicted;
+  MeasuredRun run;
+};
+
+Made made(const std::string& strategy, double factor) {
+  const JsonValue document = parse_json(
+      R"({"model": {"kind": "profile", "modules": [{"repeat": 3, "forward": "2 ms",
+            "backward_input": "3 ms", "backward_weight": "1 ms", "head": "1 ms",
+            "stash": "1 MB", "output": "1 kB"}]},
+          "cluster": {"kind": "uniform", "devices": 3, "memory": "1 GB",
+            "link": {"bandwidth": "1 GB/s", "latency": "5 us"}},
+          "training": {"strategy": )" +
+          strategy + R"(, "micro_batches": 4, "steps": 6}})",
+      "made.json");
+  const Scenario scenario = load_scenarios(document).front();
+  Program slower = lower_scenario(scenario, 8);
+  TraceLog log;
+  run_native(slower, log_sink(log));
+  Made result{.predicted = measure_trace(slower, log, 2, {.steps = 6})};
+  for (OpInfo& op : slower.ops) op.duration = op.duration * factor;
+  run_native(slower, log_sink(result.run.log));
+  for (const Span& span : result.run.log.spans) {
+    const Seconds took = slower.ops[span.op].duration;
+    result.run.samples.push_back({span.op, span.micro_batch, took, took});
+    result.run.alone.push_back({span.op, span.micro_batch, took / 2, took / 2});
+  }
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("ops that take longer than predicted are an error of the op model, not of the replay") {
+  for (const char* strategy : {"\"global\"", "\"local\"", "\"pairwise\""}) {
+    for (const double factor : {1.0, 2.0, 3.5}) {
+      const Made trial = made(strategy, factor);
+      const Comparison comparison =
+          compare_runs(strategy, trial.predicted, trial.run, 2, OpClock::Wall, {.steps = 6});
+      INFO(strategy << ", ops " << factor << " times as long");
+      CHECK(comparison.replay_error() == doctest::Approx(0).epsilon(1e-9));
+      // Alone they were made to take half as long as in the run.
+      CHECK(comparison.op_model.bias == doctest::Approx(2 / factor - 1));
+      CHECK(comparison.interference.mape == doctest::Approx(1));
+      if (factor == 1) CHECK(comparison.end_to_end_error() == doctest::Approx(0).epsilon(1e-9));
+      if (factor > 1) CHECK(comparison.end_to_end_error() < 1.1 / factor - 1);
+      for (const DeviceComparison& device : comparison.devices) {
+        CHECK(device.measured_peak == device.predicted_peak);
+        CHECK(device.measured_busy >= device.predicted_busy - 1e-9);
+      }
+    }
+  }
+}
+
+TEST_CASE("a run that stood still between its steps is an error of the replay") {
+  Made trial = made("\"local\"", 1);
+  for (Span& span : trial.run.log.spans) {
+    const double late = 0.010 * static_cast<double>(span.micro_batch / 4);  // of each step
+    span.start = span.start + Seconds(late);
+    span.end = span.end + Seconds(late);
+  }
+  trial.run.log.memory.clear();
+  const Comparison comparison =
+      compare_runs("late", trial.predicted, trial.run, 2, OpClock::Wall, {.steps = 6});
+  CHECK((comparison.measured - comparison.replayed).value() == doctest::Approx(0.010));
+  CHECK(comparison.op_model.mape == doctest::Approx(1));  // alone half as long, see made()
+}

@@ -1,0 +1,74 @@
+// Comparison: how far a prediction is from the run that it predicted, error by error.
+// SPDX-License-Identifier: Apache-2.0
+//
+// The error of a step time has three sources, which are told apart:
+//   op model       ops alone on their device take another time than predicted;
+//   interference   ops take longer in the run than alone;
+//   replay         with the times that ops took in that very run the engine finds another step:
+//                  what is wrong with order, dependencies and messages.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/measure/metrics.h"
+#include "validate/crosscheck/error_figures.h"
+#include "validate/executors/executor.h"
+
+namespace interlock {
+
+/// The clock by which ops of a run are counted: of the wall; or of processors, on machines where
+/// ranks are threads that share them.
+enum class OpClock { Wall, Processor };
+const char* name_of(OpClock clock);
+
+/// `program` with the times that its ops took in a run, in the order that the run realised.
+Program replay_of(const Program& program, const TraceLog& log, const std::vector<OpSample>& samples,
+                  OpClock clock);
+
+/// One kind of op of one stage: medians over the measured steps.
+struct OpComparison {
+  OpKind kind = OpKind::F;
+  int stage = 0, loss = 0;
+  Seconds predicted, measured;
+  std::optional<Seconds> alone;  // measured one after the other, on an idle device
+};
+
+/// A run of real work and everything that was found out beside it.
+struct MeasuredRun {
+  TraceLog log;
+  std::vector<OpSample> samples;  // of the run
+  std::vector<OpSample> alone;    // of the same ops, one after the other; empty: not measured
+  std::vector<Bytes> peaks;       // that tensors took, by rank; empty: nobody counted
+};
+
+struct DeviceComparison {
+  double predicted_busy = 0, measured_busy = 0;  // shares
+  Bytes predicted_peak, measured_peak;           // of the trace, as a simulator counts
+  std::optional<Bytes> held_peak;                // of tensors that were really there
+};
+
+struct Comparison {
+  std::string name;
+  OpClock clock = OpClock::Wall;
+  int steps = 0;                          // measured
+  Seconds predicted, measured, replayed;  // step times, means over the measured steps
+  Seconds wall;                           // of the run, whatever the clock of ops
+  double spread = 0;                      // of measured steps: (p95 - median) / median
+  std::vector<OpComparison> ops;
+  ErrorFigures op_model, interference;  // over `ops`, weighted equally
+  std::vector<DeviceComparison> devices;
+  double end_to_end_error() const { return predicted / measured - 1; }
+  double replay_error() const { return replayed / measured - 1; }
+};
+
+/// What `inputs` would measure of `predicted`, a run of the program by an engine, against `run`.
+/// The first `fill` steps of both are left out. `run` is of the same program.
+/// With OpClock::Processor the measured steps are those of the replay: threads that share
+/// processors make no steps that anyone could predict. The replay then tells nothing.
+Comparison compare_runs(const std::string& name, const Measurement& predicted,
+                        const MeasuredRun& run, int fill, OpClock clock,
+                        const MeasureInputs& inputs);
+
+}  // namespace interlock

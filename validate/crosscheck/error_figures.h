@@ -1,0 +1,36 @@
+// ErrorFigures: what a set of relative errors comes to, and how well an order was foreseen.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+namespace interlock {
+
+/// The middle of `values`, of two the mean. REQUIRES: there is one.
+double median_of(std::vector<double> values);
+/// The value that a share `part` of `values` does not exceed (nearest rank). REQUIRES: there is
+/// one; 0 <= part <= 1.
+double quantile_of(std::vector<double> values, double part);
+
+/// Relative errors, predicted / measured - 1.
+struct ErrorFigures {
+  int count = 0;
+  double mape = 0;                       // mean of their absolute values
+  double median = 0, p95 = 0, most = 0;  // likewise absolute
+  double bias = 0;                       // their mean
+  double low = 0, high = 0;              // 95 % interval of mape, by bootstrap
+};
+/// All zero if there is none. The bootstrap draws with `seed`.
+ErrorFigures error_figures(const std::vector<double>& errors, int seed = 1);
+
+/// How well `predicted` tells which of the measured values is larger.
+struct RankAgreement {
+  double tau = 0;             // Kendall's tau-b
+  int clear_pairs = 0;        // that are predicted to differ by more than the least gap
+  int clear_pairs_right = 0;  // of these, those whose measured order is as predicted
+};
+/// `least_gap`: of the larger, a share of the smaller. REQUIRES: as many of both.
+RankAgreement rank_agreement(const std::vector<double>& predicted,
+                             const std::vector<double>& measured, double least_gap = 0.05);
+
+}  // namespace interlock
