@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "sim/run/program.h"
@@ -27,6 +28,11 @@ class Cursor {
   bool done() const { return instruction_ == nullptr; }
   const Instruction& instruction() const { return *instruction_; }
   int micro_batch() const { return instruction_->micro_batch + base_; }
+  /// Where the stream stands, with the micro-batch of this turn; empty at its end.
+  std::optional<Instruction> standing() const {
+    if (done()) return std::nullopt;
+    return Instruction{instruction_->code, instruction_->index, micro_batch()};
+  }
   void next() {
     if (++instruction_ == end_) advance();
   }

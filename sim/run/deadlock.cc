@@ -3,6 +3,7 @@
 #include "sim/run/deadlock.h"
 
 #include <algorithm>
+#include <string>
 
 #include "base/error.h"
 
@@ -12,15 +13,14 @@ namespace {
 
 constexpr int kMostListed = 8;
 
-std::string waits_for(const Program& program, const Cursor& cursor) {
-  const Instruction& instruction = cursor.instruction();
-  const std::string batch = " of micro-batch " + std::to_string(cursor.micro_batch());
+std::string waits_for(const Program& program, const Instruction& instruction) {
+  const std::string batch = " of micro-batch " + std::to_string(instruction.micro_batch);
   const auto named = [&](int stage) { return std::to_string(model_stage(program, stage)); };
   switch (instruction.code) {
     case Opcode::Compute: {
       const OpInfo& op = program.ops[instruction.index];
       return "for its turn to run " + named(op.stage) + letter(op.kind) +
-             std::to_string(cursor.micro_batch());
+             std::to_string(instruction.micro_batch);
     }
     case Opcode::Receive: {
       const Channel& channel = program.channels[instruction.index];
@@ -56,14 +56,14 @@ std::string what_to_try(const Program& program) {
 
 }  // namespace
 
-void require_done(const Program& program, const std::vector<Cursor>& cursors) {
+void require_done(const Program& program, const std::vector<std::optional<Instruction>>& standing) {
   std::string waiting;
   int count = 0;
   for (std::size_t r = 0; r < program.ranks.size(); ++r) {
     const Rank& rank = program.ranks[r];
     for (int s = rank.first_stream; s < rank.first_stream + rank.streams; ++s) {
-      if (cursors[s].done() || ++count > kMostListed) continue;
-      waiting += "\n  rank " + std::to_string(r) + " waits " + waits_for(program, cursors[s]);
+      if (!standing[s] || ++count > kMostListed) continue;
+      waiting += "\n  rank " + std::to_string(r) + " waits " + waits_for(program, *standing[s]);
     }
   }
   if (count == 0) return;

@@ -2,16 +2,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <string>
+#include <optional>
 #include <vector>
 
-#include "sim/run/cursor.h"
 #include "sim/run/program.h"
 
 namespace interlock {
 
 /// Throws Error naming, for the first few streams that are not done, the instruction that each
-/// waits at. Shapes: cursors (streams). Returns if all are done.
-void require_done(const Program& program, const std::vector<Cursor>& cursors);
+/// stands at. Shapes: standing (streams), micro-batches as they are then; empty for those that are
+/// done. Returns if all are.
+void require_done(const Program& program, const std::vector<std::optional<Instruction>>& standing);
 
 }  // namespace interlock

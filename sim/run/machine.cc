@@ -78,9 +78,9 @@ void Machine::settle() {
 }
 
 RunSummary Machine::finish(const char* engine) const {
-  std::vector<Cursor> cursors;
-  for (const StreamState& state : streams_) cursors.push_back(state.cursor);
-  require_done(program_, cursors);
+  std::vector<std::optional<Instruction>> standing;
+  for (const StreamState& state : streams_) standing.push_back(state.cursor.standing());
+  require_done(program_, standing);
   return {engine, count_tasks(program_), in_seconds(program_, makespan_)};
 }
 

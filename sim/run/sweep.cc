@@ -40,9 +40,9 @@ RunSummary Sweep::run() {
     sink_.memory ? ready_.pop_front() : ready_.pop_back();
     advance(stream);
   }
-  std::vector<Cursor> cursors;
-  for (const StreamState& state : streams_) cursors.push_back(state.cursor);
-  require_done(program_, cursors);
+  std::vector<std::optional<Instruction>> standing;
+  for (const StreamState& state : streams_) standing.push_back(state.cursor.standing());
+  require_done(program_, standing);
   return {"native", count_tasks(program_), in_seconds(program_, makespan_)};
 }
 
