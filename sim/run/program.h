@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Each rank has one or more in-order streams of small instructions. A rank with several streams
-// runs one Compute at a time: when it becomes free, the first that is ready by priority, or, if
-// `order` is filled, the one whose turn it is. Dependencies are stream order, channels and events;
-// nothing else.
+// runs one Compute at a time: when it becomes free, the first that is ready by priority (see
+// Schedule; then the lower stage, then the lower stream), or, if `order` is filled, the one whose
+// turn it is. Dependencies are stream order, channels and events; nothing else.
 #pragma once
 
 #include <array>

@@ -49,8 +49,8 @@ struct Channel {
   std::vector<WireFlow> flows = {};    // of a message, all at once; empty: `bytes` over `wire`
 };
 
-/// The way between two ranks. Its messages are first in, first out. Flows of collectives have wires
-/// of their own.
+/// The way between two ranks. Its messages are first in, first out; of those that several streams
+/// hand over at one instant, any may be first. Flows of collectives have wires of their own.
 struct Wire {
   int from_rank = 0, to_rank = 0;
   int lane = -1;           // of the collectives that use it; -1: it carries messages
@@ -82,7 +82,7 @@ struct Event {
 };
 
 /// What the members of a group exchange. Those of one lane (a communicator) come one after the
-/// other, in the order in which their last members join.
+/// other, in the order in which their last members join; at one instant, in any.
 struct Collective {
   CollectiveKind kind = CollectiveKind::AllReduce;
   MeshAxis axis = MeshAxis::Data;

@@ -17,7 +17,8 @@
 
 namespace interlock {
 
-/// Logical clocks. Throws: Error on deadlock. REQUIRES: !shares_links(program).
+/// Logical clocks. Throws: Error on deadlock, or if the program has variation or interference.
+/// REQUIRES: !shares_links(program).
 RunSummary run_virtual(const Program& program, const TraceSink& sink);
 
 /// What a real run found out about an op that a trace does not say.

@@ -26,6 +26,11 @@ void sort_log(TraceLog& log) {
     return std::tie(a.rank, a.memory_class, a.bytes, a.time) <
            std::tie(b.rank, b.memory_class, b.bytes, b.time);
   });
+  std::sort(log.collectives.begin(), log.collectives.end(),
+            [](const CollectiveSpan& a, const CollectiveSpan& b) {
+              return std::tie(a.collective, a.micro_batch, a.start, a.joined) <
+                     std::tie(b.collective, b.micro_batch, b.start, b.joined);
+            });
 }
 
 std::string text(const Span& s) {
@@ -47,6 +52,13 @@ std::string text(const MemoryChange& m) {
   std::ostringstream out;
   out << m.bytes << " B of " << name_of(m.memory_class) << " on rank " << m.rank << " at "
       << m.time.value();
+  return out.str();
+}
+
+std::string text(const CollectiveSpan& c) {
+  std::ostringstream out;
+  out << "collective " << c.collective << ", micro-batch " << c.micro_batch << ", joined "
+      << c.joined.value() << ", from " << c.start.value() << " to " << c.end.value();
   return out.str();
 }
 
@@ -102,6 +114,13 @@ std::string difference(const Realised& a, const Realised& b, double tolerance) {
                near(x.sent, y.sent) && near(x.start, y.start) && near(x.end, y.end) &&
                near(x.arrival, y.arrival);
       });
+  if (!text.empty()) return text;
+  text = compare(a.log.collectives, b.log.collectives, "collectives",
+                 [&](const CollectiveSpan& x, const CollectiveSpan& y) {
+                   return std::tie(x.collective, x.micro_batch) ==
+                              std::tie(y.collective, y.micro_batch) &&
+                          near(x.joined, y.joined) && near(x.start, y.start) && near(x.end, y.end);
+                 });
   if (!text.empty()) return text;
   return compare(a.log.memory, b.log.memory, "memory changes",
                  [&](const MemoryChange& x, const MemoryChange& y) {

@@ -1,0 +1,231 @@
+// Logical clocks: instants, streams, and what a device does next.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+#include <utility>
+
+#include "base/error.h"
+#include "sim/run/deadlock.h"
+#include "validate/executors/executor.h"
+#include "validate/executors/virtual_clocks.h"
+
+namespace interlock {
+
+VirtualClocks::VirtualClocks(const Program& program, const TraceSink& sink)
+    : program_(program),
+      sink_(sink),
+      devices_(program.ranks.size()),
+      queues_(program.channels.size()),
+      ways_(program.wires.size()),
+      events_(program.events.size()),
+      groups_(program.lanes.size()) {
+  for (UnrolledStream& unrolled : unroll(program)) streams_.push_back({std::move(unrolled)});
+  for (std::size_t r = 0; r < devices_.size(); ++r) {
+    devices_[r].several = program.ranks[r].streams > 1;
+  }
+  for (std::size_t c = 0; c < queues_.size(); ++c) {
+    queues_[c].occupancy = in_ticks(program.channels[c].occupancy);
+    queues_[c].latency = in_ticks(program.channels[c].latency);
+  }
+}
+
+VirtualClocks::Ticks VirtualClocks::in_ticks(Seconds duration) const {
+  return std::llrint(duration.value() * program_.ticks_per_second);
+}
+
+Seconds VirtualClocks::in_seconds(Ticks ticks) const {
+  return Seconds(static_cast<double>(ticks) / program_.ticks_per_second);
+}
+
+/// Something happens at `time`.
+void VirtualClocks::expect(Ticks time) {
+  if (time > now_) instants_.insert(time);
+}
+
+RunSummary VirtualClocks::run() {
+  settle();
+  while (!instants_.empty()) {
+    now_ = *instants_.begin();
+    instants_.erase(instants_.begin());
+    settle();
+  }
+  std::vector<std::optional<Instruction>> standing(streams_.size());
+  for (std::size_t s = 0; s < streams_.size(); ++s) {
+    if (!streams_[s].done()) standing[s] = streams_[s].instruction();
+  }
+  require_done(program_, standing);
+  return {"virtual", count_tasks(program_), in_seconds(makespan_)};
+}
+
+/// Everything that happens now. Who picks sees all that has become possible; who replays knows that
+/// nothing else does.
+void VirtualClocks::settle() {
+  do {
+    changed_ = false;
+    for (int lane = 0; lane < static_cast<int>(groups_.size()); ++lane) end_collective(lane);
+    for (Stream& stream : streams_) go_on(stream);
+    if (changed_) continue;
+    for (int rank = 0; rank < static_cast<int>(devices_.size()); ++rank) pick(rank);
+    if (changed_) continue;
+    for (Stream& stream : streams_) replay(stream);
+  } while (changed_);
+}
+
+void VirtualClocks::go_on(Stream& stream) {
+  if (stream.computing) {
+    if (stream.end > now_) return;
+    stream.computing = devices_[stream.unrolled.rank].busy = false;
+    changed_ = true;
+    if (!std::exchange(stream.replaying, false)) step(stream);
+  }
+  while (!stream.done() && passes(stream)) step(stream);
+}
+
+void VirtualClocks::step(Stream& stream) {
+  ++stream.at;
+  stream.since = now_;
+  changed_ = true;
+}
+
+/// Does what the instruction says, if it can be done now.
+bool VirtualClocks::passes(Stream& stream) {
+  switch (stream.instruction().code) {
+    case Opcode::Compute:
+      return compute(stream);
+    case Opcode::Send:
+      return send(stream);
+    case Opcode::Receive:
+      return receive(stream);
+    case Opcode::Record:
+      return record(stream);
+    case Opcode::Wait:
+      return wait(stream);
+    case Opcode::Allocate:
+    case Opcode::Free:
+      return change_memory(stream);
+  }
+  return false;
+}
+
+/// A device of one stream begins; others pick when everything else has been looked at.
+bool VirtualClocks::compute(Stream& stream) {
+  if (stream.computing || devices_[stream.unrolled.rank].several) return false;
+  announce(stream);
+  begin(stream, stream.instruction().index);
+  return false;
+}
+
+void VirtualClocks::begin(Stream& stream, int op) {
+  const int rank = stream.unrolled.rank, micro_batch = stream.instruction().micro_batch;
+  Device& device = devices_[rank];
+  CHECK(!device.busy, "one op at a time");
+  stream.end = now_ + in_ticks(program_.ops[op].duration);
+  stream.computing = device.busy = changed_ = true;
+  expect(stream.end);
+  if (sink_.span) {
+    // Of the time in which the device did nothing: while the message was on its way, or a
+    // collective.
+    Ticks exposed = stream.collectives;
+    if (stream.message_sent) {
+      exposed += std::max<Ticks>(
+          0, std::min(now_, stream.message_arrival) - std::max(device.free, *stream.message_sent));
+    }
+    exposed = std::min(exposed, now_ - device.free);
+    sink_.span(
+        {in_seconds(now_), in_seconds(stream.end), in_seconds(exposed), rank, op, micro_batch});
+  }
+  stream.message_sent.reset();
+  stream.collectives = 0;
+  device.free = stream.end;
+  makespan_ = std::max(makespan_, stream.end);
+}
+
+/// A free device of several streams begins the first of its ops that could begin now.
+void VirtualClocks::pick(int rank) {
+  Device& device = devices_[rank];
+  if (!device.several || device.busy) return;
+  Stream* const first = first_of(rank);
+  if (first == nullptr) return;
+  ++device.turn;
+  for (; first->instruction().code != Opcode::Compute; ++first->at) {
+    const Instruction& instruction = first->instruction();
+    const Buffer& buffer = program_.buffers[instruction.index];
+    const double sign = instruction.code == Opcode::Allocate ? 1 : -1;
+    change_memory(now_, rank, buffer.memory_class, sign * buffer.bytes.value());
+  }
+  begin(*first, first->instruction().index);
+}
+
+VirtualClocks::Stream* VirtualClocks::first_of(int index) {
+  const Rank& rank = program_.ranks[index];
+  Stream* first = nullptr;
+  for (int lane = 0; lane < rank.streams; ++lane) {
+    Stream& stream = streams_[rank.first_stream + lane];
+    if (stream.computing || !leads_to_op(stream.unrolled.code, stream.at)) continue;
+    if (!rank.order.empty()) {
+      if (rank.order[devices_[index].turn] == lane) return &stream;
+    } else if (first == nullptr || precedes(stream, *first)) {
+      first = &stream;
+    }
+  }
+  return first;
+}
+
+/// F, H, R, I, B, W, U; then the nearer loss; then the older micro-batch; then the lower stage and
+/// the lower stream.
+bool VirtualClocks::precedes(const Stream& stream, const Stream& other) const {
+  const auto priority = [&](const Stream& of) {
+    std::size_t at = of.at;
+    while (of.unrolled.code[at].code != Opcode::Compute) ++at;
+    const Instruction& instruction = of.unrolled.code[at];
+    const OpInfo& op = program_.ops[instruction.index];
+    return std::tuple(op.kind, op.loss - op.stage, instruction.micro_batch, op.stage,
+                      of.unrolled.lane);
+  };
+  return priority(stream) < priority(other);
+}
+
+/// Who waits for a message that is not there, and not for the first one, learns from an old input.
+void VirtualClocks::replay(Stream& stream) {
+  if (stream.done() || stream.computing) return;
+  const Instruction& instruction = stream.instruction();
+  if (instruction.code != Opcode::Receive) return;
+  const Queue& queue = queues_[instruction.index];
+  const int op = program_.channels[instruction.index].replay;
+  if (op < 0 || queue.taken == 0 || has_arrived(queue)) return;
+  CHECK(program_.ops[op].duration > Seconds(0), "turns that take time");
+  stream.replaying = true;
+  begin(stream, op);
+}
+
+/// Where a device picks, what an op needs is taken when it begins.
+bool VirtualClocks::change_memory(const Stream& stream) {
+  const Instruction& instruction = stream.instruction();
+  const bool takes = instruction.code == Opcode::Allocate;
+  const int rank = stream.unrolled.rank;
+  if (takes && devices_[rank].several && leads_to_op(stream.unrolled.code, stream.at)) return false;
+  const Buffer& buffer = program_.buffers[instruction.index];
+  change_memory(now_, rank, buffer.memory_class, (takes ? 1 : -1) * buffer.bytes.value());
+  return true;
+}
+
+void VirtualClocks::change_memory(Ticks time, int rank, MemoryClass memory_class, double bytes) {
+  if (sink_.memory) sink_.memory({in_seconds(time), bytes, rank, memory_class});
+}
+
+RunSummary run_virtual(const Program& program, const TraceSink& sink) {
+  CHECK(!shares_links(program), "logical clocks know no contention");
+  const Variation& variation = program.variation;
+  if (variation.of_compute() || variation.of_transfers()) {
+    throw Error("the virtual executor knows no \"variation\"; expected a scenario without it");
+  }
+  if (program.interference.any()) {
+    throw Error(
+        "the virtual executor knows no kernels that communication slows down; expected a device "
+        "without \"collective_sms\" and \"message_sms\", and no \"memory_contention\"");
+  }
+  return VirtualClocks(program, sink).run();
+}
+
+}  // namespace interlock
