@@ -43,7 +43,7 @@ check() {
     fence("^(simgrid|xbt|smpi)/", "^sim/run/simgrid_engine\\.cc$", "SimGrid")
     fence("^nlohmann/", "^(base/json\\.cc$|reports/|tests/)", "nlohmann-json")
     fence("^CLI/", "^cli/", "CLI11")
-    fence("^(cuda|cublas|cudnn|cupti|nccl|nvtx)", "^validate/cuda/", "CUDA")
+    fence("^(cuda|cublas|cudnn|cupti|nccl|nvtx)", "^(validate|tests)/cuda/", "CUDA")
     fence("^(Eigen|unsupported/Eigen)/", "^(validate|tests)/", "Eigen")
     fence("^doctest/", "^tests/", "doctest")
     if ($0 ~ /include[ \t]*"/) check_floor(target)

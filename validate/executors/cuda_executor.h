@@ -36,4 +36,12 @@ struct CudaReport {
 
 CudaReport look_at_cuda();
 
+/// A product as the library ran it.
+struct CudaProduct {
+  std::string shape;  // "4096 x 1024 x 1024 bf16, weight gradient"
+  int algorithm = 0, tile = 0, stages = 0, split_k = 0, cluster = 0;
+  double waves = 0;
+  std::int64_t workspace = 0, calls = 0;
+};
+
 }  // namespace interlock

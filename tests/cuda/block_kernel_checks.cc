@@ -1,0 +1,92 @@
+// Kernels of attention, loss and convolution against their references: needs a GPU.
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include "tests/cuda/device_numbers.h"
+
+using namespace interlock::cuda;
+
+TEST_CASE("causal softmax and its gradient, in place") {
+  for (const int tokens : {1, 5, 64, 300}) {
+    check_kernel([&](OnDevice& on) {
+      const Matrix shape = {std::int64_t{3} * tokens, tokens};
+      const auto size = static_cast<std::size_t>(shape.size());
+      Numbers scores = random_numbers(size, 1), slopes = random_numbers(size, 2);
+      void *at = on.put(scores), *at_slopes = on.put(slopes);
+      causal_softmax(on.lane(), at, 0.5F, shape);
+      // The gradient is held to the weights as they were rounded.
+      const Numbers weights = on.get(at, size);
+      causal_softmax_gradient(on.lane(), at_slopes, at, 0.5F, shape);
+      std::vector<Compared> all = {
+          {"softmax", weights, reference::causal_softmax(scores, 0.5, tokens)}};
+      if (tokens == 1) return all;  // its gradient is 0
+      all.push_back({"softmax gradient", on.get(at_slopes, size),
+                     reference::causal_softmax_gradient(weights, slopes, 0.5, tokens)});
+      return all;
+    });
+  }
+}
+
+TEST_CASE("cross-entropy kept for later, and fused with its gradient") {
+  for (const Matrix shape : {Matrix{3, 10}, {65, 256}, {7, 50257}}) {
+    check_kernel([&](OnDevice& on) {
+      const auto size = static_cast<std::size_t>(shape.size());
+      const auto rows = static_cast<std::size_t>(shape.rows);
+      Numbers logits = random_numbers(size, 1);
+      for (double& logit : logits) logit *= 8;
+      const Tokens targets = random_tokens(rows, shape.columns - 1, 2);
+      void *at = on.put(logits), *slopes = on.room(size);
+      const std::int32_t* at_targets = on.put_tokens(targets);
+      float *probabilities = on.room_fp32(size), *losses = on.room_fp32(rows);
+      float* both = on.room_fp32(2);
+      cross_entropy(on.lane(), probabilities, losses, at, at_targets, shape);
+      mean_loss(on.lane(), both, losses, shape.rows);
+      cross_entropy_gradient(on.lane(), slopes, probabilities, at_targets, shape);
+      fused_cross_entropy(on.lane(), at, losses, at_targets, shape);
+      mean_loss(on.lane(), both + 1, losses, shape.rows);
+      double loss = 0;
+      const Numbers expected = reference::cross_entropy(logits, targets, shape.columns, loss);
+      const Numbers gradient = reference::cross_entropy_gradient(expected, targets, shape.columns);
+      return std::vector<Compared>{{"probabilities", on.get_fp32(probabilities, size), expected},
+                                   {"losses", on.get_fp32(both, 2), {loss, loss}},
+                                   {"gradient", on.get(slopes, size), gradient},
+                                   {"fused gradient", on.get(at, size), gradient}};
+    });
+  }
+}
+
+TEST_CASE("patches of images and their transpose, at every kernel and stride") {
+  for (const auto& [kernel, stride] : {std::pair{1, 1}, {3, 1}, {3, 2}, {1, 2}, {5, 3}}) {
+    check_kernel([&, k = kernel, s = stride](OnDevice& on) {
+      const Patches shape = {
+          .samples = 3, .rows = 9, .columns = 8, .channels = 5, .kernel = k, .stride = s};
+      const auto size = static_cast<std::size_t>(shape.made().size());
+      Numbers images = random_numbers(1080, 1), dpatches = random_numbers(size, 2);
+      void *patches = on.room(size), *dimages = on.room(images.size());
+      gather_patches(on.lane(), patches, on.put(images), shape);
+      gather_patches_gradient(on.lane(), dimages, on.put(dpatches), shape);
+      return std::vector<Compared>{
+          {"patches", on.get(patches, size), reference::gather_patches(images, shape)},
+          {"their gradient", on.get(dimages, images.size()),
+           reference::gather_patches_gradient(dpatches, shape)}};
+    });
+  }
+}
+
+TEST_CASE("the average over pixels, and its gradient, which spreads") {
+  check_kernel([&](OnDevice& on) {
+    constexpr std::size_t kPixels = 49;
+    const Matrix shape = {6, 10};
+    Numbers x = random_numbers(60 * kPixels, 1), dy = random_numbers(60, 2);
+    void *y = on.room(60), *dx = on.room(x.size());
+    average_pool(on.lane(), y, on.put(x), shape, int{kPixels});
+    average_pool_gradient(on.lane(), dx, on.put(dy), shape, int{kPixels});
+    Numbers spread;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      spread.push_back(dy[i / 10 / kPixels * 10 + i % 10] / kPixels);
+    }
+    return std::vector<Compared>{
+        {"average", on.get(y, 60), reference::average_pool(x, shape, int{kPixels})},
+        {"spread", on.get(dx, x.size()), spread}};
+  });
+}

@@ -1,0 +1,61 @@
+// Numbers on the device: random tensors go up, results come down, and are held to a reference.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "validate/cuda/kernels/reference.h"
+
+namespace interlock::cuda {
+
+using reference::Numbers;
+using reference::Tokens;
+
+/// Whether there is a GPU; else `why` says what is missing.
+bool has_gpu(std::string& why);
+
+/// The first GPU, with tensors that live as long as this.
+class OnDevice {
+ public:
+  OnDevice(Element element, int sms);
+  ~OnDevice();
+  OnDevice(const OnDevice&) = delete;
+  OnDevice& operator=(const OnDevice&) = delete;
+
+  const Lane& lane() const { return lane_; }
+  /// Rounds `numbers` to the element type, and takes them up.
+  void* put(Numbers& numbers);
+  float* put_fp32(Numbers& numbers);
+  std::int32_t* put_tokens(const Tokens& tokens);
+  /// Room for numbers, each not a number yet.
+  void* room(std::size_t size);
+  float* room_fp32(std::size_t size);
+  Numbers get(const void* tensor, std::size_t size);
+  Numbers get_fp32(const void* tensor, std::size_t size);
+
+ private:
+  void* take(std::size_t bytes);
+
+  Lane lane_;
+  std::vector<void*> blocks_;
+};
+
+/// Uniform in [-1, 1), of a stream of its own.
+Numbers random_numbers(std::size_t size, std::uint64_t stream);
+Tokens random_tokens(std::size_t size, int most, std::uint64_t stream);
+
+/// ||a - b|| / ||b||.
+double distance(const Numbers& a, const Numbers& b);
+
+/// What a kernel made, and what its reference makes of the same numbers.
+struct Compared {
+  std::string name;
+  Numbers made, expected;
+};
+/// Runs `kernel` in fp32 and bf16, on all multiprocessors and as if there were three: results must
+/// be bitwise the same, and as near to the reference as one rounding (bf16) or short sums (fp32).
+void check_kernel(const std::function<std::vector<Compared>(OnDevice&)>& kernel);
+
+}  // namespace interlock::cuda

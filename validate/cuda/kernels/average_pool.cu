@@ -1,0 +1,67 @@
+// Average over the pixels of each sample.
+// SPDX-License-Identifier: Apache-2.0
+#include "validate/cuda/kernels/element.cuh"
+#include "validate/cuda/kernels/reference.h"
+
+namespace interlock::cuda {
+
+namespace {
+
+constexpr int kThreads = 256;
+
+template <class T>
+__global__ void average(T* y, const T* x, Matrix shape, int pixels) {
+  const std::int64_t step = std::int64_t{gridDim.x} * blockDim.x;
+  const std::int64_t size = shape.rows * shape.columns;
+  for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < size; i += step) {
+    const std::int64_t sample = i / shape.columns, c = i % shape.columns;
+    float sum = 0;
+    for (int pixel = 0; pixel < pixels; ++pixel) {
+      sum += to_float(x[(sample * pixels + pixel) * shape.columns + c]);
+    }
+    put(y[i], sum / static_cast<float>(pixels));
+  }
+}
+
+template <class T>
+__global__ void spread(T* dx, const T* dy, Matrix shape, int pixels) {
+  const std::int64_t step = std::int64_t{gridDim.x} * blockDim.x;
+  const std::int64_t size = shape.rows * shape.columns * pixels;
+  for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < size; i += step) {
+    const std::int64_t sample = i / shape.columns / pixels, c = i % shape.columns;
+    put(dx[i], to_float(dy[sample * shape.columns + c]) / static_cast<float>(pixels));
+  }
+}
+
+}  // namespace
+
+namespace reference {
+
+Numbers average_pool(const Numbers& x, Matrix shape, int pixels) {
+  Numbers y(static_cast<std::size_t>(shape.size()), 0);
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    y[i / shape.columns / pixels * shape.columns + i % shape.columns] += x[i] / pixels;
+  }
+  return y;
+}
+
+}  // namespace reference
+
+void average_pool(const Lane& lane, void* y, const void* x, Matrix shape, int pixels) {
+  with_element(lane, "average_pool", [&](auto one) {
+    using T = decltype(one);
+    average<<<grid_of(lane, (shape.size() + kThreads - 1) / kThreads), kThreads, 0, lane.stream>>>(
+        static_cast<T*>(y), static_cast<const T*>(x), shape, pixels);
+  });
+}
+
+void average_pool_gradient(const Lane& lane, void* dx, const void* dy, Matrix shape, int pixels) {
+  const std::int64_t size = shape.size() * pixels;
+  with_element(lane, "average_pool_gradient", [&](auto one) {
+    using T = decltype(one);
+    spread<<<grid_of(lane, (size + kThreads - 1) / kThreads), kThreads, 0, lane.stream>>>(
+        static_cast<T*>(dx), static_cast<const T*>(dy), shape, pixels);
+  });
+}
+
+}  // namespace interlock::cuda

@@ -1,0 +1,192 @@
+// BatchNorm: statistics of each column over all rows of a micro-batch, then one pass over it.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Source: Ioffe and Szegedy, arXiv 1502.03167; the variance is the biased one, as in training.
+#include <cmath>
+
+#include "validate/cuda/kernels/column_sums.cuh"
+#include "validate/cuda/kernels/reference.h"
+
+namespace interlock::cuda {
+
+namespace {
+
+template <class T>
+struct Value {
+  const T* x;
+  int columns;
+  __device__ void operator()(std::int64_t row, int column, float* sums) const {
+    sums[0] += to_float(x[row * columns + column]);
+  }
+};
+
+struct KeepMean {
+  float2* statistics;
+  float rows;
+  __device__ void operator()(int column, const float* sums) const {
+    statistics[column].x = sums[0] / rows;
+  }
+};
+
+template <class T>
+struct Square {
+  const T* x;
+  const float2* statistics;
+  int columns;
+  __device__ void operator()(std::int64_t row, int column, float* sums) const {
+    const float off = to_float(x[row * columns + column]) - statistics[column].x;
+    sums[0] += off * off;
+  }
+};
+
+struct KeepInverse {
+  float2* statistics;
+  float rows;
+  __device__ void operator()(int column, const float* sums) const {
+    statistics[column].y = rsqrtf(sums[0] / rows + kNormEpsilon);
+  }
+};
+
+template <class T>
+struct ColumnNormed {
+  const T *x, *dy;
+  const float2* statistics;
+  int columns;
+  __device__ void operator()(std::int64_t row, int column, float* sums) const {
+    const float2 s = statistics[column];
+    const float slope = to_float(dy[row * columns + column]);
+    sums[0] += slope * (to_float(x[row * columns + column]) - s.x) * s.y;
+    sums[1] += slope;
+  }
+};
+
+/// Keeps the means that the input gradient needs; adds the sums to gradients that are wanted.
+template <class T>
+struct KeepSlopes {
+  float2* slopes;
+  T *gain, *shift;
+  float rows;
+  __device__ void operator()(int column, const float* sums) const {
+    slopes[column] = {sums[0] / rows, sums[1] / rows};
+    if (gain == nullptr) return;
+    add_to(gain, column, sums[0]);
+    add_to(shift, column, sums[1]);
+  }
+};
+
+template <class T>
+__global__ void norm_columns(T* y, const T* x, const T* gain, const T* shift,
+                             const float2* statistics, Matrix shape) {
+  for (std::int64_t row = blockIdx.x; row < shape.rows; row += gridDim.x) {
+    for (int c = threadIdx.x; c < shape.columns; c += blockDim.x) {
+      const std::int64_t i = row * shape.columns + c;
+      const float n = (to_float(x[i]) - statistics[c].x) * statistics[c].y;
+      put(y[i], n * to_float(gain[c]) + to_float(shift[c]));
+    }
+  }
+}
+
+template <class T>
+__global__ void norm_columns_gradient(T* dx, const T* x, const T* gain, const T* dy,
+                                      const float2* statistics, Matrix shape) {
+  const float2* slopes = statistics + shape.columns;
+  for (std::int64_t row = blockIdx.x; row < shape.rows; row += gridDim.x) {
+    for (int c = threadIdx.x; c < shape.columns; c += blockDim.x) {
+      const std::int64_t i = row * shape.columns + c;
+      const float n = (to_float(x[i]) - statistics[c].x) * statistics[c].y;
+      const float off = to_float(dy[i]) - slopes[c].y - n * slopes[c].x;
+      put(dx[i], off * to_float(gain[c]) * statistics[c].y);
+    }
+  }
+}
+
+/// Mean and 1 / deviation of each column into `statistics`.
+template <class T>
+void find_statistics(const Lane& lane, float2* statistics, const T* x, Matrix shape,
+                     float* scratch) {
+  const auto rows = static_cast<float>(shape.rows);
+  sum_columns<1>(lane, shape, scratch, Value<T>{x, shape.columns}, KeepMean{statistics, rows});
+  sum_columns<1>(lane, shape, scratch, Square<T>{x, statistics, shape.columns},
+                 KeepInverse{statistics, rows});
+}
+
+}  // namespace
+
+namespace reference {
+
+namespace {
+
+/// Mean and 1 / deviation of a column.
+std::pair<double, double> column_statistics(const Norm& norm, std::size_t column) {
+  const auto rows = static_cast<double>(norm.shape.rows);
+  double mean = 0, squares = 0;
+  for (std::size_t i = column; i < norm.x.size(); i += norm.shape.columns) mean += norm.x[i] / rows;
+  for (std::size_t i = column; i < norm.x.size(); i += norm.shape.columns) {
+    squares += std::pow(norm.x[i] - mean, 2);
+  }
+  return {mean, 1 / std::sqrt(squares / rows + kNormEpsilon)};
+}
+
+}  // namespace
+
+Numbers batch_norm(const Norm& norm) {
+  Numbers y(norm.x.size());
+  for (std::size_t i = 0; i < y.size(); ++i) {
+    const std::size_t c = i % norm.shape.columns;
+    const auto [mean, inverse] = column_statistics(norm, c);
+    y[i] = (norm.x[i] - mean) * inverse * norm.gain[c] + norm.shift[c];
+  }
+  return y;
+}
+
+NormGradient batch_norm_gradient(const Norm& norm, const Numbers& dy) {
+  const std::size_t columns = norm.shape.columns;
+  const auto rows = static_cast<double>(norm.shape.rows);
+  NormGradient to = {Numbers(dy.size()), Numbers(columns), Numbers(columns)};
+  for (std::size_t c = 0; c < columns; ++c) {
+    const auto [mean, inverse] = column_statistics(norm, c);
+    for (std::size_t i = c; i < dy.size(); i += columns) {
+      to.dgain[c] += dy[i] * (norm.x[i] - mean) * inverse;
+      to.dshift[c] += dy[i];
+    }
+    for (std::size_t i = c; i < dy.size(); i += columns) {
+      const double n = (norm.x[i] - mean) * inverse;
+      to.dx[i] = (dy[i] - to.dshift[c] / rows - n * to.dgain[c] / rows) * norm.gain[c] * inverse;
+    }
+  }
+  return to;
+}
+
+}  // namespace reference
+
+void batch_norm(const Lane& lane, void* y, const void* x, const void* gain, const void* shift,
+                Matrix shape, float* scratch) {
+  with_element(lane, "batch_norm", [&](auto one) {
+    using T = decltype(one);
+    auto* statistics = reinterpret_cast<float2*>(scratch);
+    find_statistics(lane, statistics, static_cast<const T*>(x), shape, scratch + 4 * shape.columns);
+    norm_columns<<<grid_of(lane, shape.rows), threads_of_row(shape.columns), 0, lane.stream>>>(
+        static_cast<T*>(y), static_cast<const T*>(x), static_cast<const T*>(gain),
+        static_cast<const T*>(shift), statistics, shape);
+  });
+}
+
+void batch_norm_gradient(const Lane& lane, const NormGradients& to, const void* x, const void* gain,
+                         const void* dy, Matrix shape, float* scratch) {
+  with_element(lane, "batch_norm_gradient", [&](auto one) {
+    using T = decltype(one);
+    const T *from = static_cast<const T*>(x), *slope = static_cast<const T*>(dy);
+    auto* statistics = reinterpret_cast<float2*>(scratch);
+    float* sums = scratch + 4 * shape.columns;
+    find_statistics(lane, statistics, from, shape, sums);
+    sum_columns<2>(lane, shape, sums, ColumnNormed<T>{from, slope, statistics, shape.columns},
+                   KeepSlopes<T>{statistics + shape.columns, static_cast<T*>(to.dgain),
+                                 static_cast<T*>(to.dshift), static_cast<float>(shape.rows)});
+    if (to.dx == nullptr) return;
+    norm_columns_gradient<<<grid_of(lane, shape.rows), threads_of_row(shape.columns), 0,
+                            lane.stream>>>(static_cast<T*>(to.dx), from,
+                                           static_cast<const T*>(gain), slope, statistics, shape);
+  });
+}
+
+}  // namespace interlock::cuda

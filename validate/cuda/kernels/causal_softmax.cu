@@ -1,0 +1,107 @@
+// Causal softmax: a block for each row of the scores; token i sees tokens 0..i.
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+
+#include "validate/cuda/kernels/element.cuh"
+#include "validate/cuda/kernels/reference.h"
+
+namespace interlock::cuda {
+
+namespace {
+
+/// scores (rows, tokens), row r of token r % tokens: softmax of factor * scores, in place; what is
+/// not seen becomes 0.
+template <class T>
+__global__ void softmax_rows(T* scores, float factor, Matrix shape) {
+  __shared__ float parts[kWarp];
+  for (std::int64_t row = blockIdx.x; row < shape.rows; row += gridDim.x) {
+    T* at = scores + row * shape.columns;
+    const int seen = static_cast<int>(row % shape.columns) + 1;
+    float most = -INFINITY;
+    for (int c = threadIdx.x; c < seen; c += blockDim.x) {
+      most = fmaxf(most, factor * to_float(at[c]));
+    }
+    most = block_max(most, parts);
+    float sum = 0;
+    for (int c = threadIdx.x; c < seen; c += blockDim.x) {
+      sum += expf(factor * to_float(at[c]) - most);
+    }
+    const float share = 1 / block_sum(sum, parts);
+    for (int c = threadIdx.x; c < shape.columns; c += blockDim.x) {
+      put(at[c], c < seen ? expf(factor * to_float(at[c]) - most) * share : 0.0F);
+    }
+  }
+}
+
+/// d(scores) = factor * w * (dw - sum of w dw), in place of dw.
+template <class T>
+__global__ void softmax_rows_gradient(T* slopes, const T* weights, float factor, Matrix shape) {
+  __shared__ float parts[kWarp];
+  for (std::int64_t row = blockIdx.x; row < shape.rows; row += gridDim.x) {
+    T* at = slopes + row * shape.columns;
+    const T* weight = weights + row * shape.columns;
+    const int seen = static_cast<int>(row % shape.columns) + 1;
+    float sum = 0;
+    for (int c = threadIdx.x; c < seen; c += blockDim.x) {
+      sum += to_float(weight[c]) * to_float(at[c]);
+    }
+    sum = block_sum(sum, parts);
+    for (int c = threadIdx.x; c < shape.columns; c += blockDim.x) {
+      const float slope = c < seen ? factor * to_float(weight[c]) * (to_float(at[c]) - sum) : 0.0F;
+      put(at[c], slope);
+    }
+  }
+}
+
+}  // namespace
+
+namespace reference {
+
+Numbers causal_softmax(const Numbers& scores, double factor, int tokens) {
+  Numbers weights(scores.size(), 0);
+  for (std::size_t first = 0; first < scores.size(); first += tokens) {
+    const std::size_t seen = first / tokens % tokens + 1;
+    double most = -INFINITY, sum = 0;
+    for (std::size_t c = 0; c < seen; ++c) most = std::max(most, factor * scores[first + c]);
+    for (std::size_t c = 0; c < seen; ++c) sum += std::exp(factor * scores[first + c] - most);
+    for (std::size_t c = 0; c < seen; ++c) {
+      weights[first + c] = std::exp(factor * scores[first + c] - most) / sum;
+    }
+  }
+  return weights;
+}
+
+Numbers causal_softmax_gradient(const Numbers& weights, const Numbers& dweights, double factor,
+                                int tokens) {
+  Numbers dscores(weights.size(), 0);
+  for (std::size_t first = 0; first < weights.size(); first += tokens) {
+    double sum = 0;  // weights that are not seen are 0
+    for (int c = 0; c < tokens; ++c) sum += weights[first + c] * dweights[first + c];
+    for (int c = 0; c < tokens; ++c) {
+      dscores[first + c] = factor * weights[first + c] * (dweights[first + c] - sum);
+    }
+  }
+  return dscores;
+}
+
+}  // namespace reference
+
+void causal_softmax(const Lane& lane, void* scores, float factor, Matrix shape) {
+  with_element(lane, "causal_softmax", [&](auto one) {
+    using T = decltype(one);
+    softmax_rows<<<grid_of(lane, shape.rows), threads_of_row(shape.columns), 0, lane.stream>>>(
+        static_cast<T*>(scores), factor, shape);
+  });
+}
+
+void causal_softmax_gradient(const Lane& lane, void* dscores, const void* weights, float factor,
+                             Matrix shape) {
+  with_element(lane, "causal_softmax_gradient", [&](auto one) {
+    using T = decltype(one);
+    softmax_rows_gradient<<<grid_of(lane, shape.rows), threads_of_row(shape.columns), 0,
+                            lane.stream>>>(static_cast<T*>(dscores), static_cast<const T*>(weights),
+                                           factor, shape);
+  });
+}
+
+}  // namespace interlock::cuda

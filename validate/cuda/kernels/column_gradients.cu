@@ -1,0 +1,68 @@
+// Gradients of what is added to, or multiplies, every row: sums over columns.
+// SPDX-License-Identifier: Apache-2.0
+#include "validate/cuda/kernels/column_sums.cuh"
+#include "validate/cuda/kernels/reference.h"
+
+namespace interlock::cuda {
+
+namespace {
+
+template <class T>
+struct Plain {
+  const T* dy;
+  int columns;
+  __device__ void operator()(std::int64_t row, int column, float* sums) const {
+    sums[0] += to_float(dy[row * columns + column]);
+  }
+};
+
+template <class T>
+struct Product {
+  const T *x, *dy;
+  int columns;
+  __device__ void operator()(std::int64_t row, int column, float* sums) const {
+    sums[0] += to_float(x[row * columns + column]) * to_float(dy[row * columns + column]);
+  }
+};
+
+template <class T>
+struct AddTo {
+  T* to;
+  __device__ void operator()(int column, const float* sums) const { add_to(to, column, sums[0]); }
+};
+
+}  // namespace
+
+namespace reference {
+
+Numbers column_sums(const Numbers& x, int columns) {
+  Numbers sums(static_cast<std::size_t>(columns), 0);
+  for (std::size_t i = 0; i < x.size(); ++i) sums[i % columns] += x[i];
+  return sums;
+}
+
+}  // namespace reference
+
+std::int64_t column_scratch(Matrix shape, int sums) {
+  return std::int64_t{parts_of_rows(shape.rows)} * sums * shape.columns;
+}
+
+void bias_gradient(const Lane& lane, void* dbias, const void* dy, Matrix shape, float* scratch) {
+  with_element(lane, "bias_gradient", [&](auto one) {
+    using T = decltype(one);
+    sum_columns<1>(lane, shape, scratch, Plain<T>{static_cast<const T*>(dy), shape.columns},
+                   AddTo<T>{static_cast<T*>(dbias)});
+  });
+}
+
+void scale_gradient(const Lane& lane, void* dweight, const void* x, const void* dy, Matrix shape,
+                    float* scratch) {
+  with_element(lane, "scale_gradient", [&](auto one) {
+    using T = decltype(one);
+    sum_columns<1>(lane, shape, scratch,
+                   Product<T>{static_cast<const T*>(x), static_cast<const T*>(dy), shape.columns},
+                   AddTo<T>{static_cast<T*>(dweight)});
+  });
+}
+
+}  // namespace interlock::cuda

@@ -1,0 +1,133 @@
+// Softmax and cross-entropy: a block for each row; the mean loss by one block.
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+
+#include "validate/cuda/kernels/element.cuh"
+#include "validate/cuda/kernels/reference.h"
+
+namespace interlock::cuda {
+
+namespace {
+
+/// The gradient of the mean loss in one logit.
+__device__ float loss_slope(float probability, bool target, float share) {
+  return (probability - (target ? 1.0F : 0.0F)) * share;
+}
+
+/// Keeps probabilities, or replaces logits by their gradient: one of the two is given.
+template <class T>
+__global__ void softmax_loss(float* probabilities, T* slopes, float* losses, const T* logits,
+                             const std::int32_t* targets, Matrix shape) {
+  __shared__ float parts[kWarp];
+  const float mean_share = 1.0F / static_cast<float>(shape.rows);
+  for (std::int64_t row = blockIdx.x; row < shape.rows; row += gridDim.x) {
+    const T* at = logits + row * shape.columns;
+    float most = -INFINITY;
+    for (int c = threadIdx.x; c < shape.columns; c += blockDim.x) {
+      most = fmaxf(most, to_float(at[c]));
+    }
+    most = block_max(most, parts);
+    float sum = 0;
+    for (int c = threadIdx.x; c < shape.columns; c += blockDim.x) {
+      sum += expf(to_float(at[c]) - most);
+    }
+    sum = block_sum(sum, parts);
+    const int target = targets[row];
+    // Before `slopes` replaces the logit; block_sum's barriers do not order what follows it.
+    if (threadIdx.x == 0) losses[row] = logf(sum) + most - to_float(at[target]);
+    __syncthreads();
+    for (int c = threadIdx.x; c < shape.columns; c += blockDim.x) {
+      const float p = expf(to_float(at[c]) - most) / sum;
+      if (probabilities != nullptr) probabilities[row * shape.columns + c] = p;
+      if (slopes != nullptr) {
+        put(slopes[row * shape.columns + c], loss_slope(p, c == target, mean_share));
+      }
+    }
+  }
+}
+
+template <class T>
+__global__ void probabilities_to_slopes(T* slopes, const float* probabilities,
+                                        const std::int32_t* targets, Matrix shape) {
+  const float mean_share = 1.0F / static_cast<float>(shape.rows);
+  for (std::int64_t row = blockIdx.x; row < shape.rows; row += gridDim.x) {
+    const int target = targets[row];
+    for (int c = threadIdx.x; c < shape.columns; c += blockDim.x) {
+      const std::int64_t i = row * shape.columns + c;
+      put(slopes[i], loss_slope(probabilities[i], c == target, mean_share));
+    }
+  }
+}
+
+__global__ void mean(float* loss, const float* losses, std::int64_t rows) {
+  __shared__ float parts[kWarp];
+  float sum = 0;
+  for (std::int64_t row = threadIdx.x; row < rows; row += blockDim.x) sum += losses[row];
+  sum = block_sum(sum, parts);
+  if (threadIdx.x == 0) *loss = sum / static_cast<float>(rows);
+}
+
+}  // namespace
+
+namespace reference {
+
+Numbers cross_entropy(const Numbers& logits, const Tokens& targets, int classes, double& loss) {
+  Numbers probabilities(logits.size());
+  loss = 0;
+  for (std::size_t row = 0; row < targets.size(); ++row) {
+    const std::size_t first = row * classes;
+    double most = -INFINITY, sum = 0;
+    for (int c = 0; c < classes; ++c) most = std::max(most, logits[first + c]);
+    for (int c = 0; c < classes; ++c) sum += std::exp(logits[first + c] - most);
+    for (int c = 0; c < classes; ++c) {
+      probabilities[first + c] = std::exp(logits[first + c] - most) / sum;
+    }
+    loss += (std::log(sum) + most - logits[first + targets[row]]) / targets.size();
+  }
+  return probabilities;
+}
+
+Numbers cross_entropy_gradient(const Numbers& probabilities, const Tokens& targets, int classes) {
+  Numbers slopes = probabilities;
+  for (std::size_t row = 0; row < targets.size(); ++row) slopes[row * classes + targets[row]] -= 1;
+  for (double& slope : slopes) slope /= static_cast<double>(targets.size());
+  return slopes;
+}
+
+}  // namespace reference
+
+void cross_entropy(const Lane& lane, float* probabilities, float* row_losses, const void* logits,
+                   const std::int32_t* targets, Matrix shape) {
+  with_element(lane, "cross_entropy", [&](auto one) {
+    using T = decltype(one);
+    softmax_loss<T><<<grid_of(lane, shape.rows), threads_of_row(shape.columns), 0, lane.stream>>>(
+        probabilities, nullptr, row_losses, static_cast<const T*>(logits), targets, shape);
+  });
+}
+
+void cross_entropy_gradient(const Lane& lane, void* dlogits, const float* probabilities,
+                            const std::int32_t* targets, Matrix shape) {
+  with_element(lane, "cross_entropy_gradient", [&](auto one) {
+    using T = decltype(one);
+    probabilities_to_slopes<<<grid_of(lane, shape.rows), threads_of_row(shape.columns), 0,
+                              lane.stream>>>(static_cast<T*>(dlogits), probabilities, targets,
+                                             shape);
+  });
+}
+
+void fused_cross_entropy(const Lane& lane, void* logits, float* row_losses,
+                         const std::int32_t* targets, Matrix shape) {
+  with_element(lane, "fused_cross_entropy", [&](auto one) {
+    using T = decltype(one);
+    softmax_loss<T><<<grid_of(lane, shape.rows), threads_of_row(shape.columns), 0, lane.stream>>>(
+        nullptr, static_cast<T*>(logits), row_losses, static_cast<const T*>(logits), targets,
+        shape);
+  });
+}
+
+void mean_loss(const Lane& lane, float* loss, const float* row_losses, std::int64_t rows) {
+  mean<<<1, 256, 0, lane.stream>>>(loss, row_losses, rows);
+  require(cudaGetLastError(), "mean_loss");
+}
+
+}  // namespace interlock::cuda

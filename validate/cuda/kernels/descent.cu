@@ -1,0 +1,80 @@
+// Gradient descent: plain, with momentum, AdamW; fp32 masters behind weights of another type.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Decay of the first two is L2 and goes through the momentum; AdamW's is apart from the gradient
+// (Loshchilov and Hutter, arXiv 1711.05101).
+#include <cmath>
+
+#include "validate/cuda/kernels/element.cuh"
+#include "validate/cuda/kernels/reference.h"
+
+namespace interlock::cuda {
+
+namespace {
+
+constexpr int kThreads = 256;
+
+template <class T>
+__global__ void step_down(DescentState state, DescentStep step, std::int64_t size) {
+  T* weights = static_cast<T*>(state.weights);
+  T* gradients = static_cast<T*>(state.gradients);
+  const std::int64_t stride = std::int64_t{gridDim.x} * blockDim.x;
+  for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < size;
+       i += stride) {
+    float weight = state.masters != nullptr ? state.masters[i] : to_float(weights[i]);
+    float gradient = to_float(gradients[i]) * step.share;
+    if (step.kind == 2) {
+      const float first = step.beta1 * state.first[i] + (1 - step.beta1) * gradient;
+      const float second = step.beta2 * state.second[i] + (1 - step.beta2) * gradient * gradient;
+      state.first[i] = first;
+      state.second[i] = second;
+      const float down = first * step.unbias1 / (sqrtf(second * step.unbias2) + step.epsilon);
+      weight -= step.rate * (down + step.decay * weight);
+    } else {
+      gradient += step.decay * weight;
+      if (step.kind == 1) {
+        gradient += step.momentum * state.first[i];
+        state.first[i] = gradient;
+      }
+      weight -= step.rate * gradient;
+    }
+    if (state.masters != nullptr) state.masters[i] = weight;
+    put(weights[i], weight);
+    put(gradients[i], 0.0F);
+  }
+}
+
+}  // namespace
+
+namespace reference {
+
+void descend(Descent& state, const DescentStep& step) {
+  for (std::size_t i = 0; i < state.weights.size(); ++i) {
+    double &w = state.weights[i], &first = state.first[i], &second = state.second[i];
+    double g = state.gradients[i] * step.share;
+    state.gradients[i] = 0;
+    if (step.kind == 2) {
+      first += (1 - double{step.beta1}) * (g - first);
+      second += (1 - double{step.beta2}) * (g * g - second);
+      w -= step.rate * (first * step.unbias1 / (std::sqrt(second * step.unbias2) + step.epsilon) +
+                        step.decay * w);
+      continue;
+    }
+    g += step.decay * w;
+    if (step.kind == 1) g = first = step.momentum * first + g;
+    w -= step.rate * g;
+  }
+}
+
+}  // namespace reference
+
+void descend(const Lane& lane, const DescentState& state, const DescentStep& step,
+             std::int64_t size) {
+  with_element(lane, "descend", [&](auto one) {
+    using T = decltype(one);
+    step_down<T><<<grid_of(lane, (size + kThreads - 1) / kThreads), kThreads, 0, lane.stream>>>(
+        state, step, size);
+  });
+}
+
+}  // namespace interlock::cuda

@@ -1,0 +1,88 @@
+// What kernels share: element types, packs of 16 bytes, sums over a block, sizes of grids.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <cstdint>
+
+#include "validate/cuda/cuda_call.h"
+#include "validate/cuda/kernels/kernels.h"
+
+namespace interlock::cuda {
+
+using Bf16 = __nv_bfloat16;
+
+__device__ inline float to_float(float x) { return x; }
+__device__ inline float to_float(Bf16 x) { return __bfloat162float(x); }
+__device__ inline void put(float& to, float x) { to = x; }
+__device__ inline void put(Bf16& to, float x) { to = __float2bfloat16_rn(x); }
+
+/// As many elements as one load or store moves.
+template <class T>
+struct alignas(16) Pack {
+  static constexpr int kSize = 16 / sizeof(T);
+  T at[kSize];
+};
+
+constexpr int kWarp = 32;
+constexpr unsigned kAllLanes = 0xffffffffU;
+
+__device__ inline float warp_sum(float value) {
+  for (int step = kWarp / 2; step > 0; step /= 2) {
+    value += __shfl_xor_sync(kAllLanes, value, step);
+  }
+  return value;
+}
+
+__device__ inline float warp_max(float value) {
+  for (int step = kWarp / 2; step > 0; step /= 2) {
+    value = fmaxf(value, __shfl_xor_sync(kAllLanes, value, step));
+  }
+  return value;
+}
+
+/// The sum over all threads of a block of whole warps, in every thread. `parts`: shared, (32).
+__device__ inline float block_sum(float value, float* parts) {
+  const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
+  value = warp_sum(value);
+  __syncthreads();  // `parts` may still be read by the call before
+  if (lane == 0) parts[warp] = value;
+  __syncthreads();
+  return warp_sum(lane < blockDim.x / kWarp ? parts[lane] : 0.0F);
+}
+
+__device__ inline float block_max(float value, float* parts) {
+  const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
+  value = warp_max(value);
+  __syncthreads();
+  if (lane == 0) parts[warp] = value;
+  __syncthreads();
+  return warp_max(lane < blockDim.x / kWarp ? parts[lane] : -INFINITY);
+}
+
+/// Blocks of a loop over `tasks` blocks' worth of work: enough to fill the multiprocessors.
+inline unsigned grid_of(const Lane& lane, std::int64_t tasks) {
+  return static_cast<unsigned>(
+      std::max<std::int64_t>(1, std::min<std::int64_t>(tasks, std::int64_t{lane.sms} * 16)));
+}
+
+/// Threads of a block that works on one row.
+inline unsigned threads_of_row(int columns) {
+  return static_cast<unsigned>(std::min(256, (columns + kWarp - 1) / kWarp * kWarp));
+}
+
+/// Calls `launch` with a number of the lane's element type.
+template <class Launch>
+void with_element(const Lane& lane, const char* kernel, Launch launch) {
+  if (lane.element == Element::Fp32) {
+    launch(float{});
+  } else {
+    launch(Bf16{});
+  }
+  require(cudaGetLastError(), kernel);
+}
+
+}  // namespace interlock::cuda

@@ -1,0 +1,110 @@
+// Embedding: rows of a table by token and by place; gradients without atomics.
+// SPDX-License-Identifier: Apache-2.0
+//
+// The gradient of a token's row is the sum over the positions that read it. Positions come sorted
+// by token, so a block that stands at the first of a token adds up the whole run, in order.
+#include "validate/cuda/kernels/element.cuh"
+#include "validate/cuda/kernels/reference.h"
+
+namespace interlock::cuda {
+
+namespace {
+
+template <class T>
+__global__ void look_up(T* y, const T* table, const T* places, Lookup lookup, Matrix shape) {
+  for (std::int64_t row = blockIdx.x; row < shape.rows; row += gridDim.x) {
+    const T* word = table + std::int64_t{lookup.tokens[row]} * shape.columns;
+    const T* place =
+        lookup.positions > 0 ? places + (row % lookup.positions) * shape.columns : nullptr;
+    for (int c = threadIdx.x; c < shape.columns; c += blockDim.x) {
+      const float at_place = place == nullptr ? 0.0F : to_float(place[c]);
+      put(y[row * shape.columns + c], to_float(word[c]) + at_place);
+    }
+  }
+}
+
+template <class T>
+__global__ void add_by_token(T* dtable, const T* dy, Lookup lookup, Matrix shape) {
+  for (std::int64_t first = blockIdx.x; first < shape.rows; first += gridDim.x) {
+    const std::int32_t token = lookup.tokens[lookup.order[first]];
+    if (first > 0 && lookup.tokens[lookup.order[first - 1]] == token) continue;
+    for (int c = threadIdx.x; c < shape.columns; c += blockDim.x) {
+      float sum = 0;
+      for (std::int64_t i = first; i < shape.rows; ++i) {
+        const std::int64_t row = lookup.order[i];
+        if (lookup.tokens[row] != token) break;
+        sum += to_float(dy[row * shape.columns + c]);
+      }
+      T& to = dtable[std::int64_t{token} * shape.columns + c];
+      put(to, to_float(to) + sum);
+    }
+  }
+}
+
+template <class T>
+__global__ void add_by_place(T* dplaces, const T* dy, int positions, Matrix shape) {
+  for (std::int64_t place = blockIdx.x; place < positions; place += gridDim.x) {
+    for (int c = threadIdx.x; c < shape.columns; c += blockDim.x) {
+      float sum = 0;
+      for (std::int64_t row = place; row < shape.rows; row += positions) {
+        sum += to_float(dy[row * shape.columns + c]);
+      }
+      T& to = dplaces[place * shape.columns + c];
+      put(to, to_float(to) + sum);
+    }
+  }
+}
+
+}  // namespace
+
+namespace reference {
+
+Numbers embed(const Numbers& table, const Numbers& places, const Tokens& tokens, int positions,
+              int columns) {
+  Numbers y;
+  for (std::size_t row = 0; row < tokens.size(); ++row) {
+    for (int c = 0; c < columns; ++c) {
+      const std::size_t place = positions > 0 ? row % positions * columns + c : 0;
+      y.push_back(table[static_cast<std::size_t>(tokens[row]) * columns + c] +
+                  (positions > 0 ? places[place] : 0));
+    }
+  }
+  return y;
+}
+
+void embed_gradient(Numbers& dtable, Numbers& dplaces, const Numbers& dy, const Tokens& tokens,
+                    int positions) {
+  const std::size_t columns = dy.size() / tokens.size();
+  for (std::size_t i = 0; i < dy.size(); ++i) {
+    const std::size_t row = i / columns, c = i % columns;
+    dtable[static_cast<std::size_t>(tokens[row]) * columns + c] += dy[i];
+    if (positions > 0) dplaces[row % positions * columns + c] += dy[i];
+  }
+}
+
+}  // namespace reference
+
+void embed(const Lane& lane, void* y, const void* table, const void* places, const Lookup& lookup,
+           Matrix shape) {
+  with_element(lane, "embed", [&](auto one) {
+    using T = decltype(one);
+    look_up<<<grid_of(lane, shape.rows), threads_of_row(shape.columns), 0, lane.stream>>>(
+        static_cast<T*>(y), static_cast<const T*>(table), static_cast<const T*>(places), lookup,
+        shape);
+  });
+}
+
+void embed_gradient(const Lane& lane, void* dtable, void* dplaces, const void* dy,
+                    const Lookup& lookup, Matrix shape) {
+  with_element(lane, "embed_gradient", [&](auto one) {
+    using T = decltype(one);
+    add_by_token<<<grid_of(lane, shape.rows), threads_of_row(shape.columns), 0, lane.stream>>>(
+        static_cast<T*>(dtable), static_cast<const T*>(dy), lookup, shape);
+    if (lookup.positions == 0) return;
+    add_by_place<<<grid_of(lane, lookup.positions), threads_of_row(shape.columns), 0,
+                   lane.stream>>>(static_cast<T*>(dplaces), static_cast<const T*>(dy),
+                                  lookup.positions, shape);
+  });
+}
+
+}  // namespace interlock::cuda

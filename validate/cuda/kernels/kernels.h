@@ -1,0 +1,128 @@
+// Kernels: everything of a training step but matrix products.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Each file holds a kind: a plain reference in double precision for one CPU thread (reference.h),
+// the kernel, its launcher.
+// Tensors are row-major matrices of the lane's element type; gain, shift and bias are of that type
+// too, statistics, losses and states of optimisers are fp32, as is every sum. Gradients of weights
+// are added to what is there, those of activations replace it. No kernel uses atomics, and how a
+// sum is cut into parts depends on its shape alone, so that results are bitwise the same on any
+// number of multiprocessors. Scratch is fp32, as many numbers as *_scratch() says.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+namespace interlock::cuda {
+
+enum class Element { Fp32, Bf16 };
+inline std::int64_t bytes_of(Element element) { return element == Element::Fp32 ? 4 : 2; }
+
+/// Where kernels run: a stream, the multiprocessors behind it, and what tensors are made of.
+struct Lane {
+  cudaStream_t stream = nullptr;
+  int sms = 1;
+  Element element = Element::Fp32;
+};
+
+struct Matrix {
+  std::int64_t rows = 1;
+  int columns = 1;
+  std::int64_t size() const { return rows * columns; }
+};
+
+// elementwise.cu: y may be one of the inputs.
+void gelu(const Lane& lane, void* y, const void* x, std::int64_t size);
+void gelu_gradient(const Lane& lane, void* dx, const void* x, const void* dy, std::int64_t size);
+void relu(const Lane& lane, void* y, const void* x, std::int64_t size);
+void relu_gradient(const Lane& lane, void* dx, const void* y, const void* dy, std::int64_t size);
+void add(const Lane& lane, void* y, const void* a, const void* b, std::int64_t size);
+void add_rows(const Lane& lane, void* y, const void* x, const void* row, Matrix shape);
+void scale_rows(const Lane& lane, void* y, const void* x, const void* row, Matrix shape);
+void scale(const Lane& lane, void* y, const void* x, float factor, std::int64_t size);
+void from_fp32(const Lane& lane, void* y, const float* x, std::int64_t size);
+void to_fp32(const Lane& lane, float* y, const void* x, std::int64_t size);
+
+// embedding.cu. `order`: rows sorted by their token, those of one token in order.
+struct Lookup {
+  const std::int32_t* tokens = nullptr;  // (rows)
+  const std::int32_t* order = nullptr;   // (rows)
+  int positions = 0;                     // rows of a sample that have places; 0: none have
+};
+void embed(const Lane& lane, void* y, const void* table, const void* places, const Lookup& lookup,
+           Matrix shape);
+void embed_gradient(const Lane& lane, void* dtable, void* dplaces, const void* dy,
+                    const Lookup& lookup, Matrix shape);
+
+// layer_norm.cu, batch_norm.cu: y = (x - mean) / deviation * gain + shift, over a row or a column.
+inline constexpr float kNormEpsilon = 1e-5F;
+struct NormGradients {
+  void* dx = nullptr;  // nothing: not wanted
+  void *dgain = nullptr, *dshift = nullptr;
+};
+void layer_norm(const Lane& lane, void* y, const void* x, const void* gain, const void* shift,
+                Matrix shape);
+void layer_norm_gradient(const Lane& lane, const NormGradients& to, const void* x, const void* gain,
+                         const void* dy, Matrix shape, float* scratch);
+void batch_norm(const Lane& lane, void* y, const void* x, const void* gain, const void* shift,
+                Matrix shape, float* scratch);
+void batch_norm_gradient(const Lane& lane, const NormGradients& to, const void* x, const void* gain,
+                         const void* dy, Matrix shape, float* scratch);
+std::int64_t norm_scratch(Matrix shape);
+
+// causal_softmax.cu: (matrices, tokens, tokens), in place; row i knows columns 0..i.
+void causal_softmax(const Lane& lane, void* scores, float factor, Matrix shape);
+void causal_softmax_gradient(const Lane& lane, void* dscores, const void* weights, float factor,
+                             Matrix shape);
+
+// cross_entropy.cu. `loss` becomes the mean over rows; gradients are those of that mean.
+void cross_entropy(const Lane& lane, float* probabilities, float* row_losses, const void* logits,
+                   const std::int32_t* targets, Matrix shape);
+void cross_entropy_gradient(const Lane& lane, void* dlogits, const float* probabilities,
+                            const std::int32_t* targets, Matrix shape);
+/// Both in one pass, without probabilities; `logits` become their gradient.
+void fused_cross_entropy(const Lane& lane, void* logits, float* row_losses,
+                         const std::int32_t* targets, Matrix shape);
+void mean_loss(const Lane& lane, float* loss, const float* row_losses, std::int64_t rows);
+
+// column_gradients.cu: in two stages, parts of the rows and then their sums.
+void bias_gradient(const Lane& lane, void* dbias, const void* dy, Matrix shape, float* scratch);
+void scale_gradient(const Lane& lane, void* dweight, const void* x, const void* dy, Matrix shape,
+                    float* scratch);
+std::int64_t column_scratch(Matrix shape, int sums);
+
+// patches.cu: what a square kernel with zeros around reads of each pixel, (ky, kx, channel).
+struct Patches {
+  int samples = 1, rows = 1, columns = 1, channels = 1;  // of the images
+  int kernel = 1, stride = 1;
+  int made_rows() const { return (rows + stride - 1) / stride; }
+  int made_columns() const { return (columns + stride - 1) / stride; }
+  Matrix made() const {
+    return {std::int64_t{samples} * made_rows() * made_columns(), kernel * kernel * channels};
+  }
+};
+void gather_patches(const Lane& lane, void* patches, const void* images, const Patches& shape);
+void gather_patches_gradient(const Lane& lane, void* dimages, const void* dpatches,
+                             const Patches& shape);
+
+// average_pool.cu: `shape` is that of the output, of `pixels` pixels each.
+void average_pool(const Lane& lane, void* y, const void* x, Matrix shape, int pixels);
+void average_pool_gradient(const Lane& lane, void* dx, const void* dy, Matrix shape, int pixels);
+
+// descent.cu. The gradient is multiplied by `share` first, and is zero afterwards.
+struct DescentStep {
+  int kind = 0;  // 0: plain, 1: momentum, 2: AdamW
+  float share = 1, rate = 0, momentum = 0, decay = 0;
+  float beta1 = 0, beta2 = 0, epsilon = 0;
+  float unbias1 = 1, unbias2 = 1;  // 1 / (1 - beta^t)
+};
+struct DescentState {
+  void *weights = nullptr, *gradients = nullptr;
+  float* masters = nullptr;  // fp32 weights behind those of another type
+  float *first = nullptr, *second = nullptr;
+};
+void descend(const Lane& lane, const DescentState& state, const DescentStep& step,
+             std::int64_t size);
+
+}  // namespace interlock::cuda

@@ -1,0 +1,180 @@
+// LayerNorm: a block for each row; gradients of gain and shift as sums over columns.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Backwards keep x alone, so mean and deviation are found again. Source of the gradient: Ba et al.,
+// arXiv 1607.06450, differentiated: dx = (g - mean(g) - n mean(g n)) / deviation, where n is the
+// normalised x and g is dy times the gain.
+#include <cmath>
+
+#include "validate/cuda/kernels/column_sums.cuh"
+#include "validate/cuda/kernels/reference.h"
+
+namespace interlock::cuda {
+
+namespace {
+
+/// Mean and 1 / deviation of a row, in every thread of its block.
+template <class T>
+__device__ float2 row_statistics(const T* x, int columns, float* parts) {
+  float sum = 0;
+  for (int c = threadIdx.x; c < columns; c += blockDim.x) sum += to_float(x[c]);
+  const float mean = block_sum(sum, parts) / columns;
+  float squares = 0;
+  for (int c = threadIdx.x; c < columns; c += blockDim.x) {
+    const float off = to_float(x[c]) - mean;
+    squares += off * off;
+  }
+  return {mean, rsqrtf(block_sum(squares, parts) / columns + kNormEpsilon)};
+}
+
+template <class T>
+__global__ void norm_rows(T* y, const T* x, const T* gain, const T* shift, Matrix shape) {
+  __shared__ float parts[kWarp];
+  for (std::int64_t row = blockIdx.x; row < shape.rows; row += gridDim.x) {
+    const T* from = x + row * shape.columns;
+    const float2 s = row_statistics(from, shape.columns, parts);
+    for (int c = threadIdx.x; c < shape.columns; c += blockDim.x) {
+      const float n = (to_float(from[c]) - s.x) * s.y;
+      put(y[row * shape.columns + c], n * to_float(gain[c]) + to_float(shift[c]));
+    }
+  }
+}
+
+template <class T>
+__global__ void norm_rows_gradient(T* dx, const T* x, const T* gain, const T* dy, Matrix shape) {
+  __shared__ float parts[kWarp];
+  for (std::int64_t row = blockIdx.x; row < shape.rows; row += gridDim.x) {
+    const T *from = x + row * shape.columns, *slope = dy + row * shape.columns;
+    const float2 s = row_statistics(from, shape.columns, parts);
+    float sum = 0, sum_n = 0;
+    for (int c = threadIdx.x; c < shape.columns; c += blockDim.x) {
+      const float g = to_float(slope[c]) * to_float(gain[c]);
+      sum += g;
+      sum_n += g * (to_float(from[c]) - s.x) * s.y;
+    }
+    const float mean = block_sum(sum, parts) / shape.columns;
+    const float mean_n = block_sum(sum_n, parts) / shape.columns;
+    for (int c = threadIdx.x; c < shape.columns; c += blockDim.x) {
+      const float g = to_float(slope[c]) * to_float(gain[c]);
+      const float n = (to_float(from[c]) - s.x) * s.y;
+      put(dx[row * shape.columns + c], (g - mean - n * mean_n) * s.y);
+    }
+  }
+}
+
+template <class T>
+__global__ void keep_statistics(float2* statistics, const T* x, Matrix shape) {
+  __shared__ float parts[kWarp];
+  for (std::int64_t row = blockIdx.x; row < shape.rows; row += gridDim.x) {
+    const float2 s = row_statistics(x + row * shape.columns, shape.columns, parts);
+    if (threadIdx.x == 0) statistics[row] = s;
+  }
+}
+
+template <class T>
+struct RowNormed {
+  const T *x, *dy;
+  const float2* statistics;
+  int columns;
+  __device__ void operator()(std::int64_t row, int column, float* sums) const {
+    const float2 s = statistics[row];
+    const float slope = to_float(dy[row * columns + column]);
+    sums[0] += slope * (to_float(x[row * columns + column]) - s.x) * s.y;
+    sums[1] += slope;
+  }
+};
+
+template <class T>
+struct AddToBoth {
+  T *gain, *shift;
+  __device__ void operator()(int column, const float* sums) const {
+    add_to(gain, column, sums[0]);
+    add_to(shift, column, sums[1]);
+  }
+};
+
+}  // namespace
+
+namespace reference {
+
+namespace {
+
+/// Mean and 1 / deviation of `count` numbers from x[first] on, `step` apart.
+std::pair<double, double> statistics(const Numbers& x, std::size_t first, std::int64_t count,
+                                     std::size_t step) {
+  double mean = 0, squares = 0;
+  for (std::int64_t i = 0; i < count; ++i) mean += x[first + i * step] / count;
+  for (std::int64_t i = 0; i < count; ++i) squares += std::pow(x[first + i * step] - mean, 2);
+  return {mean, 1 / std::sqrt(squares / count + kNormEpsilon)};
+}
+
+}  // namespace
+
+Numbers layer_norm(const Norm& norm) {
+  Numbers y(norm.x.size());
+  const std::size_t columns = norm.shape.columns;
+  for (std::size_t i = 0; i < y.size(); ++i) {
+    const auto [mean, inverse] = statistics(norm.x, i - i % columns, norm.shape.columns, 1);
+    y[i] = (norm.x[i] - mean) * inverse * norm.gain[i % columns] + norm.shift[i % columns];
+  }
+  return y;
+}
+
+NormGradient layer_norm_gradient(const Norm& norm, const Numbers& dy) {
+  const std::size_t columns = norm.shape.columns;
+  NormGradient to = {Numbers(dy.size()), Numbers(columns), Numbers(columns)};
+  for (std::size_t row = 0; row < dy.size(); row += columns) {
+    const auto [mean, inverse] = statistics(norm.x, row, norm.shape.columns, 1);
+    double sum = 0, sum_n = 0;
+    for (std::size_t c = 0; c < columns; ++c) {
+      const double n = (norm.x[row + c] - mean) * inverse, g = dy[row + c] * norm.gain[c];
+      sum += g / columns;
+      sum_n += g * n / columns;
+      to.dgain[c] += dy[row + c] * n;
+      to.dshift[c] += dy[row + c];
+    }
+    for (std::size_t c = 0; c < columns; ++c) {
+      const double n = (norm.x[row + c] - mean) * inverse, g = dy[row + c] * norm.gain[c];
+      to.dx[row + c] = (g - sum - n * sum_n) * inverse;
+    }
+  }
+  return to;
+}
+
+}  // namespace reference
+
+/// Of either norm: two sums a column, and two statistics of each row or column.
+std::int64_t norm_scratch(Matrix shape) {
+  return column_scratch(shape, 2) + 2 * std::max<std::int64_t>(shape.rows, 2 * shape.columns);
+}
+
+void layer_norm(const Lane& lane, void* y, const void* x, const void* gain, const void* shift,
+                Matrix shape) {
+  with_element(lane, "layer_norm", [&](auto one) {
+    using T = decltype(one);
+    norm_rows<<<grid_of(lane, shape.rows), threads_of_row(shape.columns), 0, lane.stream>>>(
+        static_cast<T*>(y), static_cast<const T*>(x), static_cast<const T*>(gain),
+        static_cast<const T*>(shift), shape);
+  });
+}
+
+void layer_norm_gradient(const Lane& lane, const NormGradients& to, const void* x, const void* gain,
+                         const void* dy, Matrix shape, float* scratch) {
+  with_element(lane, "layer_norm_gradient", [&](auto one) {
+    using T = decltype(one);
+    const T *from = static_cast<const T*>(x), *slope = static_cast<const T*>(dy);
+    const unsigned grid = grid_of(lane, shape.rows), threads = threads_of_row(shape.columns);
+    if (to.dgain != nullptr) {
+      auto* statistics = reinterpret_cast<float2*>(scratch);
+      keep_statistics<<<grid, threads, 0, lane.stream>>>(statistics, from, shape);
+      sum_columns<2>(lane, shape, scratch + 2 * shape.rows,
+                     RowNormed<T>{from, slope, statistics, shape.columns},
+                     AddToBoth<T>{static_cast<T*>(to.dgain), static_cast<T*>(to.dshift)});
+    }
+    if (to.dx == nullptr) return;
+    norm_rows_gradient<<<grid, threads, 0, lane.stream>>>(
+        static_cast<T*>(to.dx), from, static_cast<const T*>(gain), slope, shape);
+  });
+}
+
+}  // namespace interlock::cuda

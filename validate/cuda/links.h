@@ -1,0 +1,29 @@
+// Links: how bytes get from one member of a device group to another.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+#include "validate/executors/cuda_options.h"
+
+namespace interlock::cuda {
+
+/// One message on its way, in the order of `stream`.
+struct Shipment {
+  void* to = nullptr;
+  const void* from = nullptr;
+  std::int64_t bytes = 0;  // addresses are multiples of 16
+  int to_gpu = 0, from_gpu = 0;
+  double latency = 0, occupancy = 0;  // s; of paced links
+  bool capturing = false;             // a graph is being captured
+};
+
+/// Between GPUs always a peer copy; on one GPU what `link` says. Zero copies nothing.
+void ship(const Shipment& shipment, CudaLink link, cudaStream_t stream);
+
+/// "copy engine, ...": what ship() does here, for the record.
+const char* name_of_link(CudaLink link, bool capturing);
+
+}  // namespace interlock::cuda

@@ -1,0 +1,77 @@
+// Products: matrix products by cuBLASLt, each with the algorithm that was chosen for it once.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Algorithms are asked for when a shape is first seen and pinned from then on, so that equal
+// products are bitwise equal, and that nothing is asked for while a graph is captured (run
+// everything once before). fp32 is strict, without TF32; bf16 adds up in fp32.
+#pragma once
+
+#include <cublasLt.h>
+
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "validate/cuda/kernels/kernels.h"
+#include "validate/executors/cuda_executor.h"
+
+namespace interlock::cuda {
+
+/// What a product is for, by which it is recorded.
+enum class ProductRole { Forward, InputGradient, WeightGradient, Attention };
+
+/// c (m, n) = a b, or c += a b; row-major. `a` is stored (m, k), or (k, m) if transposed; `b` is
+/// stored (k, n), or (n, k). A leading size is the distance between rows as stored.
+struct ProductShape {
+  ProductRole role = ProductRole::Forward;
+  std::int64_t m = 1, n = 1, k = 1;
+  bool transpose_a = false, transpose_b = false;
+  std::int64_t lead_a = 1, lead_b = 1, lead_c = 1;
+  int batch = 1;
+  std::int64_t step_a = 0, step_b = 0, step_c = 0;  // numbers between matrices of a batch
+  bool accumulate = false;
+  bool bias = false;  // a row of n numbers is added
+  Element element = Element::Fp32;
+  int sms = 1;  // that it is planned for
+  bool operator==(const ProductShape&) const = default;
+  auto operator<=>(const ProductShape&) const = default;
+};
+
+/// "4096 x 1024 x 1024 bf16, weight gradient, added, on 32 multiprocessors".
+std::string describe(const ProductShape& shape);
+/// Bytes that addresses of operands are multiples of, given tensors at multiples of 16.
+int alignment_of(const ProductShape& shape);
+
+struct ProductOperands {
+  const void *a = nullptr, *b = nullptr;
+  void* c = nullptr;
+  const void* bias = nullptr;
+};
+
+/// The products of one device of a program. Its workspace serves one stream.
+class Products {
+ public:
+  static constexpr std::int64_t kWorkspace = 32 << 20;  // as much as cuBLAS takes on Hopper
+
+  /// `device`: of CUDA, current whenever products run.
+  explicit Products(int device);
+  ~Products();
+  Products(const Products&) = delete;
+  Products& operator=(const Products&) = delete;
+
+  void run(const Lane& lane, const ProductShape& shape, const ProductOperands& operands);
+  std::vector<CudaProduct> record() const;
+
+ private:
+  struct Plan;
+  Plan& plan_of(const ProductShape& shape);
+
+  cublasLtHandle_t handle_ = nullptr;
+  void* workspace_ = nullptr;
+  std::map<ProductShape, std::unique_ptr<Plan>> plans_;
+};
+
+}  // namespace interlock::cuda
