@@ -15,6 +15,7 @@
 #include "reports/palette.h"
 #include "reports/report.h"
 #include "reports/scale.h"
+#include "reports/svg_text.h"
 
 namespace interlock {
 namespace {
@@ -52,23 +53,6 @@ struct Picture {
   double y(int rank) const { return kTop + lane * rank; }
   double bar_height() const { return lane > 8 ? lane - 4 : lane * 0.75; }
 };
-
-std::string number(double value) {
-  std::string text = fixed(value, 2);
-  text.erase(text.find_last_not_of('0') + 1);
-  if (text.back() == '.') text.pop_back();
-  return text;
-}
-
-std::string attribute(const char* name, double value) {
-  return std::string(" ") + name + "=\"" + number(value) + "\"";
-}
-
-/// A `text` element; `more` holds further attributes.
-std::string text_at(double x, double y, const std::string& content, const char* more = "") {
-  return "<text" + attribute("x", x) + attribute("y", y) + more + ">" + escape_markup(content) +
-         "</text>\n";
-}
 
 /// A lane for each ordered pair of ranks that sends in the picture; none where they would be too
 /// many, or where no message takes time.
@@ -228,10 +212,12 @@ std::string axis(const Picture& picture) {
   const Scale scale = scale_of_seconds({range.value()});
   const Ticks marks = ticks(range.value() / scale.size, 10);
   const double y = picture.bottom + 4;
-  const auto move_to = [&](double x) { return std::string("M") + number(x) + " " + number(y); };
+  const auto move_to = [&](double x) {
+    return std::string("M") + svg_number(x) + " " + svg_number(y);
+  };
   std::string lines = "<path stroke=\"#555555\" fill=\"none\" d=\"";
   std::string labels = "<g text-anchor=\"middle\">\n";
-  lines.append(move_to(kLeft)).append("H").append(number(kLeft + kPlot));
+  lines.append(move_to(kLeft)).append("H").append(svg_number(kLeft + kPlot));
   for (const double mark : marks.at) {
     const double x = picture.x(picture.excerpt.begin + Seconds(mark * scale.size));
     lines.append(move_to(x)).append("v5");
@@ -263,7 +249,7 @@ std::string caption(const Picture& picture) {
 
 std::string svg_timeline(const ScenarioResult& result) {
   const Picture picture = frame(result);
-  const std::string width = number(kWidth), height = number(picture.bottom + 76);
+  const std::string width = svg_number(kWidth), height = svg_number(picture.bottom + 76);
   std::string text = "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" + width + "\" height=\"" +
                      height + "\" viewBox=\"0 0 " + width + " " + height +
                      "\" role=\"img\" font-family=\"Helvetica, Arial, sans-serif\"" +

@@ -1,0 +1,28 @@
+// LineChart: curves over one or several axes, as a still picture.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace interlock {
+
+/// Axes with their units in the label: "time (s)".
+struct ChartPanel {
+  std::string x_label, y_label;
+  /// (x, y) of each curve of the chart, in order of x; empty where it has none.
+  std::vector<std::vector<std::pair<double, double>>> curves;
+};
+
+struct LineChart {
+  std::string title, subtitle;
+  std::vector<std::string> names;  // of the curves, for the legend
+  std::vector<ChartPanel> panels;  // side by side
+};
+
+/// SVG. Values that are not finite are left out; a curve is cut there. Text stays text, and equal
+/// charts give equal bytes. Both axes begin at 0 where a panel's values do not lie far above it.
+std::string line_chart_svg(const LineChart& chart);
+
+}  // namespace interlock

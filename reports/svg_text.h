@@ -1,0 +1,18 @@
+// SvgText: the elements that all still pictures are made of.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+namespace interlock {
+
+/// At most two decimals, none that are 0.
+std::string svg_number(double value);
+
+/// ` name="value"`.
+std::string attribute(const char* name, double value);
+
+/// A `text` element; `more` holds further attributes.
+std::string text_at(double x, double y, const std::string& content, const char* more = "");
+
+}  // namespace interlock
