@@ -10,6 +10,8 @@
 // when the run is over, in order of time.
 #pragma once
 
+#include <atomic>
+#include <string>
 #include <vector>
 
 #include "sim/run/trace.h"
@@ -31,23 +33,33 @@ struct OpSample {
 struct ThreadOptions {
   /// A message arrives no sooner than its channel's occupancy and latency say.
   bool emulate_links = false;
+  /// Ends the run soon after it becomes true. Everything that was done by then is delivered.
+  const std::atomic<bool>* stop = nullptr;
 };
 
 struct ThreadRun {
   RunSummary summary;
   std::vector<OpSample> samples;  // by rank, in order of start
+  bool stopped = false;           // before its end; tasks are those that were done
 };
 
-/// One thread for each rank. Throws: Error on deadlock, naming what every rank waits for; what the
-/// workload throws. REQUIRES: why_not_executable(program).empty().
+/// One thread for each rank. A span is what the workload took; a transfer is what its send took,
+/// or, with emulated links, what the wire says. What takes no time in a program takes none in the
+/// memory of the trace: changes between two ops that nothing parted are one instant.
+/// Throws: Error on deadlock, naming what every rank waits for; what the workload throws.
+/// REQUIRES: why_not_executable(program).empty().
 ThreadRun run_threads(const Program& program, const Workload& workload,
                       const ThreadOptions& options, const TraceSink& sink);
+
+/// Ops wait for as long as the program says that they take.
+Workload waiting_workload(const Program& program);
 
 /// Why real executors cannot run `program` ("it has collectives, ..."); empty if they can.
 std::string why_not_executable(const Program& program);
 
 /// The order in which one host thread may issue the whole of `program`: every instruction after all
-/// that it depends on. Positions are (stream, instruction of it, micro-batch).
+/// that it depends on, ranks by turns. Micro-batches are those of the turn. A sender whose message
+/// must be waited for (rendezvous, synchronous) goes on behind its Receive.
 struct Issue {
   int stream = 0;
   Instruction instruction;

@@ -53,4 +53,12 @@ bool leads_to_op(const std::vector<Instruction>& code, std::size_t at) {
   return at < code.size() && code[at].code == Opcode::Compute;
 }
 
+std::array<int, 5> priority_of(const Program& program, const UnrolledStream& stream,
+                               std::size_t at) {
+  while (stream.code[at].code != Opcode::Compute) ++at;
+  const OpInfo& op = program.ops[stream.code[at].index];
+  return {static_cast<int>(op.kind), op.loss - op.stage, stream.code[at].micro_batch, op.stage,
+          stream.lane};
+}
+
 }  // namespace interlock

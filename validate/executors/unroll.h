@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <optional>
+#include <array>
+#include <cstddef>
 #include <vector>
 
 #include "sim/run/program.h"
@@ -20,5 +21,11 @@ std::vector<UnrolledStream> unroll(const Program& program);
 
 /// Whether nothing but memory changes stand between code[at] and an op that follows.
 bool leads_to_op(const std::vector<Instruction>& code, std::size_t at);
+
+/// Of the ops that streams of a rank stand at, or stand before what they take for, the one with the
+/// least of these is picked: F, H, R, I, B, W, U; the nearer loss; the older micro-batch; the lower
+/// stage; the lower stream. REQUIRES: leads_to_op(stream.code, at).
+std::array<int, 5> priority_of(const Program& program, const UnrolledStream& stream,
+                               std::size_t at);
 
 }  // namespace interlock

@@ -97,7 +97,6 @@ class VirtualClocks {
   void begin(Stream& stream, int op);
   void pick(int rank);
   Stream* first_of(int rank);
-  bool precedes(const Stream& stream, const Stream& other) const;
   void replay(Stream& stream);
   bool change_memory(const Stream& stream);
   void change_memory(Ticks time, int rank, MemoryClass memory_class, double bytes);

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
-#include <tuple>
 #include <utility>
 
 #include "base/error.h"
@@ -165,25 +164,12 @@ VirtualClocks::Stream* VirtualClocks::first_of(int index) {
     if (stream.computing || !leads_to_op(stream.unrolled.code, stream.at)) continue;
     if (!rank.order.empty()) {
       if (rank.order[devices_[index].turn] == lane) return &stream;
-    } else if (first == nullptr || precedes(stream, *first)) {
+    } else if (first == nullptr || priority_of(program_, stream.unrolled, stream.at) <
+                                       priority_of(program_, first->unrolled, first->at)) {
       first = &stream;
     }
   }
   return first;
-}
-
-/// F, H, R, I, B, W, U; then the nearer loss; then the older micro-batch; then the lower stage and
-/// the lower stream.
-bool VirtualClocks::precedes(const Stream& stream, const Stream& other) const {
-  const auto priority = [&](const Stream& of) {
-    std::size_t at = of.at;
-    while (of.unrolled.code[at].code != Opcode::Compute) ++at;
-    const Instruction& instruction = of.unrolled.code[at];
-    const OpInfo& op = program_.ops[instruction.index];
-    return std::tuple(op.kind, op.loss - op.stage, instruction.micro_batch, op.stage,
-                      of.unrolled.lane);
-  };
-  return priority(stream) < priority(other);
 }
 
 /// Who waits for a message that is not there, and not for the first one, learns from an old input.
