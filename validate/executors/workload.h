@@ -15,7 +15,8 @@ struct Workload {
   /// Hands over what goes into Program::channels[channel]; on the sender, when the channel has room
   /// and before the message is on its way.
   std::function<void(int channel, int micro_batch)> send;
-  /// Takes what was sent; on the receiver, when the message has arrived.
+  /// Takes the oldest message that was sent and not taken; on the receiver, when it has arrived.
+  /// The number is the sender's, but of readouts (see Cargo): there it is the receiver's own.
   std::function<void(int channel, int micro_batch)> receive;
 };
 
