@@ -1,0 +1,147 @@
+// Plans of stages: the forward, and parameters.
+// SPDX-License-Identifier: Apache-2.0
+#include "validate/network/stage_plan.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "validate/network/stage_planner.h"
+
+namespace interlock {
+
+StagePlanner::StagePlanner(const PlanInputs& inputs) : inputs_(inputs) {}
+
+StagePlan StagePlanner::plan() {
+  const std::vector<Layer>& layers = inputs_.layers;
+  CHECK(!layers.empty(), "a stage has layers");
+  number_parameters(layers);
+  const bool tokens = layers.front().kind == LayerKind::Embedding;
+  const int bytes = tokens ? kTokenBytes : inputs_.element;
+  const Tensor input = {Place::Input, 0, inputs_.rows, inputs_.columns};
+  plan_.input = input.size() * bytes;
+  const bool loss = layers.back().kind == LayerKind::CrossEntropy;
+  plan_.output = forward(layers, input, {.place = Place::Output}, false);
+  if (loss) plan_.output = {};
+  plan_backward(loss);
+  return std::move(plan_);
+}
+
+void StagePlanner::number_parameters(const std::vector<Layer>& layers) {
+  for (const Layer& layer : layers) {
+    const auto own = parameters_of("", {layer}).size();
+    if (layer.kind == LayerKind::Residual) {
+      number_parameters(layer.branch);
+      number_parameters(layer.shortcut);
+      continue;
+    }
+    parameter_of_[&layer] = next_parameter_;
+    next_parameter_ += static_cast<int>(own);
+    for (const Parameter& parameter : parameters_of("", {layer})) {
+      plan_.parameters += parameter.size();
+    }
+  }
+}
+
+Tensor StagePlanner::keep(std::int64_t rows, int columns, int bytes) {
+  const Tensor tensor = {Place::Stash, plan_.stash, rows, columns};
+  plan_.stash += tensor.size() * bytes;
+  return tensor;
+}
+
+/// What `layer` makes of `x`, nowhere yet.
+Tensor StagePlanner::made(const Layer& layer, const Tensor& x) const {
+  Tensor y = {.rows = x.rows, .columns = layer.outputs};
+  if (layer.kind == LayerKind::Convolution) {
+    const auto pixels = [&](int read) { return (read + layer.stride - 1) / layer.stride; };
+    y.rows = std::int64_t{inputs_.samples} * pixels(layer.rows) * pixels(layer.columns);
+  } else if (layer.kind == LayerKind::AveragePool) {
+    y.rows = inputs_.samples;
+  } else if (layer.kind == LayerKind::Residual && !layer.shortcut.empty()) {
+    y.rows = made(layer.shortcut.front(), x).rows;
+  }
+  return y;
+}
+
+/// Where layer `index` reads the `tensor` before it: in the stash, for its backward.
+Tensor StagePlanner::home_before(const std::vector<Layer>& layers, std::size_t index, Tensor tensor,
+                                 const Tensor& target) {
+  if (index == layers.size()) {
+    return {target.place, target.offset, tensor.rows, tensor.columns};
+  }
+  const Layer& layer = layers[index];
+  if (layer.kind == LayerKind::Relu) return home_before(layers, index + 1, tensor, target);
+  if (layer.kind == LayerKind::Residual) return home_before(layer.branch, 0, tensor, target);
+  const bool logits = layer.kind == LayerKind::CrossEntropy;
+  return keep(tensor.rows, tensor.columns, logits ? std::max(4, inputs_.element) : inputs_.element);
+}
+
+Tensor StagePlanner::forward(const std::vector<Layer>& layers, Tensor x, const Tensor& target,
+                             bool accumulate) {
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    const Layer& layer = layers[i];
+    const bool in_place = layer.kind == LayerKind::Relu || layer.kind == LayerKind::CrossEntropy;
+    const Tensor y = in_place ? x : home_before(layers, i + 1, made(layer, x), target);
+    forward_layer(layer, x, y, accumulate && i + 1 == layers.size());
+    x = y;
+  }
+  return x;
+}
+
+void StagePlanner::forward_layer(const Layer& layer, const Tensor& x, const Tensor& y,
+                                 bool accumulate) {
+  if (layer.kind == LayerKind::Residual) {
+    kept_[&layer].x = x;
+    forward(layer.branch, x, y, false);
+    if (layer.shortcut.empty()) {
+      plan_.forward.push_back({.kind = StepKind::Add, .x = x, .dx = y});
+    } else {
+      forward(layer.shortcut, x, y, true);
+    }
+    return;
+  }
+  Kept& kept = kept_[&layer];
+  kept.x = x;
+  if (layer.kind == LayerKind::Attention) {
+    kept.probabilities = keep(x.rows * layer.heads, layer.positions, inputs_.element);
+  }
+  plan_.forward.push_back({.layer = &layer,
+                           .parameter = parameter_of_[&layer],
+                           .x = x,
+                           .y = y,
+                           .probabilities = kept.probabilities,
+                           .accumulate = accumulate});
+}
+
+void StagePlanner::plan_backward(bool loss) {
+  const Tensor dy = {Place::OutputGradient, 0, plan_.output.rows, plan_.output.columns};
+  Want want;
+  switch (inputs_.input_gradient) {
+    case Place::None:
+      break;
+    case Place::Workspace:
+      want.kind = Want::Kind::Anywhere;
+      break;
+    default:
+      want = {Want::Kind::At, {Place::InputGradient, 0, inputs_.rows, inputs_.columns}};
+  }
+  const Gradient top = {dy, false};
+  last_ = true;
+  steps_ = &plan_.backward;
+  backward(inputs_.layers, top, want, inputs_.input_rectified);
+  for (const Step& step : plan_.backward) {
+    if (step.late && step.y.place == Place::Workspace) plan_.splits = false;
+  }
+  if (loss) return;
+  last_ = false;
+  steps_ = &plan_.passing;
+  workspace_ = {};
+  backward(inputs_.layers, top, want, inputs_.input_rectified);
+}
+
+StagePlan plan_stage(const PlanInputs& inputs) { return StagePlanner(inputs).plan(); }
+
+bool ends_rectified(const std::vector<Layer>& layers) {
+  return !layers.empty() && layers.back().kind == LayerKind::Relu;
+}
+
+}  // namespace interlock

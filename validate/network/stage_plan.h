@@ -1,0 +1,87 @@
+// StagePlan: the layers of a stage, or of a head, as steps over tensors whose places are fixed.
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a forward keeps lies in the stash, in exactly the bytes that models/operators.h counts; a
+// tensor that is kept is written there at once, so that a forward needs nothing else. Gradients of
+// a backward lie in the workspace. The last backward of a stage, which makes its weight gradients,
+// lets the gradient of a kept tensor take that tensor's place where nothing reads the tensor any
+// more (norms, GELU, attention, loss): these are the gradients that the weight half of a split
+// backward still needs. Norms make their weight gradients in the input half, while they can.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "validate/network/network.h"
+
+namespace interlock {
+
+/// The blocks of memory that steps work on.
+enum class Place : std::uint8_t {
+  None,
+  Input,  // of the stage; kept from forward to backward
+  Stash,  // what else is kept
+  Workspace,
+  Output,
+  OutputGradient,
+  InputGradient,
+};
+inline constexpr int kPlaces = 7;
+
+/// A matrix in a block.
+struct Tensor {
+  Place place = Place::None;
+  std::int64_t offset = 0;  // bytes from the block's begin
+  std::int64_t rows = 0;
+  int columns = 0;
+  std::int64_t size() const { return rows * columns; }
+};
+
+enum class StepKind : std::uint8_t { Forward, BackwardInput, BackwardWeight, Add, Mask };
+
+/// One kernel, or a few.
+struct Step {
+  StepKind kind = StepKind::Forward;
+  const Layer* layer = nullptr;  // none of Add and Mask
+  int parameter = 0;             // number of its first one in the stage's list
+  Tensor x;                      // what the layer read; Add: what is added; Mask: what a Relu made
+  Tensor y;                      // what it makes, or the gradient of that
+  Tensor dx;                     // BackwardInput, Add, Mask: what is written or changed
+  Tensor probabilities;          // Attention: kept
+  Tensor scratch;  // Attention, backwards: of a head of a sample (positions^2 + positions * size)
+  bool accumulate = false;  // what is written is added to what is there
+  bool rectified = false;   // AveragePool, backwards: x was made by a Relu
+  bool late = false;        // BackwardWeight: may run apart, when all others are done
+};
+
+struct PlanInputs {
+  const std::vector<Layer>& layers;  // must outlive the plan
+  int samples = 1;
+  std::int64_t rows = 1;  // of the input
+  int columns = 1;
+  int element = 4;               // bytes
+  bool input_rectified = false;  // a Relu made the input
+  /// Where the gradient of the input goes: InputGradient; Workspace: nobody reads it; None: it is
+  /// not made.
+  Place input_gradient = Place::InputGradient;
+};
+
+struct StagePlan {
+  std::vector<Step> forward;
+  std::vector<Step> backward;  // with weight gradients; of the layers, last to first
+  std::vector<Step> passing;   // without, which changes nothing that is kept; empty with a loss
+  Tensor output;               // rows and columns; none with a loss
+  std::int64_t input = 0, stash = 0, workspace = 0;  // bytes that are needed
+  std::int64_t parameters = 0;                       // numbers
+  /// Every weight gradient that is late reads tensors that stay.
+  bool splits = true;
+};
+
+/// Throws nothing; whether `workspace` is there is up to the caller.
+StagePlan plan_stage(const PlanInputs& inputs);
+
+/// Whether what `layers` make is made by a Relu.
+bool ends_rectified(const std::vector<Layer>& layers);
+
+}  // namespace interlock

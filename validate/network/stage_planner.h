@@ -1,0 +1,72 @@
+// StagePlanner: how a StagePlan is made.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+
+#include "validate/network/stage_plan.h"
+
+namespace interlock {
+
+class StagePlanner {
+ public:
+  static constexpr int kTokenBytes = 8;  // as models/ counts them
+
+  explicit StagePlanner(const PlanInputs& inputs);
+  StagePlan plan();
+
+ private:
+  struct Kept {
+    Tensor x, probabilities;
+  };
+  /// A gradient on its way down; `spare`: nobody else reads it any more.
+  struct Gradient {
+    Tensor tensor;
+    bool spare = false;
+  };
+  /// Where a gradient shall go.
+  struct Want {
+    enum class Kind : std::uint8_t { Nowhere, Anywhere, At };
+    Kind kind = Kind::Nowhere;
+    Tensor at = {};
+    bool accumulate = false;
+  };
+  /// Room in the workspace: first fit.
+  struct Room {
+    std::map<std::int64_t, std::int64_t> taken;  // end by begin
+  };
+
+  void number_parameters(const std::vector<Layer>& layers);
+  Tensor keep(std::int64_t rows, int columns, int bytes);
+  Tensor made(const Layer& layer, const Tensor& x) const;
+  Tensor home_before(const std::vector<Layer>& layers, std::size_t index, Tensor tensor,
+                     const Tensor& target);
+  Tensor forward(const std::vector<Layer>& layers, Tensor x, const Tensor& target, bool accumulate);
+  void forward_layer(const Layer& layer, const Tensor& x, const Tensor& y, bool accumulate);
+
+  void plan_backward(bool loss);
+  Tensor backward(const std::vector<Layer>& layers, const Gradient& dy, const Want& want,
+                  bool rectified);
+  Tensor backward_layer(const Layer& layer, const Gradient& dy, const Want& want, bool rectified);
+  Tensor backward_product(const Layer& layer, const Gradient& dy, const Want& want, bool rectified);
+  Tensor backward_in_place(const Layer& layer, const Gradient& dy, const Want& want,
+                           bool rectified);
+  Tensor backward_residual(const Layer& layer, const Gradient& dy, const Want& want,
+                           bool rectified);
+  Tensor backward_shortcut(const Layer& layer, const Gradient& dy, const Want& want);
+  Step step_of(StepKind kind, const Layer& layer, const Tensor& dy);
+  void mask(const Tensor& made, const Tensor& gradient);
+  Tensor take(std::int64_t rows, int columns);
+  void give_back(const Tensor& tensor);
+
+  const PlanInputs& inputs_;
+  StagePlan plan_;
+  std::map<const Layer*, int> parameter_of_;
+  std::map<const Layer*, Kept> kept_;
+  int next_parameter_ = 0;
+  bool last_ = true;  // of the backwards: makes weight gradients
+  std::vector<Step>* steps_ = nullptr;
+  Room workspace_;
+};
+
+}  // namespace interlock
