@@ -63,8 +63,8 @@ bool ThreadedProgram::over(const Device& device) const {
   return std::all_of(first, first + device.streams, [](const Stream& s) { return s.done(); });
 }
 
-/// Does what streams can do before their next op; whether that was anything. If not, nobody else
-/// has changed anything meanwhile either.
+/// Does what streams can do before their next op; whether to look again, because some went on or,
+/// while a message was handed over, somebody changed something. Else all is as they saw it.
 bool ThreadedProgram::enter_all(Device& device, Lock& lock) {
   bool progress = false;
   device.next = kNever;
@@ -76,7 +76,7 @@ bool ThreadedProgram::enter_all(Device& device, Lock& lock) {
       progress = true;
     }
   }
-  return progress && !ended_;
+  return (progress || device.poked) && !ended_;
 }
 
 bool ThreadedProgram::passes(Stream& stream, Lock& lock) {

@@ -26,7 +26,7 @@ class Checker {
         turns_(program.ranks.size(), 0) {
     for (const Stream& stream : program.streams) cursors_.emplace_back(program, stream);
     stands_at_.assign(cursors_.size(), -1);
-    for (std::size_t s = 0; s < cursors_.size(); ++s) run_on(static_cast<int>(s));
+    run_all_on();
   }
 
   std::string check(const std::vector<Issue>& order) {
@@ -49,16 +49,14 @@ class Checker {
   std::string step(const Issue& issue) {
     Cursor& cursor = cursors_[issue.stream];
     if (stands_at_[issue.stream] >= 0) return "a sender goes on before its message is taken";
-    while (!everything_ && !cursor.done() && !is_work(cursor.instruction().code)) {
-      if (!is_complete(cursor)) return "goes on before an event is complete";
-      note(cursor);
-      cursor.next();
+    if (!everything_ && !cursor.done() && !is_work(cursor.instruction().code)) {
+      return "goes on before an event is complete";
     }
     if (cursor.done() || *cursor.standing() != issue.instruction) return "out of order";
     std::string broken = perform(issue);
     if (!broken.empty()) return broken;
     cursor.next();
-    run_on(issue.stream);
+    run_all_on();
     return "";
   }
 
@@ -100,9 +98,7 @@ class Checker {
     if (numbered && queue.untaken.front() != micro_batch) return "received out of order";
     queue.untaken.pop_front();
     if (queue.sender < 0) return "";
-    const int sender = std::exchange(queue.sender, -1);
-    stands_at_[sender] = -1;
-    run_on(sender);
+    stands_at_[std::exchange(queue.sender, -1)] = -1;
     return "";
   }
 
@@ -130,15 +126,25 @@ class Checker {
     ++records_[cursor.instruction().index][cursor.micro_batch() / event.micro_batches];
   }
 
-  /// What nobody listed and nothing holds up.
-  void run_on(int stream) {
+  /// What nobody listed and nothing holds up. An event may complete others.
+  void run_all_on() {
+    bool progress = !everything_;
+    while (progress) {
+      progress = false;
+      for (std::size_t s = 0; s < cursors_.size(); ++s) progress = run_on(s) || progress;
+    }
+  }
+
+  bool run_on(std::size_t stream) {
     Cursor& cursor = cursors_[stream];
-    while (!everything_ && stands_at_[stream] < 0 && !cursor.done() &&
-           !is_work(cursor.instruction().code) && is_complete(cursor)) {
+    bool progress = false;
+    while (stands_at_[stream] < 0 && !cursor.done() && !is_work(cursor.instruction().code) &&
+           is_complete(cursor)) {
       note(cursor);
       cursor.next();
-      if (cursor.done() || is_work(cursor.instruction().code)) break;
+      progress = true;
     }
+    return progress;
   }
 
   const Program& program_;
