@@ -13,7 +13,7 @@ using namespace interlock;
 
 namespace {
 
-Network language(int length, int samples, int classes = 256) {
+NeuralNetwork language(int length, int samples, int classes = 256) {
   return {.samples = SampleKind::Tokens,
           .samples_per_micro_batch = samples,
           .rows_per_sample = length,
@@ -63,7 +63,7 @@ TEST_CASE("a text that is too short, or a model of too few tokens, is refused wi
 }
 
 TEST_CASE("the teacher's classes are a function of the sample, and none has nearly all") {
-  const Network network{
+  const NeuralNetwork network{
       .samples = SampleKind::Vectors, .samples_per_micro_batch = 2000, .features = 8, .classes = 4};
   const Batch batch = generated_batches(network, 3)(0);
   std::vector<int> counts(4, 0);
@@ -81,11 +81,11 @@ TEST_CASE("the teacher's classes are a function of the sample, and none has near
 }
 
 TEST_CASE("images of a class have its waves in common, others do not") {
-  const Network network{.samples = SampleKind::Images,
-                        .samples_per_micro_batch = 600,
-                        .rows_per_sample = 64,
-                        .features = 3,
-                        .classes = 2};
+  const NeuralNetwork network{.samples = SampleKind::Images,
+                              .samples_per_micro_batch = 600,
+                              .rows_per_sample = 64,
+                              .features = 3,
+                              .classes = 2};
   const Batch batch = generated_batches(network, 1)(0);
   constexpr std::size_t kSize = 64 * 3;
   REQUIRE(batch.features.size() == 600 * kSize);

@@ -67,10 +67,10 @@ std::int64_t count(const std::vector<Parameter>& parameters) {
   return numbers;
 }
 
-Network network_of(const std::string& text, const BuildOptions& options) {
+NeuralNetwork network_of(const std::string& text, const BuildOptions& options) {
   const JsonValue value = parse_json(text, "test.json");
   Diagnostics diagnostics;
-  Network network = build_network({&value, "/model"}, options, diagnostics);
+  NeuralNetwork network = build_network({&value, "/model"}, options, diagnostics);
   for (const std::string& message : diagnostics.messages()) FAIL(message);
   return network;
 }
@@ -78,7 +78,7 @@ Network network_of(const std::string& text, const BuildOptions& options) {
 void check_sizes(const std::string& text, const BuildOptions& options) {
   INFO(text, ", ", options.micro_batch_size, " samples");
   const ModelGraph graph = built(text, options);
-  const Network network = network_of(text, options);
+  const NeuralNetwork network = network_of(text, options);
   CHECK(network.name == graph.name);
   CHECK(network.samples_per_micro_batch == options.micro_batch_size);
   REQUIRE(network.modules.size() == graph.modules.size());
@@ -150,14 +150,14 @@ TEST_CASE("a strategy's head stands on every module but the last") {
   const JsonValue head = parse_json(R"({"kind": "mlp", "hidden_size": 2})", "head.json");
   BuildOptions options;
   options.head = JsonNode{&head, "/head"};
-  const Network network =
+  const NeuralNetwork network =
       network_of(R"({"kind": "mlp", "input_size": 5, "hidden_sizes": [4], "classes": 3})", options);
   CHECK(count(parameters_of("", network.modules[0].head)) == (4 * 2 + 2) + (2 * 3 + 3));
   CHECK(network.modules[1].head.empty());
 }
 
 TEST_CASE("parameters are numbered through the network, with the heads that nobody uses") {
-  const Network network =
+  const NeuralNetwork network =
       network_of(R"({"kind": "mlp", "input_size": 5, "hidden_sizes": [4, 4], "classes": 3})", {});
   const auto parameters = parameters_of("layer0", network.modules[0].layers);
   REQUIRE(parameters.size() == 2);
@@ -194,7 +194,7 @@ TEST_CASE("first values are normal with the deviation that a parameter asks for"
 void check_refused(const std::string& model, const std::string& expected) {
   const JsonValue value = parse_json(model, "m.json");
   Diagnostics diagnostics;
-  const Network network = build_network({&value, "/model"}, {}, diagnostics);
+  const NeuralNetwork network = build_network({&value, "/model"}, {}, diagnostics);
   INFO(model);
   CHECK(network.modules.empty());
   REQUIRE_FALSE(diagnostics.messages().empty());

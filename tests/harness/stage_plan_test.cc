@@ -179,16 +179,16 @@ void check_gradients(std::vector<Layer> layers, StageShape shape, std::uint64_t 
   check_slope(dot(dx, d), slope(input, d, value));
 }
 
-Network network_from(const std::string& text, int samples) {
+NeuralNetwork network_from(const std::string& text, int samples) {
   const JsonValue value = parse_json(text, "test.json");
   Diagnostics diagnostics;
-  Network network = build_network({&value, ""}, {.micro_batch_size = samples}, diagnostics);
+  NeuralNetwork network = build_network({&value, ""}, {.micro_batch_size = samples}, diagnostics);
   for (const std::string& message : diagnostics.messages()) FAIL(message);
   return network;
 }
 
 /// Layers of modules [first, end), and the shape of what they read.
-void check_modules(const Network& network, std::size_t first, std::size_t end) {
+void check_modules(const NeuralNetwork& network, std::size_t first, std::size_t end) {
   StageShape shape = {.samples = network.samples_per_micro_batch,
                       .rows_per_sample = network.rows_per_sample,
                       .columns = network.features};
@@ -224,7 +224,7 @@ void check_modules(const Network& network, std::size_t first, std::size_t end) {
 }
 
 void check_all_stages(const std::string& text, int samples) {
-  const Network network = network_from(text, samples);
+  const NeuralNetwork network = network_from(text, samples);
   for (std::size_t first = 0; first < network.modules.size(); ++first) {
     for (std::size_t end = first + 1; end <= network.modules.size(); ++end) {
       check_modules(network, first, end);
@@ -256,7 +256,7 @@ TEST_CASE("gradients of every stage of a ResNet are its slopes") {
 }
 
 TEST_CASE("gradients of a convolution head are its slopes") {
-  const Network network = network_from(
+  const NeuralNetwork network = network_from(
       R"({"kind": "resnet", "block": "basic", "blocks": [1], "image_size": 3, "base_width": 2,
           "classes": 3})",
       2);
@@ -272,7 +272,7 @@ TEST_CASE("a scaled row has the gradients that anyone can see") {
 void check_bytes(const std::string& text, int samples) {
   const BuildOptions options = {.micro_batch_size = samples, .precision = Precision::Fp32};
   const ModelGraph graph = built(text, options);
-  const Network network = network_from(text, samples);
+  const NeuralNetwork network = network_from(text, samples);
   Tensor input = {.rows = std::int64_t{samples} * network.rows_per_sample,
                   .columns = network.features};
   for (std::size_t m = 0; m < network.modules.size(); ++m) {

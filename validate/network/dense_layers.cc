@@ -73,7 +73,7 @@ std::vector<Layer> normed_readout(const ReadoutSite& site, bool bias) {
 }  // namespace
 
 void build_transformer_network(ObjectReader& reader, const BuildOptions& options,
-                               Network& network) {
+                               NeuralNetwork& network) {
   const Transformer t = read_transformer(reader);
   const ReadoutSite site = {
       .kind = SiteKind::Sequence, .width = t.hidden_size, .classes = t.vocab_size};
@@ -100,7 +100,7 @@ void build_transformer_network(ObjectReader& reader, const BuildOptions& options
   network.modules.push_back({"readout", normed_readout(site, false), {}});
 }
 
-void build_mlp_network(ObjectReader& reader, const BuildOptions& options, Network& network) {
+void build_mlp_network(ObjectReader& reader, const BuildOptions& options, NeuralNetwork& network) {
   const Mlp mlp = read_mlp(reader);
   ReadoutSite site = {.width = mlp.input_size, .classes = mlp.classes};
   const HeadSpec head = executable_head(reader, options, mlp.head, site, HeadKind::Linear);
@@ -119,7 +119,7 @@ void build_mlp_network(ObjectReader& reader, const BuildOptions& options, Networ
 }
 
 void build_residual_mlp_network(ObjectReader& reader, const BuildOptions& options,
-                                Network& network) {
+                                NeuralNetwork& network) {
   const ResidualMlp mlp = read_residual_mlp(reader);
   const ReadoutSite site = {.width = mlp.hidden_size, .classes = mlp.classes};
   const HeadSpec head = executable_head(reader, options, mlp.head, site, HeadKind::Linear);

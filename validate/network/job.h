@@ -35,7 +35,7 @@ struct Descent {
 
 struct Job {
   const Program& program;
-  const Network& network;
+  const NeuralNetwork& network;
   std::vector<int> first_module;  // (stages + 1) modules [first_module[s], first_module[s + 1])
   Strategy strategy;
   std::vector<StageRole> roles;  // (stages)

@@ -12,11 +12,13 @@
 
 namespace interlock {
 
-void build_transformer_network(ObjectReader& reader, const BuildOptions& options, Network& network);
-void build_resnet_network(ObjectReader& reader, const BuildOptions& options, Network& network);
-void build_mlp_network(ObjectReader& reader, const BuildOptions& options, Network& network);
+void build_transformer_network(ObjectReader& reader, const BuildOptions& options,
+                               NeuralNetwork& network);
+void build_resnet_network(ObjectReader& reader, const BuildOptions& options,
+                          NeuralNetwork& network);
+void build_mlp_network(ObjectReader& reader, const BuildOptions& options, NeuralNetwork& network);
 void build_residual_mlp_network(ObjectReader& reader, const BuildOptions& options,
-                                Network& network);
+                                NeuralNetwork& network);
 
 /// What a head, or the readout of a network, reads.
 struct ReadoutSite {

@@ -1,4 +1,4 @@
-// Network: executable layers from model objects, and their parameters.
+// NeuralNetwork: executable layers from model objects, and their parameters.
 // SPDX-License-Identifier: Apache-2.0
 #include "validate/network/network.h"
 
@@ -16,7 +16,7 @@ namespace {
 /// A kind of model that can be executed.
 struct ExecutableKind {
   std::string name;
-  void (*build)(ObjectReader&, const BuildOptions&, Network&);
+  void (*build)(ObjectReader&, const BuildOptions&, NeuralNetwork&);
 };
 
 const std::vector<ExecutableKind>& executable_kinds() {
@@ -31,7 +31,7 @@ bool is_divided(const Sharding& s) {
   return s.tensor > 1 || s.context > 1 || s.expert > 1 || s.split_brain > 1 || s.image_parts() > 1;
 }
 
-void build_object(const ModelObject& model, const BuildOptions& options, Network& network,
+void build_object(const ModelObject& model, const BuildOptions& options, NeuralNetwork& network,
                   Diagnostics& diagnostics) {
   ObjectReader reader(model.node, diagnostics);
   std::vector<std::string> names;
@@ -126,7 +126,7 @@ std::vector<Parameter> parameters_of(const std::string& module, const std::vecto
   return parameters;
 }
 
-int first_parameter(const Network& network, int module, bool head) {
+int first_parameter(const NeuralNetwork& network, int module, bool head) {
   std::size_t before = 0;
   for (int m = 0; m <= module; ++m) {
     const NetworkModule& one = network.modules[static_cast<std::size_t>(m)];
@@ -147,9 +147,9 @@ double first_value(const Parameter& parameter, std::uint64_t seed, int number, s
   return parameter.deviation * radius * std::cos(angle);
 }
 
-Network build_network(const JsonNode& model, const BuildOptions& options,
-                      Diagnostics& diagnostics) {
-  Network network;
+NeuralNetwork build_network(const JsonNode& model, const BuildOptions& options,
+                            Diagnostics& diagnostics) {
+  NeuralNetwork network;
   Diagnostics own;  // of this network only: it is built if there are none
   const auto found = find_model(model, own);
   if (found) build_object(*found, options, network, own);
@@ -160,7 +160,7 @@ Network build_network(const JsonNode& model, const BuildOptions& options,
   }
   network.samples_per_micro_batch = options.micro_batch_size;
   for (const std::string& message : own.messages()) diagnostics.add("", 0, "", message);
-  return own.empty() ? network : Network();
+  return own.empty() ? network : NeuralNetwork();
 }
 
 }  // namespace interlock

@@ -1,4 +1,4 @@
-// Network: a model as the layers that harnesses execute, with the shapes of every parameter.
+// NeuralNetwork: a model as the layers that harnesses execute, with the shapes of every parameter.
 // SPDX-License-Identifier: Apache-2.0
 //
 // models/ says what a module costs; this says what it computes. Both are built from one model
@@ -59,7 +59,7 @@ struct NetworkModule {
 
 enum class SampleKind { Tokens, Vectors, Images };
 
-struct Network {
+struct NeuralNetwork {
   std::string name;
   SampleKind samples = SampleKind::Vectors;
   int samples_per_micro_batch = 1;
@@ -86,7 +86,7 @@ std::vector<Parameter> parameters_of(const std::string& module, const std::vecto
 
 /// The number of the first parameter of a module, or of its head, in the whole network, where a
 /// head's follow its module's. Heads that nobody uses count as well.
-int first_parameter(const Network& network, int module, bool head);
+int first_parameter(const NeuralNetwork& network, int module, bool head);
 
 /// The first value of element `index` of parameter number `parameter` of the whole network under
 /// `seed`: equal on every executor.
@@ -96,6 +96,7 @@ double first_value(const Parameter& parameter, std::uint64_t seed, int number, s
 /// added for what is not executable: expected a transformer without dropout, experts, gated MLP,
 /// tied embeddings or rotary positions; a residual-mlp or an mlp; a resnet of basic blocks. Heads
 /// are of any kind but later-layers, with weights of their own.
-Network build_network(const JsonNode& model, const BuildOptions& options, Diagnostics& diagnostics);
+NeuralNetwork build_network(const JsonNode& model, const BuildOptions& options,
+                            Diagnostics& diagnostics);
 
 }  // namespace interlock

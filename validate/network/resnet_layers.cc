@@ -51,7 +51,8 @@ std::vector<Layer> basic_block(ImageSize& image, int width, int stride) {
 
 }  // namespace
 
-void build_resnet_network(ObjectReader& reader, const BuildOptions& options, Network& network) {
+void build_resnet_network(ObjectReader& reader, const BuildOptions& options,
+                          NeuralNetwork& network) {
   const ResNet net = read_resnet(reader);
   ReadoutSite site = {.kind = SiteKind::Image, .classes = net.classes};
   const HeadSpec head = executable_head(reader, options, net.head, site, HeadKind::Convolution);

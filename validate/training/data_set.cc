@@ -31,7 +31,7 @@ struct Teacher {
   int features = 1, classes = 1;
   std::vector<double> first, second;  // (features, width), (width, classes)
 
-  Teacher(const Network& network, std::uint64_t seed)
+  Teacher(const NeuralNetwork& network, std::uint64_t seed)
       : features(network.features), classes(network.classes) {
     Random random(seed, kTeacher);
     const auto draw = [&](int inputs, int outputs) {
@@ -62,7 +62,7 @@ struct Wave {
   double down = 0, right = 0, phase = 0;
 };
 
-std::vector<Wave> waves_of(const Network& network, std::uint64_t seed) {
+std::vector<Wave> waves_of(const NeuralNetwork& network, std::uint64_t seed) {
   Random random(seed, kWaves);
   std::vector<Wave> waves(count(network.classes * network.features * kWavesAnImage));
   for (Wave& wave : waves) {
@@ -74,8 +74,8 @@ std::vector<Wave> waves_of(const Network& network, std::uint64_t seed) {
 }
 
 /// Appends an image of `kind`, pixel by pixel, channels side by side.
-void append_image(const Network& network, const std::vector<Wave>& waves, int kind, Random& random,
-                  std::vector<float>& features) {
+void append_image(const NeuralNetwork& network, const std::vector<Wave>& waves, int kind,
+                  Random& random, std::vector<float>& features) {
   const int side = static_cast<int>(std::lround(std::sqrt(network.rows_per_sample)));
   for (int pixel = 0; pixel < network.rows_per_sample; ++pixel) {
     const double row = pixel / side, column = pixel % side;
@@ -93,7 +93,7 @@ void append_image(const Network& network, const std::vector<Wave>& waves, int ki
 
 }  // namespace
 
-BatchSource text_batches(std::string text, const std::string& file, const Network& network,
+BatchSource text_batches(std::string text, const std::string& file, const NeuralNetwork& network,
                          std::uint64_t seed) {
   CHECK(network.samples == SampleKind::Tokens, "a language model");
   const int length = network.rows_per_sample;
@@ -125,9 +125,9 @@ BatchSource text_batches(std::string text, const std::string& file, const Networ
   };
 }
 
-BatchSource generated_batches(const Network& network, std::uint64_t seed) {
+BatchSource generated_batches(const NeuralNetwork& network, std::uint64_t seed) {
   CHECK(network.samples != SampleKind::Tokens, "a classifier");
-  const auto shape = std::make_shared<const Network>(network);
+  const auto shape = std::make_shared<const NeuralNetwork>(network);
   const bool images = network.samples == SampleKind::Images;
   const auto teacher = std::make_shared<const Teacher>(network, seed);
   const auto waves = std::make_shared<const std::vector<Wave>>(images ? waves_of(network, seed)
