@@ -31,9 +31,11 @@ struct Kernel {
     return reinterpret_cast<const std::int64_t*>(at(step.x));  // what the block was filled with
   }
   const Layer& layer() const { return *step.layer; }
-  std::size_t number(int which) const { return static_cast<std::size_t>(step.parameter + which); }
-  const T* weight(int which = 0) const { return (*on.weights)[number(which)]; }
-  T* gradient(int which = 0) const { return (*on.gradients)[number(which)]; }
+  std::size_t number(std::size_t which) const {
+    return static_cast<std::size_t>(step.parameter) + which;
+  }
+  const T* weight(std::size_t which = 0) const { return (*on.weights)[number(which)]; }
+  T* gradient(std::size_t which = 0) const { return (*on.gradients)[number(which)]; }
   ConstMatrixView<T> matrix() const { return {weight(), layer().inputs, layer().outputs}; }
   MatrixView<T> matrix_gradient() const { return {gradient(), layer().inputs, layer().outputs}; }
   AttentionShape attention() const {

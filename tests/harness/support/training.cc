@@ -1,0 +1,152 @@
+// Small trainings, and the executions of them.
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/harness/support/training.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include "base/random.h"
+#include "sim/measure/memory.h"
+#include "sim/run/engines.h"
+#include "tests/harness/support/clocked_ranks.h"
+#include "validate/executors/executor.h"
+
+namespace interlock {
+namespace {
+
+/// Issues everything from one thread.
+void run_sequential(const Program& program, const Workload& workload) {
+  const Program frozen = chooses_order(program) ? freeze(program, EngineKind::Native) : program;
+  for (const Issue& issue : issue_order(frozen)) {
+    const Instruction& instruction = issue.instruction;
+    switch (instruction.code) {
+      case Opcode::Compute:
+        workload.compute(instruction.index, instruction.micro_batch);
+        break;
+      case Opcode::Send:
+        workload.send(instruction.index, instruction.micro_batch);
+        break;
+      case Opcode::Receive:
+        workload.receive(instruction.index, instruction.micro_batch);
+        break;
+      default:
+        break;
+    }
+  }
+}
+
+}  // namespace
+
+Training make_training(const TrainingText& text) {
+  const int global = text.samples * text.micro_batches;
+  const std::string schedule = text.schedule.empty() ? "" : R"(, "schedule": )" + text.schedule;
+  const std::string document =
+      R"({"model": )" + text.model + R"(, "cluster": {"kind": "uniform", "devices": )" +
+      std::to_string(text.devices) +
+      R"(, "device": "v100-32g", "link": {"latency": "3 us", "bandwidth": "1 GB/s"}},
+          "training": {"strategy": )" +
+      text.strategy + schedule + R"(, "global_batch_size": )" + std::to_string(global) +
+      R"(, "micro_batches": )" + std::to_string(text.micro_batches) +
+      R"(, "precision": "fp32", "optimizer": ")" + text.optimizer + R"(", "steps": )" +
+      std::to_string(text.steps) + text.more_training + "}" + text.more + "}";
+  Training training;
+  try {
+    training.scenario = load_scenarios(parse_json(document, "training.json")).front();
+  } catch (const Error& error) {
+    FAIL(document, "\n", std::string(error.what()));
+  }
+  const Scenario& scenario = training.scenario;
+  training.program = lower_scenario(scenario, text.steps);
+  training.roles = lower_inputs(scenario).roles;
+  Diagnostics diagnostics;
+  BuildOptions options = {.micro_batch_size = text.samples};
+  if (scenario.model_text->head) options.head = JsonNode{&*scenario.model_text->head, "/head"};
+  training.network = build_network({&scenario.model_text->model, "/model"}, options, diagnostics);
+  diagnostics.throw_if_any();
+  training.descent.optimizer = scenario.optimizer;
+  return training;
+}
+
+Job job_of(const Training& training) {
+  const NeuralNetwork& network = training.network;
+  const std::uint64_t seed = training.seed;
+  return {.program = training.program,
+          .network = network,
+          .first_module = training.scenario.partition.boundaries,
+          .strategy = training.scenario.strategy,
+          .roles = training.roles,
+          .precision = training.scenario.precision,
+          .descent = training.descent,
+          .seed = seed,
+          .batch = [&network, seed](int b) { return made_up_batch(network, seed, b); },
+          .dump_step = training.dump_step};
+}
+
+Batch made_up_batch(const NeuralNetwork& network, std::uint64_t seed, int micro_batch) {
+  Batch batch;
+  for (int i = 0; i < network.samples_per_micro_batch; ++i) {
+    const int sample = micro_batch * network.samples_per_micro_batch + i;
+    Random random(seed + 77, static_cast<std::uint64_t>(sample) << 20);
+    const bool tokens = network.samples == SampleKind::Tokens;
+    for (int row = 0; row < network.rows_per_sample; ++row) {
+      if (tokens) batch.tokens.push_back(random.integer(0, network.classes - 1));
+      for (int f = 0; !tokens && f < network.features; ++f) {
+        batch.features.push_back(static_cast<float>(2 * random.uniform() - 1));
+      }
+      if (tokens || row == 0) batch.targets.push_back(random.integer(0, network.classes - 1));
+    }
+  }
+  return batch;
+}
+
+Outcome train(const Training& training, Execution execution, CpuOptions options) {
+  const Job job = job_of(training);
+  const Program& program = training.program;
+  if (execution == Execution::Clock) return train_by_the_clock(job, options);
+  const CpuRun run = make_cpu_run(job, options);
+  if (execution == Execution::Threads) {
+    run_threads(program, run.workload, {}, {});
+  } else {
+    run_sequential(program, run.workload);
+  }
+  return run.outcome();
+}
+
+std::vector<double> simulated_peaks(const Program& program) {
+  MemoryTracker tracker(program);
+  run_native(program, {.span = [&](const Span& span) { tracker.pass(span.rank, span.start); },
+                       .memory = [&](const MemoryChange& change) { tracker.add(change); }});
+  std::vector<double> peaks;
+  for (const MemoryPeak& peak : tracker.finish()) peaks.push_back(peak.total.value());
+  return peaks;
+}
+
+std::map<std::string, std::vector<double>> by_name(const Outcome& outcome) {
+  std::map<std::string, std::vector<double>> arrays;
+  for (const NamedArray& array : outcome.dump) arrays[array.name] = array.values;
+  return arrays;
+}
+
+std::map<std::string, std::vector<double>> part_of(const Outcome& outcome,
+                                                   const std::string& prefix) {
+  std::map<std::string, std::vector<double>> arrays;
+  for (const NamedArray& array : outcome.dump) {
+    if (array.name.rfind(prefix, 0) == 0) arrays[array.name.substr(prefix.size())] = array.values;
+  }
+  return arrays;
+}
+
+double distance(const std::vector<double>& a, const std::vector<double>& b) {
+  REQUIRE(a.size() == b.size());
+  double difference = 0, size = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    difference += (a[i] - b[i]) * (a[i] - b[i]);
+    size += b[i] * b[i];
+  }
+  return size > 0 ? std::sqrt(difference / size) : std::sqrt(difference);
+}
+
+}  // namespace interlock

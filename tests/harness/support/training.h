@@ -1,0 +1,70 @@
+// Small trainings: scenarios with their programs, networks and made-up batches.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "scenarios/run_scenario.h"
+#include "validate/network/cpu_workload.h"
+
+namespace interlock {
+
+/// Everything that a job refers to. Not to be copied once a job was made of it.
+struct Training {
+  Scenario scenario;
+  Program program;
+  NeuralNetwork network;
+  std::vector<StageRole> roles;
+  Descent descent = {.optimizer = Optimizer::Sgd, .rate = 0.1};
+  std::uint64_t seed = 1;
+  int dump_step = -1;
+};
+
+/// What differs between trainings of one model.
+struct TrainingText {
+  std::string model;
+  std::string strategy = R"("global")";
+  std::string schedule = "";  // "" is the default
+  int devices = 2;
+  int samples = 2;  // of a micro-batch
+  int micro_batches = 1;
+  int steps = 1;
+  std::string more_training = "";  // ", \"recompute\": ..."
+  std::string more = "";           // further sections
+  std::string optimizer = "sgd";
+};
+
+Training make_training(const TrainingText& text);
+Job job_of(const Training& training);
+/// Samples of micro-batch `b` are numbers b * n to b * n + n - 1 of one endless list.
+Batch made_up_batch(const NeuralNetwork& network, std::uint64_t seed, int micro_batch);
+
+/// How a training is executed: by one thread in an order that dependencies allow, by a thread for
+/// each rank, or by one at a time as the native engine's clock says, where memory is exact.
+enum class Execution { Sequential, Threads, Clock };
+Outcome train(const Training& training, Execution execution = Execution::Sequential,
+              CpuOptions options = {});
+
+/// The peaks of all ranks as the native engine and the tracker of memory see them.
+std::vector<double> simulated_peaks(const Program& program);
+
+/// Arrays of a dump by name.
+std::map<std::string, std::vector<double>> by_name(const Outcome& outcome);
+/// Only those whose names begin with `prefix`, without it.
+std::map<std::string, std::vector<double>> part_of(const Outcome& outcome,
+                                                   const std::string& prefix);
+/// |a - b| / |b|, over all numbers of an array.
+double distance(const std::vector<double>& a, const std::vector<double>& b);
+
+inline const std::string kResidualMlp =
+    R"({"kind": "residual-mlp", "input_size": 6, "layers": 3, "hidden_size": 8, "classes": 4})";
+inline const std::string kTransformer =
+    R"({"kind": "transformer", "layers": 2, "hidden_size": 8, "attention_heads": 2,
+        "vocab_size": 11, "sequence_length": 5, "tied_embeddings": false})";
+inline const std::string kResNet =
+    R"({"kind": "resnet", "block": "basic", "blocks": [1, 1], "image_size": 6, "base_width": 3,
+        "classes": 4, "head": "mlp"})";
+
+}  // namespace interlock

@@ -1,0 +1,46 @@
+// CpuMemory: what one rank of a run on CPUs has for device memory.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+
+#include "validate/executors/slab.h"
+#include "validate/network/job.h"
+
+namespace interlock {
+
+/// Bytes of a slab; of no bytes, nothing.
+struct Block {
+  std::byte* data = nullptr;
+  std::int64_t offset = -1, bytes = 0;
+  explicit operator bool() const { return data != nullptr; }
+};
+
+/// Address space is reserved, memory used as it is touched. May be used from several threads:
+/// senders put messages where their receivers are.
+class CpuMemory {
+ public:
+  /// `poison`: what is taken and what is given back is filled with bytes that make NaN of every
+  /// number, so that nobody can read what nobody wrote, or what is no longer his.
+  CpuMemory(int rank, bool poison);
+  ~CpuMemory();
+  CpuMemory(const CpuMemory&) = delete;
+  CpuMemory& operator=(const CpuMemory&) = delete;
+
+  /// Throws: Error where there is no room.
+  Block take(std::int64_t bytes, MemoryClass memory_class);
+  void give_back(Block& block);
+  void retag(const Block& block, MemoryClass memory_class);
+  HeldMemory held() const;
+
+ private:
+  int rank_;
+  bool poison_;
+  mutable std::mutex mutex_;
+  Slab slab_;
+  std::byte* base_;
+};
+
+}  // namespace interlock

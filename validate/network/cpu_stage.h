@@ -1,0 +1,116 @@
+// CpuStage: one stage of a run on the CPU: its weights, and what its micro-batches hold.
+// SPDX-License-Identifier: Apache-2.0
+//
+// What is taken when, of which class and for how long is what sim/run/op_lowering.cc says of a
+// device; the numbers lie in these blocks and nowhere else.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "validate/network/cpu_memory.h"
+#include "validate/network/cpu_workload.h"
+#include "validate/network/stage_network.h"
+
+namespace interlock {
+
+/// What a stage holds of one micro-batch.
+struct MicroBatch {
+  Block input, stash, output;
+  std::map<int, Block> gradients;              // of the output, by loss
+  Block gradient_sum;                          // of several losses: of those gone through so far
+  std::deque<std::pair<int, Block>> outgoing;  // gradients of the input, with their losses
+  std::size_t leaving = 0;                     // of these, the first so many are on their way
+  int version = 0;                             // of the weights that its forward used
+  bool sent = false;                           // the output has left
+  bool head_is_due = false;                    // and reads the output
+};
+
+/// A weight, its gradient, and what its optimiser keeps.
+template <class T>
+struct TrainedParameter {
+  Parameter parameter;
+  int number = 0;  // in the whole network
+  bool of_head = false;
+  T* weight = nullptr;
+  T* gradient = nullptr;
+  T* first = nullptr;   // momentum, or the mean of gradients
+  T* second = nullptr;  // the mean of their squares
+};
+
+/// Old weights that some backward still needs.
+template <class T>
+struct WeightVersion {
+  Block block;
+  std::vector<T*> weights;
+};
+
+/// The sizes that the program gives a stage.
+struct StageBytes {
+  std::int64_t workspace = 0, head = 0;
+};
+
+template <class T>
+struct CpuStage {
+  const Job* job = nullptr;
+  int stage = 0;
+  CpuMemory* memory = nullptr;
+  const CpuOptions* options = nullptr;
+  std::map<int, double>* losses = nullptr;  // of its own
+  StageRole role;
+  std::shared_ptr<const std::vector<Layer>> layers, head_layers;
+  StagePlan plan, plan_without, head_plan;  // without: the gradient of its input
+  StageBytes bytes;
+  std::vector<TrainedParameter<T>> parameters;  // of the stage, then of its head
+  std::vector<T*> weights, head_weights, gradients, head_gradients;
+  std::map<int, WeightVersion<T>> versions;  // but for the newest
+  std::vector<Block> spare;                  // room for further ones
+  int version = 0, steps = 0;                // of the newest; updates so far
+  int summed = 0, head_summed = 0;           // micro-batches in the gradients
+  std::map<int, MicroBatch> under_way;
+  std::vector<NamedArray> dump;
+
+  std::int64_t output_bytes() const {
+    return plan.output.size() * static_cast<std::int64_t>(sizeof(T));
+  }
+  bool is_first() const { return stage == 0; }
+};
+
+/// Blocks of the resident classes of `stages`, which are those of one rank, and their first values.
+template <class T>
+void place_parameters(const std::vector<CpuStage<T>*>& stages, const Rank& rank);
+
+// Each runs an op and returns what ends it: what gives back the memory that it held.
+template <class T>
+EndOfOp run_forward(CpuStage<T>& stage, int micro_batch);
+template <class T>
+EndOfOp run_head(CpuStage<T>& stage, int micro_batch);
+/// I, W or B by the gradient of a loss.
+template <class T>
+EndOfOp run_backward(CpuStage<T>& stage, OpKind kind, int loss, int micro_batch);
+template <class T>
+EndOfOp run_update(CpuStage<T>& stage, int micro_batch);
+
+/// Gives the output back once nobody reads it any more.
+template <class T>
+void release_output(CpuStage<T>& stage, int micro_batch);
+/// Forgets the micro-batch if nothing is held of it.
+template <class T>
+void forget(CpuStage<T>& stage, int micro_batch);
+
+/// The weights that a forward of `micro_batch` uses, as a version number.
+template <class T>
+int version_of_forward(const CpuStage<T>& stage, int micro_batch);
+template <class T>
+const std::vector<T*>& weights_of(const CpuStage<T>& stage, int version);
+
+/// Step `micro_batch` belongs to.
+inline int step_of(const Program& program, int micro_batch) {
+  return micro_batch / program.micro_batches;
+}
+
+}  // namespace interlock

@@ -1,0 +1,234 @@
+// Weights of a stage: where they lie, how they change, and the old ones that are still needed.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "base/error.h"
+#include "validate/network/cpu_stage.h"
+
+namespace interlock {
+namespace {
+
+/// Hands out the resident bytes of a rank, class by class.
+template <class T>
+class Resident {
+ public:
+  Resident(const Rank& rank, CpuMemory& memory) {
+    constexpr std::int64_t kFloat = sizeof(float);
+    for (std::size_t c = 0; c < kMemoryClasses; ++c) {
+      const auto bytes = static_cast<std::int64_t>(rank.resident[c].value());
+      left_[c] = memory.take(bytes / kFloat * static_cast<std::int64_t>(sizeof(T)),
+                             static_cast<MemoryClass>(c));
+      if (left_[c]) std::fill_n(reinterpret_cast<T*>(left_[c].data), bytes / kFloat, T(0));
+    }
+  }
+  T* take(MemoryClass memory_class, std::int64_t count) {
+    Block& left = left_[static_cast<std::size_t>(memory_class)];
+    const std::int64_t bytes = count * static_cast<std::int64_t>(sizeof(T));
+    CHECK(bytes <= left.bytes, "the program has room for what stays");
+    T* begin = reinterpret_cast<T*>(left.data);
+    left.data += bytes;
+    left.bytes -= bytes;
+    return begin;
+  }
+  bool is_empty() const {
+    return std::all_of(left_.begin(), left_.end(), [](const Block& b) { return b.bytes == 0; });
+  }
+  std::int64_t left(MemoryClass memory_class) const {
+    return left_[static_cast<std::size_t>(memory_class)].bytes;
+  }
+
+ private:
+  std::array<Block, kMemoryClasses> left_;
+};
+
+template <class T>
+std::int64_t count_weights(const CpuStage<T>& stage) {
+  std::int64_t count = 0;
+  for (const TrainedParameter<T>& p : stage.parameters) count += p.parameter.size();
+  return count;
+}
+
+template <class T>
+void place(CpuStage<T>& stage, Resident<T>& resident) {
+  const Descent& descent = stage.job->descent;
+  for (TrainedParameter<T>& p : stage.parameters) {
+    const std::int64_t size = p.parameter.size();
+    p.weight = resident.take(MemoryClass::Weights, size);
+    p.gradient = resident.take(MemoryClass::Gradients, size);
+    if (descent.optimizer != Optimizer::Sgd) p.first = resident.take(MemoryClass::Optimizer, size);
+    if (descent.optimizer == Optimizer::Adam) {
+      p.second = resident.take(MemoryClass::Optimizer, size);
+    }
+    for (std::int64_t i = 0; i < size; ++i) {
+      double value = first_value(p.parameter, stage.job->seed, p.number, i);
+      if (stage.options->first) value = stage.options->first(p.parameter.name, i, value);
+      p.weight[i] = static_cast<T>(value);
+    }
+    (p.of_head ? stage.head_weights : stage.weights).push_back(p.weight);
+    (p.of_head ? stage.head_gradients : stage.gradients).push_back(p.gradient);
+  }
+}
+
+/// Factors of one step.
+struct StepFactors {
+  double mean = 1;  // of gradients
+  double correction1 = 1, correction2 = 1;
+};
+
+template <class T>
+void descend(const Descent& d, const StepFactors& factors, const TrainedParameter<T>& p) {
+  const T mean = static_cast<T>(factors.mean), rate = static_cast<T>(d.rate);
+  const T decay = static_cast<T>(p.parameter.decays ? d.decay : 0);
+  for (std::int64_t i = 0; i < p.parameter.size(); ++i) {
+    T g = p.gradient[i] * mean;
+    if (d.optimizer == Optimizer::Adam) {
+      const T b1 = static_cast<T>(d.beta1), b2 = static_cast<T>(d.beta2);
+      p.first[i] = b1 * p.first[i] + (1 - b1) * g;
+      p.second[i] = b2 * p.second[i] + (1 - b2) * g * g;
+      const T first = p.first[i] / static_cast<T>(factors.correction1);
+      const T second = p.second[i] / static_cast<T>(factors.correction2);
+      g = first / (std::sqrt(second) + static_cast<T>(d.epsilon)) + decay * p.weight[i];
+    } else {
+      g += decay * p.weight[i];
+      if (d.optimizer == Optimizer::SgdMomentum) {
+        g = p.first[i] = static_cast<T>(d.momentum) * p.first[i] + g;
+      }
+    }
+    p.weight[i] -= rate * g;
+  }
+}
+
+template <class T>
+void note(CpuStage<T>& stage, const char* what, const TrainedParameter<T>& p, const T* values,
+          double factor) {
+  NamedArray array = {.name = std::string(what) + "/" + p.parameter.name,
+                      .shape = {p.parameter.rows, p.parameter.columns}};
+  if (p.parameter.rows == 1) array.shape = {p.parameter.columns};
+  for (std::int64_t i = 0; i < p.parameter.size(); ++i) {
+    array.values.push_back(static_cast<double>(values[i]) * factor);
+  }
+  const auto same = std::find_if(stage.dump.begin(), stage.dump.end(),
+                                 [&](const NamedArray& a) { return a.name == array.name; });
+  if (same != stage.dump.end()) {
+    *same = std::move(array);
+  } else {
+    stage.dump.push_back(std::move(array));
+  }
+}
+
+/// Old weights that no backward under way asks for, and no later forward once the weights are of
+/// version `newest`, make room.
+template <class T>
+void drop_versions(CpuStage<T>& stage, int newest) {
+  for (auto it = stage.versions.begin(); it != stage.versions.end();) {
+    const int version = it->first;
+    const bool read = std::any_of(
+        stage.under_way.begin(), stage.under_way.end(),
+        [&](const auto& entry) { return entry.second.stash && entry.second.version == version; });
+    const bool later = version >= newest - stage.job->program.version_lag;
+    if (read || later) {
+      ++it;
+      continue;
+    }
+    if (it->second.block) {
+      stage.spare.push_back(it->second.block);
+    }
+    it = stage.versions.erase(it);
+  }
+}
+
+/// The newest weights stay as they are for whoever began with them.
+template <class T>
+void keep_version(CpuStage<T>& stage) {
+  const bool read =
+      std::any_of(stage.under_way.begin(), stage.under_way.end(), [&](const auto& entry) {
+        return entry.second.stash && entry.second.version == stage.version;
+      });
+  if (!read && stage.job->program.version_lag == 0) return;
+  drop_versions(stage, stage.version + 1);
+  WeightVersion<T> old;
+  if (stage.spare.empty()) {
+    stage.spare.push_back(stage.memory->take(
+        count_weights(stage) * static_cast<std::int64_t>(sizeof(T)), MemoryClass::WeightVersions));
+  }
+  old.block = stage.spare.back();
+  stage.spare.pop_back();
+  T* to = reinterpret_cast<T*>(old.block.data);
+  for (const TrainedParameter<T>& p : stage.parameters) {
+    std::copy_n(p.weight, p.parameter.size(), to);
+    if (!p.of_head) old.weights.push_back(to);
+    to += p.parameter.size();
+  }
+  stage.versions[stage.version] = std::move(old);
+}
+
+}  // namespace
+
+template <class T>
+void place_parameters(const std::vector<CpuStage<T>*>& stages, const Rank& rank) {
+  Resident<T> resident(rank, *stages.front()->memory);
+  for (CpuStage<T>* stage : stages) place(*stage, resident);
+  for (CpuStage<T>* stage : stages) {
+    const std::int64_t count = count_weights(*stage);
+    const std::int64_t bytes = count * static_cast<std::int64_t>(sizeof(T));
+    const auto others = static_cast<std::int64_t>(stages.size());
+    if (count == 0) continue;
+    for (std::int64_t n = resident.left(MemoryClass::WeightVersions) / bytes / others; n > 0; --n) {
+      Block room = {.bytes = bytes};
+      room.data = reinterpret_cast<std::byte*>(resident.take(MemoryClass::WeightVersions, count));
+      stage->spare.push_back(room);
+    }
+  }
+  CHECK(resident.is_empty(), "what stays is what the program says");
+}
+
+template <class T>
+EndOfOp run_update(CpuStage<T>& stage, int micro_batch) {
+  const Job& job = *stage.job;
+  keep_version(stage);
+  ++stage.steps;
+  ++stage.version;
+  const bool dumps = step_of(job.program, micro_batch) == job.dump_step;
+  StepFactors factors = {.correction1 = 1 - std::pow(job.descent.beta1, stage.steps),
+                         .correction2 = 1 - std::pow(job.descent.beta2, stage.steps)};
+  for (const TrainedParameter<T>& p : stage.parameters) {
+    const int summed = p.of_head ? stage.head_summed : stage.summed;
+    if (summed == 0) continue;
+    factors.mean = 1.0 / summed;
+    if (dumps) note(stage, "weights", p, p.weight, 1);
+    if (dumps) note(stage, "gradients", p, p.gradient, factors.mean);
+    descend(job.descent, factors, p);
+    if (dumps) note(stage, "updated", p, p.weight, 1);
+    std::fill_n(p.gradient, p.parameter.size(), T(0));
+  }
+  stage.summed = stage.head_summed = 0;
+  return [&stage] { drop_versions(stage, stage.version); };
+}
+
+template <class T>
+int version_of_forward(const CpuStage<T>& stage, int micro_batch) {
+  const Program& program = stage.job->program;
+  if (program.version_lag == 0) return stage.version;
+  return std::max(0, micro_batch / program.update_every - program.version_lag);
+}
+
+template <class T>
+const std::vector<T*>& weights_of(const CpuStage<T>& stage, int version) {
+  if (version == stage.version) return stage.weights;
+  const auto found = stage.versions.find(version);
+  CHECK(found != stage.versions.end(), "old weights that are needed are there");
+  return found->second.weights;
+}
+
+#define INTERLOCK_UPDATE(T)                                                         \
+  template void place_parameters<T>(const std::vector<CpuStage<T>*>&, const Rank&); \
+  template EndOfOp run_update<T>(CpuStage<T>&, int);                                \
+  template int version_of_forward<T>(const CpuStage<T>&, int);                      \
+  template const std::vector<T*>& weights_of<T>(const CpuStage<T>&, int)
+INTERLOCK_UPDATE(float);
+INTERLOCK_UPDATE(double);
+#undef INTERLOCK_UPDATE
+
+}  // namespace interlock

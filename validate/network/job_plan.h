@@ -1,0 +1,26 @@
+// JobPlan: what a job's program and network say together of one stage.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "validate/network/job.h"
+#include "validate/network/stage_plan.h"
+
+namespace interlock {
+
+struct StageJob {
+  /// The layers of its modules, one after the other, and those of its head: plans refer to them.
+  std::shared_ptr<const std::vector<Layer>> layers, head_layers;
+  StagePlan plan;          // with the gradient of its input, where it can have one
+  StagePlan plan_without;  // the same without
+  StagePlan head_plan;     // of its head, if it has one
+  /// Bytes that the program gives it while an op, or its head, runs.
+  std::int64_t workspace = 0, head = 0;
+};
+
+/// REQUIRES: the job has one copy of its network. `element`: bytes.
+StageJob plan_stage_of_job(const Job& job, int stage, int element);
+
+}  // namespace interlock
