@@ -35,13 +35,15 @@ TEST_CASE("products that differ in anything have plans of their own, equal ones 
 
 TEST_CASE("alignment is what every row and every matrix of a batch keeps to, 16 bytes at most") {
   ProductShape shape = {.lead_a = 64, .lead_b = 64, .lead_c = 64, .element = Element::Bf16};
-  CHECK(alignment_of(shape) == 16);
+  CHECK(alignment_of(shape, {}) == 16);
   shape.lead_b = 4;  // rows of 8 bytes
-  CHECK(alignment_of(shape) == 8);
+  CHECK(alignment_of(shape, {}) == 8);
   shape.lead_c = 3;  // rows of 6 bytes
-  CHECK(alignment_of(shape) == 2);
+  CHECK(alignment_of(shape, {}) == 2);
   shape.element = Element::Fp32;  // of 12
-  CHECK(alignment_of(shape) == 4);
+  CHECK(alignment_of(shape, {}) == 4);
+  shape = {.lead_a = 64, .lead_b = 64, .lead_c = 64, .element = Element::Bf16};
+  CHECK(alignment_of(shape, {.b = reinterpret_cast<const void*>(0x1008)}) == 8);
 }
 
 TEST_CASE("a product is recorded in words that a person can look up") {

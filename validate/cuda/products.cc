@@ -5,6 +5,9 @@
 // places and keep their transposition.
 #include "validate/cuda/products.h"
 
+#include <cstdint>
+#include <numeric>
+
 #include "base/error.h"
 #include "validate/cuda/cuda_call.h"
 
@@ -137,15 +140,18 @@ std::string describe(const ProductShape& shape) {
   return text + ", on " + std::to_string(shape.sms) + " multiprocessors";
 }
 
-int alignment_of(const ProductShape& shape) {
-  constexpr int kMost = 16;
+int alignment_of(const ProductShape& shape, const ProductOperands& operands) {
+  constexpr std::int64_t kMost = 16;
   const std::int64_t element = bytes_of(shape.element);
-  int alignment = kMost;
+  std::int64_t alignment = kMost;
   for (const std::int64_t size :
        {shape.lead_a, shape.lead_b, shape.lead_c, shape.step_a, shape.step_b, shape.step_c}) {
-    while (size * element % alignment != 0) alignment /= 2;
+    alignment = std::gcd(alignment, size * element);
   }
-  return alignment;
+  for (const void* tensor : {operands.a, operands.b, static_cast<const void*>(operands.c)}) {
+    alignment = std::gcd(alignment, reinterpret_cast<std::intptr_t>(tensor) % kMost);
+  }
+  return static_cast<int>(alignment);
 }
 
 Products::Products(int device) {
@@ -169,20 +175,23 @@ Products::Plan& Products::plan_of(const ProductShape& shape) {
   auto fresh = std::make_unique<Plan>(shape);
   // An address of the right alignment: the algorithm may depend on it.
   if (shape.bias) fresh->set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, workspace_);
-  fresh->choose(handle_, alignment_of(shape));
+  fresh->choose(handle_, shape.alignment);
   plan = std::move(fresh);
   return *plan;
 }
 
-void Products::run(const Lane& lane, const ProductShape& shape, const ProductOperands& operands) {
-  Plan& plan = plan_of(shape);
-  if (!plan.found && shape.bias) {
+void Products::run(const Lane& lane, ProductShape shape, const ProductOperands& operands) {
+  shape.alignment = alignment_of(shape, operands);
+  // A bias goes into the product only where it lies as one expects of it.
+  const bool aside = shape.bias && reinterpret_cast<std::uintptr_t>(operands.bias) % 16 != 0;
+  if (aside || (shape.bias && !plan_of(shape).found)) {
     ProductShape bare = shape;
     bare.bias = false;
     run(lane, bare, operands);
     return add_rows(lane, operands.c, operands.c, operands.bias,
                     {shape.m, static_cast<int>(shape.n)});
   }
+  Plan& plan = plan_of(shape);
   if (!plan.found) throw Error("cuBLASLt has no algorithm for " + describe(shape));
   if (shape.bias) plan.set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, operands.bias);
   const float alpha = 1, beta = shape.accumulate ? 1 : 0;

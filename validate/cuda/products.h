@@ -35,21 +35,22 @@ struct ProductShape {
   bool accumulate = false;
   bool bias = false;  // a row of n numbers is added
   Element element = Element::Fp32;
-  int sms = 1;  // that it is planned for
+  int sms = 1;         // that it is planned for
+  int alignment = 16;  // bytes that addresses are multiples of
   bool operator==(const ProductShape&) const = default;
   auto operator<=>(const ProductShape&) const = default;
 };
 
 /// "4096 x 1024 x 1024 bf16, weight gradient, added, on 32 multiprocessors".
 std::string describe(const ProductShape& shape);
-/// Bytes that addresses of operands are multiples of, given tensors at multiples of 16.
-int alignment_of(const ProductShape& shape);
 
 struct ProductOperands {
   const void *a = nullptr, *b = nullptr;
   void* c = nullptr;
   const void* bias = nullptr;
 };
+/// Bytes, 16 at most, that every row and every matrix of a batch begins at a multiple of.
+int alignment_of(const ProductShape& shape, const ProductOperands& operands);
 
 /// The products of one device of a program. Its workspace serves one stream.
 class Products {
@@ -62,7 +63,8 @@ class Products {
   Products(const Products&) = delete;
   Products& operator=(const Products&) = delete;
 
-  void run(const Lane& lane, const ProductShape& shape, const ProductOperands& operands);
+  /// Tensors may lie anywhere: the shape's alignment is found out.
+  void run(const Lane& lane, ProductShape shape, const ProductOperands& operands);
   std::vector<CudaProduct> record() const;
 
  private:

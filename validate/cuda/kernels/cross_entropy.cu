@@ -9,15 +9,9 @@ namespace interlock::cuda {
 
 namespace {
 
-/// The gradient of the mean loss in one logit.
-__device__ float loss_slope(float probability, bool target, float share) {
-  return (probability - (target ? 1.0F : 0.0F)) * share;
-}
-
-/// Keeps probabilities, or replaces logits by their gradient: one of the two is given.
 template <class T>
-__global__ void softmax_loss(float* probabilities, T* slopes, float* losses, const T* logits,
-                             const std::int32_t* targets, Matrix shape) {
+__global__ void softmax_loss(float* losses, T* slopes, const T* logits, const std::int32_t* targets,
+                             Matrix shape) {
   __shared__ float parts[kWarp];
   const float mean_share = 1.0F / static_cast<float>(shape.rows);
   for (std::int64_t row = blockIdx.x; row < shape.rows; row += gridDim.x) {
@@ -33,28 +27,13 @@ __global__ void softmax_loss(float* probabilities, T* slopes, float* losses, con
     }
     sum = block_sum(sum, parts);
     const int target = targets[row];
-    // Before `slopes` replaces the logit; block_sum's barriers do not order what follows it.
     if (threadIdx.x == 0) losses[row] = logf(sum) + most - to_float(at[target]);
-    __syncthreads();
+    if (slopes == nullptr) continue;
+    __syncthreads();  // the target's logit has been read
     for (int c = threadIdx.x; c < shape.columns; c += blockDim.x) {
-      const float p = expf(to_float(at[c]) - most) / sum;
-      if (probabilities != nullptr) probabilities[row * shape.columns + c] = p;
-      if (slopes != nullptr) {
-        put(slopes[row * shape.columns + c], loss_slope(p, c == target, mean_share));
-      }
-    }
-  }
-}
-
-template <class T>
-__global__ void probabilities_to_slopes(T* slopes, const float* probabilities,
-                                        const std::int32_t* targets, Matrix shape) {
-  const float mean_share = 1.0F / static_cast<float>(shape.rows);
-  for (std::int64_t row = blockIdx.x; row < shape.rows; row += gridDim.x) {
-    const int target = targets[row];
-    for (int c = threadIdx.x; c < shape.columns; c += blockDim.x) {
-      const std::int64_t i = row * shape.columns + c;
-      put(slopes[i], loss_slope(probabilities[i], c == target, mean_share));
+      const float probability = expf(to_float(at[c]) - most) / sum;
+      const float off = probability - (c == target ? 1.0F : 0.0F);
+      put(slopes[row * shape.columns + c], off * mean_share);
     }
   }
 }
@@ -96,32 +75,12 @@ Numbers cross_entropy_gradient(const Numbers& probabilities, const Tokens& targe
 
 }  // namespace reference
 
-void cross_entropy(const Lane& lane, float* probabilities, float* row_losses, const void* logits,
+void cross_entropy(const Lane& lane, float* row_losses, void* dlogits, const void* logits,
                    const std::int32_t* targets, Matrix shape) {
   with_element(lane, "cross_entropy", [&](auto one) {
     using T = decltype(one);
-    softmax_loss<T><<<grid_of(lane, shape.rows), threads_of_row(shape.columns), 0, lane.stream>>>(
-        probabilities, nullptr, row_losses, static_cast<const T*>(logits), targets, shape);
-  });
-}
-
-void cross_entropy_gradient(const Lane& lane, void* dlogits, const float* probabilities,
-                            const std::int32_t* targets, Matrix shape) {
-  with_element(lane, "cross_entropy_gradient", [&](auto one) {
-    using T = decltype(one);
-    probabilities_to_slopes<<<grid_of(lane, shape.rows), threads_of_row(shape.columns), 0,
-                              lane.stream>>>(static_cast<T*>(dlogits), probabilities, targets,
-                                             shape);
-  });
-}
-
-void fused_cross_entropy(const Lane& lane, void* logits, float* row_losses,
-                         const std::int32_t* targets, Matrix shape) {
-  with_element(lane, "fused_cross_entropy", [&](auto one) {
-    using T = decltype(one);
-    softmax_loss<T><<<grid_of(lane, shape.rows), threads_of_row(shape.columns), 0, lane.stream>>>(
-        nullptr, static_cast<T*>(logits), row_losses, static_cast<const T*>(logits), targets,
-        shape);
+    softmax_loss<<<grid_of(lane, shape.rows), threads_of_row(shape.columns), 0, lane.stream>>>(
+        row_losses, static_cast<T*>(dlogits), static_cast<const T*>(logits), targets, shape);
   });
 }
 

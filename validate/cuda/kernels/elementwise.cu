@@ -44,14 +44,13 @@ struct Scale {
 };
 
 /// y = f(a, b), where b is as large as a, or a row of `columns` numbers, or nothing. Whole packs
-/// first; the last elements one by one.
+/// first, as many as `packs`; the last elements one by one.
 template <class T, class F>
-__global__ void map(T* y, const T* a, const T* b, std::int64_t size, int columns, F f) {
+__global__ void map(T* y, const T* a, const T* b, std::int64_t size, std::int64_t packs,
+                    int columns, F f) {
   const std::int64_t first = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   const std::int64_t step = std::int64_t{gridDim.x} * blockDim.x;
   const bool row = b != nullptr && columns > 0;
-  // A pack must not reach over the end of a row.
-  const std::int64_t packs = row && columns % Pack<T>::kSize != 0 ? 0 : size / Pack<T>::kSize;
   for (std::int64_t i = first; i < packs; i += step) {
     const Pack<T> from = reinterpret_cast<const Pack<T>*>(a)[i];
     Pack<T> with = {}, to;
@@ -70,6 +69,8 @@ __global__ void map(T* y, const T* a, const T* b, std::int64_t size, int columns
   }
 }
 
+bool is_aligned(const void* tensor) { return reinterpret_cast<std::uintptr_t>(tensor) % 16 == 0; }
+
 struct Operands {
   void* y = nullptr;
   const void *a = nullptr, *b = nullptr;
@@ -83,10 +84,14 @@ void launch_map(const Lane& lane, const char* name, const Operands& on, Matrix s
   if (size == 0) return;
   with_element(lane, name, [&](auto one) {
     using T = decltype(one);
-    const std::int64_t packs = (size + Pack<T>::kSize - 1) / Pack<T>::kSize;
-    map<T><<<grid_of(lane, (packs + kThreads - 1) / kThreads), kThreads, 0, lane.stream>>>(
+    // Tensors may lie anywhere, and a pack must not reach over the end of a row.
+    const bool packed = is_aligned(on.y) && is_aligned(on.a) && is_aligned(on.b) &&
+                        shape.columns % Pack<T>::kSize == 0;
+    const std::int64_t packs = packed ? size / Pack<T>::kSize : 0;
+    const std::int64_t tasks = packed ? packs + Pack<T>::kSize : size;
+    map<T><<<grid_of(lane, (tasks + kThreads - 1) / kThreads), kThreads, 0, lane.stream>>>(
         static_cast<T*>(on.y), static_cast<const T*>(on.a), static_cast<const T*>(on.b), size,
-        shape.columns, f);
+        packs, shape.columns, f);
   });
 }
 

@@ -76,14 +76,10 @@ void causal_softmax(const Lane& lane, void* scores, float factor, Matrix shape);
 void causal_softmax_gradient(const Lane& lane, void* dscores, const void* weights, float factor,
                              Matrix shape);
 
-// cross_entropy.cu. `loss` becomes the mean over rows; gradients are those of that mean.
-void cross_entropy(const Lane& lane, float* probabilities, float* row_losses, const void* logits,
+// cross_entropy.cu: the loss of each row and, unless `dlogits` is null, the gradient of their mean;
+// it may take the place of the logits.
+void cross_entropy(const Lane& lane, float* row_losses, void* dlogits, const void* logits,
                    const std::int32_t* targets, Matrix shape);
-void cross_entropy_gradient(const Lane& lane, void* dlogits, const float* probabilities,
-                            const std::int32_t* targets, Matrix shape);
-/// Both in one pass, without probabilities; `logits` become their gradient.
-void fused_cross_entropy(const Lane& lane, void* logits, float* row_losses,
-                         const std::int32_t* targets, Matrix shape);
 void mean_loss(const Lane& lane, float* loss, const float* row_losses, std::int64_t rows);
 
 // column_gradients.cu: in two stages, parts of the rows and then their sums.
