@@ -225,10 +225,11 @@ const std::vector<T*>& weights_of(const CpuStage<T>& stage, int version) {
 #define INTERLOCK_UPDATE(T)                                                         \
   template void place_parameters<T>(const std::vector<CpuStage<T>*>&, const Rank&); \
   template EndOfOp run_update<T>(CpuStage<T>&, int);                                \
-  template int version_of_forward<T>(const CpuStage<T>&, int);                      \
-  template const std::vector<T*>& weights_of<T>(const CpuStage<T>&, int)
+  template int version_of_forward<T>(const CpuStage<T>&, int)
 INTERLOCK_UPDATE(float);
 INTERLOCK_UPDATE(double);
 #undef INTERLOCK_UPDATE
+template const std::vector<float*>& weights_of<float>(const CpuStage<float>&, int);
+template const std::vector<double*>& weights_of<double>(const CpuStage<double>&, int);
 
 }  // namespace interlock
