@@ -65,8 +65,9 @@ std::unique_ptr<CpuStage<T>> make_stage(Run<T>& run, int index) {
   stage->plan_without = std::move(plans.plan_without);
   stage->head_plan = std::move(plans.head_plan);
   stage->head_layers = plans.head_layers;
-  const auto scale = static_cast<std::int64_t>(sizeof(T) / sizeof(float));
-  stage->bytes = {plans.workspace * scale, plans.head * scale};
+  constexpr std::int64_t kFloat = 4;  // bytes that the program counts for a number
+  constexpr std::int64_t kNumber = sizeof(T);
+  stage->bytes = {plans.workspace / kFloat * kNumber, plans.head / kFloat * kNumber};
   for (int module = first; module < end; ++module) add_parameters(*stage, module, false);
   if (stage->role.head) add_parameters(*stage, end - 1, true);
   return stage;

@@ -148,6 +148,8 @@ void cross_entropy_backward(ConstMatrixView<T> logits, const std::int32_t* targe
   }
 }
 
+// A type in parentheses is no type.
+// NOLINTBEGIN(bugprone-macro-parentheses)
 #define INTERLOCK_KERNELS(T)                                                                     \
   template void linear_forward<T>(ConstMatrixView<T>, ConstMatrixView<T>, const T*,              \
                                   MatrixView<T>);                                                \
@@ -169,6 +171,7 @@ void cross_entropy_backward(ConstMatrixView<T> logits, const std::int32_t* targe
                                              MatrixView<T>, T*, int);                            \
   template double cross_entropy_forward<T>(ConstMatrixView<T>, const std::int32_t*);             \
   template void cross_entropy_backward<T>(ConstMatrixView<T>, const std::int32_t*, MatrixView<T>)
+// NOLINTEND(bugprone-macro-parentheses)
 INTERLOCK_KERNELS(float);
 INTERLOCK_KERNELS(double);
 #undef INTERLOCK_KERNELS

@@ -132,6 +132,8 @@ void batch_norm_backward_weight(ConstMatrixView<T> x, ConstMatrixView<T> dy, T* 
   }
 }
 
+// A type in parentheses is no type.
+// NOLINTBEGIN(bugprone-macro-parentheses)
 #define INTERLOCK_KERNELS(T)                                                                   \
   template void layer_norm_forward<T>(ConstMatrixView<T>, const T*, const T*, MatrixView<T>);  \
   template void layer_norm_backward_input<T>(ConstMatrixView<T>, const T*, ConstMatrixView<T>, \
@@ -142,6 +144,7 @@ void batch_norm_backward_weight(ConstMatrixView<T> x, ConstMatrixView<T> dy, T* 
   template void batch_norm_backward_input<T>(ConstMatrixView<T>, const T*, ConstMatrixView<T>, \
                                              MatrixView<T>);                                   \
   template void batch_norm_backward_weight<T>(ConstMatrixView<T>, ConstMatrixView<T>, T*, T*)
+// NOLINTEND(bugprone-macro-parentheses)
 INTERLOCK_KERNELS(float);
 INTERLOCK_KERNELS(double);
 #undef INTERLOCK_KERNELS

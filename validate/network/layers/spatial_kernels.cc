@@ -195,6 +195,8 @@ void average_pool_backward_input(ConstMatrixView<T> x, ConstMatrixView<T> dy, in
   }
 }
 
+// A type in parentheses is no type.
+// NOLINTBEGIN(bugprone-macro-parentheses)
 #define INTERLOCK_KERNELS(T)                                                                       \
   template void attention_forward<T>(const AttentionShape&, ConstMatrixView<T>, MatrixView<T>,     \
                                      MatrixView<T>);                                               \
@@ -206,6 +208,7 @@ void average_pool_backward_input(ConstMatrixView<T> x, ConstMatrixView<T> dy, in
   template void average_pool_forward<T>(ConstMatrixView<T>, int, MatrixView<T>);                   \
   template void average_pool_backward_input<T>(ConstMatrixView<T>, ConstMatrixView<T>, int, bool,  \
                                                MatrixView<T>)
+// NOLINTEND(bugprone-macro-parentheses)
 INTERLOCK_KERNELS(float);
 INTERLOCK_KERNELS(double);
 #undef INTERLOCK_KERNELS
