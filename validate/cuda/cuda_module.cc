@@ -1,7 +1,27 @@
 // The module's entry points, which validate/executors/cuda_executor.cc looks up by name.
 // SPDX-License-Identifier: Apache-2.0
+#include <cstdlib>
+
+#include "validate/cuda/gpu_run.h"
 #include "validate/cuda/look.h"
 
-extern "C" void interlock_look_at_cuda(interlock::CudaReport& report) {
+namespace {
+
+/// Before CUDA begins: streams of several partitions shall not wait in one hardware queue.
+void ask_for_queues() { setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0); }
+
+}  // namespace
+
+extern "C" {
+
+void interlock_look_at_cuda(interlock::CudaReport& report) {
+  ask_for_queues();
   interlock::cuda::look(report);
+}
+
+void interlock_run_cuda(const interlock::Job& job, const interlock::CudaOptions& options,
+                        const interlock::TraceSink& sink, interlock::CudaRun& run) {
+  ask_for_queues();
+  interlock::cuda::run_job(job, options, sink, run);
+}
 }

@@ -15,7 +15,6 @@
 #include <vector>
 
 #include "validate/cuda/driver_functions.h"
-#include "validate/executors/cuda_executor.h"
 #include "validate/executors/cuda_options.h"
 #include "validate/executors/partition_plan.h"
 

@@ -6,16 +6,20 @@
 
 #include <filesystem>
 
+#include "base/error.h"
+
 namespace interlock {
 
 namespace {
 
 using LookAtCuda = void (*)(CudaReport&);
+using RunCuda = void (*)(const Job&, const CudaOptions&, const TraceSink&, CudaRun&);
 
 struct CudaModule {
   CudaState state = CudaState::NoModule;
   std::string problem;
   LookAtCuda look = nullptr;
+  RunCuda run = nullptr;
 };
 
 /// `dlerror` says why the last of dlopen and dlsym failed, once.
@@ -42,7 +46,8 @@ CudaModule open_module() {
     return module;
   }
   module.look = reinterpret_cast<LookAtCuda>(dlsym(library, "interlock_look_at_cuda"));
-  if (module.look == nullptr) {
+  module.run = reinterpret_cast<RunCuda>(dlsym(library, "interlock_run_cuda"));
+  if (module.look == nullptr || module.run == nullptr) {
     module.problem = "no CUDA: " + path.string() + " is of another interlock; build again";
     return module;
   }
@@ -64,6 +69,14 @@ CudaReport look_at_cuda() {
   report.sentence = module.problem;
   if (module.state == CudaState::Ready) module.look(report);
   return report;
+}
+
+CudaRun run_cuda(const Job& job, const CudaOptions& options, const TraceSink& sink) {
+  const CudaReport report = look_at_cuda();
+  if (report.state != CudaState::Ready) throw Error(report.sentence);
+  CudaRun run;
+  cuda_module().run(job, options, sink, run);
+  return run;
 }
 
 }  // namespace interlock

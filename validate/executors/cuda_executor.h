@@ -1,4 +1,4 @@
-// NVIDIA GPUs: what of them there is here.
+// CUDA executor: runs a job on NVIDIA GPUs, or on partitions of one, if there are any.
 // SPDX-License-Identifier: Apache-2.0
 //
 // Everything of CUDA is in a module beside the program that is opened when it is first asked for.
@@ -8,6 +8,10 @@
 #include <cstdint>
 #include <string>
 #include <vector>
+
+#include "sim/run/trace.h"
+#include "validate/executors/cuda_options.h"
+#include "validate/network/job.h"
 
 namespace interlock {
 
@@ -43,5 +47,19 @@ struct CudaProduct {
   double waves = 0;
   std::int64_t workspace = 0, calls = 0;
 };
+
+struct CudaRun {
+  RunSummary summary;
+  Outcome outcome;
+  std::vector<std::string> notes;  // what ran: devices, links, fallbacks
+  std::vector<CudaProduct> products;
+  Seconds wall;                // of the host, from the first launch until all is done
+  std::int64_t workspace = 0;  // bytes of a device that libraries have beside `outcome.memory`
+};
+
+/// Issues the whole of `job` from one host thread. Memory changes are in no trace, only their peaks
+/// in the outcome. Throws: Error if there is no GPU, not enough of it, if `job` cannot be run, or
+/// if a loss is not a number. REQUIRES: ranks of the program have one stream each, or it is frozen.
+CudaRun run_cuda(const Job& job, const CudaOptions& options, const TraceSink& sink);
 
 }  // namespace interlock

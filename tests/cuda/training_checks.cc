@@ -1,0 +1,109 @@
+// Trainings on a GPU: gradients against a CPU in double, schedules and links against each other.
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include "base/error.h"
+#include "sim/run/engines.h"
+#include "tests/harness/support/training.h"
+#include "validate/cuda/gpu_run.h"
+#include "validate/executors/executor.h"
+
+using namespace interlock;
+
+namespace {
+
+Training training_of(const std::string& model, const std::string& strategy, int devices) {
+  Training training = make_training({.model = model,
+                                     .strategy = strategy,
+                                     .devices = devices,
+                                     .samples = 4,
+                                     .steps = 3,
+                                     .optimizer = "adam"});
+  training.descent.rate = 1e-2;
+  training.dump_step = 1;
+  if (chooses_order(training.program)) {
+    training.program = freeze(training.program, EngineKind::Native);
+  }
+  return training;
+}
+
+CudaRun run_on_gpu(const Training& training, const CudaOptions& options) {
+  CudaRun run;
+  cuda::run_job(job_of(training), options, {}, run);
+  for (const std::string& note : run.notes) INFO(note);
+  return run;
+}
+
+/// Partitions of the first GPU, whose products are planned as if they had 16 multiprocessors each:
+/// the same algorithms however it is split.
+CudaOptions partitions(const Training& training) {
+  CudaOptions options;
+  options.partitions = static_cast<int>(training.program.ranks.size());
+  options.planned_sms = 16;
+  return options;
+}
+
+const std::vector<std::string> kStrategies = {R"("global")", R"("local")",
+                                              R"({"kind": "interlocking", "n_wise": 2})",
+                                              R"({"kind": "interlocking", "n_wise": 3})"};
+
+}  // namespace
+
+TEST_CASE("gradients and losses on a GPU in fp32 are those of a CPU in double") {
+  for (const std::string& model : {kResidualMlp, kTransformer, kResNet}) {
+    for (const std::string& strategy : kStrategies) {
+      const Training training = training_of(model, strategy, 3);
+      const Outcome exact = train(training, Execution::Sequential, {.doubles = true});
+      const CudaRun run = run_on_gpu(training, partitions(training));
+      for (std::size_t stage = 0; stage < exact.losses.size(); ++stage) {
+        for (const auto& [micro_batch, loss] : exact.losses[stage]) {
+          CHECK(run.outcome.losses[stage].at(micro_batch) == doctest::Approx(loss).epsilon(1e-4));
+        }
+      }
+      const auto made = part_of(run.outcome, "gradients/");
+      for (const auto& [name, values] : part_of(exact, "gradients/")) {
+        const double off = distance(made.at(name), values);
+        INFO(model, " ", strategy, ", ", name, ": ", off);
+        CHECK(off <= 1e-3);  // the second step's, behind weights that have moved apart
+      }
+    }
+  }
+}
+
+TEST_CASE("how a GPU is split, what its links are, and a graph change no bit; nor do repeats") {
+  for (const std::string& strategy : kStrategies) {
+    const Training training = training_of(kTransformer, strategy, 4);
+    CudaOptions options = partitions(training);
+    options.split = CudaSplit::Streams;
+    const auto expected = by_name(run_on_gpu(training, options).outcome);
+    for (const CudaLink link : {CudaLink::Zero, CudaLink::CopyEngine, CudaLink::Paced}) {
+      for (const bool graph : {false, true}) {
+        options.split = CudaSplit::Auto;
+        options.link = link;
+        options.graph = graph;
+        CHECK(by_name(run_on_gpu(training, options).outcome) == expected);
+      }
+    }
+    options.link = CudaLink::CopyEngine;
+    options.graph = false;
+    options.poison = true;
+    for (int repeat = 0; repeat < 20; ++repeat) {
+      CHECK(by_name(run_on_gpu(training, options).outcome) == expected);
+    }
+  }
+}
+
+TEST_CASE("what a GPU has no room for is named, and a trace has every op once") {
+  const Training training = training_of(kTransformer, R"("global")", 2);
+  CudaOptions options = partitions(training);
+  std::size_t spans = 0, ops = 0;
+  CudaRun run;
+  cuda::run_job(job_of(training), options, {.span = [&](const Span&) { ++spans; }}, run);
+  for (const Issue& issue : issue_order(training.program)) {
+    if (issue.instruction.code == Opcode::Compute) ++ops;
+  }
+  CHECK(spans == ops);
+  CHECK(run.products.size() > 3);
+  options.memory = 1 << 14;
+  CHECK_THROWS_WITH_AS(run_on_gpu(training, options), doctest::Contains("has no room for"), Error);
+}

@@ -1,0 +1,231 @@
+// GpuPass: issuing a program, and fetching what came out of it.
+// SPDX-License-Identifier: Apache-2.0
+#include "validate/cuda/gpu_pass.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <utility>
+
+#include "base/error.h"
+#include "validate/cuda/cuda_call.h"
+#include "validate/executors/executor.h"
+
+namespace interlock::cuda {
+
+namespace {
+
+/// Captured work that was given a home; gives it back.
+struct CapturedGraph {
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t run = nullptr;
+  CapturedGraph() = default;
+  CapturedGraph(const CapturedGraph&) = delete;
+  CapturedGraph& operator=(const CapturedGraph&) = delete;
+  ~CapturedGraph() {
+    if (run != nullptr) cudaGraphExecDestroy(run);
+    if (graph != nullptr) cudaGraphDestroy(graph);
+  }
+};
+
+using Clock = std::chrono::steady_clock;
+
+Seconds since(Clock::time_point begin) {
+  return Seconds(std::chrono::duration<double>(Clock::now() - begin).count());
+}
+
+}  // namespace
+
+cudaStream_t GpuPass::compute_of(int rank) const {
+  return rig_.group.members()[static_cast<std::size_t>(rank)].compute;
+}
+
+cudaEvent_t GpuPass::record_on(cudaStream_t stream) {
+  cudaEvent_t event = events_.make();
+  require(cudaEventRecord(event, stream), "record an event");
+  return event;
+}
+
+void GpuPass::wait_for_all() const {
+  for (const int gpu : times_.gpu) {
+    const CurrentDevice current(gpu);
+    require(cudaDeviceSynchronize(), "run");
+  }
+}
+
+/// All streams that work is issued to, the first rank's first.
+std::vector<cudaStream_t> GpuPass::streams() const {
+  std::vector<cudaStream_t> all;
+  for (const Member& member : rig_.group.members()) all.push_back(member.compute);
+  all.insert(all.end(), rig_.ways.begin(), rig_.ways.end());
+  return all;
+}
+
+/// On one GPU, every stream begins behind one event, which times count from; captured, that makes
+/// all streams part of the graph.
+void GpuPass::begin_together() {
+  if (!rig_.group.one_gpu()) {
+    for (std::size_t r = 0; r < ranks_.size(); ++r) {
+      const CurrentDevice current(times_.gpu[r]);
+      times_.begin[times_.gpu[r]] = events_.mark(compute_of(static_cast<int>(r)), false);
+    }
+    return;
+  }
+  const std::vector<cudaStream_t> all = streams();
+  times_.begin[times_.gpu.front()] = events_.mark(all.front(), capturing_);
+  cudaEvent_t begin = record_on(all.front());
+  for (std::size_t i = 1; i < all.size(); ++i) {
+    require(cudaStreamWaitEvent(all[i], begin), "begin together");
+  }
+}
+
+void GpuPass::end_together() {
+  const std::vector<cudaStream_t> all = streams();
+  for (std::size_t i = 1; i < all.size(); ++i) {
+    require(cudaStreamWaitEvent(all.front(), record_on(all[i])), "end together");
+  }
+}
+
+void GpuPass::run() {
+  wait_for_all();
+  if (capturing_) return launch_graph();
+  const Clock::time_point begin = Clock::now();
+  begin_together();
+  issue_all();
+  wait_for_all();
+  wall_ = since(begin);
+}
+
+void GpuPass::launch_graph() {
+  CapturedGraph captured;
+  cudaStream_t origin = compute_of(0);
+  const CurrentDevice current(times_.gpu.front());
+  require(cudaStreamBeginCapture(origin, cudaStreamCaptureModeRelaxed), "begin a graph");
+  try {
+    begin_together();
+    issue_all();
+    end_together();
+  } catch (...) {
+    cudaStreamEndCapture(origin, &captured.graph);
+    cudaGetLastError();
+    throw;
+  }
+  require(cudaStreamEndCapture(origin, &captured.graph), "end a graph");
+  require(cudaGraphInstantiate(&captured.run, captured.graph, 0), "make a graph ready");
+  require(cudaGraphUpload(captured.run, origin), "send a graph");
+  require(cudaStreamSynchronize(origin), "send a graph");
+  const Clock::time_point begin = Clock::now();
+  require(cudaGraphLaunch(captured.run, origin), "launch a graph");
+  require(cudaStreamSynchronize(origin), "run a graph");
+  wall_ = since(begin);
+}
+
+void GpuPass::issue_all() {
+  std::vector<int> rank_of_stream(job_.program.streams.size());
+  for (std::size_t r = 0; r < job_.program.ranks.size(); ++r) {
+    const Rank& rank = job_.program.ranks[r];
+    const auto first = rank_of_stream.begin() + rank.first_stream;
+    std::fill(first, first + rank.streams, static_cast<int>(r));
+  }
+  for (const Issue& next : issue_order(job_.program)) {
+    issue(rank_of_stream[static_cast<std::size_t>(next.stream)], next.instruction);
+  }
+}
+
+void GpuPass::issue(int rank, const Instruction& instruction) {
+  const CurrentDevice current(times_.gpu[static_cast<std::size_t>(rank)]);
+  switch (instruction.code) {
+    case Opcode::Compute:
+      return compute(rank, instruction);
+    case Opcode::Send:
+      return send(rank, instruction);
+    case Opcode::Receive:
+      return receive(rank, instruction);
+    case Opcode::Record:
+      return record(rank, instruction);
+    case Opcode::Wait:
+      return wait(rank, instruction);
+    case Opcode::Allocate:
+    case Opcode::Free:
+      return;  // stages take and give back what they really use
+  }
+}
+
+void GpuPass::compute(int rank, const Instruction& instruction) {
+  const OpInfo& info = job_.program.ops[static_cast<std::size_t>(instruction.index)];
+  RankState& state = ranks_[static_cast<std::size_t>(rank)];
+  GpuStage& own = stage(info.stage);
+  const int micro_batch = instruction.micro_batch;
+  MarkedOp op = {.rank = rank, .op = instruction.index, .micro_batch = micro_batch};
+  op.message = std::exchange(state.message, -1);
+  own.behind = events_.make();
+  if (options_.times) op.start = events_.mark(compute_of(rank), capturing_);
+  switch (info.kind) {
+    case OpKind::F:
+      run_forward(own, micro_batch);
+      if (!own.under_way[micro_batch].output) made_[info.stage].insert(micro_batch);
+      break;
+    case OpKind::H:
+      run_head(own, micro_batch);
+      made_[info.stage].insert(micro_batch);
+      break;
+    case OpKind::I:
+    case OpKind::W:
+    case OpKind::B:
+      run_backward(own, info.kind, info.loss, micro_batch);
+      break;
+    case OpKind::U:
+      run_update(own, micro_batch);
+      break;
+    case OpKind::R:
+      CHECK(false, "a job whose program computes again was refused");
+  }
+  require(cudaEventRecord(own.behind, compute_of(rank)), "record the end of an op");
+  state.last = own.behind;
+  if (!options_.times) return;
+  op.end = state.last_mark = events_.mark(compute_of(rank), capturing_);
+  times_.ops.push_back(op);
+}
+
+void GpuPass::record(int rank, const Instruction& instruction) {
+  const Event& event = job_.program.events[static_cast<std::size_t>(instruction.index)];
+  const int generation = instruction.micro_batch / event.micro_batches;
+  recorded_[{instruction.index, generation}].push_back(record_on(compute_of(rank)));
+}
+
+void GpuPass::wait(int rank, const Instruction& instruction) {
+  if (instruction.micro_batch < 0) return;
+  const Event& event = job_.program.events[static_cast<std::size_t>(instruction.index)];
+  const int generation = instruction.micro_batch / event.micro_batches;
+  for (cudaEvent_t one : recorded_[{instruction.index, generation}]) {
+    require(cudaStreamWaitEvent(compute_of(rank), one), "wait for an event");
+  }
+}
+
+Outcome GpuPass::outcome() const {
+  Outcome outcome;
+  outcome.losses.resize(stages_.size());
+  for (std::size_t s = 0; s < stages_.size(); ++s) {
+    const GpuStage& own = *stages_[s];
+    outcome.dump.insert(outcome.dump.end(), own.dump.begin(), own.dump.end());
+    if (made_[s].empty()) continue;
+    std::vector<float> losses(own.batches.size());
+    require(cudaMemcpy(losses.data(), losses_[s], losses.size() * sizeof(float), cudaMemcpyDefault),
+            "fetch losses");
+    for (const int micro_batch : made_[s]) {
+      const double loss = losses[static_cast<std::size_t>(micro_batch)];
+      if (!std::isfinite(loss)) {
+        const int module = job_.first_module[s + 1] - 1;
+        throw Error(
+            "the loss at module " + job_.network.modules[static_cast<std::size_t>(module)].name +
+            " is not a number at step " + std::to_string(micro_batch / job_.program.micro_batches) +
+            "; expected a smaller rate");
+      }
+      outcome.losses[s][micro_batch] = loss;
+    }
+  }
+  for (const auto& memory : memories_) outcome.memory.push_back(memory->held());
+  return outcome;
+}
+
+}  // namespace interlock::cuda

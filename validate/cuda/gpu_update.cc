@@ -1,0 +1,223 @@
+// Weights of a stage on a GPU: where they lie, how they change, and the old ones still needed.
+// SPDX-License-Identifier: Apache-2.0
+#include <cuda_bf16.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "base/error.h"
+#include "validate/cuda/cuda_call.h"
+#include "validate/cuda/gpu_stage.h"
+
+namespace interlock::cuda {
+
+namespace {
+
+/// Hands out the resident bytes of a rank, class by class; all begin as zeros.
+class Resident {
+ public:
+  Resident(const Rank& rank, const GpuStage& stage) {
+    for (std::size_t c = 0; c < kMemoryClasses; ++c) {
+      const auto bytes = static_cast<std::int64_t>(rank.resident[c].value());
+      left_[c] = stage.take(bytes, static_cast<MemoryClass>(c), "what stays");
+      if (left_[c]) {
+        require(cudaMemsetAsync(left_[c].data, 0, static_cast<std::size_t>(bytes),
+                                stage.engine.lane.stream),
+                "begin with zeros");
+      }
+    }
+  }
+  char* take(MemoryClass memory_class, std::int64_t bytes) {
+    Extent& left = left_[static_cast<std::size_t>(memory_class)];
+    CHECK(bytes <= left.bytes, "the program has room for what stays");
+    char* begin = left.data;
+    left.data += bytes;
+    left.bytes -= bytes;
+    return begin;
+  }
+  std::int64_t left(MemoryClass memory_class) const {
+    return left_[static_cast<std::size_t>(memory_class)].bytes;
+  }
+
+ private:
+  std::array<Extent, kMemoryClasses> left_;
+};
+
+std::int64_t weight_bytes(const GpuStage& stage) {
+  std::int64_t count = 0;
+  for (const GpuParameter& p : stage.parameters) count += p.parameter.size();
+  return count * bytes_of(stage.engine.lane.element);
+}
+
+/// The first values of a parameter, as every executor has them; masters are exact, weights rounded.
+void begin_parameter(const GpuStage& stage, const GpuParameter& p) {
+  std::vector<float> values(static_cast<std::size_t>(p.parameter.size()));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    values[i] = static_cast<float>(
+        first_value(p.parameter, stage.job->seed, p.number, static_cast<std::int64_t>(i)));
+  }
+  const auto send = [&](void* to, const auto& numbers) {
+    require(cudaMemcpyAsync(to, numbers.data(), numbers.size() * sizeof(numbers[0]),
+                            cudaMemcpyHostToDevice, stage.engine.lane.stream),
+            "send weights");
+    require(cudaStreamSynchronize(stage.engine.lane.stream), "send weights");
+  };
+  if (p.at.masters != nullptr) send(p.at.masters, values);
+  if (stage.engine.lane.element == Element::Fp32) return send(p.at.weights, values);
+  std::vector<__nv_bfloat16> rounded;
+  for (const float value : values) rounded.push_back(__float2bfloat16_rn(value));
+  send(p.at.weights, rounded);
+}
+
+void place(GpuStage& stage, Resident& resident) {
+  const Optimizer optimizer = stage.job->descent.optimizer;
+  const std::int64_t element = bytes_of(stage.engine.lane.element);
+  const auto fp32 = [&](std::int64_t size) {
+    return reinterpret_cast<float*>(
+        resident.take(MemoryClass::Optimizer, size * static_cast<std::int64_t>(sizeof(float))));
+  };
+  for (GpuParameter& p : stage.parameters) {
+    const std::int64_t size = p.parameter.size();
+    char* weight = resident.take(MemoryClass::Weights, size * element);
+    char* gradient = resident.take(MemoryClass::Gradients, size * element);
+    p.at.weights = weight;
+    p.at.gradients = gradient;
+    if (stage.engine.lane.element == Element::Bf16) p.at.masters = fp32(size);
+    if (optimizer != Optimizer::Sgd) p.at.first = fp32(size);
+    if (optimizer == Optimizer::Adam) p.at.second = fp32(size);
+    begin_parameter(stage, p);
+    (p.of_head ? stage.head_weights : stage.weights).push_back(weight);
+    (p.of_head ? stage.head_gradients : stage.gradients).push_back(gradient);
+  }
+}
+
+void note(GpuStage& stage, const char* what, const GpuParameter& p, const void* values,
+          double factor) {
+  const Lane& lane = stage.engine.lane;
+  const auto size = static_cast<std::size_t>(p.parameter.size());
+  auto* exact = reinterpret_cast<float*>(
+      stage.engine.scratch->take(static_cast<std::int64_t>(size * sizeof(float)), lane.stream));
+  to_fp32(lane, exact, values, p.parameter.size());
+  std::vector<float> numbers(size);
+  require(cudaMemcpyAsync(numbers.data(), exact, size * sizeof(float), cudaMemcpyDeviceToHost,
+                          lane.stream),
+          "fetch a dump");
+  require(cudaStreamSynchronize(lane.stream), "fetch a dump");
+  NamedArray array = {.name = std::string(what) + "/" + p.parameter.name,
+                      .shape = {p.parameter.rows, p.parameter.columns}};
+  if (p.parameter.rows == 1) array.shape = {p.parameter.columns};
+  for (const float number : numbers) array.values.push_back(number * factor);
+  const auto same = std::find_if(stage.dump.begin(), stage.dump.end(),
+                                 [&](const NamedArray& a) { return a.name == array.name; });
+  if (same == stage.dump.end()) {
+    stage.dump.push_back(std::move(array));
+  } else {
+    *same = std::move(array);
+  }
+}
+
+bool is_read(const GpuStage& stage, int version) {
+  return std::any_of(stage.under_way.begin(), stage.under_way.end(), [&](const auto& entry) {
+    return entry.second.stash && entry.second.version == version;
+  });
+}
+
+/// Old weights that no backward under way and no later forward will ask for are dropped.
+void drop_versions(GpuStage& stage) {
+  for (auto it = stage.versions.begin(); it != stage.versions.end();) {
+    const bool later = it->first >= stage.version - stage.job->program.version_lag;
+    if (later || is_read(stage, it->first)) {
+      ++it;
+      continue;
+    }
+    stage.spare.push_back(it->second.data);
+    it = stage.versions.erase(it);
+  }
+}
+
+/// The newest weights stay as they are for whoever began with them.
+void keep_version(GpuStage& stage) {
+  if (!is_read(stage, stage.version) && stage.job->program.version_lag == 0) return;
+  drop_versions(stage);
+  if (stage.spare.empty()) {
+    stage.spare.push_back(
+        stage.take(weight_bytes(stage), MemoryClass::WeightVersions, "old weights").data);
+  }
+  GpuWeights old = {.data = stage.spare.back(), .weights = {}};
+  stage.spare.pop_back();
+  char* to = old.data;
+  for (const GpuParameter& p : stage.parameters) {
+    scale(stage.engine.lane, to, p.at.weights, 1, p.parameter.size());
+    if (!p.of_head) old.weights.push_back(to);
+    to += p.parameter.size() * bytes_of(stage.engine.lane.element);
+  }
+  stage.versions[stage.version] = std::move(old);
+}
+
+DescentStep step_of(const GpuStage& stage) {
+  const Descent& d = stage.job->descent;
+  DescentStep step = {.kind = static_cast<int>(d.optimizer)};
+  step.rate = static_cast<float>(d.rate);
+  step.momentum = static_cast<float>(d.momentum);
+  step.beta1 = static_cast<float>(d.beta1);
+  step.beta2 = static_cast<float>(d.beta2);
+  step.epsilon = static_cast<float>(d.epsilon);
+  step.unbias1 = static_cast<float>(1 / (1 - std::pow(d.beta1, stage.steps)));
+  step.unbias2 = static_cast<float>(1 / (1 - std::pow(d.beta2, stage.steps)));
+  return step;
+}
+
+}  // namespace
+
+void place_parameters(const std::vector<GpuStage*>& stages, const Rank& rank) {
+  static_assert(static_cast<int>(Optimizer::Sgd) == 0 &&
+                static_cast<int>(Optimizer::SgdMomentum) == 1 &&
+                static_cast<int>(Optimizer::Adam) == 2);
+  Resident resident(rank, *stages.front());
+  for (GpuStage* stage : stages) place(*stage, resident);
+  const auto others = static_cast<std::int64_t>(stages.size());
+  for (GpuStage* stage : stages) {
+    const std::int64_t bytes = weight_bytes(*stage);
+    if (bytes == 0) continue;
+    for (std::int64_t n = resident.left(MemoryClass::WeightVersions) / bytes / others; n > 0; --n) {
+      stage->spare.push_back(resident.take(MemoryClass::WeightVersions, bytes));
+    }
+  }
+}
+
+void run_update(GpuStage& stage, int micro_batch) {
+  keep_version(stage);
+  ++stage.steps;
+  ++stage.version;
+  const Job& job = *stage.job;
+  const bool dumps = stage.dumps && micro_batch / job.program.micro_batches == job.dump_step;
+  DescentStep step = step_of(stage);
+  for (const GpuParameter& p : stage.parameters) {
+    const int summed = p.of_head ? stage.head_summed : stage.summed;
+    if (summed == 0) continue;
+    step.share = 1 / static_cast<float>(summed);
+    step.decay = static_cast<float>(p.parameter.decays ? job.descent.decay : 0);
+    if (dumps) note(stage, "weights", p, p.at.weights, 1);
+    if (dumps) note(stage, "gradients", p, p.at.gradients, 1.0 / summed);
+    descend(stage.engine.lane, p.at, step, p.parameter.size());
+    if (dumps) note(stage, "updated", p, p.at.weights, 1);
+  }
+  stage.summed = stage.head_summed = 0;
+  drop_versions(stage);
+}
+
+int version_of_forward(const GpuStage& stage, int micro_batch) {
+  const Program& program = stage.job->program;
+  if (program.version_lag == 0) return stage.version;
+  return std::max(0, micro_batch / program.update_every - program.version_lag);
+}
+
+const std::vector<char*>& weights_of(const GpuStage& stage, int version) {
+  if (version == stage.version) return stage.weights;
+  const auto found = stage.versions.find(version);
+  CHECK(found != stage.versions.end(), "old weights that are needed are there");
+  return found->second.weights;
+}
+
+}  // namespace interlock::cuda
