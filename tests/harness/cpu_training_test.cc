@@ -14,7 +14,7 @@ using Numbers = std::map<std::string, std::vector<double>>;
 
 /// Everything that a training came to: losses, and the last step's gradients and weights.
 Numbers all_of(TrainingText text, Execution execution = Execution::Sequential,
-               CpuOptions options = {}) {
+               const CpuOptions& options = {}) {
   Training training = make_training(text);
   training.dump_step = text.steps - 1;
   const Outcome outcome = train(training, execution, options);
@@ -66,7 +66,9 @@ TEST_CASE("micro-batches make the gradient of a batch as large as all of them") 
     text.samples = 8;
     text.micro_batches = 1;
     const Numbers whole = all_of(text, Execution::Sequential, {.doubles = true});
-    for (const auto& [name, values] : whole) {
+    for (const auto& entry : whole) {
+      const std::string& name = entry.first;
+      const std::vector<double>& values = entry.second;
       if (name.rfind("gradients/", 0) != 0) continue;
       INFO(name);
       CHECK(distance(parts.at(name), values) <= 1e-12);
@@ -79,7 +81,9 @@ TEST_CASE("floats differ from doubles by their rounding") {
     const TrainingText text = {.model = model, .strategy = R"("local")", .devices = 3};
     const Numbers exact = all_of(text, Execution::Sequential, {.doubles = true});
     double worst = 0;
-    for (const auto& [name, values] : all_of(text)) {
+    for (const auto& entry : all_of(text)) {
+      const std::string& name = entry.first;
+      const std::vector<double>& values = entry.second;
       if (name.rfind("gradients/", 0) != 0) continue;
       const double error = distance(values, exact.at(name));
       worst = std::max(worst, error);
@@ -200,6 +204,34 @@ TEST_CASE("memory of an MLP and of several stages on a rank is the simulated mem
   text.schedule = R"("interleaved")";
   text.more = R"(, "parallel": {"pipeline": 2, "stages": 4})";
   check_memory(text, "interleaved");
+}
+
+TEST_CASE(
+    "memory of lists of gradients and of two micro-batches in flight is the simulated memory") {
+  for (const std::string schedule : {R"("list")", R"({"kind": "eager", "in_flight": 2})"}) {
+    for (const std::string& strategy : kStrategies) {
+      if (strategy == kStrategies.front()) continue;
+      TrainingText text = four_stages(kResidualMlp);
+      text.strategy = strategy;
+      text.schedule = schedule;
+      check_memory(text, strategy + ", " + schedule);
+    }
+  }
+}
+
+TEST_CASE("a sum of gradients takes the room of one gradient more than is simulated") {
+  TrainingText text = four_stages(kResidualMlp);
+  text.strategy = R"({"kind": "interlocking", "n_wise": 2, "gradient": "sum"})";
+  const Training training = make_training(text);
+  const std::vector<double> simulated = simulated_peaks(training.program);
+  const Outcome outcome = train(training, Execution::Clock, {.poison = true});
+  const double gradient = 4.0 * text.samples * 8;  // of (samples, hidden_size) floats
+  for (std::size_t rank = 0; rank < simulated.size(); ++rank) {
+    const double more = static_cast<double>(outcome.memory[rank].peak) - simulated[rank];
+    INFO("rank ", rank, ": ", more, " bytes more than ", simulated[rank]);
+    CHECK(more >= 0);
+    CHECK(more <= gradient);
+  }
 }
 
 TEST_CASE("memory of pipelines that keep old weights is the simulated memory, to the byte") {

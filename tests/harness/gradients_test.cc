@@ -20,7 +20,7 @@ TrainingText text_of(const std::string& model, int stages, const std::string& st
 
 /// Gradients of the first step, by parameter.
 std::map<std::string, std::vector<double>> gradients_of(const TrainingText& text,
-                                                        CpuOptions options = {}) {
+                                                        const CpuOptions& options = {}) {
   Training training = make_training(text);
   training.dump_step = 0;
   return part_of(train(training, Execution::Sequential, options), "gradients/");
@@ -67,7 +67,9 @@ void check_slopes(const std::string& model, int stages, int n) {
       part_of(train(training, Execution::Sequential, {.doubles = true}), "gradients/");
   training.dump_step = -1;
   double worst = 0;
-  for (const auto& [name, values] : gradients) {
+  for (const auto& entry : gradients) {
+    const std::string& name = entry.first;
+    const std::vector<double>& values = entry.second;
     const int stage = stage_of(training, name);
     const bool of_head = name.find(".head.") != std::string::npos;
     const int loss = of_head ? stage : std::min(stage + n - 1, stages - 1);
@@ -109,7 +111,9 @@ TEST_CASE("stages that the last loss reaches have the global gradient, bit for b
   const Training any = make_training(text_of(kResidualMlp, stages, R"("global")"));
   for (int n = 1; n <= stages; ++n) {
     int reached = 0;
-    for (const auto& [name, values] : gradients_of(text_of(kResidualMlp, stages, n_wise(n)))) {
+    for (const auto& entry : gradients_of(text_of(kResidualMlp, stages, n_wise(n)))) {
+      const std::string& name = entry.first;
+      const std::vector<double>& values = entry.second;
       const auto whole = global.find(name);
       if (whole == global.end()) continue;  // a head's
       const bool same = stage_of(any, name) + n - 1 >= stages - 1;
@@ -128,7 +132,9 @@ TEST_CASE("a head learns the same whatever N is") {
   const auto local = gradients_of(text_of(kResidualMlp, 5, R"("local")"));
   for (int n = 2; n <= 4; ++n) {
     int heads = 0;
-    for (const auto& [name, values] : gradients_of(text_of(kResidualMlp, 5, all(n)))) {
+    for (const auto& entry : gradients_of(text_of(kResidualMlp, 5, all(n)))) {
+      const std::string& name = entry.first;
+      const std::vector<double>& values = entry.second;
       if (name.find(".head.") == std::string::npos) continue;
       INFO(n, "-wise, ", name);
       CHECK(values == local.at(name));
@@ -146,7 +152,9 @@ TEST_CASE("chunked and greedy training are local training of chunks and of modul
   TrainingText four = text_of(kResidualMlp, 4, R"({"kind": "chunked", "chunks": 2})");
   four.more = R"(, "partition": [2, 1, 1, 1])";
   const auto whole = gradients_of(halves);
-  for (const auto& [name, values] : gradients_of(four)) {
+  for (const auto& entry : gradients_of(four)) {
+    const std::string& name = entry.first;
+    const std::vector<double>& values = entry.second;
     INFO(name);
     CHECK(distance(values, whole.at(name)) <= 1e-5);
   }
@@ -168,7 +176,9 @@ TEST_CASE("the sum and the mean of gradients are those of the losses that reach 
     alone.push_back(gradients_of(text_of(kTransformer, stages, n_wise(n)), {.doubles = true}));
   }
   const Training any = make_training(text_of(kTransformer, stages, n_wise(3)));
-  for (const auto& [name, values] : summed) {
+  for (const auto& entry : summed) {
+    const std::string& name = entry.first;
+    const std::vector<double>& values = entry.second;
     if (name.find(".head.") != std::string::npos) continue;
     const int losses = std::min(3, stages - stage_of(any, name));
     std::vector<double> expected(values.size(), 0.0), share = mean.at(name);

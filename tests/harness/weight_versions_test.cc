@@ -199,8 +199,9 @@ TEST_CASE("PipeDream-2BW uses the weights before the newest on every stage") {
 }
 
 TEST_CASE("with two micro-batches in flight a backward uses the weights of its forward") {
-  TrainingText text = {.model = kResidualMlp, .devices = 3, .steps = 6};
-  text.strategy = R"({"kind": "interlocking", "n_wise": 3})";
+  // One module a stage: the first keeps its input alone.
+  TrainingText text = {.model = kResidualMlp, .devices = 5, .steps = 6};
+  text.strategy = R"({"kind": "interlocking", "n_wise": 5})";
   text.schedule = R"({"kind": "eager", "in_flight": 2})";
   const Training training = make_training(text);
   const std::vector<StageOrder> orders = orders_of(training.program);

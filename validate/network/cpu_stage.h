@@ -25,9 +25,9 @@ struct MicroBatch {
   Block gradient_sum;                          // of several losses: of those gone through so far
   std::deque<std::pair<int, Block>> outgoing;  // gradients of the input, with their losses
   std::size_t leaving = 0;                     // of these, the first so many are on their way
-  int version = 0;                             // of the weights that its forward used
-  bool sent = false;                           // the output has left
-  bool head_is_due = false;                    // and reads the output
+  int version = -1;          // of the weights that its forward used; before it, none
+  bool sent = false;         // the output has left
+  bool head_is_due = false;  // and reads the output
 };
 
 /// A weight, its gradient, and what its optimiser keeps.

@@ -126,7 +126,7 @@ void drop_versions(CpuStage<T>& stage, int newest) {
     const int version = it->first;
     const bool read = std::any_of(
         stage.under_way.begin(), stage.under_way.end(),
-        [&](const auto& entry) { return entry.second.stash && entry.second.version == version; });
+        [&](const auto& entry) { return entry.second.input && entry.second.version == version; });
     const bool later = version >= newest - stage.job->program.version_lag;
     if (read || later) {
       ++it;
@@ -144,7 +144,7 @@ template <class T>
 void keep_version(CpuStage<T>& stage) {
   const bool read =
       std::any_of(stage.under_way.begin(), stage.under_way.end(), [&](const auto& entry) {
-        return entry.second.stash && entry.second.version == stage.version;
+        return entry.second.input && entry.second.version == stage.version;
       });
   if (!read && stage.job->program.version_lag == 0) return;
   drop_versions(stage, stage.version + 1);

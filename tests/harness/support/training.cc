@@ -102,7 +102,7 @@ Batch made_up_batch(const NeuralNetwork& network, std::uint64_t seed, int micro_
   return batch;
 }
 
-Outcome train(const Training& training, Execution execution, CpuOptions options) {
+Outcome train(const Training& training, Execution execution, const CpuOptions& options) {
   const Job job = job_of(training);
   const Program& program = training.program;
   if (execution == Execution::Clock) return train_by_the_clock(job, options);

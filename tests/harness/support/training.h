@@ -45,7 +45,7 @@ Batch made_up_batch(const NeuralNetwork& network, std::uint64_t seed, int micro_
 /// each rank, or by one at a time as the native engine's clock says, where memory is exact.
 enum class Execution { Sequential, Threads, Clock };
 Outcome train(const Training& training, Execution execution = Execution::Sequential,
-              CpuOptions options = {});
+              const CpuOptions& options = {});
 
 /// The peaks of all ranks as the native engine and the tracker of memory see them.
 std::vector<double> simulated_peaks(const Program& program);
