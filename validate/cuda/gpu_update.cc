@@ -65,8 +65,9 @@ void begin_parameter(const GpuStage& stage, const GpuParameter& p) {
   };
   if (p.at.masters != nullptr) send(p.at.masters, values);
   if (stage.engine.lane.element == Element::Fp32) return send(p.at.weights, values);
-  std::vector<__nv_bfloat16> rounded;
-  for (const float value : values) rounded.push_back(__float2bfloat16_rn(value));
+  std::vector<__nv_bfloat16> rounded(values.size());
+  std::transform(values.begin(), values.end(), rounded.begin(),
+                 [](float value) { return __float2bfloat16_rn(value); });
   send(p.at.weights, rounded);
 }
 
