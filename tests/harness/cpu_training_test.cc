@@ -13,7 +13,7 @@ namespace {
 using Numbers = std::map<std::string, std::vector<double>>;
 
 /// Everything that a training came to: losses, and the last step's gradients and weights.
-Numbers all_of(TrainingText text, Execution execution = Execution::Sequential,
+Numbers all_of(const TrainingText& text, Execution execution = Execution::Sequential,
                const CpuOptions& options = {}) {
   Training training = make_training(text);
   training.dump_step = text.steps - 1;
