@@ -23,9 +23,9 @@ struct GpuMicroBatch {
   std::map<int, Extent> gradients;              // of the output, by loss
   Extent gradient_sum;                          // of several losses: of those gone through so far
   std::deque<std::pair<int, Extent>> outgoing;  // gradients of the input, with their losses
-  int version = 0;                              // of the weights that its forward used
-  bool sent = false;                            // the output has left
-  bool head_is_due = false;                     // and reads the output
+  int version = -1;          // of the weights that its forward used; before it, none
+  bool sent = false;         // the output has left
+  bool head_is_due = false;  // and reads the output
 };
 
 /// A weight, its gradient, and what its optimiser keeps.

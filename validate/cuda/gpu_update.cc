@@ -120,7 +120,7 @@ void note(GpuStage& stage, const char* what, const GpuParameter& p, const void* 
 
 bool is_read(const GpuStage& stage, int version) {
   return std::any_of(stage.under_way.begin(), stage.under_way.end(), [&](const auto& entry) {
-    return entry.second.stash && entry.second.version == version;
+    return entry.second.input && entry.second.version == version;
   });
 }
 
