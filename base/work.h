@@ -24,14 +24,29 @@ inline constexpr int kOpClasses = 9;
 enum class Precision { Fp32, Tf32, Fp16, Bf16, Fp8 };
 inline constexpr int kPrecisions = 5;
 
+/// Which part of its operator a kernel is. What measured kernels are told apart by.
+enum class OpRole { Other, Forward, InputGradient, WeightGradient };
+inline constexpr int kOpRoles = 4;
+
+/// Sizes of a matrix product, (m, k) times (k, n), of each of `batch` equal ones. k = 0: it is no
+/// product, or nobody said. Of a kernel of several products (the gradients of both operands, a
+/// fused attention), those of the product that its forward begins with.
+struct ProductShape {
+  double m = 0, n = 0, k = 0, batch = 1;
+  bool operator==(const ProductShape&) const = default;
+};
+
 /// One kernel, or several equal ones: arithmetic, memory traffic and launches.
-/// `flops` and `bytes` are totals over all launches. `measured` holds for OpClass::Measured only.
+/// `flops` and `bytes` are totals over all launches, `shape` is that of one.
+/// `measured` holds for OpClass::Measured only.
 struct Work {
   OpClass op_class = OpClass::Elementwise;
   Flops flops;
   Bytes bytes;
   int launches = 1;
   Seconds measured;
+  OpRole role = OpRole::Other;
+  ProductShape shape = {};
 };
 
 /// A kernel whose duration is known, from a profile, say.

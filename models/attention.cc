@@ -26,6 +26,16 @@ Operator attention_product(const Transformer& t, const BlockSizes& z, int produc
           .attention_core = true};
 }
 
+/// The product of one head of one sample that `columns` columns and `inner` elements a sum are of.
+ProductShape head_product(const Transformer& t, const BlockSizes& z, double columns, double inner) {
+  const double rows = static_cast<double>(part_of(t).length) / z.sharding.context;
+  return {rows, columns, inner, z.statistics / rows};
+}
+
+void set_shape(Operator& op, const ProductShape& shape) {
+  op.forward.shape = op.input_gradient.shape = shape;
+}
+
 bool turns_heads(const Sharding& sharding) {
   return sharding.context > 1 && sharding.context_layout == ContextLayout::AllToAll;
 }
@@ -36,6 +46,7 @@ bool turns_heads(const Sharding& sharding) {
 Operator fused_attention(const Transformer& t, const BlockSizes& z) {
   Operator op = attention_product(t, z, 2, 2 * z.queries + 2 * z.keys_read);
   op.input_gradient.launches = 1;
+  set_shape(op, head_product(t, z, z.attended, z.queries / z.statistics));
   op.stash = Bytes((z.queries + 2 * z.keys) * z.element + z.statistics * 4);
   // Its backward reads its output, which the projection keeps, but not in this order of tokens.
   if (turns_heads(z.sharding)) op.stash += Bytes(z.queries * z.element);
@@ -46,12 +57,14 @@ std::vector<Operator> materialised_attention(const Transformer& t, const BlockSi
   const double elements = z.statistics * z.attended;
   Operator scores = attention_product(t, z, 1, z.queries + z.keys_read + elements);
   scores.stash = Bytes((z.queries + z.keys) * z.element);
+  set_shape(scores, head_product(t, z, z.attended, z.queries / z.statistics));
   Operator softmax = elementwise(
       {.forward = 2 * elements, .backward = 3 * elements, .gradients = 2 * elements}, z.element);
   softmax.inner_stash = Bytes(elements * z.element);
   softmax.attention_core = true;
   Operator values = attention_product(t, z, 1, elements + z.keys_read + z.queries);
   values.stash = Bytes(z.keys * z.element);
+  set_shape(values, head_product(t, z, z.queries / z.statistics, z.attended));
   if (t.dropout == 0) return {scores, softmax, values};
   Operator drop = dropout(elements, z.element);
   drop.inner_stash = drop.stash + Bytes(elements * z.element);  // the mask and the dropped output

@@ -26,8 +26,17 @@ Operator weighted(OpClass op_class, double products, const double (&sizes)[3], d
           .gradients = Bytes((sizes[0] + sizes[2]) * element)};
 }
 
-void append(std::vector<Work>& works, const Work& work) {
-  if (work.launches > 0) works.push_back(work);
+void append(std::vector<Work>& works, const Work& work, OpRole role) {
+  if (work.launches == 0) return;
+  works.push_back(work);
+  works.back().role = role;
+}
+
+/// The three products of y = x W, for x (rows, inputs) and W (inputs, outputs).
+void set_shapes(Operator& op, double rows, double inputs, double outputs) {
+  op.forward.shape = {rows, outputs, inputs};
+  op.input_gradient.shape = {rows, inputs, outputs};
+  op.weight_gradient.shape = {inputs, outputs, rows};
 }
 
 void apply_recompute(Module& module, const ModuleFrame& frame, const std::vector<Operator>& ops,
@@ -45,7 +54,7 @@ void apply_recompute(Module& module, const ModuleFrame& frame, const std::vector
     if (module.stash == before) return;  // nothing is dropped, so nothing has to be run again
     for (const Operator& op : ops) {
       if (!op.attention_core) continue;
-      append(module.recompute, op.forward);
+      append(module.recompute, op.forward, OpRole::Forward);
       append_exchanges(module.recompute_exchanges, op.forward_exchanges);
     }
   }
@@ -59,6 +68,7 @@ Operator linear(const Linear& shape, double element) {
   const double outputs = static_cast<double>(shape.outputs);
   Operator op = weighted(OpClass::Gemm, shape.rows * inputs * outputs,
                          {shape.rows * inputs, inputs * outputs, shape.rows * outputs}, element);
+  set_shapes(op, shape.rows, inputs, outputs);
   op.parameters = shape.inputs * shape.outputs;
   if (shape.bias) add_bias(op, shape.outputs, shape.rows * outputs, element);
   return op;
@@ -76,6 +86,9 @@ Operator convolution(const Convolution& shape, double element) {
   const double outputs = shape.made * static_cast<double>(shape.outputs);
   Operator op = weighted(OpClass::Convolution, shape.made * static_cast<double>(weights),
                          {inputs, static_cast<double>(weights), outputs}, element);
+  // As a product of what each position of the output reads with the weights.
+  const double channels = static_cast<double>(shape.outputs);
+  set_shapes(op, shape.made, static_cast<double>(weights) / channels, channels);
   op.parameters = weights;
   if (shape.bias) add_bias(op, shape.outputs, outputs, element);
   return op;
@@ -144,7 +157,7 @@ Module make_module(const ModuleFrame& frame, const std::vector<Operator>& operat
                    const BuildOptions& options) {
   Module module = {.name = frame.name, .output = frame.output};
   for (const Operator& op : operators) {
-    append(module.forward, op.forward);
+    append(module.forward, op.forward, OpRole::Forward);
     append_exchanges(module.forward_exchanges, op.forward_exchanges);
     module.parameters += op.parameters;
     if (op.expert) module.expert_parameters += op.parameters;
@@ -152,13 +165,13 @@ Module make_module(const ModuleFrame& frame, const std::vector<Operator>& operat
     module.workspace = std::max(module.workspace, op.gradients);
   }
   for (auto op = operators.rbegin(); op != operators.rend(); ++op) {
-    append(module.backward_input, op->input_gradient);
+    append(module.backward_input, op->input_gradient, OpRole::InputGradient);
     append_exchanges(module.backward_input_exchanges, op->input_exchanges);
     if (op->reads_module_input) {
-      append(module.first_backward_input, op->input_gradient);
+      append(module.first_backward_input, op->input_gradient, OpRole::InputGradient);
       append_exchanges(module.first_backward_input_exchanges, op->input_exchanges);
     }
-    append(module.backward_weight, op->weight_gradient);
+    append(module.backward_weight, op->weight_gradient, OpRole::WeightGradient);
     append_exchanges(module.backward_weight_exchanges, op->weight_exchanges);
   }
   module.update = update_work(module.parameters, options.optimizer, options.precision);

@@ -18,6 +18,28 @@ TEST_CASE("a convolution multiplies each output with its window") {
   CHECK(op.forward.op_class == OpClass::Convolution);
 }
 
+TEST_CASE("two flops for each multiply-add of a product's shape, and roles say which product") {
+  const Module layer = make_module({}, {linear({6, 10, 14, true}, 4)}, {});
+  const Operator window = convolution({.read = 50, .made = 18, .inputs = 3, .outputs = 4}, 4);
+  const Module image = make_module({}, {window}, {});
+  CHECK(layer.forward[0].shape == ProductShape{6, 14, 10});
+  CHECK(layer.backward_input[0].shape == ProductShape{6, 10, 14});
+  CHECK(layer.backward_weight[0].shape == ProductShape{10, 14, 6});
+  CHECK(image.forward[0].shape == ProductShape{18, 4, 27});
+  for (const Module* module : {&layer, &image}) {
+    const std::vector<std::pair<const std::vector<Work>*, OpRole>> parts = {
+        {&module->forward, OpRole::Forward},
+        {&module->backward_input, OpRole::InputGradient},
+        {&module->backward_weight, OpRole::WeightGradient}};
+    for (const auto& [works, role] : parts) {
+      const Work& work = works->at(0);
+      const ProductShape& shape = work.shape;
+      CHECK(work.role == role);
+      CHECK(2 * shape.m * shape.n * shape.k * shape.batch == work.flops.value());
+    }
+  }
+}
+
 TEST_CASE("padding keeps the side at stride 1 and halves it upwards at stride 2") {
   const auto side_after = [](int side, int stride) {
     Images images = {.rows = {side}, .columns = {2 * side}};
