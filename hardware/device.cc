@@ -2,8 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hardware/device.h"
 
-#include <algorithm>
-
 namespace interlock {
 namespace {
 
@@ -31,6 +29,13 @@ const std::vector<std::string>& precision_names() {
   return names;
 }
 
+const std::vector<std::string>& op_class_names() {
+  static const std::vector<std::string> names = {"gemm",        "convolution",   "attention",
+                                                 "elementwise", "normalisation", "embedding",
+                                                 "loss",        "optimizer"};
+  return names;
+}
+
 bool has_rates(const Device& device) { return device.memory_bandwidth > BytesPerSecond(); }
 
 bool supports(const Device& device, Precision precision) {
@@ -49,6 +54,9 @@ std::vector<std::string> supported_precisions(const Device& device) {
 
 KernelTime kernel_time(const Work& work, const Device& device, Precision precision) {
   if (work.op_class == OpClass::Measured) return {.compute = work.measured};
+  if (device.calibrated) {
+    if (const auto time = calibrated_time(*device.calibrated, work, precision)) return *time;
+  }
   return {work.launches * device.launch_overhead, compute_time(work, device, precision),
           memory_time(work, device)};
 }

@@ -6,14 +6,16 @@
 // and supports() first and tells the user; here a missing rate is our own mistake.
 #pragma once
 
-#include <algorithm>
 #include <array>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/json.h"
 #include "base/work.h"
+#include "hardware/calibrated_model.h"
+#include "hardware/kernel_time.h"
 
 namespace interlock {
 
@@ -34,7 +36,12 @@ struct Device {
   /// Shares of the multiprocessors, from 0 to 0.9, that a collective and a message take away from
   /// the kernels beside them.
   double collective_sms = 0, message_sms = 0;
+  /// Of a device that was measured: asked before rates and efficiencies are.
+  std::shared_ptr<const CalibratedModel> calibrated = nullptr;
 };
+
+/// "gemm", "convolution", ...: by OpClass, without Measured, which no device prices.
+const std::vector<std::string>& op_class_names();
 
 /// "fp32", "tf32", "fp16", "bf16", "fp8": by Precision, as scenarios and catalogue files write it.
 const std::vector<std::string>& precision_names();
@@ -46,16 +53,9 @@ bool supports(const Device& device, Precision precision);
 /// Names of the precisions that `device` supports.
 std::vector<std::string> supported_precisions(const Device& device);
 
-/// What a kernel's duration is made of. What was measured counts as compute.
-struct KernelTime {
-  Seconds launch;           // of all its launches
-  Seconds compute, memory;  // under either roof; the longer one counts
-  Seconds whole() const { return launch + std::max(compute, memory); }
-};
-
 /// Duration of `work` alone on `device`:
 ///   launches * overhead + max(flops / (compute * peak), bytes / (memory * bandwidth)).
-/// OpClass::Measured returns its own duration.
+/// OpClass::Measured returns its own duration, and what was calibrated is as it was measured.
 /// REQUIRES: device.peak[precision] is known, unless the work is measured or has no flops; the
 /// memory bandwidth likewise, unless it has no bytes.
 /// Source: roofline model, Williams et al., CACM 52(4), 2009.

@@ -3,20 +3,27 @@
 #include "hardware/device_reader.h"
 
 #include "base/text.h"
+#include "hardware/calibration_reader.h"
 #include "hardware/catalogue_file.h"
 
 namespace interlock {
 namespace {
 
 constexpr const char* kFolder = "hardware/catalogue/devices";
+constexpr const char* kMeasuredFolder = "hardware/calibrated";
 constexpr double kMostShare = 0.9;  // of the multiprocessors, away from kernels
 
-/// By OpClass, without Measured, which no device prices.
-const std::vector<std::string>& class_names() {
-  static const std::vector<std::string> names = {"gemm",        "convolution",   "attention",
-                                                 "elementwise", "normalisation", "embedding",
-                                                 "loss",        "optimizer"};
-  return names;
+constexpr std::string_view kMeasured = "calibrated/";  // begins names of devices that were measured
+
+/// The entry of a device: "calibrated/NAME" is one that was measured.
+std::optional<CatalogueEntry> find_device(const JsonNode& node, Diagnostics& diagnostics) {
+  const std::string& name = node.value->text;
+  if (!name.starts_with(kMeasured) || name.ends_with(".json")) {
+    return find_entry(node, kFolder, diagnostics);
+  }
+  JsonValue own = *node.value;
+  own.text.erase(0, kMeasured.size());
+  return find_entry({&own, node.path}, kMeasuredFolder, diagnostics);
 }
 
 void read_peaks(ObjectReader& parent, Device& device) {
@@ -47,8 +54,8 @@ void read_efficiencies(ObjectReader& parent, Device& device) {
   const auto node = parent.get("efficiency");
   if (!node) return;
   ObjectReader reader(*node, parent.diagnostics());
-  for (std::size_t i = 0; i < class_names().size(); ++i) {
-    const auto member = reader.get(class_names()[i]);
+  for (std::size_t i = 0; i < op_class_names().size(); ++i) {
+    const auto member = reader.get(op_class_names()[i]);
     if (!member) continue;
     ObjectReader shares(*member, parent.diagnostics());
     device.efficiency[i].compute = shares.number("compute", 1, kLeast, 1);
@@ -62,7 +69,7 @@ void read_efficiencies(ObjectReader& parent, Device& device) {
 
 Device read_device(const JsonNode& node, Diagnostics& diagnostics) {
   Device device;
-  const auto entry = find_entry(node, kFolder, diagnostics);
+  const auto entry = find_device(node, diagnostics);
   if (!entry) return device;
   ObjectReader reader(entry->root(), diagnostics);
   device.name = reader.text("name", entry->name);
@@ -73,6 +80,9 @@ Device read_device(const JsonNode& node, Diagnostics& diagnostics) {
   read_efficiencies(reader, device);
   device.collective_sms = reader.number("collective_sms", 0, 0, kMostShare);
   device.message_sms = reader.number("message_sms", 0, 0, kMostShare);
+  if (const auto measured = reader.get("calibration")) {
+    device.calibrated = read_calibration(*measured, diagnostics);
+  }
   read_origin(reader);
   reader.finish();
   return device;

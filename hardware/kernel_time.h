@@ -1,0 +1,25 @@
+// KernelTime: what a kernel's duration is made of, and what it was found by.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+
+#include "base/units.h"
+
+namespace interlock {
+
+/// How a duration was found: measured at this very shape; by the model of the kernel that the
+/// nearest measured shape ran; by the smooth roofline of the class of kernels; by peak rates and
+/// efficiencies, or as a given time.
+enum class PricedBy { Table, Kernel, Roofline, Datasheet };
+inline constexpr int kPricedBy = 4;
+
+/// What a kernel's duration is made of. What was measured counts as compute.
+struct KernelTime {
+  Seconds launch;           // of all its launches
+  Seconds compute, memory;  // under either roof; the longer one counts
+  PricedBy priced_by = PricedBy::Datasheet;
+  Seconds whole() const { return launch + std::max(compute, memory); }
+};
+
+}  // namespace interlock
