@@ -28,6 +28,10 @@ inline constexpr int kPrecisions = 5;
 enum class OpRole { Other, Forward, InputGradient, WeightGradient };
 inline constexpr int kOpRoles = 4;
 
+/// Kernels of one class that take different times for equal bytes.
+enum class OpVariant { Plain, Relu, Gelu, Softmax, Add, Dropout, Momentum, Adam };
+inline constexpr int kOpVariants = 8;
+
 /// Sizes of a matrix product, (m, k) times (k, n), of each of `batch` equal ones. k = 0: it is no
 /// product, or nobody said. Of a kernel of several products (the gradients of both operands, a
 /// fused attention), those of the product that its forward begins with.
@@ -46,6 +50,7 @@ struct Work {
   int launches = 1;
   Seconds measured;
   OpRole role = OpRole::Other;
+  OpVariant variant = OpVariant::Plain;
   ProductShape shape = {};
 };
 

@@ -58,8 +58,11 @@ std::vector<Operator> materialised_attention(const Transformer& t, const BlockSi
   Operator scores = attention_product(t, z, 1, z.queries + z.keys_read + elements);
   scores.stash = Bytes((z.queries + z.keys) * z.element);
   set_shape(scores, head_product(t, z, z.attended, z.queries / z.statistics));
-  Operator softmax = elementwise(
-      {.forward = 2 * elements, .backward = 3 * elements, .gradients = 2 * elements}, z.element);
+  Operator softmax = elementwise({.forward = 2 * elements,
+                                  .backward = 3 * elements,
+                                  .gradients = 2 * elements,
+                                  .variant = OpVariant::Softmax},
+                                 z.element);
   softmax.inner_stash = Bytes(elements * z.element);
   softmax.attention_core = true;
   Operator values = attention_product(t, z, 1, elements + z.keys_read + z.queries);

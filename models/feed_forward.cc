@@ -33,7 +33,8 @@ Operator activation(const Transformer& t, double elements, double element) {
   return elementwise({.forward = (parts + 1) * elements,
                       .backward = (2 * parts + 1) * elements,
                       .stash = parts * elements,
-                      .gradients = (parts + 1) * elements},
+                      .gradients = (parts + 1) * elements,
+                      .variant = OpVariant::Gelu},
                      element);
 }
 

@@ -53,6 +53,22 @@ Footprint footprint(std::int64_t parameters, Optimizer optimizer, Precision prec
           .optimizer = Bytes(count * 4 * words)};
 }
 
+namespace {
+
+OpVariant variant_of(Optimizer optimizer) {
+  switch (optimizer) {
+    case Optimizer::Sgd:
+      return OpVariant::Plain;
+    case Optimizer::SgdMomentum:
+      return OpVariant::Momentum;
+    case Optimizer::Adam:
+      return OpVariant::Adam;
+  }
+  CHECK(false, "an optimiser should be one of the three");
+}
+
+}  // namespace
+
 std::vector<Work> update_work(std::int64_t parameters, Optimizer optimizer, Precision precision) {
   if (parameters == 0) return {};
   const Footprint held = footprint(parameters, optimizer, precision);
@@ -60,7 +76,8 @@ std::vector<Work> update_work(std::int64_t parameters, Optimizer optimizer, Prec
   const double weight_passes = keeps_masters(precision) ? 1 : 2;
   // The arithmetic is a few operations a parameter, hidden by the traffic; it is no model flop.
   return {{.op_class = OpClass::Optimizer,
-           .bytes = held.weights * weight_passes + held.gradients + held.optimizer * 2}};
+           .bytes = held.weights * weight_passes + held.gradients + held.optimizer * 2,
+           .variant = variant_of(optimizer)}};
 }
 
 }  // namespace interlock

@@ -149,7 +149,8 @@ std::vector<Operator> head_operators(const HeadSpec& spec, const HeadSite& site,
 /// Adds `work`, merged with equal kernels that are there: many copies take little memory.
 void add_work(std::vector<Work>& works, const Work& work) {
   for (Work& known : works) {
-    if (known.op_class == work.op_class && known.role == work.role && known.shape == work.shape &&
+    if (known.op_class == work.op_class && known.role == work.role &&
+        known.variant == work.variant && known.shape == work.shape &&
         known.flops * work.launches == work.flops * known.launches &&
         known.bytes * work.launches == work.bytes * known.launches) {
       known.flops += work.flops;

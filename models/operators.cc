@@ -95,10 +95,12 @@ Operator convolution(const Convolution& shape, double element) {
 }
 
 Operator elementwise(const Elementwise& touched, double element) {
-  return {.forward = traffic(OpClass::Elementwise, touched.forward * element),
-          .input_gradient = traffic(OpClass::Elementwise, touched.backward * element),
-          .stash = Bytes(touched.stash * element),
-          .gradients = Bytes(touched.gradients * element)};
+  Operator op = {.forward = traffic(OpClass::Elementwise, touched.forward * element),
+                 .input_gradient = traffic(OpClass::Elementwise, touched.backward * element),
+                 .stash = Bytes(touched.stash * element),
+                 .gradients = Bytes(touched.gradients * element)};
+  op.forward.variant = op.input_gradient.variant = touched.variant;
+  return op;
 }
 
 Operator max_pool(double inputs, double outputs, double element) {
@@ -112,19 +114,27 @@ Operator max_pool(double inputs, double outputs, double element) {
 }
 
 Operator relu(double elements, double element) {
-  return elementwise({.forward = 2 * elements, .backward = 3 * elements, .gradients = 2 * elements},
+  return elementwise({.forward = 2 * elements,
+                      .backward = 3 * elements,
+                      .gradients = 2 * elements,
+                      .variant = OpVariant::Relu},
                      element);
 }
 
 Operator residual(double elements, double element) {
-  return elementwise({.forward = 3 * elements, .backward = 3 * elements, .gradients = 3 * elements},
+  return elementwise({.forward = 3 * elements,
+                      .backward = 3 * elements,
+                      .gradients = 3 * elements,
+                      .variant = OpVariant::Add},
                      element);
 }
 
 Operator dropout(double elements, double element) {
   const double bytes = elements * (2 * element + 1);
-  return {.forward = traffic(OpClass::Elementwise, bytes),
-          .input_gradient = traffic(OpClass::Elementwise, bytes),
+  Work masked = traffic(OpClass::Elementwise, bytes);
+  masked.variant = OpVariant::Dropout;
+  return {.forward = masked,
+          .input_gradient = masked,
           .stash = Bytes(elements),
           .gradients = Bytes(2 * elements * element)};
 }

@@ -62,6 +62,7 @@ struct Elementwise {
   double backward = 0;   // read and written
   double stash = 0;      // saved
   double gradients = 0;  // of its input and output
+  OpVariant variant = OpVariant::Plain;
 };
 Operator elementwise(const Elementwise& touched, double element);
 /// 3x3 or 2x2, stride 2. Keeps its input, which is the ReLU's output too, and a 64-bit index for

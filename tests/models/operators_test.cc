@@ -54,6 +54,15 @@ TEST_CASE("padding keeps the side at stride 1 and halves it upwards at stride 2"
   CHECK(side_after(1, 2) == 1);
 }
 
+TEST_CASE("kernels that take different times for equal bytes are told apart") {
+  CHECK(relu(10, 2).forward.variant == OpVariant::Relu);
+  CHECK(relu(10, 2).input_gradient.variant == OpVariant::Relu);
+  CHECK(residual(10, 2).forward.variant == OpVariant::Add);
+  CHECK(dropout(10, 2).forward.variant == OpVariant::Dropout);
+  CHECK(update_work(10, Optimizer::Sgd, Precision::Fp32)[0].variant == OpVariant::Plain);
+  CHECK(update_work(10, Optimizer::Adam, Precision::Fp32)[0].variant == OpVariant::Adam);
+}
+
 TEST_CASE("data movers touch what they read and write") {
   CHECK(relu(10, 2).forward.bytes.value() == 2 * 20);          // input, output
   CHECK(relu(10, 2).input_gradient.bytes.value() == 2 * 30);   // gradient, output, gradient
