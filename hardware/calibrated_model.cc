@@ -17,8 +17,8 @@ namespace {
 constexpr double kFurthest = 3;
 
 auto key_of(const Work& work, Precision precision) {
-  return std::tuple(precision, work.op_class, work.role, work.launches, work.flops, work.bytes,
-                    work.shape.m, work.shape.n, work.shape.k, work.shape.batch);
+  return std::tuple(precision, work.op_class, work.role, work.variant, work.launches, work.flops,
+                    work.bytes, work.shape.m, work.shape.n, work.shape.k, work.shape.batch);
 }
 
 bool before(const MeasuredKernel& a, const MeasuredKernel& b) {
@@ -61,7 +61,11 @@ Seconds stream_time(const std::vector<StreamPoint>& stream, Bytes bytes) {
 KernelTime smooth_time(const Work& work, const SmoothRoofline& roofline,
                        const std::vector<StreamPoint>& stream) {
   const double amount = roofline.counts_bytes ? work.bytes.value() : work.flops.value();
-  const double filling = work.shape.k > 0 ? 1 + roofline.k0 / work.shape.k : 1;
+  const ProductShape& shape = work.shape;
+  double filling = 1;
+  if (shape.m > 0) filling += roofline.m0 / shape.m;
+  if (shape.n > 0) filling += roofline.n0 / shape.n;
+  if (shape.k > 0) filling += roofline.k0 / shape.k;
   const int launches = std::max(1, work.launches);
   const Seconds compute(amount * filling / roofline.rate);
   const Seconds memory = stream_time(stream, work.bytes / launches) * (launches / roofline.share);
@@ -93,7 +97,7 @@ int kernel_of(const CalibratedModel& model, const Work& work, Precision precisio
   bool several = false;
   for (const MeasuredKernel& row : model.table) {
     if (row.kernel < 0 || row.precision != precision || row.work.op_class != work.op_class ||
-        row.work.role != work.role) {
+        row.work.role != work.role || row.work.variant != work.variant) {
       continue;
     }
     several = several || (only >= 0 && only != row.kernel);

@@ -24,12 +24,14 @@ struct StreamPoint {
 };
 
 /// The time of a kernel with smooth crossings between what limits it:
-///   launches * launch + ((A (1 + k0 / k) / rate)^g + (stream(bytes) / share)^g)^(1 / g)
-/// A is its flops, or its bytes where the class has no flops; short sums (k) fill no pipeline.
+///   launches * launch + ((A (1 + m0/m + n0/n + k0/k) / rate)^g + (stream(bytes) / share)^g)^(1/g)
+/// A is its flops, or its bytes where the class has no flops. What a product does to its operands
+/// once and not for each multiplication (packing, windows of images, filling a pipeline) goes with
+/// (m, k), (k, n) and (m, n): shares 1/n, 1/m and 1/k of its flops.
 struct SmoothRoofline {
   Seconds launch;
   double rate = 1;  // A per second
-  double k0 = 0;
+  double m0 = 0, n0 = 0, k0 = 0;
   double share = 1;      // of the speed of a plain stream
   double sharpness = 4;  // g >= 1; the higher, the sharper the corner
   bool counts_bytes = false;
@@ -72,8 +74,8 @@ KernelTime smooth_time(const Work& work, const SmoothRoofline& roofline,
 const MeasuredKernel* measured_row(const CalibratedModel& model, const Work& work,
                                    Precision precision);
 
-/// The kernel that `work` would run: that of the nearest measured shape of its class and role, at
-/// most a factor of eight away, or the only one that its class and role have; -1 if there is none.
+/// The kernel that `work` would run: that of the nearest measured shape of its class, role and
+/// variant, at most a factor of eight away, or the only one that these have; -1 if there is none.
 int kernel_of(const CalibratedModel& model, const Work& work, Precision precision);
 
 /// The duration of `work`; nothing if its class was not calibrated in `precision`.

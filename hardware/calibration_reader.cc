@@ -50,6 +50,8 @@ SmoothRoofline read_roofline(ObjectReader& reader) {
   roofline.launch = Seconds(reader.number("launch_s", 0, 0, kLongest));
   roofline.counts_bytes = reader.get("bytes_per_s").has_value();
   roofline.rate = required(reader, roofline.counts_bytes ? "bytes_per_s" : "flops_per_s", 1, kMost);
+  roofline.m0 = reader.number("m0", 0, 0, 1e9);
+  roofline.n0 = reader.number("n0", 0, 0, 1e9);
   roofline.k0 = reader.number("k0", 0, 0, 1e9);
   roofline.share = reader.number("share", 1, 1e-6, 1e6);
   roofline.sharpness = reader.number("sharpness", 4, 1, 1000);
@@ -74,6 +76,7 @@ MeasuredKernel read_row(ObjectReader& reader, const CalibratedModel& model) {
   MeasuredKernel row;
   row.work.op_class = static_cast<OpClass>(read_class(reader));
   row.work.role = static_cast<OpRole>(reader.choice("role", op_role_names(), 0));
+  row.work.variant = static_cast<OpVariant>(reader.choice("variant", op_variant_names(), 0));
   row.precision = read_precision(reader);
   row.work.flops = Flops(reader.number("flops", 0, 0, kMost));
   row.work.bytes = Bytes(reader.number("bytes", 0, 0, kMost));
@@ -97,6 +100,12 @@ MeasuredKernel read_row(ObjectReader& reader, const CalibratedModel& model) {
 const std::vector<std::string>& op_role_names() {
   static const std::vector<std::string> names = {"other", "forward", "input-gradient",
                                                  "weight-gradient"};
+  return names;
+}
+
+const std::vector<std::string>& op_variant_names() {
+  static const std::vector<std::string> names = {"plain", "relu",    "gelu",     "softmax",
+                                                 "add",   "dropout", "momentum", "adam"};
   return names;
 }
 

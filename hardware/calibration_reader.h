@@ -9,6 +9,8 @@
 
 namespace interlock {
 
+/// "plain", "relu", ...: by OpVariant.
+const std::vector<std::string>& op_variant_names();
 /// "other", "forward", "input-gradient", "weight-gradient": by OpRole.
 const std::vector<std::string>& op_role_names();
 

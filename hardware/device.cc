@@ -36,6 +36,11 @@ const std::vector<std::string>& op_class_names() {
   return names;
 }
 
+const std::vector<std::string>& priced_by_names() {
+  static const std::vector<std::string> names = {"table", "kernel", "roofline", "datasheet"};
+  return names;
+}
+
 bool has_rates(const Device& device) { return device.memory_bandwidth > BytesPerSecond(); }
 
 bool supports(const Device& device, Precision precision) {

@@ -42,6 +42,8 @@ struct Device {
 
 /// "gemm", "convolution", ...: by OpClass, without Measured, which no device prices.
 const std::vector<std::string>& op_class_names();
+/// "table", "kernel", "roofline", "datasheet": by PricedBy.
+const std::vector<std::string>& priced_by_names();
 
 /// "fp32", "tf32", "fp16", "bf16", "fp8": by Precision, as scenarios and catalogue files write it.
 const std::vector<std::string>& precision_names();

@@ -21,6 +21,13 @@ std::optional<CatalogueEntry> find_device(const JsonNode& node, Diagnostics& dia
   if (!name.starts_with(kMeasured) || name.ends_with(".json")) {
     return find_entry(node, kFolder, diagnostics);
   }
+  if (catalogue_entries(kMeasuredFolder).empty()) {
+    report(diagnostics, node,
+           "no device was measured; expected the path of a file that \"interlock calibrate --out\" "
+           "wrote, or such a file in " +
+               std::string(kMeasuredFolder));
+    return std::nullopt;
+  }
   JsonValue own = *node.value;
   own.text.erase(0, kMeasured.size());
   return find_entry({&own, node.path}, kMeasuredFolder, diagnostics);

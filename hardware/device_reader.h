@@ -5,9 +5,9 @@
 //    "peak": {"fp32": "19.5 TFLOP/s", "bf16": "312 TFLOP/s"},
 //    "efficiency": {"gemm": {"compute": 0.8, "memory": 0.85}, ...}, "origin": {...}}
 //
-// A class of kernels that "efficiency" leaves out reaches the peak rates. A device that was measured
-// also has a "calibration", as `interlock calibrate` wrote it; "calibrated/NAME" names one of
-// hardware/calibrated/.
+// A class of kernels that "efficiency" leaves out reaches the peak rates. A device that was
+// measured also has a "calibration", as `interlock calibrate` wrote it; "calibrated/NAME" names one
+// of hardware/calibrated/.
 #pragma once
 
 #include <string>
