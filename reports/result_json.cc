@@ -10,6 +10,7 @@
 #include "reports/swarm_json.h"
 #include "reports/variation_figures.h"
 #include "scenarios/contract.h"
+#include "scenarios/pricing_levels.h"
 
 namespace interlock {
 namespace {
@@ -171,6 +172,17 @@ void add_figures(Json& json, const Metrics& metrics, int devices) {
   json["staleness"] = staleness_json(metrics);
 }
 
+/// By class: seconds, and their shares by level.
+void add_pricing(Json& json, const Scenario& scenario) {
+  for (const PricingLevels& levels : pricing_levels(scenario)) {
+    Json& own = json["priced_by"][op_class_names()[static_cast<std::size_t>(levels.op_class)]];
+    own["time_s"] = levels.time.value();
+    for (std::size_t i = 0; i < levels.shares.size(); ++i) {
+      own[priced_by_names()[i]] = levels.shares[i];
+    }
+  }
+}
+
 Json json_of(const ScenarioResult& result) {
   const Metrics& metrics = result.measurement.metrics;
   Json json;
@@ -178,6 +190,7 @@ Json json_of(const ScenarioResult& result) {
   add_layout(json, result);
   add_times(json, metrics);
   add_figures(json, metrics, result.scenario.mesh.devices());
+  add_pricing(json, result.scenario);
   json["devices"] = Json::array();
   const std::vector<Coordinates> coordinates = rank_coordinates(result.scenario);
   for (const auto& device : metrics.devices) {
