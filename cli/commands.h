@@ -27,6 +27,15 @@ struct ScheduleOptions {
   int width = 0;  // columns; 0: the terminal's
 };
 
+/// What calibrate is asked to do.
+struct CalibrateOptions {
+  std::string device = "cpu";  // or "cuda", "cuda:N"
+  bool quick = false;
+  int seed = 1;
+  std::string out, samples;  // where to write; empty: not at all
+  std::string command_line;  // as it was typed
+};
+
 /// Runs one file's scenarios. The result JSON is an object, or an array if it has a sweep.
 void simulate(const CommandOptions& options);
 /// Runs the scenarios of several files into one table and one report; the JSON is an array.
@@ -43,6 +52,8 @@ std::string schedule_table();
 /// Throws: Error if the scenario is of a kind or a size that it is not for, or CBC is not
 /// installed.
 Figure exact_figure(const ScenarioResult& result);
+/// Measures a device, prints held-out errors, and writes a device file.
+void calibrate(const CalibrateOptions& options);
 /// Prints the JSON Schema of scenarios.
 void schema();
 

@@ -63,6 +63,21 @@ void add_schedule(CLI::App& command, ScheduleOptions& options) {
   command.add_flag("--table", options.table, "print docs/schedules.md: all measured at one size");
 }
 
+void add_calibrate(CLI::App& command, CalibrateOptions& options) {
+  command.add_option("--device", options.device, "cpu, cuda, or cuda:N for GPU number N")
+      ->type_name("NAME")
+      ->capture_default_str();
+  command.add_flag("--quick", options.quick, "fewer and smaller kernels, in seconds");
+  command.add_option("--out", options.out, "write a device file that scenarios can use")
+      ->type_name("FILE.json");
+  command.add_option("--samples", options.samples, "write every measurement")
+      ->type_name("FILE.csv");
+  command.add_option("--seed", options.seed, "of shapes, their order, and what is held out")
+      ->type_name("N")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+}
+
 constexpr const char* kExamples =
     R"(Examples:
   interlock simulate scenarios/examples/gpt2-xl-1f1b.json --report report.html
@@ -93,6 +108,9 @@ class CommandLine {
     add_schedule(add("schedule", "draw a step in the terminal; explain and compare schedules",
                      [this] { schedule(drawn_); }),
                  drawn_);
+    add_calibrate(add("calibrate", "measure this machine into a device that scenarios can use",
+                      [this] { calibrate(measured_); }),
+                  measured_);
     add("list", "print the names of models, machines and schedules", [this] { list(what_); })
         .add_option("WHAT", what_, "models, machines or schedules; all if left out")
         ->check(CLI::IsMember({"models", "machines", "schedules"}));
@@ -109,6 +127,8 @@ class CommandLine {
       throw Error(explain(stop));
     }
     if (!engine_.empty()) options_.overrides.push_back("simulate.engine=" + engine_);
+    measured_.command_line = "interlock";
+    for (int i = 1; i < argc; ++i) measured_.command_line += " " + std::string(argv[i]);
     actions_.at(app_.get_subcommands().front()->get_name())();
     return kSuccess;
   }
@@ -150,6 +170,7 @@ class CommandLine {
   CLI::App app_{"interlock predicts step time, utilisation and memory of model-parallel training"};
   CommandOptions options_;
   ScheduleOptions drawn_;
+  CalibrateOptions measured_;
   std::string engine_, what_;
   std::map<std::string, std::function<void()>> actions_;
 };

@@ -28,9 +28,11 @@ std::vector<Output> files_of(const CommandOptions& options) {
   return files;
 }
 
-void check_file(const Output& output) {
-  const std::filesystem::path path(*output.second);
-  const std::string who = std::string(output.first) + " " + *output.second + ": ";
+}  // namespace
+
+void check_output(const char* option, const std::string& file) {
+  const std::filesystem::path path(file);
+  const std::string who = std::string(option) + " " + file + ": ";
   std::error_code failed;
   if (std::filesystem::is_directory(path, failed))
     throw Error(who + "is a folder; expected a file");
@@ -43,11 +45,9 @@ void check_file(const Output& output) {
   }
 }
 
-}  // namespace
-
 void check_outputs(const CommandOptions& options) {
   const std::vector<Output> files = files_of(options);
-  for (const Output& file : files) check_file(file);
+  for (const Output& file : files) check_output(file.first, *file.second);
   for (std::size_t i = 0; i < files.size(); ++i) {
     for (std::size_t j = 0; j < i; ++j) {
       if (std::filesystem::path(*files[i].second).lexically_normal() ==

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "cli/commands.h"
@@ -11,6 +12,9 @@ namespace interlock {
 
 /// Throws: Error if a file could certainly not be written, before time is spent on simulating.
 void check_outputs(const CommandOptions& options);
+
+/// Likewise of the file that one option names.
+void check_output(const char* option, const std::string& path);
 
 /// Writes the files that `options` asks for, and the JSON to standard output for "-".
 /// `array`: the JSON is an array even for one result.

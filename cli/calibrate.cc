@@ -1,0 +1,124 @@
+// interlock calibrate: measures this machine, prints how well the fit does, writes a device file.
+// SPDX-License-Identifier: Apache-2.0
+#include <array>
+#include <charconv>
+#include <cstdio>
+#include <ctime>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/outputs.h"
+#include "cli/terminal.h"
+#include "hardware/device.h"
+#include "validate/calibration/calibration_file.h"
+
+namespace interlock {
+namespace {
+
+constexpr std::string_view kGpu = "cuda";
+
+/// The number in "cuda:N"; 0 for "cuda".
+int gpu_number(const std::string& device) {
+  int number = 0;
+  const std::string digits = device.size() > kGpu.size() ? device.substr(kGpu.size() + 1) : "0";
+  const auto [end, failed] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  if (failed != std::errc() || end != digits.data() + digits.size() || number < 0 ||
+      (device.size() > kGpu.size() && device[kGpu.size()] != ':')) {
+    throw Error("--device " + device + ": expected cpu, cuda, or cuda:N for GPU number N");
+  }
+  return number;
+}
+
+Bench bench_of(const std::string& device) {
+  if (device == "cpu") return cpu_bench();
+  if (!device.starts_with(kGpu)) {
+    throw Error("--device " + device + ": expected cpu, cuda, or cuda:N for GPU number N");
+  }
+  std::string why;
+  if (std::optional<Bench> bench = cuda_bench(gpu_number(device), why)) return *bench;
+  throw Error("--device " + device + ": " + why);
+}
+
+std::string date_now() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  gmtime_r(&now, &parts);
+  std::array<char, 32> text{};
+  std::strftime(text.data(), text.size(), "%Y-%m-%d %H:%M UTC", &parts);
+  return text.data();
+}
+
+template <class... Values>
+std::string line(const char* form, Values... values) {
+  std::array<char, 200> text{};
+  std::snprintf(text.data(), text.size(), form, values...);
+  return text.data();
+}
+
+std::string errors_table(const Calibration& calibration) {
+  constexpr const char* kForm = "%-13s %-9s %-8s %7s  %6s %6s %6s %6s %6s  %s\n";
+  std::string text = line(kForm, "Kernels", "Held out", "Priced", "Samples", "MAPE", "Median",
+                          "p95", "Max", "Bias", "95% of MAPE");
+  const auto percent = [](double share) { return line("%.1f", 100 * share); };
+  for (const HeldOutErrors& row : calibration.errors) {
+    const std::string& name = op_class_names()[static_cast<std::size_t>(row.op_class)];
+    for (const auto& [level, figures] :
+         {std::pair("roofline", row.roofline), std::pair("kernel", row.kernel)}) {
+      text += line(kForm, name.c_str(), name_of(row.part), level,
+                   std::to_string(figures.count).c_str(), percent(figures.mape).c_str(),
+                   percent(figures.median).c_str(), percent(figures.p95).c_str(),
+                   percent(figures.most).c_str(), percent(figures.bias).c_str(),
+                   (percent(figures.low) + " - " + percent(figures.high)).c_str());
+    }
+  }
+  return text;
+}
+
+std::string summary(const Calibration& calibration) {
+  std::string text = calibration.facts.processor + "\n" +
+                     std::to_string(calibration.samples.size()) + " kernels measured, " +
+                     std::to_string(calibration.rejected) + " rejected as too unsteady; drift " +
+                     line("%.1f", 100 * calibration.drift) + "%\n\n";
+  text += errors_table(calibration);
+  text +=
+      "\nErrors in % of kernels that the fit has not seen: one in five at random (interior), "
+      "and the largest 15 %.\nroofline: of the class; kernel: as the simulator prices them, by "
+      "the kernel of the nearest measured shape.\n";
+  if (calibration.copies) {
+    text += "\nCopies from one thread to another: " + format(calibration.copies->latency) + ", " +
+            format(calibration.copies->bandwidth) + "\n";
+  }
+  text += "Times beside products | copies on all other processors:";
+  for (std::size_t i = 0; i + 1 < calibration.interference.size(); i += 2) {
+    const Slowdown& one = calibration.interference[i];
+    text += line("%s %s %.2f | %.2f", i ? "," : "",
+                 op_class_names()[static_cast<std::size_t>(one.op_class)].c_str(), one.factor,
+                 calibration.interference[i + 1].factor);
+  }
+  return text + "\n";
+}
+
+}  // namespace
+
+void calibrate(const CalibrateOptions& options) {
+  if (!options.out.empty()) check_output("--out", options.out);
+  if (!options.samples.empty()) check_output("--samples", options.samples);
+  const Bench bench = bench_of(options.device);
+  const Calibration result = calibrate(
+      bench, {.quick = options.quick,
+              .seed = options.seed,
+              .progress = [](const std::string& sentence) { tell("calibrate: " + sentence); }});
+  print(summary(result));
+  if (!options.samples.empty()) write_file(options.samples, samples_csv(result));
+  if (options.out.empty()) {
+    tell("nothing was kept; --out FILE.json writes a device that scenarios can use");
+    return;
+  }
+  write_file(options.out, device_file(result, {.date = date_now(),
+                                               .command = options.command_line,
+                                               .program_version = INTERLOCK_VERSION}));
+  tell("wrote " + options.out + "; in a scenario: \"device\": \"" + options.out + "\"");
+}
+
+}  // namespace interlock

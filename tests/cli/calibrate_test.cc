@@ -1,0 +1,88 @@
+// Devices that were measured, as a user uses them: mistakes of calibrate, and runs on its files.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "base/json.h"
+#include "tests/cli/child_program.h"
+
+namespace interlock {
+namespace {
+
+/// 1 us a kernel, 100 GFLOP/s, 10 GB/s. The table has the forward of a layer of 64 x 32 x 32.
+constexpr const char* kDevice = R"({
+  "memory": "8 GB", "memory_bandwidth": "10 GB/s", "peak": {"fp32": "100 GFLOP/s"},
+  "calibration": {
+    "format": "interlock-calibration/1",
+    "stream": [{"bytes": 1e6, "seconds": 1e-4}],
+    "rooflines": [
+      {"class": "gemm", "precision": "fp32", "launch_s": 1e-6, "flops_per_s": 1e11},
+      {"class": "elementwise", "precision": "fp32", "launch_s": 1e-6, "bytes_per_s": 1e10}],
+    "kernels": [],
+    "table": [
+      {"class": "gemm", "role": "forward", "precision": "fp32", "m": 64, "n": 32, "k": 32,
+       "flops": 131072, "bytes": 20480, "seconds": 0.25}]}})";
+
+constexpr const char* kScenario = R"({
+  "model": {"kind": "mlp", "input_size": 32, "layers": 2, "hidden_size": 32, "classes": 10},
+  "cluster": {"kind": "uniform", "devices": 2, "device": "measured.json",
+              "link": {"bandwidth": "1 GB/s"}},
+  "training": {"precision": "fp32", "strategy": "global", "global_batch_size": 64,
+               "micro_batch_size": 64}})";
+
+void check_refused(const std::vector<std::string>& arguments, const std::string& said) {
+  const Folder folder;
+  const Outcome run = run_program(arguments, folder.path());
+  CAPTURE(run.err);
+  CHECK(run.exit_code == 2);
+  CHECK(run.out == "");
+  CHECK(run.err.find(said) != std::string::npos);
+  CHECK(folder.files().empty());
+}
+
+TEST_CASE("what cannot be calibrated is told before anything is measured") {
+  check_refused({"calibrate", "--device", "tpu"}, "--device tpu: expected cpu, cuda, or cuda:N");
+  check_refused({"calibrate", "--device", "cuda:x"}, "expected cpu, cuda, or cuda:N");
+  check_refused({"calibrate", "--device", "cuda:1000"}, "--device cuda:1000: ");
+  check_refused({"calibrate", "--out", "nowhere/a.json"}, "there is no folder \"nowhere\"");
+  check_refused({"calibrate", "--samples", "."}, "is a folder; expected a file");
+}
+
+TEST_CASE("a scenario runs on a measured device, and its result says what prices rest on") {
+  const Folder folder;
+  folder.file("measured.json", kDevice);
+  folder.file("scenario.json", kScenario);
+  const Outcome run = run_program({"simulate", "scenario.json", "--json", "-"}, folder.path());
+  CAPTURE(run.err);
+  REQUIRE(run.exit_code == 0);
+  const JsonValue result = parse_json(run.out, "stdout");
+  const JsonValue* levels = result.find("priced_by");
+  REQUIRE(levels);
+  const JsonValue* gemm = levels->find("gemm");
+  REQUIRE(gemm);
+  // The first layers' forwards take 0.25 s each, all other products microseconds.
+  CHECK(gemm->find("time_s")->number > 0.25);
+  CHECK(gemm->find("table")->number > 0.99);
+  CHECK(gemm->find("kernel")->number == 0);
+  CHECK(gemm->find("roofline")->number > 0);
+  CHECK(levels->find("optimizer")->find("datasheet")->number == 1);
+  CHECK(result.find("step_time_s")->number > 0.25);
+}
+
+TEST_CASE("devices that nobody measured, and precisions that were not, are told") {
+  const Folder folder;
+  folder.file("measured.json", kDevice);
+  folder.file("scenario.json", kScenario);
+  const Outcome nobody = run_program(
+      {"check", "scenario.json", "--set", "cluster.device=calibrated/nobody"}, folder.path());
+  CAPTURE(nobody.err);
+  CHECK(nobody.exit_code == 2);
+  CHECK(nobody.err.find("/cluster/device: ") != std::string::npos);
+  const Outcome half =
+      run_program({"check", "scenario.json", "--set", "training.precision=bf16"}, folder.path());
+  CAPTURE(half.err);
+  CHECK(half.exit_code == 2);
+  CHECK(half.err.find("fp32") != std::string::npos);
+}
+
+}  // namespace
+}  // namespace interlock

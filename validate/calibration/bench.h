@@ -1,0 +1,74 @@
+// Bench: what a device can be asked to time. CPUs and GPUs each supply one.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/work.h"
+
+namespace interlock {
+
+enum class ProbeKind {
+  Stream,  // a plain copy, which tells how fast bytes move
+  Linear,
+  Convolution,  // 3x3, stride 1, as a product with the windows of all pixels
+  Scores,       // of attention: queries times keys, batched
+  Values,       // scores times values, batched
+  Relu,
+  Gelu,
+  Residual,
+  Softmax,
+  LayerNorm,
+  Embedding,
+  CrossEntropy,
+  Momentum,
+  Adam,
+};
+inline constexpr int kProbeKinds = 14;
+
+/// One kernel to time. `work` is what the models say of it, so that they find it in the table.
+struct Probe {
+  ProbeKind kind = ProbeKind::Linear;
+  Precision precision = Precision::Fp32;
+  Work work;
+  std::int64_t rows = 1, width = 1;                // of the matrix that it works on
+  std::int64_t inputs = 1, samples = 1, side = 1;  // Convolution: channels that it reads, images
+};
+
+/// What other processors of the machine, or the rest of the device, do meanwhile.
+enum class Beside { Nothing, Products, Copies };
+
+/// Of single executions, in seconds: what the device was busy with them, and by the wall's clock.
+struct Readings {
+  std::vector<double> busy, wall;
+  std::string kernel;  // that ran, as the library calls it
+};
+
+struct BenchFacts {
+  std::string kind, name, processor, driver, clocks;
+  Bytes memory;
+};
+
+struct Bench {
+  BenchFacts facts;
+  std::vector<Precision> precisions;
+  Flops most_flops;          // of a probe, that takes some ten milliseconds
+  Bytes most_bytes;          // likewise, and more than the caches hold
+  double most_spread = 0.1;  // of readings: beyond, the measurement is repeated, then rejected
+  std::function<Readings(const Probe& probe, int count, Beside beside)> time;
+  /// Calls of a kernel that does nothing.
+  std::function<Readings(int count)> launch;
+  /// Messages of so many bytes from one worker to another, one way. Empty: there is no other.
+  std::function<Readings(Bytes bytes, int count)> copy;
+};
+
+/// This machine's processors, one thread at a time, with kernels on Eigen; fp32 only.
+Bench cpu_bench();
+
+/// GPU number `device`; nothing if there is none to measure, and `why`.
+std::optional<Bench> cuda_bench(int device, std::string& why);
+
+}  // namespace interlock

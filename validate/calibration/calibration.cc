@@ -1,0 +1,140 @@
+// One calibration: launches, streams, kernels, copies, neighbours; then the fits.
+// SPDX-License-Identifier: Apache-2.0
+#include "validate/calibration/calibration.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <map>
+
+#include "base/error.h"
+#include "validate/calibration/least_squares.h"
+#include "validate/calibration/model_fit.h"
+#include "validate/calibration/probe_grid.h"
+#include "validate/calibration/protocol.h"
+
+namespace interlock {
+namespace {
+
+constexpr double kLeastMessage = 4096, kMostMessage = 32e6;  // bytes
+
+void tell(const CalibrationOptions& options, const std::string& sentence) {
+  if (options.progress) options.progress(sentence);
+}
+
+Protocol protocol_of(const CalibrationOptions& options) {
+  return {.readings = options.quick ? 15 : 31,
+          .seed = static_cast<std::uint64_t>(options.seed),
+          .progress = options.progress};
+}
+
+GridSize grid_of(const Bench& bench, const CalibrationOptions& options) {
+  GridSize grid = {.most_flops = bench.most_flops,
+                   .most_bytes = bench.most_bytes * 0.5,
+                   .seed = static_cast<std::uint64_t>(options.seed)};
+  if (!options.quick) return grid;
+  grid.linears = 24;
+  grid.attentions = 8;
+  grid.convolutions = 10;
+  grid.sizes = 9;
+  grid.most_flops *= 0.3;
+  grid.most_bytes *= 0.5;
+  return grid;
+}
+
+double size_of(const Probe& probe) {
+  return probe.work.flops > Flops(0) ? probe.work.flops.value() : probe.work.bytes.value();
+}
+
+/// Of each class the probe of middle size, alone and beside others.
+std::vector<Slowdown> slowdowns(const Bench& bench, std::vector<Probe> probes, int readings) {
+  std::sort(probes.begin(), probes.end(),
+            [](const Probe& a, const Probe& b) { return size_of(a) < size_of(b); });
+  std::map<OpClass, std::vector<const Probe*>> classes;
+  for (const Probe& probe : probes) classes[probe.work.op_class].push_back(&probe);
+  std::vector<Slowdown> found;
+  for (const auto& [op_class, members] : classes) {
+    const Probe& probe = *members[members.size() / 2];
+    const auto time = [&](Beside beside) {
+      return sample_of(probe, bench.time(probe, readings, beside)).time;
+    };
+    const Seconds alone = time(Beside::Nothing);
+    for (const Beside beside : {Beside::Products, Beside::Copies}) {
+      found.push_back({op_class, beside, time(beside) / alone});
+    }
+  }
+  return found;
+}
+
+std::optional<LinkSpeed> link_of(const Bench& bench, const CalibrationOptions& options) {
+  if (!bench.copy) return std::nullopt;
+  const int sizes = options.quick ? 5 : 9;
+  std::vector<StreamPoint> messages;
+  for (int i = 0; i < sizes; ++i) {
+    const double growth = std::pow(kMostMessage / kLeastMessage, i / (sizes - 1.0));
+    const Bytes bytes(std::floor(kLeastMessage * growth));
+    const Readings readings = bench.copy(bytes, protocol_of(options).readings);
+    messages.push_back({bytes, sample_of({}, readings).wall});
+  }
+  return fit_link(messages);
+}
+
+}  // namespace
+
+LinkSpeed fit_link(const std::vector<StreamPoint>& messages) {
+  CHECK(messages.size() > 1, "messages of two sizes");
+  const ResidualsOf residuals = [&](const Eigen::VectorXd& at) -> Eigen::VectorXd {
+    Eigen::VectorXd values(static_cast<Eigen::Index>(messages.size()));
+    for (std::size_t i = 0; i < messages.size(); ++i) {
+      const double time = std::exp(at[0]) + messages[i].bytes.value() / std::exp(at[1]);
+      values[static_cast<Eigen::Index>(i)] = std::log(time / messages[i].time.value());
+    }
+    return values;
+  };
+  const StreamPoint &least = messages.front(), &most = messages.back();
+  const Eigen::Vector2d guess(std::log(least.time.value()),
+                              std::log(most.bytes.value() / most.time.value()));
+  const Eigen::VectorXd found = least_squares(residuals, guess);
+  return {Seconds(std::exp(found[0])), BytesPerSecond(std::exp(found[1]))};
+}
+
+Calibration calibrate(const Bench& bench, const CalibrationOptions& options) {
+  const Protocol protocol = protocol_of(options);
+  const GridSize grid = grid_of(bench, options);
+  Calibration result = {.facts = bench.facts, .options = options};
+  tell(options, "launches");
+  result.launch = sample_of({}, bench.launch(protocol.readings)).time;
+  std::vector<Probe> probes;
+  for (const Precision precision : bench.precisions) {
+    const std::vector<Probe> of_precision = probe_grid(grid, precision);
+    probes.insert(probes.end(), of_precision.begin(), of_precision.end());
+  }
+  tell(options, "streams");
+  Protocol quietly = protocol;
+  quietly.progress = {};
+  const Measured streams = measure(
+      bench, stream_probes(options.quick ? 10 : 16, bench.most_bytes, bench.precisions.front()),
+      quietly);
+  const Measured kernels = measure(bench, probes, protocol);
+  result.streams = streams.samples;
+  result.samples = kernels.samples;
+  result.rejected = streams.rejected + kernels.rejected;
+  result.drift = kernels.drift;
+  if (result.streams.empty() || result.samples.size() < probes.size() / 4) {
+    throw Error("hardly anything could be measured: " + std::to_string(result.rejected) +
+                " measurements scatter by more than " +
+                std::to_string(static_cast<int>(100 * bench.most_spread)) +
+                " %; try again when the machine is idle");
+  }
+  tell(options, "copies between workers");
+  result.copies = link_of(bench, options);
+  tell(options, "kernels beside others");
+  result.interference = slowdowns(bench, probes, protocol.readings);
+  tell(options, "fits");
+  const std::vector<StreamPoint> stream = fit_stream(result.streams, result.launch);
+  result.model = fit_model(result.samples, stream);
+  result.errors = held_out_errors(result.samples, stream, options.seed);
+  return result;
+}
+
+}  // namespace interlock

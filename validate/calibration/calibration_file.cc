@@ -1,0 +1,278 @@
+// Writes calibrations: numbers with all digits that mean something, one object a line.
+// SPDX-License-Identifier: Apache-2.0
+#include "validate/calibration/calibration_file.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <functional>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "hardware/calibration_reader.h"
+#include "hardware/device.h"
+
+namespace interlock {
+namespace {
+
+std::string number(double value, int digits = 6) {
+  std::array<char, 40> text{};
+  std::snprintf(text.data(), text.size(), "%.*g", digits, value);
+  return text.data();
+}
+
+/// Counts: all digits of whole numbers.
+std::string count(double value) { return number(value, 17); }
+
+std::string quoted(const std::string& text) {
+  std::string json = "\"";
+  for (const char letter : text) {
+    if (letter == '"' || letter == '\\') json += '\\';
+    json += static_cast<unsigned char>(letter) < 0x20 ? ' ' : letter;
+  }
+  return json + '"';
+}
+
+const std::string& name_of(OpClass op_class) {
+  return op_class_names()[static_cast<std::size_t>(op_class)];
+}
+
+const std::string& name_of(OpVariant variant) {
+  return op_variant_names()[static_cast<std::size_t>(variant)];
+}
+
+const std::string& name_of(Precision precision) {
+  return precision_names()[static_cast<std::size_t>(precision)];
+}
+
+/// The members of one object, in order.
+class Members {
+ public:
+  Members& add(const char* key, const std::string& json) {
+    text_ += (text_.empty() ? "\"" : ", \"") + std::string(key) + "\": " + json;
+    return *this;
+  }
+  std::string object() const { return "{" + text_ + "}"; }
+
+ private:
+  std::string text_;
+};
+
+std::string array_of(const std::vector<std::string>& lines) {
+  std::string text = "[";
+  for (std::size_t i = 0; i < lines.size(); ++i) text += (i ? ",\n      " : "\n      ") + lines[i];
+  return text + "\n    ]";
+}
+
+Members& add_roofline(Members& members, const SmoothRoofline& roofline) {
+  members.add("launch_s", number(roofline.launch.value()))
+      .add(roofline.counts_bytes ? "bytes_per_s" : "flops_per_s", number(roofline.rate));
+  if (!roofline.counts_bytes) {
+    members.add("m0", number(roofline.m0)).add("n0", number(roofline.n0));
+    members.add("k0", number(roofline.k0));
+  }
+  if (roofline.counts_bytes) members.add("share", number(roofline.share));
+  return members.add("sharpness", number(roofline.sharpness));
+}
+
+std::vector<std::string> stream_lines(const CalibratedModel& model) {
+  std::vector<std::string> lines;
+  lines.reserve(model.stream.size());
+  for (const StreamPoint& point : model.stream) {
+    lines.push_back(Members()
+                        .add("bytes", count(point.bytes.value()))
+                        .add("seconds", number(point.time.value()))
+                        .object());
+  }
+  return lines;
+}
+
+std::vector<std::string> roofline_lines(const CalibratedModel& model) {
+  std::vector<std::string> lines;
+  for (std::size_t precision = 0; precision < model.rooflines.size(); ++precision) {
+    for (std::size_t op_class = 0; op_class < model.rooflines[precision].size(); ++op_class) {
+      const auto& roofline = model.rooflines[precision][op_class];
+      if (!roofline) continue;
+      Members members;
+      members.add("class", quoted(op_class_names()[op_class]))
+          .add("precision", quoted(precision_names()[precision]));
+      lines.push_back(add_roofline(members, *roofline).object());
+    }
+  }
+  return lines;
+}
+
+std::vector<std::string> kernel_lines(const Calibration& calibration) {
+  std::vector<std::string> lines;
+  for (const KernelModel& kernel : calibration.model.kernels) {
+    const auto of = std::find_if(calibration.samples.begin(), calibration.samples.end(),
+                                 [&](const Sample& one) { return one.kernel == kernel.name; });
+    CHECK(of != calibration.samples.end(), "a sample of every kernel");
+    Members members;
+    members.add("kernel", quoted(kernel.name))
+        .add("class", quoted(name_of(of->work.op_class)))
+        .add("precision", quoted(name_of(of->precision)));
+    lines.push_back(add_roofline(members, kernel.roofline).object());
+  }
+  return lines;
+}
+
+std::vector<std::string> table_lines(const std::vector<Sample>& samples) {
+  std::vector<std::string> lines;
+  for (const Sample& sample : samples) {
+    const Work& work = sample.work;
+    Members members;
+    members.add("class", quoted(name_of(work.op_class)))
+        .add("role", quoted(op_role_names()[static_cast<std::size_t>(work.role)]))
+        .add("precision", quoted(name_of(sample.precision)));
+    if (work.variant != OpVariant::Plain) members.add("variant", quoted(name_of(work.variant)));
+    if (work.shape.k > 0) {
+      members.add("m", count(work.shape.m)).add("n", count(work.shape.n));
+      members.add("k", count(work.shape.k)).add("batch", count(work.shape.batch));
+    }
+    if (work.flops > Flops(0)) members.add("flops", count(work.flops.value()));
+    members.add("bytes", count(work.bytes.value())).add("launches", count(work.launches));
+    if (!sample.kernel.empty()) members.add("kernel", quoted(sample.kernel));
+    members.add("seconds", number(sample.time.value()))
+        .add("low_s", number(sample.low.value()))
+        .add("high_s", number(sample.high.value()))
+        .add("wall_s", number(sample.wall.value()))
+        .add("spread", number(sample.spread, 3));
+    lines.push_back(members.object());
+  }
+  return lines;
+}
+
+std::vector<std::string> residual_lines(const std::vector<HeldOutErrors>& errors) {
+  std::vector<std::string> lines;
+  for (const HeldOutErrors& row : errors) {
+    for (const auto& [level, figures] :
+         {std::pair("roofline", row.roofline), std::pair("kernel", row.kernel)}) {
+      lines.push_back(Members()
+                          .add("class", quoted(name_of(row.op_class)))
+                          .add("precision", quoted(name_of(row.precision)))
+                          .add("held_out", quoted(name_of(row.part)))
+                          .add("level", quoted(level))
+                          .add("samples", count(figures.count))
+                          .add("mape", number(figures.mape, 4))
+                          .add("mape_low", number(figures.low, 4))
+                          .add("mape_high", number(figures.high, 4))
+                          .add("median", number(figures.median, 4))
+                          .add("p95", number(figures.p95, 4))
+                          .add("max", number(figures.most, 4))
+                          .add("bias", number(figures.bias, 4))
+                          .object());
+    }
+  }
+  return lines;
+}
+
+std::vector<std::string> slowdown_lines(const std::vector<Slowdown>& slowdowns) {
+  std::vector<std::string> lines;
+  lines.reserve(slowdowns.size());
+  for (const Slowdown& one : slowdowns) {
+    lines.push_back(Members()
+                        .add("class", quoted(name_of(one.op_class)))
+                        .add("beside", quoted(name_of(one.beside)))
+                        .add("factor", number(one.factor, 4))
+                        .object());
+  }
+  return lines;
+}
+
+std::string calibration_json(const Calibration& calibration, const CalibrationStamp& stamp) {
+  const BenchFacts& facts = calibration.facts;
+  std::string text = "{\n";
+  const auto add = [&](const char* key, const std::string& json, bool last = false) {
+    text += "    \"" + std::string(key) + "\": " + json + (last ? "\n" : ",\n");
+  };
+  add("format", quoted("interlock-calibration/1"));
+  add("date", quoted(stamp.date));
+  add("program_version", quoted(stamp.program_version));
+  add("command", quoted(stamp.command));
+  add("processor", quoted(facts.processor));
+  add("driver", quoted(facts.driver));
+  add("clocks", quoted(facts.clocks));
+  add("seed", count(calibration.options.seed));
+  add("rejected", count(calibration.rejected));
+  add("drift", number(calibration.drift, 3));
+  if (calibration.copies) {
+    add("copies", Members()
+                      .add("latency_s", number(calibration.copies->latency.value()))
+                      .add("bytes_per_s", number(calibration.copies->bandwidth.value()))
+                      .object());
+  }
+  add("interference", array_of(slowdown_lines(calibration.interference)));
+  add("residuals", array_of(residual_lines(calibration.errors)));
+  add("stream", array_of(stream_lines(calibration.model)));
+  add("rooflines", array_of(roofline_lines(calibration.model)));
+  add("kernels", array_of(kernel_lines(calibration)));
+  add("table", array_of(table_lines(calibration.samples)), true);
+  return text + "  }";
+}
+
+/// The highest rate that a measured product reached in each precision, as "peak".
+std::string peaks_json(const Calibration& calibration) {
+  std::array<double, kPrecisions> most{};
+  for (const Sample& sample : calibration.samples) {
+    double& rate = most[static_cast<std::size_t>(sample.precision)];
+    rate = std::max(rate, sample.work.flops / Flops(1) / sample.time.value());
+  }
+  Members members;
+  for (std::size_t i = 0; i < most.size(); ++i) {
+    if (most[i] > 0) members.add(precision_names()[i].c_str(), quoted(count(most[i]) + " FLOP/s"));
+  }
+  return members.object();
+}
+
+}  // namespace
+
+const char* name_of(SamplePart part) {
+  switch (part) {
+    case SamplePart::Training:
+      return "none";
+    case SamplePart::Interior:
+      return "interior";
+    case SamplePart::Largest:
+      return "largest";
+  }
+  CHECK(false, "one of three parts");
+}
+
+const char* name_of(Beside beside) {
+  switch (beside) {
+    case Beside::Nothing:
+      return "nothing";
+    case Beside::Products:
+      return "products";
+    case Beside::Copies:
+      return "copies";
+  }
+  CHECK(false, "one of three neighbours");
+}
+
+std::string device_file(const Calibration& calibration, const CalibrationStamp& stamp) {
+  const StreamPoint& last = calibration.model.stream.back();
+  const std::string measured = "measured on " + stamp.date + ": ";
+  Members origin;
+  origin.add("memory", quoted("what the system says that there is"))
+      .add("memory_bandwidth",
+           quoted(measured + "the longest plain copy, reads and writes counted"))
+      .add("launch_overhead", quoted(measured + "calls of a kernel that does nothing"))
+      .add("peak", quoted(measured + "the highest rate that any product reached; shares of it are "
+                                     "no shares of a datasheet's peak"));
+  std::string text = "{\n";
+  const auto add = [&](const char* key, const std::string& json, bool is_last = false) {
+    text += "  \"" + std::string(key) + "\": " + json + (is_last ? "\n" : ",\n");
+  };
+  add("name", quoted(calibration.facts.name));
+  add("memory", quoted(count(calibration.facts.memory.value()) + " B"));
+  add("memory_bandwidth", quoted(count((last.bytes / last.time).value()) + " B/s"));
+  add("launch_overhead", quoted(number(calibration.launch.value() * 1e9) + " ns"));
+  add("peak", peaks_json(calibration));
+  add("origin", origin.object());
+  add("calibration", calibration_json(calibration, stamp), true);
+  return text + "}\n";
+}
+
+}  // namespace interlock

@@ -1,0 +1,27 @@
+// Calibration files: a device that scenarios can use, and its samples as CSV.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "validate/calibration/calibration.h"
+
+namespace interlock {
+
+/// What a calibration cannot know of itself.
+struct CalibrationStamp {
+  std::string date, command, program_version;
+};
+
+/// The device file that hardware/device_reader reads.
+std::string device_file(const Calibration& calibration, const CalibrationStamp& stamp);
+
+/// One line for each sample.
+std::string samples_csv(const Calibration& calibration);
+
+/// "interior" or "largest".
+const char* name_of(SamplePart part);
+/// "products" or "copies".
+const char* name_of(Beside beside);
+
+}  // namespace interlock

@@ -1,0 +1,38 @@
+// Fits the levels of a CalibratedModel to samples.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Residuals are logarithms of predicted over measured, so that relative errors count, and short
+// kernels as much as long ones. Parameters are logarithms too, weakly drawn to a first guess.
+#pragma once
+
+#include <vector>
+
+#include "hardware/calibrated_model.h"
+#include "validate/calibration/sample.h"
+
+namespace interlock {
+
+/// The time of plain streams without their launches, made to grow with the bytes: where a shorter
+/// one took longer, both take the (geometric) mean. `samples`: of plain copies, in any order.
+std::vector<StreamPoint> fit_stream(const std::vector<Sample>& samples, Seconds launch);
+
+/// A first guess, and how strongly parameters are drawn to it: the square of a logarithm that
+/// weighs as much as the squared relative error of one sample.
+struct RooflinePrior {
+  SmoothRoofline guess;
+  double ridge = 1e-4;
+};
+
+/// What `samples`, of one class, look like at first sight. REQUIRES: a sample at least.
+RooflinePrior first_guess(const std::vector<Sample>& samples);
+
+/// The smooth roofline of `samples`. Products keep the speed of the stream, which does not show in
+/// them; all else has a share of it, and no sizes. REQUIRES: a sample at least, all of one class.
+SmoothRoofline fit_roofline(const std::vector<Sample>& samples,
+                            const std::vector<StreamPoint>& stream, const RooflinePrior& prior);
+
+/// All levels: a roofline for each class and precision, a model for each kernel, and the table.
+CalibratedModel fit_model(const std::vector<Sample>& samples,
+                          const std::vector<StreamPoint>& stream);
+
+}  // namespace interlock
