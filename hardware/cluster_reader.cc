@@ -173,6 +173,9 @@ void read_object(const JsonNode& node, Cluster& cluster, Diagnostics& diagnostic
       read_size(reader, cluster);
     }
   }
+  if (const auto executor = reader.get("executor")) {
+    cluster.executor = read_real_devices(*executor, diagnostics);
+  }
   reader.finish();
 }
 

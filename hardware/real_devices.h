@@ -1,0 +1,34 @@
+// RealDevices: on what a harness runs a scenario for real, where that is asked for.
+// SPDX-License-Identifier: Apache-2.0
+//
+// "cpu", "cuda" or "virtual", or {"kind": "cuda", "devices": "gpus" | "partitions",
+// "multiprocessors": 16, "links": "copy-engine" | "paced" | "zero", "transport": "peer" | "nccl"},
+// {"kind": "cpu", "links": "immediate" | "emulated"}.
+#pragma once
+
+#include <string>
+
+#include "base/json.h"
+
+namespace interlock {
+
+struct RealDevices {
+  /// Virtual: nothing but clocks. Cpu: a thread for each device. Cuda: GPUs, or parts of one.
+  enum class Kind { Virtual, Cpu, Cuda };
+  /// Of the parts of one GPU; Emulated (of threads): a message arrives no sooner than the
+  /// scenario's links say.
+  enum class Links { Immediate, Emulated, CopyEngine, Paced, Zero };
+  Kind kind = Kind::Cpu;
+  Links links = Links::Immediate;
+  bool partitions = false;  // of one GPU; else a GPU for each device
+  int multiprocessors = 0;  // of a partition; 0: as many as fit
+  bool nccl = false;        // between GPUs
+};
+
+/// "virtual", "cpu" or "cuda".
+std::string name_of(RealDevices::Kind kind);
+
+/// A diagnostic is added for each mistake.
+RealDevices read_real_devices(const JsonNode& node, Diagnostics& diagnostics);
+
+}  // namespace interlock
