@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,10 +37,23 @@ struct CalibrateOptions {
   std::string command_line;  // as it was typed
 };
 
+/// What train is asked to do.
+struct TrainOptions {
+  CommandOptions command;  // json, svg: curves of all scenarios
+  std::string data;        // file whose bytes a language model learns
+  int steps = 100, seed = 1;
+  std::optional<double> rate;
+  double momentum = 0.9, decay = 0;
+  std::string dump;  // .npz
+  int dump_step = 0;
+};
+
 /// Runs one file's scenarios. The result JSON is an object, or an array if it has a sweep.
 void simulate(const CommandOptions& options);
 /// Runs the scenarios of several files into one table and one report; the JSON is an array.
 void compare(const CommandOptions& options);
+/// Trains the scenarios of the files for real, each from the same weights on the same samples.
+void train(const TrainOptions& options);
 /// Loads every file without running it, and says "ok" for those that are right.
 void check(const CommandOptions& options);
 /// Prints what names stand for: "models", "machines", "schedules"; empty: all of them.

@@ -78,6 +78,37 @@ void add_calibrate(CLI::App& command, CalibrateOptions& options) {
       ->capture_default_str();
 }
 
+void add_train(CLI::App& command, TrainOptions& options) {
+  add_inputs(command, options.command, "SCENARIOS");
+  command.add_option("--steps", options.steps, "steps to train")
+      ->capture_default_str()
+      ->type_name("N")
+      ->check(CLI::Range(1, 10'000'000));
+  command.add_option("--data", options.data, "file whose bytes a language model learns")
+      ->type_name("FILE");
+  command.add_option("--rate", options.rate, "learning rate; default 0.05, with Adam 0.001")
+      ->type_name("X");
+  command.add_option("--momentum", options.momentum, "of sgd-momentum")
+      ->capture_default_str()
+      ->type_name("X");
+  command.add_option("--decay", options.decay, "weight decay")
+      ->capture_default_str()
+      ->type_name("X");
+  command.add_option("--seed", options.seed, "of weights and samples")
+      ->capture_default_str()
+      ->type_name("N");
+  command
+      .add_option("--json", options.command.json, "write the curves as JSON; - for standard output")
+      ->type_name("FILE");
+  command.add_option("--svg", options.command.svg, "draw loss against steps and time")
+      ->type_name("FILE.svg");
+  command.add_option("--dump", options.dump, "write the numbers of one step for numpy.load")
+      ->type_name("FILE.npz");
+  command.add_option("--dump-step", options.dump_step, "which step")
+      ->capture_default_str()
+      ->type_name("N");
+}
+
 constexpr const char* kExamples =
     R"(Examples:
   interlock simulate scenarios/examples/gpt2-xl-1f1b.json --report report.html
@@ -105,6 +136,9 @@ class CommandLine {
     CLI::App& checked = add("check", "say whether scenario files are right, without running them",
                             [this] { check(options_); });
     add_inputs(checked, options_, "SCENARIOS");
+    add_train(
+        add("train", "train scenarios for real, on threads or GPUs", [this] { train(trained_); }),
+        trained_);
     add_schedule(add("schedule", "draw a step in the terminal; explain and compare schedules",
                      [this] { schedule(drawn_); }),
                  drawn_);
@@ -171,6 +205,7 @@ class CommandLine {
   CommandOptions options_;
   ScheduleOptions drawn_;
   CalibrateOptions measured_;
+  TrainOptions trained_;
   std::string engine_, what_;
   std::map<std::string, std::function<void()>> actions_;
 };

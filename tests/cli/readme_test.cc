@@ -42,6 +42,7 @@ std::vector<std::string> commands() {
 /// The root of the tree as far as commands see it, with a ./run that builds nothing.
 void furnish(const Folder& folder) {
   std::filesystem::create_symlink(SOURCE_FOLDER "/scenarios", folder.path("scenarios"));
+  std::filesystem::create_symlink(SOURCE_FOLDER "/README.md", folder.path("README.md"));
   const std::string start = "#!/bin/sh\n[ $# -gt 0 ] || set -- compare --report r.html ";
   folder.file("run", start + "scenarios/quickstart/*.json\nexec '" INTERLOCK_PROGRAM "' \"$@\"\n");
   std::filesystem::permissions(folder.path("run"), std::filesystem::perms::owner_all);

@@ -55,7 +55,7 @@ TEST_CASE("objects say what their kind has") {
 }
 
 TEST_CASE("what does not fit together is refused") {
-  CHECK(read("\"gpu\"").mistakes.find("\"cuda\"") != std::string::npos);
+  CHECK(read("\"threads\"").mistakes.find("cuda") != std::string::npos);
   CHECK(read(R"({"kind": "cpu", "multiprocessors": 4})").mistakes.find("multiprocessors") !=
         std::string::npos);
   CHECK(read(R"({"kind": "cuda", "multiprocessors": 4})").mistakes.find("partitions") !=

@@ -1,0 +1,141 @@
+// What training came to, as a table, as JSON and as a picture.
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/training_report.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/text.h"
+#include "reports/layout.h"
+#include "reports/line_chart.h"
+#include "reports/scale.h"
+
+namespace interlock {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Points = std::vector<std::pair<double, double>>;
+
+constexpr std::size_t kPoints = 100;
+constexpr std::size_t kEnds = 20;  // steps whose mean is the first, or the last, loss
+
+double mean(const std::vector<double>& values, std::size_t begin, std::size_t end) {
+  double sum = 0;
+  for (std::size_t i = begin; i < end; ++i) sum += values[i];
+  return sum / static_cast<double>(end - begin);
+}
+
+/// Means over stretches of equal length against `x` at their middles.
+template <class X>
+Points curve(const TrainingCurve& run, X x) {
+  const std::size_t steps = run.losses.size();
+  const std::size_t points = std::min(steps, kPoints);
+  Points result;
+  for (std::size_t p = 0; p < points; ++p) {
+    const std::size_t begin = p * steps / points, end = (p + 1) * steps / points;
+    result.push_back({(x(begin) + x(end)) / 2, mean(run.losses, begin, end)});
+  }
+  return result;
+}
+
+double end_of(const TrainingCurve& run, std::size_t steps) {
+  if (steps == 0) return 0;
+  return run.ends.empty() ? std::nan("") : run.ends[steps - 1].value();
+}
+
+Json numbers(const std::vector<double>& values) {
+  Json list = Json::array();
+  for (const double value : values) list.push_back(value);  // what is not finite becomes null
+  return list;
+}
+
+Json json_of(const TrainingCurve& run) {
+  std::vector<double> ends;
+  for (const Seconds end : run.ends) ends.push_back(end.value());
+  Json json{{"format", "interlock-training/1"},
+            {"name", run.name},
+            {"strategy", run.strategy},
+            {"schedule", run.schedule},
+            {"executor", run.executor},
+            {"seed", run.seed},
+            {"steps", run.losses.size()},
+            {"stopped", static_cast<int>(run.losses.size()) < run.wanted_steps},
+            {"simulated_step_time_s", run.simulated_step.value()},
+            {"loss", numbers(run.losses)},
+            {"measured_end_s", numbers(ends)},
+            {"held_peak_bytes", run.peaks},
+            {"simulated_peak_bytes", run.simulated_peaks}};
+  json["measured_step_time_s"] =
+      run.measured_step > Seconds(0) ? Json(run.measured_step.value()) : Json(nullptr);
+  Json& stages = json["stage_loss"] = Json::array();
+  for (const std::vector<double>& losses : run.stage_losses) stages.push_back(numbers(losses));
+  return json;
+}
+
+std::string loss_text(double loss) { return std::isfinite(loss) ? fixed(loss, 3) : "NaN"; }
+
+}  // namespace
+
+std::string training_table(const std::vector<TrainingCurve>& curves, const TableStyle& style) {
+  std::vector<double> times;
+  double most = 0;
+  for (const TrainingCurve& run : curves) {
+    times.push_back(run.simulated_step.value());
+    times.push_back(run.measured_step.value());
+    for (const std::int64_t peak : run.peaks) most = std::max(most, static_cast<double>(peak));
+  }
+  const Scale time = scale_of_seconds(times), memory = scale_of_bytes({most});
+  Grid grid{.columns = {{"Scenario", "", false},
+                        {"Steps", ""},
+                        {"First loss", ""},
+                        {"Last loss", ""},
+                        {"Measured", time.unit + "/step"},
+                        {"Simulated", time.unit + "/step"},
+                        {"Memory", memory.unit}}};
+  for (const TrainingCurve& run : curves) {
+    const std::size_t steps = run.losses.size(), few = std::min(steps, kEnds);
+    const auto peak = std::max_element(run.peaks.begin(), run.peaks.end());
+    grid.rows.push_back(
+        {{run.name},
+         {std::to_string(steps)},
+         {steps > 0 ? loss_text(mean(run.losses, 0, few)) : "–"},
+         {steps > 0 ? loss_text(mean(run.losses, steps - few, steps)) : "–"},
+         {run.measured_step > Seconds(0) ? scaled(run.measured_step.value(), time) : "–"},
+         {scaled(run.simulated_step.value(), time)},
+         {peak == run.peaks.end() ? "–" : scaled(static_cast<double>(*peak), memory)}});
+  }
+  return lay_out(grid, style) + "\nLoss: of the whole network, mean of the first and of the last " +
+         std::to_string(kEnds) + " steps. Memory: the most that tensors of a device held.\n";
+}
+
+std::string training_json(const std::vector<TrainingCurve>& curves) {
+  if (curves.size() == 1) return json_of(curves[0]).dump(2) + "\n";
+  Json list = Json::array();
+  for (const TrainingCurve& run : curves) list.push_back(json_of(run));
+  return list.dump(2) + "\n";
+}
+
+std::string training_svg(const std::vector<TrainingCurve>& curves) {
+  LineChart chart{.title = "Loss against steps and time",
+                  .subtitle =
+                      "loss of the whole network; simulated time: steps x predicted step "
+                      "time"};
+  ChartPanel by_step{.x_label = "steps", .y_label = "loss (nats)", .curves = {}};
+  ChartPanel measured{.x_label = "measured time (s)", .y_label = "loss (nats)", .curves = {}};
+  ChartPanel simulated{.x_label = "simulated time (s)", .y_label = "loss (nats)", .curves = {}};
+  for (const TrainingCurve& run : curves) {
+    chart.names.push_back(run.name);
+    by_step.curves.push_back(
+        curve(run, [](std::size_t steps) { return static_cast<double>(steps); }));
+    measured.curves.push_back(curve(run, [&](std::size_t steps) { return end_of(run, steps); }));
+    simulated.curves.push_back(curve(run, [&](std::size_t steps) {
+      return static_cast<double>(steps) * run.simulated_step.value();
+    }));
+  }
+  chart.panels = {std::move(by_step), std::move(measured), std::move(simulated)};
+  return line_chart_svg(chart);
+}
+
+}  // namespace interlock

@@ -1,0 +1,39 @@
+// Training reports: loss against steps, and against the time that they took or would take.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/units.h"
+#include "reports/report.h"
+
+namespace interlock {
+
+/// How one scenario trained.
+struct TrainingCurve {
+  std::string name, strategy, schedule, executor;
+  std::uint64_t seed = 1;
+  int wanted_steps = 0;        // `losses` has fewer if the run was stopped
+  std::vector<double> losses;  // the network's, mean over the micro-batches of each step
+  std::vector<std::vector<double>> stage_losses;  // (stages, steps) of losses on stages; else empty
+  std::vector<Seconds> ends;                  // of each step, measured; empty: nobody had a clock
+  Seconds simulated_step;                     // predicted before the run
+  Seconds measured_step;                      // median; 0: nobody had a clock
+  std::vector<std::int64_t> peaks;            // bytes that tensors held, by device
+  std::vector<std::int64_t> simulated_peaks;  // likewise, predicted
+};
+
+/// A row for each curve: first and last loss, step time measured and simulated, memory.
+std::string training_table(const std::vector<TrainingCurve>& curves, const TableStyle& style);
+
+/// "interlock-training/1", see docs/training.md.
+std::string training_json(const std::vector<TrainingCurve>& curves);
+
+/// Three panels side by side: loss against steps, measured time and simulated time. Each point is
+/// the mean of a hundredth of the run.
+std::string training_svg(const std::vector<TrainingCurve>& curves);
+
+}  // namespace interlock

@@ -1,0 +1,125 @@
+// interlock train as a user runs it: files, determinism, and what is refused.
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "tests/cli/child_program.h"
+
+namespace interlock {
+namespace {
+
+constexpr const char* kClassifier = R"({
+  "name": "classifier",
+  "model": {"kind": "residual-mlp", "input_size": 8, "layers": 4, "hidden_size": 16, "classes": 4},
+  "cluster": {"kind": "uniform", "devices": 2, "link": {"bandwidth": "1 GB/s"},
+    "device": {"memory": "1 GB", "memory_bandwidth": "10 GB/s", "peak": {"fp32": "10 GFLOP/s"}}},
+  "parallel": {"pipeline": 2},
+  "training": {"strategy": "pairwise", "global_batch_size": 32, "micro_batch_size": 32,
+    "precision": "fp32", "optimizer": "adam"}})";
+
+std::vector<double> losses_of(const std::string& json) {
+  const JsonValue result = parse_json(json, "stdout");
+  std::vector<double> losses;
+  for (const JsonValue& loss : result.find("loss")->items) losses.push_back(loss.number);
+  return losses;
+}
+
+TEST_CASE("a classifier learns, under every strategy, the same every time") {
+  for (const char* strategy : {"global", "pairwise", "local"}) {
+    CAPTURE(strategy);
+    const std::vector<std::string> command = {
+        "train", "-",       "--steps",
+        "150",   "--quiet", "--json",
+        "-",     "--set",   "training.strategy=" + std::string(strategy)};
+    const Outcome run = run_program(command, ".", kClassifier);
+    CAPTURE(run.err);
+    REQUIRE(run.exit_code == 0);
+    const std::vector<double> losses = losses_of(run.out);
+    REQUIRE(losses.size() == 150);
+    // Four classes: ln 4 = 1.39 before anything is learnt, within what first weights do.
+    CHECK(losses.front() == doctest::Approx(std::log(4)).epsilon(0.5));
+    double last = 0;
+    for (std::size_t i = losses.size() - 10; i < losses.size(); ++i) last += losses[i] / 10;
+    CHECK(last < 0.85 * losses.front());
+    CHECK(losses_of(run_program(command, ".", kClassifier).out) == losses);
+  }
+}
+
+TEST_CASE(
+    "files are written whole, and the dump holds weights, gradients and what became of them") {
+  const Folder folder;
+  folder.file("c.json", kClassifier);
+  const Outcome run = run_program(
+      {"train", "c.json", "--steps", "3", "--svg", "c.svg", "--dump", "c.npz", "--dump-step", "1"},
+      folder.path());
+  CAPTURE(run.err);
+  REQUIRE(run.exit_code == 0);
+  CHECK(run.out.find("classifier") != std::string::npos);
+  CHECK(read_file(folder.path("c.svg")).find("measured time (s)") != std::string::npos);
+  const std::string dump = read_file(folder.path("c.npz"));
+  for (const char* part : {"inputs.npy", "targets.npy", "weights/", "gradients/", "updated/"}) {
+    CAPTURE(part);
+    CHECK(dump.find(part) != std::string::npos);
+  }
+}
+
+struct Mistake {
+  const char* what;
+  std::vector<std::string> arguments;
+  const char* expected;
+};
+
+TEST_CASE("what cannot be trained is refused in one sentence, and nothing is written") {
+  const std::vector<Mistake> mistakes = {
+      {"a profile",
+       {"--set", R"(model={"kind": "profile", "modules": [{"repeat": 2}]})"},
+       "profile"},
+      {"bf16",
+       {"--set", "training.precision=bf16", "--set", "cluster.device.peak.bf16=1 TFLOP/s"},
+       "fp32"},
+      {"clocks", {"--set", "cluster.executor=virtual"}, "cpu"},
+      {"a file for a classifier", {"--data", "c.json"}, "--data"},
+      {"no steps", {"--steps", "0"}, "--steps"},
+      {"a step that is not there", {"--dump", "d.npz", "--dump-step", "7", "--steps", "3"}, "7"},
+      {"replicas", {"--set", "parallel.data=2", "--set", "cluster.devices=4"}, "expected"},
+      {"a rate that explodes", {"--rate", "1e30", "--steps", "20"}, "smaller rate"}};
+  for (const Mistake& mistake : mistakes) {
+    CAPTURE(mistake.what);
+    const Folder folder;
+    folder.file("c.json", kClassifier);
+    std::vector<std::string> command = {"train", "c.json", "--quiet", "--json", "out.json"};
+    command.insert(command.end(), mistake.arguments.begin(), mistake.arguments.end());
+    const Outcome run = run_program(command, folder.path());
+    CHECK(run.exit_code == 2);
+    CAPTURE(run.err);
+    CHECK(run.err.find(mistake.expected) != std::string::npos);
+    CHECK_THROWS(read_file(folder.path("out.json")));
+  }
+}
+
+TEST_CASE("a language model needs a file, of bytes that it knows") {
+  const Folder folder;
+  folder.file("text.txt", "to be or not to be, that is the question");
+  folder.file("lm.json", R"({
+    "name": "lm",
+    "model": {"kind": "transformer", "layers": 2, "hidden_size": 16, "attention_heads": 2,
+      "ffn_hidden_size": 64, "vocab_size": 256, "sequence_length": 8, "tied_embeddings": false},
+    "cluster": {"kind": "uniform", "devices": 2, "link": {"bandwidth": "1 GB/s"},
+      "device": {"memory": "1 GB", "memory_bandwidth": "10 GB/s", "peak": {"fp32": "10 GFLOP/s"}}},
+    "parallel": {"pipeline": 2},
+    "training": {"strategy": "local", "global_batch_size": 2, "micro_batch_size": 2,
+      "precision": "fp32"}})");
+  CHECK(run_program({"train", "lm.json", "--steps", "2"}, folder.path()).exit_code == 2);
+  const Outcome missing =
+      run_program({"train", "lm.json", "--steps", "2", "--data", "no.txt"}, folder.path());
+  CHECK(missing.exit_code == 2);
+  CHECK(missing.err.find("no.txt") != std::string::npos);
+  const Outcome run =
+      run_program({"train", "lm.json", "--steps", "2", "--data", "text.txt"}, folder.path());
+  CAPTURE(run.err);
+  CHECK(run.exit_code == 0);
+}
+
+}  // namespace
+}  // namespace interlock

@@ -1,0 +1,205 @@
+// Scenario to Job, Job to Workload, Workload to an executor, and back to curves.
+// SPDX-License-Identifier: Apache-2.0
+#include "validate/training/execution.h"
+
+#include <cmath>
+#include <limits>
+#include <map>
+
+#include "base/error.h"
+#include "scenarios/run_scenario.h"
+#include "validate/crosscheck/error_figures.h"
+#include "validate/executors/cuda_executor.h"
+#include "validate/executors/stopwatch.h"
+#include "validate/network/cpu_workload.h"
+
+namespace interlock {
+
+namespace {
+
+[[noreturn]] void refuse(const Scenario& scenario, const std::string& path,
+                         const std::string& problem) {
+  throw Error(scenario.file + ": " + scenario.name + ": " + path + ": " + problem);
+}
+
+void check_cpu(const Scenario& scenario) {
+  if (scenario.precision != Precision::Fp32) {
+    refuse(scenario, "/training/precision", "the CPU trains in fp32; expected \"fp32\"");
+  }
+}
+
+Job job_of(const Scenario& scenario, const Program& program, const NeuralNetwork& network,
+           const ExecutionOptions& options) {
+  const bool list = scenario.schedule.kind == ScheduleKind::List;
+  const int stages = static_cast<int>(scenario.rank_of_stage.size());
+  return {.program = program,
+          .network = network,
+          .first_module = scenario.partition.boundaries,
+          .strategy = scenario.strategy,
+          .roles = make_roles(scenario.strategy, stages, list),
+          .precision = scenario.precision,
+          .descent = options.descent,
+          .seed = options.seed,
+          .batch = options.batches,
+          .dump_step = options.dump_step};
+}
+
+/// Every instruction in an order in which one thread may do them all; nothing runs beside an op.
+std::vector<OpSample> run_alone(const Program& program, const Workload& workload,
+                                const std::atomic<bool>* stop) {
+  std::vector<OpSample> samples;
+  for (const Issue& issue : issue_order(program)) {
+    if (stop != nullptr && *stop) break;
+    const Instruction& instruction = issue.instruction;
+    switch (instruction.code) {
+      case Opcode::Compute: {
+        const Stopwatch watch;
+        workload.compute(instruction.index, instruction.micro_batch);
+        samples.push_back({instruction.index, instruction.micro_batch, watch.wall(), watch.cpu()});
+        break;
+      }
+      case Opcode::Send:
+        workload.send(instruction.index, instruction.micro_batch);
+        break;
+      case Opcode::Receive:
+        workload.receive(instruction.index, instruction.micro_batch);
+        break;
+      default:
+        break;
+    }
+  }
+  return samples;
+}
+
+void run_on_threads(const Scenario& scenario, const Job& job, const ExecutionOptions& options,
+                    Execution& execution) {
+  check_cpu(scenario);
+  const CpuRun run = make_cpu_run(job, {});
+  if (options.alone) {
+    execution.samples = run_alone(job.program, run.workload, options.stop);
+  } else {
+    const ThreadOptions threads = {
+        .emulate_links = scenario.cluster.executor.links == RealDevices::Links::Emulated,
+        .stop = options.stop};
+    const ThreadRun done = run_threads(job.program, run.workload, threads, log_sink(execution.log));
+    execution.samples = done.samples;
+    execution.stopped = done.stopped;
+  }
+  execution.outcome = run.outcome();
+}
+
+CudaLink link_of(RealDevices::Links links) {
+  if (links == RealDevices::Links::Paced) return CudaLink::Paced;
+  return links == RealDevices::Links::Zero ? CudaLink::Zero : CudaLink::CopyEngine;
+}
+
+void run_on_gpus(const Scenario& scenario, const Job& job, const ExecutionOptions& options,
+                 Execution& execution) {
+  if (options.alone) refuse(scenario, "/cluster/executor", "ops of GPUs are calibrated, not timed");
+  const CudaReport report = look_at_cuda();
+  if (report.state != CudaState::Ready) refuse(scenario, "/cluster/executor", report.sentence);
+  const RealDevices& devices = scenario.cluster.executor;
+  const int ranks = static_cast<int>(job.program.ranks.size());
+  const CudaOptions cuda{.partitions = devices.partitions ? ranks : 0,
+                         .sms = devices.multiprocessors,
+                         .link = link_of(devices.links),
+                         .nccl = devices.nccl};
+  execution.outcome = run_cuda(job, cuda, log_sink(execution.log)).outcome;
+  for (const Span& span : execution.log.spans) {
+    execution.samples.push_back({span.op, span.micro_batch, span.end - span.start, Seconds(0)});
+  }
+}
+
+/// Losses of every micro-batch of a stage as means over steps; NaN for steps that it did not end.
+std::vector<double> step_losses(const std::map<int, double>& losses, const Program& program) {
+  const int batches = program.micro_batches;
+  std::vector<double> means;
+  for (int step = 0; step < program.steps; ++step) {
+    double sum = 0;
+    for (int batch = step * batches; batch < (step + 1) * batches; ++batch) {
+      const auto found = losses.find(batch);
+      sum += found == losses.end() ? std::numeric_limits<double>::quiet_NaN() : found->second;
+    }
+    means.push_back(sum / batches);
+  }
+  return means;
+}
+
+}  // namespace
+
+NeuralNetwork network_of(const Scenario& scenario) {
+  if (!scenario.graph.samples_per_micro_batch) {
+    refuse(scenario, "/model", "a profile has times, but no layers to run; expected a model");
+  }
+  const BuildOptions options = {
+      .micro_batch_size = static_cast<int>(*scenario.graph.samples_per_micro_batch),
+      .precision = scenario.precision,
+      .optimizer = scenario.optimizer,
+      .recompute = scenario.recompute,
+      .sharding = scenario.sharding};
+  BuildOptions with_head = options;
+  const ModelText& text = *scenario.model_text;
+  if (text.head) with_head.head = JsonNode{&*text.head, "/training/strategy/head"};
+  Diagnostics diagnostics;
+  NeuralNetwork network = build_network({&text.model, "/model"}, with_head, diagnostics);
+  diagnostics.throw_if_any();
+  return network;
+}
+
+Execution execute(const Scenario& scenario, const NeuralNetwork& network,
+                  const ExecutionOptions& options) {
+  Execution execution{.program = lower_scenario(scenario, options.steps)};
+  const std::string lacks = why_not_executable(execution.program);
+  if (!lacks.empty()) {
+    throw Error(scenario.file + ": " + scenario.name + ": this cannot be run for real: " + lacks);
+  }
+  const Job job = job_of(scenario, execution.program, network, options);
+  switch (scenario.cluster.executor.kind) {
+    case RealDevices::Kind::Cpu:
+      run_on_threads(scenario, job, options, execution);
+      break;
+    case RealDevices::Kind::Virtual:
+      refuse(scenario, "/cluster/executor",
+             "clocks alone learn nothing; expected \"cpu\" or \"cuda\"");
+    case RealDevices::Kind::Cuda:
+      run_on_gpus(scenario, job, options, execution);
+      break;
+  }
+  return execution;
+}
+
+TrainingCurve training_curve(const Scenario& scenario, const Execution& execution,
+                             const ExecutionOptions& options) {
+  const Metrics simulated = run_scenario(scenario, false).measurement.metrics;
+  TrainingCurve curve{.name = scenario.name,
+                      .strategy = name_of(scenario.strategy),
+                      .schedule = schedule_entry(scenario.schedule.kind).name,
+                      .executor = name_of(scenario.cluster.executor.kind),
+                      .seed = options.seed,
+                      .wanted_steps = options.steps,
+                      .simulated_step = simulated.step_time};
+  const auto& losses = execution.outcome.losses;
+  curve.losses = step_losses(losses.back(), execution.program);
+  while (!curve.losses.empty() && std::isnan(curve.losses.back())) curve.losses.pop_back();
+  for (const auto& stage : losses) {
+    curve.stage_losses.push_back(stage.empty() ? std::vector<double>()
+                                               : step_losses(stage, execution.program));
+    curve.stage_losses.back().resize(stage.empty() ? 0 : curve.losses.size());
+  }
+  const std::vector<Seconds> steps = step_times(execution.program, execution.log);
+  Seconds end;
+  std::vector<double> measured;
+  for (std::size_t step = 0; step < curve.losses.size() && step < steps.size(); ++step) {
+    end = end + steps[step];
+    curve.ends.push_back(end);
+    if (step > 0) measured.push_back(steps[step].value());  // the first one warms up
+  }
+  if (!measured.empty()) curve.measured_step = Seconds(median_of(measured));
+  for (const HeldMemory& memory : execution.outcome.memory) curve.peaks.push_back(memory.peak);
+  for (const DeviceMetrics& device : simulated.devices) {
+    curve.simulated_peaks.push_back(static_cast<std::int64_t>(device.peak_memory.value()));
+  }
+  return curve;
+}
+
+}  // namespace interlock

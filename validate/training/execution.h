@@ -1,0 +1,46 @@
+// Execution: a scenario trained for real, on what its cluster names.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+#include "reports/training_report.h"
+#include "scenarios/scenario.h"
+#include "validate/executors/executor.h"
+#include "validate/network/job.h"
+#include "validate/training/data_set.h"
+
+namespace interlock {
+
+struct ExecutionOptions {
+  int steps = 1;
+  BatchSource batches;
+  Descent descent;
+  std::uint64_t seed = 1;
+  int dump_step = -1;                       // see Job
+  bool alone = false;                       // ops one after the other, nothing beside them
+  const std::atomic<bool>* stop = nullptr;  // ends the run soon after it becomes true
+};
+
+struct Execution {
+  Program program;
+  TraceLog log;
+  std::vector<OpSample> samples;
+  Outcome outcome;
+  bool stopped = false;
+};
+
+/// The layers of the scenario's model. Throws: Error if it has none that can be executed.
+NeuralNetwork network_of(const Scenario& scenario);
+
+/// Trains. Throws: Error if the scenario cannot be trained, or a loss is not a number.
+Execution execute(const Scenario& scenario, const NeuralNetwork& network,
+                  const ExecutionOptions& options);
+
+/// What `execution` learnt and took, beside what simulating `scenario` says.
+TrainingCurve training_curve(const Scenario& scenario, const Execution& execution,
+                             const ExecutionOptions& options);
+
+}  // namespace interlock
