@@ -14,6 +14,7 @@ std::vector<Seconds> step_times(const Program& program, const TraceLog& log) {
   StepLog steps(program);
   for (const Span& span : log.spans) steps.add(span);
   std::vector<Seconds> times;
+  times.reserve(static_cast<std::size_t>(steps.steps()));
   for (int step = 0; step < steps.steps(); ++step) {
     times.push_back(steps.end(step) - steps.end(step - 1));
   }

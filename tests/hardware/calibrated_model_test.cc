@@ -34,7 +34,7 @@ constexpr const char* kDevice = R"({
 Device read(const std::string& text) {
   const JsonValue value = parse_json(text, "bench.json");
   Diagnostics diagnostics;
-  const Device device = read_device({&value, ""}, diagnostics);
+  Device device = read_device({&value, ""}, diagnostics);
   diagnostics.throw_if_any();
   return device;
 }

@@ -26,8 +26,8 @@ TEST_CASE("figures of five errors, by hand") {
 }
 
 TEST_CASE("the bootstrap's interval is that of a mean: of many equal draws, sigma / sqrt(n)") {
-  std::vector<double> errors;
-  for (int i = 0; i < 400; ++i) errors.push_back(i % 2 == 0 ? 0.1 : 0.3);
+  std::vector<double> errors(400, 0.1);
+  for (std::size_t i = 1; i < errors.size(); i += 2) errors[i] = 0.3;
   const ErrorFigures figures = error_figures(errors);
   const double half_width = 1.96 * 0.1 / std::sqrt(400.0);
   INFO("0.2 +- " << half_width << ": " << figures.low << " to " << figures.high);
@@ -86,8 +86,8 @@ TEST_CASE("ops that take longer than predicted are an error of the op model, not
   for (const char* strategy : {"\"global\"", "\"local\"", "\"pairwise\""}) {
     for (const double factor : {1.0, 2.0, 3.5}) {
       const Made trial = made(strategy, factor);
-      const Comparison comparison =
-          compare_runs(strategy, trial.predicted, trial.run, 2, OpClock::Wall, {.steps = 6});
+      const Comparison comparison = compare_runs(
+          trial.predicted, trial.run, {.name = strategy, .fill = 2, .measure = {.steps = 6}});
       INFO(strategy << ", ops " << factor << " times as long");
       CHECK(comparison.replay_error() == doctest::Approx(0).epsilon(1e-9));
       // Alone they were made to take half as long as in the run.
@@ -106,13 +106,14 @@ TEST_CASE("ops that take longer than predicted are an error of the op model, not
 TEST_CASE("a run that stood still between its steps is an error of the replay") {
   Made trial = made("\"local\"", 1);
   for (Span& span : trial.run.log.spans) {
-    const double late = 0.010 * static_cast<double>(span.micro_batch / 4);  // of each step
+    const int step = span.micro_batch / 4;
+    const double late = 0.010 * step;
     span.start = span.start + Seconds(late);
     span.end = span.end + Seconds(late);
   }
   trial.run.log.memory.clear();
-  const Comparison comparison =
-      compare_runs("late", trial.predicted, trial.run, 2, OpClock::Wall, {.steps = 6});
+  const Comparison comparison = compare_runs(trial.predicted, trial.run,
+                                             {.name = "late", .fill = 2, .measure = {.steps = 6}});
   CHECK((comparison.measured - comparison.replayed).value() == doctest::Approx(0.010));
   CHECK(comparison.op_model.mape == doctest::Approx(1));  // alone half as long, see made()
 }

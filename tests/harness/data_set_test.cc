@@ -30,7 +30,7 @@ TEST_CASE("targets are the bytes that follow, and every stretch of the text come
     const Batch batch = source(micro_batch);
     REQUIRE(batch.tokens.size() == 12);
     REQUIRE(batch.targets.size() == 12);
-    for (int sample = 0; sample < 3; ++sample) {
+    for (std::size_t sample = 0; sample < 3; ++sample) {
       const auto start = text.find(static_cast<char>(batch.tokens[sample * 4]));
       starts.insert(static_cast<int>(start));
       for (std::size_t i = 0; i < 4; ++i) {
@@ -87,7 +87,7 @@ TEST_CASE("images of a class have its waves in common, others do not") {
                               .features = 3,
                               .classes = 2};
   const Batch batch = generated_batches(network, 1)(0);
-  constexpr std::size_t kSize = 64 * 3;
+  constexpr std::size_t kSize = 192;  // 64 pixels of 3 channels
   REQUIRE(batch.features.size() == 600 * kSize);
   std::vector<std::vector<double>> mean(2, std::vector<double>(kSize, 0));
   std::vector<double> count(2, 0);

@@ -91,6 +91,7 @@ std::vector<Pair> after_a_step(const Strategy& strategy, const std::vector<doubl
   const int stages = static_cast<int>(first.size());
   const std::vector<StageRole> roles = make_roles(strategy, stages, false);
   std::vector<ScaleStage> all;
+  all.reserve(first.size());
   for (const double weight : first) all.push_back(make_scale(false, {weight, weight}));
   for (ScaleStage& stage : all) input = forward(stage, input);
   std::vector<std::map<int, Pair>> gradients(first.size());  // of outputs, by loss
@@ -104,6 +105,7 @@ std::vector<Pair> after_a_step(const Strategy& strategy, const std::vector<doubl
     }
   }
   std::vector<Pair> updated;
+  updated.reserve(all.size());
   for (const ScaleStage& stage : all) {
     updated.push_back({stage.weight[0] - stage.gradient[0], stage.weight[1] - stage.gradient[1]});
   }

@@ -109,7 +109,7 @@ const std::vector<std::string> kHeads = {R"("linear")", R"("mlp")",
                                          R"({"kind": "mlp", "hidden_size": 5})"};
 
 /// `model` with each of `heads`, and without one.
-void check_with_heads(const std::string& model, std::vector<std::string> heads) {
+void check_with_heads(const std::string& model, const std::vector<std::string>& heads) {
   check_in_all(model + "}");
   for (const std::string& head : heads) check_in_all(model + R"(, "head": )" + head + "}");
 }

@@ -149,6 +149,7 @@ void check_versions(const Training& training, const std::vector<StageOrder>& ord
     CHECK(train(training, Execution::Threads, {.doubles = true}).losses.back() == losses);
   }
   std::vector<HandStage> stages;
+  stages.reserve(static_cast<std::size_t>(training.program.stages));
   for (int s = 0; s < training.program.stages; ++s) stages.push_back(make_hand_stage(job, s));
   for (int b = 0; b < static_cast<int>(losses.size()); ++b) {
     const double loss = go_through(stages, job, b, [&](int s) {

@@ -97,10 +97,11 @@ Program replay_of(const Program& program, const TraceLog& log, const std::vector
   return replayed;
 }
 
-Comparison compare_runs(const std::string& name, const Measurement& predicted,
-                        const MeasuredRun& run, int fill, OpClock clock,
-                        const MeasureInputs& inputs) {
+Comparison compare_runs(const Measurement& predicted, const MeasuredRun& run,
+                        const ComparisonInputs& inputs) {
   const Program& program = predicted.program;
+  const OpClock clock = inputs.clock;
+  const int fill = inputs.fill;
   const Program again = replay_of(program, run.log, run.samples, clock);
   TraceLog replayed_log;
   run_native(again, log_sink(replayed_log));
@@ -109,14 +110,14 @@ Comparison compare_runs(const std::string& name, const Measurement& predicted,
   Program in_order = program;
   in_order.variation = again.variation;
   const Measurement replayed =
-      measure_trace(std::move(in_order), std::move(replayed_log), fill, inputs);
-  const Measurement seen = measure_trace(program, run.log, fill, inputs);
+      measure_trace(std::move(in_order), std::move(replayed_log), fill, inputs.measure);
+  const Measurement seen = measure_trace(program, run.log, fill, inputs.measure);
   const bool wall = clock == OpClock::Wall;
   const Metrics& measured = wall ? seen.metrics : replayed.metrics;
   Comparison comparison{
-      .name = name,
+      .name = inputs.name,
       .clock = clock,
-      .steps = inputs.steps,
+      .steps = inputs.measure.steps,
       .predicted = predicted.metrics.step_time,
       .measured = measured.step_time,
       .replayed = replayed.metrics.step_time,

@@ -63,12 +63,17 @@ struct Comparison {
   double replay_error() const { return replayed / measured - 1; }
 };
 
-/// What `inputs` would measure of `predicted`, a run of the program by an engine, against `run`.
-/// The first `fill` steps of both are left out. `run` is of the same program.
+struct ComparisonInputs {
+  std::string name;
+  int fill = 1;  // steps at the begin that are left out
+  OpClock clock = OpClock::Wall;
+  MeasureInputs measure;
+};
+
+/// `predicted`, a run of the program by an engine, against `run`, of the same program.
 /// With OpClock::Processor the measured steps are those of the replay: threads that share
 /// processors make no steps that anyone could predict. The replay then tells nothing.
-Comparison compare_runs(const std::string& name, const Measurement& predicted,
-                        const MeasuredRun& run, int fill, OpClock clock,
-                        const MeasureInputs& inputs);
+Comparison compare_runs(const Measurement& predicted, const MeasuredRun& run,
+                        const ComparisonInputs& inputs);
 
 }  // namespace interlock

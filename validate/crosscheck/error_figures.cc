@@ -40,6 +40,7 @@ double quantile_of(std::vector<double> values, double part) {
 ErrorFigures error_figures(const std::vector<double>& errors, int seed) {
   if (errors.empty()) return {};
   std::vector<double> sizes;
+  sizes.reserve(errors.size());
   for (const double error : errors) sizes.push_back(std::abs(error));
   Random random(static_cast<std::uint64_t>(seed), 0);
   std::vector<double> means;

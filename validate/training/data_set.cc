@@ -78,7 +78,7 @@ void append_image(const NeuralNetwork& network, const std::vector<Wave>& waves, 
                   Random& random, std::vector<float>& features) {
   const int side = static_cast<int>(std::lround(std::sqrt(network.rows_per_sample)));
   for (int pixel = 0; pixel < network.rows_per_sample; ++pixel) {
-    const double row = pixel / side, column = pixel % side;
+    const int row = pixel / side, column = pixel % side;
     for (int channel = 0; channel < network.features; ++channel) {
       double value = draw_normal(random);
       for (int w = 0; w < kWavesAnImage; ++w) {
