@@ -48,12 +48,22 @@ struct TrainOptions {
   int dump_step = 0;
 };
 
+/// What validate run is asked to do.
+struct ValidateOptions {
+  TrainOptions training;   // json: errors; report: both timelines
+  int fill = 2;            // steps before those that are compared
+  std::string prediction;  // where to write it before anything runs; empty: not at all
+  std::string clock = "auto";
+};
+
 /// Runs one file's scenarios. The result JSON is an object, or an array if it has a sweep.
 void simulate(const CommandOptions& options);
 /// Runs the scenarios of several files into one table and one report; the JSON is an array.
 void compare(const CommandOptions& options);
 /// Trains the scenarios of the files for real, each from the same weights on the same samples.
 void train(const TrainOptions& options);
+/// Predicts the scenarios of the files, runs them for real, and says how far off it was.
+void validate_run(const ValidateOptions& options);
 /// Loads every file without running it, and says "ok" for those that are right.
 void check(const CommandOptions& options);
 /// Prints what names stand for: "models", "machines", "schedules"; empty: all of them.

@@ -78,9 +78,10 @@ void add_calibrate(CLI::App& command, CalibrateOptions& options) {
       ->capture_default_str();
 }
 
-void add_train(CLI::App& command, TrainOptions& options) {
+/// What is trained, and how.
+void add_training(CLI::App& command, TrainOptions& options, const char* steps) {
   add_inputs(command, options.command, "SCENARIOS");
-  command.add_option("--steps", options.steps, "steps to train")
+  command.add_option("--steps", options.steps, steps)
       ->capture_default_str()
       ->type_name("N")
       ->check(CLI::Range(1, 10'000'000));
@@ -97,6 +98,10 @@ void add_train(CLI::App& command, TrainOptions& options) {
   command.add_option("--seed", options.seed, "of weights and samples")
       ->capture_default_str()
       ->type_name("N");
+}
+
+void add_train(CLI::App& command, TrainOptions& options) {
+  add_training(command, options, "steps to train");
   command
       .add_option("--json", options.command.json, "write the curves as JSON; - for standard output")
       ->type_name("FILE");
@@ -107,6 +112,29 @@ void add_train(CLI::App& command, TrainOptions& options) {
   command.add_option("--dump-step", options.dump_step, "which step")
       ->capture_default_str()
       ->type_name("N");
+}
+
+void add_validate(CLI::App& command, ValidateOptions& options) {
+  options.training.steps = 20;
+  add_training(command, options.training, "steps to compare");
+  command.add_option("--fill", options.fill, "steps before them")
+      ->capture_default_str()
+      ->type_name("N")
+      ->check(CLI::Range(1, 10'000));
+  command
+      .add_option("--clock", options.clock,
+                  "of ops: wall, processor, or auto: wall where each device has a processor")
+      ->capture_default_str()
+      ->type_name("NAME")
+      ->check(CLI::IsMember({"auto", "wall", "processor"}));
+  command.add_option("--prediction", options.prediction, "write it before anything runs")
+      ->type_name("FILE");
+  command
+      .add_option("--json", options.training.command.json,
+                  "write the errors as JSON; - for standard output")
+      ->type_name("FILE");
+  command.add_option("--report", options.training.command.report, "draw both timelines")
+      ->type_name("FILE.html");
 }
 
 constexpr const char* kExamples =
@@ -139,6 +167,11 @@ class CommandLine {
     add_train(
         add("train", "train scenarios for real, on threads or GPUs", [this] { train(trained_); }),
         trained_);
+    CLI::App& validated =
+        add("validate", "say how far off predictions are", [this] { validate_run(validated_); });
+    validated.require_subcommand(1);
+    add_validate(*validated.add_subcommand("run", "predict, train for real, and compare"),
+                 validated_);
     add_schedule(add("schedule", "draw a step in the terminal; explain and compare schedules",
                      [this] { schedule(drawn_); }),
                  drawn_);
@@ -206,6 +239,7 @@ class CommandLine {
   ScheduleOptions drawn_;
   CalibrateOptions measured_;
   TrainOptions trained_;
+  ValidateOptions validated_;
   std::string engine_, what_;
   std::map<std::string, std::function<void()>> actions_;
 };

@@ -161,6 +161,8 @@ ProgramOfSteps programs_of(Scenario scenario, LowerInputs inputs) {
   };
 }
 
+}  // namespace
+
 MeasureInputs measure_inputs(const Scenario& scenario) {
   const ModelGraph& graph = scenario.graph;
   const double replicas = scenario.mesh.degree(Dimension::Data);
@@ -187,6 +189,8 @@ MeasureInputs measure_inputs(const Scenario& scenario) {
   }
   return inputs;
 }
+
+namespace {
 
 bool varies(const Scenario& scenario) { return scenario.variation && scenario.variation->varies(); }
 

@@ -36,6 +36,9 @@ Program lower_steps(const Scenario& scenario, LowerInputs inputs, int steps);
 /// The program of `scenario` for `steps` steps.
 Program lower_scenario(const Scenario& scenario, int steps);
 
+/// What is measured of a run of `scenario`.
+MeasureInputs measure_inputs(const Scenario& scenario);
+
 /// Simulates `scenario`. `keep_log` keeps the trace for a report.
 ScenarioResult run_scenario(const Scenario& scenario, bool keep_log);
 

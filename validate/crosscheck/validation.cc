@@ -1,0 +1,67 @@
+// Predicts, runs together and alone, and compares.
+// SPDX-License-Identifier: Apache-2.0
+#include "validate/crosscheck/validation.h"
+
+#include <thread>
+#include <utility>
+
+#include "base/error.h"
+
+namespace interlock {
+
+namespace {
+
+/// The wall tells what a run of real devices took; of threads that share processors it tells who
+/// was served first.
+OpClock clock_for(const Scenario& scenario, const Program& program) {
+  const bool threads = scenario.cluster.executor.kind == RealDevices::Kind::Cpu;
+  const bool crowded = program.ranks.size() > std::thread::hardware_concurrency();
+  return threads && crowded ? OpClock::Processor : OpClock::Wall;
+}
+
+}  // namespace
+
+ScenarioResult predict(const Scenario& scenario, int fill, int steps) {
+  Program program = lower_scenario(scenario, fill + steps);
+  MeasureInputs inputs = measure_inputs(scenario);
+  inputs.steps = steps;
+  TraceLog log;
+  const RunSummary summary = run_program(program, scenario.engine, log_sink(log));
+  ScenarioResult result{scenario, measure_trace(std::move(program), std::move(log), fill, inputs)};
+  result.measurement.metrics.engine = summary.engine;
+  return result;
+}
+
+Validation validate(const ScenarioResult& predicted, const NeuralNetwork& network,
+                    const ValidationOptions& options) {
+  const Scenario& scenario = predicted.scenario;
+  ExecutionOptions alone = options.execution;
+  alone.alone = true;
+  MeasuredRun run;
+  if (scenario.cluster.executor.kind == RealDevices::Kind::Cpu) {
+    run.alone = execute(scenario, network, alone).samples;
+  }
+  Execution execution = execute(scenario, network, options.execution);
+  if (execution.stopped) {
+    throw Error(scenario.name + ": interrupted before its end; nothing to compare");
+  }
+  run.log = std::move(execution.log);
+  run.samples = std::move(execution.samples);
+  for (const HeldMemory& memory : execution.outcome.memory) {
+    run.peaks.emplace_back(static_cast<double>(memory.peak));
+  }
+  ComparisonInputs inputs{.name = scenario.name,
+                          .fill = options.fill,
+                          .clock = options.clock.value_or(clock_for(scenario, execution.program)),
+                          .measure = measure_inputs(scenario)};
+  inputs.measure.steps = options.execution.steps - options.fill;
+  Validation validation{.comparison = compare_runs(predicted.measurement, run, inputs),
+                        .measured = {.scenario = scenario}};
+  validation.measured.scenario.name = "measured | " + scenario.name;
+  validation.measured.measurement =
+      measure_trace(std::move(execution.program), std::move(run.log), options.fill, inputs.measure);
+  validation.measured.measurement.metrics.engine = name_of(scenario.cluster.executor.kind);
+  return validation;
+}
+
+}  // namespace interlock

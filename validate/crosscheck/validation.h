@@ -1,0 +1,44 @@
+// Validation: a scenario predicted, then run for real, then compared.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "reports/report.h"
+#include "scenarios/run_scenario.h"
+#include "validate/crosscheck/comparison.h"
+#include "validate/training/execution.h"
+
+namespace interlock {
+
+/// What an engine says of `fill` + `steps` steps of `scenario`; the first are left out.
+ScenarioResult predict(const Scenario& scenario, int fill, int steps);
+
+/// The prediction as JSON, "interlock-prediction/1": written before anything runs.
+std::string prediction_json(const std::vector<ScenarioResult>& predictions, int fill, int steps);
+
+struct Validation {
+  Comparison comparison;
+  ScenarioResult measured;  // named "measured | ..."; its trace is that of the run
+};
+
+struct ValidationOptions {
+  ExecutionOptions execution;  // steps are fill + measured ones
+  int fill = 2;
+  std::optional<OpClock> clock;  // nothing: the wall, where each device has a processor
+};
+
+/// Runs what was predicted, its ops also one after the other, and compares.
+/// Throws: Error if it cannot be run, or was stopped before its end.
+Validation validate(const ScenarioResult& predicted, const NeuralNetwork& network,
+                    const ValidationOptions& options);
+
+/// Tables of errors: a row for each scenario, and what their order and all their ops come to.
+std::string validation_table(const std::vector<Comparison>& comparisons, const TableStyle& style);
+
+/// "interlock-validation/1", see docs/validation.md.
+std::string validation_json(const std::vector<Comparison>& comparisons);
+
+}  // namespace interlock

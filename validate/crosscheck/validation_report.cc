@@ -1,0 +1,189 @@
+// Comparisons for people and for programs.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/text.h"
+#include "reports/layout.h"
+#include "reports/scale.h"
+#include "validate/crosscheck/validation.h"
+
+namespace interlock {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json json_of(const ErrorFigures& figures) {
+  return {{"count", figures.count},  {"mape", figures.mape},     {"median", figures.median},
+          {"p95", figures.p95},      {"max", figures.most},      {"bias", figures.bias},
+          {"mape_low", figures.low}, {"mape_high", figures.high}};
+}
+
+Json json_of(const OpComparison& op) {
+  return {{"op", std::string(1, letter(op.kind))},
+          {"stage", op.stage},
+          {"loss", op.loss},
+          {"predicted_s", op.predicted.value()},
+          {"measured_s", op.measured.value()},
+          {"alone_s", op.alone ? Json(op.alone->value()) : Json(nullptr)}};
+}
+
+Json json_of(const DeviceComparison& device) {
+  return {{"predicted_busy", device.predicted_busy},
+          {"measured_busy", device.measured_busy},
+          {"predicted_peak_bytes", device.predicted_peak.value()},
+          {"measured_peak_bytes", device.measured_peak.value()},
+          {"held_peak_bytes", device.held_peak ? Json(device.held_peak->value()) : Json(nullptr)}};
+}
+
+Json json_of(const Comparison& comparison) {
+  Json json{{"format", "interlock-validation/1"},
+            {"name", comparison.name},
+            {"clock", name_of(comparison.clock)},
+            {"steps", comparison.steps},
+            {"predicted_step_time_s", comparison.predicted.value()},
+            {"measured_step_time_s", comparison.measured.value()},
+            {"replayed_step_time_s", comparison.replayed.value()},
+            {"wall_step_time_s", comparison.wall.value()},
+            {"end_to_end_error", comparison.end_to_end_error()},
+            {"replay_error", comparison.replay_error()},
+            {"spread", comparison.spread},
+            {"op_model_error", json_of(comparison.op_model)},
+            {"interference", json_of(comparison.interference)}};
+  for (const DeviceComparison& device : comparison.devices) {
+    json["devices"].push_back(json_of(device));
+  }
+  for (const OpComparison& op : comparison.ops) json["ops"].push_back(json_of(op));
+  return json;
+}
+
+std::string signed_percent(double fraction) {
+  return (fraction > 0 ? "+" : "") + fixed(100 * fraction, 1);
+}
+
+double worst_busy_error(const Comparison& comparison) {
+  double worst = 0;
+  for (const DeviceComparison& device : comparison.devices) {
+    const double error = device.predicted_busy - device.measured_busy;
+    if (std::abs(error) > std::abs(worst)) worst = error;
+  }
+  return worst;
+}
+
+/// The largest difference, in bytes, between what tensors held and what was foreseen.
+double worst_memory_error(const Comparison& comparison) {
+  double worst = 0;
+  for (const DeviceComparison& device : comparison.devices) {
+    const double error =
+        (device.predicted_peak - device.held_peak.value_or(device.measured_peak)).value();
+    if (std::abs(error) > std::abs(worst)) worst = error;
+  }
+  return worst;
+}
+
+std::vector<Cell> row_of(const Comparison& comparison, const Scale& time) {
+  const bool wall = comparison.clock == OpClock::Wall;
+  return {{comparison.name},
+          {scaled(comparison.predicted.value(), time)},
+          {scaled(comparison.measured.value(), time)},
+          {signed_percent(comparison.end_to_end_error())},
+          {wall ? signed_percent(comparison.replay_error()) : "–"},
+          {fixed(100 * comparison.op_model.mape, 1)},
+          {comparison.interference.count > 0 ? signed_percent(comparison.interference.bias) : "–"},
+          {signed_percent(worst_busy_error(comparison))},
+          {fixed(worst_memory_error(comparison), 0)},
+          {scaled(comparison.wall.value(), time)},
+          {fixed(100 * comparison.spread, 1)}};
+}
+
+/// What all of them come to.
+std::string summary(const std::vector<Comparison>& comparisons) {
+  std::vector<double> errors, predicted, measured;
+  for (const Comparison& comparison : comparisons) {
+    errors.push_back(comparison.end_to_end_error());
+    predicted.push_back(comparison.predicted.value());
+    measured.push_back(comparison.measured.value());
+  }
+  const ErrorFigures all = error_figures(errors);
+  std::string text = "Step time, end to end: MAPE " + fixed(100 * all.mape, 1) + "%, median " +
+                     fixed(100 * all.median, 1) + "%, bias " + signed_percent(all.bias) + "%.\n";
+  if (comparisons.size() < 2) return text;
+  const RankAgreement order = rank_agreement(predicted, measured);
+  return text + "Order of the scenarios: Kendall's tau " + fixed(order.tau, 2) + "; " +
+         std::to_string(order.clear_pairs_right) + " of " + std::to_string(order.clear_pairs) +
+         " pairs that are predicted to differ by more than 5% are in the measured order.\n";
+}
+
+}  // namespace
+
+std::string prediction_json(const std::vector<ScenarioResult>& predictions, int fill, int steps) {
+  Json list = Json::array();
+  for (const ScenarioResult& result : predictions) {
+    const Metrics& metrics = result.measurement.metrics;
+    Json json{{"format", "interlock-prediction/1"},
+              {"name", result.scenario.name},
+              {"engine", metrics.engine},
+              {"fill_steps", fill},
+              {"steps", steps},
+              {"step_time_s", metrics.step_time.value()}};
+    for (const DeviceMetrics& device : metrics.devices) {
+      json["devices"].push_back(
+          {{"busy", device.busy}, {"peak_memory_bytes", device.peak_memory.value()}});
+    }
+    for (const OpInfo& op : result.measurement.program.ops) {
+      json["ops"].push_back({{"op", std::string(1, letter(op.kind))},
+                             {"stage", op.stage},
+                             {"loss", op.loss},
+                             {"duration_s", op.duration.value()}});
+    }
+    list.push_back(std::move(json));
+  }
+  return list.dump(2) + "\n";
+}
+
+std::string validation_table(const std::vector<Comparison>& comparisons, const TableStyle& style) {
+  std::vector<double> times;
+  for (const Comparison& comparison : comparisons) {
+    for (const Seconds value : {comparison.predicted, comparison.measured, comparison.wall}) {
+      times.push_back(value.value());
+    }
+  }
+  const Scale time = scale_of_seconds(times);
+  Grid grid{.columns = {{"Scenario", "", false},
+                        {"Predicted", time.unit},
+                        {"Measured", time.unit},
+                        {"Error", "%"},
+                        {"Replay", "%"},
+                        {"Ops", "%"},
+                        {"Beside", "%"},
+                        {"Busy", "points"},
+                        {"Memory", "B"},
+                        {"Wall", time.unit},
+                        {"Spread", "%"}}};
+  for (const Comparison& comparison : comparisons) grid.rows.push_back(row_of(comparison, time));
+  const bool processors = std::any_of(
+      comparisons.begin(), comparisons.end(),
+      [](const Comparison& comparison) { return comparison.clock == OpClock::Processor; });
+  std::string text =
+      lay_out(grid, style) +
+      "\nError: of the predicted step time. Replay: of a simulation with the measured times of "
+      "ops.\nOps: mean error of predicted ops, alone. Beside: how much longer ops take beside "
+      "others.\nBusy, Memory: the largest errors of a device. Wall: the step on the wall. Spread: "
+      "95th step over\nthe median.\n";
+  if (processors) {
+    text +=
+        "Measured: ops by the time that their threads were on processors, since there are "
+        "fewer\nprocessors than devices, and the step that the engine makes of these.\n";
+  }
+  return text + "\n" + summary(comparisons);
+}
+
+std::string validation_json(const std::vector<Comparison>& comparisons) {
+  Json list = Json::array();
+  for (const Comparison& comparison : comparisons) list.push_back(json_of(comparison));
+  return list.dump(2) + "\n";
+}
+
+}  // namespace interlock
