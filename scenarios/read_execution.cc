@@ -23,6 +23,11 @@ void read_execution(Section& section, SchedulePolicy& policy) {
         "a phase takes its messages behind its ops; expected queues with room and overlapped "
         "copies, or \"futures\"");
   }
+  if (policy.barrier) {
+    refuse(
+        "phases end in barriers of their own; expected \"optimizer_sync\": \"per_stage\", or "
+        "\"futures\"");
+  }
   if (policy.in_flight > 1 || policy.overlap > 0) {
     refuse(
         "a rank has one op in a phase; expected \"in_flight\" 1 and no \"overlap\", or "

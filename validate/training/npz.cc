@@ -5,7 +5,6 @@
 #include <zip.h>
 
 #include <bit>
-#include <cstring>
 #include <ctime>
 #include <memory>
 
@@ -44,9 +43,8 @@ std::string npy(const NamedArray& array) {
   bytes += static_cast<char>(header.size() & 0xff);
   bytes += static_cast<char>(header.size() >> 8);
   bytes += header;
-  const std::size_t values = bytes.size();
-  bytes.resize(values + array.values.size() * sizeof(double));
-  std::memcpy(bytes.data() + values, array.values.data(), array.values.size() * sizeof(double));
+  bytes.append(reinterpret_cast<const char*>(array.values.data()),
+               array.values.size() * sizeof(double));
   return bytes;
 }
 
