@@ -18,25 +18,39 @@ namespace {
 
 constexpr std::string_view kGpu = "cuda";
 
-/// The number in "cuda:N"; 0 for "cuda".
-int gpu_number(const std::string& device) {
-  int number = 0;
-  const std::string digits = device.size() > kGpu.size() ? device.substr(kGpu.size() + 1) : "0";
-  const auto [end, failed] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-  if (failed != std::errc() || end != digits.data() + digits.size() || number < 0 ||
-      (device.size() > kGpu.size() && device[kGpu.size()] != ':')) {
-    throw Error("--device " + device + ": expected cpu, cuda, or cuda:N for GPU number N");
-  }
-  return number;
+struct GpuPlace {
+  int device = 0, partitions = 1;
+};
+
+[[noreturn]] void refuse_device(const std::string& device) {
+  throw Error("--device " + device +
+              ": expected cpu, cuda, cuda:N for GPU number N, or cuda:N/K for one of K partitions "
+              "of it");
+}
+
+/// The numbers in "cuda", "cuda:N" and "cuda:N/K".
+GpuPlace gpu_place(const std::string& device) {
+  GpuPlace place;
+  const char *at = device.data() + kGpu.size(), *end = device.data() + device.size();
+  const auto read = [&](char mark, int least, int& number) {
+    if (at == end) return;
+    if (*at != mark) refuse_device(device);
+    const auto [after, failed] = std::from_chars(at + 1, end, number);
+    if (failed != std::errc() || number < least) refuse_device(device);
+    at = after;
+  };
+  read(':', 0, place.device);
+  read('/', 2, place.partitions);
+  if (at != end) refuse_device(device);
+  return place;
 }
 
 Bench bench_of(const std::string& device) {
   if (device == "cpu") return cpu_bench();
-  if (!device.starts_with(kGpu)) {
-    throw Error("--device " + device + ": expected cpu, cuda, or cuda:N for GPU number N");
-  }
+  if (!device.starts_with(kGpu)) refuse_device(device);
+  const GpuPlace place = gpu_place(device);
   std::string why;
-  if (std::optional<Bench> bench = cuda_bench(gpu_number(device), why)) return *bench;
+  if (std::optional<Bench> bench = cuda_bench(place.device, place.partitions, why)) return *bench;
   throw Error("--device " + device + ": " + why);
 }
 

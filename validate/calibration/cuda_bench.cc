@@ -1,11 +1,11 @@
-// The bench of GPUs: whether there is one to measure.
+// The bench of GPUs, which is in the CUDA module; or why there is none.
 // SPDX-License-Identifier: Apache-2.0
 #include "validate/calibration/bench.h"
 #include "validate/executors/cuda_executor.h"
 
 namespace interlock {
 
-std::optional<Bench> cuda_bench(int device, std::string& why) {
+std::optional<Bench> cuda_bench(int device, int partitions, std::string& why) {
   const CudaReport report = look_at_cuda();
   why = report.sentence;
   if (report.state != CudaState::Ready) return std::nullopt;
@@ -15,8 +15,15 @@ std::optional<Bench> cuda_bench(int device, std::string& why) {
           std::to_string(devices - 1);
     return std::nullopt;
   }
-  why = "this version measures processors only; try --device cpu";
-  return std::nullopt;
+  using OpenBench = void (*)(int, int, Bench&);
+  const auto open = reinterpret_cast<OpenBench>(find_in_cuda_module("interlock_open_cuda_bench"));
+  if (open == nullptr) {
+    why = "the CUDA module is of another interlock; build again";
+    return std::nullopt;
+  }
+  Bench bench;
+  open(device, partitions, bench);
+  return bench;
 }
 
 }  // namespace interlock

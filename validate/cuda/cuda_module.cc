@@ -1,7 +1,8 @@
-// The module's entry points, which validate/executors/cuda_executor.cc looks up by name.
+// The module's entry points, which are looked up by name (validate/executors/cuda_executor.h).
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdlib>
 
+#include "validate/cuda/gpu_bench.h"
 #include "validate/cuda/gpu_run.h"
 #include "validate/cuda/look.h"
 
@@ -23,5 +24,10 @@ void interlock_run_cuda(const interlock::Job& job, const interlock::CudaOptions&
                         const interlock::TraceSink& sink, interlock::CudaRun& run) {
   ask_for_queues();
   interlock::cuda::run_job(job, options, sink, run);
+}
+
+void interlock_open_cuda_bench(int device, int partitions, interlock::Bench& bench) {
+  ask_for_queues();
+  interlock::cuda::open_bench(device, partitions, bench);
 }
 }

@@ -45,5 +45,16 @@ void convolution_input_gradient(const GpuKernel& k);
 void convolution_weight_gradient(const GpuKernel& k);
 void attention_forward(const GpuKernel& k);
 void attention_gradient(const GpuKernel& k);
+// Their parts, which calibration times one by one.
+void attention_scores(const GpuKernel& k);
+void attention_values(const GpuKernel& k);
+/// The gradient of the scores, and the queries while their place is taken.
+struct AttentionScratch {
+  char *slopes = nullptr, *queries = nullptr;
+};
+AttentionScratch attention_scratch(const GpuKernel& k);
+void set_queries_aside(const GpuKernel& k, const AttentionScratch& scratch);
+void attention_value_gradients(const GpuKernel& k, const AttentionScratch& scratch);
+void attention_score_gradients(const GpuKernel& k, const AttentionScratch& scratch);
 
 }  // namespace interlock::cuda

@@ -8,25 +8,13 @@
 #include <utility>
 
 #include "base/error.h"
+#include "validate/cuda/captured_graph.h"
 #include "validate/cuda/cuda_call.h"
 #include "validate/executors/executor.h"
 
 namespace interlock::cuda {
 
 namespace {
-
-/// Captured work that was given a home; gives it back.
-struct CapturedGraph {
-  cudaGraph_t graph = nullptr;
-  cudaGraphExec_t run = nullptr;
-  CapturedGraph() = default;
-  CapturedGraph(const CapturedGraph&) = delete;
-  CapturedGraph& operator=(const CapturedGraph&) = delete;
-  ~CapturedGraph() {
-    if (run != nullptr) cudaGraphExecDestroy(run);
-    if (graph != nullptr) cudaGraphDestroy(graph);
-  }
-};
 
 using Clock = std::chrono::steady_clock;
 
@@ -97,26 +85,15 @@ void GpuPass::run() {
 }
 
 void GpuPass::launch_graph() {
-  CapturedGraph captured;
-  cudaStream_t origin = compute_of(0);
   const CurrentDevice current(times_.gpu.front());
-  require(cudaStreamBeginCapture(origin, cudaStreamCaptureModeRelaxed), "begin a graph");
-  try {
+  const CapturedGraph graph(compute_of(0), [this] {
     begin_together();
     issue_all();
     end_together();
-  } catch (...) {
-    cudaStreamEndCapture(origin, &captured.graph);
-    cudaGetLastError();
-    throw;
-  }
-  require(cudaStreamEndCapture(origin, &captured.graph), "end a graph");
-  require(cudaGraphInstantiate(&captured.run, captured.graph, 0), "make a graph ready");
-  require(cudaGraphUpload(captured.run, origin), "send a graph");
-  require(cudaStreamSynchronize(origin), "send a graph");
+  });
   const Clock::time_point begin = Clock::now();
-  require(cudaGraphLaunch(captured.run, origin), "launch a graph");
-  require(cudaStreamSynchronize(origin), "run a graph");
+  graph.launch();
+  require(cudaStreamSynchronize(compute_of(0)), "run a graph");
   wall_ = since(begin);
 }
 

@@ -121,6 +121,12 @@ struct HeadBatches {
   }
 };
 
+/// Scores are divided by the root of a head's size.
+float score_factor(const GpuKernel& k) {
+  const int size = k.layer().outputs / k.layer().heads;
+  return 1 / std::sqrt(static_cast<float>(size));
+}
+
 }  // namespace
 
 void linear_forward(const GpuKernel& k) {
@@ -174,60 +180,90 @@ void convolution_weight_gradient(const GpuKernel& k) {
   if (k.layer().bias) add_bias_gradient(k);
 }
 
-void attention_forward(const GpuKernel& k) {
+void attention_scores(const GpuKernel& k) {
   const HeadBatches h(k);
   const std::int64_t element = k.element(), lead = 3 * h.width;
-  const float factor = 1 / std::sqrt(static_cast<float>(h.size));
-  char *qkv = k.at(k.step.x), *weights = k.at(k.step.probabilities), *out = k.at(k.step.y);
-  const char *keys = qkv + h.width * element, *values = qkv + 2 * h.width * element;
+  const char *queries = k.at(k.step.x), *keys = queries + h.width * element;
   for (std::int64_t i = 0; i < h.count; ++i) {
     const std::int64_t from = i * h.qkv_next * element;
-    k.multiply(h.scores(lead, h.qkv_step, lead, h.qkv_step),
-               {qkv + from, keys + from, weights + i * h.scores_next * element});
+    k.multiply(
+        h.scores(lead, h.qkv_step, lead, h.qkv_step),
+        {queries + from, keys + from, k.at(k.step.probabilities) + i * h.scores_next * element});
   }
-  causal_softmax(k.lane(), weights, factor, shape_of(k.step.probabilities));
+}
+
+void attention_values(const GpuKernel& k) {
+  const HeadBatches h(k);
+  const std::int64_t element = k.element(), lead = 3 * h.width;
+  const char *weights = k.at(k.step.probabilities),
+             *values = k.at(k.step.x) + 2 * h.width * element;
   for (std::int64_t i = 0; i < h.count; ++i) {
     k.multiply(h.values(false, {lead, h.qkv_step}, {h.width, h.out_step}),
                {weights + i * h.scores_next * element, values + i * h.qkv_next * element,
-                out + i * h.out_next * element});
+                k.at(k.step.y) + i * h.out_next * element});
+  }
+}
+
+void attention_forward(const GpuKernel& k) {
+  attention_scores(k);
+  causal_softmax(k.lane(), k.at(k.step.probabilities), score_factor(k),
+                 shape_of(k.step.probabilities));
+  attention_values(k);
+}
+
+AttentionScratch attention_scratch(const GpuKernel& k) {
+  const std::int64_t scores = k.step.probabilities.size() * k.element();
+  const std::int64_t beside = (scores + 255) / 256 * 256;
+  char* slopes = k.scratch(beside + k.step.x.rows * k.layer().outputs * k.element());
+  return {slopes, slopes + beside};
+}
+
+void set_queries_aside(const GpuKernel& k, const AttentionScratch& scratch) {
+  const auto row = static_cast<std::size_t>(k.layer().outputs * k.element());
+  require(cudaMemcpy2DAsync(scratch.queries, row, k.at(k.step.x), 3 * row, row,
+                            static_cast<std::size_t>(k.step.x.rows), cudaMemcpyDeviceToDevice,
+                            k.lane().stream),
+          "set queries aside");
+}
+
+void attention_value_gradients(const GpuKernel& k, const AttentionScratch& scratch) {
+  const HeadBatches h(k);
+  const std::int64_t element = k.element(), lead = 3 * h.width, value = 2 * h.width * element;
+  const char *qkv = k.at(k.step.x), *weights = k.at(k.step.probabilities), *dy = k.at(k.step.y);
+  for (std::int64_t i = 0; i < h.count; ++i) {
+    const std::int64_t at = i * h.qkv_next * element, out = i * h.out_next * element;
+    const std::int64_t score = i * h.scores_next * element;
+    k.multiply(h.scores(h.width, h.out_step, lead, h.qkv_step),
+               {dy + out, qkv + value + at, scratch.slopes + score});
+    k.multiply(h.values(true, {h.width, h.out_step}, {lead, h.qkv_step}),
+               {weights + score, dy + out, k.at(k.step.dx) + value + at});
+  }
+}
+
+void attention_score_gradients(const GpuKernel& k, const AttentionScratch& scratch) {
+  const HeadBatches h(k);
+  const std::int64_t element = k.element(), lead = 3 * h.width, key = h.width * element;
+  const char* keys = k.at(k.step.x) + key;
+  char* dqkv = k.at(k.step.dx);
+  for (std::int64_t i = 0; i < h.count; ++i) {
+    const std::int64_t at = i * h.qkv_next * element, out = i * h.out_next * element;
+    const std::int64_t score = i * h.scores_next * element;
+    k.multiply(h.values(false, {lead, h.qkv_step}, {lead, h.qkv_step}),
+               {scratch.slopes + score, keys + at, dqkv + at});
+    k.multiply(h.values(true, {h.width, h.out_step}, {lead, h.qkv_step}),
+               {scratch.slopes + score, scratch.queries + out, dqkv + key + at});
   }
 }
 
 /// dqkv may be qkv: gradients of values and queries take the place of values and queries only when
 /// these have been read for the last time; queries are read once more and are set aside.
 void attention_gradient(const GpuKernel& k) {
-  const HeadBatches h(k);
-  const std::int64_t element = k.element(), lead = 3 * h.width;
-  const float factor = 1 / std::sqrt(static_cast<float>(h.size));
-  const std::int64_t scores = k.step.probabilities.size() * element;
-  const std::int64_t beside = (scores + 255) / 256 * 256;
-  char* slopes = k.scratch(beside + k.step.x.rows * h.width * element);
-  char* queries = slopes + beside;
-  char *qkv = k.at(k.step.x), *dqkv = k.at(k.step.dx);
-  const char *weights = k.at(k.step.probabilities), *dy = k.at(k.step.y);
-  const std::int64_t key = h.width * element, value = 2 * key;
-  const auto row = static_cast<std::size_t>(key);
-  require(
-      cudaMemcpy2DAsync(queries, row, qkv, 3 * row, row, static_cast<std::size_t>(k.step.x.rows),
-                        cudaMemcpyDeviceToDevice, k.lane().stream),
-      "set queries aside");
-  for (std::int64_t i = 0; i < h.count; ++i) {
-    const std::int64_t at = i * h.qkv_next * element, out = i * h.out_next * element;
-    const std::int64_t score = i * h.scores_next * element;
-    k.multiply(h.scores(h.width, h.out_step, lead, h.qkv_step),
-               {dy + out, qkv + value + at, slopes + score});
-    k.multiply(h.values(true, {h.width, h.out_step}, {lead, h.qkv_step}),
-               {weights + score, dy + out, dqkv + value + at});
-  }
-  causal_softmax_gradient(k.lane(), slopes, weights, factor, shape_of(k.step.probabilities));
-  for (std::int64_t i = 0; i < h.count; ++i) {
-    const std::int64_t at = i * h.qkv_next * element, out = i * h.out_next * element;
-    const std::int64_t score = i * h.scores_next * element;
-    k.multiply(h.values(false, {lead, h.qkv_step}, {lead, h.qkv_step}),
-               {slopes + score, qkv + key + at, dqkv + at});
-    k.multiply(h.values(true, {h.width, h.out_step}, {lead, h.qkv_step}),
-               {slopes + score, queries + out, dqkv + key + at});
-  }
+  const AttentionScratch scratch = attention_scratch(k);
+  set_queries_aside(k, scratch);
+  attention_value_gradients(k, scratch);
+  causal_softmax_gradient(k.lane(), scratch.slopes, k.at(k.step.probabilities), score_factor(k),
+                          shape_of(k.step.probabilities));
+  attention_score_gradients(k, scratch);
 }
 
 }  // namespace interlock::cuda

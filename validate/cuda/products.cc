@@ -64,6 +64,19 @@ Value algorithm_value(const cublasLtMatmulAlgo_t& algorithm,
   return status == CUBLAS_STATUS_SUCCESS ? value : Value{};  // older libraries know fewer
 }
 
+CudaProduct record_of(const ProductShape& shape, const cublasLtMatmulHeuristicResult_t& chosen) {
+  const cublasLtMatmulAlgo_t& algo = chosen.algo;
+  CudaProduct one = {.shape = describe(shape),
+                     .waves = chosen.wavesCount,
+                     .workspace = static_cast<std::int64_t>(chosen.workspaceSize)};
+  one.algorithm = algorithm_value<std::int32_t>(algo, CUBLASLT_ALGO_CONFIG_ID);
+  one.tile = algorithm_value<std::int32_t>(algo, CUBLASLT_ALGO_CONFIG_TILE_ID);
+  one.stages = algorithm_value<std::int32_t>(algo, CUBLASLT_ALGO_CONFIG_STAGES_ID);
+  one.split_k = algorithm_value<std::int32_t>(algo, CUBLASLT_ALGO_CONFIG_SPLITK_NUM);
+  one.cluster = algorithm_value<std::uint16_t>(algo, CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID);
+  return one;
+}
+
 const char* name_of_role(ProductRole role) {
   switch (role) {
     case ProductRole::Forward:
@@ -200,25 +213,27 @@ void Products::run(const Lane& lane, ProductShape shape, const ProductOperands& 
                          plan.c->layout, &plan.chosen.algo, workspace_, kWorkspace, lane.stream),
           describe(shape).c_str());
   ++plan.calls;
+  last_ = &plan;
 }
 
 std::vector<CudaProduct> Products::record() const {
   std::vector<CudaProduct> products;
   for (const auto& [shape, plan] : plans_) {
     if (!plan->found) continue;
-    const cublasLtMatmulAlgo_t& algo = plan->chosen.algo;
-    CudaProduct one = {.shape = describe(shape),
-                       .waves = plan->chosen.wavesCount,
-                       .workspace = static_cast<std::int64_t>(plan->chosen.workspaceSize),
-                       .calls = plan->calls};
-    one.algorithm = algorithm_value<std::int32_t>(algo, CUBLASLT_ALGO_CONFIG_ID);
-    one.tile = algorithm_value<std::int32_t>(algo, CUBLASLT_ALGO_CONFIG_TILE_ID);
-    one.stages = algorithm_value<std::int32_t>(algo, CUBLASLT_ALGO_CONFIG_STAGES_ID);
-    one.split_k = algorithm_value<std::int32_t>(algo, CUBLASLT_ALGO_CONFIG_SPLITK_NUM);
-    one.cluster = algorithm_value<std::uint16_t>(algo, CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID);
-    products.push_back(one);
+    products.push_back(record_of(shape, plan->chosen));
+    products.back().calls = plan->calls;
   }
   return products;
+}
+
+std::string Products::last_algorithm() const {
+  if (last_ == nullptr) return "";
+  const CudaProduct one = record_of({}, last_->chosen);
+  const auto part = [](const char* name, int value) {
+    return std::string(" ") + name + " " + std::to_string(value);
+  };
+  return "cublasLt" + part("algorithm", one.algorithm) + part("tile", one.tile) +
+         part("stages", one.stages) + part("split-k", one.split_k) + part("cluster", one.cluster);
 }
 
 }  // namespace interlock::cuda

@@ -66,6 +66,8 @@ class Products {
   /// Tensors may lie anywhere: the shape's alignment is found out.
   void run(const Lane& lane, ProductShape shape, const ProductOperands& operands);
   std::vector<CudaProduct> record() const;
+  /// What ran last, as the library calls it: "cublasLt 66 tile 18 ..."; empty: nothing has run.
+  std::string last_algorithm() const;
 
  private:
   struct Plan;
@@ -74,6 +76,7 @@ class Products {
   cublasLtHandle_t handle_ = nullptr;
   void* workspace_ = nullptr;
   std::map<ProductShape, std::unique_ptr<Plan>> plans_;
+  const Plan* last_ = nullptr;
 };
 
 }  // namespace interlock::cuda

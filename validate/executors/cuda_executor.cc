@@ -18,6 +18,7 @@ using RunCuda = void (*)(const Job&, const CudaOptions&, const TraceSink&, CudaR
 struct CudaModule {
   CudaState state = CudaState::NoModule;
   std::string problem;
+  void* library = nullptr;
   LookAtCuda look = nullptr;
   RunCuda run = nullptr;
 };
@@ -39,14 +40,14 @@ CudaModule open_module() {
     return module;
   }
   module.state = CudaState::NoLibrary;
-  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) {
+  module.library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (module.library == nullptr) {
     module.problem = "no CUDA: cannot open " + path.string() + ": " + loader_error() +
                      "; put the folder of that library into LD_LIBRARY_PATH";
     return module;
   }
-  module.look = reinterpret_cast<LookAtCuda>(dlsym(library, "interlock_look_at_cuda"));
-  module.run = reinterpret_cast<RunCuda>(dlsym(library, "interlock_run_cuda"));
+  module.look = reinterpret_cast<LookAtCuda>(dlsym(module.library, "interlock_look_at_cuda"));
+  module.run = reinterpret_cast<RunCuda>(dlsym(module.library, "interlock_run_cuda"));
   if (module.look == nullptr || module.run == nullptr) {
     module.problem = "no CUDA: " + path.string() + " is of another interlock; build again";
     return module;
@@ -69,6 +70,11 @@ CudaReport look_at_cuda() {
   report.sentence = module.problem;
   if (module.state == CudaState::Ready) module.look(report);
   return report;
+}
+
+void* find_in_cuda_module(const char* name) {
+  const CudaModule& module = cuda_module();
+  return module.state == CudaState::Ready ? dlsym(module.library, name) : nullptr;
 }
 
 CudaRun run_cuda(const Job& job, const CudaOptions& options, const TraceSink& sink) {

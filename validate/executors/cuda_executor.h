@@ -40,6 +40,9 @@ struct CudaReport {
 
 CudaReport look_at_cuda();
 
+/// An entry point of the module by its name; nothing if look_at_cuda() found no module.
+void* find_in_cuda_module(const char* name);
+
 /// A product as the library ran it.
 struct CudaProduct {
   std::string shape;  // "4096 x 1024 x 1024 bf16, weight gradient"
