@@ -24,8 +24,8 @@ struct GpuPlace {
 
 [[noreturn]] void refuse_device(const std::string& device) {
   throw Error("--device " + device +
-              ": expected cpu, cuda, cuda:N for GPU number N, or cuda:N/K for one of K partitions "
-              "of it");
+              ": expected cpu, cuda, or cuda:N for GPU number N (cuda:N/K: one of K equal "
+              "partitions of it)");
 }
 
 /// The numbers in "cuda", "cuda:N" and "cuda:N/K".

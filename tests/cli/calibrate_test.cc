@@ -42,6 +42,9 @@ void check_refused(const std::vector<std::string>& arguments, const std::string&
 TEST_CASE("what cannot be calibrated is told before anything is measured") {
   check_refused({"calibrate", "--device", "tpu"}, "--device tpu: expected cpu, cuda, or cuda:N");
   check_refused({"calibrate", "--device", "cuda:x"}, "expected cpu, cuda, or cuda:N");
+  for (const char* device : {"cuda:", "cuda:-1", "cuda:0/", "cuda:0/1", "cuda:0/2x", "cudax"}) {
+    check_refused({"calibrate", "--device", device}, "cuda:N/K: one of K equal partitions of it");
+  }
   check_refused({"calibrate", "--device", "cuda:1000"}, "--device cuda:1000: ");
   check_refused({"calibrate", "--out", "nowhere/a.json"}, "there is no folder \"nowhere\"");
   check_refused({"calibrate", "--samples", "."}, "is a folder; expected a file");
