@@ -72,7 +72,8 @@ TEST_CASE("every scenario in README.md is right") {
 
 TEST_CASE("every scenario to start from is right") {
   int files = 0;
-  for (const char* folder : {"/scenarios/examples", "/scenarios/quickstart"}) {
+  for (const char* folder :
+       {"/scenarios/examples", "/scenarios/quickstart", "/scenarios/validation"}) {
     for (const auto& entry :
          std::filesystem::directory_iterator(SOURCE_FOLDER + std::string(folder))) {
       const Outcome run = run_program({"check", entry.path().string()}, ".");

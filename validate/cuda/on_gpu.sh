@@ -1,44 +1,131 @@
 #!/usr/bin/env bash
-# Everything that needs a GPU, in one go and under ten minutes: checks, calibration, validation.
-# Usage: validate/cuda/on_gpu.sh [FOLDER]. Each part writes its result there (gpu-results/ by default) as soon
-# as it is done, so that a run that is cut short has what came before.
+# Everything that needs a GPU, in one go and under ten minutes: checks, calibration, validation, training curves.
+# Usage: validate/cuda/on_gpu.sh [--dry] [FOLDER]
+# Each part writes its result into FOLDER (gpu-results/ by default) as soon as it is done; one that fails is named, and
+# the others go on. Started again with the same FOLDER, it leaves out the parts that are done. At the end calibrated
+# devices and results lie under hardware/calibrated/ and reports/published/, to be looked at and committed.
+# --dry does the same on this machine's processors with tiny models, and puts nothing into the tree.
 set -uo pipefail
 root=$(cd -- "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/../.." && pwd -P)
-results=$(mkdir -p -- "${1:-gpu-results}" && cd -- "${1:-gpu-results}" && pwd -P)
+dry=no
+if [[ ${1:-} == --dry ]]; then
+  dry=yes
+  shift
+fi
+results=$(mkdir -p -- "${1:-gpu-results}" && cd -- "${1:-gpu-results}" && pwd -P) || exit 1
 cd -- "$root" || exit 1
 export CUDA_DEVICE_MAX_CONNECTIONS=32
+interlock=${INTERLOCK:-build/bin/interlock}
 failed=0
+
+note() { printf '%-26s %s\n' "$1" "$2" | tee -a "$results/summary.txt"; }
 
 # part NAME SECONDS COMMAND...: its output goes to NAME.txt, what became of it to summary.txt.
 part() {
   local begin=$SECONDS status=0
+  [[ ! -e $results/$1.done ]] || return 0
   timeout "$2" "${@:3}" >"$results/$1.txt" 2>&1 || status=$?
-  ((status == 0)) || failed=1
-  printf '%-14s %s  %d s\n' "$1" "$( ((status == 0)) && echo done || echo "failed ($status)")" $((SECONDS - begin)) |
-    tee -a "$results/summary.txt"
+  if ((status == 0)); then
+    touch -- "$results/$1.done"
+    note "$1" "done  $((SECONDS - begin)) s"
+  elif ((status == 77)); then
+    note "$1" "skipped  $((SECONDS - begin)) s"
+  else
+    failed=1
+    note "$1" "failed ($status)  $((SECONDS - begin)) s: $(tail -n 1 "$results/$1.txt" | cut -c 1-200)"
+  fi
+  return "$status"
 }
 
-# has COMMAND...: whether interlock knows that command.
-has() { build/bin/interlock "$@" --help >/dev/null 2>&1; }
+# The link that a calibrated device measured between workers, as a scenario's.
+link_of() {
+  sed -n 's|.*"copies": {"latency_s": \([^,]*\), "bytes_per_s": \([^}]*\)}.*|{"latency": "\1 s", "bandwidth": "\2 B/s"}|p' "$1"
+}
 
-: >"$results/summary.txt"
-if ! command -v nvidia-smi >/dev/null; then
-  echo "no NVIDIA driver here (nvidia-smi is not found): nothing was run" | tee "$results/summary.txt"
+# calibrate NAME DEVICE
+calibrate() {
+  part "$1" 90 "$interlock" calibrate --device "$2" --quick --out "$results/$1.json" --samples "$results/$1.csv"
+}
+
+strategies='["global", {"kind": "interlocking", "n_wise": 3}, "pairwise", "local"]'
+steps=31 curve_steps=300
+tiny=()
+if [[ $dry == yes ]]; then
+  steps=5 curve_steps=5
+  tiny=(--set cluster.executor=cpu --set training.precision=fp32 --set model.attention_heads=2
+    --set model.sequence_length=16 --set training.micro_batch_size=2 --set training.global_batch_size=8)
+fi
+
+# scenario FILE CALIBRATION: the arguments that put it on the device that was measured, in `asked`.
+asked=()
+scenario() {
+  local link
+  asked=("$1" "${tiny[@]}" --data "$results/text.txt")
+  if [[ ! -s $results/$2.json ]]; then
+    note "$(basename -- "$1" .json)" "no $2: predicted by the datasheet"
+    return
+  fi
+  asked+=(--set "cluster.device=$results/$2.json")
+  link=$(link_of "$results/$2.json")
+  [[ -z $link ]] || asked+=(--set "cluster.link=$link")
+}
+
+# validate NAME CALIBRATION SWEEP
+validate() {
+  scenario "scenarios/validation/$1.json" "$2"
+  [[ $dry == no ]] || asked+=(--set "sweep=$3")
+  part "validate-$1" 120 "$interlock" validate run "${asked[@]}" --steps "$steps" \
+    --prediction "$results/$1-prediction.json" --json "$results/$1-errors.json" --report "$results/$1.html"
+}
+
+# publish FOLDER FOLDER: calibrated devices, and what was found out with them.
+publish() {
+  local name=$3 kind
+  mkdir -p -- "$1" "$2/$name" || return
+  for kind in whole 2 4 8; do
+    [[ -s $results/calibrate-$kind.json ]] || continue
+    cp -- "$results/calibrate-$kind.json" "$1/$name$([[ $kind == whole ]] || echo "-1-of-$kind").json"
+  done
+  cp -- "$results"/{what,summary}.txt "$2/$name/"
+  find "$results" -maxdepth 1 \( -name '*-prediction.json' -o -name '*-errors.json' -o -name 'curves.*' \
+    -o -name 'validate-*.txt' -o -name 'calibrate-*.txt' -o -name 'checks.txt' \) -exec cp -- {} "$2/$name/" \;
+  (cd -- "$2/$name" && sha256sum -- *-prediction.json >predictions.sha256)
+}
+
+if [[ $dry == no ]] && ! command -v nvidia-smi >/dev/null; then
+  echo "no NVIDIA driver here (nvidia-smi is not found): nothing was run; --dry goes as far as that goes without" |
+    tee -a "$results/summary.txt"
   exit 2
 fi
 { git log -1 --format=%H; date -u; uname -a; nvcc --version; } >"$results/what.txt" 2>&1
-part device 20 nvidia-smi -q
-part configure 60 cmake -S . -B build -G Ninja -DCMAKE_BUILD_TYPE=Release -DINTERLOCK_CUDA=ON -DCMAKE_CUDA_ARCHITECTURES=native
-part build 300 ninja -C build program cuda_test cuda_device_test
-part references 60 build/bin/cuda_test
-part checks 150 build/bin/cuda_device_test --success
-if has calibrate; then
-  part calibrate 150 build/bin/interlock calibrate --device cuda --quick --out "$results/calibrated.json" --samples "$results/samples.csv"
+git ls-files -z '*.md' | xargs -0 cat >"$results/text.txt"
+name=dry
+if [[ $dry == no ]]; then
+  part device 20 nvidia-smi -q
+  name=$(nvidia-smi --query-gpu=name --format=csv,noheader | head -n 1 | tr '[:upper:] ' '[:lower:]-')
+  part configure 60 cmake -S . -B build -G Ninja -DCMAKE_BUILD_TYPE=Release -DINTERLOCK_CUDA=ON -DCMAKE_CUDA_ARCHITECTURES=native
+  part build 300 ninja -C build program cuda_test cuda_device_test
 fi
-if has validate run; then
-  for scenario in scenarios/validation/*.json; do
-    [[ -f $scenario ]] || continue
-    part "validate-$(basename -- "$scenario" .json)" 60 build/bin/interlock validate run "$scenario"
-  done
+[[ ! -x build/bin/cuda_test ]] || part references 60 build/bin/cuda_test
+[[ ! -x build/bin/cuda_device_test ]] || part checks 150 build/bin/cuda_device_test --success
+for kind in whole 2 4 8; do
+  device=cuda:0
+  [[ $kind == whole ]] || device=cuda:0/$kind
+  [[ $dry == no ]] || device=cpu
+  [[ $dry == no || $kind == whole ]] && calibrate "calibrate-$kind" "$device"
+  # Dry, all devices are processors.
+  [[ $dry == no || $kind == whole ]] || cp -- "$results/calibrate-whole.json" "$results/calibrate-$kind.json"
+done
+both="{\"model.hidden_size\": [16, 32], \"training.strategy\": $strategies}"
+validate gpu-large-blocks calibrate-whole '{"model.hidden_size": [16, 32]}'
+for kind in 2 4 8; do validate "gpu-$kind-partitions" "calibrate-$kind" "$both"; done
+scenario scenarios/validation/gpu-4-partitions.json calibrate-4
+part curves 90 "$interlock" train "${asked[@]}" \
+  --set "sweep={\"model.hidden_size\": [$([[ $dry == yes ]] && echo 16 || echo 512)], \"training.strategy\": $strategies}" \
+  --steps "$curve_steps" --json "$results/curves.json" --svg "$results/curves.svg"
+if [[ $dry == yes ]]; then
+  publish "$results/published/calibrated" "$results/published/results" "$name"
+else
+  publish hardware/calibrated reports/published "$name" && note published "hardware/calibrated/$name*.json, reports/published/$name/"
 fi
 exit "$failed"
