@@ -183,6 +183,6 @@ TEST_CASE("every kernel of the grid runs on a processor, and says which it is") 
     kernel.run();
   }
   std::string why;
-  const std::optional<Bench> gpu = cuda_bench(0, why);
+  const std::optional<Bench> gpu = cuda_bench(0, 1, why);
   if (!gpu) CHECK(why != "");
 }
