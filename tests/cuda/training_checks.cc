@@ -53,7 +53,7 @@ TEST_CASE("gradients and losses on a GPU in fp32 are those of a CPU in double") 
   for (const std::string& model : {kResidualMlp, kTransformer, kResNet}) {
     for (const std::string& strategy : kStrategies) {
       const Training training = training_of(model, strategy, 3);
-      const Outcome exact = train(training, Execution::Sequential, {.doubles = true});
+      const Outcome exact = train(training, RunMode::Sequential, {.doubles = true});
       const CudaRun run = run_on_gpu(training, partitions(training));
       for (std::size_t stage = 0; stage < exact.losses.size(); ++stage) {
         for (const auto& [micro_batch, loss] : exact.losses[stage]) {

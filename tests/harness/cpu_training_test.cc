@@ -13,11 +13,11 @@ namespace {
 using Numbers = std::map<std::string, std::vector<double>>;
 
 /// Everything that a training came to: losses, and the last step's gradients and weights.
-Numbers all_of(const TrainingText& text, Execution execution = Execution::Sequential,
+Numbers all_of(const TrainingText& text, RunMode mode = RunMode::Sequential,
                const CpuOptions& options = {}) {
   Training training = make_training(text);
   training.dump_step = text.steps - 1;
-  const Outcome outcome = train(training, execution, options);
+  const Outcome outcome = train(training, mode, options);
   Numbers numbers = by_name(outcome);
   for (std::size_t stage = 0; stage < outcome.losses.size(); ++stage) {
     for (const auto& [batch, loss] : outcome.losses[stage]) {
@@ -51,21 +51,21 @@ TEST_CASE("a backward in two halves makes what one makes, bit for bit") {
   for (const std::string& model : {kResidualMlp, kTransformer, kResNet}) {
     TrainingText text = four_stages(model);
     text.schedule = R"({"kind": "1f1b", "backward": "fused"})";
-    const Numbers fused = all_of(text, Execution::Sequential, {.poison = true});
+    const Numbers fused = all_of(text, RunMode::Sequential, {.poison = true});
     text.schedule = R"({"kind": "1f1b", "backward": "split"})";
-    CHECK(all_of(text, Execution::Sequential, {.poison = true}) == fused);
+    CHECK(all_of(text, RunMode::Sequential, {.poison = true}) == fused);
     text.schedule = R"("zb-h1")";
-    CHECK(all_of(text, Execution::Sequential, {.poison = true}) == fused);
+    CHECK(all_of(text, RunMode::Sequential, {.poison = true}) == fused);
   }
 }
 
 TEST_CASE("micro-batches make the gradient of a batch as large as all of them") {
   for (const std::string& model : {kResidualMlp, kTransformer}) {
     TrainingText text = {.model = model, .devices = 2, .samples = 2, .micro_batches = 4};
-    const Numbers parts = all_of(text, Execution::Sequential, {.doubles = true});
+    const Numbers parts = all_of(text, RunMode::Sequential, {.doubles = true});
     text.samples = 8;
     text.micro_batches = 1;
-    const Numbers whole = all_of(text, Execution::Sequential, {.doubles = true});
+    const Numbers whole = all_of(text, RunMode::Sequential, {.doubles = true});
     for (const auto& entry : whole) {
       const std::string& name = entry.first;
       const std::vector<double>& values = entry.second;
@@ -79,7 +79,7 @@ TEST_CASE("micro-batches make the gradient of a batch as large as all of them") 
 TEST_CASE("floats differ from doubles by their rounding") {
   for (const std::string& model : {kResidualMlp, kTransformer, kResNet}) {
     const TrainingText text = {.model = model, .strategy = R"("local")", .devices = 3};
-    const Numbers exact = all_of(text, Execution::Sequential, {.doubles = true});
+    const Numbers exact = all_of(text, RunMode::Sequential, {.doubles = true});
     double worst = 0;
     for (const auto& entry : all_of(text)) {
       const std::string& name = entry.first;
@@ -105,7 +105,7 @@ TEST_CASE("a thread for each rank comes to what one thread comes to, bit for bit
     text.strategy = strategy;
     const Numbers sequential = all_of(text);
     for (int repeat = 0; repeat < 25; ++repeat, ++runs) {
-      CHECK(all_of(text, Execution::Threads, {.poison = true}) == sequential);
+      CHECK(all_of(text, RunMode::Threads, {.poison = true}) == sequential);
     }
   }
   CHECK(runs == 100);
@@ -169,7 +169,7 @@ TEST_CASE("what cannot be trained is refused with what to write instead") {
 void check_memory(const TrainingText& text, const std::string& name) {
   const Training training = make_training(text);
   const std::vector<double> simulated = simulated_peaks(training.program);
-  const Outcome outcome = train(training, Execution::Clock, {.poison = true});
+  const Outcome outcome = train(training, RunMode::Clock, {.poison = true});
   for (std::size_t rank = 0; rank < simulated.size(); ++rank) {
     INFO(name, ", rank ", rank);
     CHECK(static_cast<double>(outcome.memory[rank].peak) == simulated[rank]);
@@ -224,7 +224,7 @@ TEST_CASE("a sum of gradients takes the room of one gradient more than is simula
   text.strategy = R"({"kind": "interlocking", "n_wise": 2, "gradient": "sum"})";
   const Training training = make_training(text);
   const std::vector<double> simulated = simulated_peaks(training.program);
-  const Outcome outcome = train(training, Execution::Clock, {.poison = true});
+  const Outcome outcome = train(training, RunMode::Clock, {.poison = true});
   const double gradient = 4.0 * text.samples * 8;  // of (samples, hidden_size) floats
   for (std::size_t rank = 0; rank < simulated.size(); ++rank) {
     const double more = static_cast<double>(outcome.memory[rank].peak) - simulated[rank];

@@ -23,7 +23,7 @@ std::map<std::string, std::vector<double>> gradients_of(const TrainingText& text
                                                         const CpuOptions& options = {}) {
   Training training = make_training(text);
   training.dump_step = 0;
-  return part_of(train(training, Execution::Sequential, options), "gradients/");
+  return part_of(train(training, RunMode::Sequential, options), "gradients/");
 }
 
 /// The stage whose module a parameter belongs to; heads', too.
@@ -53,7 +53,7 @@ double slope(const Training& training, const std::string& parameter, int loss) {
     options.first = [&](const std::string& name, std::int64_t i, double value) {
       return name == parameter ? value + sign * kStep * direction(name, i) : value;
     };
-    const Outcome outcome = train(training, Execution::Sequential, options);
+    const Outcome outcome = train(training, RunMode::Sequential, options);
     difference += sign * outcome.losses[static_cast<std::size_t>(loss)].at(0);
   }
   return difference / (2 * kStep);
@@ -64,7 +64,7 @@ void check_slopes(const std::string& model, int stages, int n) {
   Training training = make_training(text_of(model, stages, n_wise(n)));
   training.dump_step = 0;
   const auto gradients =
-      part_of(train(training, Execution::Sequential, {.doubles = true}), "gradients/");
+      part_of(train(training, RunMode::Sequential, {.doubles = true}), "gradients/");
   training.dump_step = -1;
   double worst = 0;
   for (const auto& entry : gradients) {

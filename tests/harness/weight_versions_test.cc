@@ -144,9 +144,9 @@ std::vector<StageOrder> orders_of(const Program& program) {
 /// weights that its order says.
 void check_versions(const Training& training, const std::vector<StageOrder>& orders) {
   const Job job = job_of(training);
-  const auto losses = train(training, Execution::Sequential, {.doubles = true}).losses.back();
+  const auto losses = train(training, RunMode::Sequential, {.doubles = true}).losses.back();
   if (!chooses_order(training.program)) {
-    CHECK(train(training, Execution::Threads, {.doubles = true}).losses.back() == losses);
+    CHECK(train(training, RunMode::Threads, {.doubles = true}).losses.back() == losses);
   }
   std::vector<HandStage> stages;
   stages.reserve(static_cast<std::size_t>(training.program.stages));

@@ -51,6 +51,12 @@ struct ThreadRun {
 ThreadRun run_threads(const Program& program, const Workload& workload,
                       const ThreadOptions& options, const TraceSink& sink);
 
+/// Ops one after the other on the caller's thread, with nothing beside them, in issue_order(); what
+/// streams choose is chosen as an engine would. Samples in that order, as far as `stop` let it go.
+/// REQUIRES: why_not_executable(program).empty().
+std::vector<OpSample> run_in_order(const Program& program, const Workload& workload,
+                                   const std::atomic<bool>* stop = nullptr);
+
 /// Ops wait for as long as the program says that they take.
 Workload waiting_workload(const Program& program);
 

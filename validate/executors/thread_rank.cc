@@ -1,12 +1,11 @@
 // Threads: what one rank does, and how it sleeps.
 // SPDX-License-Identifier: Apache-2.0
-#include <time.h>
-
 #include <algorithm>
 #include <thread>
 #include <utility>
 
 #include "base/error.h"
+#include "validate/executors/stopwatch.h"
 #include "validate/executors/thread_run.h"
 
 namespace interlock {
@@ -14,12 +13,6 @@ namespace {
 
 constexpr std::int64_t kSpin = 50'000;      // a sleeper wakes up that much late, in nanoseconds
 constexpr std::int64_t kLook = 20'000'000;  // how often it looks whether it shall stop
-
-Seconds cpu_time() {
-  timespec time{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return Seconds(static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec));
-}
 
 }  // namespace
 
@@ -128,9 +121,9 @@ void ThreadedProgram::compute(Device& device, Stream& stream, Lock& lock) {
   ++device.turn;
   lock.unlock();
   const Time start = now();
-  const Seconds cpu_start = cpu_time();
+  const Stopwatch watch;
   if (workload_.compute) workload_.compute(op, micro_batch);
-  const Seconds cpu = cpu_time() - cpu_start;
+  const Seconds cpu = watch.cpu();
   const Time end = now();
   device.samples.push_back(
       {op, micro_batch, Seconds(1e-9 * static_cast<double>(end - start)), cpu});

@@ -10,7 +10,6 @@
 #include "scenarios/run_scenario.h"
 #include "validate/crosscheck/error_figures.h"
 #include "validate/executors/cuda_executor.h"
-#include "validate/executors/stopwatch.h"
 #include "validate/network/cpu_workload.h"
 
 namespace interlock {
@@ -28,55 +27,12 @@ void check_cpu(const Scenario& scenario) {
   }
 }
 
-Job job_of(const Scenario& scenario, const Program& program, const NeuralNetwork& network,
-           const ExecutionOptions& options) {
-  const bool list = scenario.schedule.kind == ScheduleKind::List;
-  const int stages = static_cast<int>(scenario.rank_of_stage.size());
-  return {.program = program,
-          .network = network,
-          .first_module = scenario.partition.boundaries,
-          .strategy = scenario.strategy,
-          .roles = make_roles(scenario.strategy, stages, list),
-          .precision = scenario.precision,
-          .descent = options.descent,
-          .seed = options.seed,
-          .batch = options.batches,
-          .dump_step = options.dump_step};
-}
-
-/// Every instruction in an order in which one thread may do them all; nothing runs beside an op.
-std::vector<OpSample> run_alone(const Program& program, const Workload& workload,
-                                const std::atomic<bool>* stop) {
-  std::vector<OpSample> samples;
-  for (const Issue& issue : issue_order(program)) {
-    if (stop != nullptr && *stop) break;
-    const Instruction& instruction = issue.instruction;
-    switch (instruction.code) {
-      case Opcode::Compute: {
-        const Stopwatch watch;
-        workload.compute(instruction.index, instruction.micro_batch);
-        samples.push_back({instruction.index, instruction.micro_batch, watch.wall(), watch.cpu()});
-        break;
-      }
-      case Opcode::Send:
-        workload.send(instruction.index, instruction.micro_batch);
-        break;
-      case Opcode::Receive:
-        workload.receive(instruction.index, instruction.micro_batch);
-        break;
-      default:
-        break;
-    }
-  }
-  return samples;
-}
-
 void run_on_threads(const Scenario& scenario, const Job& job, const ExecutionOptions& options,
                     Execution& execution) {
   check_cpu(scenario);
   const CpuRun run = make_cpu_run(job, {});
   if (options.alone) {
-    execution.samples = run_alone(job.program, run.workload, options.stop);
+    execution.samples = run_in_order(job.program, run.workload, options.stop);
   } else {
     const ThreadOptions threads = {
         .emulate_links = scenario.cluster.executor.links == RealDevices::Links::Emulated,
@@ -131,19 +87,32 @@ NeuralNetwork network_of(const Scenario& scenario) {
   if (!scenario.graph.samples_per_micro_batch) {
     refuse(scenario, "/model", "a profile has times, but no layers to run; expected a model");
   }
-  const BuildOptions options = {
+  const ModelText& text = *scenario.model_text;
+  BuildOptions options = {
       .micro_batch_size = static_cast<int>(*scenario.graph.samples_per_micro_batch),
       .precision = scenario.precision,
       .optimizer = scenario.optimizer,
       .recompute = scenario.recompute,
       .sharding = scenario.sharding};
-  BuildOptions with_head = options;
-  const ModelText& text = *scenario.model_text;
-  if (text.head) with_head.head = JsonNode{&*text.head, "/training/strategy/head"};
+  if (text.head) options.head = JsonNode{&*text.head, "/training/strategy/head"};
   Diagnostics diagnostics;
-  NeuralNetwork network = build_network({&text.model, "/model"}, with_head, diagnostics);
+  NeuralNetwork network = build_network({&text.model, "/model"}, options, diagnostics);
   diagnostics.throw_if_any();
   return network;
+}
+
+Job job_of(const Scenario& scenario, const Program& program, const NeuralNetwork& network,
+           const ExecutionOptions& options) {
+  return {.program = program,
+          .network = network,
+          .first_module = scenario.partition.boundaries,
+          .strategy = scenario.strategy,
+          .roles = lower_inputs(scenario).roles,
+          .precision = scenario.precision,
+          .descent = options.descent,
+          .seed = options.seed,
+          .batch = options.batches,
+          .dump_step = options.dump_step};
 }
 
 Execution execute(const Scenario& scenario, const NeuralNetwork& network,

@@ -35,6 +35,11 @@ struct Execution {
 /// The layers of the scenario's model. Throws: Error if it has none that can be executed.
 NeuralNetwork network_of(const Scenario& scenario);
 
+/// What executors are given to train `program`, which is that of `scenario`. It refers to `program`
+/// and `network`.
+Job job_of(const Scenario& scenario, const Program& program, const NeuralNetwork& network,
+           const ExecutionOptions& options);
+
 /// Trains. Throws: Error if the scenario cannot be trained, or a loss is not a number.
 Execution execute(const Scenario& scenario, const NeuralNetwork& network,
                   const ExecutionOptions& options);

@@ -13,32 +13,9 @@
 #include "sim/run/engines.h"
 #include "tests/harness/support/clocked_ranks.h"
 #include "validate/executors/executor.h"
+#include "validate/training/execution.h"
 
 namespace interlock {
-namespace {
-
-/// Issues everything from one thread.
-void run_sequential(const Program& program, const Workload& workload) {
-  const Program frozen = chooses_order(program) ? freeze(program, EngineKind::Native) : program;
-  for (const Issue& issue : issue_order(frozen)) {
-    const Instruction& instruction = issue.instruction;
-    switch (instruction.code) {
-      case Opcode::Compute:
-        workload.compute(instruction.index, instruction.micro_batch);
-        break;
-      case Opcode::Send:
-        workload.send(instruction.index, instruction.micro_batch);
-        break;
-      case Opcode::Receive:
-        workload.receive(instruction.index, instruction.micro_batch);
-        break;
-      default:
-        break;
-    }
-  }
-}
-
-}  // namespace
 
 Training make_training(const TrainingText& text) {
   const int global = text.samples * text.micro_batches;
@@ -60,12 +37,7 @@ Training make_training(const TrainingText& text) {
   }
   const Scenario& scenario = training.scenario;
   training.program = lower_scenario(scenario, text.steps);
-  training.roles = lower_inputs(scenario).roles;
-  Diagnostics diagnostics;
-  BuildOptions options = {.micro_batch_size = text.samples};
-  if (scenario.model_text->head) options.head = JsonNode{&*scenario.model_text->head, "/head"};
-  training.network = build_network({&scenario.model_text->model, "/model"}, options, diagnostics);
-  diagnostics.throw_if_any();
+  training.network = network_of(scenario);
   training.descent.optimizer = scenario.optimizer;
   return training;
 }
@@ -73,16 +45,11 @@ Training make_training(const TrainingText& text) {
 Job job_of(const Training& training) {
   const NeuralNetwork& network = training.network;
   const std::uint64_t seed = training.seed;
-  return {.program = training.program,
-          .network = network,
-          .first_module = training.scenario.partition.boundaries,
-          .strategy = training.scenario.strategy,
-          .roles = training.roles,
-          .precision = training.scenario.precision,
-          .descent = training.descent,
-          .seed = seed,
-          .batch = [&network, seed](int b) { return made_up_batch(network, seed, b); },
-          .dump_step = training.dump_step};
+  return job_of(training.scenario, training.program, network,
+                {.batches = [&network, seed](int b) { return made_up_batch(network, seed, b); },
+                 .descent = training.descent,
+                 .seed = seed,
+                 .dump_step = training.dump_step});
 }
 
 Batch made_up_batch(const NeuralNetwork& network, std::uint64_t seed, int micro_batch) {
@@ -102,15 +69,15 @@ Batch made_up_batch(const NeuralNetwork& network, std::uint64_t seed, int micro_
   return batch;
 }
 
-Outcome train(const Training& training, Execution execution, const CpuOptions& options) {
+Outcome train(const Training& training, RunMode mode, const CpuOptions& options) {
   const Job job = job_of(training);
   const Program& program = training.program;
-  if (execution == Execution::Clock) return train_by_the_clock(job, options);
+  if (mode == RunMode::Clock) return train_by_the_clock(job, options);
   const CpuRun run = make_cpu_run(job, options);
-  if (execution == Execution::Threads) {
+  if (mode == RunMode::Threads) {
     run_threads(program, run.workload, {}, {});
   } else {
-    run_sequential(program, run.workload);
+    run_in_order(program, run.workload);
   }
   return run.outcome();
 }

@@ -16,7 +16,6 @@ struct Training {
   Scenario scenario;
   Program program;
   NeuralNetwork network;
-  std::vector<StageRole> roles;
   Descent descent = {.optimizer = Optimizer::Sgd, .rate = 0.1};
   std::uint64_t seed = 1;
   int dump_step = -1;
@@ -43,8 +42,8 @@ Batch made_up_batch(const NeuralNetwork& network, std::uint64_t seed, int micro_
 
 /// How a training is executed: by one thread in an order that dependencies allow, by a thread for
 /// each rank, or by one at a time as the native engine's clock says, where memory is exact.
-enum class Execution { Sequential, Threads, Clock };
-Outcome train(const Training& training, Execution execution = Execution::Sequential,
+enum class RunMode { Sequential, Threads, Clock };
+Outcome train(const Training& training, RunMode mode = RunMode::Sequential,
               const CpuOptions& options = {});
 
 /// The peaks of all ranks as the native engine and the tracker of memory see them.
