@@ -14,8 +14,10 @@
 //            micro_batch / event.micro_batches, or nothing for a micro-batch below 0.
 // Allocate   takes, Free gives back buffers[index] on the rank. A message's bytes are taken on the
 //            receiving rank when its transfer is handed over, and given back on the sending rank
-//            when the transfer ends; the receiver frees them with Free. On a rank of several
-//            streams an Allocate before an op waits until the op is chosen.
+//            when the transfer ends; the receiver frees them with Free. A Free of a message
+//            (Buffer::message) is the sender's: its bytes are given back when that has come and the
+//            transfer has ended. On a rank of several streams an Allocate before an op waits until
+//            the op is chosen.
 #pragma once
 
 #include <cstdint>

@@ -42,6 +42,11 @@ void InstructionWriter::free(const Op& op, MemoryClass memory_class, Bytes bytes
   }
 }
 
+void InstructionWriter::free_message(const Op& op, Bytes bytes, int channel) {
+  if (bytes <= Bytes(0)) return;
+  emit(Opcode::Free, buffer(op.stage, MemoryClass::Boundary, bytes, channel), op.micro_batch);
+}
+
 int InstructionWriter::event(int& known, int recorders, int micro_batches) {
   if (known < 0) {
     program_.events.push_back({.recorders = recorders, .micro_batches = micro_batches});
@@ -50,12 +55,13 @@ int InstructionWriter::event(int& known, int recorders, int micro_batches) {
   return known;
 }
 
-int InstructionWriter::buffer(int stage, MemoryClass memory_class, Bytes bytes) {
+int InstructionWriter::buffer(int stage, MemoryClass memory_class, Bytes bytes, int message) {
   for (const int index : buffers_of_stage_[stage]) {
     const Buffer& known = program_.buffers[index];
-    if (known.memory_class == memory_class && known.bytes == bytes) return index;
+    const bool same = known.memory_class == memory_class && known.bytes == bytes;
+    if (same && known.message == message) return index;
   }
-  program_.buffers.push_back({memory_class, stage, bytes});
+  program_.buffers.push_back({memory_class, stage, bytes, message});
   buffers_of_stage_[stage].push_back(static_cast<int>(program_.buffers.size()) - 1);
   return buffers_of_stage_[stage].back();
 }

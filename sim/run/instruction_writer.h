@@ -18,10 +18,12 @@ class InstructionWriter {
   void compute(const Op& op, const OpInfo& info);
   void allocate(const Op& op, MemoryClass memory_class, Bytes bytes);
   void free(const Op& op, MemoryClass memory_class, Bytes bytes);
+  /// Of what leaves by `channel`, which `op` was the last but the transfer to read.
+  void free_message(const Op& op, Bytes bytes, int channel);
   /// The event remembered in `known`, made at the first call.
   int event(int& known, int recorders, int micro_batches);
   /// The buffer of a stage that is so, made at the first call.
-  int buffer(int stage, MemoryClass memory_class, Bytes bytes);
+  int buffer(int stage, MemoryClass memory_class, Bytes bytes, int message = -1);
 
  private:
   Program& program_;

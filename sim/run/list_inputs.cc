@@ -59,7 +59,8 @@ ListOp list_op(const Program& program, const Segment& segment) {
     } else if (i->code == Opcode::Send && program.channels[i->index].wire >= 0) {
       const Channel& channel = program.channels[i->index];
       op.sent += channel.bytes.value();
-      op.give += channel.from_resident ? 0 : channel.bytes.value();
+      const bool stays = channel.from_resident || channel.read_by_head;  // until the head runs
+      op.give += stays ? 0 : channel.bytes.value();
       op.delay = (channel.occupancy + channel.latency).value();
     }
   }

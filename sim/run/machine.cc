@@ -151,7 +151,7 @@ bool Machine::execute(int stream, StreamState& state) {
       }
       [[fallthrough]];
     case Opcode::Free:
-      change_memory(instruction, state.rank);
+      change_memory(state);
       return true;
   }
   return true;
@@ -219,7 +219,7 @@ void Machine::choose(int index) {
   for (; state.cursor.instruction().code != Opcode::Compute; state.cursor.next()) {
     const Opcode code = state.cursor.instruction().code;
     CHECK(code == Opcode::Allocate || code == Opcode::Free, "only memory between taking and op");
-    change_memory(state.cursor.instruction(), index);
+    change_memory(state);
   }
   start_compute(stream, state, state.cursor.instruction().index);
 }
@@ -240,10 +240,21 @@ const OpInfo& Machine::next_op(int stream) const {
   return program_.ops[cursor.instruction().index];
 }
 
-void Machine::change_memory(const Instruction& instruction, int rank) {
+void Machine::change_memory(const StreamState& state) {
+  if (!sink_.memory) return;
+  const Instruction& instruction = state.cursor.instruction();
   const Buffer& buffer = program_.buffers[instruction.index];
+  if (buffer.message >= 0) return let_go(buffer.message, state.cursor.micro_batch(), now_);
   const double sign = instruction.code == Opcode::Allocate ? 1 : -1;
-  change_memory(now_, rank, buffer.memory_class, sign * buffer.bytes.value());
+  change_memory(now_, state.rank, buffer.memory_class, sign * buffer.bytes.value());
+}
+
+/// Of a message that its transfer and a head read.
+void Machine::let_go(int channel, int micro_batch, double time) {
+  const auto end = holds_.let_go(channel, micro_batch, time);
+  if (!end) return;
+  const Channel& what = program_.channels[channel];
+  change_memory(*end, what.from_rank, MemoryClass::Boundary, -what.bytes.value());
 }
 
 void Machine::change_memory(double at, int rank, MemoryClass memory_class, double bytes) {

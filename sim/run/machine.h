@@ -18,6 +18,7 @@
 #include "sim/run/event_heap.h"
 #include "sim/run/kernel_rates.h"
 #include "sim/run/machine_state.h"
+#include "sim/run/message_holds.h"
 #include "sim/run/trace.h"
 #include "sim/run/varied_times.h"
 
@@ -103,7 +104,8 @@ class Machine {
   void change_loads(const Collective& collective, bool begins);
   void load_while_sent(int channel, double start, double end);
   void change_memory(double at, int rank, MemoryClass memory_class, double bytes);
-  void change_memory(const Instruction& instruction, int rank);
+  void change_memory(const StreamState& state);
+  void let_go(int channel, int micro_batch, double time);
   void wake(int& stream);
 
   const Program& program_;
@@ -114,6 +116,7 @@ class Machine {
   std::vector<ChannelState> channels_;
   std::vector<SharedWire> wires_;
   std::vector<double> wire_free_;
+  MessageHolds<double> holds_;
   VariedTimes times_;
   std::optional<KernelRates> rates_;  // where communication slows kernels down
   std::vector<LaneState> lanes_;

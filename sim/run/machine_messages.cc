@@ -211,7 +211,9 @@ void Machine::report(const Pending& pending, double start, double end, double ar
   }
   if (sink_.memory) {
     const Channel& channel = program_.channels[pending.channel];
-    if (!channel.from_resident) {
+    if (channel.read_by_head) {
+      let_go(pending.channel, pending.micro_batch, end);
+    } else if (!channel.from_resident) {
       change_memory(end, channel.from_rank, MemoryClass::Boundary, -channel.bytes.value());
     }
   }

@@ -3,7 +3,8 @@
 //
 // Memory: a forward turns the received activation into stash, which lives until the weight
 // gradients are made. An output belongs to its message from the start of the op that makes it to
-// the end of the transfer. A received gradient lives until the last op that reads it has run.
+// the end of the transfer, and until its stage's head has begun. A received gradient lives until
+// the last op that reads it has run; the first of those that are added up, until the sum is read.
 #include "sim/run/op_lowering.h"
 
 #include <algorithm>
@@ -58,14 +59,8 @@ void OpLowering::begin(const Op& op) {
   switch (op.kind) {
     case OpKind::F:
       return begin_forward(op);
-    case OpKind::H: {
-      const StageRole& role = inputs_.roles[op.stage];
-      const bool consumed = role.traversals.front().loss == op.stage ||
-                            (!role.only_added.empty() && role.only_added.front() == op.stage);
-      writer_.allocate(op, MemoryClass::Head, stage.head_memory);
-      if (consumed) writer_.allocate(op, MemoryClass::Boundary, stage.output_gradient());
-      return;
-    }
+    case OpKind::H:
+      return begin_head(op);
     case OpKind::R:
       return;
     case OpKind::I:
@@ -146,6 +141,21 @@ void OpLowering::begin_forward(const Op& op) {
   writer_.free(op, MemoryClass::Boundary, costs_.input(op));
 }
 
+/// The memory of a head has room for what it reads, so that the output is the message's alone from
+/// here on.
+void OpLowering::begin_head(const Op& op) {
+  const StageCost& stage = costs_.of_stage(op);
+  const StageRole& role = inputs_.roles[op.stage];
+  const bool consumed = role.traversals.front().loss == op.stage ||
+                        (!role.only_added.empty() && role.only_added.front() == op.stage);
+  writer_.allocate(op, MemoryClass::Head, stage.head_memory);
+  if (consumed) writer_.allocate(op, MemoryClass::Boundary, stage.output_gradient());
+  const std::vector<int> readers = costs_.after(op.stage);
+  if (readers.empty()) return;
+  const int channel = wiring_.channel(Cargo::Activation, op.stage, readers.front(), op.micro_batch);
+  writer_.free_message(op, stage.output, channel);
+}
+
 /// What a traversal reads and makes: the gradient from above, and one for below or for nobody.
 void OpLowering::begin_traversal(const Op& op) {
   const Traversal& traversal = costs_.traversal(op);
@@ -178,10 +188,15 @@ void OpLowering::end_backward(const Op& op) {
 /// has, too. Comes before the send, which may have to stand.
 void OpLowering::end_traversal(const Op& op) {
   const StageCost& stage = costs_.of_stage(op);
-  const bool held = op.loss != op.stage || inputs_.roles[op.stage].head;
-  if (held) writer_.free(op, MemoryClass::Boundary, stage.output_gradient());
-  if (op.loss != inputs_.roles[op.stage].traversals.back().loss) return;
-  for (std::size_t i = 0; i < inputs_.roles[op.stage].only_added.size(); ++i) {
+  const StageRole& role = inputs_.roles[op.stage];
+  const bool last = op.loss == role.traversals.back().loss;
+  const bool sums = role.summed_gradients > 0 && role.traversals.size() > 1;
+  const bool becomes_sum = sums && op.loss == role.traversals.front().loss;
+  const bool held = op.loss != op.stage || role.head;
+  if (held && !becomes_sum) writer_.free(op, MemoryClass::Boundary, stage.output_gradient());
+  if (!last) return;
+  const std::size_t others = role.only_added.size() + (sums ? 1 : 0);
+  for (std::size_t i = 0; i < others; ++i) {
     writer_.free(op, MemoryClass::Boundary, stage.output_gradient());
   }
   writer_.free(op, MemoryClass::Stash, stage.stash);

@@ -31,6 +31,7 @@ class OpLowering {
   void run(const Op& op, double share);
   void end(const Op& op);
   void begin_forward(const Op& op);
+  void begin_head(const Op& op);
   void begin_traversal(const Op& op);
   void end_backward(const Op& op);
   void end_traversal(const Op& op);

@@ -48,6 +48,7 @@ struct Buffer {
   MemoryClass memory_class = MemoryClass::Stash;
   int stage = 0;
   Bytes bytes;
+  int message = -1;  // channel: its messages, which the sender reads beside the transfer; see Free
 };
 
 /// What a device keeps in the memory of its host.

@@ -78,11 +78,7 @@ bool Sweep::execute(int stream, StreamState& state) {
       }
       [[fallthrough]];
     case Opcode::Free:
-      if (sink_.memory) {
-        const Buffer& buffer = program_.buffers[instruction.index];
-        const double sign = instruction.code == Opcode::Allocate ? 1 : -1;
-        change_memory(state.time, state.rank, buffer.memory_class, sign * buffer.bytes.value());
-      }
+      if (sink_.memory) change_memory(state);
       return true;
   }
   return true;
@@ -193,6 +189,22 @@ bool Sweep::wait(int stream, StreamState& state) {
   state.time = std::max(state.time, generation.time);
   state.run_start = kNever;
   return true;
+}
+
+void Sweep::change_memory(const StreamState& state) {
+  const Instruction& instruction = state.cursor.instruction();
+  const Buffer& buffer = program_.buffers[instruction.index];
+  if (buffer.message >= 0) return let_go(buffer.message, state.cursor.micro_batch(), state.time);
+  const double sign = instruction.code == Opcode::Allocate ? 1 : -1;
+  change_memory(state.time, state.rank, buffer.memory_class, sign * buffer.bytes.value());
+}
+
+/// Of a message that its transfer and a head read.
+void Sweep::let_go(int channel, int micro_batch, double time) {
+  const auto end = holds_.let_go(channel, micro_batch, time);
+  if (!end) return;
+  const Channel& what = program_.channels[channel];
+  change_memory(*end, what.from_rank, MemoryClass::Boundary, -what.bytes.value());
 }
 
 void Sweep::change_memory(double at, int rank, MemoryClass memory_class, double bytes) {

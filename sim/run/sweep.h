@@ -14,6 +14,7 @@
 #include "sim/run/engine_state.h"
 #include "sim/run/engines.h"
 #include "sim/run/fifo.h"
+#include "sim/run/message_holds.h"
 #include "sim/run/varied_times.h"
 
 namespace interlock {
@@ -90,6 +91,8 @@ class Sweep {
   void replay(StreamState& state, const ChannelState& queue);
   void take(StreamState& state, const Message& message);
   void change_memory(double at, int rank, MemoryClass memory_class, double bytes);
+  void change_memory(const StreamState& state);
+  void let_go(int channel, int micro_batch, double time);
   void wake(int& stream);
   void wake_all(std::vector<int>& streams);
 
@@ -100,6 +103,7 @@ class Sweep {
   std::vector<RankState> ranks_;
   std::vector<ChannelState> channels_;
   std::vector<double> wire_free_;
+  MessageHolds<double> holds_;
   VariedTimes times_;
   std::vector<double> lane_free_;
   std::vector<Turns> rank_turns_, wire_turns_;     // frozen programs

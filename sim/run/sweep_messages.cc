@@ -165,7 +165,9 @@ Sweep::Message Sweep::transfer(int index, double at, int micro_batch) {
     const Channel& channel = program_.channels[index];
     change_memory(at, channel.to_rank, MemoryClass::Boundary,
                   channel.received.value_or(channel.bytes).value());
-    if (!channel.from_resident) {
+    if (channel.read_by_head) {
+      let_go(index, micro_batch, end);
+    } else if (!channel.from_resident) {
       change_memory(end, channel.from_rank, MemoryClass::Boundary, -channel.bytes.value());
     }
   }

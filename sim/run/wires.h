@@ -42,6 +42,7 @@ struct Channel {
   int replay = -1;
   bool synchronous = false;    // the transfer needs both streams, from its start to its arrival
   bool from_resident = false;  // a copy of resident bytes: nothing to give back once it has left
+  bool read_by_head = false;   // of the sender, too: given back when both have, see Buffer::message
   Bytes bytes;                 // on one device of the sender
   std::optional<Bytes> received = {};  // on one of the receiver, if not as many
   Seconds occupancy;                   // bytes / bandwidth of the wire

@@ -86,6 +86,8 @@ int Wiring::make_channel(Cargo cargo, int from_stage, int to_stage, int micro_ba
     channel.depth = Channel::kUnlimited;
     channel.from_resident = true;
   }
+  channel.read_by_head = cargo == Cargo::Activation && inputs_.roles[from_stage].head &&
+                         to_stage == costs_.after(from_stage).front() && channel.bytes > Bytes(0);
   // Nor can a stream wait for itself.
   const bool one_device = channel.from_rank == channel.to_rank;
   if (one_device && inputs_.schedule.ranks[channel.from_rank].size() == 1) {

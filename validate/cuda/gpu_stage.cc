@@ -48,13 +48,13 @@ void add_to(const GpuStage& stage, const Extent& from, const Extent& to) {
   add(stage.engine.lane, to.data, to.data, from.data, numbers_in(stage, from));
 }
 
-/// The gradient of a loss that trains the stage beside others has gone through it.
+/// The gradient of a loss that trains the stage beside others has gone through it: the first
+/// becomes the sum that later ones are added to.
 void keep_for_sum(const GpuStage& stage, GpuMicroBatch& batch, int loss) {
   if (stage.role.summed_gradients == 0) return;
-  const Extent& gradient = batch.gradients.at(loss);
+  Extent& gradient = batch.gradients.at(loss);
   if (batch.gradient_sum) return add_to(stage, gradient, batch.gradient_sum);
-  batch.gradient_sum = stage.take(gradient.bytes, MemoryClass::Boundary, "a sum of gradients");
-  copy(stage, batch.gradient_sum, gradient, gradient.bytes);
+  batch.gradient_sum = std::exchange(gradient, {});
 }
 
 /// Adds up, in the place of the furthest loss's, all gradients that train the stage.

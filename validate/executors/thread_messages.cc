@@ -67,8 +67,18 @@ void ThreadedProgram::give_times(int index, Message& message, Time sent) {
   log_.memory.push_back({in_seconds(sent), channel.received.value_or(channel.bytes).value(),
                          channel.to_rank, MemoryClass::Boundary});
   if (channel.from_resident) return;
+  if (channel.read_by_head) return let_go(index, message.micro_batch, end);
   log_.memory.push_back(
       {in_seconds(end), -channel.bytes.value(), channel.from_rank, MemoryClass::Boundary});
+}
+
+/// Of a message that its transfer and a head read.
+void ThreadedProgram::let_go(int index, int micro_batch, Time time) {
+  const auto end = holds_.let_go(index, micro_batch, time);
+  if (!end) return;
+  const Channel& channel = program_.channels[index];
+  log_.memory.push_back(
+      {in_seconds(*end), -channel.bytes.value(), channel.from_rank, MemoryClass::Boundary});
 }
 
 bool ThreadedProgram::receive(Stream& stream, Lock& lock) {

@@ -143,6 +143,7 @@ void ThreadedProgram::compute(Device& device, Stream& stream, Lock& lock) {
 
 void ThreadedProgram::change_memory(const Stream& stream, const Instruction& instruction) {
   const Buffer& buffer = program_.buffers[instruction.index];
+  if (buffer.message >= 0) return let_go(buffer.message, instruction.micro_batch, stream.time);
   const double sign = instruction.code == Opcode::Allocate ? 1 : -1;
   log_.memory.push_back({Seconds(1e-9 * static_cast<double>(stream.time)),
                          sign * buffer.bytes.value(), stream.unrolled.rank, buffer.memory_class});

@@ -24,6 +24,7 @@
 #include <thread>
 #include <vector>
 
+#include "sim/run/message_holds.h"
 #include "validate/executors/executor.h"
 #include "validate/executors/unroll.h"
 
@@ -91,6 +92,7 @@ class ThreadedProgram {
   Stream* pick(Device& device);
   void compute(Device& device, Stream& stream, Lock& lock);
   void change_memory(const Stream& stream, const Instruction& instruction);
+  void let_go(int channel, int micro_batch, Time time);
   void sleep(Device& device, Lock& lock);
   bool must_stop() const;
   void poke(int rank);
@@ -115,6 +117,7 @@ class ThreadedProgram {
   std::vector<Queue> queues_;
   std::vector<Time> wire_free_;
   std::vector<std::map<int, Generation>> events_;
+  MessageHolds<Time> holds_;
   TraceLog log_;
   int alive_ = 0, asleep_ = 0;  // ranks that are not done; that sleep until they are poked
   bool ended_ = false;          // before its end: by failure, deadlock or from outside

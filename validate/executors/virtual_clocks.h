@@ -65,6 +65,9 @@ class VirtualClocks {
     // Synchronous: who stands there, the sender with this micro-batch.
     std::optional<int> offered;
     bool wanted = false;
+    // Of messages that the sender's head reads, too: the end of the transfer, or the head's begin,
+    // if the other is yet to come.
+    std::map<int, Ticks> half_read;
   };
   struct Way {
     Ticks free = 0;
@@ -99,6 +102,8 @@ class VirtualClocks {
   Stream* first_of(int rank);
   void replay(Stream& stream);
   bool change_memory(const Stream& stream);
+  void take_or_free(const Stream& stream);
+  void read_half(int channel, int micro_batch, Ticks time);
   void change_memory(Ticks time, int rank, MemoryClass memory_class, double bytes);
 
   // virtual_messages.cc

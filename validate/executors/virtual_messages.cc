@@ -141,7 +141,9 @@ void VirtualClocks::give_times(int index, Message& message, Ticks start) {
   message.start = start;
   message.arrival = travels ? end + queues_[index].latency : end;
   expect(message.arrival);
-  if (!channel.from_resident) {
+  if (channel.read_by_head) {
+    read_half(index, message.micro_batch, end);
+  } else if (!channel.from_resident) {
     change_memory(end, channel.from_rank, MemoryClass::Boundary, -channel.bytes.value());
   }
   if (!travels) return;

@@ -148,10 +148,7 @@ void VirtualClocks::pick(int rank) {
   if (first == nullptr) return;
   ++device.turn;
   for (; first->instruction().code != Opcode::Compute; ++first->at) {
-    const Instruction& instruction = first->instruction();
-    const Buffer& buffer = program_.buffers[instruction.index];
-    const double sign = instruction.code == Opcode::Allocate ? 1 : -1;
-    change_memory(now_, rank, buffer.memory_class, sign * buffer.bytes.value());
+    take_or_free(*first);
   }
   begin(*first, first->instruction().index);
 }
@@ -191,9 +188,30 @@ bool VirtualClocks::change_memory(const Stream& stream) {
   const bool takes = instruction.code == Opcode::Allocate;
   const int rank = stream.unrolled.rank;
   if (takes && devices_[rank].several && leads_to_op(stream.unrolled.code, stream.at)) return false;
-  const Buffer& buffer = program_.buffers[instruction.index];
-  change_memory(now_, rank, buffer.memory_class, (takes ? 1 : -1) * buffer.bytes.value());
+  take_or_free(stream);
   return true;
+}
+
+void VirtualClocks::take_or_free(const Stream& stream) {
+  const Instruction& instruction = stream.instruction();
+  const Buffer& buffer = program_.buffers[instruction.index];
+  if (buffer.message >= 0) return read_half(buffer.message, instruction.micro_batch, now_);
+  const double sign = instruction.code == Opcode::Allocate ? 1 : -1;
+  change_memory(now_, stream.unrolled.rank, buffer.memory_class, sign * buffer.bytes.value());
+}
+
+/// Bytes that a transfer and a head read are given back when the later of them has.
+void VirtualClocks::read_half(int index, int micro_batch, Ticks time) {
+  std::map<int, Ticks>& half_read = queues_[index].half_read;
+  const auto other = half_read.find(micro_batch);
+  if (other == half_read.end()) {
+    half_read[micro_batch] = time;
+    return;
+  }
+  const Channel& channel = program_.channels[index];
+  change_memory(std::max(time, other->second), channel.from_rank, MemoryClass::Boundary,
+                -channel.bytes.value());
+  half_read.erase(other);
 }
 
 void VirtualClocks::change_memory(Ticks time, int rank, MemoryClass memory_class, double bytes) {

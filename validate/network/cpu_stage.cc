@@ -76,14 +76,14 @@ void add_to(const Block& from, const Block& to) {
   for (std::size_t i = 0; i < from.bytes / sizeof(T); ++i) b[i] += a[i];
 }
 
-/// The gradient of a loss that trains the stage beside others has gone through it.
+/// The gradient of a loss that trains the stage beside others has gone through it: the first
+/// becomes the sum that later ones are added to.
 template <class T>
 void keep_for_sum(CpuStage<T>& stage, MicroBatch& batch, int loss) {
   if (stage.role.summed_gradients == 0) return;
-  const Block& gradient = batch.gradients.at(loss);
+  Block& gradient = batch.gradients.at(loss);
   if (batch.gradient_sum) return add_to<T>(gradient, batch.gradient_sum);
-  batch.gradient_sum = stage.memory->take(gradient.bytes, MemoryClass::Boundary);
-  std::memcpy(batch.gradient_sum.data, gradient.data, static_cast<std::size_t>(gradient.bytes));
+  batch.gradient_sum = std::exchange(gradient, {});
 }
 
 /// Adds up, in the place of the furthest loss's, all gradients that train the stage.
@@ -178,19 +178,22 @@ EndOfOp run_head(CpuStage<T>& stage, int micro_batch) {
   MicroBatch& batch = stage.under_way.at(micro_batch);
   CpuMemory& memory = *stage.memory;
   const StagePlan& plan = stage.head_plan;
-  Block own = memory.take(stage.bytes.head, MemoryClass::Head);
   StageTensors<T> tensors = tensors_of(stage, batch);
+  // Its memory has room for what it reads: the output itself if it has left, else a copy.
+  Block input = batch.sent ? std::exchange(batch.output, {}) : Block();
+  memory.retag(input, MemoryClass::Head);
+  Block own = memory.take(stage.bytes.head - input.bytes, MemoryClass::Head);
   for (const Step& step : plan.backward) {
     if (step.dx.place != Place::InputGradient || batch.gradients.count(stage.stage) > 0) continue;
     batch.gradients[stage.stage] = memory.take(stage.output_bytes(), MemoryClass::Boundary);
     set(tensors, Place::InputGradient, numbers<T>(batch.gradients[stage.stage]));
   }
-  std::memcpy(own.data, batch.output.data, static_cast<std::size_t>(plan.input));
+  const std::int64_t copied = batch.sent ? 0 : plan.input;
+  if (copied > 0) std::memcpy(own.data, batch.output.data, static_cast<std::size_t>(copied));
   batch.head_is_due = false;
-  if (batch.sent) release_output(stage, micro_batch);
-  set(tensors, Place::Input, numbers<T>(own));
-  set(tensors, Place::Stash, numbers<T>(own, plan.input));
-  set(tensors, Place::Workspace, numbers<T>(own, plan.input + plan.stash));
+  set(tensors, Place::Input, numbers<T>(batch.sent ? input : own));
+  set(tensors, Place::Stash, numbers<T>(own, copied));
+  set(tensors, Place::Workspace, numbers<T>(own, copied + plan.stash));
   tensors.weights = &stage.head_weights;
   tensors.gradients = &stage.head_gradients;
   const Batch data = stage.job->batch(micro_batch);
@@ -198,7 +201,10 @@ EndOfOp run_head(CpuStage<T>& stage, int micro_batch) {
   note_loss(stage, micro_batch, run_steps(plan.forward, tensors));
   run_steps(plan.backward, tensors);
   ++stage.head_summed;
-  return [&memory, own]() mutable { memory.give_back(own); };
+  return [&memory, own, input]() mutable {
+    memory.give_back(own);
+    memory.give_back(input);
+  };
 }
 
 template <class T>
