@@ -81,6 +81,12 @@ void lower_sequence(OpLowering& ops, Program& program, const Sequence& sequence,
   program.streams.push_back(stream);
 }
 
+/// Updates to come that micro-batches in flight may add up gradients for, beside the next one:
+/// they go back, and through heads, before updates of older ones are done.
+int further_sums(const SchedulePolicy& policy) {
+  return (policy.in_flight - 1 + policy.update_every - 1) / policy.update_every;
+}
+
 std::array<Bytes, kMemoryClasses> resident_bytes(const LowerInputs& inputs,
                                                  const std::vector<int>& stages) {
   std::array<Bytes, kMemoryClasses> bytes{};
@@ -90,7 +96,7 @@ std::array<Bytes, kMemoryClasses> resident_bytes(const LowerInputs& inputs,
   for (const int stage : stages) {
     const Footprint& state = inputs.stages[stage].state;
     at(MemoryClass::Weights) += state.weights;
-    at(MemoryClass::Gradients) += state.gradients;
+    at(MemoryClass::Gradients) += state.gradients * (1 + further_sums(inputs.policy));
     at(MemoryClass::Optimizer) += state.optimizer;
     const auto& versions = inputs.schedule.weight_versions;
     if (!versions.empty()) at(MemoryClass::WeightVersions) += state.weights * versions[stage];

@@ -69,16 +69,20 @@ std::vector<double>& block(HandStage& stage, Place place) {
   return stage.blocks[static_cast<std::size_t>(place)];
 }
 
-/// One micro-batch through all stages and back, with a version of each one's weights. Its loss.
+/// A version of a stage's weights.
+using VersionOf = std::function<int(int stage)>;
+
+/// One micro-batch through all stages and back, with versions of each one's weights. Its loss.
 double go_through(std::vector<HandStage>& stages, const Job& job, int micro_batch,
-                  const std::function<int(int stage)>& version) {
+                  const VersionOf& forward, const VersionOf& backward) {
   const Batch data = job.batch(micro_batch);
   double loss = 0;
   std::vector<StageTensors<double>> tensors;
-  std::vector<std::vector<double*>> weights, gradients;
+  std::vector<std::vector<double*>> weights, later_weights, gradients;
   for (HandStage& stage : stages) {
     const int s = static_cast<int>(weights.size());
-    weights.push_back(pointers(stage.versions.at(static_cast<std::size_t>(version(s)))));
+    weights.push_back(pointers(stage.versions.at(static_cast<std::size_t>(forward(s)))));
+    later_weights.push_back(pointers(stage.versions.at(static_cast<std::size_t>(backward(s)))));
     gradients.push_back(pointers(stage.gradients));
   }
   for (std::size_t s = 0; s < stages.size(); ++s) {
@@ -100,15 +104,16 @@ double go_through(std::vector<HandStage>& stages, const Job& job, int micro_batc
       tensors[s].places[static_cast<std::size_t>(Place::OutputGradient)] =
           block(stages[s], Place::OutputGradient).data();
     }
+    tensors[s].weights = &later_weights[s];
     run_steps(stages[s].planned.plan.backward, tensors[s]);
   }
   return loss;
 }
 
-/// Steps down by the mean of `count` gradients, if there are any.
+/// Steps down by the mean of the `count` gradients since the last step.
 void descend(HandStage& stage, double rate, int count) {
   Weights next = stage.versions.back();
-  for (std::size_t p = 0; p < next.size() && count > 0; ++p) {
+  for (std::size_t p = 0; p < next.size(); ++p) {
     for (std::size_t i = 0; i < next[p].size(); ++i) {
       next[p][i] -= rate * stage.gradients[p][i] / count;
       stage.gradients[p][i] = 0;
@@ -117,31 +122,30 @@ void descend(HandStage& stage, double rate, int count) {
   stage.versions.push_back(next);
 }
 
-/// When the weights of a stage change, and which ones a micro-batch meets.
+/// Which weights of a stage micro-batches meet: updates before their forwards, and those that their
+/// backwards use.
 struct StageOrder {
-  std::vector<int> versions;  // by micro-batch: updates before its forward
-  std::vector<int> updates;   // by update: micro-batches gone back before it
+  std::vector<int> forwards, backwards;
 };
 
-/// The order of every stage in a simulated run.
+/// The order of every stage in a simulated run whose backwards use the weights of their forwards.
 std::vector<StageOrder> orders_of(const Program& program) {
   std::vector<StageOrder> orders(static_cast<std::size_t>(program.stages));
-  std::vector<int> backwards(orders.size());
+  std::vector<int> updates(orders.size());
   run_native(program, {.span = [&](const Span& span) {
                const OpInfo& op = program.ops[static_cast<std::size_t>(span.op)];
                const auto s = static_cast<std::size_t>(op.stage);
-               StageOrder& order = orders[s];
-               if (op.kind == OpKind::F) {
-                 order.versions.push_back(static_cast<int>(order.updates.size()));
-               }
-               if (op.kind == OpKind::W || op.kind == OpKind::B) ++backwards[s];
-               if (op.kind == OpKind::U) order.updates.push_back(backwards[s]);
+               if (op.kind == OpKind::F) orders[s].forwards.push_back(updates[s]);
+               if (op.kind != OpKind::U) return;
+               CHECK(span.micro_batch / program.update_every == updates[s]);  // in order
+               ++updates[s];
              }});
+  for (StageOrder& order : orders) order.backwards = order.forwards;
   return orders;
 }
 
 /// The losses of a run against those of a loop in which every stage meets each micro-batch with the
-/// weights that its order says.
+/// weights that its order says, and update k is that of micro-batches k * update_every and on.
 void check_versions(const Training& training, const std::vector<StageOrder>& orders) {
   const Job job = job_of(training);
   const auto losses = train(training, RunMode::Sequential, {.doubles = true}).losses.back();
@@ -151,25 +155,24 @@ void check_versions(const Training& training, const std::vector<StageOrder>& ord
   std::vector<HandStage> stages;
   stages.reserve(static_cast<std::size_t>(training.program.stages));
   for (int s = 0; s < training.program.stages; ++s) stages.push_back(make_hand_stage(job, s));
+  const int every = training.program.update_every;
   for (int b = 0; b < static_cast<int>(losses.size()); ++b) {
-    const double loss = go_through(stages, job, b, [&](int s) {
-      return orders[static_cast<std::size_t>(s)].versions[static_cast<std::size_t>(b)];
-    });
+    const auto batch = static_cast<std::size_t>(b);
+    const double loss = go_through(
+        stages, job, b, [&](int s) { return orders[static_cast<std::size_t>(s)].forwards[batch]; },
+        [&](int s) { return orders[static_cast<std::size_t>(s)].backwards[batch]; });
     INFO("micro-batch ", b, ": ", losses.at(b), ", by hand ", loss);
     CHECK(losses.at(b) == doctest::Approx(loss).epsilon(1e-12));
-    for (std::size_t s = 0; s < stages.size(); ++s) {
-      const std::vector<int>& updates = orders[s].updates;
-      for (std::size_t k = stages[s].versions.size() - 1; k < updates.size() && updates[k] == b + 1;
-           ++k) {
-        descend(stages[s], training.descent.rate, updates[k] - (k > 0 ? updates[k - 1] : 0));
-      }
-    }
+    if ((b + 1) % every != 0) continue;
+    for (HandStage& stage : stages) descend(stage, training.descent.rate, every);
   }
 }
 
-/// As above, of three stages of which stage `s` meets micro-batch `b` with version(s, b).
-void check_versions(const std::string& schedule, int micro_batches,
-                    const std::function<int(int s, int b)>& version) {
+/// As above, of three stages of which stage `s` meets micro-batch `b` with forward(s, b), and goes
+/// back with backward(s, b).
+using VersionOfBatch = std::function<int(int s, int b)>;
+void check_versions(const std::string& schedule, int micro_batches, const VersionOfBatch& forward,
+                    const VersionOfBatch& backward) {
   TrainingText text = {
       .model = kResidualMlp, .devices = 3, .micro_batches = micro_batches, .steps = 4};
   text.schedule = schedule;
@@ -178,9 +181,8 @@ void check_versions(const std::string& schedule, int micro_batches,
   std::vector<StageOrder> orders(3);
   for (int s = 0; s < 3; ++s) {
     for (int b = 0; b < text.steps * micro_batches; ++b) {
-      StageOrder& order = orders[static_cast<std::size_t>(s)];
-      order.versions.push_back(version(s, b));
-      if ((b + 1) % training.program.update_every == 0) order.updates.push_back(b + 1);
+      orders[static_cast<std::size_t>(s)].forwards.push_back(forward(s, b));
+      orders[static_cast<std::size_t>(s)].backwards.push_back(backward(s, b));
     }
   }
   check_versions(training, orders);
@@ -188,15 +190,25 @@ void check_versions(const std::string& schedule, int micro_batches,
 
 TEST_CASE("backwards of PipeDream use the weights of their forwards") {
   // Stage s is 2 - s forwards ahead: that many updates come between a forward and its backward.
-  check_versions(R"({"kind": "pipedream", "update_every": 1})", 2,
-                 [](int s, int b) { return std::max(0, b - (2 - s)); });
-  check_versions(R"({"kind": "pipedream", "update_every": 2})", 2,
-                 [](int s, int b) { return std::max(0, b - (2 - s)) / 2; });
+  for (const int every : {1, 2}) {
+    const auto version = [&](int s, int b) { return std::max(0, b - (2 - s)) / every; };
+    check_versions(R"({"kind": "pipedream", "update_every": )" + std::to_string(every) + "}", 2,
+                   version, version);
+  }
 }
 
 TEST_CASE("PipeDream-2BW uses the weights before the newest on every stage") {
-  check_versions(R"({"kind": "pipedream-2bw", "update_every": 4})", 4,
-                 [](int, int b) { return std::max(0, b / 4 - 1); });
+  const auto version = [](int, int b) { return std::max(0, b / 4 - 1); };
+  check_versions(R"({"kind": "pipedream-2bw", "update_every": 4})", 4, version, version);
+}
+
+TEST_CASE("pipelined backpropagation goes back with the weights that it has then") {
+  // The order of PipeDream, but of one version: all updates before that of the micro-batch.
+  for (const std::string kind : {"pipelined-backprop", "ddg"}) {
+    check_versions(R"({"kind": ")" + kind + R"(", "update_every": 1})", 2,
+                   [](int s, int b) { return std::max(0, b - (2 - s)); },
+                   [](int, int b) { return b; });
+  }
 }
 
 TEST_CASE("with two micro-batches in flight a backward uses the weights of its forward") {
@@ -208,13 +220,62 @@ TEST_CASE("with two micro-batches in flight a backward uses the weights of its f
   const std::vector<StageOrder> orders = orders_of(training.program);
   int behind = 0;
   for (const StageOrder& order : orders) {
-    for (std::size_t b = 0; b < order.versions.size(); ++b) {
-      if (order.versions[b] < static_cast<int>(b)) ++behind;
+    for (std::size_t b = 0; b < order.forwards.size(); ++b) {
+      if (order.forwards[b] < static_cast<int>(b)) ++behind;
     }
   }
   INFO(behind, " forwards with weights that are behind");
   CHECK(behind > 6);
   check_versions(training, orders);
+}
+
+/// What the updates of a training that learns nothing add up: a step is an update.
+std::vector<std::map<std::string, std::vector<double>>> sums_of(const TrainingText& text) {
+  std::vector<std::map<std::string, std::vector<double>>> sums;
+  for (int step = 0; step < text.steps; ++step) {
+    Training training = make_training(text);
+    training.descent.rate = 0;
+    training.dump_step = step;
+    sums.push_back(part_of(train(training, RunMode::Clock, {.doubles = true}), "gradients/"));
+  }
+  return sums;
+}
+
+TEST_CASE("an update covers its own micro-batches, however many are in flight") {
+  // Weights stay, so that gradients of a micro-batch are the same whenever they are made: alone, or
+  // while others, older and younger, go through the stage and its head.
+  int crossed = 0;  // heads and weight gradients before the update of an older micro-batch
+  for (const std::string strategy :
+       {R"("local")", R"("pairwise")", R"({"kind": "interlocking", "n_wise": 3})"}) {
+    for (const int every : {1, 2}) {
+      TrainingText text = {.model = kResidualMlp, .strategy = strategy, .devices = 4, .steps = 4};
+      text.micro_batches = every;
+      const auto alone = sums_of(text);
+      for (const int in_flight : {2, 3}) {
+        text.schedule = R"({"kind": "eager", "in_flight": )" + std::to_string(in_flight) + "}";
+        INFO(strategy, ", ", in_flight, " in flight, an update every ", every);
+        const Program program = make_training(text).program;
+        std::vector<int> updates(4);
+        run_native(program, {.span = [&](const Span& span) {
+                     const OpInfo& op = program.ops[static_cast<std::size_t>(span.op)];
+                     int& done = updates[static_cast<std::size_t>(op.stage)];
+                     const bool adds = op.kind == OpKind::H || op.kind == OpKind::W;
+                     if (adds && done < span.micro_batch / every) ++crossed;
+                     if (op.kind == OpKind::U) ++done;
+                   }});
+        const auto together = sums_of(text);
+        for (std::size_t step = 0; step < alone.size(); ++step) {
+          REQUIRE(together[step].size() == alone[step].size());
+          for (const auto& entry : alone[step]) {
+            INFO(entry.first);
+            CHECK(distance(together[step].at(entry.first), entry.second) <= 1e-12);
+          }
+        }
+      }
+    }
+  }
+  INFO(crossed, " ops that add gradients before an older update");
+  CHECK(crossed > 20);
 }
 
 }  // namespace

@@ -131,6 +131,7 @@ void GpuPass::set_up_stage(int rank, int index) {
                    .products = rig_.products[r].get(),
                    .scratch = rig_.scratch[r].get(),
                    .planned_sms = options_.planned_sms > 0 ? options_.planned_sms : member.sms};
+  stage->keeps_versions = job_.program.ranks[r].weight_versions > 1;
   stage->dumps = !capturing_ && job_.dump_step >= 0;
   for (int module = job_.first_module[s]; module < job_.first_module[s + 1]; ++module) {
     add_parameters(*stage, module, false);

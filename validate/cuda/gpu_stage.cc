@@ -19,8 +19,7 @@ GpuTensors tensors_of(const GpuStage& stage, const GpuMicroBatch& batch, int mic
   GpuTensors tensors;
   tensors.samples = stage.job->network.samples_per_micro_batch;
   tensors.rows_per_sample = stage.job->network.rows_per_sample;
-  tensors.weights = &weights_of(stage, batch.version);
-  tensors.gradients = &stage.gradients;
+  tensors.weights = &weights_of(stage, stage.keeps_versions ? batch.version : stage.version);
   tensors.batch = stage.batches[static_cast<std::size_t>(micro_batch)];
   tensors.loss = stage.losses + micro_batch;
   set(tensors, Place::Input, batch.input);
@@ -70,7 +69,8 @@ void sum_gradients(const GpuStage& stage, GpuMicroBatch& batch, int loss) {
 }
 
 /// The gradient of `loss` has been read for the last time; of the last one, so has the stash.
-void end_traversal(GpuStage& stage, GpuMicroBatch& batch, const Traversal& traversal) {
+void end_traversal(GpuStage& stage, int micro_batch, const Traversal& traversal) {
+  GpuMicroBatch& batch = stage.under_way.at(micro_batch);
   if (!traversal.weights) keep_for_sum(stage, batch, traversal.loss);
   if (const auto held = batch.gradients.find(traversal.loss); held != batch.gradients.end()) {
     give_back(held->second, stage.now());
@@ -82,7 +82,7 @@ void end_traversal(GpuStage& stage, GpuMicroBatch& batch, const Traversal& trave
   for (Extent* extent : {&batch.gradient_sum, &batch.stash, &batch.input}) {
     give_back(*extent, stage.now());
   }
-  ++stage.summed;
+  ++sum_for(stage, micro_batch).batches;
 }
 
 void go_back(const GpuStage& stage, GpuMicroBatch& batch, OpKind kind, const Traversal& traversal,
@@ -101,12 +101,12 @@ void go_back(const GpuStage& stage, GpuMicroBatch& batch, OpKind kind, const Tra
             tensors, part);
 }
 
-void run_weight_half(GpuStage& stage, GpuMicroBatch& batch, const Traversal& traversal,
+void run_weight_half(GpuStage& stage, int micro_batch, const Traversal& traversal,
                      const GpuTensors& tensors) {
   Extent workspace = stage.take(stage.plans.workspace, MemoryClass::Workspace, "the workspace");
   run_steps(stage.engine, stage.plans.plan.backward, tensors, GpuPart::Late);
   give_back(workspace, stage.now());
-  end_traversal(stage, batch, traversal);
+  end_traversal(stage, micro_batch, traversal);
 }
 
 /// Features of the micro-batch; tokens are read where they are.
@@ -166,10 +166,11 @@ void run_head(GpuStage& stage, int micro_batch) {
   set(tensors, Place::Stash, own, plan.input);
   set(tensors, Place::Workspace, own, plan.input + plan.stash);
   tensors.weights = &stage.head_weights;
-  tensors.gradients = &stage.head_gradients;
+  GpuSum& sum = sum_for(stage, micro_batch);
+  tensors.gradients = &sum.of_head;
   run_steps(stage.engine, plan.forward, tensors);
   run_steps(stage.engine, plan.backward, tensors);
-  ++stage.head_summed;
+  ++sum.head_batches;
   give_back(own, stage.now());
   forget(stage, micro_batch);
 }
@@ -181,8 +182,9 @@ void run_backward(GpuStage& stage, OpKind kind, int loss, int micro_batch) {
   if (const auto gradient = batch.gradients.find(loss); gradient != batch.gradients.end()) {
     set(tensors, Place::OutputGradient, gradient->second);
   }
+  if (traversal.weights) tensors.gradients = &sum_for(stage, micro_batch).of_stage;
   if (kind == OpKind::W) {
-    run_weight_half(stage, batch, traversal, tensors);
+    run_weight_half(stage, micro_batch, traversal, tensors);
     return forget(stage, micro_batch);
   }
   const bool dropped = !traversal.to_previous && !stage.job->strategy.skip_unneeded_input_gradients;
@@ -198,7 +200,7 @@ void run_backward(GpuStage& stage, OpKind kind, int loss, int micro_batch) {
   go_back(stage, batch, kind, traversal, tensors);
   give_back(workspace, stage.now());
   if (dropped) give_back(below, stage.now());
-  if (kind == OpKind::B || !traversal.weights) end_traversal(stage, batch, traversal);
+  if (kind == OpKind::B || !traversal.weights) end_traversal(stage, micro_batch, traversal);
   if (traversal.to_previous) batch.outgoing.emplace_back(loss, below);
   forget(stage, micro_batch);
 }

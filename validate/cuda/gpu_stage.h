@@ -36,6 +36,12 @@ struct GpuParameter {
   DescentState at;
 };
 
+/// What the micro-batches of one update add up.
+struct GpuSum {
+  std::vector<char*> of_stage, of_head;  // by parameter
+  int batches = 0, head_batches = 0;     // in them
+};
+
 /// Old weights that some backward still needs.
 struct GpuWeights {
   char* data = nullptr;
@@ -51,11 +57,13 @@ struct GpuStage {
   Engine engine;
   cudaEvent_t behind = nullptr;          // is recorded when the op under way has been issued
   std::vector<GpuParameter> parameters;  // of the stage, then of its head
-  std::vector<char*> weights, head_weights, gradients, head_gradients;
+  std::vector<char*> weights, head_weights;
+  bool keeps_versions = false;         // else a backward uses the weights that it finds
   std::map<int, GpuWeights> versions;  // but for the newest
   std::vector<char*> spare;            // room for further ones
   int version = 0, steps = 0;          // of the newest; updates so far
-  int summed = 0, head_summed = 0;     // micro-batches in the gradients
+  std::map<int, GpuSum> sums;          // by update
+  std::vector<GpuSum> spare_sums;      // zeros
   std::map<int, GpuMicroBatch> under_way;
   std::vector<GpuBatch> batches;  // by micro-batch, as far as the stage needs them
   float* losses = nullptr;        // by micro-batch
@@ -86,6 +94,8 @@ void forget(GpuStage& stage, int micro_batch);
 
 /// The weights that a forward of `micro_batch` uses, as a version number.
 int version_of_forward(const GpuStage& stage, int micro_batch);
+/// What gradients of `micro_batch` are added to.
+GpuSum& sum_for(GpuStage& stage, int micro_batch);
 const std::vector<char*>& weights_of(const GpuStage& stage, int version);
 
 }  // namespace interlock::cuda

@@ -81,15 +81,40 @@ void place(GpuStage& stage, Resident& resident) {
   for (GpuParameter& p : stage.parameters) {
     const std::int64_t size = p.parameter.size();
     char* weight = resident.take(MemoryClass::Weights, size * element);
-    char* gradient = resident.take(MemoryClass::Gradients, size * element);
     p.at.weights = weight;
-    p.at.gradients = gradient;
     if (stage.engine.lane.element == Element::Bf16) p.at.masters = fp32(size);
     if (optimizer != Optimizer::Sgd) p.at.first = fp32(size);
     if (optimizer == Optimizer::Adam) p.at.second = fp32(size);
     begin_parameter(stage, p);
     (p.of_head ? stage.head_weights : stage.weights).push_back(weight);
-    (p.of_head ? stage.head_gradients : stage.gradients).push_back(gradient);
+  }
+}
+
+/// The bytes from `at` on as a sum of the gradients of all parameters.
+GpuSum sum_at(const GpuStage& stage, char* at) {
+  GpuSum sum;
+  for (const GpuParameter& p : stage.parameters) {
+    (p.of_head ? sum.of_head : sum.of_stage).push_back(at);
+    at += p.parameter.size() * bytes_of(stage.engine.lane.element);
+  }
+  return sum;
+}
+
+/// The resident room for gradients and old weights, as much of it for each stage of the rank.
+void share_out(const std::vector<GpuStage*>& stages, Resident& resident) {
+  std::int64_t once = 0;
+  for (const GpuStage* stage : stages) once += weight_bytes(*stage);
+  if (once == 0) return;
+  for (std::int64_t n = resident.left(MemoryClass::Gradients) / once; n > 0; --n) {
+    for (GpuStage* stage : stages) {
+      char* const begin = resident.take(MemoryClass::Gradients, weight_bytes(*stage));
+      stage->spare_sums.push_back(sum_at(*stage, begin));
+    }
+  }
+  for (std::int64_t n = resident.left(MemoryClass::WeightVersions) / once; n > 0; --n) {
+    for (GpuStage* stage : stages) {
+      stage->spare.push_back(resident.take(MemoryClass::WeightVersions, weight_bytes(*stage)));
+    }
   }
 }
 
@@ -139,6 +164,7 @@ void drop_versions(GpuStage& stage) {
 
 /// The newest weights stay as they are for whoever began with them.
 void keep_version(GpuStage& stage) {
+  if (!stage.keeps_versions) return;
   if (!is_read(stage, stage.version) && stage.job->program.version_lag == 0) return;
   drop_versions(stage);
   if (stage.spare.empty()) {
@@ -177,14 +203,7 @@ void place_parameters(const std::vector<GpuStage*>& stages, const Rank& rank) {
                 static_cast<int>(Optimizer::Adam) == 2);
   Resident resident(rank, *stages.front());
   for (GpuStage* stage : stages) place(*stage, resident);
-  const auto others = static_cast<std::int64_t>(stages.size());
-  for (GpuStage* stage : stages) {
-    const std::int64_t bytes = weight_bytes(*stage);
-    if (bytes == 0) continue;
-    for (std::int64_t n = resident.left(MemoryClass::WeightVersions) / bytes / others; n > 0; --n) {
-      stage->spare.push_back(resident.take(MemoryClass::WeightVersions, bytes));
-    }
-  }
+  share_out(stages, resident);
 }
 
 void run_update(GpuStage& stage, int micro_batch) {
@@ -194,18 +213,39 @@ void run_update(GpuStage& stage, int micro_batch) {
   const Job& job = *stage.job;
   const bool dumps = stage.dumps && micro_batch / job.program.micro_batches == job.dump_step;
   DescentStep step = step_of(stage);
-  for (const GpuParameter& p : stage.parameters) {
-    const int summed = p.of_head ? stage.head_summed : stage.summed;
-    if (summed == 0) continue;
-    step.share = 1 / static_cast<float>(summed);
+  auto sum = stage.sums.extract(micro_batch / job.program.update_every);
+  CHECK(!sum.empty(), "an update has gradients");
+  CHECK(sum.mapped().batches == job.program.update_every, "an update covers its own micro-batches");
+  auto of_stage = sum.mapped().of_stage.begin(), of_head = sum.mapped().of_head.begin();
+  for (GpuParameter& p : stage.parameters) {
+    p.at.gradients = p.of_head ? *of_head++ : *of_stage++;
+    const int batches = p.of_head ? sum.mapped().head_batches : sum.mapped().batches;
+    step.share = 1 / static_cast<float>(batches);
     step.decay = static_cast<float>(p.parameter.decays ? job.descent.decay : 0);
     if (dumps) note(stage, "weights", p, p.at.weights, 1);
-    if (dumps) note(stage, "gradients", p, p.at.gradients, 1.0 / summed);
+    if (dumps) note(stage, "gradients", p, p.at.gradients, 1.0 / batches);
     descend(stage.engine.lane, p.at, step, p.parameter.size());
     if (dumps) note(stage, "updated", p, p.at.weights, 1);
   }
-  stage.summed = stage.head_summed = 0;
+  sum.mapped().batches = sum.mapped().head_batches = 0;
+  stage.spare_sums.push_back(std::move(sum.mapped()));
   drop_versions(stage);
+}
+
+GpuSum& sum_for(GpuStage& stage, int micro_batch) {
+  const int update = micro_batch / stage.job->program.update_every;
+  if (const auto found = stage.sums.find(update); found != stage.sums.end()) return found->second;
+  if (stage.spare_sums.empty()) {
+    const std::int64_t bytes = weight_bytes(stage);
+    const Extent room = stage.take(bytes, MemoryClass::Gradients, "gradients of another update");
+    require(
+        cudaMemsetAsync(room.data, 0, static_cast<std::size_t>(bytes), stage.engine.lane.stream),
+        "begin with zeros");
+    stage.spare_sums.push_back(sum_at(stage, room.data));
+  }
+  GpuSum& sum = stage.sums[update] = std::move(stage.spare_sums.back());
+  stage.spare_sums.pop_back();
+  return sum;
 }
 
 int version_of_forward(const GpuStage& stage, int micro_batch) {

@@ -27,8 +27,7 @@ StageTensors<T> tensors_of(const CpuStage<T>& stage, const MicroBatch& batch) {
   StageTensors<T> tensors;
   tensors.samples = stage.job->network.samples_per_micro_batch;
   tensors.rows_per_sample = stage.job->network.rows_per_sample;
-  tensors.weights = &weights_of(stage, batch.version);
-  tensors.gradients = &stage.gradients;
+  tensors.weights = &weights_of(stage, stage.keeps_versions ? batch.version : stage.version);
   set(tensors, Place::Input, numbers<T>(batch.input));
   set(tensors, Place::Stash, numbers<T>(batch.stash));
   set(tensors, Place::Output, numbers<T>(batch.output));
@@ -100,7 +99,8 @@ void sum_gradients(CpuStage<T>& stage, MicroBatch& batch, int loss) {
 
 /// The gradient of `loss` has been read for the last time; of the last one, so has the stash.
 template <class T>
-void end_traversal(CpuStage<T>& stage, MicroBatch& batch, const Traversal& traversal) {
+void end_traversal(CpuStage<T>& stage, int micro_batch, const Traversal& traversal) {
+  MicroBatch& batch = stage.under_way.at(micro_batch);
   if (!traversal.weights) keep_for_sum(stage, batch, traversal.loss);
   if (const auto held = batch.gradients.find(traversal.loss); held != batch.gradients.end()) {
     stage.memory->give_back(held->second);
@@ -112,15 +112,20 @@ void end_traversal(CpuStage<T>& stage, MicroBatch& batch, const Traversal& trave
   stage.memory->give_back(batch.gradient_sum);
   stage.memory->give_back(batch.stash);
   stage.memory->give_back(batch.input);
-  ++stage.summed;
+  ++sum_for(stage, micro_batch).batches;
+}
+
+/// Without the gradient of its input where that is skipped.
+template <class T>
+const StagePlan& plan_for(const CpuStage<T>& stage, const Traversal& traversal) {
+  const bool skips = stage.job->strategy.skip_unneeded_input_gradients;
+  return traversal.to_previous || !skips ? stage.plan : stage.plan_without;
 }
 
 template <class T>
 void go_back(CpuStage<T>& stage, MicroBatch& batch, OpKind kind, const Traversal& traversal,
              StageTensors<T>& tensors) {
-  const bool reads_input_gradient =
-      traversal.to_previous || !stage.job->strategy.skip_unneeded_input_gradients;
-  const StagePlan& plan = reads_input_gradient ? stage.plan : stage.plan_without;
+  const StagePlan& plan = plan_for(stage, traversal);
   if (!traversal.weights) {
     run_steps(plan.passing, tensors);
     return;
@@ -141,7 +146,7 @@ EndOfOp run_weight_half(CpuStage<T>& stage, int micro_batch, const Traversal& tr
   run_steps(stage.plan.backward, tensors, StepPart::Late);
   return [&stage, micro_batch, &traversal, workspace]() mutable {
     stage.memory->give_back(workspace);
-    end_traversal(stage, stage.under_way.at(micro_batch), traversal);
+    end_traversal(stage, micro_batch, traversal);
     forget(stage, micro_batch);
   };
 }
@@ -195,12 +200,13 @@ EndOfOp run_head(CpuStage<T>& stage, int micro_batch) {
   set(tensors, Place::Stash, numbers<T>(own, copied));
   set(tensors, Place::Workspace, numbers<T>(own, copied + plan.stash));
   tensors.weights = &stage.head_weights;
-  tensors.gradients = &stage.head_gradients;
+  GradientSum<T>& sum = sum_for(stage, micro_batch);
+  tensors.gradients = &sum.of_head;
   const Batch data = stage.job->batch(micro_batch);
   tensors.targets = data.targets.data();
   note_loss(stage, micro_batch, run_steps(plan.forward, tensors));
   run_steps(plan.backward, tensors);
-  ++stage.head_summed;
+  ++sum.head_batches;
   return [&memory, own, input]() mutable {
     memory.give_back(own);
     memory.give_back(input);
@@ -217,13 +223,16 @@ EndOfOp run_backward(CpuStage<T>& stage, OpKind kind, int loss, int micro_batch)
   if (gradient != batch.gradients.end()) {
     set(tensors, Place::OutputGradient, numbers<T>(gradient->second));
   }
+  if (traversal.weights) tensors.gradients = &sum_for(stage, micro_batch).of_stage;
   if (kind == OpKind::W) return run_weight_half(stage, micro_batch, traversal, tensors);
   const bool dropped = !traversal.to_previous && !stage.job->strategy.skip_unneeded_input_gradients;
   Block below;
   if (!stage.is_first() && (traversal.to_previous || dropped)) {
     below = memory.take(stage.plan.input, dropped ? MemoryClass::Workspace : MemoryClass::Boundary);
   }
-  Block workspace = memory.take(stage.bytes.workspace, MemoryClass::Workspace);
+  // A backward that does nothing, of the first layer alone, takes no time in a program either.
+  const bool idle = !traversal.weights && plan_for(stage, traversal).passing.empty();
+  Block workspace = memory.take(idle ? 0 : stage.bytes.workspace, MemoryClass::Workspace);
   set(tensors, Place::InputGradient, numbers<T>(below));
   set(tensors, Place::Workspace, numbers<T>(workspace));
   // Who keeps no targets asks for them again; a loss in the stage is its own.
@@ -235,7 +244,7 @@ EndOfOp run_backward(CpuStage<T>& stage, OpKind kind, int loss, int micro_batch)
     MicroBatch& own = stage.under_way.at(micro_batch);
     stage.memory->give_back(workspace);
     if (dropped) stage.memory->give_back(below);
-    if (kind == OpKind::B || !traversal.weights) end_traversal(stage, own, traversal);
+    if (kind == OpKind::B || !traversal.weights) end_traversal(stage, micro_batch, traversal);
     if (traversal.to_previous) own.outgoing.emplace_back(traversal.loss, below);
     forget(stage, micro_batch);
   };

@@ -30,16 +30,22 @@ struct MicroBatch {
   bool head_is_due = false;  // and reads the output
 };
 
-/// A weight, its gradient, and what its optimiser keeps.
+/// A weight, and what its optimiser keeps.
 template <class T>
 struct TrainedParameter {
   Parameter parameter;
   int number = 0;  // in the whole network
   bool of_head = false;
   T* weight = nullptr;
-  T* gradient = nullptr;
   T* first = nullptr;   // momentum, or the mean of gradients
   T* second = nullptr;  // the mean of their squares
+};
+
+/// What the micro-batches of one update add up.
+template <class T>
+struct GradientSum {
+  std::vector<T*> of_stage, of_head;  // by parameter
+  int batches = 0, head_batches = 0;  // in them
 };
 
 /// Old weights that some backward still needs.
@@ -66,11 +72,13 @@ struct CpuStage {
   StagePlan plan, plan_without, head_plan;  // without: the gradient of its input
   StageBytes bytes;
   std::vector<TrainedParameter<T>> parameters;  // of the stage, then of its head
-  std::vector<T*> weights, head_weights, gradients, head_gradients;
+  std::vector<T*> weights, head_weights;
+  bool keeps_versions = false;               // else a backward uses the weights that it finds
   std::map<int, WeightVersion<T>> versions;  // but for the newest
   std::vector<Block> spare;                  // room for further ones
   int version = 0, steps = 0;                // of the newest; updates so far
-  int summed = 0, head_summed = 0;           // micro-batches in the gradients
+  std::map<int, GradientSum<T>> sums;        // by update
+  std::vector<GradientSum<T>> spare_sums;    // zeros
   std::map<int, MicroBatch> under_way;
   std::vector<NamedArray> dump;
 
@@ -105,6 +113,9 @@ void forget(CpuStage<T>& stage, int micro_batch);
 /// The weights that a forward of `micro_batch` uses, as a version number.
 template <class T>
 int version_of_forward(const CpuStage<T>& stage, int micro_batch);
+/// What gradients of `micro_batch` are added to.
+template <class T>
+GradientSum<T>& sum_for(CpuStage<T>& stage, int micro_batch);
 template <class T>
 const std::vector<T*>& weights_of(const CpuStage<T>& stage, int version);
 

@@ -56,7 +56,6 @@ void place(CpuStage<T>& stage, Resident<T>& resident) {
   for (TrainedParameter<T>& p : stage.parameters) {
     const std::int64_t size = p.parameter.size();
     p.weight = resident.take(MemoryClass::Weights, size);
-    p.gradient = resident.take(MemoryClass::Gradients, size);
     if (descent.optimizer != Optimizer::Sgd) p.first = resident.take(MemoryClass::Optimizer, size);
     if (descent.optimizer == Optimizer::Adam) {
       p.second = resident.take(MemoryClass::Optimizer, size);
@@ -67,7 +66,40 @@ void place(CpuStage<T>& stage, Resident<T>& resident) {
       p.weight[i] = static_cast<T>(value);
     }
     (p.of_head ? stage.head_weights : stage.weights).push_back(p.weight);
-    (p.of_head ? stage.head_gradients : stage.gradients).push_back(p.gradient);
+  }
+}
+
+/// The numbers from `at` on as a sum of the gradients of all parameters.
+template <class T>
+GradientSum<T> sum_at(const CpuStage<T>& stage, T* at) {
+  GradientSum<T> sum;
+  for (const TrainedParameter<T>& p : stage.parameters) {
+    (p.of_head ? sum.of_head : sum.of_stage).push_back(at);
+    at += p.parameter.size();
+  }
+  return sum;
+}
+
+/// The resident room for gradients and old weights, as much of it for each stage of the rank.
+template <class T>
+void share_out(const std::vector<CpuStage<T>*>& stages, Resident<T>& resident) {
+  std::int64_t once = 0;
+  for (const CpuStage<T>* stage : stages) once += count_weights(*stage);
+  if (once == 0) return;
+  once *= static_cast<std::int64_t>(sizeof(T));
+  for (std::int64_t n = resident.left(MemoryClass::Gradients) / once; n > 0; --n) {
+    for (CpuStage<T>* stage : stages) {
+      T* const begin = resident.take(MemoryClass::Gradients, count_weights(*stage));
+      stage->spare_sums.push_back(sum_at(*stage, begin));
+    }
+  }
+  for (std::int64_t n = resident.left(MemoryClass::WeightVersions) / once; n > 0; --n) {
+    for (CpuStage<T>* stage : stages) {
+      const std::int64_t count = count_weights(*stage);
+      Block room = {.bytes = count * static_cast<std::int64_t>(sizeof(T))};
+      room.data = reinterpret_cast<std::byte*>(resident.take(MemoryClass::WeightVersions, count));
+      stage->spare.push_back(room);
+    }
   }
 }
 
@@ -78,11 +110,12 @@ struct StepFactors {
 };
 
 template <class T>
-void descend(const Descent& d, const StepFactors& factors, const TrainedParameter<T>& p) {
+void descend(const Descent& d, const StepFactors& factors, const T* gradient,
+             const TrainedParameter<T>& p) {
   const T mean = static_cast<T>(factors.mean), rate = static_cast<T>(d.rate);
   const T decay = static_cast<T>(p.parameter.decays ? d.decay : 0);
   for (std::int64_t i = 0; i < p.parameter.size(); ++i) {
-    T g = p.gradient[i] * mean;
+    T g = gradient[i] * mean;
     if (d.optimizer == Optimizer::Adam) {
       const T b1 = static_cast<T>(d.beta1), b2 = static_cast<T>(d.beta2);
       p.first[i] = b1 * p.first[i] + (1 - b1) * g;
@@ -142,6 +175,7 @@ void drop_versions(CpuStage<T>& stage, int newest) {
 /// The newest weights stay as they are for whoever began with them.
 template <class T>
 void keep_version(CpuStage<T>& stage) {
+  if (!stage.keeps_versions) return;
   const bool read =
       std::any_of(stage.under_way.begin(), stage.under_way.end(), [&](const auto& entry) {
         return entry.second.input && entry.second.version == stage.version;
@@ -170,17 +204,7 @@ template <class T>
 void place_parameters(const std::vector<CpuStage<T>*>& stages, const Rank& rank) {
   Resident<T> resident(rank, *stages.front()->memory);
   for (CpuStage<T>* stage : stages) place(*stage, resident);
-  for (CpuStage<T>* stage : stages) {
-    const std::int64_t count = count_weights(*stage);
-    const std::int64_t bytes = count * static_cast<std::int64_t>(sizeof(T));
-    const auto others = static_cast<std::int64_t>(stages.size());
-    if (count == 0) continue;
-    for (std::int64_t n = resident.left(MemoryClass::WeightVersions) / bytes / others; n > 0; --n) {
-      Block room = {.bytes = bytes};
-      room.data = reinterpret_cast<std::byte*>(resident.take(MemoryClass::WeightVersions, count));
-      stage->spare.push_back(room);
-    }
-  }
+  share_out(stages, resident);
   CHECK(resident.is_empty(), "what stays is what the program says");
 }
 
@@ -193,18 +217,39 @@ EndOfOp run_update(CpuStage<T>& stage, int micro_batch) {
   const bool dumps = step_of(job.program, micro_batch) == job.dump_step;
   StepFactors factors = {.correction1 = 1 - std::pow(job.descent.beta1, stage.steps),
                          .correction2 = 1 - std::pow(job.descent.beta2, stage.steps)};
+  auto sum = stage.sums.extract(micro_batch / job.program.update_every);
+  CHECK(!sum.empty(), "an update has gradients");
+  CHECK(sum.mapped().batches == job.program.update_every, "an update covers its own micro-batches");
+  auto of_stage = sum.mapped().of_stage.begin(), of_head = sum.mapped().of_head.begin();
   for (const TrainedParameter<T>& p : stage.parameters) {
-    const int summed = p.of_head ? stage.head_summed : stage.summed;
-    if (summed == 0) continue;
-    factors.mean = 1.0 / summed;
+    T* const gradient = p.of_head ? *of_head++ : *of_stage++;
+    factors.mean = 1.0 / (p.of_head ? sum.mapped().head_batches : sum.mapped().batches);
     if (dumps) note(stage, "weights", p, p.weight, 1);
-    if (dumps) note(stage, "gradients", p, p.gradient, factors.mean);
-    descend(job.descent, factors, p);
+    if (dumps) note(stage, "gradients", p, gradient, factors.mean);
+    descend(job.descent, factors, gradient, p);
     if (dumps) note(stage, "updated", p, p.weight, 1);
-    std::fill_n(p.gradient, p.parameter.size(), T(0));
+    std::fill_n(gradient, p.parameter.size(), T(0));
   }
-  stage.summed = stage.head_summed = 0;
+  sum.mapped().batches = sum.mapped().head_batches = 0;
+  stage.spare_sums.push_back(std::move(sum.mapped()));
   return [&stage] { drop_versions(stage, stage.version); };
+}
+
+template <class T>
+GradientSum<T>& sum_for(CpuStage<T>& stage, int micro_batch) {
+  const int update = micro_batch / stage.job->program.update_every;
+  if (const auto found = stage.sums.find(update); found != stage.sums.end()) return found->second;
+  if (stage.spare_sums.empty()) {
+    const std::int64_t count = count_weights(stage);
+    const Block room =
+        stage.memory->take(count * static_cast<std::int64_t>(sizeof(T)), MemoryClass::Gradients);
+    T* const begin = reinterpret_cast<T*>(room.data);
+    std::fill_n(begin, count, T(0));
+    stage.spare_sums.push_back(sum_at(stage, begin));
+  }
+  GradientSum<T>& sum = stage.sums[update] = std::move(stage.spare_sums.back());
+  stage.spare_sums.pop_back();
+  return sum;
 }
 
 template <class T>
@@ -225,6 +270,7 @@ const std::vector<T*>& weights_of(const CpuStage<T>& stage, int version) {
 #define INTERLOCK_UPDATE(T)                                                         \
   template void place_parameters<T>(const std::vector<CpuStage<T>*>&, const Rank&); \
   template EndOfOp run_update<T>(CpuStage<T>&, int);                                \
+  template GradientSum<T>& sum_for<T>(CpuStage<T>&, int);                           \
   template int version_of_forward<T>(const CpuStage<T>&, int)
 INTERLOCK_UPDATE(float);
 INTERLOCK_UPDATE(double);

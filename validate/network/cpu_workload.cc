@@ -87,6 +87,7 @@ void set_up(Run<T>& run) {
       stages.push_back(&run.stage(stage));
       stages.back()->memory = run.memories.back().get();
       stages.back()->options = &run.options;
+      stages.back()->keeps_versions = program.ranks[r].weight_versions > 1;
     }
     if (!stages.empty()) place_parameters(stages, program.ranks[r]);
   }
