@@ -87,8 +87,9 @@ void OpLowering::run(const Op& op, double share) {
   const Bytes buffers = buffers_of(first) + buffers_of(piece);
   writer_.allocate(op, MemoryClass::Communication, buffers);
   if (op.completes) writer_.allocate(op, MemoryClass::Communication, unsent_gradients(op));
-  if (again) exchanges_.compute(op, first);
+  // What is computed again lies in the workspace.
   if (makes_input_gradient) writer_.allocate(op, MemoryClass::Workspace, stage.workspace);
+  if (again) exchanges_.compute(op, first);
   exchanges_.compute(op, piece);
   writer_.free(op, MemoryClass::Communication, buffers);
 }

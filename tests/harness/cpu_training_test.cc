@@ -151,9 +151,8 @@ TEST_CASE("what cannot be trained is refused with what to write instead") {
   text.strategy = R"("overlapping")";
   CHECK(refusal(text).find("expected global, local") != std::string::npos);
   text.strategy = R"("global")";
-  text.more_training = R"(, "recompute": "full")";
-  CHECK(refusal(text).find(R"("recompute": "none")") != std::string::npos);
-  text.more_training = "";
+  text.schedule = R"({"kind": "features-replay"})";
+  CHECK(refusal(text).find("a schedule that keeps activations") != std::string::npos);
   text.schedule = R"({"kind": "chimera"})";
   CHECK(refusal(text).find("expected one") != std::string::npos);
   TrainingText mlp =

@@ -25,6 +25,8 @@ struct MicroBatch {
   Block gradient_sum;                          // of several losses: of those gone through so far
   std::deque<std::pair<int, Block>> outgoing;  // gradients of the input, with their losses
   std::size_t leaving = 0;                     // of these, the first so many are on their way
+  Block below, workspace;    // of the traversal under way: its gradient of the input, its room
+  bool goes_back = false;    // a traversal is under way
   int version = -1;          // of the weights that its forward used; before it, none
   bool sent = false;         // the output has left
   bool head_is_due = false;  // and reads the output
@@ -70,6 +72,7 @@ struct CpuStage {
   StageRole role;
   std::shared_ptr<const std::vector<Layer>> layers, head_layers;
   StagePlan plan, plan_without, head_plan;  // without: the gradient of its input
+  bool runs_again = false;                  // the program has R before I and B
   StageBytes bytes;
   std::vector<TrainedParameter<T>> parameters;  // of the stage, then of its head
   std::vector<T*> weights, head_weights;
@@ -97,6 +100,9 @@ template <class T>
 EndOfOp run_forward(CpuStage<T>& stage, int micro_batch);
 template <class T>
 EndOfOp run_head(CpuStage<T>& stage, int micro_batch);
+/// R, before I or B by the gradient of a loss.
+template <class T>
+EndOfOp run_again(CpuStage<T>& stage, int loss, int micro_batch);
 /// I, W or B by the gradient of a loss.
 template <class T>
 EndOfOp run_backward(CpuStage<T>& stage, OpKind kind, int loss, int micro_batch);

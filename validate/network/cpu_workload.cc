@@ -65,6 +65,7 @@ std::unique_ptr<CpuStage<T>> make_stage(Run<T>& run, int index) {
   stage->plan_without = std::move(plans.plan_without);
   stage->head_plan = std::move(plans.head_plan);
   stage->head_layers = plans.head_layers;
+  stage->runs_again = plans.runs_again;
   constexpr std::int64_t kFloat = 4;  // bytes that the program counts for a number
   constexpr std::int64_t kNumber = sizeof(T);
   stage->bytes = {plans.workspace / kFloat * kNumber, plans.head / kFloat * kNumber};
@@ -112,9 +113,9 @@ EndOfOp begin(Run<T>& run, int op, int micro_batch) {
     case OpKind::U:
       return run_update(stage, micro_batch);
     case OpKind::R:
-      break;
+      return run_again(stage, info.loss, micro_batch);
   }
-  CHECK(false, "a job whose program computes again was refused");
+  CHECK(false, "an op of a known kind");
 }
 
 /// What was made on one rank is now on another; the sender's is given back unless it is kept.

@@ -39,6 +39,9 @@ struct Job {
   std::vector<int> first_module;  // (stages + 1) modules [first_module[s], first_module[s + 1])
   Strategy strategy;
   std::vector<StageRole> roles;  // (stages)
+  /// (modules) Those of which only the input is kept, and which are computed again before they go
+  /// back; empty: none.
+  std::vector<bool> again = {};
   Precision precision = Precision::Fp32;
   Descent descent;
   std::uint64_t seed = 1;

@@ -20,6 +20,20 @@ std::shared_ptr<const std::vector<Layer>> layers_of(const Job& job, int stage) {
   return layers;
 }
 
+/// Those of its modules that are computed again, as ranges of layers_of().
+std::vector<LayerRange> again_of(const Job& job, int stage) {
+  std::vector<LayerRange> ranges;
+  if (job.again.empty()) return ranges;
+  const auto s = static_cast<std::size_t>(stage);
+  LayerRange range;
+  for (int module = job.first_module[s]; module < job.first_module[s + 1]; ++module) {
+    const auto m = static_cast<std::size_t>(module);
+    range = {range.end, range.end + job.network.modules[m].layers.size()};
+    if (job.again[m]) ranges.push_back(range);
+  }
+  return ranges;
+}
+
 /// The bytes of a class that come right before the forward, or the head, of a stage.
 std::int64_t bytes_before(const Program& program, OpKind kind, int stage, MemoryClass wanted) {
   std::int64_t bytes = 0;
@@ -58,9 +72,32 @@ Tensor input_of(const Job& job, int stage, int element) {
 
 std::string number(std::int64_t value) { return std::to_string(value); }
 
-bool any_op(const Program& program, OpKind kind) {
+bool has_op(const Program& program, OpKind kind, int stage) {
   return std::any_of(program.ops.begin(), program.ops.end(),
-                     [&](const OpInfo& op) { return op.kind == kind; });
+                     [&](const OpInfo& op) { return op.kind == kind && op.stage == stage; });
+}
+
+/// What is wrong with what the program keeps of a stage, and computes again.
+std::string why_not_kept(const Program& program, const StageJob& planned, int stage) {
+  const std::string name = "stage " + number(stage);
+  const bool split = has_op(program, OpKind::W, stage);
+  if (split && !planned.plan.splits && planned.again > 1) {
+    return name + " computes " + number(planned.again) +
+           " modules again, each in the room of the one before, and the second half of its " +
+           "backward reads them all; expected \"backward\": \"fused\"";
+  }
+  if (split && !planned.plan.splits) {
+    return name +
+           " keeps no gradients between the halves of its backward; expected "
+           "\"backward\": \"fused\", or a model of residual blocks";
+  }
+  const std::int64_t kept = planned.plan.input + planned.plan.stash;
+  if (planned.runs_again && kept != bytes_before(program, OpKind::F, stage, MemoryClass::Stash)) {
+    return name +
+           " keeps something else than its activations or its modules' inputs; expected "
+           "\"recompute\": \"none\" or \"full\", and a schedule that keeps activations";
+  }
+  return "";
 }
 
 std::string why_not_strategy(const Strategy& strategy) {
@@ -87,15 +124,8 @@ std::string why_not_stage(const Job& job, int stage) {
   const int element = static_cast<int>(element_bytes(job.precision));
   const StageJob planned = plan_stage_of_job(job, stage, element);
   const Program& program = job.program;
-  const bool split = std::any_of(program.ops.begin(), program.ops.end(), [&](const OpInfo& op) {
-    return op.kind == OpKind::W && op.stage == stage;
-  });
   const std::string name = "stage " + number(stage);
-  if (split && !planned.plan.splits) {
-    return name +
-           " keeps no gradients between the halves of its backward; expected "
-           "\"backward\": \"fused\", or a model of residual blocks";
-  }
+  if (std::string problem = why_not_kept(program, planned, stage); !problem.empty()) return problem;
   const std::int64_t needed = std::max(planned.plan.workspace, planned.plan_without.workspace);
   if (needed > planned.workspace) {
     return name + " needs " + number(needed) + " bytes of workspace, and the model has " +
@@ -121,10 +151,13 @@ StageJob plan_stage_of_job(const Job& job, int stage, int element) {
                        .columns = input.columns,
                        .element = element,
                        .input_rectified = stage > 0 && ends_rectified(*layers_of(job, stage - 1)),
-                       .input_gradient = stage > 0 ? Place::InputGradient : Place::Workspace};
+                       .input_gradient = stage > 0 ? Place::InputGradient : Place::Workspace,
+                       .again = again_of(job, stage)};
   planned.plan = plan_stage(inputs);
   inputs.input_gradient = Place::None;
   planned.plan_without = plan_stage(inputs);
+  planned.again = static_cast<int>(inputs.again.size());
+  planned.runs_again = has_op(job.program, OpKind::R, stage);
   planned.workspace = bytes_before(job.program, OpKind::F, stage, MemoryClass::Workspace);
   const StageRole& role = job.roles[static_cast<std::size_t>(stage)];
   if (!role.head) return planned;
@@ -158,9 +191,9 @@ std::string why_not_trainable(const Job& job) {
     return "devices that share a stage cannot be trained; expected \"pipeline\" and \"stages\" "
            "alone under \"parallel\"";
   }
-  if (any_op(program, OpKind::R)) {
-    return "forwards that run again cannot be trained; expected \"recompute\": \"none\" and a "
-           "schedule that keeps activations";
+  if (std::any_of(program.ops.begin(), program.ops.end(),
+                  [](const OpInfo& op) { return op.replay; })) {
+    return "turns on old inputs cannot be trained; expected a schedule that waits for new ones";
   }
   if (std::string problem = why_not_strategy(job.strategy); !problem.empty()) return problem;
   for (int stage = 0; stage < program.stages; ++stage) {

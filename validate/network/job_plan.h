@@ -13,9 +13,11 @@ namespace interlock {
 struct StageJob {
   /// The layers of its modules, one after the other, and those of its head: plans refer to them.
   std::shared_ptr<const std::vector<Layer>> layers, head_layers;
-  StagePlan plan;          // with the gradient of its input, where it can have one
-  StagePlan plan_without;  // the same without
-  StagePlan head_plan;     // of its head, if it has one
+  StagePlan plan;           // with the gradient of its input, where it can have one
+  StagePlan plan_without;   // the same without
+  StagePlan head_plan;      // of its head, if it has one
+  int again = 0;            // modules that are computed again
+  bool runs_again = false;  // the program has ops for that
   /// Bytes that the program gives it while an op, or its head, runs.
   std::int64_t workspace = 0, head = 0;
 };

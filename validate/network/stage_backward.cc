@@ -22,7 +22,7 @@ Tensor StagePlanner::take(std::int64_t rows, int columns) {
     tensor.offset = end;
   }
   workspace_.taken[tensor.offset] = tensor.offset + bytes;
-  plan_.workspace = std::max(plan_.workspace, tensor.offset + bytes);
+  plan_.workspace = std::max(plan_.workspace, tensor.offset + bytes + at_end_);
   return tensor;
 }
 
@@ -35,6 +35,7 @@ Tensor StagePlanner::backward(const std::vector<Layer>& layers, const Gradient& 
                               const Want& want, bool rectified) {
   Gradient gradient = dy;
   for (std::size_t i = layers.size(); i-- > 0;) {
+    if (is_top(layers)) compute_again(i);
     const bool first = i == 0;
     const bool after_relu = first ? rectified : layers[i - 1].kind == LayerKind::Relu;
     const Want own = first ? want : Want{.kind = Want::Kind::Anywhere};

@@ -15,6 +15,7 @@ StagePlan StagePlanner::plan() {
   const std::vector<Layer>& layers = inputs_.layers;
   CHECK(!layers.empty(), "a stage has layers");
   number_parameters(layers);
+  for (const LayerRange& range : inputs_.again) again_.push_back({.layers = range});
   const bool tokens = layers.front().kind == LayerKind::Embedding;
   const int bytes = tokens ? kTokenBytes : inputs_.element;
   const Tensor input = {Place::Input, 0, inputs_.rows, inputs_.columns};
@@ -43,8 +44,9 @@ void StagePlanner::number_parameters(const std::vector<Layer>& layers) {
 }
 
 Tensor StagePlanner::keep(std::int64_t rows, int columns, int bytes) {
-  const Tensor tensor = {Place::Stash, plan_.stash, rows, columns};
-  plan_.stash += tensor.size() * bytes;
+  std::int64_t& end = inside_ != nullptr ? kept_again_ : plan_.stash;
+  const Tensor tensor = {inside_ != nullptr ? Place::Again : Place::Stash, end, rows, columns};
+  end += tensor.size() * bytes;
   return tensor;
 }
 
@@ -79,9 +81,15 @@ Tensor StagePlanner::forward(const std::vector<Layer>& layers, Tensor x, const T
                              bool accumulate) {
   for (std::size_t i = 0; i < layers.size(); ++i) {
     const Layer& layer = layers[i];
+    if (is_top(layers)) begin_again(i, x);
+    Again* const inside = inside_;
+    if (is_top(layers) && leaves(i)) inside_ = nullptr;
     const bool in_place = layer.kind == LayerKind::Relu || layer.kind == LayerKind::CrossEntropy;
     const Tensor y = in_place ? x : home_before(layers, i + 1, made(layer, x), target);
+    inside_ = inside;
+    const std::size_t first_step = plan_.forward.size();
     forward_layer(layer, x, y, accumulate && i + 1 == layers.size());
+    if (is_top(layers)) end_again(i, first_step);
     x = y;
   }
   return x;
@@ -125,12 +133,11 @@ void StagePlanner::plan_backward(bool loss) {
       want = {Want::Kind::At, {Place::InputGradient, 0, inputs_.rows, inputs_.columns}};
   }
   const Gradient top = {dy, false};
+  for (const Again& module : again_) plan_.workspace = std::max(plan_.workspace, module.bytes);
   last_ = true;
   steps_ = &plan_.backward;
   backward(inputs_.layers, top, want, inputs_.input_rectified);
-  for (const Step& step : plan_.backward) {
-    if (step.late && step.y.place == Place::Workspace) plan_.splits = false;
-  }
+  plan_.splits = splits();
   if (loss) return;
   last_ = false;
   steps_ = &plan_.passing;

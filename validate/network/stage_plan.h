@@ -7,6 +7,9 @@
 // lets the gradient of a kept tensor take that tensor's place where nothing reads the tensor any
 // more (norms, GELU, attention, loss): these are the gradients that the weight half of a split
 // backward still needs. Norms make their weight gradients in the input half, while they can.
+//
+// Of a module that is computed again only the input is kept. The rest lies at the end of the
+// workspace, for as long as its forward, or its backward with the forward again before it, runs.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +29,9 @@ enum class Place : std::uint8_t {
   Output,
   OutputGradient,
   InputGradient,
+  Again,  // of modules that are computed again; begins at the end of the workspace: offsets < 0
 };
-inline constexpr int kPlaces = 7;
+inline constexpr int kPlaces = 8;
 
 /// A matrix in a block.
 struct Tensor {
@@ -55,6 +59,11 @@ struct Step {
   bool late = false;        // BackwardWeight: may run apart, when all others are done
 };
 
+/// Layers [first, end) of a stage.
+struct LayerRange {
+  std::size_t first = 0, end = 0;
+};
+
 struct PlanInputs {
   const std::vector<Layer>& layers;  // must outlive the plan
   int samples = 1;
@@ -65,16 +74,18 @@ struct PlanInputs {
   /// Where the gradient of the input goes: InputGradient; Workspace: nobody reads it; None: it is
   /// not made.
   Place input_gradient = Place::InputGradient;
+  std::vector<LayerRange> again = {};  // modules that are computed again, in order
 };
 
 struct StagePlan {
   std::vector<Step> forward;
   std::vector<Step> backward;  // with weight gradients; of the layers, last to first
   std::vector<Step> passing;   // without, which changes nothing that is kept; empty with a loss
+  std::vector<Step> again;     // comes before either: the last module again; others are in them
   Tensor output;               // rows and columns; none with a loss
   std::int64_t input = 0, stash = 0, workspace = 0;  // bytes that are needed
   std::int64_t parameters = 0;                       // numbers
-  /// Every weight gradient that is late reads tensors that stay.
+  /// Every weight gradient that is late reads tensors that stay until all others are made.
   bool splits = true;
 };
 

@@ -31,6 +31,12 @@ class StagePlanner {
     Tensor at = {};
     bool accumulate = false;
   };
+  /// A module that is computed again: bytes of what it makes, and the steps that make it.
+  struct Again {
+    LayerRange layers;
+    std::int64_t bytes = 0;
+    std::vector<Step> steps = {};
+  };
   /// Room in the workspace: first fit.
   struct Room {
     std::map<std::int64_t, std::int64_t> taken;  // end by begin
@@ -38,11 +44,20 @@ class StagePlanner {
 
   void number_parameters(const std::vector<Layer>& layers);
   Tensor keep(std::int64_t rows, int columns, int bytes);
+  bool is_top(const std::vector<Layer>& layers) const { return &layers == &inputs_.layers; }
   Tensor made(const Layer& layer, const Tensor& x) const;
   Tensor home_before(const std::vector<Layer>& layers, std::size_t index, Tensor tensor,
                      const Tensor& target);
   Tensor forward(const std::vector<Layer>& layers, Tensor x, const Tensor& target, bool accumulate);
   void forward_layer(const Layer& layer, const Tensor& x, const Tensor& y, bool accumulate);
+
+  // stage_again.cc
+  Again* again_at(std::size_t layer);
+  void begin_again(std::size_t layer, const Tensor& x);
+  bool leaves(std::size_t layer) const;
+  void end_again(std::size_t layer, std::size_t first_step);
+  void compute_again(std::size_t layer);
+  bool splits() const;
 
   void plan_backward(bool loss);
   Tensor backward(const std::vector<Layer>& layers, const Gradient& dy, const Want& want,
@@ -67,6 +82,10 @@ class StagePlanner {
   bool last_ = true;  // of the backwards: makes weight gradients
   std::vector<Step>* steps_ = nullptr;
   Room workspace_;
+  std::vector<Again> again_;
+  Again* inside_ = nullptr;      // of these: what the layers at hand keep is theirs
+  std::int64_t kept_again_ = 0;  // of inside_: where the next tensor lies
+  std::int64_t at_end_ = 0;      // of the workspace: taken by the module that goes back
 };
 
 }  // namespace interlock

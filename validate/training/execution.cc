@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <utility>
 
 #include "base/error.h"
 #include "scenarios/run_scenario.h"
@@ -52,6 +53,10 @@ CudaLink link_of(RealDevices::Links links) {
 void run_on_gpus(const Scenario& scenario, const Job& job, const ExecutionOptions& options,
                  Execution& execution) {
   if (options.alone) refuse(scenario, "/cluster/executor", "ops of GPUs are calibrated, not timed");
+  if (scenario.recompute != Recompute::None) {
+    refuse(scenario, "/training/recompute",
+           "GPUs compute nothing again; expected \"none\", or \"cpu\" for /cluster/executor");
+  }
   const CudaReport report = look_at_cuda();
   if (report.state != CudaState::Ready) refuse(scenario, "/cluster/executor", report.sentence);
   const RealDevices& devices = scenario.cluster.executor;
@@ -103,11 +108,16 @@ NeuralNetwork network_of(const Scenario& scenario) {
 
 Job job_of(const Scenario& scenario, const Program& program, const NeuralNetwork& network,
            const ExecutionOptions& options) {
+  std::vector<bool> again;
+  for (const Module& module : scenario.graph.modules) {
+    again.push_back(scenario.recompute == Recompute::Full && !module.recompute.empty());
+  }
   return {.program = program,
           .network = network,
           .first_module = scenario.partition.boundaries,
           .strategy = scenario.strategy,
           .roles = lower_inputs(scenario).roles,
+          .again = std::move(again),
           .precision = scenario.precision,
           .descent = options.descent,
           .seed = options.seed,

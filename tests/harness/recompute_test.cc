@@ -1,0 +1,128 @@
+// Modules that are computed again: the same numbers, in less memory, to the byte what is simulated.
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "tests/harness/support/training.h"
+
+namespace interlock {
+namespace {
+
+struct RecomputeTrial {
+  std::string model;
+  int devices = 4;
+  std::string strategy = R"("global")", schedule = "";
+};
+
+TrainingText text_of(const RecomputeTrial& trial, const std::string& recompute) {
+  TrainingText text = {.model = trial.model, .devices = trial.devices, .micro_batches = 4};
+  text.strategy = trial.strategy;
+  text.schedule = trial.schedule;
+  text.steps = 2;
+  text.more_training = R"(, "recompute": ")" + recompute + "\"";
+  text.more = R"(, "partition": "uniform")";  // whatever takes how long
+  return text;
+}
+
+/// Models, in stages of one block or several, under everything that tells when a stage goes back.
+std::vector<RecomputeTrial> trials() {
+  std::vector<RecomputeTrial> all;
+  const std::string deep =
+      R"({"kind": "residual-mlp", "input_size": 6, "layers": 6, "hidden_size": 8, "classes": 4})";
+  const std::string mlp =
+      R"({"kind": "mlp", "input_size": 5, "hidden_sizes": [6, 7, 8, 9, 5], "classes": 3})";
+  for (const std::string& model : {kResidualMlp, kTransformer, kResNet, deep, mlp}) {
+    for (const int devices : {2, 4}) {
+      for (const std::string schedule : {R"("gpipe")", R"("1f1b")"}) {
+        all.push_back({.model = model, .devices = devices, .schedule = schedule});
+      }
+      for (const std::string strategy :
+           {R"("local")", R"("pairwise")", R"({"kind": "interlocking", "n_wise": 3})",
+            R"({"kind": "interlocking", "n_wise": 3, "gradient": "sum"})",
+            R"({"kind": "interlocking", "n_wise": 3, "unneeded_input_gradients": "skipped"})"}) {
+        for (const std::string schedule :
+             {R"({"kind": "eager", "backward": "fused"})",
+              R"({"kind": "eager", "backward": "fused", "in_flight": 2})"}) {
+          all.push_back(
+              {.model = model, .devices = devices, .strategy = strategy, .schedule = schedule});
+        }
+      }
+    }
+  }
+  for (const std::string& model : {kResidualMlp, kTransformer}) {  // a block a stage
+    for (const std::string schedule : {R"("zb-h1")", R"({"kind": "1f1b", "backward": "split"})"}) {
+      all.push_back({.model = model, .schedule = schedule});
+    }
+    for (const std::string strategy : {R"("local")", R"({"kind": "interlocking", "n_wise": 3})"}) {
+      all.push_back({.model = model, .strategy = strategy, .schedule = R"("eager")"});
+    }
+  }
+  return all;
+}
+
+/// The losses, gradients and weights of the last step.
+std::map<std::string, std::vector<double>> numbers_of(const TrainingText& text) {
+  Training training = make_training(text);
+  training.dump_step = text.steps - 1;
+  const Outcome outcome = train(training, RunMode::Sequential, {.poison = true});
+  auto numbers = by_name(outcome);
+  for (std::size_t stage = 0; stage < outcome.losses.size(); ++stage) {
+    for (const auto& [batch, loss] : outcome.losses[stage]) {
+      numbers["loss " + std::to_string(stage)].push_back(loss);
+    }
+  }
+  return numbers;
+}
+
+TEST_CASE("modules that are computed again come to the same numbers, bit for bit") {
+  for (const RecomputeTrial& trial : trials()) {
+    INFO(trial.model, ", ", trial.devices, " stages, ", trial.strategy, ", ", trial.schedule);
+    // Two micro-batches in flight meet older weights the longer a stage takes.
+    if (trial.schedule.find("in_flight") != std::string::npos) continue;
+    const TrainingText again = text_of(trial, "full");
+    const Program program = make_training(again).program;
+    CHECK(std::any_of(program.ops.begin(), program.ops.end(),
+                      [](const OpInfo& op) { return op.kind == OpKind::R; }));
+    CHECK(numbers_of(again) == numbers_of(text_of(trial, "none")));
+  }
+}
+
+TEST_CASE("memory of modules that are computed again is the simulated memory, to the byte") {
+  int less = 0;
+  for (const RecomputeTrial& trial : trials()) {
+    INFO(trial.model, ", ", trial.devices, " stages, ", trial.strategy, ", ", trial.schedule);
+    const Training training = make_training(text_of(trial, "full"));
+    const std::vector<double> simulated = simulated_peaks(training.program);
+    const std::vector<double> kept = simulated_peaks(make_training(text_of(trial, "none")).program);
+    const Outcome outcome = train(training, RunMode::Clock, {.poison = true});
+    for (std::size_t rank = 0; rank < simulated.size(); ++rank) {
+      CHECK(static_cast<double>(outcome.memory[rank].peak) == simulated[rank]);
+      if (simulated[rank] < kept[rank]) ++less;
+    }
+  }
+  INFO(less, " ranks hold less than without");
+  CHECK(less > 20);
+}
+
+TEST_CASE("a backward in halves that would need several modules at once is refused") {
+  const std::string deep =
+      R"({"kind": "residual-mlp", "input_size": 6, "layers": 6, "hidden_size": 8, "classes": 4})";
+  const RecomputeTrial trial = {
+      .model = deep, .devices = 2, .strategy = R"("pairwise")", .schedule = R"("eager")"};
+  const Training training = make_training(text_of(trial, "full"));
+  CHECK(why_not_trainable(job_of(training)).find(R"(expected "backward": "fused")") !=
+        std::string::npos);
+  CHECK_THROWS_AS(train(training), Error);
+}
+
+TEST_CASE("attention alone is not computed again") {
+  const RecomputeTrial trial = {.model = kTransformer, .devices = 2};
+  const Training training = make_training(text_of(trial, "selective"));
+  CHECK(why_not_trainable(job_of(training)).find(R"("recompute": "none" or "full")") !=
+        std::string::npos);
+}
+
+}  // namespace
+}  // namespace interlock

@@ -1,0 +1,82 @@
+// Plans of stages: modules that are computed again before they go back.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "base/error.h"
+#include "validate/network/stage_planner.h"
+
+namespace interlock {
+
+/// The module that is computed again and has `layer`; null if none has.
+StagePlanner::Again* StagePlanner::again_at(std::size_t layer) {
+  const auto found = std::find_if(again_.begin(), again_.end(), [&](const Again& module) {
+    return module.layers.first <= layer && layer < module.layers.end;
+  });
+  return found == again_.end() ? nullptr : &*found;
+}
+
+/// The forward comes to `layer`, which reads `x`. What a module keeps beside its input is what a
+/// stage of it alone has for stash.
+void StagePlanner::begin_again(std::size_t layer, const Tensor& x) {
+  inside_ = again_at(layer);
+  if (inside_ == nullptr || inside_->layers.first != layer) return;
+  const auto begin = inputs_.layers.begin();
+  const std::vector<Layer> own(begin + static_cast<std::ptrdiff_t>(layer),
+                               begin + static_cast<std::ptrdiff_t>(inside_->layers.end));
+  inside_->bytes = plan_stage({.layers = own,
+                               .samples = inputs_.samples,
+                               .rows = x.rows,
+                               .columns = x.columns,
+                               .element = inputs_.element})
+                       .stash;
+  kept_again_ = -inside_->bytes;
+}
+
+/// Whether what `layer` makes leaves its module: the input of the next one, which is kept.
+bool StagePlanner::leaves(std::size_t layer) const {
+  if (inside_ == nullptr) return false;
+  std::size_t reader = layer + 1;
+  while (reader < inputs_.layers.size() && inputs_.layers[reader].kind == LayerKind::Relu) ++reader;
+  return reader >= inside_->layers.end;
+}
+
+/// The forward has planned `layer`, from `first_step` on: what makes a tensor of the module is done
+/// again, what makes its output is not.
+void StagePlanner::end_again(std::size_t layer, std::size_t first_step) {
+  if (inside_ == nullptr) return;
+  for (std::size_t i = first_step; i < plan_.forward.size(); ++i) {
+    const Step& step = plan_.forward[i];
+    const Tensor& made = step.kind == StepKind::Forward ? step.y : step.dx;
+    if (made.place == Place::Again) inside_->steps.push_back(step);
+  }
+  if (layer + 1 < inside_->layers.end) return;
+  CHECK(kept_again_ == 0, "what a module keeps again is what it keeps alone");
+  inside_ = nullptr;
+}
+
+/// A backward comes to `layer` from above: if a module ends there, it is computed again first.
+void StagePlanner::compute_again(std::size_t layer) {
+  const Again* const module = again_at(layer);
+  at_end_ = module == nullptr ? 0 : module->bytes;
+  if (module == nullptr || layer + 1 != module->layers.end) return;
+  std::int64_t taken = 0;  // by the gradient on its way down
+  for (const auto& [begin, end] : workspace_.taken) taken = std::max(taken, end);
+  plan_.workspace = std::max(plan_.workspace, taken + at_end_);
+  const bool first = layer + 1 == inputs_.layers.size();
+  std::vector<Step>& steps = first ? plan_.again : *steps_;
+  if (first) steps.clear();  // the same before either backward
+  steps.insert(steps.end(), module->steps.begin(), module->steps.end());
+}
+
+/// Whether the late weight gradients read tensors that stay: none of the workspace, and those of no
+/// more than one module that is computed again, as the next one takes their place.
+bool StagePlanner::splits() const {
+  const auto modules = std::count_if(again_.begin(), again_.end(),
+                                     [](const Again& module) { return module.bytes > 0; });
+  return modules <= 1 &&
+         std::none_of(plan_.backward.begin(), plan_.backward.end(), [](const Step& step) {
+           return step.late && step.y.place == Place::Workspace;
+         });
+}
+
+}  // namespace interlock
