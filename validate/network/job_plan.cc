@@ -151,14 +151,20 @@ StageJob plan_stage_of_job(const Job& job, int stage, int element) {
                        .columns = input.columns,
                        .element = element,
                        .input_rectified = stage > 0 && ends_rectified(*layers_of(job, stage - 1)),
-                       .input_gradient = stage > 0 ? Place::InputGradient : Place::Workspace,
                        .again = again_of(job, stage)};
-  planned.plan = plan_stage(inputs);
-  inputs.input_gradient = Place::None;
-  planned.plan_without = plan_stage(inputs);
+  planned.workspace = bytes_before(job.program, OpKind::F, stage, MemoryClass::Workspace);
+  const auto program_element = static_cast<std::int64_t>(element_bytes(job.precision));
+  const std::int64_t room = planned.workspace / program_element * element;
+  for (const bool early : {true, false}) {
+    inputs.again_early = early;
+    inputs.input_gradient = stage > 0 ? Place::InputGradient : Place::Workspace;
+    planned.plan = plan_stage(inputs);
+    inputs.input_gradient = Place::None;
+    planned.plan_without = plan_stage(inputs);
+    if (std::max(planned.plan.workspace, planned.plan_without.workspace) <= room) break;
+  }
   planned.again = static_cast<int>(inputs.again.size());
   planned.runs_again = has_op(job.program, OpKind::R, stage);
-  planned.workspace = bytes_before(job.program, OpKind::F, stage, MemoryClass::Workspace);
   const StageRole& role = job.roles[static_cast<std::size_t>(stage)];
   if (!role.head) return planned;
   const int last = job.first_module[static_cast<std::size_t>(stage) + 1] - 1;

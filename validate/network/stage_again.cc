@@ -54,17 +54,22 @@ void StagePlanner::end_again(std::size_t layer, std::size_t first_step) {
   inside_ = nullptr;
 }
 
-/// A backward comes to `layer` from above: if a module ends there, it is computed again first.
+/// A backward comes to `layer` from above. The last module is computed again before all, even if
+/// others above it are not, where there is room for it beside their gradients; each other one where
+/// it goes back.
 void StagePlanner::compute_again(std::size_t layer) {
-  const Again* const module = again_at(layer);
+  const Again* const last = again_.empty() ? nullptr : &again_.back();
+  const bool early = last != nullptr && inputs_.again_early;
+  const Again* const module = early && layer >= last->layers.end ? last : again_at(layer);
   at_end_ = module == nullptr ? 0 : module->bytes;
-  if (module == nullptr || layer + 1 != module->layers.end) return;
+  if (module == nullptr) return;
+  const bool begins = layer + 1 == inputs_.layers.size();
+  if (early && module == last ? !begins : layer + 1 != module->layers.end) return;
   std::int64_t taken = 0;  // by the gradient on its way down
   for (const auto& [begin, end] : workspace_.taken) taken = std::max(taken, end);
   plan_.workspace = std::max(plan_.workspace, taken + at_end_);
-  const bool first = layer + 1 == inputs_.layers.size();
-  std::vector<Step>& steps = first ? plan_.again : *steps_;
-  if (first) steps.clear();  // the same before either backward
+  std::vector<Step>& steps = begins ? plan_.again : *steps_;
+  if (begins) steps.clear();  // the same before either backward
   steps.insert(steps.end(), module->steps.begin(), module->steps.end());
 }
 

@@ -75,6 +75,7 @@ struct PlanInputs {
   /// not made.
   Place input_gradient = Place::InputGradient;
   std::vector<LayerRange> again = {};  // modules that are computed again, in order
+  bool again_early = true;             // the last of them before all, not right before it goes back
 };
 
 struct StagePlan {

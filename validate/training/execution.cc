@@ -133,6 +133,9 @@ Execution execute(const Scenario& scenario, const NeuralNetwork& network,
     throw Error(scenario.file + ": " + scenario.name + ": this cannot be run for real: " + lacks);
   }
   const Job job = job_of(scenario, execution.program, network, options);
+  if (const std::string problem = why_not_trainable(job); !problem.empty()) {
+    throw Error(scenario.file + ": " + scenario.name + ": " + problem);
+  }
   switch (scenario.cluster.executor.kind) {
     case RealDevices::Kind::Cpu:
       run_on_threads(scenario, job, options, execution);
