@@ -7,6 +7,7 @@
 #include "reports/mesh_words.h"
 #include "reports/report.h"
 #include "reports/run_json.h"
+#include "reports/scenario_json.h"
 #include "reports/swarm_json.h"
 #include "reports/variation_figures.h"
 #include "scenarios/contract.h"
@@ -42,6 +43,14 @@ Json coordinates_json(const Coordinates& at) {
   return json;
 }
 
+Json time_json(const DeviceMetrics& device) {
+  Json json;
+  for (int use = 0; use < kTimeUses; ++use) {
+    json[name_of(static_cast<TimeUse>(use))] = device.time[use];
+  }
+  return json;
+}
+
 Json device_json(const DeviceMetrics& device, const Coordinates& at, int number) {
   Json json{{"rank", device.rank},
             {"device", number},
@@ -51,6 +60,7 @@ Json device_json(const DeviceMetrics& device, const Coordinates& at, int number)
             {"reuse", device.reuse},
             {"busy", device.busy},
             {"useful", device.useful},
+            {"time_shares", time_json(device)},
             {"peak_memory_bytes", bytes_json(device.peak_memory)},
             {"peak_stash_bytes", bytes_json(device.peak_stash)},
             {"allocated_peak_bytes", bytes_json(device.allocated_peak)},
@@ -206,6 +216,8 @@ Json json_of(const ScenarioResult& result) {
                              {"stands_for", link.stands_for}});
   }
   if (result.varied) json["variation"] = variation_json(result);
+  json["sweep"] = sweep_json(result.scenario);
+  json["scenario"] = scenario_json(result.scenario);
   json["run"] = result.run ? run_json(*result.run) : Json(nullptr);
   const bool samples_known = result.scenario.graph.samples_per_micro_batch.has_value();
   json["swarm"] = result.swarm ? swarm_json(*result.swarm, samples_known) : Json(nullptr);

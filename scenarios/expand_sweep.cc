@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdio>
 #include <string>
+#include <utility>
 
 #include "base/text.h"
 #include "scenarios/contract.h"
@@ -72,18 +73,31 @@ const JsonValue* name_in(const JsonValue& value) {
   return name && name->kind == JsonValue::Kind::String ? name : nullptr;
 }
 
-/// What a value adds to the name of its scenario: "key=value", or the members of an object.
-std::string label(const Axis& axis, const JsonValue& value) {
-  if (axis.path == "name") return "";
-  if (const JsonValue* name = name_in(value)) return " | " + printable(name->text, kLongestLabel);
+/// A value in words: its name, itself, or the members of an object.
+std::string value_words(const JsonValue& value) {
+  if (const JsonValue* name = name_in(value)) return printable(name->text, kLongestLabel);
   if (value.kind != JsonValue::Kind::Object || value.members.empty()) {
-    return " | " + axis.short_name + "=" + printable(compact(value), kLongestLabel);
+    return printable(compact(value), kLongestLabel);
   }
   std::string text;
   for (const auto& [key, member] : value.members) {
     text += (text.empty() ? "" : ", ") + key + "=" + compact(member);
   }
-  return " | " + printable(text, kLongestLabel);
+  return printable(text, kLongestLabel);
+}
+
+/// What a value adds to the name of its scenario: "key=value", or the members of an object.
+std::string label(const Axis& axis, const JsonValue& value) {
+  if (axis.path == "name") return "";
+  const bool speaks =
+      name_in(value) || (value.kind == JsonValue::Kind::Object && !value.members.empty());
+  return " | " + (speaks ? "" : axis.short_name + "=") + value_words(value);
+}
+
+SweptValue swept_value(const Axis& axis, const JsonValue& value) {
+  SweptValue swept{axis.path, value_words(value), std::nullopt};
+  if (value.kind == JsonValue::Kind::Number) swept.number = value.number;
+  return swept;
 }
 
 /// `value` without the name that only labels its scenario.
@@ -171,9 +185,10 @@ void set_name(JsonValue& document, const std::string& suffix) {
 }
 
 /// `document` with value `choice[i]` of each axis i.
-JsonValue combine(JsonValue document, const std::vector<Axis>& axes,
-                  const std::vector<std::size_t>& choice, Diagnostics& diagnostics) {
+SweepPoint combine(JsonValue document, const std::vector<Axis>& axes,
+                   const std::vector<std::size_t>& choice, Diagnostics& diagnostics) {
   std::string suffix;
+  std::vector<SweptValue> swept;
   for (std::size_t i = 0; i < axes.size(); ++i) {
     const JsonNode value = axes[i].list.item(choice[i]);
     const std::string file = value.value->file ? *value.value->file : "";
@@ -185,9 +200,10 @@ JsonValue combine(JsonValue document, const std::vector<Axis>& axes,
       report(diagnostics, value, named ? message.substr(file.size() + 2) : message);
     }
     suffix += label(axes[i], *value.value);
+    swept.push_back(swept_value(axes[i], *value.value));
   }
   if (!suffix.empty()) set_name(document, suffix);
-  return document;
+  return {std::move(document), std::move(swept)};
 }
 
 /// Moves to the next combination, the last axis fastest. Returns false after the last one.
@@ -208,19 +224,22 @@ std::string default_name(const JsonValue& document) {
   return name;
 }
 
-std::vector<JsonValue> expand_sweep(const JsonValue& document, Diagnostics& diagnostics) {
+std::vector<SweepPoint> expand_sweep(const JsonValue& document, Diagnostics& diagnostics) {
   const JsonNode root = {&document, ""};
-  if (document.kind != JsonValue::Kind::Object || !document.find("sweep")) return {document};
+  if (document.kind != JsonValue::Kind::Object || !document.find("sweep")) {
+    return {{document, {}}};
+  }
   const Mistakes mistakes(diagnostics);
   const std::vector<Axis> axes = read_axes(root.child("sweep"), diagnostics);
   JsonValue base = document;
   std::erase_if(base.members, [](const auto& member) { return member.first == "sweep"; });
   std::vector<std::size_t> choice(axes.size(), 0);
-  std::vector<JsonValue> documents = {combine(base, axes, choice, diagnostics)};
+  std::vector<SweepPoint> points;
+  points.push_back(combine(base, axes, choice, diagnostics));
   while (mistakes.none() && advance(choice, axes)) {
-    documents.push_back(combine(base, axes, choice, diagnostics));
+    points.push_back(combine(base, axes, choice, diagnostics));
   }
-  return documents;
+  return points;
 }
 
 }  // namespace interlock

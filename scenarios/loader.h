@@ -126,9 +126,14 @@ void choose_partition(Scenario& scenario, const PartitionKeys& keys, int stages)
 void check_size(const Scenario& scenario, int stages, int slices, const JsonNode& place,
                 Diagnostics& diagnostics);
 
-/// The documents that `document` stands for, "sweep" removed and names set.
+/// One scenario of a sweep.
+struct SweepPoint {
+  JsonValue document;
+  std::vector<SweptValue> swept;
+};
+/// What `document` stands for, "sweep" removed and names set.
 /// A diagnostic is added for each mistake of "sweep"; the result is then empty.
-std::vector<JsonValue> expand_sweep(const JsonValue& document, Diagnostics& diagnostics);
+std::vector<SweepPoint> expand_sweep(const JsonValue& document, Diagnostics& diagnostics);
 
 /// The name of a scenario that has none: its file's, without folders and ending.
 std::string default_name(const JsonValue& document);

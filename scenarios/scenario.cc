@@ -271,14 +271,17 @@ Scenario load_scenario(const JsonValue& value, Diagnostics& diagnostics) {
 
 std::vector<Scenario> load_scenarios(const JsonValue& document) {
   Diagnostics sweep_diagnostics;
-  const std::vector<JsonValue> documents = expand_sweep(document, sweep_diagnostics);
+  std::vector<SweepPoint> points = expand_sweep(document, sweep_diagnostics);
   // The scenarios of a sweep share most of their text, and so its mistakes.
   std::vector<std::string> messages = sweep_diagnostics.messages();
   std::vector<Scenario> scenarios;
-  for (const JsonValue& one : documents) {
+  for (SweepPoint& point : points) {
     Diagnostics diagnostics;
-    scenarios.push_back(load_scenario(one, diagnostics));
-    if (diagnostics.empty()) balance_batch(one, load_scenario, scenarios.back());
+    const auto one = std::make_shared<const JsonValue>(std::move(point.document));
+    scenarios.push_back(load_scenario(*one, diagnostics));
+    if (diagnostics.empty()) balance_batch(*one, load_scenario, scenarios.back());
+    scenarios.back().document = one;
+    scenarios.back().swept = std::move(point.swept);
     for (const std::string& message : diagnostics.messages()) {
       if (std::find(messages.begin(), messages.end(), message) == messages.end()) {
         messages.push_back(message);

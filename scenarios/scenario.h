@@ -49,9 +49,17 @@ struct ModelText {
   std::optional<JsonValue> head;  // the strategy's
 };
 
+/// A value that a sweep gave a scenario.
+struct SweptValue {
+  std::string path, label;
+  std::optional<double> number;  // if it is one
+};
+
 struct Scenario {
   std::string name;
   std::string file;
+  std::shared_ptr<const JsonValue> document;  // of this one alone, "sweep" carried out
+  std::vector<SweptValue> swept;              // by it
   ModelGraph graph;
   std::shared_ptr<const ModelText> model_text;
   std::string model_name;

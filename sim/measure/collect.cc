@@ -3,10 +3,44 @@
 #include "sim/measure/collect.h"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 #include <span>
 
 namespace interlock {
+
+namespace {
+
+TimeUse use_of(const OpInfo& op) {
+  if (op.replay) return TimeUse::Extra;
+  switch (op.kind) {
+    case OpKind::H:
+      return TimeUse::Head;
+    case OpKind::R:
+      return TimeUse::Recompute;
+    case OpKind::U:
+      return TimeUse::Update;
+    case OpKind::F:
+      return op.useful ? TimeUse::Forward : TimeUse::Extra;
+    case OpKind::I:
+      return op.useful ? TimeUse::BackwardInput : TimeUse::Extra;
+    case OpKind::B:
+      return op.useful ? TimeUse::Backward : TimeUse::Extra;
+    case OpKind::W:
+      return op.useful ? TimeUse::BackwardWeight : TimeUse::Extra;
+  }
+  return TimeUse::Extra;
+}
+
+}  // namespace
+
+const char* name_of(TimeUse use) {
+  static constexpr std::array kNames = {
+      "forward",   "backward_input", "backward", "backward_weight",       "head",
+      "recompute", "extra",          "update",   "exposed_communication", "bubble"};
+  static_assert(kNames.size() == kTimeUses, "a name for each");
+  return kNames[static_cast<std::size_t>(use)];
+}
 
 Collector::Collector(const Program& program, const Window& window, Seconds begin, Seconds end)
     : program_(program),
@@ -44,7 +78,10 @@ void Collector::add(const Span& span) {
   rank.busy += busy;
   if (op.useful) rank.useful += busy;
   if (op.replay) rank.replays += share;
-  exposed_ += share * span.exposed.value() + waiting;
+  const double exposed = share * span.exposed.value() + waiting;
+  exposed_ += exposed;
+  rank.time[static_cast<std::size_t>(use_of(op))] += busy;
+  rank.time[static_cast<std::size_t>(TimeUse::Exposed)] += exposed;
   for (const auto& [collective, count] : op.inside) add_flows(collective, share * count);
   executed_flops_ += share * op.flops.value();
   if (op.useful) useful_flops_ += share * op.flops.value();
@@ -153,6 +190,13 @@ void Collector::fill_devices(Metrics& metrics, const MeasureInputs& inputs) {
     if (length > 0) {
       device.busy = ranks_[r].busy / length;
       device.useful = ranks_[r].useful / length;
+      // Where a window cuts, idle time before an op is taken by the op's own share inside, and may
+      // come to a little more than there is.
+      double used = 0;
+      for (int use = 0; use < kTimeUses; ++use) {
+        used += device.time[use] = ranks_[r].time[use] / length;
+      }
+      device.time[static_cast<std::size_t>(TimeUse::Bubble)] = std::max(0.0, 1 - used);
       device.reuse = ranks_[r].replays / window_.steps / program_.micro_batches;
     }
     device.peak_memory = peaks[r].total;

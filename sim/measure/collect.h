@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <map>
 #include <vector>
 
@@ -25,7 +26,8 @@ class Collector {
 
  private:
   struct RankState {
-    double busy = 0, useful = 0;  // seconds inside the window
+    double busy = 0, useful = 0;           // seconds inside the window
+    std::array<double, kTimeUses> time{};  // likewise, but for Bubble
     double replays = 0;
   };
   /// Micro-batches [first, end) of one window, forwarded after as many updates.

@@ -16,13 +16,32 @@
 
 namespace interlock {
 
+/// What a device's time goes into. Ops of the main network that train nothing on their stage, and
+/// turns on old inputs, are Extra.
+enum class TimeUse {
+  Forward,
+  BackwardInput,
+  Backward,
+  BackwardWeight,
+  Head,
+  Recompute,
+  Extra,
+  Update,
+  Exposed,  // idle while the message that it waits for is on its way
+  Bubble,   // idle for any other reason
+};
+inline constexpr int kTimeUses = 10;
+/// "forward", "backward_input", ...: the keys of the result.
+const char* name_of(TimeUse use);
+
 struct DeviceMetrics {
   int rank = 0;
-  std::vector<int> stages;  // of the model
-  int weight_versions = 1;  // the most that it keeps of any of its stages
-  double busy = 0;          // share of the time in which it executes anything
-  double useful = 0;        // share for the main network's own forward and backward
-  double reuse = 0;         // turns on old inputs, for each micro-batch
+  std::vector<int> stages;               // of the model
+  int weight_versions = 1;               // the most that it keeps of any of its stages
+  double busy = 0;                       // share of the time in which it executes anything
+  double useful = 0;                     // share for the main network's own forward and backward
+  std::array<double, kTimeUses> time{};  // shares by TimeUse, which add up to 1
+  double reuse = 0;                      // turns on old inputs, for each micro-batch
   Bytes peak_memory, peak_stash, allocated_peak;
   Seconds peak_time;                           // when peak_memory is first reached
   std::array<Bytes, kMemoryClasses> memory{};  // the split at that instant

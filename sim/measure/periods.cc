@@ -148,6 +148,9 @@ std::optional<Metrics> add_periods(const Metrics& shorter, const Metrics& longer
     const DeviceMetrics &a = shorter.devices[d], &b = longer.devices[d];
     whole.devices[d].busy = share(a.busy, b.busy);
     whole.devices[d].useful = share(a.useful, b.useful);
+    for (int use = 0; use < kTimeUses; ++use) {
+      whole.devices[d].time[use] = share(a.time[use], b.time[use]);
+    }
     whole.devices[d].peak_time = grown(a.peak_time, b.peak_time);  // it may be at the end
   }
   whole.limiting_device = first_of_busiest(whole.devices);

@@ -1,0 +1,76 @@
+// Documents written back as JSON.
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/scenario_json.h"
+
+#include <cmath>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "reports/encode.h"
+
+namespace interlock {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json number_json(double number) {
+  const bool whole = std::floor(number) == number && std::abs(number) < 0x1p53;
+  return whole ? Json(static_cast<std::int64_t>(number)) : Json(number);
+}
+
+/// A path starts at the folder of the file that has it; a name is left as it is.
+std::string text_of(const JsonValue& value) {
+  namespace fs = std::filesystem;
+  if (!value.file || value.text.empty()) return clean_utf8(value.text);
+  const fs::path path = fs::path(*value.file).parent_path() / value.text;
+  std::error_code failed;
+  const bool names_file = value.text.find_first_of("/.") != std::string::npos;
+  const bool file = names_file && fs::is_regular_file(path, failed);
+  return clean_utf8(file ? path.lexically_normal().string() : value.text);
+}
+
+Json json_of(const JsonValue& value) {
+  switch (value.kind) {
+    case JsonValue::Kind::Null:
+      break;
+    case JsonValue::Kind::Boolean:
+      return value.boolean;
+    case JsonValue::Kind::Number:
+      return number_json(value.number);
+    case JsonValue::Kind::String:
+      return text_of(value);
+    case JsonValue::Kind::Array: {
+      Json json = Json::array();
+      for (const JsonValue& item : value.items) json.push_back(json_of(item));
+      return json;
+    }
+    case JsonValue::Kind::Object: {
+      Json json = Json::object();
+      for (const auto& [key, member] : value.members) json[clean_utf8(key)] = json_of(member);
+      return json;
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+Json scenario_json(const Scenario& scenario) {
+  if (!scenario.document) return nullptr;
+  Json json{{"name", clean_utf8(scenario.name)}};
+  for (const auto& [key, member] : scenario.document->members) {
+    if (key != "$schema" && key != "sweep" && key != "name") json[key] = json_of(member);
+  }
+  return json;
+}
+
+Json sweep_json(const Scenario& scenario) {
+  Json json = Json::object();
+  for (const SweptValue& value : scenario.swept) {
+    json[clean_utf8(value.path)] =
+        value.number ? number_json(*value.number) : Json(clean_utf8(value.label));
+  }
+  return json;
+}
+
+}  // namespace interlock

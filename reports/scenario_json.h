@@ -1,0 +1,18 @@
+// ScenarioJson: the scenario of a result, so that the result can be simulated again.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "scenarios/scenario.h"
+
+namespace interlock {
+
+/// The document of `scenario` with its name, without "$schema" and "sweep"; files that it names are
+/// written as seen from where the program runs. Null if there is no document.
+nlohmann::ordered_json scenario_json(const Scenario& scenario);
+
+/// An object from the paths of a sweep to the values of `scenario`.
+nlohmann::ordered_json sweep_json(const Scenario& scenario);
+
+}  // namespace interlock
