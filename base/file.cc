@@ -63,11 +63,27 @@ int write_all(int fd, std::string_view contents) {
   return 0;
 }
 
-int write_and_close(Descriptor& out, std::string_view contents) {
-  const int failed = write_all(out.get(), contents);
+/// Writes all pieces and closes; the error number, 0 if it went well.
+int write_and_close(Descriptor& out, const TextSource& contents) {
+  int failed = 0;
+  contents([&](std::string_view piece) {
+    if (failed == 0) failed = write_all(out.get(), piece);
+  });
   const int close_failed = out.close();
   return failed != 0 ? failed : close_failed;
 }
+
+/// A file that goes away unless it was renamed.
+struct Temporary {
+  std::string name;
+  bool renamed = false;
+  Temporary() = default;
+  Temporary(const Temporary&) = delete;
+  Temporary& operator=(const Temporary&) = delete;
+  ~Temporary() {
+    if (!renamed && !name.empty()) ::unlink(name.c_str());
+  }
+};
 
 /// Creates a new file beside `path`; its name goes to `name`.
 int create_beside(const std::string& path, std::string& name) {
@@ -79,7 +95,7 @@ int create_beside(const std::string& path, std::string& name) {
   return -1;
 }
 
-void write_into(const std::string& path, std::string_view contents) {
+void write_into(const std::string& path, const TextSource& contents) {
   Descriptor out(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
   if (out.get() < 0) fail(path, "cannot be written", errno);
   const int failed = write_and_close(out, contents);
@@ -114,22 +130,28 @@ std::string read_file(const std::string& path, std::size_t most) {
 }
 
 void write_file(const std::string& path, std::string_view contents) {
+  write_file(path, TextSource([contents](const TextSink& out) { out(contents); }));
+}
+
+void write_file(const std::string& path, const TextSource& contents) {
   const std::string target = behind_links(path);
   struct stat old = {};
   const bool exists = ::stat(target.c_str(), &old) == 0;
   if (exists && S_ISDIR(old.st_mode)) fail(path, "cannot be written", EISDIR);
   if (exists && !S_ISREG(old.st_mode)) return write_into(path, contents);
 
-  std::string name;
-  Descriptor out(create_beside(target, name));
-  if (out.get() < 0) fail(path, "cannot be written", errno);
+  Temporary made;
+  Descriptor out(create_beside(target, made.name));
+  if (out.get() < 0) {
+    const int reason = errno;
+    made.name.clear();
+    fail(path, "cannot be written", reason);
+  }
   int failed = exists && ::fchmod(out.get(), old.st_mode & 0777) != 0 ? errno : 0;
   if (failed == 0) failed = write_and_close(out, contents);
-  if (failed == 0 && std::rename(name.c_str(), target.c_str()) != 0) failed = errno;
-  if (failed != 0) {
-    ::unlink(name.c_str());
-    fail(path, "cannot be written", failed);
-  }
+  if (failed == 0 && std::rename(made.name.c_str(), target.c_str()) != 0) failed = errno;
+  made.renamed = failed == 0;
+  if (failed != 0) fail(path, "cannot be written", failed);
 }
 
 std::string data_folder(std::string_view name) {

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -16,6 +17,14 @@ std::string read_file(const std::string& path, std::size_t most = SIZE_MAX);
 /// followed; a device or a pipe is written to, never replaced.
 /// Throws: Error naming the path and the reason; `path` is then as it was.
 void write_file(const std::string& path, std::string_view contents);
+
+/// Takes a text piece by piece.
+using TextSink = std::function<void(std::string_view)>;
+/// What hands a text over piece by piece.
+using TextSource = std::function<void(const TextSink&)>;
+/// Likewise of a text that is too large to be held whole. If `contents` throws, `path` is as it
+/// was.
+void write_file(const std::string& path, const TextSource& contents);
 
 /// The folder of shipped data `name` ("models/zoo", say): under $INTERLOCK_DATA if set, else beside
 /// the running program if it was installed, else in the source tree it was built from.

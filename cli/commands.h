@@ -15,6 +15,8 @@ struct CommandOptions {
   std::vector<std::string> inputs;     // scenario files; "-" is standard input
   std::vector<std::string> overrides;  // "path=VALUE"
   std::string json, report, svg, csv;  // where to write; empty: not at all; json "-": stdout
+  std::string trace;                   // .json or .json.gz
+  std::string kineto;                  // a folder
   bool quiet = false;                  // no table
   bool require_fit = false;            // a model that does not fit is a mistake
 };

@@ -34,6 +34,14 @@ void add_outputs(CLI::App& command, CommandOptions& options, std::string& engine
       ->type_name("FILE");
   command.add_option("--report", options.report, "write an HTML report")->type_name("FILE.html");
   command.add_option("--svg", options.svg, "write a static timeline")->type_name("FILE.svg");
+  command
+      .add_option("--trace", options.trace,
+                  "write every op, message and byte for Perfetto; FILE.json.gz: compressed")
+      ->type_name("FILE.json");
+  command
+      .add_option("--kineto", options.kineto,
+                  "write a file for each device as PyTorch's profiler does")
+      ->type_name("FOLDER");
   command.add_flag("--require-fit", options.require_fit,
                    "fail, and write nothing, if a device has too little memory");
   command

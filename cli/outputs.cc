@@ -12,6 +12,8 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "cli/terminal.h"
+#include "reports/gzip.h"
+#include "reports/trace_events.h"
 
 namespace interlock {
 namespace {
@@ -25,7 +27,38 @@ std::vector<Output> files_of(const CommandOptions& options) {
   if (!options.report.empty()) files.push_back({"--report", &options.report});
   if (!options.svg.empty()) files.push_back({"--svg", &options.svg});
   if (!options.csv.empty()) files.push_back({"--csv", &options.csv});
+  if (!options.trace.empty()) files.push_back({"--trace", &options.trace});
   return files;
+}
+
+/// A folder that exists, or can be made.
+void check_folder(const char* option, const std::string& folder) {
+  std::error_code failed;
+  const std::string who = std::string(option) + " " + folder + ": ";
+  if (std::filesystem::is_directory(folder, failed)) {
+    if (access(folder.c_str(), W_OK) != 0) throw Error(who + "cannot write in this folder");
+    return;
+  }
+  if (std::filesystem::exists(folder, failed)) throw Error(who + "is a file; expected a folder");
+  check_output(option, folder);
+}
+
+/// Traces are written while they are made, as they may be larger than memory.
+void write_traces(const CommandOptions& options, const ScenarioResult& result) {
+  const auto write = [&](const std::string& path, const TextSource& text) {
+    write_file(path, is_gzip_name(path) ? gzip(text) : text);
+    if (!options.quiet) tell("wrote " + path);
+  };
+  if (!options.trace.empty()) write(options.trace, trace_events(result));
+  if (options.kineto.empty()) return;
+  const std::filesystem::path folder(options.kineto);
+  std::error_code failed;
+  std::filesystem::create_directory(folder, failed);
+  if (failed) throw Error("--kineto " + options.kineto + ": " + failed.message());
+  for (const DeviceMetrics& device : result.measurement.metrics.devices) {
+    const std::string name = "rank-" + std::to_string(device.rank) + ".json.gz";
+    write((folder / name).string(), kineto_trace(result, device.rank));
+  }
 }
 
 }  // namespace
@@ -48,6 +81,11 @@ void check_output(const char* option, const std::string& file) {
 void check_outputs(const CommandOptions& options) {
   const std::vector<Output> files = files_of(options);
   for (const Output& file : files) check_output(file.first, *file.second);
+  const std::string& trace = options.trace;
+  if (!trace.empty() && !trace.ends_with(".json") && !trace.ends_with(".json.gz")) {
+    throw Error("--trace " + trace + ": expected a name that ends with .json or .json.gz");
+  }
+  if (!options.kineto.empty()) check_folder("--kineto", options.kineto);
   for (std::size_t i = 0; i < files.size(); ++i) {
     for (std::size_t j = 0; j < i; ++j) {
       if (std::filesystem::path(*files[i].second).lexically_normal() ==
@@ -69,6 +107,7 @@ void write_outputs(const CommandOptions& options, const std::vector<ScenarioResu
   if (!options.report.empty()) files.emplace_back(options.report, html_report(results));
   if (!options.svg.empty()) files.emplace_back(options.svg, svg_timeline(results.front()));
   if (!options.csv.empty()) files.emplace_back(options.csv, schedule_csv(results.front()));
+  write_traces(options, results.front());
   for (const auto& [path, text] : files) {
     write_file(path, text);
     if (!options.quiet) tell("wrote " + path);

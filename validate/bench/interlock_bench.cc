@@ -22,6 +22,7 @@
 #include "validate/bench/heap_loop.h"
 #include "validate/bench/in_child.h"
 #include "validate/bench/timing.h"
+#include "validate/bench/trace_bench.h"
 
 namespace interlock {
 
@@ -109,7 +110,7 @@ void run_engines(int rounds) {
 
 }  // namespace interlock
 
-// interlock_bench [ROUNDS] [engines | families | searches | clusters | contention]
+// interlock_bench [ROUNDS] [engines | families | searches | clusters | contention | trace]
 int main(int count, char** arguments) {
   const int rounds = count > 1 ? std::atoi(arguments[1]) : 7;
   const std::string part = count > 2 ? arguments[2] : "";
@@ -118,5 +119,6 @@ int main(int count, char** arguments) {
   if (part.empty() || part == "searches") interlock::run_searches();
   if (part.empty() || part == "clusters") interlock::run_clusters(rounds);
   if (part.empty() || part == "contention") interlock::run_contention(rounds);
+  if (part.empty() || part == "trace") interlock::run_traces(rounds);
   return 0;
 }
