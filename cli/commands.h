@@ -39,6 +39,13 @@ struct CalibrateOptions {
   std::string command_line;  // as it was typed
 };
 
+/// What report is asked to do.
+struct ReportOptions {
+  std::vector<std::string> results;  // files of simulate --json or train --json, or scenarios
+  std::string figure, out;
+  bool quiet = false;
+};
+
 /// What train is asked to do.
 struct TrainOptions {
   CommandOptions command;  // json, svg: curves of all scenarios
@@ -80,6 +87,8 @@ std::string schedule_table();
 Figure exact_figure(const ScenarioResult& result);
 /// Measures a device, prints held-out errors, and writes a device file.
 void calibrate(const CalibrateOptions& options);
+/// Draws results.
+void report(const ReportOptions& options);
 /// Prints the JSON Schema of scenarios.
 void schema();
 

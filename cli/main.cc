@@ -86,6 +86,22 @@ void add_calibrate(CLI::App& command, CalibrateOptions& options) {
       ->capture_default_str();
 }
 
+void add_report(CLI::App& command, ReportOptions& options) {
+  command
+      .add_option("RESULTS", options.results,
+                  "files of simulate --json or train --json, or scenarios to simulate")
+      ->required();
+  command
+      .add_option("--figure", options.figure,
+                  "timeline, utilisation, memory, breakdown, sweep, pareto or tradeoff")
+      ->type_name("NAME")
+      ->required();
+  command.add_option("--out", options.out, "where to: .svg, or with rsvg-convert .pdf or .png")
+      ->type_name("FILE")
+      ->required();
+  command.add_flag("--quiet,-q", options.quiet, "print nothing");
+}
+
 /// What is trained, and how.
 void add_training(CLI::App& command, TrainOptions& options, const char* steps) {
   add_inputs(command, options.command, "SCENARIOS");
@@ -183,6 +199,8 @@ class CommandLine {
     add_schedule(add("schedule", "draw a step in the terminal; explain and compare schedules",
                      [this] { schedule(drawn_); }),
                  drawn_);
+    add_report(add("report", "draw results for papers", [this] { report(drawn_results_); }),
+               drawn_results_);
     add_calibrate(add("calibrate", "measure this machine into a device that scenarios can use",
                       [this] { calibrate(measured_); }),
                   measured_);
@@ -245,6 +263,7 @@ class CommandLine {
   CLI::App app_{"interlock predicts step time, utilisation and memory of model-parallel training"};
   CommandOptions options_;
   ScheduleOptions drawn_;
+  ReportOptions drawn_results_;
   CalibrateOptions measured_;
   TrainOptions trained_;
   ValidateOptions validated_;

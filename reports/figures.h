@@ -48,8 +48,11 @@ std::string rows_left_out(const Grid& shown, const Grid& all);
 Grid device_grid(const ScenarioResult& result);
 /// A row for each link: bytes per step and utilisation.
 Grid link_grid(const ScenarioResult& result);
-/// What the names of all `results` begin with, up to a " | "; empty if nothing.
+/// What all `names` begin with, up to a " | "; empty if nothing. REQUIRES: there are names.
+std::string common_name(const std::vector<std::string>& names);
 std::string common_name(const std::vector<ScenarioResult>& results);
+/// `name` without the common name.
+std::string own_name(const std::string& name, const std::string& common);
 /// A row for each scenario, without the common name; speed-up is over the first.
 Grid comparison_grid(const std::vector<ScenarioResult>& results);
 /// What the columns of that table mean.

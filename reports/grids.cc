@@ -130,15 +130,24 @@ Grid link_grid(const ScenarioResult& result) {
   return grid;
 }
 
-std::string common_name(const std::vector<ScenarioResult>& results) {
-  std::string common = results.at(0).scenario.name;
-  for (const auto& result : results) {
-    const std::string& name = result.scenario.name;
+std::string common_name(const std::vector<std::string>& names) {
+  std::string common = names.at(0);
+  for (const std::string& name : names) {
     const auto differs = std::mismatch(common.begin(), common.end(), name.begin(), name.end());
     common.erase(differs.first, common.end());
   }
   const std::size_t bar = common.rfind(kNameBreak);
   return bar == std::string::npos ? "" : common.substr(0, bar);
+}
+
+std::string common_name(const std::vector<ScenarioResult>& results) {
+  std::vector<std::string> names;
+  for (const ScenarioResult& result : results) names.push_back(result.scenario.name);
+  return common_name(names);
+}
+
+std::string own_name(const std::string& name, const std::string& common) {
+  return common.empty() ? name : name.substr(common.size() + kNameBreak.size());
 }
 
 std::string comparison_note() {
@@ -193,8 +202,7 @@ void add_swarm_columns(const std::vector<ScenarioResult>& results, Grid& grid) {
 
 Grid comparison_grid(const std::vector<ScenarioResult>& results) {
   const std::string unit = common_rate(results);
-  const std::size_t common = common_name(results).size();
-  const std::size_t own_name = common == 0 ? 0 : common + kNameBreak.size();
+  const std::string common = common_name(results);
   const auto steps = values_of(results, [](const Metrics& m) { return m.step_time.value(); });
   const auto rates = values_of(results, [&](const Metrics& m) { return rate_in(m, unit); });
   const auto peaks =
@@ -219,7 +227,7 @@ Grid comparison_grid(const std::vector<ScenarioResult>& results) {
   for (std::size_t i = 0; i < results.size(); ++i) {
     const Metrics& metrics = results[i].measurement.metrics;
     const bool comparable = rates[0] > 0;
-    grid.rows.push_back({{results[i].scenario.name.substr(own_name)},
+    grid.rows.push_back({{own_name(results[i].scenario.name, common)},
                          {scaled(steps[i], step)},
                          {comparable ? fixed(rates[i] / rates[0], 2) : kUnknown},
                          {scaled(rates[i], rate)},

@@ -34,6 +34,9 @@ std::string html_report(const std::vector<ScenarioResult>& results);
 
 /// The timeline of a few steps from the measured window. REQUIRES: the log was kept.
 std::string svg_timeline(const ScenarioResult& result);
+/// The timelines of several runs below each other, to one scale of time.
+/// REQUIRES: results is not empty; the logs were kept.
+std::string svg_timelines(const std::vector<ScenarioResult>& results);
 
 /// The order of a step in PyTorch's text form (sim/plan/schedule_text.h). Throws: Error if that
 /// form has no words for it.

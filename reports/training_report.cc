@@ -21,6 +21,12 @@ using Points = std::vector<std::pair<double, double>>;
 constexpr std::size_t kPoints = 100;
 constexpr std::size_t kEnds = 20;  // steps whose mean is the first, or the last, loss
 
+std::vector<std::string> names_of(const std::vector<TrainingCurve>& curves) {
+  std::vector<std::string> names;
+  for (const TrainingCurve& run : curves) names.push_back(run.name);
+  return names;
+}
+
 double mean(const std::vector<double>& values, std::size_t begin, std::size_t end) {
   double sum = 0;
   for (std::size_t i = begin; i < end; ++i) sum += values[i];
@@ -94,11 +100,12 @@ std::string training_table(const std::vector<TrainingCurve>& curves, const Table
                         {"Measured", time.unit + "/step"},
                         {"Simulated", time.unit + "/step"},
                         {"Memory", memory.unit}}};
+  const std::string common = curves.empty() ? "" : common_name(names_of(curves));
   for (const TrainingCurve& run : curves) {
     const std::size_t steps = run.losses.size(), few = std::min(steps, kEnds);
     const auto peak = std::max_element(run.peaks.begin(), run.peaks.end());
     grid.rows.push_back(
-        {{run.name},
+        {{own_name(run.name, common)},
          {std::to_string(steps)},
          {steps > 0 ? loss_text(mean(run.losses, 0, few)) : "–"},
          {steps > 0 ? loss_text(mean(run.losses, steps - few, steps)) : "–"},
@@ -125,8 +132,10 @@ std::string training_svg(const std::vector<TrainingCurve>& curves) {
   ChartPanel by_step{.x_label = "steps", .y_label = "loss (nats)", .curves = {}};
   ChartPanel measured{.x_label = "measured time (s)", .y_label = "loss (nats)", .curves = {}};
   ChartPanel simulated{.x_label = "simulated time (s)", .y_label = "loss (nats)", .curves = {}};
+  const std::string common = common_name(names_of(curves));
+  if (!common.empty()) chart.title = common + ": loss against steps and time";
   for (const TrainingCurve& run : curves) {
-    chart.names.push_back(run.name);
+    chart.names.push_back(own_name(run.name, common));
     by_step.curves.push_back(
         curve(run, [](std::size_t steps) { return static_cast<double>(steps); }));
     measured.curves.push_back(curve(run, [&](std::size_t steps) { return end_of(run, steps); }));

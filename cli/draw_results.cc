@@ -1,0 +1,103 @@
+// interlock report: still pictures of results, written earlier or simulated now.
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/report.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/convert_svg.h"
+#include "cli/outputs.h"
+#include "cli/terminal.h"
+#include "reports/paper_figures.h"
+
+namespace interlock {
+namespace {
+
+constexpr std::size_t kMostTimelines = 12;
+
+void check_figure(const std::string& figure) {
+  const std::vector<std::string>& known = figure_names();
+  if (std::find(known.begin(), known.end(), figure) != known.end()) return;
+  const std::optional<std::string> meant = nearest(figure, known);
+  throw Error(
+      "--figure " + figure + ": unknown figure; " +
+      (meant ? "did you mean " + in_quotes(*meant) + "?" : "expected " + join_choices(known)));
+}
+
+bool is_scenario(const JsonValue& document) {
+  return document.kind == JsonValue::Kind::Object && !document.find("format") &&
+         document.find("model");
+}
+
+/// What the files hold; in place of scenarios their results, as simulate would have written them.
+std::vector<JsonValue> read_documents(const std::vector<std::string>& paths) {
+  std::vector<JsonValue> documents;
+  for (const std::string& path : paths) {
+    JsonValue document = read_json_file(path);
+    if (is_scenario(document)) {
+      std::vector<ScenarioResult> results;
+      for (const Scenario& scenario : load_scenarios(document)) {
+        results.push_back(run_scenario(scenario, false));
+      }
+      document = parse_json(result_json(results), path);
+    }
+    documents.push_back(std::move(document));
+  }
+  return documents;
+}
+
+/// The run behind `result`, simulated once more. Throws: Error if it is not the same run.
+ScenarioResult simulated_again(const ReadResult& result) {
+  const std::string who = result.file + ": " + result.name + ": ";
+  if (!result.scenario) {
+    throw Error(who +
+                "has no scenario, so its timeline cannot be simulated again; expected a "
+                "result that this version of interlock wrote");
+  }
+  ScenarioResult again = run_scenario(load_scenarios(*result.scenario).front(), true);
+  const double step = again.measurement.metrics.step_time.value();
+  constexpr double kRounding = 1e-9;
+  if (std::abs(step - result.step_time) > kRounding * std::max(step, result.step_time)) {
+    throw Error(who + "simulated again, a step takes " + format(Seconds(step)) +
+                ", and the file says " + format(Seconds(result.step_time)) +
+                "; its scenario or the program has changed since: write the result again");
+  }
+  return again;
+}
+
+std::string timeline(const ResultFiles& files) {
+  if (files.results.empty()) {
+    throw Error(
+        "figure timeline draws results of interlock simulate --json, and these are curves "
+        "of interlock train; expected figure tradeoff");
+  }
+  if (files.results.size() > kMostTimelines) {
+    throw Error("figure timeline draws at most " + std::to_string(kMostTimelines) +
+                " results, and there are " + std::to_string(files.results.size()) +
+                "; expected fewer");
+  }
+  std::vector<ScenarioResult> runs;
+  for (const ReadResult& result : files.results) runs.push_back(simulated_again(result));
+  return svg_timelines(runs);
+}
+
+}  // namespace
+
+void report(const ReportOptions& options) {
+  check_figure(options.figure);
+  const PictureFormat format = picture_format("--out", options.out);
+  check_output("--out", options.out);
+  const ResultFiles files = read_result_files(read_documents(options.results));
+  const std::string svg =
+      options.figure == "timeline" ? timeline(files) : figure_svg(options.figure, files);
+  write_file(options.out, converted(svg, format));
+  if (options.quiet) return;
+  const std::size_t count = files.results.size() + files.curves.size();
+  print("wrote " + options.out + ": " + options.figure + " of " + std::to_string(count) +
+        (count == 1 ? " result\n" : " results\n"));
+}
+
+}  // namespace interlock

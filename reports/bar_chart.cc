@@ -1,0 +1,142 @@
+// Stacked bars in rows of panels with one scale.
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/bar_chart.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "reports/chart_axes.h"
+#include "reports/encode.h"
+#include "reports/scale.h"
+#include "reports/svg_text.h"
+
+namespace interlock {
+namespace {
+
+constexpr double kPanel = 330, kGap = 66, kHeight = 190, kLeft = 64, kLegend = 70;
+constexpr double kAbove = 62, kBelow = 56;  // of a panel: its words, its marks
+constexpr std::size_t kInRow = 3, kMostBars = 128;
+constexpr std::size_t kLongestTitle = 50;  // letters of a panel's width
+constexpr double kRoomForSums = 1.1;       // above the highest bar
+constexpr double kWrittenBar = 30;         // least width of a bar with its sum above
+
+struct Place {
+  double left = 0, top = 0;
+};
+
+double sum(const std::vector<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0);
+}
+
+std::string shortened(const std::string& words) {
+  if (display_width(words) <= kLongestTitle) return words;
+  std::string text;
+  for (const char c : words) {
+    const bool begins = (static_cast<unsigned char>(c) & 0xc0U) != 0x80U;
+    if (begins && display_width(text) + 1 >= kLongestTitle) break;
+    text += c;
+  }
+  return text + "…";
+}
+
+/// Of so many bars every how-manieth is drawn.
+std::size_t stride_of(std::size_t bars) {
+  std::size_t stride = 1;
+  while (bars > stride * kMostBars) stride *= 2;
+  return stride;
+}
+
+std::string one_bar(const BarChart& chart, const BarPanel& panel, std::size_t bar, double left,
+                    double width, const Axis& y) {
+  std::string text;
+  double below = 0;
+  for (std::size_t part = 0; part < chart.parts.size(); ++part) {
+    const double value = panel.values[bar][part];
+    if (!(value > 0)) continue;
+    const double from = y.at(below / chart.unit), to = y.at((below + value) / chart.unit);
+    text += "<rect" + attribute("x", left) + attribute("y", to) + attribute("width", width) +
+            attribute("height", from - to) + " fill=\"" + chart.parts[part].colour + "\">" +
+            tooltip(chart.bar_label + " " + panel.bars[bar] + ", " + chart.parts[part].name + ": " +
+                    exact(value)) +
+            "</rect>\n";
+    below += value;
+  }
+  return text;
+}
+
+std::string bars_of(const BarChart& chart, const BarPanel& panel, const Place& at, const Axis& y) {
+  const std::size_t stride = stride_of(panel.bars.size());
+  const std::size_t count = (panel.bars.size() + stride - 1) / stride;
+  const double room = kPanel / static_cast<double>(std::max<std::size_t>(count, 1));
+  const double width = std::min(room * 0.8, 60.0);
+  const auto every = static_cast<std::size_t>(std::ceil(24 / room));
+  std::string text, sums, names;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::size_t bar = i * stride;
+    const double middle = at.left + (static_cast<double>(i) + 0.5) * room;
+    text += one_bar(chart, panel, bar, middle - width / 2, width, y);
+    const double total = sum(panel.values[bar]) / chart.unit;
+    const bool written = chart.writes_sums && room >= kWrittenBar;
+    if (written) sums += text_at(middle, y.at(total) - 4, fixed(total, chart.decimals));
+    if (i % every == 0) names += text_at(middle, y.begin + 17, panel.bars[bar]);
+  }
+  return text + "<g text-anchor=\"middle\" fill=\"#333333\">\n" + sums + names +
+         text_at(at.left + kPanel / 2, y.begin + 37, chart.bar_label) + "</g>\n";
+}
+
+std::string draw(const BarChart& chart, const BarPanel& panel, const Place& at, const Axis& y) {
+  std::string note = panel.note;
+  const std::size_t stride = stride_of(panel.bars.size());
+  if (stride > 1) note += "; every " + std::to_string(stride) + "th " + chart.bar_label;
+  std::string text =
+      text_at(at.left - 44, at.top + 14, shortened(panel.title), " font-weight=\"bold\"");
+  text += text_at(at.left - 44, at.top + 30, note, " fill=\"#555555\"");
+  text += marks_up(y, at.left, at.left + kPanel, chart.label) + bars_of(chart, panel, at, y);
+  text += svg_line(at.left, y.begin, at.left + kPanel, y.begin, "#555555");
+  if (panel.limit) {
+    const double height = y.at(*panel.limit / chart.unit);
+    text += "<path d=\"M" + svg_number(at.left) + " " + svg_number(height) + "h" +
+            svg_number(kPanel) + "\" stroke=\"#000000\" stroke-dasharray=\"6 3\">" +
+            tooltip(chart.limit_name + ": " + exact(*panel.limit)) + "</path>\n";
+  }
+  return text;
+}
+
+Range values_of(const BarChart& chart) {
+  Range range;
+  range.add(0);
+  if (chart.most) range.add(*chart.most / chart.unit);
+  for (const BarPanel& panel : chart.panels) {
+    for (const std::vector<double>& bar : panel.values) range.add(sum(bar) / chart.unit);
+    if (panel.limit) range.add(*panel.limit / chart.unit);
+  }
+  if (chart.writes_sums) range.most *= kRoomForSums;
+  return range;
+}
+
+}  // namespace
+
+std::string bar_chart_svg(const BarChart& chart) {
+  std::vector<LegendEntry> entries;
+  for (const BarPart& part : chart.parts) entries.push_back({part.name, {part.colour, ""}, true});
+  if (!chart.limit_name.empty()) entries.push_back({chart.limit_name, {"#000000", "6 3"}});
+  const std::size_t in_row = chart.panels.size() == 4 ? 2 : std::min(chart.panels.size(), kInRow);
+  const std::size_t rows = (chart.panels.size() + in_row - 1) / in_row;
+  const double width = std::max(kLeft + static_cast<double>(in_row) * (kPanel + kGap), 760.0);
+  const Legend legend = chart_legend(entries, kLegend, width);
+  const double top = kLegend + legend.height, row = kAbove + kHeight + kBelow;
+  const Range range = values_of(chart);
+  std::string text =
+      open_chart(chart.title, chart.subtitle, {width, top + row * static_cast<double>(rows)}) +
+      legend.svg;
+  for (std::size_t p = 0; p < chart.panels.size(); ++p) {
+    const Place at{kLeft + static_cast<double>(p % in_row) * (kPanel + kGap),
+                   top + static_cast<double>(p / in_row) * row};
+    text += draw(chart, chart.panels[p], at,
+                 axis_over(range, at.top + kAbove + kHeight, at.top + kAbove));
+  }
+  return text + "</svg>\n";
+}
+
+}  // namespace interlock

@@ -1,0 +1,68 @@
+// ChartAxes: frames, axes and legends, the same in all charts.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <limits>
+#include <string>
+#include <vector>
+
+namespace interlock {
+
+/// The values that an axis must hold.
+struct Range {
+  double least = std::numeric_limits<double>::infinity();
+  double most = -std::numeric_limits<double>::infinity();
+  void add(double value);
+};
+
+/// One direction of a panel: what lies where, and round numbers to mark it with.
+struct Axis {
+  double from = 0, to = 1;    // of the values
+  double begin = 0, end = 1;  // in the picture
+  double step = 1;
+  int decimals = 0;
+  double at(double value) const { return begin + (end - begin) * (value - from) / (to - from); }
+};
+
+/// Begins at 0 where the values do not lie far above it.
+Axis axis_over(Range range, double begin, double end);
+/// Marks of `x` below its line at height `y`, and what they count.
+std::string marks_across(const Axis& x, double y, const std::string& label);
+/// Marks of `y` at the left of a panel that goes from `left` to `right`, lines of its grid, and
+/// what they count.
+std::string marks_up(const Axis& y, double left, double right, const std::string& label);
+
+std::string svg_line(double x, double y, double to_x, double to_y, const std::string& colour);
+
+/// How a curve, or a part of a bar, looks.
+struct Look {
+  std::string colour, dash;  // dash: of lines, may be empty
+};
+/// Of curve `number` of a chart: the first eight differ in colour, further ones also in dashes.
+Look curve_look(std::size_t number);
+
+struct LegendEntry {
+  std::string name;
+  Look look;
+  bool area = false;  // a box; else a line
+};
+/// In rows of at most `width`, the first at height `y`.
+struct Legend {
+  std::string svg;
+  double height = 0;
+};
+Legend chart_legend(const std::vector<LegendEntry>& entries, double y, double width);
+
+/// The start of a picture: element, title and subtitle, on white.
+struct ChartSize {
+  double width = 0, height = 0;
+};
+std::string open_chart(const std::string& title, const std::string& subtitle,
+                       const ChartSize& size);
+
+/// A `title` element, which viewers show beside the pointer.
+std::string tooltip(const std::string& words);
+/// `value` in the fewest digits that give the same number back, as the result JSON has it.
+std::string exact(double value);
+
+}  // namespace interlock

@@ -1,0 +1,197 @@
+// The figures by name, and those of devices: utilisation, memory, breakdown.
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/paper_figures.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "base/text.h"
+#include "reports/bar_chart.h"
+#include "reports/figures.h"
+#include "reports/palette.h"
+#include "reports/scale.h"
+
+namespace interlock {
+namespace {
+
+constexpr std::size_t kMostPanels = 12;
+
+std::vector<std::string> names_of(const std::vector<ReadResult>& results) {
+  std::vector<std::string> names;
+  for (const ReadResult& result : results) names.push_back(result.name);
+  return names;
+}
+
+/// A chart with a panel for each result and a bar for each device, still without values.
+BarChart chart_of(const std::vector<ReadResult>& results, const std::string& figure) {
+  if (results.size() > kMostPanels) {
+    throw Error("figure " + figure + " draws the devices of at most " +
+                std::to_string(kMostPanels) + " results, and there are " +
+                std::to_string(results.size()) + "; expected fewer, or figure sweep or pareto");
+  }
+  const std::string common = common_name(names_of(results));
+  BarChart chart{.subtitle = common, .bar_label = "device"};
+  for (const ReadResult& result : results) {
+    BarPanel panel{.title = own_name(result.name, common)};
+    for (const ReadDevice& device : result.simulated) {
+      panel.bars.push_back(std::to_string(device.device));
+    }
+    chart.panels.push_back(std::move(panel));
+  }
+  return chart;
+}
+
+/// Colours and words of what time goes into; op letters have those of other pictures.
+BarPart part_of(TimeUse use) {
+  switch (use) {
+    case TimeUse::Forward:
+      return {"forward", swatch(OpKind::F).colour};
+    case TimeUse::BackwardInput:
+      return {"backward, input half", swatch(OpKind::I).colour};
+    case TimeUse::Backward:
+      return {"backward, full", swatch(OpKind::B).colour};
+    case TimeUse::BackwardWeight:
+      return {"backward, weight half", swatch(OpKind::W).colour};
+    case TimeUse::Head:
+      return {"auxiliary head", swatch(OpKind::H).colour};
+    case TimeUse::Recompute:
+      return {"recompute", swatch(OpKind::R).colour};
+    case TimeUse::Extra:
+      return {"extra traversals", "#b3a2d8"};
+    case TimeUse::Update:
+      return {"optimiser update", swatch(OpKind::U).colour};
+    case TimeUse::Exposed:
+      return {"exposed communication", "#666666"};
+    case TimeUse::Bubble:
+      return {"bubble", "#e5e5e5"};
+  }
+  return {};
+}
+
+}  // namespace
+
+const std::vector<std::string>& figure_names() {
+  static const std::vector<std::string> kNames = {"timeline", "utilisation", "memory",  "breakdown",
+                                                  "sweep",    "pareto",      "tradeoff"};
+  return kNames;
+}
+
+std::string figure_svg(const std::string& figure, const ResultFiles& files) {
+  if (figure == "tradeoff") {
+    if (files.curves.empty()) {
+      throw Error(
+          "figure tradeoff draws losses, and these results have none; expected files of "
+          "interlock train --json");
+    }
+    return training_svg(files.curves);
+  }
+  if (files.results.empty()) {
+    throw Error("figure " + figure +
+                " draws results of interlock simulate --json, and these are "
+                "curves of interlock train; expected figure tradeoff");
+  }
+  static const std::map<std::string, std::string (*)(const std::vector<ReadResult>&)> kFigures = {
+      {"utilisation", utilisation_figure},
+      {"memory", memory_figure},
+      {"breakdown", breakdown_figure},
+      {"sweep", sweep_figure},
+      {"pareto", pareto_figure}};
+  return kFigures.at(figure)(files.results);
+}
+
+std::string utilisation_figure(const std::vector<ReadResult>& results) {
+  BarChart chart = chart_of(results, "utilisation");
+  chart.title = "Utilisation of each device";
+  chart.label = "share of a step (%)";
+  chart.unit = 0.01;
+  chart.most = 1;
+  chart.parts = {
+      {"useful", swatch(OpKind::F).colour},
+      {"other work: heads, recompute, extra traversals, updates", swatch(OpKind::R).colour}};
+  for (std::size_t r = 0; r < results.size(); ++r) {
+    chart.panels[r].note = "mean: busy " + format_percent(results[r].busy) + ", useful " +
+                           format_percent(results[r].useful);
+    for (const ReadDevice& device : results[r].simulated) {
+      chart.panels[r].values.push_back({device.useful, std::max(0.0, device.busy - device.useful)});
+    }
+  }
+  return bar_chart_svg(chart);
+}
+
+std::string memory_figure(const std::vector<ReadResult>& results) {
+  BarChart chart = chart_of(results, "memory");
+  std::vector<double> sizes;
+  std::array<bool, kMemoryClasses> used{};
+  for (const ReadResult& result : results) {
+    if (result.memory_capacity) chart.limit_name = "memory of a device";
+    for (const ReadDevice& device : result.simulated) {
+      sizes.push_back(device.peak_memory);
+      for (int i = 0; i < kMemoryClasses; ++i) used[i] = used[i] || device.memory[i] > 0;
+    }
+  }
+  const Scale scale = scale_of_bytes(sizes);
+  chart.title = "Memory of each device at its peak";
+  chart.label = "memory (" + scale.unit + ")";
+  chart.unit = scale.size;
+  for (int i = 0; i < kMemoryClasses; ++i) {
+    const Swatch look = swatch(static_cast<MemoryClass>(i));
+    if (used[i]) chart.parts.push_back({look.meaning, look.colour});
+  }
+  for (std::size_t r = 0; r < results.size(); ++r) {
+    const double most = std::max_element(results[r].simulated.begin(), results[r].simulated.end(),
+                                         [](const ReadDevice& a, const ReadDevice& b) {
+                                           return a.peak_memory < b.peak_memory;
+                                         })
+                            ->peak_memory;
+    chart.panels[r].note = "fullest: " + format(Bytes(most));
+    const auto& capacity = results[r].memory_capacity;
+    if (capacity) chart.panels[r].note += " of " + format(Bytes(*capacity));
+    chart.panels[r].limit = capacity;
+    for (const ReadDevice& device : results[r].simulated) {
+      std::vector<double>& bar = chart.panels[r].values.emplace_back();
+      for (int i = 0; i < kMemoryClasses; ++i) {
+        if (used[i]) bar.push_back(device.memory[i]);
+      }
+    }
+  }
+  // A line far above all bars would only make them short.
+  const double most = *std::max_element(sizes.begin(), sizes.end());
+  const auto near = [&](const BarPanel& panel) { return panel.limit && *panel.limit < 4 * most; };
+  if (std::none_of(chart.panels.begin(), chart.panels.end(), near)) {
+    for (BarPanel& panel : chart.panels) panel.limit.reset();
+    chart.limit_name.clear();
+  }
+  return bar_chart_svg(chart);
+}
+
+std::string breakdown_figure(const std::vector<ReadResult>& results) {
+  BarChart chart = chart_of(results, "breakdown");
+  chart.title = "Where the time of each device goes";
+  chart.label = "share of a step (%)";
+  chart.unit = 0.01;
+  chart.most = 1;
+  std::array<bool, kTimeUses> used{};
+  for (const ReadResult& result : results) {
+    for (const ReadDevice& device : result.simulated) {
+      for (int i = 0; i < kTimeUses; ++i) used[i] = used[i] || device.time[i] > 0;
+    }
+  }
+  for (int i = 0; i < kTimeUses; ++i) {
+    if (used[i]) chart.parts.push_back(part_of(static_cast<TimeUse>(i)));
+  }
+  chart.writes_sums = false;
+  for (std::size_t r = 0; r < results.size(); ++r) {
+    chart.panels[r].note = "step " + format(Seconds(results[r].step_time)) + ", busy " +
+                           format_percent(results[r].busy);
+    for (const ReadDevice& device : results[r].simulated) {
+      std::vector<double>& bar = chart.panels[r].values.emplace_back();
+      for (int i = 0; i < kTimeUses; ++i) {
+        if (used[i]) bar.push_back(device.time[i]);
+      }
+    }
+  }
+  return bar_chart_svg(chart);
+}
+
+}  // namespace interlock

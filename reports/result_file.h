@@ -1,0 +1,48 @@
+// ResultFile: result and training JSON read back, as far as figures need it.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "reports/training_report.h"
+#include "scenarios/scenario.h"
+#include "sim/measure/metrics.h"
+
+namespace interlock {
+
+struct ReadDevice {
+  int device = 0;  // as the machine counts
+  double busy = 0, useful = 0;
+  std::array<double, kTimeUses> time{};
+  double peak_memory = 0;  // bytes, here and below
+  std::array<double, kMemoryClasses> memory{};
+};
+
+struct ReadResult {
+  std::string file, name;
+  std::vector<SweptValue> swept;
+  int devices = 1;  // of the whole layout
+  double step_time = 0;
+  std::optional<double> tokens_per_s, samples_per_s;
+  double busy = 0, useful = 0;
+  std::optional<double> memory_capacity;
+  std::vector<ReadDevice> simulated;
+  std::shared_ptr<const JsonValue> scenario;  // none if the result has none
+};
+
+/// What files hold, in order; one kind only.
+struct ResultFiles {
+  std::vector<ReadResult> results;
+  std::vector<TrainingCurve> curves;
+};
+
+/// Throws: Error if a document has no result, is of another version or lacks a key, or if results
+/// and training curves are mixed.
+ResultFiles read_result_files(const std::vector<JsonValue>& documents);
+
+}  // namespace interlock

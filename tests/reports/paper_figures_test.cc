@@ -1,0 +1,190 @@
+// Figures for papers: well-formed, and their numbers are the results' to the last digit.
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/paper_figures.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "reports/report.h"
+#include "tests/reports/support/golden.h"
+#include "tests/reports/support/markup.h"
+
+namespace interlock {
+namespace {
+
+/// Results of two devices each, made by hand: `strategies` x devices 1, 2, 4.
+std::vector<ReadResult> sweep_of(const std::vector<std::string>& strategies) {
+  std::vector<ReadResult> results;
+  for (const std::string& strategy : strategies) {
+    for (const int devices : {1, 2, 4}) {
+      ReadResult result{.file = "r.json", .name = "toy | " + std::to_string(results.size())};
+      result.swept = {{"training.strategy", strategy, std::nullopt},
+                      {"cluster.devices", std::to_string(devices), devices}};
+      result.devices = devices;
+      result.step_time = 0.1 / 3 / devices;
+      result.samples_per_s = 64 / result.step_time;
+      result.busy = 1.0 / 3 + 0.1 / devices;
+      result.useful = 0.7 * result.busy;
+      result.memory_capacity = 4e9;
+      for (const int device : {0, 1}) {
+        ReadDevice own{.device = device, .busy = 0.9 / (device + 1) / 1.1};
+        own.useful = own.busy * 0.7;
+        own.time[static_cast<std::size_t>(TimeUse::Forward)] = own.useful;
+        own.time[static_cast<std::size_t>(TimeUse::Head)] = own.busy - own.useful;
+        own.time[static_cast<std::size_t>(TimeUse::Bubble)] = 1 - own.busy;
+        own.memory[static_cast<std::size_t>(MemoryClass::Weights)] = 1e9 / 3;
+        own.memory[static_cast<std::size_t>(MemoryClass::Stash)] = 2e9 / devices;
+        own.peak_memory = 1e9 / 3 + 2e9 / devices;
+        result.simulated.push_back(own);
+      }
+      results.push_back(result);
+    }
+  }
+  return results;
+}
+
+/// The last number of each tip that holds `words`.
+std::vector<double> tips(const std::string& svg, const std::string& words) {
+  std::vector<double> numbers;
+  for (const Element& element : read_markup(svg).elements) {
+    if (element.tag != "title" || element.text.find(words) == std::string::npos) continue;
+    numbers.push_back(std::stod(element.text.substr(element.text.find_last_of(' ') + 1)));
+  }
+  return numbers;
+}
+
+std::string words_of(const std::string& svg) {
+  std::string all;
+  for (const Element& element : read_markup(svg).elements) all += element.text + "\n";
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("every figure is well-formed, has units, and names all its parts") {
+  const ResultFiles files{sweep_of({"global", "local"}), {}};
+  for (const std::string& figure : figure_names()) {
+    if (figure == "timeline" || figure == "tradeoff") continue;
+    CAPTURE(figure);
+    const std::string svg = figure_svg(figure, files);
+    CHECK(read_markup(svg).error == "");
+    CHECK(svg == figure_svg(figure, files));
+    const std::string words = words_of(svg);
+    for (const char* unit : {"nan", "inf"}) CHECK(words.find(unit) == std::string::npos);
+    const bool unit = words.find("(%)") != std::string::npos ||
+                      words.find("(GB)") != std::string::npos ||
+                      words.find("iB)") != std::string::npos;
+    CHECK(unit);
+  }
+  CHECK(words_of(memory_figure(files.results)).find("activation stash") != std::string::npos);
+  CHECK(words_of(utilisation_figure(files.results)).find("mean: busy ") != std::string::npos);
+}
+
+TEST_CASE("numbers of figures are those of results, to the last digit") {
+  const std::vector<ReadResult> results = sweep_of({"global", "local"});
+  std::vector<double> useful, stash, bubble, busy;
+  for (const ReadResult& result : results) {
+    busy.push_back(result.busy);
+    for (const ReadDevice& device : result.simulated) {
+      useful.push_back(device.useful);
+      stash.push_back(device.memory[static_cast<std::size_t>(MemoryClass::Stash)]);
+      bubble.push_back(device.time[static_cast<std::size_t>(TimeUse::Bubble)]);
+    }
+  }
+  CHECK(tips(utilisation_figure(results), ", useful: ") == useful);
+  CHECK(tips(memory_figure(results), ", activation stash: ") == stash);
+  CHECK(tips(breakdown_figure(results), ", bubble: ") == bubble);
+  CHECK(tips(sweep_figure(results), ", busy ") == busy);
+}
+
+TEST_CASE("a sweep has a curve for each value of what is not its axis, in order of the axis") {
+  std::vector<ReadResult> results = sweep_of({"global", "local"});
+  std::swap(results[1], results[2]);
+  const std::string svg = sweep_figure(results);
+  const std::string words = words_of(svg);
+  CHECK(words.find("global\n") != std::string::npos);
+  CHECK(words.find("local\n") != std::string::npos);
+  CHECK(words.find("devices\n") != std::string::npos);
+  CHECK(words.find("speed-up (×)\n") != std::string::npos);
+  // Speed-up over the first: 1, 2, 4 at 1, 2, 4 devices is a straight line from the first point.
+  const std::vector<double> rates = tips(svg, "samples/s ");
+  REQUIRE(rates.size() == 6);
+  CHECK(rates[1] == results[2].samples_per_s);
+  CHECK(rates[1] / rates[0] == doctest::Approx(2));
+}
+
+TEST_CASE("the Pareto front is what no other result beats in both") {
+  std::vector<ReadResult> results = sweep_of({"global"});
+  // Memory falls and throughput rises with devices: only the last is on the front.
+  const std::string one = words_of(pareto_figure(results));
+  CHECK(one.find("1: 2: ") != std::string::npos);
+  CHECK(one.find("2: 1") == std::string::npos);
+  // With throughput falling instead, all are.
+  for (ReadResult& result : results) result.samples_per_s = 1 / *result.samples_per_s;
+  const std::string all = words_of(pareto_figure(results));
+  CHECK(all.find("3: 0: ") != std::string::npos);
+}
+
+TEST_CASE("figures say what they need and results have not") {
+  std::vector<ReadResult> same = sweep_of({"global"});
+  same.resize(1);
+  CHECK_THROWS_WITH_AS(sweep_figure(same), doctest::Contains("results that differ in a number"),
+                       Error);
+  CHECK_THROWS_WITH_AS(pareto_figure(same), doctest::Contains("there is one"), Error);
+  std::vector<ReadResult> many;
+  for (int i = 0; i < 13; ++i) many.push_back(same[0]);
+  CHECK_THROWS_WITH_AS(memory_figure(many), doctest::Contains("at most 12 results"), Error);
+  CHECK_THROWS_WITH_AS(figure_svg("tradeoff", {same, {}}),
+                       doctest::Contains("interlock train --json"), Error);
+  CHECK_THROWS_WITH_AS(figure_svg("memory", {{}, {TrainingCurve{}}}),
+                       doctest::Contains("expected figure tradeoff"), Error);
+}
+
+TEST_CASE("a utilisation figure of four stages looks as it did, beside its closed form") {
+  // GPipe, p = 4, m = 8, equal stages: busy m / (m + p - 1) = 72.7 % on every device, all useful.
+  ReadResult result{.file = "four.json", .name = "four equal stages, GPipe", .devices = 4};
+  result.step_time = 33e-3;
+  result.busy = result.useful = 8.0 / 11;
+  for (int device = 0; device < 4; ++device) {
+    ReadDevice own{.device = device, .busy = 8.0 / 11, .useful = 8.0 / 11};
+    result.simulated.push_back(own);
+  }
+  const std::string svg = utilisation_figure({result});
+  CHECK(tips(svg, ", useful: ") == std::vector<double>(4, 8.0 / 11));
+  CHECK(words_of(svg).find("72.7\n") != std::string::npos);
+  check_golden("utilisation_four_stages.svg", svg);
+}
+
+TEST_CASE("timelines of several runs have one scale of time") {
+  const auto run = [](const char* schedule) {
+    const std::string text = std::string(R"({"name": "four | )") + schedule + R"(",
+      "model": {"kind": "profile", "modules": [{"repeat": 4, "forward": "1 ms",
+        "backward_input": "1 ms", "backward_weight": "1 ms"}]},
+      "cluster": {"kind": "uniform", "devices": 4, "memory": "80 GiB",
+        "link": {"bandwidth": "1000 PB/s"}},
+      "training": {"strategy": "global", "schedule": ")" +
+                             schedule + R"(", "micro_batches": 4, "steps": 4}})";
+    return run_scenario(load_scenarios(parse_json(text, "four.json")).front(), true);
+  };
+  // Naive: 4 x 4 x 3 = 48 ms a step; GPipe (4 + 3) x 3 = 21 ms. Two naive steps are 96 ms, but the
+  // window of four GPipe steps has only 84: the plot of 1050 shows those, 12.5 for each ms.
+  const std::string svg = svg_timelines({run("naive"), run("gpipe")});
+  const Document picture = read_markup(svg);
+  REQUIRE(picture.error == "");
+  int forwards = 0, wrong = 0;
+  for (const Element& element : picture.elements) {
+    if (element.tag != "rect" || element.parent_fill != "#0072b2") continue;
+    ++forwards;
+    wrong += std::abs(std::stod(element.attributes.at("width")) - 12.5) > 0.011;
+  }
+  INFO("84 ms hold 1.75 naive steps and 4 of GPipe");
+  CHECK(forwards > 4 * 4 * 5);
+  CHECK(wrong <= 1);  // one may be cut at the end
+  const std::string words = words_of(svg);
+  CHECK(words.find("naive: step time 48.0 ms, busy 25.0%") != std::string::npos);
+  CHECK(words.find("gpipe: step time 21.0 ms, busy 57.1%") != std::string::npos);
+}
+
+}  // namespace interlock
