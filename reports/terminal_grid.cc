@@ -16,8 +16,10 @@ namespace interlock {
 namespace {
 
 constexpr int kMostRows = 256;
-constexpr int kNarrowest = 20;  // columns of a plot
-constexpr int kWidestUnit = 8;  // columns of the unit of time, however much room there is
+constexpr int kNarrowest = 20;        // columns of a plot
+constexpr int kBar = 10, kShare = 5;  // columns of a bar of utilisation, and of its number
+constexpr int kGap = 2;               // before it
+constexpr int kWidestUnit = 8;        // columns of the unit of time, however much room there is
 
 /// One character of a row: nothing, an op's label or the rest of the op, or a part of another step.
 struct Mark {
@@ -34,6 +36,8 @@ struct View {
   int first_batch = 0, end_batch = 0;
   bool shades = false;  // ops outside those micro-batches
   int label_width = 0, columns = 1;
+  int bar = 0;  // columns of bars of utilisation; 0: only their numbers
+  bool shows_busy = true;
   std::vector<const Span*> spans = {};
   std::vector<int> devices = {};  // by rank, as the machine counts
 
@@ -149,7 +153,11 @@ View make_view(const ScenarioResult& result, const GridStyle& style) {
     const auto width = static_cast<int>(row_label(view, rank).size());
     view.label_width = std::max(view.label_width, width + 2);
   }
-  choose_columns(view, std::max(kNarrowest, style.width - view.label_width));
+  int room = style.width - view.label_width - kGap - kShare;
+  view.bar = room - kBar >= 2 * kNarrowest ? kBar : 0;
+  view.shows_busy = room >= kNarrowest;
+  if (!view.shows_busy) room += kGap + kShare;
+  choose_columns(view, std::max(kNarrowest, room - view.bar));
   return view;
 }
 
@@ -214,6 +222,22 @@ std::string row_text(const View& view, const std::vector<Mark>& marks) {
   return text + (escape.empty() ? "" : "\x1b[0m");
 }
 
+/// "███████··· 70%": the share of a step in which a device executes anything.
+std::string busy_bar(const View& view, int rank) {
+  if (!view.shows_busy) return "";
+  const double busy = view.result->measurement.metrics.devices.at(rank).busy;
+  const int filled = static_cast<int>(std::lround(std::clamp(busy, 0.0, 1.0) * view.bar));
+  std::string text(kGap, ' ');
+  for (int i = 0; i < view.bar; ++i) {
+    if (i < filled) {
+      text += view.style.unicode ? "█" : "#";
+    } else {
+      text += view.style.unicode ? "·" : ".";
+    }
+  }
+  return text + pad(fixed(100 * busy, 0) + "%", kShare, true);
+}
+
 std::string axis(const View& view) {
   const double range = static_cast<double>(view.end - view.begin) / view.program().ticks_per_second;
   const Scale scale = scale_of_seconds({range});
@@ -240,6 +264,8 @@ std::string legend(const View& view) {
   }
   for (const Span* span : view.spans) shaded = shaded || view.is_shaded(*span);
   text += std::string(view.style.unicode ? "·" : ".") + " idle";
+  if (view.bar > 0) text += view.style.unicode ? "   █ busy" : "   # busy";
+  if (view.bar == 0 && view.shows_busy) text += "   % busy";
   if (shaded) text += std::string(view.style.unicode ? "   ░" : "   ~") + " other steps";
   std::string lines;
   for (const std::string& line : wrap(text, std::max(view.style.width, 60))) lines += line + "\n";
@@ -253,7 +279,8 @@ std::string terminal_grid(const ScenarioResult& result, const GridStyle& style) 
   const auto rows = marks_of(view);
   std::string text;
   for (int rank = 0; rank < view.rows(); ++rank) {
-    text += pad(row_label(view, rank), view.label_width) + row_text(view, rows[rank]) + "\n";
+    text += pad(row_label(view, rank), view.label_width) + row_text(view, rows[rank]) +
+            busy_bar(view, rank) + "\n";
   }
   text += axis(view);
   if (view.rows() < static_cast<int>(view.program().ranks.size())) {

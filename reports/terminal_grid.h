@@ -16,10 +16,11 @@ struct GridStyle {
   int width = 100;  // columns of the terminal
 };
 
-/// The rows, an axis and a legend. A schedule that flushes shows one whole step, and what overlaps
-/// it of the steps before and after only as shade; any other shows the steady state. Where all
-/// times are multiples of one that leaves room, every column is the same part of it; else the op
-/// that runs at the middle of a column is drawn. REQUIRES: the log was kept.
+/// The rows, each with a bar of its utilisation, an axis and a legend. A schedule that flushes
+/// shows one whole step, and what overlaps it of the steps before and after only as shade; any
+/// other shows the steady state. Where all times are multiples of one that leaves room, every
+/// column is the same part of it; else the op that runs at the middle of a column is drawn. Where
+/// the window leaves no room, bars become numbers, then nothing. REQUIRES: the log was kept.
 std::string terminal_grid(const ScenarioResult& result, const GridStyle& style);
 
 /// What a schedule is judged by: step time, bubble, stash, memory. REQUIRES: the log was kept.

@@ -28,12 +28,13 @@ ScenarioResult step_of(const std::string& schedule, int devices, int micro_batch
   return run_scenario(load_scenarios(parse_json(text, "grid.json")).front(), true);
 }
 
-/// The rows of the first ten devices at most, without their labels.
+/// The rows of the first ten devices at most, without their labels and bars.
 std::vector<std::string> rows_of(const std::string& grid, int devices) {
   std::vector<std::string> rows;
   std::istringstream lines(grid);
   for (std::string line; static_cast<int>(rows.size()) < devices && std::getline(lines, line);) {
-    rows.push_back(line.substr(std::string("device 0  ").size()));
+    const std::string row = line.substr(std::string("device 0  ").size());
+    rows.push_back(row.substr(0, row.find("  ")));
   }
   return rows;
 }
@@ -69,6 +70,18 @@ TEST_CASE("idle columns are those of the closed form: (p - 1)(F + B) of (m + p -
       }
     }
   }
+}
+
+TEST_CASE("bars of utilisation are those of the closed form, as long as the window lets them be") {
+  // GPipe with p = 4, m = 6: busy m / (m + p - 1) = 66.7 %.
+  const ScenarioResult result = step_of("gpipe", 4, 6);
+  const std::string wide = terminal_grid(result, {.width = 100});
+  CHECK(wide.find("  ███████···  67%\n") != std::string::npos);
+  CHECK(wide.find("█ busy") != std::string::npos);
+  CHECK(terminal_grid(result, kAscii).find("  #######...  67%\n") != std::string::npos);
+  const std::string narrow = terminal_grid(result, {.unicode = false, .width = 44});
+  CHECK(narrow.find('#') == std::string::npos);
+  CHECK(narrow.find("    67%\n") != std::string::npos);
 }
 
 TEST_CASE("a legend tells a turn on an old input from a forward that is run again") {
