@@ -1,7 +1,5 @@
 // interlock report: still pictures of results, written earlier or simulated now.
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/report.h"
-
 #include <algorithm>
 #include <cmath>
 
@@ -12,6 +10,7 @@
 #include "cli/outputs.h"
 #include "cli/terminal.h"
 #include "reports/paper_figures.h"
+#include "reports/report.h"
 
 namespace interlock {
 namespace {

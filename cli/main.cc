@@ -29,11 +29,7 @@ void add_inputs(CLI::App& command, CommandOptions& options, const char* name) {
   command.add_flag("--quiet,-q", options.quiet, "print only what is asked for by name");
 }
 
-void add_outputs(CLI::App& command, CommandOptions& options, std::string& engine) {
-  command.add_option("--json", options.json, "write the result as JSON; - for standard output")
-      ->type_name("FILE");
-  command.add_option("--report", options.report, "write an HTML report")->type_name("FILE.html");
-  command.add_option("--svg", options.svg, "write a static timeline")->type_name("FILE.svg");
+void add_traces(CLI::App& command, CommandOptions& options) {
   command
       .add_option("--trace", options.trace,
                   "write every op, message and byte for Perfetto; FILE.json.gz: compressed")
@@ -42,6 +38,14 @@ void add_outputs(CLI::App& command, CommandOptions& options, std::string& engine
       .add_option("--kineto", options.kineto,
                   "write a file for each device as PyTorch's profiler does")
       ->type_name("FOLDER");
+}
+
+void add_outputs(CLI::App& command, CommandOptions& options, std::string& engine) {
+  command.add_option("--json", options.json, "write the result as JSON; - for standard output")
+      ->type_name("FILE");
+  command.add_option("--report", options.report, "write an HTML report")->type_name("FILE.html");
+  command.add_option("--svg", options.svg, "write a static timeline")->type_name("FILE.svg");
+  add_traces(command, options);
   command.add_flag("--require-fit", options.require_fit,
                    "fail, and write nothing, if a device has too little memory");
   command
@@ -159,6 +163,7 @@ void add_validate(CLI::App& command, ValidateOptions& options) {
       ->type_name("FILE");
   command.add_option("--report", options.training.command.report, "draw both timelines")
       ->type_name("FILE.html");
+  add_traces(command, options.training.command);
 }
 
 constexpr const char* kExamples =

@@ -43,24 +43,6 @@ void check_folder(const char* option, const std::string& folder) {
   check_output(option, folder);
 }
 
-/// Traces are written while they are made, as they may be larger than memory.
-void write_traces(const CommandOptions& options, const ScenarioResult& result) {
-  const auto write = [&](const std::string& path, const TextSource& text) {
-    write_file(path, is_gzip_name(path) ? gzip(text) : text);
-    if (!options.quiet) tell("wrote " + path);
-  };
-  if (!options.trace.empty()) write(options.trace, trace_events(result));
-  if (options.kineto.empty()) return;
-  const std::filesystem::path folder(options.kineto);
-  std::error_code failed;
-  std::filesystem::create_directory(folder, failed);
-  if (failed) throw Error("--kineto " + options.kineto + ": " + failed.message());
-  for (const DeviceMetrics& device : result.measurement.metrics.devices) {
-    const std::string name = "rank-" + std::to_string(device.rank) + ".json.gz";
-    write((folder / name).string(), kineto_trace(result, device.rank));
-  }
-}
-
 }  // namespace
 
 void check_output(const char* option, const std::string& file) {
@@ -113,6 +95,34 @@ void write_outputs(const CommandOptions& options, const std::vector<ScenarioResu
     if (!options.quiet) tell("wrote " + path);
   }
   if (options.json == "-") print(json.ends_with('\n') ? json : json + "\n");
+}
+
+void check_single(const CommandOptions& options, std::size_t scenarios) {
+  const char* option = !options.svg.empty()      ? "--svg draws"
+                       : !options.trace.empty()  ? "--trace holds"
+                       : !options.kineto.empty() ? "--kineto holds"
+                                                 : nullptr;
+  if (option == nullptr || scenarios == 1) return;
+  throw Error(std::string(option) + " one scenario, and there are " + std::to_string(scenarios) +
+              "; use --report FILE.html, which shows them all, or leave one: a single file, and "
+              "--set sweep=null --set PATH=VALUE if it has a sweep");
+}
+
+void write_traces(const CommandOptions& options, const ScenarioResult& result) {
+  const auto write = [&](const std::string& path, const TextSource& text) {
+    write_file(path, is_gzip_name(path) ? gzip(text) : text);
+    if (!options.quiet) tell("wrote " + path);
+  };
+  if (!options.trace.empty()) write(options.trace, trace_events(result));
+  if (options.kineto.empty()) return;
+  const std::filesystem::path folder(options.kineto);
+  std::error_code failed;
+  std::filesystem::create_directory(folder, failed);
+  if (failed) throw Error("--kineto " + options.kineto + ": " + failed.message());
+  for (const DeviceMetrics& device : result.measurement.metrics.devices) {
+    const std::string name = "rank-" + std::to_string(device.rank) + ".json.gz";
+    write((folder / name).string(), kineto_trace(result, device.rank));
+  }
 }
 
 void require_fit(const std::vector<ScenarioResult>& results) {

@@ -21,6 +21,13 @@ void check_output(const char* option, const std::string& path);
 void write_outputs(const CommandOptions& options, const std::vector<ScenarioResult>& results,
                    bool array);
 
+/// Throws: Error if there are several scenarios, and options ask for what holds one.
+void check_single(const CommandOptions& options, std::size_t scenarios);
+
+/// The timelines that options ask for, written while they are made: they may not fit in memory.
+/// REQUIRES: the log was kept.
+void write_traces(const CommandOptions& options, const ScenarioResult& result);
+
 /// Throws: Error that says which device of which scenario lacks how much memory, if one does.
 void require_fit(const std::vector<ScenarioResult>& results);
 

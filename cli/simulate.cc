@@ -19,21 +19,10 @@ std::vector<ScenarioResult> run_all(const std::vector<Scenario>& scenarios, bool
   return results;
 }
 
-void check_timeline(const CommandOptions& options, std::size_t scenarios) {
-  const char* option = !options.svg.empty()      ? "--svg draws"
-                       : !options.trace.empty()  ? "--trace holds"
-                       : !options.kineto.empty() ? "--kineto holds"
-                                                 : nullptr;
-  if (option == nullptr || scenarios == 1) return;
-  throw Error(std::string(option) + " one scenario, and there are " + std::to_string(scenarios) +
-              "; use --report FILE.html, which shows them all, or leave one: a single file, and "
-              "--set sweep=null --set PATH=VALUE if it has a sweep");
-}
-
 void run(const CommandOptions& options, bool always_array) {
   check_outputs(options);
   const std::vector<Scenario> scenarios = load_inputs(options);
-  check_timeline(options, scenarios.size());
+  check_single(options, scenarios.size());
   const bool pictures = !options.report.empty() || !options.svg.empty() || !options.trace.empty() ||
                         !options.kineto.empty();
   const std::vector<ScenarioResult> results = run_all(scenarios, pictures);

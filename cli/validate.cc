@@ -39,6 +39,7 @@ void validate_run(const ValidateOptions& options) {
   const TrainOptions& training = options.training;
   check_outputs(training.command);
   const std::vector<Scenario> scenarios = load_inputs(training.command);
+  check_single(training.command, scenarios.size());
   std::vector<NeuralNetwork> networks;
   networks.reserve(scenarios.size());
   for (const Scenario& scenario : scenarios) networks.push_back(network_of(scenario));
@@ -68,6 +69,7 @@ void validate_run(const ValidateOptions& options) {
     write_file(files.json, validation_json(comparisons));
   }
   if (!files.report.empty()) write_file(files.report, html_report(timelines));
+  write_traces(files, timelines.back());
 }
 
 }  // namespace interlock

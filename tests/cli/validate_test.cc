@@ -19,6 +19,24 @@ constexpr const char* kTwoStrategies = R"({
     "precision": "fp32", "optimizer": "adam"},
   "sweep": {"training.strategy": ["local", "global"]}})";
 
+TEST_CASE("the measured timeline is written for other tools, of one scenario") {
+  const Folder folder;
+  folder.file("c.json", kTwoStrategies);
+  const std::vector<std::string> words = {"validate", "run",     "c.json", "--steps",
+                                          "2",        "--trace", "t.json"};
+  const Outcome several = run_program(words, folder.path());
+  CHECK(several.exit_code == 2);
+  CHECK(several.err.find("--trace holds one scenario, and there are 2") != std::string::npos);
+  std::vector<std::string> one = words;
+  one.insert(one.end(), {"--set", "sweep=null"});
+  const Outcome run = run_program(one, folder.path());
+  CAPTURE(run.err);
+  REQUIRE(run.exit_code == 0);
+  const JsonValue trace = read_json_file(folder.path("t.json"));
+  CHECK(trace.find("otherData")->find("scenario")->text == "measured | classifier");
+  CHECK(trace.find("traceEvents")->items.size() > 40);  // 2 devices, 4 steps, F B U each, names
+}
+
 TEST_CASE("a validation says for each scenario what was predicted, measured and replayed") {
   for (const char* clock : {"wall", "processor"}) {
     CAPTURE(clock);
