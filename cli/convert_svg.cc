@@ -57,6 +57,7 @@ class TemporaryFolder {
 /// The exit status of a program; 127 if it cannot be started.
 int run(std::vector<std::string> words) {
   std::vector<char*> arguments;
+  arguments.reserve(words.size() + 1);
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
   pid_t child = 0;

@@ -24,6 +24,10 @@ constexpr double kWrittenBar = 30;         // least width of a bar with its sum 
 struct Place {
   double left = 0, top = 0;
 };
+struct BarPlace {
+  double left = 0, width = 0;
+  const Axis* y = nullptr;
+};
 
 double sum(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0);
@@ -47,15 +51,15 @@ std::size_t stride_of(std::size_t bars) {
   return stride;
 }
 
-std::string one_bar(const BarChart& chart, const BarPanel& panel, std::size_t bar, double left,
-                    double width, const Axis& y) {
+std::string one_bar(const BarChart& chart, const BarPanel& panel, std::size_t bar,
+                    const BarPlace& at) {
   std::string text;
   double below = 0;
   for (std::size_t part = 0; part < chart.parts.size(); ++part) {
     const double value = panel.values[bar][part];
     if (!(value > 0)) continue;
-    const double from = y.at(below / chart.unit), to = y.at((below + value) / chart.unit);
-    text += "<rect" + attribute("x", left) + attribute("y", to) + attribute("width", width) +
+    const double from = at.y->at(below / chart.unit), to = at.y->at((below + value) / chart.unit);
+    text += "<rect" + attribute("x", at.left) + attribute("y", to) + attribute("width", at.width) +
             attribute("height", from - to) + " fill=\"" + chart.parts[part].colour + "\">" +
             tooltip(chart.bar_label + " " + panel.bars[bar] + ", " + chart.parts[part].name + ": " +
                     exact(value)) +
@@ -75,7 +79,7 @@ std::string bars_of(const BarChart& chart, const BarPanel& panel, const Place& a
   for (std::size_t i = 0; i < count; ++i) {
     const std::size_t bar = i * stride;
     const double middle = at.left + (static_cast<double>(i) + 0.5) * room;
-    text += one_bar(chart, panel, bar, middle - width / 2, width, y);
+    text += one_bar(chart, panel, bar, {middle - width / 2, width, &y});
     const double total = sum(panel.values[bar]) / chart.unit;
     const bool written = chart.writes_sums && room >= kWrittenBar;
     if (written) sums += text_at(middle, y.at(total) - 4, fixed(total, chart.decimals));
@@ -131,8 +135,9 @@ std::string bar_chart_svg(const BarChart& chart) {
       open_chart(chart.title, chart.subtitle, {width, top + row * static_cast<double>(rows)}) +
       legend.svg;
   for (std::size_t p = 0; p < chart.panels.size(); ++p) {
-    const Place at{kLeft + static_cast<double>(p % in_row) * (kPanel + kGap),
-                   top + static_cast<double>(p / in_row) * row};
+    const std::size_t column = p % in_row, above = p / in_row;
+    const Place at{kLeft + static_cast<double>(column) * (kPanel + kGap),
+                   top + static_cast<double>(above) * row};
     text += draw(chart, chart.panels[p], at,
                  axis_over(range, at.top + kAbove + kHeight, at.top + kAbove));
   }

@@ -142,6 +142,7 @@ std::string common_name(const std::vector<std::string>& names) {
 
 std::string common_name(const std::vector<ScenarioResult>& results) {
   std::vector<std::string> names;
+  names.reserve(results.size());
   for (const ScenarioResult& result : results) names.push_back(result.scenario.name);
   return common_name(names);
 }

@@ -19,6 +19,7 @@ constexpr std::size_t kMostPanels = 12;
 
 std::vector<std::string> names_of(const std::vector<ReadResult>& results) {
   std::vector<std::string> names;
+  names.reserve(results.size());
   for (const ReadResult& result : results) names.push_back(result.name);
   return names;
 }
@@ -72,9 +73,9 @@ BarPart part_of(TimeUse use) {
 }  // namespace
 
 const std::vector<std::string>& figure_names() {
-  static const std::vector<std::string> kNames = {"timeline", "utilisation", "memory",  "breakdown",
-                                                  "sweep",    "pareto",      "tradeoff"};
-  return kNames;
+  static const std::vector<std::string> all = {"timeline", "utilisation", "memory",  "breakdown",
+                                               "sweep",    "pareto",      "tradeoff"};
+  return all;
 }
 
 std::string figure_svg(const std::string& figure, const ResultFiles& files) {
@@ -91,13 +92,13 @@ std::string figure_svg(const std::string& figure, const ResultFiles& files) {
                 " draws results of interlock simulate --json, and these are "
                 "curves of interlock train; expected figure tradeoff");
   }
-  static const std::map<std::string, std::string (*)(const std::vector<ReadResult>&)> kFigures = {
+  static const std::map<std::string, std::string (*)(const std::vector<ReadResult>&)> by_name = {
       {"utilisation", utilisation_figure},
       {"memory", memory_figure},
       {"breakdown", breakdown_figure},
       {"sweep", sweep_figure},
       {"pareto", pareto_figure}};
-  return kFigures.at(figure)(files.results);
+  return by_name.at(figure)(files.results);
 }
 
 std::string utilisation_figure(const std::vector<ReadResult>& results) {
@@ -119,15 +120,54 @@ std::string utilisation_figure(const std::vector<ReadResult>& results) {
   return bar_chart_svg(chart);
 }
 
+namespace {
+
+/// The classes of memory that any device holds at its peak.
+std::array<bool, kMemoryClasses> classes_held(const std::vector<ReadResult>& results) {
+  std::array<bool, kMemoryClasses> held{};
+  for (const ReadResult& result : results) {
+    for (const ReadDevice& device : result.simulated) {
+      for (int i = 0; i < kMemoryClasses; ++i) held[i] = held[i] || device.memory[i] > 0;
+    }
+  }
+  return held;
+}
+
+/// A line at what each device has, but not far above all bars, which it would only make short.
+void draw_capacities(const std::vector<ReadResult>& results, double most, BarChart& chart) {
+  const auto near = [&](const ReadResult& result) {
+    return result.memory_capacity && *result.memory_capacity < 4 * most;
+  };
+  if (std::none_of(results.begin(), results.end(), near)) return;
+  chart.limit_name = "memory of a device";
+  for (std::size_t r = 0; r < results.size(); ++r) {
+    chart.panels[r].limit = results[r].memory_capacity;
+  }
+}
+
+}  // namespace
+
+double fullest(const ReadResult& result) {
+  double most = 0;
+  for (const ReadDevice& device : result.simulated) most = std::max(most, device.peak_memory);
+  return most;
+}
+
 std::string memory_figure(const std::vector<ReadResult>& results) {
   BarChart chart = chart_of(results, "memory");
+  const std::array<bool, kMemoryClasses> held = classes_held(results);
   std::vector<double> sizes;
-  std::array<bool, kMemoryClasses> used{};
-  for (const ReadResult& result : results) {
-    if (result.memory_capacity) chart.limit_name = "memory of a device";
-    for (const ReadDevice& device : result.simulated) {
-      sizes.push_back(device.peak_memory);
-      for (int i = 0; i < kMemoryClasses; ++i) used[i] = used[i] || device.memory[i] > 0;
+  for (std::size_t r = 0; r < results.size(); ++r) {
+    BarPanel& panel = chart.panels[r];
+    sizes.push_back(fullest(results[r]));
+    panel.note = "fullest: " + format(Bytes(sizes.back()));
+    const auto& capacity = results[r].memory_capacity;
+    if (capacity) panel.note += " of " + format(Bytes(*capacity));
+    for (const ReadDevice& device : results[r].simulated) {
+      std::vector<double>& bar = panel.values.emplace_back();
+      for (int i = 0; i < kMemoryClasses; ++i) {
+        if (held[i]) bar.push_back(device.memory[i]);
+      }
     }
   }
   const Scale scale = scale_of_bytes(sizes);
@@ -136,32 +176,9 @@ std::string memory_figure(const std::vector<ReadResult>& results) {
   chart.unit = scale.size;
   for (int i = 0; i < kMemoryClasses; ++i) {
     const Swatch look = swatch(static_cast<MemoryClass>(i));
-    if (used[i]) chart.parts.push_back({look.meaning, look.colour});
+    if (held[i]) chart.parts.push_back({look.meaning, look.colour});
   }
-  for (std::size_t r = 0; r < results.size(); ++r) {
-    const double most = std::max_element(results[r].simulated.begin(), results[r].simulated.end(),
-                                         [](const ReadDevice& a, const ReadDevice& b) {
-                                           return a.peak_memory < b.peak_memory;
-                                         })
-                            ->peak_memory;
-    chart.panels[r].note = "fullest: " + format(Bytes(most));
-    const auto& capacity = results[r].memory_capacity;
-    if (capacity) chart.panels[r].note += " of " + format(Bytes(*capacity));
-    chart.panels[r].limit = capacity;
-    for (const ReadDevice& device : results[r].simulated) {
-      std::vector<double>& bar = chart.panels[r].values.emplace_back();
-      for (int i = 0; i < kMemoryClasses; ++i) {
-        if (used[i]) bar.push_back(device.memory[i]);
-      }
-    }
-  }
-  // A line far above all bars would only make them short.
-  const double most = *std::max_element(sizes.begin(), sizes.end());
-  const auto near = [&](const BarPanel& panel) { return panel.limit && *panel.limit < 4 * most; };
-  if (std::none_of(chart.panels.begin(), chart.panels.end(), near)) {
-    for (BarPanel& panel : chart.panels) panel.limit.reset();
-    chart.limit_name.clear();
-  }
+  draw_capacities(results, *std::max_element(sizes.begin(), sizes.end()), chart);
   return bar_chart_svg(chart);
 }
 

@@ -24,4 +24,7 @@ std::string breakdown_figure(const std::vector<ReadResult>& results);
 std::string sweep_figure(const std::vector<ReadResult>& results);
 std::string pareto_figure(const std::vector<ReadResult>& results);
 
+/// The largest peak of any device, in bytes.
+double fullest(const ReadResult& result);
+
 }  // namespace interlock

@@ -129,12 +129,6 @@ ChartPanel panel_of(const Measure& measure, const Along& along, const std::strin
   return panel;
 }
 
-double fullest(const ReadResult& result) {
-  double most = 0;
-  for (const ReadDevice& device : result.simulated) most = std::max(most, device.peak_memory);
-  return most;
-}
-
 bool fits(const ReadResult& result) {
   return !result.memory_capacity || fullest(result) <= *result.memory_capacity;
 }

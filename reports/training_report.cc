@@ -23,6 +23,7 @@ constexpr std::size_t kEnds = 20;  // steps whose mean is the first, or the last
 
 std::vector<std::string> names_of(const std::vector<TrainingCurve>& curves) {
   std::vector<std::string> names;
+  names.reserve(curves.size());
   for (const TrainingCurve& run : curves) names.push_back(run.name);
   return names;
 }
