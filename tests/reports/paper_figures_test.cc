@@ -133,8 +133,7 @@ TEST_CASE("figures say what they need and results have not") {
   CHECK_THROWS_WITH_AS(sweep_figure(same), doctest::Contains("results that differ in a number"),
                        Error);
   CHECK_THROWS_WITH_AS(pareto_figure(same), doctest::Contains("there is one"), Error);
-  std::vector<ReadResult> many;
-  for (int i = 0; i < 13; ++i) many.push_back(same[0]);
+  const std::vector<ReadResult> many(13, same[0]);
   CHECK_THROWS_WITH_AS(memory_figure(many), doctest::Contains("at most 12 results"), Error);
   CHECK_THROWS_WITH_AS(figure_svg("tradeoff", {same, {}}),
                        doctest::Contains("interlock train --json"), Error);
