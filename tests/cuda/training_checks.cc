@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
+#include <atomic>
+
 #include "base/error.h"
 #include "sim/run/engines.h"
 #include "tests/harness/support/training.h"
@@ -98,13 +100,42 @@ TEST_CASE("what a GPU has no room for is named, and a trace has every op once") 
   const Training training = training_of(kTransformer, R"("global")", 2);
   CudaOptions options = partitions(training);
   std::size_t spans = 0, ops = 0;
+  TraceLog log;
+  TraceSink sink = log_sink(log);
+  sink.span = [&](const Span&) { ++spans; };
   CudaRun run;
-  cuda::run_job(job_of(training), options, {.span = [&](const Span&) { ++spans; }}, run);
+  cuda::run_job(job_of(training), options, sink, run);
   for (const Issue& issue : issue_order(training.program)) {
     if (issue.instruction.code == Opcode::Compute) ++ops;
   }
   CHECK(spans == ops);
   CHECK(run.products.size() > 3);
+  double left = 0;
+  for (const MemoryChange& change : log.memory) left += change.bytes;
+  CHECK(!log.memory.empty());
+  CHECK(left == doctest::Approx(0));  // what is taken is given back
   options.memory = 1 << 14;
   CHECK_THROWS_WITH_AS(run_on_gpu(training, options), doctest::Contains("has no room for"), Error);
+}
+
+TEST_CASE("a loss that is not a number ends a run at its step, and a run that is stopped says so") {
+  Training training = training_of(kTransformer, R"("local")", 2);
+  training.descent.rate = 1e30;
+  CHECK_THROWS_WITH_AS(run_on_gpu(training, partitions(training)),
+                       doctest::Contains("is not a number at step"), Error);
+  const std::atomic<bool> stop = true;
+  CudaOptions options = partitions(training);
+  options.stop = &stop;
+  const CudaRun run = run_on_gpu(training, options);
+  CHECK(run.stopped);
+  CHECK(run.summary.tasks == 0);
+}
+
+TEST_CASE("a dump has the samples of its step, the same as a CPU's") {
+  const Training training = training_of(kTransformer, R"("global")", 2);
+  const Outcome cpu = train(training, RunMode::Sequential, {.doubles = true});
+  const Outcome gpu = run_on_gpu(training, partitions(training)).outcome;
+  for (const char* name : {"inputs", "targets"}) {
+    CHECK(part_of(gpu, name).begin()->second == part_of(cpu, name).begin()->second);
+  }
 }

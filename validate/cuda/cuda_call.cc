@@ -18,6 +18,21 @@ void require(cublasStatus_t status, const char* what) {
   throw Error(std::string("cuBLASLt: ") + what + ": " + cublasLtGetStatusString(status));
 }
 
+void* allocate(std::int64_t bytes, const std::string& what) {
+  void* memory = nullptr;
+  const cudaError_t status = cudaMalloc(&memory, static_cast<std::size_t>(bytes));
+  if (status != cudaErrorMemoryAllocation) {
+    require(status, ("memory for " + what).c_str());
+    return memory;
+  }
+  cudaGetLastError();
+  std::size_t free = 0, all = 0;
+  require(cudaMemGetInfo(&free, &all), "free memory");
+  throw Error("the GPU has no room for " + what + ": " + std::to_string(bytes) + " bytes, and " +
+              std::to_string(free) + " of " + std::to_string(all) +
+              " are free; use smaller or fewer micro-batches, or more devices");
+}
+
 CurrentDevice::CurrentDevice(int device) {
   require(cudaGetDevice(&before_), "which device is current");
   require(cudaSetDevice(device), "make a device current");

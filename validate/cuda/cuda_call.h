@@ -5,6 +5,7 @@
 #include <cublasLt.h>
 #include <cuda_runtime.h>
 
+#include <cstdint>
 #include <string>
 
 namespace interlock::cuda {
@@ -13,6 +14,10 @@ namespace interlock::cuda {
 void require(cudaError_t status, const char* what);
 /// Throws: likewise.
 void require(cublasStatus_t status, const char* what);
+
+/// `bytes` of the current device, to be freed by cudaFree. Throws: Error that names `what` and its
+/// size where there is no room.
+void* allocate(std::int64_t bytes, const std::string& what);
 
 /// Makes `device` current as long as it lives, then the one before.
 class CurrentDevice {

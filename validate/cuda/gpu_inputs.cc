@@ -28,11 +28,11 @@ void check_range(const std::vector<std::int32_t>& numbers, int end) {
 }
 
 template <class Number>
-Number* send(const std::vector<Number>& numbers, std::vector<void*>& blocks) {
+Number* send(const std::vector<Number>& numbers, const char* what, std::vector<void*>& blocks) {
   if (numbers.empty()) return nullptr;
   const std::size_t bytes = numbers.size() * sizeof(Number);
-  void* block = nullptr;
-  require(cudaMalloc(&block, bytes), "memory for the inputs of all micro-batches");
+  void* block =
+      allocate(static_cast<std::int64_t>(bytes), std::string(what) + " of all micro-batches");
   blocks.push_back(block);
   require(cudaMemcpy(block, numbers.data(), bytes, cudaMemcpyHostToDevice), "send inputs");
   return static_cast<Number*>(block);
@@ -67,9 +67,10 @@ GpuInputs::GpuInputs(const Job& job, bool first, bool loss)
   }
   check_range(tokens, words ? network.modules.front().layers.front().inputs : 0);
   check_range(targets, network.classes);
-  const std::int32_t *at_tokens = send(tokens, blocks_), *at_order = send(order, blocks_);
-  const std::int32_t* at_targets = send(targets, blocks_);
-  const float* at_features = send(features, blocks_);
+  const std::int32_t* at_tokens = send(tokens, "the tokens", blocks_);
+  const std::int32_t* at_order = send(order, "the order of tokens", blocks_);
+  const std::int32_t* at_targets = send(targets, "the targets", blocks_);
+  const float* at_features = send(features, "the features", blocks_);
   for (std::size_t i = 0; i < batches_.size(); ++i) {
     GpuBatch& batch = batches_[i];
     if (at_tokens != nullptr) batch.tokens = at_tokens + i * rows;

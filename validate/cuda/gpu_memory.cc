@@ -17,14 +17,7 @@ constexpr int kPoison = 0xff;  // makes NaN of fp32 and bf16 alike
 
 GpuMemory::GpuMemory(int rank, std::int64_t capacity, bool poison)
     : rank_(rank), poison_(poison), slab_(capacity) {
-  void* memory = nullptr;
-  const cudaError_t status = cudaMalloc(&memory, static_cast<std::size_t>(capacity));
-  cudaGetLastError();
-  if (status != cudaSuccess) {
-    throw Error("device " + std::to_string(rank) + ": the GPU does not have the " +
-                std::to_string(capacity) + " bytes that were asked for; ask for less memory");
-  }
-  base_ = static_cast<char*>(memory);
+  base_ = static_cast<char*>(allocate(capacity, "the tensors of device " + std::to_string(rank)));
 }
 
 GpuMemory::~GpuMemory() { cudaFree(base_); }

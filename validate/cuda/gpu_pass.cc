@@ -105,6 +105,9 @@ void GpuPass::issue_all() {
     std::fill(first, first + rank.streams, static_cast<int>(r));
   }
   for (const Issue& next : issue_order(job_.program)) {
+    stopped_ = !capturing_ && options_.stop != nullptr && *options_.stop;
+    if (stopped_) return;
+    issued_.push_back(next);
     issue(rank_of_stream[static_cast<std::size_t>(next.stream)], next.instruction);
   }
 }
@@ -136,15 +139,16 @@ void GpuPass::compute(int rank, const Instruction& instruction) {
   MarkedOp op = {.rank = rank, .op = instruction.index, .micro_batch = micro_batch};
   op.message = std::exchange(state.message, -1);
   own.behind = events_.make();
+  bool makes = false;  // a loss
   if (options_.times) op.start = events_.mark(compute_of(rank), capturing_);
   switch (info.kind) {
     case OpKind::F:
       run_forward(own, micro_batch);
-      if (!own.under_way[micro_batch].output) made_[info.stage].insert(micro_batch);
+      if (!own.under_way[micro_batch].output) makes = true;
       break;
     case OpKind::H:
       run_head(own, micro_batch);
-      made_[info.stage].insert(micro_batch);
+      makes = true;
       break;
     case OpKind::I:
     case OpKind::W:
@@ -159,9 +163,29 @@ void GpuPass::compute(int rank, const Instruction& instruction) {
   }
   require(cudaEventRecord(own.behind, compute_of(rank)), "record the end of an op");
   state.last = own.behind;
-  if (!options_.times) return;
-  op.end = state.last_mark = events_.mark(compute_of(rank), capturing_);
-  times_.ops.push_back(op);
+  if (options_.times) {
+    op.end = state.last_mark = events_.mark(compute_of(rank), capturing_);
+    times_.ops.push_back(op);
+  }
+  if (makes) note_loss(own, micro_batch);
+}
+
+/// The host goes on only two steps ahead of the losses, so that it sees in time what went wrong.
+void GpuPass::note_loss(const GpuStage& stage, int micro_batch) {
+  made_[static_cast<std::size_t>(stage.stage)].insert(micro_batch);
+  if (capturing_) return;
+  pending_.push_back({stage.stage, micro_batch, stage.behind});
+  while (pending_.size() > most_pending_) {
+    const PendingLoss oldest = pending_.front();
+    pending_.pop_front();
+    require(cudaEventSynchronize(oldest.behind), "run");
+    check_loss(oldest.stage, oldest.micro_batch);
+  }
+}
+
+void GpuPass::check_loss(int stage, int micro_batch) const {
+  const float loss = losses_[static_cast<std::size_t>(stage)][micro_batch];
+  if (!std::isfinite(loss)) throw Error(loss_problem(job_, stage, micro_batch));
 }
 
 void GpuPass::record(int rank, const Instruction& instruction) {
@@ -182,23 +206,13 @@ void GpuPass::wait(int rank, const Instruction& instruction) {
 Outcome GpuPass::outcome() const {
   Outcome outcome;
   outcome.losses.resize(stages_.size());
+  outcome.dump = dumped_batches(job_);
   for (std::size_t s = 0; s < stages_.size(); ++s) {
     const GpuStage& own = *stages_[s];
     outcome.dump.insert(outcome.dump.end(), own.dump.begin(), own.dump.end());
-    if (made_[s].empty()) continue;
-    std::vector<float> losses(own.batches.size());
-    require(cudaMemcpy(losses.data(), losses_[s], losses.size() * sizeof(float), cudaMemcpyDefault),
-            "fetch losses");
     for (const int micro_batch : made_[s]) {
-      const double loss = losses[static_cast<std::size_t>(micro_batch)];
-      if (!std::isfinite(loss)) {
-        const int module = job_.first_module[s + 1] - 1;
-        throw Error(
-            "the loss at module " + job_.network.modules[static_cast<std::size_t>(module)].name +
-            " is not a number at step " + std::to_string(micro_batch / job_.program.micro_batches) +
-            "; expected a smaller rate");
-      }
-      outcome.losses[s][micro_batch] = loss;
+      check_loss(static_cast<int>(s), micro_batch);
+      outcome.losses[s][micro_batch] = losses_[s][micro_batch];
     }
   }
   for (const auto& memory : memories_) outcome.memory.push_back(memory->held());

@@ -19,6 +19,7 @@
 #include "validate/cuda/nccl.h"
 #include "validate/cuda/run_times.h"
 #include "validate/executors/cuda_executor.h"
+#include "validate/executors/executor.h"
 
 namespace interlock::cuda {
 
@@ -41,11 +42,14 @@ class GpuPass {
   GpuPass(const GpuPass&) = delete;
   GpuPass& operator=(const GpuPass&) = delete;
 
-  /// Issues all, and waits for it.
+  /// Issues all, and waits for it. Throws: Error soon after a loss is not a number.
   void run();
   /// Losses, memory and dumps. Throws: Error if a loss is not a number.
   Outcome outcome() const;
   const RunTimes& times() const { return times_; }
+  /// Everything, or what was issued before the run was stopped.
+  const std::vector<Issue>& issued() const { return issued_; }
+  bool stopped() const { return stopped_; }
   Seconds wall() const { return wall_; }
 
  private:
@@ -66,7 +70,15 @@ class GpuPass {
     int message = -1;
   };
 
+  /// A loss that was issued, and may not be there yet.
+  struct PendingLoss {
+    int stage = 0, micro_batch = 0;
+    cudaEvent_t behind = nullptr;
+  };
+
   void set_up_stage(int rank, int stage);
+  void note_loss(const GpuStage& stage, int micro_batch);
+  void check_loss(int stage, int micro_batch) const;
   void release_losses() noexcept;
   void issue_all();
   void issue(int rank, const Instruction& instruction);
@@ -98,9 +110,13 @@ class GpuPass {
   RunTimes times_;
   std::vector<std::unique_ptr<GpuMemory>> memories_;
   std::vector<std::unique_ptr<GpuInputs>> inputs_;
-  std::vector<float*> losses_;
+  std::vector<float*> losses_;  // by stage, in memory of the host
   std::vector<std::unique_ptr<GpuStage>> stages_;
   std::vector<std::set<int>> made_;  // micro-batches whose loss was made, by stage
+  std::deque<PendingLoss> pending_;  // oldest first
+  std::size_t most_pending_ = 0;     // two steps' losses
+  std::vector<Issue> issued_;
+  bool stopped_ = false;
   std::vector<Channeled> channels_;
   std::vector<RankState> ranks_;
   std::map<std::pair<int, int>, std::vector<cudaEvent_t>> recorded_;  // by event and generation

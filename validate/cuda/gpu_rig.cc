@@ -1,6 +1,7 @@
 // The devices of a run, and setting a pass up on them.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cstring>
 
 #include "base/error.h"
 #include "validate/cuda/cuda_call.h"
@@ -112,7 +113,7 @@ GpuPass::~GpuPass() {
 
 void GpuPass::release_losses() noexcept {
   for (float*& losses : losses_) {
-    cudaFree(losses);
+    cudaFreeHost(losses);
     losses = nullptr;
   }
 }
@@ -140,10 +141,14 @@ void GpuPass::set_up_stage(int rank, int index) {
   inputs_[s] = std::make_unique<GpuInputs>(job_, index == 0, makes_loss(*stage));
   stage->batches = inputs_[s]->batches();
   if (makes_loss(*stage)) {
+    // Kernels write them to the host, which looks at them while the run goes on.
     void* losses = nullptr;
     const std::size_t bytes = stage->batches.size() * sizeof(float);
-    require(cudaMalloc(&losses, bytes), "memory for losses");
+    require(cudaHostAlloc(&losses, bytes, cudaHostAllocPortable | cudaHostAllocMapped),
+            "memory of the host for losses");
+    std::memset(losses, 0, bytes);
     losses_[s] = static_cast<float*>(losses);
+    most_pending_ += 2 * static_cast<std::size_t>(job_.program.micro_batches);
     stage->losses = losses_[s];
   }
   stages_[s] = std::move(stage);

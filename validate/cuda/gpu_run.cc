@@ -9,6 +9,7 @@
 #include "validate/cuda/gpu_pass.h"
 #include "validate/cuda/links.h"
 #include "validate/executors/executor.h"
+#include "validate/executors/issued_memory.h"
 
 namespace interlock::cuda {
 
@@ -49,6 +50,17 @@ std::int64_t workspace_of(const Rig& rig) {
   return most + Products::kWorkspace;
 }
 
+/// The trace, with the memory that the program says behind its ops and messages.
+void deliver(const Program& program, const GpuPass& pass, const TraceSink& sink, CudaRun& run) {
+  TraceLog log = pass.times().log();
+  if (!log.spans.empty()) log.memory = memory_of_issued(program, pass.issued(), log);
+  Seconds last(0);
+  for (const Span& span : log.spans) last = std::max(last, span.end);
+  const auto done = static_cast<std::int64_t>(log.spans.size() + log.transfers.size());
+  run.summary = {"cuda", run.stopped ? done : count_tasks(program), last};
+  deliver_in_order(log, sink);
+}
+
 }  // namespace
 
 void run_job(const Job& job, const CudaOptions& options, const TraceSink& sink, CudaRun& run) {
@@ -61,7 +73,7 @@ void run_job(const Job& job, const CudaOptions& options, const TraceSink& sink, 
   pass->run();
   run.outcome = pass->outcome();
   run.notes = rig.group.notes();
-  if (options.graph) {
+  if (options.graph && !pass->stopped()) {
     // What was dumped and made before; memory is let go before the second pass takes it.
     const Outcome before = std::move(run.outcome);
     pass.reset();
@@ -83,7 +95,8 @@ void run_job(const Job& job, const CudaOptions& options, const TraceSink& sink, 
   run.products = products_of(rig);
   run.workspace = workspace_of(rig);
   run.wall = pass->wall();
-  run.summary = {"cuda", count_tasks(job.program), pass->times().deliver(sink)};
+  run.stopped = pass->stopped();
+  deliver(job.program, *pass, sink, run);
 }
 
 }  // namespace interlock::cuda

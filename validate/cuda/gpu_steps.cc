@@ -172,9 +172,7 @@ char* Scratch::take(std::int64_t bytes, cudaStream_t stream) {
   cudaFree(data_);
   data_ = nullptr;
   bytes_ = 0;
-  void* memory = nullptr;
-  require(cudaMalloc(&memory, static_cast<std::size_t>(bytes)), "memory for kernels");
-  data_ = static_cast<char*>(memory);
+  data_ = static_cast<char*>(allocate(bytes, "what kernels need beside their tensors"));
   bytes_ = bytes;
   return data_;
 }

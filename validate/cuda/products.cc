@@ -170,10 +170,12 @@ int alignment_of(const ProductShape& shape, const ProductOperands& operands) {
 Products::Products(int device) {
   const CurrentDevice current(device);
   require(cublasLtCreate(&handle_), "begin");
-  const cudaError_t status = cudaMalloc(&workspace_, kWorkspace);
-  if (status == cudaSuccess) return;
-  cublasLtDestroy(handle_);
-  require(status, "memory for the workspace of products");
+  try {
+    workspace_ = allocate(kWorkspace, "the workspace of products");
+  } catch (...) {
+    cublasLtDestroy(handle_);
+    throw;
+  }
 }
 
 Products::~Products() {

@@ -3,6 +3,7 @@
 #include "validate/cuda/run_times.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "validate/cuda/cuda_call.h"
 
@@ -29,7 +30,7 @@ cudaEvent_t Events::mark(cudaStream_t stream, bool capturing) {
   return event;
 }
 
-Seconds RunTimes::deliver(const TraceSink& sink) const {
+TraceLog RunTimes::log() const {
   const auto time_of = [&](int rank, cudaEvent_t event) {
     float milliseconds = 0;
     require(
@@ -48,7 +49,6 @@ Seconds RunTimes::deliver(const TraceSink& sink) const {
   }
   std::vector<Span> spans;
   std::map<int, Seconds> free;  // by rank
-  Seconds last(0);
   for (const MarkedOp& op : ops) {
     Span span = {.rank = op.rank, .op = op.op, .micro_batch = op.micro_batch};
     span.start = time_of(op.rank, op.start);
@@ -59,16 +59,16 @@ Seconds RunTimes::deliver(const TraceSink& sink) const {
       span.exposed = std::max(Seconds(0), std::min(span.start, message.arrival) - from);
     }
     free[op.rank] = span.end;
-    last = std::max(last, span.end);
     spans.push_back(span);
   }
   std::stable_sort(spans.begin(), spans.end(),
                    [](const Span& a, const Span& b) { return a.start < b.start; });
   std::stable_sort(messages.begin(), messages.end(),
                    [](const Transfer& a, const Transfer& b) { return a.start < b.start; });
-  if (sink.span) std::for_each(spans.begin(), spans.end(), sink.span);
-  if (sink.transfer) std::for_each(messages.begin(), messages.end(), sink.transfer);
-  return last;
+  TraceLog log;
+  log.spans = std::move(spans);
+  log.transfers = std::move(messages);
+  return log;
 }
 
 }  // namespace interlock::cuda

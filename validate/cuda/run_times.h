@@ -48,8 +48,8 @@ struct RunTimes {
   std::vector<MarkedOp> ops;
   std::vector<MarkedTransfer> transfers;
 
-  /// Hands spans and transfers to `sink`, each in order of start. Returns the last end.
-  Seconds deliver(const TraceSink& sink) const;
+  /// Spans and transfers, each in order of start.
+  TraceLog log() const;
 };
 
 }  // namespace interlock::cuda

@@ -58,11 +58,13 @@ struct CudaRun {
   std::vector<CudaProduct> products;
   Seconds wall;                // of the host, from the first launch until all is done
   std::int64_t workspace = 0;  // bytes of a device that libraries have beside `outcome.memory`
+  bool stopped = false;        // before its end; everything that was issued until then is done
 };
 
-/// Issues the whole of `job` from one host thread. Memory changes are in no trace, only their peaks
-/// in the outcome. Throws: Error if there is no GPU, not enough of it, if `job` cannot be run, or
-/// if a loss is not a number. REQUIRES: ranks of the program have one stream each, or it is frozen.
+/// Issues the whole of `job` from one host thread, at most two steps ahead of the losses. Throws:
+/// Error if there is no GPU, not enough of it, if `job` cannot be run, or, two steps after it at
+/// the latest, if a loss is not a number. REQUIRES: ranks of the program have one stream each, or
+/// it is frozen.
 CudaRun run_cuda(const Job& job, const CudaOptions& options, const TraceSink& sink);
 
 }  // namespace interlock

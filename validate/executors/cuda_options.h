@@ -4,6 +4,7 @@
 // Read by CUDA sources too, which are C++17.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 namespace interlock {
@@ -29,6 +30,7 @@ struct CudaOptions {
   bool poison = false;      // memory is not-a-number before anyone writes it
   int planned_sms = 0;      // that products are planned for; 0: those of the device
   std::int64_t memory = 0;  // bytes of each device; 0: as many as are free
+  const std::atomic<bool>* stop = nullptr;  // ends the run soon after it becomes true
 };
 
 }  // namespace interlock

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "sim/run/deadlock.h"
+#include "validate/executors/issued_memory.h"
 #include "validate/executors/thread_run.h"
 
 namespace interlock {
@@ -45,7 +46,7 @@ ThreadRun ThreadedProgram::run(const TraceSink& sink) {
   }  // joined
   if (failure_) std::rethrow_exception(failure_);
   ThreadRun result = summarise();
-  deliver(sink);
+  deliver_in_order(log_, sink);
   if (result.stopped) return result;
   std::vector<std::optional<Instruction>> standing(streams_.size());
   for (std::size_t s = 0; s < streams_.size(); ++s) {
@@ -80,29 +81,6 @@ ThreadRun ThreadedProgram::summarise() {
     result.samples.insert(result.samples.end(), device.samples.begin(), device.samples.end());
   }
   return result;
-}
-
-/// In order of time: memory before the messages and ops of its instant.
-void ThreadedProgram::deliver(const TraceSink& sink) {
-  std::vector<std::pair<Seconds, std::function<void()>>> entries;
-  if (sink.memory) {
-    for (const MemoryChange& change : log_.memory) {
-      entries.push_back({change.time, [&] { sink.memory(change); }});
-    }
-  }
-  if (sink.transfer) {
-    for (const Transfer& transfer : log_.transfers) {
-      entries.push_back({transfer.sent, [&] { sink.transfer(transfer); }});
-    }
-  }
-  if (sink.span) {
-    for (const Span& span : log_.spans) {
-      entries.push_back({span.start, [&] { sink.span(span); }});
-    }
-  }
-  std::stable_sort(entries.begin(), entries.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
-  for (const auto& [time, tell] : entries) tell();
 }
 
 ThreadRun run_threads(const Program& program, const Workload& workload,

@@ -80,7 +80,6 @@ class ThreadedProgram {
 
   // thread_executor.cc
   void start_all(std::vector<std::jthread>& threads);
-  void deliver(const TraceSink& sink);
   ThreadRun summarise();
 
   // thread_rank.cc

@@ -30,13 +30,7 @@ void read_input(const CpuStage<T>& stage, const Batch& data, const Block& block)
 
 template <class T>
 void note_loss(const CpuStage<T>& stage, int micro_batch, double loss) {
-  if (!std::isfinite(loss)) {
-    const int last = stage.job->first_module[static_cast<std::size_t>(stage.stage) + 1] - 1;
-    throw Error("the loss at module " + stage.job->network.modules[last].name +
-                " is not a number at step " +
-                std::to_string(step_of(stage.job->program, micro_batch)) +
-                "; expected a smaller rate");
-  }
+  if (!std::isfinite(loss)) throw Error(loss_problem(*stage.job, stage.stage, micro_batch));
   (*stage.losses)[micro_batch] = loss;
 }
 

@@ -200,30 +200,10 @@ void receive(Run<T>& run, int index, int micro_batch) {
   }
 }
 
-/// What went into the dumped step.
-void dump_batches(const Job& job, std::vector<NamedArray>& dump) {
-  if (job.dump_step < 0) return;
-  const NeuralNetwork& network = job.network;
-  const int count = job.program.micro_batches;
-  const std::int64_t samples = std::int64_t{count} * network.samples_per_micro_batch;
-  NamedArray inputs = {.name = "inputs", .shape = {samples, network.rows_per_sample}};
-  NamedArray targets = {.name = "targets"};
-  if (network.samples != SampleKind::Tokens) inputs.shape.push_back(network.features);
-  for (int m = 0; m < count; ++m) {
-    const Batch batch = job.batch(job.dump_step * count + m);
-    inputs.values.insert(inputs.values.end(), batch.tokens.begin(), batch.tokens.end());
-    inputs.values.insert(inputs.values.end(), batch.features.begin(), batch.features.end());
-    targets.values.insert(targets.values.end(), batch.targets.begin(), batch.targets.end());
-  }
-  targets.shape = {static_cast<std::int64_t>(targets.values.size())};
-  dump.push_back(std::move(inputs));
-  dump.push_back(std::move(targets));
-}
-
 template <class T>
 Outcome finish(Run<T>& run) {
   for (const auto& memory : run.memories) run.outcome.memory.push_back(memory->held());
-  dump_batches(run.job, run.outcome.dump);
+  run.outcome.dump = dumped_batches(run.job);
   for (const auto& stage : run.stages) {
     run.outcome.dump.insert(run.outcome.dump.end(), stage->dump.begin(), stage->dump.end());
   }

@@ -69,6 +69,12 @@ struct Outcome {
   std::vector<NamedArray> dump;
 };
 
+/// "inputs" and "targets" of dump_step; nothing if there is none.
+std::vector<NamedArray> dumped_batches(const Job& job);
+
+/// What to say of a loss that is not a number: module and step.
+std::string loss_problem(const Job& job, int stage, int micro_batch);
+
 /// Why nobody can train `job`; empty if it can be. What the program lacks, see
 /// why_not_executable().
 std::string why_not_trainable(const Job& job);

@@ -64,8 +64,11 @@ void run_on_gpus(const Scenario& scenario, const Job& job, const ExecutionOption
   const CudaOptions cuda{.partitions = devices.partitions ? ranks : 0,
                          .sms = devices.multiprocessors,
                          .link = link_of(devices.links),
-                         .nccl = devices.nccl};
-  execution.outcome = run_cuda(job, cuda, log_sink(execution.log)).outcome;
+                         .nccl = devices.nccl,
+                         .stop = options.stop};
+  CudaRun run = run_cuda(job, cuda, log_sink(execution.log));
+  execution.outcome = std::move(run.outcome);
+  execution.stopped = run.stopped;
   for (const Span& span : execution.log.spans) {
     execution.samples.push_back({span.op, span.micro_batch, span.end - span.start, Seconds(0)});
   }
@@ -143,9 +146,16 @@ Execution execute(const Scenario& scenario, const NeuralNetwork& network,
     case RealDevices::Kind::Virtual:
       refuse(scenario, "/cluster/executor",
              "clocks alone learn nothing; expected \"cpu\" or \"cuda\"");
-    case RealDevices::Kind::Cuda:
-      run_on_gpus(scenario, job, options, execution);
+    case RealDevices::Kind::Cuda: {
+      if (!chooses_order(execution.program)) {
+        run_on_gpus(scenario, job, options, execution);
+        break;
+      }
+      // One host thread issues everything, so nothing can be chosen on the way.
+      const Program frozen = freeze(execution.program, EngineKind::Native);
+      run_on_gpus(scenario, job_of(scenario, frozen, network, options), options, execution);
       break;
+    }
   }
   return execution;
 }

@@ -1,0 +1,32 @@
+// What every executor says of a job alike: the batches that it dumps, and losses that went wrong.
+// SPDX-License-Identifier: Apache-2.0
+#include "validate/network/job.h"
+
+namespace interlock {
+
+std::vector<NamedArray> dumped_batches(const Job& job) {
+  if (job.dump_step < 0) return {};
+  const NeuralNetwork& network = job.network;
+  const int count = job.program.micro_batches;
+  const std::int64_t samples = std::int64_t{count} * network.samples_per_micro_batch;
+  NamedArray inputs = {.name = "inputs", .shape = {samples, network.rows_per_sample}};
+  NamedArray targets = {.name = "targets"};
+  if (network.samples != SampleKind::Tokens) inputs.shape.push_back(network.features);
+  for (int m = 0; m < count; ++m) {
+    const Batch batch = job.batch(job.dump_step * count + m);
+    inputs.values.insert(inputs.values.end(), batch.tokens.begin(), batch.tokens.end());
+    inputs.values.insert(inputs.values.end(), batch.features.begin(), batch.features.end());
+    targets.values.insert(targets.values.end(), batch.targets.begin(), batch.targets.end());
+  }
+  targets.shape = {static_cast<std::int64_t>(targets.values.size())};
+  return {std::move(inputs), std::move(targets)};
+}
+
+std::string loss_problem(const Job& job, int stage, int micro_batch) {
+  const int last = job.first_module[static_cast<std::size_t>(stage) + 1] - 1;
+  return "the loss at module " + job.network.modules[static_cast<std::size_t>(last)].name +
+         " is not a number at step " + std::to_string(micro_batch / job.program.micro_batches) +
+         "; expected a smaller rate";
+}
+
+}  // namespace interlock
