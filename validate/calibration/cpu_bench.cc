@@ -65,13 +65,13 @@ class Neighbours {
  private:
   void keep_busy(Beside beside) const {
     const Eigen::Index side = beside == Beside::Products ? 256 : 2048;  // 16 MiB leave the caches
-    const RowMatrix a = normal_matrix(side, side, 1), b = normal_matrix(side, side, 2);
-    RowMatrix result = a;
+    const Operand a = normal_operand(side, side, 1), b = normal_operand(side, side, 2);
+    const Operand made = normal_operand(side, side, 3);
     while (!stop_) {
       if (beside == Beside::Products) {
-        result.noalias() = a * b;
+        made->noalias() = *a * *b;
       } else {
-        std::memcpy(result.data(), b.data(), sizeof(float) * static_cast<std::size_t>(b.size()));
+        *made = *b;
       }
     }
   }

@@ -1,156 +1,144 @@
-// The kernels of a training step on row-major matrices: products, and what moves bytes.
+// The products of a training step, as the layers of validate/network compute them.
 // SPDX-License-Identifier: Apache-2.0
 #include "validate/calibration/cpu_kernels.h"
 
-#include <Eigen/Core>
 #include <array>
 #include <memory>
 
-#include "base/draws.h"
 #include "base/error.h"
 #include "validate/calibration/cpu_movers.h"
+#include "validate/network/layers/attention_kernels.h"
+#include "validate/network/layers/dense_kernels.h"
+#include "validate/network/layers/spatial_kernels.h"
 
 namespace interlock {
 namespace {
 
 using Eigen::Index;
-using Matrix = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
 Index index_of(double size) { return static_cast<Index>(size); }
 
 /// y = x W + b, and its gradients. See Work::shape for what m, n and k are.
 std::function<void()> linear_kernel(const Work& work) {
   const Index m = index_of(work.shape.m), n = index_of(work.shape.n), k = index_of(work.shape.k);
-  auto made = std::make_shared<Matrix>(normal_matrix(m, n, 1));
+  const Operand made = normal_operand(m, n, 1), bias = normal_operand(1, n, 4);
   if (work.role == OpRole::Forward) {
-    const auto x = std::make_shared<Matrix>(normal_matrix(m, k, 2));
-    const auto weights = std::make_shared<Matrix>(normal_matrix(k, n, 3));
-    const auto bias = std::make_shared<Matrix>(normal_matrix(1, n, 4));
-    return [=] {
-      made->noalias() = *x * *weights;
-      made->rowwise() += bias->row(0);
-    };
+    const Operand x = normal_operand(m, k, 2), weight = normal_operand(k, n, 3);
+    return [=] { linear_forward<float>(read(x), read(weight), bias->data(), write(made)); };
   }
   if (work.role == OpRole::InputGradient) {
-    const auto gradient = std::make_shared<Matrix>(normal_matrix(m, k, 2));
-    const auto weights = std::make_shared<Matrix>(normal_matrix(n, k, 3));
-    return [=] { made->noalias() = *gradient * weights->transpose(); };
+    const Operand dy = normal_operand(m, k, 2), weight = normal_operand(n, k, 3);
+    return [=] { linear_backward_input<float>(read(dy), read(weight), write(made), false); };
   }
-  const auto x = std::make_shared<Matrix>(normal_matrix(k, m, 2));
-  const auto gradient = std::make_shared<Matrix>(normal_matrix(k, n, 3));
-  const auto bias = std::make_shared<Matrix>(normal_matrix(1, n, 4));
-  return [=] {
-    made->noalias() += x->transpose() * *gradient;
-    bias->row(0) += gradient->colwise().sum();
-  };
+  const Operand x = normal_operand(k, m, 2), dy = normal_operand(k, n, 3);
+  return [=] { linear_backward_weight<float>(read(x), read(dy), write(made), bias->data()); };
 }
 
-/// Images of (side, side) pixels, a row each, and the 3x3 windows around them.
-struct Windows {
-  Index samples, side, channels;
+std::function<void()> convolution_kernel(const Probe& probe) {
+  const auto whole = [](std::int64_t size) { return static_cast<int>(size); };
+  const ConvolutionSizes sizes = {.samples = whole(probe.samples),
+                                  .rows = whole(probe.side),
+                                  .columns = whole(probe.side),
+                                  .inputs = whole(probe.inputs),
+                                  .outputs = whole(probe.width),
+                                  .kernel = 3};
+  const Operand x = normal_operand(probe.rows, probe.inputs, 1);
+  const Operand weight = normal_operand(9 * probe.inputs, probe.width, 2);
+  const Operand y = normal_operand(probe.rows, probe.width, 3);
+  switch (probe.work.role) {
+    case OpRole::InputGradient:
+      return
+          [=] { convolution_backward_input(sizes, y->data(), weight->data(), x->data(), false); };
+    case OpRole::WeightGradient:
+      return [=] { convolution_backward_weight(sizes, x->data(), y->data(), weight->data()); };
+    default:
+      return
+          [=] { convolution_forward<float>(sizes, x->data(), weight->data(), nullptr, y->data()); };
+  }
+}
 
-  template <class Visit>
-  void each(const Visit& visit) const {
-    for (Index row = 0; row < samples * side * side; ++row) {
-      const Index x = row % side, y = row / side % side;
-      for (Index part = 0; part < 9; ++part) {
-        const Index dx = part % 3 - 1, dy = part / 3 - 1;
-        const bool inside = x + dx >= 0 && x + dx < side && y + dy >= 0 && y + dy < side;
-        visit(row, part, inside ? row + dy * side + dx : -1);
-      }
-    }
+enum { kQuery, kKey, kValue, kParts };
+
+/// Queries, keys and values of all blocks, and what goes with them.
+struct AttentionOperands {
+  AttentionShape shape;
+  std::int64_t blocks;
+  Operand qkv, dqkv, scores, y, scratch;
+
+  StridedView<float> part(std::int64_t block, int number) const {
+    return block_of(shape, block, qkv->data(), kParts, number);
   }
-  void gather(const Matrix& images, Matrix& windows) const {
-    each([&](Index row, Index part, Index from) {
-      auto window = windows.row(row).segment(part * channels, channels);
-      if (from < 0) {
-        window.setZero();
-      } else {
-        window = images.row(from);
-      }
-    });
+  StridedView<float> gradient(std::int64_t block, int number) const {
+    return block_of(shape, block, dqkv->data(), kParts, number);
   }
-  void scatter(const Matrix& windows, Matrix& images) const {
-    images.setZero();
-    each([&](Index row, Index part, Index to) {
-      if (to >= 0) images.row(to) += windows.row(row).segment(part * channels, channels);
-    });
+  StridedView<float> made(std::int64_t block) const { return block_of(shape, block, y->data()); }
+  MatrixView<float> square(std::int64_t block) const {
+    const std::int64_t n = shape.positions;
+    return {scores->data() + block * n * n, n, n};
+  }
+  ConstMatrixView<float> read_square(std::int64_t block) const {
+    return {square(block).data(), shape.positions, shape.positions};
   }
 };
 
-std::function<void()> convolution_kernel(const Probe& probe) {
-  const Windows shape = {probe.samples, probe.side, probe.inputs};
-  const Index rows = probe.rows, outputs = probe.width, window = 9 * shape.channels;
-  const auto images = std::make_shared<Matrix>(normal_matrix(rows, shape.channels, 1));
-  const auto windows = std::make_shared<Matrix>(normal_matrix(rows, window, 2));
-  const auto weights = std::make_shared<Matrix>(normal_matrix(window, outputs, 3));
-  const auto made = std::make_shared<Matrix>(normal_matrix(rows, outputs, 4));
-  switch (probe.work.role) {
-    case OpRole::InputGradient:
-      return [=] {
-        windows->noalias() = *made * weights->transpose();
-        shape.scatter(*windows, *images);
-      };
-    case OpRole::WeightGradient:
-      return [=] {
-        shape.gather(*images, *windows);
-        weights->noalias() += windows->transpose() * *made;
-      };
-    default:
-      return [=] {
-        shape.gather(*images, *windows);
-        made->noalias() = *windows * *weights;
-      };
-  }
+/// As many heads a sample as there are blocks for, up to sixteen.
+AttentionOperands attention_operands(const ProductShape& product, bool scores) {
+  const auto blocks = static_cast<std::int64_t>(product.batch);
+  AttentionShape shape = {.positions = static_cast<int>(product.m),
+                          .heads = 16,
+                          .size = static_cast<int>(scores ? product.k : product.n)};
+  while (blocks % shape.heads != 0) shape.heads /= 2;
+  const Index rows = blocks / shape.heads * shape.positions;
+  const Index width = Index{shape.heads} * shape.size;
+  return {.shape = shape,
+          .blocks = blocks,
+          .qkv = normal_operand(rows, kParts * width, 1),
+          .dqkv = normal_operand(rows, kParts * width, 2),
+          .scores = normal_operand(blocks * shape.positions, shape.positions, 3),
+          .y = normal_operand(rows, width, 4),
+          .scratch = normal_operand(shape.positions, shape.positions + shape.size, 5)};
 }
 
-/// One product after the other, each of a head of a sample: Q K^T, or P V.
-std::function<void()> attention_kernel(const Work& work, bool scores) {
-  const Index m = index_of(work.shape.m), n = index_of(work.shape.n), k = index_of(work.shape.k);
-  const Index batch = index_of(work.shape.batch);
-  const auto a = std::make_shared<Matrix>(normal_matrix(batch * m, k, 1));
-  const auto b = std::make_shared<Matrix>(scores ? normal_matrix(batch * n, k, 2)
-                                                 : normal_matrix(batch * k, n, 2));
-  const auto made = std::make_shared<Matrix>(normal_matrix(batch * m, n, 3));
-  const Index rows = b->rows() / batch;
+std::function<void()> scores_kernel(const Work& work) {
+  const AttentionOperands o = attention_operands(work.shape, true);
   if (work.role == OpRole::Forward) {
     return [=] {
-      for (Index i = 0; i < batch; ++i) {
-        auto out = made->middleRows(i * m, m);
-        const auto left = a->middleRows(i * m, m);
-        const auto right = b->middleRows(i * rows, rows);
-        if (scores) {
-          out.noalias() = left * right.transpose();
-        } else {
-          out.noalias() = left * right;
-        }
+      for (std::int64_t b = 0; b < o.blocks; ++b) {
+        block_scores(o.part(b, kQuery), o.part(b, kKey), o.square(b));
       }
     };
   }
-  const auto left_gradient = std::make_shared<Matrix>(*a);
-  const auto right_gradient = std::make_shared<Matrix>(*b);
   return [=] {
-    for (Index i = 0; i < batch; ++i) {
-      const auto out = made->middleRows(i * m, m);
-      const auto left = a->middleRows(i * m, m);
-      const auto right = b->middleRows(i * rows, rows);
-      auto to_left = left_gradient->middleRows(i * m, m);
-      auto to_right = right_gradient->middleRows(i * rows, rows);
-      if (scores) {
-        to_left.noalias() = out * right;
-        to_right.noalias() = out.transpose() * left;
-      } else {
-        to_left.noalias() = out * right.transpose();
-        to_right.noalias() = left.transpose() * out;
+    const MatrixView<float> scratch(o.scratch->data(), o.shape.positions, o.shape.size);
+    for (std::int64_t b = 0; b < o.blocks; ++b) {
+      block_scores_backward<float>(
+          {o.read_square(b), o.part(b, 0), o.part(b, 1), o.part(b, 0), o.part(b, 1), scratch});
+    }
+  };
+}
+
+std::function<void()> values_kernel(const Work& work) {
+  const AttentionOperands o = attention_operands(work.shape, false);
+  if (work.role == OpRole::Forward) {
+    return [=] {
+      for (std::int64_t b = 0; b < o.blocks; ++b) {
+        block_values(o.read_square(b), o.part(b, kValue), o.made(b));
       }
+    };
+  }
+  return [=] {
+    const MatrixView<float> gradient(o.scratch->data(), o.shape.positions, o.shape.positions);
+    for (std::int64_t b = 0; b < o.blocks; ++b) {
+      block_values_backward<float>(
+          {o.read_square(b), o.part(b, kValue), o.made(b), gradient, o.gradient(b, kValue)});
     }
   };
 }
 
 std::string name_of(const Probe& probe) {
   static const std::array<const char*, kProbeKinds> kinds = {
-      "copy", "linear",  "im2col",    "scores",    "values",        "relu",     "gelu",
-      "add",  "softmax", "layernorm", "embedding", "cross-entropy", "momentum", "adam"};
+      "copy", "linear",  "convolution", "scores",    "values",        "relu",     "gelu",
+      "add",  "softmax", "layernorm",   "embedding", "cross-entropy", "momentum", "adam"};
   static const std::array<const char*, kOpRoles> roles = {"", " forward", " input-gradient",
                                                           " weight-gradient"};
   return std::string("eigen ") + kinds[static_cast<std::size_t>(probe.kind)] +
@@ -170,8 +158,10 @@ CpuKernel cpu_kernel(const Probe& probe) {
       kernel.run = convolution_kernel(probe);
       break;
     case ProbeKind::Scores:
+      kernel.run = scores_kernel(probe.work);
+      break;
     case ProbeKind::Values:
-      kernel.run = attention_kernel(probe.work, probe.kind == ProbeKind::Scores);
+      kernel.run = values_kernel(probe.work);
       break;
     default:
       kernel.run = mover_kernel(probe);

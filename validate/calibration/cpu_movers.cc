@@ -1,173 +1,141 @@
-// Activations, norms, softmax, losses, look-ups and updates, each in one pass where it can be.
+// Activations, norms, softmax, losses, look-ups and updates, as validate/network computes them.
 // SPDX-License-Identifier: Apache-2.0
 #include "validate/calibration/cpu_movers.h"
 
-#include <memory>
 #include <vector>
 
 #include "base/draws.h"
 #include "base/error.h"
+#include "validate/network/layers/attention_kernels.h"
+#include "validate/network/layers/dense_kernels.h"
+#include "validate/network/layers/norm_kernels.h"
+#include "validate/network/layers/update_kernels.h"
 
 namespace interlock {
 namespace {
 
 using Eigen::Index;
-using Tensor = std::shared_ptr<RowMatrix>;
 
 constexpr Index kNumbers = 4099;  // before they repeat; a prime, so that rows differ
-constexpr Index kTableRows = 4096;
+constexpr Index kTableRows = 4096, kPlaces = 64;
 
 /// The matrices that a kernel works on, all of one size.
 struct Operands {
-  Tensor x, y, gradient, result;
+  Operand x, y, dy, dx;
 };
 
 Operands operands_of(const Probe& probe) {
   const auto make = [&](std::uint64_t seed) {
-    return std::make_shared<RowMatrix>(normal_matrix(probe.rows, probe.width, seed));
+    return normal_operand(probe.rows, probe.width, seed);
   };
   return {make(1), make(2), make(3), make(4)};
 }
 
-// The tanh form; source: Hendrycks and Gimpel, arXiv 1606.08415.
-constexpr float kRoot = 0.7978845608F;  // sqrt(2 / pi)
-constexpr float kCube = 0.044715F;
-
-std::function<void()> gelu_kernel(const Operands& o, bool forward) {
-  if (forward) {
-    return [=] {
-      const auto x = o.x->array();
-      o.result->array() = 0.5F * x * (1 + (kRoot * (x + kCube * x.cube())).tanh());
-    };
-  }
-  return [=] {
-    for (Index row = 0; row < o.x->rows(); ++row) {
-      const Eigen::ArrayXf x = o.x->row(row).array();
-      const Eigen::ArrayXf t = (kRoot * (x + kCube * x.cube())).tanh();
-      const Eigen::ArrayXf slope =
-          0.5F * (1 + t) + 0.5F * x * (1 - t.square()) * kRoot * (1 + 3 * kCube * x.square());
-      o.result->row(row).array() = o.gradient->row(row).array() * slope.transpose();
-    }
-  };
+std::function<void()> relu_kernel(const Operands& o, bool forward) {
+  if (forward) return [=] { relu_forward<float>(write(o.x)); };
+  return [=] { relu_mask<float>(read(o.y), write(o.dx)); };
 }
 
+std::function<void()> gelu_kernel(const Operands& o, bool forward) {
+  if (forward) return [=] { gelu_forward<float>(read(o.x), write(o.y)); };
+  return [=] { gelu_backward_input<float>(read(o.x), read(o.dy), write(o.dx)); };
+}
+
+/// Over as many squares as there are numbers for.
 std::function<void()> softmax_kernel(const Operands& o, bool forward) {
+  constexpr Index kLarge = 64, kSmall = 16;
+  const Index side = o.x->size() % (kLarge * kLarge) == 0 ? kLarge : kSmall;
+  const auto each = [=](const auto& visit) {
+    for (Index i = 0; i < o.x->size() / (side * side); ++i) visit(i * side * side);
+  };
   if (forward) {
     return [=] {
-      for (Index row = 0; row < o.x->rows(); ++row) {
-        auto out = o.result->row(row).array();
-        out = (o.x->row(row).array() - o.x->row(row).maxCoeff()).exp();
-        out *= 1 / out.sum();
-      }
+      // The softmax of a softmax is one too: no number grows.
+      each([&](Index at) { causal_softmax<float>(1, {o.x->data() + at, side, side}); });
     };
   }
+  // In place: other probabilities would make the gradient grow, or so small that it takes longer.
+  o.y->setZero();
   return [=] {
-    for (Index row = 0; row < o.x->rows(); ++row) {
-      const float sum = o.gradient->row(row).dot(o.y->row(row));
-      o.result->row(row).array() = o.y->row(row).array() * (o.gradient->row(row).array() - sum);
-    }
+    each([&](Index at) {
+      causal_softmax_backward<float>({o.y->data() + at, side, side}, 1,
+                                     {o.dx->data() + at, side, side});
+    });
   };
 }
 
 std::function<void()> norm_kernel(const Operands& o, OpRole role) {
-  if (role == OpRole::Forward) {
-    return [=] {
-      for (Index row = 0; row < o.x->rows(); ++row) {
-        const auto x = o.x->row(row).array();
-        const float mean = x.mean();
-        const float scale = 1 / std::sqrt((x - mean).square().mean() + 1e-5F);
-        o.result->row(row).array() = (x - mean) * scale * o.y->row(0).array() + o.y->row(0).array();
-      }
-    };
+  switch (role) {
+    case OpRole::Forward:
+      return [=] { layer_norm_forward<float>(read(o.x), o.dy->data(), o.dy->data(), write(o.y)); };
+    case OpRole::InputGradient:
+      return [=] {
+        layer_norm_backward_input<float>(read(o.x), o.y->data(), read(o.dy), write(o.dx), false);
+      };
+    default:
+      return [=] {
+        layer_norm_backward_weight<float>(read(o.x), read(o.dy), o.dx->data(), o.y->data());
+      };
   }
-  if (role == OpRole::InputGradient) {
-    return [=] {
-      for (Index row = 0; row < o.x->rows(); ++row) {
-        const auto normal = o.x->row(row).array();
-        const Eigen::ArrayXf scaled =
-            (o.gradient->row(row).array() * o.y->row(0).array()).transpose();
-        const float mean = scaled.mean();
-        const float along = (scaled.transpose() * normal).mean();
-        o.result->row(row).array() = scaled.transpose() - mean - normal * along;
-      }
-    };
-  }
-  return [=] {
-    auto gain = o.result->row(0), shift = o.y->row(0);
-    for (Index row = 0; row < o.x->rows(); ++row) {
-      gain.array() += o.gradient->row(row).array() * o.x->row(row).array();
-      shift += o.gradient->row(row);
-    }
-  };
 }
 
 std::function<void()> loss_kernel(const Operands& o, bool forward) {
-  if (!forward) {
-    return [=] {
-      for (Index row = 0; row < o.x->rows(); ++row) {
-        o.result->row(row) = o.y->row(row);
-        (*o.result)(row, row % o.x->cols()) -= 1;
-      }
-    };
+  const auto targets = std::make_shared<std::vector<std::int32_t>>();
+  for (Index row = 0; row < o.x->rows(); ++row) {
+    targets->push_back(static_cast<std::int32_t>(row % o.x->cols()));
   }
-  return [=] {
-    float loss = 0;
-    for (Index row = 0; row < o.x->rows(); ++row) {
-      const float most = o.x->row(row).maxCoeff();
-      auto out = o.result->row(row).array();
-      out = (o.x->row(row).array() - most).exp();
-      const float sum = out.sum();
-      out *= 1 / sum;
-      loss += std::log(sum) + most - (*o.x)(row, row % o.x->cols());
-    }
-    (*o.gradient)(0, 0) = loss;
-  };
-}
-
-std::function<void()> lookup_kernel(const Operands& o, bool forward) {
-  const auto table = std::make_shared<RowMatrix>(normal_matrix(kTableRows, o.x->cols(), 5));
-  // Steps of a prime visit rows in no order that a processor could foresee.
-  const auto entry = [](Index row) { return row * 2654435761 % kTableRows; };
   if (forward) {
     return [=] {
-      for (Index row = 0; row < o.x->rows(); ++row) o.result->row(row) = table->row(entry(row));
+      (*o.y)(0, 0) = static_cast<float>(cross_entropy_forward<float>(read(o.x), targets->data()));
+    };
+  }
+  return [=] { cross_entropy_backward<float>(read(o.x), targets->data(), write(o.dx)); };
+}
+
+/// With places that are learned, and tokens in no order that a processor could foresee.
+std::function<void()> lookup_kernel(const Operands& o, bool forward) {
+  const Operand table = normal_operand(kTableRows, o.x->cols(), 5);
+  const Operand places = normal_operand(kPlaces, o.x->cols(), 6);
+  const auto tokens = std::make_shared<std::vector<std::int64_t>>();
+  for (Index row = 0; row < o.x->rows(); ++row) tokens->push_back(row * 2654435761 % kTableRows);
+  if (forward) {
+    return [=] {
+      embedding_forward<float>(tokens->data(), read(table), places->data(), kPlaces, write(o.y));
     };
   }
   return [=] {
-    for (Index row = 0; row < o.x->rows(); ++row) table->row(entry(row)) += o.gradient->row(row);
+    embedding_backward_weight<float>(tokens->data(), read(o.dy), write(table), places->data(),
+                                     kPlaces);
   };
 }
 
-std::function<void()> update_kernel(const Operands& o, bool adam) {
-  if (!adam) {
-    return [=] {
-      o.y->array() = 0.9F * o.y->array() + o.gradient->array();
-      o.x->array() -= 1e-6F * o.y->array();
-    };
-  }
-  o.result->array() = o.result->array().square();  // variances
+std::function<void()> update_kernel(const Operands& o, Optimizer optimizer) {
+  o.dx->array() = o.dx->array().square();  // variances
+  // Gradients are clear after the first time: what is kept must not fade into denormal numbers.
+  const Descent descent = {
+      .optimizer = optimizer, .rate = 1e-6, .momentum = 1, .beta1 = 1, .beta2 = 1};
+  const UpdatedNumbers<float> numbers = {.weight = o.x->data(),
+                                         .gradient = o.dy->data(),
+                                         .first = o.y->data(),
+                                         .second = o.dx->data(),
+                                         .count = o.x->size()};
   return [=] {
-    for (Index row = 0; row < o.x->rows(); ++row) {
-      const auto gradient = o.gradient->row(row).array();
-      auto mean = o.y->row(row).array(), variance = o.result->row(row).array();
-      mean = 0.9F * mean + 0.1F * gradient;
-      variance = 0.999F * variance + 0.001F * gradient.square();
-      o.x->row(row).array() -= 1e-6F * mean / (variance.sqrt() + 1e-8F);
-    }
+    static_cast<void>(o);  // which owns the numbers
+    descend(descent, {}, numbers);
   };
 }
 
 }  // namespace
 
-RowMatrix normal_matrix(Index rows, Index columns, std::uint64_t seed) {
+Operand normal_operand(Index rows, Index columns, std::uint64_t seed) {
   Random random(seed, 11);
   std::vector<float> numbers(static_cast<std::size_t>(kNumbers));
   for (float& number : numbers) number = static_cast<float>(draw_normal(random));
-  RowMatrix matrix(rows, columns);
-  for (Index i = 0; i < matrix.size(); ++i) {
-    matrix.data()[i] = numbers[static_cast<std::size_t>(i % kNumbers)];
+  const auto operand = std::make_shared<Matrix<float>>(rows, columns);
+  for (Index i = 0; i < operand->size(); ++i) {
+    operand->data()[i] = numbers[static_cast<std::size_t>(i % kNumbers)];
   }
-  return matrix;
+  return operand;
 }
 
 std::function<void()> mover_kernel(const Probe& probe) {
@@ -175,12 +143,11 @@ std::function<void()> mover_kernel(const Probe& probe) {
   const bool forward = probe.work.role == OpRole::Forward;
   switch (probe.kind) {
     case ProbeKind::Stream:
-      return [=] { *o.result = *o.x; };
+      return [=] { *o.y = *o.x; };
     case ProbeKind::Relu:
-      if (forward) return [=] { *o.result = o.x->cwiseMax(0.0F); };
-      return [=] { o.result->array() = (o.x->array() > 0).select(o.gradient->array(), 0.0F); };
+      return relu_kernel(o, forward);
     case ProbeKind::Residual:
-      return [=] { *o.result = *o.x + *o.y; };
+      return [=] { add_to(o.x->data(), o.x->size(), o.y->data()); };
     case ProbeKind::Gelu:
       return gelu_kernel(o, forward);
     case ProbeKind::Softmax:
@@ -192,8 +159,9 @@ std::function<void()> mover_kernel(const Probe& probe) {
     case ProbeKind::Embedding:
       return lookup_kernel(o, forward);
     case ProbeKind::Momentum:
+      return update_kernel(o, Optimizer::SgdMomentum);
     case ProbeKind::Adam:
-      return update_kernel(o, probe.kind == ProbeKind::Adam);
+      return update_kernel(o, Optimizer::Adam);
     default:
       break;
   }

@@ -13,6 +13,7 @@ namespace {
 
 constexpr double kLeastBytes = 4096;
 constexpr std::int64_t kWidth = 256;  // of matrices that are moved, not multiplied
+constexpr std::int64_t kSquare = 16;  // rows of these that make a square of 64, for a softmax
 
 /// Even in logarithms; a multiple of eight where it is large, as the sizes of models are.
 std::int64_t drawn(double least, double most, Random& random) {
@@ -163,7 +164,8 @@ std::vector<Probe> probe_grid(const GridSize& size, Precision precision) {
   }
   for (const double bytes : byte_sizes(size.sizes, size.most_bytes)) {
     const double row = 3 * element_bytes(precision) * static_cast<double>(kWidth);
-    append(probes, mover_probes(std::max<std::int64_t>(1, std::llround(bytes / row)), precision));
+    const std::int64_t rows = std::max<std::int64_t>(1, std::llround(bytes / row));
+    append(probes, mover_probes(rows < kSquare ? rows : rows / kSquare * kSquare, precision));
   }
   // Draws of large sizes may overshoot what a device is willing to run.
   std::erase_if(probes, [&](const Probe& probe) { return probe.work.flops > size.most_flops * 4; });

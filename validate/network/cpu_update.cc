@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "validate/network/cpu_stage.h"
+#include "validate/network/layers/update_kernels.h"
 
 namespace interlock {
 namespace {
@@ -103,36 +104,6 @@ void share_out(const std::vector<CpuStage<T>*>& stages, Resident<T>& resident) {
   }
 }
 
-/// Factors of one step.
-struct StepFactors {
-  double mean = 1;  // of gradients
-  double correction1 = 1, correction2 = 1;
-};
-
-template <class T>
-void descend(const Descent& d, const StepFactors& factors, const T* gradient,
-             const TrainedParameter<T>& p) {
-  const T mean = static_cast<T>(factors.mean), rate = static_cast<T>(d.rate);
-  const T decay = static_cast<T>(p.parameter.decays ? d.decay : 0);
-  for (std::int64_t i = 0; i < p.parameter.size(); ++i) {
-    T g = gradient[i] * mean;
-    if (d.optimizer == Optimizer::Adam) {
-      const T b1 = static_cast<T>(d.beta1), b2 = static_cast<T>(d.beta2);
-      p.first[i] = b1 * p.first[i] + (1 - b1) * g;
-      p.second[i] = b2 * p.second[i] + (1 - b2) * g * g;
-      const T first = p.first[i] / static_cast<T>(factors.correction1);
-      const T second = p.second[i] / static_cast<T>(factors.correction2);
-      g = first / (std::sqrt(second) + static_cast<T>(d.epsilon)) + decay * p.weight[i];
-    } else {
-      g += decay * p.weight[i];
-      if (d.optimizer == Optimizer::SgdMomentum) {
-        g = p.first[i] = static_cast<T>(d.momentum) * p.first[i] + g;
-      }
-    }
-    p.weight[i] -= rate * g;
-  }
-}
-
 template <class T>
 void note(CpuStage<T>& stage, const char* what, const TrainedParameter<T>& p, const T* values,
           double factor) {
@@ -226,9 +197,9 @@ EndOfOp run_update(CpuStage<T>& stage, int micro_batch) {
     factors.mean = 1.0 / (p.of_head ? sum.mapped().head_batches : sum.mapped().batches);
     if (dumps) note(stage, "weights", p, p.weight, 1);
     if (dumps) note(stage, "gradients", p, gradient, factors.mean);
-    descend(job.descent, factors, gradient, p);
+    descend<T>(job.descent, factors,
+               {p.weight, gradient, p.first, p.second, p.parameter.size(), p.parameter.decays});
     if (dumps) note(stage, "updated", p, p.weight, 1);
-    std::fill_n(gradient, p.parameter.size(), T(0));
   }
   sum.mapped().batches = sum.mapped().head_batches = 0;
   stage.spare_sums.push_back(std::move(sum.mapped()));

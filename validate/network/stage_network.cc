@@ -3,6 +3,7 @@
 #include "validate/network/stage_network.h"
 
 #include "base/error.h"
+#include "validate/network/layers/attention_kernels.h"
 #include "validate/network/layers/dense_kernels.h"
 #include "validate/network/layers/norm_kernels.h"
 #include "validate/network/layers/spatial_kernels.h"
@@ -157,9 +158,7 @@ void run_backward_weight(const Kernel<T>& k) {
 
 template <class T>
 void add(const Kernel<T>& k) {
-  const T* from = k.at(k.step.x);
-  T* to = k.at(k.step.dx);
-  for (std::int64_t i = 0; i < k.step.x.size(); ++i) to[i] += from[i];
+  add_to(k.at(k.step.x), k.step.x.size(), k.at(k.step.dx));
 }
 
 }  // namespace

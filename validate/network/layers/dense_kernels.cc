@@ -48,6 +48,11 @@ void add_rows(ConstMatrixView<T> matrix, T* sums) {
 }
 
 template <class T>
+void add_to(const T* from, std::int64_t count, T* to) {
+  for (std::int64_t i = 0; i < count; ++i) to[i] += from[i];
+}
+
+template <class T>
 void gelu_forward(ConstMatrixView<T> x, MatrixView<T> y) {
   const T factor = static_cast<T>(kGeluFactor), cubic = static_cast<T>(kGeluCubic);
   for (Eigen::Index i = 0; i < x.size(); ++i) {
@@ -158,6 +163,7 @@ void cross_entropy_backward(ConstMatrixView<T> logits, const std::int32_t* targe
   template void linear_backward_weight<T>(ConstMatrixView<T>, ConstMatrixView<T>, MatrixView<T>, \
                                           T*);                                                   \
   template void add_rows<T>(ConstMatrixView<T>, T*);                                             \
+  template void add_to<T>(const T*, std::int64_t, T*);                                           \
   template void gelu_forward<T>(ConstMatrixView<T>, MatrixView<T>);                              \
   template void gelu_backward_input<T>(ConstMatrixView<T>, ConstMatrixView<T>, MatrixView<T>);   \
   template void relu_forward<T>(MatrixView<T>);                                                  \

@@ -25,6 +25,10 @@ void linear_backward_weight(ConstMatrixView<T> x, ConstMatrixView<T> dy, MatrixV
 template <class T>
 void add_rows(ConstMatrixView<T> matrix, T* sums);
 
+/// to += from
+template <class T>
+void add_to(const T* from, std::int64_t count, T* to);
+
 /// GELU in the tanh form: x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))).
 /// Source: Hendrycks and Gimpel, arXiv 1606.08415.
 template <class T>

@@ -1,53 +1,11 @@
-// Attention, convolution and pooling.
+// Convolution and pooling.
 // SPDX-License-Identifier: Apache-2.0
 #include "validate/network/layers/spatial_kernels.h"
 
 #include <algorithm>
-#include <cmath>
 
 namespace interlock {
 namespace {
-
-/// A head of a sample: its columns of rows that are `stride` long.
-template <class T>
-StridedView<T> head_view(T* data, const AttentionShape& shape, std::int64_t stride) {
-  return {data, shape.positions, shape.size, Eigen::OuterStride<>(stride)};
-}
-template <class T>
-ConstStridedView<T> head_view(const T* data, const AttentionShape& shape, std::int64_t stride) {
-  return {data, shape.positions, shape.size, Eigen::OuterStride<>(stride)};
-}
-
-template <class T>
-T attention_scale(const AttentionShape& shape) {
-  return 1 / std::sqrt(static_cast<T>(shape.size));
-}
-
-/// In each row the softmax of what is not later, and zeros.
-template <class T>
-void causal_softmax(T scale, MatrixView<T> scores) {
-  for (Eigen::Index r = 0; r < scores.rows(); ++r) {
-    T most = scores(r, 0), total = 0;
-    for (Eigen::Index c = 1; c <= r; ++c) most = std::max(most, scores(r, c));
-    for (Eigen::Index c = 0; c < scores.cols(); ++c) {
-      scores(r, c) = c <= r ? std::exp((scores(r, c) - most) * scale) : T(0);
-      total += scores(r, c);
-    }
-    for (Eigen::Index c = 0; c <= r; ++c) scores(r, c) /= total;
-  }
-}
-
-/// The gradient of the softmax becomes that of q k^T.
-template <class T>
-void softmax_backward(const ConstMatrixView<T>& probabilities, T scale, MatrixView<T> gradient) {
-  for (Eigen::Index r = 0; r < gradient.rows(); ++r) {
-    T along = 0;
-    for (Eigen::Index c = 0; c <= r; ++c) along += gradient(r, c) * probabilities(r, c);
-    for (Eigen::Index c = 0; c < gradient.cols(); ++c) {
-      gradient(r, c) = probabilities(r, c) * (gradient(r, c) - along) * scale;
-    }
-  }
-}
 
 /// Where a row of the kernel meets a row of an image: the outputs it reaches, and the pixels that
 /// it reads for them, one every `stride`.
@@ -95,44 +53,6 @@ std::int64_t positions_made(const ConvolutionSizes& s) {
 }
 
 }  // namespace
-
-template <class T>
-void attention_forward(const AttentionShape& shape, ConstMatrixView<T> qkv,
-                       MatrixView<T> probabilities, MatrixView<T> y) {
-  const std::int64_t n = shape.positions, width = y.cols();
-  for (std::int64_t block = 0; block < probabilities.rows() / n; ++block) {
-    const std::int64_t sample = block / shape.heads, head = block % shape.heads;
-    const T* q = qkv.data() + sample * n * 3 * width + head * shape.size;
-    MatrixView<T> scores(probabilities.data() + block * n * n, n, n);
-    scores.noalias() =
-        head_view(q, shape, 3 * width) * head_view(q + width, shape, 3 * width).transpose();
-    causal_softmax(attention_scale<T>(shape), scores);
-    T* made = y.data() + sample * n * width + head * shape.size;
-    head_view(made, shape, width).noalias() = scores * head_view(q + 2 * width, shape, 3 * width);
-  }
-}
-
-template <class T>
-void attention_backward_input(const AttentionShape& shape, AttentionBackward<T> t) {
-  const std::int64_t n = shape.positions, width = t.dy.cols();
-  const std::int64_t wide = 3 * width;
-  MatrixView<T> ds(t.scratch, n, n), dq(t.scratch + n * n, n, shape.size);
-  for (std::int64_t block = 0; block < t.probabilities.rows() / n; ++block) {
-    const std::int64_t sample = block / shape.heads, head = block % shape.heads;
-    const std::int64_t at = sample * n * wide + head * shape.size;
-    const T* q = t.qkv.data() + at;
-    T* made = t.dqkv.data() + at;
-    const ConstMatrixView<T> p(t.probabilities.data() + block * n * n, n, n);
-    const auto dy = head_view(t.dy.data() + sample * n * width + head * shape.size, shape, width);
-    // Each of q, k and v is read for the last time before its gradient is written.
-    ds.noalias() = dy * head_view(q + 2 * width, shape, wide).transpose();
-    head_view(made + 2 * width, shape, wide).noalias() = p.transpose() * dy;
-    softmax_backward(p, attention_scale<T>(shape), ds);
-    dq.noalias() = ds * head_view(q + width, shape, wide);
-    head_view(made + width, shape, wide).noalias() = ds.transpose() * head_view(q, shape, wide);
-    head_view(made, shape, wide) = dq;
-  }
-}
 
 template <class T>
 void convolution_forward(const ConvolutionSizes& s, const T* x, const T* weight, const T* bias,
@@ -198,9 +118,6 @@ void average_pool_backward_input(ConstMatrixView<T> x, ConstMatrixView<T> dy, in
 // A type in parentheses is no type.
 // NOLINTBEGIN(bugprone-macro-parentheses)
 #define INTERLOCK_KERNELS(T)                                                                       \
-  template void attention_forward<T>(const AttentionShape&, ConstMatrixView<T>, MatrixView<T>,     \
-                                     MatrixView<T>);                                               \
-  template void attention_backward_input<T>(const AttentionShape&, AttentionBackward<T>);          \
   template void convolution_forward<T>(const ConvolutionSizes&, const T*, const T*, const T*, T*); \
   template void convolution_backward_input<T>(const ConvolutionSizes&, const T*, const T*, T*,     \
                                               bool);                                               \

@@ -1,4 +1,4 @@
-// Kernels of layers that mix rows: attention, convolution, pooling; on the CPU, float and double.
+// Kernels of layers that mix pixels: convolution and pooling; on the CPU, float and double.
 // SPDX-License-Identifier: Apache-2.0
 //
 // Names as in dense_kernels.h; columns and weights are laid out as network.h says.
@@ -7,27 +7,6 @@
 #include "validate/network/layers/matrix_view.h"
 
 namespace interlock {
-
-struct AttentionShape {
-  int positions = 1;  // tokens of a sample
-  int heads = 1;
-  int size = 1;  // of a head
-};
-
-/// y = softmax(q k^T / sqrt(size)) v, of each head and sample, over no later token. Keeps the
-/// softmax, (rows * heads, positions): of each sample one head after the other.
-template <class T>
-void attention_forward(const AttentionShape& shape, ConstMatrixView<T> qkv,
-                       MatrixView<T> probabilities, MatrixView<T> y);
-/// `dqkv` may be `qkv`. `scratch`: positions * (positions + size) numbers.
-template <class T>
-struct AttentionBackward {
-  ConstMatrixView<T> qkv, probabilities, dy;
-  MatrixView<T> dqkv;
-  T* scratch;
-};
-template <class T>
-void attention_backward_input(const AttentionShape& shape, AttentionBackward<T> tensors);
 
 /// Samples of rows x columns pixels; odd kernels, zeros around as wide as half of one.
 struct ConvolutionSizes {
