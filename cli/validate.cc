@@ -1,5 +1,6 @@
 // interlock validate run: predict, run for real, compare.
 // SPDX-License-Identifier: Apache-2.0
+#include "base/checksum.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "cli/commands.h"
@@ -18,18 +19,23 @@ std::optional<OpClock> clock_of(const std::string& name) {
   return std::nullopt;
 }
 
+struct Predictions {
+  std::vector<ScenarioResult> results;
+  std::string checksum;
+};
+
 /// Before anything runs, so that nobody can say that it was known.
-std::vector<ScenarioResult> predict_all(const ValidateOptions& options,
-                                        const std::vector<Scenario>& scenarios) {
-  std::vector<ScenarioResult> predictions;
-  predictions.reserve(scenarios.size());
+Predictions predict_all(const ValidateOptions& options, const std::vector<Scenario>& scenarios) {
+  const int steps = options.training.steps;
+  Predictions predictions;
+  predictions.results.reserve(scenarios.size());
   for (const Scenario& scenario : scenarios) {
-    predictions.push_back(predict(scenario, options.fill, options.training.steps));
+    predictions.results.push_back(predict(scenario, options.fill, steps));
   }
-  if (!options.prediction.empty()) {
-    write_file(options.prediction,
-               prediction_json(predictions, options.fill, options.training.steps));
-  }
+  const std::string text = prediction_json(predictions.results, options.fill, steps);
+  predictions.checksum = sha256(text);
+  if (!options.prediction.empty()) write_file(options.prediction, text);
+  if (!options.training.command.quiet) tell("predicted; SHA-256 " + predictions.checksum);
   return predictions;
 }
 
@@ -43,7 +49,7 @@ void validate_run(const ValidateOptions& options) {
   std::vector<NeuralNetwork> networks;
   networks.reserve(scenarios.size());
   for (const Scenario& scenario : scenarios) networks.push_back(network_of(scenario));
-  const std::vector<ScenarioResult> predictions = predict_all(options, scenarios);
+  const Predictions predictions = predict_all(options, scenarios);
   const StopOnInterrupt interrupt;
   std::vector<Comparison> comparisons;
   std::vector<ScenarioResult> timelines;
@@ -55,19 +61,18 @@ void validate_run(const ValidateOptions& options) {
                                      .seed = static_cast<std::uint64_t>(training.seed),
                                      .stop = &StopOnInterrupt::asked()};
     Validation validation =
-        validate(predictions[i], networks[i],
+        validate(predictions.results[i], networks[i],
                  {.execution = execution, .fill = options.fill, .clock = clock_of(options.clock)});
     comparisons.push_back(std::move(validation.comparison));
-    timelines.push_back(predictions[i]);
+    timelines.push_back(predictions.results[i]);
     timelines.back().scenario.name = "predicted | " + scenarios[i].name;
     timelines.push_back(std::move(validation.measured));
   }
   const CommandOptions& files = training.command;
   if (!files.quiet && files.json != "-") print(validation_table(comparisons, terminal_style()));
-  if (files.json == "-") print(validation_json(comparisons));
-  if (!files.json.empty() && files.json != "-") {
-    write_file(files.json, validation_json(comparisons));
-  }
+  const std::string json = validation_json(comparisons, predictions.checksum);
+  if (files.json == "-") print(json);
+  if (!files.json.empty() && files.json != "-") write_file(files.json, json);
   if (!files.report.empty()) write_file(files.report, html_report(timelines));
   write_traces(files, timelines.back());
 }

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
+#include "base/checksum.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "tests/cli/child_program.h"
@@ -58,6 +59,8 @@ TEST_CASE("a validation says for each scenario what was predicted, measured and 
       const double predicted = one.find("predicted_step_time_s")->number;
       const double measured = one.find("measured_step_time_s")->number;
       const double replayed = one.find("replayed_step_time_s")->number;
+      CHECK(one.find("prediction_sha256")->text == sha256(read_file(folder.path("p.json"))));
+      CHECK(one.find("from_alone_step_time_s")->number > 0);
       CHECK(predicted == predictions.items[i].find("step_time_s")->number);
       CHECK(measured > 0);
       CHECK(one.find("end_to_end_error")->number == doctest::Approx(predicted / measured - 1));

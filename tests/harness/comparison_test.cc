@@ -93,6 +93,9 @@ TEST_CASE("ops that take longer than predicted are an error of the op model, not
       // Alone they were made to take half as long as in the run.
       CHECK(comparison.op_model.bias == doctest::Approx(2 / factor - 1));
       CHECK(comparison.interference.mape == doctest::Approx(1));
+      // Messages take microseconds beside ops of milliseconds.
+      REQUIRE(comparison.from_alone_error());
+      CHECK(*comparison.from_alone_error() == doctest::Approx(-0.5).epsilon(0.02));
       if (factor == 1) CHECK(comparison.end_to_end_error() == doctest::Approx(0).epsilon(1e-9));
       if (factor > 1) CHECK(comparison.end_to_end_error() < 1.1 / factor - 1);
       for (const DeviceComparison& device : comparison.devices) {

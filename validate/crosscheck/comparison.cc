@@ -78,12 +78,10 @@ double spread_of(const std::vector<Seconds>& steps, int fill) {
   return median > 0 ? (quantile_of(times, 0.95) - median) / median : 0;
 }
 
-}  // namespace
-
-const char* name_of(OpClock clock) { return clock == OpClock::Wall ? "wall" : "processor"; }
-
-Program replay_of(const Program& program, const TraceLog& log, const std::vector<OpSample>& samples,
-                  OpClock clock) {
+/// The times of `samples`, by op and micro-batch.
+std::shared_ptr<const MeasuredTimes> measured_times(const Program& program,
+                                                    const std::vector<OpSample>& samples,
+                                                    OpClock clock) {
   auto measured = std::make_shared<MeasuredTimes>();
   measured->ops.resize(program.ops.size());
   const auto batches = static_cast<std::size_t>(program.micro_batches) * program.steps;
@@ -92,8 +90,34 @@ Program replay_of(const Program& program, const TraceLog& log, const std::vector
     times.resize(batches, -1);
     times[static_cast<std::size_t>(sample.micro_batch)] = time_of(sample, clock);
   }
+  return measured;
+}
+
+/// The step of an engine that has only seen ops alone, one after the other.
+std::optional<Seconds> step_from_alone(const Program& program, const MeasuredRun& run,
+                                       const ComparisonInputs& inputs) {
+  if (run.alone.empty()) return std::nullopt;
+  Program simulated = program;
+  simulated.variation = {.measured = measured_times(program, run.alone, inputs.clock)};
+  TraceLog log;
+  run_native(simulated, log_sink(log));
+  return measure_trace(std::move(simulated), std::move(log), inputs.fill, inputs.measure)
+      .metrics.step_time;
+}
+
+}  // namespace
+
+std::optional<double> Comparison::from_alone_error() const {
+  if (!from_alone) return std::nullopt;
+  return *from_alone / measured - 1;
+}
+
+const char* name_of(OpClock clock) { return clock == OpClock::Wall ? "wall" : "processor"; }
+
+Program replay_of(const Program& program, const TraceLog& log, const std::vector<OpSample>& samples,
+                  OpClock clock) {
   Program replayed = freeze(program, log);
-  replayed.variation = {.measured = std::move(measured)};
+  replayed.variation = {.measured = measured_times(program, samples, clock)};
   return replayed;
 }
 
@@ -121,6 +145,7 @@ Comparison compare_runs(const Measurement& predicted, const MeasuredRun& run,
       .predicted = predicted.metrics.step_time,
       .measured = measured.step_time,
       .replayed = replayed.metrics.step_time,
+      .from_alone = step_from_alone(program, run, inputs),
       .wall = seen.metrics.step_time,
       .spread = spread_of(step_times(program, wall ? run.log : replayed.log), fill),
       .ops = compare_ops(program, run, fill * program.micro_batches, clock),

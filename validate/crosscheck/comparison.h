@@ -6,6 +6,8 @@
 //   interference   ops take longer in the run than alone;
 //   replay         with the times that ops took in that very run the engine finds another step:
 //                  what is wrong with order, dependencies and messages.
+// Between the first two and the last stands the step that the engine makes of the times of ops
+// alone: a prediction from measured ops, of a schedule that they were not measured in.
 #pragma once
 
 #include <optional>
@@ -54,6 +56,7 @@ struct Comparison {
   OpClock clock = OpClock::Wall;
   int steps = 0;                          // measured
   Seconds predicted, measured, replayed;  // step times, means over the measured steps
+  std::optional<Seconds> from_alone;      // step time of a simulation with the times of ops alone
   Seconds wall;                           // of the run, whatever the clock of ops
   double spread = 0;                      // of measured steps: (p95 - median) / median
   std::vector<OpComparison> ops;
@@ -61,6 +64,7 @@ struct Comparison {
   std::vector<DeviceComparison> devices;
   double end_to_end_error() const { return predicted / measured - 1; }
   double replay_error() const { return replayed / measured - 1; }
+  std::optional<double> from_alone_error() const;
 };
 
 struct ComparisonInputs {

@@ -38,7 +38,8 @@ Validation validate(const ScenarioResult& predicted, const NeuralNetwork& networ
 /// Tables of errors: a row for each scenario, and what their order and all their ops come to.
 std::string validation_table(const std::vector<Comparison>& comparisons, const TableStyle& style);
 
-/// "interlock-validation/1", see docs/validation.md.
-std::string validation_json(const std::vector<Comparison>& comparisons);
+/// "interlock-validation/1", see docs/validation.md. `prediction`: the checksum of prediction_json.
+std::string validation_json(const std::vector<Comparison>& comparisons,
+                            const std::string& prediction);
 
 }  // namespace interlock

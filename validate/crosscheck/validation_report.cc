@@ -15,6 +15,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr const char* kNothing = "–";
+
 Json json_of(const ErrorFigures& figures) {
   return {{"count", figures.count},  {"mape", figures.mape},     {"median", figures.median},
           {"p95", figures.p95},      {"max", figures.most},      {"bias", figures.bias},
@@ -38,17 +40,22 @@ Json json_of(const DeviceComparison& device) {
           {"held_peak_bytes", device.held_peak ? Json(device.held_peak->value()) : Json(nullptr)}};
 }
 
-Json json_of(const Comparison& comparison) {
+Json json_of(const Comparison& comparison, const std::string& prediction) {
   Json json{{"format", "interlock-validation/1"},
             {"name", comparison.name},
+            {"prediction_sha256", prediction},
             {"clock", name_of(comparison.clock)},
             {"steps", comparison.steps},
             {"predicted_step_time_s", comparison.predicted.value()},
             {"measured_step_time_s", comparison.measured.value()},
             {"replayed_step_time_s", comparison.replayed.value()},
+            {"from_alone_step_time_s",
+             comparison.from_alone ? Json(comparison.from_alone->value()) : Json(nullptr)},
             {"wall_step_time_s", comparison.wall.value()},
             {"end_to_end_error", comparison.end_to_end_error()},
             {"replay_error", comparison.replay_error()},
+            {"from_alone_error",
+             comparison.from_alone ? Json(*comparison.from_alone_error()) : Json(nullptr)},
             {"spread", comparison.spread},
             {"op_model_error", json_of(comparison.op_model)},
             {"interference", json_of(comparison.interference)}};
@@ -85,30 +92,37 @@ double worst_memory_error(const Comparison& comparison) {
 
 std::vector<Cell> row_of(const Comparison& comparison, const Scale& time) {
   const bool wall = comparison.clock == OpClock::Wall;
-  return {{comparison.name},
-          {scaled(comparison.predicted.value(), time)},
-          {scaled(comparison.measured.value(), time)},
-          {signed_percent(comparison.end_to_end_error())},
-          {wall ? signed_percent(comparison.replay_error()) : "–"},
-          {fixed(100 * comparison.op_model.mape, 1)},
-          {comparison.interference.count > 0 ? signed_percent(comparison.interference.bias) : "–"},
-          {signed_percent(worst_busy_error(comparison))},
-          {fixed(worst_memory_error(comparison), 0)},
-          {scaled(comparison.wall.value(), time)},
-          {fixed(100 * comparison.spread, 1)}};
+  return {
+      {comparison.name},
+      {scaled(comparison.predicted.value(), time)},
+      {scaled(comparison.measured.value(), time)},
+      {signed_percent(comparison.end_to_end_error())},
+      {wall ? signed_percent(comparison.replay_error()) : kNothing},
+      {comparison.from_alone ? signed_percent(*comparison.from_alone_error()) : kNothing},
+      {fixed(100 * comparison.op_model.mape, 1)},
+      {comparison.interference.count > 0 ? signed_percent(comparison.interference.bias) : kNothing},
+      {signed_percent(worst_busy_error(comparison))},
+      {fixed(worst_memory_error(comparison), 0)},
+      {scaled(comparison.wall.value(), time)},
+      {fixed(100 * comparison.spread, 1)}};
 }
 
 /// What all of them come to.
 std::string summary(const std::vector<Comparison>& comparisons) {
-  std::vector<double> errors, predicted, measured;
+  std::vector<double> errors, alone, predicted, measured;
   for (const Comparison& comparison : comparisons) {
     errors.push_back(comparison.end_to_end_error());
     predicted.push_back(comparison.predicted.value());
     measured.push_back(comparison.measured.value());
+    if (comparison.from_alone) alone.push_back(*comparison.from_alone_error());
   }
   const ErrorFigures all = error_figures(errors);
   std::string text = "Step time, end to end: MAPE " + fixed(100 * all.mape, 1) + "%, median " +
                      fixed(100 * all.median, 1) + "%, bias " + signed_percent(all.bias) + "%.\n";
+  if (!alone.empty()) {
+    text += "From the times of ops alone: median " + fixed(100 * error_figures(alone).median, 1) +
+            "%.\n";
+  }
   if (comparisons.size() < 2) return text;
   const RankAgreement order = rank_agreement(predicted, measured);
   return text + "Order of the scenarios: Kendall's tau " + fixed(order.tau, 2) + "; " +
@@ -156,6 +170,7 @@ std::string validation_table(const std::vector<Comparison>& comparisons, const T
                         {"Measured", time.unit},
                         {"Error", "%"},
                         {"Replay", "%"},
+                        {"Alone", "%"},
                         {"Ops", "%"},
                         {"Beside", "%"},
                         {"Busy", "points"},
@@ -168,10 +183,12 @@ std::string validation_table(const std::vector<Comparison>& comparisons, const T
       [](const Comparison& comparison) { return comparison.clock == OpClock::Processor; });
   std::string text =
       lay_out(grid, style) +
-      "\nError: of the predicted step time. Replay: of a simulation with the measured times of "
-      "ops.\nOps: mean error of predicted ops, alone. Beside: how much longer ops take beside "
-      "others.\nBusy, Memory: the largest errors of a device. Wall: the step on the wall. Spread: "
-      "95th step over\nthe median.\n";
+      "\nError: of the predicted step time. Replay: of a simulation with the times of ops in the "
+      "run; "
+      "Alone: with\nthose of ops alone. Ops: mean error of predicted ops, alone. Beside: how much "
+      "longer ops take beside\nothers. Busy, Memory: the largest errors of a device. Wall: the "
+      "step "
+      "on the wall. Spread: 95th step over\nthe median.\n";
   if (processors) {
     text +=
         "Measured: ops by the time that their threads were on processors, since there are "
@@ -180,9 +197,10 @@ std::string validation_table(const std::vector<Comparison>& comparisons, const T
   return text + "\n" + summary(comparisons);
 }
 
-std::string validation_json(const std::vector<Comparison>& comparisons) {
+std::string validation_json(const std::vector<Comparison>& comparisons,
+                            const std::string& prediction) {
   Json list = Json::array();
-  for (const Comparison& comparison : comparisons) list.push_back(json_of(comparison));
+  for (const Comparison& comparison : comparisons) list.push_back(json_of(comparison, prediction));
   return list.dump(2) + "\n";
 }
 
