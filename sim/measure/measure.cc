@@ -20,8 +20,9 @@ namespace interlock {
 namespace {
 
 constexpr std::int64_t kMostTasksLogged = 2'000'000;  // for a report
-constexpr std::int64_t kFewTasks = 100'000;           // fit in a cache: cheaper kept than run again
-constexpr double kAnyTicks = 1e18;                    // a second, at most
+constexpr std::int64_t kFewTasks =
+    100'000;  // fit in a cache: cheaper kept than run again, explained at once
+constexpr double kAnyTicks = 1e18;  // a second, at most
 constexpr std::int64_t kMostTasksInReport = 5'000'000;
 constexpr std::int64_t kMostTasksSearched = 40'000'000;
 constexpr std::int64_t kLeastTasksSkipped = 500'000;  // shorter runs are simulated whole
@@ -160,6 +161,10 @@ Measurement measurement_of(LoggedRun& run, const Window& window, const MeasureIn
   result.metrics.engine = run.summary.engine;
   result.metrics.tasks = run.summary.tasks;
   result.metrics.makespan = run.summary.makespan;
+  if (run.summary.tasks <= kFewTasks) {
+    result.metrics.explanation =
+        explain(run.program, run.log, result.metrics.window_begin, end, window.steps);
+  }
   result.program = std::move(run.program);
   if (keep_log) result.log = std::move(run.log);
   return result;

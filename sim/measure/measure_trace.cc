@@ -37,6 +37,8 @@ Measurement measure_trace(Program program, TraceLog log, int fill, const Measure
     result.metrics.makespan = std::max(result.metrics.makespan, span.end);
   }
   result.metrics.tasks = count_tasks(program);
+  result.metrics.explanation =
+      explain(program, log, result.metrics.window_begin, result.metrics.window_end, inputs.steps);
   set_rates(inputs, result.metrics);
   result.program = std::move(program);
   result.log = std::move(log);

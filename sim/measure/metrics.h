@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/measure/explanation.h"
 #include "sim/run/engines.h"
 
 namespace interlock {
@@ -75,6 +76,7 @@ struct Metrics {
   std::map<int, std::int64_t> staleness;  // updates between forward and own update: micro-batches
   std::vector<DeviceMetrics> devices;
   std::vector<LinkMetrics> links;
+  std::optional<Explanation> explanation;  // of runs that are short enough, see measure.cc
 };
 
 /// The index of the first of the busiest devices, which may differ by rounding; 0 if there is none.

@@ -18,6 +18,7 @@ namespace interlock {
 /// Op letters: PyTorch's F, B (full backward), I (input half), W (weight half), R (recompute), and
 /// ours: H (auxiliary head), U (optimiser update). The order is the order of priority.
 enum class OpKind : std::uint8_t { F, H, R, I, B, W, U };
+inline constexpr int kOpKinds = 7;
 char letter(OpKind kind);
 
 /// One compute op: `kind` of `stage` for `micro_batch`, by the gradient of `loss`.

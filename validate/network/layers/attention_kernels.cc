@@ -8,7 +8,7 @@
 namespace interlock {
 namespace {
 
-enum Part { kQuery, kKey, kValue, kParts };
+constexpr int kQuery = 0, kKey = 1, kValue = 2, kParts = 3;  // of a row
 
 template <class T>
 T attention_scale(const AttentionShape& shape) {
@@ -96,7 +96,7 @@ void attention_backward_input(const AttentionShape& shape, AttentionBackward<T> 
   T* all = const_cast<T*>(t.qkv.data());
   T* made = t.dqkv.data();
   for (std::int64_t block = 0; block < t.probabilities.rows() / n; ++block) {
-    const auto of = [&](T* tensor, Part part) {
+    const auto of = [&](T* tensor, int part) {
       return block_of(shape, block, tensor, kParts, part);
     };
     const ConstMatrixView<T> p(t.probabilities.data() + block * n * n, n, n);

@@ -1,0 +1,296 @@
+// Walks all streams of a program beside the log of its run.
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/measure/causes.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "sim/measure/log_index.h"
+#include "sim/run/cursor.h"
+
+namespace interlock {
+namespace {
+
+Wait wait_for(Cargo cargo) {
+  if (cargo == Cargo::Activation) return Wait::Activation;
+  return cargo == Cargo::Gradient ? Wait::Gradient : Wait::Exchange;
+}
+
+class Walk {
+  using Kind = TraceNode::Kind;
+
+ public:
+  Walk(const Program& program, const TraceLog& log)
+      : program_(program),
+        log_(log),
+        index_(index_log(program, log)),
+        queues_(program.channels.size()),
+        events_(program.events.size()) {
+    for (std::size_t r = 0; r < program.ranks.size(); ++r) {
+      const Rank& rank = program.ranks[r];
+      for (int s = 0; s < rank.streams; ++s) {
+        const Stream& stream = program.streams[rank.first_stream + s];
+        streams_.push_back({.cursor = Cursor(program, stream), .rank = static_cast<int>(r)});
+      }
+    }
+    causes_.spans.resize(log.spans.size());
+    causes_.transfers.resize(log.transfers.size());
+    causes_.collectives.resize(log.collectives.size());
+  }
+
+  std::optional<Causes> run() {
+    for (bool progress = true; progress;) {
+      progress = false;
+      for (Standing& stream : streams_) {
+        while (!stream.cursor.done() && step(stream)) {
+          stream.cursor.next();
+          progress = true;
+        }
+        if (lost_) return std::nullopt;
+      }
+    }
+    const bool done = std::all_of(streams_.begin(), streams_.end(),
+                                  [](const Standing& stream) { return stream.cursor.done(); });
+    if (!done) return std::nullopt;
+    return std::move(causes_);
+  }
+
+ private:
+  struct Standing {
+    Cursor cursor;
+    int rank = 0;
+    Cause reached = {};  // why it is where it is
+    bool handed_over = false;
+    std::optional<Seconds> announced = {};  // when it was known that it would ask for a message
+  };
+  /// A receiver asks for a message, which its sender knows from `known` on.
+  struct Ask {
+    Cause cause;
+    Seconds known;
+  };
+  struct Queue {
+    std::vector<Cause> sent, taken;  // by message; why, and when it arrived
+    std::vector<Ask> asked;
+  };
+  struct Generation {
+    int records = 0;
+    Cause last;
+    bool complete = false;
+  };
+  /// One instruction; false if the stream stands.
+  bool step(Standing& stream) {
+    const Instruction& instruction = stream.cursor.instruction();
+    switch (instruction.code) {
+      case Opcode::Compute:
+        return compute(stream);
+      case Opcode::Send:
+        return send(stream);
+      case Opcode::Receive:
+        return receive(stream);
+      case Opcode::Record:
+        return record(stream);
+      case Opcode::Wait:
+        return wait(stream);
+      default:
+        return true;
+    }
+  }
+
+  bool compute(Standing& stream) {
+    const int op = stream.cursor.instruction().index;
+    const std::int32_t index = index_.spans.take(op, stream.cursor.micro_batch());
+    if (index < 0) return lose();
+    Cause cause = stream.reached;
+    const TraceNode before = {Kind::Span, index_.span_before[index]};
+    if (before.index >= 0 && stream.reached.node != before) {
+      const Seconds free = log_.spans[before.index].end;
+      if (free > cause.at) cause = {before, Wait::Device, free};
+    }
+    causes_.spans[index] = cause;
+    if (!stream.announced && asks_after_op(stream)) stream.announced = log_.spans[index].start;
+    stream.reached = {{Kind::Span, index}, Wait::Nothing, log_.spans[index].end};
+    return true;
+  }
+
+  /// Whether nothing but ops come before a rendezvous: whoever sends then knows when. A rank of
+  /// several streams does not know itself.
+  bool asks_after_op(const Standing& stream) const {
+    if (program_.ranks[stream.rank].streams > 1) return false;
+    for (Cursor cursor = stream.cursor; !cursor.done(); cursor.next()) {
+      const Instruction& instruction = cursor.instruction();
+      if (instruction.code == Opcode::Receive) {
+        const Channel& channel = program_.channels[instruction.index];
+        return channel.depth == 0 && !channel.synchronous;
+      }
+      if (instruction.code == Opcode::Send || instruction.code == Opcode::Wait) return false;
+    }
+    return false;
+  }
+
+  bool send(Standing& stream) {
+    stream.announced.reset();
+    const int index = stream.cursor.instruction().index;
+    const Channel& channel = program_.channels[index];
+    Queue& queue = queues_[index];
+    if (stream.handed_over) return stand_until_asked(stream, channel, queue);
+    if (!channel.synchronous && channel.depth > 0) {
+      const auto depth = static_cast<std::size_t>(channel.depth);
+      if (queue.sent.size() >= depth) {
+        if (queue.taken.size() <= queue.sent.size() - depth) return false;
+        later(stream.reached, queue.taken[queue.sent.size() - depth], Wait::Room);
+      }
+    }
+    if (channel.synchronous) {
+      if (queue.asked.size() <= queue.sent.size()) return false;
+      later(stream.reached, queue.asked[queue.sent.size()].cause, Wait::Room);
+    }
+    const Cause carried = carry(stream, channel, index);
+    if (lost_) return false;
+    queue.sent.push_back(carried);
+    if (channel.synchronous && channel.wire >= 0) later(stream.reached, carried, carried.wait);
+    if (channel.depth != 0 || channel.synchronous) return true;
+    stream.handed_over = true;
+    return stand_until_asked(stream, channel, queue);
+  }
+
+  /// Why and when a message arrives that `stream` sends now.
+  Cause carry(const Standing& stream, const Channel& channel, int index) {
+    const Wait wait = wait_for(channel.cargo);
+    if (channel.wire < 0) return {stream.reached.node, wait, stream.reached.at};
+    const std::int32_t number = index_.transfers.take(index, stream.cursor.micro_batch());
+    if (number < 0) {
+      lose();
+      return {};
+    }
+    const Transfer& transfer = log_.transfers[number];
+    Cause cause = stream.reached;
+    const std::int32_t before = index_.transfer_before[number];
+    if (before >= 0 && transfer.start > transfer.sent) {
+      cause = {{Kind::Transfer, before}, Wait::Wire, log_.transfers[before].end};
+    }
+    causes_.transfers[number] = cause;
+    return {{Kind::Transfer, number}, wait, transfer.arrival};
+  }
+
+  /// Rendezvous: see docs/design.md.
+  bool stand_until_asked(Standing& stream, const Channel& channel, const Queue& queue) {
+    const std::size_t number = queue.sent.size() - 1;
+    if (queue.asked.size() <= number) return false;
+    const Ask& ask = queue.asked[number];
+    const Seconds release = ask.cause.at - channel.occupancy - channel.latency;
+    later(stream.reached, {ask.cause.node, Wait::Room, std::max(ask.known, release)}, Wait::Room);
+    stream.handed_over = false;
+    return true;
+  }
+
+  bool receive(Standing& stream) {
+    const int index = stream.cursor.instruction().index;
+    Queue& queue = queues_[index];
+    if (program_.channels[index].replay >= 0) return lose();
+    const std::size_t number = queue.taken.size();
+    if (queue.asked.size() == number) {
+      queue.asked.push_back({stream.reached, stream.announced.value_or(stream.reached.at)});
+      stream.announced.reset();
+    }
+    if (queue.sent.size() <= number) return false;
+    later(stream.reached, queue.sent[number], queue.sent[number].wait);
+    queue.taken.push_back(stream.reached);
+    return true;
+  }
+
+  bool record(Standing& stream) {
+    const int index = stream.cursor.instruction().index;
+    const int micro_batch = stream.cursor.micro_batch();
+    const Event& event = program_.events[index];
+    if (event.in_turn) stand_for_lane(stream, collective_of(event, micro_batch));
+    note_record(index, micro_batch, stream.reached);
+    return !lost_;
+  }
+
+  /// The stream stands until the collectives before number `number` that had been joined are done.
+  void stand_for_lane(Standing& stream, std::int32_t number) {
+    const std::int32_t before = number < 0 ? -1 : index_.collective_before[number];
+    if (before < 0) return;
+    std::int32_t first = before;  // of those that came one right after the other
+    while (log_.collectives[first].start > log_.collectives[first].joined &&
+           index_.collective_before[first] >= 0) {
+      first = index_.collective_before[first];
+    }
+    if (log_.collectives[first].joined > stream.reached.at) return;
+    const Seconds end = log_.collectives[before].end;
+    later(stream.reached, {{Kind::Collective, before}, Wait::Exchange, end}, Wait::Exchange);
+  }
+
+  void note_record(int index, int micro_batch, const Cause& cause) {
+    const Event& event = program_.events[index];
+    Generation& generation = events_[index][micro_batch / event.micro_batches];
+    if (generation.records == 0 || cause.at > generation.last.at) generation.last = cause;
+    if (++generation.records < event.recorders) return;
+    generation.complete = true;
+    generation.last.wait = Wait::Sign;
+    if (event.collective < 0) return;
+    const std::int32_t number = collective_of(event, micro_batch);
+    if (number < 0) {
+      lose();
+      return;
+    }
+    const CollectiveSpan& span = log_.collectives[number];
+    const std::int32_t before = index_.collective_before[number];
+    Cause& begun = causes_.collectives[number] = generation.last;
+    if (before >= 0 && span.start > span.joined) {
+      begun = {{Kind::Collective, before}, Wait::Wire, log_.collectives[before].end};
+    }
+    generation.last = {{Kind::Collective, number}, Wait::Exchange, span.end};
+    if (event.next >= 0) note_record(event.next, micro_batch, generation.last);
+  }
+
+  /// The micro-batch of a collective is that of whoever joined last.
+  std::int32_t collective_of(const Event& event, int micro_batch) const {
+    const int first = micro_batch / event.micro_batches * event.micro_batches;
+    for (int b = first; b < first + event.micro_batches; ++b) {
+      const std::int32_t number = index_.collectives.find(event.collective, b);
+      if (number >= 0) return number;
+    }
+    return -1;
+  }
+
+  bool wait(Standing& stream) {
+    stream.announced.reset();
+    if (stream.cursor.micro_batch() < 0) return true;
+    const int index = stream.cursor.instruction().index;
+    const Event& event = program_.events[index];
+    const Generation& generation =
+        events_[index][stream.cursor.micro_batch() / event.micro_batches];
+    if (!generation.complete) return false;
+    later(stream.reached, generation.last, generation.last.wait);
+    return true;
+  }
+
+  /// `reached` is replaced if `other` is later.
+  static void later(Cause& reached, const Cause& other, Wait wait) {
+    if (other.at > reached.at) reached = {other.node, wait, other.at};
+  }
+
+  bool lose() {
+    lost_ = true;
+    return false;
+  }
+
+  const Program& program_;
+  const TraceLog& log_;
+  LogIndex index_;
+  std::vector<Standing> streams_;
+  std::vector<Queue> queues_;
+  std::vector<std::map<int, Generation>> events_;
+  Causes causes_;
+  bool lost_ = false;
+};
+
+}  // namespace
+
+std::optional<Causes> find_causes(const Program& program, const TraceLog& log) {
+  return Walk(program, log).run();
+}
+
+}  // namespace interlock

@@ -1,0 +1,83 @@
+// Sorts the entries of a log by name, and by time in each place.
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/measure/log_index.h"
+
+#include <algorithm>
+#include <numeric>
+#include <tuple>
+
+namespace interlock {
+namespace {
+
+/// For each of `entries` the one before it, by start, with the same place; -1 if it is the first.
+template <class Entry, class PlaceOf>
+std::vector<std::int32_t> entries_before(const std::vector<Entry>& entries, std::size_t places,
+                                         const PlaceOf& place_of) {
+  std::vector<std::int32_t> order(entries.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) {
+    return entries[a].start < entries[b].start;
+  });
+  std::vector<std::int32_t> last(places, -1), before(entries.size());
+  for (const std::int32_t i : order) before[i] = std::exchange(last[place_of(entries[i])], i);
+  return before;
+}
+
+}  // namespace
+
+bool LogPlaces::Place::operator<(const Place& other) const {
+  return std::tie(what, micro_batch, index) < std::tie(other.what, other.micro_batch, other.index);
+}
+
+void LogPlaces::add(std::int32_t what, std::int32_t micro_batch, std::size_t index) {
+  places_.push_back({what, micro_batch, static_cast<std::int32_t>(index)});
+}
+
+void LogPlaces::sort() { std::sort(places_.begin(), places_.end()); }
+
+std::size_t LogPlaces::place_of(std::int32_t what, std::int32_t micro_batch) const {
+  auto found = std::lower_bound(places_.begin(), places_.end(), Place{what, micro_batch, 0});
+  while (found != places_.end() && found->taken) ++found;
+  const bool there =
+      found != places_.end() && found->what == what && found->micro_batch == micro_batch;
+  return there ? static_cast<std::size_t>(found - places_.begin()) : places_.size();
+}
+
+std::int32_t LogPlaces::find(std::int32_t what, std::int32_t micro_batch) const {
+  const std::size_t place = place_of(what, micro_batch);
+  return place < places_.size() ? places_[place].index : -1;
+}
+
+std::int32_t LogPlaces::take(std::int32_t what, std::int32_t micro_batch) {
+  const std::size_t place = place_of(what, micro_batch);
+  if (place == places_.size()) return -1;
+  places_[place].taken = true;
+  return places_[place].index;
+}
+
+LogIndex index_log(const Program& program, const TraceLog& log) {
+  LogIndex index;
+  for (std::size_t i = 0; i < log.spans.size(); ++i) {
+    index.spans.add(log.spans[i].op, log.spans[i].micro_batch, i);
+  }
+  for (std::size_t i = 0; i < log.transfers.size(); ++i) {
+    index.transfers.add(log.transfers[i].channel, log.transfers[i].micro_batch, i);
+  }
+  for (std::size_t i = 0; i < log.collectives.size(); ++i) {
+    index.collectives.add(log.collectives[i].collective, log.collectives[i].micro_batch, i);
+  }
+  index.spans.sort();
+  index.transfers.sort();
+  index.collectives.sort();
+  index.span_before =
+      entries_before(log.spans, program.ranks.size(), [](const Span& span) { return span.rank; });
+  index.transfer_before = entries_before(
+      log.transfers, program.wires.size(),
+      [&](const Transfer& transfer) { return program.channels[transfer.channel].wire; });
+  index.collective_before = entries_before(
+      log.collectives, program.lanes.size(),
+      [&](const CollectiveSpan& span) { return program.collectives[span.collective].lane; });
+  return index;
+}
+
+}  // namespace interlock
