@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "base/text.h"
+#include "reports/explanation_figures.h"
 #include "reports/mesh_words.h"
 #include "reports/run_figures.h"
 #include "reports/swarm_figures.h"
@@ -90,6 +91,12 @@ std::vector<Figure> host_figure(const Metrics& metrics) {
   return {figure};
 }
 
+Figure bubble_figure(const Metrics& metrics) {
+  const std::string causes = bubble_words(metrics);
+  return {"Bubble", format_percent(1 - metrics.busy),
+          "idle share of a step" + (causes.empty() ? "" : ": " + causes)};
+}
+
 Figure limiting_figure(const ScenarioResult& result) {
   const Metrics& metrics = result.measurement.metrics;
   const int number = device_numbers(result.scenario).at(metrics.limiting_device);
@@ -112,11 +119,12 @@ std::vector<Figure> headline_figures(const ScenarioResult& result) {
       {"Busy", format_percent(metrics.busy), "executing anything, mean over devices"},
       {"Useful", format_percent(metrics.useful), "no heads, recompute or extra traversals"},
       mfu_figure(metrics),
-      {"Bubble", format_percent(1 - metrics.busy), "idle share of a step"},
+      bubble_figure(metrics),
       exposed_figure(metrics),
       memory_figure(result)};
   for (Figure& figure : host_figure(metrics)) figures.push_back(std::move(figure));
   figures.push_back(limiting_figure(result));
+  for (Figure& figure : explanation_figures(result)) figures.push_back(std::move(figure));
   for (Figure& figure : variation_figures(result)) figures.push_back(std::move(figure));
   for (Figure& figure : run_figures(result)) figures.push_back(std::move(figure));
   for (Figure& figure : swarm_figures(result)) figures.push_back(std::move(figure));

@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "reports/encode.h"
 #include "reports/excerpt.h"
+#include "reports/explanation_figures.h"
 #include "reports/figures.h"
 #include "reports/mesh_words.h"
 #include "reports/page_data.h"
@@ -96,6 +97,11 @@ std::string scenario_html(const ScenarioResult& result, std::int64_t most_spans)
   if (!layout.empty()) html += tagged("p", "class=\"note\"", layout);
   html += warnings_html(result) + figures_html(result);
   html += tagged("h3", "", "Devices") + long_table_html(device_grid(result), "devices");
+  const Grid bubbles = bubble_grid(result);
+  if (bubbles.columns.size() > 1) {
+    html += "<details><summary>Why devices are idle</summary>\n" +
+            long_table_html(bubbles, "bubbles") + "</details>\n";
+  }
   const auto links = result.measurement.metrics.links.size();
   if (links > 0) {
     html += "<details><summary>Links (" + std::to_string(links) + ")</summary>\n" +
