@@ -131,7 +131,7 @@ Operand normal_operand(Index rows, Index columns, std::uint64_t seed) {
   Random random(seed, 11);
   std::vector<float> numbers(static_cast<std::size_t>(kNumbers));
   for (float& number : numbers) number = static_cast<float>(draw_normal(random));
-  const auto operand = std::make_shared<Matrix<float>>(rows, columns);
+  auto operand = std::make_shared<Matrix<float>>(rows, columns);
   for (Index i = 0; i < operand->size(); ++i) {
     operand->data()[i] = numbers[static_cast<std::size_t>(i % kNumbers)];
   }
