@@ -51,6 +51,29 @@ Json time_json(const DeviceMetrics& device) {
   return json;
 }
 
+/// Seconds of a step; null where the run was too long to be explained.
+Json bubbles_json(const Metrics& metrics, int rank) {
+  if (!metrics.explanation) return nullptr;
+  Json json;
+  for (int cause = 0; cause < kBubbleCauses; ++cause) {
+    json[name_of(static_cast<BubbleCause>(cause))] = metrics.explanation->devices[rank][cause];
+  }
+  return json;
+}
+
+Json path_json(const Metrics& metrics) {
+  if (!metrics.explanation) return nullptr;
+  const PathUse& path = metrics.explanation->path;
+  Json json;
+  for (int kind = 0; kind < kOpKinds; ++kind) {
+    json[std::string(1, letter(static_cast<OpKind>(kind)))] = path.ops[kind];
+  }
+  json["messages"] = path.messages;
+  json["collectives"] = path.collectives;
+  json["unknown"] = path.unknown;
+  return json;
+}
+
 Json device_json(const DeviceMetrics& device, const Coordinates& at, int number) {
   Json json{{"rank", device.rank},
             {"device", number},
@@ -200,6 +223,7 @@ Json json_of(const ScenarioResult& result) {
   add_layout(json, result);
   add_times(json, metrics);
   add_figures(json, metrics, result.scenario.mesh.devices());
+  json["critical_path_s"] = path_json(metrics);
   add_pricing(json, result.scenario);
   json["devices"] = Json::array();
   const std::vector<Coordinates> coordinates = rank_coordinates(result.scenario);
@@ -207,6 +231,7 @@ Json json_of(const ScenarioResult& result) {
     const Coordinates& at = coordinates.at(device.rank);
     const int number = device_of(result.scenario.mesh, at);
     json["devices"].push_back(device_json(device, at, number));
+    json["devices"].back()["bubble_s"] = bubbles_json(metrics, device.rank);
   }
   json["links"] = Json::array();
   for (const auto& link : metrics.links) {
