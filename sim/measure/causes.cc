@@ -12,6 +12,8 @@
 namespace interlock {
 namespace {
 
+constexpr double kJust = 1 - 1e-9;  // engines that share links are no more exact
+
 Wait wait_for(Cargo cargo) {
   if (cargo == Cargo::Activation) return Wait::Activation;
   return cargo == Cargo::Gradient ? Wait::Gradient : Wait::Exchange;
@@ -26,7 +28,8 @@ class Walk {
         log_(log),
         index_(index_log(program, log)),
         queues_(program.channels.size()),
-        events_(program.events.size()) {
+        events_(program.events.size()),
+        begun_(log.collectives.size(), false) {
     for (std::size_t r = 0; r < program.ranks.size(); ++r) {
       const Rank& rank = program.ranks[r];
       for (int s = 0; s < rank.streams; ++s) {
@@ -50,9 +53,9 @@ class Walk {
         if (lost_) return std::nullopt;
       }
     }
-    const bool done = std::all_of(streams_.begin(), streams_.end(),
-                                  [](const Standing& stream) { return stream.cursor.done(); });
-    if (!done) return std::nullopt;
+    for (const Standing& stream : streams_) {
+      if (!stream.cursor.done()) return std::nullopt;
+    }
     return std::move(causes_);
   }
 
@@ -203,7 +206,7 @@ class Walk {
     const int index = stream.cursor.instruction().index;
     const int micro_batch = stream.cursor.micro_batch();
     const Event& event = program_.events[index];
-    if (event.in_turn) stand_for_lane(stream, collective_of(event, micro_batch));
+    if (event.in_turn) stand_for_lane(stream, collective_of(event, micro_batch, stream.reached.at));
     note_record(index, micro_batch, stream.reached);
     return !lost_;
   }
@@ -213,11 +216,10 @@ class Walk {
     const std::int32_t before = number < 0 ? -1 : index_.collective_before[number];
     if (before < 0) return;
     std::int32_t first = before;  // of those that came one right after the other
-    while (log_.collectives[first].start > log_.collectives[first].joined &&
-           index_.collective_before[first] >= 0) {
+    while (log_.collectives[first].start > joined(first) && index_.collective_before[first] >= 0) {
       first = index_.collective_before[first];
     }
-    if (log_.collectives[first].joined > stream.reached.at) return;
+    if (joined(first) > stream.reached.at) return;
     const Seconds end = log_.collectives[before].end;
     later(stream.reached, {{Kind::Collective, before}, Wait::Exchange, end}, Wait::Exchange);
   }
@@ -230,11 +232,9 @@ class Walk {
     generation.complete = true;
     generation.last.wait = Wait::Sign;
     if (event.collective < 0) return;
-    const std::int32_t number = collective_of(event, micro_batch);
-    if (number < 0) {
-      lose();
-      return;
-    }
+    const std::int32_t number = collective_of(event, micro_batch, generation.last.at);
+    if (number < 0) return static_cast<void>(lose());
+    begun_[number] = true;
     const CollectiveSpan& span = log_.collectives[number];
     const std::int32_t before = index_.collective_before[number];
     Cause& begun = causes_.collectives[number] = generation.last;
@@ -245,14 +245,20 @@ class Walk {
     if (event.next >= 0) note_record(event.next, micro_batch, generation.last);
   }
 
-  /// The micro-batch of a collective is that of whoever joined last.
-  std::int32_t collective_of(const Event& event, int micro_batch) const {
+  Seconds joined(std::int32_t number) const { return log_.collectives[number].joined; }
+
+  /// The first one of `event` that was joined at `at` or later, or -1. One collective may be there
+  /// for several events; the micro-batch is that of whoever joined last.
+  std::int32_t collective_of(const Event& event, int micro_batch, Seconds at) const {
     const int first = micro_batch / event.micro_batches * event.micro_batches;
+    std::int32_t found = -1;
     for (int b = first; b < first + event.micro_batches; ++b) {
-      const std::int32_t number = index_.collectives.find(event.collective, b);
-      if (number >= 0) return number;
+      for (const std::int32_t number : index_.collectives.all(event.collective, b)) {
+        const bool later = joined(number) >= at * kJust && !begun_[number];
+        if (later && (found < 0 || joined(number) < joined(found))) found = number;
+      }
     }
-    return -1;
+    return found;
   }
 
   bool wait(Standing& stream) {
@@ -272,10 +278,7 @@ class Walk {
     if (other.at > reached.at) reached = {other.node, wait, other.at};
   }
 
-  bool lose() {
-    lost_ = true;
-    return false;
-  }
+  bool lose() { return !(lost_ = true); }
 
   const Program& program_;
   const TraceLog& log_;
@@ -283,6 +286,7 @@ class Walk {
   std::vector<Standing> streams_;
   std::vector<Queue> queues_;
   std::vector<std::map<int, Generation>> events_;
+  std::vector<bool> begun_;  // by collective of the log
   Causes causes_;
   bool lost_ = false;
 };

@@ -46,7 +46,9 @@ std::vector<PathPart> critical_path(const TraceLog& log, const Causes& causes, S
   TraceNode node = last_op(log, end);
   if (node.index < 0 || log.spans[node.index].end <= begin) return path;
   Seconds until = log.spans[node.index].end;
-  while (node.kind != Kind::Begin && until > begin) {
+  // Nothing is on a path twice, unless a trace contradicts its program.
+  std::size_t left = log.spans.size() + log.transfers.size() + log.collectives.size();
+  for (; left > 0 && node.kind != Kind::Begin && until > begin; --left) {
     const auto [began, cause] = origin_of(node, log, causes);
     const Seconds from = std::max(begin, std::min(began, until));
     if (from < until) path.push_back({node, from, until});

@@ -35,24 +35,22 @@ void LogPlaces::add(std::int32_t what, std::int32_t micro_batch, std::size_t ind
 
 void LogPlaces::sort() { std::sort(places_.begin(), places_.end()); }
 
-std::size_t LogPlaces::place_of(std::int32_t what, std::int32_t micro_batch) const {
-  auto found = std::lower_bound(places_.begin(), places_.end(), Place{what, micro_batch, 0});
-  while (found != places_.end() && found->taken) ++found;
-  const bool there =
-      found != places_.end() && found->what == what && found->micro_batch == micro_batch;
-  return there ? static_cast<std::size_t>(found - places_.begin()) : places_.size();
-}
-
-std::int32_t LogPlaces::find(std::int32_t what, std::int32_t micro_batch) const {
-  const std::size_t place = place_of(what, micro_batch);
-  return place < places_.size() ? places_[place].index : -1;
-}
-
 std::int32_t LogPlaces::take(std::int32_t what, std::int32_t micro_batch) {
-  const std::size_t place = place_of(what, micro_batch);
-  if (place == places_.size()) return -1;
-  places_[place].taken = true;
-  return places_[place].index;
+  auto place = std::lower_bound(places_.begin(), places_.end(), Place{what, micro_batch, 0});
+  while (place != places_.end() && place->taken) ++place;
+  if (place == places_.end() || place->what != what || place->micro_batch != micro_batch) return -1;
+  place->taken = true;
+  return place->index;
+}
+
+std::vector<std::int32_t> LogPlaces::all(std::int32_t what, std::int32_t micro_batch) const {
+  std::vector<std::int32_t> indices;
+  auto place = std::lower_bound(places_.begin(), places_.end(), Place{what, micro_batch, 0});
+  for (; place != places_.end() && place->what == what && place->micro_batch == micro_batch;
+       ++place) {
+    indices.push_back(place->index);
+  }
+  return indices;
 }
 
 LogIndex index_log(const Program& program, const TraceLog& log) {

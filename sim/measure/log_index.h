@@ -15,11 +15,11 @@ class LogPlaces {
  public:
   void add(std::int32_t what, std::int32_t micro_batch, std::size_t index);
   void sort();
-  /// The index of the first entry that was not taken; -1 if there is none.
+  /// The index of the first entry that was not taken, and takes it; -1 if there is none.
   /// REQUIRES: sort() came after the last add().
-  std::int32_t find(std::int32_t what, std::int32_t micro_batch) const;
-  /// The same, and takes it.
   std::int32_t take(std::int32_t what, std::int32_t micro_batch);
+  /// The indices of all entries, in order. REQUIRES: likewise.
+  std::vector<std::int32_t> all(std::int32_t what, std::int32_t micro_batch) const;
 
  private:
   struct Place {
@@ -27,8 +27,6 @@ class LogPlaces {
     bool taken = false;
     bool operator<(const Place& other) const;
   };
-  /// The number of the place, or as many as there are.
-  std::size_t place_of(std::int32_t what, std::int32_t micro_batch) const;
   std::vector<Place> places_;
 };
 

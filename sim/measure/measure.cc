@@ -162,8 +162,11 @@ Measurement measurement_of(LoggedRun& run, const Window& window, const MeasureIn
   result.metrics.tasks = run.summary.tasks;
   result.metrics.makespan = run.summary.makespan;
   if (run.summary.tasks <= kFewTasks) {
+    const int steps = steps_to_explain(run.steps, window);
+    const Seconds explained =
+        steps == window.steps ? end : run.steps.end(window.first_step + steps - 1);
     result.metrics.explanation =
-        explain(run.program, run.log, result.metrics.window_begin, end, window.steps);
+        explain(run.program, run.log, result.metrics.window_begin, explained, steps);
   }
   result.program = std::move(run.program);
   if (keep_log) result.log = std::move(run.log);

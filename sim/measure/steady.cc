@@ -65,6 +65,10 @@ int drain_steps(const Program& program, const StepLog& log) {
   return rivals ? std::max(dry, static_cast<int>(reach_steps(program, log))) : dry;
 }
 
+int steps_to_explain(const StepLog& log, const Window& window) {
+  return std::max(1, std::min(window.steps, log.steps() - log.overlap() - window.first_step));
+}
+
 std::optional<Window> find_window(const Program& program, const StepLog& log, int wanted) {
   const int usable = log.steps() - drain_steps(program, log);
   const std::int64_t unit = pattern_steps(program), reach = reach_steps(program, log);

@@ -43,6 +43,10 @@ struct Window {
   bool steady = true;
 };
 
+/// How many steps of `window` can be read off a clock: not those at whose end ranks that are ahead
+/// have run dry, as there is no next step. At least one.
+int steps_to_explain(const StepLog& log, const Window& window);
+
 /// The shortest fill and whole cycles nearest to `wanted` steps that the run shows to repeat; or
 /// nothing if it does not show a repeat, or is too short to hold the window.
 std::optional<Window> find_window(const Program& program, const StepLog& log, int wanted);
