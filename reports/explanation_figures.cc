@@ -107,7 +107,7 @@ Grid bubble_grid(const ScenarioResult& result) {
     for (const BubbleCause cause : causes) {
       const double seconds = metrics.explanation->devices[r][static_cast<std::size_t>(cause)];
       const double share = seconds / metrics.step_time.value();
-      row.push_back({fixed(100 * share, 1), share});
+      row.push_back({fixed(100 * share, 1)});
     }
     grid.rows.push_back(std::move(row));
   }
