@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <string>
 #include <tuple>
 
 #include "tests/sim/support/realised.h"
@@ -15,14 +16,22 @@
 namespace interlock {
 namespace {
 
-/// (rank, time, class, bytes) of every change that is one, in order; what is taken and given back
-/// of one class at one instant counts together.
-std::vector<std::tuple<int, double, int, double>> in_order(const std::vector<MemoryChange>& log) {
+using Change = std::tuple<int, double, int, double>;  // rank, time, class, bytes
+
+std::string words_of(const Change& change) {
+  const auto& [rank, time, memory_class, bytes] = change;
+  return "rank " + std::to_string(rank) + " at " + std::to_string(time) + " s, class " +
+         std::to_string(memory_class) + ", " + std::to_string(bytes) + " bytes";
+}
+
+/// Every change that is one, in order; what is taken and given back of one class at one instant
+/// counts together.
+std::vector<Change> in_order(const std::vector<MemoryChange>& log) {
   std::map<std::tuple<int, double, int>, double> sums;
   for (const MemoryChange& c : log) {
     sums[{c.rank, c.time.value(), static_cast<int>(c.memory_class)}] += c.bytes;
   }
-  std::vector<std::tuple<int, double, int, double>> changes;
+  std::vector<Change> changes;
   for (const auto& [key, bytes] : sums) {
     if (std::abs(bytes) < 1e-9) continue;
     changes.emplace_back(std::get<0>(key), std::get<1>(key), std::get<2>(key), bytes);
@@ -44,11 +53,9 @@ void check_equal(const Program& program) {
   const auto found = in_order(memory_of_issued(program, issue_order(program), told));
   const auto expected = in_order(clocks.log.memory);
   for (std::size_t i = 0; i < std::min(found.size(), expected.size()); ++i) {
+    INFO("change " << i << ": " << words_of(expected[i]) << "; found: " << words_of(found[i]));
     const auto& [rank, time, memory_class, bytes] = expected[i];
-    INFO("change " << i << ": rank " << rank << " at " << time << " s, class " << memory_class
-                   << ": " << bytes);
     const auto& [r, t, c, b] = found[i];
-    INFO("found: rank " << r << " at " << t << " s, class " << c << ": " << b);
     REQUIRE(std::tie(r, t, c) == std::tie(rank, time, memory_class));
     REQUIRE(b == doctest::Approx(bytes).epsilon(1e-9));  // summed up in another order
   }
