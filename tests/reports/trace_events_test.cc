@@ -138,6 +138,25 @@ TEST_CASE("a trace of GPipe on four devices has the times of its closed form") {
   CHECK(file.processes.at(1) == "device 0 (stage 0)");
 }
 
+TEST_CASE(
+    "messages of several losses of one micro-batch each have the ops that made and used them") {
+  const ScenarioResult run =
+      simulated(kFourStages, {R"(training.strategy={"kind": "interlocking", "n_wise": 3})"});
+  const auto& [metrics, program, log] = run.measurement;
+  const std::vector<MessageEnds> ends = message_ends(program, log);
+  std::map<std::pair<int, int>, int> of_batch;  // messages of a channel and micro-batch
+  for (std::size_t i = 0; i < ends.size(); ++i) {
+    const Transfer& transfer = log.transfers[i];
+    ++of_batch[{transfer.channel, transfer.micro_batch}];
+    REQUIRE(ends[i].made >= 0);
+    CHECK(log.spans[ends[i].made].end <= transfer.sent);
+    if (ends[i].used >= 0) CHECK(log.spans[ends[i].used].start >= transfer.arrival);
+  }
+  int most = 0;
+  for (const auto& [place, count] : of_batch) most = std::max(most, count);
+  CHECK(most == 2);
+}
+
 TEST_CASE("copies to hosts have tracks of their own, collectives one for each group") {
   const char* const offload = R"({
     "model": "gpt2-xl", "cluster": {"machine": "dgx-a100-80g", "devices": 4},
