@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "validate/network/cpu_tensors.h"
+#include "validate/network/layers/dense_kernels.h"
 
 namespace interlock {
 namespace {
@@ -22,10 +23,9 @@ bool drops_input_gradient(const CpuStage<T>& stage, const Traversal& traversal) 
 }
 
 template <class T>
-void add_to(const Block& from, const Block& to) {
-  const T* a = numbers<T>(from);
-  T* b = numbers<T>(to);
-  for (std::size_t i = 0; i < from.bytes / sizeof(T); ++i) b[i] += a[i];
+void add_block(const Block& from, const Block& to) {
+  const auto count = from.bytes / static_cast<std::int64_t>(sizeof(T));
+  add_to(numbers<T>(from), count, numbers<T>(to));
 }
 
 /// The gradient of a loss that trains the stage beside others has gone through it: the first
@@ -34,7 +34,7 @@ template <class T>
 void keep_for_sum(CpuStage<T>& stage, MicroBatch& batch, int loss) {
   if (stage.role.summed_gradients == 0) return;
   Block& gradient = batch.gradients.at(loss);
-  if (batch.gradient_sum) return add_to<T>(gradient, batch.gradient_sum);
+  if (batch.gradient_sum) return add_block<T>(gradient, batch.gradient_sum);
   batch.gradient_sum = std::exchange(gradient, {});
 }
 
@@ -42,8 +42,8 @@ void keep_for_sum(CpuStage<T>& stage, MicroBatch& batch, int loss) {
 template <class T>
 void sum_gradients(CpuStage<T>& stage, MicroBatch& batch, int loss) {
   const Block& furthest = batch.gradients.at(loss);
-  if (batch.gradient_sum) add_to<T>(batch.gradient_sum, furthest);
-  for (const int added : stage.role.only_added) add_to<T>(batch.gradients.at(added), furthest);
+  if (batch.gradient_sum) add_block<T>(batch.gradient_sum, furthest);
+  for (const int added : stage.role.only_added) add_block<T>(batch.gradients.at(added), furthest);
   if (stage.job->strategy.gradient != GradientMode::Mean) return;
   const T share = T(1) / static_cast<T>(stage.role.summed_gradients + 1);
   T* all = numbers<T>(furthest);
