@@ -196,6 +196,7 @@ bool varies(const Scenario& scenario) { return scenario.variation && scenario.va
 
 Measurement measure_scenario(const Scenario& scenario, const LowerInputs& inputs, bool keep_log) {
   MeasureInputs measured = measure_inputs(scenario);
+  measured.explain = !varies(scenario);  // the steady steps of others are not what is shown
   const ScheduleEntry& entry = schedule_entry(scenario.schedule.kind);
   if (scenario.skip_periods && !scenario.schedule.bulk_synchronous && !varies(scenario) &&
       entry.period != nullptr) {

@@ -161,7 +161,7 @@ Measurement measurement_of(LoggedRun& run, const Window& window, const MeasureIn
   result.metrics.engine = run.summary.engine;
   result.metrics.tasks = run.summary.tasks;
   result.metrics.makespan = run.summary.makespan;
-  if (run.summary.tasks <= kFewTasks) {
+  if (inputs.explain && run.summary.tasks <= kFewTasks) {
     const int steps = steps_to_explain(run.steps, window);
     const Seconds explained =
         steps == window.steps ? end : run.steps.end(window.first_step + steps - 1);

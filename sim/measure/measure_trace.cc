@@ -37,9 +37,11 @@ Measurement measure_trace(Program program, TraceLog log, int fill, const Measure
     result.metrics.makespan = std::max(result.metrics.makespan, span.end);
   }
   result.metrics.tasks = count_tasks(program);
-  const int explained = steps_to_explain(steps, {.first_step = fill, .steps = inputs.steps});
-  result.metrics.explanation = explain(program, log, result.metrics.window_begin,
-                                       steps.end(fill + explained - 1), explained);
+  if (inputs.explain) {
+    const int explained = steps_to_explain(steps, {.first_step = fill, .steps = inputs.steps});
+    result.metrics.explanation = explain(program, log, result.metrics.window_begin,
+                                         steps.end(fill + explained - 1), explained);
+  }
   set_rates(inputs, result.metrics);
   result.program = std::move(program);
   result.log = std::move(log);

@@ -76,7 +76,7 @@ struct Metrics {
   std::map<int, std::int64_t> staleness;  // updates between forward and own update: micro-batches
   std::vector<DeviceMetrics> devices;
   std::vector<LinkMetrics> links;
-  std::optional<Explanation> explanation;  // of runs that are short enough, see measure.cc
+  std::optional<Explanation> explanation;  // where asked for, of runs that are short enough
 };
 
 /// The index of the first of the busiest devices, which may differ by rounding; 0 if there is none.
@@ -103,6 +103,7 @@ struct MeasureInputs {
   std::string attention_flops = "none";
   Bytes memory_capacity;
   std::optional<LongStep> long_step;
+  bool explain = false;  // why steps take as long as they do
 };
 
 /// Result of measuring: the metrics, and the program and trace they were read from.

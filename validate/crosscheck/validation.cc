@@ -25,6 +25,7 @@ ScenarioResult predict(const Scenario& scenario, int fill, int steps) {
   Program program = lower_scenario(scenario, fill + steps);
   MeasureInputs inputs = measure_inputs(scenario);
   inputs.steps = steps;
+  inputs.explain = true;
   TraceLog log;
   const RunSummary summary = run_program(program, scenario.engine, log_sink(log));
   ScenarioResult result{scenario, measure_trace(std::move(program), std::move(log), fill, inputs)};
@@ -57,6 +58,7 @@ Validation validate(const ScenarioResult& predicted, const NeuralNetwork& networ
   inputs.measure.steps = options.execution.steps - options.fill;
   Validation validation{.comparison = compare_runs(predicted.measurement, run, inputs),
                         .measured = {.scenario = scenario}};
+  inputs.measure.explain = true;
   validation.measured.scenario.name = "measured | " + scenario.name;
   validation.measured.measurement =
       measure_trace(std::move(execution.program), std::move(run.log), options.fill, inputs.measure);
