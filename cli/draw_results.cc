@@ -15,8 +15,6 @@
 namespace interlock {
 namespace {
 
-constexpr std::size_t kMostTimelines = 12;
-
 void check_figure(const std::string& figure) {
   const std::vector<std::string>& known = figure_names();
   if (std::find(known.begin(), known.end(), figure) != known.end()) return;
@@ -73,8 +71,8 @@ std::string timeline(const ResultFiles& files) {
         "figure timeline draws results of interlock simulate --json, and these are curves "
         "of interlock train; expected figure tradeoff");
   }
-  if (files.results.size() > kMostTimelines) {
-    throw Error("figure timeline draws at most " + std::to_string(kMostTimelines) +
+  if (files.results.size() > kMostPanels) {
+    throw Error("figure timeline draws at most " + std::to_string(kMostPanels) +
                 " results, and there are " + std::to_string(files.results.size()) +
                 "; expected fewer");
   }

@@ -15,8 +15,6 @@
 namespace interlock {
 namespace {
 
-constexpr std::size_t kMostPanels = 12;
-
 std::vector<std::string> names_of(const std::vector<ReadResult>& results) {
   std::vector<std::string> names;
   names.reserve(results.size());

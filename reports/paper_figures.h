@@ -9,6 +9,9 @@
 
 namespace interlock {
 
+/// The most results in one picture of timelines or devices.
+inline constexpr std::size_t kMostPanels = 12;
+
 /// What results can be drawn as, in the order of help texts.
 const std::vector<std::string>& figure_names();
 
