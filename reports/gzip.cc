@@ -11,8 +11,9 @@
 namespace interlock {
 namespace {
 
-constexpr int kGzip = 15 + 16;  // the largest window, with gzip's header
-constexpr int kLevel = 3;       // 6 takes twice as long for a tenth less
+constexpr int kZlib = 15;          // the largest window
+constexpr int kGzip = kZlib + 16;  // with gzip's header
+constexpr int kLevel = 3;          // 6 takes twice as long for a tenth less
 constexpr int kMemory = 8;
 constexpr std::size_t kBlock = std::size_t{1} << 18;
 
@@ -26,8 +27,9 @@ void give(z_stream& stream, std::string_view piece) {
 
 class Deflater {
  public:
-  explicit Deflater(const TextSink& out) : out_(out) {
-    const int done = deflateInit2(&stream_, kLevel, Z_DEFLATED, kGzip, kMemory, Z_DEFAULT_STRATEGY);
+  Deflater(const TextSink& out, int format) : out_(out) {
+    const int done =
+        deflateInit2(&stream_, kLevel, Z_DEFLATED, format, kMemory, Z_DEFAULT_STRATEGY);
     CHECK(done == Z_OK, "zlib has memory to compress");
   }
   Deflater(const Deflater&) = delete;
@@ -63,10 +65,19 @@ bool is_gzip_name(const std::string& path) { return path.ends_with(".gz"); }
 
 TextSource gzip(const TextSource& text) {
   return [text](const TextSink& out) {
-    Deflater deflater(out);
+    Deflater deflater(out, kGzip);
     text([&](std::string_view piece) { deflater.add(piece); });
     deflater.finish();
   };
+}
+
+std::string deflated(std::string_view bytes) {
+  std::string text;
+  const TextSink sink = [&](std::string_view piece) { text += piece; };
+  Deflater deflater(sink, kZlib);
+  deflater.add(bytes);
+  deflater.finish();
+  return text;
 }
 
 std::string gunzip(std::string_view bytes, const std::string& name) {

@@ -15,6 +15,9 @@ bool is_gzip_name(const std::string& path);
 /// equal bytes.
 TextSource gzip(const TextSource& text);
 
+/// `bytes` in zlib's format (RFC 1950), which browsers expand.
+std::string deflated(std::string_view bytes);
+
 /// The text of compressed `bytes`. Throws: Error, with `name` in it, if they are damaged or cut.
 std::string gunzip(std::string_view bytes, const std::string& name);
 

@@ -1,7 +1,9 @@
 // HTML report: one offline page with figures, tables and charts of every scenario.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
+#include "base/checksum.h"
 #include "base/text.h"
 #include "reports/encode.h"
 #include "reports/excerpt.h"
@@ -11,6 +13,7 @@
 #include "reports/page_data.h"
 #include "reports/report.h"
 #include "reports/scale.h"
+#include "reports/scenario_json.h"
 #include "reports/web_file.h"
 
 namespace interlock {
@@ -90,11 +93,22 @@ std::string excerpt_html(const ScenarioResult& result, const Excerpt& excerpt) {
                     "measured steps.");
 }
 
+/// What it takes to get the same numbers again.
+std::string origin_html(const ScenarioResult& result) {
+  constexpr std::size_t kDigits = 12;
+  const std::string hash = sha256(scenario_json(result.scenario).dump()).substr(0, kDigits);
+  return tagged("p", "class=\"note origin\"",
+                "Scenario " + hash + " (begin of its SHA-256), engine " +
+                    result.measurement.metrics.engine + ", seed " +
+                    std::to_string(result.scenario.seed) + ", interlock " INTERLOCK_VERSION ".");
+}
+
 std::string scenario_html(const ScenarioResult& result, std::int64_t most_spans) {
   const Excerpt excerpt = choose_excerpt(result.measurement, most_spans);
   std::string html = tagged("p", "class=\"note\"", subtitle(result));
   const std::string layout = layout_words(result.scenario);
   if (!layout.empty()) html += tagged("p", "class=\"note\"", layout);
+  html += origin_html(result);
   html += warnings_html(result) + figures_html(result);
   html += tagged("h3", "", "Devices") + long_table_html(device_grid(result), "devices");
   const Grid bubbles = bubble_grid(result);
@@ -108,12 +122,14 @@ std::string scenario_html(const ScenarioResult& result, std::int64_t most_spans)
             long_table_html(link_grid(result), "links") + "</details>\n";
   }
   html += tagged("h3", "", "Over time") + excerpt_html(result, excerpt);
-  html +=
-      tagged("p", "class=\"note\"",
-             "Drag to move; pinch, or click and turn the wheel, or Ctrl and wheel, to zoom; touch "
-             "or point for details. Arrow keys, + and - do the same. Between the dashed lines: "
-             "the measured window.");
-  return html + "<script type=\"application/json\">" + page_data(result, excerpt) + "</script>\n";
+  html += tagged(
+      "p", "class=\"note\"",
+      "Drag to move; pinch, or click and turn the wheel, or Ctrl and wheel, to zoom; touch "
+      "or point for details; click an op for what it waited for. Keys do the same: arrows, + "
+      "and -; Enter, comma, full stop and < for ops. Between the dashed lines: the measured "
+      "window.");
+  return html + "<script type=\"application/json\" class=\"scenario\">" +
+         page_data(result, excerpt) + "</script>\n";
 }
 
 std::string comparison_title(const std::vector<ScenarioResult>& results) {
@@ -150,8 +166,9 @@ std::string content_html(const std::vector<ScenarioResult>& results) {
 
 std::string scripts() {
   std::string script;
-  for (const char* name : {"axis.js", "data.js", "view.js", "chart.js", "timeline.js",
-                           "utilisation.js", "memory.js", "main.js"}) {
+  for (const char* name :
+       {"axis.js", "data.js", "view.js", "chart.js", "graph.js", "describe.js", "coverage.js",
+        "timeline.js", "selection.js", "utilisation.js", "memory.js", "main.js"}) {
     CHECK(!web_file(name).empty(), std::string("the page has its script ") + name);
     script += web_file(name);
   }

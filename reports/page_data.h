@@ -1,8 +1,8 @@
-// PageData: what the scripts of the HTML page draw, as JSON with packed arrays.
+// PageData: what the scripts of the HTML page draw, as JSON beside one compressed block of columns.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Spans, messages and memory changes are structures of arrays in base64, grouped by device or wire;
-// web/data.js is the reader. Times are in seconds since the run began.
+// Ops, messages and memory changes are structures of arrays, grouped by device or wire; web/data.js
+// is the reader. Times are in seconds since the run began, each as the distance from one before.
 #pragma once
 
 #include <cstdint>

@@ -1,116 +1,115 @@
-// PageLanes: transfers by wire and collectives by lane, as packed arrays.
+// Messages by wire and collectives by lane, as columns.
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/page_lanes.h"
-
-#include <algorithm>
+#include <nlohmann/json.hpp>
 #include <utility>
-#include <vector>
 
-#include "reports/encode.h"
 #include "reports/mesh_words.h"
+#include "reports/page_parts.h"
+#include "reports/trace_tracks.h"
 
 namespace interlock {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-using Transfers = std::vector<Transfer>;
-
-/// The transfers of each wire that touch the excerpt, by start.
-std::vector<Transfers> transfers_by_wire(const Measurement& measurement, const Excerpt& excerpt) {
-  std::vector<Transfers> wires(measurement.program.wires.size());
-  for (const Transfer& transfer : measurement.log.transfers) {
-    const int wire = measurement.program.channels[transfer.channel].wire;
-    const bool outside = transfer.start >= excerpt.end || transfer.arrival < excerpt.begin;
-    if (wire >= 0 && (excerpt.whole || !outside)) wires[wire].push_back(transfer);
-  }
-  for (Transfers& wire : wires) {
-    std::stable_sort(wire.begin(), wire.end(),
-                     [](const auto& a, const auto& b) { return a.start < b.start; });
-  }
-  return wires;
-}
-
-/// Base64 of `field` of every entry.
-template <class Number, class Entries, class Field>
-std::string packed(const Entries& entries, const Field& field) {
+/// `field` of every entry of a lane.
+template <class Number, class Items, class Field>
+std::vector<Number> column(const PageLane& lane, const Items& items, const Field& field) {
   std::vector<Number> numbers;
-  numbers.reserve(entries.size());
-  for (const auto& entry : entries) numbers.push_back(static_cast<Number>(field(entry)));
-  return base64(numbers);
+  numbers.reserve(lane.entries.size());
+  for (const std::int32_t index : lane.entries) {
+    numbers.push_back(static_cast<Number>(field(items[index])));
+  }
+  return numbers;
 }
 
-using Collectives = std::vector<CollectiveSpan>;
+/// Starts, each from the one before.
+template <class Items>
+std::vector<float> start_gaps(const PageLane& lane, const Items& items, Seconds begin) {
+  GapColumn gaps(begin);
+  for (const std::int32_t index : lane.entries) gaps.add(items[index].start);
+  return std::move(gaps.gaps);
+}
 
-/// The collectives of each lane that touch the excerpt, by start.
-std::vector<Collectives> collectives_by_lane(const Measurement& measurement,
-                                             const Excerpt& excerpt) {
-  std::vector<Collectives> lanes(measurement.program.lanes.size());
-  for (const CollectiveSpan& span : measurement.log.collectives) {
-    const bool outside = span.start >= excerpt.end || span.end < excerpt.begin;
-    if (!excerpt.whole && outside) continue;
-    lanes[measurement.program.collectives[span.collective].lane].push_back(span);
+/// Why each entry of lane number `own` began.
+void add_causes(Json& json, const std::vector<Cause>& causes, const PageLane& lane,
+                std::int32_t own, PageParts& parts) {
+  PlaceColumns columns(own, parts.lanes());
+  std::int32_t entry = 0;
+  for (const std::int32_t index : lane.entries) {
+    columns.add(entry++, parts.order.place(causes[index].node));
   }
-  for (Collectives& lane : lanes) {
-    std::stable_sort(lane.begin(), lane.end(),
-                     [](const auto& a, const auto& b) { return a.start < b.start; });
+  json["cause_lane"] = parts.columns.add(columns.lanes);
+  json["cause_step"] = parts.columns.add(columns.steps);
+}
+
+/// The ops that made and used each message: entries of the lanes of its devices, -1 where there is
+/// none.
+void add_ends(Json& json, const std::vector<MessageEnds>& ends, const PageLane& lane,
+              PageParts& parts) {
+  std::vector<std::int32_t> made, used;
+  const auto entry_of = [&](std::int32_t span) {
+    return span < 0 ? -1 : parts.order.spans[span].entry;
+  };
+  for (const std::int32_t index : lane.entries) {
+    made.push_back(entry_of(ends[index].made));
+    used.push_back(entry_of(ends[index].used));
   }
-  return lanes;
+  json["made"] = parts.columns.add(differences(std::move(made)));
+  json["used"] = parts.columns.add(differences(std::move(used)));
 }
 
 }  // namespace
 
-Json wires_json(const ScenarioResult& result, const Excerpt& excerpt) {
-  const Measurement& measurement = result.measurement;
-  const std::vector<int> devices = device_numbers(result.scenario);
-  const auto wires = transfers_by_wire(measurement, excerpt);
+Json wires_json(PageParts& parts) {
+  const std::vector<Transfer>& all = parts.log().transfers;
+  const std::vector<MessageEnds> ends = message_ends(parts.program(), parts.log());
+  PageColumns& columns = parts.columns;
   Json json = Json::array();
-  for (std::size_t wire = 0; wire < wires.size(); ++wire) {
-    const Transfers& all = wires[wire];
-    if (all.empty()) continue;
+  auto number = static_cast<std::int32_t>(parts.order.devices.size());
+  for (const PageLane& lane : parts.order.wires) {
+    const Wire& wire = parts.program().wires[lane.of];
     using T = const Transfer&;
-    json.push_back(
-        {{"from", devices.at(measurement.program.wires[wire].from_rank)},
-         {"to", devices.at(measurement.program.wires[wire].to_rank)},
-         {"count", all.size()},
-         {"start", packed<double>(all, [](T t) { return t.start.value(); })},
-         {"waited", packed<float>(all, [](T t) { return (t.start - t.sent).value(); })},
-         {"occupied", packed<float>(all, [](T t) { return (t.end - t.start).value(); })},
-         {"latency", packed<float>(all, [](T t) { return (t.arrival - t.end).value(); })},
-         {"channel", packed<std::uint32_t>(all, [](T t) { return t.channel; })},
-         {"micro_batch", packed<std::int32_t>(all, [](T t) { return t.micro_batch; })}});
+    const auto floats = [&](auto field) { return columns.add(column<float>(lane, all, field)); };
+    const auto batches = column<std::int32_t>(lane, all, [](T t) { return t.micro_batch; });
+    Json entry{
+        {"from", wire.from_rank},
+        {"to", wire.to_rank},
+        {"gap", columns.add(start_gaps(lane, all, parts.excerpt.begin))},
+        {"waited", floats([](T t) { return (t.start - t.sent).value(); })},
+        {"occupied", floats([](T t) { return (t.end - t.start).value(); })},
+        {"latency", floats([](T t) { return (t.arrival - t.end).value(); })},
+        {"what", columns.add(column<std::uint32_t>(lane, all, [](T t) { return t.channel; }))},
+        {"micro_batch", columns.add(differences(batches))}};
+    add_ends(entry, ends, lane, parts);
+    if (parts.causes) add_causes(entry, parts.causes->transfers, lane, number, parts);
+    json.push_back(std::move(entry));
+    ++number;
   }
   return json;
 }
 
-Json lanes_json(const ScenarioResult& result, const Excerpt& excerpt) {
-  const Measurement& measurement = result.measurement;
-  const std::vector<int> devices = device_numbers(result.scenario);
-  const auto lanes = collectives_by_lane(measurement, excerpt);
+Json groups_json(PageParts& parts) {
+  const std::vector<CollectiveSpan>& all = parts.log().collectives;
+  PageColumns& columns = parts.columns;
   Json json = Json::array();
-  for (std::size_t lane = 0; lane < lanes.size(); ++lane) {
-    const Collectives& all = lanes[lane];
-    if (all.empty()) continue;
+  auto number = static_cast<std::int32_t>(parts.order.devices.size() + parts.order.wires.size());
+  for (const PageLane& lane : parts.order.groups) {
+    const Collective& first = parts.program().collectives[all[lane.entries.front()].collective];
     using C = const CollectiveSpan&;
-    const MeshAxis axis = measurement.program.collectives[all.front().collective].axis;
-    json.push_back(
-        {{"axis", name_of(axis)},
-         {"device", devices.at(measurement.program.lanes[lane].ranks.front())},
-         {"count", all.size()},
-         {"start", packed<double>(all, [](C c) { return c.start.value(); })},
-         {"waited", packed<float>(all, [](C c) { return (c.start - c.joined).value(); })},
-         {"duration", packed<float>(all, [](C c) { return (c.end - c.start).value(); })},
-         {"collective", packed<std::uint32_t>(all, [](C c) { return c.collective; })},
-         {"micro_batch", packed<std::int32_t>(all, [](C c) { return c.micro_batch; })}});
-  }
-  return json;
-}
-
-Json collectives_json(const Program& program) {
-  Json json = Json::array();
-  for (const Collective& collective : program.collectives) {
-    json.push_back({name_of(collective.kind), model_stage(program, collective.stage),
-                    collective.bytes.value()});
+    const auto floats = [&](auto field) { return columns.add(column<float>(lane, all, field)); };
+    const auto batches = column<std::int32_t>(lane, all, [](C c) { return c.micro_batch; });
+    Json entry{
+        {"axis", name_of(first.axis)},
+        {"rank", parts.program().lanes[lane.of].ranks.front()},
+        {"gap", columns.add(start_gaps(lane, all, parts.excerpt.begin))},
+        {"waited", floats([](C c) { return (c.start - c.joined).value(); })},
+        {"occupied", floats([](C c) { return (c.end - c.start).value(); })},
+        {"what", columns.add(column<std::uint32_t>(lane, all, [](C c) { return c.collective; }))},
+        {"micro_batch", columns.add(differences(batches))}};
+    if (parts.causes) add_causes(entry, parts.causes->collectives, lane, number, parts);
+    json.push_back(std::move(entry));
+    ++number;
   }
   return json;
 }

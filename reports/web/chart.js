@@ -28,11 +28,12 @@ function element(tag, attributes, ...children) {
 }
 
 // Adds a chart to `parent`. `chart` has: title, height(), draw(pen), describe(x, y, pen) giving
-// lines of text or nothing, and view. Returns {redraw}.
+// lines of text or nothing, and view; if things in it can be chosen also choose(x, y, pen),
+// key(name, pen) giving whether it knows the key, and what its keys are. Returns {redraw, pen}.
 function addChart(parent, chart) {
   const canvas = element('canvas', { tabIndex: 0 });
   canvas.setAttribute('role', 'img');
-  canvas.setAttribute('aria-label', `${chart.title}. Arrow keys move, plus and minus zoom.`);
+  canvas.setAttribute('aria-label', `${chart.title}. Left and right move, plus and minus zoom. ${chart.keys || ''}`);
   parent.append(element('figure', {}, element('figcaption', {}, chart.title), canvas));
   let pending = false;
   let pen = null;
@@ -49,11 +50,17 @@ function addChart(parent, chart) {
     requestAnimationFrame(draw);
   };
   chart.view.onChange(redraw);
-  moveByHand(canvas, chart.view, () => pen);
+  if (chart.key) {
+    canvas.addEventListener('keydown', (event) => {
+      if (event.ctrlKey || event.metaKey || event.altKey || !chart.key(event.key, pen)) return;
+      event.preventDefault();
+    });
+  }
+  moveByHand(canvas, chart.view, () => pen, chart.choose && ((x, y) => chart.choose(x, y, pen)));
   showTooltips(canvas, (x, y) => pen && chart.describe(x, y, pen));
   new ResizeObserver(redraw).observe(canvas);
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', redraw);
-  return { redraw };
+  return { redraw, pen: () => pen };
 }
 
 // What a chart draws with: a context in CSS pixels, the place of the plot, colours, and x of time.

@@ -1,102 +1,155 @@
-// Data: unpacks what page_data.cc packed into typed arrays, one object per lane.
+// Data: expands the columns that page_data.cc wrote into typed arrays, one object per lane.
 // SPDX-License-Identifier: Apache-2.0
 
-function unpack(base64, Numbers) {
+// Bytes of a zlib block in base64.
+async function expand(base64) {
   const text = atob(base64);
-  const bytes = new Uint8Array(text.length);
-  for (let i = 0; i < text.length; i++) bytes[i] = text.charCodeAt(i);
-  return new Numbers(bytes.buffer);
+  const packed = new Uint8Array(text.length);
+  for (let i = 0; i < text.length; i++) packed[i] = text.charCodeAt(i);
+  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream('deflate'));
+  return new Response(stream).arrayBuffer();
 }
 
-// Spans of one device. busy[i] and useful[i] are the seconds of all spans before i, so that the
+// Sums up `numbers` in place: counters are written as differences.
+function addUp(numbers) {
+  for (let i = 1; i < numbers.length; i++) numbers[i] += numbers[i - 1];
+  return numbers;
+}
+
+// Reads the columns of one scenario.
+function columnReader(buffer) {
+  const read = (Numbers) => (place) => new Numbers(buffer, place[0], place[1]);
+  return {
+    floats: read(Float32Array), ints: read(Int32Array), shorts: read(Uint16Array),
+    bytes: read(Uint8Array),
+  };
+}
+
+// Lane and entry of what each entry of lane `own` waited for, see PlaceColumns; nothing if unknown.
+function unpackCauses(packed, read, own, lanes) {
+  if (!packed.cause_lane) return null;
+  const lane = read.ints(packed.cause_lane);
+  const entry = read.ints(packed.cause_step);
+  const last = new Int32Array(lanes);
+  for (let i = 0; i < entry.length; i++) {
+    if (lane[i] === own) entry[i] = i - entry[i];
+    else if (lane[i] >= 0) entry[i] = last[lane[i]] += entry[i];
+  }
+  return { lane, entry };
+}
+
+// Ops of one device. busy[i] and useful[i] are the seconds of all ops before i, so that the
 // utilisation of any stretch takes two binary searches.
-function unpackSpans(packed, ops) {
-  const count = packed.count;
-  const start = unpack(packed.start, Float64Array);
-  const op = unpack(packed.op, Uint32Array);
-  const duration = packed.duration ? unpack(packed.duration, Float32Array) : null;
+function unpackSpans(packed, read, { ops, range }) {
+  const gap = read.floats(packed.gap);
+  const op = read.ints(packed.op);
+  const duration = packed.duration ? read.floats(packed.duration) : null;
+  const count = op.length;
+  const start = new Float64Array(count);
   const end = new Float64Array(count);
   const busy = new Float64Array(count + 1);
   const useful = new Float64Array(count + 1);
+  let now = range[0];
   for (let i = 0; i < count; i++) {
-    const length = duration ? duration[i] : ops[op[i]].duration;
-    end[i] = start[i] + length;
-    const active = length - ops[op[i]].communication;
+    const { duration: planned, communication, useful: isUseful } = ops[op[i]];
+    const length = duration ? duration[i] : planned;
+    now += gap[i];
+    start[i] = now;
+    end[i] = now += length;
+    const active = length - communication;
     busy[i + 1] = busy[i] + active;
-    useful[i + 1] = useful[i] + (ops[op[i]].useful ? active : 0);
+    useful[i + 1] = useful[i] + (isUseful ? active : 0);
   }
-  const exposed = packed.exposed ? unpack(packed.exposed, Float32Array) : null;
-  const microBatch = unpack(packed.micro_batch, Int32Array);
-  return { count, start, end, op, busy, useful, exposed, microBatch };
+  const exposed = packed.exposed ? read.floats(packed.exposed) : null;
+  const microBatch = addUp(read.ints(packed.micro_batch));
+  const wait = packed.wait ? read.bytes(packed.wait) : null;
+  return { count, start, end, op, busy, useful, exposed, microBatch, wait };
 }
 
-// Memory of one device: levels[c][i] bytes of class c from time[i] on; changes at one instant are
-// one entry. Entry 0 is the state at the beginning of the excerpt.
-function unpackMemory(packed, begin) {
-  const gap = unpack(packed.gap, Float32Array);
-  const kind = unpack(packed.kind, Uint16Array);
-  const level = packed.at_begin.slice();
-  const time = new Float64Array(packed.count + 1);
-  const total = new Float64Array(packed.count + 1);
-  const levels = level.map(() => new Float64Array(packed.count + 1));
+const LEVELS_EVERY = 64; // changes between two that are kept by class
+
+// Memory of one device: total[i] bytes from time[i] on; changes at one instant are one entry.
+// Entry 0 is the state at the beginning of the excerpt. levelsAt(i): bytes by class.
+function unpackMemory(packed, read, { range }) {
+  const gap = read.floats(packed.gap);
+  const kind = read.shorts(packed.kind);
+  const level = Float64Array.from(packed.at_begin);
+  const classes = level.length;
+  const most = gap.length + 1;
+  const time = new Float64Array(most);
+  const total = new Float64Array(most);
+  const changes = new Uint32Array(most); // that are over by then
+  const kept = new Float64Array((Math.floor(gap.length / LEVELS_EVERY) + 1) * classes);
+  const highest = Float64Array.from(level);
+  let sum = level.reduce((a, b) => a + b, 0);
   let entry = 0;
-  let now = begin;
-  const store = () => {
-    time[entry] = now;
-    total[entry] = 0;
-    for (let c = 0; c < level.length; c++) {
-      levels[c][entry] = level[c];
-      total[entry] += level[c];
-    }
-  };
-  store();
-  for (let i = 0; i < packed.count; i++) {
+  let now = range[0];
+  time[0] = now;
+  total[0] = sum;
+  for (let i = 0; i < gap.length; i++) {
+    if (i % LEVELS_EVERY === 0) kept.set(level, i / LEVELS_EVERY * classes);
     if (gap[i] > 0) entry++;
     now += gap[i];
-    const pair = packed.pairs[kind[i]];
-    level[pair[0]] += pair[1];
-    store();
+    const [which, bytes] = packed.pairs[kind[i]];
+    level[which] += bytes;
+    sum += bytes;
+    highest[which] = Math.max(highest[which], level[which]);
+    time[entry] = now;
+    total[entry] = sum;
+    changes[entry] = i + 1;
   }
-  return { count: entry + 1, time, total, levels };
+  if (gap.length % LEVELS_EVERY === 0) kept.set(level, gap.length / LEVELS_EVERY * classes);
+  const levelsAt = (i) => {
+    const first = Math.floor(changes[i] / LEVELS_EVERY);
+    const levels = kept.slice(first * classes, (first + 1) * classes);
+    for (let c = first * LEVELS_EVERY; c < changes[i]; c++) {
+      const [which, bytes] = packed.pairs[kind[c]];
+      levels[which] += bytes;
+    }
+    return levels;
+  };
+  return { count: entry + 1, time, total, levelsAt, highest };
 }
 
-// Messages of one wire.
-function unpackWire(packed) {
-  const start = unpack(packed.start, Float64Array);
-  const occupied = unpack(packed.occupied, Float32Array);
-  const latency = unpack(packed.latency, Float32Array);
+// Messages of a wire, or collectives of a group, which have no latency. `made` and `used` are ops
+// of the devices `from` and `to`.
+function unpackLane(packed, read, { range }) {
+  const start = new Float64Array(packed.gap[1]);
+  read.floats(packed.gap).forEach((gap, i) => { start[i] = (i ? start[i - 1] : range[0]) + gap; });
+  const occupied = read.floats(packed.occupied);
   const end = start.map((time, i) => time + occupied[i]);
-  const arrival = end.map((time, i) => time + latency[i]);
-  const waited = unpack(packed.waited, Float32Array);
-  const channel = unpack(packed.channel, Uint32Array);
-  const microBatch = unpack(packed.micro_batch, Int32Array);
-  const { from, to, count } = packed;
-  return { from, to, count, start, end, arrival, waited, channel, microBatch };
+  const latency = packed.latency ? read.floats(packed.latency) : null;
+  const arrival = latency ? end.map((time, i) => time + latency[i]) : end;
+  const { from, to, axis, rank } = packed;
+  return {
+    from, to, axis, rank, count: start.length, start, end, arrival,
+    waited: read.floats(packed.waited),
+    what: read.ints(packed.what),
+    microBatch: addUp(read.ints(packed.micro_batch)),
+    made: packed.made ? addUp(read.ints(packed.made)) : null,
+    used: packed.used ? addUp(read.ints(packed.used)) : null,
+  };
 }
 
-// Collectives of one lane, in the form of messages without latency.
-function unpackLane(packed) {
-  const start = unpack(packed.start, Float64Array);
-  const duration = unpack(packed.duration, Float32Array);
-  const end = start.map((time, i) => time + duration[i]);
-  const waited = unpack(packed.waited, Float32Array);
-  const collective = unpack(packed.collective, Uint32Array);
-  const microBatch = unpack(packed.micro_batch, Int32Array);
-  const { axis, device, count } = packed;
-  return { axis, device, count, start, end, arrival: end, waited, collective, microBatch };
-}
-
-function unpackScenario(data) {
+async function unpackScenario(data) {
+  const read = columnReader(await expand(data.columns));
+  delete data.columns;
   for (const op of data.ops) op.kind = data.palette.kinds.findIndex((k) => k.letter === op.letter);
-  const devices = data.ranks.map((rank) => ({
+  const lanes = data.ranks.length + data.wires.length + data.groups.length;
+  const devices = data.ranks.map((rank, i) => ({
     number: rank.device,
     stages: rank.stages,
     several: rank.several,
-    spans: unpackSpans(rank.spans, data.ops),
-    memory: unpackMemory(rank.memory, data.range[0]),
+    ...unpackSpans(rank.spans, read, data),
+    causes: unpackCauses(rank.spans, read, i, lanes),
+    memory: unpackMemory(rank.memory, read, data),
   }));
-  const wires = data.wires.map(unpackWire).concat(data.lanes.map(unpackLane));
-  return { ...data, devices, wires };
+  const wires = data.wires.concat(data.groups).map((packed, i) => ({
+    ...unpackLane(packed, read, data),
+    causes: unpackCauses(packed, read, devices.length + i, lanes),
+  }));
+  // All lanes by number: what is known of an op, a message or a collective is in one of them.
+  return { ...data, devices, wires, lanes: devices.concat(wires) };
 }
 
 // The first index in sorted `array` (of `count`) whose value is greater than `value`.

@@ -60,7 +60,7 @@ function utilisationLegend() {
 }
 
 function memoryLegend(scenario) {
-  const held = (c) => scenario.devices.some(({ memory }) => memory.levels[c].some((b) => b > 0));
+  const held = (c) => scenario.devices.some(({ memory }) => memory.highest[c] > 0);
   return legend(scenario.palette.classes
     .filter((look, c) => held(c))
     .map((look) => [look.colour, look.meaning]));
@@ -86,21 +86,34 @@ function buildScenario(place, scenario) {
   const charts = [];
   const redraw = () => charts.forEach((chart) => chart.redraw());
   const wires = tick('messages', scenario.wires.length <= 32, redraw);
+  const path = tick('critical path', false, redraw);
+  const marks = criticalPath(scenario);
   const capacity = tick('axis up to the capacity', capacityIsNear(scenario), redraw);
   const picker = devicePicker(scenario, redraw);
   const options = {
     wires: () => wires.box.checked,
     toCapacity: () => capacity.box.checked,
     devices: picker.devices,
+    path: () => (path.box.checked ? marks : null),
+    select: (node) => {
+      scenario.selected = node;
+      redraw();
+      say(scenario, timeline.pen());
+    },
   };
+  scenario.paintByOp = paintsOfOps(scenario);
   const bar = tools(scenario);
   if (scenario.wires.length) bar.append(wires.label);
+  if (marks) bar.append(path.label);
   place.append(bar, opLegend(scenario));
   if (scenario.devices.length > MOST_LANES) {
     place.append(element('p', { className: 'note' },
       `The timeline shows devices 0 to ${MOST_LANES - 1} of ${scenario.devices.length}.`));
   }
-  charts.push(addTimeline(place, scenario, options));
+  const timeline = addTimeline(place, scenario, options);
+  charts.push(timeline);
+  const say = addSelectionLine(place);
+  say(scenario);
   place.append(picker.node, utilisationLegend());
   charts.push(addUtilisation(place, scenario, options));
   const memoryTools = element('div', { className: 'tools' });
@@ -109,25 +122,40 @@ function buildScenario(place, scenario) {
   charts.push(addMemory(place, scenario, options));
 }
 
-function start() {
-  const blocks = document.querySelectorAll('script[type="application/json"]');
-  const scenarios = [...blocks].map((data) => {
-    const scenario = unpackScenario(JSON.parse(data.textContent));
+// Scenarios with the place where each one's charts go.
+async function readScenarios() {
+  const blocks = document.querySelectorAll('script.scenario');
+  const reading = [...blocks].map(async (block) => {
+    const scenario = await unpackScenario(JSON.parse(block.textContent));
     scenario.view = makeView(scenario.range, initialView(scenario));
-    return { scenario, place: data.parentElement };
+    return { scenario, place: block.parentElement };
   });
-  const all = scenarios.map(({ scenario }) => scenario);
-  const same = document.querySelector('#same-scale');
-  if (same) linkViews(all, () => same.checked);
-  for (const { scenario, place } of scenarios) buildScenario(place, scenario);
-  if (!same) return;
+  return Promise.all(reading);
+}
+
+function linkScenarios(all, same) {
+  linkViews(all, () => same.checked);
   const first = all[0];
   const align = () => {
     const widest = Math.max(...all.map((s) => initialView(s)[1] - initialView(s)[0]));
     if (same.checked) first.view.show(first.window[0], first.window[0] + widest);
   };
   same.addEventListener('change', align);
-  align();
+  return align;
+}
+
+async function start() {
+  if (typeof DecompressionStream === 'undefined') {
+    document.querySelector('footer').prepend(
+      'The charts need a browser of 2023 or later (DecompressionStream). ');
+    return;
+  }
+  const scenarios = await readScenarios();
+  const same = document.querySelector('#same-scale');
+  const align = same && linkScenarios(scenarios.map(({ scenario }) => scenario), same);
+  for (const { scenario, place } of scenarios) buildScenario(place, scenario);
+  if (align) align();
+  document.documentElement.dataset.ready = 'true';
 }
 
 start();

@@ -64,12 +64,23 @@ function entriesByColumn(memory, pen, [first, last]) {
   return chosen;
 }
 
+// Bytes by class of each column; nothing outside the excerpt.
+function levelsByColumn(memory, chosen) {
+  let last = null;
+  return Array.from(chosen, (entry, column) => {
+    if (entry < 0) return null;
+    if (column === 0 || entry !== chosen[column - 1]) last = memory.levelsAt(entry);
+    return last;
+  });
+}
+
 function drawMemory(pen, device, top, { scenario, most }) {
   drawRowFrame(pen, top, MEMORY_PLOT, [formatBytes(most), '0 B']);
   pen.label(deviceName(device.number), top + MEMORY_PLOT / 2);
   pen.clip();
   const { memory } = device;
   const chosen = entriesByColumn(memory, pen, scenario.range);
+  const levels = levelsByColumn(memory, chosen);
   const base = new Float64Array(chosen.length);
   const bottom = top + MEMORY_PLOT;
   const y = (bytes) => bottom - bytes / most * MEMORY_PLOT;
@@ -77,7 +88,7 @@ function drawMemory(pen, device, top, { scenario, most }) {
     pen.context.fillStyle = look.colour;
     pen.context.beginPath();
     for (let column = 0; column < chosen.length; column++) {
-      const bytes = memory.levels[c][chosen[column]];
+      const bytes = levels[column] ? levels[column][c] : 0;
       if (!(bytes > 0)) continue;
       const height = y(base[column]) - y(base[column] + bytes);
       pen.context.rect(pen.left + column, y(base[column] + bytes), 1.05, height);
@@ -109,8 +120,9 @@ function describeMemory(x, pen, device, scenario) {
   if (i < 0) return null;
   const at = formatInstant(pen.time(x), pen.end - pen.begin);
   const lines = [`device ${device.number} at ${at}: ${formatBytes(memory.total[i])}`];
+  const levels = memory.levelsAt(i);
   scenario.palette.classes.forEach((look, c) => {
-    const bytes = memory.levels[c][i];
+    const bytes = levels[c];
     if (bytes > 0) lines.push(`${look.meaning}: ${formatBytes(bytes)}`);
   });
   return lines;

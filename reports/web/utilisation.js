@@ -7,46 +7,66 @@ const BIN = 6; // pixels of one stretch
 const UTILISATION_LAYERS = [['busy', '#56b4e9'], ['useful', '#0072b2']];
 
 function addUtilisation(parent, scenario, options) {
-  const devices = () => options.devices();
+  // The mean of all devices, then some of them.
+  const rows = () => (scenario.devices.length > 1 ? [null] : []).concat(options.devices());
   return addChart(parent, {
     title: 'Utilisation over time (%): the busy and the useful share of each stretch',
     scenario,
     view: scenario.view,
-    height: () => devices().length * ROW,
-    draw: (pen) => devices().forEach((device, i) => drawUtilisation(pen, device, i * ROW)),
-    describe: (x, y, pen) => describeUtilisation(x, pen, devices()[Math.floor(y / ROW)]),
+    height: () => rows().length * ROW,
+    draw: (pen) => rows().forEach((device, i) => {
+      pen.label(rowName(device, deviceName), i * ROW + PLOT / 2);
+      drawUtilisation(pen, device ? [device] : scenario.devices, i * ROW);
+    }),
+    describe: (x, y, pen) => describeUtilisation(x, pen, rows()[Math.floor(y / ROW)], scenario),
   });
 }
 
-// Seconds of work before `time`, by the running sums `before` over whole spans.
-function workBefore(spans, before, time) {
-  const i = upperBound(spans.start, time, spans.count) - 1;
-  if (i < 0) return 0;
-  const length = spans.end[i] - spans.start[i];
-  const part = length > 0 ? Math.min(1, (time - spans.start[i]) / length) : 1;
-  return before[i] + part * (before[i + 1] - before[i]);
+const rowName = (device, name) => (device ? name(device.number) : 'all devices');
+
+// Adds to `work` the seconds of busy and useful work of `device` before each of `times`.
+function addWorkBefore(device, times, work) {
+  const { start, end, busy, useful, count } = device;
+  times.forEach((time, t) => {
+    const i = upperBound(start, time, count) - 1;
+    if (i < 0) return;
+    const length = end[i] - start[i];
+    const part = length > 0 ? Math.min(1, (time - start[i]) / length) : 1;
+    work.busy[t] += busy[i] + part * (busy[i + 1] - busy[i]);
+    work.useful[t] += useful[i] + part * (useful[i + 1] - useful[i]);
+  });
 }
 
-function shareOf(spans, before, from, to) {
-  const work = workBefore(spans, before, to) - workBefore(spans, before, from);
-  return Math.min(1, Math.max(0, work / (to - from)));
+// Shares of each stretch between two of `times`, means over `devices`: {busy, useful}.
+function sharesBetween(devices, times) {
+  const work = { busy: new Float64Array(times.length), useful: new Float64Array(times.length) };
+  for (const device of devices) addWorkBefore(device, times, work);
+  const shares = (sums) => times.slice(1).map((time, t) => {
+    const share = (sums[t + 1] - sums[t]) / ((time - times[t]) * devices.length);
+    return Math.min(1, Math.max(0, share));
+  });
+  return { busy: shares(work.busy), useful: shares(work.useful) };
 }
 
-function drawUtilisation(pen, device, top) {
-  drawRowFrame(pen, top, PLOT, ['100', '0']);
-  pen.label(deviceName(device.number), top + PLOT / 2);
-  pen.clip();
+function binEdges(pen) {
   const bins = Math.max(1, Math.floor(pen.width / BIN));
-  const times = [];
-  for (let i = 0; i <= bins; i++) times.push(pen.time(pen.left + i * pen.width / bins));
+  const edges = [];
+  for (let i = 0; i <= bins; i++) edges.push(pen.time(pen.left + i * pen.width / bins));
+  return edges;
+}
+
+function drawUtilisation(pen, devices, top) {
+  drawRowFrame(pen, top, PLOT, ['100', '0']);
+  pen.clip();
+  const times = binEdges(pen);
+  const shares = sharesBetween(devices, times);
   for (const [name, colour] of UTILISATION_LAYERS) {
     pen.context.fillStyle = colour;
-    for (let i = 0; i < bins; i++) {
-      const share = shareOf(device.spans, device.spans[name], times[i], times[i + 1]);
+    shares[name].forEach((share, i) => {
       const x = Math.round(pen.x(times[i]));
       const height = share * PLOT;
       pen.context.fillRect(x, top + PLOT - height, Math.round(pen.x(times[i + 1])) - x, height);
-    }
+    });
   }
   pen.context.restore();
 }
@@ -64,17 +84,17 @@ function drawRowFrame(pen, top, height, [high, low]) {
   context.font = '12px system-ui, sans-serif';
 }
 
-function describeUtilisation(x, pen, device) {
-  if (!device || x < pen.left || x > pen.left + pen.width) return null;
-  const bins = Math.max(1, Math.floor(pen.width / BIN));
+function describeUtilisation(x, pen, device, scenario) {
+  if (device === undefined || x < pen.left || x > pen.left + pen.width) return null;
+  const edges = binEdges(pen);
+  const bins = edges.length - 1;
   const bin = Math.min(bins - 1, Math.floor((x - pen.left) / pen.width * bins));
-  const from = pen.time(pen.left + bin * pen.width / bins);
-  const to = pen.time(pen.left + (bin + 1) * pen.width / bins);
-  const range = pen.end - pen.begin;
-  const busy = shareOf(device.spans, device.spans.busy, from, to);
-  const useful = shareOf(device.spans, device.spans.useful, from, to);
+  const times = edges.slice(bin, bin + 2);
+  const { busy, useful } = sharesBetween(device ? [device] : scenario.devices, times);
+  const [from, to] = times.map((time) => formatInstant(time, pen.end - pen.begin));
+  const name = rowName(device, (number) => `device ${number}`);
   return [
-    `device ${device.number}: busy ${formatPercent(busy)}, useful ${formatPercent(useful)}`,
-    `${formatInstant(from, range)} to ${formatInstant(to, range)}`,
+    `${name}: busy ${formatPercent(busy[0])}, useful ${formatPercent(useful[0])}`,
+    `${from} to ${to}`,
   ];
 }

@@ -41,10 +41,13 @@ function linkViews(scenarios, enabled) {
   }
 }
 
+const STILL = 4; // pixels that a click may move
+
 // Drag, pinch, wheel and keys on `canvas` move `view`. `plot` gives the left edge and the width of
-// the drawing, in pixels.
-function moveByHand(canvas, view, plot) {
+// the drawing, in pixels; `choose` is told of clicks, if there is one.
+function moveByHand(canvas, view, plot, choose) {
   const pointers = new Map();
+  let moved = 0;
   const timeAt = (x) => view.begin + (x - plot().left) / plot().width * (view.end - view.begin);
   const perPixel = () => (view.end - view.begin) / plot().width;
   const spread = () => {
@@ -55,19 +58,24 @@ function moveByHand(canvas, view, plot) {
     if (event.button > 0) return;
     canvas.setPointerCapture(event.pointerId);
     pointers.set(event.pointerId, event.offsetX);
+    moved = pointers.size > 1 ? Infinity : 0;
   });
   canvas.addEventListener('pointermove', (event) => {
     if (!pointers.has(event.pointerId)) return;
     const before = pointers.get(event.pointerId);
     const spreadBefore = pointers.size === 2 ? spread() : 0;
     pointers.set(event.pointerId, event.offsetX);
+    moved += Math.abs(before - event.offsetX);
     if (pointers.size === 1) view.pan((before - event.offsetX) * perPixel());
     if (pointers.size !== 2) return;
     const [a, b] = [...pointers.values()];
     view.zoom(spreadBefore / spread(), timeAt((a + b) / 2));
   });
   for (const end of ['pointerup', 'pointercancel']) {
-    canvas.addEventListener(end, (event) => pointers.delete(event.pointerId));
+    canvas.addEventListener(end, (event) => {
+      const clicked = pointers.delete(event.pointerId) && end === 'pointerup' && moved < STILL;
+      if (clicked && choose) choose(event.offsetX, event.offsetY);
+    });
   }
   canvas.addEventListener('wheel', (event) => {
     const sideways = Math.abs(event.deltaX) > Math.abs(event.deltaY) || event.shiftKey;

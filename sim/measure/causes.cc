@@ -53,9 +53,9 @@ class Walk {
         if (lost_) return std::nullopt;
       }
     }
-    for (const Standing& stream : streams_) {
-      if (!stream.cursor.done()) return std::nullopt;
-    }
+    const bool whole = std::all_of(streams_.begin(), streams_.end(),
+                                   [](const Standing& stream) { return stream.cursor.done(); });
+    if (!whole || computed_ != log_.spans.size()) return std::nullopt;
     return std::move(causes_);
   }
 
@@ -99,11 +99,11 @@ class Walk {
         return true;
     }
   }
-
   bool compute(Standing& stream) {
     const int op = stream.cursor.instruction().index;
     const std::int32_t index = index_.spans.take(op, stream.cursor.micro_batch());
     if (index < 0) return lose();
+    ++computed_;
     Cause cause = stream.reached;
     const TraceNode before = {Kind::Span, index_.span_before[index]};
     if (before.index >= 0 && stream.reached.node != before) {
@@ -227,8 +227,8 @@ class Walk {
   void note_record(int index, int micro_batch, const Cause& cause) {
     const Event& event = program_.events[index];
     Generation& generation = events_[index][micro_batch / event.micro_batches];
-    if (generation.records == 0 || cause.at > generation.last.at) generation.last = cause;
-    if (++generation.records < event.recorders) return;
+    if (generation.records++ == 0 || cause.at > generation.last.at) generation.last = cause;
+    if (generation.records < event.recorders) return;
     generation.complete = true;
     generation.last.wait = Wait::Sign;
     if (event.collective < 0) return;
@@ -254,8 +254,8 @@ class Walk {
     std::int32_t found = -1;
     for (int b = first; b < first + event.micro_batches; ++b) {
       for (const std::int32_t number : index_.collectives.all(event.collective, b)) {
-        const bool later = joined(number) >= at * kJust && !begun_[number];
-        if (later && (found < 0 || joined(number) < joined(found))) found = number;
+        if (begun_[number] || joined(number) < at * kJust) continue;
+        if (found < 0 || joined(number) < joined(found)) found = number;
       }
     }
     return found;
@@ -266,8 +266,8 @@ class Walk {
     if (stream.cursor.micro_batch() < 0) return true;
     const int index = stream.cursor.instruction().index;
     const Event& event = program_.events[index];
-    const Generation& generation =
-        events_[index][stream.cursor.micro_batch() / event.micro_batches];
+    const int number = stream.cursor.micro_batch() / event.micro_batches;
+    const Generation& generation = events_[index][number];
     if (!generation.complete) return false;
     later(stream.reached, generation.last, generation.last.wait);
     return true;
@@ -279,7 +279,6 @@ class Walk {
   }
 
   bool lose() { return !(lost_ = true); }
-
   const Program& program_;
   const TraceLog& log_;
   LogIndex index_;
@@ -288,6 +287,7 @@ class Walk {
   std::vector<std::map<int, Generation>> events_;
   std::vector<bool> begun_;  // by collective of the log
   Causes causes_;
+  std::size_t computed_ = 0;  // ops that were met
   bool lost_ = false;
 };
 

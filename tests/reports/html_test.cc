@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
-#include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "reports/report.h"
 #include "tests/reports/support/handmade.h"
+#include "tests/reports/support/page_reader.h"
 
 using namespace interlock;
 using Json = nlohmann::json;
@@ -17,36 +17,6 @@ int count(const std::string& text, const std::string& part) {
   int found = 0;
   for (std::size_t at = text.find(part); at != text.npos; at = text.find(part, at + 1)) ++found;
   return found;
-}
-
-/// The data that the page holds for each scenario.
-std::vector<Json> page_data_of(const std::string& page) {
-  const std::string open = "<script type=\"application/json\">", close = "</script>";
-  std::vector<Json> data;
-  for (std::size_t at = page.find(open); at != page.npos; at = page.find(open, at + 1)) {
-    const std::size_t begin = at + open.size();
-    data.push_back(Json::parse(page.substr(begin, page.find(close, begin) - begin)));
-  }
-  return data;
-}
-
-template <class Number>
-std::vector<Number> unpack(const std::string& text) {
-  const std::string digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string bytes;
-  std::uint32_t group = 0;
-  int bits = 0;
-  for (const char c : text) {
-    if (c == '=') break;
-    group = group << 6 | static_cast<std::uint32_t>(digits.find(c));
-    bits += 6;
-    if (bits < 8) continue;
-    bits -= 8;
-    bytes += static_cast<char>(group >> bits & 255);
-  }
-  std::vector<Number> numbers(bytes.size() / sizeof(Number));
-  std::memcpy(numbers.data(), bytes.data(), numbers.size() * sizeof(Number));
-  return numbers;
 }
 
 }  // namespace
@@ -73,33 +43,38 @@ TEST_CASE("names cannot break out of the page") {
   CHECK(page.find("<!--") == std::string::npos);
   CHECK(count(page, "<script") == 3);  // two of data, one of code
   CHECK(count(page, "</script>") == 3);
-  CHECK(page_data_of(page)[0]["name"].get<std::string>().substr(0, 10) == "</script><");
+  CHECK(scenarios_of_page(page)[0].json["name"].get<std::string>().substr(0, 10) == "</script><");
 }
 
 TEST_CASE("spans, messages and memory reach the page unchanged") {
-  const Json data = page_data_of(html_report({two_devices()})).at(0);
+  const PageScenario scenario = scenarios_of_page(html_report({two_devices()})).at(0);
+  const Json& data = scenario.json;
   REQUIRE(data["ranks"].size() == 2);
   const Json& spans = data["ranks"][0]["spans"];
-  CHECK(spans["count"] == 2);
-  CHECK(unpack<double>(spans["start"]) == std::vector<double>{0, 4 * 1e-3});
-  CHECK(unpack<std::uint32_t>(spans["op"]) == std::vector<std::uint32_t>{0, 1});
+  const std::vector<double> starts = scenario.span_starts(spans);
+  REQUIRE(starts.size() == 2);
+  CHECK(starts[0] == 0);
+  CHECK(starts[1] == doctest::Approx(4e-3).epsilon(1e-7));
+  CHECK(scenario.column<std::uint32_t>(spans["op"]) == std::vector<std::uint32_t>{0, 1});
   CHECK_FALSE(spans.contains("duration"));  // as planned: the op's own
   CHECK(data["ops"][0]["letter"] == "F");
   CHECK(data["ops"][0]["duration"] == 0.001);
   REQUIRE(data["wires"].size() == 2);
-  CHECK(unpack<double>(data["wires"][0]["start"]) == std::vector<double>{0.75 * 1e-3});
+  CHECK(scenario.column<float>(data["wires"][0]["gap"]) == std::vector<float>{0.75e-3F});
+  CHECK(data["wires"][0]["from"] == 0);
+  CHECK(data["wires"][0]["to"] == 1);
   const Json& memory = data["ranks"][0]["memory"];
   const double gib = 1024.0 * 1024 * 1024;
   CHECK(memory["at_begin"] == Json::array({3 * gib, 0, 3 * gib, 6 * gib, 0, 0, 0, 0, 0}));
   CHECK(memory["pairs"] == Json::array({{4, 4 * gib}, {4, -4 * gib}}));
-  CHECK(unpack<float>(memory["gap"]) == std::vector<float>{0, 6e-3F});
+  CHECK(scenario.column<float>(memory["gap"]) == std::vector<float>{0, 6e-3F});
 }
 
 TEST_CASE("durations that differ from the plan are kept") {
   auto result = two_devices();
   result.measurement.log.spans[3].end = Seconds(0.0061);
-  const Json data = page_data_of(html_report({result})).at(0);
-  const auto durations = unpack<float>(data["ranks"][0]["spans"]["duration"]);
+  const PageScenario scenario = scenarios_of_page(html_report({result})).at(0);
+  const auto durations = scenario.column<float>(scenario.json["ranks"][0]["spans"]["duration"]);
   CHECK(durations.at(1) == doctest::Approx(0.0021));
 }
 
@@ -108,8 +83,10 @@ TEST_CASE("a run beyond 250,000 ops is cut to whole steps, and the page says so"
   const std::string page = html_report({pipeline_run({4, 512, 70})});
   CHECK(page.find("The charts hold measured steps 1 to 60 of 70") != std::string::npos);
   std::int64_t spans = 0;
-  const Json data = page_data_of(page).at(0);
-  for (const Json& rank : data["ranks"]) spans += rank["spans"]["count"].get<std::int64_t>();
+  const PageScenario scenario = scenarios_of_page(page).at(0);
+  for (const Json& rank : scenario.json["ranks"]) {
+    spans += rank["spans"]["gap"][1].get<std::int64_t>();
+  }
   CHECK(spans >= 246'000);
   CHECK(spans <= 246'000 + 4);  // ops that were running when the window began
   CHECK(html_report({pipeline_run({})}).find("The charts hold") == std::string::npos);
@@ -123,7 +100,7 @@ TEST_CASE("a large sweep is a row each in the table, and the page says how many 
   without_log.scenario.name = "the last one";
   results.push_back(without_log);
   const std::string page = html_report(results);
-  CHECK(page_data_of(page).size() == kMostDrawn);
+  CHECK(scenarios_of_page(page).size() == kMostDrawn);
   CHECK(page.find("Drawn below: the first 48 scenarios of 49.") != std::string::npos);
   CHECK(count(page, "the last one") == 1);
 }
@@ -150,8 +127,8 @@ TEST_CASE("memory changes of one instant stay together, whatever the rounding of
     memory.push_back({now, 64, 0, MemoryClass::Stash});
     memory.push_back({now, -64, 0, MemoryClass::Stash});
   }
-  const Json data = page_data_of(html_report({result})).at(0);
-  const auto gaps = unpack<float>(data["ranks"][0]["memory"]["gap"]);
+  const PageScenario scenario = scenarios_of_page(html_report({result})).at(0);
+  const auto gaps = scenario.column<float>(scenario.json["ranks"][0]["memory"]["gap"]);
   REQUIRE(gaps.size() == 2000);
   double time = 0;
   for (std::size_t i = 0; i < gaps.size(); i += 2) {

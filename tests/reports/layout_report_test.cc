@@ -7,6 +7,7 @@
 #include "reports/mesh_words.h"
 #include "reports/report.h"
 #include "tests/reports/support/handmade.h"
+#include "tests/reports/support/page_reader.h"
 
 namespace interlock {
 namespace {
@@ -123,19 +124,17 @@ TEST_CASE("unfolded, every device of the machine has its place") {
 
 /// The data of the page's one scenario.
 Json page_of(const ScenarioResult& result) {
-  const std::string page = html_report({result}), open = "<script type=\"application/json\">";
-  const std::size_t begin = page.find(open) + open.size();
-  return Json::parse(page.substr(begin, page.find("</script>", begin) - begin));
+  return scenarios_of_page(html_report({result})).at(0).json;
 }
 
 TEST_CASE("the page has every collective of the trace, in the lane of its group") {
   const ScenarioResult result = run_of(kMesh, R"("none")");
   const Json page = page_of(result);
-  REQUIRE(page["lanes"].size() > 0);
+  REQUIRE(page["groups"].size() > 0);
   std::size_t shown = 0;
   int data_groups = 0;
-  for (const Json& lane : page["lanes"]) {
-    shown += lane["count"].get<std::size_t>();
+  for (const Json& lane : page["groups"]) {
+    shown += lane["gap"][1].get<std::size_t>();
     if (lane["axis"] == "data") ++data_groups;
   }
   CHECK(shown == result.measurement.log.collectives.size());

@@ -28,7 +28,7 @@ Program chain_program(int stages, Seconds occupancy, Seconds latency) {
     program.ops.push_back({OpKind::F, stage, stage, true, Seconds(kMs)});
     program.ops.push_back({OpKind::B, stage, loss, true, Seconds(2 * kMs)});
     program.ops.push_back({OpKind::U, stage, stage, false, Seconds(0.5 * kMs)});
-    Rank rank{.stages = {stage}};
+    Rank rank{.streams = 0, .stages = {stage}};  // only its log says what it does
     rank.resident[static_cast<int>(MemoryClass::Weights)] = Bytes(3 * kGiB);
     rank.resident[static_cast<int>(MemoryClass::Gradients)] = Bytes(3 * kGiB);
     rank.resident[static_cast<int>(MemoryClass::Optimizer)] = Bytes(6 * kGiB);

@@ -1,0 +1,40 @@
+// PageColumns: arrays of numbers for the scripts of the HTML page, compressed as one.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace interlock {
+
+/// Where a column lies in the block: its first byte, and how many numbers it has.
+using ColumnPlace = std::array<std::size_t, 2>;
+
+/// Collects columns of numbers. web/data.js knows which type each one has, and expands them.
+class PageColumns {
+ public:
+  template <class Number>
+  ColumnPlace add(const std::vector<Number>& column) {
+    return add(column.data(), column.size(), sizeof(Number));
+  }
+
+  /// All columns in zlib's format, as base64.
+  std::string packed() const;
+
+ private:
+  ColumnPlace add(const void* column, std::size_t count, std::size_t size);
+
+  std::string bytes_;
+};
+
+/// Each number less the one before it: counters become the same number again and again, which
+/// compresses to nothing.
+std::vector<std::int32_t> differences(std::vector<std::int32_t> numbers);
+
+/// `value` as a float, but above 0 however small it is: a gap of 0 means the same instant.
+float above_zero(double value);
+
+}  // namespace interlock

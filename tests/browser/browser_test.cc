@@ -1,0 +1,91 @@
+// Reports in a browser: moved, zoomed, chosen from, narrow and dark. Exit code 77 without Chromium.
+// SPDX-License-Identifier: Apache-2.0
+#define DOCTEST_CONFIG_IMPLEMENT
+#include <doctest/doctest.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "base/file.h"
+#include "reports/report.h"
+#include "tests/browser/chromium.h"
+
+using namespace interlock;
+
+namespace {
+
+/// Pipelines of equal stages: interlocking with messages of some length, or global.
+ScenarioResult pipeline(const std::string& strategy, int devices, int micro_batches) {
+  const std::string text = R"({
+    "name": "four stages", "model": {"kind": "profile", "modules": [{"repeat": )" +
+                           std::to_string(2 * devices) + R"(, "forward": "1 ms",
+      "backward_input": "1 ms", "backward_weight": "1 ms", "head": "0.5 ms", "output": "1 MiB",
+      "stash": "4 MiB", "parameters": "16 MiB"}]},
+    "cluster": {"kind": "uniform", "devices": )" +
+                           std::to_string(devices) + R"(,
+      "memory": "80 GiB", "link": {"bandwidth": "10 GB/s", "latency": "3 us"}},
+    "training": {"strategy": )" +
+                           strategy + R"(, "micro_batches": )" + std::to_string(micro_batches) +
+                           R"(, "steps": 4}})";
+  return run_scenario(load_scenarios(parse_json(text, "test.json")).at(0), true);
+}
+
+ScenarioResult pairwise() { return pipeline(R"({"kind": "interlocking", "n_wise": 2})", 4, 8); }
+
+Chromium& browser() {
+  static Chromium chromium(*find_chromium());
+  return chromium;
+}
+
+/// Keeps a picture of the page where INTERLOCK_SCREENSHOTS says, to be looked at.
+void keep_picture(const std::string& name) {
+  const char* const folder = std::getenv("INTERLOCK_SCREENSHOTS");
+  if (folder == nullptr) return;
+  write_file(std::string(folder) + "/" + name + ".png.base64", browser().screenshot());
+}
+
+void check_all(const std::string& script) {
+  const std::vector<PageCheck> checks = browser().check(script);
+  CHECK(checks.size() > 3);
+  for (const auto& [name, wrong] : checks) {
+    INFO(script << ": " << name);
+    CHECK(wrong == "");
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a report is moved and zoomed by buttons, keys, wheel and hand") {
+  browser().open(html_report({pairwise()}));
+  check_all("page_checks.js");
+}
+
+TEST_CASE("ops are chosen, and lead back to what they waited for") {
+  browser().open(html_report({pairwise()}));
+  check_all("graph_checks.js");
+}
+
+TEST_CASE("scenarios side by side share a scale of time") {
+  browser().open(html_report({pairwise(), pipeline("\"global\"", 4, 8)}));
+  check_all("linked_checks.js");
+}
+
+TEST_CASE("reports fit narrow windows, and light and dark ones") {
+  for (const bool dark : {false, true}) {
+    for (const int width : {360, 420, 800, 1280}) {
+      INFO(width << " pixels, " << (dark ? "dark" : "light"));
+      browser().open(html_report({pairwise(), pipeline("\"global\"", 4, 8)}),
+                     {.width = width, .dark = dark});
+      check_all("look_checks.js");
+      keep_picture((dark ? "dark-" : "light-") + std::to_string(width));
+    }
+  }
+}
+
+int main(int argc, char** argv) {
+  if (!find_chromium()) {
+    std::fputs("skipped: no Chromium (Debian: chromium)\n", stderr);
+    return 77;
+  }
+  return doctest::Context(argc, argv).run();
+}

@@ -1,0 +1,36 @@
+// PageReader: what the scripts of a page read, read by other code.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace interlock {
+
+/// The data of one scenario of a page.
+struct PageScenario {
+  nlohmann::json json;
+  std::string columns;  // expanded
+
+  /// The column at `place`: its first byte, and how many numbers it has.
+  template <class Number>
+  std::vector<Number> column(const nlohmann::json& place) const {
+    std::vector<Number> numbers(place.at(1).get<std::size_t>());
+    const auto first = place.at(0).get<std::size_t>();
+    if (!numbers.empty()) {
+      std::memcpy(numbers.data(), columns.substr(first).data(), numbers.size() * sizeof(Number));
+    }
+    return numbers;
+  }
+  /// Of a column of differences: their sums.
+  std::vector<int> counters(const nlohmann::json& place) const;
+  /// Starts of ops, or of messages, as the page adds them up.
+  std::vector<double> span_starts(const nlohmann::json& spans) const;
+};
+
+/// All scenarios of `page`, in order.
+std::vector<PageScenario> scenarios_of_page(const std::string& page);
+
+}  // namespace interlock
