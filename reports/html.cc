@@ -19,8 +19,8 @@
 namespace interlock {
 namespace {
 
-constexpr std::int64_t kMostSpans = 250'000;  // of one scenario
-constexpr std::int64_t kSpansOfPage = 500'000;
+constexpr std::int64_t kMostSpans = 1'000'000;  // of one scenario
+constexpr std::int64_t kSpansOfPage = 2'000'000;
 constexpr std::size_t kMostRows = 512;  // of a table
 
 std::string tagged(const std::string& tag, const std::string& attributes, const std::string& text) {

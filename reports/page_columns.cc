@@ -1,8 +1,9 @@
-// Numbers as they lie in memory (little-endian on all machines we know), one column after another.
+// One column after another, each cut into planes: first all lowest bytes, then all second ones.
 // SPDX-License-Identifier: Apache-2.0
 #include "reports/page_columns.h"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 
 #include "reports/encode.h"
@@ -11,10 +12,13 @@
 namespace interlock {
 
 ColumnPlace PageColumns::add(const void* column, std::size_t count, std::size_t size) {
-  constexpr std::size_t kAlignment = 8;  // of typed arrays
-  bytes_.resize((bytes_.size() + kAlignment - 1) / kAlignment * kAlignment, '\0');
   const ColumnPlace place = {bytes_.size(), count};
-  bytes_.append(static_cast<const char*>(column), count * size);
+  const auto* const numbers = static_cast<const char*>(column);
+  bytes_.resize(bytes_.size() + count * size);
+  char* out = bytes_.data() + place[0];
+  for (std::size_t byte = 0; byte < size; ++byte) {  // little-endian on all machines we know
+    for (std::size_t i = 0; i < count; ++i) *out++ = numbers[i * size + byte];
+  }
   return place;
 }
 
@@ -33,8 +37,11 @@ std::vector<std::int32_t> differences(std::vector<std::int32_t> numbers) {
   return numbers;
 }
 
-float above_zero(double value) {
-  return std::max(static_cast<float>(value), std::numeric_limits<float>::min());
+float coarse(double value) {
+  const float least = std::numeric_limits<float>::min();
+  constexpr std::uint32_t kDropped = 12;  // bits of the mantissa's 23
+  const auto bits = std::bit_cast<std::uint32_t>(std::max(static_cast<float>(value), least));
+  return std::bit_cast<float>(bits >> kDropped << kDropped);
 }
 
 }  // namespace interlock

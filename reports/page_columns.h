@@ -10,7 +10,9 @@
 
 namespace interlock {
 
-/// Where a column lies in the block: its first byte, and how many numbers it has.
+/// Where a column lies in the block: its first byte, and how many numbers it has. First come the
+/// lowest bytes of all its numbers, then their second ones, and so on: bytes that are alike stand
+/// side by side, which compresses best.
 using ColumnPlace = std::array<std::size_t, 2>;
 
 /// Collects columns of numbers. web/data.js knows which type each one has, and expands them.
@@ -34,7 +36,8 @@ class PageColumns {
 /// compresses to nothing.
 std::vector<std::int32_t> differences(std::vector<std::int32_t> numbers);
 
-/// `value` as a float, but above 0 however small it is: a gap of 0 means the same instant.
-float above_zero(double value);
+/// `value` to three and a half digits, rounded down, but above 0: a gap of 0 means the same
+/// instant.
+float coarse(double value);
 
 }  // namespace interlock

@@ -108,8 +108,9 @@ std::vector<MemoryHistory> memory_by_rank(const PageParts& parts) {
   return ranks;
 }
 
-/// A change is its distance in time from the one before and an index into the few pairs of class
-/// and bytes that occur: six bytes instead of seventeen.
+/// A change is its distance in time from the one before, and an index into the few pairs of class
+/// and bytes that occur. Distances are coarse, but start where the reader is by then: what is lost
+/// of one comes with the next.
 Json memory_json(const MemoryHistory& memory, PageParts& parts) {
   std::map<std::pair<int, double>, std::uint16_t> index;
   Json pairs = Json::array();
@@ -122,7 +123,7 @@ Json memory_json(const MemoryHistory& memory, PageParts& parts) {
     const auto [found, is_new] = index.try_emplace(key, static_cast<std::uint16_t>(index.size()));
     if (is_new) pairs.push_back({key.first, key.second});
     CHECK(index.size() <= 65535, "a rank has few kinds of buffer");
-    gaps.push_back(change.time == last ? 0 : above_zero(change.time.value() - time));
+    gaps.push_back(change.time == last ? 0 : coarse(change.time.value() - time));
     last = change.time;
     kinds.push_back(found->second);
     time += gaps.back();

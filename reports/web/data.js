@@ -16,9 +16,17 @@ function addUp(numbers) {
   return numbers;
 }
 
-// Reads the columns of one scenario.
+// Reads the columns of one scenario, which lie there plane by plane, see page_columns.h.
 function columnReader(buffer) {
-  const read = (Numbers) => (place) => new Numbers(buffer, place[0], place[1]);
+  const bytes = new Uint8Array(buffer);
+  const read = (Numbers) => ([first, count]) => {
+    const size = Numbers.BYTES_PER_ELEMENT;
+    const column = new Uint8Array(count * size);
+    for (let byte = 0, from = first; byte < size; byte++) {
+      for (let to = byte; to < column.length; to += size) column[to] = bytes[from++];
+    }
+    return new Numbers(column.buffer);
+  };
   return {
     floats: read(Float32Array), ints: read(Int32Array), shorts: read(Uint16Array),
     bytes: read(Uint8Array),

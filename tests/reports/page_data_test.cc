@@ -158,14 +158,15 @@ TEST_CASE("the critical path of the page ends with the last op of the measured w
   CHECK(end == doctest::Approx(result.measurement.metrics.window_end.value()).epsilon(1e-9));
 }
 
-TEST_CASE("columns lie at multiples of eight bytes, and counters become differences") {
+TEST_CASE("columns lie end to end, plane by plane; counters become differences") {
   PageColumns columns;
   CHECK(columns.add(std::vector<std::uint8_t>{1, 2, 3}) == ColumnPlace{0, 3});
-  CHECK(columns.add(std::vector<double>{}) == ColumnPlace{8, 0});
-  CHECK(columns.add(std::vector<float>{1, 2, 3}) == ColumnPlace{8, 3});
-  CHECK(columns.add(std::vector<double>{1}) == ColumnPlace{24, 1});
+  CHECK(columns.add(std::vector<double>{}) == ColumnPlace{3, 0});
+  CHECK(columns.add(std::vector<float>{1, 2, 3}) == ColumnPlace{3, 3});
+  CHECK(columns.add(std::vector<double>{1}) == ColumnPlace{15, 1});
   CHECK(differences({5, 6, 7, 3}) == std::vector<std::int32_t>{5, 1, 1, -4});
-  CHECK(above_zero(1e-60) > 0);
+  CHECK(coarse(1e-60) > 0);
+  CHECK(coarse(1.2345678) == doctest::Approx(1.2345678).epsilon(1.0 / 2048));
 }
 
 }  // namespace

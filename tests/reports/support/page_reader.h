@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstring>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -14,13 +13,14 @@ struct PageScenario {
   nlohmann::json json;
   std::string columns;  // expanded
 
-  /// The column at `place`: its first byte, and how many numbers it has.
+  /// The column at `place`, its bytes gathered from their planes.
   template <class Number>
   std::vector<Number> column(const nlohmann::json& place) const {
-    std::vector<Number> numbers(place.at(1).get<std::size_t>());
-    const auto first = place.at(0).get<std::size_t>();
-    if (!numbers.empty()) {
-      std::memcpy(numbers.data(), columns.substr(first).data(), numbers.size() * sizeof(Number));
+    const auto first = place.at(0).get<std::size_t>(), count = place.at(1).get<std::size_t>();
+    std::vector<Number> numbers(count);
+    for (std::size_t i = 0; i < count * sizeof(Number); ++i) {
+      const std::size_t number = i % count, byte = i / count;
+      reinterpret_cast<char*>(&numbers[number])[byte] = columns.at(first + i);
     }
     return numbers;
   }
