@@ -61,6 +61,19 @@ TEST_CASE("every command line in README.md succeeds") {
   }
 }
 
+TEST_CASE("the figures in README.md are what its commands write") {
+  const Folder folder;
+  furnish(folder);
+  for (const char* name : {"sweep", "timelines"}) {
+    const std::string out = std::string(name) + ".svg";
+    for (const std::string& command : commands()) {
+      if (command.ends_with(" --out " + out)) run_shell(command, folder.path());
+    }
+    INFO("docs/" << out << ", which the command ending with --out " << out << " writes");
+    CHECK(read_file(folder.path(out)) == read_file(SOURCE_FOLDER "/docs/" + out));
+  }
+}
+
 TEST_CASE("every scenario in README.md is right") {
   REQUIRE(!blocks("jsonc").empty());
   for (const std::string& scenario : blocks("jsonc")) {
