@@ -73,7 +73,7 @@ TEST_CASE("scenarios side by side share a scale of time") {
 TEST_CASE("reports fit narrow windows, and light and dark ones") {
   for (const bool dark : {false, true}) {
     for (const int width : {360, 420, 800, 1280}) {
-      INFO(width << " pixels, " << (dark ? "dark" : "light"));
+      INFO(width << " pixels, " << std::string(dark ? "dark" : "light"));
       browser().open(html_report({pairwise(), pipeline("\"global\"", 4, 8)}),
                      {.width = width, .dark = dark});
       check_all("look_checks.js");
