@@ -27,6 +27,10 @@ function element(tag, attributes, ...children) {
   return node;
 }
 
+// On paper everything is light. Charts draw themselves again between these two.
+addEventListener('beforeprint', () => document.documentElement.classList.add('printing'));
+addEventListener('afterprint', () => document.documentElement.classList.remove('printing'));
+
 // Adds a chart to `parent`. `chart` has: title, height(), draw(pen), describe(x, y, pen) giving
 // lines of text or nothing, and view; if things in it can be chosen also choose(x, y, pen),
 // key(name, pen) giving whether it knows the key, and what its keys are. Returns {redraw, pen}.
@@ -60,6 +64,8 @@ function addChart(parent, chart) {
   showTooltips(canvas, (x, y) => pen && chart.describe(x, y, pen));
   new ResizeObserver(redraw).observe(canvas);
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', redraw);
+  addEventListener('beforeprint', draw);
+  addEventListener('afterprint', redraw);
   return { redraw, pen: () => pen };
 }
 

@@ -28,6 +28,18 @@ tell({
       expect(canvas.getAttribute('aria-label') && canvas.tabIndex === 0, 'a chart has none');
     }
   },
+  'on paper it is light, and afterwards as before': async () => {
+    const dark = matchMedia('(prefers-color-scheme: dark)').matches;
+    const [canvas] = canvases();
+    const before = picture(canvas);
+    dispatchEvent(new Event('beforeprint'));
+    expect((picture(canvas) !== before) === dark, 'the charts keep the scheme of the window');
+    const paper = brightness(getComputedStyle(document.body).backgroundColor);
+    expect(paper > 230, `paper of brightness ${paper}`);
+    dispatchEvent(new Event('afterprint'));
+    await frames();
+    expect(picture(canvas) === before, 'the charts stay as printed');
+  },
   'the page says what it shows, and who made it': () => {
     const words = document.querySelector('.origin').textContent;
     expect(/^Scenario [0-9a-f]{12} .*, engine [a-z]+, seed \d+, interlock [0-9.]+\.$/.test(words), words);
