@@ -29,6 +29,46 @@ struct BarPlace {
   const Axis* y = nullptr;
 };
 
+/// What a part is filled with: its colour, or its pattern.
+std::string fill_of(const BarChart& chart, std::size_t part) {
+  const BarPart& look = chart.parts[part];
+  return look.hatch == Hatch::None ? look.colour : "url(#part-" + std::to_string(part) + ")";
+}
+
+constexpr const char* lines_of(Hatch hatch) {
+  switch (hatch) {
+    case Hatch::None:
+      break;
+    case Hatch::Rising:
+      return "M-1 1L1 -1M0 6L6 0M5 7L7 5";
+    case Hatch::Falling:
+      return "M-1 5L1 7M0 0L6 6M5 -1L7 1";
+    case Hatch::Upright:
+      return "M3 0V6";
+    case Hatch::Level:
+      return "M0 3H6";
+    case Hatch::Dots:
+      return "M2 3H4M3 2V4";
+    case Hatch::Crossed:
+      return "M0 0L6 6M0 6L6 0";
+  }
+  return "";
+}
+
+std::string patterns(const BarChart& chart) {
+  std::string text;
+  for (std::size_t part = 0; part < chart.parts.size(); ++part) {
+    const BarPart& look = chart.parts[part];
+    if (look.hatch == Hatch::None) continue;
+    text += "<pattern id=\"part-" + std::to_string(part) +
+            "\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\"><rect width=\"6\" "
+            "height=\"6\" fill=\"" +
+            look.colour + "\"/><path d=\"" + lines_of(look.hatch) +
+            "\" stroke=\"#333333\" fill=\"none\"/></pattern>\n";
+  }
+  return text.empty() ? "" : "<defs>\n" + text + "</defs>\n";
+}
+
 double sum(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0);
 }
@@ -60,7 +100,7 @@ std::string one_bar(const BarChart& chart, const BarPanel& panel, std::size_t ba
     if (!(value > 0)) continue;
     const double from = at.y->at(below / chart.unit), to = at.y->at((below + value) / chart.unit);
     text += "<rect" + attribute("x", at.left) + attribute("y", to) + attribute("width", at.width) +
-            attribute("height", from - to) + " fill=\"" + chart.parts[part].colour + "\">" +
+            attribute("height", from - to) + " fill=\"" + fill_of(chart, part) + "\">" +
             tooltip(chart.bar_label + " " + panel.bars[bar] + ", " + chart.parts[part].name + ": " +
                     exact(value)) +
             "</rect>\n";
@@ -123,7 +163,9 @@ Range values_of(const BarChart& chart) {
 
 std::string bar_chart_svg(const BarChart& chart) {
   std::vector<LegendEntry> entries;
-  for (const BarPart& part : chart.parts) entries.push_back({part.name, {part.colour, ""}, true});
+  for (std::size_t part = 0; part < chart.parts.size(); ++part) {
+    entries.push_back({chart.parts[part].name, {fill_of(chart, part), ""}, true});
+  }
   if (!chart.limit_name.empty()) entries.push_back({chart.limit_name, {"#000000", "6 3"}});
   const std::size_t in_row = chart.panels.size() == 4 ? 2 : std::min(chart.panels.size(), kInRow);
   const std::size_t rows = (chart.panels.size() + in_row - 1) / in_row;
@@ -133,7 +175,7 @@ std::string bar_chart_svg(const BarChart& chart) {
   const Range range = values_of(chart);
   std::string text =
       open_chart(chart.title, chart.subtitle, {width, top + row * static_cast<double>(rows)}) +
-      legend.svg;
+      patterns(chart) + legend.svg;
   for (std::size_t p = 0; p < chart.panels.size(); ++p) {
     const std::size_t column = p % in_row, above = p / in_row;
     const Place at{kLeft + static_cast<double>(column) * (kPanel + kGap),

@@ -6,11 +6,14 @@
 #include <string>
 #include <vector>
 
+#include "reports/palette.h"
+
 namespace interlock {
 
 /// A part of every bar.
 struct BarPart {
   std::string name, colour;
+  Hatch hatch = Hatch::None;
 };
 
 struct BarPanel {

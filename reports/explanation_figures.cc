@@ -9,6 +9,7 @@
 #include "reports/mesh_words.h"
 #include "reports/palette.h"
 #include "reports/scale.h"
+#include "reports/time_parts.h"
 
 namespace interlock {
 namespace {
@@ -25,28 +26,6 @@ std::string list_shares(std::vector<Share> shares, double whole) {
     text += (text.empty() ? "" : ", ") + words + " " + format_percent(seconds / whole);
   }
   return text;
-}
-
-std::string words_of(BubbleCause cause) {
-  switch (cause) {
-    case BubbleCause::Fill:
-      return "fill";
-    case BubbleCause::Drain:
-      return "drain";
-    case BubbleCause::Activation:
-      return "waiting for activations";
-    case BubbleCause::Gradient:
-      return "waiting for gradients";
-    case BubbleCause::Peers:
-      return "waiting for other devices";
-    case BubbleCause::Room:
-      return "waiting for room in a queue";
-    case BubbleCause::Message:
-      return "messages on their way";
-    case BubbleCause::Unknown:
-      break;
-  }
-  return "between ops";
 }
 
 /// Causes that some device has.

@@ -11,6 +11,7 @@
 #include "reports/figures.h"
 #include "reports/palette.h"
 #include "reports/scale.h"
+#include "reports/time_parts.h"
 
 namespace interlock {
 namespace {
@@ -39,33 +40,6 @@ BarChart chart_of(const std::vector<ReadResult>& results, const std::string& fig
     chart.panels.push_back(std::move(panel));
   }
   return chart;
-}
-
-/// Colours and words of what time goes into; op letters have those of other pictures.
-BarPart part_of(TimeUse use) {
-  switch (use) {
-    case TimeUse::Forward:
-      return {"forward", swatch(OpKind::F).colour};
-    case TimeUse::BackwardInput:
-      return {"backward, input half", swatch(OpKind::I).colour};
-    case TimeUse::Backward:
-      return {"backward, full", swatch(OpKind::B).colour};
-    case TimeUse::BackwardWeight:
-      return {"backward, weight half", swatch(OpKind::W).colour};
-    case TimeUse::Head:
-      return {"auxiliary head", swatch(OpKind::H).colour};
-    case TimeUse::Recompute:
-      return {"recompute", swatch(OpKind::R).colour};
-    case TimeUse::Extra:
-      return {"extra traversals", "#b3a2d8"};
-    case TimeUse::Update:
-      return {"optimiser update", swatch(OpKind::U).colour};
-    case TimeUse::Exposed:
-      return {"exposed communication", "#666666"};
-    case TimeUse::Bubble:
-      return {"bubble", "#e5e5e5"};
-  }
-  return {};
 }
 
 }  // namespace
@@ -131,6 +105,15 @@ std::array<bool, kMemoryClasses> classes_held(const std::vector<ReadResult>& res
   return held;
 }
 
+/// The values of `bar` whose part is used.
+std::vector<double> only(const std::vector<bool>& used, const std::vector<double>& bar) {
+  std::vector<double> values;
+  for (std::size_t i = 0; i < bar.size(); ++i) {
+    if (used[i]) values.push_back(bar[i]);
+  }
+  return values;
+}
+
 /// A line at what each device has, but not far above all bars, which it would only make short.
 void draw_capacities(const std::vector<ReadResult>& results, double most, BarChart& chart) {
   const auto near = [&](const ReadResult& result) {
@@ -186,25 +169,24 @@ std::string breakdown_figure(const std::vector<ReadResult>& results) {
   chart.label = "share of a step (%)";
   chart.unit = 0.01;
   chart.most = 1;
-  std::array<bool, kTimeUses> used{};
-  for (const ReadResult& result : results) {
-    for (const ReadDevice& device : result.simulated) {
-      for (int i = 0; i < kTimeUses; ++i) used[i] = used[i] || device.time[i] > 0;
-    }
-  }
-  for (int i = 0; i < kTimeUses; ++i) {
-    if (used[i]) chart.parts.push_back(part_of(static_cast<TimeUse>(i)));
-  }
   chart.writes_sums = false;
+  std::vector<bool> used(time_parts().size(), false);
   for (std::size_t r = 0; r < results.size(); ++r) {
-    chart.panels[r].note = "step " + format(Seconds(results[r].step_time)) + ", busy " +
-                           format_percent(results[r].busy);
+    BarPanel& panel = chart.panels[r];
+    panel.note = "step " + format(Seconds(results[r].step_time)) + ", busy " +
+                 format_percent(results[r].busy);
     for (const ReadDevice& device : results[r].simulated) {
-      std::vector<double>& bar = chart.panels[r].values.emplace_back();
-      for (int i = 0; i < kTimeUses; ++i) {
-        if (used[i]) bar.push_back(device.time[i]);
-      }
+      const Bubbles* bubbles = device.bubbles ? &*device.bubbles : nullptr;
+      panel.values.push_back(part_shares(device.time, bubbles, results[r].step_time));
+      for (std::size_t i = 0; i < used.size(); ++i) used[i] = used[i] || panel.values.back()[i] > 0;
     }
+  }
+  for (std::size_t i = 0; i < used.size(); ++i) {
+    const TimePart& part = time_parts()[i];
+    if (used[i]) chart.parts.push_back({part.name, part.colour, part.hatch});
+  }
+  for (BarPanel& panel : chart.panels) {
+    for (std::vector<double>& bar : panel.values) bar = only(used, bar);
   }
   return bar_chart_svg(chart);
 }

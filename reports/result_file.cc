@@ -44,6 +44,18 @@ std::vector<JsonNode> items_of(ObjectReader& reader, const char* key) {
   return items;
 }
 
+/// Nothing where the result has null, or was written before there were causes.
+std::optional<Bubbles> read_bubbles(ObjectReader& reader) {
+  const auto node = reader.get("bubble_s");
+  if (!node || node->value->kind == Kind::Null) return std::nullopt;
+  ObjectReader causes(*node, reader.diagnostics());
+  Bubbles bubbles{};
+  for (int i = 0; i < kBubbleCauses; ++i) {
+    bubbles[static_cast<std::size_t>(i)] = number_of(causes, name_of(static_cast<BubbleCause>(i)));
+  }
+  return bubbles;
+}
+
 ReadDevice read_device(const JsonNode& node, Diagnostics& diagnostics) {
   ObjectReader reader(node, diagnostics);
   ReadDevice device;
@@ -63,6 +75,7 @@ ReadDevice read_device(const JsonNode& node, Diagnostics& diagnostics) {
       device.time[i] = number_of(uses, name_of(static_cast<TimeUse>(i)));
     }
   }
+  device.bubbles = read_bubbles(reader);
   return device;
 }
 

@@ -19,7 +19,8 @@ struct ReadDevice {
   int device = 0;  // as the machine counts
   double busy = 0, useful = 0;
   std::array<double, kTimeUses> time{};
-  double peak_memory = 0;  // bytes, here and below
+  std::optional<Bubbles> bubbles;  // seconds of a step; none of runs that were not explained
+  double peak_memory = 0;          // bytes, here and below
   std::array<double, kMemoryClasses> memory{};
 };
 

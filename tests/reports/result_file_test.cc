@@ -80,6 +80,8 @@ TEST_CASE("what is read is what was written, to the last bit") {
       CHECK(result.simulated[d].busy == metrics.devices[d].busy);
       CHECK(result.simulated[d].useful == metrics.devices[d].useful);
       CHECK(result.simulated[d].time == metrics.devices[d].time);
+      REQUIRE(metrics.explanation);
+      CHECK(result.simulated[d].bubbles == metrics.explanation->devices[d]);
       CHECK(result.simulated[d].peak_memory == metrics.devices[d].peak_memory.value());
     }
   }
@@ -140,6 +142,11 @@ TEST_CASE("files that cannot be drawn are refused in one sentence") {
   without = nlohmann::json::parse(text);
   without["devices"][0]["busy"] = -1;
   CHECK(fault_of(without.dump()).find("/devices/0/busy") != std::string::npos);
+  without = nlohmann::json::parse(text);
+  without["devices"][0]["bubble_s"] = 3;
+  CHECK(fault_of(without.dump()).find("/devices/0/bubble_s") != std::string::npos);
+  without["devices"][0]["bubble_s"] = nlohmann::json::object();
+  CHECK(fault_of(without.dump()).find("missing key \"fill\"") != std::string::npos);
 }
 
 }  // namespace interlock
