@@ -10,47 +10,16 @@
 #include "base/text.h"
 #include "reports/layout.h"
 #include "reports/line_chart.h"
+#include "reports/loss_points.h"
 #include "reports/scale.h"
 
 namespace interlock {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using Points = std::vector<std::pair<double, double>>;
 
 constexpr std::size_t kPoints = 100;
 constexpr std::size_t kEnds = 20;  // steps whose mean is the first, or the last, loss
-
-std::vector<std::string> names_of(const std::vector<TrainingCurve>& curves) {
-  std::vector<std::string> names;
-  names.reserve(curves.size());
-  for (const TrainingCurve& run : curves) names.push_back(run.name);
-  return names;
-}
-
-double mean(const std::vector<double>& values, std::size_t begin, std::size_t end) {
-  double sum = 0;
-  for (std::size_t i = begin; i < end; ++i) sum += values[i];
-  return sum / static_cast<double>(end - begin);
-}
-
-/// Means over stretches of equal length against `x` at their middles.
-template <class X>
-Points curve(const TrainingCurve& run, X x) {
-  const std::size_t steps = run.losses.size();
-  const std::size_t points = std::min(steps, kPoints);
-  Points result;
-  for (std::size_t p = 0; p < points; ++p) {
-    const std::size_t begin = p * steps / points, end = (p + 1) * steps / points;
-    result.push_back({(x(begin) + x(end)) / 2, mean(run.losses, begin, end)});
-  }
-  return result;
-}
-
-double end_of(const TrainingCurve& run, std::size_t steps) {
-  if (steps == 0) return 0;
-  return run.ends.empty() ? std::nan("") : run.ends[steps - 1].value();
-}
 
 Json numbers(const std::vector<double>& values) {
   Json list = Json::array();
@@ -81,12 +50,26 @@ Json json_of(const TrainingCurve& run) {
   return json;
 }
 
+std::vector<std::pair<double, double>> pairs(const std::vector<double>& x,
+                                             const std::vector<double>& y) {
+  std::vector<std::pair<double, double>> points;
+  for (std::size_t i = 0; i < x.size(); ++i) points.emplace_back(x[i], y[i]);
+  return points;
+}
+
 std::string loss_text(double loss) { return std::isfinite(loss) ? fixed(loss, 3) : "NaN"; }
 
 }  // namespace
 
-std::string training_table(const std::vector<TrainingCurve>& curves, const TableStyle& style) {
-  std::vector<double> times;
+std::vector<std::string> names_of(const std::vector<TrainingCurve>& curves) {
+  std::vector<std::string> names;
+  names.reserve(curves.size());
+  for (const TrainingCurve& run : curves) names.push_back(run.name);
+  return names;
+}
+
+Grid training_grid(const std::vector<TrainingCurve>& curves) {
+  std::vector<double> times = {0};
   double most = 0;
   for (const TrainingCurve& run : curves) {
     times.push_back(run.simulated_step.value());
@@ -108,14 +91,22 @@ std::string training_table(const std::vector<TrainingCurve>& curves, const Table
     grid.rows.push_back(
         {{own_name(run.name, common)},
          {std::to_string(steps)},
-         {steps > 0 ? loss_text(mean(run.losses, 0, few)) : "–"},
-         {steps > 0 ? loss_text(mean(run.losses, steps - few, steps)) : "–"},
+         {steps > 0 ? loss_text(mean_of(run.losses, 0, few)) : "–"},
+         {steps > 0 ? loss_text(mean_of(run.losses, steps - few, steps)) : "–"},
          {run.measured_step > Seconds(0) ? scaled(run.measured_step.value(), time) : "–"},
          {scaled(run.simulated_step.value(), time)},
          {peak == run.peaks.end() ? "–" : scaled(static_cast<double>(*peak), memory)}});
   }
-  return lay_out(grid, style) + "\nLoss: of the whole network, mean of the first and of the last " +
-         std::to_string(kEnds) + " steps. Memory: the most that tensors of a device held.\n";
+  return grid;
+}
+
+std::string training_note() {
+  return "Loss: of the whole network, mean of the first and of the last " + std::to_string(kEnds) +
+         " steps. Memory: the most that tensors of a device held.";
+}
+
+std::string training_table(const std::vector<TrainingCurve>& curves, const TableStyle& style) {
+  return lay_out(training_grid(curves), style) + "\n" + training_note() + "\n";
 }
 
 std::string training_json(const std::vector<TrainingCurve>& curves) {
@@ -133,16 +124,14 @@ std::string training_svg(const std::vector<TrainingCurve>& curves) {
   ChartPanel by_step{.x_label = "steps", .y_label = "loss (nats)", .curves = {}};
   ChartPanel measured{.x_label = "measured time (s)", .y_label = "loss (nats)", .curves = {}};
   ChartPanel simulated{.x_label = "simulated time (s)", .y_label = "loss (nats)", .curves = {}};
-  const std::string common = common_name(names_of(curves));
+  const std::string common = curves.empty() ? "" : common_name(names_of(curves));
   if (!common.empty()) chart.title = common + ": loss against steps and time";
   for (const TrainingCurve& run : curves) {
     chart.names.push_back(own_name(run.name, common));
-    by_step.curves.push_back(
-        curve(run, [](std::size_t steps) { return static_cast<double>(steps); }));
-    measured.curves.push_back(curve(run, [&](std::size_t steps) { return end_of(run, steps); }));
-    simulated.curves.push_back(curve(run, [&](std::size_t steps) {
-      return static_cast<double>(steps) * run.simulated_step.value();
-    }));
+    const LossPoints points = loss_points(run, kPoints);
+    by_step.curves.push_back(pairs(points.steps, points.loss));
+    measured.curves.push_back(pairs(points.measured, points.loss));
+    simulated.curves.push_back(pairs(points.simulated, points.loss));
   }
   chart.panels = {std::move(by_step), std::move(measured), std::move(simulated)};
   return line_chart_svg(chart);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/units.h"
+#include "reports/figures.h"
 #include "reports/report.h"
 
 namespace interlock {
@@ -26,7 +27,13 @@ struct TrainingCurve {
   std::vector<std::int64_t> simulated_peaks;  // likewise, predicted
 };
 
+std::vector<std::string> names_of(const std::vector<TrainingCurve>& curves);
+
 /// A row for each curve: first and last loss, step time measured and simulated, memory.
+Grid training_grid(const std::vector<TrainingCurve>& curves);
+/// What its columns mean.
+std::string training_note();
+/// Both for a terminal.
 std::string training_table(const std::vector<TrainingCurve>& curves, const TableStyle& style);
 
 /// "interlock-training/1", see docs/training.md.

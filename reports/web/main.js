@@ -159,3 +159,5 @@ async function start() {
 }
 
 start();
+startSweep();
+startLosses();

@@ -1,0 +1,82 @@
+// Pages of training: the losses of every run, and nothing of their names as markup.
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/training_page.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+namespace interlock {
+namespace {
+
+using Json = nlohmann::json;
+
+Json losses_of(const std::string& page) {
+  const std::string open = "<script type=\"application/losses+json\">";
+  const std::size_t begin = page.find(open) + open.size();
+  return Json::parse(page.substr(begin, page.find("</script>", begin) - begin));
+}
+
+/// `steps` of 2 ms each, the loss of step s being 1 / (s + 1).
+TrainingCurve run_of(int steps, const std::string& name) {
+  TrainingCurve run{.name = name, .wanted_steps = steps};
+  run.simulated_step = Seconds(1e-3);
+  run.measured_step = Seconds(2e-3);
+  for (int s = 0; s < steps; ++s) {
+    run.losses.push_back(1.0 / (s + 1));
+    run.ends.emplace_back(2e-3 * (s + 1));
+  }
+  return run;
+}
+
+TEST_CASE("a short run's losses are in the page one by one, at the middle of their steps") {
+  const Json data = losses_of(training_html({run_of(4, "a")})).at(0);
+  CHECK(data["steps"] == Json::array({0.5, 1.5, 2.5, 3.5}));
+  CHECK(data["loss"] == Json::array({1.0, 1.0 / 2, 1.0 / 3, 1.0 / 4}));
+  CHECK(data["measured_s"][1].get<double>() == doctest::Approx(3e-3));
+  CHECK(data["simulated_s"][3].get<double>() == doctest::Approx(3.5e-3));
+}
+
+TEST_CASE("a long run is means over stretches, and the page says over how many steps") {
+  const TrainingCurve run = run_of(2000, "a");
+  const std::string page = training_html({run, run_of(10, "b")});
+  const Json data = losses_of(page).at(0);
+  REQUIRE(data["loss"].size() == 500);
+  double mean = 0;
+  for (int s = 4; s < 8; ++s) mean += 1.0 / (s + 1) / 4;
+  CHECK(data["loss"][1].get<double>() == doctest::Approx(mean));
+  CHECK(data["steps"][1] == 6);
+  CHECK(page.find("a mean over up to 4 steps") != std::string::npos);
+  CHECK(page.find("was stopped") == std::string::npos);
+}
+
+TEST_CASE("a loss that is no number is a gap, and a run without a clock has no measured time") {
+  TrainingCurve run = run_of(3, "a");
+  run.losses[1] = std::nan("");
+  run.ends.clear();
+  run.wanted_steps = 9;
+  const std::string page = training_html({run});
+  const Json data = losses_of(page).at(0);
+  CHECK(data["loss"][1].is_null());
+  CHECK(data["measured_s"] == Json::array({nullptr, nullptr, nullptr}));
+  CHECK(page.find("was stopped") != std::string::npos);
+  CHECK(page.find("no number") != std::string::npos);
+}
+
+TEST_CASE("names of runs cannot break out of the page, which asks nobody for anything") {
+  const std::string evil = "</script><script>alert(1)</script><!--\"'&<img onerror=x>\xff";
+  const std::string page = training_html({run_of(3, evil), run_of(3, "b")});
+  CHECK(page.find("<script>alert") == std::string::npos);
+  CHECK(page.find("<img") == std::string::npos);
+  CHECK(page.find("<!--") == std::string::npos);
+  CHECK(page.find("default-src 'none'") != std::string::npos);
+  for (const char* reach : {"http:", "https:", "src=", "href=", "url(", "fetch("}) {
+    CAPTURE(reach);
+    CHECK(page.find(reach) == std::string::npos);
+  }
+  CHECK(training_html({}).find("Training") != std::string::npos);  // stopped before anything
+}
+
+}  // namespace
+}  // namespace interlock
