@@ -47,9 +47,9 @@ void keep_picture(const std::string& name) {
 void check_all(const std::string& script) {
   const std::vector<PageCheck> checks = browser().check(script);
   CHECK(checks.size() > 3);
-  for (const auto& [name, wrong] : checks) {
-    INFO(script << ": " << name);
-    CHECK(wrong == "");
+  for (const PageCheck& check : checks) {
+    INFO(script << ": " << check.name);
+    CHECK(check.wrong == "");
   }
 }
 

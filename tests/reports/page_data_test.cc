@@ -113,7 +113,7 @@ TEST_CASE("every op begins when what the page says it waited for is over") {
       const auto causes = causes_of(page, spans, static_cast<int>(r));
       REQUIRE(causes.size() == starts.size());
       for (std::size_t i = 0; i < starts.size(); ++i) {
-        const auto [lane, entry] = causes[i];
+        const int lane = causes[i].first, entry = causes[i].second;
         INFO("op " << i << " of rank " << r << " begins at " << starts[i] << " s");
         if (lane < 0) {
           CHECK(starts[i] <= allowed);  // with the run
