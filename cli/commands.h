@@ -48,7 +48,7 @@ struct ReportOptions {
 
 /// What train is asked to do.
 struct TrainOptions {
-  CommandOptions command;  // json, svg: curves of all scenarios
+  CommandOptions command;  // json, svg, report: curves of all scenarios
   std::string data;        // file whose bytes a language model learns
   int steps = 100, seed = 1;
   std::optional<double> rate;

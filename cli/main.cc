@@ -135,6 +135,8 @@ void add_train(CLI::App& command, TrainOptions& options) {
       ->type_name("FILE");
   command.add_option("--svg", options.command.svg, "draw loss against steps and time")
       ->type_name("FILE.svg");
+  command.add_option("--report", options.command.report, "the same as a page, with values")
+      ->type_name("FILE.html");
   command.add_option("--dump", options.dump, "write the numbers of one step for numpy.load")
       ->type_name("FILE.npz");
   command.add_option("--dump-step", options.dump_step, "which step")

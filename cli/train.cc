@@ -6,6 +6,7 @@
 #include "cli/outputs.h"
 #include "cli/terminal.h"
 #include "cli/training_inputs.h"
+#include "reports/training_page.h"
 #include "validate/training/npz.h"
 
 namespace interlock {
@@ -47,6 +48,7 @@ void train(const TrainOptions& options) {
   const CommandOptions& files = options.command;
   if (!files.quiet && files.json != "-") print(training_table(curves, terminal_style()));
   if (!files.svg.empty()) write_file(files.svg, training_svg(curves));
+  if (!files.report.empty()) write_file(files.report, training_html(curves));
   if (files.json == "-") print(training_json(curves));
   if (!files.json.empty() && files.json != "-") write_file(files.json, training_json(curves));
   if (StopOnInterrupt::asked())

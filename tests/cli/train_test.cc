@@ -50,13 +50,14 @@ TEST_CASE(
     "files are written whole, and the dump holds weights, gradients and what became of them") {
   const Folder folder;
   folder.file("c.json", kClassifier);
-  const Outcome run = run_program(
-      {"train", "c.json", "--steps", "3", "--svg", "c.svg", "--dump", "c.npz", "--dump-step", "1"},
-      folder.path());
+  const Outcome run = run_program({"train", "c.json", "--steps", "3", "--svg", "c.svg", "--report",
+                                   "c.html", "--dump", "c.npz", "--dump-step", "1"},
+                                  folder.path());
   CAPTURE(run.err);
   REQUIRE(run.exit_code == 0);
   CHECK(run.out.find("classifier") != std::string::npos);
   CHECK(read_file(folder.path("c.svg")).find("measured time (s)") != std::string::npos);
+  CHECK(read_file(folder.path("c.html")).find("application/losses+json") != std::string::npos);
   const std::string dump = read_file(folder.path("c.npz"));
   for (const char* part : {"inputs.npy", "targets.npy", "weights/", "gradients/", "updated/"}) {
     CAPTURE(part);
