@@ -19,6 +19,7 @@ function addCurves(parent, chart) {
       const curves = chart.curves();
       stops = stopsOf(curves);
       svg.append(...curves.flatMap((curve) => curveShapes(curve, pen, chart)));
+      hideTip();
       line = shape('line', { class: 'cursor', y1: pen.top, y2: pen.top + pen.height });
       cursor = null;
     },

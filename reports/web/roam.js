@@ -9,7 +9,8 @@ function showTip(lines, box) {
   tip.replaceChildren(...lines.map((line) => element('div', {}, line)));
   tip.hidden = false;
   const own = tip.getBoundingClientRect();
-  const left = Math.min(box.right + 8, innerWidth - own.width - 6);
+  const room = document.documentElement.clientWidth; // without the scroll bar
+  const left = Math.min(box.right + 8, room - own.width - 6);
   const below = box.bottom + own.height + 8 <= innerHeight;
   const top = below ? box.bottom + 8 : box.top - own.height - 8;
   tip.style.left = `${Math.max(4, left)}px`;

@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "reports/report.h"
+#include "reports/training_page.h"
 #include "tests/browser/chromium.h"
 
 using namespace interlock;
@@ -31,6 +32,35 @@ ScenarioResult pipeline(const std::string& strategy, int devices, int micro_batc
 }
 
 ScenarioResult pairwise() { return pipeline(R"({"kind": "interlocking", "n_wise": 2})", 4, 8); }
+
+/// Three schedules by three numbers of micro-batches; GPipe keeps too many of 8.
+std::vector<ScenarioResult> sweep() {
+  const char* const text = R"({
+    "name": "four stages", "model": {"kind": "profile", "modules": [{"repeat": 4,
+      "forward": "1 ms", "backward_input": "1 ms", "backward_weight": "1 ms", "head": "0.3 ms",
+      "output": "4 MiB", "stash": "300 MiB"}]},
+    "cluster": {"kind": "uniform", "devices": 4, "memory": "2 GiB",
+      "link": {"bandwidth": "10 GB/s"}},
+    "training": {"strategy": "global", "micro_batches": 4, "steps": 2},
+    "sweep": {"training.schedule": ["gpipe", "1f1b", "zb-h1"],
+      "training.micro_batches": [8, 2, 4]}})";
+  std::vector<ScenarioResult> results;
+  for (const Scenario& scenario : load_scenarios(parse_json(text, "test.json"))) {
+    results.push_back(run_scenario(scenario, true));
+  }
+  return results;
+}
+
+/// Losses that fall, of steps that take 2 ms or 3 ms.
+TrainingCurve training(const std::string& name, double step) {
+  TrainingCurve run{.name = name, .wanted_steps = 700};
+  run.simulated_step = run.measured_step = Seconds(step);
+  for (int s = 0; s < run.wanted_steps; ++s) {
+    run.losses.push_back(1 + 4 / (1 + s * step));
+    run.ends.emplace_back(step * (s + 1));
+  }
+  return run;
+}
 
 Chromium& browser() {
   static Chromium chromium(*find_chromium());
@@ -79,6 +109,33 @@ TEST_CASE("reports fit narrow windows, and light and dark ones") {
       check_all("look_checks.js");
       keep_picture((dark ? "dark-" : "light-") + std::to_string(width));
     }
+  }
+}
+
+TEST_CASE("bars of where time goes are as wide as they say") {
+  for (const int width : {360, 1280}) {
+    INFO(width << " pixels");
+    browser().open(html_report({pairwise()}), {.width = width});
+    check_all("breakdown_checks.js");
+  }
+}
+
+TEST_CASE("a sweep's heat-map, curves and Pareto front are its data's") {
+  for (const int width : {420, 1280}) {
+    INFO(width << " pixels");
+    browser().open(html_report(sweep()), {.width = width, .dark = width == 420});
+    check_all("sweep_checks.js");
+    keep_picture("sweep-" + std::to_string(width));
+  }
+}
+
+TEST_CASE("losses show at a cursor, and runs can be switched off") {
+  for (const int width : {420, 1280}) {
+    INFO(width << " pixels");
+    browser().open(training_html({training("fast", 2e-3), training("slow", 3e-3)}),
+                   {.width = width});
+    check_all("losses_checks.js");
+    keep_picture("losses-" + std::to_string(width));
   }
 }
 
