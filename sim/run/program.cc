@@ -10,9 +10,9 @@
 namespace interlock {
 
 const char* name_of(MemoryClass memory_class) {
-  static constexpr const char* kNames[kMemoryClasses] = {
-      "weights", "weight_versions", "gradients",    "optimizer", "stash", "boundary",
-      "head",    "workspace",       "communication"};
+  static constexpr const char* kNames[kMemoryClasses + 1] = {
+      "weights", "weight_versions", "gradients",     "optimizer", "stash", "boundary",
+      "head",    "workspace",       "communication", "host_stash"};
   return kNames[static_cast<int>(memory_class)];
 }
 
