@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <memory>
 #include <system_error>
 
 #include "base/error.h"
@@ -112,21 +113,33 @@ std::string behind_links(const std::string& path) {
 
 }  // namespace
 
+TextPieces read_pieces(const std::string& path) {
+  struct Source {
+    explicit Source(int fd) : in(fd) {}
+    Descriptor in;
+    std::string block = std::string(std::size_t{1} << 16, '\0');
+  };
+  const auto source = std::make_shared<Source>(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (source->in.get() < 0) fail(path, "cannot be read", errno);
+  return [source, path] {
+    while (true) {
+      const ssize_t got = ::read(source->in.get(), source->block.data(), source->block.size());
+      if (got >= 0) return std::string_view(source->block.data(), static_cast<std::size_t>(got));
+      if (errno != EINTR) fail(path, "cannot be read", errno);
+    }
+  };
+}
+
 std::string read_file(const std::string& path, std::size_t most) {
-  const Descriptor in(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (in.get() < 0) fail(path, "cannot be read", errno);
+  const TextPieces pieces = read_pieces(path);
   std::string contents;
-  char block[1 << 16];
-  while (true) {
-    const ssize_t got = ::read(in.get(), block, sizeof block);
-    if (got == 0) return contents;
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) fail(path, "cannot be read", errno);
-    if (static_cast<std::size_t>(got) > most - contents.size()) {
+  for (std::string_view piece = pieces(); !piece.empty(); piece = pieces()) {
+    if (piece.size() > most - contents.size()) {
       fail(path, "too large; expected at most " + std::to_string(most) + " bytes");
     }
-    contents.append(block, static_cast<std::size_t>(got));
+    contents += piece;
   }
+  return contents;
 }
 
 void write_file(const std::string& path, std::string_view contents) {

@@ -13,6 +13,13 @@ namespace interlock {
 /// The bytes of `path`. Throws: Error naming the path and the reason, also for more than `most`.
 std::string read_file(const std::string& path, std::size_t most = SIZE_MAX);
 
+/// Hands out a text piece by piece; a piece lasts until the next is asked for, and an empty one is
+/// the end.
+using TextPieces = std::function<std::string_view()>;
+/// The bytes of `path`, which may be more than fit in memory.
+/// Throws: Error naming the path and the reason, also when a piece is asked for.
+TextPieces read_pieces(const std::string& path);
+
 /// Replaces `path` in one step: writes a temporary file beside it, then renames it over. A link is
 /// followed; a device or a pipe is written to, never replaced.
 /// Throws: Error naming the path and the reason; `path` is then as it was.

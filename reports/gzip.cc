@@ -4,7 +4,10 @@
 
 #include <zlib.h>
 
+#include <algorithm>
 #include <array>
+#include <memory>
+#include <utility>
 
 #include "base/error.h"
 
@@ -59,6 +62,53 @@ class Deflater {
   Block block_{};
 };
 
+/// Expands what it is given piece by piece.
+class Inflater {
+ public:
+  Inflater(const TextPieces& pieces, const std::string& name) : pieces_(pieces), name_(name) {
+    CHECK(inflateInit2(&stream_, kGzip) == Z_OK, "zlib has memory to expand");
+  }
+  Inflater(const Inflater&) = delete;
+  Inflater& operator=(const Inflater&) = delete;
+  ~Inflater() { inflateEnd(&stream_); }
+
+  /// What was read and not yet used.
+  std::string_view rest() const { return rest_; }
+  /// Reads on if nothing is left; whether there is something then.
+  bool fill() {
+    if (rest_.empty()) rest_ = pieces_();
+    return !rest_.empty();
+  }
+  std::string_view as_it_is() {
+    fill();
+    return std::exchange(rest_, {});
+  }
+  std::string_view next() {
+    stream_.next_out = block_.data();
+    stream_.avail_out = kBlock;
+    while (stream_.avail_out == kBlock) {
+      const bool more = fill();
+      if (state_ == Z_STREAM_END && !more) break;
+      if (state_ == Z_STREAM_END) inflateReset(&stream_);  // texts may follow each other
+      give(stream_, rest_);
+      state_ = more ? inflate(&stream_, Z_NO_FLUSH) : Z_BUF_ERROR;
+      rest_ = rest_.substr(rest_.size() - stream_.avail_in);
+      if (state_ != Z_OK && state_ != Z_STREAM_END) {
+        throw Error(name_ + ": compressed text is damaged or cut off");
+      }
+    }
+    return {reinterpret_cast<const char*>(block_.data()), kBlock - stream_.avail_out};
+  }
+
+ private:
+  TextPieces pieces_;
+  std::string name_;
+  std::string_view rest_;
+  z_stream stream_{};
+  int state_ = Z_OK;
+  Block block_{};
+};
+
 }  // namespace
 
 bool is_gzip_name(const std::string& path) { return path.ends_with(".gz"); }
@@ -80,22 +130,11 @@ std::string deflated(std::string_view bytes) {
   return text;
 }
 
-std::string gunzip(std::string_view bytes, const std::string& name) {
-  z_stream stream{};
-  CHECK(inflateInit2(&stream, kGzip) == Z_OK, "zlib has memory to expand");
-  give(stream, bytes);
-  std::string text, block(kBlock, '\0');
-  int state = Z_OK;
-  while (state == Z_OK) {
-    stream.next_out = reinterpret_cast<Bytef*>(block.data());
-    stream.avail_out = kBlock;
-    state = inflate(&stream, Z_NO_FLUSH);
-    text.append(block, 0, kBlock - stream.avail_out);
-    if (state == Z_OK && stream.avail_in == 0 && stream.avail_out > 0) state = Z_BUF_ERROR;
-  }
-  inflateEnd(&stream);
-  if (state != Z_STREAM_END) throw Error(name + ": compressed text is damaged or cut off");
-  return text;
+TextPieces gunzip(const TextPieces& pieces, const std::string& name) {
+  constexpr std::string_view kMagic = "\x1f\x8b";
+  const auto inflater = std::make_shared<Inflater>(pieces, name);
+  const bool compressed = inflater->fill() && inflater->rest().starts_with(kMagic);
+  return [inflater, compressed] { return compressed ? inflater->next() : inflater->as_it_is(); };
 }
 
 }  // namespace interlock

@@ -1,4 +1,4 @@
-// Gzip: text on its way to a file, compressed.
+// Gzip: text on its way to a file, compressed, and back.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -18,7 +18,8 @@ TextSource gzip(const TextSource& text);
 /// `bytes` in zlib's format (RFC 1950), which browsers expand.
 std::string deflated(std::string_view bytes);
 
-/// The text of compressed `bytes`. Throws: Error, with `name` in it, if they are damaged or cut.
-std::string gunzip(std::string_view bytes, const std::string& name);
+/// The text of compressed pieces; of others, those themselves. Throws: Error, with `name` in it,
+/// when a piece is asked for that is damaged or cut off.
+TextPieces gunzip(const TextPieces& pieces, const std::string& name);
 
 }  // namespace interlock
