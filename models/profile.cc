@@ -33,7 +33,8 @@ Bytes bytes_at(ObjectReader& reader, std::string_view key) {
 
 ProfileModule read_module(const JsonNode& node, Diagnostics& diagnostics) {
   ObjectReader reader(node, diagnostics);
-  const ProfileModule module = {.repeat = reader.count("repeat", 1, 1, kMostModules),
+  const ProfileModule module = {.name = reader.text("name", ""),
+                                .repeat = reader.count("repeat", 1, 1, kMostModules),
                                 .forward = time_at(reader, "forward"),
                                 .backward_input = time_at(reader, "backward_input"),
                                 .backward_weight = time_at(reader, "backward_weight"),
@@ -92,6 +93,7 @@ ModelGraph slice_of(std::vector<ProfileModule> modules, const TokenSlice& slice,
 }  // namespace
 
 std::vector<ProfileModule> read_profile(ObjectReader& reader) {
+  reader.get("measured");
   const auto node = reader.require("modules", "a list of measured modules");
   if (!node) return {};
   const JsonValue& list = *node->value;
@@ -123,8 +125,8 @@ ModelGraph build_profile(const std::vector<ProfileModule>& modules, const BuildO
     const Module plain = make_profile_module(measured, options);
     for (int i = 0; i < measured.repeat; ++i) {
       Module module = plain;
-      module.name = 'm';
-      module.name += std::to_string(graph.modules.size());
+      module.name = measured.name;
+      if (module.name.empty()) module.name = "m" + std::to_string(graph.modules.size());
       const BuildOptions own = options_of_layer(options, graph.modules.size());
       if (own.recompute == Recompute::Full) keep_input_only(module, input);
       input = plain.output;

@@ -49,6 +49,13 @@ TEST_CASE("modules are numbered through, and samples are unknown") {
   CHECK(model_flops(graph) == Flops(0));
 }
 
+TEST_CASE("modules may have names, and a profile what it was made of") {
+  const ModelGraph graph = built(R"({"kind": "profile", "measured": {"steps": 3}, "modules": [
+    {"name": "stage 0", "forward": "1 ms"}, {"forward": "1 ms"}]})");
+  CHECK(graph.modules[0].name == "stage 0");
+  CHECK(graph.modules[1].name == "m1");
+}
+
 TEST_CASE("what is left out takes no time and no bytes") {
   const ModelGraph graph = built(R"({"kind": "profile", "modules": [{"forward": "1 ms"}]})");
   const Module& module = graph.modules[0];
