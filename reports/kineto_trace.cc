@@ -1,9 +1,10 @@
 // Writes what PyTorch's profiler would have seen of one device.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Holistic Trace Analysis tells kernels by their names (nccl..., Memcpy ...), ranks by
-// distributedInfo, and steps by the launch of each kernel, which a correlation leads to. A
-// simulated launch takes no time and happens when its kernel begins.
+// Holistic Trace Analysis tells kernels by their names (ncclKernel..., which all of its versions
+// know, and Memcpy ...), ranks by distributedInfo, and steps by the launch of each kernel, which a
+// correlation leads to. A simulated launch takes no time and happens when its kernel begins. The
+// operator around it says which op of which stage it is, so that interlock import finds it again.
 #include <algorithm>
 #include <utility>
 
@@ -91,7 +92,7 @@ std::pair<std::string, std::string> kernel_words(const ProfiledDevice& device,
   if (stream.kind == TrackKind::Wire) {
     const Channel& channel = program.channels[device.log().transfers[index].channel];
     const std::string side = stream.receives ? "Recv" : "Send";
-    return {"nccl" + side + " " + name_of(channel.cargo),
+    return {"ncclKernel_" + side + " " + name_of(channel.cargo),
             R"(,"Collective name":")" + side + R"(","bytes":)" +
                 std::to_string(static_cast<std::int64_t>(channel.bytes.value()))};
   }
@@ -103,7 +104,7 @@ std::pair<std::string, std::string> kernel_words(const ProfiledDevice& device,
     return {down ? "Memcpy DtoH (Device -> Pinned)" : "Memcpy HtoD (Pinned -> Device)", bytes};
   }
   const std::string kind = name_of(collective.kind);
-  return {"nccl " + kind, R"(,"Collective name":")" + kind + "\"" + bytes};
+  return {"ncclKernel_" + kind, R"(,"Collective name":")" + kind + "\"" + bytes};
 }
 
 void write_header(EventText& text, const ProfiledDevice& device) {
@@ -179,13 +180,16 @@ void write_kernel(EventText& text, const ProfiledDevice& device, std::size_t num
 void write_launch(EventText& text, const ProfiledDevice& device, std::size_t stream,
                   const Slice& slice, std::int64_t correlation) {
   const bool copy = device.streams[stream].kind == TrackKind::Copy;
-  const auto on_host = [&](const char* beginning) {
+  const auto on_host = [&](const std::string& beginning) {
     text.element() << beginning << R"(,"pid":)" << device.host() << R"(,"tid":)"
                    << device.host_thread();
     write_times(text, slice.start, 0);
     text << R"(,"args":{"External id":)" << correlation;
   };
-  on_host(R"({"ph":"X","cat":"cpu_op","name":"launch")");
+  const bool compute = device.streams[stream].kind == TrackKind::Compute;
+  const std::string op =
+      compute ? kernel_words(device, device.streams[stream], slice.index).first : "launch";
+  on_host(R"({"ph":"X","cat":"cpu_op","name":")" + op + "\"");
   text << "}}";
   on_host(copy ? R"({"ph":"X","cat":"cuda_runtime","name":"cudaMemcpyAsync")"
                : R"({"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel")");
