@@ -44,6 +44,13 @@ const char* const kSequences = R"({
   "cluster": {"machine": "dgx-a100-80g", "devices": 4},
   "training": {"strategy": "global", "schedule": "terapipe", "global_batch_size": 8, "steps": 1}})";
 
+const char* const kDivided = R"({
+  "model": {"kind": "transformer", "layers": 4, "hidden_size": 256, "attention_heads": 8,
+    "sequence_length": 256, "vocab_size": 512},
+  "cluster": {"machine": "dgx-a100-80g", "devices": 8},
+  "training": {"strategy": "global", "schedule": "1f1b", "global_batch_size": 16,
+    "micro_batch_size": 1, "steps": 1}})";
+
 /// A run under each schedule that makes its order itself.
 std::map<std::string, ScenarioResult> runs_of_all_families() {
   std::map<std::string, ScenarioResult> runs;
@@ -78,6 +85,32 @@ int arrows_expected(const Measurement& measurement) {
   return arrows;
 }
 
+/// What every trace must be, as viewers and as trace analysis read it: rules kept, ops and peaks
+/// those of the run.
+TraceFile check_rules(const ScenarioResult& run) {
+  const Measurement& measurement = run.measurement;
+  TraceFile file = read_trace(whole(trace_events(run)));
+  CHECK(file.fault == "");
+  std::map<int, double> busy;
+  for (const Span& span : measurement.log.spans) {
+    busy[span.rank + 1] += (span.end - span.start).value();
+  }
+  const std::map<int, std::int64_t> drawn = busy_times(file, "compute");
+  const double allowed = 1e-9 * static_cast<double>(measurement.log.spans.size());
+  for (const auto& [process, seconds] : busy) {
+    CHECK(std::abs(1e-9 * static_cast<double>(drawn.at(process)) - seconds) <= allowed);
+  }
+  for (const DeviceMetrics& device : measurement.metrics.devices) {
+    double peak = 0;
+    for (const auto& [time, bytes] : file.counters.at({device.rank + 1, "memory (bytes)"})) {
+      peak = std::max(peak, bytes);
+    }
+    CHECK(peak == doctest::Approx(device.peak_memory.value()).epsilon(1e-9));
+    CHECK(read_trace(whole(kineto_trace(run, device.rank))).fault == "");
+  }
+  return file;
+}
+
 }  // namespace
 
 TEST_CASE("traces of every schedule family keep the rules of viewers, and hold every op and byte") {
@@ -85,37 +118,42 @@ TEST_CASE("traces of every schedule family keep the rules of viewers, and hold e
   for (const auto& family : runs_of_all_families()) {
     CAPTURE(family.first);
     const ScenarioResult& run = family.second;
-    const Measurement& measurement = run.measurement;
-    const TraceFile file = read_trace(whole(trace_events(run)));
-    CHECK(file.fault == "");
-    std::map<int, double> busy;
-    for (const Span& span : measurement.log.spans) {
-      busy[span.rank + 1] += (span.end - span.start).value();
-    }
-    const std::map<int, std::int64_t> drawn = busy_times(file, "compute");
-    const double allowed = 1e-9 * static_cast<double>(measurement.log.spans.size());
-    for (const auto& [process, seconds] : busy) {
-      CHECK(std::abs(1e-9 * static_cast<double>(drawn.at(process)) - seconds) <= allowed);
-    }
-    for (const DeviceMetrics& device : measurement.metrics.devices) {
-      double peak = 0;
-      for (const auto& [time, bytes] : file.counters.at({device.rank + 1, "memory (bytes)"})) {
-        peak = std::max(peak, bytes);
-      }
-      CHECK(peak == doctest::Approx(device.peak_memory.value()).epsilon(1e-9));
-    }
+    const TraceFile file = check_rules(run);
     // Runs that never flush end with messages that nobody has used yet.
-    CHECK(file.arrows <= arrows_expected(measurement));
+    CHECK(file.arrows <= arrows_expected(run.measurement));
     if (schedule_entry(run.scenario.schedule.kind).flushes) {
-      CHECK(file.arrows == arrows_expected(measurement));
-    }
-    for (int rank = 0; rank < 4; ++rank) {
-      CHECK(read_trace(whole(kineto_trace(run, rank))).fault == "");
+      CHECK(file.arrows == arrows_expected(run.measurement));
     }
     ++families;
   }
   MESSAGE(families << " families");
   CHECK(families >= 20);
+}
+
+TEST_CASE("so do traces of strategies, of divided models, and of states that wait at hosts") {
+  for (const char* strategy :
+       {R"("pairwise")", R"({"kind": "interlocking", "n_wise": 4})", R"("greedy")",
+        R"({"kind": "interlocking", "n_wise": 3, "gradient": "sum"})", R"("forward-forward")"}) {
+    CAPTURE(strategy);
+    check_rules(simulated(kFourStages, {std::string("training.strategy=") + strategy}));
+  }
+  check_rules(simulated(kFourStages, {"training.recompute=full"}));
+  check_rules(simulated(kFourStages, {"training.schedule=auto"}));
+  for (const char* layout :
+       {R"({"pipeline": 2, "data": 4})",
+        R"({"pipeline": 2, "tensor": 4, "sequence_parallel": true})",
+        R"({"pipeline": 2, "tensor": 2, "data": 2, "zero_stage": 1})",
+        R"({"data": 8, "zero_stage": 3})", R"({"pipeline": 2, "context": 4})"}) {
+    for (const char* fold : {R"("auto")", R"("none")"}) {
+      CAPTURE(layout);
+      CAPTURE(fold);
+      check_rules(simulated(
+          kDivided, {std::string("parallel=") + layout, std::string("simulate.fold=") + fold}));
+    }
+  }
+  check_rules(
+      simulated(kDivided, {R"(parallel={"pipeline": 2, "data": 4})", "training.optimizer=adam",
+                           R"(training.offload={"optimizer": 1, "activations": 0.5})"}));
 }
 
 TEST_CASE("a trace of GPipe on four devices has the times of its closed form") {
