@@ -8,6 +8,10 @@
 
 #include "reports/figures.h"
 
+namespace CLI {
+class App;
+}
+
 namespace interlock {
 
 /// What simulate, compare and check are asked to do.
@@ -65,6 +69,13 @@ struct ValidateOptions {
   std::string clock = "auto";
 };
 
+/// What import is asked to do.
+struct ImportOptions {
+  std::vector<std::string> traces;
+  std::string out;
+  bool quiet = false;
+};
+
 /// Runs one file's scenarios. The result JSON is an object, or an array if it has a sweep.
 void simulate(const CommandOptions& options);
 /// Runs the scenarios of several files into one table and one report; the JSON is an array.
@@ -89,6 +100,10 @@ Figure exact_figure(const ScenarioResult& result);
 void calibrate(const CalibrateOptions& options);
 /// Draws results.
 void report(const ReportOptions& options);
+/// The options of import, which has a subcommand for each kind of file.
+void add_import(CLI::App& command, ImportOptions& options);
+/// Makes a model of measured timelines, and says what could not be used.
+void import_kineto(const ImportOptions& options);
 /// Prints the JSON Schema of scenarios.
 void schema();
 

@@ -211,6 +211,9 @@ class CommandLine {
     add_calibrate(add("calibrate", "measure this machine into a device that scenarios can use",
                       [this] { calibrate(measured_); }),
                   measured_);
+    add_import(add("import", "make models of what other tools measured",
+                   [this] { import_kineto(imported_); }),
+               imported_);
     add("list", "print the names of models, machines and schedules", [this] { list(what_); })
         .add_option("WHAT", what_, "models, machines or schedules; all if left out")
         ->check(CLI::IsMember({"models", "machines", "schedules"}));
@@ -272,6 +275,7 @@ class CommandLine {
   ScheduleOptions drawn_;
   ReportOptions drawn_results_;
   CalibrateOptions measured_;
+  ImportOptions imported_;
   TrainOptions trained_;
   ValidateOptions validated_;
   std::string engine_, what_;

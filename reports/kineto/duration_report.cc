@@ -1,0 +1,134 @@
+// Says what a duration table holds, what share of the time it explains, and what it lacks.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "base/text.h"
+#include "reports/encode.h"
+#include "reports/kineto/duration_table.h"
+#include "reports/layout.h"
+#include "sim/dynamics/spread.h"
+
+namespace interlock {
+namespace {
+
+constexpr std::size_t kMostRows = 48;
+
+std::string counted(std::size_t count, const std::string& what) {
+  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
+}
+
+Grid op_grid(const DurationTable& table) {
+  Grid grid;
+  grid.columns = {{"Part", "", false}, {"Op", "", false}, {"Times", ""},
+                  {"Median", ""},      {"95 %", ""},      {"Span", ""}};
+  for (const MeasuredPart& part : table.parts) {
+    for (int i = 0; i < kPhases; ++i) {
+      const OpSamples& samples = part.phases[static_cast<std::size_t>(i)];
+      if (samples.busy.empty()) continue;
+      const Spread busy = spread_of(samples.busy), span = spread_of(samples.spans);
+      grid.rows.push_back({{clean_utf8(part.name)},
+                           {name_of(static_cast<Phase>(i))},
+                           {std::to_string(samples.busy.size())},
+                           {format(Seconds(busy.p50))},
+                           {format(Seconds(busy.p95))},
+                           {format(Seconds(span.p50))}});
+    }
+  }
+  return grid;
+}
+
+/// The kernel that most of the time outside ops is spent in.
+std::string largest_other(const DurationTable& table) {
+  const auto other = [](const auto& entry) {
+    double time = -entry.second.in_ops;
+    for (const double duration : entry.second.durations) time += duration;
+    return time;
+  };
+  const auto most =
+      std::max_element(table.kernels.begin(), table.kernels.end(),
+                       [&](const auto& a, const auto& b) { return other(a) < other(b); });
+  return most == table.kernels.end() ? "" : printable(clean_utf8(most->first), 60);
+}
+
+std::vector<Figure> shares(const DurationTable& table) {
+  const Seconds all = table.in_ops + table.other_kernels + table.communication + table.copies;
+  const auto share = [&](Seconds time) {
+    return all > Seconds(0) ? format_percent(time / all) : format_percent(0);
+  };
+  double bytes = 0;
+  for (const auto& [name, samples] : table.messages) {
+    for (const double one : samples.bytes) bytes += one;
+  }
+  const bool other = table.other_kernels > Seconds(0);
+  return {{"In ops", share(table.in_ops), "of " + format(all) + " on devices"},
+          {"Other kernels", share(table.other_kernels),
+           other ? "in no named range, most of it " + largest_other(table) : ""},
+          {"Communication", share(table.communication),
+           "not used, since it holds waiting; bytes are kept"},
+          {"Host copies", share(table.copies), "not used; bytes are kept"},
+          {"Bytes", format(Bytes(bytes)), "of messages and copies that say them"}};
+}
+
+std::vector<std::string> notes(const DurationTable& table) {
+  std::vector<std::string> notes;
+  if (table.parts.empty()) {
+    notes.push_back(
+        "No range names a forward or a backward, so the table has kernels but no modules. In the "
+        "training loop, put torch.profiler.record_function(\"forward stage 0\") around the forward "
+        "of each stage or layer and (\"backward stage 0\") around its backward, and record again.");
+    return notes;
+  }
+  const bool halved = std::any_of(table.parts.begin(), table.parts.end(),
+                                  [](const auto& part) { return module_times(part).halved; });
+  if (halved) {
+    notes.push_back(
+        "Backwards were measured whole, so both halves of a module are equal; that matters to "
+        "schedules that split them. Ranges \"backward_input ...\" and \"backward_weight ...\" tell "
+        "them apart.");
+  }
+  const auto& recompute = static_cast<std::size_t>(Phase::Recompute);
+  if (std::any_of(table.parts.begin(), table.parts.end(),
+                  [&](const auto& part) { return !part.phases[recompute].busy.empty(); })) {
+    notes.push_back(
+        "Recompute is measured, but modules have no time for it: a scenario says it, "
+        "\"recompute\": \"full\", and it takes as long as the forward.");
+  }
+  notes.push_back(
+      "Sizes are not in a trace: add \"output\", \"stash\" and \"parameters\" to the "
+      "modules, or messages and memory count as nothing.");
+  return notes;
+}
+
+}  // namespace
+
+std::string duration_report(const DurationTable& table, const TableStyle& style) {
+  std::string text = counted(table.parts.size(), "module") + " from " +
+                     counted(table.files.size(), "trace") + ", " +
+                     counted(static_cast<std::size_t>(table.steps), "step") + "\n\n";
+  const Grid ops = op_grid(table);
+  if (!ops.rows.empty()) {
+    const Grid shown = shorten(ops, kMostRows, {});
+    text += lay_out(shown, style);
+    if (shown.rows.size() < ops.rows.size()) {
+      text += "Shown: " + std::to_string(shown.rows.size()) + " of " +
+              counted(ops.rows.size(), "row") + "; the table has all.\n";
+    }
+    text += "\n";
+  }
+  text += figure_lines(shares(table), style);
+  if (table.without_time + table.duplicates > 0) {
+    text += "\nLeft out: " + counted(static_cast<std::size_t>(table.without_time), "event") +
+            " without a time or a duration, " +
+            counted(static_cast<std::size_t>(table.duplicates), "duplicate") + ".\n";
+  }
+  for (const std::string& note : notes(table)) {
+    text += "\n";
+    for (const std::string& line :
+         wrap(note, static_cast<std::size_t>(std::max(style.width, 60)))) {
+      text += line + "\n";
+    }
+  }
+  return text;
+}
+
+}  // namespace interlock

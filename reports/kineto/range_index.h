@@ -1,0 +1,30 @@
+// RangeIndex: which of the ranges of a thread is the innermost at an instant.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace interlock {
+
+struct NamedRange {
+  std::int64_t start = 0, end = 0;  // both belong to it
+  std::int32_t index = 0;           // what it is, to who made it
+};
+
+class RangeIndex {
+ public:
+  RangeIndex() = default;
+  /// REQUIRES: the ranges nest; of those that do not, any may be found.
+  explicit RangeIndex(std::vector<NamedRange> ranges);
+  /// The index of the innermost range that holds `instant`.
+  std::optional<std::int32_t> at(std::int64_t instant) const;
+  bool empty() const { return ranges_.empty(); }
+
+ private:
+  std::vector<NamedRange> ranges_;
+  std::vector<std::int32_t> around_;  // of each the position of the one around it; below 0: none
+};
+
+}  // namespace interlock

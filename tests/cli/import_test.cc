@@ -1,0 +1,106 @@
+// interlock import kineto, as a user asks for it.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <sstream>
+
+#include "base/file.h"
+#include "tests/cli/child_program.h"
+
+namespace interlock {
+namespace {
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+/// Four stages whose messages take no time, so that op times are all there is to a step.
+const char* const kFreeMessages = R"({
+  "model": {"kind": "profile", "modules": [{"repeat": 3, "forward": "1.25 ms",
+    "backward_input": "1.5 ms", "backward_weight": "1.125 ms", "update": "0.5 ms"},
+    {"forward": "2 ms", "backward_input": "2 ms", "backward_weight": "2 ms"}]},
+  "cluster": {"kind": "uniform", "devices": 4, "memory": "80 GiB",
+    "link": {"bandwidth": "100 GB/s"}},
+  "training": {"strategy": "global", "schedule": "zb-h1", "micro_batches": 6, "steps": 2}})";
+
+std::string line_with(const std::string& text, const std::string& words) {
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    if (contains(line, words)) return line;
+  }
+  return "";
+}
+
+TEST_CASE("files of --kineto become a model whose step takes as long as the one they are of") {
+  const Folder folder;
+  folder.file("s.json", kFreeMessages);
+  const auto run = [&](const std::string& command) {
+    return run_shell("'" INTERLOCK_PROGRAM "' " + command, folder.path());
+  };
+  const Outcome first = run("simulate s.json --kineto ranks --json r.json");
+  CHECK(first.exit_code == 0);
+  const Outcome import = run("import kineto ranks/rank-*.json.gz --out table.json");
+  CHECK(import.exit_code == 0);
+  CHECK(import.err == "wrote table.json; in a scenario: \"model\": \"table.json\"\n");
+  CHECK(contains(import.out, "4 modules from 4 traces"));
+  CHECK(contains(import.out, "In ops"));
+  const Outcome again = run("simulate s.json --set model=null --set model=table.json");
+  CHECK(again.err == "");
+  const std::string step = line_with(first.out, "Step time");
+  CHECK(step != "");
+  CHECK(line_with(again.out, "Step time") == step);
+  CHECK(run("import kineto ranks/rank-0.json.gz --out quiet.json --quiet").out == "");
+}
+
+TEST_CASE("each bad trace is refused in one sentence, and nothing is written") {
+  std::istringstream messages(read_file(BAD_TRACES_FOLDER "/messages.txt"));
+  int files = 0;
+  for (std::string expected; std::getline(messages, expected);) {
+    CAPTURE(expected);
+    const Folder folder;
+    const std::string name = expected.substr(0, expected.find(':'));
+    const Outcome run = run_program({"import", "kineto", name, "--out", folder.path("table.json")},
+                                    BAD_TRACES_FOLDER);
+    CHECK(run.exit_code == 2);
+    CHECK(run.out == "");
+    CHECK(run.err == expected + "\n");
+    CHECK(folder.files().empty());
+    ++files;
+  }
+  CHECK(files == 8);
+}
+
+TEST_CASE("targets that cannot be meant are refused before anything is read") {
+  const Folder folder;
+  folder.file("trace.json", "{}");
+  const auto refusal = [&](const std::string& out) {
+    const Outcome run =
+        run_program({"import", "kineto", "trace.json", "--out", out}, folder.path());
+    CHECK(run.exit_code == 2);
+    CHECK(run.out == "");
+    CHECK(folder.files() == std::vector<std::string>{"trace.json"});
+    return run.err;
+  };
+  CHECK(refusal("trace.json") == "--out trace.json is one of the traces; expected another name\n");
+  CHECK(refusal("table.csv") == "--out table.csv: expected a name that ends with .json\n");
+  CHECK(refusal("none/table.json") == "--out none/table.json: there is no folder \"none\"\n");
+  const Outcome nothing = run_program({"import", "kineto"}, folder.path());
+  CHECK(nothing.exit_code == 2);
+  const Outcome other = run_program({"import", "csv"}, folder.path());
+  CHECK(other.exit_code == 2);
+}
+
+TEST_CASE("a compressed trace that is damaged or cut off is refused") {
+  const Folder folder;
+  folder.file("s.json", kFreeMessages);
+  const std::string program = "'" INTERLOCK_PROGRAM "' ";
+  run_shell(program + "simulate s.json --kineto ranks -q", folder.path());
+  run_shell("head -c 700 ranks/rank-0.json.gz > cut.json.gz", folder.path());
+  const Outcome cut = run_shell(program + "import kineto cut.json.gz --out t.json", folder.path());
+  CHECK(cut.exit_code == 2);
+  CHECK(cut.err == "cut.json.gz: compressed text is damaged or cut off\n");
+  const std::vector<std::string> files = folder.files();
+  CHECK(std::find(files.begin(), files.end(), "t.json") == files.end());
+}
+
+}  // namespace
+}  // namespace interlock
