@@ -98,8 +98,7 @@ std::string scenario_html(const ScenarioResult& result, const Room& room) {
       "or point for details; click an op for what it waited for. Keys do the same: arrows, + "
       "and -; Enter, comma, full stop and < for ops. Between the dashed lines: the measured "
       "window.");
-  return html + "<script type=\"application/json\" class=\"scenario\">" +
-         page_data(result, excerpt) + "</script>\n";
+  return html + data_html("application/scenario+json", page_data(result, excerpt));
 }
 
 std::string comparison_title(const std::vector<ScenarioResult>& results) {

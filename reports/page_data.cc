@@ -81,20 +81,6 @@ Json palette_json(const Program& program) {
   return {{"kinds", kinds}, {"classes", classes}};
 }
 
-/// `<` never occurs in JSON outside strings, so that no element can end or begin in the data.
-std::string without_markup(const std::string& json) {
-  std::string safe;
-  safe.reserve(json.size());
-  for (const char c : json) {
-    if (c == '<') {
-      safe += "\\u003c";
-    } else {
-      safe += c;
-    }
-  }
-  return safe;
-}
-
 }  // namespace
 
 std::string page_data(const ScenarioResult& result, const Excerpt& excerpt) {
@@ -123,7 +109,7 @@ std::string page_data(const ScenarioResult& result, const Excerpt& excerpt) {
             {"groups", groups_json(parts)},
             {"path_end", path_end(parts)}};
   json["columns"] = parts.columns.packed();
-  return without_markup(json.dump());
+  return json.dump();
 }
 
 }  // namespace interlock

@@ -13,7 +13,7 @@
 
 namespace interlock {
 
-/// The data of one scenario, for the stretch that `excerpt` names. Safe inside a script element.
+/// The data of one scenario, for the stretch that `excerpt` names.
 std::string page_data(const ScenarioResult& result, const Excerpt& excerpt);
 
 }  // namespace interlock

@@ -124,7 +124,7 @@ function buildScenario(place, scenario) {
 
 // Scenarios with the place where each one's charts go.
 async function readScenarios() {
-  const blocks = document.querySelectorAll('script.scenario');
+  const blocks = document.querySelectorAll('script[type="application/scenario+json"]');
   const reading = [...blocks].map(async (block) => {
     const scenario = await unpackScenario(JSON.parse(block.textContent));
     scenario.view = makeView(scenario.range, initialView(scenario));

@@ -61,7 +61,7 @@ std::vector<double> PageScenario::span_starts(const nlohmann::json& spans) const
 }
 
 std::vector<PageScenario> scenarios_of_page(const std::string& page) {
-  const std::string open = "<script type=\"application/json\" class=\"scenario\">";
+  const std::string open = "<script type=\"application/scenario+json\">";
   std::vector<PageScenario> scenarios;
   for (std::size_t at = page.find(open); at != page.npos; at = page.find(open, at + 1)) {
     const std::size_t begin = at + open.size();
