@@ -4,6 +4,7 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "base/error.h"
@@ -36,6 +37,14 @@ SimGridRun simgrid_module() {
   return run;
 }
 
+/// Whether ranks have several streams in a fixed order of ops, and nobody says in which order these
+/// hand over what they send and join: the sweep, whose streams run ahead, does not know.
+bool lacks_wire_order(const Program& program) {
+  return program.wire_order.empty() &&
+         std::any_of(program.ranks.begin(), program.ranks.end(),
+                     [](const Rank& rank) { return rank.streams > 1 && !rank.order.empty(); });
+}
+
 }  // namespace
 
 RunSummary run_native_loop(const Program& program, const TraceSink& sink) {
@@ -52,7 +61,8 @@ RunSummary run_native(const Program& program, const TraceSink& sink) {
         "/simulate/engine: messages share a link here, which the native engine does not "
         "model; expected \"auto\" or \"simgrid\"");
   }
-  const bool in_time_order = chooses_order(program) || program.interference.any();
+  const bool in_time_order =
+      chooses_order(program) || program.interference.any() || lacks_wire_order(program);
   return in_time_order ? run_native_loop(program, sink) : run_sweep(program, sink);
 }
 

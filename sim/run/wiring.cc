@@ -106,6 +106,13 @@ int Wiring::make_channel(Cargo cargo, int from_stage, int to_stage, int micro_ba
   return static_cast<int>(program_.channels.size()) - 1;
 }
 
+int Wiring::add_channel(Channel channel) {
+  channel.wire = wire(channel.from_rank, channel.to_rank);
+  channel.latency = latencies_[channel.wire];
+  program_.channels.push_back(std::move(channel));
+  return static_cast<int>(program_.channels.size()) - 1;
+}
+
 /// A turn on an old input; none if it takes no time, or a stage would never get on.
 int Wiring::replay_op(int stage, int micro_batch) {
   const OpCost turn = costs_.turn(stage, micro_batch);

@@ -32,6 +32,10 @@ class Wiring {
   Bytes message_bytes(Cargo cargo, int from_stage, int to_stage, int micro_batch) const;
   /// The collective that `rank` and its group along the exchange's axis do for `stage`.
   int collective(const Exchange& exchange, int rank, int stage);
+  /// Adds `channel`, whose ranks and bytes are known, and which belongs to no stages.
+  int add_channel(Channel channel);
+  /// The collective of the ranks of `lane`, each of which is one device.
+  int collective_of_lane(const Exchange& exchange, int lane);
   /// Members of a collective's group that are simulated.
   int members(int collective) const {
     return static_cast<int>(program_.lanes[program_.collectives[collective].lane].ranks.size());
@@ -47,8 +51,13 @@ class Wiring {
   void reshard(Channel& channel);
   int part_wire(int whole, const std::vector<LinkId>& way);
   int lane(const Exchange& exchange, int rank, const std::vector<int>& group);
-  Seconds add_plan(const CollectivePlan& plan, const std::vector<int>& group,
-                   const Exchange& exchange, int rank, int lane);
+  /// Who does a collective, and for which stage.
+  struct Doers {
+    std::vector<int> group;  // devices
+    int rank = 0, stage = 0, lane = 0;
+  };
+  int add_collective(const Exchange& exchange, const CollectivePlan& plan, const Doers& doers);
+  Seconds add_plan(const CollectivePlan& plan, MeshAxis axis, const Doers& doers);
   void make_flows(int collective);
   std::string fold_links();
   std::string share_links();

@@ -61,34 +61,51 @@ int Wiring::collective(const Exchange& exchange, int rank, int stage) {
       is_host(exchange.axis) || inputs_.layouts.empty()
           ? plan_exchange(inputs_.cluster, group, exchange)
           : plan_of_all_groups(inputs_.cluster, inputs_.layouts.meshes[rank], rank, exchange);
-  const Seconds busy = add_plan(plan, group, exchange, rank, own_lane);
+  return add_collective(exchange, plan, {group, rank, stage, own_lane});
+}
+
+int Wiring::collective_of_lane(const Exchange& exchange, int lane) {
+  Doers doers{.rank = program_.lanes[lane].ranks.front(), .lane = lane};
+  doers.stage = doers.rank;
+  const auto [entry, fresh] = collectives_.try_emplace(
+      {lane, exchange.kind, exchange.bytes.value(), exchange.back.value(), doers.stage},
+      static_cast<int>(program_.collectives.size()));
+  if (!fresh) return entry->second;
+  for (const int rank : program_.lanes[lane].ranks) {
+    doers.group.push_back(folded_.device_of_rank(rank));
+  }
+  return add_collective(exchange, plan_exchange(inputs_.cluster, doers.group, exchange), doers);
+}
+
+int Wiring::add_collective(const Exchange& exchange, const CollectivePlan& plan,
+                           const Doers& doers) {
+  const Seconds busy = add_plan(plan, exchange.axis, doers);
   program_.collectives.push_back({.kind = exchange.kind,
                                   .axis = exchange.axis,
-                                  .stage = stage,
-                                  .lane = own_lane,
+                                  .stage = doers.stage,
+                                  .lane = doers.lane,
                                   .bytes = exchange.bytes,
                                   .back = exchange.back,
                                   .occupancy = busy,
                                   .latency = plan.latency,
-                                  .memory_bytes = memory_bytes(exchange, group.size())});
-  return entry->second;
+                                  .memory_bytes = memory_bytes(exchange, doers.group.size())});
+  return static_cast<int>(program_.collectives.size()) - 1;
 }
 
 /// Notes what the links of a lane have to carry. Plans that differ in size only do so alike.
-Seconds Wiring::add_plan(const CollectivePlan& plan, const std::vector<int>& group,
-                         const Exchange& exchange, int rank, int lane) {
+Seconds Wiring::add_plan(const CollectivePlan& plan, MeshAxis axis, const Doers& doers) {
   for (std::size_t other = 0; other < planned_.size(); ++other) {
     const Planned& known = planned_[other];
-    if (program_.collectives[other].lane != lane) continue;
+    if (program_.collectives[other].lane != doers.lane) continue;
     const double ratio = size_ratio(plan.flows, known.flows);
     if (ratio == 0) continue;
     const Seconds busy = program_.collectives[other].occupancy * ratio;
     planned_.push_back({plan.flows, known.orbit, known.size * ratio});
     return busy;
   }
-  const bool alone = program_.lanes[lane].ranks.size() == 1;
+  const bool alone = program_.lanes[doers.lane].ranks.size() == 1;
   FoldedLinks::Orbit orbit;
-  const Seconds busy = folded_.add_collective(plan, {group, exchange.axis, rank, alone}, orbit);
+  const Seconds busy = folded_.add_collective(plan, {doers.group, axis, doers.rank, alone}, orbit);
   planned_.push_back({plan.flows, std::make_shared<FoldedLinks::Orbit>(std::move(orbit))});
   return busy;
 }
