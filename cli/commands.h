@@ -20,7 +20,7 @@ struct CommandOptions {
   std::vector<std::string> overrides;  // "path=VALUE"
   std::string json, report, svg, csv;  // where to write; empty: not at all; json "-": stdout
   std::string trace;                   // .json or .json.gz
-  std::string kineto;                  // a folder
+  std::string kineto, chakra;          // folders
   bool quiet = false;                  // no table
   bool require_fit = false;            // a model that does not fit is a mistake
 };

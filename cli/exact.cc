@@ -18,9 +18,10 @@ constexpr int kMostVisits = 40;  // stages x micro-batches, of which the search 
 
 void check_scenario(const Scenario& scenario) {
   const auto stages = static_cast<int>(scenario.rank_of_stage.size());
-  const bool plain = scenario.strategy.kind == StrategyKind::Global && stages == scenario.ranks &&
-                     scenario.schedule.stash == StashMode::Kept && scenario.slices.empty() &&
-                     scenario.parts.empty() && scenario.recompute == Recompute::None;
+  const bool plain = !scenario.workload && scenario.strategy.kind == StrategyKind::Global &&
+                     stages == scenario.ranks && scenario.schedule.stash == StashMode::Kept &&
+                     scenario.slices.empty() && scenario.parts.empty() &&
+                     scenario.recompute == Recompute::None;
   if (!plain) {
     refuse(scenario,
            "knows one stage a device only; expected global training without recompute, "

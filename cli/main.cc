@@ -46,6 +46,8 @@ void add_outputs(CLI::App& command, CommandOptions& options, std::string& engine
   command.add_option("--report", options.report, "write an HTML report")->type_name("FILE.html");
   command.add_option("--svg", options.svg, "write a static timeline")->type_name("FILE.svg");
   add_traces(command, options);
+  command.add_option("--chakra", options.chakra, "write execution traces, as ASTRA-sim reads them")
+      ->type_name("FOLDER");
   command.add_flag("--require-fit", options.require_fit,
                    "fail, and write nothing, if a device has too little memory");
   command

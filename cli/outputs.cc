@@ -12,8 +12,10 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "cli/terminal.h"
+#include "reports/chakra_trace.h"
 #include "reports/gzip.h"
 #include "reports/trace_events.h"
+#include "scenarios/chakra_file.h"
 
 namespace interlock {
 namespace {
@@ -68,6 +70,10 @@ void check_outputs(const CommandOptions& options) {
     throw Error("--trace " + trace + ": expected a name that ends with .json or .json.gz");
   }
   if (!options.kineto.empty()) check_folder("--kineto", options.kineto);
+  if (!options.chakra.empty()) {
+    require_chakra("--chakra " + options.chakra);
+    check_folder("--chakra", options.chakra);
+  }
   for (std::size_t i = 0; i < files.size(); ++i) {
     for (std::size_t j = 0; j < i; ++j) {
       if (std::filesystem::path(*files[i].second).lexically_normal() ==
@@ -101,6 +107,7 @@ void check_single(const CommandOptions& options, std::size_t scenarios) {
   const char* option = !options.svg.empty()      ? "--svg draws"
                        : !options.trace.empty()  ? "--trace holds"
                        : !options.kineto.empty() ? "--kineto holds"
+                       : !options.chakra.empty() ? "--chakra holds"
                                                  : nullptr;
   if (option == nullptr || scenarios == 1) return;
   throw Error(std::string(option) + " one scenario, and there are " + std::to_string(scenarios) +
@@ -108,17 +115,42 @@ void check_single(const CommandOptions& options, std::size_t scenarios) {
               "--set sweep=null --set PATH=VALUE if it has a sweep");
 }
 
+namespace {
+
+void tell_written(const CommandOptions& options, const std::string& path) {
+  if (!options.quiet) tell("wrote " + path);
+}
+
+/// The folder that an option names, made if need be.
+std::filesystem::path make_folder(const std::string& option, const std::string& name) {
+  std::error_code failed;
+  std::filesystem::create_directory(name, failed);
+  if (failed) throw Error(option + " " + name + ": " + failed.message());
+  return name;
+}
+
+/// Everything is made before the first file is written.
+void write_chakra(const CommandOptions& options, const ScenarioResult& result) {
+  const std::vector<std::string> files = chakra_files(result);
+  const std::filesystem::path folder = make_folder("--chakra", options.chakra);
+  for (std::size_t rank = 0; rank < files.size(); ++rank) {
+    const std::string path = (folder / ("rank." + std::to_string(rank) + ".et")).string();
+    write_file(path, files[rank]);
+    tell_written(options, path);
+  }
+}
+
+}  // namespace
+
 void write_traces(const CommandOptions& options, const ScenarioResult& result) {
   const auto write = [&](const std::string& path, const TextSource& text) {
     write_file(path, is_gzip_name(path) ? gzip(text) : text);
-    if (!options.quiet) tell("wrote " + path);
+    tell_written(options, path);
   };
   if (!options.trace.empty()) write(options.trace, trace_events(result));
+  if (!options.chakra.empty()) write_chakra(options, result);
   if (options.kineto.empty()) return;
-  const std::filesystem::path folder(options.kineto);
-  std::error_code failed;
-  std::filesystem::create_directory(folder, failed);
-  if (failed) throw Error("--kineto " + options.kineto + ": " + failed.message());
+  const std::filesystem::path folder = make_folder("--kineto", options.kineto);
   for (const DeviceMetrics& device : result.measurement.metrics.devices) {
     const std::string name = "rank-" + std::to_string(device.rank) + ".json.gz";
     write((folder / name).string(), kineto_trace(result, device.rank));

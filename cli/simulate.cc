@@ -24,7 +24,7 @@ void run(const CommandOptions& options, bool always_array) {
   const std::vector<Scenario> scenarios = load_inputs(options);
   check_single(options, scenarios.size());
   const bool pictures = !options.report.empty() || !options.svg.empty() || !options.trace.empty() ||
-                        !options.kineto.empty();
+                        !options.kineto.empty() || !options.chakra.empty();
   const std::vector<ScenarioResult> results = run_all(scenarios, pictures);
   const bool table = !options.quiet && options.json != "-";
   if (table) print(terminal_table(results, terminal_style()));

@@ -131,10 +131,30 @@ std::vector<Figure> headline_figures(const ScenarioResult& result) {
   return figures;
 }
 
+namespace {
+
+/// What of a workload could not be used.
+void add_notes(const TraceNotes& notes, std::vector<std::string>& lines) {
+  if (notes.without_time > 0) {
+    lines.push_back("Nodes without a duration: " + plural(notes.without_time, "op") +
+                    ", which the simulation takes to end at once.");
+  }
+  if (notes.others > 0) {
+    lines.push_back("Nodes that are not of the device: " + plural(notes.others, "node") +
+                    " (of hosts, say), which take no time.");
+  }
+}
+
+}  // namespace
+
 std::string subtitle(const ScenarioResult& result) {
   const Scenario& scenario = result.scenario;
   const Metrics& metrics = result.measurement.metrics;
   std::string line = scenario.model_name + " on " + device_words(result);
+  if (scenario.workload) {
+    return line + ", execution traces of " + plural(scenario.workload->steps.steps, "step") + ", " +
+           metrics.engine + " engine";
+  }
   line += ", " + plural(scenario.partition.stages(), "stage") + ", " + name_of(scenario.strategy) +
           (scenario.strategy.kind == StrategyKind::Inference ? ", " : " training, ") +
           schedule_entry(scenario.schedule.kind).name + " schedule, " +
@@ -171,6 +191,7 @@ std::vector<std::string> warnings(const ScenarioResult& result) {
                     format(metrics.host_memory - metrics.host_capacity) +
                     " more with their host than its " + format(metrics.host_capacity) + ".");
   }
+  if (result.scenario.workload) add_notes(result.scenario.workload->notes, lines);
   return lines;
 }
 

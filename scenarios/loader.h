@@ -14,6 +14,12 @@
 
 namespace interlock {
 
+/// "simulate", which every scenario may have.
+void read_simulate(const JsonNode& node, Scenario& scenario, Diagnostics& diagnostics);
+
+/// The scenario of a document with a "workload". REQUIRES: it has one.
+Scenario load_workload(const JsonNode& document, Diagnostics& diagnostics);
+
 /// Whether diagnostics were added since it was made.
 class Mistakes {
  public:

@@ -273,11 +273,13 @@ Scenario resolve_folding(const Scenario& asked) {
 }
 
 Program lower_scenario(const Scenario& asked, int steps) {
+  CHECK(!asked.workload, "a workload has its program");
   const Scenario scenario = resolve_folding(resolve_auto(asked));
   return lower_steps(scenario, lower_inputs(scenario), steps);
 }
 
 ScenarioResult run_scenario(const Scenario& asked, bool keep_log) {
+  if (asked.workload) return run_workload(asked, keep_log);
   const Scenario scenario = resolve_folding(resolve_auto(asked));
   const LowerInputs inputs = lower_inputs(scenario);
   try {

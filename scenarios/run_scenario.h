@@ -39,6 +39,10 @@ Program lower_scenario(const Scenario& scenario, int steps);
 /// What is measured of a run of `scenario`.
 MeasureInputs measure_inputs(const Scenario& scenario);
 
+/// Simulates the workload of `scenario`: as many steps as its traces hold, of which they say what
+/// is measured. REQUIRES: it has one.
+ScenarioResult run_workload(const Scenario& scenario, bool keep_log);
+
 /// Simulates `scenario`. `keep_log` keeps the trace for a report.
 ScenarioResult run_scenario(const Scenario& scenario, bool keep_log);
 

@@ -14,9 +14,8 @@
 #include "scenarios/swarm_plan.h"
 
 namespace interlock {
-namespace {
 
-constexpr int kLargestSeed = 2'147'483'647;
+namespace {
 
 /// Everything a document says, before its parts are fitted together.
 struct Sections {
@@ -27,16 +26,6 @@ struct Sections {
   PartitionKeys partition;
   std::optional<JsonNode> model, partition_node;
 };
-
-void read_simulate(const JsonNode& node, Scenario& scenario, Diagnostics& diagnostics) {
-  Section section("simulate", node, diagnostics);
-  scenario.engine = static_cast<EngineKind>(section.choice("engine", 0));
-  scenario.seed = section.count("seed", 1, 0, kLargestSeed);
-  scenario.skip_periods = section.boolean("skip_periods", true);
-  scenario.memory_contention = section.boolean("memory_contention", false);
-  if (const auto fold = section.get("fold")) scenario.unfolded = read_fold(*fold, diagnostics);
-  section.finish();
-}
 
 /// The model's own head, if its object says so; the strategy's overrides it.
 std::optional<JsonNode> head_of(const Sections& sections) {
@@ -97,6 +86,7 @@ Sections read_sections(const JsonNode& document, Scenario& scenario, Diagnostics
   scenario.variation = read_variation(section.get("variation"), diagnostics);
   if (const auto run = section.get("run")) scenario.run = read_run(*run, diagnostics);
   if (const auto swarm = section.get("swarm")) scenario.swarm = read_swarm(*swarm, diagnostics);
+  section.get("workload");  // known, but in none that is read here
   section.finish();
   return sections;
 }
@@ -219,6 +209,9 @@ void add_copy(Scenario& scenario) {
 
 Scenario load_scenario(const JsonValue& value, Diagnostics& diagnostics) {
   const JsonNode document = {&value, ""};
+  if (value.kind == JsonValue::Kind::Object && value.find("workload") != nullptr) {
+    return load_workload(document, diagnostics);
+  }
   Scenario scenario;
   scenario.file = value.file ? *value.file : "";
   Sections sections = read_sections(document, scenario, diagnostics);
@@ -279,7 +272,9 @@ std::vector<Scenario> load_scenarios(const JsonValue& document) {
     Diagnostics diagnostics;
     const auto one = std::make_shared<const JsonValue>(std::move(point.document));
     scenarios.push_back(load_scenario(*one, diagnostics));
-    if (diagnostics.empty()) balance_batch(*one, load_scenario, scenarios.back());
+    if (diagnostics.empty() && !scenarios.back().workload) {
+      balance_batch(*one, load_scenario, scenarios.back());
+    }
     scenarios.back().document = one;
     scenarios.back().swept = std::move(point.swept);
     for (const std::string& message : diagnostics.messages()) {

@@ -17,6 +17,7 @@
 #include "models/model_graph.h"
 #include "scenarios/run_conditions.h"
 #include "scenarios/swarm_conditions.h"
+#include "scenarios/trace_workload.h"
 #include "scenarios/variation_conditions.h"
 #include "sim/plan/catalogue.h"
 #include "sim/plan/data_parallel.h"
@@ -94,6 +95,8 @@ struct Scenario {
   std::optional<VariationConditions> variation;
   std::optional<RunConditions> run;
   std::optional<SwarmConditions> swarm;
+  /// In place of model, training and all that follows from them; else none.
+  std::shared_ptr<const TraceWorkload> workload;
 };
 
 /// Reads `path`, or standard input for "-", and applies `overrides` ("path=VALUE").

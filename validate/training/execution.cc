@@ -92,6 +92,9 @@ std::vector<double> step_losses(const std::map<int, double>& losses, const Progr
 }  // namespace
 
 NeuralNetwork network_of(const Scenario& scenario) {
+  if (scenario.workload) {
+    refuse(scenario, "/workload", "a trace has times, but no layers to run; expected a model");
+  }
   if (!scenario.graph.samples_per_micro_batch) {
     refuse(scenario, "/model", "a profile has times, but no layers to run; expected a model");
   }
