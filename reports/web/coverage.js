@@ -7,10 +7,12 @@ function paints(kinds, lane) {
   const idle = rgb(lane);
   const plain = kinds.map((kind) => rgb(kind.colour));
   const mixed = (part) => plain.map((c) => c.map((v, i) => Math.round(part * v + (1 - part) * idle[i])));
+  const colours = [...plain, ...mixed(0.5), ...mixed(0.22)];
   return {
     idle,
     kinds: kinds.length,
-    colours: [...plain, ...mixed(0.5), ...mixed(0.22)],
+    colours,
+    styles: colours.map((colour) => `rgb(${colour})`),
     inks: kinds.map((kind) => kind.ink),
   };
 }
@@ -56,6 +58,16 @@ function drawCoverage(pen, device, [first, last], { top, bar, scenario, palette,
   paintColumns(pen, covered, columns, { top, bar, palette });
 }
 
+let scratchCanvas = null; // likewise
+
+function scratchOf(columns) {
+  if (!scratchCanvas || scratchCanvas.width !== columns) {
+    scratchCanvas = new OffscreenCanvas(columns, 1);
+    scratchCanvas.getContext('2d', { willReadFrequently: true });
+  }
+  return scratchCanvas;
+}
+
 function paintColumns(pen, covered, columns, { top, bar, palette }) {
   const strip = new ImageData(columns, 1);
   const { colours, idle } = palette;
@@ -76,7 +88,7 @@ function paintColumns(pen, covered, columns, { top, bar, palette }) {
     strip.data[4 * column + 2] = blue + rest * idle[2];
     strip.data[4 * column + 3] = 255;
   }
-  const scratch = new OffscreenCanvas(columns, 1);
+  const scratch = scratchOf(columns);
   scratch.getContext('2d').putImageData(strip, 0, 0);
   pen.context.imageSmoothingEnabled = false;
   pen.context.drawImage(scratch, pen.left, top, pen.width, bar);

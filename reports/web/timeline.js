@@ -82,7 +82,7 @@ function drawDevice(pen, device, look) {
   pen.context.fillStyle = pen.colours.lane;
   pen.context.fillRect(pen.left, look.top, pen.width, look.bar);
   const [first, last] = visible(device, pen);
-  if (last - first > pen.width / 2) {
+  if (last - first > pen.width / 4) {
     drawCoverage(pen, device, [first, last], look);
     return;
   }
@@ -101,7 +101,7 @@ function drawSpan(pen, device, i, { top, bar, scenario, palette, path }) {
   const paint = paintOf(scenario.paintByOp[device.op[i]], palette, path, i);
   const x = pen.x(device.start[i]);
   const width = pen.x(device.end[i]) - x;
-  pen.context.fillStyle = `rgb(${palette.colours[paint]})`;
+  pen.context.fillStyle = palette.styles[paint];
   pen.context.fillRect(x, top, Math.max(0.7, width > 4 ? width - 1 : width), bar);
   if (bar < 12 || width < 10) return;
   const whole = opLabel(device, i, scenario);
@@ -122,14 +122,17 @@ function drawWire(pen, wire, top, height, path) {
   const thick = Math.max(2, height - 5);
   context.fillStyle = colours.lane;
   context.fillRect(pen.left, top + thick / 2, pen.width, 1);
+  context.fillStyle = colours.faint;
   const perPixel = (pen.end - pen.begin) / pen.width;
   let drawnTo = -Infinity;
   for (let i = first; i < last; i++) {
     if (wire.arrival[i] < drawnTo && !(path && path[i])) continue;
     const from = pen.x(wire.start[i]);
     const middle = Math.max(from + 1, pen.x(wire.end[i]));
-    context.fillStyle = path && path[i] ? colours.accent : colours.faint;
-    context.globalAlpha = path && !path[i] ? 0.3 : 1;
+    if (path) {
+      context.fillStyle = path[i] ? colours.accent : colours.faint;
+      context.globalAlpha = path[i] ? 1 : 0.3;
+    }
     context.fillRect(from, top, middle - from, thick);
     context.fillRect(middle, top + thick / 2 - 0.5, pen.x(wire.arrival[i]) - middle, 1.5);
     drawnTo = wire.arrival[i] + perPixel / 2;

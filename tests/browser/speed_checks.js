@@ -4,14 +4,15 @@
   await whenReady();
   const ready = performance.now();
   const painted = performance.getEntriesByName('first-contentful-paint')[0];
-  const times = [];
+  const times = []; // from the begin of the frame until all charts are drawn in it
   buttons('Everything').click();
   await frame();
   for (let i = 0; i < 24; i++) {
-    const begin = performance.now();
     buttons(i % 12 < 6 ? '+' : '−').click();
-    await frame();
-    times.push(performance.now() - begin);
+    await new Promise((resolve) => requestAnimationFrame((begin) => {
+      times.push(performance.now() - begin);
+      setTimeout(resolve, 0);
+    }));
   }
   times.sort((a, b) => a - b);
   const figures = {
