@@ -33,16 +33,16 @@ Bytes bytes_at(ObjectReader& reader, std::string_view key) {
 
 ProfileModule read_module(const JsonNode& node, Diagnostics& diagnostics) {
   ObjectReader reader(node, diagnostics);
-  const ProfileModule module = {.name = reader.text("name", ""),
-                                .repeat = reader.count("repeat", 1, 1, kMostModules),
-                                .forward = time_at(reader, "forward"),
-                                .backward_input = time_at(reader, "backward_input"),
-                                .backward_weight = time_at(reader, "backward_weight"),
-                                .update = time_at(reader, "update"),
-                                .head = time_at(reader, "head"),
-                                .output = bytes_at(reader, "output"),
-                                .stash = bytes_at(reader, "stash"),
-                                .parameters = bytes_at(reader, "parameters")};
+  ProfileModule module = {.name = reader.text("name", ""),
+                          .repeat = reader.count("repeat", 1, 1, kMostModules),
+                          .forward = time_at(reader, "forward"),
+                          .backward_input = time_at(reader, "backward_input"),
+                          .backward_weight = time_at(reader, "backward_weight"),
+                          .update = time_at(reader, "update"),
+                          .head = time_at(reader, "head"),
+                          .output = bytes_at(reader, "output"),
+                          .stash = bytes_at(reader, "stash"),
+                          .parameters = bytes_at(reader, "parameters")};
   reader.finish();
   return module;
 }
