@@ -50,6 +50,7 @@ int main() {
     return 2;
   }
   Chromium browser(*program);
+  browser.open("<!DOCTYPE html><title>fonts are loaded now</title><p>");
   const std::string jitter = R"(, "variation": {"jitter": {"spread": 0.05}, "seeds": 1})";
   measure(browser, "64 devices x 256 micro-batches", pipeline(64, 256, 3, ""));
   measure(browser, "64 devices x 256 micro-batches, jitter", pipeline(64, 256, 3, jitter));
