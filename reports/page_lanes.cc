@@ -23,6 +23,9 @@ std::vector<Number> column(const PageLane& lane, const Items& items, const Field
   return numbers;
 }
 
+/// For people to read, not to add up.
+float told(Seconds time) { return time > Seconds(0) ? coarse(time.value()) : 0; }
+
 /// Starts, each from the one before.
 template <class Items>
 std::vector<float> start_gaps(const PageLane& lane, const Items& items, Seconds begin) {
@@ -76,7 +79,7 @@ Json wires_json(PageParts& parts) {
         {"from", wire.from_rank},
         {"to", wire.to_rank},
         {"gap", columns.add(start_gaps(lane, all, parts.excerpt.begin))},
-        {"waited", floats([](T t) { return (t.start - t.sent).value(); })},
+        {"waited", floats([](T t) { return told(t.start - t.sent); })},
         {"occupied", floats([](T t) { return (t.end - t.start).value(); })},
         {"latency", floats([](T t) { return (t.arrival - t.end).value(); })},
         {"what", columns.add(column<std::uint32_t>(lane, all, [](T t) { return t.channel; }))},
@@ -103,7 +106,7 @@ Json groups_json(PageParts& parts) {
         {"axis", name_of(first.axis)},
         {"rank", parts.program().lanes[lane.of].ranks.front()},
         {"gap", columns.add(start_gaps(lane, all, parts.excerpt.begin))},
-        {"waited", floats([](C c) { return (c.start - c.joined).value(); })},
+        {"waited", floats([](C c) { return told(c.start - c.joined); })},
         {"occupied", floats([](C c) { return (c.end - c.start).value(); })},
         {"what", columns.add(column<std::uint32_t>(lane, all, [](C c) { return c.collective; }))},
         {"micro_batch", columns.add(differences(batches))}};
