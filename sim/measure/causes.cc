@@ -99,6 +99,7 @@ class Walk {
         return true;
     }
   }
+
   bool compute(Standing& stream) {
     const int op = stream.cursor.instruction().index;
     const std::int32_t index = index_.spans.take(op, stream.cursor.micro_batch());
@@ -107,8 +108,7 @@ class Walk {
     Cause cause = stream.reached;
     const TraceNode before = {Kind::Span, index_.span_before[index]};
     if (before.index >= 0 && stream.reached.node != before) {
-      const Seconds free = log_.spans[before.index].end;
-      if (free > cause.at) cause = {before, Wait::Device, free};
+      later(cause, {before, Wait::Device, log_.spans[before.index].end}, Wait::Device);
     }
     causes_.spans[index] = cause;
     if (!stream.announced && asks_after_op(stream)) stream.announced = log_.spans[index].start;
@@ -178,9 +178,8 @@ class Walk {
 
   /// Rendezvous: see docs/design.md.
   bool stand_until_asked(Standing& stream, const Channel& channel, const Queue& queue) {
-    const std::size_t number = queue.sent.size() - 1;
-    if (queue.asked.size() <= number) return false;
-    const Ask& ask = queue.asked[number];
+    if (queue.asked.size() < queue.sent.size()) return false;
+    const Ask& ask = queue.asked[queue.sent.size() - 1];
     const Seconds release = ask.cause.at - channel.occupancy - channel.latency;
     later(stream.reached, {ask.cause.node, Wait::Room, std::max(ask.known, release)}, Wait::Room);
     stream.handed_over = false;
@@ -279,6 +278,7 @@ class Walk {
   }
 
   bool lose() { return !(lost_ = true); }
+
   const Program& program_;
   const TraceLog& log_;
   LogIndex index_;
