@@ -5,7 +5,6 @@
 // is the reader. Times are in seconds since the run began, each as the distance from one before.
 #pragma once
 
-#include <cstdint>
 #include <string>
 
 #include "reports/excerpt.h"

@@ -23,9 +23,6 @@ std::vector<Number> column(const PageLane& lane, const Items& items, const Field
   return numbers;
 }
 
-/// For people to read, not to add up.
-float told(Seconds time) { return time > Seconds(0) ? coarse(time.value()) : 0; }
-
 /// Starts, each from the one before.
 template <class Items>
 std::vector<float> start_gaps(const PageLane& lane, const Items& items, Seconds begin) {

@@ -48,6 +48,9 @@ class GapColumn {
   double now_;
 };
 
+/// For people to read, not to add up.
+inline float told(Seconds time) { return time > Seconds(0) ? coarse(time.value()) : 0; }
+
 /// What each device did, and what it held: an object for each.
 nlohmann::ordered_json ranks_json(PageParts& parts);
 

@@ -43,7 +43,7 @@ SpanColumns columns_of(const PageLane& lane, const PageParts& parts) {
     columns.duration.push_back(static_cast<float>((span.end - span.start).value()));
     columns.start.add(span.start);
     columns.start.pass(columns.as_planned ? op.duration.value() : columns.duration.back());
-    columns.exposed.push_back(span.exposed > Seconds(0) ? coarse(span.exposed.value()) : 0);
+    columns.exposed.push_back(told(span.exposed));
     columns.op.push_back(static_cast<std::uint32_t>(span.op));
     columns.micro_batch.push_back(span.micro_batch);
     if (span.exposed > Seconds(0)) columns.exposes = true;

@@ -37,7 +37,8 @@ addEventListener('afterprint', () => document.documentElement.classList.remove('
 function addChart(parent, chart) {
   const canvas = element('canvas', { tabIndex: 0 });
   canvas.setAttribute('role', 'img');
-  canvas.setAttribute('aria-label', `${chart.title}. Left and right move, plus and minus zoom. ${chart.keys || ''}`);
+  const keys = `Left and right move, plus and minus zoom. ${chart.keys || ''}`;
+  canvas.setAttribute('aria-label', `${chart.title}. ${keys}`);
   parent.append(element('figure', {}, element('figcaption', {}, chart.title), canvas));
   let pending = false;
   let pen = null;

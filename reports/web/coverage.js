@@ -6,7 +6,9 @@ function paints(kinds, lane) {
   const rgb = (hex) => [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
   const idle = rgb(lane);
   const plain = kinds.map((kind) => rgb(kind.colour));
-  const mixed = (part) => plain.map((c) => c.map((v, i) => Math.round(part * v + (1 - part) * idle[i])));
+  const mixed = (part) => plain.map((colour) => {
+    return colour.map((c, i) => Math.round(part * c + (1 - part) * idle[i]));
+  });
   const colours = [...plain, ...mixed(0.5), ...mixed(0.22)];
   return {
     idle,

@@ -82,6 +82,7 @@ function describeCollective(group, i, scenario, range) {
     `starts ${formatInstant(group.start[i], range)}`,
     `takes ${formatSeconds(group.end[i] - group.start[i])}`,
   ];
-  if (group.waited[i] > 0) lines.push(`waited ${formatSeconds(group.waited[i])} for the one before`);
+  const waited = group.waited[i];
+  if (waited > 0) lines.push(`waited ${formatSeconds(waited)} for the one before`);
   return lines;
 }

@@ -5,8 +5,6 @@
 
 const MOST_LINKS = 100000; // of one chain
 
-const sameNode = (a, b) => Boolean(a && b) && a.lane === b.lane && a.entry === b.entry;
-
 // What `node` waited for last; nothing if it began with the run or nobody knows.
 function causeOf(scenario, { lane, entry }) {
   const { causes } = scenario.lanes[lane];
@@ -42,7 +40,8 @@ function messagesOf(scenario, node, side) {
   scenario.wires.forEach((wire, i) => {
     const mine = side === 'used' ? wire.to : wire.from;
     if (!wire.made || mine !== node.lane) return;
-    for (let m = wire[side].indexOf(node.entry); m >= 0; m = wire[side].indexOf(node.entry, m + 1)) {
+    const next = (from) => wire[side].indexOf(node.entry, from);
+    for (let m = next(0); m >= 0; m = next(m + 1)) {
       const end = (lane, entry) => (entry < 0 ? null : { lane, entry });
       found.push({
         made: end(wire.from, wire.made[m]),
@@ -68,7 +67,7 @@ function whyItBegan(scenario, node) {
   const cause = causeOf(scenario, node);
   if (!cause) return 'began: nothing in this picture came before it';
   const words = lane.wait ? WAITS[lane.wait[node.entry]] : '';
-  return `began when ${words ? `${words}, after ` : 'it could, after '}${nodeName(scenario, cause)}`;
+  return `began when ${words || 'it could'}, after ${nodeName(scenario, cause)}`;
 }
 
 // "B3 of device 2", "message 2 → 1", "all-reduce of data 0".

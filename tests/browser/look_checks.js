@@ -42,6 +42,7 @@ tell({
   },
   'the page says what it shows, and who made it': () => {
     const words = document.querySelector('.origin').textContent;
-    expect(/^Scenario [0-9a-f]{12} .*, engine [a-z]+, seed \d+, interlock [0-9.]+\.$/.test(words), words);
+    const wanted = /^Scenario [0-9a-f]{12} .*, engine [a-z]+, seed \d+, interlock [0-9.]+\.$/;
+    expect(wanted.test(words), words);
   },
 });
