@@ -69,6 +69,15 @@ struct ValidateOptions {
   std::string clock = "auto";
 };
 
+/// What validate published is asked to do.
+struct PublishedOptions {
+  std::vector<std::string> files, sources;  // none of both: all that are shipped
+  std::string html, json, markdown;         // where to write; empty: not at all; json "-": stdout
+  bool all_rows = false, check = false, quiet = false;
+  int jobs = 0;              // processes; 0: as many as processors
+  std::string command_line;  // as it was typed
+};
+
 /// What import is asked to do.
 struct ImportOptions {
   std::vector<std::string> traces;
@@ -84,6 +93,10 @@ void compare(const CommandOptions& options);
 void train(const TrainOptions& options);
 /// Predicts the scenarios of the files, runs them for real, and says how far off it was.
 void validate_run(const ValidateOptions& options);
+/// The options of validate published.
+void add_published(CLI::App& command, PublishedOptions& options);
+/// Predicts what others measured. Returns false if targets were to be checked and one is missed.
+bool validate_published(const PublishedOptions& options);
 /// Loads every file without running it, and says "ok" for those that are right.
 void check(const CommandOptions& options);
 /// Prints what names stand for: "models", "machines", "schedules"; empty: all of them.

@@ -41,7 +41,7 @@ check() {
     sub(/^[ \t]*#[ \t]*include[ \t]*[<"]/, "", target)
     sub(/[>"].*/, "", target)
     fence("^(simgrid|xbt|smpi)/", "^sim/run/simgrid_engine\\.cc$", "SimGrid")
-    fence("^nlohmann/", "^(base/json\\.cc$|reports/|validate/crosscheck/|tests/)", "nlohmann-json")
+    fence("^nlohmann/", "^(base/json\\.cc$|reports/|validate/(crosscheck|published)/|tests/)", "nlohmann-json")
     fence("^CLI/", "^cli/", "CLI11")
     fence("^(cuda|cublas|cudnn|cupti|nccl|nvtx)", "^(validate|tests)/cuda/", "CUDA")
     fence("^(Eigen|unsupported/Eigen)/", "^(validate|tests)/", "Eigen")
@@ -73,7 +73,7 @@ check() {
   }
   BEGIN {
     fence_name["SimGrid"] = "sim/run/simgrid_engine.cc"
-    fence_name["nlohmann-json"] = "base/json.cc, reports/ and validate/crosscheck/"
+    fence_name["nlohmann-json"] = "base/json.cc, reports/, validate/crosscheck/ and validate/published/"
     fence_name["CLI11"] = "cli/"; fence_name["CUDA"] = "validate/cuda/"
     fence_name["Eigen"] = "validate/"; fence_name["doctest"] = "tests/"
     fence_name["zlib"] = "reports/gzip.cc and tests"

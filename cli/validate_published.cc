@@ -1,0 +1,137 @@
+// interlock validate published: predicts what others measured, and says how far off it is.
+// SPDX-License-Identifier: Apache-2.0
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <ctime>
+#include <thread>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/outputs.h"
+#include "cli/terminal.h"
+#include "reports/scale.h"
+#include "validate/published/accuracy_report.h"
+
+namespace interlock {
+namespace {
+
+std::vector<std::string> paths_of(const PublishedOptions& options) {
+  std::vector<std::string> paths;
+  const std::vector<std::string> names = published_names();
+  for (const std::string& source : options.sources) {
+    if (!std::count(names.begin(), names.end(), source)) {
+      const std::optional<std::string> meant = nearest(source, names);
+      throw Error(
+          "--source " + in_quotes(source) + ": unknown; " +
+          (meant ? "did you mean " + in_quotes(*meant) + "?" : "expected " + join_choices(names)));
+    }
+    paths.push_back(published_path(source));
+  }
+  paths.insert(paths.end(), options.files.begin(), options.files.end());
+  if (!paths.empty()) return paths;
+  for (const std::string& name : names) paths.push_back(published_path(name));
+  return paths;
+}
+
+std::vector<MeasurementFile> read_all(const std::vector<std::string>& paths) {
+  std::vector<MeasurementFile> files;
+  std::string mistakes;
+  for (const std::string& path : paths) {
+    try {
+      files.push_back(read_measurements(path));
+    } catch (const Error& error) {
+      mistakes += (mistakes.empty() ? "" : "\n") + std::string(error.what());
+    }
+  }
+  if (!mistakes.empty()) throw Error(mistakes);
+  return files;
+}
+
+std::string today() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  gmtime_r(&now, &parts);
+  char text[16];
+  std::strftime(text, sizeof text, "%Y-%m-%d", &parts);
+  return text;
+}
+
+struct Output {
+  const char* option;
+  std::string path, text;
+};
+
+void write_all(const PublishedOptions& options, const Accuracy& accuracy) {
+  // All texts are made before the first file is touched.
+  std::vector<Output> outputs;
+  if (!options.markdown.empty()) {
+    outputs.push_back({"--markdown", options.markdown,
+                       accuracy_markdown(accuracy, options.command_line, today())});
+  }
+  const std::string json = options.json.empty() ? "" : accuracy_json(accuracy);
+  if (!options.json.empty() && options.json != "-") {
+    outputs.push_back({"--json", options.json, json});
+  }
+  if (!options.html.empty()) outputs.push_back({"--html", options.html, accuracy_html(accuracy)});
+  for (const Output& output : outputs) {
+    write_file(output.path, output.text);
+    if (!options.quiet) tell("wrote " + output.path);
+  }
+  if (options.json == "-") print(json);
+}
+
+/// Says which targets are missed. Returns whether none is.
+bool check_targets(const Accuracy& accuracy) {
+  for (const AccuracyLine& line : accuracy.lines) {
+    const MeasurementFile& file = accuracy.files[line.file];
+    for (const std::string& missed : line.missed) {
+      tell("missed: " + file.name + ": " + file.tables[line.table].name + ": " +
+           measurand_names()[static_cast<int>(line.what)] + ": " + missed);
+    }
+  }
+  return reaches_targets(accuracy);
+}
+
+}  // namespace
+
+void add_published(CLI::App& command, PublishedOptions& options) {
+  command.add_option("FILES", options.files, "files of measurements; all that are shipped if none");
+  command.add_option("--source", options.sources, "one that is shipped; may be repeated")
+      ->type_name("NAME")
+      ->allow_extra_args(false);
+  command.add_option("--html", options.html, "a page with a plot and every row")
+      ->type_name("FILE.html");
+  command.add_option("--json", options.json, "everything as JSON; - for standard output")
+      ->type_name("FILE");
+  command.add_option("--markdown", options.markdown, "figures and worst rows")
+      ->type_name("FILE.md");
+  command.add_flag("--all-rows", options.all_rows, "print every row");
+  command.add_flag("--check", options.check, "exit with 1 if a target is missed");
+  command.add_option("--jobs", options.jobs, "processes; default: as many as processors")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1024));
+  command.add_flag("--quiet,-q", options.quiet, "print only what is asked for by name");
+}
+
+bool validate_published(const PublishedOptions& options) {
+  for (const auto& [option, path] : {std::pair{"--html", options.html},
+                                     {"--json", options.json},
+                                     {"--markdown", options.markdown}}) {
+    if (!path.empty() && path != "-") check_output(option, path);
+  }
+  std::vector<MeasurementFile> files = read_all(paths_of(options));
+  const int processors = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  const auto begin = std::chrono::steady_clock::now();
+  const Accuracy accuracy = judge(std::move(files), options.jobs > 0 ? options.jobs : processors);
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+  if (!options.quiet && options.json != "-") {
+    print(accuracy_table(accuracy, terminal_style(), options.all_rows));
+    tell("predicted in " + fixed(took.count(), 1) + " s");
+  }
+  write_all(options, accuracy);
+  return !options.check || check_targets(accuracy);
+}
+
+}  // namespace interlock

@@ -1,0 +1,81 @@
+// Accuracy: how far predictions of measured rows are off, by table, group and quantity.
+// SPDX-License-Identifier: Apache-2.0
+//
+// A row counts if it was predicted and nothing was fitted on it. What was not predicted, and what
+// was fitted, is counted apart.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "validate/crosscheck/error_figures.h"
+#include "validate/published/measurement_file.h"
+#include "validate/published/predict_rows.h"
+
+namespace interlock {
+
+/// One measured number beside its prediction.
+struct JudgedValue {
+  std::size_t file = 0, table = 0, row = 0;
+  Measurand what = Measurand::StepTime;
+  double measured = 0;
+  std::optional<double> predicted;  // nothing: the row was refused
+  std::string problem;              // then why
+  bool counts = false;
+  double error() const { return *predicted / measured - 1; }
+};
+
+/// How well the order of plans was foreseen, over series of two rows and more that count.
+struct OrderFigures {
+  int series = 0;                     // of three rows and more, which have a Spearman
+  std::optional<double> mean, least;  // Spearman's rank correlation over these
+  int pairs = 0, pairs_right = 0;     // of values measured over 3 % apart
+};
+
+struct AccuracyFigures {
+  int rows = 0, fitted = 0, refused = 0;
+  ErrorFigures errors;  // of those that count
+  double p90 = 0;
+  std::optional<ErrorFigures> fitted_errors;  // of those that were fitted on, for comparison
+  OrderFigures order;
+};
+
+/// A line of the table: all rows of a table, or of one of its groups, by one quantity.
+struct AccuracyLine {
+  std::size_t file = 0, table = 0;
+  std::string group;  // empty: all
+  Measurand what = Measurand::StepTime;
+  AccuracyFigures figures;
+  AccuracyTarget target;            // of the whole table's lines
+  std::vector<std::string> missed;  // in words
+};
+
+struct Accuracy {
+  std::vector<MeasurementFile> files;
+  std::vector<std::vector<std::vector<RowPrediction>>> predictions;  // by file, table, row
+  std::vector<JudgedValue> values;
+  std::vector<AccuracyLine> lines;
+  /// Over everything: what tells speed, and what tells memory.
+  AccuracyFigures speed, memory;
+};
+
+/// Spearman's rank correlation; equal values share their mean rank. Nothing if all of one are
+/// equal. REQUIRES: as many of both.
+std::optional<double> spearman(const std::vector<double>& a, const std::vector<double>& b);
+
+/// The prediction of what was measured; nothing if the scenario does not say it.
+/// `base`: of the row that it is compared with, if any.
+std::optional<double> predicted_value(Measurand what, const MeasuredRow& row,
+                                      const RowFigures& figures, const RowFigures* base);
+
+/// Predicts every row of `files` by `jobs` processes, and judges them.
+Accuracy judge(std::vector<MeasurementFile> files, int jobs);
+/// Judges predictions that are there.
+Accuracy judge(std::vector<MeasurementFile> files,
+               std::vector<std::vector<std::vector<RowPrediction>>> predictions);
+
+/// Whether every target is reached.
+bool reaches_targets(const Accuracy& accuracy);
+
+}  // namespace interlock

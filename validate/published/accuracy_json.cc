@@ -1,0 +1,154 @@
+// Accuracy as JSON, and as data of a page.
+// SPDX-License-Identifier: Apache-2.0
+#include <nlohmann/json.hpp>
+
+#include "reports/encode.h"
+#include "reports/page_frame.h"
+#include "validate/published/accuracy_report.h"
+
+namespace interlock {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json json_of(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
+
+Json json_of(const ErrorFigures& figures) {
+  return {{"count", figures.count},   {"mape", figures.mape}, {"median", figures.median},
+          {"max", figures.most},      {"bias", figures.bias}, {"mape_low", figures.low},
+          {"mape_high", figures.high}};
+}
+
+Json json_of(const AccuracyFigures& figures) {
+  Json json{{"rows", figures.rows},
+            {"fitted", figures.fitted},
+            {"refused", figures.refused},
+            {"errors", json_of(figures.errors)},
+            {"p90", figures.p90},
+            {"spearman_series", figures.order.series},
+            {"spearman_mean", json_of(figures.order.mean)},
+            {"spearman_least", json_of(figures.order.least)},
+            {"pairs", figures.order.pairs},
+            {"pairs_right", figures.order.pairs_right}};
+  if (figures.fitted_errors) json["fitted_errors"] = json_of(*figures.fitted_errors);
+  return json;
+}
+
+Json json_of(const JsonValue& value) {
+  switch (value.kind) {
+    case JsonValue::Kind::Null:
+      return nullptr;
+    case JsonValue::Kind::Boolean:
+      return value.boolean;
+    case JsonValue::Kind::Number:
+      return value.number;
+    case JsonValue::Kind::String:
+      return clean_utf8(value.text);
+    case JsonValue::Kind::Array: {
+      Json list = Json::array();
+      for (const JsonValue& item : value.items) list.push_back(json_of(item));
+      return list;
+    }
+    case JsonValue::Kind::Object: {
+      Json object = Json::object();
+      for (const JsonMember& member : value.members) {
+        object[clean_utf8(member.first)] = json_of(member.second);
+      }
+      return object;
+    }
+  }
+  return nullptr;
+}
+
+Json json_of(const Accuracy& accuracy, const AccuracyLine& line) {
+  const MeasurementFile& file = accuracy.files[line.file];
+  return {{"source", clean_utf8(file.name)},
+          {"table", clean_utf8(file.tables[line.table].name)},
+          {"group", clean_utf8(line.group)},
+          {"quantity", measurand_names()[static_cast<int>(line.what)]},
+          {"figures", json_of(line.figures)},
+          {"missed", line.missed}};
+}
+
+Json json_of(const Accuracy& accuracy, const JudgedValue& value, bool scenario) {
+  const MeasurementFile& file = accuracy.files[value.file];
+  const MeasuredTable& table = file.tables[value.table];
+  const MeasuredRow& row = table.rows[value.row];
+  Json json{{"source", clean_utf8(file.name)},
+            {"table", clean_utf8(table.name)},
+            {"id", clean_utf8(row.id)},
+            {"group", clean_utf8(row.group)},
+            {"series", clean_utf8(row.series)},
+            {"quantity", measurand_names()[static_cast<int>(value.what)]},
+            {"measured", value.measured},
+            {"predicted", json_of(value.predicted)},
+            {"error", value.predicted ? Json(value.error()) : Json(nullptr)},
+            {"fitted", clean_utf8(row.fitted)},
+            {"problem", clean_utf8(value.problem)},
+            {"note", clean_utf8(row.note)},
+            {"remark", clean_utf8(row.remark)}};
+  const RowPrediction& prediction = accuracy.predictions[value.file][value.table][value.row];
+  if (!prediction.choice.empty()) json["choice"] = clean_utf8(prediction.choice);
+  if (table.memory_stated) {
+    json["fits"] = prediction.figures.fits;
+  }
+  if (scenario) json["scenario"] = json_of(row.document);
+  return json;
+}
+
+Json values_json(const Accuracy& accuracy, bool scenarios) {
+  Json list = Json::array();
+  for (const JudgedValue& value : accuracy.values) {
+    list.push_back(json_of(accuracy, value, scenarios));
+  }
+  return list;
+}
+
+Json sources_json(const Accuracy& accuracy) {
+  Json list = Json::array();
+  for (const MeasurementFile& file : accuracy.files) {
+    list.push_back({{"name", clean_utf8(file.name)},
+                    {"title", clean_utf8(file.title)},
+                    {"paper", clean_utf8(file.paper)},
+                    {"place", clean_utf8(file.place)},
+                    {"address", clean_utf8(file.address)},
+                    {"licence", clean_utf8(file.licence)}});
+  }
+  return list;
+}
+
+}  // namespace
+
+std::string accuracy_json(const Accuracy& accuracy) {
+  Json lines = Json::array();
+  for (const AccuracyLine& line : accuracy.lines) lines.push_back(json_of(accuracy, line));
+  const Json json{{"format", "interlock-accuracy/1"},   {"speed", json_of(accuracy.speed)},
+                  {"memory", json_of(accuracy.memory)}, {"sources", sources_json(accuracy)},
+                  {"figures", std::move(lines)},        {"values", values_json(accuracy, true)}};
+  return json.dump(1) + "\n";
+}
+
+std::string accuracy_html(const Accuracy& accuracy) {
+  const std::string title = "Predictions against published measurements";
+  std::string sources;
+  for (const MeasurementFile& file : accuracy.files) {
+    std::string words = file.title + ". " + file.paper;
+    for (const std::string& part : {file.place, file.address, file.licence}) {
+      if (!part.empty()) words += ", " + part;
+    }
+    for (const std::string& note : file.notes) words += ". " + note;
+    sources += tagged("h3", "", file.name) + tagged("p", "class=\"note\"", words);
+  }
+  const Grid refused = refused_grid(accuracy);
+  const std::string content =
+      tagged("h1", "", title) + tagged("p", "class=\"note\"", accuracy_totals(accuracy)) +
+      "<div>\n" + data_html("application/accuracy+json", values_json(accuracy, false).dump()) +
+      "</div>\n" + tagged("h2", "", "Figures") + table_html(accuracy_grid(accuracy), "accuracy") +
+      tagged("p", "class=\"note\"", accuracy_note()) + tagged("h2", "", "All values") +
+      table_html(value_grid(accuracy), "accuracy") +
+      (refused.rows.empty() ? "" : tagged("h2", "", "Refused") + table_html(refused, "accuracy")) +
+      tagged("h2", "", "Sources") + sources;
+  return html_page(title, content);
+}
+
+}  // namespace interlock

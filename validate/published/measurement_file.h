@@ -1,0 +1,92 @@
+// MeasurementFile: runs that somebody measured, each with the scenario that restates it.
+// SPDX-License-Identifier: Apache-2.0
+//
+// A file holds the tables of one source. A table has a scenario, which is the base of all its rows,
+// and columns: paths of keys that a row sets (as --set would), words that tell rows apart, and what
+// was measured. docs/validation.md has the form.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+
+namespace interlock {
+
+/// What was measured, in the unit of its name.
+enum class Measurand {
+  StepTime,         // step_time_s
+  StepDifference,   // step_difference_s: over the step time of the row `base`
+  SamplesPerS,      // samples_per_s, of all devices together
+  TokensPerS,       // tokens_per_s, likewise
+  TflopsPerDevice,  // tflops_per_device, by flops_per_step of the row
+  SpeedUp,          // speed_up: samples a second over those of the row `base`
+  Forward,          // forward_s: one pass of the stage in the middle
+  BackwardInput,    // backward_input_s, likewise
+  BackwardWeight,   // backward_weight_s, likewise
+  PeakMemory,       // peak_memory_bytes, of the fullest device
+  PeakStash,        // peak_stash_bytes, likewise
+  StateMemory,      // state_memory_bytes: weights, gradients and optimiser states, likewise
+  StashRatio,       // stash_ratio: peak_stash_bytes over those of the row `base`
+};
+inline constexpr int kMeasurands = 13;
+/// "step_time_s", ...: by Measurand.
+const std::vector<std::string>& measurand_names();
+/// Whether it tells memory, and no speed.
+bool is_memory(Measurand what);
+/// Whether it compares a row with another one.
+bool needs_base(Measurand what);
+
+/// The figures that a table should reach: shares, and nothing where nothing was promised.
+struct AccuracyTarget {
+  std::optional<double> mape, most;        // at most
+  std::optional<double> spearman, orders;  // at least
+};
+
+/// One of several scenarios that a row may have been: the fastest that fits stands for it.
+struct Candidate {
+  std::string name;
+  JsonValue document;
+};
+
+struct MeasuredRow {
+  std::string id;
+  std::string series;         // rows that are ranked against each other; empty: none
+  std::string group;          // rows that have figures of their own, of one model say; empty: none
+  std::string base;           // another row of the table, with which it is compared
+  std::string note;           // what the source says of it
+  std::string remark;         // why we believe that the prediction is off
+  std::string fitted;         // parameters that were fitted on it; empty: none
+  double flops_per_step = 0;  // of all devices; 0: not given
+  std::map<Measurand, double> measured;
+  JsonValue document;                 // its scenario
+  std::vector<Candidate> candidates;  // what the source leaves open; empty: nothing
+};
+
+struct MeasuredTable {
+  std::string name;
+  bool memory_stated = true;  // else it is unknown what fits
+  std::map<Measurand, AccuracyTarget> targets;
+  std::vector<MeasuredRow> rows;
+};
+
+struct MeasurementFile {
+  std::string name;  // of the file, without folders and ending
+  std::string title;
+  std::string paper, place, address, licence;  // where it was published
+  std::vector<std::string> notes;
+  std::vector<MeasuredTable> tables;
+};
+
+/// Reads one file. Throws: Error with every mistake of it; what a scenario makes of the keys that
+/// rows set is not looked at.
+MeasurementFile read_measurements(const std::string& path);
+
+/// The names of the files that are shipped, sorted.
+std::vector<std::string> published_names();
+/// The path of one of them.
+std::string published_path(const std::string& name);
+
+}  // namespace interlock

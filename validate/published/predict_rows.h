@@ -1,0 +1,35 @@
+// What interlock predicts for measured rows, by several processes at once.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "validate/published/measurement_file.h"
+
+namespace interlock {
+
+/// What a simulation says in numbers; 0: the scenario does not say it.
+struct RowFigures {
+  double step_time = 0, samples_per_s = 0, tokens_per_s = 0;
+  double devices = 0;
+  double forward = 0, backward_input = 0, backward_weight = 0;  // s, of the stage in the middle
+  double peak_memory = 0, peak_stash = 0, state_memory = 0;     // bytes, of the fullest device
+  bool fits = true;
+};
+
+struct RowPrediction {
+  RowFigures figures;
+  std::string choice;   // which of the candidates it is
+  std::string problem;  // why there is nothing; empty: all is well
+};
+
+/// Predicts `rows` by `jobs` processes. The order of results is that of rows.
+/// REQUIRES: jobs >= 1.
+std::vector<RowPrediction> predict_rows(const std::vector<const MeasuredRow*>& rows, int jobs);
+
+/// The same of one row, here. Of candidates it is the fastest of those that fit, or of all if none
+/// does.
+RowPrediction predict_row(const MeasuredRow& row);
+
+}  // namespace interlock
