@@ -88,6 +88,7 @@ Json json_of(const Accuracy& accuracy, const JudgedValue& value, bool scenario) 
             {"note", clean_utf8(row.note)},
             {"remark", clean_utf8(row.remark)}};
   const RowPrediction& prediction = accuracy.predictions[value.file][value.table][value.row];
+  json["wall_time_s"] = prediction.wall_time;
   if (!prediction.choice.empty()) json["choice"] = clean_utf8(prediction.choice);
   if (table.memory_stated) {
     json["fits"] = prediction.figures.fits;

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <new>
@@ -18,7 +19,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "scenarios/run_scenario.h"
+#include "validate/published/long_step.h"
 
 namespace interlock {
 namespace {
@@ -27,6 +28,7 @@ namespace {
 struct SharedPrediction {
   static constexpr std::size_t kLongest = 1000;
   RowFigures figures;
+  double wall_time;
   bool done;
   char choice[kLongest], problem[kLongest];
 };
@@ -61,7 +63,7 @@ class SharedRows {
 };
 
 SharedPrediction shared_form(const RowPrediction& row) {
-  SharedPrediction shared{row.figures, true, {}, {}};
+  SharedPrediction shared{row.figures, row.wall_time, true, {}, {}};
   std::strncpy(shared.choice, row.choice.c_str(), SharedPrediction::kLongest - 1);
   std::strncpy(shared.problem, row.problem.c_str(), SharedPrediction::kLongest - 1);
   return shared;
@@ -69,12 +71,16 @@ SharedPrediction shared_form(const RowPrediction& row) {
 
 RowPrediction own_form(const SharedPrediction& shared) {
   if (!shared.done) return {.problem = "the process that simulated it died"};
-  return {shared.figures, shared.choice, shared.problem};
+  return {shared.figures, shared.wall_time, shared.choice, shared.problem};
 }
 
 [[noreturn]] void work(const std::vector<const MeasuredRow*>& rows, SharedRows& shared) {
   for (std::size_t i = shared.take(); i < rows.size(); i = shared.take()) {
-    shared.row(i) = shared_form(predict_row(*rows[i]));
+    const auto begin = std::chrono::steady_clock::now();
+    RowPrediction prediction = predict_row(*rows[i]);
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+    prediction.wall_time = took.count();
+    shared.row(i) = shared_form(prediction);
   }
   _exit(0);
 }
@@ -105,11 +111,14 @@ double pass_time(const ScenarioResult& result, OpKind kind) {
   return 0;
 }
 
-RowFigures figures_of(const ScenarioResult& result) {
+RowFigures figures_of(const Scenario& scenario) {
+  const LongStepResult step = run_long_step(scenario);
+  const ScenarioResult& result = step.result;
   const Metrics& metrics = result.measurement.metrics;
-  return {.step_time = metrics.step_time.value(),
-          .samples_per_s = metrics.samples_per_s.value_or(0),
-          .tokens_per_s = metrics.tokens_per_s.value_or(0),
+  const MeasureInputs whole = measure_inputs(scenario);
+  return {.step_time = step.step_time.value(),
+          .samples_per_s = whole.samples_per_step.value_or(0) / step.step_time.value(),
+          .tokens_per_s = whole.tokens_per_step.value_or(0) / step.step_time.value(),
           .devices = static_cast<double>(result.scenario.mesh.devices()),
           .forward = pass_time(result, OpKind::F),
           .backward_input = pass_time(result, OpKind::I),
@@ -124,7 +133,7 @@ RowPrediction predict_document(const JsonValue& document) {
   try {
     const std::vector<Scenario> scenarios = load_scenarios(document);
     if (scenarios.size() != 1) return {.problem = "a sweep; expected one scenario"};
-    return {.figures = figures_of(run_scenario(scenarios.front(), false))};
+    return {.figures = figures_of(scenarios.front())};
   } catch (const Error& error) {
     return {.problem = error.what()};
   }

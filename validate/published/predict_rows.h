@@ -20,8 +20,9 @@ struct RowFigures {
 
 struct RowPrediction {
   RowFigures figures;
-  std::string choice;   // which of the candidates it is
-  std::string problem;  // why there is nothing; empty: all is well
+  double wall_time = 0;  // s, that predicting took; for people
+  std::string choice;    // which of the candidates it is
+  std::string problem;   // why there is nothing; empty: all is well
 };
 
 /// Predicts `rows` by `jobs` processes. The order of results is that of rows.

@@ -1,0 +1,32 @@
+// Steps of many micro-batches, predicted by two shorter ones.
+// SPDX-License-Identifier: Apache-2.0
+//
+// In the middle of a flushed step the schedule is a loop, and one more turn of it takes as long as
+// the one before. sim/measure/periods.h leaves turns out where that is exact to the last digit;
+// here, where links are shared and times settle only nearly, it is taken for granted. Tests hold
+// the result to that of the whole step.
+#pragma once
+
+#include <optional>
+
+#include "scenarios/run_scenario.h"
+
+namespace interlock {
+
+/// `scenario` with so many micro-batches, everything else alike.
+Scenario with_micro_batches(const Scenario& scenario, int micro_batches);
+
+/// The numbers of micro-batches of two shorter steps.
+struct ShorterSteps {
+  int few = 1, more = 1;
+};
+/// Nothing if the step is too short to gain by it, or its schedule is no loop.
+std::optional<ShorterSteps> shorter_steps(const Scenario& scenario);
+
+struct LongStepResult {
+  ScenarioResult result;  // of the whole step, or of the longer one of two shorter ones
+  Seconds step_time;      // of the whole step
+};
+LongStepResult run_long_step(const Scenario& scenario);
+
+}  // namespace interlock
