@@ -8,13 +8,13 @@
 namespace interlock {
 namespace {
 
-/// `products` attention products of (tokens, attended, hidden) multiply-adds, touching `elements`;
-/// the backward of each is two of the same size.
-Operator attention_product(const Transformer& t, const BlockSizes& z, int products,
+/// Attention products of `outputs` (tokens, heads, head size) with all that is attended, touching
+/// `elements`; the backward of each is two of the same size.
+Operator attention_product(const Transformer& t, const BlockSizes& z, double outputs,
                            double elements) {
   const double share = t.causal_flops ? 0.5 : 1;
   const Work forward = {.op_class = OpClass::Attention,
-                        .flops = Flops(products * share * 2 * z.queries * z.attended),
+                        .flops = Flops(share * 2 * outputs * z.attended),
                         .bytes = Bytes(elements * z.element)};
   Work backward = {.op_class = OpClass::Attention,
                    .flops = forward.flops * 2,
@@ -44,18 +44,19 @@ bool turns_heads(const Sharding& sharding) {
 /// its backward computes again inside is no model flop and is not counted.
 /// Source: FlashAttention, arXiv 2205.14135.
 Operator fused_attention(const Transformer& t, const BlockSizes& z) {
-  Operator op = attention_product(t, z, 2, 2 * z.queries + 2 * z.keys_read);
+  const double made = z.queries + z.attentions;
+  Operator op = attention_product(t, z, made, made + z.keys_read + z.values_read);
   op.input_gradient.launches = 1;
   set_shape(op, head_product(t, z, z.attended, z.queries / z.statistics));
-  op.stash = Bytes((z.queries + 2 * z.keys) * z.element + z.statistics * 4);
+  op.stash = Bytes((z.queries + z.keys + z.values) * z.element + z.statistics * 4);
   // Its backward reads its output, which the projection keeps, but not in this order of tokens.
-  if (turns_heads(z.sharding)) op.stash += Bytes(z.queries * z.element);
+  if (turns_heads(z.sharding)) op.stash += Bytes(z.attentions * z.element);
   return op;
 }
 
 std::vector<Operator> materialised_attention(const Transformer& t, const BlockSizes& z) {
   const double elements = z.statistics * z.attended;
-  Operator scores = attention_product(t, z, 1, z.queries + z.keys_read + elements);
+  Operator scores = attention_product(t, z, z.queries, z.queries + z.keys_read + elements);
   scores.stash = Bytes((z.queries + z.keys) * z.element);
   set_shape(scores, head_product(t, z, z.attended, z.queries / z.statistics));
   Operator softmax = elementwise({.forward = 2 * elements,
@@ -65,9 +66,9 @@ std::vector<Operator> materialised_attention(const Transformer& t, const BlockSi
                                  z.element);
   softmax.inner_stash = Bytes(elements * z.element);
   softmax.attention_core = true;
-  Operator values = attention_product(t, z, 1, elements + z.keys_read + z.queries);
-  values.stash = Bytes(z.keys * z.element);
-  set_shape(values, head_product(t, z, z.queries / z.statistics, z.attended));
+  Operator values = attention_product(t, z, z.attentions, elements + z.values_read + z.attentions);
+  values.stash = Bytes(z.values * z.element);
+  set_shape(values, head_product(t, z, z.attentions / z.statistics, z.attended));
   if (t.dropout == 0) return {scores, softmax, values};
   Operator drop = dropout(elements, z.element);
   drop.inner_stash = drop.stash + Bytes(elements * z.element);  // the mask and the dropped output
@@ -80,7 +81,7 @@ std::vector<Operator> attention_core(const Transformer& t, const BlockSizes& z) 
   std::vector<Operator> core = materialised_attention(t, z);
   if (t.attention == Transformer::Attention::Fused) core = {fused_attention(t, z)};
   if (z.sharding.context == 1 || turns_heads(z.sharding)) return core;
-  const Bytes block(2 * z.keys * z.element);  // keys and values
+  const Bytes block((z.keys + z.values) * z.element);
   Operator& first = core.front();
   first.forward_exchanges = {{.kind = CollectiveKind::Shift,
                               .axis = MeshAxis::Context,
@@ -105,10 +106,49 @@ Retention retention_of(const Transformer& t, const BlockSizes& z) {
           .hidden_size = t.hidden_size,
           .heads = t.attention_heads,
           .chunk = t.chunk_size,
+          .parallel = t.chunk_size == t.sequence_length && !t.slice,
           .causal_flops = t.causal_flops,
           .rotary = t.positions == Transformer::Positions::Rotary,
-          .bias = t.bias,
+          .bias = t.bias.qkv,
           .sharding = z.sharding};
+}
+
+/// Pairs of tokens that the first `tokens` of a sequence have scores for, see block.h.
+double score_pairs(const Transformer& t, double tokens) {
+  const bool cuts = t.window && t.attention == Transformer::Attention::Fused;
+  if (!cuts || tokens <= *t.window) return tokens * tokens;
+  const double window = *t.window;
+  return window * window + (tokens - window) * (2 * window - 1);
+}
+
+double attended_columns(const Transformer& t, const TokenSlice& part) {
+  const double end = part.context + part.length;
+  return (score_pairs(t, end) - score_pairs(t, part.context)) / part.length;
+}
+
+/// Query, key and value projections, up to what attention reads.
+void append_projections(const Transformer& t, const BlockSizes& z, std::vector<Operator>& block) {
+  if (t.latents.kv_rank > 0) return append_latents(t, z, block);
+  const std::int64_t size = t.head_size;
+  const std::int64_t outputs = size * t.attention_heads + 2 * size * held_key_heads(t, z.sharding);
+  block.push_back(sharded_linear({z.tokens, t.hidden_size, outputs, t.bias.qkv}, LinearRole::Column,
+                                 z.sharding, z.element));
+  const double normed = z.queries + z.keys;
+  if (!t.qk_norm) return;
+  Operator norm = normalisation(normed, 2 * size, z.element);
+  for (Work* work : {&norm.forward, &norm.input_gradient, &norm.weight_gradient}) {
+    work->launches = 2;
+  }
+  block.push_back(norm);
+}
+
+/// The kernel that turns pairs of elements by their token's place.
+Operator rotation(const Transformer& t, const BlockSizes& z) {
+  // Latents' keys are put together from two parts, so that all of them are written.
+  const double share = t.latents.kv_rank > 0 ? 1 : t.rotary_share;
+  const double turned = (z.queries + z.keys) * share;
+  return elementwise({.forward = 2 * turned, .backward = 2 * turned, .gradients = 2 * turned},
+                     z.element);
 }
 
 }  // namespace
@@ -126,50 +166,58 @@ BlockSizes block_sizes(const Transformer& t, const BuildOptions& options) {
   const TokenSlice part = part_of(t);
   const double batch = options.micro_batch_size;
   const double tokens = batch * part.length / sharding.context;
-  const double head_size = static_cast<double>(t.hidden_size) / t.attention_heads;
   const double inner = inner_parts(sharding).share();
-  const double key_width = head_size * held_key_heads(t, sharding) * inner;
+  const double heads = tokens * t.attention_heads;
+  const double key_width = static_cast<double>(t.head_size) * held_key_heads(t, sharding) * inner;
+  const double value_width =
+      static_cast<double>(t.value_head_size) * held_key_heads(t, sharding) * inner;
   // A ring brings the keys of all tokens past, an all-to-all all tokens of a part of the heads.
-  const double seen = batch * (part.context + part.length);
+  const double seen =
+      batch * (part.context + part.length) / (turns_heads(sharding) ? sharding.context : 1);
   return {.sharding = sharding,
           .element = element_bytes(options.precision),
           .tokens = tokens,
-          .attended = 2.0 * part.context + part.length,
+          .attended = attended_columns(t, part),
           .residual = tokens * t.hidden_size * outer_parts(sharding).share(),
-          .queries = tokens * t.hidden_size * inner,
+          .queries = heads * t.head_size * inner,
+          .attentions = heads * t.value_head_size * inner,
           .keys = tokens * key_width,
-          .keys_read = seen * key_width / (turns_heads(sharding) ? sharding.context : 1),
-          .statistics = tokens * t.attention_heads * inner};
+          .values = tokens * value_width,
+          .keys_read = seen * key_width,
+          .values_read = seen * value_width,
+          .statistics = heads * inner};
 }
 
 std::int64_t norm_parameters(const Transformer& t) {
   return static_cast<std::int64_t>(t.rms_norm ? 1 : 2) * t.hidden_size;
 }
 
+Operator norm_of(const Transformer& t, const BlockSizes& z) {
+  return sharded_norm({z.tokens, t.hidden_size, norm_parameters(t)}, z.sharding, z.element);
+}
+
+Bytes boundary(const BlockSizes& z) { return Bytes(z.residual * z.element); }
+
 void append_attention(const Transformer& t, const BlockSizes& z, std::vector<Operator>& block) {
   if (t.attention == Transformer::Attention::Retention) {
     for (const Operator& op : retention(retention_of(t, z), z.element)) block.push_back(op);
     return;
   }
-  const std::int64_t head_size = t.hidden_size / t.attention_heads;
-  const std::int64_t keys = head_size * held_key_heads(t, z.sharding);
-  Operator inputs = sharded_linear({z.tokens, t.hidden_size, t.hidden_size + 2 * keys, t.bias},
-                                   LinearRole::Column, z.sharding, z.element);
-  Operator output = sharded_linear({z.tokens, t.hidden_size, t.hidden_size, t.bias},
-                                   LinearRole::Row, z.sharding, z.element);
+  const std::size_t first = block.size();
+  append_projections(t, z, block);
+  Operator output =
+      sharded_linear({z.tokens, static_cast<std::int64_t>(t.value_head_size) * t.attention_heads,
+                      t.hidden_size, t.bias.projection},
+                     LinearRole::Row, z.sharding, z.element);
   if (turns_heads(z.sharding)) {
-    const std::vector<Exchange> all = {turn(z.queries, z), turn(z.keys, z), turn(z.keys, z)};
+    const std::vector<Exchange> all = {turn(z.queries, z), turn(z.keys, z), turn(z.values, z)};
+    Operator& inputs = block[first];
     append_exchanges(inputs.forward_exchanges, all);
     append_exchanges(inputs.input_exchanges, all);
-    append_exchanges(output.forward_exchanges, {turn(z.queries, z)});
-    append_exchanges(output.input_exchanges, {turn(z.queries, z)});
+    append_exchanges(output.forward_exchanges, {turn(z.attentions, z)});
+    append_exchanges(output.input_exchanges, {turn(z.attentions, z)});
   }
-  block.push_back(inputs);
-  if (t.positions == Transformer::Positions::Rotary) {
-    const double turned = z.queries + z.keys;
-    block.push_back(elementwise(
-        {.forward = 2 * turned, .backward = 2 * turned, .gradients = 2 * turned}, z.element));
-  }
+  if (t.positions == Transformer::Positions::Rotary) block.push_back(rotation(t, z));
   for (const Operator& op : attention_core(t, z)) block.push_back(op);
   block.push_back(output);
 }
@@ -177,7 +225,9 @@ void append_attention(const Transformer& t, const BlockSizes& z, std::vector<Ope
 Bytes kept_for_later(const Transformer& t, const BlockSizes& z, const BuildOptions& options) {
   const TokenSlice part = part_of(t);
   if (part.context + part.length >= part.of) return Bytes(0);
-  if (t.attention != Transformer::Attention::Retention) return Bytes(2 * z.keys * z.element);
+  if (t.attention != Transformer::Attention::Retention) {
+    return Bytes((z.keys + z.values) * z.element);
+  }
   return retention_state(retention_of(t, z)) *
          (static_cast<double>(options.micro_batch_size) / inner_parts(z.sharding).rows);
 }

@@ -18,6 +18,9 @@
 // leaves them equal work. In a ring (arXiv 2310.01889) keys and values visit all devices while
 // attention runs; backward, their gradients travel with them. With all-to-all (DeepSpeed Ulysses,
 // arXiv 2309.14509) attention sees whole sequences of a part of the heads.
+//
+// A window of w tokens leaves a token at place i (from 0) min(2 i + 1, 2 w - 1) of these pairs, if
+// attention is one kernel; scores that are stored are computed whole, and masked.
 #pragma once
 
 #include "models/transformer.h"
@@ -27,20 +30,27 @@ namespace interlock {
 /// Sizes of one micro-batch that the operators share; elements are those of one device.
 struct BlockSizes {
   Sharding sharding;
-  double element = 1;     // bytes
-  double tokens = 1;      // of one part of the sequence, of all tensor devices together
-  double attended = 1;    // columns of the scores, a token: s, or 2 c + l of a slice
-  double residual = 1;    // elements of (tokens, hidden_size) where norms and residuals are
-  double queries = 1;     // elements of (tokens, attention_heads, head size)
-  double keys = 1;        // elements of (tokens, kv_heads, head size); as many values
-  double keys_read = 1;   // those of other devices and of the tokens before a slice included
-  double statistics = 1;  // elements of (tokens, attention_heads)
+  double element = 1;      // bytes
+  double tokens = 1;       // of one part of the sequence, of all tensor devices together
+  double attended = 1;     // columns of the scores, a token: s, or 2 c + l of a slice
+  double residual = 1;     // elements of (tokens, hidden_size) where norms and residuals are
+  double queries = 1;      // elements of (tokens, attention_heads, head_size)
+  double attentions = 1;   // elements of (tokens, attention_heads, value_head_size), what comes out
+  double keys = 1;         // elements of (tokens, kv_heads, head_size)
+  double values = 1;       // elements of (tokens, kv_heads, value_head_size)
+  double keys_read = 1;    // those of other devices and of the tokens before a slice included
+  double values_read = 1;  // likewise
+  double statistics = 1;   // elements of (tokens, attention_heads)
 };
 
 /// The tokens of a sample that the operators work on, and those before and after them.
 TokenSlice part_of(const Transformer& shape);
 BlockSizes block_sizes(const Transformer& shape, const BuildOptions& options);
 std::int64_t norm_parameters(const Transformer& shape);
+
+Operator norm_of(const Transformer& shape, const BlockSizes& sizes);
+/// The tensor that crosses from one module to the next.
+Bytes boundary(const BlockSizes& sizes);
 
 /// Key heads of all tensor devices together: each has at least one, a copy if need be.
 int held_key_heads(const Transformer& shape, const Sharding& sharding);
@@ -52,6 +62,10 @@ void append_attention(const Transformer& shape, const BlockSizes& sizes,
 Bytes kept_for_later(const Transformer& shape, const BlockSizes& sizes,
                      const BuildOptions& options);
 
+/// Queries, keys and values made of latents; the first operator reads the block's tokens.
+void append_latents(const Transformer& shape, const BlockSizes& sizes,
+                    std::vector<Operator>& block);
+
 /// Two products with an activation between them; gated: gate and up projections in one product,
 /// their activation in one kernel that keeps both.
 void append_mlp(const Transformer& shape, std::int64_t width, const BlockSizes& sizes,
@@ -59,5 +73,14 @@ void append_mlp(const Transformer& shape, std::int64_t width, const BlockSizes& 
 /// Router, the way to the experts, their products, the way back, and the experts of all tokens.
 void append_experts(const Transformer& shape, const BlockSizes& sizes,
                     std::vector<Operator>& block);
+
+/// Tokens or patches to vectors, with all that is added to them.
+Module embedding_module(const Transformer& shape, const BlockSizes& sizes,
+                        const BuildOptions& options);
+/// What the readout predicts, and auxiliary heads likewise.
+HeadSite site_of(const Transformer& shape, const BuildOptions& options);
+/// From the last block's output to the loss.
+Module readout_module(const Transformer& shape, const BlockSizes& sizes,
+                      const BuildOptions& options);
 
 }  // namespace interlock

@@ -77,14 +77,27 @@ Operator passage(const Transformer& t, const BlockSizes& z, bool there) {
   return op;
 }
 
+/// One number a token, by which what the shared experts made is multiplied.
+void append_gate(const Transformer& t, const BlockSizes& z, std::vector<Operator>& block) {
+  Operator gate =
+      linear({z.tokens / outer_parts(z.sharding).rows, t.hidden_size, 1, false}, z.element);
+  gate.stash = Bytes(0);  // the router has kept it
+  block.push_back(gate);
+  block.push_back(elementwise({.forward = 2 * z.residual,
+                               .backward = 3 * z.residual,
+                               .stash = z.residual,
+                               .gradients = 2 * z.residual},
+                              z.element));
+}
+
 }  // namespace
 
 void append_mlp(const Transformer& t, std::int64_t width, const BlockSizes& z,
                 std::vector<Operator>& block) {
-  block.push_back(sharded_linear({z.tokens, t.hidden_size, first_width(t, width), t.bias},
+  block.push_back(sharded_linear({z.tokens, t.hidden_size, first_width(t, width), t.bias.mlp},
                                  LinearRole::Column, z.sharding, z.element));
   block.push_back(activation(t, activation_elements(z.tokens, width, z), z.element));
-  block.push_back(sharded_linear({z.tokens, width, t.hidden_size, t.bias}, LinearRole::Row,
+  block.push_back(sharded_linear({z.tokens, width, t.hidden_size, t.bias.mlp}, LinearRole::Row,
                                  z.sharding, z.element));
 }
 
@@ -100,18 +113,20 @@ void append_experts(const Transformer& t, const BlockSizes& z, std::vector<Opera
       z.element));
   block.push_back(passage(t, z, true));
   block.push_back(of_experts(
-      sharded_linear({rows, t.hidden_size, first_width(t, experts.ffn_hidden_size), t.bias},
+      sharded_linear({rows, t.hidden_size, first_width(t, experts.ffn_hidden_size), t.bias.mlp},
                      LinearRole::Column, z.sharding, z.element),
       held, z));
   block.push_back(activation(t, activation_elements(rows, experts.ffn_hidden_size, z), z.element));
-  block.push_back(of_experts(sharded_linear({rows, experts.ffn_hidden_size, t.hidden_size, t.bias},
-                                            LinearRole::Row, z.sharding, z.element),
-                             held, z));
+  block.push_back(
+      of_experts(sharded_linear({rows, experts.ffn_hidden_size, t.hidden_size, t.bias.mlp},
+                                LinearRole::Row, z.sharding, z.element),
+                 held, z));
   block.push_back(passage(t, z, false));
   if (experts.shared == 0) return;
   const std::size_t first = block.size();
   append_mlp(t, static_cast<std::int64_t>(experts.shared) * experts.ffn_hidden_size, z, block);
   block[first].stash = Bytes(0);  // the router has kept it
+  if (experts.shared_gate) append_gate(t, z, block);
   block.push_back(residual(z.residual, z.element));
 }
 

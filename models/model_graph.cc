@@ -30,7 +30,7 @@ void refuse_any_sharding(ObjectReader& reader, const Sharding& sharding, const s
 
 ModelGraph transformer_from(ObjectReader& reader, const BuildOptions& options) {
   Transformer shape = read_transformer(reader);
-  override_head(shape, SiteKind::Sequence, options, reader.diagnostics());
+  override_head(shape, site_kind(shape), options, reader.diagnostics());
   if (reader.diagnostics().empty()) check_sharding(reader, shape, options);
   reader.finish();
   if (reader.diagnostics().empty()) pad_vocabulary(shape, options.sharding);

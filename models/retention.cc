@@ -12,13 +12,15 @@ double width_of(const Retention& r) {
 
 /// One kernel: queries, keys and values in, the retained values out. For each token the scores of
 /// its chunk (c h) and their product with the values (2 c h), and reading and updating the state
-/// (2 h^2 / a each); a state is read and written once a chunk, and kept for the backward.
+/// (2 h^2 / a each); a state is read and written once a chunk, and kept for the backward. One chunk
+/// for all tokens (the parallel form) has no state.
 Operator retain(const Retention& r, double element) {
   const double h = width_of(r);
   const double tokens = r.tokens / inner_parts(r.sharding).rows;
   const double inside = (r.causal_flops ? 0.5 : 1) * 3 * r.chunk * h;
-  const double across = 2 * (2 * h * static_cast<double>(r.hidden_size) / r.heads);
-  const Bytes states = retention_state(r) * (tokens / r.chunk);
+  const double reading = 2 * h * static_cast<double>(r.hidden_size) / r.heads;
+  const double across = r.parallel ? 0 : 2 * reading;
+  const Bytes states = r.parallel ? Bytes(0) : retention_state(r) * (tokens / r.chunk);
   Operator op;
   op.forward = {.op_class = OpClass::Attention,
                 .flops = Flops(2 * tokens * (inside + across)),

@@ -1,7 +1,8 @@
 // Retention: the operators that stand in for attention in a retentive network.
 // SPDX-License-Identifier: Apache-2.0
 //
-// In the chunkwise form each token attends to its own chunk, and to all before it through a state
+// In the parallel form each token attends to all before it, as in attention without a softmax. In
+// the chunkwise form each token attends to its own chunk, and to all before it through a state
 // of (key width, value width) a head that is handed on. Work and bytes of a token do not depend on
 // where in the sequence it stands. Values are twice as wide as queries and keys and gated, which
 // makes 8 h^2 weights.
@@ -20,6 +21,7 @@ struct Retention {
   std::int64_t hidden_size = 1;
   int heads = 1;              // divides hidden_size
   int chunk = 1;              // tokens
+  bool parallel = false;      // one chunk for all tokens
   bool causal_flops = false;  // count half of the scores inside a chunk
   bool rotary = false;
   bool bias = true;

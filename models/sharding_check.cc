@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models/sharding_check.h"
 
+#include "base/text.h"
 #include "models/block.h"
 
 namespace interlock {
@@ -42,6 +43,19 @@ void check_head(ObjectReader& reader, const HeadSpec& head, const Sharding& shar
                               "; expected a multiple of " + number(parts));
 }
 
+/// What rows and columns of devices cannot share.
+void refuse_grids(ObjectReader& reader, const Transformer& t) {
+  const auto refuse = [&](bool has, std::string_view key) {
+    if (!has) return;
+    report(reader.diagnostics(), place_of(reader, key),
+           "divided by the 1D tensor layout only; expected that layout or no " + in_quotes(key));
+  };
+  refuse(t.head_size * t.attention_heads != t.hidden_size, "head_size");
+  refuse(t.latents.kv_rank > 0, "latent_attention");
+  refuse(t.patches.image_size > 0, "patches");
+  refuse(t.readout != Transformer::Readout::Lm, "readout");
+}
+
 void check_tensor(ObjectReader& reader, const Transformer& t, const BuildOptions& options) {
   const Sharding& sharding = options.sharding;
   const ActivationParts inner = inner_parts(sharding);
@@ -64,6 +78,7 @@ void check_tensor(ObjectReader& reader, const Transformer& t, const BuildOptions
   }
   check_head(reader, t.head, sharding);
   if (sharding.tensor_layout == TensorLayout::OneD) return;
+  refuse_grids(reader, t);
   check_parts(reader, "hidden_size", t.hidden_size, stored, among);
   check_samples(reader, options);
 }

@@ -1,4 +1,4 @@
-// Transformer: writes out the operators of decoder-only models.
+// Transformer: writes out the operators of blocks, and chains modules.
 // SPDX-License-Identifier: Apache-2.0
 #include "models/transformer.h"
 
@@ -7,76 +7,63 @@
 namespace interlock {
 namespace {
 
-Bytes boundary(const BlockSizes& z) { return Bytes(z.residual * z.element); }
+/// Adds the operators of one half of a block to a list: attention, or what comes behind it.
+using Half = void (*)(const Transformer&, const BlockSizes&, std::vector<Operator>&);
 
-Operator norm_of(const Transformer& t, const BlockSizes& z) {
-  return sharded_norm({z.tokens, t.hidden_size, norm_parameters(t)}, z.sharding, z.element);
+void append_dense(const Transformer& t, const BlockSizes& z, std::vector<Operator>& block) {
+  append_mlp(t, t.ffn_hidden_size, z, block);
+}
+
+void append_dropout(const Transformer& t, const BlockSizes& z, std::vector<Operator>& block) {
+  if (t.dropout > 0) block.push_back(dropout(z.residual, z.element));
+}
+
+/// One half with its norm, before it or behind the sum. Returns where the sum is.
+std::size_t append_half(const Transformer& t, const BlockSizes& z, Half half,
+                        std::vector<Operator>& block) {
+  if (!t.post_norm) block.push_back(norm_of(t, z));
+  half(t, z, block);
+  append_dropout(t, z, block);
+  const std::size_t sum = block.size();
+  block.push_back(residual(z.residual, z.element));
+  if (t.post_norm) block.push_back(norm_of(t, z));
+  return sum;
+}
+
+/// Both halves read the block's input, each behind its own norm, and are added to it together, so
+/// that tensor devices add up their parts of both at once.
+/// Source: GPT-NeoX-20B, arXiv 2204.06745, section 2.1.
+std::vector<Operator> parallel_block(const Transformer& t, const BlockSizes& z, Half second) {
+  std::vector<Operator> block = {norm_of(t, z)};
+  block.front().reads_module_input = true;
+  append_attention(t, z, block);
+  const auto of_tensor = [](const Exchange& one) { return one.axis == MeshAxis::Tensor; };
+  std::erase_if(block.back().forward_exchanges, of_tensor);
+  std::erase_if(block.back().input_exchanges, of_tensor);
+  append_dropout(t, z, block);
+  block.push_back(norm_of(t, z));
+  block.back().stash = Bytes(0);  // the first norm has kept the input
+  block.back().reads_module_input = true;
+  second(t, z, block);
+  append_dropout(t, z, block);
+  for (int sum = 0; sum < 2; ++sum) {
+    block.push_back(residual(z.residual, z.element));
+    block.back().reads_module_input = true;
+  }
+  return block;
 }
 
 /// `experts`: with a mixture of experts in the place of the MLP.
 std::vector<Operator> block_operators(const Transformer& t, const BlockSizes& z, bool experts) {
-  const Operator norm = norm_of(t, z);
-  const Operator add = residual(z.residual, z.element);
-  std::vector<Operator> block = {norm};
-  append_attention(t, z, block);
-  if (t.dropout > 0) block.push_back(dropout(z.residual, z.element));
-  block.push_back(add);
-  // Below the first norm only the module before is waiting: for its gradient and the residual's.
+  const Half second = experts ? append_experts : append_dense;
+  if (t.parallel_residual) return parallel_block(t, z, second);
+  std::vector<Operator> block;
+  const std::size_t sum = append_half(t, z, append_attention, block);
+  // Below its first operator only the module before is waiting: for its gradient and the sum's.
   block.front().reads_module_input = true;
-  block.back().reads_module_input = true;
-  block.push_back(norm);
-  if (experts) {
-    append_experts(t, z, block);
-  } else {
-    append_mlp(t, t.ffn_hidden_size, z, block);
-  }
-  if (t.dropout > 0) block.push_back(dropout(z.residual, z.element));
-  block.push_back(add);
+  block[sum].reads_module_input = true;
+  append_half(t, z, second, block);
   return block;
-}
-
-Operator position_table(const Transformer& t, const BlockSizes& z) {
-  const ActivationParts parts = outer_parts(z.sharding);
-  const std::int64_t width = t.hidden_size / parts.columns;
-  double positions = static_cast<double>(part_of(t).length) / z.sharding.context;
-  if (z.sharding.sequence_parallel) positions /= parts.rows;
-  const Bytes rows(positions * static_cast<double>(width) * z.element);
-  return {.forward = {.op_class = OpClass::Embedding, .bytes = boundary(z) * 2 + rows},
-          .weight_gradient = {.op_class = OpClass::Embedding, .bytes = boundary(z) + rows},
-          .parameters = t.max_positions * width,
-          .gradients = boundary(z)};
-}
-
-std::vector<Operator> embedding_operators(const Transformer& t, const BlockSizes& z) {
-  std::vector<Operator> operators = {
-      sharded_lookup({z.tokens, t.vocab_size, t.hidden_size}, z.sharding, z.element)};
-  if (t.positions == Transformer::Positions::Learned) operators.push_back(position_table(t, z));
-  if (t.dropout > 0) operators.push_back(dropout(z.residual, z.element));
-  return operators;
-}
-
-HeadSite site_of(const Transformer& t, const BuildOptions& options) {
-  return {.kind = SiteKind::Sequence,
-          .samples = static_cast<double>(options.micro_batch_size),
-          .positions = static_cast<double>(part_of(t).length) / options.sharding.context,
-          .width = t.hidden_size,
-          .classes = t.vocab_size,
-          .norm_parameters = norm_parameters(t),
-          .sharding = options.sharding};
-}
-
-Module readout_module(const Transformer& t, const BlockSizes& z, const BuildOptions& options) {
-  std::vector<Operator> operators = {norm_of(t, z)};
-  operators.front().reads_module_input = true;
-  for (const Operator& op : readout(site_of(t, options), false, z.element)) {
-    operators.push_back(op);
-  }
-  const std::int64_t projection = operators[1].parameters;
-  if (t.tied_embeddings) operators[1].parameters = 0;
-  Module last = make_module({.name = "readout", .input = boundary(z), .recomputable = false},
-                            operators, options);
-  if (t.tied_embeddings) last.tied_parameters = projection;
-  return last;
 }
 
 void append_blocks(const Transformer& t, const BlockSizes& z, const BuildOptions& options,
@@ -84,8 +71,8 @@ void append_blocks(const Transformer& t, const BlockSizes& z, const BuildOptions
   Module block;
   for (int i = 0; i < t.layers; ++i) {
     // Most blocks are like the one before: those of long models are made a few times only.
-    const bool experts = t.experts.count > 0 && i >= t.experts.dense_layers;
-    if (i == 0 || i == t.experts.dense_layers || i == options.recompute_layers) {
+    const bool experts = t.experts.in_layer(i);
+    if (i == 0 || experts != t.experts.in_layer(i - 1) || i == options.recompute_layers) {
       block = make_module(
           {.input = boundary(z) + kept_for_later(t, z, options), .output = boundary(z)},
           block_operators(t, z, experts), options_of_layer(options, static_cast<std::size_t>(i)));
@@ -97,7 +84,9 @@ void append_blocks(const Transformer& t, const BlockSizes& z, const BuildOptions
 
 void attach_heads(const Transformer& t, const BuildOptions& options, std::vector<Module>& modules) {
   HeadSpec head = t.head;
-  if (!head.kind) head.kind = HeadKind::Lm;
+  if (!head.kind) {
+    head.kind = site_kind(t) == SiteKind::Sequence ? HeadKind::Lm : HeadKind::Linear;
+  }
   if (head.kind == HeadKind::LaterLayers) return attach_later_layers(head, options, modules);
   const Head made = make_head(head, site_of(t, options), options);
   for (std::size_t i = 0; i + 1 < modules.size(); ++i) modules[i].head = made;
@@ -121,19 +110,21 @@ std::function<ModelGraph(const TokenSlice&)> slicer(const Transformer& shape,
 
 }  // namespace
 
+SiteKind site_kind(const Transformer& t) {
+  return t.readout == Transformer::Readout::Classes ? SiteKind::Vector : SiteKind::Sequence;
+}
+
 ModelGraph build_transformer(const Transformer& shape, const BuildOptions& options) {
   const BlockSizes z = block_sizes(shape, options);
   ModelGraph graph = {.samples_per_micro_batch = options.micro_batch_size,
-                      .tokens_per_sample = part_of(shape).length,
                       .attention_flops = shape.causal_flops ? "causal" : "full"};
-  graph.modules.push_back(
-      make_module({.name = "embedding", .output = boundary(z), .recomputable = false},
-                  embedding_operators(shape, z), options));
+  if (shape.patches.image_size == 0) graph.tokens_per_sample = part_of(shape).length;
+  graph.modules.push_back(embedding_module(shape, z, options));
   append_blocks(shape, z, options, graph.modules);
   graph.modules.push_back(readout_module(shape, z, options));
   if (!shape.slice) {
     attach_heads(shape, options, graph.modules);
-    graph.slice = slicer(shape, options);
+    if (!shape.bidirectional) graph.slice = slicer(shape, options);
   }
   return graph;
 }

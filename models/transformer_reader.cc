@@ -1,77 +1,37 @@
-// Transformer: reads decoder-only models and checks that their sizes fit each other.
+// Transformer: reads descriptions of models and checks that their sizes fit each other.
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-
 #include "base/text.h"
-#include "models/required_count.h"
+#include "models/attention_reader.h"
 #include "models/transformer.h"
 
 namespace interlock {
 namespace {
 
-constexpr int kMostTokens = 100'000'000;
-
-void check_divides(ObjectReader& reader, std::string_view key, int part, const std::string& whole,
-                   int size) {
-  if (size % part == 0) return;
-  report(reader.diagnostics(), reader.node().value->find(key) ? *reader.get(key) : reader.node(),
-         std::string(key) + " " + std::to_string(part) + " does not divide " + whole + " " +
-             std::to_string(size) + "; expected a divisor of it");
-}
-
-/// Keys that only retention, or only attention, has a use for.
-void check_retention(ObjectReader& reader, const Transformer& t) {
-  const bool retains = t.attention == Transformer::Attention::Retention;
-  if (const auto chunk = reader.get("chunk_size"); chunk && !retains) {
-    report(reader.diagnostics(), *chunk,
-           "attention has no chunks; expected it with \"attention\": \"retention\"");
-  } else if (chunk && t.chunk_size > t.sequence_length) {
-    report(reader.diagnostics(), *chunk,
-           std::to_string(t.chunk_size) + " tokens of a sequence of " +
-               std::to_string(t.sequence_length) + "; expected at most all of them");
-  }
-  if (const auto heads = reader.get("kv_heads"); heads && retains) {
-    report(reader.diagnostics(), *heads,
-           "retention has a key head for each head; expected no \"kv_heads\"");
-  }
-}
-
 /// What each number may be depends on the others; looked at once each is right by itself.
 void check_shape(ObjectReader& reader, const Transformer& t) {
-  check_retention(reader, t);
-  check_divides(reader, "attention_heads", t.attention_heads, "hidden_size", t.hidden_size);
-  check_divides(reader, "kv_heads", t.kv_heads, "attention_heads", t.attention_heads);
+  check_attention(reader, t);
   if (t.positions == Transformer::Positions::Learned && t.max_positions < t.sequence_length) {
-    report(reader.diagnostics(), *reader.get("max_positions"),
+    report(reader.diagnostics(), reader.get("max_positions").value_or(reader.node()),
            std::to_string(t.max_positions) + " positions for a sequence_length of " +
                std::to_string(t.sequence_length) + "; expected at least as many");
   }
-  const int head_size = t.hidden_size / t.attention_heads;
-  if (t.positions == Transformer::Positions::Rotary && head_size % 2 != 0) {
-    report(reader.diagnostics(), *reader.get("positions"),
-           "rotary positions turn pairs, and hidden_size " + std::to_string(t.hidden_size) +
-               " / attention_heads " + std::to_string(t.attention_heads) + " is " +
-               std::to_string(head_size) + "; expected an even head size");
+  if (t.parallel_residual && t.post_norm) {
+    report(reader.diagnostics(), *reader.get("parallel_residual"),
+           "attention and MLP side by side have norms before them; expected \"norm_position\": "
+           "\"pre\"");
   }
-}
-
-void read_attention(ObjectReader& reader, Transformer& t) {
-  constexpr int kMostHeads = 100'000;
-  t.attention_heads = required_count(reader, "attention_heads", "a number of heads", kMostHeads);
-  t.attention = static_cast<Transformer::Attention>(
-      reader.choice("attention", {"materialised", "fused", "retention"}, 0));
-  t.kv_heads = reader.count("kv_heads", t.attention_heads, 1, kMostHeads);
-  t.chunk_size = reader.count("chunk_size", std::min(512, t.sequence_length), 1, kMostTokens);
-  t.causal_flops = reader.choice("attention_flops", {"full", "causal"}, 0) == 1;
-  t.positions = static_cast<Transformer::Positions>(
-      reader.choice("positions", {"learned", "rotary", "none"}, 0));
-  t.max_positions = reader.count("max_positions", t.sequence_length, 1, kMostTokens);
+  if (t.bidirectional && t.readout == Transformer::Readout::Lm) {
+    report(reader.diagnostics(), *reader.get("bidirectional"),
+           "a token that is seen cannot be predicted; expected \"readout\": \"masked-lm\" or "
+           "\"classes\"");
+  }
 }
 
 /// Keys that only experts have a use for.
 void refuse_expert_keys(ObjectReader& reader) {
-  for (const char* key : {"experts_per_token", "shared_experts", "expert_ffn_hidden_size",
-                          "capacity_factor", "dense_layers"}) {
+  for (const char* key :
+       {"experts_per_token", "shared_experts", "expert_ffn_hidden_size", "capacity_factor",
+        "dense_layers", "expert_interval", "shared_expert_gate"}) {
     if (const auto node = reader.get(key)) {
       report(reader.diagnostics(), *node, "no experts; expected it with \"experts\"");
     }
@@ -114,7 +74,77 @@ void read_experts(ObjectReader& reader, Transformer& t) {
     experts.capacity_factor = read_number(*capacity, 0.01, 1000, reader.diagnostics());
   }
   experts.dense_layers = reader.count("dense_layers", 0, 0, kMostModules);
+  experts.interval = reader.count("expert_interval", 1, 1, kMostModules);
+  experts.shared_gate = reader.boolean("shared_expert_gate", false);
   if (reader.diagnostics().empty()) check_experts(reader, t);
+}
+
+/// Patches instead of tokens: the model reads images, and how many tokens those are.
+void read_patches(const JsonNode& node, ObjectReader& whole, Transformer& t) {
+  ObjectReader reader(node, whole.diagnostics());
+  Transformer::Patches& patches = t.patches;
+  patches.image_size = required_count(reader, "image_size", "pixels on a side", 65'536);
+  patches.size = required_count(reader, "patch_size", "pixels on a side", 65'536);
+  patches.channels = reader.count("channels", 3, 1, 100'000);
+  reader.finish();
+  if (patches.image_size % patches.size != 0) {
+    report(reader.diagnostics(), *reader.get("patch_size"),
+           std::to_string(patches.size) + " pixels of " + std::to_string(patches.image_size) +
+               "; expected a divisor");
+    patches.size = patches.image_size;
+  }
+  for (const char* key : {"vocab_size", "sequence_length"}) {
+    if (const auto given = whole.get(key)) {
+      report(whole.diagnostics(), *given,
+             "the model reads images; expected it without \"patches\"");
+    }
+  }
+  t.sequence_length = patches.tokens();
+}
+
+void read_inputs(ObjectReader& reader, Transformer& t) {
+  if (const auto node = reader.get("patches")) {
+    read_patches(*node, reader, t);
+  } else {
+    t.vocab_size = required_count(reader, "vocab_size", "a number of tokens", 100'000'000);
+    t.sequence_length =
+        required_count(reader, "sequence_length", "tokens of a sample", kMostTokens);
+  }
+  t.token_types = reader.count("token_types", 0, 0, 1'000'000);
+  t.embedding_norm = reader.boolean("embedding_norm", false);
+}
+
+void read_readout(ObjectReader& reader, Transformer& t) {
+  using enum Transformer::Readout;
+  const bool images = t.patches.image_size > 0;
+  t.readout = static_cast<Transformer::Readout>(
+      reader.choice("readout", {"lm", "masked-lm", "classes"}, images ? 2 : 0));
+  if (images && t.readout != Classes) {
+    report(reader.diagnostics(), *reader.get("readout"),
+           "images have no words; expected \"classes\", the default with \"patches\"");
+  }
+  const auto classes = reader.get("classes"), pooler = reader.get("pooler");
+  for (const auto& node : {classes, pooler}) {
+    if (node && t.readout != Classes) {
+      report(reader.diagnostics(), *node, "no classes; expected it with \"readout\": \"classes\"");
+    }
+  }
+  t.classes = reader.count("classes", images ? 1000 : 2, 1, 100'000'000);
+  t.pooler = reader.boolean("pooler", false);
+  t.tied_embeddings = reader.boolean("tied_embeddings", !images);
+}
+
+void read_block(ObjectReader& reader, Transformer& t) {
+  t.ffn_hidden_size = reader.count("ffn_hidden_size", 4 * t.hidden_size, 1, 10'000'000);
+  t.gated_mlp = reader.boolean("gated_mlp", false);
+  t.rms_norm = reader.choice("norm", {"layernorm", "rmsnorm"}, 0) == 1;
+  t.post_norm = reader.choice("norm_position", {"pre", "post"}, 0) == 1;
+  const bool bias = reader.boolean("bias", true);
+  t.bias = {.qkv = reader.boolean("qkv_bias", bias),
+            .projection = reader.boolean("projection_bias", bias),
+            .mlp = reader.boolean("mlp_bias", bias)};
+  t.parallel_residual = reader.boolean("parallel_residual", false);
+  t.dropout = reader.number("dropout", 0, 0, 1);
 }
 
 }  // namespace
@@ -123,18 +153,13 @@ Transformer read_transformer(ObjectReader& reader) {
   Transformer t;
   t.layers = required_count(reader, "layers", "a number of blocks", kMostModules - 2);
   t.hidden_size = required_count(reader, "hidden_size", "a width", 1'000'000);
-  t.vocab_size = required_count(reader, "vocab_size", "a number of tokens", 100'000'000);
-  t.sequence_length = required_count(reader, "sequence_length", "tokens of a sample", kMostTokens);
-  t.ffn_hidden_size = reader.count("ffn_hidden_size", 4 * t.hidden_size, 1, 10'000'000);
+  read_inputs(reader, t);
+  read_block(reader, t);
   read_attention(reader, t);
   read_experts(reader, t);
-  t.gated_mlp = reader.boolean("gated_mlp", false);
-  t.rms_norm = reader.choice("norm", {"layernorm", "rmsnorm"}, 0) == 1;
-  t.bias = reader.boolean("bias", true);
-  t.tied_embeddings = reader.boolean("tied_embeddings", true);
-  t.dropout = reader.number("dropout", 0, 0, 1);
+  read_readout(reader, t);
   if (const auto head = reader.get("head")) {
-    t.head = read_head(*head, SiteKind::Sequence, reader.diagnostics());
+    t.head = read_head(*head, site_kind(t), reader.diagnostics());
   }
   if (reader.diagnostics().empty()) check_shape(reader, t);
   return t;

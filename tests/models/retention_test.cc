@@ -35,6 +35,20 @@ TEST_CASE("a token of retention costs its weights, its chunk and the state, wher
   }
 }
 
+TEST_CASE("one chunk for all tokens is the parallel form, which has no state") {
+  const double tokens = kBatch * kTokens, h = kHidden;
+  const std::string model = R"({"kind": "transformer", "layers": 2, "hidden_size": 64,
+    "attention_heads": 4, "ffn_hidden_size": 128, "vocab_size": 10, "sequence_length": 32,
+    "bias": false, "attention": "retention", "chunk_size": 32})";
+  const ModelGraph graph = built(model, {.micro_batch_size = static_cast<int>(kBatch)});
+  // Sun et al., equation 5: scores of all pairs (s h a token), times values of width 2 h.
+  const double token = 12 * h * h + 3 * kTokens * h;
+  CHECK(flops_of(graph.modules[1].forward).value() == 2 * tokens * token);
+  // The chunkwise form keeps a state of 2 h^2 / a numbers in fp32 for each of four chunks more.
+  CHECK((retnet().modules[1].stash - graph.modules[1].stash).value() ==
+        kBatch * 4 * 2 * h * h / kHeads * 4);
+}
+
 TEST_CASE("slices of retention of one length cost the same, and add up to the whole") {
   const ModelGraph whole = retnet();
   Flops flops;

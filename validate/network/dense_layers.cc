@@ -1,5 +1,6 @@
 // Executable layers of transformers and fully connected networks.
 // SPDX-License-Identifier: Apache-2.0
+#include "base/text.h"
 #include "models/mlp.h"
 #include "models/residual_mlp.h"
 #include "models/transformer.h"
@@ -27,6 +28,12 @@ void refuse_unexecutable(ObjectReader& reader, const Transformer& t) {
   refuse(t.dropout > 0, "dropout", "dropout is" + not_executable + "\"dropout\": 0");
   refuse(t.experts.count > 0, "experts",
          "a mixture of experts is" + not_executable + "no \"experts\"");
+  for (const char* key :
+       {"head_size", "latent_attention", "qk_norm", "sliding_window", "patches", "bidirectional",
+        "readout", "norm_position", "embedding_norm", "parallel_residual", "token_types"}) {
+    refuse(reader.get(key).has_value(), key,
+           std::string("this is") + not_executable + "no " + in_quotes(key));
+  }
   refuse(t.gated_mlp, "gated_mlp", "a gated MLP is" + not_executable + "\"gated_mlp\": false");
   refuse(t.rms_norm, "norm", "an RMS norm is" + not_executable + "\"norm\": \"layernorm\"");
   refuse(t.positions == Rotary, "positions",
@@ -60,8 +67,8 @@ Layer attention_residual(const Transformer& t) {
           .inputs = width,
           .outputs = width,
           .branch = {rowwise_layer(LayerKind::LayerNorm, "attention.norm", width),
-                     linear_layer("attention.inputs", width, 3 * width, t.bias), attention,
-                     linear_layer("attention.projection", width, width, t.bias)}};
+                     linear_layer("attention.inputs", width, 3 * width, t.bias.qkv), attention,
+                     linear_layer("attention.projection", width, width, t.bias.projection)}};
 }
 
 std::vector<Layer> normed_readout(const ReadoutSite& site, bool bias) {
@@ -94,7 +101,7 @@ void build_transformer_network(ObjectReader& reader, const BuildOptions& options
   for (int i = 0; i < t.layers; ++i) {
     network.modules.push_back(
         {"block" + std::to_string(i),
-         {attention_residual(t), mlp_residual(t.hidden_size, t.ffn_hidden_size, t.bias)},
+         {attention_residual(t), mlp_residual(t.hidden_size, t.ffn_hidden_size, t.bias.mlp)},
          head_layers(head, site)});
   }
   network.modules.push_back({"readout", normed_readout(site, false), {}});
