@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "models/config_file.h"
 #include "models/model_graph.h"
 
 namespace interlock {
@@ -18,6 +19,13 @@ void place_at(const JsonValue& where, JsonValue& value) {
   value.line = where.line;
   for (JsonValue& item : value.items) place_at(where, item);
   for (JsonMember& member : value.members) place_at(where, member.second);
+}
+
+/// A configuration is often called config.json: then its folder's name says more.
+std::string name_of_file(const std::string& path) {
+  const std::filesystem::path file(path);
+  const bool says_nothing = file.stem() == "config" && file.has_parent_path();
+  return says_nothing ? file.parent_path().filename().string() : file.stem().string();
 }
 
 std::optional<ModelObject> read_model_file(const std::string& path, const JsonNode& model,
@@ -35,7 +43,7 @@ std::optional<ModelObject> read_model_file(const std::string& path, const JsonNo
   }
   if (of_zoo) place_at(*model.value, *document);
   const JsonNode node = {document.get(), of_zoo ? model.path : ""};
-  return ModelObject{node, std::filesystem::path(path).stem().string(), std::move(document)};
+  return ModelObject{node, name_of_file(path), std::move(document)};
 }
 
 bool looks_like_path(const std::string& text) {
@@ -66,9 +74,7 @@ std::optional<ModelObject> find_named(const JsonNode& node, Diagnostics& diagnos
   return std::nullopt;
 }
 
-}  // namespace
-
-std::optional<ModelObject> find_model(const JsonNode& model, Diagnostics& diagnostics) {
+std::optional<ModelObject> find_as_written(const JsonNode& model, Diagnostics& diagnostics) {
   switch (model.value->kind) {
     case JsonValue::Kind::String:
       return find_named(model, diagnostics);
@@ -80,6 +86,70 @@ std::optional<ModelObject> find_model(const JsonNode& model, Diagnostics& diagno
              "of a model file, or an object");
       return std::nullopt;
   }
+}
+
+/// `object` in the place of what was found, under the same name.
+ModelObject replaced(const ModelObject& found, JsonValue object) {
+  auto made = std::make_shared<const JsonValue>(std::move(object));
+  return {{made.get(), found.node.path}, found.name, std::move(made)};
+}
+
+/// A member takes the place of the base's, null its key too; objects are put together likewise.
+void put_over(JsonValue& base, const JsonValue& over) {
+  using Kind = JsonValue::Kind;
+  for (const JsonMember& member : over.members) {
+    if (member.first == "base") continue;
+    JsonValue* known = base.find(member.first);
+    if (known && known->kind == Kind::Object && member.second.kind == Kind::Object) {
+      put_over(*known, member.second);
+      continue;
+    }
+    std::erase_if(base.members, [&](const JsonMember& one) { return one.first == member.first; });
+    if (member.second.kind != Kind::Null) base.members.push_back(member);
+  }
+}
+
+std::optional<ModelObject> find_plain(const JsonNode& model, int depth, Diagnostics& diagnostics) {
+  constexpr int kDeepest = 8;
+  std::optional<ModelObject> found = find_as_written(model, diagnostics);
+  if (!found) return std::nullopt;
+  const JsonValue& object = *found->node.value;
+  if (is_config(object)) {
+    std::optional<JsonValue> made = model_of_config(found->node, diagnostics);
+    if (!made) return std::nullopt;
+    if (found->name.empty())
+      found->name = object.find("model_type") ? object.find("model_type")->text : "";
+    return replaced(*found, std::move(*made));
+  }
+  if (object.find("base") == nullptr) return found;
+  const JsonNode base = found->node.child("base");
+  if (depth == kDeepest) {
+    report(diagnostics, base, "bases of bases without end; expected a model that has none");
+    return std::nullopt;
+  }
+  const std::optional<ModelObject> below = find_plain(base, depth + 1, diagnostics);
+  if (!below) return std::nullopt;
+  if (found->name.empty()) found->name = below->name;
+  JsonValue whole = *below->node.value;
+  whole.file = object.file;
+  whole.line = object.line;
+  put_over(whole, object);
+  return replaced(*found, std::move(whole));
+}
+
+}  // namespace
+
+std::optional<ModelObject> find_model(const JsonNode& model, Diagnostics& diagnostics) {
+  std::optional<ModelObject> found = find_plain(model, 0, diagnostics);
+  if (!found) return std::nullopt;
+  const JsonValue* length = found->node.value->find("sequence_length");
+  if (length != nullptr && length->kind == JsonValue::Kind::Null) {
+    report(diagnostics, {length, found->node.path},
+           "max_position_embeddings is what the model may be asked for, not the length of samples; "
+           "expected {\"base\": ..., \"sequence_length\": 4096}, say");
+    return std::nullopt;
+  }
+  return found;
 }
 
 std::vector<std::string> zoo_names() {

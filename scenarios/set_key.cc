@@ -11,8 +11,10 @@ namespace {
 struct NamedPlace {
   std::string_view section, member, key;
 };
-constexpr NamedPlace kNamedPlaces[] = {
-    {"training", "strategy", "kind"}, {"training", "schedule", "kind"}, {"", "cluster", "machine"}};
+constexpr NamedPlace kNamedPlaces[] = {{"training", "strategy", "kind"},
+                                       {"training", "schedule", "kind"},
+                                       {"", "cluster", "machine"},
+                                       {"", "model", "base"}};
 
 }  // namespace
 

@@ -8,8 +8,8 @@
 
 namespace interlock {
 
-/// As `set_json`; but a strategy, schedule or cluster that is a name on the way to the key becomes
-/// the object that says the same. Throws: Error as `set_json` does.
+/// As `set_json`; but a strategy, schedule, cluster or model that is a name on the way to the key
+/// becomes the object that says the same. Throws: Error as `set_json` does.
 void set_key(JsonValue& document, std::string_view dotted_path, const JsonValue& value,
              const std::string& origin);
 

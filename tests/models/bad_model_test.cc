@@ -46,7 +46,7 @@ TEST_CASE("a name that the zoo does not know is reported with the nearest one") 
 TEST_CASE("a name like no other is reported with the whole zoo") {
   const std::vector<std::string> found = mistakes(R"("perceptron")");
   REQUIRE(found.size() == 1);
-  CHECK(found[0].find("unknown model \"perceptron\"; expected gpt2, ") != std::string::npos);
+  CHECK(found[0].find("unknown model \"perceptron\"; expected bert-base, ") != std::string::npos);
   CHECK(found[0].find("or the path of a .json file") != std::string::npos);
 }
 

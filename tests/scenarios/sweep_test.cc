@@ -119,7 +119,7 @@ TEST_CASE("a mistake that several scenarios share is told once, one of a value w
         "sweep.json:9: /training/steps: expected a whole number from 1 to 1000000, got -2");
 }
 
-TEST_CASE("keys are set inside the name of a strategy, schedule or cluster too") {
+TEST_CASE("keys are set inside the name of a strategy, schedule, cluster or model too") {
   const auto swept = loaded_all({"model.modules.0.repeat=8", "training.micro_batches=8",
                                  R"(sweep={"training.schedule": ["dualpipe", "dualpipe-v"],
                  "training.schedule.overlap": [0, 0.5]})"});
@@ -127,11 +127,12 @@ TEST_CASE("keys are set inside the name of a strategy, schedule or cluster too")
   CHECK(swept[1].schedule.kind == ScheduleKind::DualPipe);
   CHECK(swept[1].schedule.overlap == 0.5);
   CHECK(swept[3].schedule.kind == ScheduleKind::DualPipeV);
-  const auto other =
-      loaded_all({"training.strategy=interlocking", "cluster=dgx-h100", "model=gpt2",
-                  "training.global_batch_size=8",
-                  R"(sweep={"cluster.devices": [2], "training.strategy.n_wise": [3]})"});
+  const auto other = loaded_all(
+      {"training.strategy=interlocking", "cluster=dgx-h100", "model=gpt2",
+       "training.global_batch_size=8",
+       R"(sweep={"cluster.devices": [2], "training.strategy.n_wise": [3], "model.layers": [4]})"});
   CHECK(other.front().cluster.devices == 2);
+  CHECK(other.front().graph.modules.size() == 6);
   CHECK(mistakes({"training.strategy=local", R"(sweep={"training.strategy.n_wise": [3]})"}) != "");
 }
 

@@ -1,0 +1,247 @@
+// Configurations of Hugging Face: published counts of weights, class defaults, what is refused.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Each count is derived here once more, tensor by tensor as the published files list them. Llama 2,
+// Mistral, Mixtral, Qwen, GPT-NeoX, BERT and ViT publish theirs to the unit, as the metadata of
+// their weights; they are recalled, and the derivation says whether memory is right.
+#include <filesystem>
+#include <sstream>
+
+#include "base/file.h"
+#include "models/config_types.h"
+#include "tests/models/built.h"
+
+namespace interlock {
+namespace {
+
+using Count = std::int64_t;
+
+/// Weights of a gated MLP, three matrices.
+Count gated(Count hidden, Count width) { return 3 * hidden * width; }
+/// Of queries, keys, values and output, without biases.
+Count attention(Count hidden, Count heads, Count kv_heads, Count size) {
+  return hidden * size * (2 * heads + 2 * kv_heads);
+}
+
+/// Sums of the terms of a model, which it prints.
+struct Sum {
+  Count total = 0;
+  std::ostringstream terms;
+  Sum& add(const char* name, Count count, Count times = 1) {
+    total += count * times;
+    terms << (terms.str().empty() ? "" : " + ") << name << ' ';
+    if (times > 1) terms << times << " x ";
+    terms << count;
+    return *this;
+  }
+};
+
+void check_count(const std::string& model, const Sum& sum, Count published) {
+  MESSAGE(model << ": " << sum.terms.str() << " = " << sum.total << "; published " << published);
+  CHECK(sum.total == published);
+  CHECK(parameters_of(zoo(model)) == published);
+}
+
+TEST_CASE("dense decoders have the weights of the published files") {
+  check_count("llama-2-7b",
+              Sum()
+                  .add("embedding and readout", 32000 * 4096, 2)
+                  .add("layers", attention(4096, 32, 32, 128) + gated(4096, 11008) + 2 * 4096, 32)
+                  .add("norm", 4096),
+              6'738'415'616);
+  check_count("mistral-7b",
+              Sum()
+                  .add("embedding and readout", 32000 * 4096, 2)
+                  .add("layers", attention(4096, 32, 8, 128) + gated(4096, 14336) + 2 * 4096, 32)
+                  .add("norm", 4096),
+              7'241'732'096);
+  check_count("qwen2-7b",
+              Sum()
+                  .add("embedding and readout", 152064 * 3584, 2)
+                  .add("layers", attention(3584, 28, 4, 128) + gated(3584, 18944) + 2 * 3584, 28)
+                  .add("biases of queries, keys, values", (28 + 4 + 4) * 128, 28)
+                  .add("norm", 3584),
+              7'615'616'512);
+  check_count("qwen3-8b",
+              Sum()
+                  .add("embedding and readout", 151936 * 4096, 2)
+                  .add("layers", attention(4096, 32, 8, 128) + gated(4096, 12288) + 2 * 4096, 36)
+                  .add("norms of queries and keys", 2 * 128, 36)
+                  .add("norm", 4096),
+              8'190'735'360);
+  const Count h = 6144, f = 24576;
+  check_count("gpt-neox-20b",
+              Sum()
+                  .add("embedding and readout", 50432 * h, 2)
+                  .add("layers", 4 * h * h + 4 * h + 2 * h * f + f + h + 4 * h, 44)
+                  .add("norm", 2 * h),
+              20'554'567'680);
+}
+
+TEST_CASE("encoders have the weights of the published files") {
+  const Count h = 768, f = 3072, layer = 4 * h * h + 4 * h + 2 * h * f + f + h + 4 * h;
+  const Count body = (30522 + 512 + 2) * h + 2 * h + 12 * layer;
+  MESSAGE("BERT-base with its pooler, without a head: " << body + h * h + h);
+  CHECK(body + h * h + h == 109'482'240);
+  check_count("bert-base",
+              Sum()
+                  .add("tables of words, places, types", (30522 + 512 + 2) * h)
+                  .add("their norm", 2 * h)
+                  .add("layers", layer, 12)
+                  .add("transform", h * h + h + 2 * h)
+                  .add("bias of words", 30522),
+              109'514'298);
+  const ModelGraph classes = built(R"({"model_type": "bert",
+      "architectures": ["BertForSequenceClassification"]})");
+  CHECK(parameters_of(classes) == body + h * h + h + 2 * h + 2);  // 109,483,778
+  check_count("vit-b-16",
+              Sum()
+                  .add("patches", 3 * 16 * 16 * h + h)
+                  .add("first token and places", h + 197 * h)
+                  .add("layers", layer, 12)
+                  .add("norm", 2 * h)
+                  .add("classes", 1000 * h + 1000),
+              86'567'656);
+}
+
+/// A layer of DeepSeek's attention, with its two norms and those of the block.
+Count latent_layer(Count h, Count heads) {
+  const Count queries = h * 1536 + 1536 + 1536 * heads * (128 + 64);
+  const Count keys = h * (512 + 64) + 512 + 512 * heads * (128 + 128);
+  return queries + keys + heads * 128 * h + 2 * h;
+}
+
+TEST_CASE("DeepSeek-V2 has 236 G weights, of which a token uses 21 G") {
+  const Count h = 5120, expert = gated(h, 1536);
+  const Sum sum = [&] {
+    Sum all;
+    all.add("embedding and readout", 102400 * h, 2)
+        .add("attention and norms", latent_layer(h, 128), 60)
+        .add("dense", gated(h, 12288))
+        .add("experts", 162 * expert + 160 * h, 59)
+        .add("norm", h);
+    return all;
+  }();
+  check_count("deepseek-v2", sum, 235'741'434'880);
+  const Count used = sum.total - (160 - 6) * expert * 59;
+  CHECK(static_cast<double>(used) == doctest::Approx(21e9).epsilon(0.03));
+}
+
+TEST_CASE("DeepSeek-V3 has 671 G weights, of which a token uses 37 G") {
+  const Count h = 7168, expert = gated(h, 2048);
+  const Sum sum = [&] {
+    Sum all;
+    all.add("embedding and readout", 129280 * h, 2)
+        .add("attention and norms", latent_layer(h, 128), 61)
+        .add("dense", gated(h, 18432), 3)
+        .add("experts", 257 * expert + 256 * h, 58)
+        .add("norm", h);
+    return all;
+  }();
+  // The published file has 256 numbers more in each of 58 layers, which no gradient trains.
+  check_count("deepseek-v3", sum, 671'026'419'200 - 58 * 256);
+  const Count used = sum.total - (256 - 8) * expert * 58;
+  MESSAGE("used by a token: " << used);
+  CHECK(static_cast<double>(used) == doctest::Approx(37e9).epsilon(0.02));
+}
+
+TEST_CASE("mixtures of Qwen have the weights of the published files") {
+  const Count h = 2048, layer = attention(h, 32, 4, 128) + 2 * 128 + 2 * h;
+  check_count("qwen3-30b-a3b",
+              Sum()
+                  .add("embedding and readout", 151936 * h, 2)
+                  .add("layers", layer + 128 * gated(h, 768) + 128 * h, 48)
+                  .add("norm", h),
+              30'532'122'624);
+  const Count dense = attention(h, 16, 16, 128) + 3 * h + 2 * h;
+  const Count experts = 60 * gated(h, 1408) + 60 * h + gated(h, 5632) + h;
+  INFO("Qwen1.5-MoE-A2.7B is what the defaults of its class describe");
+  CHECK(parameters_of(built(R"({"model_type": "qwen2_moe"})")) ==
+        2 * 151936 * h + 24 * (dense + experts) + h);
+  CHECK(2 * 151936 * h + 24 * (dense + experts) + h == 14'315'784'192);
+}
+
+TEST_CASE("what a configuration leaves out is the default of its class") {
+  CHECK(parameters_of(built(R"({"model_type": "gpt2"})")) == 124'439'808);
+  CHECK(parameters_of(built(R"({"model_type": "gpt2", "n_embd": 1600, "n_layer": 48,
+      "n_head": 25, "n_inner": null})")) == 1'557'611'200);
+  CHECK(parameters_of(built(R"({"model_type": "gpt_neox"})")) == 20'554'567'680);
+  CHECK(parameters_of(built(R"({"model_type": "bert", "hidden_size": null})")) == 109'514'298);
+  CHECK(parameters_of(built(R"({"model_type": "mixtral", "max_position_embeddings": 32768})")) ==
+        46'702'792'704);
+  CHECK(parameters_of(built(R"({"base": {"model_type": "llama", "vocab_size": 128256,
+      "intermediate_size": 14336, "num_key_value_heads": 8, "max_position_embeddings": 131072},
+      "sequence_length": 8192})")) == 8'030'261'248);
+  for (const ConfigType& type : config_types()) {
+    const std::string plain = R"({"base": {"model_type": ")" + std::string(type.name) + "\"}";
+    const bool images = type.name == "vit";
+    CAPTURE(type.name);
+    CHECK(parameters_of(built(plain + (images ? "}" : R"(, "sequence_length": 128})"))) > 0);
+  }
+}
+
+TEST_CASE("a configuration is read from a file, under its folder's name, and keys go over it") {
+  const auto folder = std::filesystem::temp_directory_path() / "interlock-config-test";
+  std::filesystem::create_directories(folder / "tiny");
+  const std::string path = (folder / "tiny/config.json").string();
+  write_file(path, R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama",
+      "bos_token_id": 1, "hidden_size": 8, "intermediate_size": 12, "num_attention_heads": 2,
+      "num_hidden_layers": 3, "vocab_size": 10, "torch_dtype": "bfloat16"})");
+  const ModelGraph graph = built('"' + path + '"');
+  CHECK(graph.name == "tiny");
+  CHECK(graph.modules.size() == 5);
+  CHECK(graph.tokens_per_sample == 2048);
+  const ModelGraph over = built(R"({"base": ")" + path + R"(", "layers": 4, "name": "four",
+      "sequence_length": 6, "tied_embeddings": true})");
+  CHECK(over.name == "four");
+  CHECK(over.modules.size() == 6);
+  CHECK(over.tokens_per_sample == 6);
+  CHECK(parameters_of(over) == 10 * 8 + 4 * (4 * 8 * 8 + 3 * 8 * 12 + 2 * 8) + 8);
+  std::filesystem::remove_all(folder);
+}
+
+TEST_CASE("a base may be any model, a text part is found inside, and null takes a key away") {
+  const ModelGraph shorter = built(R"({"base": "gpt2", "sequence_length": 64})");
+  CHECK(shorter.name == "gpt2");
+  CHECK(shorter.tokens_per_sample == 64);
+  CHECK(parameters_of(shorter) == 124'439'808);
+  const ModelGraph seen = built(R"({"model_type": "seeing", "vision_config": {},
+      "text_config": {"model_type": "llama", "num_hidden_layers": 2}})");
+  CHECK(seen.modules.size() == 4);
+  const ModelGraph windowed = zoo("mistral-7b");
+  const ModelGraph whole = built(R"({"base": "mistral-7b", "sliding_window": null})");
+  CHECK(model_flops(whole) > model_flops(windowed));
+}
+
+std::vector<std::string> mistakes(const std::string& text) {
+  const JsonValue value = parse_json(text, "s.json");
+  Diagnostics diagnostics;
+  CHECK(build_model({&value, "/model"}, {}, diagnostics).modules.empty());
+  return diagnostics.messages();
+}
+
+TEST_CASE("what cannot be built is refused in words, where it is written") {
+  const auto said = [](const std::string& text) {
+    const std::vector<std::string> all = mistakes(text);
+    return all.size() == 1 ? all[0] : std::to_string(all.size()) + " mistakes";
+  };
+  CHECK(said(R"({"model_type": "mamba"})") ==
+        "s.json:1: /model/model_type: unknown model_type \"mamba\"; expected bert, deepseek_v2, "
+        "deepseek_v3, gpt2, gpt_neox, llama, mistral, mixtral, qwen2, qwen2_moe, qwen3, qwen3_moe "
+        "or vit");
+  CHECK(said(R"({"model_type": "mistral"})") ==
+        "s.json:1: /model: max_position_embeddings is what the model may be asked for, not the "
+        "length of samples; expected {\"base\": ..., \"sequence_length\": 4096}, say");
+  CHECK(said(R"({"model_type": "qwen2_moe", "decoder_sparse_step": 2})")
+            .find("/model/decoder_sparse_step: layers of several forms") != std::string::npos);
+  CHECK(said(R"({"model_type": "qwen2", "use_sliding_window": true})")
+            .find("/model/max_window_layers: layers of several forms") != std::string::npos);
+  CHECK(said("{\n\"model_type\": \"llama\",\n\"num_key_value_heads\": 3}") ==
+        "s.json:3: /model/kv_heads: kv_heads 3 does not divide attention_heads 32; expected a "
+        "divisor of it");
+  CHECK(said(R"({"base": "gpt2", "layer": 3})") ==
+        "s.json:1: /model/layer: unknown key; did you mean \"layers\"?");
+}
+
+}  // namespace
+}  // namespace interlock
