@@ -80,9 +80,15 @@ struct PublishedOptions {
 
 /// What import is asked to do.
 struct ImportOptions {
-  std::vector<std::string> traces;
+  std::string kind;                 // of files: "kineto", "megatron", "pipedream", "chimera"
+  std::vector<std::string> traces;  // or the one file
   std::string out;
   bool quiet = false;
+  std::string cluster;              // megatron
+  int devices = 0, vocab_size = 0;  // megatron; 0: as the file says
+  bool cells = false;               // pipedream
+  int batch = 0, blocks = 0;        // chimera
+  std::string output;               // chimera
 };
 
 /// Runs one file's scenarios. The result JSON is an object, or an array if it has a sweep.
@@ -115,7 +121,9 @@ void calibrate(const CalibrateOptions& options);
 void report(const ReportOptions& options);
 /// The options of import, which has a subcommand for each kind of file.
 void add_import(CLI::App& command, ImportOptions& options);
-/// Makes a model of measured timelines, and says what could not be used.
+/// Makes a model or scenario of the files, and says what could not be used.
+void import_files(const ImportOptions& options);
+/// The same of measured timelines.
 void import_kineto(const ImportOptions& options);
 /// Prints the JSON Schema of scenarios.
 void schema();

@@ -67,8 +67,8 @@ class CommandLine {
     add_calibrate(add("calibrate", "measure this machine into a device that scenarios can use",
                       [this] { calibrate(measured_); }),
                   measured_);
-    add_import(add("import", "make models of what other tools measured",
-                   [this] { import_kineto(imported_); }),
+    add_import(add("import", "make models and scenarios of what other tools wrote",
+                   [this] { import_files(imported_); }),
                imported_);
     add("list", "print the names of models, machines and schedules", [this] { list(what_); })
         .add_option("WHAT", what_, "models, machines or schedules; all if left out")

@@ -1,0 +1,154 @@
+// interlock import: what other tools wrote, as models and scenarios.
+// SPDX-License-Identifier: Apache-2.0
+#include <CLI/CLI.hpp>
+#include <filesystem>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/outputs.h"
+#include "cli/terminal.h"
+#include "hardware/cluster.h"
+#include "reports/imports/layer_tables.h"
+#include "reports/imports/megatron_scenario.h"
+
+namespace interlock {
+namespace {
+
+/// What was measured took long to record, and should not be lost to a slip.
+void check_target(const ImportOptions& options) {
+  if (!options.out.ends_with(".json")) {
+    throw Error("--out " + options.out + ": expected a name that ends with .json");
+  }
+  check_output("--out", options.out);
+  std::error_code failed;
+  for (const std::string& trace : options.traces) {
+    if (std::filesystem::equivalent(trace, options.out, failed)) {
+      const char* what = options.kind == "kineto" ? " is one of the traces" : " is what is read";
+      throw Error("--out " + options.out + what + "; expected another name");
+    }
+  }
+}
+
+std::string file_name(const ImportOptions& options) {
+  return std::filesystem::path(options.traces.front()).filename().string();
+}
+
+void write_model(const ImportOptions& options, const std::vector<TableModule>& modules,
+                 const char* of) {
+  write_file(options.out, profile_json(modules, file_name(options) + of));
+  if (options.quiet) return;
+  std::size_t count = 0;
+  Seconds forward, backward;
+  for (const TableModule& module : modules) {
+    count += static_cast<std::size_t>(module.repeat);
+    forward += module.forward * module.repeat;
+    backward += module.backward * module.repeat;
+  }
+  print(std::to_string(count) + " modules, forward " + format(forward) + ", backward " +
+        format(backward) + "\n");
+  tell("wrote " + options.out + "; in a scenario: \"model\": \"" + options.out + "\"");
+}
+
+void import_pipedream(const ImportOptions& options) {
+  const std::string& file = options.traces.front();
+  write_model(options, read_pipedream_graph(read_file(file), file, options.cells),
+              ", a graph of PipeDream's profiler");
+}
+
+void import_chimera(const ImportOptions& options) {
+  const std::string& file = options.traces.front();
+  const auto output = parse_quantity(options.output);
+  if (!output || output->dimension != WrittenQuantity::Dimension::Size || output->value < 0) {
+    throw Error("--output " + options.output + ": expected a size, \"6 MiB\" say");
+  }
+  write_model(options,
+              read_chimera_blocks(read_file(file), file,
+                                  {options.batch, options.blocks, Bytes(output->value)}),
+              ", a table of Chimera's measured blocks");
+}
+
+void import_megatron(const ImportOptions& options) {
+  const JsonValue machine = {.kind = JsonValue::Kind::String, .text = options.cluster};
+  Diagnostics diagnostics;
+  const Cluster cluster = read_cluster({&machine, ""}, diagnostics);
+  diagnostics.throw_if_any();
+  const std::string& file = options.traces.front();
+  MegatronArguments arguments(read_file(file), file);
+  const std::string scenario = megatron_scenario(
+      arguments,
+      {.name = std::filesystem::path(file).stem().string(),
+       .cluster = options.cluster,
+       .devices_per_node = cluster.devices_per_node,
+       .devices = options.devices > 0 ? std::optional(options.devices) : std::nullopt,
+       .vocab_size = options.vocab_size > 0 ? std::optional(options.vocab_size) : std::nullopt});
+  write_file(options.out, scenario);
+  if (options.quiet) return;
+  std::string unused;
+  for (const std::string& name : arguments.unused()) unused += " --" + name;
+  if (!unused.empty()) print("not used:" + unused + "\n");
+  tell("wrote " + options.out + "; interlock simulate " + options.out);
+}
+
+CLI::App& add_kind(CLI::App& command, ImportOptions& options, const char* kind,
+                   const char* summary) {
+  CLI::App& added = *command.add_subcommand(kind, summary);
+  added.callback([&options, kind] { options.kind = kind; });
+  added.add_option("--out", options.out, "where to")->type_name("FILE.json")->required();
+  added.add_flag("--quiet,-q", options.quiet, "print nothing");
+  return added;
+}
+
+}  // namespace
+
+void add_import(CLI::App& command, ImportOptions& options) {
+  command.require_subcommand(1);
+  add_kind(command, options, "kineto", "traces of PyTorch's profiler, as a model")
+      .add_option("TRACES", options.traces,
+                  "files of export_chrome_trace, .json or .json.gz, one of each rank")
+      ->required();
+  CLI::App& megatron =
+      add_kind(command, options, "megatron", "arguments of Megatron-LM, as a scenario");
+  megatron.add_option("FILE", options.traces, "a launch script, or lines \"name: value\"")
+      ->required()
+      ->expected(1);
+  megatron.add_option("--cluster", options.cluster, "machine of the catalogue, or its file")
+      ->type_name("NAME")
+      ->required();
+  megatron.add_option("--devices", options.devices, "of all nodes, if the script does not say it")
+      ->type_name("N")
+      ->check(CLI::PositiveNumber);
+  megatron.add_option("--vocab-size", options.vocab_size, "of the tokenizer")
+      ->type_name("N")
+      ->check(CLI::PositiveNumber);
+  CLI::App& pipedream =
+      add_kind(command, options, "pipedream", "a graph of PipeDream's profiler, as a model");
+  pipedream.add_option("FILE", options.traces, "graph.txt")->required()->expected(1);
+  pipedream.add_flag("--cells", options.cells,
+                     "one module for what lies between two places with one tensor");
+  CLI::App& chimera =
+      add_kind(command, options, "chimera", "a table of Chimera's measured blocks, as a model");
+  chimera.add_option("FILE", options.traces, "a .csv of Chimera's prof folder")
+      ->required()
+      ->expected(1);
+  chimera.add_option("--batch", options.batch, "samples of a micro-batch: the row")
+      ->type_name("N")
+      ->required();
+  chimera.add_option("--blocks", options.blocks, "of the model")
+      ->type_name("N")
+      ->required()
+      ->check(CLI::Range(1, 100'000));
+  chimera.add_option("--output", options.output, "tensor between blocks, which no table has")
+      ->type_name("SIZE")
+      ->required();
+}
+
+void import_files(const ImportOptions& options) {
+  check_target(options);
+  if (options.kind == "kineto") import_kineto(options);
+  if (options.kind == "megatron") import_megatron(options);
+  if (options.kind == "pipedream") import_pipedream(options);
+  if (options.kind == "chimera") import_chimera(options);
+}
+
+}  // namespace interlock
