@@ -101,16 +101,16 @@ std::string data_html(const std::string& type, const std::string& json) {
 }
 
 std::string html_page(const std::string& title, const std::string& content) {
-  return fill(
-      web_file("page.html"),
-      {{"title", escape_markup(title)},
-       {"style", embedded({"page.css", "views.css"})},
-       {"content", content},
-       {"footer", "Made by interlock " INTERLOCK_VERSION "."},
-       {"script", embedded({"axis.js", "data.js", "view.js", "chart.js", "graph.js", "describe.js",
-                            "coverage.js", "timeline.js", "selection.js", "utilisation.js",
-                            "memory.js", "roam.js", "plot.js", "curves.js", "heatmap.js",
-                            "pareto.js", "sweep.js", "losses.js", "main.js"})}});
+  return fill(web_file("page.html"),
+              {{"title", escape_markup(title)},
+               {"style", embedded({"page.css", "views.css"})},
+               {"content", content},
+               {"footer", "Made by interlock " INTERLOCK_VERSION "."},
+               {"script", embedded({"axis.js",      "data.js",        "view.js",     "chart.js",
+                                    "graph.js",     "describe.js",    "coverage.js", "timeline.js",
+                                    "selection.js", "utilisation.js", "memory.js",   "roam.js",
+                                    "plot.js",      "curves.js",      "heatmap.js",  "pareto.js",
+                                    "sweep.js",     "losses.js",      "accuracy.js", "main.js"})}});
 }
 
 }  // namespace interlock

@@ -161,3 +161,4 @@ async function start() {
 start();
 startSweep();
 startLosses();
+startAccuracy();

@@ -13,6 +13,7 @@ namespace interlock {
 namespace {
 
 constexpr const char* kNothing = "–";
+constexpr std::size_t kLongestProblem = 300;
 constexpr std::size_t kWorstOnTerminal = 1, kWorstInFile = 5;  // of a table
 
 std::string percent(double fraction) { return fixed(100 * fraction, 1); }
@@ -219,8 +220,7 @@ Grid refused_grid(const Accuracy& accuracy) {
   Grid grid{{{"Row", "", false}, {"Why", "", false}}, {}};
   for (const JudgedValue& value : accuracy.values) {
     if (value.predicted) continue;
-    const std::string why = value.problem.substr(0, value.problem.find('\n'));
-    grid.rows.push_back({{name_of(accuracy, value)}, {printable(why, 300)}});
+    grid.rows.push_back({{name_of(accuracy, value)}, {printable(value.problem, kLongestProblem)}});
   }
   return grid;
 }

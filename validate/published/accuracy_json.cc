@@ -118,6 +118,18 @@ Json sources_json(const Accuracy& accuracy) {
   return list;
 }
 
+/// A paragraph for each line.
+std::string totals_html(const Accuracy& accuracy) {
+  const std::string text = accuracy_totals(accuracy);
+  std::string html;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = text.find('\n', begin);
+    html += tagged("p", "class=\"note\"", text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return html;
+}
+
 }  // namespace
 
 std::string accuracy_json(const Accuracy& accuracy) {
@@ -142,9 +154,9 @@ std::string accuracy_html(const Accuracy& accuracy) {
   }
   const Grid refused = refused_grid(accuracy);
   const std::string content =
-      tagged("h1", "", title) + tagged("p", "class=\"note\"", accuracy_totals(accuracy)) +
-      "<div>\n" + data_html("application/accuracy+json", values_json(accuracy, false).dump()) +
-      "</div>\n" + tagged("h2", "", "Figures") + table_html(accuracy_grid(accuracy), "accuracy") +
+      tagged("h1", "", title) + totals_html(accuracy) + "<div>\n" +
+      data_html("application/accuracy+json", values_json(accuracy, false).dump()) + "</div>\n" +
+      tagged("h2", "", "Figures") + table_html(accuracy_grid(accuracy), "accuracy") +
       tagged("p", "class=\"note\"", accuracy_note()) + tagged("h2", "", "All values") +
       table_html(value_grid(accuracy), "accuracy") +
       (refused.rows.empty() ? "" : tagged("h2", "", "Refused") + table_html(refused, "accuracy")) +

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "reports/figures.h"
 #include "reports/report.h"
 #include "validate/published/accuracy.h"
 

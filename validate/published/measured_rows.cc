@@ -254,7 +254,7 @@ void check_row(const JsonNode& node, const MeasuredRow& row, MeasuredTable& tabl
   }
   const bool compares = std::any_of(row.measured.begin(), row.measured.end(),
                                     [](const auto& value) { return needs_base(value.first); });
-  if (compares && find_row(table, row.base) == nullptr) {
+  if (compares && (row.base.empty() || find_row(table, row.base) == nullptr)) {
     report(diagnostics, node, "is compared with a base; expected the id of a row of the table");
   }
 }

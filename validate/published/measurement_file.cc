@@ -98,8 +98,11 @@ bool needs_base(Measurand what) {
 }
 
 MeasurementFile read_measurements(const std::string& path) {
-  const JsonValue document = read_json_file(path);
-  MeasurementFile file{.name = std::filesystem::path(path).stem().string()};
+  return read_measurements(read_json_file(path), std::filesystem::path(path).stem().string());
+}
+
+MeasurementFile read_measurements(const JsonValue& document, const std::string& name) {
+  MeasurementFile file{.name = name};
   Diagnostics diagnostics;
   ObjectReader reader({&document, ""}, diagnostics);
   reader.require("kind", "\"measurements\"");

@@ -83,6 +83,8 @@ struct MeasurementFile {
 /// Reads one file. Throws: Error with every mistake of it; what a scenario makes of the keys that
 /// rows set is not looked at.
 MeasurementFile read_measurements(const std::string& path);
+/// Likewise of a document that is already parsed.
+MeasurementFile read_measurements(const JsonValue& document, const std::string& name);
 
 /// The names of the files that are shipped, sorted.
 std::vector<std::string> published_names();

@@ -135,7 +135,9 @@ RowPrediction predict_document(const JsonValue& document) {
     if (scenarios.size() != 1) return {.problem = "a sweep; expected one scenario"};
     return {.figures = figures_of(scenarios.front())};
   } catch (const Error& error) {
-    return {.problem = error.what()};
+    std::string problem = error.what();
+    std::replace(problem.begin(), problem.end(), '\n', ' ');
+    return {.problem = problem};
   }
 }
 
