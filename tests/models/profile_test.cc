@@ -93,5 +93,59 @@ TEST_CASE("a strategy may say whose weights a profile's heads use") {
   CHECK(duration(graph.modules[0].head.work) == Seconds(5e-3));
 }
 
+// A U: what goes down is read again on the way up. Two tensors skip modules, over one another.
+const std::string kU = R"({"kind": "profile", "modules": [
+    {"output": "100 B", "stash": "500 B", "skips": [{"to": 5, "bytes": "70 B"}]},
+    {"output": "50 B", "stash": "500 B",
+     "skips": [{"to": 4, "bytes": "30 B"}, {"to": 5, "bytes": "1 B"}]},
+    {"repeat": 2, "output": "20 B", "stash": "500 B"}, {"output": "50 B", "stash": "500 B"},
+    {"output": "100 B", "stash": "500 B"}]})";
+
+TEST_CASE("tensors that skip modules are handed on until they are read") {
+  struct Edge {
+    int from, to;
+    double bytes;
+  };
+  const Edge edges[] = {{0, 1, 100}, {1, 2, 50}, {2, 3, 20}, {3, 4, 20},
+                        {4, 5, 50},  {0, 5, 70}, {1, 4, 30}, {1, 5, 1}};
+  const ModelGraph graph = built(kU);
+  REQUIRE(graph.modules.size() == 6);
+  for (int cut = 0; cut < 5; ++cut) {
+    double crossing = 0;
+    for (const Edge& edge : edges) {
+      if (edge.from <= cut && edge.to > cut) crossing += edge.bytes;
+    }
+    INFO("behind module " << cut);
+    CHECK(graph.modules[static_cast<std::size_t>(cut)].output.value() == crossing);
+  }
+  CHECK(graph.modules[5].output.value() == 100);
+  // A module that computes again keeps what it reads, not what it hands on.
+  const ModelGraph again = built(kU, {.recompute = Recompute::Full});
+  const double reads[] = {0, 100, 50, 20, 20 + 30, 50 + 70 + 1};
+  for (std::size_t i = 0; i < 6; ++i) CHECK(again.modules[i].stash.value() == reads[i]);
+  const ModelGraph half = graph.slice({1, 1, 2});
+  CHECK(half.modules[2].output.value() == graph.modules[2].output.value() / 2);
+}
+
+TEST_CASE("tensors that skip nothing, or begin nowhere, are refused") {
+  const auto said = [](const std::string& modules) {
+    const JsonValue value =
+        parse_json(R"({"kind": "profile", "modules": [)" + modules + "]}", "s.json");
+    Diagnostics diagnostics;
+    build_model({&value, ""}, {}, diagnostics);
+    return diagnostics.messages().empty() ? "" : diagnostics.messages().front();
+  };
+  const std::string start = R"({"skips": [{"to": )";
+  CHECK(said(start + R"(1, "bytes": "1 B"}]}, {"repeat": 3})") ==
+        "s.json:1: /modules/0/skips/0: module 1 is not behind the next one of module 0; expected 2 "
+        "to 3 (what the next one reads is \"output\")");
+  CHECK(said(start + R"(4, "bytes": "1 B"}]}, {"repeat": 3})").find("expected 2 to 3") !=
+        std::string::npos);
+  CHECK(said(R"({"repeat": 2, "skips": [{"to": 3, "bytes": "1 B"}]}, {"repeat": 3})")
+            .find("/modules/0/skips: of several modules") != std::string::npos);
+  CHECK(said(R"({"skips": [{"to": 2}]}, {"repeat": 3})").find("missing key \"bytes\"") !=
+        std::string::npos);
+}
+
 }  // namespace
 }  // namespace interlock
