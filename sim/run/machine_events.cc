@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "sim/run/generations.h"
 #include "sim/run/machine.h"
 
 namespace interlock {
@@ -28,9 +29,8 @@ bool Machine::record(int stream, StreamState& state) {
 
 void Machine::note_record(int index, int micro_batch) {
   const Event& event = program_.events[index];
-  auto& generations = events_[index];
-  if (generations.size() > generations_kept(event)) generations.erase(generations.begin());
-  Generation& generation = generations[micro_batch / event.micro_batches];
+  Generation& generation =
+      generation_of(events_[index], micro_batch / event.micro_batches, generations_kept(event));
   if (++generation.records < event.recorders) return;
   generation.joined = now_;
   if (event.collective < 0) return complete(index, generation);
