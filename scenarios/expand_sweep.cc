@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // {"a.b": [v, w], "c": [x, y]} stands for four documents; the last path varies fastest. A value
-// is set at its path as --set would. Later paths win over earlier ones.
+// is set at its path as --set would. Later paths win over earlier ones. {"d, e": [v, [x, y]]} sets
+// two paths together: both to v, then d to x and e to y.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -23,6 +24,7 @@ constexpr std::size_t kLongestLabel = 60;
 /// One path of the sweep and the values it takes.
 struct Axis {
   std::string path;
+  std::vector<std::string> further;  // paths that are set with it
   JsonNode list;
   std::string short_name;  // the end of its path, as much as tells it from the other axes
 };
@@ -100,6 +102,12 @@ SweptValue swept_value(const Axis& axis, const JsonValue& value) {
   return swept;
 }
 
+/// What `value` sets path `k` of the axis to.
+const JsonValue& part(const Axis& axis, const JsonValue& value, std::size_t k) {
+  const bool each = !axis.further.empty() && value.kind == JsonValue::Kind::Array;
+  return each ? value.items[k] : value;
+}
+
 /// `value` without the name that only labels its scenario.
 JsonValue unnamed(const Axis& axis, JsonValue value) {
   if (name_in(value) && !owns_name(axis.path, value)) {
@@ -115,21 +123,42 @@ bool known_section(const std::string& section) {
   return false;
 }
 
-bool check_axis(const Axis& axis, Diagnostics& diagnostics) {
-  const Mistakes mistakes(diagnostics);
-  const std::string section = first_segment(axis.path);
+void check_path(const std::string& path, const Axis& axis, Diagnostics& diagnostics) {
+  const std::string section = first_segment(path);
   if (section == "sweep") {
     report(diagnostics, axis.list,
            "a sweep over the sweep itself never ends; expected the path of another key");
   } else if (!known_section(section)) {
     report(diagnostics, axis.list,
-           "the path " + in_quotes(axis.path) +
+           "the path " + in_quotes(path) +
                " leads to no key; expected one such as \"training.strategy\"");
   }
+}
+
+/// Lists for several paths have a value for each.
+void check_parts(const Axis& axis, Diagnostics& diagnostics) {
+  const std::size_t paths = axis.further.size() + 1;
+  for (std::size_t i = 0; paths > 1 && i < axis.list.value->items.size(); ++i) {
+    const JsonNode value = axis.list.item(i);
+    if (value.value->kind != JsonValue::Kind::Array) continue;
+    if (value.value->items.size() == paths) continue;
+    report(diagnostics, value,
+           "expected a value for all " + std::to_string(paths) +
+               " paths, or a list with one for each, got " +
+               std::to_string(value.value->items.size()));
+  }
+}
+
+bool check_axis(const Axis& axis, Diagnostics& diagnostics) {
+  const Mistakes mistakes(diagnostics);
+  check_path(axis.path, axis, diagnostics);
+  for (const std::string& path : axis.further) check_path(path, axis, diagnostics);
   if (axis.list.value->kind != JsonValue::Kind::Array) {
     report(diagnostics, axis.list, "expected a list of values");
   } else if (axis.list.value->items.empty()) {
     report(diagnostics, axis.list, "an empty list leaves nothing to run; expected a value");
+  } else {
+    check_parts(axis, diagnostics);
   }
   return mistakes.none();
 }
@@ -152,6 +181,20 @@ std::string shortest_tail(const std::string& path, const std::vector<Axis>& axes
   return path;
 }
 
+/// "a.b, c" as paths.
+Axis axis_at(const JsonNode& sweep, const std::string& key) {
+  Axis axis = {.path = "", .list = sweep.child(key)};
+  for (std::size_t from = 0; from <= key.size();) {
+    const std::size_t end = std::min(key.find(',', from), key.size());
+    std::string path = key.substr(from, end - from);
+    path.erase(0, path.find_first_not_of(' '));
+    (from == 0 ? axis.path : axis.further.emplace_back()) = path;
+    from = end + 1;
+  }
+  axis.short_name = axis.path;
+  return axis;
+}
+
 /// The paths of the sweep that are right.
 std::vector<Axis> read_axes(const JsonNode& sweep, Diagnostics& diagnostics) {
   std::vector<Axis> axes;
@@ -160,7 +203,7 @@ std::vector<Axis> read_axes(const JsonNode& sweep, Diagnostics& diagnostics) {
     return axes;
   }
   for (const auto& [path, list] : sweep.value->members) {
-    const Axis axis = {path, sweep.child(path), path};
+    const Axis axis = axis_at(sweep, path);
     if (check_axis(axis, diagnostics)) axes.push_back(axis);
   }
   for (Axis& axis : axes) axis.short_name = shortest_tail(axis.path, axes);
@@ -192,15 +235,19 @@ SweepPoint combine(JsonValue document, const std::vector<Axis>& axes,
   for (std::size_t i = 0; i < axes.size(); ++i) {
     const JsonNode value = axes[i].list.item(choice[i]);
     const std::string file = value.value->file ? *value.value->file : "";
+    const JsonValue& first = part(axes[i], *value.value, 0);
     try {
-      set_key(document, axes[i].path, unnamed(axes[i], *value.value), file);
+      set_key(document, axes[i].path, unnamed(axes[i], first), file);
+      for (std::size_t k = 0; k < axes[i].further.size(); ++k) {
+        set_key(document, axes[i].further[k], part(axes[i], *value.value, k + 1), file);
+      }
     } catch (const Error& error) {
       const std::string message = error.what();
       const bool named = message.starts_with(file + ": ");
       report(diagnostics, value, named ? message.substr(file.size() + 2) : message);
     }
-    suffix += label(axes[i], *value.value);
-    swept.push_back(swept_value(axes[i], *value.value));
+    suffix += label(axes[i], first);
+    swept.push_back(swept_value(axes[i], first));
   }
   if (!suffix.empty()) set_name(document, suffix);
   return {std::move(document), std::move(swept)};

@@ -17,6 +17,9 @@ namespace interlock {
 /// "simulate", which every scenario may have.
 void read_simulate(const JsonNode& node, Scenario& scenario, Diagnostics& diagnostics);
 
+/// "quality", which is drawn beside the results and changes none.
+void check_quality(const JsonNode& node, Diagnostics& diagnostics);
+
 /// The scenario of a document with a "workload". REQUIRES: it has one.
 Scenario load_workload(const JsonNode& document, Diagnostics& diagnostics);
 

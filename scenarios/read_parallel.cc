@@ -194,6 +194,9 @@ void read_data_parallel(Section& section, DataParallel& policy) {
   policy.overlap_gradients = section.boolean("overlap_gradients", true);
   policy.overlap_weights = section.boolean("overlap_weights", false);
   policy.prefetch = section.count("prefetch", 1, 0, kMostPrefetched);
+  if (const auto density = section.get("gradient_density")) {
+    policy.gradient_density = read_number(*density, 0, 1, section.diagnostics()).value_or(1);
+  }
   const auto bucket = section.get("bucket");
   if (!bucket) return;
   const auto bytes = read_bytes(*bucket, section.diagnostics());

@@ -91,6 +91,14 @@ void read_target(Section& section, RunConditions& run) {
   }
 }
 
+void read_further_steps(Section& section, RunConditions& run) {
+  run.further_steps = section.count("further_steps", 0, 0, kMostSteps);
+  const auto node = section.get("further_steps");
+  if (!node || run.target != RunConditions::Target::Steps) return;
+  report(section.diagnostics(), *node,
+         "steps beside steps; expected \"samples\" or \"tokens\" beside it, or all in \"steps\"");
+}
+
 /// "optimal" and its like follow from how often a failure leads back to a checkpoint.
 void check_rule(const Section& section, const RunConditions& run, Diagnostics& diagnostics) {
   if (!run.checkpoint || run.checkpoint->rule == CheckpointConditions::Rule::Written) return;
@@ -117,6 +125,7 @@ RunConditions read_run(const JsonNode& node, Diagnostics& diagnostics) {
   const Mistakes mistakes(diagnostics);
   Section section("run", node, diagnostics);
   read_target(section, run);
+  read_further_steps(section, run);
   if (const auto checkpoint = section.get("checkpoint")) {
     run.checkpoint = read_checkpoint(*checkpoint, diagnostics);
   }

@@ -130,6 +130,7 @@ Scenario load_workload(const JsonNode& document, Diagnostics& diagnostics) {
     cluster = read_cluster(*node, diagnostics);
     if (!mistakes.none()) cluster.reset();
   }
+  if (const auto quality = section.get("quality")) check_quality(*quality, diagnostics);
   if (const auto node = section.get("simulate")) read_simulate(*node, scenario, diagnostics);
   Section workload("workload", *section.get("workload"), diagnostics);
   const auto chakra = workload.require("chakra", "the path of the files, with %d for the rank");

@@ -36,6 +36,7 @@ struct RunConditions {
   enum class Target { Steps, Samples, Tokens };
   Target target = Target::Steps;
   double amount = 1;
+  int further_steps = 0;  // besides, however many samples a step has
   std::optional<CheckpointConditions> checkpoint;
   FailureConditions failures;
   OnFailure on_failure = OnFailure::Restart;

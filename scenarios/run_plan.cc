@@ -22,7 +22,7 @@ std::int64_t steps_of(const RunConditions& run, const StepFacts& facts) {
   const bool samples = run.target == RunConditions::Target::Samples;
   const std::optional<double>& each = samples ? facts.samples : facts.tokens;
   CHECK(each && *each > 0, "a run of samples or tokens knows those of a step");
-  const double steps = std::ceil(run.amount / *each);
+  const double steps = std::ceil(run.amount / *each) + run.further_steps;
   if (steps > kMostSteps) {
     throw Error("the run has about " + format_number(steps) + " steps; expected at most " +
                 format_number(kMostSteps));

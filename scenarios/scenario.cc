@@ -86,6 +86,7 @@ Sections read_sections(const JsonNode& document, Scenario& scenario, Diagnostics
   scenario.variation = read_variation(section.get("variation"), diagnostics);
   if (const auto run = section.get("run")) scenario.run = read_run(*run, diagnostics);
   if (const auto swarm = section.get("swarm")) scenario.swarm = read_swarm(*swarm, diagnostics);
+  if (const auto quality = section.get("quality")) check_quality(*quality, diagnostics);
   section.get("workload");  // known, but in none that is read here
   section.finish();
   return sections;

@@ -42,8 +42,8 @@ void apply_zero(const DataParallel& policy, const Mesh& mesh, StageCost& stage) 
 
 std::vector<Exchange> gradient_exchanges(const DataParallel& policy, const Mesh& mesh,
                                          const StageCost& stage) {
-  const Bytes experts = stage.expert_state.gradients;
-  const Bytes dense = stage.whole_gradients - experts;
+  const Bytes experts = stage.expert_state.gradients * policy.gradient_density;
+  const Bytes dense = stage.whole_gradients * policy.gradient_density - experts;
   std::vector<Exchange> exchanges;
   if (policy.zero_stage == 0) {
     add(exchanges, mesh, {CollectiveKind::AllReduce, MeshAxis::Data, dense});

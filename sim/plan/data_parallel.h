@@ -19,6 +19,7 @@ struct DataParallel {
   int zero_stage = 0;
   bool overlap_gradients = true;  // they leave in buckets during the last backward of a step
   bool overlap_weights = false;   // ZeRO 1 and 2: gathered while the next step begins
+  double gradient_density = 1;    // share of gradients that are exchanged
   Bytes bucket = Bytes(25.0 * (1 << 20));  // of gradients
   int prefetch = 1;                        // ZeRO 3: modules whose weights are gathered ahead
 };

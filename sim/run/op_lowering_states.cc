@@ -69,7 +69,7 @@ std::vector<Exchange> OpLowering::gradients_in_buckets(const Op& op) const {
   const DataParallel& policy = inputs_.data_parallel;
   const StageCost& stage = costs_.of_stage(op);
   std::vector<Exchange> exchanges = gradient_exchanges(policy, mesh_of(op), stage);
-  const double wanted = std::ceil(stage.whole_gradients / policy.bucket);
+  const double wanted = std::ceil(stage.whole_gradients * policy.gradient_density / policy.bucket);
   const int buckets = static_cast<int>(std::clamp(wanted, 1.0, double{kMostBuckets}));
   for (Exchange& exchange : exchanges) exchange = in_parts(exchange, buckets);
   return exchanges;

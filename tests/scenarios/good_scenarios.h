@@ -30,7 +30,8 @@ inline std::vector<std::string> good_small_scenarios() {
   "run": {"steps": 90, "on_failure": "restart", "spares": 1, "seeds": 2, "detection": "1 ms",
           "checkpoint": {"interval": 9, "write": "2 ms", "asynchronous": true, "stall": "1 ms"},
           "failures": {"device_mtbf": "9 s", "node_mtbf": "7 s", "distribution": "weibull",
-                       "shape": 0.7, "replacement": "1 s"}}
+                       "shape": 0.7, "replacement": "1 s"}},
+  "quality": {"measure": "perplexity", "value": 20.5, "source": "nowhere"}
 })",
       R"({
   "model": {"kind": "mlp", "input_size": 64, "hidden_sizes": [64, 32, 32, 16], "classes": 10},
@@ -93,7 +94,7 @@ inline std::vector<std::string> good_cluster_scenarios() {
   "model": {"kind": "mlp", "input_size": 64, "layers": 4, "hidden_size": 64, "classes": 64},
   "cluster": {"machine": "dgx-a100-80g", "nodes": 2},
   "parallel": {"pipeline": 1, "tensor": 8, "tensor_layout": "2.5d", "tensor_depth": 2, "data": 2,
-               "zero_stage": 1, "overlap_gradients": false},
+               "zero_stage": 1, "overlap_gradients": false, "gradient_density": 0.5},
   "training": {"strategy": "local", "global_batch_size": 32, "micro_batches": 2, "steps": 2},
   "simulate": {"fold": "none"}
 })",

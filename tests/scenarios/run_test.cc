@@ -73,6 +73,18 @@ TEST_CASE("a run without failures is its steps, and the fill of the first") {
   CHECK(run.statistics.goodput.mean == doctest::Approx(1));
 }
 
+TEST_CASE("steps to a goal are samples over the batch, and those that it takes besides") {
+  // K(B) = c1 / B + c2: 1000 samples of 8 a step are 125 steps, and 30 besides.
+  const auto steps = [](const std::string& run) {
+    const Scenario scenario = loaded({"training.global_batch_size=8", "run=" + run});
+    return run_scenario(scenario, false).run->plan.steps;
+  };
+  CHECK(steps(R"({"samples": 1000})") == 125);
+  CHECK(steps(R"({"samples": 1000, "further_steps": 30})") == 155);
+  CHECK(mistakes({R"(run={"steps": 9, "further_steps": 1})"}).find("steps beside steps") !=
+        std::string::npos);
+}
+
 TEST_CASE("intervals are whole steps, at least one") {
   const auto interval = [](const std::string& written) {
     return run_of({R"(run={"steps": 1000, "failures": {"device_mtbf": "40 min"},

@@ -83,6 +83,32 @@ TEST_CASE("a sweep may reach into arrays and supply what the rest lacks") {
   CHECK(load_scenarios(lacking).size() == 2);
 }
 
+TEST_CASE("paths with commas between them are set together") {
+  const auto scenarios =
+      loaded_all({R"(sweep={"parallel.pipeline, training.micro_batches": [2, [4, 8]],
+                                              "training.steps": [3]})"});
+  REQUIRE(scenarios.size() == 2);
+  CHECK(scenarios[0].ranks == 2);
+  CHECK(scenarios[0].micro_batches == 2);
+  CHECK(scenarios[1].ranks == 4);
+  CHECK(scenarios[1].micro_batches == 8);
+  CHECK(scenarios[1].steps == 3);
+  CHECK(scenarios[1].name == "test | pipeline=4 | steps=3");
+  CHECK(scenarios[1].swept[0].number == 4);
+  CHECK(mistakes({R"(sweep={"parallel.pipeline, training.steps": [[1, 2, 3]]})"})
+            .find("a list with one for each, got 3") != std::string::npos);
+  CHECK(mistakes({R"(sweep={"parallel.pipeline, nowhere": [1]})"})
+            .find("the path \"nowhere\" leads to no key") != std::string::npos);
+}
+
+TEST_CASE("a published quality is told, and changes nothing") {
+  const std::string good =
+      R"(quality={"measure": "error, percent", "value": 7.5, "source": "table 1"})";
+  CHECK(mistakes({good}).empty());
+  CHECK(loaded({good}).document->find("quality")->find("value")->number == 7.5);
+  CHECK(mistakes({R"(quality={"value": "good"})"}).find("measure") != std::string::npos);
+}
+
 TEST_CASE("sweeps that never end, hold nothing or too much are refused") {
   CHECK(mistakes({R"(sweep={"sweep": [{"name": ["a"]}]})"}) ==
         "set: /sweep/sweep: a sweep over the sweep itself never ends; expected the path of another "

@@ -100,6 +100,19 @@ double volume(const Devices& devices, const std::string& more) {
   return sum / 2 / kMegabyte / devices.devices;  // out of one port, into another
 }
 
+TEST_CASE("gradients of a sparse mask take their share of the time of an exchange") {
+  const auto exposed = [](const std::string& more) {
+    const Devices devices = {4, 3, 1, 1000};
+    const LayoutTrial trial = replicas_trial(devices, R"(, "overlap_gradients": false)" + more);
+    return run(trial).measurement.metrics.step_time;
+  };
+  const Seconds none = exposed(R"(, "gradient_density": 0)");
+  const Seconds tenth = exposed(R"(, "gradient_density": 0.1)"), all = exposed("");
+  CHECK(all > none);
+  INFO("all: " << (all - none).value() << " s, a tenth: " << (tenth - none).value() << " s");
+  CHECK((tenth - none).value() == doctest::Approx(0.1 * (all - none).value()).epsilon(1e-6));
+}
+
 TEST_CASE("ZeRO moves as much as data parallelism in stages 1 and 2, and half as much more in 3") {
   MESSAGE("ZeRO (arXiv 1910.02054), section 7: 2 S, 2 S and 3 S, each times (n-1)/n on a ring");
   for (const int n : {2, 4, 8}) {
