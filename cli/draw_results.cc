@@ -15,8 +15,12 @@
 namespace interlock {
 namespace {
 
-void check_figure(const std::string& figure) {
+void check_figure(const std::string& whole) {
   const std::vector<std::string>& known = figure_names();
+  const std::string figure = whole.substr(0, whole.find(':'));
+  if (figure != whole && figure != "sweep" && figure != "table") {
+    throw Error("--figure " + whole + ": only sweep and table take measures; expected " + figure);
+  }
   if (std::find(known.begin(), known.end(), figure) != known.end()) return;
   const std::optional<std::string> meant = nearest(figure, known);
   throw Error(
@@ -81,10 +85,25 @@ std::string timeline(const ResultFiles& files) {
   return svg_timelines(runs);
 }
 
+/// Markdown, into a file or to standard output.
+void write_table(const ReportOptions& options) {
+  const bool prints = options.out == "-";
+  if (!prints && !options.out.ends_with(".md")) {
+    throw Error("--out " + options.out + ": a table is Markdown; expected a name that ends with " +
+                ".md, or - for standard output");
+  }
+  if (!prints) check_output("--out", options.out);
+  const ResultFiles files = read_result_files(read_documents(options.results));
+  const std::string table = figure_svg(options.figure, files);
+  if (prints) print(table);
+  if (!prints) write_file(options.out, table);
+}
+
 }  // namespace
 
 void report(const ReportOptions& options) {
   check_figure(options.figure);
+  if (options.figure.starts_with("table")) return write_table(options);
   const PictureFormat format = picture_format("--out", options.out);
   check_output("--out", options.out);
   const ResultFiles files = read_result_files(read_documents(options.results));

@@ -50,6 +50,16 @@ Axis axis_over(Range range, double begin, double end) {
           .decimals = marks.decimals};
 }
 
+double Axis::at(double value) const {
+  const double share =
+      marks.empty() ? (value - from) / (to - from) : std::log(value / from) / std::log(to / from);
+  return begin + (end - begin) * share;
+}
+
+Axis axis_of(const std::vector<double>& values, double begin, double end) {
+  return {.from = values.front(), .to = values.back(), .begin = begin, .end = end, .marks = values};
+}
+
 std::string svg_line(double x, double y, double to_x, double to_y, const std::string& colour) {
   return "<path d=\"M" + svg_number(x) + " " + svg_number(y) + "L" + svg_number(to_x) + " " +
          svg_number(to_y) + "\" stroke=\"" + colour + "\"/>\n";
@@ -57,9 +67,13 @@ std::string svg_line(double x, double y, double to_x, double to_y, const std::st
 
 std::string marks_across(const Axis& x, double y, const std::string& label) {
   std::string text = "<g text-anchor=\"middle\" fill=\"#333333\">\n";
-  for (double mark = x.from; mark <= x.to + 1e-9 * x.step; mark += x.step) {
+  const auto add = [&](double mark, const std::string& words) {
     text += svg_line(x.at(mark), y, x.at(mark), y + 5, "#555555");
-    text += text_at(x.at(mark), y + 19, fixed(mark, x.decimals));
+    text += text_at(x.at(mark), y + 19, words);
+  };
+  for (const double mark : x.marks) add(mark, exact(mark));
+  for (double mark = x.from; x.marks.empty() && mark <= x.to + 1e-9 * x.step; mark += x.step) {
+    add(mark, fixed(mark, x.decimals));
   }
   text += text_at((x.begin + x.end) / 2, y + 40, label) + "</g>\n";
   return text + svg_line(x.begin, y, x.end, y, "#555555");

@@ -21,11 +21,14 @@ struct Axis {
   double begin = 0, end = 1;  // in the picture
   double step = 1;
   int decimals = 0;
-  double at(double value) const { return begin + (end - begin) * (value - from) / (to - from); }
+  std::vector<double> marks = {};  // of a logarithmic axis; empty: it is linear
+  double at(double value) const;
 };
 
 /// Begins at 0 where the values do not lie far above it.
 Axis axis_over(Range range, double begin, double end);
+/// Logarithmic, with a mark at each of `values`. REQUIRES: they ascend, from above 0.
+Axis axis_of(const std::vector<double>& values, double begin, double end);
 /// Marks of `x` below its line at height `y`, and what they count.
 std::string marks_across(const Axis& x, double y, const std::string& label);
 /// Marks of `y` at the left of a panel that goes from `left` to `right`, lines of its grid, and

@@ -69,7 +69,8 @@ std::string draw(const LineChart& chart, const ChartPanel& panel, double left, d
       up.add(point.second);
     }
   }
-  const Axis x = axis_over(across, left, left + kPanel);
+  const Axis x = panel.marks.empty() ? axis_over(across, left, left + kPanel)
+                                     : axis_of(panel.marks, left, left + kPanel);
   const Axis y = axis_over(up, top + kHeight, top);
   std::string text = marks_up(y, x.begin, x.end, panel.y_label);
   text += marks_across(x, y.begin, panel.x_label);

@@ -17,6 +17,7 @@ struct ChartPanel {
   /// Instead of a curve's name and numbers beside the pointer, and a word at each dot: by curve and
   /// point; may be empty.
   std::vector<std::vector<std::string>> tips = {}, words = {};
+  std::vector<double> marks = {};  // below a logarithmic axis across; empty: it is linear
 };
 
 struct LineChart {

@@ -45,8 +45,8 @@ BarChart chart_of(const std::vector<ReadResult>& results, const std::string& fig
 }  // namespace
 
 const std::vector<std::string>& figure_names() {
-  static const std::vector<std::string> all = {"timeline", "utilisation", "memory",  "breakdown",
-                                               "sweep",    "pareto",      "tradeoff"};
+  static const std::vector<std::string> all = {"timeline", "utilisation", "memory",   "breakdown",
+                                               "sweep",    "pareto",      "tradeoff", "table"};
   return all;
 }
 
@@ -64,13 +64,16 @@ std::string figure_svg(const std::string& figure, const ResultFiles& files) {
                 " draws results of interlock simulate --json, and these are "
                 "curves of interlock train; expected figure tradeoff");
   }
+  const std::string name = figure.substr(0, figure.find(':'));
+  const std::string measures = name == figure ? "" : figure.substr(name.size() + 1);
+  if (name == "sweep") return sweep_figure(files.results, measures);
+  if (name == "table") return table_figure(files.results, measures);
   static const std::map<std::string, std::string (*)(const std::vector<ReadResult>&)> by_name = {
       {"utilisation", utilisation_figure},
       {"memory", memory_figure},
       {"breakdown", breakdown_figure},
-      {"sweep", sweep_figure},
       {"pareto", pareto_figure}};
-  return by_name.at(figure)(files.results);
+  return by_name.at(name)(files.results);
 }
 
 std::string utilisation_figure(const std::vector<ReadResult>& results) {

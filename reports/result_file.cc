@@ -63,6 +63,7 @@ ReadDevice read_device(const JsonNode& node, Diagnostics& diagnostics) {
   device.busy = number_of(reader, "busy");
   device.useful = number_of(reader, "useful");
   device.peak_memory = number_of(reader, "peak_memory_bytes");
+  if (reader.get("peak_stash_bytes")) device.peak_stash = number_of(reader, "peak_stash_bytes");
   if (const auto memory = reader.require("memory_bytes", "an object")) {
     ObjectReader classes(*memory, diagnostics);
     for (int i = 0; i < kMemoryClasses; ++i) {
@@ -100,6 +101,42 @@ std::vector<SweptValue> read_swept(const JsonNode& node, Diagnostics& diagnostic
   return swept;
 }
 
+/// The number at `path` inside `value`, where all of it is there.
+std::optional<double> number_at(const JsonValue& value, std::initializer_list<const char*> path) {
+  const JsonValue* at = &value;
+  for (const char* key : path) {
+    at = at->kind == Kind::Object ? at->find(key) : nullptr;
+    if (at == nullptr) return std::nullopt;
+  }
+  return at->kind == Kind::Number ? std::optional(at->number) : std::nullopt;
+}
+
+/// What only some results have, and files of earlier versions lack.
+void read_extras(const JsonValue& value, ReadResult& result) {
+  result.mfu = number_at(value, {"utilisation", "mfu"});
+  result.exposed = number_at(value, {"exposed_communication_s"}).value_or(0);
+  result.run_time = number_at(value, {"run", "wall_s", "mean"});
+  result.share_of_best = number_at(value, {"swarm", "share_of_best", "mean"});
+  const JsonValue* links = value.find("links");
+  for (std::size_t i = 0; links && i < links->items.size(); ++i) {
+    const double stands_for = number_at(links->items[i], {"stands_for"}).value_or(1);
+    result.traffic += number_at(links->items[i], {"bytes"}).value_or(0) * stands_for;
+  }
+  const JsonValue* swarm = value.find("swarm");
+  const JsonValue* peers =
+      swarm && swarm->kind == Kind::Object ? swarm->find("peer_busy") : nullptr;
+  if (peers && !peers->items.empty()) {
+    double sum = 0;
+    for (const JsonValue& peer : peers->items) sum += peer.number;
+    result.peers_at_work = sum;
+  }
+  result.quality = number_at(value, {"scenario", "quality", "value"});
+  if (result.quality) {
+    const JsonValue* words = value.find("scenario")->find("quality")->find("measure");
+    if (words) result.quality_measure = words->text;
+  }
+}
+
 ReadResult read_result(const JsonNode& node, Diagnostics& diagnostics) {
   ObjectReader reader(node, diagnostics);
   ReadResult result;
@@ -115,6 +152,7 @@ ReadResult read_result(const JsonNode& node, Diagnostics& diagnostics) {
     result.busy = number_of(means, "busy");
     result.useful = number_of(means, "useful");
   }
+  if (node.value->kind == Kind::Object) read_extras(*node.value, result);
   if (const auto sweep = reader.get("sweep")) result.swept = read_swept(*sweep, diagnostics);
   for (const JsonNode& device : items_of(reader, "devices")) {
     result.simulated.push_back(read_device(device, diagnostics));

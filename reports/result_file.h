@@ -21,6 +21,7 @@ struct ReadDevice {
   std::array<double, kTimeUses> time{};
   std::optional<Bubbles> bubbles;  // seconds of a step; none of runs that were not explained
   double peak_memory = 0;          // bytes, here and below
+  double peak_stash = 0;
   std::array<double, kMemoryClasses> memory{};
 };
 
@@ -31,7 +32,14 @@ struct ReadResult {
   double step_time = 0;
   std::optional<double> tokens_per_s, samples_per_s;
   double busy = 0, useful = 0;
+  std::optional<double> mfu;
+  double exposed = 0;  // seconds of a step
+  double traffic = 0;  // bytes of a step, on all links together
   std::optional<double> memory_capacity;
+  std::optional<double> run_time;                      // seconds of a whole run, where there is one
+  std::optional<double> peers_at_work, share_of_best;  // of a swarm, likewise
+  std::optional<double> quality;                       // as the scenario tells it
+  std::string quality_measure;
   std::vector<ReadDevice> simulated;
   std::shared_ptr<const JsonValue> scenario;  // none if the result has none
 };

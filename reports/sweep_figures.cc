@@ -1,132 +1,92 @@
 // The figures of many results: along a swept number, and throughput against memory.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <functional>
-#include <map>
-#include <set>
 
 #include "base/text.h"
 #include "reports/chart_axes.h"
 #include "reports/figures.h"
 #include "reports/line_chart.h"
+#include "reports/measures.h"
 #include "reports/paper_figures.h"
 #include "reports/scale.h"
+#include "reports/swept.h"
 
 namespace interlock {
 namespace {
 
 constexpr std::size_t kMostNotes = 24;
 
-/// What results produce each second, in one unit for all.
-struct Rates {
-  std::string unit = "steps/s";
-  std::vector<double> values;  // (results)
+/// Curve by curve the results on it, along the axis.
+struct Curves {
+  std::vector<std::string> names;
+  std::vector<std::vector<std::size_t>> members;
 };
 
-Rates rates_of(const std::vector<ReadResult>& results) {
-  const auto all = [&](const std::optional<double> ReadResult::*rate) {
-    return std::all_of(results.begin(), results.end(),
-                       [&](const ReadResult& result) { return (result.*rate).has_value(); });
-  };
-  Rates rates;
-  if (all(&ReadResult::samples_per_s)) rates.unit = "samples/s";
-  if (all(&ReadResult::tokens_per_s)) rates.unit = "tokens/s";
-  for (const ReadResult& result : results) {
-    if (rates.unit == "tokens/s") {
-      rates.values.push_back(*result.tokens_per_s);
-    } else if (rates.unit == "samples/s") {
-      rates.values.push_back(*result.samples_per_s);
-    } else {
-      rates.values.push_back(result.step_time > 0 ? 1 / result.step_time : 0);
-    }
-  }
-  return rates;
-}
-
-/// The value that a sweep gave `result` at `path`, if it did.
-const SweptValue* swept_at(const ReadResult& result, const std::string& path) {
-  for (const SweptValue& value : result.swept) {
-    if (value.path == path) return &value;
-  }
-  return nullptr;
-}
-
-/// What goes along the axis, and the value of each result.
-struct Along {
-  std::string path;  // of a sweep; empty: devices
-  std::vector<double> values;
-};
-
-bool varies(const std::vector<double>& values) {
-  return std::set<double>(values.begin(), values.end()).size() > 1;
-}
-
-/// The swept number that takes the most values, the first of several; else the number of devices.
-Along find_axis(const std::vector<ReadResult>& results) {
-  Along best;
-  std::size_t most = 1;
-  for (const SweptValue& candidate : results.front().swept) {
-    Along along{candidate.path, {}};
-    for (const ReadResult& result : results) {
-      const SweptValue* value = swept_at(result, candidate.path);
-      if (value && value->number) along.values.push_back(*value->number);
-    }
-    const std::size_t count = std::set(along.values.begin(), along.values.end()).size();
-    if (along.values.size() < results.size() || count <= most) continue;
-    most = count;
-    best = along;
-  }
-  if (most > 1) return best;
-  for (const ReadResult& result : results) best.values.push_back(result.devices);
-  if (!varies(best.values)) {
-    throw Error(
-        "figure sweep needs results that differ in a number; expected a scenario with a "
-        "sweep over one, \"parallel.pipeline\": [1, 2, 4] say");
-  }
-  return best;
-}
-
-/// What names the curve of a result: its other swept values, else its file.
-std::string curve_of(const ReadResult& result, const Along& along) {
-  std::string name;
-  for (const SweptValue& value : result.swept) {
-    if (value.path == along.path || value.path == "name") continue;
-    const std::string key = value.path.substr(value.path.rfind('.') + 1);
-    const bool speaks = key == "training" || key == "strategy" || key == "schedule" ||
-                        value.label.find('=') != std::string::npos;
-    name += (name.empty() ? "" : ", ") + (speaks ? value.label : key + " " + value.label);
-  }
-  if (!name.empty()) return name;
-  return along.path.empty() ? result.file : "all";
-}
-
-std::string axis_label(const std::vector<ReadResult>& results, const Along& along) {
-  bool devices = true;
+Curves curves_of(const std::vector<ReadResult>& results, const Along& along) {
+  Curves curves;
   for (std::size_t r = 0; r < results.size(); ++r) {
-    devices = devices && along.values[r] == results[r].devices;
+    const std::string name = curve_of(results[r], along);
+    const auto known = std::find(curves.names.begin(), curves.names.end(), name);
+    const auto curve = static_cast<std::size_t>(known - curves.names.begin());
+    if (known == curves.names.end()) {
+      curves.names.push_back(name);
+      curves.members.emplace_back();
+    }
+    curves.members[curve].push_back(r);
   }
-  return devices ? "devices" : along.path.substr(along.path.rfind('.') + 1);
+  for (std::vector<std::size_t>& members : curves.members) {
+    std::stable_sort(members.begin(), members.end(), [&](std::size_t a, std::size_t b) {
+      return along.values[a] < along.values[b];
+    });
+  }
+  return curves;
 }
 
-/// A panel of `value` of each result.
-struct Measure {
-  std::string label, key;  // key: what results call it
-  std::function<double(std::size_t)> value, drawn;
-};
-
-ChartPanel panel_of(const Measure& measure, const Along& along, const std::string& x_label,
-                    const std::vector<std::vector<std::size_t>>& curves) {
-  ChartPanel panel{.x_label = x_label, .y_label = measure.label, .curves = {}, .points = true};
-  for (const std::vector<std::size_t>& members : curves) {
+/// The panel of a measure. Beside the pointer stand the numbers of results, rates for ratios.
+ChartPanel panel_of(const Measured& measure, const Along& along,
+                    const std::vector<ReadResult>& results, const Curves& curves) {
+  const Rates rates = rates_of(results);
+  const bool ratio = measure.key == "speed_up" || measure.key == "gain";
+  ChartPanel panel{.x_label = along.label,
+                   .y_label = measure.label,
+                   .curves = {},
+                   .points = true,
+                   .marks = along.marks};
+  for (const std::vector<std::size_t>& members : curves.members) {
     panel.curves.emplace_back();
     panel.tips.emplace_back();
+    panel.words.emplace_back();
     for (const std::size_t r : members) {
-      panel.curves.back().emplace_back(along.values[r], measure.drawn(r));
-      panel.tips.back().push_back(x_label + " " + exact(along.values[r]) + ", " + measure.key +
-                                  " " + exact(measure.value(r)));
+      if (!measure.values[r]) continue;
+      panel.words.back().push_back(point_of(results[r], along));
+      const double value = *measure.values[r];
+      panel.curves.back().emplace_back(along.values[r], value / measure.unit);
+      panel.tips.back().push_back(along.label + " " + exact(along.values[r]) + ", " +
+                                  (ratio ? rates.unit : measure.key) + " " +
+                                  exact(ratio ? rates.values[r] : value));
     }
   }
   return panel;
+}
+
+/// What measures mean that do not speak for themselves.
+std::string meaning(const std::vector<Measured>& measures, const std::vector<ReadResult>& results,
+                    const std::string& first) {
+  std::string words;
+  for (const Measured& measure : measures) {
+    std::string meant;
+    if (measure.key == "busy") meant = "busy: executing anything";
+    if (measure.key == "useful") meant = "useful: no heads, recompute or extra traversals";
+    if (measure.key == "speed_up") meant = "speed-up: throughput over that of " + first;
+    if (measure.key == "gain" && !results.front().swept.empty()) {
+      meant = "gain: throughput over that of " + results.front().swept.back().label;
+    }
+    if (measure.key == "memory") meant = "memory: the peak of the fullest device";
+    if (measure.key == "stash") meant = "stash: activations kept, of the device that keeps most";
+    if (measure.key == "traffic") meant = "traffic: bytes of a step on all links";
+    if (!meant.empty()) words += (words.empty() ? "" : "; ") + meant;
+  }
+  return words;
 }
 
 bool fits(const ReadResult& result) {
@@ -152,45 +112,23 @@ std::vector<std::size_t> front_of(const std::vector<ReadResult>& results, const 
 
 }  // namespace
 
-std::string sweep_figure(const std::vector<ReadResult>& results) {
+std::string sweep_figure(const std::vector<ReadResult>& results, const std::string& measures) {
   const Along along = find_axis(results);
   const Rates rates = rates_of(results);
-  const double first = rates.values.front();
-  if (!(first > 0))
+  if (!(rates.values.front() > 0))
     throw Error("figure sweep compares throughput with the first result's, which is 0");
-  std::vector<std::string> names, whole;
-  std::vector<std::vector<std::size_t>> curves;
-  for (std::size_t r = 0; r < results.size(); ++r) {
-    whole.push_back(results[r].name);
-    const std::string name = curve_of(results[r], along);
-    const auto known = std::find(names.begin(), names.end(), name);
-    if (known == names.end()) curves.emplace_back();
-    const auto curve = static_cast<std::size_t>(known - names.begin());
-    if (known == names.end()) names.push_back(name);
-    curves[curve].push_back(r);
-  }
-  for (std::vector<std::size_t>& members : curves) {
-    std::stable_sort(members.begin(), members.end(), [&](std::size_t a, std::size_t b) {
-      return along.values[a] < along.values[b];
-    });
-  }
-  const std::string x_label = axis_label(results, along);
+  std::vector<std::string> whole;
+  for (const ReadResult& result : results) whole.push_back(result.name);
+  const Curves curves = curves_of(results, along);
   const std::string common = common_name(whole);
+  const std::vector<Measured> shown =
+      measured(measures.empty() ? "busy,useful,speed_up" : measures, results);
   LineChart chart{.title = "Utilisation and speed-up" + (common.empty() ? "" : ": " + common),
-                  .subtitle =
-                      "busy: executing anything; useful: no heads, recompute or extra "
-                      "traversals; speed-up: throughput over that of " +
-                      own_name(whole.front(), common),
-                  .names = names};
-  const Measure measures[] = {
-      {"busy (%)", "busy", [&](std::size_t r) { return results[r].busy; },
-       [&](std::size_t r) { return 100 * results[r].busy; }},
-      {"useful (%)", "useful", [&](std::size_t r) { return results[r].useful; },
-       [&](std::size_t r) { return 100 * results[r].useful; }},
-      {"speed-up (×)", rates.unit, [&](std::size_t r) { return rates.values[r]; },
-       [&](std::size_t r) { return rates.values[r] / first; }}};
-  for (const Measure& measure : measures) {
-    chart.panels.push_back(panel_of(measure, along, x_label, curves));
+                  .subtitle = meaning(shown, results, own_name(whole.front(), common)),
+                  .names = curves.names};
+  if (!measures.empty()) chart.title = common.empty() ? shown.front().label : common;
+  for (const Measured& measure : shown) {
+    chart.panels.push_back(panel_of(measure, along, results, curves));
   }
   return line_chart_svg(chart);
 }

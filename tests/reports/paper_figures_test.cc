@@ -7,7 +7,9 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "reports/measures.h"
 #include "reports/report.h"
+#include "reports/swept.h"
 #include "tests/reports/support/golden.h"
 #include "tests/reports/support/markup.h"
 
@@ -66,7 +68,7 @@ std::string words_of(const std::string& svg) {
 TEST_CASE("every figure is well-formed, has units, and names all its parts") {
   const ResultFiles files{sweep_of({"global", "local"}), {}};
   for (const std::string& figure : figure_names()) {
-    if (figure == "timeline" || figure == "tradeoff") continue;
+    if (figure == "timeline" || figure == "tradeoff" || figure == "table") continue;
     CAPTURE(figure);
     const std::string svg = figure_svg(figure, files);
     CHECK(read_markup(svg).error == "");
@@ -139,6 +141,56 @@ TEST_CASE("figures say what they need and results have not") {
                        doctest::Contains("interlock train --json"), Error);
   CHECK_THROWS_WITH_AS(figure_svg("memory", {{}, {TrainingCurve{}}}),
                        doctest::Contains("expected figure tradeoff"), Error);
+}
+
+TEST_CASE("a sweep draws the measures that it is asked for") {
+  std::vector<ReadResult> results = sweep_of({"global", "local"});
+  results[4].traffic = 3e6;
+  const std::string svg = sweep_figure(results, "step_time,traffic,gain");
+  CHECK(read_markup(svg).error == "");
+  CHECK(words_of(svg).find("step time (ms)\n") != std::string::npos);
+  CHECK(tips(svg, ", traffic ")[4] == 3e6);
+  CHECK(tips(svg, ", step_time ")[1] == results[1].step_time);
+  // Gain is over the first with the same values but for the last path, devices: 1, 2, 4 each.
+  const std::vector<Measured> gain = measured("gain", results);
+  CHECK(*gain[0].values[2] == doctest::Approx(4));
+  CHECK(*gain[0].values[3] == doctest::Approx(1));
+  CHECK_THROWS_WITH_AS(sweep_figure(results, "step_tim"),
+                       doctest::Contains("did you mean \"step_time\"?"), Error);
+}
+
+TEST_CASE("quantities are an axis, logarithmic where they lie far apart") {
+  std::vector<ReadResult> results = sweep_of({"global"});
+  const char* quantities[] = {"500 Mb/s", "5 Gb/s", "50 Gb/s"};
+  for (int i = 0; i < 3; ++i) {
+    results[i].swept = {{"cluster.link.bandwidth", quantities[i], std::nullopt}};
+  }
+  const Along along = find_axis(results);
+  CHECK(along.label == "bandwidth (Mb/s)");
+  CHECK(along.values == std::vector<double>{500, 5000, 50'000});
+  CHECK(along.marks == along.values);
+  // 500, 5000 and 50000 are equally far from each other: 0, 190 and 380 of a panel that is 380
+  // wide.
+  std::vector<double> x;
+  for (const Element& element : read_markup(sweep_figure(results, "busy")).elements) {
+    if (element.tag == "circle") x.push_back(std::stod(element.attributes.at("cx")));
+  }
+  REQUIRE(x.size() == 3);
+  CHECK(x[1] - x[0] == doctest::Approx(190));
+  CHECK(x[2] - x[0] == doctest::Approx(380));
+}
+
+TEST_CASE("tables have a row for each result, or the last path across") {
+  std::vector<ReadResult> results = sweep_of({"global", "local"});
+  CHECK(table_figure(results, "busy") ==
+        "| busy (%) | 1 | 2 | 4 |\n| --- | ---: | ---: | ---: |\n"
+        "| global | 43.3 | 38.3 | 35.8 |\n| local | 43.3 | 38.3 | 35.8 |\n");
+  results.resize(2);
+  results[1].quality = 28.5;
+  results[1].quality_measure = "perplexity";
+  CHECK(table_figure(results, "step_time,quality") ==
+        "|  | step time (ms) | perplexity |\n| --- | ---: | ---: |\n"
+        "| 0 | 33.3 | – |\n| 1 | 16.7 | 28.5 |\n");
 }
 
 TEST_CASE("a utilisation figure of four stages looks as it did, beside its closed form") {
