@@ -4,7 +4,7 @@
 #include <sstream>
 
 #include "base/file.h"
-#include "tests/cli/child_program.h"
+#include "tests/cli/pages.h"
 
 namespace interlock {
 namespace {
@@ -37,15 +37,6 @@ std::vector<std::string> commands() {
     }
   }
   return found;
-}
-
-/// The root of the tree as far as commands see it, with a ./run that builds nothing.
-void furnish(const Folder& folder) {
-  std::filesystem::create_symlink(SOURCE_FOLDER "/scenarios", folder.path("scenarios"));
-  std::filesystem::create_symlink(SOURCE_FOLDER "/README.md", folder.path("README.md"));
-  const std::string start = "#!/bin/sh\n[ $# -gt 0 ] || set -- compare --report r.html ";
-  folder.file("run", start + "scenarios/quickstart/*.json\nexec '" INTERLOCK_PROGRAM "' \"$@\"\n");
-  std::filesystem::permissions(folder.path("run"), std::filesystem::perms::owner_all);
 }
 
 TEST_CASE("every command line in README.md succeeds") {
@@ -85,8 +76,8 @@ TEST_CASE("every scenario in README.md is right") {
 
 TEST_CASE("every scenario to start from is right") {
   int files = 0;
-  for (const char* folder :
-       {"/scenarios/examples", "/scenarios/quickstart", "/scenarios/validation"}) {
+  for (const char* folder : {"/scenarios/examples", "/scenarios/papers", "/scenarios/quickstart",
+                             "/scenarios/validation"}) {
     for (const auto& entry :
          std::filesystem::directory_iterator(SOURCE_FOLDER + std::string(folder))) {
       const Outcome run = run_program({"check", entry.path().string()}, ".");

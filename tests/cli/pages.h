@@ -1,0 +1,38 @@
+// Pages: documents with commands and what these write, which tests compare and renew.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tests/cli/child_program.h"
+
+namespace interlock {
+
+/// The root of the tree as far as commands see it, with a ./run that builds nothing.
+void furnish(const Folder& folder);
+
+/// A command of a page and the lines below it that it prints, if it prints some.
+struct PageCommand {
+  std::string line;
+  std::size_t from = 0, to = 0;  // lines of the page
+  /// The file of --out, from the root; empty if there is none, or standard output.
+  std::string out() const;
+};
+
+struct Page {
+  std::vector<std::string> lines;
+  std::vector<PageCommand> commands;
+  std::string printed(const PageCommand& command) const;
+};
+
+/// Commands are lines in blocks that are fenced by ```sh and begin with ./run. What the last of a
+/// block prints is the table in Markdown, or the block fenced by ```, that comes next.
+Page read_page(const std::string& text);
+
+/// Runs every command of the page at `path` and compares; with UPDATE_PAGES=1 it rewrites page and
+/// pictures first. `exact`: to the last digit; else words and rows alone, as of figures that follow
+/// the catalogue of devices.
+void check_page(const std::string& path, bool exact);
+
+}  // namespace interlock
