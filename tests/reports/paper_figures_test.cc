@@ -190,7 +190,7 @@ TEST_CASE("tables have a row for each result, or the last path across") {
   results[1].quality_measure = "perplexity";
   CHECK(table_figure(results, "step_time,quality") ==
         "|  | step time (ms) | perplexity |\n| --- | ---: | ---: |\n"
-        "| 0 | 33.3 | – |\n| 1 | 16.7 | 28.5 |\n");
+        "| 0 | 33.3 | – |\n| 1 | 16.7 | 28.50 |\n");
 }
 
 TEST_CASE("a utilisation figure of four stages looks as it did, beside its closed form") {
