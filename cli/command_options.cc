@@ -111,11 +111,15 @@ void add_report(CLI::App& command, ReportOptions& options) {
                   "files of simulate --json or train --json, or scenarios to simulate")
       ->required();
   command
-      .add_option("--figure", options.figure,
-                  "timeline, utilisation, memory, breakdown, sweep, pareto or tradeoff")
+      .add_option(
+          "--figure", options.figure,
+          "timeline, utilisation, memory, breakdown, sweep, pareto, tradeoff or table; sweep and "
+          "table take measures: sweep:step_time,memory")
       ->type_name("NAME")
       ->required();
-  command.add_option("--out", options.out, "where to: .svg, or with rsvg-convert .pdf or .png")
+  command
+      .add_option("--out", options.out,
+                  "where to: .svg, or with rsvg-convert .pdf or .png; a table: .md or -")
       ->type_name("FILE")
       ->required();
   command.add_flag("--quiet,-q", options.quiet, "print nothing");

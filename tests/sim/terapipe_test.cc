@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "base/random.h"
+#include "sim/run/generations.h"
 #include "tests/sim/support/realised.h"
 #include "tests/sim/support/test_chain.h"
 
@@ -280,6 +281,20 @@ TEST_CASE("the engines agree on slices of unequal times and messages") {
     CHECK(swept.deadlock == "");
     CHECK(difference(swept, realise(program, run_native_loop)) == "");
     CHECK(difference(swept, realise_simgrid(program), 1e-9) == "");
+  }
+}
+
+TEST_CASE("what an event was last recorded for is remembered, whether numbers rise or fall") {
+  for (const int step : {1, -1}) {
+    std::map<int, int> records;
+    for (int turn = 0; turn < 10; ++turn) {
+      const int number = 50 + step * turn;
+      for (int member = 0; member < 3; ++member) ++generation_of(records, number, 3);
+      CHECK(records.at(number) == 3);  // all members met the same generation
+      CHECK(records.size() <= 4);
+    }
+    CHECK_FALSE(records.contains(50));
+    CHECK(records.contains(50 + step * 7));
   }
 }
 
