@@ -45,13 +45,13 @@ TEST_CASE("a head may cost 3 (K - 1) / M - 2 (N - 1) of a stage's forward before
 
 TEST_CASE("on real networks local is before pairwise, pairwise before 3-wise, all before global") {
   const Paper paper("interlocking-networks");
-  for (const char* machine : {"V100", "A100", "H200"}) {
-    for (const char* network : {"resnet-32", "resnet-50", "resnet-101", "language model"}) {
-      for (const char* devices : {"4", "8"}) {
-        const auto step = [&](const char* strategy) {
+  for (const std::string machine : {"V100", "A100", "H200"}) {
+    for (const std::string network : {"resnet-32", "resnet-50", "resnet-101", "language model"}) {
+      for (const std::string devices : {"4", "8"}) {
+        const auto step = [&](const std::string& strategy) {
           return paper.step({machine, network, devices, strategy});
         };
-        const auto sent = [&](const char* strategy) {
+        const auto sent = [&](const std::string& strategy) {
           return paper.traffic({machine, network, devices, strategy});
         };
         INFO(machine << ", " << network << ", " << devices << " devices");
@@ -60,7 +60,7 @@ TEST_CASE("on real networks local is before pairwise, pairwise before 3-wise, al
         CHECK(step("3-wise") < step("global"));
         CHECK(step("1F1B") < step("global") / 1.5);
         CHECK(sent("local") < 0.9 * sent("global"));
-        CHECK(sent("pairwise") <= sent("3-wise") * (1 + 1e-9));
+        CHECK(sent("local") < sent("pairwise"));
         CHECK(paper.memory({machine, network, devices, "1F1B"}) <
               paper.memory({machine, network, devices, "local"}));
       }
