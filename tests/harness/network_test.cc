@@ -213,6 +213,9 @@ TEST_CASE("what has no kernels is refused with what to write instead") {
   check_refused(untied + R"("dropout": 0.1})", R"("dropout": 0)");
   check_refused(untied + R"("experts": 2})", R"(no "experts")");
   check_refused(untied + R"("gated_mlp": true})", R"("gated_mlp": false)");
+  check_refused(untied + R"("head_size": 4})", R"(no "head_size")");
+  check_refused(untied + R"("parallel_residual": true})", R"(no "parallel_residual")");
+  check_refused(untied + R"("norm_position": "post"})", R"(no "norm_position")");
   check_refused(untied + R"("norm": "rmsnorm"})", R"("norm": "layernorm")");
   check_refused(untied + R"("positions": "rotary"})", R"("positions": "learned" or "none")");
   check_refused(untied + R"("head": "later-layers"})", R"("linear", "mlp", "lm")");

@@ -93,9 +93,9 @@ int first_parameter(const NeuralNetwork& network, int module, bool head);
 double first_value(const Parameter& parameter, std::uint64_t seed, int number, std::int64_t index);
 
 /// The network that `model` (a name of the zoo, a path or an object) describes. A diagnostic is
-/// added for what is not executable: expected a transformer without dropout, experts, gated MLP,
-/// tied embeddings or rotary positions; a residual-mlp or an mlp; a resnet of basic blocks. Heads
-/// are of any kind but later-layers, with weights of their own.
+/// added for what is not executable: expected a transformer of GPT's form without dropout, experts,
+/// gated MLP, tied embeddings or rotary positions; a residual-mlp or an mlp; a resnet of basic
+/// blocks. Heads are of any kind but later-layers, with weights of their own.
 NeuralNetwork build_network(const JsonNode& model, const BuildOptions& options,
                             Diagnostics& diagnostics);
 
