@@ -222,6 +222,8 @@ std::optional<double> predicted_value(Measurand what, const MeasuredRow& row,
       return above_zero(row.flops_per_step / figures.step_time / figures.devices / kTera);
     case Measurand::Forward:
       return above_zero(figures.forward);
+    case Measurand::Backward:
+      return above_zero(figures.backward);
     case Measurand::BackwardInput:
       return above_zero(figures.backward_input);
     case Measurand::BackwardWeight:

@@ -24,6 +24,7 @@ enum class Measurand {
   TflopsPerDevice,  // tflops_per_device, by flops_per_step of the row
   SpeedUp,          // speed_up: samples a second over those of the row `base`
   Forward,          // forward_s: one pass of the stage in the middle
+  Backward,         // backward_s, likewise: both of its halves
   BackwardInput,    // backward_input_s, likewise
   BackwardWeight,   // backward_weight_s, likewise
   PeakMemory,       // peak_memory_bytes, of the fullest device
@@ -31,7 +32,7 @@ enum class Measurand {
   StateMemory,      // state_memory_bytes: weights, gradients and optimiser states, likewise
   StashRatio,       // stash_ratio: peak_stash_bytes over those of the row `base`
 };
-inline constexpr int kMeasurands = 13;
+inline constexpr int kMeasurands = 14;
 /// "step_time_s", ...: by Measurand.
 const std::vector<std::string>& measurand_names();
 /// Whether it tells memory, and no speed.

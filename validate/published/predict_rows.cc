@@ -116,13 +116,15 @@ RowFigures figures_of(const Scenario& scenario) {
   const ScenarioResult& result = step.result;
   const Metrics& metrics = result.measurement.metrics;
   const MeasureInputs whole = measure_inputs(scenario);
+  const double input = pass_time(result, OpKind::I), weight = pass_time(result, OpKind::W);
   return {.step_time = step.step_time.value(),
           .samples_per_s = whole.samples_per_step.value_or(0) / step.step_time.value(),
           .tokens_per_s = whole.tokens_per_step.value_or(0) / step.step_time.value(),
           .devices = static_cast<double>(result.scenario.mesh.devices()),
           .forward = pass_time(result, OpKind::F),
-          .backward_input = pass_time(result, OpKind::I),
-          .backward_weight = pass_time(result, OpKind::W),
+          .backward = pass_time(result, OpKind::B) + input + weight,
+          .backward_input = input,
+          .backward_weight = weight,
           .peak_memory = largest(metrics, peak_memory).value(),
           .peak_stash = largest(metrics, peak_stash).value(),
           .state_memory = largest(metrics, state_memory).value(),
