@@ -131,15 +131,25 @@ RowFigures figures_of(const Scenario& scenario) {
           .fits = metrics.fits_in_memory};
 }
 
+/// A message without line feeds and the folders of its file, which differ between machines.
+std::string one_line(std::string message, const JsonValue& document) {
+  std::replace(message.begin(), message.end(), '\n', ' ');
+  const std::string path = document.file ? *document.file : "";
+  const std::size_t folders = path.find_last_of('/') + 1;  // none: 0
+  for (std::size_t at = message.find(path); folders > 0 && at != std::string::npos;
+       at = message.find(path, at)) {
+    message.erase(at, folders);
+  }
+  return message;
+}
+
 RowPrediction predict_document(const JsonValue& document) {
   try {
     const std::vector<Scenario> scenarios = load_scenarios(document);
     if (scenarios.size() != 1) return {.problem = "a sweep; expected one scenario"};
     return {.figures = figures_of(scenarios.front())};
   } catch (const Error& error) {
-    std::string problem = error.what();
-    std::replace(problem.begin(), problem.end(), '\n', ' ');
-    return {.problem = problem};
+    return {.problem = one_line(error.what(), document)};
   }
 }
 
