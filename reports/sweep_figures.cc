@@ -1,6 +1,7 @@
 // The figures of many results: along a swept number, and throughput against memory.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <map>
 
 #include "base/text.h"
 #include "reports/chart_axes.h"
@@ -72,19 +73,19 @@ ChartPanel panel_of(const Measured& measure, const Along& along,
 /// What measures mean that do not speak for themselves.
 std::string meaning(const std::vector<Measured>& measures, const std::vector<ReadResult>& results,
                     const std::string& first) {
+  const std::vector<SweptValue>& swept = results.front().swept;
+  const std::map<std::string, std::string> meant = {
+      {"busy", "busy: executing anything"},
+      {"useful", "useful: no heads, recompute or extra traversals"},
+      {"speed_up", "speed-up: throughput over that of " + first},
+      {"gain", "gain: throughput over that of " + (swept.empty() ? first : swept.back().label)},
+      {"memory", "memory: the peak of the fullest device"},
+      {"stash", "stash: activations kept, of the device that keeps most"},
+      {"traffic", "traffic: bytes of a step on all links"}};
   std::string words;
   for (const Measured& measure : measures) {
-    std::string meant;
-    if (measure.key == "busy") meant = "busy: executing anything";
-    if (measure.key == "useful") meant = "useful: no heads, recompute or extra traversals";
-    if (measure.key == "speed_up") meant = "speed-up: throughput over that of " + first;
-    if (measure.key == "gain" && !results.front().swept.empty()) {
-      meant = "gain: throughput over that of " + results.front().swept.back().label;
-    }
-    if (measure.key == "memory") meant = "memory: the peak of the fullest device";
-    if (measure.key == "stash") meant = "stash: activations kept, of the device that keeps most";
-    if (measure.key == "traffic") meant = "traffic: bytes of a step on all links";
-    if (!meant.empty()) words += (words.empty() ? "" : "; ") + meant;
+    const auto known = meant.find(measure.key);
+    if (known != meant.end()) words += (words.empty() ? "" : "; ") + known->second;
   }
   return words;
 }
@@ -118,6 +119,7 @@ std::string sweep_figure(const std::vector<ReadResult>& results, const std::stri
   if (!(rates.values.front() > 0))
     throw Error("figure sweep compares throughput with the first result's, which is 0");
   std::vector<std::string> whole;
+  whole.reserve(results.size());
   for (const ReadResult& result : results) whole.push_back(result.name);
   const Curves curves = curves_of(results, along);
   const std::string common = common_name(whole);

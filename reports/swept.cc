@@ -74,20 +74,26 @@ bool along_quality(const std::vector<ReadResult>& results, Along& along) {
   return true;
 }
 
+/// The numbers that results have at the path of `candidate`, those that have one.
+Along along_path(const std::vector<ReadResult>& results, const SweptValue& candidate) {
+  const std::string unit = unit_of(candidate);
+  Along along{.path = candidate.path, .label = axis_words(candidate.path)};
+  if (!unit.empty()) along.label += " (" + unit + ")";
+  for (const ReadResult& result : results) {
+    const SweptValue* value = swept_at(result, candidate.path);
+    const auto number = value ? number_of(*value, unit) : std::nullopt;
+    if (number) along.values.push_back(*number);
+  }
+  return along;
+}
+
 }  // namespace
 
 Along find_axis(const std::vector<ReadResult>& results) {
   Along best;
   std::size_t most = 1;
   for (const SweptValue& candidate : results.front().swept) {
-    const std::string unit = unit_of(candidate);
-    Along along{.path = candidate.path, .label = axis_words(candidate.path)};
-    if (!unit.empty()) along.label += " (" + unit + ")";
-    for (const ReadResult& result : results) {
-      const SweptValue* value = swept_at(result, candidate.path);
-      const auto number = value ? number_of(*value, unit) : std::nullopt;
-      if (number) along.values.push_back(*number);
-    }
+    const Along along = along_path(results, candidate);
     const std::size_t count = distinct(along.values).size();
     if (along.values.size() < results.size() || count <= most) continue;
     most = count;
