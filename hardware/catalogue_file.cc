@@ -91,12 +91,14 @@ std::optional<CatalogueEntry> find_entry(const JsonNode& node, const std::string
   return read_entry(data_folder(folder) + "/" + name + std::string(kSuffix), node, diagnostics);
 }
 
-void read_origin(ObjectReader& reader) {
-  const auto node = reader.get("origin");
-  if (!node) return;
-  ObjectReader origin(*node, reader.diagnostics());
-  for (const auto& [key, sentence] : node->value->members) origin.text(key, "");
+void check_origin(const JsonNode& node, Diagnostics& diagnostics) {
+  ObjectReader origin(node, diagnostics);
+  for (const auto& [key, sentence] : node.value->members) origin.text(key, "");
   origin.finish();
+}
+
+void read_origin(ObjectReader& reader) {
+  if (const auto node = reader.get("origin")) check_origin(*node, reader.diagnostics());
 }
 
 BytesPerSecond bandwidth_at(const JsonNode& node, Diagnostics& diagnostics) {

@@ -32,7 +32,9 @@ struct CatalogueEntry {
 std::optional<CatalogueEntry> find_entry(const JsonNode& node, const std::string& folder,
                                          Diagnostics& diagnostics);
 
-/// Reads the optional "origin" of a catalogue file: an object of sentences.
+/// Whether the "origin" of a catalogue file is an object of sentences.
+void check_origin(const JsonNode& node, Diagnostics& diagnostics);
+/// Reads it, if there is one.
 void read_origin(ObjectReader& reader);
 
 // Members that must be there and lie in a sane range; a diagnostic and 0 if not.

@@ -9,9 +9,16 @@ std::size_t index_of(Precision precision) { return static_cast<std::size_t>(prec
 
 Seconds compute_time(const Work& work, const Device& device, Precision precision) {
   if (work.flops == Flops()) return Seconds();
+  // Of 8-bit training only the products of linear layers and convolutions are in 8 bits.
+  const bool wide = precision == Precision::Fp8 && work.op_class != OpClass::Gemm &&
+                    work.op_class != OpClass::Convolution && supports(device, Precision::Bf16);
+  if (wide) precision = Precision::Bf16;
   CHECK(supports(device, precision),
         "a peak rate of " + device.name + " in " + precision_names()[index_of(precision)]);
-  const double share = device.efficiency[static_cast<std::size_t>(work.op_class)].compute;
+  const Efficiency& efficiency = device.efficiency[static_cast<std::size_t>(work.op_class)];
+  double share = efficiency.compute;
+  if (precision == Precision::Fp8) share = efficiency.compute_fp8.value_or(share);
+  if (work.op_class == OpClass::Gemm) share *= tiled_share(work.shape, device.tiles);
   return work.flops / (*device.peak[index_of(precision)] * share);
 }
 

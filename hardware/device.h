@@ -16,13 +16,15 @@
 #include "base/work.h"
 #include "hardware/calibrated_model.h"
 #include "hardware/kernel_time.h"
+#include "hardware/product_tiles.h"
 
 namespace interlock {
 
 /// Share of the peak rates that kernels of one class reach.
 struct Efficiency {
-  double compute = 1;  // of the peak flop rate, in (0, 1]
-  double memory = 1;   // of the memory bandwidth, in (0, 1]
+  double compute = 1;                      // of the peak flop rate, in (0, 1]
+  double memory = 1;                       // of the memory bandwidth, in (0, 1]
+  std::optional<double> compute_fp8 = {};  // of the peak in 8 bits; none: as `compute`
 };
 
 /// One accelerator. Figures come from the catalogue, which names the origin of each.
@@ -33,6 +35,7 @@ struct Device {
   Bytes memory;
   std::array<Efficiency, kOpClasses> efficiency;  // by OpClass
   Seconds launch_overhead;                        // per kernel launch
+  ProductTiles tiles;                             // of products of the class Gemm
   /// Shares of the multiprocessors, from 0 to 0.9, that a collective and a message take away from
   /// the kernels beside them.
   double collective_sms = 0, message_sms = 0;
@@ -56,7 +59,9 @@ bool supports(const Device& device, Precision precision);
 std::vector<std::string> supported_precisions(const Device& device);
 
 /// Duration of `work` alone on `device`:
-///   launches * overhead + max(flops / (compute * peak), bytes / (memory * bandwidth)).
+///   launches * overhead + max(flops / (compute * tiled share * peak), bytes / (memory *
+///   bandwidth)).
+/// The tiled share is that of matrix products (OpClass::Gemm), see product_tiles.h; 1 for others.
 /// OpClass::Measured returns its own duration, and what was calibrated is as it was measured.
 /// REQUIRES: device.peak[precision] is known, unless the work is measured or has no flops; the
 /// memory bandwidth likewise, unless it has no bytes.

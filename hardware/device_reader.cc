@@ -11,7 +11,9 @@ namespace {
 
 constexpr const char* kFolder = "hardware/catalogue/devices";
 constexpr const char* kMeasuredFolder = "hardware/calibrated";
-constexpr double kMostShare = 0.9;  // of the multiprocessors, away from kernels
+constexpr int kMostMultiprocessors = 1'000'000;
+constexpr double kLongestRamp = 10'000;  // steps of the inner dimension
+constexpr double kMostShare = 0.9;       // of the multiprocessors, away from kernels
 
 constexpr std::string_view kMeasured = "calibrated/";  // begins names of devices that were measured
 
@@ -67,6 +69,9 @@ void read_efficiencies(ObjectReader& parent, Device& device) {
     ObjectReader shares(*member, parent.diagnostics());
     device.efficiency[i].compute = shares.number("compute", 1, kLeast, 1);
     device.efficiency[i].memory = shares.number("memory", 1, kLeast, 1);
+    if (shares.get("compute_fp8")) {
+      device.efficiency[i].compute_fp8 = shares.number("compute_fp8", 1, kLeast, 1);
+    }
     shares.finish();
   }
   reader.finish();
@@ -83,6 +88,8 @@ Device read_device(const JsonNode& node, Diagnostics& diagnostics) {
   device.memory = read_memory(reader, "memory");
   device.memory_bandwidth = read_bandwidth(reader, "memory_bandwidth");
   device.launch_overhead = read_delay(reader, "launch_overhead");
+  device.tiles.multiprocessors = reader.count("multiprocessors", 0, 0, kMostMultiprocessors);
+  device.tiles.ramp = reader.number("tile_ramp", 0, 0, kLongestRamp);
   read_peaks(reader, device);
   read_efficiencies(reader, device);
   device.collective_sms = reader.number("collective_sms", 0, 0, kMostShare);

@@ -38,6 +38,19 @@ TEST_CASE("a kernel takes its launches plus the longer of arithmetic and traffic
              100e-6, "no launch of its own: 8e9 / (0.8 * 100e12)");
 }
 
+TEST_CASE("in 8-bit training only products are in 8 bits") {
+  Device device = round_device();
+  device.peak[static_cast<std::size_t>(Precision::Fp8)] = FlopsPerSecond(200e12);
+  device.launch_overhead = Seconds(0);
+  const auto time = [&](OpClass op_class) {
+    return time_of({.op_class = op_class, .flops = Flops(8e9)}, device, Precision::Fp8).value();
+  };
+  CHECK(time(OpClass::Gemm) == doctest::Approx(8e9 / (0.8 * 200e12)));
+  CHECK(time(OpClass::Attention) == doctest::Approx(8e9 / 100e12));  // at the 16-bit rate
+  device.efficiency[static_cast<std::size_t>(OpClass::Gemm)].compute_fp8 = 0.5;
+  CHECK(time(OpClass::Gemm) == doctest::Approx(8e9 / (0.5 * 200e12)));
+}
+
 TEST_CASE("a measured duration is returned as it stands") {
   check_time(measured_work(Seconds(0.125)), 0.125, "measured: 125 ms, whatever the device");
   const Device bare{.name = "bare"};
