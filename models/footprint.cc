@@ -11,11 +11,6 @@ bool keeps_masters(Precision precision) {
   return precision != Precision::Fp32 && precision != Precision::Tf32;
 }
 
-/// 8-bit training keeps its weight gradients in 16 bits; the other formats use their own.
-double gradient_bytes(Precision precision) {
-  return precision == Precision::Fp8 ? 2 : element_bytes(precision);
-}
-
 /// fp32 words of optimiser state a parameter, the master copy apart.
 int moments(Optimizer optimizer) {
   switch (optimizer) {
@@ -38,18 +33,18 @@ double element_bytes(Precision precision) {
       return 4;
     case Precision::Fp16:
     case Precision::Bf16:
+    case Precision::Fp8:  // of what products read; tensors stay in 16 bits
       return 2;
-    case Precision::Fp8:
-      return 1;
   }
   CHECK(false, "a precision should be one of the five");
 }
 
-Footprint footprint(std::int64_t parameters, Optimizer optimizer, Precision precision) {
+Footprint footprint(std::int64_t parameters, Optimizer optimizer, Precision precision,
+                    bool fp32_gradients) {
   const double count = static_cast<double>(parameters);
   const int words = moments(optimizer) + (keeps_masters(precision) ? 1 : 0);
   return {.weights = Bytes(count * element_bytes(precision)),
-          .gradients = Bytes(count * gradient_bytes(precision)),
+          .gradients = Bytes(count * (fp32_gradients ? 4 : element_bytes(precision))),
           .optimizer = Bytes(count * 4 * words)};
 }
 
@@ -69,9 +64,10 @@ OpVariant variant_of(Optimizer optimizer) {
 
 }  // namespace
 
-std::vector<Work> update_work(std::int64_t parameters, Optimizer optimizer, Precision precision) {
+std::vector<Work> update_work(std::int64_t parameters, Optimizer optimizer, Precision precision,
+                              bool fp32_gradients) {
   if (parameters == 0) return {};
-  const Footprint held = footprint(parameters, optimizer, precision);
+  const Footprint held = footprint(parameters, optimizer, precision, fp32_gradients);
   // With masters the working weights are written only: the step reads their master instead.
   const double weight_passes = keeps_masters(precision) ? 1 : 2;
   // The arithmetic is a few operations a parameter, hidden by the traffic; it is no model flop.

@@ -15,7 +15,8 @@ namespace interlock {
 
 enum class Optimizer { Sgd, SgdMomentum, Adam };
 
-/// Bytes of one element of a tensor in `precision`.
+/// Bytes of one element of a tensor in `precision`. 8-bit training keeps tensors in 16 bits; its
+/// linear layers multiply 8-bit copies (NVIDIA Transformer Engine's recipe).
 double element_bytes(Precision precision);
 
 /// Bytes held for `parameters` trainable parameters.
@@ -24,9 +25,13 @@ struct Footprint {
   Bytes gradients;
   Bytes optimizer;  // masters and moments
 };
-Footprint footprint(std::int64_t parameters, Optimizer optimizer, Precision precision);
+/// `fp32_gradients`: gradients are kept in fp32 whatever the precision is (Megatron-LM's main
+/// gradients: 18 bytes a parameter with Adam).
+Footprint footprint(std::int64_t parameters, Optimizer optimizer, Precision precision,
+                    bool fp32_gradients = false);
 
 /// One optimiser step over `parameters`: every state is read and written once.
-std::vector<Work> update_work(std::int64_t parameters, Optimizer optimizer, Precision precision);
+std::vector<Work> update_work(std::int64_t parameters, Optimizer optimizer, Precision precision,
+                              bool fp32_gradients = false);
 
 }  // namespace interlock

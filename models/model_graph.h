@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/exchange.h"
+#include "base/framework.h"
 #include "base/json.h"
 #include "base/work.h"
 #include "models/footprint.h"
@@ -85,6 +86,7 @@ struct BuildOptions {
   Optimizer optimizer = Optimizer::SgdMomentum;
   Recompute recompute = Recompute::None;
   std::optional<int> recompute_layers;  // only the first so many of the modules that may
+  Framework framework;
   Sharding sharding;
   std::optional<JsonNode> head;  // the strategy's "head", which overrides the model's
 };

@@ -100,6 +100,7 @@ std::function<ModelGraph(const TokenSlice&)> slicer(const Transformer& shape,
                              .optimizer = options.optimizer,
                              .recompute = options.recompute,
                              .recompute_layers = options.recompute_layers,
+                             .framework = options.framework,
                              .sharding = options.sharding};
   return [=](const TokenSlice& slice) {
     Transformer part = shape;

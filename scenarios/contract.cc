@@ -116,7 +116,17 @@ std::vector<ContractObject> training_contract() {
         {"optimizer", {"sgd", "sgd-momentum", "adam", "adamw"}},
         {"recompute", {"none", "selective", "full"}},
         {"offload"},
+        {"framework"},
         {"steps"}}},
+      {"training.framework",
+       {{"kernel_issue"},
+        {"exchange_issue"},
+        {"product_speed"},
+        {"attention_speed"},
+        {"loss_traffic"},
+        {"gradients", {"training", "fp32"}},
+        {"overlaps_sums"},
+        {"origin"}}},
       {"training.recompute", {{"full_layers"}}},
       {"training.offload", {{"activations"}, {"optimizer"}}},
       {"training.strategy",
@@ -267,9 +277,8 @@ int Section::count(std::string_view key, int otherwise, int least, int most) {
 }
 
 std::optional<int> Section::count(std::string_view key, int most) {
-  const std::optional<JsonNode> node = get(key);
-  if (!node) return std::nullopt;
-  return read_count(*node, 1, most, diagnostics());
+  if (const auto node = get(key)) return read_count(*node, 1, most, diagnostics());
+  return std::nullopt;
 }
 
 std::string Section::text(std::string_view key, std::string_view otherwise) {

@@ -72,6 +72,7 @@ struct TrainingKeys {
   bool balances_batch = false;  // micro_batch_size is to be chosen; it is 1 meanwhile
   Precision precision = Precision::Bf16;
   Optimizer optimizer = Optimizer::SgdMomentum;
+  Framework framework;
   Recompute recompute = Recompute::None;
   std::optional<int> recompute_layers;  // the first so many only
   Offload offload;
@@ -140,8 +141,7 @@ struct SweepPoint {
   JsonValue document;
   std::vector<SweptValue> swept;
 };
-/// What `document` stands for, "sweep" removed and names set.
-/// A diagnostic is added for each mistake of "sweep"; the result is then empty.
+/// What `document` stands for, without "sweep", named; empty, with diagnostics, if that is wrong.
 std::vector<SweepPoint> expand_sweep(const JsonValue& document, Diagnostics& diagnostics);
 
 /// The name of a scenario that has none: its file's, without folders and ending.

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "scenarios/contract.h"
+#include "scenarios/framework_reader.h"
 #include "scenarios/loader.h"
 
 namespace interlock {
@@ -98,6 +99,9 @@ TrainingKeys read_training(const JsonNode& node, int data, Diagnostics& diagnost
       static_cast<Precision>(section.choice("precision", static_cast<int>(Precision::Bf16)));
   if (const auto precision = section.get("precision")) training.precision_node = *precision;
   training.optimizer = kOptimizers[static_cast<std::size_t>(section.choice("optimizer", 1))];
+  if (const auto framework = section.get("framework")) {
+    training.framework = read_framework(*framework, diagnostics);
+  }
   if (const auto again = section.get("recompute")) read_recompute(*again, training, diagnostics);
   if (const auto offload = section.get("offload")) read_offload(*offload, training, diagnostics);
   training.steps = section.count("steps", 8, 1, kMostSteps);

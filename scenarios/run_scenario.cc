@@ -3,10 +3,8 @@
 #include "scenarios/run_scenario.h"
 
 #include <algorithm>
-#include <map>
 #include <memory>
 #include <numeric>
-#include <tuple>
 
 #include "base/error.h"
 #include "hardware/collective.h"
@@ -17,39 +15,6 @@
 #include "sim/run/unfold.h"
 
 namespace interlock {
-
-namespace {
-
-/// How `rank` divides its stages.
-Mesh mesh_of(const Scenario& scenario, int rank) {
-  Mesh mesh = scenario.mesh;
-  if (scenario.rank_layouts.empty()) return mesh;
-  const RankLayout& layout = scenario.rank_layouts[rank];
-  mesh.degree(Dimension::Tensor) = layout.tensor;
-  mesh.degree(Dimension::Data) = layout.data;
-  if (scenario.data_parallel.zero_stage > 0) mesh.shard = layout.data;
-  return mesh;
-}
-
-}  // namespace
-
-PriceInputs price_inputs(const Scenario& scenario, int rank) {
-  PriceInputs prices = {scenario.cluster.device, scenario.precision, scenario.optimizer};
-  // Groups of the first rank stand for all; many modules exchange the same.
-  const auto known =
-      std::make_shared<std::map<std::tuple<CollectiveKind, MeshAxis, double, double>, Seconds>>();
-  prices.exchange_time = [known, cluster = scenario.cluster, mesh = mesh_of(scenario, rank),
-                          rank](const Exchange& exchange) {
-    const auto [entry, fresh] = known->try_emplace(
-        {exchange.kind, exchange.axis, exchange.bytes.value(), exchange.back.value()}, Seconds(0));
-    if (fresh) {
-      const std::vector<int> group = group_of(mesh, exchange.axis, {0, 0, 0, rank});
-      entry->second = time_alone(cluster, plan_exchange(cluster, group, exchange));
-    }
-    return entry->second;
-  };
-  return prices;
-}
 
 namespace {
 

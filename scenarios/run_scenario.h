@@ -22,6 +22,8 @@ struct ScenarioResult {
   std::optional<SwarmResult> swarm;     // of its "swarm", likewise
 };
 
+/// How `rank` divides its stages.
+Mesh mesh_of(const Scenario& scenario, int rank);
 /// What prices the modules of `scenario`, on `rank` where ranks have layouts of their own.
 PriceInputs price_inputs(const Scenario& scenario, int rank = 0);
 

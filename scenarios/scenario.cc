@@ -42,6 +42,7 @@ BuildOptions build_options(const Sections& sections) {
           .optimizer = training.optimizer,
           .recompute = training.recompute,
           .recompute_layers = training.recompute_layers,
+          .framework = training.framework,
           .sharding = sections.parallel ? sections.parallel->sharding : Sharding{},
           .head = training.strategy.head};
 }
@@ -221,6 +222,7 @@ Scenario load_scenario(const JsonValue& value, Diagnostics& diagnostics) {
   scenario.micro_batches = training.micro_batches;
   scenario.precision = training.precision;
   scenario.optimizer = training.optimizer;
+  scenario.framework = training.framework;
   scenario.recompute = training.recompute;
   scenario.offload = training.offload;
   scenario.steps = training.steps;

@@ -83,6 +83,7 @@ struct Scenario {
   std::vector<BatchPart> parts;    // the micro-batches, where they differ in size; else empty
   Precision precision = Precision::Bf16;
   Optimizer optimizer = Optimizer::SgdMomentum;
+  Framework framework;
   Recompute recompute = Recompute::None;
   Offload offload;
   int steps = 8;

@@ -23,13 +23,16 @@ OpCost price(const std::vector<Work>& work, const PriceInputs& inputs,
              .compute_bound = computes ? share : 0,
              .memory_bound = computes ? 0 : share};
   }
-  Seconds apart(0), beside(0);
+  Seconds apart(0), beside(0), issue(0);
+  for (const Work& item : work) issue += item.launches * inputs.framework.kernel_issue;
   for (const Exchange& exchange : exchanges) {
     CHECK(inputs.exchange_time, "a price for exchanges");
     (exchange.overlapped ? beside : apart) += exchange.count * inputs.exchange_time(exchange);
+    issue += exchange.count * inputs.framework.exchange_issue;
     cost += {.exchanges = {exchange}};
   }
   cost.waiting = apart + std::max(Seconds(0), beside - cost.time);
+  if (issue > cost.whole()) cost += {.time = issue - cost.whole()};
   return cost;
 }
 
@@ -40,9 +43,13 @@ Footprint& operator+=(Footprint& a, const Footprint& b) {
   return a;
 }
 
+Footprint footprint_of(std::int64_t parameters, const PriceInputs& inputs) {
+  return footprint(parameters, inputs.optimizer, inputs.precision, inputs.framework.fp32_gradients);
+}
+
 /// What the auxiliary head adds to the state of its stage.
 Footprint head_state(const Head& head, const PriceInputs& inputs) {
-  Footprint state = footprint(head.parameters, inputs.optimizer, inputs.precision);
+  Footprint state = footprint_of(head.parameters, inputs);
   if (!head.trainable) state.gradients = state.optimizer = Bytes(0);
   return state;
 }
@@ -69,11 +76,12 @@ StageCost price_module(const Module& module, const PriceInputs& inputs) {
   cost.workspace = module.workspace;
   cost.head_memory = module.head.memory;
   cost.gradient_addition = addition_time(module.output, inputs);
-  cost.state = footprint(module.parameters, inputs.optimizer, inputs.precision);
-  cost.expert_state = footprint(module.expert_parameters, inputs.optimizer, inputs.precision);
-  cost.tied_state = footprint(module.tied_parameters, inputs.optimizer, inputs.precision);
-  cost.tied_update =
-      price(update_work(module.tied_parameters, inputs.optimizer, inputs.precision), inputs);
+  cost.state = footprint_of(module.parameters, inputs);
+  cost.expert_state = footprint_of(module.expert_parameters, inputs);
+  cost.tied_state = footprint_of(module.tied_parameters, inputs);
+  cost.tied_update = price(update_work(module.tied_parameters, inputs.optimizer, inputs.precision,
+                                       inputs.framework.fp32_gradients),
+                           inputs);
   cost.readout =
       Bytes(static_cast<double>(module.head.parameters) * element_bytes(inputs.precision));
   return cost;

@@ -73,6 +73,7 @@ struct PriceInputs {
   Device device;
   Precision precision = Precision::Bf16;
   Optimizer optimizer = Optimizer::SgdMomentum;
+  Framework framework = {};
   /// How long one of the exchange takes (not all of its count), for a typical group.
   std::function<Seconds(const Exchange&)> exchange_time = {};
 };

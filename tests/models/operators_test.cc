@@ -6,6 +6,23 @@
 namespace interlock {
 namespace {
 
+TEST_CASE("8-bit training casts the operands of linear layers before it multiplies them") {
+  const Operator op = linear({.rows = 10, .inputs = 20, .outputs = 30, .bias = false}, 2);
+  const auto module = [&](Precision precision) {
+    BuildOptions options;
+    options.precision = precision;
+    return make_module({}, {op}, options);
+  };
+  const Module plain = module(Precision::Bf16), eight = module(Precision::Fp8);
+  REQUIRE(plain.forward.size() == 1);
+  REQUIRE(eight.forward.size() == 2);
+  MESSAGE(
+      "16 bits read, twice 8 bits written: 4 bytes for each of 10 x 20 and of 10 x 30 elements");
+  CHECK(eight.forward[0].bytes == Bytes(4 * 10 * 20));
+  CHECK(eight.backward_input[0].bytes == Bytes(4 * 10 * 30));
+  CHECK(eight.forward[1].bytes == plain.forward[0].bytes);
+}
+
 TEST_CASE("a convolution multiplies each output with its window") {
   // 2 images, side 5 to 3 at stride 2, 3 to 4 channels, 3x3 windows
   const Convolution shape = {.read = 2 * 25, .made = 2 * 9, .inputs = 3, .outputs = 4};

@@ -1,0 +1,27 @@
+// Framework: what a training framework adds to the model's kernels and the device's rates.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "base/units.h"
+
+namespace interlock {
+
+/// All zeros and ones: nothing is added, every kernel is there when its device is free.
+struct Framework {
+  std::string name;  // empty: none was named
+  /// The host's time to issue one kernel, or one collective. Kernels of a module cannot follow each
+  /// other faster; where they take longer the host runs ahead and its time does not show.
+  Seconds kernel_issue, exchange_issue;
+  /// What its matrix products and its attention reach, over the device's efficiencies.
+  double product_speed = 1, attention_speed = 1;
+  /// Bytes that the loss moves, over those of a loss in one kernel each way.
+  double loss_traffic = 1;
+  bool fp32_gradients = false;  // weight gradients are kept and exchanged in fp32
+  /// Sums of input gradients over tensor devices run beside the weight gradients of the layer that
+  /// they come from.
+  bool overlaps_sums = false;
+};
+
+}  // namespace interlock

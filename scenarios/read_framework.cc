@@ -1,0 +1,45 @@
+// Reads "training.framework": what a training framework adds to kernels and rates.
+// SPDX-License-Identifier: Apache-2.0
+#include "hardware/catalogue_file.h"
+#include "scenarios/contract.h"
+#include "scenarios/framework_reader.h"
+
+namespace interlock {
+namespace {
+
+constexpr const char* kFolder = "scenarios/frameworks";
+constexpr double kMostLossTraffic = 100, kLeastSpeed = 0.01;
+
+}  // namespace
+
+Framework read_framework(const JsonNode& node, Diagnostics& diagnostics) {
+  Framework framework;
+  const auto entry = find_entry(node, kFolder, diagnostics);
+  if (!entry) return framework;
+  framework.name = entry->name;
+  Section section("training.framework", entry->root(), diagnostics);
+  if (const auto issue = section.get("kernel_issue")) {
+    framework.kernel_issue = delay_at(*issue, diagnostics);
+  }
+  if (const auto issue = section.get("exchange_issue")) {
+    framework.exchange_issue = delay_at(*issue, diagnostics);
+  }
+  const auto number = [&](std::string_view key, double least, double most) {
+    const auto written = section.get(key);
+    return written ? read_number(*written, least, most, diagnostics).value_or(1) : 1;
+  };
+  framework.product_speed = number("product_speed", kLeastSpeed, 1);
+  framework.attention_speed = number("attention_speed", kLeastSpeed, 1);
+  framework.loss_traffic = number("loss_traffic", 1, kMostLossTraffic);
+  framework.fp32_gradients = section.choice("gradients", 0) == 1;
+  if (const auto overlaps = section.get("overlaps_sums")) {
+    framework.overlaps_sums = read_boolean(*overlaps, diagnostics).value_or(false);
+  }
+  if (const auto origin = section.get("origin")) check_origin(*origin, diagnostics);
+  section.finish();
+  return framework;
+}
+
+std::vector<std::string> framework_names() { return catalogue_entries(kFolder); }
+
+}  // namespace interlock

@@ -1,0 +1,165 @@
+// What a framework adds to a step, against launches, bytes and exchanges counted from the model.
+// SPDX-License-Identifier: Apache-2.0
+#include "base/file.h"
+#include "scenarios/framework_reader.h"
+#include "scenarios/run_scenario.h"
+#include "tests/scenarios/documents.h"
+
+namespace interlock {
+namespace {
+
+/// Two blocks on one device, one micro-batch, one step.
+Overrides small_run(const Overrides& more) {
+  Overrides all = {R"(model={"kind": "transformer", "layers": 2, "hidden_size": 256,
+                      "attention_heads": 4, "sequence_length": 128, "vocab_size": 1024})",
+                   "cluster={\"machine\": \"dgx-a100-80g\", \"nodes\": 1, \"devices\": 1}",
+                   "training.strategy=global", "training.global_batch_size=2", "training.steps=1"};
+  all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
+
+ScenarioResult run(const Overrides& overrides) { return run_scenario(loaded(overrides), false); }
+
+double step_of(const ScenarioResult& result) {
+  return result.measurement.metrics.step_time.value();
+}
+
+int launches_of(const std::vector<Work>& works) {
+  int launches = 0;
+  for (const Work& work : works) launches += work.launches;
+  return launches;
+}
+
+}  // namespace
+
+TEST_CASE("a step of small kernels takes as long as the host needs to issue them") {
+  const ScenarioResult slow = run(small_run({R"(training.framework={"kernel_issue": "1 ms"})"}));
+  int launches = 0;
+  for (const Module& module : slow.scenario.graph.modules) {
+    for (const auto* works :
+         {&module.forward, &module.backward_input, &module.backward_weight, &module.update}) {
+      launches += launches_of(*works);
+    }
+  }
+  MESSAGE(launches << " launches of 1 ms; got " << step_of(slow) << " s");
+  CHECK(step_of(slow) == doctest::Approx(launches * 1e-3).epsilon(1e-9));
+}
+
+TEST_CASE("a host that runs ahead does not show") {
+  const double alone = step_of(run(small_run({})));
+  CHECK(step_of(run(small_run({R"(training.framework={"kernel_issue": "1 ns"})"}))) == alone);
+}
+
+TEST_CASE("collectives are issued too") {
+  const Overrides two = {"cluster.devices=2", "parallel.tensor=2", "parallel.pipeline=1"};
+  Overrides issued = two;
+  issued.push_back(R"(training.framework={"exchange_issue": "1 s"})");
+  const ScenarioResult slow = run(small_run(issued));
+  int exchanges = 0;
+  for (const Module& module : slow.scenario.graph.modules) {
+    for (const auto* list : {&module.forward_exchanges, &module.backward_input_exchanges,
+                             &module.backward_weight_exchanges}) {
+      for (const Exchange& exchange : *list) exchanges += exchange.count;
+    }
+  }
+  MESSAGE(exchanges << " collectives of 1 s; got " << step_of(slow) << " s");
+  CHECK(exchanges > 0);
+  CHECK(step_of(slow) == doctest::Approx(exchanges).epsilon(1e-3));
+}
+
+TEST_CASE("the loss moves as many bytes more as the framework says") {
+  const Overrides bare = {
+      "cluster={\"kind\": \"uniform\", \"devices\": 1, \"link\": {\"bandwidth\": "
+      "\"1 GB/s\"}, \"device\": {\"memory\": \"80 GB\", \"memory_bandwidth\": "
+      "\"1 GB/s\", \"peak\": {\"bf16\": \"1 EFLOP/s\"}}}"};
+  Overrides moved = bare;
+  moved.push_back(R"(training.framework={"loss_traffic": 3})");
+  const double logits = 2.0 * 128 * 1024;
+  const double expected = 2 * (2 * logits * (2 + 4)) / 1e9;
+  const double got = step_of(run(small_run(moved))) - step_of(run(small_run(bare)));
+  MESSAGE("twice more, forward and back, 6 bytes for each of "
+          << logits << " logits at 1 GB/s: " << expected << " s; got " << got);
+  CHECK(got == doctest::Approx(expected).epsilon(1e-9));
+}
+
+TEST_CASE("slower products and attention take their flops over the slower rate") {
+  const auto device = [](double gemm, double attention) {
+    return "cluster={\"kind\": \"uniform\", \"devices\": 1, \"link\": {\"bandwidth\": \"1 GB/s\"}, "
+           "\"device\": {\"memory\": \"80 GB\", \"memory_bandwidth\": \"100 TB/s\", \"peak\": "
+           "{\"bf16\": \"1 TFLOP/s\"}, \"efficiency\": {\"gemm\": {\"compute\": " +
+           std::to_string(gemm) + "}, \"attention\": {\"compute\": " + std::to_string(attention) +
+           "}}}}";
+  };
+  const double expected = step_of(run(small_run({device(0.25, 0.125)})));
+  const double got = step_of(
+      run(small_run({device(0.5, 0.5),
+                     R"(training.framework={"product_speed": 0.5, "attention_speed": 0.25})"})));
+  MESSAGE("0.5 x 0.5 and 0.5 x 0.25 of the peak: " << expected << " s; got " << got);
+  CHECK(got == doctest::Approx(expected).epsilon(1e-9));
+}
+
+TEST_CASE("gradients in fp32 take two bytes a parameter more") {
+  const ScenarioResult plain = run(small_run({}));
+  const ScenarioResult wide = run(small_run({R"(training.framework={"gradients": "fp32"})"}));
+  double parameters = 0;
+  for (const Module& module : plain.scenario.graph.modules) {
+    parameters += static_cast<double>(module.parameters);
+  }
+  const auto gradients = [](const ScenarioResult& result) {
+    return result.measurement.metrics.devices.front()
+        .memory[static_cast<std::size_t>(MemoryClass::Gradients)]
+        .value();
+  };
+  CHECK(gradients(wide) - gradients(plain) == doctest::Approx(2 * parameters));
+}
+
+TEST_CASE("sums of input gradients hide behind weight gradients if the framework says so") {
+  const Overrides two = {"cluster.devices=2", "parallel.tensor=2", "parallel.pipeline=1",
+                         "model.hidden_size=1024", "model.sequence_length=1024"};
+  Overrides hidden = two;
+  hidden.push_back(R"(training.framework={"overlaps_sums": true})");
+  const ScenarioResult apart = run(small_run(two)), beside = run(small_run(hidden));
+  CHECK(step_of(beside) < 0.99 * step_of(apart));
+  const auto exchanges = [](const ScenarioResult& result) {
+    std::pair<double, double> bytes = {0, 0};  // in turn, beside
+    for (const Module& module : result.scenario.graph.modules) {
+      for (const Exchange& exchange : module.backward_input_exchanges) {
+        (exchange.overlapped ? bytes.second : bytes.first) +=
+            exchange.count * exchange.bytes.value();
+      }
+    }
+    return bytes;
+  };
+  const auto [turns, none] = exchanges(apart);
+  const auto [rest, moved] = exchanges(beside);
+  CHECK(none == 0);
+  CHECK(moved > 0);
+  CHECK(rest + moved == turns);
+}
+
+TEST_CASE("mistakes in a framework are told") {
+  CHECK(mistakes({R"(training.framework="megatron")"}).find("megatron-lm") != std::string::npos);
+  CHECK(mistakes({R"(training.framework={"kernel_issues": "1 us"})"}).find("kernel_issue") !=
+        std::string::npos);
+  CHECK(mistakes({R"(training.framework={"loss_traffic": 0.5})"}).find("expected") !=
+        std::string::npos);
+}
+
+TEST_CASE("every number of a shipped framework has an origin") {
+  REQUIRE(!framework_names().empty());
+  for (const std::string& name : framework_names()) {
+    INFO(name);
+    CHECK(mistakes({"training.framework=" + name}) == "");
+    const JsonValue file =
+        read_json_file(data_folder("scenarios/frameworks") + "/" + name + ".json");
+    const JsonValue* origin = file.find("origin");
+    REQUIRE(origin);
+    for (const auto& member : file.members) {
+      if (member.first == "origin") continue;
+      INFO(member.first);
+      CHECK(origin->find(member.first));
+    }
+  }
+}
+
+}  // namespace interlock
