@@ -12,8 +12,11 @@ namespace {
 Overrides small_run(const Overrides& more) {
   Overrides all = {R"(model={"kind": "transformer", "layers": 2, "hidden_size": 256,
                       "attention_heads": 4, "sequence_length": 128, "vocab_size": 1024})",
-                   "cluster={\"machine\": \"dgx-a100-80g\", \"nodes\": 1, \"devices\": 1}",
-                   "training.strategy=global", "training.global_batch_size=2", "training.steps=1"};
+                   "cluster=dgx-a100-80g",
+                   "parallel.pipeline=1",
+                   "training.strategy=global",
+                   "training.global_batch_size=2",
+                   "training.steps=1"};
   all.insert(all.end(), more.begin(), more.end());
   return all;
 }
@@ -51,7 +54,7 @@ TEST_CASE("a host that runs ahead does not show") {
 }
 
 TEST_CASE("collectives are issued too") {
-  const Overrides two = {"cluster.devices=2", "parallel.tensor=2", "parallel.pipeline=1"};
+  const Overrides two = {"parallel.tensor=2"};
   Overrides issued = two;
   issued.push_back(R"(training.framework={"exchange_issue": "1 s"})");
   const ScenarioResult slow = run(small_run(issued));
@@ -114,8 +117,8 @@ TEST_CASE("gradients in fp32 take two bytes a parameter more") {
 }
 
 TEST_CASE("sums of input gradients hide behind weight gradients if the framework says so") {
-  const Overrides two = {"cluster.devices=2", "parallel.tensor=2", "parallel.pipeline=1",
-                         "model.hidden_size=1024", "model.sequence_length=1024"};
+  const Overrides two = {"parallel.tensor=2", "model.hidden_size=1024",
+                         "model.sequence_length=1024"};
   Overrides hidden = two;
   hidden.push_back(R"(training.framework={"overlaps_sums": true})");
   const ScenarioResult apart = run(small_run(two)), beside = run(small_run(hidden));
