@@ -270,6 +270,7 @@ TEST_CASE("every scenario that is shipped is right") {
   std::vector<std::string> arguments = {"check"};
   for (const auto& entry : std::filesystem::recursive_directory_iterator(SCENARIOS_FOLDER)) {
     const std::string path = entry.path().string();
+    if (entry.path().parent_path().filename() == "frameworks") continue;  // parts of scenarios
     if (path.ends_with(".json") && !path.ends_with(".schema.json")) arguments.push_back(path);
   }
   CHECK(arguments.size() > 10);

@@ -54,7 +54,8 @@ TEST_CASE("a host that runs ahead does not show") {
 }
 
 TEST_CASE("collectives are issued too") {
-  const Overrides two = {"parallel.tensor=2"};
+  const Overrides two = {R"(cluster={"machine": "dgx-a100-80g", "devices": 2})",
+                         "parallel.tensor=2"};
   Overrides issued = two;
   issued.push_back(R"(training.framework={"exchange_issue": "1 s"})");
   const ScenarioResult slow = run(small_run(issued));
@@ -117,7 +118,8 @@ TEST_CASE("gradients in fp32 take two bytes a parameter more") {
 }
 
 TEST_CASE("sums of input gradients hide behind weight gradients if the framework says so") {
-  const Overrides two = {"parallel.tensor=2", "model.hidden_size=1024",
+  const Overrides two = {R"(cluster={"machine": "dgx-a100-80g", "devices": 2})",
+                         "parallel.tensor=2", "model.hidden_size=1024",
                          "model.sequence_length=1024"};
   Overrides hidden = two;
   hidden.push_back(R"(training.framework={"overlaps_sums": true})");

@@ -96,7 +96,8 @@ TEST_CASE("balanced slices are no slower than any equal ones, and shorter at the
   const double balanced = step("\"balanced\"");
   for (const char* slices : {"1", "2", "4", "8", "16", "32"}) {
     INFO(slices << " equal slices: " << step(slices) << " s, balanced: " << balanced << " s");
-    CHECK(balanced <= step(slices) * 1.001);  // the last stage is longer, which the rule ignores
+    // The last stage is longer, which the rule ignores; times of slices go in steps of tiles.
+    CHECK(balanced <= step(slices) * 1.01);
   }
   const std::vector<int> lengths = lengths_of(sliced(large));
   CHECK(lengths.size() > 1);
