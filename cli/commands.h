@@ -105,7 +105,8 @@ void add_published(CLI::App& command, PublishedOptions& options);
 bool validate_published(const PublishedOptions& options);
 /// Loads every file without running it, and says "ok" for those that are right.
 void check(const CommandOptions& options);
-/// Prints what names stand for: "models", "machines", "schedules"; empty: all of them.
+/// Prints what names stand for: "models", "machines", "schedules", "frameworks"; empty: all of
+/// them.
 void list(const std::string& what);
 /// Draws a step of each scenario; or explains every schedule, or prints docs/schedules.md.
 void schedule(const ScheduleOptions& options);

@@ -8,6 +8,7 @@
 #include "cli/terminal.h"
 #include "hardware/cluster.h"
 #include "models/model_graph.h"
+#include "scenarios/framework_reader.h"
 #include "sim/plan/catalogue.h"
 
 namespace interlock {
@@ -61,6 +62,20 @@ std::vector<Row> schedule_rows() {
   return rows;
 }
 
+std::vector<Row> framework_rows() {
+  std::vector<Row> rows;
+  for (const std::string& name : framework_names()) {
+    const JsonValue value = text_value(name);
+    Diagnostics diagnostics;
+    const Framework framework = read_framework({&value, ""}, diagnostics);
+    diagnostics.throw_if_any();
+    rows.emplace_back(name, format(framework.kernel_issue) + " a kernel, " +
+                                format(framework.exchange_issue) + " a collective, " +
+                                (framework.fp32_gradients ? "fp32" : "16-bit") + " gradients");
+  }
+  return rows;
+}
+
 void print_rows(const std::vector<Row>& rows) {
   std::size_t width = 0;
   for (const Row& row : rows) width = std::max(width, row.first.size());
@@ -78,8 +93,10 @@ void list(const std::string& what) {
     const char* name;
     std::vector<Row> (*rows)();
   };
-  constexpr Catalogue kCatalogues[] = {
-      {"models", model_rows}, {"machines", machine_rows}, {"schedules", schedule_rows}};
+  constexpr Catalogue kCatalogues[] = {{"models", model_rows},
+                                       {"machines", machine_rows},
+                                       {"schedules", schedule_rows},
+                                       {"frameworks", framework_rows}};
   for (const Catalogue& catalogue : kCatalogues) {
     if (what.empty())
       print(std::string(&catalogue == kCatalogues ? "" : "\n") + catalogue.name + "\n");

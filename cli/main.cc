@@ -70,9 +70,10 @@ class CommandLine {
     add_import(add("import", "make models and scenarios of what other tools wrote",
                    [this] { import_files(imported_); }),
                imported_);
-    add("list", "print the names of models, machines and schedules", [this] { list(what_); })
-        .add_option("WHAT", what_, "models, machines or schedules; all if left out")
-        ->check(CLI::IsMember({"models", "machines", "schedules"}));
+    add("list", "print the names of models, machines, schedules and frameworks",
+        [this] { list(what_); })
+        .add_option("WHAT", what_, "models, machines, schedules or frameworks; all if left out")
+        ->check(CLI::IsMember({"models", "machines", "schedules", "frameworks"}));
     add("schema", "print the JSON Schema of scenarios", schema);
     app_.footer(kExamples);  // last, since subcommands inherit it
   }

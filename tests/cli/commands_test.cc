@@ -218,6 +218,7 @@ TEST_CASE("list prints names that scenarios can use") {
   CHECK(contains(models.out, "resnet-50 "));
   CHECK(contains(models.out, "18 modules"));
   CHECK(contains(run_program({"list", "machines"}).out, "dgx-a100-80g "));
+  CHECK(contains(run_program({"list", "frameworks"}).out, "megatron-lm "));
   CHECK(contains(run_program({"list", "schedules"}).out, "1f1b "));
   const Outcome all = run_program({"list"});
   for (const char* name : {"models\n", "machines\n", "schedules\n", "gpt2-xl ", "eager "}) {

@@ -32,7 +32,7 @@ TEST_CASE("a tile beyond a full wave costs another wave") {
   check_share(
       {.m = 256, .n = 128, .k = 64, .batch = 101}, kHundred, 0.8 * 404 / 500,
       "101 tiles of 256 x 128: 2 waves for 1.01; 202 of 128 x 128, at 0.95 of the speed: 3 for "
-              "2.02; best are 404 of 128 x 64, at 0.8 of the speed: 5 for 4.04");
+      "2.02; best are 404 of 128 x 64, at 0.8 of the speed: 5 for 4.04");
 }
 
 TEST_CASE("tiles over the edge are work for nothing") {
