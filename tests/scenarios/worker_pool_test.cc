@@ -1,0 +1,78 @@
+// Jobs in forked processes: each is done once, whoever dies.
+// SPDX-License-Identifier: Apache-2.0
+#include "scenarios/worker_pool.h"
+
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <map>
+#include <set>
+
+#include "base/error.h"
+
+namespace interlock {
+namespace {
+
+/// Hands out 0, 1, ... up to `count`.
+std::function<std::optional<std::size_t>()> first(std::size_t count) {
+  return [count, next = std::size_t{0}]() mutable {
+    return next < count ? std::optional(next++) : std::nullopt;
+  };
+}
+
+TEST_CASE("every job is done once, in another process, by as many as asked") {
+  constexpr std::size_t kJobs = 200;
+  std::map<std::size_t, std::string> results;
+  std::set<std::string> workers;
+  Jobs jobs{first(kJobs),
+            [](std::size_t job) {
+              return std::to_string(::getpid()) + " " + std::string(job * 1000, 'x');
+            },
+            [&](const JobResult& result) {
+              CHECK(result.problem.empty());
+              const std::size_t space = result.bytes.find(' ');
+              workers.insert(result.bytes.substr(0, space));
+              CHECK(results.emplace(result.job, result.bytes.substr(space + 1)).second);
+            },
+            {}};
+  CHECK(run_jobs(jobs, 3));
+  REQUIRE(results.size() == kJobs);
+  for (const auto& [job, bytes] : results) CHECK(bytes.size() == job * 1000);
+  CHECK(workers.size() == 3);
+  CHECK(workers.count(std::to_string(::getpid())) == 0);
+}
+
+TEST_CASE("who throws or dies takes one job along") {
+  std::map<std::size_t, std::string> problems;
+  Jobs jobs{first(8),
+            [](std::size_t job) -> std::string {
+              if (job == 2) throw Error("two is refused");
+              if (job == 4) std::raise(SIGKILL);
+              if (job == 5) _exit(3);
+              return "fine";
+            },
+            [&](const JobResult& result) { problems[result.job] = result.problem; },
+            {}};
+  CHECK(run_jobs(jobs, 2));
+  REQUIRE(problems.size() == 8);
+  CHECK(problems[2] == "two is refused");
+  CHECK(problems[4].find("signal 9") != std::string::npos);
+  CHECK(problems[5].find("status 3") != std::string::npos);
+  for (const std::size_t job : {0, 1, 3, 6, 7}) CHECK(problems[job].empty());
+}
+
+TEST_CASE("a stop gives up what runs") {
+  int done = 0;
+  Jobs jobs{first(100),
+            [](std::size_t job) {
+              if (job >= 5) ::sleep(600);  // never ends by itself
+              return std::string();
+            },
+            [&](const JobResult&) { ++done; }, [&] { return done == 5; }};
+  CHECK_FALSE(run_jobs(jobs, 2));
+  CHECK(done == 5);
+}
+
+}  // namespace
+}  // namespace interlock
