@@ -1,0 +1,149 @@
+// The subcommands, their options, and what each does: a line or two for each.
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/command_line.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <functional>
+#include <map>
+
+#include "base/text.h"
+#include "cli/command_options.h"
+#include "cli/commands.h"
+#include "cli/terminal.h"
+
+namespace interlock {
+namespace {
+
+constexpr const char* kExamples =
+    R"(Examples:
+  interlock simulate scenarios/examples/gpt2-xl-1f1b.json --report report.html
+  interlock compare scenarios/quickstart/*.json --json results.json
+  interlock simulate SCENARIO --set training.schedule=gpipe --set cluster.devices=4
+  interlock schedule SCENARIO --set training.schedule=zb-h1 --csv order.csv
+
+docs/scenario.md explains every key of a scenario, docs/result.md every key of a result.
+Exit codes: 0 success, 2 a mistake in the input, 1 a bug in interlock
+(or, of validate published --check, a missed target).)";
+
+/// The commands and what each does when its options have been read.
+class CommandLine {
+ public:
+  CommandLine() {
+    app_.name("interlock");
+    app_.set_version_flag("--version", "interlock " INTERLOCK_VERSION);
+    CLI::App& one = add("simulate", "run one scenario", [this] { simulate(options_); });
+    add_inputs(one, options_, "SCENARIO");
+    one.get_option("SCENARIO")->expected(1);
+    add_outputs(one, options_, engine_);
+    CLI::App& several = add("compare", "run several scenarios into one table and one report",
+                            [this] { compare(options_); });
+    add_inputs(several, options_, "SCENARIOS");
+    add_outputs(several, options_, engine_);
+    CLI::App& checked = add("check", "say whether scenario files are right, without running them",
+                            [this] { check(options_); });
+    add_inputs(checked, options_, "SCENARIOS");
+    add_train(
+        add("train", "train scenarios for real, on threads or GPUs", [this] { train(trained_); }),
+        trained_);
+    CLI::App& validated =
+        add("validate", "say how far off predictions are", [this] { run_validate(); });
+    validated.require_subcommand(1);
+    add_validate(*validated.add_subcommand("run", "predict, train for real, and compare"),
+                 validated_);
+    published_command_ = validated.add_subcommand("published", "predict what others measured");
+    add_published(*published_command_, published_);
+    add_schedule(add("schedule", "draw a step in the terminal; explain and compare schedules",
+                     [this] { schedule(drawn_); }),
+                 drawn_);
+    add_report(add("report", "draw results for papers", [this] { report(drawn_results_); }),
+               drawn_results_);
+    add_calibrate(add("calibrate", "measure this machine into a device that scenarios can use",
+                      [this] { calibrate(measured_); }),
+                  measured_);
+    add_import(add("import", "make models and scenarios of what other tools wrote",
+                   [this] { import_files(imported_); }),
+               imported_);
+    add("list", "print the names of models, machines, schedules and frameworks",
+        [this] { list(what_); })
+        .add_option("WHAT", what_, "models, machines, schedules or frameworks; all if left out")
+        ->check(CLI::IsMember({"models", "machines", "schedules", "frameworks"}));
+    add("schema", "print the JSON Schema of scenarios", schema);
+    app_.footer(kExamples);  // last, since subcommands inherit it
+  }
+
+  int run(int argc, char** argv) {
+    check_command(argc, argv);
+    try {
+      app_.parse(argc, argv);
+    } catch (const CLI::ParseError& stop) {
+      if (stop.get_exit_code() == kSuccess) return app_.exit(stop);  // help or version
+      throw Error(explain(stop));
+    }
+    if (!engine_.empty()) options_.overrides.push_back("simulate.engine=" + engine_);
+    measured_.command_line = "interlock";
+    for (int i = 1; i < argc; ++i) measured_.command_line += " " + std::string(argv[i]);
+    published_.command_line = measured_.command_line;
+    actions_.at(app_.get_subcommands().front()->get_name())();
+    return exit_code_;
+  }
+
+ private:
+  void run_validate() {
+    if (!published_command_->parsed()) return validate_run(validated_);
+    if (!validate_published(published_)) exit_code_ = kMissed;
+  }
+
+  CLI::App& add(const std::string& name, const std::string& summary,
+                const std::function<void()>& action) {
+    actions_[name] = action;
+    return *app_.add_subcommand(name, summary);
+  }
+
+  /// What CLI11 says, in our words where it is of no help, and which help to read.
+  std::string explain(const CLI::ParseError& stop) const {
+    const auto chosen = app_.get_subcommands();
+    const std::string command = chosen.empty() ? "" : chosen.front()->get_name() + " ";
+    std::string words = stop.what();
+    if (words.starts_with("SCENARIO: At Most 1 required")) {
+      words = "simulate runs one file; for several there is interlock compare";
+    }
+    return words + "\nsee interlock " + command + "--help";
+  }
+
+  void check_command(int argc, char** argv) const {
+    std::vector<std::string> names;
+    for (const auto& [name, action] : actions_) names.push_back(name);
+    if (argc < 2) {
+      throw Error("no command; expected " + join_choices(names) +
+                  "\nto begin: interlock simulate SCENARIO --report report.html; see also "
+                  "interlock --help");
+    }
+    const std::string first = argv[1];
+    if (first.starts_with("-") || actions_.count(first)) return;
+    const std::optional<std::string> meant = nearest(first, names);
+    throw Error(
+        "unknown command " + in_quotes(first) + "; " +
+        (meant ? "did you mean " + in_quotes(*meant) + "?" : "expected " + join_choices(names)));
+  }
+
+  CLI::App app_{"interlock predicts step time, utilisation and memory of model-parallel training"};
+  CommandOptions options_;
+  ScheduleOptions drawn_;
+  ReportOptions drawn_results_;
+  CalibrateOptions measured_;
+  ImportOptions imported_;
+  TrainOptions trained_;
+  ValidateOptions validated_;
+  PublishedOptions published_;
+  CLI::App* published_command_ = nullptr;
+  int exit_code_ = kSuccess;
+  std::string engine_, what_;
+  std::map<std::string, std::function<void()>> actions_;
+};
+
+}  // namespace
+
+int run_command_line(int argc, char** argv) { return CommandLine().run(argc, argv); }
+
+}  // namespace interlock

@@ -1,0 +1,14 @@
+// CommandLine: what was typed, carried out.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+namespace interlock {
+
+/// Exit codes: a target that was to be checked is missed, or it is our mistake; the user's mistake.
+inline constexpr int kSuccess = 0, kMissed = 1, kOurMistake = 1, kUsersMistake = 2;
+
+/// Runs the command that the arguments name, and returns the exit code.
+/// Throws: Error for a mistake of the user.
+int run_command_line(int argc, char** argv);
+
+}  // namespace interlock
