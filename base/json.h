@@ -88,6 +88,8 @@ std::optional<Seconds> read_duration(const JsonNode& node, Diagnostics& diagnost
 std::optional<Bytes> read_bytes(const JsonNode& node, Diagnostics& diagnostics);
 std::optional<BytesPerSecond> read_bytes_per_second(const JsonNode& node, Diagnostics& diagnostics);
 std::optional<FlopsPerSecond> read_flops_per_second(const JsonNode& node, Diagnostics& diagnostics);
+std::optional<Watts> read_watts(const JsonNode& node, Diagnostics& diagnostics);
+std::optional<Joules> read_joules(const JsonNode& node, Diagnostics& diagnostics);
 /// The index in `names` of the text at `node`; else a diagnostic that lists or suggests names.
 std::optional<int> read_choice(const JsonNode& node, const std::vector<std::string>& names,
                                Diagnostics& diagnostics);

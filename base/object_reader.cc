@@ -52,6 +52,8 @@ constexpr Asked kDuration = {Dimension::Time, "a time such as \"3 h\"", false};
 constexpr Asked kSize = {Dimension::Size, "a size such as \"80 GiB\"", true};
 constexpr Asked kBandwidth = {Dimension::Bandwidth, "a bandwidth such as \"450 GB/s\"", false};
 constexpr Asked kFlopRate = {Dimension::FlopRate, "a rate such as \"989 TFLOP/s\"", false};
+constexpr Asked kPower = {Dimension::Power, "a power such as \"400 W\"", true};
+constexpr Asked kEnergy = {Dimension::Energy, "an energy such as \"20 MWh\"", false};
 
 /// What is wrong with the value at `node` as the quantity asked for, or nothing.
 const char* wrong_quantity(const JsonNode& node, const Asked& asked,
@@ -147,6 +149,14 @@ std::optional<BytesPerSecond> read_bytes_per_second(const JsonNode& node,
 std::optional<FlopsPerSecond> read_flops_per_second(const JsonNode& node,
                                                     Diagnostics& diagnostics) {
   return read_quantity<FlopsPerSecond>(node, kFlopRate, diagnostics);
+}
+
+std::optional<Watts> read_watts(const JsonNode& node, Diagnostics& diagnostics) {
+  return read_quantity<Watts>(node, kPower, diagnostics);
+}
+
+std::optional<Joules> read_joules(const JsonNode& node, Diagnostics& diagnostics) {
+  return read_quantity<Joules>(node, kEnergy, diagnostics);
 }
 
 std::optional<int> read_choice(const JsonNode& node, const std::vector<std::string>& names,

@@ -41,6 +41,14 @@ constexpr std::array kBitRates{Unit{"b/s", 1, 8}, Unit{"kb/s", 1e3, 8}, Unit{"Mb
 constexpr std::array kFlopRates{Unit{"FLOP/s", 1},    Unit{"kFLOP/s", 1e3},  Unit{"MFLOP/s", 1e6},
                                 Unit{"GFLOP/s", 1e9}, Unit{"TFLOP/s", 1e12}, Unit{"PFLOP/s", 1e15},
                                 Unit{"EFLOP/s", 1e18}};
+constexpr std::array kPowers{Unit{"mW", 1, 1e3}, Unit{"W", 1}, Unit{"kW", 1e3}, Unit{"MW", 1e6},
+                             Unit{"GW", 1e9}};
+constexpr std::array kJoules{Unit{"J", 1}, Unit{"kJ", 1e3}, Unit{"MJ", 1e6}, Unit{"GJ", 1e9}};
+constexpr std::array kWattHours{Unit{"Wh", 3600}, Unit{"kWh", 3.6e6}, Unit{"MWh", 3.6e9},
+                                Unit{"GWh", 3.6e12}};
+// What people pay for is counted in kWh; what a step takes may be less than one.
+constexpr std::array kShownEnergies{Unit{"J", 1}, Unit{"kJ", 1e3}, Unit{"kWh", 3.6e6},
+                                    Unit{"MWh", 3.6e9}, Unit{"GWh", 3.6e12}};
 
 struct Ladder {
   Dimension dimension;
@@ -54,6 +62,9 @@ constexpr std::array kLadders{
     Ladder{Dimension::Bandwidth, kBinaryByteRates},
     Ladder{Dimension::Bandwidth, kBitRates},
     Ladder{Dimension::FlopRate, kFlopRates},
+    Ladder{Dimension::Power, kPowers},
+    Ladder{Dimension::Energy, kJoules},
+    Ladder{Dimension::Energy, kWattHours},
 };
 
 /// Three significant digits, and all digits of a whole number up to a million.
@@ -107,6 +118,8 @@ std::string format(BytesPerSecond value) { return on_ladder(value.value(), kByte
 std::string format(FlopsPerSecond value) {
   return on_ladder(value.value(), kFlopRates, "0 FLOP/s");
 }
+std::string format(Watts value) { return on_ladder(value.value(), kPowers, "0 W"); }
+std::string format(Joules value) { return on_ladder(value.value(), kShownEnergies, "0 J"); }
 
 std::string format_percent(double fraction) {
   char digits[32];

@@ -15,7 +15,7 @@ namespace interlock {
 /// A quantity as people write it: "80 GiB" gives 80 * 2^30 bytes, a Size.
 /// GB = 10^9, GiB = 2^30, `Gb/s` counts bits, prefixes are case-sensitive.
 struct WrittenQuantity {
-  enum class Dimension { Time, Size, Bandwidth, FlopRate };
+  enum class Dimension { Time, Size, Bandwidth, FlopRate, Power, Energy };
   double value = 0;  // SI, may be negative or zero: range is the caller's business
   Dimension dimension = Dimension::Time;
 };
@@ -29,11 +29,14 @@ std::string printable(std::string_view text, std::size_t most);
 /// What the user wrote, safe to show in a message: printable, in double quotes.
 std::string in_quotes(std::string_view text);
 
-// For people, three significant digits: "1.83 ms", "74.5 GiB", "412 TFLOP/s", "300 GB/s".
+// For people, three significant digits: "1.83 ms", "74.5 GiB", "412 TFLOP/s", "300 GB/s",
+// "6.5 kW", "1.2 MWh".
 std::string format(Seconds value);
 std::string format(Bytes value);
 std::string format(BytesPerSecond value);
 std::string format(FlopsPerSecond value);
+std::string format(Watts value);
+std::string format(Joules value);
 /// "12.3%" of a fraction.
 std::string format_percent(double fraction);
 /// A plain number with three significant digits and thousands as k, M, G: "1.52 k".

@@ -1,4 +1,4 @@
-// Strong types for the five physical quantities that interlock computes with.
+// Strong types for the seven physical quantities that interlock computes with.
 // SPDX-License-Identifier: Apache-2.0
 //
 // Each type is one double in SI units. Construction is explicit, same-unit arithmetic and
@@ -11,7 +11,7 @@
 
 namespace interlock {
 
-/// One double tagged by what it measures; the base of the five quantities below.
+/// One double tagged by what it measures; the base of the quantities below.
 template <class Tag>
 class Quantity {
  public:
@@ -45,6 +45,8 @@ using Bytes = Quantity<struct BytesTag>;
 using Flops = Quantity<struct FlopsTag>;
 using BytesPerSecond = Quantity<struct BytesPerSecondTag>;
 using FlopsPerSecond = Quantity<struct FlopsPerSecondTag>;
+using Watts = Quantity<struct WattsTag>;
+using Joules = Quantity<struct JoulesTag>;
 
 constexpr Seconds operator/(Flops work, FlopsPerSecond rate) {
   return Seconds(work.value() / rate.value());
@@ -57,6 +59,12 @@ constexpr FlopsPerSecond operator/(Flops work, Seconds time) {
 }
 constexpr BytesPerSecond operator/(Bytes size, Seconds time) {
   return BytesPerSecond(size.value() / time.value());
+}
+constexpr Joules operator*(Watts power, Seconds time) {
+  return Joules(power.value() * time.value());
+}
+constexpr Watts operator/(Joules energy, Seconds time) {
+  return Watts(energy.value() / time.value());
 }
 
 }  // namespace interlock

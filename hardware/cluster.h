@@ -16,6 +16,7 @@
 #include "hardware/device.h"
 #include "hardware/link.h"
 #include "hardware/real_devices.h"
+#include "hardware/running_costs.h"
 #include "hardware/topologies/dragonfly.h"
 #include "hardware/topologies/fat_tree.h"
 #include "hardware/topologies/pcie_tree.h"
@@ -50,7 +51,9 @@ struct Cluster {
   Bytes host_memory;  // of each node's host; 0: unknown
   /// Links that have a part of their bandwidth only: (link, how many times less).
   std::vector<std::pair<LinkId, double>> slow_links = {};
-  RealDevices executor = {};  // what runs a scenario for real
+  MachinePower power = {};                // besides that of the devices
+  std::optional<HourlyPrice> price = {};  // of a device; none: unknown
+  RealDevices executor = {};              // what runs a scenario for real
 };
 
 /// Nodes that hold devices of the scenario. A mesh is one node.

@@ -5,7 +5,7 @@
 //   {"kind": "machine", "device": NAME | {...}, "devices_per_node": 8,
 //    "port": {"latency": "3 us", "bandwidth": "300 GB/s"}, "pcie": {...}, "host": {...},
 //    "cards": {"per_node": 8, "latency": "10 us", "bandwidth": "200 Gb/s"},
-//    "network": {"kind": "fat-tree", ...}, "origin": {...}}
+//    "network": {"kind": "fat-tree", ...}, "power": {...}, "price": ..., "origin": {...}}
 // "cards" is left out where nodes cannot be joined, "port" on a torus of devices. Inline, "nodes"
 // and "devices" stand beside.
 #include <algorithm>
@@ -91,6 +91,7 @@ void read_machine(ObjectReader& reader, const std::string& name,
   read_port(reader, cluster);
   read_pcie(reader, cluster);
   read_host(reader, cluster);
+  read_running_costs(reader, cluster.device.power, cluster.power, cluster.price);
   read_origin(reader);
 }
 
@@ -152,6 +153,7 @@ void read_uniform(ObjectReader& reader, Cluster& cluster) {
   cluster.port_latency = speed.latency;
   cluster.port_bandwidth = speed.bandwidth;
   read_host(reader, cluster);
+  read_running_costs(reader, cluster.device.power, cluster.power, cluster.price);
 }
 
 void read_object(const JsonNode& node, Cluster& cluster, Diagnostics& diagnostics) {
@@ -160,9 +162,11 @@ void read_object(const JsonNode& node, Cluster& cluster, Diagnostics& diagnostic
     const auto machine = reader.require("machine", "a machine's name, or the path of its file");
     const auto network = reader.get("network");
     if (machine) read_named(*machine, network, cluster, diagnostics);
-    if (!cluster.name.empty()) read_size(reader, cluster);
-    reader.get("nodes");
-    reader.get("devices");
+    if (!cluster.name.empty()) {
+      read_size(reader, cluster);
+      read_running_costs(reader, cluster.device.power, cluster.power, cluster.price);
+    }
+    for (const char* key : {"nodes", "devices", "power", "price"}) reader.get(key);
   } else {
     const auto kind = read_choice(*reader.get("kind"), {"uniform", "machine"}, diagnostics);
     if (!kind) return;

@@ -17,6 +17,7 @@
 #include "hardware/calibrated_model.h"
 #include "hardware/kernel_time.h"
 #include "hardware/product_tiles.h"
+#include "hardware/running_costs.h"
 
 namespace interlock {
 
@@ -39,6 +40,7 @@ struct Device {
   /// Shares of the multiprocessors, from 0 to 0.9, that a collective and a message take away from
   /// the kernels beside them.
   double collective_sms = 0, message_sms = 0;
+  std::optional<DevicePower> power = {};  // none: unknown
   /// Of a device that was measured: asked before rates and efficiencies are.
   std::shared_ptr<const CalibratedModel> calibrated = nullptr;
 };

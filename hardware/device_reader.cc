@@ -94,6 +94,7 @@ Device read_device(const JsonNode& node, Diagnostics& diagnostics) {
   read_efficiencies(reader, device);
   device.collective_sms = reader.number("collective_sms", 0, 0, kMostShare);
   device.message_sms = reader.number("message_sms", 0, 0, kMostShare);
+  device.power = read_device_power(reader);
   if (const auto measured = reader.get("calibration")) {
     device.calibrated = read_calibration(*measured, diagnostics);
   }

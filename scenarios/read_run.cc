@@ -12,7 +12,6 @@ namespace interlock {
 namespace {
 
 constexpr int kMostSteps = 1'000'000'000;
-constexpr double kMostSamples = 1e18;
 constexpr int kMostSpares = 1'000'000;
 constexpr int kMostSeeds = 10'000;
 
@@ -74,31 +73,6 @@ CheckpointConditions read_checkpoint(const JsonNode& node, Diagnostics& diagnost
   return checkpoint;
 }
 
-void read_target(Section& section, RunConditions& run) {
-  Diagnostics& diagnostics = section.diagnostics();
-  const std::optional<JsonNode> steps = section.get("steps"), samples = section.get("samples"),
-                                tokens = section.get("tokens");
-  if (int{steps.has_value()} + int{samples.has_value()} + int{tokens.has_value()} != 1) {
-    if (section.node().value->kind != JsonValue::Kind::Object) return;
-    report(diagnostics, section.node(),
-           "expected how long to train as one of \"steps\", \"samples\" and \"tokens\"");
-  } else if (steps) {
-    run.amount = read_count(*steps, 1, kMostSteps, diagnostics).value_or(1);
-  } else {
-    run.target = samples ? RunConditions::Target::Samples : RunConditions::Target::Tokens;
-    run.amount =
-        read_number(samples ? *samples : *tokens, 1, kMostSamples, diagnostics).value_or(1);
-  }
-}
-
-void read_further_steps(Section& section, RunConditions& run) {
-  run.further_steps = section.count("further_steps", 0, 0, kMostSteps);
-  const auto node = section.get("further_steps");
-  if (!node || run.target != RunConditions::Target::Steps) return;
-  report(section.diagnostics(), *node,
-         "steps beside steps; expected \"samples\" or \"tokens\" beside it, or all in \"steps\"");
-}
-
 /// "optimal" and its like follow from how often a failure leads back to a checkpoint.
 void check_rule(const Section& section, const RunConditions& run, Diagnostics& diagnostics) {
   if (!run.checkpoint || run.checkpoint->rule == CheckpointConditions::Rule::Written) return;
@@ -124,8 +98,7 @@ RunConditions read_run(const JsonNode& node, Diagnostics& diagnostics) {
   RunConditions run;
   const Mistakes mistakes(diagnostics);
   Section section("run", node, diagnostics);
-  read_target(section, run);
-  read_further_steps(section, run);
+  run.length = read_length(section);
   if (const auto checkpoint = section.get("checkpoint")) {
     run.checkpoint = read_checkpoint(*checkpoint, diagnostics);
   }

@@ -117,7 +117,7 @@ Scenario load_workload(const JsonNode& document, Diagnostics& diagnostics) {
   section.get("sweep");
   scenario.name = section.text("name", default_name(*document.value));
   for (const char* key :
-       {"model", "parallel", "partition", "training", "variation", "run", "swarm"}) {
+       {"model", "parallel", "partition", "training", "variation", "run", "swarm", "goal"}) {
     const auto node = section.get(key);
     if (!node) continue;
     report(diagnostics, *node,

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/json.h"
+#include "scenarios/goal.h"
 #include "sim/dynamics/training_run.h"
 
 namespace interlock {
@@ -33,10 +34,7 @@ struct FailureConditions {
 };
 
 struct RunConditions {
-  enum class Target { Steps, Samples, Tokens };
-  Target target = Target::Steps;
-  double amount = 1;
-  int further_steps = 0;  // besides, however many samples a step has
+  TrainingLength length;
   std::optional<CheckpointConditions> checkpoint;
   FailureConditions failures;
   OnFailure on_failure = OnFailure::Restart;

@@ -17,17 +17,13 @@ constexpr double kMostSteps = 1e12;
 constexpr double kMostMicroBatches = 1e15;
 constexpr double kMostEvents = 1e8;  // failures and checkpoints of all seeds
 
-std::int64_t steps_of(const RunConditions& run, const StepFacts& facts) {
-  if (run.target == RunConditions::Target::Steps) return static_cast<std::int64_t>(run.amount);
-  const bool samples = run.target == RunConditions::Target::Samples;
-  const std::optional<double>& each = samples ? facts.samples : facts.tokens;
-  CHECK(each && *each > 0, "a run of samples or tokens knows those of a step");
-  const double steps = std::ceil(run.amount / *each) + run.further_steps;
+std::int64_t whole_steps_of(const RunConditions& run, const StepFacts& facts) {
+  const double steps = steps_of(run.length, {facts.samples, facts.tokens});
   if (steps > kMostSteps) {
     throw Error("the run has about " + format_number(steps) + " steps; expected at most " +
                 format_number(kMostSteps));
   }
-  return static_cast<std::int64_t>(std::max(steps, 1.0));
+  return static_cast<std::int64_t>(steps);
 }
 
 /// Parts whose failures hit `devices` devices, of nodes of `devices_per_node`.
@@ -102,7 +98,7 @@ RunPlan plan_without_checkpoints(const Scenario& scenario, const StepFacts& fact
   const Metrics& metrics = facts.metrics;
   const ReplicaLayout layout = replica_layout(scenario);
   const Seconds filled = metrics.fill_steps * metrics.step_time;
-  RunPlan plan{.steps = steps_of(run, facts),
+  RunPlan plan{.steps = whole_steps_of(run, facts),
                .step_time = metrics.step_time,
                .replicas = layout.replicas,
                .devices_per_replica = layout.devices_per_replica,
@@ -148,18 +144,8 @@ ReplicaLayout replica_layout(const Scenario& scenario) {
 }
 
 void check_run(const Scenario& scenario, const JsonNode& run, Diagnostics& diagnostics) {
-  const ModelGraph& graph = scenario.graph;
   const RunConditions& conditions = *scenario.run;
-  const bool tokens = conditions.target == RunConditions::Target::Tokens;
-  const bool samples = conditions.target == RunConditions::Target::Samples;
-  if ((tokens || samples) && !graph.samples_per_micro_batch) {
-    report(diagnostics, run.child(tokens ? "tokens" : "samples"),
-           "nothing says how many samples a micro-batch holds; expected \"steps\", or "
-           "training.global_batch_size");
-  } else if (tokens && !graph.tokens_per_sample) {
-    report(diagnostics, run.child("tokens"),
-           "the model has no tokens; expected \"samples\" or \"steps\"");
-  }
+  check_length(scenario, conditions.length, run, diagnostics);
   const ReplicaLayout layout = replica_layout(scenario);
   const int devices = layout.replicas * layout.devices_per_replica + conditions.spares;
   std::set<int> seen;

@@ -4,6 +4,7 @@
 
 #include <optional>
 
+#include "scenarios/ranges/confidence.h"
 #include "scenarios/run_plan.h"
 #include "scenarios/scenario.h"
 #include "scenarios/swarm_plan.h"
@@ -20,6 +21,7 @@ struct ScenarioResult {
   std::optional<VariedOutcome> varied;  // over seeds, where steps differ
   std::optional<RunResult> run;         // of its "run", if it has one
   std::optional<SwarmResult> swarm;     // of its "swarm", likewise
+  Confidence confidence = {};           // in the step time
 };
 
 /// How `rank` divides its stages.

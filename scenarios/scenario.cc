@@ -86,6 +86,7 @@ Sections read_sections(const JsonNode& document, Scenario& scenario, Diagnostics
   }
   scenario.variation = read_variation(section.get("variation"), diagnostics);
   if (const auto run = section.get("run")) scenario.run = read_run(*run, diagnostics);
+  if (const auto goal = section.get("goal")) scenario.goal = read_goal(*goal, diagnostics);
   if (const auto swarm = section.get("swarm")) scenario.swarm = read_swarm(*swarm, diagnostics);
   if (const auto quality = section.get("quality")) check_quality(*quality, diagnostics);
   section.get("workload");  // known, but in none that is read here
@@ -259,6 +260,7 @@ Scenario load_scenario(const JsonValue& value, Diagnostics& diagnostics) {
   const StageLayout laid = schedule_entry(scenario.schedule.kind).layout;
   if (laid == StageLayout::Mirrored || scenario.schedule.copies > 1) add_copy(scenario);
   if (scenario.run) check_run(scenario, document.child("run"), diagnostics);
+  if (scenario.goal) check_goal(scenario, document.child("goal"), diagnostics);
   if (scenario.swarm) check_swarm(scenario, document.child("swarm"), diagnostics);
   return scenario;
 }

@@ -15,6 +15,7 @@
 #include "hardware/cluster.h"
 #include "hardware/resharding.h"
 #include "models/model_graph.h"
+#include "scenarios/goal.h"
 #include "scenarios/run_conditions.h"
 #include "scenarios/swarm_conditions.h"
 #include "scenarios/trace_workload.h"
@@ -96,6 +97,7 @@ struct Scenario {
   std::optional<VariationConditions> variation;
   std::optional<RunConditions> run;
   std::optional<SwarmConditions> swarm;
+  std::optional<Goal> goal;
   /// In place of model, training and all that follows from them; else none.
   std::shared_ptr<const TraceWorkload> workload;
 };

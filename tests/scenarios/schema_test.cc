@@ -49,12 +49,16 @@ std::vector<const JsonValue*> alternatives(const JsonValue& value) {
   return found;
 }
 
-/// The object among the alternatives of `value`, or that a list of it is made of.
+/// The object among the alternatives of `value`, or that a list or a map of it is made of.
 const JsonValue& object_in(const JsonValue& value) {
   for (const JsonValue* alternative : alternatives(value)) {
     if (alternative->find("properties")) return *alternative;
     if (const JsonValue* items = alternative->find("items"); items && items->find("properties")) {
       return *items;
+    }
+    if (const JsonValue* named = alternative->find("additionalProperties");
+        named && named->kind == JsonValue::Kind::Object) {
+      return object_in(*named);
     }
   }
   FAIL("the schema has no object here");

@@ -1,0 +1,25 @@
+// Confidence: how far off a predicted step time may be, and what it rests on.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/units.h"
+
+namespace interlock {
+
+/// Where the step time lies with probability `level`, as far as errors were like those of `basis`.
+struct TimeRange {
+  Seconds low, high;
+  double level = 0.8;
+  std::string basis;  // in words
+};
+
+struct Confidence {
+  std::optional<TimeRange> range;         // nothing: it rests on nothing that was measured
+  std::vector<std::string> extrapolates;  // reasons why the range, or the prediction, may not hold
+};
+
+}  // namespace interlock

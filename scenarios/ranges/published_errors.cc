@@ -1,0 +1,210 @@
+// Reads published errors, and takes quantiles of those that are like a scenario.
+// SPDX-License-Identifier: Apache-2.0
+#include "scenarios/ranges/published_errors.h"
+
+#include <algorithm>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "scenarios/contract.h"
+
+namespace interlock {
+namespace {
+
+constexpr double kLevel = 0.8;
+constexpr int kFewestRows = 10;  // for an 80 % range to mean anything
+constexpr double kLeastRatio = 1e-3, kMostRatio = 1e3;
+
+std::vector<std::string> read_names(ObjectReader& reader, std::string_view key) {
+  std::vector<std::string> names;
+  const auto node = reader.require(key, "a list of names");
+  if (!node) return names;
+  for (std::size_t i = 0; i < node->value->items.size(); ++i) {
+    names.push_back(read_text(node->item(i), reader.diagnostics()).value_or(""));
+  }
+  return names;
+}
+
+ErrorTable read_table(const JsonNode& node, Diagnostics& diagnostics) {
+  ObjectReader reader(node, diagnostics);
+  ErrorTable table{.source = reader.text("source", ""),
+                   .generation = reader.text("generation", ""),
+                   .framework = reader.text("framework", ""),
+                   .devices = reader.count("devices", 1),
+                   .strategies = read_names(reader, "strategies"),
+                   .schedules = read_names(reader, "schedules"),
+                   .precisions = read_names(reader, "precisions"),
+                   .ratios = {}};
+  if (const auto ratios = reader.require("measured_over_predicted", "a list of numbers")) {
+    for (std::size_t i = 0; i < ratios->value->items.size(); ++i) {
+      const auto ratio = read_number(ratios->item(i), kLeastRatio, kMostRatio, diagnostics);
+      table.ratios.push_back(ratio.value_or(1));
+    }
+  }
+  reader.finish();
+  return table;
+}
+
+using Tables = std::vector<const ErrorTable*>;
+
+Tables tables_of(const std::vector<ErrorTable>& tables, const std::string* generation,
+                 const std::string* framework) {
+  Tables found;
+  for (const ErrorTable& table : tables) {
+    if (generation != nullptr && table.generation != *generation) continue;
+    if (framework != nullptr && table.framework != *framework) continue;
+    if (!table.ratios.empty()) found.push_back(&table);
+  }
+  return found;
+}
+
+int rows_of(const Tables& tables) {
+  std::size_t rows = 0;
+  for (const ErrorTable* table : tables) rows += table->ratios.size();
+  return static_cast<int>(rows);
+}
+
+/// The ratio that a share `part` does not exceed, where each table weighs alike.
+double quantile(const Tables& tables, double part) {
+  std::vector<std::pair<double, double>> weighed;  // ratio, weight
+  for (const ErrorTable* table : tables) {
+    const double weight = 1.0 / static_cast<double>(table->ratios.size() * tables.size());
+    for (const double ratio : table->ratios) weighed.emplace_back(ratio, weight);
+  }
+  std::sort(weighed.begin(), weighed.end());
+  constexpr double kRounding = 1e-9;
+  double below = 0;
+  for (const auto& [ratio, weight] : weighed) {
+    below += weight;
+    if (below >= part - kRounding) return ratio;
+  }
+  return weighed.back().first;
+}
+
+std::string framework_words(const std::string& framework) {
+  return framework.empty() ? "no framework" : framework;
+}
+
+/// Whether some table has `name` among the names that `member` points to.
+bool covers(const Tables& tables, std::vector<std::string> ErrorTable::*member,
+            const std::string& name) {
+  return std::any_of(tables.begin(), tables.end(), [&](const ErrorTable* table) {
+    const std::vector<std::string>& names = table->*member;
+    return std::find(names.begin(), names.end(), name) != names.end();
+  });
+}
+
+void flag(const Tables& tables, const RunTraits& traits, std::vector<std::string>& reasons) {
+  if (!covers(tables, &ErrorTable::strategies, traits.strategy)) {
+    reasons.push_back("no measured run trained by " + traits.strategy + " losses");
+  }
+  if (!covers(tables, &ErrorTable::schedules, traits.schedule)) {
+    reasons.push_back("no measured run had the schedule " + traits.schedule);
+  }
+  if (!covers(tables, &ErrorTable::precisions, traits.precision)) {
+    reasons.push_back("no measured run computed in " + traits.precision);
+  }
+  int most = 0;
+  for (const ErrorTable* table : tables) most = std::max(most, table->devices);
+  if (traits.devices > most) {
+    reasons.push_back("more devices (" + std::to_string(traits.devices) +
+                      ") than any measured run (" + std::to_string(most) + ")");
+  }
+}
+
+/// Whether the device prices anything of `graph`; else a profile has measured it all.
+bool is_priced(const ModelGraph& graph) {
+  return std::any_of(graph.modules.begin(), graph.modules.end(), [](const Module& module) {
+    return std::any_of(module.forward.begin(), module.forward.end(),
+                       [](const Work& work) { return work.op_class != OpClass::Measured; });
+  });
+}
+
+}  // namespace
+
+std::string generation_of(const std::string& device) {
+  std::size_t begin = 0;
+  while (true) {
+    const std::size_t end = std::min(device.find('-', begin), device.size());
+    const std::string part = device.substr(begin, end - begin);
+    if (end == device.size() || part.find_first_of("0123456789") != std::string::npos) {
+      return device.substr(0, end);
+    }
+    begin = end + 1;
+  }
+}
+
+RunTraits traits_of(const Scenario& scenario) {
+  return {.generation = generation_of(scenario.cluster.device.name),
+          .framework = scenario.framework.name,
+          .strategy = name_of(scenario.strategy),
+          .schedule = schedule_entry(scenario.schedule.kind).name,
+          .precision =
+              contract_names("training", "precision")[static_cast<std::size_t>(scenario.precision)],
+          .devices = scenario.mesh.devices()};
+}
+
+std::vector<ErrorTable> read_error_tables(const std::string& path) {
+  const JsonValue document = read_json_file(path);
+  Diagnostics diagnostics;
+  ObjectReader reader({&document, ""}, diagnostics);
+  reader.choice("format", {"interlock-errors/1"}, 0);
+  reader.text("command", "");
+  std::vector<ErrorTable> tables;
+  if (const auto list = reader.require("tables", "a list of tables")) {
+    for (std::size_t i = 0; i < list->value->items.size(); ++i) {
+      tables.push_back(read_table(list->item(i), diagnostics));
+    }
+  }
+  reader.finish();
+  diagnostics.throw_if_any();
+  return tables;
+}
+
+const std::vector<ErrorTable>& published_errors() {
+  static const std::vector<ErrorTable> tables =
+      read_error_tables(data_folder("scenarios/ranges") + "/published_errors.json");
+  return tables;
+}
+
+Confidence range_from(const std::vector<ErrorTable>& tables, const RunTraits& traits,
+                      Seconds step) {
+  Confidence confidence;
+  std::vector<std::string>& reasons = confidence.extrapolates;
+  std::string like = traits.generation + ", " + framework_words(traits.framework);
+  Tables basis = tables_of(tables, &traits.generation, &traits.framework);
+  if (rows_of(basis) < kFewestRows) {
+    reasons.push_back("too few measured runs on " + traits.generation + " under " +
+                      framework_words(traits.framework) + " (" + std::to_string(rows_of(basis)) +
+                      "): the range is that of all on " + traits.generation);
+    like = traits.generation;
+    basis = tables_of(tables, &traits.generation, nullptr);
+  }
+  if (rows_of(basis) < kFewestRows) {
+    reasons.back() = "too few measured runs on " + traits.generation + " (" +
+                     std::to_string(rows_of(basis)) + "): the range is that of all devices";
+    like = "all devices";
+    basis = tables_of(tables, nullptr, nullptr);
+  }
+  if (rows_of(basis) < kFewestRows) {
+    reasons.back() = "too few measured runs for a range";
+    return confidence;
+  }
+  flag(basis, traits, reasons);
+  const double outside = (1 - kLevel) / 2;
+  confidence.range = {.low = step * quantile(basis, outside),
+                      .high = step * quantile(basis, 1 - outside),
+                      .level = kLevel,
+                      .basis = "published runs (" + like + "): " + std::to_string(rows_of(basis)) +
+                               " rows of " + std::to_string(basis.size()) +
+                               (basis.size() == 1 ? " table" : " tables")};
+  return confidence;
+}
+
+Confidence published_range(const Scenario& scenario, Seconds step) {
+  const Device& device = scenario.cluster.device;
+  if (scenario.workload || device.calibrated || !is_priced(scenario.graph)) return {};
+  return range_from(published_errors(), traits_of(scenario), step);
+}
+
+}  // namespace interlock
