@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "cli/command_options.h"
 #include "cli/commands.h"
+#include "cli/sweep_commands.h"
 #include "cli/terminal.h"
 
 namespace interlock {
@@ -21,9 +22,10 @@ constexpr const char* kExamples =
   interlock compare scenarios/quickstart/*.json --json results.json
   interlock simulate SCENARIO --set training.schedule=gpipe --set cluster.devices=4
   interlock schedule SCENARIO --set training.schedule=zb-h1 --csv order.csv
+  interlock sweep SCENARIO --set parallel.pipeline=2,4,8 --set training.micro_batches=8..64..8
 
 docs/scenario.md explains every key of a scenario, docs/result.md every key of a result.
-Exit codes: 0 success, 2 a mistake in the input, 1 a bug in interlock
+Exit codes: 0 success, 2 a mistake in the input, 130 an interrupted sweep, 1 a bug in interlock
 (or, of validate published --check, a missed target).)";
 
 /// The commands and what each does when its options have been read.
@@ -40,6 +42,12 @@ class CommandLine {
                             [this] { compare(options_); });
     add_inputs(several, options_, "SCENARIOS");
     add_outputs(several, options_, engine_);
+    add_sweep(add("sweep", "run hundreds of scenarios into a database, and rank them",
+                  [this] { exit_code_ = sweep(swept_) ? kSuccess : kInterrupted; }),
+              swept_);
+    add_merge(add("merge", "put the parts of a sweep together", [this] { merge(merged_); }),
+              merged_);
+    add_rank(add("rank", "print the best rows of a sweep", [this] { rank(ranked_); }), ranked_);
     CLI::App& checked = add("check", "say whether scenario files are right, without running them",
                             [this] { check(options_); });
     add_inputs(checked, options_, "SCENARIOS");
@@ -134,6 +142,9 @@ class CommandLine {
   CalibrateOptions measured_;
   ImportOptions imported_;
   TrainOptions trained_;
+  SweepOptions swept_;
+  MergeOptions merged_;
+  RankOptions ranked_;
   ValidateOptions validated_;
   PublishedOptions published_;
   CLI::App* published_command_ = nullptr;

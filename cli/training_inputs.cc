@@ -1,4 +1,4 @@
-// Samples and descent as options ask for them, and Ctrl-C.
+// Samples and descent as options ask for them.
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/training_inputs.h"
 
@@ -6,23 +6,6 @@
 #include "base/file.h"
 
 namespace interlock {
-namespace {
-
-std::atomic<bool> stopped = false;
-
-}  // namespace
-
-StopOnInterrupt::StopOnInterrupt() {
-  struct sigaction action = {};
-  action.sa_handler = [](int) { stopped = true; };
-  action.sa_flags = SA_RESETHAND;
-  sigaction(SIGINT, &action, &before_);
-}
-
-StopOnInterrupt::~StopOnInterrupt() { sigaction(SIGINT, &before_, nullptr); }
-
-const std::atomic<bool>& StopOnInterrupt::asked() { return stopped; }
-
 BatchSource batches_of(const TrainOptions& options, const NeuralNetwork& network) {
   const auto seed = static_cast<std::uint64_t>(options.seed);
   const bool text = network.samples == SampleKind::Tokens;

@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "cli/commands.h"
 #include "cli/inputs.h"
+#include "cli/interrupt.h"
 #include "cli/outputs.h"
 #include "cli/terminal.h"
 #include "cli/training_inputs.h"

@@ -46,6 +46,8 @@ check() {
     fence("^(cuda|cublas|cudnn|cupti|nccl|nvtx)", "^(validate|tests)/cuda/", "CUDA")
     fence("^(Eigen|unsupported/Eigen)/", "^(validate|tests)/", "Eigen")
     fence("^zlib\\.h$", "^(reports/gzip|tests/.*)\\.cc$", "zlib")
+    fence("^mpi\\.h$", "^scenarios/mpi_pool\\.cc$", "MPI")
+    fence("^sqlite3\\.h$", "^(reports/sweeps/database|tests/.*)\\.cc$", "SQLite")
     fence("^google/protobuf/|\\.pb\\.h$", "^(scenarios/chakra_|tests/)", "protobuf")
     fence("^doctest/", "^tests/", "doctest")
     if ($0 ~ /include[ \t]*"/) check_floor(target)
@@ -77,6 +79,8 @@ check() {
     fence_name["CLI11"] = "cli/"; fence_name["CUDA"] = "validate/cuda/"
     fence_name["Eigen"] = "validate/"; fence_name["doctest"] = "tests/"
     fence_name["zlib"] = "reports/gzip.cc and tests"
+    fence_name["MPI"] = "scenarios/mpi_pool.cc"
+    fence_name["SQLite"] = "reports/sweeps/database.cc and tests"
     fence_name["protobuf"] = "scenarios/chakra_*"
   }
   FNR == 1 {

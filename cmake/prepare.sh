@@ -6,7 +6,7 @@
 say() { printf '%s\n' "$*" >&2; }
 
 # Libraries by their Debian packages; each stands behind a find_package of a CMakeLists.txt.
-libraries=(libsimgrid-dev nlohmann-json3-dev libcli11-dev libeigen3-dev libssl-dev libzip-dev zlib1g-dev doctest-dev)
+libraries=(libsimgrid-dev nlohmann-json3-dev libcli11-dev libeigen3-dev libsqlite3-dev libssl-dev libzip-dev zlib1g-dev doctest-dev)
 
 # Names what is missing, one package a line. Tools count as there however they were installed.
 missing_packages() {

@@ -1,5 +1,7 @@
 // Result JSON: the contract "interlock-result/1" for programs; docs/result.md says what keys mean.
 // SPDX-License-Identifier: Apache-2.0
+#include "reports/result_json.h"
+
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -218,7 +220,9 @@ void add_pricing(Json& json, const Scenario& scenario) {
   }
 }
 
-Json json_of(const ScenarioResult& result) {
+}  // namespace
+
+Json result_document(const ScenarioResult& result) {
   const Metrics& metrics = result.measurement.metrics;
   Json json;
   add_identity(json, result);
@@ -251,13 +255,13 @@ Json json_of(const ScenarioResult& result) {
   return json;
 }
 
-}  // namespace
-
-std::string result_json(const ScenarioResult& result) { return json_of(result).dump(2) + "\n"; }
+std::string result_json(const ScenarioResult& result) {
+  return result_document(result).dump(2) + "\n";
+}
 
 std::string result_json(const std::vector<ScenarioResult>& results) {
   Json array = Json::array();
-  for (const auto& result : results) array.push_back(json_of(result));
+  for (const auto& result : results) array.push_back(result_document(result));
   return array.dump(2) + "\n";
 }
 

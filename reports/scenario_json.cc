@@ -55,6 +55,8 @@ Json json_of(const JsonValue& value) {
 
 }  // namespace
 
+Json value_json(const JsonValue& value) { return json_of(value); }
+
 Json scenario_json(const Scenario& scenario) {
   if (!scenario.document) return nullptr;
   Json json{{"name", clean_utf8(scenario.name)}};

@@ -12,6 +12,9 @@ namespace interlock {
 /// written as seen from where the program runs. Null if there is no document.
 nlohmann::ordered_json scenario_json(const Scenario& scenario);
 
+/// A part of a document, its files written likewise.
+nlohmann::ordered_json value_json(const JsonValue& value);
+
 /// An object from the paths of a sweep to the values of `scenario`.
 nlohmann::ordered_json sweep_json(const Scenario& scenario);
 

@@ -136,13 +136,8 @@ void choose_partition(Scenario& scenario, const PartitionKeys& keys, int stages)
 void check_size(const Scenario& scenario, int stages, int slices, const JsonNode& place,
                 Diagnostics& diagnostics);
 
-/// One scenario of a sweep.
-struct SweepPoint {
-  JsonValue document;
-  std::vector<SweptValue> swept;
-};
-/// What `document` stands for, without "sweep", named; empty, with diagnostics, if that is wrong.
-std::vector<SweepPoint> expand_sweep(const JsonValue& document, Diagnostics& diagnostics);
+/// The scenario of a document without "sweep", but for a batch that is to be balanced.
+Scenario load_scenario(const JsonValue& value, Diagnostics& diagnostics);
 
 /// The name of a scenario that has none: its file's, without folders and ending.
 std::string default_name(const JsonValue& document);

@@ -159,9 +159,13 @@ namespace {
 
 bool varies(const Scenario& scenario) { return scenario.variation && scenario.variation->varies(); }
 
-Measurement measure_scenario(const Scenario& scenario, const LowerInputs& inputs, bool keep_log) {
+/// What is kept of a run besides its figures.
+enum class Keep { Nothing, Explanation, Log };
+
+Measurement measure_scenario(const Scenario& scenario, const LowerInputs& inputs, Keep keep) {
   MeasureInputs measured = measure_inputs(scenario);
-  measured.explain = !varies(scenario);  // the steady steps of others are not what is shown
+  // The steady steps of those that vary are not what is shown.
+  measured.explain = keep != Keep::Nothing && !varies(scenario);
   const ScheduleEntry& entry = schedule_entry(scenario.schedule.kind);
   if (scenario.skip_periods && !scenario.schedule.bulk_synchronous && !varies(scenario) &&
       entry.period != nullptr) {
@@ -173,7 +177,7 @@ Measurement measure_scenario(const Scenario& scenario, const LowerInputs& inputs
                             return programs_of(std::move(shorter), inputs);
                           }};
   }
-  return measure(programs_of(scenario, inputs), measured, keep_log);
+  return measure(programs_of(scenario, inputs), measured, keep == Keep::Log);
 }
 
 /// What one more micro-batch adds to a step, by a step of twice as many. An order that is written
@@ -184,7 +188,8 @@ Seconds micro_batch_time(const Scenario& scenario, const LowerInputs& inputs, Se
   Scenario longer = scenario;
   longer.micro_batches *= 2;
   longer.schedule.update_every *= 2;
-  return (measure_scenario(longer, inputs, false).metrics.step_time - step_time) / micro_batches;
+  return (measure_scenario(longer, inputs, Keep::Nothing).metrics.step_time - step_time) /
+         micro_batches;
 }
 
 RunResult run_steps(const Scenario& scenario, const LowerInputs& inputs, const Metrics& metrics) {
@@ -243,14 +248,16 @@ Program lower_scenario(const Scenario& asked, int steps) {
   return lower_steps(scenario, lower_inputs(scenario), steps);
 }
 
-ScenarioResult run_scenario(const Scenario& asked, bool keep_log) {
-  if (asked.workload) return run_workload(asked, keep_log);
+namespace {
+
+ScenarioResult run(const Scenario& asked, Keep keep) {
   const Scenario scenario = resolve_folding(resolve_auto(asked));
   const LowerInputs inputs = lower_inputs(scenario);
   try {
+    const bool varied = varies(scenario);
     ScenarioResult result{scenario,
-                          measure_scenario(scenario, inputs, keep_log && !varies(scenario))};
-    if (varies(scenario)) vary_steps(scenario, inputs, keep_log, result);
+                          measure_scenario(scenario, inputs, varied ? Keep::Explanation : keep)};
+    if (varied) vary_steps(scenario, inputs, keep == Keep::Log, result);
     add_host_memory(scenario, result.measurement.metrics);
     if (scenario.run) result.run = run_steps(scenario, inputs, result.measurement.metrics);
     if (scenario.swarm) result.swarm = run_swarm(scenario, inputs);
@@ -258,6 +265,18 @@ ScenarioResult run_scenario(const Scenario& asked, bool keep_log) {
   } catch (const Error& error) {  // a deadlock, or links that the chosen engine does not know
     throw Error(scenario.file + ": " + scenario.name + ": " + error.what());
   }
+}
+
+}  // namespace
+
+ScenarioResult run_scenario(const Scenario& scenario, bool keep_log) {
+  if (scenario.workload) return run_workload(scenario, keep_log);
+  return run(scenario, keep_log ? Keep::Log : Keep::Explanation);
+}
+
+ScenarioResult run_unexplained(const Scenario& scenario) {
+  if (scenario.workload) return run_workload(scenario, false);
+  return run(scenario, Keep::Nothing);
 }
 
 }  // namespace interlock

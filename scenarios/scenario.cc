@@ -6,7 +6,6 @@
 #include <string>
 
 #include "base/text.h"
-#include "scenarios/balance_batch.h"
 #include "scenarios/contract.h"
 #include "scenarios/loader.h"
 #include "scenarios/read_stage_layouts.h"
@@ -210,6 +209,8 @@ void add_copy(Scenario& scenario) {
   for (const int rank : first) scenario.rank_of_stage.push_back(scenario.ranks - 1 - rank);
 }
 
+}  // namespace
+
 Scenario load_scenario(const JsonValue& value, Diagnostics& diagnostics) {
   const JsonNode document = {&value, ""};
   if (value.kind == JsonValue::Kind::Object && value.find("workload") != nullptr) {
@@ -263,35 +264,6 @@ Scenario load_scenario(const JsonValue& value, Diagnostics& diagnostics) {
   if (scenario.goal) check_goal(scenario, document.child("goal"), diagnostics);
   if (scenario.swarm) check_swarm(scenario, document.child("swarm"), diagnostics);
   return scenario;
-}
-
-}  // namespace
-
-std::vector<Scenario> load_scenarios(const JsonValue& document) {
-  Diagnostics sweep_diagnostics;
-  std::vector<SweepPoint> points = expand_sweep(document, sweep_diagnostics);
-  // The scenarios of a sweep share most of their text, and so its mistakes.
-  std::vector<std::string> messages = sweep_diagnostics.messages();
-  std::vector<Scenario> scenarios;
-  for (SweepPoint& point : points) {
-    Diagnostics diagnostics;
-    const auto one = std::make_shared<const JsonValue>(std::move(point.document));
-    scenarios.push_back(load_scenario(*one, diagnostics));
-    if (diagnostics.empty() && !scenarios.back().workload) {
-      balance_batch(*one, load_scenario, scenarios.back());
-    }
-    scenarios.back().document = one;
-    scenarios.back().swept = std::move(point.swept);
-    for (const std::string& message : diagnostics.messages()) {
-      if (std::find(messages.begin(), messages.end(), message) == messages.end()) {
-        messages.push_back(message);
-      }
-    }
-  }
-  if (messages.empty()) return scenarios;
-  std::string whole = messages.front();
-  for (std::size_t i = 1; i < messages.size(); ++i) whole += "\n" + messages[i];
-  throw Error(whole);
 }
 
 }  // namespace interlock

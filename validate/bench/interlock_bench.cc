@@ -21,6 +21,7 @@
 #include "validate/bench/family_bench.h"
 #include "validate/bench/heap_loop.h"
 #include "validate/bench/in_child.h"
+#include "validate/bench/planning_bench.h"
 #include "validate/bench/timing.h"
 #include "validate/bench/trace_bench.h"
 
@@ -110,7 +111,8 @@ void run_engines(int rounds) {
 
 }  // namespace interlock
 
-// interlock_bench [ROUNDS] [engines | families | searches | clusters | contention | trace]
+// interlock_bench [ROUNDS] [engines | families | searches | clusters | contention | trace |
+// planning]
 int main(int count, char** arguments) {
   const int rounds = count > 1 ? std::atoi(arguments[1]) : 7;
   const std::string part = count > 2 ? arguments[2] : "";
@@ -120,5 +122,6 @@ int main(int count, char** arguments) {
   if (part.empty() || part == "clusters") interlock::run_clusters(rounds);
   if (part.empty() || part == "contention") interlock::run_contention(rounds);
   if (part.empty() || part == "trace") interlock::run_traces(rounds);
+  if (part.empty() || part == "planning") interlock::run_planning(rounds);
   return 0;
 }

@@ -1,0 +1,33 @@
+// Progress: one line on a terminal's standard error, with rate and time left.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <string>
+
+namespace interlock {
+
+class Progress {
+ public:
+  /// Of `total` things called `noun`, `done` of which are there already. Silent where standard
+  /// error is no terminal, or if not `wanted`.
+  Progress(std::string noun, std::size_t total, std::size_t done, bool wanted);
+  /// Takes the line away.
+  ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  /// One more; `note` stands behind the line.
+  void advance(const std::string& note);
+  double seconds() const;
+
+ private:
+  void draw(const std::string& note);
+  std::string noun_;
+  std::size_t total_, done_, at_start_;
+  bool shown_;
+  std::chrono::steady_clock::time_point start_, drawn_;
+};
+
+}  // namespace interlock

@@ -1,0 +1,99 @@
+// interlock rank and interlock merge: what the file of a sweep says.
+// SPDX-License-Identifier: Apache-2.0
+#include <CLI/CLI.hpp>
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "cli/outputs.h"
+#include "cli/sweep_commands.h"
+#include "cli/terminal.h"
+#include "reports/sweeps/ranking.h"
+#include "reports/sweeps/sweep_store.h"
+
+namespace interlock {
+namespace {
+
+RankQuery query_of(const RankOptions& options) {
+  return {.by = options.by,
+          .least_first = options.order == "least",
+          .given_order = !options.order.empty(),
+          .where = options.where,
+          .top = static_cast<std::size_t>(options.top)};
+}
+
+void add_ranking(CLI::App& command, RankOptions& options) {
+  command.add_option("--by", options.by, "column to rank by; else tokens or samples a second")
+      ->type_name("COLUMN");
+  command.add_option("--order", options.order, "least or most first; else as is good for it")
+      ->check(CLI::IsMember({"least", "most"}));
+  command.add_option("--top", options.top, "rows to print; 0: all")
+      ->capture_default_str()
+      ->type_name("N")
+      ->check(CLI::Range(0, 1'000'000'000));
+  command.add_option("--csv", options.csv, "write all rows and columns")->type_name("FILE.csv");
+  command.add_option("--json", options.json, "write the ranked rows; - for standard output")
+      ->type_name("FILE");
+  command.add_flag("--quiet,-q", options.quiet, "print only what is asked for by name");
+}
+
+}  // namespace
+
+void add_rank(CLI::App& command, RankOptions& options) {
+  command.add_option("DATABASE", options.database, "file of interlock sweep")->required();
+  add_ranking(command, options);
+  command
+      .add_option("--where", options.where,
+                  "rows to rank, in SQL; else those without an error (\"mfu > 0.4\")")
+      ->type_name("EXPRESSION");
+}
+
+void add_merge(CLI::App& command, MergeOptions& options) {
+  command.add_option("DATABASE", options.rank.database, "file to put the parts into")->required();
+  command.add_option("PARTS", options.parts, "files of interlock sweep --shard")->required();
+  add_ranking(command, options.rank);
+}
+
+void rank(const RankOptions& options) {
+  if (!options.csv.empty()) check_output("--csv", options.csv);
+  if (!options.json.empty() && options.json != "-") check_output("--json", options.json);
+  const SweepIdentity identity = stored_identity(options.database);
+  const Ranking best = rank_rows(options.database, query_of(options));
+  if (!options.csv.empty()) {
+    RankQuery all = {.by = "id", .least_first = true, .given_order = true, .where = "1"};
+    if (!options.where.empty()) all = query_of(options);
+    all.top = 0;
+    write_file(options.csv, ranking_csv(rank_rows(options.database, all)));
+  }
+  if (options.json == "-") {
+    print(ranking_json(best));
+  } else if (!options.json.empty()) {
+    write_file(options.json, ranking_json(best));
+  }
+  if (!options.quiet && options.json != "-") {
+    print(ranking_table(best, identity.paths, terminal_style()));
+  }
+}
+
+void merge(const MergeOptions& options) {
+  const SweepIdentity identity = stored_identity(options.parts.front());
+  for (const std::string& part : options.parts) {
+    std::error_code failed;
+    if (std::filesystem::equivalent(part, options.rank.database, failed)) {
+      throw Error(part + ": is the file to merge into; expected it once, first");
+    }
+    stored_identity(part);  // all are looked at before any is merged
+  }
+  {
+    SweepStore store(options.rank.database, identity);
+    for (const std::string& part : options.parts) {
+      const std::size_t taken = store.take(part);
+      if (!options.rank.quiet) {
+        tell(part + ": " + std::to_string(taken) + " new row" + (taken == 1 ? "" : "s"));
+      }
+    }
+  }
+  rank(options.rank);
+}
+
+}  // namespace interlock

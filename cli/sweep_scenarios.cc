@@ -1,0 +1,195 @@
+// interlock sweep: every scenario of a file, by all processors, into a file that survives.
+// SPDX-License-Identifier: Apache-2.0
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <memory>
+#include <optional>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "cli/interrupt.h"
+#include "cli/outputs.h"
+#include "cli/progress.h"
+#include "cli/sweep_commands.h"
+#include "cli/swept_overrides.h"
+#include "cli/terminal.h"
+#include "reports/sweeps/sweep_store.h"
+#include "scenarios/loader.h"
+#include "scenarios/rank_pool.h"
+#include "scenarios/worker_pool.h"
+
+namespace interlock {
+namespace {
+
+/// Part `part` of `parts`, from 1: every `parts`-th scenario.
+struct Shard {
+  std::size_t part = 1, parts = 1;
+  bool has(std::size_t id) const { return id % parts == part % parts; }
+};
+
+Shard read_shard(const std::string& text) {
+  if (text.empty()) return {};
+  const std::size_t slash = text.find('/');
+  const auto number = [](const std::string& digits) -> std::size_t {
+    const bool right = !digits.empty() && digits.size() < 8 &&
+                       digits.find_first_not_of("0123456789") == std::string::npos;
+    return right ? std::stoul(digits) : 0;
+  };
+  const Shard shard = {number(text.substr(0, slash)),
+                       slash == std::string::npos ? 0 : number(text.substr(slash + 1))};
+  if (shard.part >= 1 && shard.part <= shard.parts) return shard;
+  throw Error("--shard " + in_quotes(text) + ": expected PART/PARTS, from 1/8 to 8/8 say");
+}
+
+SweepPlan plan_of(const SweptDocument& swept, const std::string& file) {
+  if (!swept.document.find("sweep")) {
+    throw Error(file +
+                ": nothing is swept; expected a \"sweep\" in it, or --set with several "
+                "values: --set parallel.pipeline=2,4,8");
+  }
+  Diagnostics diagnostics;
+  SweepPlan plan(swept.document, kMostInTurn, diagnostics);
+  diagnostics.throw_if_any();
+  return plan;
+}
+
+/// The ids that are still to be run.
+std::vector<std::size_t> missing_ids(const std::vector<bool>& done, const Shard& shard) {
+  std::vector<std::size_t> ids;
+  for (std::size_t i = 0; i < done.size(); ++i) {
+    if (!done[i] && shard.has(i + 1)) ids.push_back(i + 1);
+  }
+  return ids;
+}
+
+/// A sweep under way, and the one who writes it down.
+class SweepRun {
+ public:
+  SweepRun(const SweepOptions& options, const SweptDocument& swept)
+      : options_(options),
+        source_{options.file, swept.overrides},
+        plan_(plan_of(swept, options.file)),
+        identity_(identity_of(swept.document, plan_)) {}
+
+  std::function<std::string(std::size_t)> work() const {
+    return [this](std::size_t id) { return packed(run_sweep_row(plan_, id, source_)); };
+  }
+
+  /// Returns whether no row is left.
+  bool go(RankPool* ranks) {
+    SweepStore store(options_.rank.database, identity_);
+    const std::vector<std::size_t> ids =
+        missing_ids(store.done(options_.retry), read_shard(options_.shard));
+    Progress progress("scenarios", ids.size(), 0, !options_.rank.quiet);
+    std::size_t next = 0;
+    Jobs jobs;
+    jobs.next = [&]() -> std::optional<std::size_t> {
+      return next < ids.size() ? std::optional(ids[next++]) : std::nullopt;
+    };
+    jobs.work = work();
+    jobs.done = [&](const JobResult& result) {
+      const SweepRow row = result.problem.empty()
+                               ? unpacked(result.bytes)
+                               : failed_row(plan_, result.job, source_, result.problem);
+      store.add(row);
+      ++added_;
+      progress.advance("");
+    };
+    jobs.stop = [] { return StopOnInterrupt::asked().load(); };
+    const StopOnInterrupt stop;
+    const int processes = options_.jobs > 0 ? options_.jobs : usable_processors();
+    const bool all = ranks ? ranks->run(jobs) : run_jobs(jobs, processes);
+    tell_end(all, ids.size(), progress.seconds());
+    return all;
+  }
+
+ private:
+  void tell_end(bool all, std::size_t wanted, double seconds) const {
+    if (options_.rank.quiet && all) return;
+    const std::string where = options_.rank.database;
+    if (!all) {
+      tell("interrupted: " + std::to_string(added_) + " of " + std::to_string(wanted) + " are in " +
+           where + "; the same command goes on from there");
+    } else if (wanted == 0) {
+      tell(where + ": all rows are there");
+    } else {
+      tell(where + ": " + std::to_string(added_) + " rows in " + format(Seconds(seconds)) + ", " +
+           format_number(static_cast<double>(added_) / seconds) + "/s");
+    }
+  }
+
+  const SweepOptions& options_;
+  SweepSource source_;
+  SweepPlan plan_;
+  SweepIdentity identity_;
+  std::size_t added_ = 0;
+};
+
+/// Does what rank 0 says. What is wrong with the sweep rank 0 tells, once.
+void serve(const SweepOptions& options, RankPool& ranks) {
+  std::optional<SweepRun> run;
+  try {
+    run.emplace(options, read_swept_document(options.file, options.overrides));
+  } catch (const Error&) {
+    run.reset();
+  }
+  ranks.serve(run ? run->work() : [](std::size_t) { return std::string(); });
+}
+
+}  // namespace
+
+void add_sweep(CLI::App& command, SweepOptions& options) {
+  command.add_option("SCENARIO", options.file, "scenario file")->required();
+  command
+      .add_option("--set", options.overrides,
+                  "override a key, or sweep it: PATH=1,2,4, PATH=8..64..8")
+      ->type_name("PATH=VALUES")
+      ->allow_extra_args(false);
+  command.add_option("--db", options.rank.database, "where rows go; else the scenario's name.db")
+      ->type_name("FILE.db");
+  command.add_option("--jobs,-j", options.jobs, "processes; else as many as processors")
+      ->type_name("N")
+      ->check(CLI::Range(1, 4096));
+  command.add_option("--shard", options.shard, "only part I of N, for merge to put together")
+      ->type_name("I/N");
+  command.add_flag("--retry", options.retry, "run again what failed before");
+  command.add_option("--by", options.rank.by, "column to rank by, see interlock rank")
+      ->type_name("COLUMN");
+  command.add_option("--top", options.rank.top, "rows to print; 0: all")
+      ->capture_default_str()
+      ->type_name("N")
+      ->check(CLI::Range(0, 1'000'000'000));
+  command.add_option("--csv", options.rank.csv, "write all rows and columns")
+      ->type_name("FILE.csv");
+  command.add_option("--json", options.rank.json, "write the ranked rows; - for standard output")
+      ->type_name("FILE");
+  command.add_flag("--quiet,-q", options.rank.quiet, "print only what is asked for by name");
+}
+
+bool sweep(SweepOptions options) {
+  if (options.file == "-") {
+    throw Error(
+        "standard input cannot be swept: rows say which file to run again; expected a file");
+  }
+  const std::unique_ptr<RankPool> ranks = RankPool::open();
+  if (ranks && ranks->rank() > 0) {
+    serve(options, *ranks);
+    return true;
+  }
+  if (!options.rank.csv.empty()) check_output("--csv", options.rank.csv);
+  if (!options.rank.json.empty() && options.rank.json != "-") {
+    check_output("--json", options.rank.json);
+  }
+  read_shard(options.shard);
+  const SweptDocument swept = read_swept_document(options.file, options.overrides);
+  if (options.rank.database.empty()) {
+    options.rank.database = default_name(swept.document) + ".db";
+  }
+  check_output("--db", options.rank.database);
+  SweepRun run(options, swept);
+  if (!run.go(ranks.get())) return false;
+  rank(options.rank);
+  return true;
+}
+
+}  // namespace interlock

@@ -1,0 +1,73 @@
+// Database: SQLite without its handles, and its errors in words.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+struct sqlite3;
+struct sqlite3_stmt;
+
+namespace interlock {
+
+/// A value in a table; nothing, a number, or a text.
+using SqlValue = std::variant<std::monostate, std::int64_t, double, std::string>;
+
+class Statement;
+
+/// An open file. Every member throws Error with the file's name and what to do, if it fails.
+class Database {
+ public:
+  enum class Mode { Read, Write, Create };  // Create: if it is not there
+  Database(std::string path, Mode mode);
+
+  /// Runs statements that give nothing back.
+  void run(const std::string& sql);
+  Statement prepare(const std::string& sql);
+  const std::string& path() const { return path_; }
+  /// What SQLite says of a call that gave `code`.
+  [[noreturn]] void fail(int code, const std::string& sql) const;
+
+ private:
+  struct Close {
+    void operator()(sqlite3* handle) const;
+  };
+  std::string path_;
+  std::unique_ptr<sqlite3, Close> handle_;
+};
+
+/// A prepared statement of a database, which must outlive it.
+class Statement {
+ public:
+  /// Sets parameter `index`, from 1.
+  void bind(int index, const SqlValue& cell);
+  /// Whether there is a row. After the last one it can be bound and run again.
+  bool step();
+  /// SqlValue `column` of the row, from 0.
+  SqlValue cell(int column) const;
+  int columns() const;
+  std::string column_name(int column) const;
+
+ private:
+  friend class Database;
+  struct Finalize {
+    void operator()(sqlite3_stmt* statement) const;
+  };
+  Statement(const Database& database, sqlite3_stmt* statement)
+      : database_(&database), statement_(statement) {}
+  const Database* database_;
+  std::unique_ptr<sqlite3_stmt, Finalize> statement_;
+};
+
+/// `name` as SQL writes the name of a column or a table.
+std::string sql_name(std::string_view name);
+
+/// The number in a cell, or nothing.
+double number_or(const SqlValue& cell, double otherwise);
+std::string text_or(const SqlValue& cell, const std::string& otherwise);
+
+}  // namespace interlock

@@ -1,0 +1,233 @@
+// Asks the file of a sweep for its best rows, and writes them for people and programs.
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/sweeps/ranking.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "reports/encode.h"
+#include "reports/layout.h"
+#include "reports/sweeps/sweep_row.h"
+#include "reports/sweeps/sweep_store.h"
+
+namespace interlock {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// Columns of which more is better.
+bool more_is_better(const std::string& column) {
+  static const std::vector<std::string> kMore = {"busy", "useful",         "mfu",
+                                                 "hfu",  "fits_in_memory", "steady"};
+  return column.find("_per_s") != std::string::npos ||
+         std::find(kMore.begin(), kMore.end(), column) != kMore.end();
+}
+
+std::size_t count_of(Database& database, const std::string& condition) {
+  Statement count = database.prepare("SELECT count(*) FROM results WHERE " + condition);
+  count.step();
+  return static_cast<std::size_t>(number_or(count.cell(0), 0));
+}
+
+std::string default_column(Database& database) {
+  for (const char* column : {"tokens_per_s", "samples_per_s"}) {
+    if (count_of(database, std::string(column) + " IS NOT NULL") > 0) return column;
+  }
+  return "step_time_s";
+}
+
+std::vector<std::string> columns_of(Database& database) {
+  std::vector<std::string> columns;
+  const Statement all = database.prepare("SELECT * FROM results LIMIT 0");
+  for (int i = 0; i < all.columns(); ++i) columns.push_back(all.column_name(i));
+  return columns;
+}
+
+void check_column(const std::string& path, const std::string& column,
+                  const std::vector<std::string>& columns) {
+  if (std::find(columns.begin(), columns.end(), column) != columns.end()) return;
+  const auto meant = nearest(column, columns);
+  throw Error(
+      "--by " + in_quotes(column) + ": " + path + " has no such column; " +
+      (meant ? "did you mean " + in_quotes(*meant) + "?" : "expected one such as \"step_time_s\""));
+}
+
+std::string text_of(const SqlValue& value) {
+  if (const auto* text = std::get_if<std::string>(&value)) return *text;
+  if (const auto* whole = std::get_if<std::int64_t>(&value)) return std::to_string(*whole);
+  if (const auto* number = std::get_if<double>(&value)) return Json(*number).dump();
+  return "";
+}
+
+std::string csv_field(const SqlValue& value) {
+  const std::string text = text_of(value);
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return quoted + "\"";
+}
+
+/// A figure that the table shows, in units for people.
+struct Shown {
+  const char *column, *head, *unit;
+  double scale;
+  const char* form;
+};
+constexpr double kPercent = 100, kMilli = 1e3, kGiB = 1.0 / (1 << 30);
+constexpr Shown kShown[] = {
+    {"step_time_s", "Step time", "ms", kMilli, "%.4g"},
+    {"tokens_per_s", "Tokens", "1/s", 1, "%.0f"},
+    {"samples_per_s", "Samples", "1/s", 1, "%.4g"},
+    {"busy", "Busy", "%", kPercent, "%.1f"},
+    {"mfu", "MFU", "%", kPercent, "%.1f"},
+    {"peak_memory_bytes", "Memory", "GiB", kGiB, "%.2f"},
+    {"energy_j", "Energy", "J", 1, "%.4g"},
+};
+
+std::string shown_text(const SqlValue& value, const Shown& shown) {
+  const double number = number_or(value, std::nan(""));
+  if (std::isnan(number)) return "";
+  char text[48];
+  std::snprintf(text, sizeof text, shown.form, number * shown.scale);
+  return text;
+}
+
+std::optional<std::size_t> find_column(const Ranking& ranking, const std::string& column) {
+  const auto at = std::find(ranking.columns.begin(), ranking.columns.end(), column);
+  if (at == ranking.columns.end()) return std::nullopt;
+  return static_cast<std::size_t>(at - ranking.columns.begin());
+}
+
+bool all_null(const Ranking& ranking, std::size_t column) {
+  return std::all_of(ranking.rows.begin(), ranking.rows.end(), [&](const auto& row) {
+    return std::holds_alternative<std::monostate>(row[column]);
+  });
+}
+
+void add_column(const Ranking& ranking, std::size_t column, Column head, const Shown* shown,
+                Grid& grid) {
+  constexpr std::size_t kLongest = 60;
+  for (const auto& row : ranking.rows) {
+    if (std::holds_alternative<std::string>(row[column])) head.number = false;
+  }
+  grid.columns.push_back(std::move(head));
+  for (std::size_t i = 0; i < ranking.rows.size(); ++i) {
+    const SqlValue& value = ranking.rows[i][column];
+    grid.rows[i].push_back(
+        {shown ? shown_text(value, *shown) : printable(text_of(value), kLongest)});
+  }
+}
+
+std::string tail_of(const std::string& path) { return path.substr(path.rfind('.') + 1); }
+
+std::string plural(std::size_t count, const std::string& noun) {
+  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
+}
+
+std::string summary(const Ranking& ranking) {
+  std::string text = plural(ranking.total, "row") + " of " + std::to_string(ranking.points);
+  if (ranking.unfit > 0) text += ", " + std::to_string(ranking.unfit) + " do not fit";
+  if (ranking.failed > 0) text += ", " + std::to_string(ranking.failed) + " failed";
+  text += "; shown: " + std::to_string(ranking.rows.size()) + ", by " + ranking.by + "\n";
+  return ranking.first_failure.empty()
+             ? text
+             : text + "The first that failed, " + ranking.first_failure + "\n";
+}
+
+}  // namespace
+
+Ranking rank_rows(const std::string& path, const RankQuery& query) {
+  Ranking ranking;
+  ranking.points = stored_identity(path).points;
+  Database database(path, Database::Mode::Read);
+  ranking.columns = columns_of(database);
+  ranking.by = query.by.empty() ? default_column(database) : query.by;
+  check_column(path, ranking.by, ranking.columns);
+  ranking.least_first = query.given_order ? query.least_first : !more_is_better(ranking.by);
+  ranking.total = count_of(database, "1");
+  ranking.failed = count_of(database, "step_time_s IS NULL");
+  ranking.unfit = count_of(database, "error IS NOT NULL AND step_time_s IS NOT NULL");
+  Statement failure = database.prepare(
+      "SELECT id, error FROM results WHERE step_time_s IS NULL ORDER BY id LIMIT 1");
+  if (failure.step()) {
+    ranking.first_failure = "row " + text_of(failure.cell(0)) + ": " + text_of(failure.cell(1));
+  }
+  const std::string by = sql_name(ranking.by);
+  Statement rows = database.prepare(
+      "SELECT * FROM results WHERE (" + (query.where.empty() ? "error IS NULL" : query.where) +
+      ") ORDER BY " + by + " IS NULL, " + by + (ranking.least_first ? "" : " DESC") + ", id" +
+      (query.top > 0 ? " LIMIT " + std::to_string(query.top) : ""));
+  while (rows.step()) {
+    std::vector<SqlValue> row;
+    for (int i = 0; i < rows.columns(); ++i) row.push_back(rows.cell(i));
+    ranking.rows.push_back(std::move(row));
+  }
+  return ranking;
+}
+
+std::string ranking_table(const Ranking& ranking, const std::vector<std::string>& paths,
+                          const TableStyle& style) {
+  Grid grid;
+  grid.rows.resize(ranking.rows.size());
+  add_column(ranking, 0, {"Row", ""}, nullptr, grid);
+  for (const std::string& path : paths) {
+    const auto column = find_column(ranking, column_of(path));
+    if (column) add_column(ranking, *column, {tail_of(path), ""}, nullptr, grid);
+  }
+  bool by_shown = false;
+  for (const Shown& shown : kShown) {
+    const auto column = find_column(ranking, shown.column);
+    if (!column || all_null(ranking, *column)) continue;
+    by_shown = by_shown || ranking.by == shown.column;
+    add_column(ranking, *column, {shown.head, shown.unit}, &shown, grid);
+  }
+  const auto error = find_column(ranking, "error");
+  if (error && !all_null(ranking, *error)) {
+    add_column(ranking, *error, {"Error", "", false}, nullptr, grid);
+  }
+  const auto by = find_column(ranking, ranking.by);
+  if (!by_shown && by) add_column(ranking, *by, {ranking.by, ""}, nullptr, grid);
+  const bool any = !ranking.rows.empty();
+  return (any ? lay_out(grid, style) + "\n" : "") + summary(ranking);
+}
+
+std::string ranking_csv(const Ranking& ranking) {
+  std::string text;
+  const auto add_line = [&](const auto& fields, auto&& field) {
+    for (std::size_t i = 0; i < fields.size(); ++i) text += (i > 0 ? "," : "") + field(fields[i]);
+    text += "\r\n";
+  };
+  add_line(ranking.columns, [](const std::string& name) { return csv_field(SqlValue(name)); });
+  for (const auto& row : ranking.rows) add_line(row, csv_field);
+  return text;
+}
+
+std::string ranking_json(const Ranking& ranking) {
+  Json rows = Json::array();
+  for (const auto& row : ranking.rows) {
+    Json json;
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      std::visit(
+          [&](const auto& value) {
+            if constexpr (std::is_same_v<std::decay_t<decltype(value)>, std::monostate>) {
+              json[ranking.columns[i]] = nullptr;
+            } else {
+              json[ranking.columns[i]] = value;
+            }
+          },
+          row[i]);
+    }
+    rows.push_back(std::move(json));
+  }
+  const Json document{{"format", "interlock-ranking/1"}, {"by", ranking.by},
+                      {"points", ranking.points},        {"rows_total", ranking.total},
+                      {"failed", ranking.failed},        {"unfit", ranking.unfit},
+                      {"rows", std::move(rows)}};
+  return document.dump(2) + "\n";
+}
+
+}  // namespace interlock

@@ -1,0 +1,44 @@
+// Ranking: the rows of a sweep's file, chosen and put in order, as a table or CSV.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "reports/report.h"
+#include "reports/sweeps/database.h"
+
+namespace interlock {
+
+/// Which rows, in which order.
+struct RankQuery {
+  std::string by;            // a column; empty: tokens or samples a second, else step time
+  bool least_first = false;  // or else as is good for the column
+  bool given_order = false;  // least_first was asked for
+  std::string where;         // an SQL expression; empty: rows without an error
+  std::size_t top = 0;       // rows; 0: all
+};
+
+struct Ranking {
+  std::string by;
+  bool least_first = false;
+  std::vector<std::string> columns;
+  std::vector<std::vector<SqlValue>> rows;
+  std::size_t total = 0, failed = 0, unfit = 0;  // rows of the file; of these with errors
+  std::size_t points = 0;                        // of the whole sweep
+  std::string first_failure;                     // "row 3: ..."; empty: none
+};
+
+/// Throws: Error if a column is none, or the expression is wrong.
+Ranking rank_rows(const std::string& path, const RankQuery& query);
+
+/// The best rows: what was swept, the figures that matter, why others failed, for a terminal.
+std::string ranking_table(const Ranking& ranking, const std::vector<std::string>& paths,
+                          const TableStyle& style);
+/// All columns of all rows; RFC 4180.
+std::string ranking_csv(const Ranking& ranking);
+std::string ranking_json(const Ranking& ranking);
+
+}  // namespace interlock

@@ -1,0 +1,50 @@
+// SweepRow: what one scenario of a sweep gave, as the columns of a table.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "reports/sweeps/database.h"
+#include "scenarios/sweep_plan.h"
+
+namespace interlock {
+
+/// A column, and what is in it.
+struct SweepColumn {
+  std::string name;
+  const char* meaning;
+};
+
+/// Where the scenarios of a sweep come from, as it was typed.
+struct SweepSource {
+  std::string file;
+  std::vector<std::string> overrides;  // those that are not swept
+};
+
+struct SweepRow {
+  std::size_t id = 0;           // from 1, the scenario's place in the sweep
+  std::vector<SqlValue> cells;  // by sweep_columns()
+  std::string details;          // the result as JSON, without its scenario; empty: it has none
+};
+
+/// The columns of a sweep over `paths`, without "id". A path has its name; one without a dot is
+/// "scenario.PATH". Those of results are figures of docs/result.md.
+std::vector<SweepColumn> sweep_columns(const std::vector<std::string>& paths);
+/// The column that a path has.
+std::string column_of(const std::string& path);
+/// The place of column `name`, which must be there.
+std::size_t place_of(const std::vector<SweepColumn>& columns, const std::string& name);
+
+/// Runs scenario `id` of `plan`. What goes wrong with it is in the row, which may be all there is.
+SweepRow run_sweep_row(const SweepPlan& plan, std::size_t id, const SweepSource& source);
+/// A row of a scenario that could not even say what went wrong.
+SweepRow failed_row(const SweepPlan& plan, std::size_t id, const SweepSource& source,
+                    const std::string& problem);
+
+/// A row as bytes, for the way between processes.
+std::string packed(const SweepRow& row);
+SweepRow unpacked(std::string_view bytes);
+
+}  // namespace interlock

@@ -1,0 +1,69 @@
+// SweepStore: the rows of a sweep in a file that survives whatever ends the program.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Three tables: `results`, a row for each scenario that was run, see sweep_columns(); `details`,
+// its whole result as JSON; `sweep`, what sweep it is, by key. A row is there once add() has
+// returned.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "reports/sweeps/database.h"
+#include "reports/sweeps/sweep_row.h"
+
+namespace interlock {
+
+/// What sweep a file holds.
+struct SweepIdentity {
+  std::string document;            // the scenario with its "sweep" and what was overridden, as JSON
+  std::vector<std::string> paths;  // that are swept, of which each has a column
+  std::size_t points = 0;          // scenarios
+};
+SweepIdentity identity_of(const JsonValue& document, const SweepPlan& plan);
+
+/// Keeps others from writing the same file; given up with the object.
+class FileLock {
+ public:
+  /// Throws: Error if another process has it. Makes the file if it is not there.
+  explicit FileLock(const std::string& path);
+  ~FileLock();
+  FileLock(const FileLock&) = delete;
+  FileLock& operator=(const FileLock&) = delete;
+
+ private:
+  int file_ = -1;
+};
+
+class SweepStore {
+ public:
+  /// Opens the file of a sweep, or makes it. Throws: Error if it holds another sweep, or no sweep,
+  /// or another process writes it.
+  SweepStore(const std::string& path, const SweepIdentity& identity);
+  /// Leaves one file, without a log beside it, unless somebody reads it just now.
+  ~SweepStore();
+  SweepStore(const SweepStore&) = delete;
+  SweepStore& operator=(const SweepStore&) = delete;
+
+  /// By id - 1: whether the row is there; with `but_failed`, and has no error.
+  std::vector<bool> done(bool but_failed = false);
+  /// Adds a row, or puts it in the place of the one that is there.
+  void add(const SweepRow& row);
+  /// Copies the rows of another file of the same sweep. Returns how many were new. Throws: Error
+  /// if a row is there already with other figures.
+  std::size_t take(const std::string& path);
+
+ private:
+  void insert(const SweepRow& row);
+
+  FileLock lock_;
+  std::vector<SweepColumn> columns_;
+  Database database_;
+  Statement insert_, insert_details_;
+};
+
+/// What sweep the file at `path` holds. Throws: Error if it holds none.
+SweepIdentity stored_identity(const std::string& path);
+
+}  // namespace interlock

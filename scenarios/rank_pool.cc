@@ -1,0 +1,42 @@
+// Opens the module that knows MPI, where mpirun started us.
+// SPDX-License-Identifier: Apache-2.0
+#include "scenarios/rank_pool.h"
+
+#include <dlfcn.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "base/error.h"
+
+namespace interlock {
+namespace {
+
+/// How many processes were started together: Open MPI's word for it, then MPICH's.
+int started_together() {
+  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}) {
+    if (const char* size = std::getenv(name)) return std::atoi(size);
+  }
+  return 1;
+}
+
+}  // namespace
+
+std::unique_ptr<RankPool> RankPool::open() {
+  if (started_together() < 2) return nullptr;
+  const auto folder = std::filesystem::read_symlink("/proc/self/exe").parent_path();
+  const std::string path = folder / "libinterlock_mpi.so";
+  // Open MPI's own modules look for its symbols.
+  void* module = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
+  void* symbol = module != nullptr ? dlsym(module, "interlock_open_mpi") : nullptr;
+  if (symbol == nullptr) {
+    const char* reason = dlerror();
+    throw Error("started by mpirun, but without MPI: " + std::string(reason ? reason : path) +
+                "; expected a build with it (Debian: libopenmpi-dev), or --shard I/N for each "
+                "process and interlock merge");
+  }
+  const auto open_mpi = reinterpret_cast<const MpiCalls* (*)()>(symbol);
+  return std::unique_ptr<RankPool>(new RankPool(*open_mpi()));
+}
+
+}  // namespace interlock

@@ -1,0 +1,155 @@
+// interlock sweep, merge and rank as a planner types them.
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "reports/sweeps/ranking.h"
+#include "tests/cli/child_program.h"
+#include "tests/sweeps/started_program.h"
+
+namespace interlock {
+namespace {
+
+using Json = nlohmann::json;
+
+TEST_CASE(
+    "what is typed is swept; the best rows are printed; every row runs again by its command") {
+  const Folder folder;
+  folder.file("four.json", kPairwise);
+  const Outcome run =
+      run_program({"sweep", "four.json", "--set", "training.strategy=local,pairwise", "--set",
+                   "training.micro_batches=1..3", "--csv", "all.csv"},
+                  folder.path());
+  INFO(run.err);
+  REQUIRE(run.exit_code == 0);
+  CHECK(run.out.find("6 rows of 6; shown: 6, by step_time_s") != std::string::npos);
+  CHECK(run.err.starts_with("four.db: 6 rows in "));
+  CHECK(rows_in(folder.path("four.db")) == 6);
+  const Ranking rows = rank_rows(folder.path("four.db"), {.by = "id", .where = "1"});
+  const auto column = [&](const char* name) {
+    return static_cast<std::size_t>(std::find(rows.columns.begin(), rows.columns.end(), name) -
+                                    rows.columns.begin());
+  };
+  const std::string bin = std::filesystem::path(INTERLOCK_PROGRAM).parent_path();
+  for (const auto& row : rows.rows) {
+    const std::string command = text_or(row[column("command")], "");
+    CAPTURE(command);
+    const Outcome again =
+        run_shell("PATH=" + bin + ":$PATH; " + command + " --json - -q", folder.path());
+    REQUIRE(again.exit_code == 0);
+    const Json result = Json::parse(again.out);
+    CHECK(result["step_time_s"].get<double>() == number_or(row[column("step_time_s")], 0));
+    CHECK(result["utilisation"]["busy"].get<double>() == number_or(row[column("busy")], 0));
+  }
+  const Outcome csv = run_shell("head -c 200 all.csv; wc -l < all.csv", folder.path());
+  CHECK(csv.out.starts_with("id,name,training.strategy,training.micro_batches,error,step_time_s,"));
+  CHECK(csv.out.ends_with("7\n"));
+}
+
+TEST_CASE("a sweep that is there is not run again, one that grew is another") {
+  const Folder folder;
+  folder.file("four.json", kPairwise);
+  const std::vector<std::string> command = {"sweep", "four.json", "--set", "training.steps=1,2"};
+  CHECK(run_program(command, folder.path()).exit_code == 0);
+  const Outcome again = run_program(command, folder.path());
+  CHECK(again.exit_code == 0);
+  CHECK(again.err == "four.db: all rows are there\n");
+  const Outcome other =
+      run_program({"sweep", "four.json", "--set", "training.steps=1,2,3"}, folder.path());
+  CHECK(other.exit_code == 2);
+  CHECK(other.err ==
+        "four.db: holds another sweep, of 2 scenarios; expected the one of this file and these "
+        "--set, or --db with another file\n");
+}
+
+TEST_CASE("shards put together are the whole") {
+  const Folder folder;
+  folder.file("sweep.json", swept_scenario(100));
+  REQUIRE(run_program({"sweep", "sweep.json", "--db", "whole.db", "-q"}, folder.path()).exit_code ==
+          0);
+  for (const char* part : {"1", "2", "3"}) {
+    REQUIRE(run_program({"sweep", "sweep.json", "--db", std::string("part") + part + ".db",
+                         "--shard", std::string(part) + "/3", "-q"},
+                        folder.path())
+                .exit_code == 0);
+  }
+  CHECK(rows_in(folder.path("part1.db")) == 34);  // 1, 4, ... 100
+  const Outcome merged =
+      run_program({"merge", "all.db", "part1.db", "part2.db", "part3.db"}, folder.path());
+  INFO(merged.err);
+  CHECK(merged.exit_code == 0);
+  CHECK(rows_of(folder.path("all.db")) == rows_of(folder.path("whole.db")));
+  const Outcome twice = run_program({"merge", "all.db", "part2.db"}, folder.path());
+  CHECK(twice.err == "part2.db: 0 new rows\n");
+}
+
+TEST_CASE("parts that do not belong together are refused, and nothing is merged") {
+  const Folder folder;
+  folder.file("four.json", kPairwise);
+  const auto part = [&](const std::string& steps, const std::string& file) {
+    REQUIRE(
+        run_program({"sweep", "four.json", "--set", "training.steps=" + steps, "--db", file, "-q"},
+                    folder.path())
+            .exit_code == 0);
+  };
+  part("1,2", "a.db");
+  part("1,3", "b.db");
+  const Outcome other = run_program({"merge", "all.db", "a.db", "b.db", "-q"}, folder.path());
+  CHECK(other.exit_code == 2);
+  CHECK(other.err.find("holds another sweep") != std::string::npos);
+  // A figure that somebody changed.
+  std::filesystem::copy(folder.path("a.db"), folder.path("c.db"));
+  Database(folder.path("c.db"), Database::Mode::Write)
+      .run("UPDATE results SET step_time_s = 1 WHERE id = 2");
+  const Outcome changed = run_program({"merge", "a.db", "c.db"}, folder.path());
+  CHECK(changed.exit_code == 2);
+  CHECK(changed.err.find("row 2 has another step_time_s") != std::string::npos);
+}
+
+TEST_CASE("nonsense is refused in one sentence, and leaves no file") {
+  const Folder folder;
+  folder.file("four.json", kPairwise);
+  const auto said = [&](const std::vector<std::string>& words) {
+    const Outcome outcome = run_program(words, folder.path());
+    CHECK(outcome.exit_code == 2);
+    CHECK(outcome.out.empty());
+    return outcome.err;
+  };
+  const std::string two = "training.steps=1,2";
+  CHECK(said({"sweep", "four.json"}).find("nothing is swept; expected a \"sweep\"") !=
+        std::string::npos);
+  CHECK(said({"sweep", "-", "--set", two}).find("standard input cannot be swept") !=
+        std::string::npos);
+  CHECK(said({"sweep", "four.json", "--set", two, "--shard", "9/8"}).find("expected PART/PARTS") !=
+        std::string::npos);
+  CHECK(said({"sweep", "four.json", "--set", two, "--db", "none/s.db"}).find("no folder") !=
+        std::string::npos);
+  CHECK(said({"sweep", "four.json", "--set", two, "--db", "/sys/s.db"}).find("/sys/s.db") !=
+        std::string::npos);
+  CHECK(said({"sweep", "four.json", "--set", "training.stesp=8..1"}).find("never gets from") !=
+        std::string::npos);
+  CHECK(said({"sweep", "four.json", "--set", "trainin.steps=1,2"}).find("leads to no key") !=
+        std::string::npos);
+  CHECK(said({"rank", "four.json"}).find("four.json") != std::string::npos);
+  CHECK(said({"rank", "none.db"}).find("there is no such file") != std::string::npos);
+  CHECK(said({"merge", "all.db", "none.db"}).find("there is no such file") != std::string::npos);
+  CHECK(folder.files() == std::vector<std::string>{"four.json"});
+}
+
+TEST_CASE("links that are shared are swept too, by SimGrid in every process") {
+  const Folder folder;
+  const Outcome run = run_program(
+      {"sweep", std::string(SCENARIOS_FOLDER) + "/examples/gpt2-xl-1f1b.json", "--db", "s.db",
+       "--set", "training.micro_batch_size=1,2", "--set", "training.schedule=1f1b,gpipe", "-q"},
+      folder.path());
+  INFO(run.err);
+  CHECK(run.exit_code == 0);
+  const Ranking rows = rank_rows(folder.path("s.db"), {.where = "engine = 'simgrid'"});
+  CHECK(rows.rows.size() == 4);
+}
+
+}  // namespace
+}  // namespace interlock

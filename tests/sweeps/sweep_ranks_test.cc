@@ -1,0 +1,71 @@
+// Sweeps by the ranks of mpirun. Skipped, and said so, where there is no MPI.
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+
+#include "tests/cli/child_program.h"
+#include "tests/sweeps/started_program.h"
+
+namespace interlock {
+namespace {
+
+bool lacks_mpi() {
+  const bool lacks =
+      !std::filesystem::exists(MPI_MODULE) || run_shell("command -v mpirun", ".").exit_code != 0;
+  if (lacks) MESSAGE("skipped: no MPI on this machine");
+  return lacks;
+}
+
+std::vector<std::string> three_ranks(const std::string& database) {
+  return {"env",
+          "OMPI_ALLOW_RUN_AS_ROOT=1",
+          "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
+          "mpirun",
+          "-n",
+          "3",
+          "--oversubscribe",
+          INTERLOCK_PROGRAM,
+          "sweep",
+          "sweep.json",
+          "--db",
+          database,
+          "-q"};
+}
+
+TEST_CASE("three ranks, one of which is killed, and then three again, make the sweep of one run") {
+  if (lacks_mpi()) return;
+  const Folder folder;
+  folder.file("sweep.json", swept_scenario(2000));
+  REQUIRE(run_program({"sweep", "sweep.json", "--db", "whole.db", "-q"}, folder.path()).exit_code ==
+          0);
+  const std::string ranked = folder.path("ranks.db");
+  {
+    StartedProgram program(three_ranks("ranks.db"), folder.path());
+    while (program.running() && rows_in(ranked) < 100) ::usleep(2000);
+    REQUIRE(program.running());
+    const std::vector<pid_t> ranks = program.children();  // of mpirun, which env became
+    REQUIRE(ranks.size() >= 3);
+    ::kill(ranks.back(), SIGKILL);
+    CHECK(program.wait() != 0);
+  }
+  const std::size_t before = rows_in(ranked);
+  CHECK(before >= 100);
+  CHECK(before < 2000);
+  CHECK(StartedProgram(three_ranks("ranks.db"), folder.path()).wait() == 0);
+  CHECK(rows_of(ranked) == rows_of(folder.path("whole.db")));
+}
+
+TEST_CASE("a mistake is told by one rank, and all end") {
+  if (lacks_mpi()) return;
+  const Folder folder;
+  folder.file("sweep.json", "{\"model\": 1, \"sweep\": {\"trainin.steps\": [1]}}");
+  CHECK(StartedProgram(three_ranks("ranks.db"), folder.path()).wait() == 2);
+  const Outcome told = run_shell("grep -c 'leads to no key' said", folder.path());
+  CHECK(told.out == "1\n");
+}
+
+}  // namespace
+}  // namespace interlock
