@@ -130,8 +130,8 @@ void close() {
 }  // namespace interlock
 
 extern "C" const interlock::MpiCalls* interlock_open_mpi() {
-  static const interlock::MpiCalls kCalls = {interlock::own_rank, interlock::run, interlock::serve,
-                                             interlock::close};
+  static const interlock::MpiCalls calls = {interlock::own_rank, interlock::run, interlock::serve,
+                                            interlock::close};
   MPI_Init(nullptr, nullptr);
-  return &kCalls;
+  return &calls;
 }

@@ -198,6 +198,14 @@ std::optional<int> fit_stages(const Sections& sections, const JsonNode& document
   return layout->stages;
 }
 
+/// What the model must have for its training. `cuts`: its sequences are cut.
+void fit_graph(Sections& sections, const JsonNode& document, bool cuts, Diagnostics& diagnostics) {
+  const bool measured = !sections.graph->samples_per_micro_batch;
+  if (sections.cluster && !measured) check_device(sections, document, diagnostics);
+  fit_batch(sections.training, *sections.graph, diagnostics);
+  if (cuts) check_slices(sections.training, *sections.graph, diagnostics);
+}
+
 /// A second copy of the model, whose stages lie on the ranks in reverse, or as the file says.
 void add_copy(Scenario& scenario) {
   scenario.copies = 2;
@@ -234,12 +242,7 @@ Scenario load_scenario(const JsonValue& value, Diagnostics& diagnostics) {
   const int slices = cuts ? training.slices.count : 1;
   if (stages) check_size(scenario, *stages, slices, document, diagnostics);
   check_memory(training, sections.graph, sections.cluster, cuts, diagnostics);
-  if (sections.graph) {
-    const bool measured = !sections.graph->samples_per_micro_batch;
-    if (sections.cluster && !measured) check_device(sections, document, diagnostics);
-    fit_batch(training, *sections.graph, diagnostics);
-    if (cuts) check_slices(training, *sections.graph, diagnostics);
-  }
+  if (sections.graph) fit_graph(sections, document, cuts, diagnostics);
   check_contention(scenario, sections.cluster, document, diagnostics);
   if (stages) check_stage_layouts(*sections.parallel, scenario, document, diagnostics);
   if (stages) {

@@ -41,7 +41,7 @@ JsonValue value_of(const Measure& measure, const JsonValue& like) {
 }
 
 std::optional<Measure> read_measure(const JsonNode& node, Diagnostics& diagnostics) {
-  const auto measure = measure_of(*node.value);
+  auto measure = measure_of(*node.value);
   if (!measure) {
     report(diagnostics, node, "expected a number or a quantity, got " + described(*node.value));
   }

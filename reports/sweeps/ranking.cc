@@ -21,10 +21,10 @@ using Json = nlohmann::ordered_json;
 
 /// Columns of which more is better.
 bool more_is_better(const std::string& column) {
-  static const std::vector<std::string> kMore = {"busy", "useful",         "mfu",
-                                                 "hfu",  "fits_in_memory", "steady"};
+  static const std::vector<std::string> more = {"busy", "useful",         "mfu",
+                                                "hfu",  "fits_in_memory", "steady"};
   return column.find("_per_s") != std::string::npos ||
-         std::find(kMore.begin(), kMore.end(), column) != kMore.end();
+         std::find(more.begin(), more.end(), column) != more.end();
 }
 
 std::size_t count_of(Database& database, const std::string& condition) {
@@ -43,6 +43,7 @@ std::string default_column(Database& database) {
 std::vector<std::string> columns_of(Database& database) {
   std::vector<std::string> columns;
   const Statement all = database.prepare("SELECT * FROM results LIMIT 0");
+  columns.reserve(static_cast<std::size_t>(all.columns()));
   for (int i = 0; i < all.columns(); ++i) columns.push_back(all.column_name(i));
   return columns;
 }
@@ -64,7 +65,7 @@ std::string text_of(const SqlValue& value) {
 }
 
 std::string csv_field(const SqlValue& value) {
-  const std::string text = text_of(value);
+  std::string text = text_of(value);
   if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
   std::string quoted = "\"";
   for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
@@ -163,6 +164,7 @@ Ranking rank_rows(const std::string& path, const RankQuery& query) {
       (query.top > 0 ? " LIMIT " + std::to_string(query.top) : ""));
   while (rows.step()) {
     std::vector<SqlValue> row;
+    row.reserve(static_cast<std::size_t>(rows.columns()));
     for (int i = 0; i < rows.columns(); ++i) row.push_back(rows.cell(i));
     ranking.rows.push_back(std::move(row));
   }

@@ -43,8 +43,9 @@ TEST_CASE("killed at ten points and started again, a sweep of 2,000 is that of o
     const std::map<double, double> before = times_of(parts);
     // Somewhere in the next tenth of what is left, and in no particular place of a row.
     const std::size_t left = kPoints - before.size();
+    const double share = random.uniform() / static_cast<double>(kKills - k + 1);
     const std::size_t aim =
-        before.size() + 1 + static_cast<std::size_t>(random.uniform() * left / (kKills - k + 1));
+        before.size() + 1 + static_cast<std::size_t>(share * static_cast<double>(left));
     StartedProgram program(command, folder.path());
     while (program.running() && rows_in(parts) < aim) ::usleep(kLook);
     ::usleep(static_cast<unsigned>(random.uniform() * kLook));
