@@ -18,10 +18,16 @@ struct Framework {
   double product_speed = 1, attention_speed = 1;
   /// Bytes that the loss moves, over those of a loss in one kernel each way.
   double loss_traffic = 1;
+  /// Bytes that the softmax over attention scores moves, over those of one that also scales them.
+  double softmax_traffic = 1;
   bool fp32_gradients = false;  // weight gradients are kept and exchanged in fp32
+  /// Passes over the weights' gradients that adding a micro-batch's to those before it takes.
+  double gradient_passes = 0;
   /// Sums of input gradients over tensor devices run beside the weight gradients of the layer that
   /// they come from.
   bool overlaps_sums = false;
+  /// A device stands until what it sends to a neighbour in the pipeline has left.
+  bool waits_for_sends = false;
 };
 
 }  // namespace interlock

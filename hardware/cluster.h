@@ -49,6 +49,8 @@ struct Cluster {
   Network network;
   LinkSpeed host;     // of each device to its host's memory, each direction; bandwidth 0: unknown
   Bytes host_memory;  // of each node's host; 0: unknown
+  /// What a host takes to issue a kernel, over what frameworks' figures say.
+  double host_pace = 1;
   /// Links that have a part of their bandwidth only: (link, how many times less).
   std::vector<std::pair<LinkId, double>> slow_links = {};
   MachinePower power = {};                // besides that of the devices

@@ -21,6 +21,7 @@ namespace interlock {
 namespace {
 
 constexpr const char* kFolder = "hardware/catalogue";
+constexpr double kQuickestHost = 0.01, kSlowestHost = 100;
 constexpr int kMostDevices = 1'000'000;
 constexpr int kMostDevicesPerNode = 1024;
 
@@ -72,6 +73,7 @@ void read_host(ObjectReader& reader, Cluster& cluster) {
   ObjectReader host(*node, reader.diagnostics());
   cluster.host = {read_delay(host, "latency"), read_bandwidth(host, "bandwidth")};
   if (host.get("memory")) cluster.host_memory = read_memory(host, "memory");
+  cluster.host_pace = host.number("pace", 1, kQuickestHost, kSlowestHost);
   host.finish();
 }
 

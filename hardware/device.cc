@@ -18,6 +18,7 @@ Seconds compute_time(const Work& work, const Device& device, Precision precision
   const Efficiency& efficiency = device.efficiency[static_cast<std::size_t>(work.op_class)];
   double share = efficiency.compute;
   if (precision == Precision::Fp8) share = efficiency.compute_fp8.value_or(share);
+  if (precision == Precision::Fp32) share = efficiency.compute_fp32.value_or(share);
   if (work.op_class == OpClass::Gemm) share *= tiled_share(work.shape, device.tiles);
   return work.flops / (*device.peak[index_of(precision)] * share);
 }

@@ -23,9 +23,10 @@ namespace interlock {
 
 /// Share of the peak rates that kernels of one class reach.
 struct Efficiency {
-  double compute = 1;                      // of the peak flop rate, in (0, 1]
-  double memory = 1;                       // of the memory bandwidth, in (0, 1]
-  std::optional<double> compute_fp8 = {};  // of the peak in 8 bits; none: as `compute`
+  double compute = 1;                       // of the peak flop rate, in (0, 1]
+  double memory = 1;                        // of the memory bandwidth, in (0, 1]
+  std::optional<double> compute_fp8 = {};   // of the peak in 8 bits; none: as `compute`
+  std::optional<double> compute_fp32 = {};  // of the peak in fp32, likewise
 };
 
 /// One accelerator. Figures come from the catalogue, which names the origin of each.

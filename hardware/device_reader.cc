@@ -69,9 +69,12 @@ void read_efficiencies(ObjectReader& parent, Device& device) {
     ObjectReader shares(*member, parent.diagnostics());
     device.efficiency[i].compute = shares.number("compute", 1, kLeast, 1);
     device.efficiency[i].memory = shares.number("memory", 1, kLeast, 1);
-    if (shares.get("compute_fp8")) {
-      device.efficiency[i].compute_fp8 = shares.number("compute_fp8", 1, kLeast, 1);
-    }
+    const auto own = [&](std::string_view key) -> std::optional<double> {
+      if (!shares.get(key)) return std::nullopt;
+      return shares.number(key, 1, kLeast, 1);
+    };
+    device.efficiency[i].compute_fp8 = own("compute_fp8");
+    device.efficiency[i].compute_fp32 = own("compute_fp32");
     shares.finish();
   }
   reader.finish();

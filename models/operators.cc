@@ -38,11 +38,22 @@ std::vector<Work> update_of(const Module& module, const BuildOptions& options) {
                      options.framework.fp32_gradients);
 }
 
-/// What the loss moves in `framework`.
+/// What the loss and the softmax of attention move in `framework`.
 void apply_framework(std::vector<Work>& works, const Framework& framework) {
   for (Work& work : works) {
     if (work.op_class == OpClass::Loss) work.bytes *= framework.loss_traffic;
+    if (work.variant == OpVariant::Softmax) work.bytes *= framework.softmax_traffic;
   }
+}
+
+/// Adds the gradients that a micro-batch makes of the module's weights to those before it.
+void append_addition(Module& module, const BuildOptions& options) {
+  const double passes = options.framework.gradient_passes;
+  if (passes == 0 || module.parameters == 0) return;
+  const double element = options.framework.fp32_gradients ? 4 : element_bytes(options.precision);
+  append(module.backward_weight,
+         traffic(OpClass::Elementwise, passes * static_cast<double>(module.parameters) * element),
+         OpRole::WeightGradient);
 }
 
 /// 8-bit training casts what a linear layer multiplies, and transposes it for the other products:
@@ -230,6 +241,7 @@ Module make_module(const ModuleFrame& frame, const std::vector<Operator>& operat
   for (auto* works : {&module.forward, &module.backward_input, &module.first_backward_input}) {
     apply_framework(*works, options.framework);
   }
+  append_addition(module, options);
   module.update = update_of(module, options);
   apply_recompute(module, frame, operators, options.recompute);
   return module;

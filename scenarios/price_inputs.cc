@@ -28,17 +28,29 @@ Device device_under(const Framework& framework, Device device) {
     return device.efficiency[static_cast<std::size_t>(op_class)];
   };
   Efficiency& products = efficiency(OpClass::Gemm);
+  Efficiency& attention = efficiency(OpClass::Attention);
   products.compute *= framework.product_speed;
-  if (products.compute_fp8) *products.compute_fp8 *= framework.product_speed;
-  efficiency(OpClass::Attention).compute *= framework.attention_speed;
+  attention.compute *= framework.attention_speed;
+  for (std::optional<double>* own : {&products.compute_fp8, &products.compute_fp32}) {
+    if (*own) **own *= framework.product_speed;
+  }
+  if (attention.compute_fp32) *attention.compute_fp32 *= framework.attention_speed;
   return device;
+}
+
+/// `framework` on hosts that issue kernels at the pace of `cluster`.
+Framework framework_on(const Cluster& cluster, Framework framework) {
+  framework.kernel_issue = framework.kernel_issue * cluster.host_pace;
+  framework.exchange_issue = framework.exchange_issue * cluster.host_pace;
+  return framework;
 }
 
 }  // namespace
 
 PriceInputs price_inputs(const Scenario& scenario, int rank) {
   PriceInputs prices = {device_under(scenario.framework, scenario.cluster.device),
-                        scenario.precision, scenario.optimizer, scenario.framework};
+                        scenario.precision, scenario.optimizer,
+                        framework_on(scenario.cluster, scenario.framework)};
   // Groups of the first rank stand for all; many modules exchange the same.
   const auto known =
       std::make_shared<std::map<std::tuple<CollectiveKind, MeshAxis, double, double>, Seconds>>();

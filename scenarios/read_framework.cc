@@ -8,7 +8,7 @@ namespace interlock {
 namespace {
 
 constexpr const char* kFolder = "scenarios/frameworks";
-constexpr double kMostLossTraffic = 100, kLeastSpeed = 0.01;
+constexpr double kMostTraffic = 100, kMostPasses = 100, kLeastSpeed = 0.01;
 
 }  // namespace
 
@@ -25,16 +25,18 @@ Framework read_framework(const JsonNode& node, Diagnostics& diagnostics) {
     framework.exchange_issue = delay_at(*issue, diagnostics);
   }
   const auto number = [&](std::string_view key, double least, double most) {
+    const double usual = least > 0 ? 1 : 0;
     const auto written = section.get(key);
-    return written ? read_number(*written, least, most, diagnostics).value_or(1) : 1;
+    return written ? read_number(*written, least, most, diagnostics).value_or(usual) : usual;
   };
   framework.product_speed = number("product_speed", kLeastSpeed, 1);
   framework.attention_speed = number("attention_speed", kLeastSpeed, 1);
-  framework.loss_traffic = number("loss_traffic", 1, kMostLossTraffic);
+  framework.loss_traffic = number("loss_traffic", 1, kMostTraffic);
+  framework.softmax_traffic = number("softmax_traffic", 1, kMostTraffic);
+  framework.gradient_passes = number("gradient_passes", 0, kMostPasses);
   framework.fp32_gradients = section.choice("gradients", 0) == 1;
-  if (const auto overlaps = section.get("overlaps_sums")) {
-    framework.overlaps_sums = read_boolean(*overlaps, diagnostics).value_or(false);
-  }
+  framework.overlaps_sums = section.boolean("overlaps_sums", false);
+  framework.waits_for_sends = section.boolean("waits_for_sends", false);
   if (const auto origin = section.get("origin")) check_origin(*origin, diagnostics);
   section.finish();
   return framework;

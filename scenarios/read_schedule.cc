@@ -112,8 +112,7 @@ void read_members(Section& section, SchedulePolicy& policy) {
     policy.memory = read_bytes(*memory, section.diagnostics()).value_or(Bytes(0));
   }
   policy.evaluations = section.count("evaluations", kMostEvaluations);
-  section.get("slices");  // read with the batch, which it is a part of
-  section.get("file");    // read by itself, once the kind is known
+  for (const char* elsewhere : {"slices", "file"}) section.get(elsewhere);
   read_execution(section, policy);
 }
 
@@ -121,6 +120,7 @@ SchedulePolicy default_policy(ScheduleKind kind, const TrainingKeys& training) {
   const ScheduleEntry& entry = schedule_entry(kind);
   SchedulePolicy policy{.kind = kind,
                         .split_backward = entry.split_backward,
+                        .waits_for_sends = training.framework.waits_for_sends,
                         .update_every = entry.updates_each ? 1 : training.micro_batches,
                         .stash = entry.stash,
                         .replays = entry.replays,
@@ -259,8 +259,8 @@ SchedulePolicy read_policy(const TrainingKeys& training, Diagnostics& diagnostic
   SchedulePolicy policy = default_policy(kind.value_or(otherwise), training);
   const Mistakes mistakes(diagnostics);
   read_members(section, policy);
-  const bool certain = written || training.batch_valid;
-  if (kind && certain && mistakes.none()) check_policy(section, policy, training);
+  const bool certain = kind && (written || training.batch_valid);
+  if (certain && mistakes.none()) check_policy(section, policy, training);
   section.finish();
   return policy;
 }

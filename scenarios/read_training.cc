@@ -84,6 +84,16 @@ void read_batch(Section& section, int data, TrainingKeys& training) {
   if (training.batch_valid) fit_sizes(written, training);
 }
 
+/// Whether the schedule cuts sequences, so that one micro-batch makes gradients several times.
+bool cuts_sequences(const TrainingKeys& training) {
+  if (!training.schedule) return false;
+  const JsonValue& schedule = *training.schedule->value;
+  const JsonValue* kind =
+      schedule.kind == JsonValue::Kind::Object ? schedule.find("kind") : &schedule;
+  return kind && kind->kind == JsonValue::Kind::String &&
+         kind->text == schedule_entry(ScheduleKind::TeraPipe).name;
+}
+
 }  // namespace
 
 TrainingKeys read_training(const JsonNode& node, int data, Diagnostics& diagnostics) {
@@ -101,6 +111,8 @@ TrainingKeys read_training(const JsonNode& node, int data, Diagnostics& diagnost
   training.optimizer = kOptimizers[static_cast<std::size_t>(section.choice("optimizer", 1))];
   if (const auto framework = section.get("framework")) {
     training.framework = read_framework(*framework, diagnostics);
+    const bool whole = training.micro_batches == 1 && !cuts_sequences(training);
+    if (whole) training.framework.gradient_passes = 0;  // there are none to add to
   }
   if (const auto again = section.get("recompute")) read_recompute(*again, training, diagnostics);
   if (const auto offload = section.get("offload")) read_offload(*offload, training, diagnostics);

@@ -138,23 +138,22 @@ class Walk {
     Queue& queue = queues_[index];
     if (stream.handed_over) return stand_until_asked(stream, channel, queue);
     if (!channel.synchronous && channel.depth > 0) {
-      const auto depth = static_cast<std::size_t>(channel.depth);
-      if (queue.sent.size() >= depth) {
-        if (queue.taken.size() <= queue.sent.size() - depth) return false;
-        later(stream.reached, queue.taken[queue.sent.size() - depth], Wait::Room);
-      }
+      const std::size_t sent = queue.sent.size(), depth = static_cast<std::size_t>(channel.depth);
+      if (sent >= depth && queue.taken.size() <= sent - depth) return false;
+      if (sent >= depth) later(stream.reached, queue.taken[sent - depth], Wait::Room);
     }
     if (channel.synchronous) {
       if (queue.asked.size() <= queue.sent.size()) return false;
       later(stream.reached, queue.asked[queue.sent.size()].cause, Wait::Room);
     }
-    const Cause carried = carry(stream, channel, index);
+    Cause carried = carry(stream, channel, index);
     if (lost_) return false;
     queue.sent.push_back(carried);
-    if (channel.synchronous && channel.wire >= 0) later(stream.reached, carried, carried.wait);
-    if (channel.depth != 0 || channel.synchronous) return true;
-    stream.handed_over = true;
-    return stand_until_asked(stream, channel, queue);
+    if (channel.sender_waits) carried.at = log_.transfers[carried.node.index].end;
+    const bool stands = channel.sender_waits || (channel.synchronous && channel.wire >= 0);
+    if (stands) later(stream.reached, carried, carried.wait);
+    stream.handed_over = channel.depth == 0 && !channel.synchronous;
+    return !stream.handed_over || stand_until_asked(stream, channel, queue);
   }
 
   /// Why and when a message arrives that `stream` sends now.

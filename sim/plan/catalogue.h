@@ -68,6 +68,7 @@ struct SchedulePolicy {
   bool split_backward = false;
   QueuePolicy queue;
   bool copies_on_compute_stream = false;
+  bool waits_for_sends = false;   // a stream stands until what it sends has left
   int in_flight = 1;              // micro-batches a stage may have begun and not updated on
   int update_every = 1;           // micro-batches between two updates of a stage; divides M
   bool barrier = false;           // no stage updates before every stage has its gradients

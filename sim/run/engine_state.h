@@ -42,6 +42,7 @@ std::vector<ChannelState> make_channels(const Program& program) {
     channels[c].depth = channel.depth;
     channels[c].replay = channel.replay;
     channels[c].synchronous = channel.synchronous;
+    channels[c].sender_waits = channel.sender_waits;
   }
   return channels;
 }

@@ -91,6 +91,7 @@ class Machine {
   void carry(int wire);
   void start_flow(const WireFlow& flow, double factor);
   void deliver(int channel, const Message& message);
+  void wake_at(int& stream, double time);
   void report(const Pending& pending, double start, double end, double arrival);
   bool wait(int stream, StreamState& state);
   bool record(int stream, StreamState& state);

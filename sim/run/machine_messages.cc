@@ -12,13 +12,20 @@ bool Machine::send(int stream, StreamState& state) {
   const int index = state.cursor.instruction().index;
   ChannelState& queue = channels_[index];
   if (std::exchange(state.handed_over, false)) {
-    if (queue.synchronous && !ranks_[state.rank].several_streams) {  // it stood for the transfer
+    const bool stood = queue.synchronous || queue.sender_waits;  // for the transfer
+    if (stood && !ranks_[state.rank].several_streams) {
       const auto way =
           times_.message(index, state.cursor.micro_batch(), {queue.occupancy, queue.latency});
-      state.message_sent = now_ - way.occupancy - way.latency;
+      state.message_sent = now_ - way.occupancy - (queue.synchronous ? way.latency : 0);
       state.message_arrival = now_;
     }
     return true;
+  }
+  if (queue.sender_waits) {
+    state.handed_over = true;
+    queue.sender = stream;
+    transfer(index, state.cursor.micro_batch());
+    return false;  // until the message has left
   }
   if (queue.synchronous) {
     queue.sender = stream;
@@ -217,22 +224,25 @@ void Machine::report(const Pending& pending, double start, double end, double ar
       change_memory(end, channel.from_rank, MemoryClass::Boundary, -channel.bytes.value());
     }
   }
+  ChannelState& queue = channels_[pending.channel];
+  if (queue.sender_waits) wake_at(queue.sender, end);
   deliver(pending.channel, {pending.sent, arrival});
+}
+
+void Machine::wake_at(int& stream, double time) {
+  if (stream < 0) return;
+  if (time > now_) {
+    heap_.push({time, std::exchange(stream, -1), 0});
+  } else {
+    wake(stream);
+  }
 }
 
 void Machine::deliver(int index, const Message& message) {
   ChannelState& queue = channels_[index];
   queue.messages.push(message);
-  auto wake_at_arrival = [&](int& stream) {
-    if (stream < 0) return;
-    if (message.arrival > now_) {
-      heap_.push({message.arrival, std::exchange(stream, -1), 0});
-    } else {
-      wake(stream);
-    }
-  };
-  wake_at_arrival(queue.receiver);
-  if (queue.synchronous) wake_at_arrival(queue.sender);
+  wake_at(queue.receiver, message.arrival);
+  if (queue.synchronous) wake_at(queue.sender, message.arrival);
 }
 
 }  // namespace interlock

@@ -27,6 +27,7 @@ struct MachineState {
     int replay = -1;
     bool was_taken = false;  // some message
     bool synchronous = false;
+    bool sender_waits = false;
     bool shared = false;  // its wire shares links
   };
   struct StreamState {

@@ -96,7 +96,7 @@ bool RankWalk::send(Standing& stream) {
   const Channel& channel = program_.channels[index];
   if (channel.wire < 0) return send_within(stream, channel, local_[index]);
   make_message(NodeKind::Send, stream.needs, *stream.cursor.standing());
-  if (channel.synchronous) stream.needs = {newest()};
+  if (channel.synchronous || channel.sender_waits) stream.needs = {newest()};
   return true;
 }
 

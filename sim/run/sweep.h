@@ -41,6 +41,7 @@ class Sweep {
     int replay = -1;
     bool was_taken = false;  // some message
     bool synchronous = false;
+    bool sender_waits = false;   // until the message has left
     bool sender_stands = false;  // rendezvous: sent, and not yet asked for
     /// What senders wait for, a time a message: bounded, when it was taken; rendezvous, when its
     /// sender may go; synchronous, when it had arrived.
@@ -82,6 +83,7 @@ class Sweep {
   void note_record(int event, int micro_batch, double time);
   void run_collective(int index, Generation& generation, int micro_batch);
   bool stand_until_asked(int stream, StreamState& state, ChannelState& queue);
+  void stand_until_left(StreamState& state, int wire);
   double release_time(const StreamState& state, const ChannelState& queue) const;
   bool meet_receiver(int stream, StreamState& state);
   bool meet_sender(int stream, StreamState& state);

@@ -31,7 +31,18 @@ bool Sweep::send(int stream, StreamState& state) {
   // Who watches memory must keep what it is told until all neighbours have come as far.
   steps_back_ = sink_.memory && queue.depth != 0;
   wake(queue.receiver);
+  if (queue.sender_waits) stand_until_left(state, queue.wire);
   return queue.depth != 0 || stand_until_asked(stream, state, queue);
+}
+
+/// The message that was sent last over `wire` keeps its sender until it has left.
+void Sweep::stand_until_left(StreamState& state, int wire) {
+  const double left = wire_free_[wire];
+  if (left > state.time && !ranks_[state.rank].several_streams) {
+    state.message_sent = state.time;
+    state.message_arrival = left;
+  }
+  state.time = std::max(state.time, left);
 }
 
 /// Rendezvous: the message is on its way; its sender stands for as long as the message will have to

@@ -97,6 +97,8 @@ int Wiring::make_channel(Cargo cargo, int from_stage, int to_stage, int micro_ba
     channel.wire = wire(channel.from_rank, channel.to_rank);
     channel.latency = latencies_[channel.wire];
     channel.synchronous = inputs_.policy.copies_on_compute_stream && !resident;
+    channel.sender_waits = inputs_.policy.waits_for_sends && !channel.synchronous && !resident &&
+                           channel.depth == Channel::kUnlimited;
   }
   if (!inputs_.layouts.empty() && channel.wire >= 0) reshard(channel);
   if (inputs_.policy.replays && cargo == Cargo::Activation) {

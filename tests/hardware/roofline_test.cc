@@ -51,6 +51,21 @@ TEST_CASE("in 8-bit training only products are in 8 bits") {
   CHECK(time(OpClass::Gemm) == doctest::Approx(8e9 / (0.5 * 200e12)));
 }
 
+TEST_CASE("products in fp32 reach a share of their own") {
+  Device device = round_device();
+  device.peak[static_cast<std::size_t>(Precision::Fp32)] = FlopsPerSecond(10e12);
+  device.launch_overhead = Seconds(0);
+  const Work product = {.op_class = OpClass::Gemm, .flops = Flops(8e9)};
+  const auto time = [&](Precision precision) {
+    return time_of(product, device, precision).value();
+  };
+  const double half = time(Precision::Bf16);
+  CHECK(time(Precision::Fp32) == doctest::Approx(8e9 / (0.8 * 10e12)));
+  device.efficiency[static_cast<std::size_t>(OpClass::Gemm)].compute_fp32 = 0.5;
+  CHECK(time(Precision::Fp32) == doctest::Approx(8e9 / (0.5 * 10e12)));
+  CHECK(time(Precision::Bf16) == half);
+}
+
 TEST_CASE("a measured duration is returned as it stands") {
   check_time(measured_work(Seconds(0.125)), 0.125, "measured: 125 ms, whatever the device");
   const Device bare{.name = "bare"};

@@ -86,6 +86,71 @@ TEST_CASE("the loss moves as many bytes more as the framework says") {
   CHECK(got == doctest::Approx(expected).epsilon(1e-9));
 }
 
+/// A device on which nothing but 1 GB/s of memory takes time.
+const std::string kBare =
+    R"(cluster={"kind": "uniform", "devices": 1, "link": {"bandwidth": "1 GB/s"}, "device": )"
+    R"({"memory": "80 GB", "memory_bandwidth": "1 GB/s", "peak": {"bf16": "1 EFLOP/s"}}})";
+
+TEST_CASE("the softmax moves as many bytes more as the framework says") {
+  const double scores = 2.0 * 4 * 128 * 128;  // samples, heads, tokens, tokens
+  const double expected = 2 * (2 + 3) * scores * 2 / 1e9;
+  const double got =
+      step_of(run(small_run({kBare, R"(training.framework={"softmax_traffic": 2})"}))) -
+      step_of(run(small_run({kBare})));
+  MESSAGE("once more in two blocks: two passes forward and three back over "
+          << scores << " scores of two bytes at 1 GB/s: " << expected << " s; got " << got);
+  CHECK(got == doctest::Approx(expected).epsilon(1e-9));
+}
+
+TEST_CASE("gradients of several micro-batches are added up in as many passes as are named") {
+  const std::string passes = R"(training.framework={"gradient_passes": 3})";
+  const std::string two = "training.micro_batches=2";
+  const ScenarioResult plain = run(small_run({kBare, two}));
+  double parameters = 0;
+  for (const Module& module : plain.scenario.graph.modules) {
+    parameters += static_cast<double>(module.parameters);
+  }
+  const double expected = 2 * 3 * parameters * 2 / 1e9;
+  const double got = step_of(run(small_run({kBare, two, passes}))) - step_of(plain);
+  MESSAGE("3 passes over " << parameters << " weights of two bytes for each of 2 micro-batches: "
+                           << expected << " s; got " << got);
+  CHECK(got == doctest::Approx(expected).epsilon(1e-9));
+  // One micro-batch has nothing to be added to.
+  CHECK(step_of(run(small_run({kBare, passes}))) == step_of(run(small_run({kBare}))));
+}
+
+TEST_CASE("a slow host takes its time over every kernel") {
+  const auto step = [](const std::string& pace) {
+    return step_of(
+        run(small_run({R"(cluster={"kind": "uniform", "devices": 1, "device": "a100-80g", "link": )"
+                       R"({"bandwidth": "1 GB/s"}, "host": {"bandwidth": "1 GB/s", "pace": )" +
+                           pace + "}}",
+                       R"(training.framework={"kernel_issue": "1 ms"})"})));
+  };
+  CHECK(step("2.5") == doctest::Approx(2.5 * step("1")).epsilon(1e-9));
+}
+
+TEST_CASE("a device stands until what it sends has left") {
+  const auto step = [](const std::string& framework, const std::string& engine) {
+    return step_of(
+        run({R"(model={"kind": "profile", "modules": [{"repeat": 2, "forward": "1 ms", )"
+             R"("backward_input": "1 ms", "backward_weight": "1 ms", "output": "1 MB"}]})",
+             R"(cluster={"kind": "uniform", "devices": 2, "memory": "1 GB", "link": )"
+             R"({"bandwidth": "1 GB/s"}})",
+             "parallel.pipeline=2", "training.strategy=global", "training.schedule=gpipe",
+             "training.micro_batches=4", "training.steps=1", "training.framework=" + framework,
+             "simulate.engine=" + engine}));
+  };
+  for (const std::string engine : {"native", "simgrid"}) {
+    // Messages arrive at 2, 3, 4, 5 ms; backwards of the second device end at 8, 10, 12, 14 ms,
+    // the last gradient arrives at 15 ms and takes 2 ms more.
+    CHECK(step("{}", engine) == doctest::Approx(17e-3));
+    // A forward and its message, 2 ms, four times, and the last forward: 9 ms. A backward and its
+    // message take 3 ms: the last gradient is there at 9 + 4 x 3 = 21 ms.
+    CHECK(step(R"({"waits_for_sends": true})", engine) == doctest::Approx(23e-3));
+  }
+}
+
 TEST_CASE("slower products and attention take their flops over the slower rate") {
   const auto device = [](double gemm, double attention) {
     return "cluster={\"kind\": \"uniform\", \"devices\": 1, \"link\": {\"bandwidth\": \"1 GB/s\"}, "

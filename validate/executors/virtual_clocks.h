@@ -109,6 +109,7 @@ class VirtualClocks {
   // virtual_messages.cc
   bool send(Stream& stream);
   bool send_synchronously(Stream& stream, Queue& queue);
+  bool has_left(Stream& stream, const Queue& queue);
   bool receive(Stream& stream);
   void meet(int channel);
   void announce(Stream& stream);

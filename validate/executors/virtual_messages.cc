@@ -17,11 +17,26 @@ bool VirtualClocks::send(Stream& stream) {
     if (untaken >= channel.depth) return false;
   }
   if (!stream.handed_over) hand_over(index, micro_batch);
+  if (channel.sender_waits) return has_left(stream, queue);
   if (channel.depth != 0) return true;
   // Rendezvous: it stands for as long as its message would wait, as far as that is known.
   const std::size_t message = queue.messages.size() - 1;
   const Ticks way = queue.occupancy + queue.latency;
   stream.handed_over = queue.asks.size() <= message || queue.asks[message] - way > now_;
+  return !stream.handed_over;
+}
+
+/// The sender stands until its message has left.
+bool VirtualClocks::has_left(Stream& stream, const Queue& queue) {
+  const Message& message = queue.messages.back();
+  const Ticks left = message.arrival - queue.latency;
+  stream.handed_over = !message.timed || left > now_;
+  if (stream.handed_over) {
+    if (message.timed) expect(left);
+  } else if (!devices_[stream.unrolled.rank].several) {  // which idled meanwhile
+    stream.message_sent = message.start;
+    stream.message_arrival = left;
+  }
   return !stream.handed_over;
 }
 
