@@ -87,9 +87,9 @@ TEST_CASE("the loss moves as many bytes more as the framework says") {
 }
 
 /// A device on which nothing but 1 GB/s of memory takes time.
-const std::string kBare =
-    R"(cluster={"kind": "uniform", "devices": 1, "link": {"bandwidth": "1 GB/s"}, "device": )"
-    R"({"memory": "80 GB", "memory_bandwidth": "1 GB/s", "peak": {"bf16": "1 EFLOP/s"}}})";
+const std::string kBare = R"(cluster={
+    "kind": "uniform", "devices": 1, "link": {"bandwidth": "1 GB/s"},
+    "device": {"memory": "80 GB", "memory_bandwidth": "1 GB/s", "peak": {"bf16": "1 EFLOP/s"}}})";
 
 TEST_CASE("the softmax moves as many bytes more as the framework says") {
   const double scores = 2.0 * 4 * 128 * 128;  // samples, heads, tokens, tokens
@@ -121,25 +121,24 @@ TEST_CASE("gradients of several micro-batches are added up in as many passes as 
 
 TEST_CASE("a slow host takes its time over every kernel") {
   const auto step = [](const std::string& pace) {
+    const std::string cluster = R"(cluster={"kind": "uniform", "devices": 1, "device": "a100-80g",
+        "link": {"bandwidth": "1 GB/s"}, "host": {"bandwidth": "1 GB/s", "pace": )";
     return step_of(
-        run(small_run({R"(cluster={"kind": "uniform", "devices": 1, "device": "a100-80g", "link": )"
-                       R"({"bandwidth": "1 GB/s"}, "host": {"bandwidth": "1 GB/s", "pace": )" +
-                           pace + "}}",
-                       R"(training.framework={"kernel_issue": "1 ms"})"})));
+        run(small_run({cluster + pace + "}}", R"(training.framework={"kernel_issue": "1 ms"})"})));
   };
   CHECK(step("2.5") == doctest::Approx(2.5 * step("1")).epsilon(1e-9));
 }
 
 TEST_CASE("a device stands until what it sends has left") {
   const auto step = [](const std::string& framework, const std::string& engine) {
-    return step_of(
-        run({R"(model={"kind": "profile", "modules": [{"repeat": 2, "forward": "1 ms", )"
-             R"("backward_input": "1 ms", "backward_weight": "1 ms", "output": "1 MB"}]})",
-             R"(cluster={"kind": "uniform", "devices": 2, "memory": "1 GB", "link": )"
-             R"({"bandwidth": "1 GB/s"}})",
-             "parallel.pipeline=2", "training.strategy=global", "training.schedule=gpipe",
-             "training.micro_batches=4", "training.steps=1", "training.framework=" + framework,
-             "simulate.engine=" + engine}));
+    return step_of(run({R"(model={"kind": "profile", "modules": [
+                            {"repeat": 2, "forward": "1 ms", "backward_input": "1 ms",
+                             "backward_weight": "1 ms", "output": "1 MB"}]})",
+                        R"(cluster={"kind": "uniform", "devices": 2, "memory": "1 GB",
+                                    "link": {"bandwidth": "1 GB/s"}})",
+                        "parallel.pipeline=2", "training.strategy=global",
+                        "training.schedule=gpipe", "training.micro_batches=4", "training.steps=1",
+                        "training.framework=" + framework, "simulate.engine=" + engine}));
   };
   for (const std::string engine : {"native", "simgrid"}) {
     // Messages arrive at 2, 3, 4, 5 ms; backwards of the second device end at 8, 10, 12, 14 ms,
