@@ -64,6 +64,11 @@ void add_outputs(CLI::App& command, CommandOptions& options, std::string& engine
   command.add_flag("--require-fit", options.require_fit,
                    "fail, and write nothing, if a device has too little memory");
   command
+      .add_option("--ranges", options.ranges,
+                  "simulate N times more, with kernels as far off as calibration found them")
+      ->type_name("N")
+      ->check(CLI::Range(20, 100'000));
+  command
       .add_option("--engine", engine, "auto, simgrid or native: short for --set simulate.engine")
       ->type_name("NAME");
 }

@@ -22,6 +22,7 @@ struct CommandOptions {
   std::string trace;                   // .json or .json.gz
   std::string kineto, chakra;          // folders
   bool quiet = false;                  // no table
+  int ranges = 0;                      // draws for the range of a calibrated device; 0: none
   bool require_fit = false;            // a model that does not fit is a mistake
 };
 
@@ -71,8 +72,8 @@ struct ValidateOptions {
 
 /// What validate published is asked to do.
 struct PublishedOptions {
-  std::vector<std::string> files, sources;  // none of both: all that are shipped
-  std::string html, json, markdown;         // where to write; empty: not at all; json "-": stdout
+  std::vector<std::string> files, sources;   // none of both: all that are shipped
+  std::string html, json, markdown, errors;  // where to write; empty: not at all; json "-": stdout
   bool all_rows = false, check = false, quiet = false;
   int jobs = 0;              // processes; 0: as many as processors
   std::string command_line;  // as it was typed

@@ -4,17 +4,22 @@
 #include "cli/inputs.h"
 #include "cli/outputs.h"
 #include "cli/terminal.h"
+#include "scenarios/ranges/calibrated_range.h"
 #include "scenarios/run_scenario.h"
 
 namespace interlock {
 namespace {
 
-std::vector<ScenarioResult> run_all(const std::vector<Scenario>& scenarios, bool pictures) {
+/// `draws`: for the range of each step on a calibrated device; 0: it has none.
+std::vector<ScenarioResult> run_all(const std::vector<Scenario>& scenarios, bool pictures,
+                                    int draws) {
   std::vector<ScenarioResult> results;
   results.reserve(scenarios.size());
   for (const Scenario& scenario : scenarios) {
     const bool keep_log = pictures && results.size() < kMostDrawn;
-    results.push_back(run_scenario(scenario, keep_log));
+    ScenarioResult& result = results.emplace_back(run_scenario(scenario, keep_log));
+    if (draws == 0 || scenario.workload || !scenario.cluster.device.calibrated) continue;
+    result.confidence = calibrated_range(result.scenario, draws);
   }
   return results;
 }
@@ -25,7 +30,7 @@ void run(const CommandOptions& options, bool always_array) {
   check_single(options, scenarios.size());
   const bool pictures = !options.report.empty() || !options.svg.empty() || !options.trace.empty() ||
                         !options.kineto.empty() || !options.chakra.empty();
-  const std::vector<ScenarioResult> results = run_all(scenarios, pictures);
+  const std::vector<ScenarioResult> results = run_all(scenarios, pictures, options.ranges);
   const bool table = !options.quiet && options.json != "-";
   if (table) print(terminal_table(results, terminal_style()));
   if (options.require_fit) require_fit(results);

@@ -13,6 +13,7 @@
 #include "cli/terminal.h"
 #include "reports/scale.h"
 #include "validate/published/accuracy_report.h"
+#include "validate/published/error_samples.h"
 
 namespace interlock {
 namespace {
@@ -75,6 +76,12 @@ void write_all(const PublishedOptions& options, const Accuracy& accuracy) {
     outputs.push_back({"--json", options.json, json});
   }
   if (!options.html.empty()) outputs.push_back({"--html", options.html, accuracy_html(accuracy)});
+  if (!options.errors.empty()) {
+    const std::vector<ErrorTable> tables = error_tables(accuracy);
+    outputs.push_back(
+        {"--errors", options.errors, error_tables_json(tables, options.command_line)});
+    if (!options.quiet) print(coverage_words(leave_one_out(tables)));
+  }
   for (const Output& output : outputs) {
     write_file(output.path, output.text);
     if (!options.quiet) tell("wrote " + output.path);
@@ -107,6 +114,10 @@ void add_published(CLI::App& command, PublishedOptions& options) {
       ->type_name("FILE");
   command.add_option("--markdown", options.markdown, "figures and worst rows")
       ->type_name("FILE.md");
+  command
+      .add_option("--errors", options.errors,
+                  "errors by device and framework, for ranges; tells how often these hold")
+      ->type_name("FILE.json");
   command.add_flag("--all-rows", options.all_rows, "print every row");
   command.add_flag("--check", options.check, "exit with 1 if a target is missed");
   command.add_option("--jobs", options.jobs, "processes; default: as many as processors")
@@ -118,6 +129,7 @@ void add_published(CLI::App& command, PublishedOptions& options) {
 bool validate_published(const PublishedOptions& options) {
   for (const auto& [option, path] : {std::pair{"--html", options.html},
                                      {"--json", options.json},
+                                     {"--errors", options.errors},
                                      {"--markdown", options.markdown}}) {
     if (!path.empty() && path != "-") check_output(option, path);
   }

@@ -9,6 +9,8 @@
 #include "base/error.h"
 #include "hardware/collective.h"
 #include "scenarios/host_memory.h"
+#include "scenarios/ranges/calibrated_range.h"
+#include "scenarios/ranges/published_errors.h"
 #include "scenarios/resolve_auto.h"
 #include "sim/plan/stage_cost.h"
 #include "sim/run/bulk_synchronous.h"
@@ -214,6 +216,12 @@ void vary_steps(const Scenario& scenario, const LowerInputs& inputs, bool keep_l
   result.varied = measured.outcome;
 }
 
+/// What costs nothing: ranges of calibrated devices are drawn where somebody asks.
+Confidence confidence_in(const Scenario& scenario, Seconds step_time) {
+  if (!scenario.cluster.device.calibrated) return published_range(scenario, step_time);
+  return {.range = {}, .extrapolates = calibration_limits(scenario)};
+}
+
 /// A swarm on one copy of the model's stages.
 SwarmResult run_swarm(const Scenario& scenario, const LowerInputs& inputs) {
   const int stages = scenario.partition.stages();
@@ -261,6 +269,7 @@ ScenarioResult run(const Scenario& asked, Keep keep) {
     add_host_memory(scenario, result.measurement.metrics);
     if (scenario.run) result.run = run_steps(scenario, inputs, result.measurement.metrics);
     if (scenario.swarm) result.swarm = run_swarm(scenario, inputs);
+    result.confidence = confidence_in(scenario, result.measurement.metrics.step_time);
     return result;
   } catch (const Error& error) {  // a deadlock, or links that the chosen engine does not know
     throw Error(scenario.file + ": " + scenario.name + ": " + error.what());

@@ -3,6 +3,7 @@
 #include "scenarios/ranges/published_errors.h"
 
 #include <algorithm>
+#include <map>
 
 #include "base/file.h"
 #include "base/text.h"
@@ -204,7 +205,19 @@ Confidence range_from(const std::vector<ErrorTable>& tables, const RunTraits& tr
 Confidence published_range(const Scenario& scenario, Seconds step) {
   const Device& device = scenario.cluster.device;
   if (scenario.workload || device.calibrated || !is_priced(scenario.graph)) return {};
-  return range_from(published_errors(), traits_of(scenario), step);
+  // A sweep asks thousands of times for runs that are alike.
+  static std::map<RunTraits, Confidence> known;
+  const RunTraits traits = traits_of(scenario);
+  auto found = known.find(traits);
+  if (found == known.end()) {
+    found = known.emplace(traits, range_from(published_errors(), traits, Seconds(1))).first;
+  }
+  Confidence confidence = found->second;
+  if (confidence.range) {
+    confidence.range->low *= step.value();
+    confidence.range->high *= step.value();
+  }
+  return confidence;
 }
 
 }  // namespace interlock

@@ -6,6 +6,7 @@
 // method and how often it holds.
 #pragma once
 
+#include <compare>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,7 @@ struct RunTraits {
   std::string framework;   // empty: none is named
   std::string strategy, schedule, precision;
   int devices = 1;
+  auto operator<=>(const RunTraits&) const = default;
 };
 RunTraits traits_of(const Scenario& scenario);
 /// "A100" of "A100-SXM4-80GB", "RTX-3090" of "RTX-3090-24GB": up to the first part with a digit.
