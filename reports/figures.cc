@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "base/text.h"
+#include "reports/economics_figures.h"
 #include "reports/explanation_figures.h"
 #include "reports/mesh_words.h"
 #include "reports/run_figures.h"
@@ -125,6 +126,7 @@ std::vector<Figure> headline_figures(const ScenarioResult& result) {
   for (Figure& figure : host_figure(metrics)) figures.push_back(std::move(figure));
   figures.push_back(limiting_figure(result));
   for (Figure& figure : explanation_figures(result)) figures.push_back(std::move(figure));
+  for (Figure& figure : economics_figures(result)) figures.push_back(std::move(figure));
   for (Figure& figure : variation_figures(result)) figures.push_back(std::move(figure));
   for (Figure& figure : run_figures(result)) figures.push_back(std::move(figure));
   for (Figure& figure : swarm_figures(result)) figures.push_back(std::move(figure));

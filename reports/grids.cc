@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/text.h"
+#include "reports/economics_figures.h"
 #include "reports/figures.h"
 #include "reports/mesh_words.h"
 #include "reports/palette.h"
@@ -242,6 +243,7 @@ Grid comparison_grid(const std::vector<ScenarioResult>& results) {
   add_variation_columns(results, grid);
   add_run_columns(results, grid);
   add_swarm_columns(results, grid);
+  add_economics_columns(results, grid);
   return grid;
 }
 

@@ -14,7 +14,7 @@ namespace interlock {
 namespace {
 
 using Value = std::optional<double>;
-enum class Kind { Time, Size, Share, Number };
+enum class Kind { Time, Size, Energy, Share, Number };
 
 struct Entry {
   const char *key, *words;
@@ -43,6 +43,14 @@ const std::vector<Entry>& entries() {
       {"stash", "stash", Kind::Size, [](R r) { return largest(r, &ReadDevice::peak_stash); }},
       {"traffic", "traffic", Kind::Size, [](R r) { return Value(r.traffic); }},
       {"run_time", "run time", Kind::Time, [](R r) { return r.run_time; }},
+      {"least_time", "step time at least", Kind::Time, [](R r) { return r.range_low; }},
+      {"most_time", "step time at most", Kind::Time, [](R r) { return r.range_high; }},
+      {"energy", "energy of a step", Kind::Energy, [](R r) { return r.energy; }},
+      {"power", "power (W)", Kind::Number, [](R r) { return r.power; }},
+      {"cost", "cost of a step", Kind::Number, [](R r) { return r.cost; }},
+      {"goal_time", "time to the goal", Kind::Time, [](R r) { return r.goal_time; }},
+      {"goal_energy", "energy to the goal", Kind::Energy, [](R r) { return r.goal_energy; }},
+      {"goal_cost", "cost of the goal", Kind::Number, [](R r) { return r.goal_cost; }},
       {"at_work", "peers at work", Kind::Number, [](R r) { return r.peers_at_work; }},
       {"share_of_best", "of the best rate (%)", Kind::Share, [](R r) { return r.share_of_best; }},
       {"quality", "quality", Kind::Number, [](R r) { return r.quality; }}};
@@ -98,9 +106,20 @@ std::string quality_words(const std::vector<ReadResult>& results) {
   return "quality";
 }
 
+/// "USD", or "USD, EUR" where results differ.
+std::string currency_words(const std::vector<ReadResult>& results) {
+  std::string words;
+  for (const ReadResult& result : results) {
+    if (result.currency.empty() || words.find(result.currency) != std::string::npos) continue;
+    words += (words.empty() ? "" : ", ") + result.currency;
+  }
+  return words.empty() ? "no price" : words;
+}
+
 Scale scale_of(Kind kind, const std::vector<double>& values) {
   if (kind == Kind::Time) return scale_of_seconds(values);
   if (kind == Kind::Size) return scale_of_bytes(values);
+  if (kind == Kind::Energy) return scale_of_joules(values);
   if (kind == Kind::Share) return {.unit = "", .size = 0.01, .decimals = 1};
   return scale_of_numbers(values, "");
 }
@@ -118,6 +137,7 @@ Measured measure(const Entry& entry, const std::vector<ReadResult>& results) {
   measured.decimals = ratio || measured.key == "quality" ? 2 : scale.decimals;
   if (measured.key == "throughput") measured.label += " (" + rates_of(results).unit + ")";
   if (measured.key == "quality") measured.label = quality_words(results);
+  if (measured.key.ends_with("cost")) measured.label += " (" + currency_words(results) + ")";
   if (!scale.unit.empty()) measured.label += " (" + scale.unit + ")";
   return measured;
 }

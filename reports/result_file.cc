@@ -111,6 +111,18 @@ std::optional<double> number_at(const JsonValue& value, std::initializer_list<co
   return at->kind == Kind::Number ? std::optional(at->number) : std::nullopt;
 }
 
+void read_economics(const JsonValue& value, ReadResult& result) {
+  result.range_low = number_at(value, {"range", "low_s"});
+  result.range_high = number_at(value, {"range", "high_s"});
+  result.energy = number_at(value, {"energy_j"});
+  result.power = number_at(value, {"energy", "mean_power_w"});
+  result.cost = number_at(value, {"cost", "step"});
+  result.goal_time = number_at(value, {"goal", "time_s"});
+  result.goal_energy = number_at(value, {"goal", "energy_j"});
+  result.goal_cost = number_at(value, {"goal", "cost", "amount"});
+  if (result.cost) result.currency = value.find("cost")->find("currency")->text;
+}
+
 /// What only some results have, and files of earlier versions lack.
 void read_extras(const JsonValue& value, ReadResult& result) {
   result.mfu = number_at(value, {"utilisation", "mfu"});
@@ -130,6 +142,7 @@ void read_extras(const JsonValue& value, ReadResult& result) {
     for (const JsonValue& peer : peers->items) sum += peer.number;
     result.peers_at_work = sum;
   }
+  read_economics(value, result);
   result.quality = number_at(value, {"scenario", "quality", "value"});
   if (result.quality) {
     const JsonValue* words = value.find("scenario")->find("quality")->find("measure");

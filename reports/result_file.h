@@ -38,7 +38,12 @@ struct ReadResult {
   std::optional<double> memory_capacity;
   std::optional<double> run_time;                      // seconds of a whole run, where there is one
   std::optional<double> peers_at_work, share_of_best;  // of a swarm, likewise
-  std::optional<double> quality;                       // as the scenario tells it
+  std::optional<double> range_low, range_high;         // of the step time, seconds
+  std::optional<double> energy, power;                 // J of a step; W
+  std::optional<double> cost;                          // of a step
+  std::optional<double> goal_time, goal_energy, goal_cost;  // s, J, money
+  std::string currency;
+  std::optional<double> quality;  // as the scenario tells it
   std::string quality_measure;
   std::vector<ReadDevice> simulated;
   std::shared_ptr<const JsonValue> scenario;  // none if the result has none

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "reports/economics_figures.h"
 #include "reports/encode.h"
 #include "reports/mesh_words.h"
 #include "reports/report.h"
@@ -205,7 +206,6 @@ void add_figures(Json& json, const Metrics& metrics, int devices) {
   json["host_peak_bytes"] = bytes_json(metrics.host_memory);
   const bool host_known = metrics.host_capacity > Bytes(0);
   json["host_capacity_bytes"] = host_known ? bytes_json(metrics.host_capacity) : Json(nullptr);
-  json["energy_j"] = nullptr;  // no energy model
   json["staleness"] = staleness_json(metrics);
 }
 
@@ -229,6 +229,7 @@ Json result_document(const ScenarioResult& result) {
   add_layout(json, result);
   add_times(json, metrics);
   add_figures(json, metrics, result.scenario.mesh.devices());
+  add_economics(json, result);
   json["critical_path_s"] = path_json(metrics);
   add_pricing(json, result.scenario);
   json["devices"] = Json::array();

@@ -39,6 +39,10 @@ Scale scale_of_bytes(const std::vector<double>& values) {
   return scale_of(format(Bytes(*std::max_element(values.begin(), values.end()))), values);
 }
 
+Scale scale_of_joules(const std::vector<double>& values) {
+  return scale_of(format(Joules(*std::max_element(values.begin(), values.end()))), values);
+}
+
 Scale scale_of_numbers(const std::vector<double>& values, const std::string& unit) {
   return {unit, 1, decimals_for(values, 1)};
 }

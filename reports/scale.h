@@ -21,6 +21,7 @@ struct Scale {
 /// REQUIRES: values is not empty.
 Scale scale_of_seconds(const std::vector<double>& values);
 Scale scale_of_bytes(const std::vector<double>& values);
+Scale scale_of_joules(const std::vector<double>& values);
 /// As above for numbers that are not to be scaled.
 Scale scale_of_numbers(const std::vector<double>& values, const std::string& unit);
 
