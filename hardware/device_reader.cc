@@ -17,24 +17,6 @@ constexpr double kMostShare = 0.9;       // of the multiprocessors, away from ke
 
 constexpr std::string_view kMeasured = "calibrated/";  // begins names of devices that were measured
 
-/// The entry of a device: "calibrated/NAME" is one that was measured.
-std::optional<CatalogueEntry> find_device(const JsonNode& node, Diagnostics& diagnostics) {
-  const std::string& name = node.value->text;
-  if (!name.starts_with(kMeasured) || name.ends_with(".json")) {
-    return find_entry(node, kFolder, diagnostics);
-  }
-  if (catalogue_entries(kMeasuredFolder).empty()) {
-    report(diagnostics, node,
-           "no device was measured; expected the path of a file that \"interlock calibrate --out\" "
-           "wrote, or such a file in " +
-               std::string(kMeasuredFolder));
-    return std::nullopt;
-  }
-  JsonValue own = *node.value;
-  own.text.erase(0, kMeasured.size());
-  return find_entry({&own, node.path}, kMeasuredFolder, diagnostics);
-}
-
 void read_peaks(ObjectReader& parent, Device& device) {
   const auto node = parent.require("peak", "an object of flop rates by precision");
   if (!node) return;
@@ -81,6 +63,23 @@ void read_efficiencies(ObjectReader& parent, Device& device) {
 }
 
 }  // namespace
+
+std::optional<CatalogueEntry> find_device(const JsonNode& node, Diagnostics& diagnostics) {
+  const std::string& name = node.value->text;
+  if (!name.starts_with(kMeasured) || name.ends_with(".json")) {
+    return find_entry(node, kFolder, diagnostics);
+  }
+  if (catalogue_entries(kMeasuredFolder).empty()) {
+    report(diagnostics, node,
+           "no device was measured; expected the path of a file that \"interlock calibrate --out\" "
+           "wrote, or such a file in " +
+               std::string(kMeasuredFolder));
+    return std::nullopt;
+  }
+  JsonValue own = *node.value;
+  own.text.erase(0, kMeasured.size());
+  return find_entry({&own, node.path}, kMeasuredFolder, diagnostics);
+}
 
 Device read_device(const JsonNode& node, Diagnostics& diagnostics) {
   Device device;

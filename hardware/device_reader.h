@@ -10,15 +10,21 @@
 // of hardware/calibrated/.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "hardware/catalogue_file.h"
 #include "hardware/device.h"
 
 namespace interlock {
 
 /// A diagnostic is added for each mistake.
 Device read_device(const JsonNode& node, Diagnostics& diagnostics);
+
+/// What a device's name, path or object stands for. A diagnostic is added, and nothing returned, if
+/// there is no such thing.
+std::optional<CatalogueEntry> find_device(const JsonNode& node, Diagnostics& diagnostics);
 
 /// Names of the devices in the catalogue, sorted.
 std::vector<std::string> device_names();

@@ -4,7 +4,6 @@
 #include <iterator>
 #include <string>
 
-#include "base/text.h"
 #include "scenarios/scenario.h"
 #include "scenarios/set_key.h"
 
@@ -21,14 +20,7 @@ JsonValue read_scenario_document(const std::string& path,
                                  const std::vector<std::string>& overrides) {
   JsonValue document =
       path == "-" ? parse_json(read_standard_input(), "standard input") : read_json_file(path);
-  for (const std::string& override : overrides) {
-    const std::size_t equals = override.find('=');
-    if (equals == std::string::npos || equals == 0) {
-      throw Error("--set " + in_quotes(override) + ": expected path=VALUE, training.steps=16 say");
-    }
-    const std::string dotted = override.substr(0, equals), origin = "--set " + dotted;
-    set_key(document, dotted, parse_override(override.substr(equals + 1), origin), origin);
-  }
+  apply_overrides(document, overrides);
   return document;
 }
 
