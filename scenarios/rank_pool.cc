@@ -5,9 +5,9 @@
 #include <dlfcn.h>
 
 #include <cstdlib>
-#include <filesystem>
 
 #include "base/error.h"
+#include "base/module_file.h"
 
 namespace interlock {
 namespace {
@@ -24,8 +24,7 @@ int started_together() {
 
 std::unique_ptr<RankPool> RankPool::open() {
   if (started_together() < 2) return nullptr;
-  const auto folder = std::filesystem::read_symlink("/proc/self/exe").parent_path();
-  const std::string path = folder / "libinterlock_mpi.so";
+  const std::string path = module_file("libinterlock_mpi.so");
   // Open MPI's own modules look for its symbols.
   void* module = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
   void* symbol = module != nullptr ? dlsym(module, "interlock_open_mpi") : nullptr;

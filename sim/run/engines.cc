@@ -5,9 +5,9 @@
 #include <dlfcn.h>
 
 #include <algorithm>
-#include <filesystem>
 
 #include "base/error.h"
+#include "base/module_file.h"
 #include "sim/run/child.h"
 #include "sim/run/cursor.h"
 #include "sim/run/machine.h"
@@ -18,19 +18,18 @@ namespace {
 
 using SimGridRun = void (*)(const Program&, const TraceSink&, RunSummary&);
 
-/// Opens the module beside the running program. It brings SimGrid, which takes tens of
+/// Opens the module, see module_file. It brings SimGrid, which takes tens of
 /// milliseconds to load, so that runs without contention do not pay for it.
 SimGridRun simgrid_module() {
   static const SimGridRun run = [] {
-    const auto folder = std::filesystem::read_symlink("/proc/self/exe").parent_path();
-    const std::string path = folder / "libinterlock_simgrid.so";
+    const std::string path = module_file("libinterlock_simgrid.so");
     void* module = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     void* symbol = module != nullptr ? dlsym(module, "interlock_run_simgrid") : nullptr;
     if (symbol == nullptr) {
       const char* reason = dlerror();
       throw Error("cannot open the SimGrid engine " + path + ": " +
                   (reason != nullptr ? reason : "it has no entry point") +
-                  "; expected it beside the program");
+                  "; expected it beside the program, or in ../lib/interlock");
     }
     return reinterpret_cast<SimGridRun>(symbol);
   }();

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/module_file.h"
 
 namespace interlock {
 
@@ -31,8 +32,7 @@ std::string loader_error() {
 
 CudaModule open_module() {
   CudaModule module;
-  const auto folder = std::filesystem::read_symlink("/proc/self/exe").parent_path();
-  const std::filesystem::path path = folder / "libinterlock_cuda.so";
+  const std::filesystem::path path = module_file("libinterlock_cuda.so");
   std::error_code ignored;
   if (!std::filesystem::exists(path, ignored)) {
     module.problem = "no CUDA: this interlock was built without a CUDA toolkit (there is no " +
