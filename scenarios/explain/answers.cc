@@ -1,0 +1,124 @@
+// Simulates a scenario and everything that is one step away from it.
+// SPDX-License-Identifier: Apache-2.0
+#include "scenarios/explain/answers.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "scenarios/economics.h"
+#include "scenarios/open_names.h"
+#include "scenarios/set_key.h"
+#include "scenarios/worker_pool.h"
+
+namespace interlock {
+namespace {
+
+/// What a process tells of a run, byte by byte.
+struct Told {
+  double step_time = 0, work = 0, peak_memory = 0, memory_capacity = 0;
+  bool fits = true;
+  double energy = 0, cost = 0;  // of the step; 0: unknown
+};
+
+double work_of(const Scenario& scenario) {
+  if (scenario.workload) return 1;
+  const auto samples = measure_inputs(scenario).samples_per_step;
+  return samples ? *samples
+                 : scenario.micro_batches * double(scenario.mesh.degree(Dimension::Data));
+}
+
+Told told_of(const ScenarioResult& result) {
+  const Metrics& metrics = result.measurement.metrics;
+  Told told{.step_time = metrics.step_time.value(),
+            .work = work_of(result.scenario),
+            .memory_capacity = metrics.memory_capacity.value(),
+            .fits = metrics.fits_in_memory};
+  const Economics economics = economics_of(result.scenario, metrics);
+  if (economics.energy) told.energy = economics.energy->value();
+  if (economics.cost) told.cost = economics.cost->amount;
+  for (const DeviceMetrics& device : metrics.devices) {
+    told.peak_memory = std::max(told.peak_memory, device.peak_memory.value());
+  }
+  return told;
+}
+
+std::string bytes_of(const Told& told) {
+  std::string bytes(sizeof told, '\0');
+  std::memcpy(bytes.data(), &told, sizeof told);
+  return bytes;
+}
+
+/// `after` over `before` where both are known.
+std::optional<double> ratio(double after, double before) {
+  return after > 0 && before > 0 ? std::optional(after / before) : std::nullopt;
+}
+
+Scenario only_scenario(const JsonValue& document) {
+  std::vector<Scenario> scenarios = load_scenarios(document);
+  if (scenarios.size() == 1) return std::move(scenarios.front());
+  throw Error(scenarios.front().file + ": explain takes one scenario, and its sweep makes " +
+              std::to_string(scenarios.size()) + "; leave one: --set sweep=null --set PATH=VALUE");
+}
+
+TriedChange tried(const Change& change, const std::string& bytes, const ScenarioResult& before) {
+  Told told;
+  std::memcpy(&told, bytes.data(), sizeof told);
+  TriedChange result{.change = change,
+                     .step_time = Seconds(told.step_time),
+                     .work = told.work / work_of(before.scenario),
+                     .peak_memory = Bytes(told.peak_memory),
+                     .memory_capacity = Bytes(told.memory_capacity),
+                     .fits = told.fits};
+  if (change.kind != Change::Kind::Machine) {
+    const Told own = told_of(before);
+    result.energy = ratio(told.energy / result.work, own.energy);
+    result.cost = ratio(told.cost / result.work, own.cost);
+  }
+  // Another batch is another training, whatever made it so.
+  const bool plan = change.kind == Change::Kind::Plan;
+  if (plan && result.work != 1) result.change.kind = Change::Kind::Training;
+  result.gain = before.measurement.metrics.step_time - result.step_time / result.work;
+  return result;
+}
+
+}  // namespace
+
+Answers answer(const JsonValue& document, int processes, const ChangesTried& told) {
+  Answers answers;
+  Baseline& baseline = answers.baseline;
+  const Scenario scenario = only_scenario(document);
+  baseline.document = *scenario.document;
+  baseline.opened = with_files_open(baseline.document);
+  baseline.result = run_scenario(scenario, true);
+  baseline.limits = step_limits(baseline.result);
+  const std::vector<Change> changes = all_changes(baseline);
+  std::size_t next = 0, done = 0;
+  run_jobs(
+      {.next = [&]() -> std::optional<std::size_t> {
+         return next < changes.size() ? std::optional(next++) : std::nullopt;
+       },
+       .work =
+           [&](std::size_t job) {
+             JsonValue changed = document;
+             apply_overrides(changed, changes[job].settings);
+             return bytes_of(told_of(run_scenario(only_scenario(changed), false)));
+           },
+       .done =
+           [&](const JobResult& result) {
+             if (told) told(++done, changes.size());
+             if (result.bytes.size() == sizeof(Told) && result.problem.empty()) {
+               answers.changes.push_back(tried(changes[result.job], result.bytes, baseline.result));
+             } else {
+               ++answers.refused;
+             }
+           }},
+      processes);
+  // Ends come in any order: equal gains in that of their words.
+  std::sort(answers.changes.begin(), answers.changes.end(),
+            [](const TriedChange& a, const TriedChange& b) {
+              return a.gain != b.gain ? a.gain > b.gain : a.change.settings < b.change.settings;
+            });
+  return answers;
+}
+
+}  // namespace interlock

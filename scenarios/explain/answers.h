@@ -1,0 +1,43 @@
+// Answers: where the time of a step goes, and what every change would bring, simulated.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "scenarios/explain/change.h"
+
+namespace interlock {
+
+/// What a changed scenario gave.
+struct TriedChange {
+  Change change;
+  Seconds step_time;
+  /// Work of its step over that of the baseline's: samples, or micro-batches where nobody knows how
+  /// many samples they hold.
+  double work = 1;
+  Seconds gain;       // of the baseline's step time, for equal work; below 0: a loss
+  Bytes peak_memory;  // of the fullest device
+  Bytes memory_capacity;
+  bool fits = true;
+  /// Energy and money of a step, for equal work over the baseline's. None where either is unknown,
+  /// and of other hardware, which nobody has given a power and a price.
+  std::optional<double> energy, cost;
+};
+
+struct Answers {
+  Baseline baseline;
+  std::vector<TriedChange> changes;  // what gains most first
+  int refused = 0;                   // changes that the scenario does not allow
+};
+
+/// Told how many of how many changes were simulated.
+using ChangesTried = std::function<void(std::size_t done, std::size_t of)>;
+
+/// Simulates the scenario of `document`, then every change of it in `processes` processes.
+/// Throws: Error if the document is wrong, or stands for several scenarios.
+Answers answer(const JsonValue& document, int processes, const ChangesTried& told = {});
+
+}  // namespace interlock

@@ -1,0 +1,98 @@
+// The same devices laid out otherwise.
+// SPDX-License-Identifier: Apache-2.0
+#include "scenarios/explain/change.h"
+
+namespace interlock {
+namespace {
+
+using Kind = Change::Kind;
+
+std::string set(const std::string& path, int value) { return path + "=" + std::to_string(value); }
+
+/// Twice of one dimension for half of another.
+void trade(const Baseline& baseline, Dimension more, Dimension less, std::vector<Change>& changes) {
+  const Mesh& mesh = baseline.result.scenario.mesh;
+  if (mesh.degree(less) % 2 != 0) return;
+  Change change{Kind::Plan,
+                "twice the " + dimension_names()[static_cast<std::size_t>(more)] +
+                    " degree for half the " + dimension_names()[static_cast<std::size_t>(less)] +
+                    " degree",
+                {}};
+  Mesh traded = mesh;
+  traded.degree(more) *= 2;
+  traded.degree(less) /= 2;
+  for (const Dimension dimension :
+       {Dimension::Pipeline, Dimension::Data, Dimension::Context, Dimension::Tensor}) {
+    const int degree = traded.degree(dimension);
+    const std::string path = "parallel." + dimension_names()[static_cast<std::size_t>(dimension)];
+    const bool told = value_at(baseline.document, path) != nullptr;
+    if (told || degree != mesh.degree(dimension)) change.settings.push_back(set(path, degree));
+  }
+  if (more == Dimension::Pipeline || less == Dimension::Pipeline) lay_stages_anew(baseline, change);
+  changes.push_back(change);
+}
+
+void states(const Baseline& baseline, std::vector<Change>& changes) {
+  const Scenario& scenario = baseline.result.scenario;
+  if (scenario.mesh.replicas() == 1) return;
+  const int stage = scenario.data_parallel.zero_stage;
+  constexpr const char* kDivided[] = {"nothing", "the optimiser's states", "gradients too",
+                                      "weights too"};
+  for (const int other : {stage + 1, stage - 1}) {
+    if (other < 0 || other > 3) continue;
+    changes.push_back({Kind::Plan,
+                       "ZeRO " + std::to_string(other) + ": replicas divide " + kDivided[other],
+                       {set("parallel.zero_stage", other)}});
+  }
+}
+
+void overlaps(const Baseline& baseline, std::vector<Change>& changes) {
+  const Scenario& scenario = baseline.result.scenario;
+  const DataParallel& policy = scenario.data_parallel;
+  const auto switch_on = [&](const std::string& words, const std::string& path) {
+    changes.push_back({Kind::Plan, words, {path + "=true"}});
+  };
+  if (scenario.mesh.replicas() > 1) {
+    if (!policy.overlap_gradients) {
+      switch_on("gradients that leave beside the last backward", "parallel.overlap_gradients");
+    }
+    if (!policy.overlap_weights && policy.zero_stage > 0 && policy.zero_stage < 3) {
+      switch_on("weights gathered beside the next forward", "parallel.overlap_weights");
+    }
+    if (policy.zero_stage == 3) {
+      changes.push_back({Kind::Plan,
+                         "weights gathered one module earlier",
+                         {set("parallel.prefetch", policy.prefetch + 1)}});
+    }
+  }
+  if (scenario.mesh.degree(Dimension::Tensor) == 1) return;
+  if (value_at(baseline.document, "parallel.sequence_parallel") == nullptr) {
+    switch_on("sequence parallelism between the layers", "parallel.sequence_parallel");
+  }
+  if (!scenario.framework.overlaps_sums) {
+    switch_on("sums over tensor devices beside weight gradients",
+              "training.framework.overlaps_sums");
+  }
+}
+
+}  // namespace
+
+std::vector<Change> layout_changes(const Baseline& baseline) {
+  std::vector<Change> changes;
+  const Scenario& scenario = baseline.result.scenario;
+  if (scenario.workload || !scenario.rank_layouts.empty()) return changes;
+  constexpr Dimension kTraded[] = {Dimension::Pipeline, Dimension::Data, Dimension::Context,
+                                   Dimension::Tensor};
+  for (const Dimension more : kTraded) {
+    for (const Dimension less : kTraded) {
+      // Contexts are for those that have them.
+      if (more == Dimension::Context && scenario.mesh.degree(more) == 1) continue;
+      if (more != less) trade(baseline, more, less, changes);
+    }
+  }
+  states(baseline, changes);
+  overlaps(baseline, changes);
+  return changes;
+}
+
+}  // namespace interlock

@@ -1,0 +1,233 @@
+// Another plan on the same machine: micro-batches, order, partition, what is kept and where.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "scenarios/explain/change.h"
+
+namespace interlock {
+namespace {
+
+using Kind = Change::Kind;
+using Settings = std::vector<std::string>;
+
+std::string set(const std::string& path, double value) {
+  const JsonValue number = {.kind = JsonValue::Kind::Number, .number = value};
+  return path + "=" + scaled_text(&number, 1);
+}
+
+const std::string* text_at(const JsonValue& document, const char* path) {
+  const JsonValue* value = value_at(document, path);
+  return value && value->kind == JsonValue::Kind::String ? &value->text : nullptr;
+}
+
+void micro_batches(const Baseline& baseline, std::vector<Change>& changes) {
+  const int count = baseline.result.scenario.micro_batches;
+  const JsonValue* size = value_at(baseline.document, "training.micro_batch_size");
+  if (size != nullptr && size->kind == JsonValue::Kind::String) return;  // chosen already
+  const bool batch = value_at(baseline.document, "training.global_batch_size") != nullptr;
+  const char* of_all = batch ? "" : ", and so a batch";
+  const auto add = [&](const std::string& words, const std::string& setting) {
+    changes.push_back({batch ? Kind::Plan : Kind::Training, words, {setting}});
+  };
+  if (size != nullptr) {
+    const std::string path = "training.micro_batch_size";
+    if (size->number > 1) add("micro-batches half as large", set(path, size->number / 2));
+    add("micro-batches twice as large", set(path, size->number * 2));
+    return;
+  }
+  const std::string path = "training.micro_batches";
+  add(std::string("twice as many micro-batches") + of_all + (batch ? "" : " twice as large"),
+      set(path, 2 * count));
+  if (count % 2 == 0) {
+    add(std::string("half as many micro-batches") + of_all + (batch ? "" : " half as large"),
+        set(path, count / 2.0));
+  }
+}
+
+/// The number of stages that a loss reaches, one more and one less.
+void n_wise(const Baseline& baseline, std::vector<Change>& changes) {
+  const Strategy& strategy = baseline.result.scenario.strategy;
+  const bool local = strategy.kind == StrategyKind::Local;
+  if (!local && strategy.kind != StrategyKind::Interlocking) return;
+  const int n = local ? 1 : strategy.n_wise;
+  const int stages = baseline.result.scenario.partition.stages();
+  const auto add = [&](int wise) {
+    if (wise < 1 || wise > stages) return;
+    changes.push_back(
+        {Kind::Training,
+         "losses that reach " + std::to_string(wise) +
+             (wise == 1 ? " stage: local training" : " stages"),
+         {"training.strategy.kind=interlocking", set("training.strategy.n_wise", wise)}});
+  };
+  add(n + 1);
+  add(n - 1);
+}
+
+/// Whether weights are those of a step that is done when the next begins.
+bool is_synchronous(const ScheduleEntry& entry) {
+  return entry.flushes || entry.any_strategy || entry.kind == ScheduleKind::Naive ||
+         entry.kind == ScheduleKind::NaiveSplit || entry.kind == ScheduleKind::Eager ||
+         entry.kind == ScheduleKind::List || entry.kind == ScheduleKind::Ppll;
+}
+
+/// Whether `entry` is another schedule of the strategy that has an order of its own.
+bool is_other_schedule(const ScheduleEntry& entry, const Scenario& scenario) {
+  const bool global = scenario.strategy.kind == StrategyKind::Global;
+  return !entry.any_strategy && entry.kind != scenario.schedule.kind &&
+         entry.kind != ScheduleKind::File && entry.global == global;
+}
+
+void schedules(const Baseline& baseline, std::vector<Change>& changes) {
+  const Scenario& scenario = baseline.result.scenario;
+  const ScheduleEntry& own = schedule_entry(scenario.schedule.kind);
+  for (const ScheduleEntry& entry : schedule_catalogue()) {
+    if (!is_other_schedule(entry, scenario)) continue;
+    Change change{is_synchronous(entry) == is_synchronous(own) ? Kind::Plan : Kind::Training,
+                  "the schedule " + entry.name,
+                  {"training.schedule=" + entry.name}};
+    if (entry.layout != own.layout || entry.chunks != own.chunks) {
+      lay_stages_anew(baseline, change);
+    }
+    changes.push_back(change);
+  }
+  if (own.chunks > 1) {
+    changes.push_back({Kind::Plan,
+                       "one more stage on each rank",
+                       {set("training.schedule.chunks", scenario.schedule.chunks + 1)}});
+  }
+}
+
+void queues(const Baseline& baseline, std::vector<Change>& changes) {
+  const SchedulePolicy& schedule = baseline.result.scenario.schedule;
+  if (schedule.queue.kind == QueuePolicy::Kind::Buffered) {
+    changes.push_back({Kind::Plan,
+                       "room for one more message between stages",
+                       {"training.schedule.queue={\"buffered\": " +
+                        std::to_string(schedule.queue.depth + 1) + "}"}});
+  }
+  if (schedule.copies_on_compute_stream) {
+    changes.push_back(
+        {Kind::Plan, "transfers beside computation", {"training.schedule.copies=overlapped"}});
+  }
+  if (schedule.bulk_synchronous) {
+    changes.push_back(
+        {Kind::Plan, "no barrier after every op", {"training.schedule.execution=futures"}});
+  }
+  if (schedule.barrier) {
+    changes.push_back(
+        {Kind::Plan, "updates without a barrier", {"training.schedule.optimizer_sync=per_stage"}});
+  }
+  if (schedule_entry(schedule.kind).kind == ScheduleKind::Eager) {
+    changes.push_back({Kind::Training,
+                       "one more micro-batch in flight on each stage",
+                       {set("training.schedule.in_flight", schedule.in_flight + 1)}});
+  }
+}
+
+/// Modules of each stage, with one moved.
+std::string moved_module(const Partition& partition, int from, int to) {
+  std::string list;
+  for (int stage = 0; stage < partition.stages(); ++stage) {
+    int count = partition.boundaries[stage + 1] - partition.boundaries[stage];
+    if (stage == from) --count;
+    if (stage == to) ++count;
+    list += (list.empty() ? "" : ", ") + std::to_string(count);
+  }
+  return "partition=[" + list + "]";
+}
+
+/// One module from a stage to the one before and the one behind.
+void move_modules(const Partition& partition, int from, std::vector<Change>& changes) {
+  if (from >= partition.stages()) return;  // of a second copy of the model
+  if (partition.boundaries[from + 1] - partition.boundaries[from] < 2) return;
+  for (const int to : {from - 1, from + 1}) {
+    if (to < 0 || to >= partition.stages()) continue;
+    changes.push_back(
+        {Kind::Plan,
+         "one module moved from stage " + std::to_string(from) + " to stage " + std::to_string(to),
+         {moved_module(partition, from, to)}});
+  }
+}
+
+void partitions(const Baseline& baseline, std::vector<Change>& changes) {
+  constexpr int kMostStages = 1024;  // that are listed
+  const Partition& partition = baseline.result.scenario.partition;
+  const std::string* written = text_at(baseline.document, "partition");
+  const bool balanced = value_at(baseline.document, "partition") == nullptr ||
+                        (written != nullptr && *written == "balanced");
+  if (!balanced) changes.push_back({Kind::Plan, "a balanced partition", {"partition=balanced"}});
+  const Metrics& metrics = baseline.result.measurement.metrics;
+  if (metrics.devices.empty() || partition.stages() > kMostStages) return;
+  for (const int stage : metrics.devices[baseline.limits.rank].stages) {
+    move_modules(partition, stage, changes);
+  }
+}
+
+/// Where the first layers only are recomputed.
+void recomputed_layers(const Baseline& baseline, double layers, std::vector<Change>& changes) {
+  const int ranks = baseline.result.scenario.ranks;
+  const std::string path = "training.recompute.full_layers";
+  changes.push_back({Kind::Plan, "one layer more a rank recomputed", {set(path, layers + ranks)}});
+  if (layers <= ranks) return;
+  changes.push_back({Kind::Plan, "one layer less a rank recomputed", {set(path, layers - ranks)}});
+}
+
+void recomputation(const Baseline& baseline, std::vector<Change>& changes) {
+  const JsonValue* layers = value_at(baseline.document, "training.recompute.full_layers");
+  if (layers != nullptr) return recomputed_layers(baseline, layers->number, changes);
+  constexpr const char* kLevels[] = {"none", "selective", "full"};
+  constexpr const char* kWords[] = {"no recomputation", "selective recomputation",
+                                    "full recomputation"};
+  const std::string* written = text_at(baseline.document, "training.recompute");
+  for (int level = 0; level < 3; ++level) {
+    const bool own = written == nullptr ? level == 0 : *written == kLevels[level];
+    if (own) continue;
+    changes.push_back(
+        {Kind::Plan, kWords[level], {std::string("training.recompute=") + kLevels[level]}});
+  }
+}
+
+void kept_elsewhere(const Baseline& baseline, std::vector<Change>& changes) {
+  const Scenario& scenario = baseline.result.scenario;
+  if (!has_host(scenario.cluster)) return;
+  if (scenario.offload.optimizer < 1) {
+    changes.push_back({Kind::Plan,
+                       "the optimiser's states in the hosts' memory",
+                       {"training.offload.optimizer=1"}});
+  }
+  if (scenario.offload.activations < 1) {
+    changes.push_back({Kind::Plan,
+                       "half of the activations in the hosts' memory",
+                       {"training.offload.activations=0.5"}});
+  }
+}
+
+void kernels(const Baseline& baseline, std::vector<Change>& changes) {
+  const Scenario& scenario = baseline.result.scenario;
+  if (!has_rates(scenario.cluster.device)) return;
+  changes.push_back(
+      {Kind::Plan, "attention that never stores its scores", {"model.attention=fused"}});
+  const std::string& precision = precision_names()[static_cast<std::size_t>(scenario.precision)];
+  const char* next = precision == "fp32"                          ? "tf32"
+                     : precision == "tf32"                        ? "bf16"
+                     : precision == "bf16" || precision == "fp16" ? "fp8"
+                                                                  : nullptr;
+  if (next == nullptr) return;
+  changes.push_back({Kind::Training,
+                     std::string("training in ") + next,
+                     {std::string("training.precision=") + next}});
+}
+
+}  // namespace
+
+std::vector<Change> plan_changes(const Baseline& baseline) {
+  std::vector<Change> changes;
+  if (baseline.result.scenario.workload) return changes;
+  for (const auto propose : {micro_batches, n_wise, schedules, queues, partitions, recomputation,
+                             kept_elsewhere, kernels}) {
+    propose(baseline, changes);
+  }
+  return changes;
+}
+
+}  // namespace interlock

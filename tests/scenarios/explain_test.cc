@@ -1,0 +1,211 @@
+// Explain: what limits a step in cases made to be limited by it, and gains by closed forms.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "scenarios/explain/answers.h"
+#include "scenarios/set_key.h"
+#include "tests/scenarios/documents.h"
+
+namespace interlock {
+namespace {
+
+using Part = StepPiece::Kind;
+
+Answers answers_of(const Overrides& overrides, const std::string& text = kFourModules) {
+  JsonValue value = parse_json(text, "test.json");
+  apply_overrides(value, overrides);
+  return answer(value, 2);
+}
+
+StepLimits limits_of(const Overrides& overrides, const std::string& text = kFourModules) {
+  JsonValue value = parse_json(text, "test.json");
+  apply_overrides(value, overrides);
+  return step_limits(run_scenario(load_scenarios(value).front(), true));
+}
+
+const TriedChange& change_with(const Answers& answers, const std::string& setting) {
+  const auto found = std::find_if(
+      answers.changes.begin(), answers.changes.end(),
+      [&](const TriedChange& tried) { return tried.change.settings.front() == setting; });
+  REQUIRE_MESSAGE(found != answers.changes.end(), setting);
+  return *found;
+}
+
+double share(const StepLimits& limits, Part kind) {
+  double all = 0, own = 0;
+  for (const StepPiece& part : limits.parts) {
+    all += part.seconds;
+    if (part.kind == kind) own += part.seconds;
+  }
+  return own / all;
+}
+
+TEST_CASE("naive training with latency gains what its period says") {
+  // K = 4 stages of f = 1 ms and B = 2 ms, latency c: K (f + B) + 2 (K - 1) c = 12 + 6 c.
+  const Answers answers = answers_of({"cluster.link.latency=1 ms"});
+  const Seconds step = answers.baseline.result.measurement.metrics.step_time;
+  CHECK(step.value() == doctest::Approx(18e-3).epsilon(1e-12));
+  MESSAGE("half of c: (K - 1) c = 3 ms; all devices twice as fast: K (f + B) / 2 = 6 ms");
+  const TriedChange& latency = change_with(answers, "cluster.link.latency=0.5 ms");
+  CHECK(latency.gain.value() == doctest::Approx(3e-3).epsilon(1e-12));
+  const TriedChange& faster = change_with(answers, "variation.speeds=[2, 2, 2, 2]");
+  CHECK(faster.gain.value() == doctest::Approx(6e-3).epsilon(1e-12));
+  CHECK(change_with(answers, "cluster.link.bandwidth=200 GB/s").gain == Seconds(0));
+}
+
+TEST_CASE("more micro-batches of a profile are more work, and gain by the work that they do") {
+  // GPipe and 1F1B: (M + K - 1)(f + B) for M; M = 4: 21 ms; M = 8: 33 ms for twice the work.
+  const Answers answers = answers_of({"training.micro_batches=4"});
+  const TriedChange& twice = change_with(answers, "training.micro_batches=8");
+  CHECK(twice.step_time.value() == doctest::Approx(33e-3).epsilon(1e-12));
+  CHECK(twice.work == 2);
+  CHECK(twice.gain.value() == doctest::Approx(21e-3 - 33e-3 / 2).epsilon(1e-12));
+  CHECK(twice.change.kind == Change::Kind::Training);
+}
+
+TEST_CASE("one more stage that losses reach costs what the closed form says") {
+  // Without heads and transfers a stage of N-wise training turns in f + N bi + bw: 1 + N + 1 ms.
+  const Answers answers =
+      answers_of({"training.strategy={\"kind\": \"interlocking\", \"n_wise\": 3}"});
+  const TriedChange& less = change_with(answers, "training.strategy.kind=interlocking");
+  CHECK(less.change.settings.size() == 2);
+  CHECK(less.change.kind == Change::Kind::Training);
+  CHECK(less.gain > Seconds(0));
+  CHECK(less.change.settings[1] == "training.strategy.n_wise=2");
+}
+
+TEST_CASE("the parts of a step add up to it") {
+  for (const Overrides& overrides :
+       {Overrides{},
+        {"training.micro_batches=8"},
+        {"cluster.link.latency=1 ms"},
+        {"training.strategy=pairwise"},
+        {"training.strategy=local", "training.steps=3"},
+        {"training.micro_batches=8", "training.schedule=zb-h1", "cluster.link.latency=2 ms"}}) {
+    const StepLimits limits = limits_of(overrides);
+    double sum = 0;
+    for (const StepPiece& part : limits.parts) sum += part.seconds;
+    JsonValue value = parse_json(kFourModules, "test.json");
+    apply_overrides(value, overrides);
+    const auto result = run_scenario(load_scenarios(value).front(), false);
+    CHECK(sum == doctest::Approx(result.measurement.metrics.step_time.value()).epsilon(1e-9));
+  }
+}
+
+TEST_CASE("the bubble limits naive training: of K stages K - 1 wait") {
+  const StepLimits limits = limits_of({});
+  CHECK(limits.parts.front().kind == Part::Bubble);
+  CHECK(share(limits, Part::Bubble) == doctest::Approx(0.75).epsilon(1e-9));
+  CHECK(share(limits, Part::Compute) == doctest::Approx(0.25).epsilon(1e-9));
+}
+
+constexpr const char* kSlowStage = R"({
+  "model": {"kind": "profile", "modules": [
+    {"forward": "1 ms", "backward_input": "1 ms", "backward_weight": "1 ms", "output": "1 MiB"},
+    {"forward": "1 ms", "backward_input": "1 ms", "backward_weight": "1 ms", "output": "1 MiB"},
+    {"forward": "4 ms", "backward_input": "4 ms", "backward_weight": "4 ms", "output": "1 MiB"},
+    {"forward": "1 ms", "backward_input": "1 ms", "backward_weight": "1 ms"}]},
+  "cluster": {"kind": "uniform", "devices": 4, "memory": "80 GiB",
+              "link": {"bandwidth": "100 GB/s"}},
+  "training": {"strategy": "global", "micro_batches": 32}
+})";
+
+TEST_CASE("one slow stage limits a pipeline, and a faster device for it is what helps") {
+  const Answers answers = answers_of({}, kSlowStage);
+  const StepLimits& limits = answers.baseline.limits;
+  CHECK(limits.parts.front().kind == Part::Compute);
+  CHECK(limits.parts.front().rank == 2);
+  CHECK(limits.as_busy == std::vector<int>{2});
+  CHECK(share(limits, Part::Compute) > 0.9);
+  const TriedChange& faster = change_with(answers, "variation.speeds=[1, 1, 2, 1]");
+  CHECK(faster.gain > 0.4 * answers.baseline.result.measurement.metrics.step_time);
+}
+
+TEST_CASE("a slow link limits a pipeline by its name, and its bandwidth is what helps") {
+  const Answers answers =
+      answers_of({"cluster.link.bandwidth=1 GB/s", "model.modules.2.forward=1 ms",
+                  "model.modules.2.backward_input=1 ms", "model.modules.2.backward_weight=1 ms",
+                  "variation.slow_links=[{\"from\": 1, \"to\": 2, \"slowdown\": 10}]"},
+                 kSlowStage);
+  const StepPiece& most = answers.baseline.limits.parts.front();
+  CHECK(most.kind == Part::Transfer);
+  CHECK(most.where == "1->2");
+  // 1 MiB at 0.1 GB/s is 10.5 ms, 32 of them; twice as fast leaves half, besides fill and drain.
+  const double step = answers.baseline.result.measurement.metrics.step_time.value();
+  CHECK(step > 32 * 10.4e-3);
+  const TriedChange& faster = change_with(answers, "cluster.link.bandwidth=2 GB/s");
+  CHECK(faster.gain.value() > 0.4 * step);
+  CHECK(answers.changes.front().gain >= faster.gain);
+  CHECK(change_with(answers, "variation.slow_links=null").gain.value() > 0.5 * step);
+}
+
+constexpr const char* kPriced = R"({
+  "model": "gpt2", "cluster": {"machine": "dgx-a100-80g", "devices": 4},
+  "training": {"strategy": "global", "global_batch_size": 16, "micro_batch_size": 4, "steps": 2}
+})";
+
+TEST_CASE("kernels are limited by arithmetic, memory, launches or exchanges as their rates say") {
+  const auto first = [](const Overrides& overrides) {
+    return limits_of(overrides, kPriced).parts.front().kind;
+  };
+  const Overrides one = {"parallel.pipeline=1", "cluster.devices=1"};
+  const auto with = [&](const std::string& setting) {
+    Overrides all = one;
+    all.push_back(setting);
+    return all;
+  };
+  CHECK(first(with("cluster.device.peak.bf16=1 TFLOP/s")) == Part::Compute);
+  CHECK(first(with("cluster.device.memory_bandwidth=20 GB/s")) == Part::Memory);
+  CHECK(first(with("cluster.device.launch_overhead=10 ms")) == Part::Launches);
+  CHECK(first(with("training.framework={\"kernel_issue\": \"10 ms\"}")) == Part::Launches);
+  CHECK(first({"parallel.pipeline=1", "parallel.tensor=4", "cluster.port.bandwidth=100 MB/s"}) ==
+        Part::Inside);
+  CHECK(first({"parallel.pipeline=1", "parallel.data=4", "cluster.port.bandwidth=10 MB/s"}) ==
+        Part::Transfer);
+}
+
+TEST_CASE("what does not fit says what makes room, and some of it does") {
+  const Answers answers = answers_of({"cluster.device.memory=3 GiB"}, kPriced);
+  CHECK(!answers.baseline.result.measurement.metrics.fits_in_memory);
+  CHECK(change_with(answers, "cluster.device.memory=6 GiB").fits);
+  const TriedChange& full = change_with(answers, "training.recompute=full");
+  CHECK(full.gain < Seconds(0));
+  CHECK(full.peak_memory < Bytes(0.8 * 3 * (1 << 30)));
+}
+
+TEST_CASE("gains are sorted, and refused changes are not among them") {
+  const Answers answers = answers_of({}, kPriced);
+  CHECK(answers.changes.size() > 20);
+  CHECK(answers.refused > 0);
+  for (std::size_t i = 1; i < answers.changes.size(); ++i) {
+    CHECK(answers.changes[i - 1].gain >= answers.changes[i].gain);
+  }
+}
+
+TEST_CASE("a sweep is refused, and the words say how to leave one") {
+  std::string said;
+  try {
+    answers_of({"sweep={\"training.steps\": [1, 2]}"});
+  } catch (const Error& error) {
+    said = error.what();
+  }
+  CHECK(said.find("its sweep makes 2; leave one: --set sweep=null") != std::string::npos);
+}
+
+TEST_CASE("quantities are scaled as they are written") {
+  const auto scaled = [](const std::string& json, double factor) {
+    const JsonValue value = parse_json(json, "");
+    return scaled_text(&value, factor);
+  };
+  CHECK(scaled("\"231 GB/s\"", 2) == "462 GB/s");
+  CHECK(scaled("\"9.6 us\"", 0.5) == "4.8 us");
+  CHECK(scaled("\"3.4us\"", 0.5) == "1.7us");
+  CHECK(scaled("[[null, \"10 ms\"], [\"0.3 s\", null]]", 0.5) ==
+        "[[null, \"5 ms\"], [\"0.15 s\", null]]");
+  CHECK(scaled("\"0 s\"", 0.5) == "");
+  CHECK(scaled("{}", 2) == "");
+  CHECK(scaled_text(nullptr, 2) == "");
+}
+
+}  // namespace
+}  // namespace interlock
