@@ -118,20 +118,24 @@ std::string summary(const Calibration& calibration) {
 void calibrate(const CalibrateOptions& options) {
   if (!options.out.empty()) check_output("--out", options.out);
   if (!options.samples.empty()) check_output("--samples", options.samples);
+  check_json(options.json);
   const Bench bench = bench_of(options.device);
   const Calibration result = calibrate(
       bench, {.quick = options.quick,
               .seed = options.seed,
               .progress = [](const std::string& sentence) { tell("calibrate: " + sentence); }});
-  print(summary(result));
+  if (options.json != "-") print(summary(result));
   if (!options.samples.empty()) write_file(options.samples, samples_csv(result));
+  const std::string device = device_file(
+      result,
+      {.date = date_now(), .command = options.command_line, .program_version = INTERLOCK_VERSION});
+  write_json(options.json, device, false);
+  if (options.out.empty() && !options.json.empty()) return;
   if (options.out.empty()) {
     tell("nothing was kept; --out FILE.json writes a device that scenarios can use");
     return;
   }
-  write_file(options.out, device_file(result, {.date = date_now(),
-                                               .command = options.command_line,
-                                               .program_version = INTERLOCK_VERSION}));
+  write_file(options.out, device);
   tell("wrote " + options.out + "; in a scenario: \"device\": \"" + options.out + "\"");
 }
 

@@ -9,9 +9,12 @@
 
 #include "base/text.h"
 #include "cli/command_options.h"
+#include "cli/command_tree.h"
 #include "cli/commands.h"
+#include "cli/outputs.h"
 #include "cli/sweep_commands.h"
 #include "cli/terminal.h"
+#include "reports/value_json.h"
 
 namespace interlock {
 namespace {
@@ -48,9 +51,16 @@ class CommandLine {
     add_merge(add("merge", "put the parts of a sweep together", [this] { merge(merged_); }),
               merged_);
     add_rank(add("rank", "print the best rows of a sweep", [this] { rank(ranked_); }), ranked_);
+    add_explain(add("explain", "say where the time goes, and what one step better would bring",
+                    [this] { explain(explained_); }),
+                explained_);
+    add_init(add("init", "write a scenario of a model, a machine and a number of devices",
+                 [this] { init(begun_); }),
+             begun_);
     CLI::App& checked = add("check", "say whether scenario files are right, without running them",
                             [this] { check(options_); });
     add_inputs(checked, options_, "SCENARIOS");
+    add_json(checked, options_.json, "write what is wrong as JSON; - for standard output");
     add_train(
         add("train", "train scenarios for real, on threads or GPUs", [this] { train(trained_); }),
         trained_);
@@ -72,11 +82,7 @@ class CommandLine {
     add_import(add("import", "make models and scenarios of what other tools wrote",
                    [this] { import_files(imported_); }),
                imported_);
-    add("list", "print the names of models, machines, schedules and frameworks",
-        [this] { list(what_); })
-        .add_option("WHAT", what_, "models, machines, schedules or frameworks; all if left out")
-        ->check(CLI::IsMember({"models", "machines", "schedules", "frameworks"}));
-    add("schema", "print the JSON Schema of scenarios", schema);
+    add_words();
     app_.footer(kExamples);  // last, since subcommands inherit it
   }
 
@@ -86,7 +92,7 @@ class CommandLine {
       app_.parse(argc, argv);
     } catch (const CLI::ParseError& stop) {
       if (stop.get_exit_code() == kSuccess) return app_.exit(stop);  // help or version
-      throw Error(explain(stop));
+      throw Error(in_our_words(stop));
     }
     if (!engine_.empty()) options_.overrides.push_back("simulate.engine=" + engine_);
     measured_.command_line = "interlock";
@@ -102,6 +108,37 @@ class CommandLine {
     if (!validate_published(published_)) exit_code_ = kMissed;
   }
 
+  /// What says what there is.
+  void add_words() {
+    CLI::App& lists = add("list", "print the names of models, machines, schedules and frameworks",
+                          [this] { list(what_, json_); });
+    lists.add_option("WHAT", what_, "models, machines, schedules or frameworks; all if left out")
+        ->check(CLI::IsMember({"models", "machines", "schedules", "frameworks"}));
+    add_json(lists, json_, "write them as JSON; - for standard output");
+    add_json(add("schema", "print the JSON Schema of scenarios", [this] { schema(json_); }), json_,
+             "write it into a file");
+    add("completion", "print the completion of a shell", [this] { complete(); })
+        .add_option("SHELL", shell_, "bash, zsh or fish")
+        ->required()
+        ->check(CLI::IsMember({"bash", "zsh", "fish"}));
+    add_json(add("man", "print the manual page, as troff", [this] { manual(); }), json_,
+             "write the commands and their options as JSON; - for standard output");
+  }
+
+  void manual() const {
+    const CommandNode tree = command_tree(app_);
+    check_json(json_);
+    if (json_.empty()) print(manual_page(tree, INTERLOCK_VERSION, kExamples));
+    write_json(json_, json_file(commands_json(tree)), false);
+  }
+
+  void complete() const {
+    const CommandNode tree = command_tree(app_);
+    print(shell_ == "bash"  ? bash_completion(tree)
+          : shell_ == "zsh" ? zsh_completion(tree)
+                            : fish_completion(tree));
+  }
+
   CLI::App& add(const std::string& name, const std::string& summary,
                 const std::function<void()>& action) {
     actions_[name] = action;
@@ -109,7 +146,7 @@ class CommandLine {
   }
 
   /// What CLI11 says, in our words where it is of no help, and which help to read.
-  std::string explain(const CLI::ParseError& stop) const {
+  std::string in_our_words(const CLI::ParseError& stop) const {
     const auto chosen = app_.get_subcommands();
     const std::string command = chosen.empty() ? "" : chosen.front()->get_name() + " ";
     std::string words = stop.what();
@@ -137,6 +174,8 @@ class CommandLine {
 
   CLI::App app_{"interlock predicts step time, utilisation and memory of model-parallel training"};
   CommandOptions options_;
+  ExplainOptions explained_;
+  InitOptions begun_;
   ScheduleOptions drawn_;
   ReportOptions drawn_results_;
   CalibrateOptions measured_;
@@ -149,7 +188,7 @@ class CommandLine {
   PublishedOptions published_;
   CLI::App* published_command_ = nullptr;
   int exit_code_ = kSuccess;
-  std::string engine_, what_;
+  std::string engine_, what_, shell_, json_;
   std::map<std::string, std::function<void()>> actions_;
 };
 

@@ -16,6 +16,10 @@ void add_inputs(CLI::App& command, CommandOptions& options, const char* name) {
   command.add_flag("--quiet,-q", options.quiet, "print only what is asked for by name");
 }
 
+void add_json(CLI::App& command, std::string& file, const char* summary) {
+  command.add_option("--json", file, summary)->type_name("FILE");
+}
+
 namespace {
 
 void add_traces(CLI::App& command, CommandOptions& options) {
@@ -54,8 +58,7 @@ void add_training(CLI::App& command, TrainOptions& options, const char* steps) {
 }  // namespace
 
 void add_outputs(CLI::App& command, CommandOptions& options, std::string& engine) {
-  command.add_option("--json", options.json, "write the result as JSON; - for standard output")
-      ->type_name("FILE");
+  add_json(command, options.json, "write the result as JSON; - for standard output");
   command.add_option("--report", options.report, "write an HTML report")->type_name("FILE.html");
   command.add_option("--svg", options.svg, "write a static timeline")->type_name("FILE.svg");
   add_traces(command, options);
@@ -70,7 +73,31 @@ void add_outputs(CLI::App& command, CommandOptions& options, std::string& engine
       ->check(CLI::Range(20, 100'000));
   command
       .add_option("--engine", engine, "auto, simgrid or native: short for --set simulate.engine")
-      ->type_name("NAME");
+      ->type_name("ENGINE");
+}
+
+void add_explain(CLI::App& command, ExplainOptions& options) {
+  add_inputs(command, options.command, "SCENARIO");
+  command.get_option("SCENARIO")->expected(1);
+  command.add_flag("--all", options.all, "also changes that bring nothing");
+  command.add_option("--jobs", options.jobs, "processes; default: as many as processors")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1024));
+  add_json(command, options.command.json, "write the answers as JSON; - for standard output");
+}
+
+void add_init(CLI::App& command, InitOptions& options) {
+  command.add_option("--model", options.model, "a name of the zoo, or a file")->type_name("MODEL");
+  command.add_option("--machine", options.machine, "a name of the catalogue, or a file")
+      ->type_name("MACHINE");
+  command.add_option("--devices", options.devices, "to train on")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1'000'000));
+  command.add_option("--out", options.out, "where to; default: standard output")
+      ->type_name("FILE.json");
+  add_json(command, options.json, "write what was chosen as JSON; - for standard output");
+  command.add_flag("--force", options.force, "write over a file that is there");
+  command.add_flag("--quiet,-q", options.quiet, "print nothing");
 }
 
 void add_schedule(CLI::App& command, ScheduleOptions& options) {
@@ -84,6 +111,7 @@ void add_schedule(CLI::App& command, ScheduleOptions& options) {
   command
       .add_option("--csv", files.csv, "write the order of a step in PyTorch's form, a rank a row")
       ->type_name("FILE.csv");
+  add_json(command, files.json, "write the result, or the list, as JSON; - for standard output");
   command.add_flag("--unicode,!--ascii", options.unicode, "characters to draw with");
   command.add_flag("--no-color", options.no_colour, "no colours, on a terminal either");
   command.add_option("--width", options.width, "columns, if not the terminal's")
@@ -102,6 +130,7 @@ void add_calibrate(CLI::App& command, CalibrateOptions& options) {
   command.add_flag("--quick", options.quick, "fewer and smaller kernels, in seconds");
   command.add_option("--out", options.out, "write a device file that scenarios can use")
       ->type_name("FILE.json");
+  add_json(command, options.json, "the same; - for standard output, in place of the table");
   command.add_option("--samples", options.samples, "write every measurement")
       ->type_name("FILE.csv");
   command.add_option("--seed", options.seed, "of shapes, their order, and what is held out")
@@ -127,14 +156,13 @@ void add_report(CLI::App& command, ReportOptions& options) {
                   "where to: .svg, or with rsvg-convert .pdf or .png; a table: .md or -")
       ->type_name("FILE")
       ->required();
+  add_json(command, options.json, "write what was drawn as JSON; - for standard output");
   command.add_flag("--quiet,-q", options.quiet, "print nothing");
 }
 
 void add_train(CLI::App& command, TrainOptions& options) {
   add_training(command, options, "steps to train");
-  command
-      .add_option("--json", options.command.json, "write the curves as JSON; - for standard output")
-      ->type_name("FILE");
+  add_json(command, options.command.json, "write the curves as JSON; - for standard output");
   command.add_option("--svg", options.command.svg, "draw loss against steps and time")
       ->type_name("FILE.svg");
   command.add_option("--report", options.command.report, "the same as a page, with values")
@@ -161,10 +189,8 @@ void add_validate(CLI::App& command, ValidateOptions& options) {
       ->check(CLI::IsMember({"auto", "wall", "processor"}));
   command.add_option("--prediction", options.prediction, "write it before anything runs")
       ->type_name("FILE");
-  command
-      .add_option("--json", options.training.command.json,
-                  "write the errors as JSON; - for standard output")
-      ->type_name("FILE");
+  add_json(command, options.training.command.json,
+           "write the errors as JSON; - for standard output");
   command.add_option("--report", options.training.command.report, "draw both timelines")
       ->type_name("FILE.html");
   add_traces(command, options.training.command);

@@ -11,6 +11,7 @@
 #include "cli/terminal.h"
 #include "reports/paper_figures.h"
 #include "reports/report.h"
+#include "reports/value_json.h"
 
 namespace interlock {
 namespace {
@@ -85,6 +86,14 @@ std::string timeline(const ResultFiles& files) {
   return svg_timelines(runs);
 }
 
+std::string summary_json(const ReportOptions& options, const ResultFiles& files) {
+  const std::size_t count = files.results.size() + files.curves.size();
+  return json_file(json_object({{"format", json_text("interlock-written/1")},
+                                {"wrote", json_texts({options.out})},
+                                {"figure", json_text(options.figure)},
+                                {"results", json_number(static_cast<double>(count))}}));
+}
+
 /// Markdown, into a file or to standard output.
 void write_table(const ReportOptions& options) {
   const bool prints = options.out == "-";
@@ -97,12 +106,17 @@ void write_table(const ReportOptions& options) {
   const std::string table = figure_svg(options.figure, files);
   if (prints) print(table);
   if (!prints) write_file(options.out, table);
+  write_json(options.json, summary_json(options, files), options.quiet);
 }
 
 }  // namespace
 
 void report(const ReportOptions& options) {
   check_figure(options.figure);
+  check_json(options.json);
+  if (options.json == "-" && options.out == "-") {
+    throw Error("--json and --out both name standard output; expected a file for one");
+  }
   if (options.figure.starts_with("table")) return write_table(options);
   const PictureFormat format = picture_format("--out", options.out);
   check_output("--out", options.out);
@@ -110,7 +124,8 @@ void report(const ReportOptions& options) {
   const std::string svg =
       options.figure == "timeline" ? timeline(files) : figure_svg(options.figure, files);
   write_file(options.out, converted(svg, format));
-  if (options.quiet) return;
+  write_json(options.json, summary_json(options, files), options.quiet);
+  if (options.quiet || options.json == "-") return;
   const std::size_t count = files.results.size() + files.curves.size();
   print("wrote " + options.out + ": " + options.figure + " of " + std::to_string(count) +
         (count == 1 ? " result\n" : " results\n"));

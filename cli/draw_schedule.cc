@@ -31,9 +31,10 @@ std::string drawing(const ScenarioResult& result, const GridStyle& grid, bool ex
 void draw(const ScheduleOptions& options) {
   check_outputs(options.command);
   const std::vector<Scenario> scenarios = load_inputs(options.command);
-  const bool files = !options.command.svg.empty() || !options.command.csv.empty();
+  const bool files =
+      !options.command.svg.empty() || !options.command.csv.empty() || !options.command.json.empty();
   if (files && scenarios.size() > 1) {
-    throw Error("--svg and --csv hold one scenario, and there are " +
+    throw Error("--svg, --csv and --json hold one scenario, and there are " +
                 std::to_string(scenarios.size()) +
                 "; leave one: --set sweep=null --set PATH=VALUE");
   }
@@ -45,7 +46,7 @@ void draw(const ScheduleOptions& options) {
         (text.empty() ? "" : "\n") + drawing(results.front(), grid_style(options), options.exact);
   }
   write_outputs(options.command, results, false);
-  print(text);
+  if (options.command.json != "-") print(text);
 }
 
 }  // namespace
@@ -58,7 +59,7 @@ void schedule(const ScheduleOptions& options) {
         "interlock schedule --table");
   }
   if (scenario) return draw(options);
-  if (options.list) return list("schedules");
+  if (options.list) return list("schedules", options.command.json);
   print(schedule_table());
 }
 

@@ -5,12 +5,13 @@
 
 #include "base/file.h"
 #include "base/text.h"
-#include "cli/commands.h"
+#include "cli/command_options.h"
 #include "cli/outputs.h"
 #include "cli/terminal.h"
 #include "hardware/cluster.h"
 #include "reports/imports/layer_tables.h"
 #include "reports/imports/megatron_scenario.h"
+#include "reports/value_json.h"
 
 namespace interlock {
 namespace {
@@ -21,6 +22,7 @@ void check_target(const ImportOptions& options) {
     throw Error("--out " + options.out + ": expected a name that ends with .json");
   }
   check_output("--out", options.out);
+  check_json(options.json);
   std::error_code failed;
   for (const std::string& trace : options.traces) {
     if (std::filesystem::equivalent(trace, options.out, failed)) {
@@ -37,7 +39,6 @@ std::string file_name(const ImportOptions& options) {
 void write_model(const ImportOptions& options, const std::vector<TableModule>& modules,
                  const char* of) {
   write_file(options.out, profile_json(modules, file_name(options) + of));
-  if (options.quiet) return;
   std::size_t count = 0;
   Seconds forward, backward;
   for (const TableModule& module : modules) {
@@ -45,6 +46,14 @@ void write_model(const ImportOptions& options, const std::vector<TableModule>& m
     forward += module.forward * module.repeat;
     backward += module.backward * module.repeat;
   }
+  write_json(options.json,
+             json_file(json_object({{"format", json_text("interlock-written/1")},
+                                    {"wrote", json_texts({options.out})},
+                                    {"modules", json_number(static_cast<double>(count))},
+                                    {"forward_s", json_number(forward.value())},
+                                    {"backward_s", json_number(backward.value())}})),
+             options.quiet);
+  if (options.quiet || options.json == "-") return;
   print(std::to_string(count) + " modules, forward " + format(forward) + ", backward " +
         format(backward) + "\n");
   tell("wrote " + options.out + "; in a scenario: \"model\": \"" + options.out + "\"");
@@ -83,7 +92,12 @@ void import_megatron(const ImportOptions& options) {
        .devices = options.devices > 0 ? std::optional(options.devices) : std::nullopt,
        .vocab_size = options.vocab_size > 0 ? std::optional(options.vocab_size) : std::nullopt});
   write_file(options.out, scenario);
-  if (options.quiet) return;
+  write_json(options.json,
+             json_file(json_object({{"format", json_text("interlock-written/1")},
+                                    {"wrote", json_texts({options.out})},
+                                    {"not_used", json_texts(arguments.unused())}})),
+             options.quiet);
+  if (options.quiet || options.json == "-") return;
   std::string unused;
   for (const std::string& name : arguments.unused()) unused += " --" + name;
   if (!unused.empty()) print("not used:" + unused + "\n");
@@ -96,6 +110,7 @@ CLI::App& add_kind(CLI::App& command, ImportOptions& options, const char* kind,
   added.callback([&options, kind] { options.kind = kind; });
   added.add_option("--out", options.out, "where to")->type_name("FILE.json")->required();
   added.add_flag("--quiet,-q", options.quiet, "print nothing");
+  add_json(added, options.json, "write what was made as JSON; - for standard output");
   return added;
 }
 
@@ -113,7 +128,7 @@ void add_import(CLI::App& command, ImportOptions& options) {
       ->required()
       ->expected(1);
   megatron.add_option("--cluster", options.cluster, "machine of the catalogue, or its file")
-      ->type_name("NAME")
+      ->type_name("MACHINE")
       ->required();
   megatron.add_option("--devices", options.devices, "of all nodes, if the script does not say it")
       ->type_name("N")

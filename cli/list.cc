@@ -2,36 +2,41 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/outputs.h"
 #include "cli/terminal.h"
 #include "hardware/cluster.h"
 #include "models/model_graph.h"
+#include "reports/value_json.h"
 #include "scenarios/framework_reader.h"
 #include "sim/plan/catalogue.h"
 
 namespace interlock {
 namespace {
 
-/// A name and what it stands for.
-using Row = std::pair<std::string, std::string>;
-
-JsonValue text_value(const std::string& text) {
-  return {.kind = JsonValue::Kind::String, .text = text};
-}
+/// A name, what it stands for in words, and the same for programs.
+struct Row {
+  std::string name, meaning;
+  std::vector<JsonMember> facts;
+};
 
 std::vector<Row> model_rows() {
   std::vector<Row> rows;
   for (const std::string& name : zoo_names()) {
-    const JsonValue value = text_value(name);
+    const JsonValue value = json_text(name);
     Diagnostics diagnostics;
     const ModelGraph graph = build_model({&value, ""}, {}, diagnostics);
     diagnostics.throw_if_any();
     double parameters = 0;
     for (const Module& module : graph.modules) parameters += static_cast<double>(module.parameters);
-    rows.emplace_back(name, std::to_string(graph.modules.size()) + " modules, " +
-                                format_number(parameters) + " parameters");
+    rows.push_back({name,
+                    std::to_string(graph.modules.size()) + " modules, " +
+                        format_number(parameters) + " parameters",
+                    {{"modules", json_number(static_cast<double>(graph.modules.size()))},
+                     {"parameters", json_number(parameters)}}});
   }
   return rows;
 }
@@ -39,13 +44,18 @@ std::vector<Row> model_rows() {
 std::vector<Row> machine_rows() {
   std::vector<Row> rows;
   for (const std::string& name : catalogue_names()) {
-    const JsonValue value = text_value(name);
+    const JsonValue value = json_text(name);
     Diagnostics diagnostics;
     const Cluster cluster = read_cluster({&value, ""}, diagnostics);
     diagnostics.throw_if_any();
-    rows.emplace_back(name, std::to_string(cluster.devices_per_node) + " x " + cluster.device.name +
-                                ", " + format(cluster.device.memory) + " each, " +
-                                format(cluster.port_bandwidth) + " to its neighbours");
+    rows.push_back({name,
+                    std::to_string(cluster.devices_per_node) + " x " + cluster.device.name + ", " +
+                        format(cluster.device.memory) + " each, " + format(cluster.port_bandwidth) +
+                        " to its neighbours",
+                    {{"devices_per_node", json_number(cluster.devices_per_node)},
+                     {"device", json_text(cluster.device.name)},
+                     {"memory_bytes", json_number(cluster.device.memory.value())},
+                     {"bandwidth_bytes_per_s", json_number(cluster.port_bandwidth.value())}}});
   }
   return rows;
 }
@@ -53,11 +63,15 @@ std::vector<Row> machine_rows() {
 std::vector<Row> schedule_rows() {
   std::vector<Row> rows;
   for (const ScheduleEntry& entry : schedule_catalogue()) {
-    const std::string trains = entry.any_strategy ? "all: "
-                               : entry.global     ? "global: "
-                               : entry.local      ? "local: "
-                                                  : "local, interlocking: ";
-    rows.emplace_back(entry.name, trains + entry.summary + " [" + entry.source + "]");
+    const std::string trains = entry.any_strategy ? "all"
+                               : entry.global     ? "global"
+                               : entry.local      ? "local"
+                                                  : "local, interlocking";
+    rows.push_back({entry.name,
+                    trains + ": " + entry.summary + " [" + entry.source + "]",
+                    {{"trains", json_text(trains)},
+                     {"summary", json_text(entry.summary)},
+                     {"source", json_text(entry.source)}}});
   }
   return rows;
 }
@@ -65,30 +79,44 @@ std::vector<Row> schedule_rows() {
 std::vector<Row> framework_rows() {
   std::vector<Row> rows;
   for (const std::string& name : framework_names()) {
-    const JsonValue value = text_value(name);
+    const JsonValue value = json_text(name);
     Diagnostics diagnostics;
     const Framework framework = read_framework({&value, ""}, diagnostics);
     diagnostics.throw_if_any();
-    rows.emplace_back(name, format(framework.kernel_issue) + " a kernel, " +
-                                format(framework.exchange_issue) + " a collective, " +
-                                (framework.fp32_gradients ? "fp32" : "16-bit") + " gradients");
+    const std::string gradients = framework.fp32_gradients ? "fp32" : "16-bit";
+    rows.push_back({name,
+                    format(framework.kernel_issue) + " a kernel, " +
+                        format(framework.exchange_issue) + " a collective, " + gradients +
+                        " gradients",
+                    {{"kernel_issue_s", json_number(framework.kernel_issue.value())},
+                     {"exchange_issue_s", json_number(framework.exchange_issue.value())},
+                     {"gradients", json_text(gradients)}}});
   }
   return rows;
 }
 
 void print_rows(const std::vector<Row>& rows) {
   std::size_t width = 0;
-  for (const Row& row : rows) width = std::max(width, row.first.size());
+  for (const Row& row : rows) width = std::max(width, row.name.size());
   std::string text;
-  for (const auto& [name, meaning] : rows) {
-    text += name + std::string(width + 2 - name.size(), ' ') + meaning + "\n";
+  for (const Row& row : rows) {
+    text += row.name + std::string(width + 2 - row.name.size(), ' ') + row.meaning + "\n";
   }
   print(text);
 }
 
+JsonValue rows_json(std::vector<Row> rows) {
+  JsonValue list = json_list({});
+  for (Row& row : rows) {
+    row.facts.insert(row.facts.begin(), {"name", json_text(row.name)});
+    list.items.push_back(json_object(std::move(row.facts)));
+  }
+  return list;
+}
+
 }  // namespace
 
-void list(const std::string& what) {
+void list(const std::string& what, const std::string& json) {
   struct Catalogue {
     const char* name;
     std::vector<Row> (*rows)();
@@ -97,11 +125,19 @@ void list(const std::string& what) {
                                        {"machines", machine_rows},
                                        {"schedules", schedule_rows},
                                        {"frameworks", framework_rows}};
+  check_json(json);
+  JsonValue all = json_object({{"format", json_text("interlock-list/1")}});
   for (const Catalogue& catalogue : kCatalogues) {
-    if (what.empty())
+    if (!what.empty() && what != catalogue.name) continue;
+    const std::vector<Row> rows = catalogue.rows();
+    all.members.push_back({catalogue.name, rows_json(rows)});
+    if (json == "-") continue;
+    if (what.empty()) {
       print(std::string(&catalogue == kCatalogues ? "" : "\n") + catalogue.name + "\n");
-    if (what.empty() || what == catalogue.name) print_rows(catalogue.rows());
+    }
+    print_rows(rows);
   }
+  write_json(json, json_file(all), false);
 }
 
 }  // namespace interlock

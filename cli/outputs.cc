@@ -103,6 +103,17 @@ void write_outputs(const CommandOptions& options, const std::vector<ScenarioResu
   if (options.json == "-") print(json.ends_with('\n') ? json : json + "\n");
 }
 
+void write_json(const std::string& file, const std::string& json, bool quiet) {
+  if (file.empty()) return;
+  if (file == "-") return print(json.ends_with('\n') ? json : json + "\n");
+  write_file(file, json);
+  if (!quiet) tell("wrote " + file);
+}
+
+void check_json(const std::string& file) {
+  if (!file.empty() && file != "-") check_output("--json", file);
+}
+
 void check_single(const CommandOptions& options, std::size_t scenarios) {
   const char* option = !options.svg.empty()      ? "--svg draws"
                        : !options.trace.empty()  ? "--trace holds"

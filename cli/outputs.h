@@ -21,6 +21,12 @@ void check_output(const char* option, const std::string& path);
 void write_outputs(const CommandOptions& options, const std::vector<ScenarioResult>& results,
                    bool array);
 
+/// Writes `json` where --json says: nowhere, to standard output for "-", or to `file`, which is
+/// told unless `quiet`.
+void write_json(const std::string& file, const std::string& json, bool quiet);
+/// Throws: Error if --json could certainly not be written.
+void check_json(const std::string& file);
+
 /// Throws: Error if there are several scenarios, and options ask for what holds one.
 void check_single(const CommandOptions& options, std::size_t scenarios);
 

@@ -2,10 +2,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/file.h"
 #include "cli/commands.h"
+#include "cli/outputs.h"
 #include "cli/terminal.h"
 
 namespace interlock {
 
-void schema() { print(read_file(data_folder("scenarios") + "/scenario.schema.json")); }
+void schema(const std::string& json) {
+  check_json(json);
+  const std::string text = read_file(data_folder("scenarios") + "/scenario.schema.json");
+  if (json.empty()) print(text);
+  write_json(json, text, false);
+}
 
 }  // namespace interlock

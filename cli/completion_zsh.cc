@@ -1,0 +1,103 @@
+// Completion for zsh: a function for each command, by _arguments.
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/command_tree.h"
+
+namespace interlock {
+namespace {
+
+using Value = OptionNode::Value;
+
+/// `text` inside single quotes, where _arguments reads brackets and colons.
+std::string quoted(const std::string& text) {
+  std::string safe;
+  for (const char c : text) {
+    if (c == '\'') {
+      safe += "'\\''";
+    } else if (c == '[' || c == ']' || c == ':' || c == '\\') {
+      safe += std::string("\\") + c;
+    } else {
+      safe += c;
+    }
+  }
+  return safe;
+}
+
+std::string function_name(const CommandNode& node) {
+  std::string name = "_interlock";
+  for (const char c : node.path.empty() ? std::string() : "_" + node.path) {
+    name += c == ' ' || c == '-' ? '_' : c;
+  }
+  return name;
+}
+
+std::string action(const OptionNode& option) {
+  const std::string message = ":" + quoted(option.positional ? option.names.front() : option.type);
+  std::string choices;
+  switch (option.value) {
+    case Value::None:
+      return "";
+    case Value::File:
+      return message + ":_files";
+    case Value::Folder:
+      return message + ":_files -/";
+    case Value::Setting:
+      return message + ":_interlock_settings";
+    case Value::Choice:
+      for (const std::string& choice : option.choices) {
+        choices += (choices.empty() ? "" : " ") + choice;
+      }
+      return message + ":(" + choices + ")";
+    case Value::Other:
+      return message + ": ";
+  }
+  return "";
+}
+
+std::string arguments(const CommandNode& node) {
+  std::string text;
+  for (const OptionNode& option : node.options) {
+    if (option.positional) {
+      text += std::string(" \\\n    '") + (option.several ? "*" : "") +
+              (option.required ? ":" : "::") + action(option).substr(1) + "'";
+      continue;
+    }
+    for (const std::string& name : option.names) {
+      text += std::string(" \\\n    '") + (option.value == Value::Setting ? "*" : "") + name + "[" +
+              quoted(option.summary) + "]" + action(option) + "'";
+    }
+  }
+  return text;
+}
+
+std::string function_of(const CommandNode& node) {
+  std::string text = function_name(node) + "() {\n";
+  if (node.commands.empty()) return text + "  _arguments" + arguments(node) + "\n}\n\n";
+  text += "  local line state\n  _arguments -C" + arguments(node) +
+          " \\\n    '1:command:->commands' \\\n    '*::argument:->arguments'\n  case $state in\n"
+          "  commands)\n    local -a commands=(\n";
+  for (const CommandNode& below : node.commands) {
+    text += "      '" + below.name + ":" + quoted(below.summary) + "'\n";
+  }
+  text += "    )\n    _describe command commands ;;\n  arguments)\n    case $line[1] in\n";
+  for (const CommandNode& below : node.commands) {
+    text += "    " + below.name + ") " + function_name(below) + " ;;\n";
+  }
+  return text + "    esac ;;\n  esac\n}\n\n";
+}
+
+}  // namespace
+
+std::string zsh_completion(const CommandNode& root) {
+  std::string text =
+      "#compdef interlock\n# Completion of interlock for zsh; written by \"interlock completion "
+      "zsh\".\n\n_interlock_settings() {\n  local -a keys=(\n";
+  for (const std::string& word : setting_words()) text += "    '" + word + "'\n";
+  text += "  )\n  compadd -S '' -a keys\n}\n\n";
+  for (const CommandNode* node : all_commands(root)) text += function_of(*node);
+  text += function_of(root);
+  return text +
+         "if [[ $funcstack[1] == _interlock ]]; then\n  _interlock \"$@\"\nelse\n"
+         "  compdef _interlock interlock\nfi\n";
+}
+
+}  // namespace interlock

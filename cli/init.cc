@@ -1,0 +1,112 @@
+// interlock init: a scenario with comments, of a model, a machine and a number of devices.
+// SPDX-License-Identifier: Apache-2.0
+#include <unistd.h>
+
+#include <filesystem>
+#include <iostream>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/outputs.h"
+#include "cli/terminal.h"
+#include "reports/value_json.h"
+#include "scenarios/starter/starter.h"
+#include "scenarios/worker_pool.h"
+
+namespace interlock {
+namespace {
+
+/// What a person at a terminal types.
+std::string ask(const std::string& what) {
+  std::cerr << what << ": " << std::flush;
+  std::string line;
+  std::getline(std::cin, line);
+  return line;
+}
+
+int number_of(const std::string& text) {
+  std::size_t used = 0;
+  int number = 0;
+  try {
+    number = std::stoi(text, &used);
+  } catch (const std::exception&) {
+    used = 0;
+  }
+  if (used == 0 || used != text.size() || number < 1 || number > 1'000'000) {
+    throw Error(in_quotes(text) + " is no number of devices; expected 1 to 1000000");
+  }
+  return number;
+}
+
+void ask_for_missing(InitOptions& options) {
+  std::string missing;
+  const auto lacks = [&](bool is, const char* name) {
+    if (is) missing += (missing.empty() ? "" : ", ") + std::string(name);
+  };
+  lacks(options.model.empty(), "--model (interlock list models)");
+  lacks(options.machine.empty(), "--machine (interlock list machines)");
+  lacks(options.devices == 0, "--devices");
+  if (missing.empty()) return;
+  if (isatty(STDIN_FILENO) == 0 || isatty(STDERR_FILENO) == 0) {
+    throw Error("missing " + missing +
+                "; interlock init --model gpt2-xl --machine dgx-a100-80g "
+                "--devices 8, say");
+  }
+  if (options.model.empty())
+    options.model = ask("Model, a name of interlock list models or a file");
+  if (options.machine.empty()) {
+    options.machine = ask("Machine, a name of interlock list machines or a file");
+  }
+  if (options.devices == 0) options.devices = number_of(ask("Devices"));
+}
+
+void check_target(const InitOptions& options) {
+  check_json(options.json);
+  if (options.json == "-" && options.out.empty()) {
+    throw Error("--json - and the scenario both go to standard output; expected --out FILE");
+  }
+  if (options.out.empty()) return;
+  check_output("--out", options.out);
+  if (!options.force && std::filesystem::exists(options.out)) {
+    throw Error("--out " + options.out + ": is there already; --force writes over it");
+  }
+}
+
+std::string plan_json(const InitOptions& options, const Starter& starter) {
+  const StarterPlan& plan = starter.plan;
+  JsonValue json = json_object({{"format", json_text("interlock-written/1")},
+                                {"wrote", json_texts({options.out})},
+                                {"pipeline", json_number(plan.pipeline)},
+                                {"tensor", json_number(plan.tensor)},
+                                {"data", json_number(plan.data)},
+                                {"global_batch_size", json_number(plan.global_batch_size)},
+                                {"micro_batch_size", json_number(plan.micro_batch_size)},
+                                {"recompute", json_text(plan.recompute)},
+                                {"plans_tried", json_number(static_cast<double>(starter.tried))},
+                                {"step_time_s", json_number(starter.step_time.value())},
+                                {"peak_memory_bytes", json_number(starter.peak_memory.value())},
+                                {"fits_in_memory", json_boolean(starter.fits)}});
+  if (options.out.empty()) json.members[1].second.items.clear();
+  return json_file(json);
+}
+
+}  // namespace
+
+void init(InitOptions options) {
+  ask_for_missing(options);
+  check_target(options);
+  const Starter starter =
+      make_starter({options.model, options.machine, options.devices}, usable_processors());
+  if (options.out.empty()) print(starter_text(starter, ""));
+  write_json(options.json, plan_json(options, starter), options.quiet);
+  if (options.out.empty()) return;
+  const std::string folder = std::filesystem::path(options.out).parent_path().string();
+  write_file(options.out, starter_text(starter, folder));
+  if (!options.quiet) {
+    tell("wrote " + options.out + "; interlock simulate " + options.out);
+    if (!starter.fits) tell("no plan that was tried fits; the file says what it lacks");
+  }
+}
+
+}  // namespace interlock

@@ -1,0 +1,113 @@
+// A scenario with a comment at every choice.
+// SPDX-License-Identifier: Apache-2.0
+#include <filesystem>
+
+#include "base/text.h"
+#include "scenarios/starter/starter.h"
+
+namespace interlock {
+namespace {
+
+std::string number(int value) { return std::to_string(value); }
+
+/// `text` in JSON; names and paths have no control characters but what a user forces in.
+std::string quoted(const std::string& text) {
+  std::string safe = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') safe += '\\';
+    safe += c;
+  }
+  return safe + "\"";
+}
+
+/// A path as seen from the folder of the scenario; a name as it is.
+std::string seen_from(const std::string& name, const std::string& folder) {
+  const bool path = name.find('/') != std::string::npos || name.ends_with(".json");
+  if (!path || folder.empty()) return quoted(name);
+  return quoted(std::filesystem::proximate(name, folder).string());
+}
+
+std::string cluster_text(const Starter& starter, const std::string& folder) {
+  std::string text = "{\"machine\": " + seen_from(starter.question.machine, folder);
+  if (starter.nodes > 0) text += ", \"nodes\": " + number(starter.nodes);
+  return text + ", \"devices\": " + number(starter.question.devices) + "}";
+}
+
+std::string parallel_text(const StarterPlan& plan) {
+  std::string text = "{\"pipeline\": " + number(plan.pipeline);
+  if (plan.tensor > 1) {
+    text += ", \"tensor\": " + number(plan.tensor) + ", \"sequence_parallel\": true";
+  }
+  if (plan.data > 1) text += ", \"data\": " + number(plan.data) + ", \"zero_stage\": 1";
+  return text + "}";
+}
+
+std::string head(const Starter& starter) {
+  std::string text = "// " + starter.question.model + " on " + number(starter.question.devices) +
+                     " devices of " + starter.question.machine + ", written by interlock init.\n";
+  if (starter.tried == 0) return text;
+  text += "// Of " + std::to_string(starter.tried) + " plans that were simulated this one is the ";
+  text += starter.fits
+              ? "fastest that fits well: " + format(starter.step_time) + " a step, " +
+                    format(starter.peak_memory) + " of " + format(starter.memory) + ".\n"
+              : "leanest, and none fits: it takes " + format(starter.peak_memory) + " of " +
+                    format(starter.memory) + ".\n// More devices, or offloading, make room.\n";
+  return text +
+         "// Next: interlock simulate FILE; interlock explain FILE says what would make it "
+         "faster.\n";
+}
+
+std::string batch_text(const Starter& starter) {
+  const StarterPlan& plan = starter.plan;
+  std::string text = "    // Samples of one step. Assumed: put your own.";
+  if (starter.tokens_per_sample) {
+    text += " " + number(plan.global_batch_size) + " samples are " +
+            format_number(plan.global_batch_size * *starter.tokens_per_sample) + " tokens.";
+  }
+  text += "\n    \"global_batch_size\": " + number(plan.global_batch_size) + ",\n";
+  text += "    // Samples of one micro-batch: " +
+          number(plan.global_batch_size / plan.data / plan.micro_batch_size) +
+          " micro-batches a step.\n";
+  return text + "    \"micro_batch_size\": " + number(plan.micro_batch_size) + ",\n";
+}
+
+}  // namespace
+
+std::string starter_text(const Starter& starter, const std::string& folder) {
+  const StarterPlan& plan = starter.plan;
+  std::string text = head(starter) + "{\n";
+  text +=
+      "  // A name (interlock list models), the config.json of a Hugging Face model, or an "
+      "object.\n"
+      "  \"model\": " +
+      seen_from(starter.question.model, folder) + ",\n";
+  text += "  // A name (interlock list machines), a file, or an object.\n  \"cluster\": " +
+          cluster_text(starter, folder) + ",\n";
+  text +=
+      "  // pipeline x tensor x data are all devices. Tensors are divided inside a node.\n"
+      "  \"parallel\": " +
+      parallel_text(plan) + ",\n";
+  text +=
+      "  \"training\": {\n"
+      "    // End-to-end backpropagation; \"pairwise\" and \"local\" need no gradients from far "
+      "away.\n    \"strategy\": \"global\",\n";
+  if (plan.pipeline > 1) {
+    text +=
+        "    // Others: interlock list schedules. \"zb-h1\" and \"interleaved\" idle less.\n"
+        "    \"schedule\": \"1f1b\",\n";
+  }
+  text += batch_text(starter);
+  text += "    \"precision\": " + quoted(starter.precision) +
+          ",\n    \"optimizer\": " + quoted(starter.optimizer) + ",\n";
+  text +=
+      "    // \"none\", \"selective\" (attention's inner tensors) or \"full\": less memory, more "
+      "work.\n    \"recompute\": " +
+      quoted(plan.recompute) + ",\n";
+  text += "    // Measured after those that fill the pipeline.\n    \"steps\": 2\n  }\n";
+  text +=
+      "  // Several at once: put a comma behind the brace above, and\n"
+      "  // \"sweep\": {\"training.micro_batch_size\": [1, 2, 4]}\n}\n";
+  return text;
+}
+
+}  // namespace interlock

@@ -1,0 +1,74 @@
+// interlock init: scenarios from a model, a machine and a number.
+// SPDX-License-Identifier: Apache-2.0
+#include "base/file.h"
+#include "base/json.h"
+#include "tests/cli/child_program.h"
+
+namespace interlock {
+namespace {
+
+TEST_CASE("what init writes runs, fits, and has a comment at its choices") {
+  for (const auto& [model, machine, devices] : {std::tuple{"gpt2-xl", "dgx-a100-80g", "8"},
+                                                {"resnet-50", "dgx-v100-32g", "4"},
+                                                {"llama-3-8b", "dgx-h100", "16"},
+                                                {"gpt2", "dgx-a100-40g", "1"},
+                                                {"bert-base", "pcie-rtx-3090", "3"}}) {
+    CAPTURE(model);
+    const Folder folder;
+    const Outcome run = run_program(
+        {"init", "--model", model, "--machine", machine, "--devices", devices, "--out", "s.json"},
+        folder.path());
+    CHECK(run.exit_code == 0);
+    CHECK(run.out == "");
+    CHECK(run.err == "wrote s.json; interlock simulate s.json\n");
+    const std::string text = read_file(folder.path("s.json"));
+    CHECK(text.find("// Samples of one step. Assumed") != std::string::npos);
+    const Outcome simulated =
+        run_program({"simulate", "s.json", "--require-fit", "--json", "-"}, folder.path());
+    CHECK(simulated.exit_code == 0);
+    const JsonValue result = parse_json(simulated.out, "simulate");
+    CHECK(std::to_string(static_cast<int>(result.find("devices_total")->number)) == devices);
+  }
+}
+
+TEST_CASE("init writes to standard output without --out, and over a file only by force") {
+  const Folder folder;
+  folder.file("s.json", "mine");
+  const std::vector<std::string> asked = {"init",     "--model",   "gpt2", "--machine",
+                                          "dgx-h100", "--devices", "2"};
+  const Outcome printed = run_program(asked, folder.path());
+  CHECK(printed.exit_code == 0);
+  CHECK(parse_json(printed.out, "init").find("model")->text == "gpt2");
+  std::vector<std::string> to_file = asked;
+  to_file.insert(to_file.end(), {"--out", "s.json"});
+  const Outcome refused = run_program(to_file, folder.path());
+  CHECK(refused.exit_code == 2);
+  CHECK(refused.err == "--out s.json: is there already; --force writes over it\n");
+  CHECK(read_file(folder.path("s.json")) == "mine");
+  to_file.emplace_back("--force");
+  CHECK(run_program(to_file, folder.path()).exit_code == 0);
+  CHECK(read_file(folder.path("s.json")) != "mine");
+}
+
+TEST_CASE("init says in a sentence what is missing or wrong") {
+  const Outcome missing = run_program({"init", "--model", "gpt2"});
+  CHECK(missing.exit_code == 2);
+  CHECK(missing.err.starts_with("missing --machine (interlock list machines), --devices; "));
+  const Outcome model =
+      run_program({"init", "--model", "gpt2-xxl", "--machine", "dgx-h100", "--devices", "8"});
+  CHECK(model.exit_code == 2);
+  CHECK(model.err.find("did you mean") != std::string::npos);
+  const Outcome none =
+      run_program({"init", "--model", "gpt2", "--machine", "pcie-rtx-3090", "--devices", "0"});
+  CHECK(none.exit_code == 2);
+}
+
+TEST_CASE("a model too large for its devices is written, and the file says that it does not fit") {
+  const Outcome run =
+      run_program({"init", "--model", "gpt3-175b", "--machine", "dgx-v100-32g", "--devices", "2"});
+  CHECK(run.exit_code == 0);
+  CHECK(run.out.find("none fits") != std::string::npos);
+}
+
+}  // namespace
+}  // namespace interlock

@@ -1,0 +1,100 @@
+// --json of every subcommand: there, parsed, and alone on standard output.
+// SPDX-License-Identifier: Apache-2.0
+#include "base/file.h"
+#include "base/json.h"
+#include "tests/cli/child_program.h"
+
+namespace interlock {
+namespace {
+
+const JsonValue& at(const JsonValue& value, const std::string& key) {
+  const JsonValue* member = value.find(key);
+  REQUIRE_MESSAGE(member, key);
+  return *member;
+}
+
+/// What a command writes to standard output, which must be JSON and nothing else.
+JsonValue written(const std::vector<std::string>& arguments, const std::string& folder = ".") {
+  const Outcome run = run_program(arguments, folder);
+  CAPTURE(run.err);
+  CHECK(run.exit_code == 0);
+  return parse_json(run.out, "stdout");
+}
+
+bool has_json(const JsonValue& command) {
+  for (const JsonValue& option : at(command, "options").items) {
+    for (const JsonValue& name : at(option, "names").items) {
+      if (name.text == "--json") return true;
+    }
+  }
+  return false;
+}
+
+/// Commands without --json that have none below them.
+void find_without(const JsonValue& command, std::vector<std::string>& found) {
+  const auto& below = at(command, "commands").items;
+  for (const JsonValue& one : below) find_without(one, found);
+  if (below.empty() && !has_json(command)) found.push_back(at(command, "command").text);
+}
+
+TEST_CASE("every command but completion has --json") {
+  const JsonValue tree = written({"man", "--json", "-"});
+  std::vector<std::string> without;
+  find_without(tree, without);
+  CHECK(without == std::vector<std::string>{"completion"});
+  CHECK(at(tree, "commands").items.size() >= 14);
+}
+
+TEST_CASE("list says names and facts") {
+  const JsonValue all = written({"list", "--json", "-"});
+  CHECK(at(all, "format").text == "interlock-list/1");
+  CHECK(at(all, "models").items.size() > 20);
+  const JsonValue machines = written({"list", "machines", "--json", "-"});
+  CHECK(machines.find("models") == nullptr);
+  const JsonValue& first = at(machines, "machines").items.front();
+  CHECK(at(first, "name").text == "dgx-a100-40g");
+  CHECK(at(first, "devices_per_node").number == 8);
+  CHECK(at(at(written({"schedule", "--list", "--json", "-"}), "schedules").items.front(), "name")
+            .text == "naive");
+}
+
+TEST_CASE("check says of each file whether it is right, and what is wrong") {
+  const Folder folder;
+  folder.file("good.json", kPairwise);
+  folder.file("bad.json", "{\"stepz\": 1}");
+  const Outcome run = run_program({"check", "good.json", "bad.json", "--json", "-"}, folder.path());
+  CHECK(run.exit_code == 2);
+  const JsonValue files = at(parse_json(run.out, "stdout"), "files");
+  CHECK(at(files.items[0], "right").boolean);
+  CHECK_FALSE(at(files.items[1], "right").boolean);
+  CHECK(at(files.items[1], "mistakes").items.size() >= 2);
+  CHECK(at(files.items[1], "mistakes").items[0].text.starts_with("bad.json:1: "));
+}
+
+TEST_CASE("schedule, schema and report say it, too") {
+  const Folder folder;
+  folder.file("toy.json", kPairwise);
+  CHECK(at(written({"schedule", "toy.json", "--json", "-"}, folder.path()), "format").text ==
+        "interlock-result/1");
+  CHECK(written({"schema", "--json", "-"}).find("definitions") != nullptr);
+  const JsonValue drawn =
+      written({"report", "toy.json", "--figure", "utilisation", "--out", "u.svg", "--json", "-"},
+              folder.path());
+  CHECK(at(drawn, "wrote").items.front().text == "u.svg");
+  CHECK(at(drawn, "results").number == 1);
+}
+
+TEST_CASE("a file that cannot be written is told before anything is done") {
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{"list"}, {"schema"}, {"man"}}) {
+    std::vector<std::string> arguments = command;
+    arguments.insert(arguments.end(), {"--json", "nowhere/x.json"});
+    const Outcome run = run_program(arguments);
+    CHECK(run.exit_code == 2);
+    CHECK(run.out == "");
+    CHECK(run.err.find("there is no folder") != std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace interlock
