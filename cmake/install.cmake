@@ -1,0 +1,54 @@
+# What an installation holds, and the Debian package of it. The program finds its modules in ../lib/interlock and its data in
+# ../share/interlock, as seen from where it lies.
+
+set(INTERLOCK_SHARE share/interlock)
+install(TARGETS interlock RUNTIME DESTINATION bin)
+foreach(module interlock_simgrid interlock_cuda interlock_mpi)
+  if(TARGET ${module})
+    install(TARGETS ${module} LIBRARY DESTINATION lib/interlock)
+  endif()
+endforeach()
+
+foreach(folder models/zoo hardware/catalogue hardware/calibrated scenarios validate/published)
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/${folder}/ DESTINATION ${INTERLOCK_SHARE}/${folder}
+          FILES_MATCHING PATTERN "*.json" PATTERN "*.csv")
+endforeach()
+install(FILES README.md CHANGELOG.md DESTINATION share/doc/interlock)
+install(FILES LICENSE DESTINATION share/doc/interlock RENAME copyright)
+install(DIRECTORY docs DESTINATION share/doc/interlock)
+
+# The manual page and the completions are what the program itself says.
+set(shell_folder ${PROJECT_BINARY_DIR}/shell)
+set(shell_files interlock.1 interlock.bash _interlock interlock.fish)
+list(TRANSFORM shell_files PREPEND ${shell_folder}/)
+add_custom_command(
+  OUTPUT ${shell_files}
+  COMMAND ${CMAKE_COMMAND} -E make_directory ${shell_folder}
+  COMMAND ${CMAKE_COMMAND} -E env INTERLOCK_DATA=${PROJECT_SOURCE_DIR} sh -c
+          "'$<TARGET_FILE:interlock>' man > interlock.1 && '$<TARGET_FILE:interlock>' completion bash > interlock.bash && '$<TARGET_FILE:interlock>' completion zsh > _interlock && '$<TARGET_FILE:interlock>' completion fish > interlock.fish"
+  WORKING_DIRECTORY ${PROJECT_BINARY_DIR}/shell
+  DEPENDS interlock
+  VERBATIM)
+file(MAKE_DIRECTORY ${shell_folder})
+add_custom_target(shell_files ALL DEPENDS ${shell_files})
+install(FILES ${shell_folder}/interlock.1 DESTINATION share/man/man1)
+install(FILES ${shell_folder}/interlock.bash DESTINATION share/bash-completion/completions RENAME interlock)
+install(FILES ${shell_folder}/_interlock DESTINATION share/zsh/vendor-completions)
+install(FILES ${shell_folder}/interlock.fish DESTINATION share/fish/vendor_completions.d)
+
+# `cpack` in the build folder makes interlock_VERSION_ARCHITECTURE.deb. Libraries, SimGrid's among them, become
+# dependencies by what program and modules are linked to.
+set(CPACK_GENERATOR DEB)
+set(CPACK_PACKAGE_NAME interlock)
+set(CPACK_PACKAGE_VENDOR "The interlock authors")
+set(CPACK_PACKAGE_CONTACT "The interlock authors <interlock@localhost>")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "predict step time, utilisation and memory of model-parallel training")
+set(CPACK_PACKAGE_DESCRIPTION "A JSON file names a model, a machine and how one is trained on the other; a table, a result file and a report page answer.")
+set(CPACK_RESOURCE_FILE_LICENSE ${PROJECT_SOURCE_DIR}/LICENSE)
+set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SECTION science)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PACKAGE_SUGGESTS "coinor-cbc, librsvg2-bin")
+include(CPack)
