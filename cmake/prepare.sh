@@ -72,7 +72,8 @@ build_target() {
   flock "$lock"
   if [[ ! -f $root/build/build.ninja ]]; then
     say "configuring interlock ..."
-    if ! quietly cmake -S "$root" -B "$root/build" -G Ninja -DCMAKE_BUILD_TYPE=Release; then
+    # shellcheck disable=SC2086  # one word an option
+    if ! quietly cmake -S "$root" -B "$root/build" -G Ninja -DCMAKE_BUILD_TYPE=Release ${INTERLOCK_CMAKE_OPTIONS-}; then
       command -v dpkg-query >/dev/null && exit 1
       say "is one of these missing? They are Debian's names: ${libraries[*]}"
       exit 2

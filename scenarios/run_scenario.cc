@@ -12,109 +12,9 @@
 #include "scenarios/ranges/calibrated_range.h"
 #include "scenarios/ranges/published_errors.h"
 #include "scenarios/resolve_auto.h"
-#include "sim/plan/stage_cost.h"
-#include "sim/run/bulk_synchronous.h"
 #include "sim/run/unfold.h"
 
 namespace interlock {
-
-namespace {
-
-/// The costs of stages that are divided in ways of their own, and what they hand on.
-void lay_stages_out(const Scenario& scenario, LowerInputs& inputs) {
-  StageLayouts& layouts = inputs.layouts;
-  layouts.resharding = scenario.resharding;
-  std::vector<std::vector<StageCost>> modules;  // by rank
-  for (int rank = 0; rank < scenario.ranks; ++rank) {
-    layouts.meshes.push_back(mesh_of(scenario, rank));
-    modules.push_back(
-        price_modules(*scenario.rank_layouts[rank].graph, price_inputs(scenario, rank)));
-  }
-  const Partition& partition = scenario.partition;
-  for (int stage = 0; stage < partition.stages(); ++stage) {
-    const int rank = scenario.rank_of_stage[stage], first = partition.boundaries[stage];
-    StageCost cost = price_stages(modules[rank], partition, scenario.strategy, inputs.roles)[stage];
-    apply_zero(scenario.data_parallel, layouts.meshes[rank], cost);
-    apply_offload(scenario.offload, scenario.data_parallel, layouts.meshes[rank], cost);
-    layouts.inputs.push_back(first == 0 ? Bytes(0) : modules[rank][first - 1].output);
-    layouts.outputs.push_back(cost.output);
-    layouts.whole_outputs.push_back(
-        scenario.graph.modules[partition.boundaries[stage + 1] - 1].output);
-    inputs.stages.push_back(std::move(cost));
-  }
-}
-
-}  // namespace
-
-LowerInputs lower_inputs(const Scenario& scenario) {
-  const int stages = static_cast<int>(scenario.rank_of_stage.size()) / scenario.copies;
-  const bool list = scenario.schedule.kind == ScheduleKind::List;
-  LowerInputs inputs = {.policy = scenario.schedule,
-                        .strategy = scenario.strategy,
-                        .roles = make_roles(scenario.strategy, stages, list),
-                        .cluster = scenario.cluster,
-                        .mesh = scenario.mesh,
-                        .unfolded = scenario.unfolded.value_or(kFolded),
-                        .data_parallel = scenario.data_parallel,
-                        .memory_contention = scenario.memory_contention};
-  if (scenario.variation) inputs.slow = always_slow(*scenario.variation);
-  const PriceInputs prices = price_inputs(scenario);
-  const auto append_costs = [&](const ModelGraph& graph) {
-    std::vector<StageCost> once = price_stages(price_modules(graph, prices), scenario.partition,
-                                               scenario.strategy, inputs.roles);
-    apply_stash_mode(scenario.schedule.stash, once);
-    for (StageCost& stage : once) {
-      apply_zero(scenario.data_parallel, scenario.mesh, stage);
-      apply_offload(scenario.offload, scenario.data_parallel, scenario.mesh, stage);
-    }
-    for (int copy = 0; copy < scenario.copies; ++copy) {
-      inputs.stages.insert(inputs.stages.end(), once.begin(), once.end());
-    }
-  };
-  for (const BatchPart& part : scenario.parts) {
-    for (const TokenSlice& slice : part.slices) append_costs(part.graph->slice(slice));
-  }
-  const bool whole = scenario.parts.empty() && scenario.slices.empty();
-  if (!scenario.rank_layouts.empty()) {
-    lay_stages_out(scenario, inputs);
-  } else if (whole) {
-    append_costs(scenario.graph);
-  }
-  for (const TokenSlice& slice : scenario.slices) append_costs(scenario.graph.slice(slice));
-  inputs.roles = roles_of_copies(inputs.roles, scenario.copies);
-  return inputs;
-}
-
-Program lower_steps(const Scenario& scenario, LowerInputs inputs, int steps) {
-  // Readouts travel once in a period of whole steps, so the written order must span one.
-  const int period = scenario.strategy.readout_every * scenario.micro_batches;
-  std::vector<int> parts;
-  int slices = std::max(1, static_cast<int>(scenario.slices.size()));
-  int turns = scenario.micro_batches;  // through the slices, in a step
-  for (const BatchPart& part : scenario.parts)
-    parts.push_back(static_cast<int>(part.slices.size()));
-  if (!parts.empty()) {
-    slices = std::accumulate(parts.begin(), parts.end(), 0);
-    turns = inputs.policy.update_every = 1;
-  }
-  inputs.policy.update_every *= slices;
-  inputs.schedule = make_schedule({.stages = static_cast<int>(scenario.rank_of_stage.size()),
-                                   .copies = scenario.copies,
-                                   .slices = slices,
-                                   .micro_batches = turns * slices,
-                                   .parts = std::move(parts),
-                                   .steps = steps,
-                                   .rank_of_stage = scenario.rank_of_stage,
-                                   .roles = inputs.roles,
-                                   .policy = scenario.schedule,
-                                   .unroll = period > 0 ? period : 1});
-  Program program = lower(inputs);
-  if (!scenario.schedule.bulk_synchronous) return program;
-  const std::string problem = bulk_synchronous_problem(program);
-  if (problem.empty()) return bulk_synchronous(program);
-  throw Error(scenario.file + ": " + scenario.name + ": /training/schedule/execution: " + problem +
-              ", or \"futures\"");
-}
 
 namespace {
 
@@ -164,10 +64,9 @@ bool varies(const Scenario& scenario) { return scenario.variation && scenario.va
 /// What is kept of a run besides its figures.
 enum class Keep { Nothing, Explanation, Log };
 
-Measurement measure_scenario(const Scenario& scenario, const LowerInputs& inputs, Keep keep) {
+/// What is measured, long steps by two shorter ones where that is exact.
+MeasureInputs measure_inputs_of(const Scenario& scenario, const LowerInputs& inputs) {
   MeasureInputs measured = measure_inputs(scenario);
-  // The steady steps of those that vary are not what is shown.
-  measured.explain = keep != Keep::Nothing && !varies(scenario);
   const ScheduleEntry& entry = schedule_entry(scenario.schedule.kind);
   if (scenario.skip_periods && !scenario.schedule.bulk_synchronous && !varies(scenario) &&
       entry.period != nullptr) {
@@ -179,6 +78,13 @@ Measurement measure_scenario(const Scenario& scenario, const LowerInputs& inputs
                             return programs_of(std::move(shorter), inputs);
                           }};
   }
+  return measured;
+}
+
+Measurement measure_scenario(const Scenario& scenario, const LowerInputs& inputs, Keep keep) {
+  MeasureInputs measured = measure_inputs_of(scenario, inputs);
+  // The steady steps of those that vary are not what is shown.
+  measured.explain = keep != Keep::Nothing && !varies(scenario);
   return measure(programs_of(scenario, inputs), measured, keep == Keep::Log);
 }
 
@@ -254,6 +160,24 @@ Program lower_scenario(const Scenario& asked, int steps) {
   CHECK(!asked.workload, "a workload has its program");
   const Scenario scenario = resolve_folding(resolve_auto(asked));
   return lower_steps(scenario, lower_inputs(scenario), steps);
+}
+
+LoneMeasurement measure_alone(const Scenario& asked) {
+  constexpr int kFewSteps = 2;  // in the steady state they are as long as more
+  Scenario scenario = asked;
+  if (scenario.mesh.devices() > 1) scenario.unfolded = kFolded;
+  scenario.steps = std::min(scenario.steps, kFewSteps);
+  LowerInputs inputs = lower_inputs(scenario);
+  inputs.contention = false;
+  // Kernels lose nothing to what is sent beside them: how much that is depends on when it is sent.
+  inputs.cluster.device.collective_sms = inputs.cluster.device.message_sms = 0;
+  inputs.memory_contention = false;
+  MeasureInputs measured = measure_inputs_of(scenario, inputs);
+  measured.engine = EngineKind::Native;
+  const Measurement measurement =
+      measure(programs_of(std::move(scenario), std::move(inputs)), measured, false);
+  const Program& program = measurement.program;
+  return {measurement.metrics, program.ignores_contention || !program.folding_problem.empty()};
 }
 
 namespace {

@@ -31,6 +31,8 @@ PriceInputs price_inputs(const Scenario& scenario, int rank = 0);
 
 /// What lowering is told of `scenario`, but for its schedule, which depends on the steps.
 LowerInputs lower_inputs(const Scenario& scenario);
+/// The order of `steps` steps; fits the windows of `inputs` to slices. REQUIRES: it is known.
+Schedule schedule_of(const Scenario& scenario, LowerInputs& inputs, int steps);
 /// `scenario` with the dimensions that must be simulated whole; others are folded where it is
 /// exact. Throws: Error if it asks for a folding that is not.
 Scenario resolve_folding(const Scenario& scenario);
@@ -46,6 +48,16 @@ MeasureInputs measure_inputs(const Scenario& scenario);
 /// Simulates the workload of `scenario`: as many steps as its traces hold, of which they say what
 /// is measured. REQUIRES: it has one.
 ScenarioResult run_workload(const Scenario& scenario, bool keep_log);
+
+/// A few steps of `scenario` as if no two messages ever met on a link, devices folded as far as can
+/// be. Where ranks do what one order says, contention only delays: no step is shorter than this.
+struct LoneMeasurement {
+  Metrics metrics;
+  bool shares = false;  // links, or devices differ that were folded: else this is what run_scenario
+                        // measures
+};
+/// REQUIRES: its order of work is known, and no workload.
+LoneMeasurement measure_alone(const Scenario& scenario);
 
 /// Simulates `scenario`. `keep_log` keeps the trace for a report.
 ScenarioResult run_scenario(const Scenario& scenario, bool keep_log);

@@ -190,7 +190,7 @@ void keep_overlapped(const LowerInputs& inputs, Brevity& brevity) {
 
 /// The axes along which exchanges need not be written out: nothing else uses their links, and of
 /// each group one member is simulated.
-Brevity what_to_leave_out(const LowerInputs& inputs) {
+Brevity what_to_leave_out(const LowerInputs& inputs, bool& shares) {
   Brevity brevity;
   const bool any = std::any_of(inputs.stages.begin(), inputs.stages.end(), exchanges_inside);
   const auto& ranks = inputs.schedule.ranks;
@@ -199,9 +199,11 @@ Brevity what_to_leave_out(const LowerInputs& inputs) {
   });
   if (!any || waits_are_used) return brevity;
   const Program links = lower_all(inputs, {.once = true});
+  shares = shares_links(links);
   brevity.inside.fill(true);
   for (const Collective& collective : links.collectives) {
-    const bool alone = !collective.shared && links.lanes[collective.lane].ranks.size() == 1;
+    const bool own = !collective.shared || !inputs.contention;
+    const bool alone = own && links.lanes[collective.lane].ranks.size() == 1;
     if (!alone) brevity.inside[static_cast<int>(collective.axis)] = false;
   }
   if (links.interference.any()) keep_overlapped(inputs, brevity);
@@ -219,7 +221,14 @@ Program lower(const LowerInputs& given) {
       if (rank.size() == 1) part_turns_at_backwards(rank.front());
     }
   }
-  return lower_all(inputs, what_to_leave_out(inputs));
+  bool shares = false;
+  const Brevity brevity = what_to_leave_out(inputs, shares);
+  Program program = lower_all(inputs, brevity);
+  if (inputs.contention) return program;
+  program.ignores_contention = shares || shares_links(program);
+  for (Wire& wire : program.wires) wire.shared = false;
+  for (Collective& collective : program.collectives) collective.shared = false;
+  return program;
 }
 
 }  // namespace interlock

@@ -27,6 +27,7 @@ struct LowerInputs {
   DataParallel data_parallel;
   std::vector<SlowDevices> slow;
   bool memory_contention = false;  // of kernels with what is sent, received and reduced
+  bool contention = true;          // false: messages and collectives have their links to themselves
   StageLayouts layouts;  // where they differ; `mesh` then says only how many devices a rank has
   double most_ticks_per_second = 1e18;  // to lower one run as another one was
 };
