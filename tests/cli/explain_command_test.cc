@@ -63,7 +63,9 @@ TEST_CASE("the text names the limit, every gain and what to type") {
 }
 
 TEST_CASE("what cannot be explained is said or refused") {
-  const Outcome sweep = run_program({"explain", "examples/every-schedule.json"}, SCENARIOS_FOLDER);
+  const Outcome sweep = run_program({"explain", "examples/four-equal-stages.json", "--set",
+                                     R"(sweep={"training.steps": [2, 3]})"},
+                                    SCENARIOS_FOLDER);
   CHECK(sweep.exit_code == 2);
   CHECK(sweep.out == "");
   CHECK(sweep.err.find("explain takes one scenario") != std::string::npos);
