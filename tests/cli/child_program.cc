@@ -19,7 +19,7 @@ std::atomic<int> folders = 0;
 /// In the child: becomes the program `words[0]`, its streams tied to files. Never returns.
 [[noreturn]] void become_program(const std::vector<std::string>& words, const Folder& streams,
                                  const std::string& folder) {
-  constexpr unsigned kLimit = 60;
+  constexpr unsigned kLimit = 300;
   std::vector<char*> argv;
   argv.reserve(words.size() + 1);
   for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));

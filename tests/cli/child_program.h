@@ -13,7 +13,7 @@ namespace interlock {
 
 /// How a run of the program ended.
 struct Outcome {
-  int exit_code = -1;  // 128 + signal if it was killed, by its 60 s limit say
+  int exit_code = -1;  // 128 + signal if it was killed, by its limit of 300 s say
   std::string out, err;
 };
 

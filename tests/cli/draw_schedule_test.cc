@@ -92,8 +92,8 @@ TEST_CASE("every scenario of a sweep is drawn, but files hold one") {
   CHECK(refused.exit_code == 2);
   CHECK(refused.out == "");
   CHECK(refused.err ==
-        "--svg and --csv hold one scenario, and there are 2; leave one: --set sweep=null --set "
-        "PATH=VALUE\n");
+        "--svg, --csv and --json hold one scenario, and there are 2; leave one: --set sweep=null "
+        "--set PATH=VALUE\n");
   CHECK(folder.files() == std::vector<std::string>{"sweep.json"});
 }
 
