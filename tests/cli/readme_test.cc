@@ -1,6 +1,7 @@
 // README.md: every command that it shows works, and so does every scenario.
 // SPDX-License-Identifier: Apache-2.0
 #include <filesystem>
+#include <set>
 #include <sstream>
 
 #include "base/file.h"
@@ -9,18 +10,18 @@
 namespace interlock {
 namespace {
 
-/// The blocks of README.md that are fenced by ``` and `language`.
+/// The blocks of README.md that are fenced by ``` and `language`, which may be none.
 std::vector<std::string> blocks(const std::string& language) {
   std::istringstream lines(read_file(SOURCE_FOLDER "/README.md"));
   std::vector<std::string> found;
-  bool inside = false;
+  bool fenced = false;
+  bool wanted = false;
   for (std::string line; std::getline(lines, line);) {
-    if (line == "```" + language) {
-      found.emplace_back();
-      inside = true;
-    } else if (line == "```") {
-      inside = false;
-    } else if (inside) {
+    if (line.starts_with("```")) {
+      fenced = !fenced;
+      wanted = fenced && line == "```" + language;
+      if (wanted) found.emplace_back();
+    } else if (wanted) {
       found.back() += line + "\n";
     }
   }
@@ -39,16 +40,32 @@ std::vector<std::string> commands() {
   return found;
 }
 
-TEST_CASE("every command line in README.md succeeds") {
+std::vector<std::string> lines_of(const std::string& text) {
+  std::istringstream stream(text);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+TEST_CASE("every command line in README.md succeeds, and writes what README.md shows of it") {
   const Folder folder;
   furnish(folder);
   REQUIRE(commands().size() >= 8);
+  std::set<std::string> written;
   for (const std::string& command : commands()) {
     CAPTURE(command);
     const Outcome run = run_shell(command, folder.path());
     CAPTURE(run.err);
     CHECK(run.exit_code == 0);
     CHECK(run.out != "");
+    for (const std::string& line : lines_of(run.out)) written.insert(line);
+  }
+  REQUIRE(blocks("").size() >= 7);
+  for (const std::string& block : blocks("")) {
+    for (const std::string& line : lines_of(block)) {
+      CAPTURE(line);
+      CHECK(written.contains(line));
+    }
   }
 }
 
