@@ -6,6 +6,7 @@
 #include <cctype>
 #include <cstdint>
 #include <cstdio>
+#include <utility>
 
 namespace interlock {
 namespace {
@@ -96,11 +97,13 @@ std::optional<std::string> nearest(std::string_view word, const std::vector<std:
   constexpr std::size_t kLongest = 64;  // nobody's slip, and the distance is quadratic
   if (word.size() > kLongest) return std::nullopt;
   std::optional<std::string> best;
-  std::size_t best_distance = 0;
+  std::pair<bool, std::size_t> best_distance;
   for (const std::string& name : names) {
     if (name.size() > kLongest) continue;
-    const std::size_t distance = edit_distance(word, name);
-    const bool likely = 3 * distance <= std::max(word.size(), name.size());
+    // Who breaks off ("dgx-a100" of "dgx-a100-80g") is right as far as they got.
+    const bool slip = edit_distance(word, name.substr(0, word.size())) > 0;
+    const std::pair distance(slip, edit_distance(word, name));
+    const bool likely = 3 * distance.second <= std::max(word.size(), name.size());
     if (likely && (!best || distance < best_distance)) {
       best = name;
       best_distance = distance;

@@ -58,6 +58,12 @@ TEST_CASE("of equally near names the first is taken, of others the nearest") {
   CHECK(nearest("zb-h2x", {"zb-h1", "zb-h2"}) == "zb-h2");
 }
 
+TEST_CASE("of names near enough, one that the word begins comes first") {
+  CHECK(nearest("dgx-a100", {"dgx-h100", "dgx-a100-80g"}) == "dgx-a100-80g");
+  CHECK(nearest("dgx-a10", {"dgx-a10", "dgx-a100-80g"}) == "dgx-a10");
+  CHECK_FALSE(nearest("dgx", {"dgx-a100-80g"}).has_value());
+}
+
 TEST_CASE("texts too long to be a slip are not compared") {
   const std::string word(100'000, 'a');
   CHECK_FALSE(nearest(word, {word}).has_value());
