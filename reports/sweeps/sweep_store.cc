@@ -112,16 +112,14 @@ void check_identity(Database& database, const SweepIdentity& identity,
 Database opened(const std::string& path, const SweepIdentity& identity,
                 const std::vector<SweepColumn>& columns) {
   Database database(path, Database::Mode::Write);
+  const bool there = stored(database, "format").has_value();
+  if (there) check_identity(database, identity, columns);  // what is refused stays as it is
   // A commit is in the file's log when it returns: it outlives the program, and with the log synced
   // now and then a crash of the machine leaves a whole file too.
   database.prepare("PRAGMA journal_mode = WAL").step();
   database.run("PRAGMA synchronous = NORMAL");
   database.run("PRAGMA wal_autocheckpoint = 8000");  // pages; half the time of SQLite's own 1000
-  if (stored(database, "format")) {
-    check_identity(database, identity, columns);
-  } else {
-    create(database, identity, columns);
-  }
+  if (!there) create(database, identity, columns);
   return database;
 }
 

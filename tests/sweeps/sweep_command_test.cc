@@ -63,6 +63,7 @@ TEST_CASE("a sweep that is there is not run again, one that grew is another") {
   CHECK(other.err ==
         "four.db: holds another sweep, of 2 scenarios; expected the one of this file and these "
         "--set, or --db with another file\n");
+  CHECK(folder.files() == std::vector<std::string>{"four.db", "four.json"});
 }
 
 TEST_CASE("shards put together are the whole") {
