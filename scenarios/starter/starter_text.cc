@@ -44,7 +44,8 @@ std::string parallel_text(const StarterPlan& plan) {
 
 std::string head(const Starter& starter) {
   std::string text = "// " + starter.question.model + " on " + number(starter.question.devices) +
-                     " devices of " + starter.question.machine + ", written by interlock init.\n";
+                     (starter.question.devices == 1 ? " device of " : " devices of ") +
+                     starter.question.machine + ", written by interlock init.\n";
   if (starter.tried == 0) return text;
   text += "// Of " + std::to_string(starter.tried) + " plans that were simulated this one is the ";
   text += starter.fits
