@@ -53,6 +53,25 @@ SweepPlan plan_of(const SweptDocument& swept, const std::string& file) {
   return plan;
 }
 
+/// Throws: Error if not one of the scenarios is right, as where a path has a slip: such a sweep is
+/// not begun. Of very many it is not known so soon.
+void check_any_is_right(const SweepPlan& plan) {
+  constexpr std::size_t kMost = 1000;
+  std::string first;
+  for (std::size_t i = 0; i < plan.size() && i < kMost; ++i) {
+    try {
+      Diagnostics diagnostics;
+      SweepPoint point = plan.point(i, diagnostics);
+      diagnostics.throw_if_any();
+      load_point(std::make_shared<const JsonValue>(std::move(point.document)));
+      return;
+    } catch (const Error& error) {
+      if (first.empty()) first = error.what();
+    }
+  }
+  if (plan.size() <= kMost) throw Error("no scenario of the sweep is right; the first: " + first);
+}
+
 /// The ids that are still to be run.
 std::vector<std::size_t> missing_ids(const std::vector<bool>& done, const Shard& shard) {
   std::vector<std::size_t> ids;
@@ -77,6 +96,7 @@ class SweepRun {
 
   /// Returns whether no row is left.
   bool go(RankPool* ranks) {
+    if (!std::filesystem::exists(options_.rank.database)) check_any_is_right(plan_);
     SweepStore store(options_.rank.database, identity_);
     const std::vector<std::size_t> ids =
         missing_ids(store.done(options_.retry), read_shard(options_.shard));

@@ -134,6 +134,8 @@ TEST_CASE("nonsense is refused in one sentence, and leaves no file") {
         std::string::npos);
   CHECK(said({"sweep", "four.json", "--set", "trainin.steps=1,2"}).find("leads to no key") !=
         std::string::npos);
+  CHECK(said({"sweep", "four.json", "--set", "training.stesp=1,2"}).find("no scenario of the") ==
+        0);
   CHECK(said({"rank", "four.json"}).find("four.json") != std::string::npos);
   CHECK(said({"rank", "none.db"}).find("there is no such file") != std::string::npos);
   CHECK(said({"merge", "all.db", "none.db"}).find("there is no such file") != std::string::npos);
