@@ -4,13 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "reports/encode.h"
 #include "reports/layout.h"
+#include "reports/scale.h"
 #include "reports/sweeps/sweep_row.h"
 #include "reports/sweeps/sweep_store.h"
 
@@ -72,30 +72,25 @@ std::string csv_field(const SqlValue& value) {
   return quoted + "\"";
 }
 
-/// A figure that the table shows, in units for people.
+Scale samples_scale(const std::vector<double>& values) { return scale_of_numbers(values, "1/s"); }
+
+/// A figure that the table shows, in a unit for people.
 struct Shown {
   const char *column, *head, *unit;
-  double scale;
-  const char* form;
+  double size;
+  int decimals;
+  Scale (*choose)(const std::vector<double>&) = nullptr;  // all three for its values, if not null
 };
-constexpr double kPercent = 100, kMilli = 1e3, kGiB = 1.0 / (1 << 30);
+constexpr double kPercent = 0.01, kGiB = 1 << 30;
 constexpr Shown kShown[] = {
-    {"step_time_s", "Step time", "ms", kMilli, "%.4g"},
-    {"tokens_per_s", "Tokens", "1/s", 1, "%.0f"},
-    {"samples_per_s", "Samples", "1/s", 1, "%.4g"},
-    {"busy", "Busy", "%", kPercent, "%.1f"},
-    {"mfu", "MFU", "%", kPercent, "%.1f"},
-    {"peak_memory_bytes", "Memory", "GiB", kGiB, "%.2f"},
-    {"energy_j", "Energy", "J", 1, "%.4g"},
+    {"step_time_s", "Step time", "s", 1, 3, scale_of_seconds},
+    {"tokens_per_s", "Tokens", "1/s", 1, 0},
+    {"samples_per_s", "Samples", "1/s", 1, 3, samples_scale},
+    {"busy", "Busy", "%", kPercent, 1},
+    {"mfu", "MFU", "%", kPercent, 1},
+    {"peak_memory_bytes", "Memory", "GiB", kGiB, 2},
+    {"energy_j", "Energy", "J", 1, 3, scale_of_joules},
 };
-
-std::string shown_text(const SqlValue& value, const Shown& shown) {
-  const double number = number_or(value, std::nan(""));
-  if (std::isnan(number)) return "";
-  char text[48];
-  std::snprintf(text, sizeof text, shown.form, number * shown.scale);
-  return text;
-}
 
 std::optional<std::size_t> find_column(const Ranking& ranking, const std::string& column) {
   const auto at = std::find(ranking.columns.begin(), ranking.columns.end(), column);
@@ -109,17 +104,36 @@ bool all_null(const Ranking& ranking, std::size_t column) {
   });
 }
 
-void add_column(const Ranking& ranking, std::size_t column, Column head, const Shown* shown,
-                Grid& grid) {
+void add_column(const Ranking& ranking, std::size_t column, Column head, Grid& grid) {
   constexpr std::size_t kLongest = 60;
   for (const auto& row : ranking.rows) {
     if (std::holds_alternative<std::string>(row[column])) head.number = false;
   }
   grid.columns.push_back(std::move(head));
   for (std::size_t i = 0; i < ranking.rows.size(); ++i) {
-    const SqlValue& value = ranking.rows[i][column];
-    grid.rows[i].push_back(
-        {shown ? shown_text(value, *shown) : printable(text_of(value), kLongest)});
+    grid.rows[i].push_back({printable(text_of(ranking.rows[i][column]), kLongest)});
+  }
+}
+
+/// The unit of a column, and one digit more than where plans are not ranked.
+Scale unit_of(const Shown& shown, const std::vector<double>& values) {
+  if (!shown.choose || values.empty()) return {shown.unit, shown.size, shown.decimals};
+  Scale scale = shown.choose(values);
+  ++scale.decimals;
+  return scale;
+}
+
+void add_figures(const Ranking& ranking, std::size_t column, const Shown& shown, Grid& grid) {
+  std::vector<double> known;
+  for (const auto& row : ranking.rows) {
+    const double value = number_or(row[column], std::nan(""));
+    if (!std::isnan(value)) known.push_back(value);
+  }
+  const Scale scale = unit_of(shown, known);
+  grid.columns.push_back({shown.head, scale.unit});
+  for (std::size_t i = 0; i < ranking.rows.size(); ++i) {
+    const double value = number_or(ranking.rows[i][column], std::nan(""));
+    grid.rows[i].push_back({std::isnan(value) ? "" : scaled(value, scale)});
   }
 }
 
@@ -175,24 +189,24 @@ std::string ranking_table(const Ranking& ranking, const std::vector<std::string>
                           const TableStyle& style) {
   Grid grid;
   grid.rows.resize(ranking.rows.size());
-  add_column(ranking, 0, {"Row", ""}, nullptr, grid);
+  add_column(ranking, 0, {"Row", ""}, grid);
   for (const std::string& path : paths) {
     const auto column = find_column(ranking, column_of(path));
-    if (column) add_column(ranking, *column, {tail_of(path), ""}, nullptr, grid);
+    if (column) add_column(ranking, *column, {tail_of(path), ""}, grid);
   }
   bool by_shown = false;
   for (const Shown& shown : kShown) {
     const auto column = find_column(ranking, shown.column);
     if (!column || all_null(ranking, *column)) continue;
     by_shown = by_shown || ranking.by == shown.column;
-    add_column(ranking, *column, {shown.head, shown.unit}, &shown, grid);
+    add_figures(ranking, *column, shown, grid);
   }
   const auto error = find_column(ranking, "error");
   if (error && !all_null(ranking, *error)) {
-    add_column(ranking, *error, {"Error", "", false}, nullptr, grid);
+    add_column(ranking, *error, {"Error", "", false}, grid);
   }
   const auto by = find_column(ranking, ranking.by);
-  if (!by_shown && by) add_column(ranking, *by, {ranking.by, ""}, nullptr, grid);
+  if (!by_shown && by) add_column(ranking, *by, {ranking.by, ""}, grid);
   const bool any = !ranking.rows.empty();
   return (any ? lay_out(grid, style) + "\n" : "") + summary(ranking);
 }

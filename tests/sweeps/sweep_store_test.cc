@@ -168,5 +168,20 @@ TEST_CASE("rows are ranked by what is good, or as asked; failures are counted") 
         std::string::npos);
 }
 
+TEST_CASE("a table of ranks has the unit of its largest figures, and four digits of the smallest") {
+  const auto table = [](double slow, double fast) {
+    Ranking ranking;
+    ranking.columns = {"id", "step_time_s", "energy_j"};
+    ranking.by = "step_time_s";
+    for (const double time : {fast, slow}) {
+      ranking.rows.push_back({std::int64_t{1}, time, 1e4 * time});
+    }
+    return ranking_table(ranking, {}, {});
+  };
+  CHECK(table(10.4503, 10.1809).find("10.18") != std::string::npos);
+  CHECK(table(10.4503, 10.1809).find("104.5") != std::string::npos);  // kJ
+  CHECK(table(0.8119, 0.8009).find("800.9") != std::string::npos);    // ms
+}
+
 }  // namespace
 }  // namespace interlock
