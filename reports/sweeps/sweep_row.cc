@@ -182,6 +182,13 @@ void set_result(const ScenarioResult& result, RowWriter& writer) {
 }
 
 /// Its name and hash are set, whatever becomes of it.
+/// What went wrong, where a file says each of its mistakes on a line of its own.
+std::string one_line(const std::string& error) {
+  std::string line;
+  for (const char c : error) line += c == '\n' ? std::string("; ") : std::string(1, c);
+  return clean_utf8(line);
+}
+
 void run_point(const SweepPlan& plan, RowWriter& writer) {
   Diagnostics diagnostics;
   SweepPoint point = plan.point(writer.row().id - 1, diagnostics);
@@ -239,7 +246,7 @@ SweepRow run_sweep_row(const SweepPlan& plan, std::size_t id, const SweepSource&
   try {
     run_point(plan, writer);
   } catch (const Error& error) {
-    writer.set("error", clean_utf8(error.what()));
+    writer.set("error", one_line(error.what()));
   } catch (const std::exception& bug) {
     writer.set("error", std::string("this is a bug in interlock: ") + bug.what());
   }
@@ -252,7 +259,7 @@ SweepRow failed_row(const SweepPlan& plan, std::size_t id, const SweepSource& so
                     const std::string& problem) {
   RowWriter writer(plan, id);
   set_identity(plan, source, writer);
-  writer.set("error", clean_utf8(problem));
+  writer.set("error", one_line(problem));
   return std::move(writer.row());
 }
 

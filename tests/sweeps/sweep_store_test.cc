@@ -57,6 +57,8 @@ TEST_CASE("a row has the result's figures, or what went wrong") {
   CHECK(text_or(cell(wrong, "error"), "").find("/parallel/pipeline") != std::string::npos);
   CHECK(std::holds_alternative<std::monostate>(cell(wrong, "step_time_s")));
   CHECK(text_or(cell(wrong, "name"), "") == "test | micro_batches=4 | pipeline=5");
+  const SweepRow crashed = failed_row(sweep.plan, 1, {"four.json", {}}, "one\nanother");
+  CHECK(text_or(cell(crashed, "error"), "") == "one; another");
 }
 
 TEST_CASE("every figure of a result is a column or stands in the details") {
