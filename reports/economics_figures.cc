@@ -161,6 +161,22 @@ std::vector<Figure> economics_figures(const ScenarioResult& result) {
   return figures;
 }
 
+void add_range_columns(const std::vector<ScenarioResult>& results, Grid& grid) {
+  // Ranges of published runs, which every catalogue device has, would be in every table.
+  const auto is_drawn = [](const ScenarioResult& result) {
+    return result.confidence.range && result.scenario.cluster.device.calibrated;
+  };
+  if (std::none_of(results.begin(), results.end(), is_drawn)) return;
+  Amounts lows, highs;
+  for (const ScenarioResult& result : results) {
+    const std::optional<TimeRange>& range = result.confidence.range;
+    lows.push_back(range ? std::optional(range->low.value()) : std::nullopt);
+    highs.push_back(range ? std::optional(range->high.value()) : std::nullopt);
+  }
+  add_column("Low", lows, scale_of_seconds, grid);
+  add_column("High", highs, scale_of_seconds, grid);
+}
+
 void add_economics_columns(const std::vector<ScenarioResult>& results, Grid& grid) {
   Amounts times, energies, costs, unit_costs;
   bool goals = false;

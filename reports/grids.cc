@@ -241,6 +241,7 @@ Grid comparison_grid(const std::vector<ScenarioResult>& results) {
                          {scaled(waits[i], wait)}});
   }
   add_variation_columns(results, grid);
+  add_range_columns(results, grid);
   add_run_columns(results, grid);
   add_swarm_columns(results, grid);
   add_economics_columns(results, grid);

@@ -115,6 +115,27 @@ TEST_CASE("several scenarios have columns, if any has a goal or a price") {
   CHECK(columns({priced(), other}).find("Cost") == std::string::npos);
 }
 
+TEST_CASE("several scenarios have columns of ranges, if any was drawn on a calibrated device") {
+  ScenarioResult drawn = priced(), none = two_devices();
+  drawn.scenario.cluster.device.calibrated = std::make_shared<CalibratedModel>();
+  const auto column_of = [](const Grid& grid, const std::string& head) {
+    std::size_t at = 0;
+    while (at < grid.columns.size() && grid.columns[at].head != head) ++at;
+    return at;
+  };
+  const Grid grid = comparison_grid({drawn, none});
+  const std::size_t low = column_of(grid, "Low");
+  REQUIRE(low + 1 < grid.columns.size());
+  CHECK(grid.columns[low + 1].head == "High");
+  CHECK(grid.columns[low].unit == "ms");
+  CHECK(grid.rows[0][low].text == "5.00");
+  CHECK(grid.rows[0][low + 1].text == "8.00");
+  CHECK(grid.rows[1][low].text == "–");
+  MESSAGE("ranges of published runs stand in the tables of single scenarios, and in the JSON");
+  const Grid published = comparison_grid({priced(), none});
+  CHECK(column_of(published, "Low") == published.columns.size());
+}
+
 TEST_CASE("measures of kept results know them") {
   const JsonValue document = parse_json(result_json(priced()), "kept.json");
   const std::vector<ReadResult> results = read_result_files({document}).results;
