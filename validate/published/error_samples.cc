@@ -96,7 +96,8 @@ std::vector<Coverage> leave_one_out(const std::vector<ErrorTable>& tables) {
     const RunTraits traits{left.generation, left.framework, {}, {}, {}, left.devices};
     const Confidence found = range_from(others, traits, Seconds(1));
     if (!found.range) continue;
-    Coverage line{left.source + " (" + left.generation + ")", 0, 0, found.range->basis};
+    const std::string framework = left.framework.empty() ? "" : ", " + left.framework;
+    Coverage line{left.source + " (" + left.generation + framework + ")", 0, 0, found.range->basis};
     for (const double ratio : left.ratios) {
       ++line.rows;
       line.within += ratio >= found.range->low.value() && ratio <= found.range->high.value();
