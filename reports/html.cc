@@ -25,9 +25,11 @@ constexpr std::size_t kMostBars = 64;  // devices of one scenario
 constexpr std::size_t kBarsOfPage = 768;
 
 std::string figures_html(const ScenarioResult& result) {
+  constexpr std::size_t kLongNote = 120;  // more than a card of its own width holds well
   std::string html = "<dl class=\"figures\">\n";
   for (const Figure& figure : headline_figures(result)) {
-    html += "<div>" + tagged("dt", "", figure.label);
+    html += figure.note.size() > kLongNote ? "<div class=\"wide\">" : "<div>";
+    html += tagged("dt", "", figure.label);
     html += tagged("dd", figure.alarm ? "class=\"value alarm\"" : "class=\"value\"", figure.value);
     if (!figure.note.empty()) html += tagged("dd", "class=\"note\"", figure.note);
     html += "</div>\n";

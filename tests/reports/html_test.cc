@@ -121,6 +121,16 @@ TEST_CASE("the page shows figures, devices and what is wrong") {
   CHECK(html_report({result, result}).find("same-scale\" checked") != std::string::npos);
 }
 
+TEST_CASE("a figure whose note is long has a row of the page for itself") {
+  const auto page = [](const std::string& basis) {
+    ScenarioResult result = two_devices();
+    result.confidence.range = {.low = Seconds(1), .high = Seconds(2), .basis = basis};
+    return html_report({result});
+  };
+  CHECK(page("two runs").find("<div class=\"wide\">") == std::string::npos);
+  CHECK(page(std::string(200, 'a')).find("<div class=\"wide\"><dt>Range") != std::string::npos);
+}
+
 TEST_CASE("memory changes of one instant stay together, whatever the rounding of times") {
   auto result = two_devices();
   auto& memory = result.measurement.log.memory;
