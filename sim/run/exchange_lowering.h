@@ -20,7 +20,8 @@ namespace interlock {
 /// What lowering may leave out.
 struct Brevity {
   std::array<bool, kMeshAxes> inside = {};  // exchanges along an axis are part of their op
-  bool once = false;  // each exchange once, whatever its count: only links are asked for
+  bool once = false;   // each exchange once, whatever its count: only links are asked for
+  bool alone = false;  // folded ranks do not meet those that they stand for
 };
 
 /// A compute and what goes with it.

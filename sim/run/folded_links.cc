@@ -11,8 +11,9 @@
 
 namespace interlock {
 
-FoldedLinks::FoldedLinks(const LowerInputs& inputs)
+FoldedLinks::FoldedLinks(const LowerInputs& inputs, bool alone)
     : inputs_(inputs),
+      alone_(alone),
       simulated_(simulated_ranks(inputs.mesh, inputs.unfolded)),
       folded_(inputs.layouts.empty() ? folded_ranks(inputs.mesh, inputs.unfolded)
                                      : std::vector<Coordinates>{{0, 0, 0, 0}}) {
@@ -87,7 +88,7 @@ Seconds FoldedLinks::add_collective(const CollectivePlan& plan, const Member& me
     longest = std::max(longest, loads_[l] / link(inputs_.cluster, ids_[l]).bandwidth);
   }
   orbit = counted();
-  return longest;
+  return alone_ ? occupancy(inputs_.cluster, plan.flows) : longest;
 }
 
 /// Where one member stands for its group, flows that do the same in it are one.

@@ -20,7 +20,8 @@ namespace interlock {
 
 class FoldedLinks {
  public:
-  explicit FoldedLinks(const LowerInputs& inputs);
+  /// `alone`: ranks do not meet those that they stand for, as if there were none.
+  FoldedLinks(const LowerInputs& inputs, bool alone);
 
   /// What equal ranks do together on a link.
   struct Use {
@@ -72,6 +73,7 @@ class FoldedLinks {
   std::vector<std::vector<int>> equal_groups(MeshAxis axis, int rank) const;
 
   const LowerInputs& inputs_;
+  bool alone_;
   std::vector<Coordinates> simulated_, folded_;
   std::vector<int> devices_;  // by rank
   std::unordered_map<LinkId, int> numbers_;

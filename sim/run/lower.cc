@@ -149,7 +149,7 @@ Program lower_all(const LowerInputs& inputs, const Brevity& brevity) {
   for (int stage = 0; stage < schedule.stages; ++stage) {
     program.ranks[schedule.rank_of_stage[stage]].stages.push_back(stage);
   }
-  Wiring wiring(inputs, program);
+  Wiring wiring(inputs, brevity.alone, program);
   OpLowering ops(inputs, brevity, wiring, program);
   const bool stash_on_hosts = has_stash_on_hosts(inputs);
   for (std::size_t r = 0; r < schedule.ranks.size(); ++r) {
@@ -222,7 +222,11 @@ Program lower(const LowerInputs& given) {
     }
   }
   bool shares = false;
-  const Brevity brevity = what_to_leave_out(inputs, shares);
+  Brevity brevity = what_to_leave_out(inputs, shares);
+  // Where equal ranks do not do the same, nobody knows which of them meet.
+  if (!inputs.contention) {
+    brevity.alone = !lower_all(inputs, {.once = true}).folding_problem.empty();
+  }
   Program program = lower_all(inputs, brevity);
   if (inputs.contention) return program;
   program.ignores_contention = shares || shares_links(program);

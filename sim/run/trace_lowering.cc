@@ -33,7 +33,7 @@ class Lowering {
       : graph_(graph),
         ranks_(static_cast<int>(graph.first.size()) - 1),
         inputs_(wiring_inputs(cluster, ranks_)),
-        wiring_(inputs_, program_),
+        wiring_(inputs_, false, program_),
         event_of_(graph.nodes.size(), -1),
         channel_of_(graph.nodes.size(), -1),
         askers_(graph.nodes.size(), 0),

@@ -26,11 +26,12 @@ int depth_of(const QueuePolicy& queue) {
 
 }  // namespace
 
-Wiring::Wiring(const LowerInputs& inputs, Program& program)
+Wiring::Wiring(const LowerInputs& inputs, bool alone, Program& program)
     : inputs_(inputs),
       program_(program),
       costs_(inputs),
-      folded_(inputs),
+      alone_(alone),
+      folded_(inputs, alone),
       lanes_(std::max(inputs.policy.in_flight, inputs.schedule.slices)),
       neighbours_(std::size_t{2} * inputs.schedule.stages * lanes_, -1) {
   CHECK(inputs.policy.in_flight == 1 || inputs.schedule.slices == 1, "lanes of one kind");

@@ -23,7 +23,8 @@ namespace interlock {
 /// (lane = slice), because their sizes differ.
 class Wiring {
  public:
-  Wiring(const LowerInputs& inputs, Program& program);
+  /// `alone`: see FoldedLinks.
+  Wiring(const LowerInputs& inputs, bool alone, Program& program);
 
   /// The channel from one stage to another; made at the first call, with the bytes of its message.
   /// `micro_batch`: before whose forward, or for whose op, the message is received.
@@ -69,6 +70,7 @@ class Wiring {
   };
   void note_use(std::vector<LinkUse>& uses, int user, const std::vector<int>& wires,
                 const FoldedLinks::Orbit& orbit);
+  std::vector<bool> lanes_that_meet(const std::vector<LinkUse>& uses) const;
   void mark_shared_links();
   void spread_sharing();
   void note_loads(int collective);
@@ -77,6 +79,7 @@ class Wiring {
   const LowerInputs& inputs_;
   Program& program_;
   OpCosts costs_;
+  bool alone_;
   FoldedLinks folded_;
   /// What a collective is made of until its wires are.
   struct Planned {

@@ -174,9 +174,12 @@ std::string Wiring::share_links() {
     for (const auto& flow : program_.collectives[c].flows) wires.push_back(flow.wire);
     note_use(uses, program_.collectives[c].lane, wires, *planned_[c].orbit);
   }
+  const std::vector<bool> meets = lanes_that_meet(uses);
   for (std::size_t l = 0; l < uses.size(); ++l) {
+    // A lane that meets nobody is no flow: its occupancy knows what its equals carry.
     const bool of_lane = uses[l].last_user < static_cast<int>(program_.lanes.size());
-    if (uses[l].users == 1 && of_lane) uses[l].share = 1;  // see Collective::loads
+    const bool apart = of_lane && !meets[static_cast<std::size_t>(uses[l].last_user)];
+    if ((uses[l].users == 1 && apart) || alone_) uses[l].share = 1;
     program_.links[l].share = uses[l].share;
     program_.links[l].stands_for = folded_.class_size(raw_links_[l]);
     program_.links[l].bandwidth *= uses[l].share;
@@ -187,6 +190,18 @@ std::string Wiring::share_links() {
   }
   for (std::size_t c = 0; c < planned_.size(); ++c) note_loads(static_cast<int>(c));
   return problem;
+}
+
+/// By lane: whether somebody else uses one of its links.
+std::vector<bool> Wiring::lanes_that_meet(const std::vector<LinkUse>& uses) const {
+  std::vector<bool> meets(program_.lanes.size(), false);
+  for (const Wire& wire : program_.wires) {
+    if (wire.lane < 0) continue;
+    const bool met = std::any_of(wire.links.begin(), wire.links.end(),
+                                 [&](int link) { return uses[link].users > 1; });
+    if (met) meets[static_cast<std::size_t>(wire.lane)] = true;
+  }
+  return meets;
 }
 
 std::string Wiring::fold_links() {

@@ -1,0 +1,48 @@
+// interlock search: the plans worth having, and the best one as a scenario.
+// SPDX-License-Identifier: Apache-2.0
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "cli/commands.h"
+#include "cli/outputs.h"
+#include "cli/progress.h"
+#include "cli/terminal.h"
+#include "reports/scenario_json.h"
+#include "reports/search_report.h"
+#include "scenarios/worker_pool.h"
+
+namespace interlock {
+namespace {
+
+JsonValue document_of(const CommandOptions& files) {
+  JsonValue document = read_scenario_document(files.inputs.front(), files.overrides);
+  if (document.find("sweep") == nullptr) return document;
+  throw Error(files.inputs.front() +
+              ": /sweep: a search chooses plans itself; expected none: --set sweep=null");
+}
+
+}  // namespace
+
+void search(const SearchOptions& options) {
+  const CommandOptions& files = options.command;
+  check_outputs(files);
+  if (!options.out.empty()) check_output("--out", options.out);
+  const JsonValue document = document_of(files);
+  const int processes = options.jobs > 0 ? options.jobs : usable_processors();
+  SearchResult result;
+  {
+    Progress line("plans", 0, 0, !files.quiet);
+    result = search_plans(document, processes,
+                          [&](std::size_t done, std::size_t of) { line.reach(done, of); });
+  }
+  if (!files.quiet && files.json != "-") print(search_text(result, terminal_style()));
+  write_json(files.json, search_json(result), files.quiet);
+  if (options.out.empty()) return;
+  if (result.plans.empty()) throw Error("--out " + options.out + ": no plan is within the limits");
+  const std::string folder = std::filesystem::path(options.out).parent_path().string();
+  write_file(options.out, scenario_file(result.plans.front().document, folder));
+  if (!files.quiet) tell("wrote " + options.out + "; interlock simulate " + options.out);
+}
+
+}  // namespace interlock

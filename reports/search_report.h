@@ -1,0 +1,30 @@
+// SearchReport: what interlock search found, for people and for programs.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "reports/report.h"
+#include "scenarios/search/plan_search.h"
+
+namespace interlock {
+
+/// A text as it is, anything else as JSON; "-" for nothing.
+std::string words_of_value(const JsonValue& value);
+/// "tensor 4, pipeline 8, data 2, ZeRO 2, micro-batch 1, selective recomputation, zb-v".
+std::string plan_words(const FoundPlan& plan);
+
+/// Why `plan` comes after `best`: by how much it is worse in what the search minimizes, and into
+/// what the busiest device puts the time that a step takes longer.
+std::string loss_words(const FoundPlan& plan, const FoundPlan& best, Aim aim);
+
+/// `--set parallel.tensor=4 --set ...`, as a shell takes it.
+std::string set_options(const FoundPlan& plan);
+
+/// The plans worth having, why the next best lost, and what became of all the others.
+std::string search_text(const SearchResult& result, const TableStyle& style);
+/// "interlock-search/1", see docs/search.md.
+std::string search_json(const SearchResult& result);
+
+}  // namespace interlock

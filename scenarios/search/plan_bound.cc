@@ -1,0 +1,287 @@
+// Adds up what cannot be avoided.
+// SPDX-License-Identifier: Apache-2.0
+#include "scenarios/search/plan_bound.h"
+
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+#include "scenarios/run_scenario.h"
+#include "sim/plan/stage_cost.h"
+#include "sim/run/op_cost.h"
+
+namespace interlock {
+
+namespace {
+
+Bytes total(const Footprint& state) { return state.weights + state.gradients + state.optimizer; }
+
+/// What ops take, with exchanges for which they stand still. Those beside kernels may hide.
+class OpTimes {
+ public:
+  explicit OpTimes(const Scenario& scenario)
+      : exchange_time_(price_inputs(scenario).exchange_time) {}
+
+  Seconds of(const OpCost& cost) const {
+    Seconds time = cost.time;
+    for (const Exchange& exchange : cost.exchanges) {
+      if (!exchange.overlapped) time += exchange.count * exchange_time_(exchange);
+    }
+    return time;
+  }
+
+ private:
+  std::function<Seconds(const Exchange&)> exchange_time_;
+};
+
+/// What pairs of overlapped ops take at least, over what they take alone: F + B - o min(F, B).
+double least_share(double overlap) { return 1 - overlap / 2; }
+
+/// A rank's part of a step.
+struct RankWork {
+  Seconds kernels;  // of all its ops
+  Seconds time;     // with exchanges
+  Seconds behind;   // of this, what comes after its last backward that makes an input gradient
+  int first_stage = 0, last_stage = 0;  // of its first forward, and of that backward
+  Bytes memory;
+};
+
+LowerInputs inputs_of_step(const Scenario& scenario) {
+  LowerInputs inputs = lower_inputs(scenario);
+  inputs.schedule = schedule_of(scenario, inputs, 1);
+  return inputs;
+}
+
+class PlanWork {
+ public:
+  explicit PlanWork(const Scenario& scenario)
+      : scenario_(scenario), times_(scenario), inputs_(inputs_of_step(scenario)), costs_(inputs_) {}
+  PlanWork(const PlanWork&) = delete;  // its costs point into it
+  PlanWork& operator=(const PlanWork&) = delete;
+
+  StepBound bound() const {
+    const Schedule& schedule = inputs_.schedule;
+    std::vector<RankWork> ranks;
+    for (std::size_t rank = 0; rank < schedule.ranks.size(); ++rank) ranks.push_back(work_of(rank));
+    StepBound bound;
+    for (const RankWork& rank : ranks) {
+      bound.time = std::max(bound.time, rank.time);
+      bound.memory = std::max(bound.memory, rank.memory);
+      bound.busy += rank.kernels / static_cast<double>(ranks.size());
+    }
+    if (!flushes()) return bound;
+    const RankWork& first = ranks[static_cast<std::size_t>(schedule.rank_of_stage.front())];
+    const OpKind back = backward();
+    const Seconds end = first.last_stage == 0 ? first.behind : Seconds(0);
+    for (const RankWork& rank : ranks) {
+      const Seconds inside = rank.time - rank.behind;
+      bound.time = std::max(bound.time, chain(OpKind::F, rank.first_stage) + inside +
+                                            chain(back, rank.last_stage) + end);
+    }
+    return bound;
+  }
+
+ private:
+  /// The shorter of the backwards that the order has.
+  OpKind backward() const {
+    for (const std::vector<Sequence>& rank : inputs_.schedule.ranks) {
+      for (const Run& run : rank.front().runs) {
+        for (const Op& op : run.ops) {
+          if (op.kind == OpKind::I) return OpKind::I;
+        }
+      }
+    }
+    return OpKind::B;
+  }
+
+  bool flushes() const {
+    const Schedule& schedule = inputs_.schedule;
+    const bool plain = schedule.copies == 1 && schedule.replicas == 1 && schedule.slices == 1;
+    const bool fixed = std::all_of(schedule.ranks.begin(), schedule.ranks.end(),
+                                   [](const auto& rank) { return rank.size() == 1; });
+    return scenario_.strategy.kind == StrategyKind::Global && plain && fixed &&
+           schedule_entry(scenario_.schedule.kind).flushes;
+  }
+
+  Seconds time_of(const Op& op) const {
+    Seconds time = times_.of(costs_.of(op));
+    if (op.kind == OpKind::I || op.kind == OpKind::B) time += times_.of(costs_.recompute(op));
+    return time * least_share(inputs_.policy.overlap);
+  }
+
+  Seconds kernels_of(const Op& op) const {
+    Seconds time = costs_.of(op).time;
+    if (op.kind == OpKind::I || op.kind == OpKind::B) time += costs_.recompute(op).time;
+    return time * least_share(inputs_.policy.overlap);
+  }
+
+  /// One op of `kind` of each stage below `stage`, one after the other.
+  Seconds chain(OpKind kind, int stage) const {
+    Seconds time(0);
+    for (int below = 0; below < stage; ++below) {
+      const int loss = kind == OpKind::F ? below : inputs_.schedule.stages - 1;
+      time += time_of({.kind = kind, .stage = below, .micro_batch = 0, .loss = loss});
+    }
+    return time;
+  }
+
+  Bytes held(const Op& op) const {
+    const StageCost& stage = costs_.of_stage(op);
+    return stage.stash - stage.host_stash;
+  }
+
+  bool recomputes(const Op& op) const { return costs_.recompute(op).time > Seconds(0); }
+
+  /// The gradient of the output that a backward was sent, or got from its head, and reads. Of
+  /// several losses nothing is said.
+  Bytes read_gradient(const Op& op) const {
+    const StageRole& role = inputs_.roles[op.stage];
+    const bool sent = role.traversals.size() == 1 && (op.loss != op.stage || role.head);
+    return sent ? costs_.of_stage(op).output_gradient() : Bytes(0);
+  }
+
+  /// Bytes of an op that are there while it runs.
+  Bytes needs(const Op& op) const {
+    const StageCost& stage = costs_.of_stage(op);
+    switch (op.kind) {
+      case OpKind::F:
+        return stage.workspace + stage.output * double(costs_.after(op.stage).size());
+      case OpKind::H:
+        return stage.head_memory;
+      case OpKind::I:
+      case OpKind::B: {
+        const bool sends = costs_.traversal(op).to_previous;
+        return stage.workspace + read_gradient(op) + (sends ? costs_.input_gradient(op) : Bytes(0));
+      }
+      case OpKind::W:
+        return recomputes(op) ? Bytes(0) : stage.workspace;
+      case OpKind::R:
+      case OpKind::U:
+        break;
+    }
+    return Bytes(0);
+  }
+
+  /// What the input half of a split backward leaves for the other half to read.
+  Bytes left(const Op& op) const {
+    if (!costs_.traversal(op).weights) return Bytes(0);
+    return read_gradient(op) + (recomputes(op) ? costs_.of_stage(op).workspace : Bytes(0));
+  }
+
+  /// Whether the stash is given back behind `op`.
+  bool gives_back(const Op& op) const {
+    if (op.kind != OpKind::B && op.kind != OpKind::W) return false;
+    return inputs_.roles[op.stage].traversals.back().loss == op.loss;
+  }
+
+  Bytes resident(std::size_t rank) const {
+    Bytes bytes(0);
+    for (int stage = 0; stage < inputs_.schedule.stages; ++stage) {
+      const bool own = inputs_.schedule.rank_of_stage[stage] == static_cast<int>(rank);
+      if (own) bytes += total(inputs_.stages[stage].state);
+    }
+    return bytes;
+  }
+
+  /// Time of a run of which `turns` turns are in a step. Its last turn may be the last thing there.
+  void add_times(const Run& run, double turns, RankWork& work) const {
+    Seconds behind(0), all(0);  // its last backward in a turn; of a turn
+    bool goes_back = false;
+    for (const Op& op : run.ops) {
+      work.kernels += turns * kernels_of(op);
+      const Seconds time = time_of(op);
+      all += time;
+      behind += time;
+      if (op.kind != OpKind::I && op.kind != OpKind::B) continue;
+      goes_back = true;
+      behind = Seconds(0);
+      work.last_stage = op.stage;
+    }
+    work.time += turns * all;
+    work.behind = goes_back ? behind : work.behind + run.repeats * all;
+  }
+
+  /// Raises the peak of `work`, on top of `held_before`. Returns what is held after the run.
+  Bytes add_memory(const Run& run, Bytes held_before, RankWork& work) const {
+    Bytes rises(0), most(0);  // in a turn
+    for (const Op& op : run.ops) {
+      if (op.kind == OpKind::F) rises += held(op);
+      most = std::max(most, rises + needs(op));
+      if (op.kind == OpKind::I) rises += left(op);
+      if (op.kind == OpKind::W) rises -= left(op);
+      if (gives_back(op)) rises -= held(op);
+    }
+    const Bytes growth = std::max(Bytes(0), rises * double(run.repeats - 1));
+    work.memory = std::max(work.memory, held_before + growth + most);
+    return held_before + rises * double(run.repeats);
+  }
+
+  RankWork work_of(std::size_t rank) const {
+    const Bytes states = resident(rank);
+    RankWork work = {.memory = states};
+    bool begun = false;
+    for (const Sequence& sequence : inputs_.schedule.ranks[rank]) {
+      Bytes bytes = states;
+      for (std::size_t r = 0; r < sequence.runs.size(); ++r) {
+        const Run& run = sequence.runs[r];
+        if (run.repeats <= 0) continue;
+        const bool once = r < static_cast<std::size_t>(sequence.lead) ||
+                          r + static_cast<std::size_t>(sequence.tail) >= sequence.runs.size();
+        for (const Op& op : run.ops) {
+          if (begun || op.kind != OpKind::F) continue;
+          begun = true;
+          work.first_stage = op.stage;
+        }
+        add_times(run, once ? run.repeats : double(run.repeats) * sequence.repeats, work);
+        bytes = add_memory(run, bytes, work);
+      }
+    }
+    return work;
+  }
+
+  const Scenario& scenario_;
+  OpTimes times_;
+  LowerInputs inputs_;
+  OpCosts costs_;
+};
+
+}  // namespace
+
+StepBound bound_plan(const Scenario& scenario) { return PlanWork(scenario).bound(); }
+
+StepBound bound_layout(const Scenario& scenario, const ScheduleFamily& family) {
+  const StrategyKind kind = scenario.strategy.kind;
+  const bool global = kind == StrategyKind::Global;
+  // What others do with a micro-batch depends on where stages begin.
+  if (!global && kind != StrategyKind::Local && kind != StrategyKind::Interlocking) return {};
+  const OpTimes times(scenario);
+  const std::vector<StageCost> modules = price_modules(scenario.graph, price_inputs(scenario));
+  const int count = static_cast<int>(modules.size());
+  StageCost whole =
+      price_stages(modules, {.boundaries = {0, count}}, {}, make_roles({}, 1, false)).front();
+  apply_zero(scenario.data_parallel, scenario.mesh, whole);
+  apply_offload(scenario.offload, scenario.data_parallel, scenario.mesh, whole);
+  Seconds time(0), kernels(0);
+  for (const OpCost* cost :
+       {&whole.forward, &whole.backward_input, &whole.backward_weight, &whole.recompute}) {
+    time += times.of(*cost);
+    kernels += cost->time;
+  }
+  // The input gradient of a stage that nobody needs may be skipped, wherever stages begin.
+  for (const StageCost& module : modules) {
+    if (global && &module != &modules.front()) break;
+    time -= module.first_backward_input.whole();
+    kernels -= module.first_backward_input.time;
+  }
+  const double ranks = scenario.ranks;
+  const double turns = scenario.micro_batches * least_share(family.overlap) / ranks;
+  StepBound bound = {.time = std::max(Seconds(0), time * turns),
+                     .memory = total(whole.state) / ranks,
+                     .busy = std::max(Seconds(0), kernels * turns)};
+  // A device begins the backward of a micro-batch when it has done all of its forward. The mean of
+  // what devices then hold is no more than the most.
+  if (global && family.keeps_stash) bound.memory += (whole.stash - whole.host_stash) / ranks;
+  return bound;
+}
+
+}  // namespace interlock

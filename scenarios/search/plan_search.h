@@ -1,0 +1,68 @@
+// PlanSearch: the plans worth having, of all that a scenario may be trained by.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Best first. Layouts and plans wait in the order of what is known of them: no plan can take less
+// than it is thought to. Whatever comes first is looked at more closely (bound, look, judgement,
+// see PlanEstimate) and waits again; what comes first and is judged is the next best plan. So
+// nothing is simulated that a bound can decide on, and what is found is what simulating all plans
+// would find.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "scenarios/search/plan_estimate.h"
+#include "scenarios/search/plan_space.h"
+
+namespace interlock {
+
+/// How much is known of a plan: a bound of its layout, a bound of its own, a look, a judgement.
+enum class Grade { LayoutBound, PlanBound, Look, Judgement };
+inline constexpr int kGrades = 4;
+
+/// Why a plan was looked at no further. By the limits of the request, in the order of Aim; or it is
+/// no better than a plan that was found.
+enum class Loss { Time, Memory, Cost, Energy, Power, HostMemory, Dominated };
+inline constexpr int kLosses = 7;
+
+struct FoundPlan {
+  PlanLayout layout;
+  WorkOrder order;
+  std::vector<Setting> settings;
+  JsonValue document;  // its scenario
+  PlanEstimate estimate;
+  bool worth_having = true;  // else a plan before it is no worse in anything that counts
+};
+
+struct SearchCounts {
+  std::size_t layouts = 0, plans = 0;  // proposed
+  std::size_t refused = 0;             // plans that the loader does not take
+  std::string refusal;                 // why: of the first
+  std::size_t bounded_layouts = 0;     // by one bound for all their plans
+  std::size_t bounded = 0, looked_at = 0, judged = 0, shortened = 0;  // plans
+  std::array<std::array<std::size_t, kLosses>, kGrades> lost{};       // plans, by Grade and Loss
+  std::size_t unfinished = 0;                                         // failed while simulated
+  std::string failure;                                                // how: of the first
+};
+
+struct SearchResult {
+  SearchRequest request;
+  std::string name;
+  Scenario scenario;               // of the best plan, or of the closest
+  std::vector<FoundPlan> plans;    // the best first: worth having, and the next best
+  std::vector<FoundPlan> closest;  // if none is within the limits: the one that needs least memory
+  SearchCounts counts;
+};
+
+/// Told of how many plans all is decided.
+using SearchProgress = std::function<void(std::size_t done, std::size_t of)>;
+
+/// Searches the plans of the scenario of `document` in `processes` processes. What is found depends
+/// neither on them nor on their speed. Throws: Error if the document is wrong, or nothing of the
+/// space is a plan.
+SearchResult search_plans(const JsonValue& document, int processes,
+                          const SearchProgress& told = {});
+
+}  // namespace interlock

@@ -1,0 +1,270 @@
+// Lists the plans of a space.
+// SPDX-License-Identifier: Apache-2.0
+#include "scenarios/search/plan_space.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/text.h"
+#include "hardware/cluster.h"
+#include "models/model_graph.h"
+#include "scenarios/scenario.h"
+#include "scenarios/set_key.h"
+#include "sim/plan/catalogue.h"
+
+namespace interlock {
+namespace {
+
+constexpr std::size_t kMostLayouts = 200'000;
+
+JsonValue text_value(const std::string& text) {
+  return {.kind = JsonValue::Kind::String, .text = text};
+}
+
+std::vector<JsonValue> text_values(const std::vector<std::string>& texts) {
+  std::vector<JsonValue> values;
+  std::transform(texts.begin(), texts.end(), std::back_inserter(values), text_value);
+  return values;
+}
+
+JsonValue number_value(int number) {
+  return {.kind = JsonValue::Kind::Number, .number = static_cast<double>(number)};
+}
+
+const JsonValue* value_at(const JsonValue& document, std::initializer_list<const char*> path) {
+  const JsonValue* value = &document;
+  for (const char* key : path) {
+    if (value == nullptr || value->kind != JsonValue::Kind::Object) return nullptr;
+    value = value->find(key);
+  }
+  return value;
+}
+
+int count_at(const JsonValue& document, std::initializer_list<const char*> path) {
+  const JsonValue* value = value_at(document, path);
+  const bool counts = value != nullptr && value->kind == JsonValue::Kind::Number;
+  return counts ? std::max(1, static_cast<int>(value->number)) : 1;
+}
+
+/// The name, or the "kind" of an object.
+std::string kind_of(const JsonValue& value) {
+  if (value.kind == JsonValue::Kind::String) return value.text;
+  const JsonValue* kind = value_at(value, {"kind"});
+  return kind != nullptr ? kind->text : "";
+}
+
+const ScheduleEntry* entry_named(const std::string& name) {
+  for (const ScheduleEntry& entry : schedule_catalogue()) {
+    if (entry.name == name) return &entry;
+  }
+  return nullptr;
+}
+
+std::vector<int> divisors(int number, int most) {
+  std::vector<int> found;
+  for (int divisor = 1; divisor <= std::min(number, most); ++divisor) {
+    if (number % divisor == 0) found.push_back(divisor);
+  }
+  return found;
+}
+
+template <class T>
+std::vector<T> or_usual(const std::vector<T>& asked, std::vector<T> usual) {
+  return asked.empty() ? std::move(usual) : asked;
+}
+
+/// Sections under which a plan is not measured by its steps alone.
+void refuse_sections(const JsonValue& document, const std::string& file) {
+  for (const char* key : {"workload", "swarm", "run", "variation"}) {
+    if (document.find(key) == nullptr) continue;
+    throw Error(file + ": /" + key + ": plans are compared by steady steps; expected no \"" + key +
+                "\": --set " + key + "=null");
+  }
+  if (value_at(document, {"parallel", "stage_layouts"}) != nullptr) {
+    throw Error(file +
+                ": /parallel/stage_layouts: a search lays all stages alike; expected none: --set "
+                "parallel.stage_layouts=null");
+  }
+}
+
+/// A schedule that is itself a search would be searched for every plan.
+void refuse_auto(const SearchRequest& request, const std::string& file) {
+  for (const JsonValue& schedule : request.schedules) {
+    if (kind_of(schedule) != "auto") continue;
+    throw Error(file +
+                ": /search/schedule: \"auto\" is a search of its own; expected schedules by name, "
+                "and \"auto\" for the plan that is found");
+  }
+}
+
+/// What is to be little, or limited, must be known.
+void require_known(const SearchRequest& request, const Cluster& cluster, const std::string& file) {
+  const auto require = [&](bool known, const char* what, const char* setting) {
+    if (known) return;
+    throw Error(file + ": /search: the " + what + " of " + cluster.name +
+                " is unknown; expected it to be said, " + setting + " say");
+  };
+  const bool money = request.aim == Aim::Cost || request.limits.cost;
+  const bool energy = request.aim == Aim::Energy || request.limits.power;
+  require(!money || cluster.price, "price", "--set cluster.price='2.50 USD/h'");
+  require(!energy || cluster.device.power, "power of the devices",
+          "--set cluster.power='{\"busy\": \"400 W\", \"idle\": \"60 W\"}'");
+}
+
+}  // namespace
+
+PlanSpace::PlanSpace(JsonValue document, SearchRequest request)
+    : document_(std::move(document)), request_(std::move(request)) {
+  const std::string file = document_.file ? *document_.file : "";
+  refuse_sections(document_, file);
+  refuse_auto(request_, file);
+  const JsonNode root = {&document_, ""};
+  for (const char* key : {"model", "cluster", "training"}) {
+    if (document_.find(key) == nullptr) throw Error(file + ": missing key \"" + key + "\"");
+  }
+  Diagnostics diagnostics;
+  const Cluster cluster = read_cluster(root.child("cluster"), diagnostics);
+  const ModelGraph graph = build_model(root.child("model"), {}, diagnostics);
+  diagnostics.throw_if_any();
+  require_known(request_, cluster, file);
+  modules_ = static_cast<int>(graph.modules.size());
+  has_tokens_ = graph.tokens_per_sample.has_value();
+  devices_of_document_ = cluster.devices;
+  devices_per_node_ = cluster.mesh ? cluster.devices : cluster.devices_per_node;
+  const JsonValue* batch = value_at(document_, {"training", "global_batch_size"});
+  if (batch == nullptr || batch->kind != JsonValue::Kind::Number) {
+    throw Error(file +
+                ": /training/global_batch_size: plans are compared for one batch; expected a "
+                "number of samples");
+  }
+  batch_ = count_at(document_, {"training", "global_batch_size"});
+  const JsonValue* spatial = value_at(document_, {"parallel", "spatial"});
+  parts_of_samples_ = count_at(document_, {"parallel", "context"});
+  if (spatial != nullptr && spatial->kind == JsonValue::Kind::Number) {
+    parts_of_samples_ = count_at(document_, {"parallel", "spatial"});
+  } else if (spatial != nullptr) {
+    for (const JsonValue& part : spatial->items) {
+      parts_of_samples_ *= std::max(1, static_cast<int>(part.number));
+    }
+  }
+  const JsonValue* strategy = value_at(document_, {"training", "strategy"});
+  const auto strategies =
+      or_usual(request_.strategies, {strategy != nullptr ? *strategy : text_value("global")});
+  const auto recompute =
+      or_usual(request_.recompute,
+               text_values(has_tokens_ ? std::vector<std::string>{"none", "selective", "full"}
+                                       : std::vector<std::string>{"none", "full"}));
+  for (const int devices : or_usual(request_.devices, {devices_of_document_})) {
+    for (const JsonValue& one : strategies) {
+      for (const JsonValue& again : recompute) add_layouts(devices, one, again);
+    }
+  }
+}
+
+void PlanSpace::add_layouts(int devices, const JsonValue& strategy, const JsonValue& recompute) {
+  const int widest = has_tokens_ ? devices_per_node_ : 1;
+  for (const int tensor : or_usual(request_.tensor, divisors(devices, widest))) {
+    const int rest = devices / tensor / parts_of_samples_;
+    for (const int pipeline : or_usual(request_.pipeline, divisors(rest, modules_))) {
+      const int data = rest / pipeline;
+      const bool asked =
+          request_.data.empty() || std::count(request_.data.begin(), request_.data.end(), data) > 0;
+      if (!asked || tensor * pipeline * data * parts_of_samples_ != devices) continue;
+      const bool alone = data * parts_of_samples_ == 1;
+      for (const int zero : or_usual(request_.zero_stages,
+                                     alone ? std::vector<int>{0} : std::vector<int>{0, 1, 2, 3})) {
+        for (const int size : micro_batch_sizes(data)) {
+          if (layouts_.size() == kMostLayouts) {
+            throw Error((document_.file ? *document_.file : "") + ": /search: more than " +
+                        std::to_string(kMostLayouts) +
+                        " ways to divide the work; expected fewer values, \"tensor\": [1, 8] say");
+          }
+          layouts_.push_back({devices, tensor, pipeline, data, zero, size, strategy, recompute});
+        }
+      }
+    }
+  }
+}
+
+std::vector<int> PlanSpace::micro_batch_sizes(int data) const {
+  if (data < 1 || batch_ % data != 0) return {};
+  const int replica = batch_ / data;
+  std::vector<int> usual;
+  for (int size = 1; size <= replica && size > 0; size *= 2) {
+    if (replica % size == 0) usual.push_back(size);
+  }
+  std::vector<int> sizes = or_usual(request_.micro_batch_sizes, usual);
+  std::erase_if(sizes, [&](int size) { return replica % size != 0; });
+  return sizes;
+}
+
+std::vector<WorkOrder> PlanSpace::orders(const PlanLayout& layout) const {
+  std::vector<JsonValue> usual = {JsonValue{}};
+  if (kind_of(layout.strategy) == "global") {
+    usual = layout.pipeline > 1 ? text_values({"1f1b", "interleaved", "zb-h1", "zb-v"})
+                                : text_values({"1f1b"});
+  }
+  std::vector<WorkOrder> orders;
+  for (const JsonValue& schedule : or_usual(request_.schedules, usual)) {
+    const ScheduleEntry* entry = entry_named(kind_of(schedule));
+    std::vector<int> chunks = {1};
+    if (entry != nullptr && entry->layout == StageLayout::Loop && layout.pipeline > 1) {
+      chunks = or_usual(request_.chunks, {2, 4});
+    } else if (entry != nullptr && entry->layout == StageLayout::V) {
+      chunks = {entry->chunks};
+    }
+    for (const int count : chunks) {
+      if (std::int64_t{count} * layout.pipeline > modules_) continue;
+      for (const JsonValue& partition : or_usual(request_.partitions, text_values({"balanced"}))) {
+        orders.push_back({schedule, count, partition});
+      }
+    }
+  }
+  return orders;
+}
+
+std::vector<Setting> PlanSpace::settings(const PlanLayout& layout, const WorkOrder& order) const {
+  const JsonValue none;
+  std::vector<Setting> settings;
+  if (layout.devices != devices_of_document_) {
+    settings.push_back({"cluster.devices", number_value(layout.devices)});
+  }
+  settings.push_back({"parallel.tensor", number_value(layout.tensor)});
+  settings.push_back({"parallel.pipeline", number_value(layout.pipeline)});
+  settings.push_back({"parallel.data", number_value(layout.data)});
+  settings.push_back({"parallel.zero_stage", number_value(layout.zero_stage)});
+  if (layout.zero_stage == 0 && value_at(document_, {"parallel", "shard"}) != nullptr) {
+    settings.push_back({"parallel.shard", none});
+  }
+  if (value_at(document_, {"parallel", "placement"}) != nullptr) {
+    settings.push_back({"parallel.placement", none});
+  }
+  if (order.chunks > 1) {
+    settings.push_back({"parallel.stages", number_value(order.chunks * layout.pipeline)});
+  } else if (value_at(document_, {"parallel", "stages"}) != nullptr) {
+    settings.push_back({"parallel.stages", none});
+  }
+  if (value_at(document_, {"training", "micro_batches"}) != nullptr) {
+    settings.push_back({"training.micro_batches", none});
+  }
+  settings.push_back({"training.micro_batch_size", number_value(layout.micro_batch_size)});
+  settings.push_back({"training.recompute", layout.recompute});
+  settings.push_back({"training.strategy", layout.strategy});
+  settings.push_back({"training.schedule", order.schedule});
+  settings.push_back({"partition", order.partition});
+  return settings;
+}
+
+JsonValue PlanSpace::document_of(const PlanLayout& layout, const WorkOrder& order) const {
+  JsonValue document = document_;
+  const std::string origin = "search";
+  for (const char* key : {"search", "sweep"}) set_json(document, key, {}, origin);
+  for (const Setting& setting : settings(layout, order)) {
+    // What is an object in both would be merged.
+    if (setting.value.kind == JsonValue::Kind::Object) set_json(document, setting.path, {}, origin);
+    set_key(document, setting.path, setting.value, origin);
+  }
+  return document;
+}
+
+}  // namespace interlock

@@ -1,0 +1,64 @@
+// PlanSpace: the plans that a search may choose from.
+// SPDX-License-Identifier: Apache-2.0
+//
+// A plan is a layout (how the work is divided) with an order of work. Plans are proposed
+// generously: what the loader refuses is counted, and no plan.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "scenarios/search/search_request.h"
+
+namespace interlock {
+
+/// Degrees and sizes, whatever the order of work.
+struct PlanLayout {
+  int devices = 1, tensor = 1, pipeline = 1, data = 1, zero_stage = 0, micro_batch_size = 1;
+  JsonValue strategy, recompute;
+};
+
+/// How the stages of a layout are cut and laid, and the order of their work.
+struct WorkOrder {
+  JsonValue schedule;  // null: the usual one of the strategy
+  int chunks = 1;      // stages of each pipeline rank
+  JsonValue partition;
+};
+
+/// A key of a scenario, by its dotted path, and what it is set to; null removes it.
+struct Setting {
+  std::string path;
+  JsonValue value;
+};
+
+class PlanSpace {
+ public:
+  /// Usual values are: all devices; every way to divide them in which tensor ranks lie in one node;
+  /// micro-batches of a power of two; none, selective (of transformers) and full recomputation;
+  /// every stage of ZeRO; the document's strategy, under global training with 1F1B, interleaved
+  /// (2 and 4 stages a rank), ZB-H1 and ZB-V; a balanced partition.
+  /// Throws: Error if model or cluster of `document` are wrong, or it cannot be searched.
+  PlanSpace(JsonValue document, SearchRequest request);
+
+  const std::vector<PlanLayout>& layouts() const { return layouts_; }
+  std::vector<WorkOrder> orders(const PlanLayout& layout) const;
+  std::vector<Setting> settings(const PlanLayout& layout, const WorkOrder& order) const;
+  /// The scenario of a plan.
+  JsonValue document_of(const PlanLayout& layout, const WorkOrder& order) const;
+
+ private:
+  void add_layouts(int devices, const JsonValue& strategy, const JsonValue& recompute);
+  std::vector<int> micro_batch_sizes(int data) const;
+
+  JsonValue document_;
+  SearchRequest request_;
+  int modules_ = 1, devices_per_node_ = 1, batch_ = 1;
+  int parts_of_samples_ = 1;  // context, or bands of images
+  bool has_tokens_ = false, samples_known_ = true;
+  int devices_of_document_ = 1;
+  std::vector<PlanLayout> layouts_;
+};
+
+}  // namespace interlock

@@ -1,0 +1,91 @@
+// Reads "search". What is in its lists is read where scenarios are made of it.
+// SPDX-License-Identifier: Apache-2.0
+#include "base/text.h"
+#include "scenarios/contract.h"
+#include "scenarios/search/search_request.h"
+
+namespace interlock {
+
+namespace {
+
+constexpr int kMostDevices = 1'000'000;
+constexpr int kMostSamples = 1'000'000'000;
+constexpr double kMostCost = 1e18;
+constexpr double kMostWorth = 1;
+
+/// The values of a list, or the one value that is none.
+std::vector<JsonNode> items_of(const JsonNode& node) {
+  if (node.value->kind != JsonValue::Kind::Array) return {node};
+  std::vector<JsonNode> items;
+  for (std::size_t i = 0; i < node.value->items.size(); ++i) items.push_back(node.item(i));
+  return items;
+}
+
+std::vector<int> counts_of(Section& section, const char* key, int least, int most) {
+  const auto node = section.get(key);
+  if (!node) return {};
+  std::vector<int> counts;
+  for (const JsonNode& item : items_of(*node)) {
+    const auto count = read_count(item, least, most, section.diagnostics());
+    if (count) counts.push_back(*count);
+  }
+  if (items_of(*node).empty()) {
+    report(section.diagnostics(), *node, "an empty list leaves no plan; expected some numbers");
+  }
+  return counts;
+}
+
+std::vector<JsonValue> values_of(Section& section, const char* key) {
+  const auto node = section.get(key);
+  if (!node) return {};
+  std::vector<JsonValue> values;
+  for (const JsonNode& item : items_of(*node)) values.push_back(*item.value);
+  if (values.empty()) {
+    report(section.diagnostics(), *node, "an empty list leaves no plan; expected some values");
+  }
+  return values;
+}
+
+PlanLimits read_limits(const JsonNode& node, Diagnostics& diagnostics) {
+  PlanLimits limits;
+  Section section("search.limits", node, diagnostics);
+  if (const auto memory = section.get("memory")) limits.memory = read_bytes(*memory, diagnostics);
+  if (const auto time = section.get("time")) limits.time = read_duration(*time, diagnostics);
+  if (const auto cost = section.get("cost")) {
+    limits.cost = read_number(*cost, 0, kMostCost, diagnostics);
+  }
+  if (const auto power = section.get("power")) limits.power = read_watts(*power, diagnostics);
+  section.finish();
+  return limits;
+}
+
+}  // namespace
+
+const char* name_of(Aim aim) {
+  return contract_names("search", "minimize")[static_cast<std::size_t>(aim)].c_str();
+}
+
+SearchRequest read_search(const JsonNode& node, Diagnostics& diagnostics) {
+  SearchRequest request;
+  Section section("search", node, diagnostics);
+  request.aim = static_cast<Aim>(section.choice("minimize", 0));
+  if (const auto limits = section.get("limits")) request.limits = read_limits(*limits, diagnostics);
+  if (const auto worth = section.get("worth")) {
+    request.worth = read_number(*worth, 0, kMostWorth, diagnostics).value_or(request.worth);
+  }
+  request.devices = counts_of(section, "devices", 1, kMostDevices);
+  request.tensor = counts_of(section, "tensor", 1, kMostDevices);
+  request.pipeline = counts_of(section, "pipeline", 1, kMostDevices);
+  request.data = counts_of(section, "data", 1, kMostDevices);
+  request.zero_stages = counts_of(section, "zero_stage", 0, 3);
+  request.micro_batch_sizes = counts_of(section, "micro_batch_size", 1, kMostSamples);
+  request.chunks = counts_of(section, "chunks", 1, kMostDevices);
+  request.strategies = values_of(section, "strategy");
+  request.schedules = values_of(section, "schedule");
+  request.recompute = values_of(section, "recompute");
+  request.partitions = values_of(section, "partition");
+  section.finish();
+  return request;
+}
+
+}  // namespace interlock

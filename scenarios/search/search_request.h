@@ -1,0 +1,40 @@
+// SearchRequest: what "search" of a scenario asks for: plans to look at, limits, what counts.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "base/json.h"
+#include "base/units.h"
+
+namespace interlock {
+
+/// What of a plan should be little. Time, cost and energy are those of the goal, if there is one,
+/// else of a step; memory is that of the fullest device.
+enum class Aim { Time, Memory, Cost, Energy };
+inline constexpr int kAims = 4;
+/// "time", "memory", "cost", "energy".
+const char* name_of(Aim aim);
+
+/// What a plan may take at most.
+struct PlanLimits {
+  std::optional<Bytes> memory;  // of each device; else what it has
+  std::optional<Seconds> time;  // as of Aim
+  std::optional<double> cost;   // likewise, in the currency of the price
+  std::optional<Watts> power;   // of all devices, a mean
+};
+
+/// An empty list stands for the usual values, see PlanSpace.
+struct SearchRequest {
+  Aim aim = Aim::Time;
+  PlanLimits limits;
+  double worth = 0.01;  // share by which a plan must beat each faster one in something
+  std::vector<int> devices, tensor, pipeline, data, zero_stages, micro_batch_sizes, chunks;
+  std::vector<JsonValue> strategies, schedules, recompute, partitions;
+};
+
+/// Reads "search".
+SearchRequest read_search(const JsonNode& node, Diagnostics& diagnostics);
+
+}  // namespace interlock

@@ -1,0 +1,126 @@
+// Bounds are bounds: no plan of thousands takes less than what is known of it beforehand.
+// SPDX-License-Identifier: Apache-2.0
+#include "scenarios/search/plan_bound.h"
+
+#include <doctest/doctest.h>
+
+#include <cstdio>
+#include <cstring>
+
+#include "base/error.h"
+#include "scenarios/economics.h"
+#include "scenarios/run_scenario.h"
+#include "scenarios/search/plan_estimate.h"
+#include "scenarios/worker_pool.h"
+#include "tests/search/random_space.h"
+
+namespace interlock {
+namespace {
+
+constexpr int kSpaces = 400, kPlansOfSpace = 8;
+constexpr double kRounding = 1e-9;
+
+/// What one plan shows; negative slack: a bound was above what was simulated.
+struct Slack {
+  bool loaded = false, shared = false;
+  double layout_time = 0, plan_time = 0, layout_memory = 0, plan_memory = 0, busy = 0, look = 0;
+  double energy = 0, links = 0;
+};
+
+double slack_of(double bound, double simulated) {
+  return simulated > 0 ? 1 - bound / simulated : 0;
+}
+
+double peak_of(const Metrics& metrics) {
+  double peak = 0;
+  for (const DeviceMetrics& device : metrics.devices) {
+    peak = std::max(peak, device.peak_memory.value());
+  }
+  return peak;
+}
+
+Slack slack_of(const JsonValue& plan) {
+  Slack slack;
+  std::vector<Scenario> scenarios;
+  try {
+    scenarios = load_scenarios(plan);
+  } catch (const Error&) {
+    return slack;
+  }
+  slack.loaded = true;
+  const Scenario& scenario = scenarios.front();
+  const Metrics metrics = run_unexplained(scenario).measurement.metrics;
+  const StepBound layout = bound_layout(scenario, {.overlap = scenario.schedule.overlap});
+  const StepBound own = bound_plan(scenario);
+  const double time = metrics.step_time.value(), peak = peak_of(metrics);
+  slack.layout_time = slack_of(layout.time.value(), time);
+  slack.plan_time = slack_of(own.time.value(), time);
+  slack.layout_memory = slack_of(layout.memory.value(), peak);
+  slack.plan_memory = slack_of(own.memory.value(), peak);
+  slack.busy = slack_of(own.busy.value(), metrics.busy * time);
+  slack.links = 1;
+  for (const LinkMetrics& link : metrics.links) {
+    slack.links = std::min(slack.links, 1 - link.utilisation);
+  }
+  const PlanEstimate look = look_at(scenario);
+  slack.shared = !look.exact;
+  slack.look = slack_of(look.figures[static_cast<std::size_t>(Aim::Time)], time);
+  if (const auto energy = economics_of(scenario, metrics).energy) {
+    const PlanFigures figures = figures_of(scenario, own);
+    slack.energy = slack_of(figures[static_cast<std::size_t>(Aim::Energy)], energy->value());
+  }
+  return slack;
+}
+
+std::string bytes_of(const Slack& slack) {
+  return {reinterpret_cast<const char*>(&slack), sizeof slack};
+}
+
+TEST_CASE(
+    "bounds of layouts and plans, and looks, are never above what is simulated, nor is a link") {
+  int loaded = 0, shared = 0;
+  double mean = 0, memory = 0;
+  std::size_t next = 0;
+  constexpr std::size_t kPlans = std::size_t{kSpaces} * kPlansOfSpace;
+  const auto plan_of = [](std::size_t job) {
+    const int seed = static_cast<int>(job) / kPlansOfSpace;
+    Random random(static_cast<std::uint64_t>(job), 11);
+    return random_plan(random_space(seed, false), random);
+  };
+  run_jobs({.next = [&]() -> std::optional<std::size_t> {
+              return next < kPlans ? std::optional(next++) : std::nullopt;
+            },
+            .work = [&](std::size_t job) { return bytes_of(slack_of(plan_of(job))); },
+            .done =
+                [&](const JobResult& result) {
+                  CAPTURE(result.job);
+                  REQUIRE_MESSAGE(result.problem.empty(), result.problem);
+                  Slack slack;
+                  REQUIRE(result.bytes.size() == sizeof slack);
+                  std::memcpy(&slack, result.bytes.data(), sizeof slack);
+                  if (!slack.loaded) return;
+                  ++loaded;
+                  shared += slack.shared ? 1 : 0;
+                  CHECK(slack.layout_time >= -kRounding);
+                  CHECK(slack.plan_time >= -kRounding);
+                  CHECK(slack.layout_memory >= -kRounding);
+                  CHECK(slack.plan_memory >= -kRounding);
+                  CHECK(slack.busy >= -1e-8);
+                  CHECK(slack.energy >= -kRounding);
+                  CHECK(slack.look >= -kRounding);
+                  CHECK(slack.links >= -1e-6);  // no link carries more than it can
+                  mean += slack.plan_time;
+                  memory += slack.plan_memory;
+                },
+            .stop = {}},
+           usable_processors());
+  std::printf(
+      "%d plans, %d of which share links: a bound is below the simulated time by %.1f %%, "
+      "below the peak by %.1f %% in the mean\n",
+      loaded, shared, 100 * mean / loaded, 100 * memory / loaded);
+  CHECK(loaded > 1000);
+  CHECK(shared > 200);
+}
+
+}  // namespace
+}  // namespace interlock

@@ -1,0 +1,162 @@
+// Draws spaces, and lists their plans.
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/search/random_space.h"
+
+#include <nlohmann/json.hpp>
+
+namespace interlock {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+template <class T>
+T one_of(const std::vector<T>& values, Random& random) {
+  return values[static_cast<std::size_t>(random.integer(0, static_cast<int>(values.size()) - 1))];
+}
+
+Json model(Random& random) {
+  const int heads = one_of<int>({4, 8}, random);
+  return {{"kind", "transformer"},
+          {"layers", random.integer(4, 8)},
+          {"hidden_size", 64 * heads},
+          {"attention_heads", heads},
+          {"ffn_hidden_size", 256 * heads},
+          {"vocab_size", 4096},
+          {"sequence_length", one_of<int>({128, 512, 1024}, random)},
+          {"tied_embeddings", random.integer(0, 1) == 1}};
+}
+
+Json cluster(Random& random) {
+  Json machine = {{"kind", "machine"}, {"name", "random"}};
+  const int devices = one_of<int>({2, 4, 8}, random), per_node = one_of<int>({1, 2, 4}, random);
+  machine["device"] = {{"name", "small"},
+                       {"memory", std::to_string(random.integer(150, 900)) + " MB"},
+                       {"memory_bandwidth", "400 GB/s"},
+                       {"launch_overhead", "2 us"},
+                       {"peak", {{"fp32", "10 TFLOP/s"}, {"bf16", "80 TFLOP/s"}}},
+                       {"efficiency", {{"gemm", {{"compute", 0.7}, {"memory", 0.8}}}}}};
+  if (random.integer(0, 1) == 1) {
+    machine["device"]["power"] = {{"busy", "300 W"}, {"idle", "60 W"}};
+  }
+  if (random.integer(0, 1) == 1) machine["device"]["collective_sms"] = 0.1;
+  machine["devices_per_node"] = per_node;
+  machine["nodes"] = std::max(1, devices / per_node);
+  machine["port"] = {{"latency", "2 us"},
+                     {"bandwidth", std::to_string(random.integer(20, 300)) + " GB/s"}};
+  machine["cards"] = {{"per_node", random.integer(0, 1) == 1 ? 1 : per_node},
+                      {"latency", "4 us"},
+                      {"bandwidth", std::to_string(random.integer(2, 40)) + " GB/s"}};
+  if (random.integer(0, 1) == 1) machine["price"] = "2.00 USD/h";
+  return machine;
+}
+
+int devices_of(const Json& space) {
+  return space["cluster"]["nodes"].get<int>() * space["cluster"]["devices_per_node"].get<int>();
+}
+
+/// What PlanSpace tells of each plan, by other means.
+Json plan_of(Json space, int tensor, int pipeline, int zero, int size, const std::string& again,
+             const Json& schedule, int chunks) {
+  const int data = devices_of(space) / tensor / pipeline;
+  Json& parallel = space["parallel"];
+  parallel["tensor"] = tensor;
+  parallel["pipeline"] = pipeline;
+  parallel["data"] = data;
+  parallel["zero_stage"] = zero;
+  if (chunks > 1) parallel["stages"] = chunks * pipeline;
+  Json& training = space["training"];
+  training["micro_batch_size"] = size;
+  training["recompute"] = again;
+  if (!schedule.is_null()) training["schedule"] = schedule;
+  space.erase("search");
+  return space;
+}
+
+JsonValue document_of(const Json& json) { return parse_json(json.dump(), "plan.json"); }
+
+std::vector<int> chunks_of(const std::string& schedule) {
+  if (schedule == "interleaved") return {2};
+  if (schedule == "zb-v" || schedule == "dualpipe-v") return {2};
+  return {1};
+}
+
+}  // namespace
+
+std::string random_space(int seed, bool lists) {
+  Random random(static_cast<std::uint64_t>(seed), 7);
+  Json space = {{"model", model(random)}, {"cluster", cluster(random)}};
+  space["parallel"] = {{"sequence_parallel", random.integer(0, 1) == 1},
+                       {"overlap_gradients", random.integer(0, 1) == 1}};
+  const std::string strategy = one_of<std::string>({"global", "global", "global", "local"}, random);
+  space["training"] = {{"strategy", strategy},
+                       {"global_batch_size", one_of<int>({8, 16}, random)},
+                       {"optimizer", "adam"},
+                       {"steps", 2}};
+  space["search"] = {{"worth", one_of<double>({0, 0.01, 0.05}, random)}};
+  if (!lists) return space.dump();
+  Json& search = space["search"];
+  search["tensor"] = {1, 2};
+  search["pipeline"] = {1, 2, 4};
+  search["micro_batch_size"] = random.integer(0, 1) == 1 ? Json{1, 2} : Json{1, 4};
+  search["zero_stage"] = {0, random.integer(1, 3)};
+  search["recompute"] = random.integer(0, 1) == 1 ? Json{"none", "full"} : Json{"none"};
+  if (strategy == "global") {
+    search["schedule"] = random.integer(0, 1) == 1 ? Json{"1f1b", "interleaved", "zb-v"}
+                                                   : Json{"gpipe", "1f1b", "zb-h1"};
+  }
+  return space.dump();
+}
+
+JsonValue random_plan(const std::string& text, Random& random) {
+  const Json space = Json::parse(text);
+  const int devices = devices_of(space);
+  std::vector<int> divisors;
+  for (int divisor = 1; divisor <= devices; ++divisor) {
+    if (devices % divisor == 0) divisors.push_back(divisor);
+  }
+  const int tensor = one_of(divisors, random);
+  int pipeline = one_of(divisors, random);
+  while (devices % (tensor * pipeline) != 0) pipeline /= 2;
+  const bool global = space["training"]["strategy"] == "global";
+  const std::vector<std::string> orders = {
+      "gpipe",         "1f1b",   "eager-1f1b", "interleaved", "zb-h1", "zb-h2",      "zb-v",
+      "breadth-first", "hanayo", "dualpipe-v", "chimera",     "naive", "naive-split"};
+  const Json order = global ? Json(one_of(orders, random)) : Json(nullptr);
+  const std::string name = global ? order.get<std::string>() : "";
+  const int chunks = name == "interleaved" || name == "breadth-first" || name == "hanayo"
+                         ? random.integer(1, 2) * (name == "hanayo" ? 2 : 1)
+                         : chunks_of(name).front();
+  return document_of(
+      plan_of(space, tensor, pipeline, random.integer(0, 3), one_of<int>({1, 1, 2, 4}, random),
+              one_of<std::string>({"none", "selective", "full"}, random), order, chunks));
+}
+
+std::vector<JsonValue> all_plans(const std::string& text) {
+  const Json space = Json::parse(text);
+  const Json& search = space["search"];
+  std::vector<JsonValue> plans;
+  for (const int tensor : search["tensor"]) {
+    for (const int pipeline : search["pipeline"]) {
+      if (devices_of(space) % (tensor * pipeline) != 0) continue;
+      for (const int zero : search["zero_stage"]) {
+        for (const int size : search["micro_batch_size"]) {
+          for (const std::string again : search["recompute"]) {
+            if (!search.contains("schedule")) {
+              plans.push_back(
+                  document_of(plan_of(space, tensor, pipeline, zero, size, again, nullptr, 1)));
+              continue;
+            }
+            for (const std::string order : search["schedule"]) {
+              const int chunks = pipeline == 1 && order == "interleaved" ? 1 : chunks_of(order)[0];
+              plans.push_back(
+                  document_of(plan_of(space, tensor, pipeline, zero, size, again, order, chunks)));
+            }
+          }
+        }
+      }
+    }
+  }
+  return plans;
+}
+
+}  // namespace interlock

@@ -1,0 +1,107 @@
+// Limits, what is minimized, and what a search says of what it cannot search.
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include "base/error.h"
+#include "scenarios/search/plan_search.h"
+#include "scenarios/set_key.h"
+
+namespace interlock {
+namespace {
+
+const std::string kSpace = R"({
+  "name": "limits",
+  "model": {"kind": "transformer", "layers": 6, "hidden_size": 512, "attention_heads": 8,
+            "ffn_hidden_size": 2048, "vocab_size": 8192, "sequence_length": 512},
+  "cluster": {"machine": "dgx-a100-40g", "devices": 4, "price": "2 USD/h"},
+  "training": {"strategy": "global", "global_batch_size": 16, "optimizer": "adam", "steps": 2},
+  "search": {"tensor": [1, 2], "micro_batch_size": [1, 4], "recompute": ["none", "full"]}
+})";
+
+SearchResult searched(const std::vector<std::string>& overrides) {
+  JsonValue document = parse_json(kSpace, "space.json");
+  apply_overrides(document, overrides);
+  return search_plans(document, 2);
+}
+
+std::string refusal(const std::vector<std::string>& overrides) {
+  try {
+    searched(overrides);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+double figure(const FoundPlan& plan, Aim aim) {
+  return plan.estimate.figures[static_cast<std::size_t>(aim)];
+}
+
+TEST_CASE("each aim has its own best plan") {
+  const SearchResult fast = searched({});
+  const SearchResult small = searched({"search.minimize=memory"});
+  REQUIRE(!fast.plans.empty());
+  REQUIRE(!small.plans.empty());
+  CHECK(figure(fast.plans[0], Aim::Time) <= figure(small.plans[0], Aim::Time));
+  CHECK(figure(small.plans[0], Aim::Memory) < figure(fast.plans[0], Aim::Memory));
+  // All use four devices at one price: what is fast is cheap.
+  const SearchResult cheap = searched({"search.minimize=cost"});
+  CHECK(figure(cheap.plans[0], Aim::Time) == figure(fast.plans[0], Aim::Time));
+  CHECK(figure(fast.plans[0], Aim::Cost) ==
+        doctest::Approx(4 * 2.0 / 3600 * figure(fast.plans[0], Aim::Time)));
+}
+
+TEST_CASE("fewer devices cost less, if they are asked for") {
+  const SearchResult cheap = searched({"search.minimize=cost", "search.devices=[1, 2, 4]"});
+  REQUIRE(!cheap.plans.empty());
+  CHECK(cheap.plans[0].layout.devices == 1);
+  const SearchResult fast = searched({"search.devices=[1, 2, 4]"});
+  CHECK(fast.plans[0].layout.devices == 4);
+}
+
+TEST_CASE("no plan is beyond a limit") {
+  const SearchResult all = searched({});
+  const double memory = figure(all.plans[0], Aim::Memory);
+  const SearchResult tight =
+      searched({"search.limits.memory=" + std::to_string(memory * 0.8) + " B"});
+  for (const FoundPlan& plan : tight.plans) CHECK(figure(plan, Aim::Memory) <= memory * 0.8);
+  const SearchResult none = searched({"search.limits.memory=1 MB"});
+  CHECK(none.plans.empty());
+  const double time = figure(all.plans[0], Aim::Time);
+  const SearchResult late = searched({"search.limits.time=" + std::to_string(time / 2) + " s"});
+  CHECK(late.plans.empty());
+  CHECK(searched({"search.limits.power=1 W"}).plans.empty());
+  CHECK(!searched({"search.limits.power=10 kW"}).plans.empty());
+}
+
+TEST_CASE("if nothing fits, the plan that lacks least is named") {
+  const SearchResult none = searched({"search.limits.memory=100 MB", "search.data=1"});
+  CHECK(none.plans.empty());
+  REQUIRE(!none.closest.empty());
+  CHECK(figure(none.closest[0], Aim::Memory) > 100e6);
+}
+
+TEST_CASE("strategies are searched, too") {
+  const SearchResult both = searched(
+      {"search.strategy=[\"global\", {\"kind\": \"interlocking\", \"n_wise\": 2}, \"local\"]",
+       "search.pipeline=[4]"});
+  REQUIRE(!both.plans.empty());
+  CHECK(both.counts.refused < both.counts.plans);
+  bool other = false;
+  for (const FoundPlan& plan : both.plans) other = other || plan.layout.strategy.text != "global";
+  CHECK(other);
+}
+
+TEST_CASE("what cannot be searched is said in a sentence") {
+  CHECK(refusal({"training.global_batch_size=null"}).find("/training/global_batch_size") !=
+        std::string::npos);
+  CHECK(refusal({"cluster.price=null", "search.minimize=cost"}).find("price") != std::string::npos);
+  CHECK(refusal({"run={\"steps\": 100}"}).find("--set run=null") != std::string::npos);
+  CHECK(refusal({"search.tensor=[3]"}).find("no plan") != std::string::npos);
+  CHECK(refusal({"search.minimise=time"}).find("minimize") != std::string::npos);
+  CHECK(refusal({"search.tensor=[]"}).find("empty list") != std::string::npos);
+  CHECK(refusal({"search.schedule=auto"}).find("auto") != std::string::npos);
+}
+
+}  // namespace
+}  // namespace interlock

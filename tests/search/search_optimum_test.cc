@@ -1,0 +1,114 @@
+// A search finds what simulating every plan finds.
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "base/error.h"
+#include "scenarios/economics.h"
+#include "scenarios/run_scenario.h"
+#include "scenarios/search/plan_search.h"
+#include "tests/search/random_space.h"
+
+namespace interlock {
+namespace {
+
+constexpr int kSpaces = 30;
+
+/// Time, memory, cost, energy.
+using Figures = std::array<double, 4>;
+
+/// What every plan that loads and fits takes, the fastest first.
+std::vector<Figures> simulate_all(const std::string& space) {
+  std::vector<Figures> all;
+  for (const JsonValue& plan : all_plans(space)) {
+    std::vector<Scenario> scenarios;
+    try {
+      scenarios = load_scenarios(plan);
+    } catch (const Error&) {
+      continue;
+    }
+    const Metrics metrics = run_unexplained(scenarios.front()).measurement.metrics;
+    if (!metrics.fits_in_memory) continue;
+    const Economics economics = economics_of(scenarios.front(), metrics);
+    double peak = 0;
+    for (const DeviceMetrics& device : metrics.devices) {
+      peak = std::max(peak, device.peak_memory.value());
+    }
+    all.push_back({metrics.step_time.value(), peak, economics.cost ? economics.cost->amount : 0,
+                   economics.energy ? economics.energy->value() : 0});
+  }
+  std::sort(all.begin(), all.end());
+  return all;
+}
+
+/// Those that beat every one before them by `worth` in something.
+std::vector<Figures> worth_having(const std::vector<Figures>& all, double worth) {
+  std::vector<Figures> kept;
+  for (const Figures& one : all) {
+    const bool beaten = std::any_of(kept.begin(), kept.end(), [&](const Figures& before) {
+      for (std::size_t i = 0; i < one.size(); ++i) {
+        if (before[i] > one[i] * (1 + worth)) return false;
+      }
+      return true;
+    });
+    if (!beaten) kept.push_back(one);
+  }
+  return kept;
+}
+
+void check_equal(const FoundPlan& found, const Figures& expected) {
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    CHECK(found.estimate.figures[i] == doctest::Approx(expected[i]).epsilon(1e-9));
+  }
+}
+
+TEST_CASE("on small spaces a search returns the optimum, and every plan worth having") {
+  std::size_t plans = 0, judged = 0, front = 0;
+  for (int seed = 0; seed < kSpaces; ++seed) {
+    CAPTURE(seed);
+    const std::string space = random_space(1000 + seed, true);
+    const JsonValue document = parse_json(space, "space.json");
+    const SearchResult result = search_plans(document, 2);
+    const std::vector<Figures> all = simulate_all(space);
+    CHECK(result.plans.empty() == all.empty());
+    const std::vector<Figures> kept = worth_having(all, result.request.worth);
+    std::vector<FoundPlan> worth;
+    std::copy_if(result.plans.begin(), result.plans.end(), std::back_inserter(worth),
+                 [](const FoundPlan& plan) { return plan.worth_having; });
+    REQUIRE(worth.size() == kept.size());
+    for (std::size_t i = 0; i < kept.size(); ++i) check_equal(worth[i], kept[i]);
+    // And the next best are the next best.
+    for (std::size_t i = 0; i < std::min<std::size_t>(9, all.size()); ++i) {
+      CHECK(result.plans[i].estimate.figures[0] == doctest::Approx(all[i][0]).epsilon(1e-9));
+    }
+    plans += result.counts.plans - result.counts.refused;
+    judged += result.counts.judged;
+    front += kept.size();
+  }
+  std::printf("%d spaces: %zu of %zu plans are worth having; %zu were simulated as they are\n",
+              kSpaces, front, plans, judged);
+  CHECK(plans > 500);
+  CHECK(judged < plans);
+}
+
+TEST_CASE(
+    "what a search finds depends on no number of processes, and every plan is accounted for") {
+  const JsonValue document = parse_json(random_space(3, true), "space.json");
+  const SearchResult one = search_plans(document, 1), three = search_plans(document, 3);
+  REQUIRE(one.plans.size() == three.plans.size());
+  for (std::size_t i = 0; i < one.plans.size(); ++i) {
+    CHECK(one.plans[i].estimate.figures == three.plans[i].estimate.figures);
+    CHECK(one.plans[i].layout.micro_batch_size == three.plans[i].layout.micro_batch_size);
+  }
+  CHECK(one.counts.lost == three.counts.lost);
+  std::size_t accounted = one.counts.refused + one.counts.unfinished + one.plans.size();
+  for (const auto& grade : one.counts.lost) {
+    for (const std::size_t lost : grade) accounted += lost;
+  }
+  CHECK(accounted == one.counts.plans);
+}
+
+}  // namespace
+}  // namespace interlock
