@@ -93,6 +93,13 @@ struct ExplainOptions {
   int jobs = 0;            // processes; 0: as many as processors
 };
 
+/// What search is asked to do.
+struct SearchOptions {
+  CommandOptions command;  // one input; json
+  std::string out;         // where the best plan goes; empty: nowhere
+  int jobs = 0;            // processes; 0: as many as processors
+};
+
 /// What init is asked to do.
 struct InitOptions {
   std::string model, machine;  // empty: asked for

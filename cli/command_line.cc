@@ -54,6 +54,9 @@ class CommandLine {
     add_explain(add("explain", "say where the time goes, and what one step better would bring",
                     [this] { explain(explained_); }),
                 explained_);
+    add_search(add("search", "find the plans worth having: degrees, micro-batches, schedules",
+                   [this] { search(searched_); }),
+               searched_);
     add_init(add("init", "write a scenario of a model, a machine and a number of devices",
                  [this] { init(begun_); }),
              begun_);
@@ -175,6 +178,7 @@ class CommandLine {
   CLI::App app_{"interlock predicts step time, utilisation and memory of model-parallel training"};
   CommandOptions options_;
   ExplainOptions explained_;
+  SearchOptions searched_;
   InitOptions begun_;
   ScheduleOptions drawn_;
   ReportOptions drawn_results_;

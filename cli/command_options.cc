@@ -86,6 +86,17 @@ void add_explain(CLI::App& command, ExplainOptions& options) {
   add_json(command, options.command.json, "write the answers as JSON; - for standard output");
 }
 
+void add_search(CLI::App& command, SearchOptions& options) {
+  add_inputs(command, options.command, "SCENARIO");
+  command.get_option("SCENARIO")->expected(1);
+  command.add_option("--out", options.out, "write the best plan, a scenario to simulate")
+      ->type_name("FILE.json");
+  command.add_option("--jobs,-j", options.jobs, "processes; default: as many as processors")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1024));
+  add_json(command, options.command.json, "write all plans as JSON; - for standard output");
+}
+
 void add_init(CLI::App& command, InitOptions& options) {
   command.add_option("--model", options.model, "a name of the zoo, or a file")->type_name("MODEL");
   command.add_option("--machine", options.machine, "a name of the catalogue, or a file")

@@ -13,6 +13,7 @@ void add_json(CLI::App& command, std::string& file, const char* summary);
 /// What simulate and compare write. `engine` is short for an override.
 void add_outputs(CLI::App& command, CommandOptions& options, std::string& engine);
 void add_explain(CLI::App& command, ExplainOptions& options);
+void add_search(CLI::App& command, SearchOptions& options);
 void add_init(CLI::App& command, InitOptions& options);
 void add_schedule(CLI::App& command, ScheduleOptions& options);
 void add_calibrate(CLI::App& command, CalibrateOptions& options);

@@ -19,6 +19,8 @@ void simulate(const CommandOptions& options);
 void compare(const CommandOptions& options);
 /// Says where the time of one scenario goes, and simulates what is one step better.
 void explain(const ExplainOptions& options);
+/// Finds the plans worth having by which one scenario may be trained, and writes the best one.
+void search(const SearchOptions& options);
 /// Writes a scenario to start from; asks for what is missing if a person is there.
 void init(InitOptions options);
 /// Trains the scenarios of the files for real, each from the same weights on the same samples.

@@ -29,6 +29,16 @@ double Progress::seconds() const {
 
 void Progress::advance(const std::string& note) {
   ++done_;
+  draw_now_and_then(note);
+}
+
+void Progress::reach(std::size_t done, std::size_t total) {
+  done_ = done;
+  total_ = total;
+  draw_now_and_then("");
+}
+
+void Progress::draw_now_and_then(const std::string& note) {
   constexpr auto kOften = std::chrono::milliseconds(100);
   const auto now = std::chrono::steady_clock::now();
   if (!shown_ || now - drawn_ < kOften) return;

@@ -20,9 +20,12 @@ class Progress {
 
   /// One more; `note` stands behind the line.
   void advance(const std::string& note);
+  /// `done` of `total`, both of which may have been unknown before.
+  void reach(std::size_t done, std::size_t total);
   double seconds() const;
 
  private:
+  void draw_now_and_then(const std::string& note);
   void draw(const std::string& note);
   std::string noun_;
   std::size_t total_, done_, at_start_;

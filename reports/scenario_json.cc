@@ -18,18 +18,21 @@ Json number_json(double number) {
   return whole ? Json(static_cast<std::int64_t>(number)) : Json(number);
 }
 
-/// A path starts at the folder of the file that has it; a name is left as it is.
-std::string text_of(const JsonValue& value) {
+/// A path starts at the folder of the file that has it, and is written as seen from `folder`; a
+/// name is left as it is.
+std::string text_of(const JsonValue& value, const std::string& folder) {
   namespace fs = std::filesystem;
   if (!value.file || value.text.empty()) return clean_utf8(value.text);
   const fs::path path = fs::path(*value.file).parent_path() / value.text;
   std::error_code failed;
   const bool names_file = value.text.find_first_of("/.") != std::string::npos;
   const bool file = names_file && fs::is_regular_file(path, failed);
-  return clean_utf8(file ? path.lexically_normal().string() : value.text);
+  if (!file) return clean_utf8(value.text);
+  const fs::path seen = folder.empty() ? path.lexically_normal() : fs::proximate(path, folder);
+  return clean_utf8(seen.string());
 }
 
-Json json_of(const JsonValue& value) {
+Json json_of(const JsonValue& value, const std::string& folder = "") {
   switch (value.kind) {
     case JsonValue::Kind::Null:
       break;
@@ -38,15 +41,16 @@ Json json_of(const JsonValue& value) {
     case JsonValue::Kind::Number:
       return number_json(value.number);
     case JsonValue::Kind::String:
-      return text_of(value);
+      return text_of(value, folder);
     case JsonValue::Kind::Array: {
       Json json = Json::array();
-      for (const JsonValue& item : value.items) json.push_back(json_of(item));
+      for (const JsonValue& item : value.items) json.push_back(json_of(item, folder));
       return json;
     }
     case JsonValue::Kind::Object: {
       Json json = Json::object();
-      for (const auto& [key, member] : value.members) json[clean_utf8(key)] = json_of(member);
+      for (const auto& [key, member] : value.members)
+        json[clean_utf8(key)] = json_of(member, folder);
       return json;
     }
   }
@@ -64,6 +68,10 @@ Json scenario_json(const Scenario& scenario) {
     if (key != "$schema" && key != "sweep" && key != "name") json[key] = json_of(member);
   }
   return json;
+}
+
+std::string scenario_file(const JsonValue& document, const std::string& folder) {
+  return json_of(document, folder).dump(2) + "\n";
 }
 
 Json sweep_json(const Scenario& scenario) {

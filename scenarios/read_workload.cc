@@ -116,8 +116,8 @@ Scenario load_workload(const JsonNode& document, Diagnostics& diagnostics) {
   section.get("$schema");
   section.get("sweep");
   scenario.name = section.text("name", default_name(*document.value));
-  for (const char* key :
-       {"model", "parallel", "partition", "training", "variation", "run", "swarm", "goal"}) {
+  for (const char* key : {"model", "parallel", "partition", "training", "variation", "run", "swarm",
+                          "goal", "search"}) {
     const auto node = section.get(key);
     if (!node) continue;
     report(diagnostics, *node,

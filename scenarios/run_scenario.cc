@@ -177,7 +177,8 @@ LoneMeasurement measure_alone(const Scenario& asked) {
   const Measurement measurement =
       measure(programs_of(std::move(scenario), std::move(inputs)), measured, false);
   const Program& program = measurement.program;
-  return {measurement.metrics, program.ignores_contention || !program.folding_problem.empty()};
+  return {measurement.metrics, program.ignores_contention || !program.folding_problem.empty(),
+          chooses_order(program)};
 }
 
 namespace {

@@ -55,6 +55,7 @@ struct LoneMeasurement {
   Metrics metrics;
   bool shares = false;  // links, or devices differ that were folded: else this is what run_scenario
                         // measures
+  bool chooses = false;  // some rank chooses its order at run time: contention may even help it
 };
 /// REQUIRES: its order of work is known, and no workload.
 LoneMeasurement measure_alone(const Scenario& scenario);

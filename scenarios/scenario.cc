@@ -10,6 +10,7 @@
 #include "scenarios/loader.h"
 #include "scenarios/read_stage_layouts.h"
 #include "scenarios/run_plan.h"
+#include "scenarios/search/search_request.h"
 #include "scenarios/swarm_plan.h"
 
 namespace interlock {
@@ -88,6 +89,7 @@ Sections read_sections(const JsonNode& document, Scenario& scenario, Diagnostics
   if (const auto goal = section.get("goal")) scenario.goal = read_goal(*goal, diagnostics);
   if (const auto swarm = section.get("swarm")) scenario.swarm = read_swarm(*swarm, diagnostics);
   if (const auto quality = section.get("quality")) check_quality(*quality, diagnostics);
+  if (const auto search = section.get("search")) read_search(*search, diagnostics);
   section.get("workload");  // known, but in none that is read here
   section.finish();
   return sections;
