@@ -33,6 +33,10 @@ struct PlanEstimate {
   bool exact = false;                    // a look at what shares no links
 };
 
+/// How much is known of a plan: a bound of its layout, a bound of its own, a look, a judgement.
+enum class Grade { LayoutBound, PlanBound, Look, Judgement };
+inline constexpr int kGrades = 4;
+
 /// What `bound` of a step of `scenario` means.
 PlanFigures figures_of(const Scenario& scenario, const StepBound& bound);
 

@@ -3,16 +3,13 @@
 #include "scenarios/search/plan_search.h"
 
 #include <algorithm>
-#include <cstring>
 #include <memory>
-#include <queue>
 #include <tuple>
-#include <type_traits>
 
 #include "base/error.h"
 #include "scenarios/loader.h"
+#include "scenarios/search/plan_survey.h"
 #include "scenarios/sweep_plan.h"
-#include "scenarios/worker_pool.h"
 
 namespace interlock {
 namespace {
@@ -24,33 +21,12 @@ constexpr std::array kEffort = {1, 4, 8};  // to know better what is known by Gr
 /// The next best plans after the best are found even if they are worth nothing.
 constexpr std::size_t kRunnersUp = 8;
 
-/// Something that waits to be known better.
-struct Candidate {
-  Grade grade = Grade::LayoutBound;
-  std::size_t layout = 0, order = 0;
-  PlanEstimate estimate;
-};
-
-/// What a process tells of a plan, or of a layout.
-struct Told {
-  enum class Kind { Known, Refused };
-  Kind kind = Kind::Refused;
-  PlanEstimate estimate;
-};
-static_assert(std::is_trivially_copyable_v<Told>, "goes through a pipe");
-
-std::string bytes_of(const std::vector<Told>& told, const std::string& refusal) {
-  std::string bytes(told.size() * sizeof(Told), '\0');
-  if (!told.empty()) std::memcpy(bytes.data(), told.data(), bytes.size());
-  return bytes + refusal;
-}
-
 class PlanSearch {
  public:
   PlanSearch(const JsonValue& document, int processes, const SearchProgress& told)
       : request_(request_of(document)),
         space_(document, request_),
-        processes_(processes),
+        survey_(space_, processes),
         progress_(told) {}
 
   SearchResult run() {
@@ -82,144 +58,49 @@ class PlanSearch {
                       candidate.layout, candidate.order);
   }
 
-  const std::vector<WorkOrder>& orders(std::size_t layout) {
-    if (orders_[layout].empty()) orders_[layout] = space_.orders(space_.layouts()[layout]);
-    return orders_[layout];
-  }
-
   /// Plans that a candidate stands for.
-  std::size_t plans(const Candidate& candidate) {
-    return candidate.grade == Grade::LayoutBound ? orders(candidate.layout).size() : 1;
-  }
-
-  Scenario scenario_of(std::size_t layout, const WorkOrder& order) const {
-    return load_point(
-        std::make_shared<const JsonValue>(space_.document_of(space_.layouts()[layout], order)));
-  }
-
-  // What processes do. Each returns what it has to tell.
-
-  std::string bound_of_layout(std::size_t layout) {
-    std::string refusal;
-    ScheduleFamily family;
-    const std::vector<WorkOrder>& all = orders(layout);
-    for (const WorkOrder& order : all) {
-      try {
-        const Scenario scenario = scenario_of(layout, order);
-        for (const ScheduleEntry& entry : schedule_catalogue()) {
-          const bool used = std::any_of(all.begin(), all.end(), [&](const WorkOrder& one) {
-            return names(one.schedule, entry.name);
-          });
-          if (!used) continue;
-          if (entry.overlaps) family.overlap = 1;
-          family.keeps_stash = family.keeps_stash && entry.stash == StashMode::Kept;
-        }
-        Told told{Told::Kind::Known, {}};
-        told.estimate.figures = figures_of(scenario, bound_layout(scenario, family));
-        told.estimate.memory_capacity = scenario.cluster.device.memory.value();
-        return bytes_of({told}, "");
-      } catch (const Error& error) {
-        if (refusal.empty()) refusal = error.what();
-      }
-    }
-    return bytes_of({Told{}}, refusal);
-  }
-
-  static bool names(const JsonValue& schedule, const std::string& name) {
-    if (schedule.kind == JsonValue::Kind::String) return schedule.text == name;
-    const JsonValue* kind =
-        schedule.kind == JsonValue::Kind::Object ? schedule.find("kind") : nullptr;
-    return kind != nullptr && kind->text == name;
-  }
-
-  std::string bounds_of_plans(std::size_t layout) {
-    std::string refusal;
-    std::vector<Told> told;
-    for (const WorkOrder& order : orders(layout)) {
-      try {
-        const Scenario scenario = scenario_of(layout, order);
-        told.push_back({Told::Kind::Known, {}});
-        told.back().estimate.figures = figures_of(scenario, bound_plan(scenario));
-        told.back().estimate.memory_capacity = scenario.cluster.device.memory.value();
-      } catch (const Error& error) {
-        told.push_back({});
-        if (refusal.empty()) refusal = error.what();
-      }
-    }
-    return bytes_of(told, refusal);
-  }
-
-  std::string know_better(const Candidate& candidate) {
-    if (candidate.grade == Grade::LayoutBound) return bounds_of_plans(candidate.layout);
-    const Scenario scenario =
-        scenario_of(candidate.layout, orders(candidate.layout)[candidate.order]);
-    const PlanEstimate estimate = candidate.grade == Grade::PlanBound
-                                      ? look_at(scenario)
-                                      : judge(scenario, candidate.estimate);
-    return bytes_of({{Told::Kind::Known, estimate}}, "");
-  }
-
-  /// Runs `work` for 0 ... `count` - 1, each in a process; what they tell, by number.
-  std::vector<JobResult> run_all(std::size_t count,
-                                 const std::function<std::string(std::size_t)>& work) const {
-    std::vector<JobResult> results(count);
-    std::size_t next = 0;
-    run_jobs({.next = [&]() -> std::optional<std::size_t> {
-                return next < count ? std::optional(next++) : std::nullopt;
-              },
-              .work = work,
-              .done = [&](const JobResult& result) { results[result.job] = result; },
-              .stop = {}},
-             processes_);
-    return results;
+  std::size_t plans(const Candidate& candidate) const {
+    return candidate.grade == Grade::LayoutBound ? survey_.orders(candidate.layout).size() : 1;
   }
 
   void begin() {
     const std::size_t layouts = space_.layouts().size();
     SearchCounts& counts = result_.counts;
     counts.layouts = layouts;
-    orders_.resize(layouts);
-    for (std::size_t i = 0; i < layouts; ++i) counts.plans += orders(i).size();
-    const auto results = run_all(layouts, [&](std::size_t job) { return bound_of_layout(job); });
+    for (std::size_t i = 0; i < layouts; ++i) counts.plans += survey_.orders(i).size();
+    const std::vector<Findings> findings = survey_.bound_layouts();
     for (std::size_t i = 0; i < layouts; ++i) {
-      take({.grade = Grade::LayoutBound, .layout = i}, results[i], true);
+      take({.grade = Grade::LayoutBound, .layout = i}, findings[i], true);
     }
-    if (counts.plans == 0 || counts.refused == counts.plans) {
-      throw Error("no plan of the " + std::to_string(counts.plans) +
-                  " that were tried is possible" +
-                  (counts.refusal.empty() ? "; expected values of \"search\" that fit each other: "
-                                            "tensor x pipeline x data = devices"
-                                          : "; the first: " + counts.refusal));
-    }
+    if (counts.refused < counts.plans) return;
+    throw Error("no plan of the " + std::to_string(counts.plans) + " that were tried is possible" +
+                (counts.refusal.empty() ? "; expected values of \"search\" that fit each other: "
+                                          "tensor x pipeline x data = devices"
+                                        : "; the first: " + counts.refusal));
   }
 
   /// Puts what is known now of `candidate` into the queue. `first`: its layout's bound, else
   /// better.
-  void take(const Candidate& candidate, const JobResult& result, bool first) {
+  void take(const Candidate& candidate, const Findings& findings, bool first) {
     SearchCounts& counts = result_.counts;
-    if (!result.problem.empty()) {
+    if (!findings.failure.empty()) {
       counts.unfinished += plans(candidate);
       done_ += plans(candidate);
-      if (counts.failure.empty()) counts.failure = result.problem;
+      if (counts.failure.empty()) counts.failure = findings.failure;
       return;
     }
-    const bool expands = candidate.grade == Grade::LayoutBound && !first;
-    const std::size_t entries = expands ? orders(candidate.layout).size() : 1;
-    const std::string refusal = result.bytes.substr(entries * sizeof(Told));
-    if (counts.refusal.empty()) counts.refusal = refusal;
-    for (std::size_t i = 0; i < entries; ++i) {
-      Told told;
-      std::memcpy(&told, result.bytes.data() + i * sizeof(Told), sizeof told);
-      if (told.kind == Told::Kind::Refused) {
+    if (counts.refusal.empty()) counts.refusal = findings.refusal;
+    for (std::size_t i = 0; i < findings.estimates.size(); ++i) {
+      if (!findings.estimates[i]) {
         const std::size_t refused = first ? plans(candidate) : 1;
         counts.refused += refused;
         done_ += refused;
         continue;
       }
       Candidate known = candidate;
-      known.estimate = told.estimate;
+      known.estimate = *findings.estimates[i];
       if (!first) known.grade = static_cast<Grade>(static_cast<int>(candidate.grade) + 1);
-      if (expands) known.order = i;
+      if (known.grade == Grade::PlanBound) known.order = i;
       count(known);
       put(std::move(known));
     }
@@ -283,7 +164,7 @@ class PlanSearch {
 
   FoundPlan found(const Candidate& known) {
     const PlanLayout& layout = space_.layouts()[known.layout];
-    const WorkOrder& order = orders(known.layout)[known.order];
+    const WorkOrder& order = survey_.orders(known.layout)[known.order];
     return {.layout = layout,
             .order = order,
             .settings = space_.settings(layout, order),
@@ -336,18 +217,16 @@ class PlanSearch {
       std::push_heap(queue_.begin(), queue_.end(), later());
     }
     if (round.empty()) return false;
-    const auto results =
-        run_all(round.size(), [&](std::size_t job) { return know_better(round[job]); });
-    for (std::size_t i = 0; i < round.size(); ++i) take(round[i], results[i], false);
+    const std::vector<Findings> findings = survey_.know_better(round);
+    for (std::size_t i = 0; i < round.size(); ++i) take(round[i], findings[i], false);
     return true;
   }
 
   SearchRequest request_;
   PlanSpace space_;
-  int processes_;
+  PlanSurvey survey_;
   const SearchProgress& progress_;
-  std::vector<std::vector<WorkOrder>> orders_;  // by layout
-  std::vector<Candidate> queue_;                // a heap
+  std::vector<Candidate> queue_;  // a heap
   SearchResult result_;
   std::size_t done_ = 0;
 };

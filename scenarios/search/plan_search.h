@@ -18,10 +18,6 @@
 
 namespace interlock {
 
-/// How much is known of a plan: a bound of its layout, a bound of its own, a look, a judgement.
-enum class Grade { LayoutBound, PlanBound, Look, Judgement };
-inline constexpr int kGrades = 4;
-
 /// Why a plan was looked at no further. By the limits of the request, in the order of Aim; or it is
 /// no better than a plan that was found.
 enum class Loss { Time, Memory, Cost, Energy, Power, HostMemory, Dominated };

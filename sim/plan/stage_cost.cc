@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "sim/plan/equal_modules.h"
 
 namespace interlock {
 
@@ -87,40 +88,6 @@ StageCost price_module(const Module& module, const PriceInputs& inputs) {
   return cost;
 }
 
-bool equal(const Work& a, const Work& b) {
-  return a.op_class == b.op_class && a.flops == b.flops && a.bytes == b.bytes &&
-         a.launches == b.launches && a.measured == b.measured && a.role == b.role &&
-         a.variant == b.variant && a.shape == b.shape;
-}
-
-bool equal(const Exchange& a, const Exchange& b) { return alike(a, b) && a.count == b.count; }
-
-template <class Item>
-bool equal(const std::vector<Item>& a, const std::vector<Item>& b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [](const Item& left, const Item& right) { return equal(left, right); });
-}
-
-bool equal(const Head& a, const Head& b) {
-  return equal(a.work, b.work) && equal(a.update, b.update) && equal(a.exchanges, b.exchanges) &&
-         a.parameters == b.parameters && a.trainable == b.trainable && a.memory == b.memory;
-}
-
-/// Whether two modules differ in their names at most, as the layers of a transformer do.
-bool equal(const Module& a, const Module& b) {
-  return equal(a.forward, b.forward) && equal(a.backward_input, b.backward_input) &&
-         equal(a.first_backward_input, b.first_backward_input) &&
-         equal(a.backward_weight, b.backward_weight) && equal(a.recompute, b.recompute) &&
-         equal(a.update, b.update) && equal(a.forward_exchanges, b.forward_exchanges) &&
-         equal(a.backward_input_exchanges, b.backward_input_exchanges) &&
-         equal(a.first_backward_input_exchanges, b.first_backward_input_exchanges) &&
-         equal(a.backward_weight_exchanges, b.backward_weight_exchanges) &&
-         equal(a.recompute_exchanges, b.recompute_exchanges) && a.parameters == b.parameters &&
-         a.expert_parameters == b.expert_parameters && a.tied_parameters == b.tied_parameters &&
-         a.output == b.output && a.stash == b.stash && a.workspace == b.workspace &&
-         equal(a.head, b.head);
-}
-
 /// Adds the ops and the memory of `module` to the stage; output and head are those of the last.
 void append(StageCost& stage, const StageCost& module) {
   stage.forward += module.forward;
@@ -196,7 +163,7 @@ std::vector<StageCost> price_modules(const ModelGraph& graph, const PriceInputs&
   costs.reserve(graph.modules.size());
   for (const Module& module : graph.modules) {
     const Module* before = costs.empty() ? nullptr : &module - 1;
-    const bool again = before != nullptr && equal(*before, module);
+    const bool again = before != nullptr && equal_work(*before, module);
     costs.push_back(again ? StageCost(costs.back()) : price_module(module, inputs));
     costs.back().head_state = head_state(module.head, inputs);
   }

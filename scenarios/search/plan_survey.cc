@@ -1,0 +1,149 @@
+// Asks processes about plans.
+// SPDX-License-Identifier: Apache-2.0
+#include "scenarios/search/plan_survey.h"
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <type_traits>
+
+#include "base/error.h"
+#include "scenarios/sweep_plan.h"
+#include "scenarios/worker_pool.h"
+
+namespace interlock {
+namespace {
+
+/// What a process tells of a plan, byte by byte. A refusal follows the last.
+struct Told {
+  bool refused = true;
+  PlanEstimate estimate = {};
+};
+static_assert(std::is_trivially_copyable_v<Told>, "goes through a pipe");
+
+/// The number of plans, and they.
+std::string bytes_of(const std::vector<Told>& told, const std::string& refusal) {
+  const std::size_t count = told.size();
+  std::string bytes(sizeof count + count * sizeof(Told), '\0');
+  std::memcpy(bytes.data(), &count, sizeof count);
+  if (count > 0) std::memcpy(bytes.data() + sizeof count, told.data(), count * sizeof(Told));
+  return bytes + refusal;
+}
+
+Findings findings_of(const JobResult& result) {
+  Findings findings;
+  findings.failure = result.problem;
+  if (!result.problem.empty()) return findings;
+  std::size_t count = 0;
+  CHECK(result.bytes.size() >= sizeof count, "a process says how much it tells");
+  std::memcpy(&count, result.bytes.data(), sizeof count);
+  CHECK(result.bytes.size() >= sizeof count + count * sizeof(Told), "and tells all of it");
+  for (std::size_t i = 0; i < count; ++i) {
+    Told told;
+    std::memcpy(&told, result.bytes.data() + sizeof count + i * sizeof told, sizeof told);
+    findings.estimates.push_back(told.refused ? std::nullopt : std::optional(told.estimate));
+  }
+  findings.refusal = result.bytes.substr(sizeof count + count * sizeof(Told));
+  return findings;
+}
+
+Told told_of(const Scenario& scenario, const StepBound& bound) {
+  Told told{.refused = false};
+  told.estimate.figures = figures_of(scenario, bound);
+  told.estimate.memory_capacity = scenario.cluster.device.memory.value();
+  return told;
+}
+
+bool names(const JsonValue& schedule, const std::string& name) {
+  if (schedule.kind == JsonValue::Kind::String) return schedule.text == name;
+  const JsonValue* kind =
+      schedule.kind == JsonValue::Kind::Object ? schedule.find("kind") : nullptr;
+  return kind != nullptr && kind->text == name;
+}
+
+/// What all of `orders` have in common.
+ScheduleFamily family_of(const std::vector<WorkOrder>& orders) {
+  ScheduleFamily family;
+  for (const ScheduleEntry& entry : schedule_catalogue()) {
+    const bool used = std::any_of(orders.begin(), orders.end(), [&](const WorkOrder& order) {
+      return names(order.schedule, entry.name);
+    });
+    if (!used) continue;
+    if (entry.overlaps) family.overlap = 1;
+    family.keeps_stash = family.keeps_stash && entry.stash == StashMode::Kept;
+  }
+  return family;
+}
+
+}  // namespace
+
+PlanSurvey::PlanSurvey(const PlanSpace& space, int processes)
+    : space_(space), processes_(processes) {
+  for (const PlanLayout& layout : space.layouts()) orders_.push_back(space.orders(layout));
+}
+
+Scenario PlanSurvey::scenario_of(std::size_t layout, const WorkOrder& order) const {
+  return load_point(
+      std::make_shared<const JsonValue>(space_.document_of(space_.layouts()[layout], order)));
+}
+
+/// By the first of its plans that the loader takes.
+std::string PlanSurvey::bound_of_layout(std::size_t layout) const {
+  std::string refusal;
+  for (const WorkOrder& order : orders_[layout]) {
+    try {
+      const Scenario scenario = scenario_of(layout, order);
+      return bytes_of({told_of(scenario, bound_layout(scenario, family_of(orders_[layout])))}, "");
+    } catch (const Error& error) {
+      if (refusal.empty()) refusal = error.what();
+    }
+  }
+  return bytes_of({{}}, refusal);
+}
+
+std::string PlanSurvey::bounds_of_plans(std::size_t layout) const {
+  std::string refusal;
+  std::vector<Told> told(orders_[layout].size());
+  for (std::size_t i = 0; i < told.size(); ++i) {
+    try {
+      const Scenario scenario = scenario_of(layout, orders_[layout][i]);
+      told[i] = told_of(scenario, bound_plan(scenario));
+    } catch (const Error& error) {
+      if (refusal.empty()) refusal = error.what();
+    }
+  }
+  return bytes_of(told, refusal);
+}
+
+std::string PlanSurvey::better(const Candidate& candidate) const {
+  if (candidate.grade == Grade::LayoutBound) return bounds_of_plans(candidate.layout);
+  const Scenario scenario =
+      scenario_of(candidate.layout, orders_[candidate.layout][candidate.order]);
+  const PlanEstimate estimate =
+      candidate.grade == Grade::PlanBound ? look_at(scenario) : judge(scenario, candidate.estimate);
+  return bytes_of({{false, estimate}}, "");
+}
+
+std::vector<Findings> PlanSurvey::ask(std::size_t count,
+                                      const std::function<std::string(std::size_t)>& work) const {
+  std::vector<Findings> findings(count);
+  std::size_t next = 0;
+  run_jobs({.next = [&]() -> std::optional<std::size_t> {
+              return next < count ? std::optional(next++) : std::nullopt;
+            },
+            .work = work,
+            .done = [&](const JobResult& result) { findings[result.job] = findings_of(result); },
+            .stop = {}},
+           processes_);
+  return findings;
+}
+
+std::vector<Findings> PlanSurvey::bound_layouts() const {
+  return ask(orders_.size(), [this](std::size_t layout) { return bound_of_layout(layout); });
+}
+
+std::vector<Findings> PlanSurvey::know_better(const std::vector<Candidate>& candidates) const {
+  return ask(candidates.size(), [&](std::size_t i) { return better(candidates[i]); });
+}
+
+}  // namespace interlock

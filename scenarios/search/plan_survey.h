@@ -1,0 +1,54 @@
+// PlanSurvey: finds out about plans, one grade better at a time, in several processes.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "scenarios/search/plan_estimate.h"
+#include "scenarios/search/plan_space.h"
+
+namespace interlock {
+
+/// A layout, or a plan, and what is known of it.
+struct Candidate {
+  Grade grade = Grade::LayoutBound;
+  std::size_t layout = 0, order = 0;
+  PlanEstimate estimate;
+};
+
+/// What was found out about one candidate.
+struct Findings {
+  std::vector<std::optional<PlanEstimate>> estimates;  // nothing: the loader refuses it
+  std::string refusal;                                 // why: the first
+  std::string failure;  // how the process died, or what it threw; empty: all is well
+};
+
+class PlanSurvey {
+ public:
+  /// REQUIRES: `space` outlives it.
+  PlanSurvey(const PlanSpace& space, int processes);
+
+  const std::vector<WorkOrder>& orders(std::size_t layout) const { return orders_[layout]; }
+
+  /// A bound of each layout for all of its plans.
+  std::vector<Findings> bound_layouts() const;
+  /// One grade better: of a layout the bounds of all its plans, else one estimate.
+  std::vector<Findings> know_better(const std::vector<Candidate>& candidates) const;
+
+ private:
+  Scenario scenario_of(std::size_t layout, const WorkOrder& order) const;
+  std::string bound_of_layout(std::size_t layout) const;
+  std::string bounds_of_plans(std::size_t layout) const;
+  std::string better(const Candidate& candidate) const;
+  std::vector<Findings> ask(std::size_t count,
+                            const std::function<std::string(std::size_t)>& work) const;
+
+  const PlanSpace& space_;
+  int processes_;
+  std::vector<std::vector<WorkOrder>> orders_;  // by layout
+};
+
+}  // namespace interlock
