@@ -12,11 +12,11 @@ namespace interlock {
 namespace {
 
 /// Tasks that are simulated in a tenth of a second.
-constexpr std::int64_t kTasksOfJudgement = 100'000;
+constexpr std::int64_t kTasksOfJudgement = 60'000;
 /// Looks round durations otherwise than runs, and fold what runs do not.
 constexpr double kLookSlack = 1e-6;
 constexpr double kRounding = 1e-9;
-constexpr int kLeastTurns = 3;  // of the steady loop, in a shortened step
+constexpr int kLeastTurns = 1;  // of the steady loop, in a shortened step
 
 PlanFigures figures_of(const Scenario& scenario, const Metrics& metrics, Bytes memory) {
   const Economics economics = economics_of(scenario, metrics);
