@@ -65,6 +65,15 @@ std::optional<JsonValue> axis_of(const std::string& text, const std::string& ori
   return axis;
 }
 
+/// Adds an axis to a "sweep"; one of the same path makes way.
+void put_axis(JsonMember axis, JsonValue& sweep) {
+  if (JsonValue* same = sweep.find(axis.first)) {
+    *same = std::move(axis.second);
+  } else {
+    sweep.members.push_back(std::move(axis));
+  }
+}
+
 }  // namespace
 
 SweptDocument read_swept_document(const std::string& file,
@@ -77,7 +86,7 @@ SweptDocument read_swept_document(const std::string& file,
     std::optional<JsonValue> axis;
     if (equals != std::string::npos && equals > 0) axis = axis_of(text.substr(equals + 1), origin);
     if (axis) {
-      axes.members.push_back({path, std::move(*axis)});
+      put_axis({path, std::move(*axis)}, axes);
     } else {
       swept.overrides.push_back(text);
     }
@@ -89,13 +98,7 @@ SweptDocument read_swept_document(const std::string& file,
     swept.document.members.push_back({"sweep", std::move(axes)});
     return swept;
   }
-  for (JsonMember& axis : axes.members) {
-    if (JsonValue* same = there->find(axis.first)) {
-      *same = std::move(axis.second);
-    } else {
-      there->members.push_back(std::move(axis));
-    }
-  }
+  for (JsonMember& axis : axes.members) put_axis(std::move(axis), *there);
   return swept;
 }
 

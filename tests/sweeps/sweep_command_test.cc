@@ -66,6 +66,16 @@ TEST_CASE("a sweep that is there is not run again, one that grew is another") {
   CHECK(folder.files() == std::vector<std::string>{"four.db", "four.json"});
 }
 
+TEST_CASE("of one path that is swept twice the later --set counts") {
+  const Folder folder;
+  folder.file("four.json", kPairwise);
+  const std::vector<std::string> command = {
+      "sweep", "four.json", "--set", "training.steps=1,2", "--set", "training.steps=3,4,5"};
+  const Outcome outcome = run_program(command, folder.path());
+  CHECK(outcome.err.starts_with("four.db: 3 rows in"));
+  CHECK(outcome.exit_code == 0);
+}
+
 TEST_CASE("shards put together are the whole") {
   const Folder folder;
   folder.file("sweep.json", swept_scenario(100));
