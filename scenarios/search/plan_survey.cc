@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <numeric>
 #include <type_traits>
 
 #include "base/error.h"
 #include "scenarios/sweep_plan.h"
 #include "scenarios/worker_pool.h"
+#include "sim/run/engines.h"
 
 namespace interlock {
 namespace {
@@ -73,6 +75,14 @@ ScheduleFamily family_of(const std::vector<WorkOrder>& orders) {
     family.keeps_stash = family.keeps_stash && entry.stash == StashMode::Kept;
   }
   return family;
+}
+
+/// For the processes to come: each would open it again. What needs it and has it not will say so.
+void open_simgrid() {
+  try {
+    load_simgrid();
+  } catch (const Error&) {
+  }
 }
 
 }  // namespace
@@ -143,7 +153,20 @@ std::vector<Findings> PlanSurvey::bound_layouts() const {
 }
 
 std::vector<Findings> PlanSurvey::know_better(const std::vector<Candidate>& candidates) const {
-  return ask(candidates.size(), [&](std::size_t i) { return better(candidates[i]); });
+  const bool judges = std::any_of(candidates.begin(), candidates.end(),
+                                  [](const Candidate& one) { return one.grade == Grade::Look; });
+  if (judges) open_simgrid();
+  // The dearest first, so that no process is left alone with one in the end.
+  std::vector<std::size_t> turns(candidates.size());
+  std::iota(turns.begin(), turns.end(), std::size_t{0});
+  std::stable_sort(turns.begin(), turns.end(), [&](std::size_t a, std::size_t b) {
+    return candidates[a].grade > candidates[b].grade;
+  });
+  std::vector<Findings> told =
+      ask(turns.size(), [&](std::size_t i) { return better(candidates[turns[i]]); });
+  std::vector<Findings> findings(told.size());
+  for (std::size_t i = 0; i < told.size(); ++i) findings[turns[i]] = std::move(told[i]);
+  return findings;
 }
 
 }  // namespace interlock

@@ -4,6 +4,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <ctime>
 #include <filesystem>
@@ -13,12 +14,14 @@
 #include "reports/sweeps/ranking.h"
 #include "reports/sweeps/sweep_store.h"
 #include "scenarios/run_scenario.h"
+#include "scenarios/search/plan_search.h"
+#include "scenarios/worker_pool.h"
 #include "validate/bench/timing.h"
 
 namespace interlock {
 namespace {
 
-/// Seconds of this process and, of `whose` RUSAGE_CHILDREN, of its children.
+/// Seconds of this process, its children left out.
 double processor_seconds() {
   std::timespec time{};
   ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
@@ -89,6 +92,28 @@ void time_database() {
   std::filesystem::remove_all(folder);
 }
 
+/// The usual plans of GPT-3 175B on 64 devices, 512 samples a step.
+void time_search() {
+  const JsonValue document = parse_json(R"({"model": "gpt3-175b",
+    "cluster": {"machine": "dgx-a100-80g", "nodes": 8},
+    "parallel": {"sequence_parallel": true},
+    "training": {"strategy": "global", "framework": "megatron-lm", "global_batch_size": 512,
+                 "optimizer": "adam"}})",
+                                        "bench");
+  const int processes = usable_processors();
+  SearchResult result;
+  const double seconds = seconds_of([&] { result = search_plans(document, processes); });
+  const SearchCounts& counts = result.counts;
+  std::printf(
+      "search, 175B on 64 devices: %zu plans, %zu looks, %zu judgements, %zu worth having: %.1f s "
+      "by %d processes\n",
+      counts.plans, counts.looked_at, counts.judged,
+      static_cast<std::size_t>(
+          std::count_if(result.plans.begin(), result.plans.end(),
+                        [](const FoundPlan& plan) { return plan.worth_having; })),
+      seconds, processes);
+}
+
 }  // namespace
 
 void run_planning(int rounds) {
@@ -101,6 +126,7 @@ void run_planning(int rounds) {
   time_engine("native", 8, rounds);
   time_engine("simgrid", 1, rounds);
   time_database();
+  time_search();
 }
 
 }  // namespace interlock
