@@ -87,6 +87,7 @@ void add_if_various(const std::string& head, const std::vector<std::string>& tex
 template <class Text>
 std::vector<std::string> texts_of(const std::vector<const FoundPlan*>& plans, Text text) {
   std::vector<std::string> texts;
+  texts.reserve(plans.size());
   for (const FoundPlan* plan : plans) texts.push_back(text(*plan));
   return texts;
 }
@@ -100,6 +101,7 @@ void add_figures(const SearchResult& result, const std::vector<const FoundPlan*>
   for (const Aim aim : {Aim::Time, Aim::Memory, Aim::Cost, Aim::Energy}) {
     const std::size_t at = static_cast<std::size_t>(aim);
     std::vector<double> values;
+    values.reserve(plans.size());
     for (const FoundPlan* plan : plans) values.push_back(plan->estimate.figures[at]);
     if (values.front() <= 0) continue;
     const Scale scale = aim == Aim::Time     ? scale_of_seconds(values)

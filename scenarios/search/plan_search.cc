@@ -102,7 +102,7 @@ class PlanSearch {
       if (!first) known.grade = static_cast<Grade>(static_cast<int>(candidate.grade) + 1);
       if (known.grade == Grade::PlanBound) known.order = i;
       count(known);
-      put(std::move(known));
+      put(known);
     }
   }
 
@@ -118,9 +118,9 @@ class PlanSearch {
     if (judged > 0 && judged < estimate.micro_batches) ++counts.shortened;
   }
 
-  void put(Candidate&& known) {
+  void put(const Candidate& known) {
     if (const auto loss = beyond_limits(known)) return lose(known, *loss);
-    queue_.push_back(std::move(known));
+    queue_.push_back(known);
     std::push_heap(queue_.begin(), queue_.end(), later());
   }
 
@@ -130,7 +130,7 @@ class PlanSearch {
 
   Candidate pop() {
     std::pop_heap(queue_.begin(), queue_.end(), later());
-    Candidate first = std::move(queue_.back());
+    const Candidate first = queue_.back();
     queue_.pop_back();
     return first;
   }
@@ -198,22 +198,22 @@ class PlanSearch {
     std::vector<Candidate> round, judged;
     int effort = 0;
     while (!queue_.empty() && effort < kRound) {
-      Candidate next = pop();
+      const Candidate next = pop();
       if (next.grade == Grade::Judgement) {
         if (round.empty()) {
           finish(next);
         } else {
-          judged.push_back(std::move(next));
+          judged.push_back(next);
         }
       } else if (result_.plans.size() > kRunnersUp && dominated(next)) {
         lose(next, Loss::Dominated);
       } else {
         effort += kEffort[static_cast<std::size_t>(next.grade)];
-        round.push_back(std::move(next));
+        round.push_back(next);
       }
     }
-    for (Candidate& back : judged) {
-      queue_.push_back(std::move(back));
+    for (const Candidate& back : judged) {
+      queue_.push_back(back);
       std::push_heap(queue_.begin(), queue_.end(), later());
     }
     if (round.empty()) return false;

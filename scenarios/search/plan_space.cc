@@ -161,28 +161,40 @@ PlanSpace::PlanSpace(JsonValue document, SearchRequest request)
   }
 }
 
-void PlanSpace::add_layouts(int devices, const JsonValue& strategy, const JsonValue& recompute) {
+/// The ways to divide `devices` devices, as layouts of nothing else.
+std::vector<PlanLayout> PlanSpace::degrees(int devices) const {
+  std::vector<PlanLayout> found;
   const int widest = has_tokens_ ? devices_per_node_ : 1;
   for (const int tensor : or_usual(request_.tensor, divisors(devices, widest))) {
     const int rest = devices / tensor / parts_of_samples_;
     for (const int pipeline : or_usual(request_.pipeline, divisors(rest, modules_))) {
       const int data = rest / pipeline;
-      const bool asked =
-          request_.data.empty() || std::count(request_.data.begin(), request_.data.end(), data) > 0;
-      if (!asked || tensor * pipeline * data * parts_of_samples_ != devices) continue;
-      const bool alone = data * parts_of_samples_ == 1;
-      for (const int zero : or_usual(request_.zero_stages,
-                                     alone ? std::vector<int>{0} : std::vector<int>{0, 1, 2, 3})) {
-        for (const int size : micro_batch_sizes(data)) {
-          if (layouts_.size() == kMostLayouts) {
-            throw Error((document_.file ? *document_.file : "") + ": /search: more than " +
-                        std::to_string(kMostLayouts) +
-                        " ways to divide the work; expected fewer values, \"tensor\": [1, 8] say");
-          }
-          layouts_.push_back({devices, tensor, pipeline, data, zero, size, strategy, recompute});
-        }
+      const std::vector<int>& asked = request_.data;
+      if (!asked.empty() && std::find(asked.begin(), asked.end(), data) == asked.end()) continue;
+      if (tensor * pipeline * data * parts_of_samples_ != devices) continue;
+      found.push_back({devices, tensor, pipeline, data});
+    }
+  }
+  return found;
+}
+
+void PlanSpace::add_layouts(int devices, const JsonValue& strategy, const JsonValue& recompute) {
+  for (PlanLayout layout : degrees(devices)) {
+    layout.strategy = strategy;
+    layout.recompute = recompute;
+    const bool alone = layout.data * parts_of_samples_ == 1;
+    for (const int zero : or_usual(request_.zero_stages,
+                                   alone ? std::vector<int>{0} : std::vector<int>{0, 1, 2, 3})) {
+      layout.zero_stage = zero;
+      for (const int size : micro_batch_sizes(layout.data)) {
+        layout.micro_batch_size = size;
+        layouts_.push_back(layout);
       }
     }
+    if (layouts_.size() <= kMostLayouts) continue;
+    throw Error((document_.file ? *document_.file : "") + ": /search: more than " +
+                std::to_string(kMostLayouts) +
+                " ways to divide the work; expected fewer values, \"tensor\": [1, 8] say");
   }
 }
 

@@ -49,6 +49,7 @@ class PlanSpace {
   JsonValue document_of(const PlanLayout& layout, const WorkOrder& order) const;
 
  private:
+  std::vector<PlanLayout> degrees(int devices) const;
   void add_layouts(int devices, const JsonValue& strategy, const JsonValue& recompute);
   std::vector<int> micro_batch_sizes(int data) const;
 

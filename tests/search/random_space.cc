@@ -54,20 +54,25 @@ int devices_of(const Json& space) {
   return space["cluster"]["nodes"].get<int>() * space["cluster"]["devices_per_node"].get<int>();
 }
 
-/// What PlanSpace tells of each plan, by other means.
-Json plan_of(Json space, int tensor, int pipeline, int zero, int size, const std::string& again,
-             const Json& schedule, int chunks) {
-  const int data = devices_of(space) / tensor / pipeline;
+struct Values {
+  int tensor = 1, pipeline = 1, zero = 0, size = 1;
+  std::string again = "none";
+  Json schedule = nullptr;
+  int chunks = 1;
+};
+
+/// What PlanSpace makes of these, by other means.
+Json plan_of(Json space, const Values& values) {
   Json& parallel = space["parallel"];
-  parallel["tensor"] = tensor;
-  parallel["pipeline"] = pipeline;
-  parallel["data"] = data;
-  parallel["zero_stage"] = zero;
-  if (chunks > 1) parallel["stages"] = chunks * pipeline;
+  parallel["tensor"] = values.tensor;
+  parallel["pipeline"] = values.pipeline;
+  parallel["data"] = devices_of(space) / values.tensor / values.pipeline;
+  parallel["zero_stage"] = values.zero;
+  if (values.chunks > 1) parallel["stages"] = values.chunks * values.pipeline;
   Json& training = space["training"];
-  training["micro_batch_size"] = size;
-  training["recompute"] = again;
-  if (!schedule.is_null()) training["schedule"] = schedule;
+  training["micro_batch_size"] = values.size;
+  training["recompute"] = values.again;
+  if (!values.schedule.is_null()) training["schedule"] = values.schedule;
   space.erase("search");
   return space;
 }
@@ -126,9 +131,9 @@ JsonValue random_plan(const std::string& text, Random& random) {
   const int chunks = name == "interleaved" || name == "breadth-first" || name == "hanayo"
                          ? random.integer(1, 2) * (name == "hanayo" ? 2 : 1)
                          : chunks_of(name).front();
-  return document_of(
-      plan_of(space, tensor, pipeline, random.integer(0, 3), one_of<int>({1, 1, 2, 4}, random),
-              one_of<std::string>({"none", "selective", "full"}, random), order, chunks));
+  const int zero = random.integer(0, 3), size = one_of<int>({1, 1, 2, 4}, random);
+  const std::string again = one_of<std::string>({"none", "selective", "full"}, random);
+  return document_of(plan_of(space, {tensor, pipeline, zero, size, again, order, chunks}));
 }
 
 std::vector<JsonValue> all_plans(const std::string& text) {
@@ -142,14 +147,13 @@ std::vector<JsonValue> all_plans(const std::string& text) {
         for (const int size : search["micro_batch_size"]) {
           for (const std::string again : search["recompute"]) {
             if (!search.contains("schedule")) {
-              plans.push_back(
-                  document_of(plan_of(space, tensor, pipeline, zero, size, again, nullptr, 1)));
+              plans.push_back(document_of(plan_of(space, {tensor, pipeline, zero, size, again})));
               continue;
             }
             for (const std::string order : search["schedule"]) {
               const int chunks = pipeline == 1 && order == "interleaved" ? 1 : chunks_of(order)[0];
-              plans.push_back(
-                  document_of(plan_of(space, tensor, pipeline, zero, size, again, order, chunks)));
+              plans.push_back(document_of(
+                  plan_of(space, {tensor, pipeline, zero, size, again, order, chunks})));
             }
           }
         }

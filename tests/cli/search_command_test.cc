@@ -1,0 +1,94 @@
+// interlock search as a user runs it: what it finds is what simulate says.
+// SPDX-License-Identifier: Apache-2.0
+#include <filesystem>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "tests/cli/child_program.h"
+
+namespace interlock {
+namespace {
+
+constexpr const char* kSpace = R"({
+  "name": "six layers",
+  "model": {"kind": "transformer", "layers": 6, "hidden_size": 512, "attention_heads": 8,
+            "ffn_hidden_size": 2048, "vocab_size": 8192, "sequence_length": 512},
+  "cluster": {"machine": "dgx-a100-40g", "devices": 4, "price": "2 USD/h"},
+  "training": {"strategy": "global", "global_batch_size": 16, "optimizer": "adam", "steps": 2},
+  "search": {"tensor": [1, 2], "micro_batch_size": [1, 4], "recompute": ["none", "full"]}
+})";
+
+const JsonValue& at(const JsonValue& value, const std::string& key) {
+  const JsonValue* member = value.find(key);
+  REQUIRE_MESSAGE(member, key);
+  return *member;
+}
+
+JsonValue simulated(const Folder& folder, const std::vector<std::string>& arguments) {
+  std::vector<std::string> all = {"simulate"};
+  all.insert(all.end(), arguments.begin(), arguments.end());
+  all.insert(all.end(), {"--json", "-"});
+  const Outcome run = run_program(all, folder.path());
+  REQUIRE_MESSAGE(run.exit_code == 0, run.err);
+  return parse_json(run.out, "simulate");
+}
+
+TEST_CASE("the best plan runs as it was found, from its file and by its settings") {
+  const Folder folder;
+  folder.file("space.json", kSpace);
+  std::filesystem::create_directory(folder.path("plans"));
+  const Outcome run = run_program(
+      {"search", "space.json", "--out", "plans/best.json", "--json", "found.json"}, folder.path());
+  REQUIRE_MESSAGE(run.exit_code == 0, run.err);
+  CHECK(run.err.find("wrote plans/best.json; interlock simulate plans/best.json") !=
+        std::string::npos);
+  CHECK(run.out.find("Best: tensor") != std::string::npos);
+  CHECK(run.out.find("Next best, and why they lost to plan 1") != std::string::npos);
+  const JsonValue found = read_json_file(folder.path("found.json"));
+  CHECK(at(found, "format").text == "interlock-search/1");
+  const JsonValue& best = at(found, "plans").items.front();
+  const double step = at(best, "step_time_s").number;
+  CHECK(at(simulated(folder, {"plans/best.json"}), "step_time_s").number == step);
+  std::vector<std::string> arguments = {"space.json"};
+  for (const JsonValue& setting : at(best, "set").items) {
+    arguments.insert(arguments.end(), {"--set", setting.text});
+  }
+  CHECK(at(simulated(folder, arguments), "step_time_s").number == step);
+}
+
+TEST_CASE("a search shows what it was asked for, and no progress where nobody looks") {
+  const Folder folder;
+  folder.file("space.json", kSpace);
+  const Outcome run = run_program(
+      {"search", "space.json", "--json", "-", "--set", "search.minimize=memory"}, folder.path());
+  REQUIRE_MESSAGE(run.exit_code == 0, run.err);
+  CHECK(run.err == "");
+  const JsonValue found = parse_json(run.out, "search");
+  CHECK(at(found, "minimize").text == "memory");
+  const auto& plans = at(found, "plans").items;
+  for (std::size_t i = 1; i < plans.size(); ++i) {
+    CHECK(at(plans[i - 1], "memory_bytes").number <= at(plans[i], "memory_bytes").number);
+  }
+}
+
+TEST_CASE("mistakes end a search in a sentence, with nothing written") {
+  const Folder folder;
+  folder.file("space.json", kSpace);
+  const auto refused = [&](std::vector<std::string> arguments, const std::string& words) {
+    arguments.insert(arguments.begin(), {"search", "space.json"});
+    const Outcome run = run_program(arguments, folder.path());
+    CHECK(run.exit_code == 2);
+    CHECK_MESSAGE(run.err.find(words) != std::string::npos, run.err);
+    CHECK(folder.files() == std::vector<std::string>{"space.json"});
+  };
+  refused({"--set", "search.limits.memory=1 MB", "--out", "best.json"}, "no plan is within");
+  refused({"--set", "search.minimize=speed"}, "/search/minimize");
+  refused({"--set", "search.tensor=[0]"}, "/search/tensor");
+  refused({"--set", "search.limits.memory=3"}, "/search/limits/memory");
+  refused({"--set", "sweep={\"simulate.seed\": [1, 2]}"}, "--set sweep=null");
+  refused({"--out", "nowhere/best.json"}, "nowhere");
+  refused({"--jobs", "0"}, "--jobs");
+}
+
+}  // namespace
+}  // namespace interlock
