@@ -10,12 +10,12 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <optional>
 #include <vector>
 
 #include "sim/run/engine_state.h"
 #include "sim/run/event_heap.h"
+#include "sim/run/generations.h"
 #include "sim/run/kernel_rates.h"
 #include "sim/run/machine_state.h"
 #include "sim/run/message_holds.h"
@@ -121,7 +121,7 @@ class Machine {
   VariedTimes times_;
   std::optional<KernelRates> rates_;  // where communication slows kernels down
   std::vector<LaneState> lanes_;
-  std::vector<std::map<int, Generation>> events_;
+  std::vector<Generations<Generation>> events_;
   std::vector<std::vector<int>> event_waiters_;
   bool rendezvous_ = false;     // some channel is one
   std::vector<int> runnable_;   // streams to advance now

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "base/error.h"
-#include "sim/run/generations.h"
 #include "sim/run/machine.h"
 
 namespace interlock {
@@ -30,7 +29,7 @@ bool Machine::record(int stream, StreamState& state) {
 void Machine::note_record(int index, int micro_batch) {
   const Event& event = program_.events[index];
   Generation& generation =
-      generation_of(events_[index], micro_batch / event.micro_batches, generations_kept(event));
+      events_[index].among(micro_batch / event.micro_batches, generations_kept(event));
   if (++generation.records < event.recorders) return;
   generation.joined = now_;
   if (event.collective < 0) return complete(index, generation);

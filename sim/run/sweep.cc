@@ -7,7 +7,6 @@
 
 #include "base/error.h"
 #include "sim/run/deadlock.h"
-#include "sim/run/generations.h"
 #include "sim/run/machine.h"
 
 namespace interlock {
@@ -137,8 +136,8 @@ void Sweep::record(StreamState& state) {
 
 void Sweep::note_record(int index, int micro_batch, double time) {
   const Event& event = program_.events[index];
-  Generation& generation = generation_of(events_[index], micro_batch / event.micro_batches,
-                                         Machine::generations_kept(event));
+  Generation& generation =
+      events_[index].among(micro_batch / event.micro_batches, Machine::generations_kept(event));
   ++generation.records;
   generation.joined = generation.time = std::max(generation.joined, time);
   if (generation.records < event.recorders) return;

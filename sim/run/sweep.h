@@ -8,12 +8,12 @@
 #pragma once
 
 #include <deque>
-#include <map>
 #include <vector>
 
 #include "sim/run/engine_state.h"
 #include "sim/run/engines.h"
 #include "sim/run/fifo.h"
+#include "sim/run/generations.h"
 #include "sim/run/message_holds.h"
 #include "sim/run/varied_times.h"
 
@@ -108,8 +108,8 @@ class Sweep {
   MessageHolds<double> holds_;
   VariedTimes times_;
   std::vector<double> lane_free_;
-  std::vector<Turns> rank_turns_, wire_turns_;     // frozen programs
-  std::vector<std::map<int, Generation>> events_;  // by generation
+  std::vector<Turns> rank_turns_, wire_turns_;   // frozen programs
+  std::vector<Generations<Generation>> events_;  // by generation
   std::vector<std::vector<int>> event_waiters_;
   std::deque<int> ready_;    // streams to take up
   bool steps_back_ = false;  // the stream at work lets all others go first

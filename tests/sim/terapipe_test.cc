@@ -3,6 +3,8 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <iterator>
+#include <map>
 #include <numeric>
 
 #include "base/random.h"
@@ -286,15 +288,45 @@ TEST_CASE("the engines agree on slices of unequal times and messages") {
 
 TEST_CASE("what an event was last recorded for is remembered, whether numbers rise or fall") {
   for (const int step : {1, -1}) {
-    std::map<int, int> records;
+    Generations<int> records;
     for (int turn = 0; turn < 10; ++turn) {
       const int number = 50 + step * turn;
-      for (int member = 0; member < 3; ++member) ++generation_of(records, number, 3);
-      CHECK(records.at(number) == 3);  // all members met the same generation
+      for (int member = 0; member < 3; ++member) ++records.among(number, 3);
+      CHECK(records[number] == 3);  // all members met the same generation
       CHECK(records.size() <= 4);
     }
     CHECK_FALSE(records.contains(50));
     CHECK(records.contains(50 + step * 7));
+  }
+}
+
+/// The same by a map.
+int& among(std::map<int, int>& records, int number, std::size_t kept) {
+  if (records.size() > kept && !records.contains(number)) {
+    const auto last = std::prev(records.end());
+    const bool first_is_farther = number - records.begin()->first > last->first - number;
+    records.erase(first_is_farther ? records.begin() : last);
+  }
+  return records[number];
+}
+
+TEST_CASE("what is remembered of events is what a map would hold, in whatever order they come") {
+  for (int seed = 0; seed < 200; ++seed) {
+    Random random(static_cast<std::uint64_t>(seed), 3);
+    const std::size_t kept = static_cast<std::size_t>(random.integer(0, seed % 7 == 0 ? 300 : 6));
+    Generations<int> records;
+    std::map<int, int> expected;
+    int number = 0;
+    for (int turn = 0; turn < 400; ++turn) {
+      number += random.integer(0, 9) == 0 ? random.integer(-12, 12) : random.integer(0, 1);
+      const bool looks = random.integer(0, 9) == 0;  // makes one, and forgets none
+      CHECK((looks ? ++records[number] : ++records.among(number, kept)) ==
+            (looks ? ++expected[number] : ++among(expected, number, kept)));
+      CHECK(records.size() == expected.size());
+    }
+    for (int old = number - 400; old <= number + 400; ++old) {
+      CHECK(records.contains(old) == expected.contains(old));
+    }
   }
 }
 
