@@ -16,10 +16,10 @@ namespace {
 
 /// What is taken from the queue at once, whatever the number of processes: what is looked at
 /// depends on it. Judgements are dear, and those before them may make them needless.
-constexpr int kRound = 32;
+constexpr int kRound = 64;
 constexpr std::array kEffort = {1, 4, 8};  // to know better what is known by Grade
 /// The next best plans after the best are found even if they are worth nothing.
-constexpr std::size_t kRunnersUp = 8;
+constexpr std::size_t kRunnersUp = 5;
 
 class PlanSearch {
  public:
