@@ -181,7 +181,6 @@ void set_result(const ScenarioResult& result, RowWriter& writer) {
   writer.row().details = document.dump();
 }
 
-/// Its name and hash are set, whatever becomes of it.
 /// What went wrong, where a file says each of its mistakes on a line of its own.
 std::string one_line(const std::string& error) {
   std::string line;
@@ -189,6 +188,7 @@ std::string one_line(const std::string& error) {
   return clean_utf8(line);
 }
 
+/// Its name and hash are set, whatever becomes of it.
 void run_point(const SweepPlan& plan, RowWriter& writer) {
   Diagnostics diagnostics;
   SweepPoint point = plan.point(writer.row().id - 1, diagnostics);

@@ -3,7 +3,7 @@
 #include "scenarios/search/plan_bound.h"
 
 #include <algorithm>
-#include <numeric>
+#include <functional>
 #include <vector>
 
 #include "scenarios/run_scenario.h"

@@ -46,12 +46,15 @@ int count_at(const JsonValue& document, std::initializer_list<const char*> path)
   return counts ? std::max(1, static_cast<int>(value->number)) : 1;
 }
 
-/// The name, or the "kind" of an object.
+}  // namespace
+
 std::string kind_of(const JsonValue& value) {
   if (value.kind == JsonValue::Kind::String) return value.text;
   const JsonValue* kind = value_at(value, {"kind"});
   return kind != nullptr ? kind->text : "";
 }
+
+namespace {
 
 const ScheduleEntry* entry_named(const std::string& name) {
   for (const ScheduleEntry& entry : schedule_catalogue()) {

@@ -33,6 +33,9 @@ struct Setting {
   JsonValue value;
 };
 
+/// The name that a strategy or schedule is, or the "kind" that it has; empty if neither.
+std::string kind_of(const JsonValue& value);
+
 class PlanSpace {
  public:
   /// Usual values are: all devices; every way to divide them in which tensor ranks lie in one node;

@@ -56,19 +56,12 @@ Told told_of(const Scenario& scenario, const StepBound& bound) {
   return told;
 }
 
-bool names(const JsonValue& schedule, const std::string& name) {
-  if (schedule.kind == JsonValue::Kind::String) return schedule.text == name;
-  const JsonValue* kind =
-      schedule.kind == JsonValue::Kind::Object ? schedule.find("kind") : nullptr;
-  return kind != nullptr && kind->text == name;
-}
-
 /// What all of `orders` have in common.
 ScheduleFamily family_of(const std::vector<WorkOrder>& orders) {
   ScheduleFamily family;
   for (const ScheduleEntry& entry : schedule_catalogue()) {
     const bool used = std::any_of(orders.begin(), orders.end(), [&](const WorkOrder& order) {
-      return names(order.schedule, entry.name);
+      return kind_of(order.schedule) == entry.name;
     });
     if (!used) continue;
     if (entry.overlaps) family.overlap = 1;
