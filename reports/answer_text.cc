@@ -19,14 +19,6 @@ constexpr double kLeastShare = 5e-4;  // of a step: less is rounding
 constexpr double kLeastGain = 5e-4;   // of a step
 constexpr double kSpare = 0.2;        // of the memory: more is no concern
 
-std::string paragraph(const std::string& text, Ink ink, const TableStyle& style) {
-  std::string lines;
-  for (const auto& line : wrap(text, static_cast<std::size_t>(std::max(style.width, 60)))) {
-    lines += paint(line, ink, style) + "\n";
-  }
-  return lines;
-}
-
 /// Words, seconds and shares of a step, longest first.
 template <class T>
 std::string time_list(const std::string& head, const std::vector<T>& list, const Answers& answers,

@@ -188,6 +188,14 @@ std::vector<std::string> wrap(std::string_view text, std::size_t width) {
   return lines;
 }
 
+std::string paragraph(const std::string& text, Ink ink, const TableStyle& style) {
+  std::string lines;
+  for (const auto& line : wrap(text, static_cast<std::size_t>(std::max(style.width, 60)))) {
+    lines += paint(line, ink, style) + "\n";
+  }
+  return lines;
+}
+
 std::string figure_lines(const std::vector<Figure>& figures, const TableStyle& style) {
   std::size_t label_width = 0, value_width = 0;
   for (const auto& figure : figures) {

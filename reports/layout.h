@@ -21,6 +21,9 @@ std::string pad(std::string_view text, std::size_t width, bool right_aligned = f
 /// `text` broken between words into lines of at most `width` columns; longer words are cut.
 std::vector<std::string> wrap(std::string_view text, std::size_t width);
 
+/// `text` in lines of the style's width, at least 60 columns, each with its end.
+std::string paragraph(const std::string& text, Ink ink, const TableStyle& style);
+
 /// `label   value   note`, one figure a line; a note that does not fit goes on below itself.
 std::string figure_lines(const std::vector<Figure>& figures, const TableStyle& style);
 

@@ -13,14 +13,6 @@ namespace {
 
 constexpr std::size_t kMostPlans = 24;
 
-std::string paragraph(const std::string& text, Ink ink, const TableStyle& style) {
-  std::string lines;
-  for (const auto& line : wrap(text, static_cast<std::size_t>(std::max(style.width, 60)))) {
-    lines += paint(line, ink, style) + "\n";
-  }
-  return lines;
-}
-
 std::string grouped(std::size_t number) {
   std::string digits = std::to_string(number);
   for (std::size_t at = digits.size(); at > 3;) digits.insert(at -= 3, ",");

@@ -11,14 +11,6 @@ namespace {
 
 constexpr std::size_t kMostDevices = 24;
 
-std::string paragraph(const std::string& text, Ink ink, const TableStyle& style) {
-  std::string lines;
-  for (const auto& line : wrap(text, static_cast<std::size_t>(std::max(style.width, 60)))) {
-    lines += paint(line, ink, style) + "\n";
-  }
-  return lines;
-}
-
 std::string single_table(const ScenarioResult& result, const TableStyle& style) {
   std::string text = paragraph(result.scenario.name, Ink::Strong, style);
   text += paragraph(subtitle(result), Ink::Faint, style);
