@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/outputs.h"
+#include "cli/progress.h"
 #include "cli/terminal.h"
 #include "reports/value_json.h"
 #include "scenarios/starter/starter.h"
@@ -83,7 +84,7 @@ std::string plan_json(const InitOptions& options, const Starter& starter) {
                                 {"global_batch_size", json_number(plan.global_batch_size)},
                                 {"micro_batch_size", json_number(plan.micro_batch_size)},
                                 {"recompute", json_text(plan.recompute)},
-                                {"plans_tried", json_number(static_cast<double>(starter.tried))},
+                                {"plans", json_number(static_cast<double>(starter.plans))},
                                 {"step_time_s", json_number(starter.step_time.value())},
                                 {"peak_memory_bytes", json_number(starter.peak_memory.value())},
                                 {"fits_in_memory", json_boolean(starter.fits)}});
@@ -91,13 +92,18 @@ std::string plan_json(const InitOptions& options, const Starter& starter) {
   return json_file(json);
 }
 
+Starter choose(const InitOptions& options) {
+  Progress line("plans", 0, 0, !options.quiet);
+  return make_starter({options.model, options.machine, options.devices}, usable_processors(),
+                      [&](std::size_t done, std::size_t of) { line.reach(done, of); });
+}
+
 }  // namespace
 
 void init(InitOptions options) {
   ask_for_missing(options);
   check_target(options);
-  const Starter starter =
-      make_starter({options.model, options.machine, options.devices}, usable_processors());
+  const Starter starter = choose(options);
   if (options.out.empty()) print(starter_text(starter, ""));
   write_json(options.json, plan_json(options, starter), options.quiet);
   if (options.out.empty()) return;

@@ -21,10 +21,20 @@ constexpr std::array kEffort = {1, 4, 8};  // to know better what is known by Gr
 /// The next best plans after the best are found even if they are worth nothing.
 constexpr std::size_t kRunnersUp = 5;
 
+SearchRequest request_of(const JsonValue& document) {
+  const JsonValue* search = document.find("search");
+  if (search == nullptr) return {};
+  Diagnostics diagnostics;
+  SearchRequest request = read_search({search, "/search"}, diagnostics);
+  diagnostics.throw_if_any();
+  return request;
+}
+
 class PlanSearch {
  public:
-  PlanSearch(const JsonValue& document, int processes, const SearchProgress& told)
-      : request_(request_of(document)),
+  PlanSearch(const JsonValue& document, const SearchRequest& request, int processes,
+             const SearchProgress& told)
+      : request_(request),
         space_(document, request_),
         survey_(space_, processes),
         progress_(told) {}
@@ -39,15 +49,6 @@ class PlanSearch {
   }
 
  private:
-  static SearchRequest request_of(const JsonValue& document) {
-    const JsonValue* search = document.find("search");
-    if (search == nullptr) return {};
-    Diagnostics diagnostics;
-    SearchRequest request = read_search({search, "/search"}, diagnostics);
-    diagnostics.throw_if_any();
-    return request;
-  }
-
   double key(const Candidate& candidate) const {
     return candidate.estimate.figures[static_cast<std::size_t>(request_.aim)];
   }
@@ -174,6 +175,7 @@ class PlanSearch {
 
   /// Whether a plan that was found is no worse in anything, but for what is not worth much.
   bool dominated(const Candidate& known) const {
+    if (request_.only_best) return !result_.plans.empty();
     return std::any_of(result_.plans.begin(), result_.plans.end(), [&](const FoundPlan& plan) {
       if (!plan.worth_having) return false;
       for (std::size_t i = 0; i < kAims; ++i) {
@@ -184,10 +186,13 @@ class PlanSearch {
     });
   }
 
+  /// Whether plans that are not worth having are found, too.
+  bool wants_next_best() const { return !request_.only_best && result_.plans.size() <= kRunnersUp; }
+
   /// Takes the first of the queue as the next best plan.
   void finish(const Candidate& judged) {
     const bool worthless = dominated(judged);
-    if (worthless && result_.plans.size() > kRunnersUp) return lose(judged, Loss::Dominated);
+    if (worthless && !wants_next_best()) return lose(judged, Loss::Dominated);
     ++done_;
     result_.plans.push_back(found(judged));
     result_.plans.back().worth_having = !worthless;
@@ -205,7 +210,7 @@ class PlanSearch {
         } else {
           judged.push_back(next);
         }
-      } else if (result_.plans.size() > kRunnersUp && dominated(next)) {
+      } else if (!wants_next_best() && dominated(next)) {
         lose(next, Loss::Dominated);
       } else {
         effort += kEffort[static_cast<std::size_t>(next.grade)];
@@ -234,7 +239,12 @@ class PlanSearch {
 }  // namespace
 
 SearchResult search_plans(const JsonValue& document, int processes, const SearchProgress& told) {
-  PlanSearch search(document, processes, told);
+  return search_plans(document, request_of(document), processes, told);
+}
+
+SearchResult search_plans(const JsonValue& document, const SearchRequest& request, int processes,
+                          const SearchProgress& told) {
+  PlanSearch search(document, request, processes, told);
   SearchResult result = search.run();
   if (!result.plans.empty()) result.closest.clear();
   const FoundPlan* first = !result.plans.empty()     ? &result.plans.front()

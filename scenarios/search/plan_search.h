@@ -60,5 +60,8 @@ using SearchProgress = std::function<void(std::size_t done, std::size_t of)>;
 /// space is a plan.
 SearchResult search_plans(const JsonValue& document, int processes,
                           const SearchProgress& told = {});
+/// Likewise by `request`, whatever the document asks for.
+SearchResult search_plans(const JsonValue& document, const SearchRequest& request, int processes,
+                          const SearchProgress& told = {});
 
 }  // namespace interlock

@@ -2,12 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <string>
-#include <vector>
 
-#include "scenarios/scenario.h"
+#include "scenarios/search/plan_search.h"
 
 namespace interlock {
 
@@ -29,17 +27,17 @@ struct Starter {
   std::string precision, optimizer;
   std::optional<double> tokens_per_sample;
   int nodes = 0;          // 0: the machine says it
-  std::size_t tried = 0;  // plans that were simulated
+  std::size_t plans = 0;  // that it was chosen of; 0: it is yet to be
   Seconds step_time;
-  Bytes peak_memory, memory;  // of the fullest device, and what it has
-  bool fits = true;
+  Bytes peak_memory, memory;           // of the fullest device, and what it has
+  bool fits = true, fits_well = true;  // at all; and a tenth of the memory is left
 };
 
-/// The fastest of the plans that leave a tenth of the memory, or at least fit: degrees that are
-/// powers of two or take all devices, tensors divided inside a node, 1F1B, three levels of
-/// recomputation. If none fits, the one that lacks least. Throws: Error if model or machine are
-/// wrong, or have too few devices.
-Starter make_starter(const StarterQuestion& question, int processes);
+/// The fastest plan that leaves a tenth of the memory, of all degrees, micro-batches and levels of
+/// recomputation under 1F1B and ZeRO 1, tensors divided inside a node; if there is none, the one
+/// that takes least memory. Throws: Error if model or machine are wrong, or have too few devices.
+Starter make_starter(const StarterQuestion& question, int processes,
+                     const SearchProgress& told = {});
 
 /// The scenario as a file with comments, for the folder `folder` ("" for where the user stands).
 std::string starter_text(const Starter& starter, const std::string& folder);

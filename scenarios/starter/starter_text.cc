@@ -46,16 +46,21 @@ std::string head(const Starter& starter) {
   std::string text = "// " + starter.question.model + " on " + number(starter.question.devices) +
                      (starter.question.devices == 1 ? " device of " : " devices of ") +
                      starter.question.machine + ", written by interlock init.\n";
-  if (starter.tried == 0) return text;
-  text += "// Of " + std::to_string(starter.tried) + " plans that were simulated this one is the ";
-  text += starter.fits
-              ? "fastest that fits well: " + format(starter.step_time) + " a step, " +
-                    format(starter.peak_memory) + " of " + format(starter.memory) + ".\n"
-              : "leanest, and none fits: it takes " + format(starter.peak_memory) + " of " +
-                    format(starter.memory) + ".\n// More devices, or offloading, make room.\n";
+  if (starter.plans == 0) return text;
+  const std::string memory = format(starter.peak_memory) + " of " + format(starter.memory);
+  text += "// Of " + std::to_string(starter.plans) + " plans this one is the ";
+  if (starter.fits_well) {
+    text += "fastest that fits well: " + format(starter.step_time) + " a step, " + memory + ".\n";
+  } else if (starter.fits) {
+    text += "leanest, and fits with little room: " + format(starter.step_time) + " a step, " +
+            memory + ".\n";
+  } else {
+    text += "leanest, and none fits: it takes " + memory +
+            ".\n// More devices, or offloading, make room.\n";
+  }
   return text +
          "// Next: interlock simulate FILE; interlock explain FILE says what would make it "
-         "faster.\n";
+         "faster,\n// interlock search FILE tries other schedules and ZeRO stages, too.\n";
 }
 
 std::string batch_text(const Starter& starter) {

@@ -1,5 +1,9 @@
 // interlock init: scenarios from a model, a machine and a number.
 // SPDX-License-Identifier: Apache-2.0
+#include <sys/resource.h>
+
+#include <algorithm>
+
 #include "base/file.h"
 #include "base/json.h"
 #include "tests/cli/child_program.h"
@@ -48,6 +52,54 @@ TEST_CASE("init writes to standard output without --out, and over a file only by
   to_file.emplace_back("--force");
   CHECK(run_program(to_file, folder.path()).exit_code == 0);
   CHECK(read_file(folder.path("s.json")) != "mine");
+}
+
+TEST_CASE("no plan of the space is faster than what init writes and leaves a tenth of the memory") {
+  const Folder folder;
+  const Outcome run = run_program({"init", "--model", "resnet-50", "--machine", "dgx-v100-32g",
+                                   "--devices", "2", "--out", "s.json", "--json", "-"},
+                                  folder.path());
+  REQUIRE(run.exit_code == 0);
+  const Outcome all =
+      run_program({"compare", "s.json", "--json", "-", "-q", "--set",
+                   R"(sweep={"zip": {"parallel.pipeline": [1, 2], "parallel.data": [2, 1]},
+          "training.micro_batch_size": [1, 2, 4, 8, 16, 32], "training.recompute": ["none", "full"],
+          "parallel.zero_stage": [1], "training.schedule": ["1f1b"]})"},
+                  folder.path());
+  CAPTURE(all.err);
+  REQUIRE(all.exit_code == 0);
+  double best = 1e30;
+  const JsonValue plans = parse_json(all.out, "compare");
+  CHECK(plans.items.size() == 24);
+  for (const JsonValue& plan : plans.items) {
+    double peak = 0;
+    for (const JsonValue& device : plan.find("devices")->items) {
+      peak = std::max(peak, device.find("peak_memory_bytes")->number);
+    }
+    if (peak > 0.9 * plan.find("memory_capacity_bytes")->number) continue;
+    best = std::min(best, plan.find("step_time_s")->number);
+  }
+  CHECK(parse_json(run.out, "init").find("step_time_s")->number <= best);
+}
+
+/// Of processors, by all children so far.
+double seconds_of_children() {
+  rusage usage{};
+  getrusage(RUSAGE_CHILDREN, &usage);
+  const auto seconds = [](const timeval& time) { return time.tv_sec + 1e-6 * time.tv_usec; };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+TEST_CASE("init of 175 billion parameters on 64 devices takes a few seconds, not minutes") {
+  const double before = seconds_of_children();
+  const Outcome run =
+      run_program({"init", "--model", "gpt3-175b", "--machine", "dgx-a100-80g", "--devices", "64"});
+  CHECK(run.exit_code == 0);
+  const double seconds = seconds_of_children() - before;
+  MESSAGE(seconds << " s of processors; simulating every plan takes minutes");
+#ifdef NDEBUG
+  CHECK(seconds < 10);
+#endif
 }
 
 TEST_CASE("init says in a sentence what is missing or wrong") {
