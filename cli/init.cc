@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/interrupt.h"
 #include "cli/outputs.h"
 #include "cli/progress.h"
 #include "cli/terminal.h"
@@ -93,6 +94,7 @@ std::string plan_json(const InitOptions& options, const Starter& starter) {
 }
 
 Starter choose(const InitOptions& options) {
+  const EndOnInterrupt until_chosen("interrupted: nothing was written");
   Progress line("plans", 0, 0, !options.quiet);
   return make_starter({options.model, options.machine, options.devices}, usable_processors(),
                       [&](std::size_t done, std::size_t of) { line.reach(done, of); });

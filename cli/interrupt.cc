@@ -1,11 +1,28 @@
-// Notes the signals that ask the program to stop.
+// Hears the signals that ask the program to stop.
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/interrupt.h"
+
+#include <unistd.h>
+
+#include "cli/command_line.h"
 
 namespace interlock {
 namespace {
 
 std::atomic<bool> stopped = false;
+
+// For end_program, which may be called between any two instructions.
+std::string last_words;
+pid_t who_speaks = 0;
+
+/// Calls nothing but what a signal handler may. A fork hears Ctrl-C, too, and is silent.
+void end_program(int) {
+  if (::getpid() == who_speaks) {
+    const ssize_t ignored = ::write(STDERR_FILENO, last_words.data(), last_words.size());
+    static_cast<void>(ignored);
+  }
+  ::_exit(kInterrupted);
+}
 
 }  // namespace
 
@@ -18,6 +35,21 @@ StopOnInterrupt::StopOnInterrupt() {
 }
 
 StopOnInterrupt::~StopOnInterrupt() {
+  sigaction(SIGINT, &on_interrupt_, nullptr);
+  sigaction(SIGTERM, &on_end_, nullptr);
+}
+
+EndOnInterrupt::EndOnInterrupt(const std::string& line) {
+  // A line of progress gives way.
+  last_words = (::isatty(STDERR_FILENO) != 0 ? "\r\033[K" : "") + line + "\n";
+  who_speaks = ::getpid();
+  struct sigaction action = {};
+  action.sa_handler = end_program;
+  sigaction(SIGINT, &action, &on_interrupt_);
+  sigaction(SIGTERM, &action, &on_end_);
+}
+
+EndOnInterrupt::~EndOnInterrupt() {
   sigaction(SIGINT, &on_interrupt_, nullptr);
   sigaction(SIGTERM, &on_end_, nullptr);
 }

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "cli/commands.h"
+#include "cli/interrupt.h"
 #include "cli/outputs.h"
 #include "cli/progress.h"
 #include "cli/terminal.h"
@@ -32,6 +33,7 @@ void search(const SearchOptions& options) {
   const int processes = options.jobs > 0 ? options.jobs : usable_processors();
   SearchResult result;
   {
+    const EndOnInterrupt until_found("interrupted: nothing was written");
     Progress line("plans", 0, 0, !files.quiet);
     result = search_plans(document, processes,
                           [&](std::size_t done, std::size_t of) { line.reach(done, of); });

@@ -1,0 +1,30 @@
+// Ctrl-C while a command thinks: one line, the exit code of an interrupt, and no file.
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/cli/child_program.h"
+
+namespace interlock {
+namespace {
+
+/// A second of what takes many, and then the signal that a terminal sends to all its processes.
+Outcome interrupted(const std::string& arguments, const Folder& folder) {
+  return run_shell("timeout --preserve-status -s INT 1 " INTERLOCK_PROGRAM " " + arguments,
+                   folder.path());
+}
+
+TEST_CASE("init, explain and search end at an interrupt with one line, and write nothing") {
+  const std::string large = SCENARIOS_FOLDER "/examples/gpt3-175b-64-a100.json";
+  for (const std::string& arguments :
+       {std::string("init --model gpt3-175b --machine dgx-a100-80g --devices 100000 --out s.json"),
+        "explain " + large + " --json s.json", "search " + large + " --jobs 1 --out s.json"}) {
+    CAPTURE(arguments);
+    const Folder folder;
+    const Outcome run = interrupted(arguments, folder);
+    CHECK(run.exit_code == 130);
+    CHECK(run.err == "interrupted: nothing was written\n");
+    CHECK(run.out == "");
+    CHECK(folder.files().empty());
+  }
+}
+
+}  // namespace
+}  // namespace interlock
