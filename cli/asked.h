@@ -32,7 +32,7 @@ struct ScheduleOptions {
 /// What calibrate is asked to do.
 struct CalibrateOptions {
   std::string device = "cpu";  // or "cuda", "cuda:N"
-  bool quick = false;
+  bool quick = false, quiet = false;
   int seed = 1;
   std::string out, samples, json;  // where to write; empty: not at all
   std::string command_line;        // as it was typed

@@ -121,22 +121,25 @@ void calibrate(const CalibrateOptions& options) {
   check_json(options.json);
   const Bench bench = bench_of(options.device);
   const Calibration result = calibrate(
-      bench, {.quick = options.quick,
-              .seed = options.seed,
-              .progress = [](const std::string& sentence) { tell("calibrate: " + sentence); }});
-  if (options.json != "-") print(summary(result));
+      bench,
+      {.quick = options.quick, .seed = options.seed, .progress = [&](const std::string& sentence) {
+         if (!options.quiet) tell("calibrate: " + sentence);
+       }});
+  if (options.json != "-" && !options.quiet) print(summary(result));
   if (!options.samples.empty()) write_file(options.samples, samples_csv(result));
   const std::string device = device_file(
       result,
       {.date = date_now(), .command = options.command_line, .program_version = INTERLOCK_VERSION});
-  write_json(options.json, device, false);
+  write_json(options.json, device, options.quiet);
   if (options.out.empty() && !options.json.empty()) return;
   if (options.out.empty()) {
+    if (options.quiet) return;
     tell("nothing was kept; --out FILE.json writes a device that scenarios can use");
     return;
   }
   write_file(options.out, device);
-  tell("wrote " + options.out + "; in a scenario: \"device\": \"" + options.out + "\"");
+  if (!options.quiet)
+    tell("wrote " + options.out + "; in a scenario: \"device\": \"" + options.out + "\"");
 }
 
 }  // namespace interlock

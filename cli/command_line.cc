@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <sstream>
 
 #include "base/text.h"
 #include "cli/command_options.h"
@@ -92,7 +93,7 @@ class CommandLine {
   int run(int argc, char** argv) {
     check_command(argc, argv);
     try {
-      app_.parse(argc, argv);
+      app_.parse(words_of(argc, argv));
     } catch (const CLI::ParseError& stop) {
       if (stop.get_exit_code() == kSuccess) return app_.exit(stop);  // help or version
       throw Error(in_our_words(stop));
@@ -106,6 +107,21 @@ class CommandLine {
   }
 
  private:
+  /// The arguments, the last first, as CLI11 has it; without those that help is asked for, which
+  /// it would take for commands.
+  std::vector<std::string> words_of(int argc, char** argv) {
+    int first = 1;
+    if (std::string("help") == argv[1]) {
+      for (first = 2; first < argc && argv[first][0] != '-'; ++first) {
+        helped_.push_back(argv[first]);
+      }
+    }
+    std::vector<std::string> words(argv + first, argv + argc);
+    if (first > 1) words.insert(words.begin(), "help");
+    std::reverse(words.begin(), words.end());
+    return words;
+  }
+
   void run_validate() {
     if (!published_command_->parsed()) return validate_run(validated_);
     if (!validate_published(published_)) exit_code_ = kMissed;
@@ -114,32 +130,78 @@ class CommandLine {
   /// What says what there is.
   void add_words() {
     CLI::App& lists = add("list", "print the names of models, machines, schedules and frameworks",
-                          [this] { list(what_, json_); });
+                          [this] { list(what_, json_, quiet_); });
     lists.add_option("WHAT", what_, "models, machines, schedules or frameworks; all if left out")
         ->check(CLI::IsMember({"models", "machines", "schedules", "frameworks"}));
-    add_json(lists, json_, "write them as JSON; - for standard output");
-    add_json(add("schema", "print the JSON Schema of scenarios", [this] { schema(json_); }), json_,
-             "write it into a file");
-    add("completion", "print the completion of a shell", [this] { complete(); })
-        .add_option("SHELL", shell_, "bash, zsh or fish")
+    add_word_outputs(lists, "write them as JSON; - for standard output");
+    add_word_outputs(
+        add("schema", "print the JSON Schema of scenarios", [this] { schema(json_, quiet_); }),
+        "write it into a file");
+    CLI::App& completions =
+        add("completion", "print the completion of a shell", [this] { complete(); });
+    completions.add_option("SHELL", shell_, "bash, zsh or fish")
         ->required()
         ->check(CLI::IsMember({"bash", "zsh", "fish"}));
-    add_json(add("man", "print the manual page, as troff", [this] { manual(); }), json_,
-             "write the commands and their options as JSON; - for standard output");
+    add_word_outputs(completions, "write it as JSON; - for standard output");
+    add_word_outputs(add("man", "print the manual page, as troff", [this] { manual(); }),
+                     "write the commands and their options as JSON; - for standard output");
+    std::string names;  // a name that is none of them is told in our words
+    for (const auto& [name, action] : actions_) names += (names.empty() ? "" : ",") + name;
+    CLI::App& helps =
+        add("help", "print the help of a command, as its --help does", [this] { help(); });
+    helps.add_option("COMMAND", helped_, "a command; of all if left out")
+        ->expected(0, 2)
+        ->type_name("NAME:{" + names + "}");
+    add_word_outputs(helps, "write its options as JSON; - for standard output");
+  }
+
+  void add_word_outputs(CLI::App& command, const char* summary) {
+    add_json(command, json_, summary);
+    add_quiet(command, quiet_);
   }
 
   void manual() const {
     const CommandNode tree = command_tree(app_);
     check_json(json_);
     if (json_.empty()) print(manual_page(tree, INTERLOCK_VERSION, kExamples));
-    write_json(json_, json_file(commands_json(tree)), false);
+    write_json(json_, json_file(commands_json(tree)), quiet_);
   }
 
   void complete() const {
     const CommandNode tree = command_tree(app_);
-    print(shell_ == "bash"  ? bash_completion(tree)
-          : shell_ == "zsh" ? zsh_completion(tree)
-                            : fish_completion(tree));
+    const std::string script = shell_ == "bash"  ? bash_completion(tree)
+                               : shell_ == "zsh" ? zsh_completion(tree)
+                                                 : fish_completion(tree);
+    check_json(json_);
+    if (json_.empty()) return print(script);
+    std::vector<std::string> lines;
+    std::istringstream text(script);
+    for (std::string line; std::getline(text, line);) lines.push_back(line);
+    write_json(json_,
+               json_file(json_object({{"format", json_text("interlock-completion/1")},
+                                      {"shell", json_text(shell_)},
+                                      {"lines", json_texts(lines)}})),
+               quiet_);
+  }
+
+  void help() {
+    CommandNode node = command_tree(app_);
+    for (const std::string& word : helped_) {
+      std::vector<std::string> names;
+      for (const CommandNode& below : node.commands) names.push_back(below.name);
+      const auto place = check_name(word, names);
+      node = CommandNode(node.commands[place]);
+    }
+    check_json(json_);
+    write_json(json_, json_file(commands_json(node)), quiet_);
+    if (!json_.empty()) return;
+    std::vector<std::string> words = {"--help"};  // the last first, as CLI11 has it
+    words.insert(words.end(), helped_.rbegin(), helped_.rend());
+    try {
+      app_.parse(words);
+    } catch (const CLI::CallForHelp& call) {
+      app_.exit(call);
+    }
   }
 
   CLI::App& add(const std::string& name, const std::string& summary,
@@ -168,11 +230,26 @@ class CommandLine {
                   "interlock --help");
     }
     const std::string first = argv[1];
-    if (first.starts_with("-") || actions_.count(first)) return;
-    const std::optional<std::string> meant = nearest(first, names);
-    throw Error(
-        "unknown command " + in_quotes(first) + "; " +
-        (meant ? "did you mean " + in_quotes(*meant) + "?" : "expected " + join_choices(names)));
+    if (first.starts_with("-")) return;
+    check_name(first, names);
+    const CLI::App& command = *app_.get_subcommand(first);
+    if (command.get_require_subcommand_min() == 0 || argc < 3 || argv[2][0] == '-') return;
+    names.clear();
+    for (const CLI::App* below : command.get_subcommands([](const CLI::App*) { return true; })) {
+      names.push_back(below->get_name());
+    }
+    check_name(argv[2], names);
+  }
+
+  /// The place of `word` in `names`. Throws: Error if it is none of them.
+  static std::size_t check_name(const std::string& word, const std::vector<std::string>& names) {
+    const auto found = std::find(names.begin(), names.end(), word);
+    if (found != names.end()) return static_cast<std::size_t>(found - names.begin());
+    const std::optional<std::string> meant = nearest(word, names);
+    throw Error("unknown command " + in_quotes(word) + "; " +
+                (meant           ? "did you mean " + in_quotes(*meant) + "?"
+                 : names.empty() ? "no command is below this one"
+                                 : "expected " + join_choices(names)));
   }
 
   CLI::App app_{"interlock predicts step time, utilisation and memory of model-parallel training"};
@@ -193,6 +270,8 @@ class CommandLine {
   CLI::App* published_command_ = nullptr;
   int exit_code_ = kSuccess;
   std::string engine_, what_, shell_, json_;
+  std::vector<std::string> helped_;
+  bool quiet_ = false;
   std::map<std::string, std::function<void()>> actions_;
 };
 

@@ -13,7 +13,11 @@ void add_inputs(CLI::App& command, CommandOptions& options, const char* name) {
                   "override a key: a dotted path, and JSON or text (training.steps=16)")
       ->type_name("PATH=VALUE")
       ->allow_extra_args(false);
-  command.add_flag("--quiet,-q", options.quiet, "print only what is asked for by name");
+  add_quiet(command, options.quiet);
+}
+
+void add_quiet(CLI::App& command, bool& quiet) {
+  command.add_flag("--quiet,-q", quiet, "print only what is asked for by name");
 }
 
 void add_json(CLI::App& command, std::string& file, const char* summary) {
@@ -124,6 +128,7 @@ void add_schedule(CLI::App& command, ScheduleOptions& options) {
       ->type_name("FILE.csv");
   add_json(command, files.json, "write the result, or the list, as JSON; - for standard output");
   command.add_flag("--unicode,!--ascii", options.unicode, "characters to draw with");
+  add_quiet(command, files.quiet);
   command.add_flag("--no-color", options.no_colour, "no colours, on a terminal either");
   command.add_option("--width", options.width, "columns, if not the terminal's")
       ->type_name("N")
@@ -142,6 +147,7 @@ void add_calibrate(CLI::App& command, CalibrateOptions& options) {
   command.add_option("--out", options.out, "write a device file that scenarios can use")
       ->type_name("FILE.json");
   add_json(command, options.json, "the same; - for standard output, in place of the table");
+  add_quiet(command, options.quiet);
   command.add_option("--samples", options.samples, "write every measurement")
       ->type_name("FILE.csv");
   command.add_option("--seed", options.seed, "of shapes, their order, and what is held out")

@@ -8,6 +8,8 @@ namespace interlock {
 
 /// Scenario files and what overrides their keys; `name` is how help calls the files.
 void add_inputs(CLI::App& command, CommandOptions& options, const char* name);
+/// --quiet.
+void add_quiet(CLI::App& command, bool& quiet);
 /// --json FILE.
 void add_json(CLI::App& command, std::string& file, const char* summary);
 /// What simulate and compare write. `engine` is short for an override.

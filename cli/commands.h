@@ -35,7 +35,7 @@ bool validate_published(const PublishedOptions& options);
 void check(const CommandOptions& options);
 /// Prints what names stand for: "models", "machines", "schedules", "frameworks"; empty: all of
 /// them.
-void list(const std::string& what, const std::string& json);
+void list(const std::string& what, const std::string& json, bool quiet);
 /// Draws a step of each scenario; or explains every schedule, or prints docs/schedules.md.
 void schedule(const ScheduleOptions& options);
 /// docs/schedules.md.
@@ -55,6 +55,6 @@ void import_files(const ImportOptions& options);
 /// The same of measured timelines.
 void import_kineto(const ImportOptions& options);
 /// Prints the JSON Schema of scenarios, or writes it into a file.
-void schema(const std::string& json);
+void schema(const std::string& json, bool quiet);
 
 }  // namespace interlock

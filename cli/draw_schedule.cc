@@ -46,7 +46,7 @@ void draw(const ScheduleOptions& options) {
         (text.empty() ? "" : "\n") + drawing(results.front(), grid_style(options), options.exact);
   }
   write_outputs(options.command, results, false);
-  if (options.command.json != "-") print(text);
+  if (options.command.json != "-" && !options.command.quiet) print(text);
 }
 
 }  // namespace
@@ -59,7 +59,7 @@ void schedule(const ScheduleOptions& options) {
         "interlock schedule --table");
   }
   if (scenario) return draw(options);
-  if (options.list) return list("schedules", options.command.json);
+  if (options.list) return list("schedules", options.command.json, options.command.quiet);
   print(schedule_table());
 }
 

@@ -116,7 +116,7 @@ JsonValue rows_json(std::vector<Row> rows) {
 
 }  // namespace
 
-void list(const std::string& what, const std::string& json) {
+void list(const std::string& what, const std::string& json, bool quiet) {
   struct Catalogue {
     const char* name;
     std::vector<Row> (*rows)();
@@ -131,13 +131,13 @@ void list(const std::string& what, const std::string& json) {
     if (!what.empty() && what != catalogue.name) continue;
     const std::vector<Row> rows = catalogue.rows();
     all.members.push_back({catalogue.name, rows_json(rows)});
-    if (json == "-") continue;
+    if (json == "-" || (quiet && !json.empty())) continue;
     if (what.empty()) {
       print(std::string(&catalogue == kCatalogues ? "" : "\n") + catalogue.name + "\n");
     }
     print_rows(rows);
   }
-  write_json(json, json_file(all), false);
+  write_json(json, json_file(all), quiet);
 }
 
 }  // namespace interlock

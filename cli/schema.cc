@@ -7,11 +7,11 @@
 
 namespace interlock {
 
-void schema(const std::string& json) {
+void schema(const std::string& json, bool quiet) {
   check_json(json);
   const std::string text = read_file(data_folder("scenarios") + "/scenario.schema.json");
   if (json.empty()) print(text);
-  write_json(json, text, false);
+  write_json(json, text, quiet);
 }
 
 }  // namespace interlock

@@ -42,6 +42,7 @@ bool offers(const std::vector<std::string>& words, const std::string& word) {
 TEST_CASE("bash completes commands, those below them, and options") {
   CHECK(offered({"interlock", "sim"}) == std::vector<std::string>{"simulate"});
   CHECK(offers({"interlock", ""}, "compare"));
+  CHECK(offers({"interlock", "help", ""}, "sweep"));
   CHECK(offered({"interlock", "validate", "pub"}) == std::vector<std::string>{"published"});
   CHECK(offered({"interlock", "simulate", "--kin"}) == std::vector<std::string>{"--kineto"});
   CHECK(offers({"interlock", "validate", "run", "--"}, "--clock"));

@@ -21,28 +21,62 @@ JsonValue written(const std::vector<std::string>& arguments, const std::string& 
   return parse_json(run.out, "stdout");
 }
 
-bool has_json(const JsonValue& command) {
+bool has_option(const JsonValue& command, const std::string& wanted) {
   for (const JsonValue& option : at(command, "options").items) {
     for (const JsonValue& name : at(option, "names").items) {
-      if (name.text == "--json") return true;
+      if (name.text == wanted) return true;
     }
   }
   return false;
 }
 
-/// Commands without --json that have none below them.
-void find_without(const JsonValue& command, std::vector<std::string>& found) {
+/// Commands without `option` that have none below them.
+void find_without(const JsonValue& command, const std::string& option,
+                  std::vector<std::string>& found) {
   const auto& below = at(command, "commands").items;
-  for (const JsonValue& one : below) find_without(one, found);
-  if (below.empty() && !has_json(command)) found.push_back(at(command, "command").text);
+  for (const JsonValue& one : below) find_without(one, option, found);
+  if (below.empty() && !has_option(command, option)) found.push_back(at(command, "command").text);
 }
 
-TEST_CASE("every command but completion has --json") {
+TEST_CASE("every command has --json, --quiet and -q") {
   const JsonValue tree = written({"man", "--json", "-"});
-  std::vector<std::string> without;
-  find_without(tree, without);
-  CHECK(without == std::vector<std::string>{"completion"});
-  CHECK(at(tree, "commands").items.size() >= 14);
+  for (const char* option : {"--json", "--quiet", "-q"}) {
+    CAPTURE(option);
+    std::vector<std::string> without;
+    find_without(tree, option, without);
+    CHECK(without == std::vector<std::string>{});
+  }
+  CHECK(at(tree, "commands").items.size() >= 15);
+}
+
+TEST_CASE("commands that print words take --quiet, which silences what else they say") {
+  const Folder folder;
+  for (const std::vector<std::string>& command : {std::vector<std::string>{"list", "machines"},
+                                                  {"schema"},
+                                                  {"man"},
+                                                  {"completion", "bash"},
+                                                  {"schedule", "--list"},
+                                                  {"help", "sweep"}}) {
+    CAPTURE(command.front());
+    std::vector<std::string> quiet = command;
+    quiet.emplace_back("-q");
+    CHECK(run_program(quiet).out == run_program(command).out);
+    quiet.insert(quiet.end(), {"--json", folder.path("x.json")});
+    const Outcome run = run_program(quiet);
+    CHECK(run.exit_code == 0);
+    CHECK(run.out + run.err == "");
+    CHECK_NOTHROW(read_json_file(folder.path("x.json")));
+  }
+}
+
+TEST_CASE("completion as JSON has the script's lines, help the options of a command") {
+  const JsonValue completion = written({"completion", "fish", "--json", "-"});
+  std::string script;
+  for (const JsonValue& line : at(completion, "lines").items) script += line.text + "\n";
+  CHECK(script == run_program({"completion", "fish"}).out);
+  const JsonValue help = written({"help", "validate", "run", "--json", "-"});
+  CHECK(at(help, "command").text == "validate run");
+  CHECK(has_option(help, "--clock"));
 }
 
 TEST_CASE("list says names and facts") {
