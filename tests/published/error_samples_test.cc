@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <filesystem>
 
 #include "base/file.h"
@@ -132,6 +133,43 @@ TEST_CASE("a source has no part in the range that its rows are tried on") {
   CHECK(words.find("all rows: 41 of 60, 68.3 %; mean over tables: 51.7 %\n") != std::string::npos);
   MESSAGE("one source alone has nothing to be tried on");
   CHECK(coverage_words(leave_one_out({wide})) == "no table has a range without its own source\n");
+}
+
+/// As docs/ranges.md has it: "| rows of | on | within | range from |".
+std::string row_of(const Coverage& line) {
+  const std::string basis = "published runs (";  // of a kind; else "published runs: "
+  const std::size_t on = line.source.rfind(" (");
+  std::string from = line.basis.substr(line.basis.find("published runs") + 14);
+  if (line.basis.starts_with(basis)) {
+    from = line.basis.substr(basis.size());
+    from.erase(from.rfind("): "), 1);
+  } else {
+    from = "all devices" + from;
+  }
+  return "| " + line.source.substr(0, on) + " | " +
+         line.source.substr(on + 2, line.source.size() - on - 3) + " | " +
+         std::to_string(line.within) + " of " + std::to_string(line.rows) + " | " + from + " |\n";
+}
+
+TEST_CASE("docs/ranges.md counts what lies within the ranges of the shipped errors") {
+  const std::string page = read_file(SOURCE_FOLDER "/docs/ranges.md");
+  const std::vector<Coverage> lines = leave_one_out(published_errors());
+  int rows = 0, within = 0;
+  double shares = 0;
+  for (const Coverage& line : lines) {
+    CAPTURE(row_of(line));
+    CHECK(page.find(row_of(line)) != std::string::npos);
+    rows += line.rows;
+    within += line.within;
+    shares += static_cast<double>(line.within) / line.rows;
+  }
+  const auto percent = [](double share) { return std::to_string(std::lround(100 * share)); };
+  const std::string sum = "**" + percent(static_cast<double>(within) / rows) + " % of all rows (" +
+                          std::to_string(within) + " of " + std::to_string(rows) + "), " +
+                          percent(shares / static_cast<double>(lines.size())) +
+                          " % in the mean over tables";
+  CAPTURE(sum);
+  CHECK(page.find(sum) != std::string::npos);
 }
 
 }  // namespace
