@@ -13,6 +13,7 @@
 #include "cli/command_tree.h"
 #include "cli/commands.h"
 #include "cli/outputs.h"
+#include "cli/slips.h"
 #include "cli/sweep_commands.h"
 #include "cli/terminal.h"
 #include "reports/value_json.h"
@@ -92,6 +93,7 @@ class CommandLine {
 
   int run(int argc, char** argv) {
     check_command(argc, argv);
+    typed_.assign(argv + 1, argv + argc);
     try {
       app_.parse(words_of(argc, argv));
     } catch (const CLI::ParseError& stop) {
@@ -212,13 +214,19 @@ class CommandLine {
 
   /// What CLI11 says, in our words where it is of no help, and which help to read.
   std::string in_our_words(const CLI::ParseError& stop) const {
-    const auto chosen = app_.get_subcommands();
-    const std::string command = chosen.empty() ? "" : chosen.front()->get_name() + " ";
+    const CLI::App* command = &app_;
+    std::string path;
+    while (!command->get_subcommands().empty()) {
+      command = command->get_subcommands().front();
+      path += command->get_name() + " ";
+    }
     std::string words = stop.what();
     if (words.starts_with("SCENARIO: At Most 1 required")) {
-      words = "simulate runs one file; for several there is interlock compare";
+      words = path + (path == "simulate " ? "runs" : "takes") + " one file" +
+              (path == "simulate " ? "; for several there is interlock compare" : "");
     }
-    return words + "\nsee interlock " + command + "--help";
+    if (const auto option = unknown_option(*command, typed_)) words = *option;
+    return words + "\nsee interlock " + path + "--help";
   }
 
   void check_command(int argc, char** argv) const {
@@ -241,17 +249,6 @@ class CommandLine {
     check_name(argv[2], names);
   }
 
-  /// The place of `word` in `names`. Throws: Error if it is none of them.
-  static std::size_t check_name(const std::string& word, const std::vector<std::string>& names) {
-    const auto found = std::find(names.begin(), names.end(), word);
-    if (found != names.end()) return static_cast<std::size_t>(found - names.begin());
-    const std::optional<std::string> meant = nearest(word, names);
-    throw Error("unknown command " + in_quotes(word) + "; " +
-                (meant           ? "did you mean " + in_quotes(*meant) + "?"
-                 : names.empty() ? "no command is below this one"
-                                 : "expected " + join_choices(names)));
-  }
-
   CLI::App app_{"interlock predicts step time, utilisation and memory of model-parallel training"};
   CommandOptions options_;
   ExplainOptions explained_;
@@ -270,7 +267,7 @@ class CommandLine {
   CLI::App* published_command_ = nullptr;
   int exit_code_ = kSuccess;
   std::string engine_, what_, shell_, json_;
-  std::vector<std::string> helped_;
+  std::vector<std::string> helped_, typed_;
   bool quiet_ = false;
   std::map<std::string, std::function<void()>> actions_;
 };

@@ -135,17 +135,23 @@ std::string plan_table(const SearchResult& result, const std::vector<const Found
 std::string no_plan(const SearchResult& result, const TableStyle& style) {
   const SearchCounts& counts = result.counts;
   std::string text = paragraph("No plan is within the limits.", Ink::Alarm, style);
-  if (result.closest.empty()) {
-    return text + paragraph(lost(counts, Loss::Memory) > 0
-                                ? "None comes near the memory that there is: more devices, or "
-                                  "offload, may."
-                                : "Wider limits, or more values to choose from, may give one.",
-                            Ink::Plain, style);
+  bool others = false;  // limits other than that of memory decided on some
+  for (const Loss loss : {Loss::Time, Loss::Cost, Loss::Energy, Loss::Power, Loss::HostMemory}) {
+    others = others || lost(counts, loss) > 0;
   }
+  if (others || lost(counts, Loss::Memory) == 0) {
+    text +=
+        paragraph("Wider limits, or more values to choose from, may give one.", Ink::Plain, style);
+  } else if (result.closest.empty()) {
+    text += paragraph("None comes near the memory that there is: more devices, or offload, may.",
+                      Ink::Plain, style);
+  }
+  if (result.closest.empty()) return text;
   const FoundPlan& closest = result.closest.front();
   const double needs = closest.estimate.figures[static_cast<std::size_t>(Aim::Memory)];
-  return text + paragraph("The least memory that one needs is " + format(Bytes(needs)) + ": " +
-                              plan_words(closest) + ".",
+  return text + paragraph((others ? "Of those beyond the memory, the least needs "
+                                  : "The least memory that one needs is ") +
+                              format(Bytes(needs)) + ": " + plan_words(closest) + ".",
                           Ink::Plain, style);
 }
 

@@ -249,6 +249,12 @@ TEST_CASE("help and version succeed; wrong command lines are the user's mistake"
   CHECK(run_program({"simulate", "a", "b"}).err ==
         "simulate runs one file; for several there is interlock compare\n"
         "see interlock simulate --help\n");
+  CHECK(run_program({"explain", "a", "b"}).err ==
+        "explain takes one file\nsee interlock explain --help\n");
+  CHECK(run_program({"simulate", "a", "--repotr", "b"}).err ==
+        "unknown option \"--repotr\"; did you mean \"--report\"?\nsee interlock simulate --help\n");
+  CHECK(contains(run_program({"sweep", "--halp"}).err, "did you mean \"--help\"?"));
+  CHECK(contains(run_program({"validate", "run"}).err, "see interlock validate run --help"));
   CHECK(contains(run_program({"check"}).err, "see interlock check --help"));
   using Arguments = std::vector<std::string>;
   for (const Arguments& wrong : {Arguments{},

@@ -90,5 +90,20 @@ TEST_CASE("mistakes end a search in a sentence, with nothing written") {
   refused({"--jobs", "0"}, "--jobs");
 }
 
+TEST_CASE("search without a plan says which limits are too narrow") {
+  const Folder folder;
+  folder.file("s.json", kSpace);
+  const auto told = [&](const std::string& limit) {
+    const Outcome run =
+        run_program({"search", "s.json", "--set", "search.limits." + limit}, folder.path());
+    CHECK(run.out.find("No plan is within the limits.") != std::string::npos);
+    return run.out;
+  };
+  const std::string time = told("time=1 us"), memory = told("memory=1 MiB");
+  CHECK(time.find("Wider limits") != std::string::npos);
+  CHECK(time.find("east memory") == std::string::npos);
+  CHECK(memory.find("Wider limits") == std::string::npos);
+}
+
 }  // namespace
 }  // namespace interlock
