@@ -60,6 +60,9 @@ void schedule(const ScheduleOptions& options) {
   }
   if (scenario) return draw(options);
   if (options.list) return list("schedules", options.command.json, options.command.quiet);
+  if (!options.command.json.empty()) {
+    throw Error("--table prints a page of Markdown; expected no --json, or --list --json FILE");
+  }
   print(schedule_table());
 }
 

@@ -118,6 +118,13 @@ TEST_CASE("schedule, schema and report say it, too") {
   CHECK(at(drawn, "results").number == 1);
 }
 
+TEST_CASE("schedule --table is Markdown, and says so where JSON is asked for") {
+  const Outcome run = run_program({"schedule", "--table", "--json", "-"});
+  CHECK(run.exit_code == 2);
+  CHECK(run.out == "");
+  CHECK(run.err.starts_with("--table prints a page of Markdown"));
+}
+
 TEST_CASE("a file that cannot be written is told before anything is done") {
   for (const std::vector<std::string>& command :
        {std::vector<std::string>{"list"}, {"schema"}, {"man"}}) {
