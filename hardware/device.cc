@@ -7,6 +7,16 @@ namespace {
 
 std::size_t index_of(Precision precision) { return static_cast<std::size_t>(precision); }
 
+/// A tile takes a time of its own to begin and to end: at another rate that is so many other steps.
+ProductTiles tiles_at(const Device& device, Precision precision) {
+  ProductTiles tiles = device.tiles;
+  const auto& sixteen = device.peak[index_of(Precision::Bf16)]
+                            ? device.peak[index_of(Precision::Bf16)]
+                            : device.peak[index_of(Precision::Fp16)];
+  if (sixteen) tiles.ramp *= *device.peak[index_of(precision)] / *sixteen;
+  return tiles;
+}
+
 Seconds compute_time(const Work& work, const Device& device, Precision precision) {
   if (work.flops == Flops()) return Seconds();
   // Of 8-bit training only the products of linear layers and convolutions are in 8 bits.
@@ -19,7 +29,7 @@ Seconds compute_time(const Work& work, const Device& device, Precision precision
   double share = efficiency.compute;
   if (precision == Precision::Fp8) share = efficiency.compute_fp8.value_or(share);
   if (precision == Precision::Fp32) share = efficiency.compute_fp32.value_or(share);
-  if (work.op_class == OpClass::Gemm) share *= tiled_share(work.shape, device.tiles);
+  if (work.op_class == OpClass::Gemm) share *= tiled_share(work.shape, tiles_at(device, precision));
   return work.flops / (*device.peak[index_of(precision)] * share);
 }
 

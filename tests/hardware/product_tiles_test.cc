@@ -87,4 +87,25 @@ TEST_CASE("only matrix products are cut into tiles") {
   CHECK(time_of(attention, device, Precision::Bf16).value() == doctest::Approx(1e9 / 100e12));
 }
 
+TEST_CASE("a tile begins and ends in the same time at any rate") {
+  Device device{.name = "tiled"};
+  const auto rate_of = [&](Precision precision) -> std::optional<FlopsPerSecond>& {
+    return device.peak[static_cast<std::size_t>(precision)];
+  };
+  rate_of(Precision::Fp16) = FlopsPerSecond(100e12);
+  rate_of(Precision::Fp32) = FlopsPerSecond(10e12);
+  rate_of(Precision::Fp8) = FlopsPerSecond(200e12);
+  device.memory_bandwidth = BytesPerSecond(1e12);
+  device.tiles = {.multiprocessors = 100, .ramp = 64};
+  const ProductShape shape = {.m = 2560, .n = 1280, .k = 640};
+  const Work gemm = {.op_class = OpClass::Gemm, .flops = Flops(1e9), .launches = 0, .shape = shape};
+  const auto ramp_time = [&](Precision precision) {
+    return time_of(gemm, device, precision) - gemm.flops / *rate_of(precision);
+  };
+  // 640 steps take 1e9 / 100e12 s = 10 us in 16 bits, 64 more of them 1 us.
+  for (const Precision precision : {Precision::Fp16, Precision::Fp32, Precision::Fp8}) {
+    CHECK(ramp_time(precision).value() == doctest::Approx(1e-6));
+  }
+}
+
 }  // namespace interlock
