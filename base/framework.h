@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "base/units.h"
@@ -14,6 +15,8 @@ struct Framework {
   /// The host's time to issue one kernel, or one collective. Kernels of a module cannot follow each
   /// other faster; where they take longer the host runs ahead and its time does not show.
   Seconds kernel_issue, exchange_issue;
+  /// The same for kernels of gradients, where something else issues them; none: as other kernels.
+  std::optional<Seconds> backward_issue = {};
   /// What its matrix products and its attention reach, over the device's efficiencies.
   double product_speed = 1, attention_speed = 1;
   /// Bytes that the loss moves, over those of a loss in one kernel each way.

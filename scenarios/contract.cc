@@ -118,6 +118,7 @@ std::vector<ContractObject> training_contract() {
         {"steps"}}},
       {"training.framework",
        {{"kernel_issue"},
+        {"backward_issue"},
         {"exchange_issue"},
         {"product_speed"},
         {"attention_speed"},

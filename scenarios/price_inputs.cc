@@ -42,6 +42,7 @@ Device device_under(const Framework& framework, Device device) {
 Framework framework_on(const Cluster& cluster, Framework framework) {
   framework.kernel_issue = framework.kernel_issue * cluster.host_pace;
   framework.exchange_issue = framework.exchange_issue * cluster.host_pace;
+  if (auto& issue = framework.backward_issue) issue = *issue * cluster.host_pace;
   return framework;
 }
 

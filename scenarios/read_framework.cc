@@ -21,6 +21,9 @@ Framework read_framework(const JsonNode& node, Diagnostics& diagnostics) {
   if (const auto issue = section.get("kernel_issue")) {
     framework.kernel_issue = delay_at(*issue, diagnostics);
   }
+  if (const auto issue = section.get("backward_issue")) {
+    framework.backward_issue = delay_at(*issue, diagnostics);
+  }
   if (const auto issue = section.get("exchange_issue")) {
     framework.exchange_issue = delay_at(*issue, diagnostics);
   }

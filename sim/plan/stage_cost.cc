@@ -11,6 +11,13 @@ namespace interlock {
 
 namespace {
 
+/// The host's time to issue one launch of `item`.
+Seconds issue_of(const Work& item, const Framework& framework) {
+  const bool gradient = item.role == OpRole::InputGradient || item.role == OpRole::WeightGradient;
+  return gradient ? framework.backward_issue.value_or(framework.kernel_issue)
+                  : framework.kernel_issue;
+}
+
 OpCost price(const std::vector<Work>& work, const PriceInputs& inputs,
              const std::vector<Exchange>& exchanges = {}) {
   OpCost cost;
@@ -25,7 +32,7 @@ OpCost price(const std::vector<Work>& work, const PriceInputs& inputs,
              .memory_bound = computes ? 0 : share};
   }
   Seconds apart(0), beside(0), issue(0);
-  for (const Work& item : work) issue += item.launches * inputs.framework.kernel_issue;
+  for (const Work& item : work) issue += item.launches * issue_of(item, inputs.framework);
   for (const Exchange& exchange : exchanges) {
     CHECK(inputs.exchange_time, "a price for exchanges");
     (exchange.overlapped ? beside : apart) += exchange.count * inputs.exchange_time(exchange);

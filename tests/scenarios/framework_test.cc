@@ -48,6 +48,20 @@ TEST_CASE("a step of small kernels takes as long as the host needs to issue them
   CHECK(step_of(slow) == doctest::Approx(launches * 1e-3).epsilon(1e-9));
 }
 
+TEST_CASE("gradients may be issued at a pace of their own") {
+  const auto step = [](const std::string& framework) {
+    return step_of(run(small_run({"training.framework=" + framework})));
+  };
+  const double all = step(R"({"kernel_issue": "1 ms"})");
+  int gradients = 0;
+  for (const Module& module : run(small_run({})).scenario.graph.modules) {
+    gradients += launches_of(module.backward_input) + launches_of(module.backward_weight);
+  }
+  CHECK(all - step(R"({"kernel_issue": "1 ms", "backward_issue": "0.4 ms"})") ==
+        doctest::Approx(gradients * 0.6e-3).epsilon(1e-9));
+  CHECK(step(R"({"kernel_issue": "1 ms", "backward_issue": "1 ms"})") == all);
+}
+
 TEST_CASE("a host that runs ahead does not show") {
   const double alone = step_of(run(small_run({})));
   CHECK(step_of(run(small_run({R"(training.framework={"kernel_issue": "1 ns"})"}))) == alone);
