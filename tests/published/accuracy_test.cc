@@ -55,6 +55,19 @@ TEST_CASE("errors are of rows that were predicted and not fitted") {
   CHECK(accuracy.memory.rows == 0);
 }
 
+TEST_CASE("rates that were fitted on a row leave its memory unseen") {
+  MeasuredRow fitted = measured_row("a", 1);
+  fitted.fitted = "launch overhead";
+  fitted.measured[Measurand::PeakMemory] = 100;
+  RowPrediction prediction = predicted_row(1.1);
+  prediction.figures.peak_memory = 90;
+  const Accuracy accuracy = judged({fitted}, {prediction});
+  CHECK(accuracy.speed.fitted == 1);
+  CHECK(accuracy.speed.errors.count == 0);
+  CHECK(accuracy.memory.fitted == 0);
+  CHECK(accuracy.memory.errors.bias == doctest::Approx(-0.1));
+}
+
 TEST_CASE("orders are counted within a series, where measurements differ by over 3 %") {
   // s: 1 < 1.02 (too near) < 2, predicted 1, 3, 2: of two clear pairs one is right. u has one row.
   const Accuracy accuracy = judged(

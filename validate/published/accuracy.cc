@@ -160,7 +160,7 @@ void judge_row(Accuracy& accuracy, std::size_t file, std::size_t table, std::siz
     if (!value.predicted && value.problem.empty()) {
       value.problem = "the scenario does not say its " + measurand_names()[static_cast<int>(what)];
     }
-    value.counts = value.predicted && row.fitted.empty();
+    value.counts = value.predicted && fitted_on(row, what).empty();
     accuracy.values.push_back(std::move(value));
   }
 }

@@ -84,7 +84,8 @@ std::string name_of(const Accuracy& accuracy, const JudgedValue& value) {
 std::vector<Cell> value_cells(const Accuracy& accuracy, const JudgedValue& value) {
   const MeasuredRow& row = table_of(accuracy, value.file, value.table).rows[value.row];
   std::string remark = row.remark;
-  if (!row.fitted.empty()) remark = "fitted: " + row.fitted + (remark.empty() ? "" : "; ") + remark;
+  const std::string fitted = fitted_on(row, value.what);
+  if (!fitted.empty()) remark = "fitted: " + fitted + (remark.empty() ? "" : "; ") + remark;
   const RowPrediction& prediction = accuracy.predictions[value.file][value.table][value.row];
   if (!prediction.choice.empty()) {
     remark += std::string(remark.empty() ? "" : "; ") + "best: " + prediction.choice;

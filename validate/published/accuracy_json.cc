@@ -83,7 +83,7 @@ Json json_of(const Accuracy& accuracy, const JudgedValue& value, bool scenario) 
             {"measured", value.measured},
             {"predicted", json_of(value.predicted)},
             {"error", value.predicted ? Json(value.error()) : Json(nullptr)},
-            {"fitted", clean_utf8(row.fitted)},
+            {"fitted", clean_utf8(fitted_on(row, value.what))},
             {"problem", clean_utf8(value.problem)},
             {"note", clean_utf8(row.note)},
             {"remark", clean_utf8(row.remark)}};

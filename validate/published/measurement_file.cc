@@ -92,6 +92,10 @@ const std::vector<std::string>& measurand_names() {
 
 bool is_memory(Measurand what) { return what >= Measurand::PeakMemory; }
 
+std::string fitted_on(const MeasuredRow& row, Measurand what) {
+  return is_memory(what) ? "" : row.fitted;
+}
+
 bool needs_base(Measurand what) {
   return what == Measurand::StepDifference || what == Measurand::SpeedUp ||
          what == Measurand::StashRatio;

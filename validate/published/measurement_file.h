@@ -59,12 +59,15 @@ struct MeasuredRow {
   std::string base;           // another row of the table, with which it is compared
   std::string note;           // what the source says of it
   std::string remark;         // why we believe that the prediction is off
-  std::string fitted;         // parameters that were fitted on it; empty: none
+  std::string fitted;         // rates and times that were fitted on it; empty: none
   double flops_per_step = 0;  // of all devices; 0: not given
   std::map<Measurand, double> measured;
   JsonValue document;                 // its scenario
   std::vector<Candidate> candidates;  // what the source leaves open; empty: nothing
 };
+
+/// What was fitted on this quantity of `row`; empty: nothing. No rate changes what a device holds.
+std::string fitted_on(const MeasuredRow& row, Measurand what);
 
 struct MeasuredTable {
   std::string name;
