@@ -31,6 +31,11 @@ struct Framework {
   bool overlaps_sums = false;
   /// A device stands until what it sends to a neighbour in the pipeline has left.
   bool waits_for_sends = false;
+  /// The rate of copies, between kernels, of messages to and from buffers of the host that the
+  /// network reads and fills; 0: devices send and receive beside their kernels.
+  BytesPerSecond message_copies;
+  /// Share of the multiprocessors that each collective under way takes, where the device says none.
+  double collective_sms = 0;
 };
 
 }  // namespace interlock

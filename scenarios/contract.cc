@@ -128,6 +128,8 @@ std::vector<ContractObject> training_contract() {
         {"gradient_passes"},
         {"overlaps_sums"},
         {"waits_for_sends"},
+        {"message_copies"},
+        {"collective_sms"},
         {"origin"}}},
       {"training.recompute", {{"full_layers"}}},
       {"training.offload", {{"activations"}, {"optimizer"}}},

@@ -8,7 +8,7 @@ namespace interlock {
 namespace {
 
 constexpr const char* kFolder = "scenarios/frameworks";
-constexpr double kMostTraffic = 100, kMostPasses = 100, kLeastSpeed = 0.01;
+constexpr double kMostTraffic = 100, kMostPasses = 100, kLeastSpeed = 0.01, kMostSms = 0.9;
 
 }  // namespace
 
@@ -37,6 +37,10 @@ Framework read_framework(const JsonNode& node, Diagnostics& diagnostics) {
   framework.loss_traffic = number("loss_traffic", 1, kMostTraffic);
   framework.softmax_traffic = number("softmax_traffic", 1, kMostTraffic);
   framework.gradient_passes = number("gradient_passes", 0, kMostPasses);
+  if (const auto rate = section.get("message_copies")) {
+    framework.message_copies = bandwidth_at(*rate, diagnostics);
+  }
+  framework.collective_sms = number("collective_sms", 0, kMostSms);
   framework.fp32_gradients = section.choice("gradients", 0) == 1;
   framework.overlaps_sums = section.boolean("overlaps_sums", false);
   framework.waits_for_sends = section.boolean("waits_for_sends", false);

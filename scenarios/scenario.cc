@@ -230,6 +230,9 @@ Scenario load_scenario(const JsonValue& value, Diagnostics& diagnostics) {
   scenario.file = value.file ? *value.file : "";
   Sections sections = read_sections(document, scenario, diagnostics);
   const TrainingKeys& training = sections.training;
+  if (sections.cluster && sections.cluster->device.collective_sms == 0) {
+    sections.cluster->device.collective_sms = training.framework.collective_sms;
+  }
   scenario.strategy = training.strategy.strategy;
   scenario.micro_batches = training.micro_batches;
   scenario.precision = training.precision;

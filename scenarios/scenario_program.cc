@@ -36,6 +36,21 @@ void lay_stages_out(const Scenario& scenario, LowerInputs& inputs) {
   }
 }
 
+/// Adds the copies of messages between ranks, where `rate` says how fast the kernels' queue makes
+/// them: each op copies what it reads of another rank, and what another rank reads of it.
+void add_message_copies(const Scenario& scenario, std::vector<StageCost>& stages) {
+  const BytesPerSecond rate = scenario.framework.message_copies;
+  if (rate == BytesPerSecond()) return;
+  for (std::size_t stage = 0; stage + 1 < stages.size(); ++stage) {
+    if (scenario.rank_of_stage[stage] == scenario.rank_of_stage[stage + 1]) continue;
+    const OpCost copy{.time = stages[stage].output / rate};
+    for (StageCost* end : {&stages[stage], &stages[stage + 1]}) {
+      end->forward += copy;
+      if (scenario.strategy.kind == StrategyKind::Global) end->backward_input += copy;
+    }
+  }
+}
+
 }  // namespace
 
 LowerInputs lower_inputs(const Scenario& scenario) {
@@ -59,6 +74,7 @@ LowerInputs lower_inputs(const Scenario& scenario) {
       apply_zero(scenario.data_parallel, scenario.mesh, stage);
       apply_offload(scenario.offload, scenario.data_parallel, scenario.mesh, stage);
     }
+    add_message_copies(scenario, once);
     for (int copy = 0; copy < scenario.copies; ++copy) {
       inputs.stages.insert(inputs.stages.end(), once.begin(), once.end());
     }

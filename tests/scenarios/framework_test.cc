@@ -62,6 +62,30 @@ TEST_CASE("gradients may be issued at a pace of their own") {
   CHECK(step(R"({"kernel_issue": "1 ms", "backward_issue": "1 ms"})") == all);
 }
 
+TEST_CASE("collectives take the multiprocessors that the framework or the device says") {
+  const auto share = [](const Overrides& overrides) {
+    return run(small_run(overrides)).scenario.cluster.device.collective_sms;
+  };
+  const std::string library = R"(training.framework={"collective_sms": 0.2})";
+  CHECK(share({}) == 0);
+  CHECK(share({library}) == 0.2);
+  CHECK(share({library, "cluster.device.collective_sms=0.1"}) == 0.1);
+}
+
+TEST_CASE("copies of messages stand between kernels, at both ends and in both directions") {
+  // Two ranks, one micro-batch: F0 F1 B1 B0, each with one copy of 2 x 128 x 256 16-bit numbers.
+  const Overrides two = {R"(cluster={"machine": "dgx-a100-80g", "devices": 2})",
+                         "parallel.pipeline=2", "training.micro_batches=1"};
+  const auto step = [&](const std::string& framework) {
+    Overrides all = two;
+    all.push_back("training.framework=" + framework);
+    return step_of(run(small_run(all)));
+  };
+  const double copy = 2 * 128 * 256 * 2 / 1e6;
+  CHECK(step(R"({"message_copies": "1 MB/s"})") - step("{}") ==
+        doctest::Approx(4 * copy).epsilon(1e-9));
+}
+
 TEST_CASE("a host that runs ahead does not show") {
   const double alone = step_of(run(small_run({})));
   CHECK(step_of(run(small_run({R"(training.framework={"kernel_issue": "1 ns"})"}))) == alone);
