@@ -78,8 +78,8 @@ void write_all(const PublishedOptions& options, const Accuracy& accuracy) {
   if (!options.html.empty()) outputs.push_back({"--html", options.html, accuracy_html(accuracy)});
   if (!options.errors.empty()) {
     const std::vector<ErrorTable> tables = error_tables(accuracy);
-    outputs.push_back(
-        {"--errors", options.errors, error_tables_json(tables, options.command_line)});
+    outputs.push_back({"--errors", options.errors,
+                       errors_json({tables, widening_of(tables)}, options.command_line)});
     if (!options.quiet) print(coverage_words(leave_one_out(tables)));
   }
   for (const Output& output : outputs) {

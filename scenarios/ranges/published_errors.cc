@@ -3,6 +3,7 @@
 #include "scenarios/ranges/published_errors.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "base/file.h"
@@ -12,7 +13,6 @@
 namespace interlock {
 namespace {
 
-constexpr double kLevel = 0.8;
 constexpr int kFewestRows = 10;  // for an 80 % range to mean anything
 constexpr double kLeastRatio = 1e-3, kMostRatio = 1e3;
 
@@ -82,8 +82,39 @@ double quantile(const Tables& tables, double part) {
   return weighed.back().first;
 }
 
+RatioSpread spread_of(const Tables& tables) {
+  constexpr double kOutside = (1 - kRangeLevel) / 2;
+  return {quantile(tables, kOutside), quantile(tables, 0.5), quantile(tables, 1 - kOutside)};
+}
+
 std::string framework_words(const std::string& framework) {
   return framework.empty() ? "no framework" : framework;
+}
+
+/// The tables that stand for a run, what they have in common with it, and why not more.
+struct Basis {
+  Tables tables;
+  std::string like;
+  std::vector<std::string> reasons;
+};
+
+Basis basis_of(const std::vector<ErrorTable>& tables, const RunTraits& traits) {
+  const std::string framework = framework_words(traits.framework);
+  Basis basis{tables_of(tables, &traits.generation, &traits.framework),
+              traits.generation + ", " + framework,
+              {}};
+  int rows = rows_of(basis.tables);
+  if (rows >= kFewestRows) return basis;
+  basis = {tables_of(tables, &traits.generation, nullptr),
+           traits.generation,
+           {"too few measured runs on " + traits.generation + " under " + framework + " (" +
+            std::to_string(rows) + "): the range is that of all on " + traits.generation}};
+  rows = rows_of(basis.tables);
+  if (rows >= kFewestRows) return basis;
+  return {tables_of(tables, nullptr, nullptr),
+          "all devices",
+          {"too few measured runs on " + traits.generation + " (" + std::to_string(rows) +
+           "): the range is that of all devices"}};
 }
 
 /// Whether some table has `name` among the names that `member` points to.
@@ -145,61 +176,54 @@ RunTraits traits_of(const Scenario& scenario) {
           .devices = scenario.mesh.devices()};
 }
 
-std::vector<ErrorTable> read_error_tables(const std::string& path) {
+PublishedErrors read_published_errors(const std::string& path) {
   const JsonValue document = read_json_file(path);
   Diagnostics diagnostics;
   ObjectReader reader({&document, ""}, diagnostics);
   reader.choice("format", {"interlock-errors/1"}, 0);
   reader.text("command", "");
-  std::vector<ErrorTable> tables;
+  PublishedErrors errors;
+  errors.widening = reader.number("widening", 1, 1, kMostWidening);
   if (const auto list = reader.require("tables", "a list of tables")) {
     for (std::size_t i = 0; i < list->value->items.size(); ++i) {
-      tables.push_back(read_table(list->item(i), diagnostics));
+      errors.tables.push_back(read_table(list->item(i), diagnostics));
     }
   }
   reader.finish();
   diagnostics.throw_if_any();
-  return tables;
+  return errors;
 }
 
-const std::vector<ErrorTable>& published_errors() {
-  static const std::vector<ErrorTable> tables =
-      read_error_tables(data_folder("scenarios/ranges") + "/published_errors.json");
-  return tables;
+const PublishedErrors& published_errors() {
+  static const PublishedErrors errors =
+      read_published_errors(data_folder("scenarios/ranges") + "/published_errors.json");
+  return errors;
 }
 
-Confidence range_from(const std::vector<ErrorTable>& tables, const RunTraits& traits,
-                      Seconds step) {
-  Confidence confidence;
-  std::vector<std::string>& reasons = confidence.extrapolates;
-  std::string like = traits.generation + ", " + framework_words(traits.framework);
-  Tables basis = tables_of(tables, &traits.generation, &traits.framework);
-  if (rows_of(basis) < kFewestRows) {
-    reasons.push_back("too few measured runs on " + traits.generation + " under " +
-                      framework_words(traits.framework) + " (" + std::to_string(rows_of(basis)) +
-                      "): the range is that of all on " + traits.generation);
-    like = traits.generation;
-    basis = tables_of(tables, &traits.generation, nullptr);
-  }
-  if (rows_of(basis) < kFewestRows) {
-    reasons.back() = "too few measured runs on " + traits.generation + " (" +
-                     std::to_string(rows_of(basis)) + "): the range is that of all devices";
-    like = "all devices";
-    basis = tables_of(tables, nullptr, nullptr);
-  }
-  if (rows_of(basis) < kFewestRows) {
-    reasons.back() = "too few measured runs for a range";
-    return confidence;
-  }
-  flag(basis, traits, reasons);
-  const double outside = (1 - kLevel) / 2;
-  confidence.range = {.low = step * quantile(basis, outside),
-                      .high = step * quantile(basis, 1 - outside),
-                      .level = kLevel,
-                      .basis = "published runs (" + like + "): " + std::to_string(rows_of(basis)) +
-                               " rows of " + std::to_string(basis.size()) +
-                               (basis.size() == 1 ? " table" : " tables")};
-  return confidence;
+std::optional<RatioSpread> spread_of(const std::vector<ErrorTable>& tables,
+                                     const RunTraits& traits) {
+  const Basis basis = basis_of(tables, traits);
+  if (rows_of(basis.tables) < kFewestRows) return std::nullopt;
+  return spread_of(basis.tables);
+}
+
+Confidence range_from(const PublishedErrors& errors, const RunTraits& traits, Seconds step) {
+  Basis basis = basis_of(errors.tables, traits);
+  const int rows = rows_of(basis.tables);
+  if (rows < kFewestRows) return {.extrapolates = {"too few measured runs for a range"}};
+  flag(basis.tables, traits, basis.reasons);
+  const RatioSpread spread = spread_of(basis.tables);
+  const auto widened = [&](double ratio) {
+    return step * (spread.middle * std::pow(ratio / spread.middle, errors.widening));
+  };
+  const std::size_t tables = basis.tables.size();
+  return {.range = TimeRange{.low = widened(spread.low),
+                             .high = widened(spread.high),
+                             .level = kRangeLevel,
+                             .basis = "published runs (" + basis.like + "): " +
+                                      std::to_string(rows) + " rows of " + std::to_string(tables) +
+                                      (tables == 1 ? " table" : " tables")},
+          .extrapolates = std::move(basis.reasons)};
 }
 
 Confidence published_range(const Scenario& scenario, Seconds step) {

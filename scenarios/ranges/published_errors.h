@@ -7,6 +7,7 @@
 #pragma once
 
 #include <compare>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,15 +37,33 @@ struct ErrorTable {
   std::vector<double> ratios;                                  // measured step time over predicted
 };
 
-/// Reads such a file. Throws: Error with every mistake of it.
-std::vector<ErrorTable> read_error_tables(const std::string& path);
-/// Those that are shipped; read once.
-const std::vector<ErrorTable>& published_errors();
+/// What a file of them holds.
+struct PublishedErrors {
+  std::vector<ErrorTable> tables;
+  /// How many times further from the middle, in logarithms, the rows of a source lie than those of
+  /// others that are taken for it; at least 1.
+  double widening = 1;
+};
+inline constexpr double kMostWidening = 20;
 
-/// The range of a run that is predicted to take `step`, from the tables most like it: of its
-/// generation and framework, else of its generation, else all. In it each table weighs alike, since
-/// a run is rather like one of another table than like one more row of the same.
-Confidence range_from(const std::vector<ErrorTable>& tables, const RunTraits& traits, Seconds step);
+/// Reads such a file. Throws: Error with every mistake of it.
+PublishedErrors read_published_errors(const std::string& path);
+/// The one that is shipped; read once.
+const PublishedErrors& published_errors();
+
+/// Quantiles of measured over predicted step times.
+struct RatioSpread {
+  double low = 1, middle = 1, high = 1;
+};
+inline constexpr double kRangeLevel = 0.8;  // between low and high
+/// Of the tables most like a run: of its generation and framework, else of its generation, else
+/// all; nothing where rows are too few. Each table weighs alike, since a run is rather like one of
+/// another table than like one more row of the same.
+std::optional<RatioSpread> spread_of(const std::vector<ErrorTable>& tables,
+                                     const RunTraits& traits);
+
+/// The range of a run that is predicted to take `step`: that spread, widened.
+Confidence range_from(const PublishedErrors& errors, const RunTraits& traits, Seconds step);
 
 /// The same for a scenario, from what is shipped. No range where the device priced nothing, or was
 /// calibrated: published rows say nothing of those.

@@ -95,8 +95,10 @@ TEST_CASE("what is written is what ranges read") {
                                           table_of("b: two", 1, 1)};
   const std::string path =
       (std::filesystem::temp_directory_path() / "interlock-error-tables.json").string();
-  write_file(path, error_tables_json(tables, "interlock \\ validate"));
-  const std::vector<ErrorTable> read = read_error_tables(path);
+  write_file(path, errors_json({tables, 1.75}, "interlock \\ validate"));
+  const PublishedErrors errors = read_published_errors(path);
+  const std::vector<ErrorTable>& read = errors.tables;
+  CHECK(errors.widening == 1.75);
   std::filesystem::remove(path);
   REQUIRE(read.size() == 2);
   for (std::size_t i = 0; i < read.size(); ++i) {
@@ -109,6 +111,19 @@ TEST_CASE("what is written is what ranges read") {
     CHECK(read[i].precisions == tables[i].precisions);
     CHECK(read[i].ratios == tables[i].ratios);
   }
+}
+
+TEST_CASE("ranges are widened until the stated share of another source's rows is within") {
+  // b: 0.8, 1 and 1.25 in equal parts: its 80 % range is 0.8 to 1.25, 1 in the middle, and the n-th
+  // of a's rows, 1.25 to the n, is within its n-th power. a's range is 1.25 to 1.25^9 about 1.25^5:
+  // its lower end reaches 1 with 5 / 4 and 0.8 with 6 / 4. 80 % of both tables, which weigh alike,
+  // are all of b's rows and six of a's ten.
+  ErrorTable a = table_of("a: one", 1, 0), b = table_of("b: one", 1, 0);
+  for (int i = 1; i <= 10; ++i) a.ratios.push_back(std::pow(1.25, i));
+  for (const double ratio : {0.8, 1.0, 1.25}) b.ratios.insert(b.ratios.end(), 5, ratio);
+  CHECK(widening_of({a, b}) == doctest::Approx(6));
+  CHECK(widening_of({b, b}) == 1);
+  CHECK(widening_of({a}) == 1);
 }
 
 TEST_CASE("a source has no part in the range that its rows are tried on") {

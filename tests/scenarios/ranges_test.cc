@@ -145,18 +145,18 @@ TEST_CASE("a calibrated device says what lies beyond its measurements") {
   CHECK(limits().find("of classes that were not calibrated (optimizer)") != std::string::npos);
 }
 
-std::vector<ErrorTable> tables() {
+PublishedErrors errors() {
   // Ratios 0.91, 0.92 ... 1.10, and one far away table.
   std::vector<double> twenty, hundred(100, 2.0);
   for (int i = 1; i <= 20; ++i) twenty.push_back(0.9 + 0.01 * i);
-  return {{"a: one", "A100", "megatron-lm", 64, {"global"}, {"1f1b"}, {"bf16"}, twenty},
-          {"b: two", "A100", "nemo", 8, {"global"}, {"1f1b"}, {"bf16"}, hundred}};
+  return {{{"a: one", "A100", "megatron-lm", 64, {"global"}, {"1f1b"}, {"bf16"}, twenty},
+           {"b: two", "A100", "nemo", 8, {"global"}, {"1f1b"}, {"bf16"}, hundred}}};
 }
 
 TEST_CASE("published errors give a range, and reasons why it may not hold") {
   const RunTraits like{"A100", "megatron-lm", "global", "1f1b", "bf16", 64};
   MESSAGE("a tenth of 20 ratios lie below or at 0.92, nine tenths at 1.08");
-  const Confidence found = range_from(tables(), like, Seconds(10));
+  const Confidence found = range_from(errors(), like, Seconds(10));
   REQUIRE(found.range);
   CHECK(found.range->low.value() == doctest::Approx(9.2));
   CHECK(found.range->high.value() == doctest::Approx(10.8));
@@ -165,7 +165,7 @@ TEST_CASE("published errors give a range, and reasons why it may not hold") {
   CHECK(found.extrapolates.empty());
   MESSAGE("of both tables alike: a tenth of all is a fifth of the first, 0.94; the rest is at 2");
   const Confidence other =
-      range_from(tables(), {"A100", "", "local", "gpipe", "fp8", 65}, Seconds(10));
+      range_from(errors(), {"A100", "", "local", "gpipe", "fp8", 65}, Seconds(10));
   CHECK(other.range->low.value() == doctest::Approx(9.4));
   CHECK(other.range->high.value() == doctest::Approx(20));
   CHECK(other.extrapolates ==
@@ -175,12 +175,22 @@ TEST_CASE("published errors give a range, and reasons why it may not hold") {
             "no measured run trained by local losses", "no measured run had the schedule gpipe",
             "no measured run computed in fp8", "more devices (65) than any measured run (64)"});
   const Confidence unknown =
-      range_from(tables(), {"H200", "nemo", "global", "1f1b", "bf16", 1}, Seconds(10));
+      range_from(errors(), {"H200", "nemo", "global", "1f1b", "bf16", 1}, Seconds(10));
   CHECK(unknown.range->basis == "published runs (all devices): 120 rows of 2 tables");
   CHECK(unknown.extrapolates ==
         std::vector<std::string>{
             "too few measured runs on H200 (0): the range is that of all devices"});
   CHECK(!range_from({}, like, Seconds(1)).range);
+}
+
+TEST_CASE("a widening is a power of what lies between the middle and the ends") {
+  PublishedErrors wider = errors();
+  wider.widening = 2;
+  const auto range =
+      range_from(wider, {"A100", "megatron-lm", "global", "1f1b", "bf16", 64}, Seconds(10)).range;
+  MESSAGE("the middle of 20 ratios is 1: 0.92^2 and 1.08^2");
+  CHECK(range->low.value() == doctest::Approx(10 * 0.92 * 0.92));
+  CHECK(range->high.value() == doctest::Approx(10 * 1.08 * 1.08));
 }
 
 TEST_CASE("generations are the first part of a name with a digit") {

@@ -36,6 +36,21 @@ void add_name(std::vector<std::string>& names, const std::string& name) {
 
 double rounded(double ratio) { return std::round(ratio * 1e4) / 1e4; }
 
+RunTraits traits_of(const ErrorTable& table) {
+  return {table.generation, table.framework, {}, {}, {}, table.devices};
+}
+
+/// All tables but those of the source of `left`, which the same people measured on one machine.
+std::vector<ErrorTable> of_other_sources(const std::vector<ErrorTable>& tables,
+                                         const ErrorTable& left) {
+  const std::string file = left.source.substr(0, left.source.find(':') + 1);
+  std::vector<ErrorTable> others;
+  for (const ErrorTable& table : tables) {
+    if (!table.source.starts_with(file)) others.push_back(table);
+  }
+  return others;
+}
+
 }  // namespace
 
 std::vector<ErrorTable> error_tables(const Accuracy& accuracy) {
@@ -69,11 +84,39 @@ std::vector<ErrorTable> error_tables(const Accuracy& accuracy) {
   return list;
 }
 
-std::string error_tables_json(const std::vector<ErrorTable>& tables, const std::string& command) {
+double widening_of(const std::vector<ErrorTable>& tables) {
+  // Of each row, how far it is from the middle over how far the end of the range is.
+  std::vector<std::pair<double, double>> needed;  // widening, weight
+  double lines = 0;
+  for (const ErrorTable& left : tables) {
+    const auto spread = spread_of(of_other_sources(tables, left), traits_of(left));
+    if (!spread || left.ratios.empty()) continue;
+    ++lines;
+    for (const double ratio : left.ratios) {
+      const double end =
+          std::log((ratio < spread->middle ? spread->low : spread->high) / spread->middle);
+      const double off = std::log(ratio / spread->middle);
+      needed.emplace_back(off == 0 ? 0 : std::abs(off / end),
+                          1 / static_cast<double>(left.ratios.size()));
+    }
+  }
+  std::sort(needed.begin(), needed.end());
+  constexpr double kRounding = 1e-9;
+  double within = kRounding;
+  for (const auto& [widening, weight] : needed) {
+    within += weight;
+    if (within >= kRangeLevel * lines) return std::clamp(widening, 1.0, kMostWidening);
+  }
+  return 1;
+}
+
+std::string errors_json(const PublishedErrors& errors, const std::string& command) {
   std::string text = "{\n  \"format\": \"interlock-errors/1\",\n  \"command\": " +
-                     Json(clean_utf8(command)).dump() + ",\n  \"tables\": [";
-  for (std::size_t i = 0; i < tables.size(); ++i) {
-    const ErrorTable& table = tables[i];
+                     Json(clean_utf8(command)).dump() +
+                     ",\n  \"widening\": " + Json(rounded(errors.widening)).dump() +
+                     ",\n  \"tables\": [";
+  for (std::size_t i = 0; i < errors.tables.size(); ++i) {
+    const ErrorTable& table = errors.tables[i];
     const Json json{
         {"source", clean_utf8(table.source)},       {"generation", clean_utf8(table.generation)},
         {"framework", clean_utf8(table.framework)}, {"devices", table.devices},
@@ -87,14 +130,9 @@ std::string error_tables_json(const std::vector<ErrorTable>& tables, const std::
 std::vector<Coverage> leave_one_out(const std::vector<ErrorTable>& tables) {
   std::vector<Coverage> lines;
   for (const ErrorTable& left : tables) {
-    // All of its source goes: its tables were measured by the same people on the same machine.
-    const std::string file = left.source.substr(0, left.source.find(':') + 1);
-    std::vector<ErrorTable> others;
-    for (const ErrorTable& table : tables) {
-      if (!table.source.starts_with(file)) others.push_back(table);
-    }
-    const RunTraits traits{left.generation, left.framework, {}, {}, {}, left.devices};
-    const Confidence found = range_from(others, traits, Seconds(1));
+    PublishedErrors others{of_other_sources(tables, left)};
+    others.widening = widening_of(others.tables);
+    const Confidence found = range_from(others, traits_of(left), Seconds(1));
     if (!found.range) continue;
     const std::string framework = left.framework.empty() ? "" : ", " + left.framework;
     Coverage line{left.source + " (" + left.generation + framework + ")", 0, 0, found.range->basis};

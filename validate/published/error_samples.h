@@ -13,10 +13,13 @@ namespace interlock {
 /// Measured step times over predicted ones, of rows that count and tell the time of whole steps; a
 /// table for each generation of devices and framework of a published one.
 std::vector<ErrorTable> error_tables(const Accuracy& accuracy);
-/// The file that read_error_tables() reads.
-std::string error_tables_json(const std::vector<ErrorTable>& tables, const std::string& command);
+/// The least widening with which the stated share of rows, each table weighing alike, lies within
+/// the range that the other sources give them. 1 where no table has one.
+double widening_of(const std::vector<ErrorTable>& tables);
+/// The file that read_published_errors() reads.
+std::string errors_json(const PublishedErrors& errors, const std::string& command);
 
-/// How often the truth lay within ranges that its own source had no part in.
+/// How often the truth lay within ranges that its own source had no part in, nor in their widening.
 struct Coverage {
   std::string source;
   int rows = 0, within = 0;
