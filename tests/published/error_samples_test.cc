@@ -168,7 +168,7 @@ std::string row_of(const Coverage& line) {
 
 TEST_CASE("docs/ranges.md counts what lies within the ranges of the shipped errors") {
   const std::string page = read_file(SOURCE_FOLDER "/docs/ranges.md");
-  const std::vector<Coverage> lines = leave_one_out(published_errors());
+  const std::vector<Coverage> lines = leave_one_out(published_errors().tables);
   int rows = 0, within = 0;
   double shares = 0;
   for (const Coverage& line : lines) {
