@@ -84,14 +84,18 @@ void merge(const MergeOptions& options) {
     }
     stored_identity(part);  // all are looked at before any is merged
   }
-  {
-    SweepStore store(options.rank.database, identity);
-    for (const std::string& part : options.parts) {
-      const std::size_t taken = store.take(part);
-      if (!options.rank.quiet) {
-        tell(part + ": " + std::to_string(taken) + " new row" + (taken == 1 ? "" : "s"));
-      }
-    }
+  const std::string& whole = options.rank.database;
+  const bool made = !std::filesystem::exists(whole);
+  std::vector<std::size_t> taken;
+  try {
+    taken = SweepStore(whole, identity).take(options.parts);
+  } catch (const Error&) {
+    if (made) std::filesystem::remove(whole);
+    throw;
+  }
+  for (std::size_t i = 0; i < taken.size() && !options.rank.quiet; ++i) {
+    tell(options.parts[i] + ": " + std::to_string(taken[i]) + " new row" +
+         (taken[i] == 1 ? "" : "s"));
   }
   rank(options.rank);
 }

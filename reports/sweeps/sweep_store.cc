@@ -195,7 +195,15 @@ void SweepStore::add(const SweepRow& row) {
   database_.run("COMMIT");
 }
 
-std::size_t SweepStore::take(const std::string& path) {
+std::vector<std::size_t> SweepStore::take(const std::vector<std::string>& paths) {
+  std::vector<std::size_t> taken;
+  database_.run("BEGIN IMMEDIATE");
+  for (const std::string& path : paths) taken.push_back(take_rows(path));
+  database_.run("COMMIT");
+  return taken;
+}
+
+std::size_t SweepStore::take_rows(const std::string& path) {
   Database other(path, Database::Mode::Read);
   const SweepIdentity there = read_identity(other);
   if (there.document != stored(database_, "document") ||
@@ -211,7 +219,6 @@ std::size_t SweepStore::take(const std::string& path) {
                                  "r ORDER BY id");
   const std::size_t wall_time = place_of(columns_, "wall_time_s");
   std::size_t taken = 0;
-  database_.run("BEGIN IMMEDIATE");
   while (rows.step()) {
     SweepRow row;
     row.id = static_cast<std::size_t>(number_or(rows.cell(0), 0));
@@ -236,7 +243,6 @@ std::size_t SweepStore::take(const std::string& path) {
     }
     mine.step();
   }
-  database_.run("COMMIT");
   return taken;
 }
 

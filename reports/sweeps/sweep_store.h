@@ -50,12 +50,13 @@ class SweepStore {
   std::vector<bool> done(bool but_failed = false);
   /// Adds a row, or puts it in the place of the one that is there.
   void add(const SweepRow& row);
-  /// Copies the rows of another file of the same sweep. Returns how many were new. Throws: Error
-  /// if a row is there already with other figures.
-  std::size_t take(const std::string& path);
+  /// Copies the rows of other files of the same sweep, all or none. Returns how many of each were
+  /// new. Throws: Error if a row is there already with other figures.
+  std::vector<std::size_t> take(const std::vector<std::string>& paths);
 
  private:
   void insert(const SweepRow& row);
+  std::size_t take_rows(const std::string& path);
 
   FileLock lock_;
   std::vector<SweepColumn> columns_;

@@ -111,6 +111,7 @@ TEST_CASE("parts that do not belong together are refused, and nothing is merged"
   const Outcome other = run_program({"merge", "all.db", "a.db", "b.db", "-q"}, folder.path());
   CHECK(other.exit_code == 2);
   CHECK(other.err.find("holds another sweep") != std::string::npos);
+  CHECK_FALSE(std::filesystem::exists(folder.path("all.db")));
   // A figure that somebody changed.
   std::filesystem::copy(folder.path("a.db"), folder.path("c.db"));
   Database(folder.path("c.db"), Database::Mode::Write)
@@ -118,6 +119,20 @@ TEST_CASE("parts that do not belong together are refused, and nothing is merged"
   const Outcome changed = run_program({"merge", "a.db", "c.db"}, folder.path());
   CHECK(changed.exit_code == 2);
   CHECK(changed.err.find("row 2 has another step_time_s") != std::string::npos);
+  // The first part's rows do not stay where the second one is refused.
+  REQUIRE(run_program({"sweep", "four.json", "--set", "training.steps=1,2", "--shard", "1/2",
+                       "--db", "one.db", "-q"},
+                      folder.path())
+              .exit_code == 0);
+  const auto rows = [&] {
+    Database database(folder.path("one.db"), Database::Mode::Read);
+    Statement count = database.prepare("SELECT count(*) FROM results");
+    count.step();
+    return std::get<std::int64_t>(count.cell(0));
+  };
+  REQUIRE(rows() == 1);
+  CHECK(run_program({"merge", "one.db", "a.db", "c.db"}, folder.path()).exit_code == 2);
+  CHECK(rows() == 1);
 }
 
 TEST_CASE("nonsense is refused in one sentence, and leaves no file") {
