@@ -71,11 +71,9 @@ TEST_CASE("collectives take the multiprocessors that the framework or the device
   CHECK(share({library}) == 0.2);
   const std::string device = R"({"memory": "80 GiB", "memory_bandwidth": "2 TB/s",
       "peak": {"bf16": "300 TFLOP/s"}, "collective_sms": 0.1})";
-  CHECK(
-      share(
-          {library,
-           R"(cluster={"kind": "uniform", "devices": 1, "link": {"bandwidth": "1 GB/s"}, "device": )" +
-               device + "}"}) == 0.1);
+  const std::string cluster =
+      R"(cluster={"kind": "uniform", "devices": 1, "link": {"bandwidth": "1 GB/s"}, "device": )";
+  CHECK(share({library, cluster + device + "}"}) == 0.1);
 }
 
 TEST_CASE("copies of messages stand between kernels, at both ends and in both directions") {
