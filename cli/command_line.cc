@@ -112,14 +112,14 @@ class CommandLine {
   /// The arguments, the last first, as CLI11 has it; without those that help is asked for, which
   /// it would take for commands.
   std::vector<std::string> words_of(int argc, char** argv) {
-    int first = 1;
-    if (std::string("help") == argv[1]) {
-      for (first = 2; first < argc && argv[first][0] != '-'; ++first) {
-        helped_.push_back(argv[first]);
+    std::vector<std::string> words(argv + 1, argv + argc);
+    if (words.front() == "help") {
+      words.resize(1);
+      for (int i = 2; i < argc; ++i) {
+        const bool of_option = argv[i][0] == '-' || std::string("--json") == argv[i - 1];
+        (of_option ? words : helped_).emplace_back(argv[i]);
       }
     }
-    std::vector<std::string> words(argv + first, argv + argc);
-    if (first > 1) words.insert(words.begin(), "help");
     std::reverse(words.begin(), words.end());
     return words;
   }

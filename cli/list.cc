@@ -90,6 +90,8 @@ std::vector<Row> framework_rows() {
                         " gradients",
                     {{"kernel_issue_s", json_number(framework.kernel_issue.value())},
                      {"exchange_issue_s", json_number(framework.exchange_issue.value())},
+                     {"collective_sms", json_number(framework.collective_sms)},
+                     {"message_copies_bytes_per_s", json_number(framework.message_copies.value())},
                      {"gradients", json_text(gradients)}}});
   }
   return rows;

@@ -9,6 +9,7 @@ std::size_t index_of(Precision precision) { return static_cast<std::size_t>(prec
 
 /// A tile takes a time of its own to begin and to end: at another rate that is so many other steps.
 ProductTiles tiles_at(const Device& device, Precision precision) {
+  if (precision == Precision::Bf16 || precision == Precision::Fp16) return device.tiles;
   ProductTiles tiles = device.tiles;
   const auto& sixteen = device.peak[index_of(Precision::Bf16)]
                             ? device.peak[index_of(Precision::Bf16)]

@@ -163,6 +163,39 @@ std::vector<ContractObject> training_contract() {
   };
 }
 
+/// "parallel" and what is in it.
+std::vector<ContractObject> parallel_contract() {
+  return {
+      {"parallel",
+       {{"pipeline"},
+        {"stages"},
+        {"placement", {"loop", "v"}},
+        {"tensor"},
+        {"data"},
+        {"context"},
+        {"expert"},
+        {"split_brain"},
+        {"zero_stage"},
+        {"shard"},
+        {"sequence_parallel"},
+        {"tensor_layout", {"1d", "2d", "2.5d", "3d"}},
+        {"tensor_depth"},
+        {"context_layout", {"ring", "all_to_all"}},
+        {"spatial"},
+        {"expert_imbalance"},
+        {"overlap_gradients"},
+        {"overlap_weights"},
+        {"gradient_density"},
+        {"bucket"},
+        {"prefetch"},
+        {"order"},
+        {"stage_layouts"},
+        {"resharding", {"point_to_point", "local_all_gather", "broadcast"}},
+        {"sender_balancing"}}},
+      {"parallel.stage_layouts", {{"tensor"}, {"data"}}},
+  };
+}
+
 // The order of names is the order of the enumerators they stand for.
 std::vector<ContractObject> make_contract() {
   return {
@@ -203,33 +236,6 @@ std::vector<ContractObject> make_contract() {
       {"goal.strategies", {{"steps"}, {"samples"}, {"tokens"}, {"further_steps"}}},
       {"quality", {{"measure"}, {"value"}, {"source"}}},
       {"workload", {{"chakra"}, {"precision", {"fp32", "tf32", "fp16", "bf16", "fp8"}}}},
-      {"parallel",
-       {{"pipeline"},
-        {"stages"},
-        {"placement", {"loop", "v"}},
-        {"tensor"},
-        {"data"},
-        {"context"},
-        {"expert"},
-        {"split_brain"},
-        {"zero_stage"},
-        {"shard"},
-        {"sequence_parallel"},
-        {"tensor_layout", {"1d", "2d", "2.5d", "3d"}},
-        {"tensor_depth"},
-        {"context_layout", {"ring", "all_to_all"}},
-        {"spatial"},
-        {"expert_imbalance"},
-        {"overlap_gradients"},
-        {"overlap_weights"},
-        {"gradient_density"},
-        {"bucket"},
-        {"prefetch"},
-        {"order"},
-        {"stage_layouts"},
-        {"resharding", {"point_to_point", "local_all_gather", "broadcast"}},
-        {"sender_balancing"}}},
-      {"parallel.stage_layouts", {{"tensor"}, {"data"}}},
       {"simulate",
        {{"engine", {"auto", "simgrid", "native"}},
         {"seed"},
@@ -244,8 +250,8 @@ std::vector<ContractObject> make_contract() {
 const std::vector<ContractObject>& scenario_contract() {
   static const std::vector<ContractObject> contract = [] {
     std::vector<ContractObject> all = make_contract();
-    for (const auto& part :
-         {training_contract(), variation_contract(), run_contract(), swarm_contract()}) {
+    for (const auto& part : {parallel_contract(), training_contract(), variation_contract(),
+                             run_contract(), swarm_contract()}) {
       all.insert(all.end(), part.begin(), part.end());
     }
     return all;

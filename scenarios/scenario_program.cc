@@ -12,6 +12,21 @@ namespace interlock {
 
 namespace {
 
+/// Adds the copies of messages between ranks, where `rate` says how fast the kernels' queue makes
+/// them: each op copies what it reads of another rank, and what another rank reads of it.
+void add_message_copies(const Scenario& scenario, std::vector<StageCost>& stages) {
+  const BytesPerSecond rate = scenario.framework.message_copies;
+  if (rate == BytesPerSecond()) return;
+  for (std::size_t stage = 0; stage + 1 < stages.size(); ++stage) {
+    if (scenario.rank_of_stage[stage] == scenario.rank_of_stage[stage + 1]) continue;
+    const OpCost copy{.time = stages[stage].output / rate};
+    for (StageCost* end : {&stages[stage], &stages[stage + 1]}) {
+      end->forward += copy;
+      if (scenario.strategy.kind == StrategyKind::Global) end->backward_input += copy;
+    }
+  }
+}
+
 /// The costs of stages that are divided in ways of their own, and what they hand on.
 void lay_stages_out(const Scenario& scenario, LowerInputs& inputs) {
   StageLayouts& layouts = inputs.layouts;
@@ -34,21 +49,7 @@ void lay_stages_out(const Scenario& scenario, LowerInputs& inputs) {
         scenario.graph.modules[partition.boundaries[stage + 1] - 1].output);
     inputs.stages.push_back(std::move(cost));
   }
-}
-
-/// Adds the copies of messages between ranks, where `rate` says how fast the kernels' queue makes
-/// them: each op copies what it reads of another rank, and what another rank reads of it.
-void add_message_copies(const Scenario& scenario, std::vector<StageCost>& stages) {
-  const BytesPerSecond rate = scenario.framework.message_copies;
-  if (rate == BytesPerSecond()) return;
-  for (std::size_t stage = 0; stage + 1 < stages.size(); ++stage) {
-    if (scenario.rank_of_stage[stage] == scenario.rank_of_stage[stage + 1]) continue;
-    const OpCost copy{.time = stages[stage].output / rate};
-    for (StageCost* end : {&stages[stage], &stages[stage + 1]}) {
-      end->forward += copy;
-      if (scenario.strategy.kind == StrategyKind::Global) end->backward_input += copy;
-    }
-  }
+  add_message_copies(scenario, inputs.stages);
 }
 
 }  // namespace

@@ -197,6 +197,7 @@ void SweepStore::add(const SweepRow& row) {
 
 std::vector<std::size_t> SweepStore::take(const std::vector<std::string>& paths) {
   std::vector<std::size_t> taken;
+  taken.reserve(paths.size());
   database_.run("BEGIN IMMEDIATE");
   for (const std::string& path : paths) taken.push_back(take_rows(path));
   database_.run("COMMIT");

@@ -27,6 +27,7 @@ constexpr Part kBandwidths[] = {
     {"cluster.network.global.bandwidth", "cables between groups twice as fast"},
     {"cluster.network.bandwidth", "links between sites twice as fast"},
     {"cluster.device.memory_bandwidth", "memory of the devices twice as fast"},
+    {"training.framework.message_copies", "copies of messages to the hosts twice as fast"},
 };
 
 constexpr Part kDelays[] = {
@@ -43,6 +44,7 @@ constexpr Part kDelays[] = {
     {"cluster.network.delay", "half the delay between sites"},
     {"cluster.device.launch_overhead", "half the time to launch a kernel"},
     {"training.framework.kernel_issue", "a host that issues kernels twice as fast"},
+    {"training.framework.backward_issue", "a host that issues kernels of gradients twice as fast"},
     {"training.framework.exchange_issue", "a host that issues collectives twice as fast"},
 };
 
@@ -73,6 +75,9 @@ void faster_arithmetic(const Baseline& baseline, std::vector<Change>& changes) {
   std::vector<std::string> names = {
       precision_names()[static_cast<std::size_t>(scenario.precision)]};
   if (names.front() == "fp8") names.emplace_back("bf16");  // attention stays in 16 bits
+  // Tiles begin and end in a time that is told at the rate in 16 bits.
+  if (names.front() == "fp32" || names.front() == "tf32")
+    names.insert(names.end(), {"bf16", "fp16"});
   for (const std::string& name : names) {
     const std::string text = scaled_text(value_at(baseline.opened, peaks + name), 2);
     if (!text.empty()) change.settings.push_back(set(peaks + name, text));

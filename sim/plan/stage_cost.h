@@ -23,7 +23,7 @@ struct OpCost {
   Flops flops;
   Seconds waiting = {};  // for its exchanges, as far as they do not run beside the kernels
   std::vector<Exchange> exchanges = {};  // equal ones counted together
-  // Of the time: shares of kernels that wait for arithmetic, and for memory. The rest is launches.
+  // Of the time: shares that wait for arithmetic, for memory. The rest: launches, message copies.
   double compute_bound = 0, memory_bound = 0;
   /// Nothing is exchanged beside the kernels of another op: what waits, waits.
   OpCost& operator+=(const OpCost& other);

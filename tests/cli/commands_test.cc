@@ -284,6 +284,9 @@ TEST_CASE("help of a command is its --help, and a name that is none gets the nea
     CHECK(help.out == run_program(option).out);
     CHECK(help.out.find("Usage: interlock") != std::string::npos);
   }
+  MESSAGE("options may stand before the name");
+  CHECK(run_program({"help", "--json", "-", "sweep"}).out ==
+        run_program({"help", "sweep", "--json", "-"}).out);
   for (const auto& [asked, said] :
        {std::pair<std::vector<std::string>, std::string>{{"help", "swep"},
                                                          "\"swep\"; did you mean \"sweep\"?"},

@@ -78,8 +78,8 @@ TEST_CASE("collectives take the multiprocessors that the framework or the device
 
 TEST_CASE("copies of messages stand between kernels, at both ends and in both directions") {
   // Two ranks, one micro-batch: F0 F1 B1 B0, each with one copy of 2 x 128 x 256 16-bit numbers.
-  const Overrides two = {R"(cluster={"machine": "dgx-a100-80g", "devices": 2})",
-                         "parallel.pipeline=2", "training.micro_batches=1"};
+  Overrides two = {R"(cluster={"machine": "dgx-a100-80g", "devices": 2})", "parallel.pipeline=2",
+                   "training.micro_batches=1"};
   const auto step = [&](const std::string& framework) {
     Overrides all = two;
     all.push_back("training.framework=" + framework);
@@ -88,6 +88,10 @@ TEST_CASE("copies of messages stand between kernels, at both ends and in both di
   const double copy = 2 * 128 * 256 * 2 / 1e6;
   CHECK(step(R"({"message_copies": "1 MB/s"})") - step("{}") ==
         doctest::Approx(4 * copy).epsilon(1e-9));
+  MESSAGE("local training: outputs only");
+  two.push_back("training.strategy=local");
+  CHECK(step(R"({"message_copies": "1 MB/s"})") - step("{}") ==
+        doctest::Approx(2 * copy).epsilon(1e-9));
 }
 
 TEST_CASE("a host that runs ahead does not show") {

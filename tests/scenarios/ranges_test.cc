@@ -170,8 +170,8 @@ TEST_CASE("published errors give a range, and reasons why it may not hold") {
   CHECK(other.range->high.value() == doctest::Approx(20));
   CHECK(other.extrapolates ==
         std::vector<std::string>{
-            "too few measured runs on A100 under no framework (0): the range is that of all on "
-            "A100",
+            std::string("too few measured runs on A100 under no framework (0): the range is ") +
+                "that of all on A100",
             "no measured run trained by local losses", "no measured run had the schedule gpipe",
             "no measured run computed in fp8", "more devices (65) than any measured run (64)"});
   const Confidence unknown =

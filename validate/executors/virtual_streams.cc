@@ -227,7 +227,9 @@ RunSummary run_virtual(const Program& program, const TraceSink& sink) {
   if (program.interference.any()) {
     throw Error(
         "the virtual executor knows no kernels that communication slows down; expected a device "
-        "without \"collective_sms\" and \"message_sms\", and no \"memory_contention\"");
+        "without \"collective_sms\" and \"message_sms\", a framework without \"collective_sms\", "
+        "and "
+        "no \"memory_contention\"");
   }
   return VirtualClocks(program, sink).run();
 }
