@@ -8,12 +8,12 @@ namespace {
 /// Some seconds of what takes many, and then the signal that a terminal sends to all its processes.
 Outcome interrupted(const std::string& arguments, int seconds, const Folder& folder) {
   return run_shell("timeout --preserve-status -s INT " + std::to_string(seconds) +
-                       " " INTERLOCK_PROGRAM " " + arguments,
+                       " '" INTERLOCK_PROGRAM "' " + arguments,
                    folder.path());
 }
 
 TEST_CASE("init, explain and search end at an interrupt with one line, and write nothing") {
-  const std::string large = SCENARIOS_FOLDER "/examples/gpt3-175b-64-a100.json";
+  const std::string large = "'" SCENARIOS_FOLDER "/examples/gpt3-175b-64-a100.json'";
   for (const std::string& arguments :
        {std::string("init --model gpt3-175b --machine dgx-a100-80g --devices 100000 --out s.json"),
         "explain " + large + " --json s.json", "search " + large + " --jobs 1 --out s.json"}) {

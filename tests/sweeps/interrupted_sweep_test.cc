@@ -87,9 +87,9 @@ TEST_CASE("a full disk ends a sweep with a message and a whole file") {
   const Folder folder;
   folder.file("sweep.json", swept_scenario(2000));
   // No file may grow beyond 512 blocks of 1024 bytes; writing more is an error, not a signal.
-  const Outcome full = run_shell(std::string("trap '' XFSZ; ulimit -f 512; ") + INTERLOCK_PROGRAM +
-                                     " sweep sweep.json --db s.db",
-                                 folder.path());
+  const Outcome full =
+      run_shell("trap '' XFSZ; ulimit -f 512; '" INTERLOCK_PROGRAM "' sweep sweep.json --db s.db",
+                folder.path());
   CHECK(full.exit_code == 2);
   CHECK(full.err.starts_with("s.db: "));
   CHECK(full.err.find("what is there is kept") != std::string::npos);

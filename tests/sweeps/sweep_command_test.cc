@@ -38,7 +38,7 @@ TEST_CASE(
     const std::string command = text_or(row[column("command")], "");
     CAPTURE(command);
     const Outcome again =
-        run_shell("PATH=" + bin + ":$PATH; " + command + " --json - -q", folder.path());
+        run_shell("PATH='" + bin + "':$PATH; " + command + " --json - -q", folder.path());
     REQUIRE(again.exit_code == 0);
     const Json result = Json::parse(again.out);
     CHECK(result["step_time_s"].get<double>() == number_or(row[column("step_time_s")], 0));
