@@ -24,35 +24,31 @@ void end_program(int) {
   ::_exit(kInterrupted);
 }
 
-}  // namespace
-
-StopOnInterrupt::StopOnInterrupt() {
-  struct sigaction action = {};
-  action.sa_handler = [](int) { stopped = true; };
-  action.sa_flags = SA_RESETHAND;
-  sigaction(SIGINT, &action, &on_interrupt_);
-  sigaction(SIGTERM, &action, &on_end_);
-}
-
-StopOnInterrupt::~StopOnInterrupt() {
-  sigaction(SIGINT, &on_interrupt_, nullptr);
-  sigaction(SIGTERM, &on_end_, nullptr);
-}
-
-EndOnInterrupt::EndOnInterrupt(const std::string& line) {
-  // A line of progress gives way.
+/// A handler that ends the program with `line`, before which a line of progress gives way.
+auto handler_saying(const std::string& line) {
   last_words = (::isatty(STDERR_FILENO) != 0 ? "\r\033[K" : "") + line + "\n";
   who_speaks = ::getpid();
+  return end_program;
+}
+
+}  // namespace
+
+InterruptHandler::InterruptHandler(void (*handler)(int), int flags) {
   struct sigaction action = {};
-  action.sa_handler = end_program;
+  action.sa_handler = handler;
+  action.sa_flags = flags;
   sigaction(SIGINT, &action, &on_interrupt_);
   sigaction(SIGTERM, &action, &on_end_);
 }
 
-EndOnInterrupt::~EndOnInterrupt() {
+InterruptHandler::~InterruptHandler() {
   sigaction(SIGINT, &on_interrupt_, nullptr);
   sigaction(SIGTERM, &on_end_, nullptr);
 }
+
+StopOnInterrupt::StopOnInterrupt() : handler_([](int) { stopped = true; }, SA_RESETHAND) {}
+
+EndOnInterrupt::EndOnInterrupt(const std::string& line) : handler_(handler_saying(line), 0) {}
 
 const std::atomic<bool>& StopOnInterrupt::asked() { return stopped; }
 

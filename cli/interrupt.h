@@ -8,17 +8,27 @@
 
 namespace interlock {
 
+/// What SIGINT and SIGTERM do while it lives.
+class InterruptHandler {
+ public:
+  /// `flags` are those of sigaction.
+  InterruptHandler(void (*handler)(int), int flags);
+  ~InterruptHandler();
+  InterruptHandler(const InterruptHandler&) = delete;
+  InterruptHandler& operator=(const InterruptHandler&) = delete;
+
+ private:
+  struct sigaction on_interrupt_ = {}, on_end_ = {};
+};
+
 /// While it lives, SIGINT and SIGTERM are noted; a second one ends the program.
 class StopOnInterrupt {
  public:
   StopOnInterrupt();
-  ~StopOnInterrupt();
-  StopOnInterrupt(const StopOnInterrupt&) = delete;
-  StopOnInterrupt& operator=(const StopOnInterrupt&) = delete;
   static const std::atomic<bool>& asked();
 
  private:
-  struct sigaction on_interrupt_ = {}, on_end_ = {};
+  InterruptHandler handler_;
 };
 
 /// While it lives, SIGINT and SIGTERM end the program with a line on standard error and the exit
@@ -27,12 +37,9 @@ class StopOnInterrupt {
 class EndOnInterrupt {
  public:
   explicit EndOnInterrupt(const std::string& line);
-  ~EndOnInterrupt();
-  EndOnInterrupt(const EndOnInterrupt&) = delete;
-  EndOnInterrupt& operator=(const EndOnInterrupt&) = delete;
 
  private:
-  struct sigaction on_interrupt_ = {}, on_end_ = {};
+  InterruptHandler handler_;
 };
 
 }  // namespace interlock
