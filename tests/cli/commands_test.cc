@@ -273,33 +273,6 @@ TEST_CASE("help and version succeed; wrong command lines are the user's mistake"
   }
 }
 
-TEST_CASE("help of a command is its --help, and a name that is none gets the nearest") {
-  for (const std::vector<std::string>& command :
-       {std::vector<std::string>{}, {"sweep"}, {"validate"}, {"validate", "run"}, {"help"}}) {
-    std::vector<std::string> asked = {"help"}, option = command;
-    asked.insert(asked.end(), command.begin(), command.end());
-    option.emplace_back("--help");
-    const Outcome help = run_program(asked);
-    CHECK(help.exit_code == 0);
-    CHECK(help.out == run_program(option).out);
-    CHECK(help.out.find("Usage: interlock") != std::string::npos);
-  }
-  MESSAGE("options may stand before the name");
-  CHECK(run_program({"help", "--json", "-", "sweep"}).out ==
-        run_program({"help", "sweep", "--json", "-"}).out);
-  for (const auto& [asked, said] :
-       {std::pair<std::vector<std::string>, std::string>{{"help", "swep"},
-                                                         "\"swep\"; did you mean \"sweep\"?"},
-        {{"help", "validate", "rnu"}, "\"rnu\"; did you mean \"run\"?"},
-        {{"validate", "rnu"}, "\"rnu\"; did you mean \"run\"?"},
-        {{"help", "man", "x"}, "\"x\"; no command is below this one"}}) {
-    const Outcome wrong = run_program(asked);
-    CHECK(wrong.exit_code == 2);
-    CHECK(wrong.out == "");
-    CHECK(wrong.err == "unknown command " + said + "\n");
-  }
-}
-
 TEST_CASE("every scenario that is shipped is right") {
   std::vector<std::string> arguments = {"check"};
   for (const auto& entry : std::filesystem::recursive_directory_iterator(SCENARIOS_FOLDER)) {
