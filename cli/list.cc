@@ -84,15 +84,17 @@ std::vector<Row> framework_rows() {
     const Framework framework = read_framework({&value, ""}, diagnostics);
     diagnostics.throw_if_any();
     const std::string gradients = framework.fp32_gradients ? "fp32" : "16-bit";
-    rows.push_back({name,
-                    format(framework.kernel_issue) + " a kernel, " +
-                        format(framework.exchange_issue) + " a collective, " + gradients +
-                        " gradients",
-                    {{"kernel_issue_s", json_number(framework.kernel_issue.value())},
-                     {"exchange_issue_s", json_number(framework.exchange_issue.value())},
-                     {"collective_sms", json_number(framework.collective_sms)},
-                     {"message_copies_bytes_per_s", json_number(framework.message_copies.value())},
-                     {"gradients", json_text(gradients)}}});
+    rows.push_back(
+        {name,
+         format(framework.kernel_issue) + " a kernel, " + format(framework.exchange_issue) +
+             " a collective, " + gradients + " gradients",
+         {{"kernel_issue_s", json_number(framework.kernel_issue.value())},
+          {"backward_issue_s",
+           json_number(framework.backward_issue.value_or(framework.kernel_issue).value())},
+          {"exchange_issue_s", json_number(framework.exchange_issue.value())},
+          {"collective_sms", json_number(framework.collective_sms)},
+          {"message_copies_bytes_per_s", json_number(framework.message_copies.value())},
+          {"gradients", json_text(gradients)}}});
   }
   return rows;
 }
