@@ -12,8 +12,8 @@ namespace interlock {
 
 namespace {
 
-/// Adds the copies of messages between ranks, where `rate` says how fast the kernels' queue makes
-/// them: each op copies what it reads of another rank, and what another rank reads of it.
+/// Adds the copies of messages between ranks that the framework has the kernels' queue make: each
+/// op copies what it reads of another rank, and what another rank reads of it.
 void add_message_copies(const Scenario& scenario, std::vector<StageCost>& stages) {
   const BytesPerSecond rate = scenario.framework.message_copies;
   if (rate == BytesPerSecond()) return;

@@ -190,12 +190,10 @@ std::string accuracy_totals(const Accuracy& accuracy) {
 std::string accuracy_note() {
   return "Rows: predicted, and nothing fitted on them; all figures are over these. Fitted: rows "
          "that rates and times were fitted on; their memory counts. Refused: no prediction. Errors "
-         "are predicted / measured - 1; "
-         "MAPE, median, p90 and max of their absolute values, bias of themselves. Spearman: mean "
-         "over "
-         "the series of plans of three rows and more, and the least. Orders: pairs of plans "
-         "measured "
-         "over 3 % apart whose order was foreseen.";
+         "are predicted / measured - 1; MAPE, median, p90 and max of their absolute values, bias "
+         "of "
+         "themselves. Spearman: mean over the series of plans of three rows and more, and the "
+         "least. Orders: pairs of plans measured over 3 % apart whose order was foreseen.";
 }
 
 Grid worst_grid(const Accuracy& accuracy, std::size_t most) {
