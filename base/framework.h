@@ -31,6 +31,9 @@ struct Framework {
   bool overlaps_sums = false;
   /// A device stands until what it sends to a neighbour in the pipeline has left.
   bool waits_for_sends = false;
+  /// Each tensor device sends a part of an output that all of them hold, and they gather the parts
+  /// that arrive.
+  bool divides_messages = false;
   /// The rate of copies, between kernels, of messages to and from buffers of the host that the
   /// network reads and fills; 0: devices send and receive beside their kernels.
   BytesPerSecond message_copies;

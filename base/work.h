@@ -28,9 +28,9 @@ inline constexpr int kPrecisions = 5;
 enum class OpRole { Other, Forward, InputGradient, WeightGradient };
 inline constexpr int kOpRoles = 4;
 
-/// Kernels of one class that take different times for equal bytes.
-enum class OpVariant { Plain, Relu, Gelu, Softmax, Add, Dropout, Momentum, Adam };
-inline constexpr int kOpVariants = 8;
+/// Kernels of one class that take different times for equal work. Fused: attention in one kernel.
+enum class OpVariant { Plain, Relu, Gelu, Softmax, Add, Dropout, Momentum, Adam, Fused };
+inline constexpr int kOpVariants = 9;
 
 /// Sizes of a matrix product, (m, k) times (k, n), of each of `batch` equal ones. k = 0: it is no
 /// product, or nobody said. Of a kernel of several products (the gradients of both operands, a

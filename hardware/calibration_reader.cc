@@ -104,8 +104,8 @@ const std::vector<std::string>& op_role_names() {
 }
 
 const std::vector<std::string>& op_variant_names() {
-  static const std::vector<std::string> names = {"plain", "relu",    "gelu",     "softmax",
-                                                 "add",   "dropout", "momentum", "adam"};
+  static const std::vector<std::string> names = {"plain",   "relu",     "gelu", "softmax", "add",
+                                                 "dropout", "momentum", "adam", "fused"};
   return names;
 }
 

@@ -18,6 +18,23 @@ ProductTiles tiles_at(const Device& device, Precision precision) {
   return tiles;
 }
 
+/// Whose efficiencies hold: an attention that no kernel fuses is matrix products, one of each head
+/// of each sample.
+OpClass priced_as(const Work& work) {
+  const bool products = work.op_class == OpClass::Attention && work.variant != OpVariant::Fused;
+  return products ? OpClass::Gemm : work.op_class;
+}
+
+/// The tiled share of `work`. Gradients of both operands are two products, whose inner dimensions
+/// are the columns and the rows of the product that they are of.
+double tiled_share(const Work& work, const ProductTiles& tiles) {
+  const ProductShape& s = work.shape;
+  if (work.op_class == OpClass::Gemm || work.launches != 2) return tiled_share(s, tiles);
+  const double left = tiled_share({s.m, s.k, s.n, s.batch}, tiles);
+  const double right = tiled_share({s.k, s.n, s.m, s.batch}, tiles);
+  return 2 / (1 / left + 1 / right);
+}
+
 Seconds compute_time(const Work& work, const Device& device, Precision precision) {
   if (work.flops == Flops()) return Seconds();
   // Of 8-bit training only the products of linear layers and convolutions are in 8 bits.
@@ -26,18 +43,19 @@ Seconds compute_time(const Work& work, const Device& device, Precision precision
   if (wide) precision = Precision::Bf16;
   CHECK(supports(device, precision),
         "a peak rate of " + device.name + " in " + precision_names()[index_of(precision)]);
-  const Efficiency& efficiency = device.efficiency[static_cast<std::size_t>(work.op_class)];
+  const OpClass op_class = priced_as(work);
+  const Efficiency& efficiency = device.efficiency[static_cast<std::size_t>(op_class)];
   double share = efficiency.compute;
   if (precision == Precision::Fp8) share = efficiency.compute_fp8.value_or(share);
   if (precision == Precision::Fp32) share = efficiency.compute_fp32.value_or(share);
-  if (work.op_class == OpClass::Gemm) share *= tiled_share(work.shape, tiles_at(device, precision));
+  if (op_class == OpClass::Gemm) share *= tiled_share(work, tiles_at(device, precision));
   return work.flops / (*device.peak[index_of(precision)] * share);
 }
 
 Seconds memory_time(const Work& work, const Device& device) {
   if (work.bytes == Bytes()) return Seconds();
   CHECK(has_rates(device), "a memory bandwidth of " + device.name);
-  const double share = device.efficiency[static_cast<std::size_t>(work.op_class)].memory;
+  const double share = device.efficiency[static_cast<std::size_t>(priced_as(work))].memory;
   return work.bytes / (device.memory_bandwidth * share);
 }
 

@@ -47,6 +47,7 @@ Operator fused_attention(const Transformer& t, const BlockSizes& z) {
   const double made = z.queries + z.attentions;
   Operator op = attention_product(t, z, made, made + z.keys_read + z.values_read);
   op.input_gradient.launches = 1;
+  op.forward.variant = op.input_gradient.variant = OpVariant::Fused;
   set_shape(op, head_product(t, z, z.attended, z.queries / z.statistics));
   op.stash = Bytes((z.queries + z.keys + z.values) * z.element + z.statistics * 4);
   // Its backward reads its output, which the projection keeps, but not in this order of tokens.

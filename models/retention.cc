@@ -24,9 +24,12 @@ Operator retain(const Retention& r, double element) {
   Operator op;
   op.forward = {.op_class = OpClass::Attention,
                 .flops = Flops(2 * tokens * (inside + across)),
-                .bytes = Bytes(tokens * 6 * h * element) + states * 2};
-  op.input_gradient = {
-      .op_class = OpClass::Attention, .flops = op.forward.flops * 2, .bytes = op.forward.bytes * 2};
+                .bytes = Bytes(tokens * 6 * h * element) + states * 2,
+                .variant = OpVariant::Fused};
+  op.input_gradient = {.op_class = OpClass::Attention,
+                       .flops = op.forward.flops * 2,
+                       .bytes = op.forward.bytes * 2,
+                       .variant = OpVariant::Fused};
   op.stash = Bytes(tokens * 4 * h * element) + states;
   op.gradients = Bytes(tokens * 6 * h * element);
   op.attention_core = true;

@@ -128,6 +128,7 @@ std::vector<ContractObject> training_contract() {
         {"gradient_passes"},
         {"overlaps_sums"},
         {"waits_for_sends"},
+        {"divides_messages"},
         {"message_copies"},
         {"collective_sms"},
         {"origin"}}},

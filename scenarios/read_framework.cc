@@ -44,6 +44,7 @@ Framework read_framework(const JsonNode& node, Diagnostics& diagnostics) {
   framework.fp32_gradients = section.choice("gradients", 0) == 1;
   framework.overlaps_sums = section.boolean("overlaps_sums", false);
   framework.waits_for_sends = section.boolean("waits_for_sends", false);
+  framework.divides_messages = section.boolean("divides_messages", false);
   if (const auto origin = section.get("origin")) check_origin(*origin, diagnostics);
   section.finish();
   return framework;

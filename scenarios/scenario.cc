@@ -208,6 +208,15 @@ void fit_graph(Sections& sections, const JsonNode& document, bool cuts, Diagnost
   if (cuts) check_slices(sections.training, *sections.graph, diagnostics);
 }
 
+/// Tensor devices that send a part each of what goes from rank to rank: all of those that hold the
+/// same outputs.
+int message_parts(const Scenario& scenario) {
+  const Sharding& sharding = scenario.sharding;
+  const bool equal = sharding.tensor_layout == TensorLayout::OneD && !sharding.sequence_parallel &&
+                     sharding.split_brain == 1 && scenario.rank_layouts.empty();
+  return scenario.framework.divides_messages && equal ? sharding.tensor : 1;
+}
+
 /// A second copy of the model, whose stages lie on the ranks in reverse, or as the file says.
 void add_copy(Scenario& scenario) {
   scenario.copies = 2;
@@ -264,6 +273,7 @@ Scenario load_scenario(const JsonValue& value, Diagnostics& diagnostics) {
   scenario.model_text = std::make_shared<const ModelText>(text_of(sections));
   scenario.cluster = std::move(*sections.cluster);
   slow_links_of(scenario);
+  scenario.schedule.message_parts = message_parts(scenario);
   choose_partition(scenario, sections.partition, *stages);
   if (cuts) choose_slices(scenario, training.slices);
   const StageLayout laid = schedule_entry(scenario.schedule.kind).layout;

@@ -27,6 +27,20 @@ void add_message_copies(const Scenario& scenario, std::vector<StageCost>& stages
   }
 }
 
+/// Adds what puts messages together again that tensor devices sent in parts: an op gathers what it
+/// reads of another rank.
+void add_message_gathers(const Scenario& scenario, const PriceInputs& prices,
+                         std::vector<StageCost>& stages) {
+  if (scenario.schedule.message_parts == 1) return;
+  for (std::size_t stage = 0; stage + 1 < stages.size(); ++stage) {
+    if (scenario.rank_of_stage[stage] == scenario.rank_of_stage[stage + 1]) continue;
+    const Exchange gather{.kind = CollectiveKind::AllGather, .bytes = stages[stage].output};
+    const OpCost cost{.waiting = prices.exchange_time(gather), .exchanges = {gather}};
+    stages[stage + 1].forward += cost;
+    if (scenario.strategy.kind == StrategyKind::Global) stages[stage].backward_input += cost;
+  }
+}
+
 /// The costs of stages that are divided in ways of their own, and what they hand on.
 void lay_stages_out(const Scenario& scenario, LowerInputs& inputs) {
   StageLayouts& layouts = inputs.layouts;
@@ -76,6 +90,7 @@ LowerInputs lower_inputs(const Scenario& scenario) {
       apply_offload(scenario.offload, scenario.data_parallel, scenario.mesh, stage);
     }
     add_message_copies(scenario, once);
+    add_message_gathers(scenario, prices, once);
     for (int copy = 0; copy < scenario.copies; ++copy) {
       inputs.stages.insert(inputs.stages.end(), once.begin(), once.end());
     }

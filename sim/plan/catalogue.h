@@ -69,6 +69,7 @@ struct SchedulePolicy {
   QueuePolicy queue;
   bool copies_on_compute_stream = false;
   bool waits_for_sends = false;   // a stream stands until what it sends has left
+  int message_parts = 1;          // tensor devices that send a part each of what all of them hold
   int in_flight = 1;              // micro-batches a stage may have begun and not updated on
   int update_every = 1;           // micro-batches between two updates of a stage; divides M
   bool barrier = false;           // no stage updates before every stage has its gradients

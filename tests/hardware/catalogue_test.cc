@@ -86,9 +86,9 @@ TEST_CASE("the catalogue holds the machines that scenarios may name") {
                                   "dgx-a100-40g", "dgx-a100-80g", "dgx-b200", "dgx-h100",
                                   "dgx-h200", "dgx-v100-32g", "p3-16xlarge", "p3dn-24xlarge",
                                   "p4d-24xlarge", "pcie-a100-80g", "pcie-rtx-3090", "tpu-v3-pod"});
-  CHECK_EQ(device_names(),
-           std::vector<std::string>{"a100-40g", "a100-80g", "a100-pcie-80g", "b200", "h100", "h200",
-                                    "p100", "rtx-3090", "t4", "tpu-v3", "v100-16g", "v100-32g"});
+  CHECK_EQ(device_names(), std::vector<std::string>{"a100-40g", "a100-80g", "a100-pcie-80g", "b200",
+                                                    "h100", "h200", "p100", "p40", "rtx-3090", "t4",
+                                                    "tpu-v3", "v100-16g", "v100-32g"});
 }
 
 TEST_CASE("every machine loads complete, one node or one torus by default") {

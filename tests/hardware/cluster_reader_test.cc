@@ -184,8 +184,8 @@ TEST_CASE("a device that says too little, or too much, is refused") {
            "got 1.5");
   CHECK_EQ(with_device("\"h300\""),
            "s.json:2: /cluster/device: unknown name \"h300\"; known: a100-40g, a100-80g, "
-           "a100-pcie-80g, b200, h100, h200, p100, rtx-3090, t4, tpu-v3, v100-16g, "
-           "v100-32g (did you mean \"h100\"?)");
+           "a100-pcie-80g, b200, h100, h200, p100, p40, rtx-3090, t4, tpu-v3, "
+           "... (did you mean \"h100\"?)");
 }
 
 TEST_CASE("a machine without network cards has one node") {

@@ -82,9 +82,38 @@ TEST_CASE("only matrix products are cut into tiles") {
   const ProductShape shape = {.m = 2560, .n = 1280, .k = 64};
   const Work gemm = {.op_class = OpClass::Gemm, .flops = Flops(1e9), .launches = 0, .shape = shape};
   CHECK(time_of(gemm, device, Precision::Bf16).value() == doctest::Approx(2 * 1e9 / 100e12));
-  Work attention = gemm;
-  attention.op_class = OpClass::Attention;
-  CHECK(time_of(attention, device, Precision::Bf16).value() == doctest::Approx(1e9 / 100e12));
+  Work convolution = gemm;
+  convolution.op_class = OpClass::Convolution;
+  CHECK(time_of(convolution, device, Precision::Bf16).value() == doctest::Approx(1e9 / 100e12));
+}
+
+TEST_CASE("attention that no kernel fuses is products; both gradients are two others") {
+  Device device{.name = "tiled"};
+  device.peak[static_cast<std::size_t>(Precision::Bf16)] = FlopsPerSecond(100e12);
+  device.memory_bandwidth = BytesPerSecond(1e12);
+  device.tiles = {.multiprocessors = 100, .ramp = 64};
+  device.efficiency[static_cast<std::size_t>(OpClass::Gemm)].compute = 0.8;
+  device.efficiency[static_cast<std::size_t>(OpClass::Attention)].compute = 0.5;
+  // 20 heads of 2560 x 1280: 10 x 10 tiles of 256 x 128 each, 20 full waves.
+  Work scores = {.op_class = OpClass::Attention,
+                 .flops = Flops(1e9),
+                 .launches = 1,
+                 .shape = {.m = 2560, .n = 1280, .k = 64, .batch = 20}};
+  const auto time = [&](const Work& work) {
+    return time_of(work, device, Precision::Bf16).value();
+  };
+  MESSAGE("64 steps and 64 to begin and end: half of 0.8");
+  CHECK(time(scores) == doctest::Approx(1e9 / (0.4 * 100e12)));
+  Work gradients = scores;
+  gradients.launches = 2;
+  const ProductTiles& tiles = device.tiles;
+  const double left = tiled_share({2560, 64, 1280, 20}, tiles);
+  const double right = tiled_share({64, 1280, 2560, 20}, tiles);
+  CHECK(time(gradients) ==
+        doctest::Approx(0.5e9 / (0.8 * left * 100e12) + 0.5e9 / (0.8 * right * 100e12)));
+  MESSAGE("a fused kernel has an efficiency of its own");
+  scores.variant = OpVariant::Fused;
+  CHECK(time(scores) == doctest::Approx(1e9 / (0.5 * 100e12)));
 }
 
 TEST_CASE("a tile begins and ends in the same time at any rate") {

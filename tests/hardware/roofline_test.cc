@@ -46,7 +46,8 @@ TEST_CASE("in 8-bit training only products are in 8 bits") {
     return time_of({.op_class = op_class, .flops = Flops(8e9)}, device, Precision::Fp8).value();
   };
   CHECK(time(OpClass::Gemm) == doctest::Approx(8e9 / (0.8 * 200e12)));
-  CHECK(time(OpClass::Attention) == doctest::Approx(8e9 / 100e12));  // at the 16-bit rate
+  // Products between tokens: at the 16-bit rate.
+  CHECK(time(OpClass::Attention) == doctest::Approx(8e9 / (0.8 * 100e12)));
   device.efficiency[static_cast<std::size_t>(OpClass::Gemm)].compute_fp8 = 0.5;
   CHECK(time(OpClass::Gemm) == doctest::Approx(8e9 / (0.5 * 200e12)));
 }

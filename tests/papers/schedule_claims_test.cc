@@ -66,7 +66,7 @@ TEST_CASE("slices of tokens fill a deep pipeline, and too thin ones do not") {
   const Paper paper("terapipe");
   const JsonValue& rows = *published("terapipe.json").find("slice_counts")->find("rows");
   const double whole = paper.step({"1"}), told = rows.items[0].find("step_s")->number;
-  double best = 0, most = 0;
+  double best = 0;
   std::string where;
   for (const JsonValue& row : rows.items) {
     const std::string slices = std::to_string(static_cast<int>(row.find("slices")->number));
@@ -74,16 +74,12 @@ TEST_CASE("slices of tokens fill a deep pipeline, and too thin ones do not") {
     const double gain = whole / paper.step({slices});
     const double expected = told / row.find("step_s")->number;
     tell(slices + " slices, times as fast as one", expected, gain);
+    CHECK(gain == doctest::Approx(expected).epsilon(0.15));
     if (gain > best) where = slices;
     best = std::max(best, gain);
-    most = std::max(most, expected);
   }
   INFO("best with " << where << " slices, published: 16");
-  CHECK((where == "16" || where == "32"));
-  // Ours gain more: kernels of few tokens cost less on our V100 than on theirs (docs).
-  CHECK(best > most);
-  CHECK(best < 2.5 * most);
-  CHECK(whole / paper.step({"64"}) < best);
+  CHECK(where == "16");
 }
 
 TEST_CASE("slow links hurt wide blocks less: within ten points of the published table") {

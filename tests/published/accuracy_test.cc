@@ -122,7 +122,7 @@ TEST_CASE("quantities follow from step time, and ratios from a base") {
   CHECK(value(Measurand::StashRatio, &base) == 0.75);
   CHECK(value(Measurand::SpeedUp) == -1);
   CHECK(is_memory(Measurand::StashRatio));
-  CHECK_FALSE(is_memory(Measurand::BackwardWeight));
+  CHECK_FALSE(is_memory(Measurand::MeanWeight));
 }
 
 }  // namespace

@@ -55,6 +55,29 @@ TEST_CASE("a table made by a closed form is predicted without an error, by any n
   }
 }
 
+TEST_CASE("times of passes: of the stage in the middle, and means over stages") {
+  const std::string text =
+      R"({"kind": "measurements", "source": {"paper": "a closed form"}, "tables": [
+         {"name": "passes", "columns": ["id", "measured.forward_s", "measured.mean_forward_s",
+            "measured.mean_backward_input_s", "measured.mean_backward_weight_s"],
+          "scenario": {"model": {"kind": "profile", "modules": [
+              {"repeat": 3, "forward": "1 ms", "backward_input": "2 ms",
+               "backward_weight": "3 ms"},
+              {"forward": "7 ms", "backward_input": "4 ms", "backward_weight": "8 ms"}]},
+            "cluster": {"kind": "uniform", "devices": 2, "memory": "80 GiB",
+                        "link": {"bandwidth": "100 GB/s"}},
+            "parallel": {"pipeline": 2}, "partition": [3, 1],
+            "training": {"strategy": "global", "schedule": "zb-h1", "micro_batches": 4}},
+          "rows": [["three and one", 7e-3, 5e-3, 5e-3, 8.5e-3]]}]})";
+  const Accuracy accuracy =
+      judge({read_measurements(parse_json(text, "passes.json"), "passes")}, 1);
+  REQUIRE(accuracy.values.size() == 4);
+  for (const JudgedValue& value : accuracy.values) {
+    CAPTURE(value.problem);
+    CHECK(std::abs(value.error()) < 1e-9);
+  }
+}
+
 TEST_CASE("a row that is refused says why, and others are predicted all the same") {
   MeasurementFile file = pipelines();
   JsonValue ranks{.kind = JsonValue::Kind::Number, .number = 9};

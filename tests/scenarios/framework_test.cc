@@ -94,6 +94,26 @@ TEST_CASE("copies of messages stand between kernels, at both ends and in both di
         doctest::Approx(2 * copy).epsilon(1e-9));
 }
 
+TEST_CASE("divided messages: each tensor device sends its part, and they gather what arrived") {
+  // Two nodes of two tensor devices, each with a card of 1 MB/s; nothing else takes its time.
+  Overrides two = {R"(cluster={"kind": "machine", "device": "a100-80g", "devices_per_node": 2,
+                       "port": {"latency": "0 s", "bandwidth": "1 TB/s"}, "nodes": 2,
+                       "cards": {"per_node": 2, "latency": "0 s", "bandwidth": "1 MB/s"}})",
+                   "parallel.pipeline=2", "parallel.tensor=2", "training.micro_batches=1"};
+  const auto step = [&](const std::string& framework) {
+    Overrides all = two;
+    all.push_back("training.framework=" + framework);
+    return step_of(run(small_run(all)));
+  };
+  const double message = 2 * 128 * 256 * 2;  // bytes: 2 samples of 128 tokens, 256 wide, 16 bits
+  const double gather = message / 2 / 1e12;
+  CHECK(step("{}") - step(R"({"divides_messages": true})") ==
+        doctest::Approx(2 * (message / 2 / 1e6 - gather)).epsilon(1e-9));
+  MESSAGE("parts of the sequence are divided already");
+  two.push_back("parallel.sequence_parallel=true");
+  CHECK(step("{}") == step(R"({"divides_messages": true})"));
+}
+
 TEST_CASE("a host that runs ahead does not show") {
   const double alone = step_of(run(small_run({})));
   CHECK(step_of(run(small_run({R"(training.framework={"kernel_issue": "1 ns"})"}))) == alone);

@@ -224,10 +224,12 @@ std::optional<double> predicted_value(Measurand what, const MeasuredRow& row,
       return above_zero(figures.forward);
     case Measurand::Backward:
       return above_zero(figures.backward);
-    case Measurand::BackwardInput:
-      return above_zero(figures.backward_input);
-    case Measurand::BackwardWeight:
-      return above_zero(figures.backward_weight);
+    case Measurand::MeanForward:
+      return above_zero(figures.mean_forward);
+    case Measurand::MeanInput:
+      return above_zero(figures.mean_input);
+    case Measurand::MeanWeight:
+      return above_zero(figures.mean_weight);
     case Measurand::PeakMemory:
       return above_zero(figures.peak_memory);
     case Measurand::PeakStash:

@@ -82,11 +82,21 @@ void read_tables(const JsonNode& node, MeasurementFile& file, Diagnostics& diagn
 }  // namespace
 
 const std::vector<std::string>& measurand_names() {
-  static const std::vector<std::string> names = {
-      "step_time_s",        "step_difference_s", "samples_per_s",     "tokens_per_s",
-      "tflops_per_device",  "speed_up",          "forward_s",         "backward_s",
-      "backward_input_s",   "backward_weight_s", "peak_memory_bytes", "peak_stash_bytes",
-      "state_memory_bytes", "stash_ratio"};
+  static const std::vector<std::string> names = {"step_time_s",
+                                                 "step_difference_s",
+                                                 "samples_per_s",
+                                                 "tokens_per_s",
+                                                 "tflops_per_device",
+                                                 "speed_up",
+                                                 "forward_s",
+                                                 "backward_s",
+                                                 "mean_forward_s",
+                                                 "mean_backward_input_s",
+                                                 "mean_backward_weight_s",
+                                                 "peak_memory_bytes",
+                                                 "peak_stash_bytes",
+                                                 "state_memory_bytes",
+                                                 "stash_ratio"};
   return names;
 }
 

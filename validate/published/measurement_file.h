@@ -25,14 +25,15 @@ enum class Measurand {
   SpeedUp,          // speed_up: samples a second over those of the row `base`
   Forward,          // forward_s: one pass of the stage in the middle
   Backward,         // backward_s, likewise: both of its halves
-  BackwardInput,    // backward_input_s, likewise
-  BackwardWeight,   // backward_weight_s, likewise
+  MeanForward,      // mean_forward_s: one pass, mean over the stages
+  MeanInput,        // mean_backward_input_s, likewise
+  MeanWeight,       // mean_backward_weight_s, likewise
   PeakMemory,       // peak_memory_bytes, of the fullest device
   PeakStash,        // peak_stash_bytes, likewise
   StateMemory,      // state_memory_bytes: weights, gradients and optimiser states, likewise
   StashRatio,       // stash_ratio: peak_stash_bytes over those of the row `base`
 };
-inline constexpr int kMeasurands = 14;
+inline constexpr int kMeasurands = 15;
 /// "step_time_s", ...: by Measurand.
 const std::vector<std::string>& measurand_names();
 /// Whether it tells memory, and no speed.

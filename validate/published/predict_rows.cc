@@ -111,20 +111,32 @@ double pass_time(const ScenarioResult& result, OpKind kind) {
   return 0;
 }
 
+/// How long a pass takes, mean over the stages; 0: there is none of that kind.
+double mean_pass_time(const ScenarioResult& result, OpKind kind) {
+  double sum = 0, count = 0;
+  for (const OpInfo& op : result.measurement.program.ops) {
+    if (op.kind != kind) continue;
+    sum += op.duration.value();
+    ++count;
+  }
+  return count > 0 ? sum / count : 0;
+}
+
 RowFigures figures_of(const Scenario& scenario) {
   const LongStepResult step = run_long_step(scenario);
   const ScenarioResult& result = step.result;
   const Metrics& metrics = result.measurement.metrics;
   const MeasureInputs whole = measure_inputs(scenario);
-  const double input = pass_time(result, OpKind::I), weight = pass_time(result, OpKind::W);
   return {.step_time = step.step_time.value(),
           .samples_per_s = whole.samples_per_step.value_or(0) / step.step_time.value(),
           .tokens_per_s = whole.tokens_per_step.value_or(0) / step.step_time.value(),
           .devices = static_cast<double>(result.scenario.mesh.devices()),
           .forward = pass_time(result, OpKind::F),
-          .backward = pass_time(result, OpKind::B) + input + weight,
-          .backward_input = input,
-          .backward_weight = weight,
+          .backward = pass_time(result, OpKind::B) + pass_time(result, OpKind::I) +
+                      pass_time(result, OpKind::W),
+          .mean_forward = mean_pass_time(result, OpKind::F),
+          .mean_input = mean_pass_time(result, OpKind::I),
+          .mean_weight = mean_pass_time(result, OpKind::W),
           .peak_memory = largest(metrics, peak_memory).value(),
           .peak_stash = largest(metrics, peak_stash).value(),
           .state_memory = largest(metrics, state_memory).value(),

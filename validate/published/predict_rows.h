@@ -14,7 +14,7 @@ struct RowFigures {
   double step_time = 0, samples_per_s = 0, tokens_per_s = 0;
   double devices = 0;
   double forward = 0, backward = 0;                          // s, of the stage in the middle
-  double backward_input = 0, backward_weight = 0;            // likewise, where these are two ops
+  double mean_forward = 0, mean_input = 0, mean_weight = 0;  // s, means over stages
   double peak_memory = 0, peak_stash = 0, state_memory = 0;  // bytes, of the fullest device
   bool fits = true;
 };
