@@ -7,6 +7,7 @@
 
 #include "validate/calibration/probe_grid.h"
 #include "validate/crosscheck/error_figures.h"
+#include "validate/cuda/cuda_call.h"
 #include "validate/cuda/gpu_bench.h"
 
 using namespace interlock;
@@ -19,10 +20,10 @@ std::vector<Probe> probes_of(Precision precision) {
                                           .attentions = 2,
                                           .convolutions = 2,
                                           .sizes = 2,
-                                          .most_flops = Flops(1e10),
-                                          .most_bytes = Bytes(1e7)},
+                                          .most_flops = Flops(1e8),
+                                          .most_bytes = Bytes(1e6)},
                                          precision);
-  for (const Probe& probe : stream_probes(2, Bytes(1e7), precision)) probes.push_back(probe);
+  for (const Probe& probe : stream_probes(2, Bytes(1e6), precision)) probes.push_back(probe);
   return probes;
 }
 
@@ -43,6 +44,20 @@ TEST_CASE("a bench times every kind of probe in fp32 and bf16, and names what ra
     }
   }
   CHECK(kinds.size() == kProbeKinds);
+}
+
+TEST_CASE("a GPU that is not the first is measured, too") {
+  int devices = 0;
+  require(cudaGetDeviceCount(&devices), "count devices");
+  if (devices < 2) {
+    MESSAGE("there is one GPU: left out");
+    return;
+  }
+  GpuBench bench(1, 1);
+  const Probe product = linear_probes(64, 64, 64, Precision::Fp32).front();
+  CHECK(median_of(bench.time(product, 3, Beside::Nothing).busy) > 1e-7);
+  CHECK(median_of(bench.copy(Bytes(4096), 3).busy) > 0);
+  CHECK(median_of(bench.launch(3).busy) > 1e-7);
 }
 
 TEST_CASE("launches and messages take time, and neighbours make no kernel faster") {

@@ -130,6 +130,19 @@ Made run_on_gpu(const Trial& trial, OnDevice& device) {
   return made;
 }
 
+/// The same with every number off by up to an ulp of bf16: how far results may be off that are
+/// rounded on their way, where a norm or a mask makes much of little.
+Trial nudged(Trial trial, std::uint64_t seed) {
+  const auto nudge = [&](Numbers& numbers) {
+    const Numbers by = random_numbers(numbers.size(), seed++);
+    for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] *= 1 + by[i] / 128;
+  };
+  for (Numbers& weight : trial.weights) nudge(weight);
+  nudge(trial.input);
+  nudge(trial.slopes);
+  return trial;
+}
+
 void compare(Trial trial, std::uint64_t seed, Element element) {
   trial.parameters = parameters_of("m", trial.layers);
   for (std::size_t p = 0; p < trial.parameters.size(); ++p) {
@@ -152,6 +165,7 @@ void compare(Trial trial, std::uint64_t seed, Element element) {
   for (Numbers& weight : trial.weights) device.put(weight);
   for (Numbers* numbers : {&trial.input, &trial.slopes}) device.put(*numbers);
   const Made expected = run_on_cpu(trial);
+  const Made near = run_on_cpu(nudged(trial, seed + 60));
   const Made made = run_on_gpu(trial, device);
   REQUIRE(made.size() == expected.size());
   for (std::size_t i = 0; i < made.size(); ++i) {
@@ -162,8 +176,9 @@ void compare(Trial trial, std::uint64_t seed, Element element) {
         i < 4 ? std::vector<std::string>{"loss", "output", "passed gradient", "input gradient"}[i]
               : trial.parameters[i - 4].name;
     const double off = distance(made[i], expected[i]);
-    INFO(name, ": ", off);
-    CHECK(off <= (element == Element::Fp32 ? 1e-4 : 5e-2));
+    const double blur = distance(near[i], expected[i]);
+    INFO(name, ": ", off, ", of inputs an ulp away ", blur);
+    CHECK(off <= (element == Element::Fp32 ? 1e-4 : std::max(1e-2, 3 * blur)));
   }
 }
 

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "sim/run/engines.h"
 #include "tests/harness/support/training.h"
+#include "validate/cuda/cuda_call.h"
 #include "validate/cuda/gpu_run.h"
 #include "validate/executors/executor.h"
 
@@ -93,6 +94,31 @@ TEST_CASE("how a GPU is split, what its links are, and a graph change no bit; no
     for (int repeat = 0; repeat < 20; ++repeat) {
       CHECK(by_name(run_on_gpu(training, options).outcome) == expected);
     }
+  }
+}
+
+TEST_CASE("several GPUs change no bit either; one graph of them is refused") {
+  int devices = 0;
+  cuda::require(cudaGetDeviceCount(&devices), "count devices");
+  if (devices < 3) {
+    MESSAGE("there are fewer than three GPUs: left out");
+    return;
+  }
+  for (const std::string& strategy : kStrategies) {
+    const Training training = training_of(kTransformer, strategy, 3);
+    CudaOptions options = partitions(training);
+    const auto expected = by_name(run_on_gpu(training, options).outcome);
+    options.device = 1;  // partitions of another than the first
+    CHECK(by_name(run_on_gpu(training, options).outcome) == expected);
+    options.device = 0;
+    options.partitions = 0;
+    for (const CudaLink link : {CudaLink::Zero, CudaLink::CopyEngine, CudaLink::Paced}) {
+      options.link = link;
+      CHECK(by_name(run_on_gpu(training, options).outcome) == expected);
+    }
+    options.graph = true;
+    CHECK_THROWS_WITH_AS(run_on_gpu(training, options), doctest::Contains("no single graph"),
+                         Error);
   }
 }
 

@@ -33,6 +33,14 @@ void* allocate(std::int64_t bytes, const std::string& what) {
               " are free; use smaller or fewer micro-batches, or more devices");
 }
 
+void finish_device(int device) noexcept {
+  int before = 0;
+  cudaGetDevice(&before);
+  cudaSetDevice(device);
+  cudaDeviceSynchronize();
+  cudaSetDevice(before);
+}
+
 CurrentDevice::CurrentDevice(int device) {
   require(cudaGetDevice(&before_), "which device is current");
   require(cudaSetDevice(device), "make a device current");

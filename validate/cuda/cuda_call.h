@@ -19,6 +19,9 @@ void require(cublasStatus_t status, const char* what);
 /// size where there is no room.
 void* allocate(std::int64_t bytes, const std::string& what);
 
+/// Waits until `device` has done all that it was given; what it says is not heard.
+void finish_device(int device) noexcept;
+
 /// Makes `device` current as long as it lives, then the one before.
 class CurrentDevice {
  public:

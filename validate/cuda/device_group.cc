@@ -60,10 +60,7 @@ DeviceGroup::DeviceGroup(int members, const CudaOptions& options)
 DeviceGroup::~DeviceGroup() { release(); }
 
 void DeviceGroup::release() noexcept {
-  for (const Member& member : members_) {
-    cudaSetDevice(member.gpu);
-    cudaDeviceSynchronize();
-  }
+  for (const Member& member : members_) finish_device(member.gpu);
   // Streams before the contexts that they are of.
   for (cudaStream_t stream : streams_) cudaStreamDestroy(stream);
   for (CUgreenCtx green : greens_) driver_.green_destroy(green);

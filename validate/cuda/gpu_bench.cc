@@ -87,10 +87,7 @@ GpuBench::GpuBench(int device, int partitions)
   cache_ = cache;
 }
 
-GpuBench::~GpuBench() {
-  cudaSetDevice(device_.number);
-  cudaDeviceSynchronize();
-}
+GpuBench::~GpuBench() { finish_device(device_.number); }
 
 Engine GpuBench::engine() {
   return {{member().compute, member().sms, Element::Fp32}, &products_, &scratch_, member().sms};

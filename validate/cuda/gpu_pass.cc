@@ -75,6 +75,7 @@ void GpuPass::end_together() {
 }
 
 void GpuPass::run() {
+  const CurrentDevice current(times_.gpu.front());
   wait_for_all();
   if (capturing_) return launch_graph();
   const Clock::time_point begin = Clock::now();
@@ -85,7 +86,6 @@ void GpuPass::run() {
 }
 
 void GpuPass::launch_graph() {
-  const CurrentDevice current(times_.gpu.front());
   const CapturedGraph graph(compute_of(0), [this] {
     begin_together();
     issue_all();

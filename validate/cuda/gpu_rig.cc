@@ -104,10 +104,7 @@ GpuPass::GpuPass(const Job& job, const CudaOptions& options, Rig& rig, bool capt
 }
 
 GpuPass::~GpuPass() {
-  for (const int gpu : times_.gpu) {
-    cudaSetDevice(gpu);
-    cudaDeviceSynchronize();
-  }
+  for (const int gpu : times_.gpu) finish_device(gpu);
   release_losses();
 }
 
