@@ -15,13 +15,20 @@ using namespace interlock;
 
 namespace {
 
-Training training_of(const std::string& model, const std::string& strategy, int devices) {
-  Training training = make_training({.model = model,
-                                     .strategy = strategy,
-                                     .devices = devices,
-                                     .samples = 4,
-                                     .steps = 3,
-                                     .optimizer = "adam"});
+Training training_of(const std::string& model, const std::string& strategy, int devices,
+                     const std::string& recompute = "none") {
+  // Several modules of a stage that are computed again go back in one.
+  const bool eager = strategy != R"("global")" && recompute != "none";
+  Training training =
+      make_training({.model = model,
+                     .strategy = strategy,
+                     .schedule = eager ? R"({"kind": "eager", "backward": "fused"})" : "",
+                     .devices = devices,
+                     .samples = 4,
+                     .steps = 3,
+                     .more_training = R"(, "recompute": ")" + recompute + "\"",
+                     .more = R"(, "partition": "uniform")",
+                     .optimizer = "adam"});
   training.descent.rate = 1e-2;
   training.dump_step = 1;
   if (chooses_order(training.program)) {
@@ -93,6 +100,28 @@ TEST_CASE("how a GPU is split, what its links are, and a graph change no bit; no
     options.poison = true;
     for (int repeat = 0; repeat < 20; ++repeat) {
       CHECK(by_name(run_on_gpu(training, options).outcome) == expected);
+    }
+  }
+}
+
+TEST_CASE("what is computed again comes to the same bits") {
+  for (const std::string& model : {kResidualMlp, kTransformer, kResNet}) {
+    for (const std::string& strategy : kStrategies) {
+      const Outcome kept =
+          run_on_gpu(training_of(model, strategy, 2), {.partitions = 2, .planned_sms = 16}).outcome;
+      for (const std::string recompute : {"selective", "full"}) {
+        if (recompute == "selective" && model != kTransformer) continue;
+        const Training training = training_of(model, strategy, 2, recompute);
+        CudaOptions options = partitions(training);
+        options.poison = true;
+        for (const bool graph : {false, true}) {
+          INFO(model, " ", strategy, ", ", recompute, ", graph ", graph);
+          options.graph = graph;
+          const Outcome again = run_on_gpu(training, options).outcome;
+          CHECK(by_name(again) == by_name(kept));
+          CHECK(again.losses == kept.losses);
+        }
+      }
     }
   }
 }

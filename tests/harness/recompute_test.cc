@@ -13,7 +13,7 @@ namespace {
 struct RecomputeTrial {
   std::string model;
   int devices = 4;
-  std::string strategy = R"("global")", schedule = "";
+  std::string strategy = R"("global")", schedule = "", recompute = "full";
 };
 
 TrainingText text_of(const RecomputeTrial& trial, const std::string& recompute) {
@@ -25,6 +25,10 @@ TrainingText text_of(const RecomputeTrial& trial, const std::string& recompute) 
   text.more = R"(, "partition": "uniform")";  // whatever takes how long
   return text;
 }
+
+const std::string kDeep =
+    R"({"kind": "transformer", "layers": 6, "hidden_size": 8, "attention_heads": 2,
+        "vocab_size": 11, "sequence_length": 5, "tied_embeddings": false})";
 
 /// Models, in stages of one block or several, under everything that tells when a stage goes back.
 std::vector<RecomputeTrial> trials() {
@@ -49,6 +53,18 @@ std::vector<RecomputeTrial> trials() {
               {.model = model, .devices = devices, .strategy = strategy, .schedule = schedule});
         }
       }
+    }
+  }
+  // Attention alone, of one block in a stage or of several; a backward in halves may do so, too.
+  for (const int devices : {2, 4}) {
+    for (const std::string schedule :
+         {R"("gpipe")", R"("1f1b")", R"("zb-h1")", R"({"kind": "1f1b", "backward": "split"})"}) {
+      all.push_back({kDeep, devices, R"("global")", schedule, "selective"});
+    }
+    for (const std::string strategy :
+         {R"("local")", R"({"kind": "interlocking", "n_wise": 3})",
+          R"({"kind": "interlocking", "n_wise": 3, "gradient": "sum"})"}) {
+      all.push_back({kDeep, devices, strategy, R"("eager")", "selective"});
     }
   }
   for (const std::string& model : {kResidualMlp, kTransformer}) {  // a block a stage
@@ -81,7 +97,7 @@ TEST_CASE("modules that are computed again come to the same numbers, bit for bit
     INFO(trial.model, ", ", trial.devices, " stages, ", trial.strategy, ", ", trial.schedule);
     // Two micro-batches in flight meet older weights the longer a stage takes.
     if (trial.schedule.find("in_flight") != std::string::npos) continue;
-    const TrainingText again = text_of(trial, "full");
+    const TrainingText again = text_of(trial, trial.recompute);
     const Program program = make_training(again).program;
     CHECK(std::any_of(program.ops.begin(), program.ops.end(),
                       [](const OpInfo& op) { return op.kind == OpKind::R; }));
@@ -93,7 +109,7 @@ TEST_CASE("memory of modules that are computed again is the simulated memory, to
   int less = 0;
   for (const RecomputeTrial& trial : trials()) {
     INFO(trial.model, ", ", trial.devices, " stages, ", trial.strategy, ", ", trial.schedule);
-    const Training training = make_training(text_of(trial, "full"));
+    const Training training = make_training(text_of(trial, trial.recompute));
     const std::vector<double> simulated = simulated_peaks(training.program);
     const std::vector<double> kept = simulated_peaks(make_training(text_of(trial, "none")).program);
     const Outcome outcome = train(training, RunMode::Clock, {.poison = true});
@@ -115,13 +131,6 @@ TEST_CASE("a backward in halves that would need several modules at once is refus
   CHECK(why_not_trainable(job_of(training)).find(R"(expected "backward": "fused")") !=
         std::string::npos);
   CHECK_THROWS_AS(train(training), Error);
-}
-
-TEST_CASE("attention alone is not computed again") {
-  const RecomputeTrial trial = {.model = kTransformer, .devices = 2};
-  const Training training = make_training(text_of(trial, "selective"));
-  CHECK(why_not_trainable(job_of(training)).find(R"("recompute": "none" or "full")") !=
-        std::string::npos);
 }
 
 }  // namespace

@@ -159,7 +159,8 @@ void GpuPass::compute(int rank, const Instruction& instruction) {
       run_update(own, micro_batch);
       break;
     case OpKind::R:
-      CHECK(false, "a job whose program computes again was refused");
+      run_again(own, info.loss, micro_batch);
+      break;
   }
   require(cudaEventRecord(own.behind, compute_of(rank)), "record the end of an op");
   state.last = own.behind;

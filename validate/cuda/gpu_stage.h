@@ -23,6 +23,8 @@ struct GpuMicroBatch {
   std::map<int, Extent> gradients;              // of the output, by loss
   Extent gradient_sum;                          // of several losses: of those gone through so far
   std::deque<std::pair<int, Extent>> outgoing;  // gradients of the input, with their losses
+  Extent below, workspace;                      // of the traversal under way
+  bool goes_back = false;                       // one is under way, and has its room
   int version = -1;          // of the weights that its forward used; before it, none
   bool sent = false;         // the output has left
   bool head_is_due = false;  // and reads the output
@@ -83,6 +85,10 @@ void place_parameters(const std::vector<GpuStage*>& stages, const Rank& rank);
 
 void run_forward(GpuStage& stage, int micro_batch);
 void run_head(GpuStage& stage, int micro_batch);
+
+// gpu_backward.cc.
+/// R: what a backward by the gradient of a loss reads is computed again.
+void run_again(GpuStage& stage, int loss, int micro_batch);
 /// I, W or B by the gradient of a loss.
 void run_backward(GpuStage& stage, OpKind kind, int loss, int micro_batch);
 void run_update(GpuStage& stage, int micro_batch);

@@ -39,9 +39,8 @@ struct Job {
   std::vector<int> first_module;  // (stages + 1) modules [first_module[s], first_module[s + 1])
   Strategy strategy;
   std::vector<StageRole> roles;  // (stages)
-  /// (modules) Those of which only the input is kept, and which are computed again before they go
-  /// back; empty: none.
-  std::vector<bool> again = {};
+  /// (modules) What of each is not kept, and computed again before it goes back; empty: nothing.
+  std::vector<Recompute> recompute = {};
   Precision precision = Precision::Fp32;
   Descent descent;
   std::uint64_t seed = 1;

@@ -23,13 +23,14 @@ std::shared_ptr<const std::vector<Layer>> layers_of(const Job& job, int stage) {
 /// Those of its modules that are computed again, as ranges of layers_of().
 std::vector<LayerRange> again_of(const Job& job, int stage) {
   std::vector<LayerRange> ranges;
-  if (job.again.empty()) return ranges;
+  if (job.recompute.empty()) return ranges;
   const auto s = static_cast<std::size_t>(stage);
   LayerRange range;
   for (int module = job.first_module[s]; module < job.first_module[s + 1]; ++module) {
     const auto m = static_cast<std::size_t>(module);
-    range = {range.end, range.end + job.network.modules[m].layers.size()};
-    if (job.again[m]) ranges.push_back(range);
+    range = {range.end, range.end + job.network.modules[m].layers.size(),
+             job.recompute[m] == Recompute::Selective};
+    if (job.recompute[m] != Recompute::None) ranges.push_back(range);
   }
   return ranges;
 }
@@ -94,8 +95,8 @@ std::string why_not_kept(const Program& program, const StageJob& planned, int st
   const std::int64_t kept = planned.plan.input + planned.plan.stash;
   if (planned.runs_again && kept != bytes_before(program, OpKind::F, stage, MemoryClass::Stash)) {
     return name +
-           " keeps something else than its activations or its modules' inputs; expected "
-           "\"recompute\": \"none\" or \"full\", and a schedule that keeps activations";
+           " keeps something else than what its backward reads; expected a schedule that keeps " +
+           "activations";
   }
   return "";
 }

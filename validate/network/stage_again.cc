@@ -6,6 +6,19 @@
 #include "validate/network/stage_planner.h"
 
 namespace interlock {
+namespace {
+
+/// Bytes of the probabilities of all attentions, which read `rows` rows.
+std::int64_t probability_bytes(const std::vector<Layer>& layers, std::int64_t rows, int element) {
+  std::int64_t bytes = 0;
+  for (const Layer& layer : layers) {
+    if (layer.kind == LayerKind::Attention) bytes += rows * layer.heads * layer.positions * element;
+    bytes += probability_bytes(layer.branch, rows, element);
+  }
+  return bytes;
+}
+
+}  // namespace
 
 /// The module that is computed again and has `layer`; null if none has.
 StagePlanner::Again* StagePlanner::again_at(std::size_t layer) {
@@ -15,20 +28,21 @@ StagePlanner::Again* StagePlanner::again_at(std::size_t layer) {
   return found == again_.end() ? nullptr : &*found;
 }
 
-/// The forward comes to `layer`, which reads `x`. What a module keeps beside its input is what a
-/// stage of it alone has for stash.
+/// The forward comes to `layer`, which reads `x`. What a whole module keeps beside its input is
+/// what a stage of it alone has for stash.
 void StagePlanner::begin_again(std::size_t layer, const Tensor& x) {
   inside_ = again_at(layer);
   if (inside_ == nullptr || inside_->layers.first != layer) return;
   const auto begin = inputs_.layers.begin();
   const std::vector<Layer> own(begin + static_cast<std::ptrdiff_t>(layer),
                                begin + static_cast<std::ptrdiff_t>(inside_->layers.end));
-  inside_->bytes = plan_stage({.layers = own,
-                               .samples = inputs_.samples,
-                               .rows = x.rows,
-                               .columns = x.columns,
-                               .element = inputs_.element})
-                       .stash;
+  inside_->bytes = inside_->layers.inner ? probability_bytes(own, x.rows, inputs_.element)
+                                         : plan_stage({.layers = own,
+                                                       .samples = inputs_.samples,
+                                                       .rows = x.rows,
+                                                       .columns = x.columns,
+                                                       .element = inputs_.element})
+                                               .stash;
   kept_again_ = -inside_->bytes;
 }
 
@@ -47,7 +61,9 @@ void StagePlanner::end_again(std::size_t layer, std::size_t first_step) {
   for (std::size_t i = first_step; i < plan_.forward.size(); ++i) {
     const Step& step = plan_.forward[i];
     const Tensor& made = step.kind == StepKind::Forward ? step.y : step.dx;
-    if (made.place == Place::Again) inside_->steps.push_back(step);
+    if (made.place == Place::Again || step.probabilities.place == Place::Again) {
+      inside_->steps.push_back(step);
+    }
   }
   if (layer + 1 < inside_->layers.end) return;
   CHECK(kept_again_ == 0, "what a module keeps again is what it keeps alone");
@@ -78,10 +94,10 @@ void StagePlanner::compute_again(std::size_t layer) {
 bool StagePlanner::splits() const {
   const auto modules = std::count_if(again_.begin(), again_.end(),
                                      [](const Again& module) { return module.bytes > 0; });
-  return modules <= 1 &&
-         std::none_of(plan_.backward.begin(), plan_.backward.end(), [](const Step& step) {
-           return step.late && step.y.place == Place::Workspace;
-         });
+  return std::none_of(plan_.backward.begin(), plan_.backward.end(), [&](const Step& step) {
+    const bool again = step.x.place == Place::Again || step.y.place == Place::Again;
+    return step.late && (step.y.place == Place::Workspace || (again && modules > 1));
+  });
 }
 
 }  // namespace interlock

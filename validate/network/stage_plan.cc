@@ -43,9 +43,10 @@ void StagePlanner::number_parameters(const std::vector<Layer>& layers) {
   }
 }
 
-Tensor StagePlanner::keep(std::int64_t rows, int columns, int bytes) {
-  std::int64_t& end = inside_ != nullptr ? kept_again_ : plan_.stash;
-  const Tensor tensor = {inside_ != nullptr ? Place::Again : Place::Stash, end, rows, columns};
+Tensor StagePlanner::keep(std::int64_t rows, int columns, int bytes, bool inner) {
+  const bool again = inside_ != nullptr && (inner || !inside_->layers.inner);
+  std::int64_t& end = again ? kept_again_ : plan_.stash;
+  const Tensor tensor = {again ? Place::Again : Place::Stash, end, rows, columns};
   end += tensor.size() * bytes;
   return tensor;
 }
@@ -110,7 +111,7 @@ void StagePlanner::forward_layer(const Layer& layer, const Tensor& x, const Tens
   Kept& kept = kept_[&layer];
   kept.x = x;
   if (layer.kind == LayerKind::Attention) {
-    kept.probabilities = keep(x.rows * layer.heads, layer.positions, inputs_.element);
+    kept.probabilities = keep(x.rows * layer.heads, layer.positions, inputs_.element, true);
   }
   plan_.forward.push_back({.layer = &layer,
                            .parameter = parameter_of_[&layer],

@@ -8,8 +8,9 @@
 // more (norms, GELU, attention, loss): these are the gradients that the weight half of a split
 // backward still needs. Norms make their weight gradients in the input half, while they can.
 //
-// Of a module that is computed again only the input is kept. The rest lies at the end of the
-// workspace, for as long as its forward, or its backward with the forward again before it, runs.
+// Of a module that is computed again only the input is kept, or all but the probabilities of its
+// attention. The rest lies at the end of the workspace, for as long as its forward, or its backward
+// with what is done again before it, runs.
 #pragma once
 
 #include <cstdint>
@@ -62,6 +63,7 @@ struct Step {
 /// Layers [first, end) of a stage.
 struct LayerRange {
   std::size_t first = 0, end = 0;
+  bool inner = false;  // of them, only what attentions keep inside is computed again
 };
 
 struct PlanInputs {

@@ -43,7 +43,8 @@ class StagePlanner {
   };
 
   void number_parameters(const std::vector<Layer>& layers);
-  Tensor keep(std::int64_t rows, int columns, int bytes);
+  /// `inner`: what selective recomputation does not keep, either.
+  Tensor keep(std::int64_t rows, int columns, int bytes, bool inner = false);
   bool is_top(const std::vector<Layer>& layers) const { return &layers == &inputs_.layers; }
   Tensor made(const Layer& layer, const Tensor& x) const;
   Tensor home_before(const std::vector<Layer>& layers, std::size_t index, Tensor tensor,

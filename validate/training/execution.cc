@@ -53,10 +53,6 @@ CudaLink link_of(RealDevices::Links links) {
 void run_on_gpus(const Scenario& scenario, const Job& job, const ExecutionOptions& options,
                  Execution& execution) {
   if (options.alone) refuse(scenario, "/cluster/executor", "ops of GPUs are calibrated, not timed");
-  if (scenario.recompute != Recompute::None) {
-    refuse(scenario, "/training/recompute",
-           "GPUs compute nothing again; expected \"none\", or \"cpu\" for /cluster/executor");
-  }
   const CudaReport report = look_at_cuda();
   if (report.state != CudaState::Ready) refuse(scenario, "/cluster/executor", report.sentence);
   const RealDevices& devices = scenario.cluster.executor;
@@ -114,16 +110,16 @@ NeuralNetwork network_of(const Scenario& scenario) {
 
 Job job_of(const Scenario& scenario, const Program& program, const NeuralNetwork& network,
            const ExecutionOptions& options) {
-  std::vector<bool> again;
+  std::vector<Recompute> recompute;
   for (const Module& module : scenario.graph.modules) {
-    again.push_back(scenario.recompute == Recompute::Full && !module.recompute.empty());
+    recompute.push_back(module.recompute.empty() ? Recompute::None : scenario.recompute);
   }
   return {.program = program,
           .network = network,
           .first_module = scenario.partition.boundaries,
           .strategy = scenario.strategy,
           .roles = lower_inputs(scenario).roles,
-          .again = std::move(again),
+          .recompute = std::move(recompute),
           .precision = scenario.precision,
           .descent = options.descent,
           .seed = options.seed,
