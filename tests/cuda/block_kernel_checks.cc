@@ -7,7 +7,7 @@
 using namespace interlock::cuda;
 
 TEST_CASE("causal softmax and its gradient, in place") {
-  for (const int tokens : {1, 5, 64, 300}) {
+  for (const int tokens : {1, 5, 64, 300, 520}) {
     check_kernel([&](OnDevice& on) {
       const Matrix shape = {std::int64_t{3} * tokens, tokens};
       const auto size = static_cast<std::size_t>(shape.size());

@@ -57,7 +57,7 @@ TEST_CASE("elementwise kernels make what their references make, whole packs and 
 }
 
 TEST_CASE("rows that are added or multiplied, and their gradients, which add to what is there") {
-  for (const Matrix shape : {Matrix{5, 3}, {37, 64}, {4099, 200}}) {
+  for (const Matrix shape : {Matrix{5, 3}, {37, 64}, {4099, 200}, {70, 1032}}) {
     check_kernel([&](OnDevice& on) {
       const auto size = static_cast<std::size_t>(shape.size());
       const auto columns = static_cast<std::size_t>(shape.columns);
@@ -84,8 +84,36 @@ TEST_CASE("rows that are added or multiplied, and their gradients, which add to 
   }
 }
 
+TEST_CASE("where tensors lie changes no bit of rows and their sums") {
+  for (const Element element : {Element::Fp32, Element::Bf16}) {
+    OnDevice on(element, 16);
+    const Matrix shape = {9, 1032};
+    const auto size = static_cast<std::size_t>(shape.size());
+    const auto columns = static_cast<std::size_t>(shape.columns);
+    const auto made = [&](std::size_t off) {
+      const auto put = [&](std::size_t count, std::uint64_t stream) {
+        Numbers numbers = random_numbers(count, stream);
+        numbers.insert(numbers.begin(), off, 0.0);
+        return static_cast<char*>(on.put(numbers)) +
+               static_cast<std::int64_t>(off) * bytes_of(element);
+      };
+      float* scratch = on.room_fp32(static_cast<std::size_t>(norm_scratch(shape)));
+      char *x = put(size, 1), *dy = put(size, 2), *gain = put(columns, 3), *shift = put(columns, 4);
+      char *y = put(size, 5), *dx = put(size, 6), *dbias = put(columns, 7);
+      layer_norm(on.lane(), y, x, gain, shift, shape);
+      layer_norm_gradient(on.lane(), {dx, gain, shift}, x, gain, dy, shape, scratch);
+      bias_gradient(on.lane(), dbias, dy, shape, scratch);
+      std::vector<Numbers> all = {on.get(y, size), on.get(dx, size)};
+      for (const char* sums : {gain, shift, dbias}) all.push_back(on.get(sums, columns));
+      return all;
+    };
+    CHECK(made(1) == made(0));
+    CHECK(made(3) == made(0));
+  }
+}
+
 TEST_CASE("norms over rows and columns, forward and all three gradients") {
-  for (const Matrix shape : {Matrix{6, 5}, {130, 64}, {70, 1000}, {2000, 16}}) {
+  for (const Matrix shape : {Matrix{6, 5}, {130, 64}, {5, 4104}, {40, 1001}, {2000, 16}}) {
     for (const bool rows : {true, false}) {
       check_kernel([&](OnDevice& on) {
         const auto size = static_cast<std::size_t>(shape.size());

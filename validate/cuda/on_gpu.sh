@@ -88,7 +88,7 @@ publish() {
   done
   cp -- "$results"/{what,summary}.txt "$2/$name/"
   find "$results" -maxdepth 1 \( -name '*-prediction.json' -o -name '*-errors.json' -o -name 'curves.*' \
-    -o -name 'validate-*.txt' -o -name 'calibrate-*.txt' -o -name 'checks.txt' \) -exec cp -- {} "$2/$name/" \;
+    -o -name 'validate-*.txt' -o -name 'calibrate-*.txt' -o -name 'checks.txt' -o -name 'block.txt' \) -exec cp -- {} "$2/$name/" \;
   (cd -- "$2/$name" && sha256sum -- *-prediction.json >predictions.sha256)
 }
 
@@ -104,10 +104,11 @@ if [[ $dry == no ]]; then
   part device 20 nvidia-smi -q
   name=$(nvidia-smi --query-gpu=name --format=csv,noheader | head -n 1 | tr '[:upper:] ' '[:lower:]-')
   part configure 60 cmake -S . -B build -G Ninja -DCMAKE_BUILD_TYPE=Release -DINTERLOCK_CUDA=ON -DCMAKE_CUDA_ARCHITECTURES=native
-  part build 300 ninja -C build program cuda_test cuda_device_test
+  part build 300 ninja -C build program cuda_test cuda_device_test cuda_block_bench
 fi
 [[ ! -x build/bin/cuda_test ]] || part references 60 build/bin/cuda_test
 [[ ! -x build/bin/cuda_device_test ]] || part checks 150 build/bin/cuda_device_test --success
+[[ $dry == yes || ! -x build/bin/cuda_block_bench ]] || part block 60 build/bin/cuda_block_bench
 for kind in whole 2 4 8; do
   device=cuda:0
   [[ $kind == whole ]] || device=cuda:0/$kind

@@ -197,15 +197,20 @@ Products::Plan& Products::plan_of(const ProductShape& shape) {
 
 void Products::run(const Lane& lane, ProductShape shape, const ProductOperands& operands) {
   shape.alignment = alignment_of(shape, operands);
+  if (listener) listener(shape, operands);
   // A bias goes into the product only where it lies as one expects of it.
   const bool aside = shape.bias && reinterpret_cast<std::uintptr_t>(operands.bias) % 16 != 0;
   if (aside || (shape.bias && !plan_of(shape).found)) {
-    ProductShape bare = shape;
-    bare.bias = false;
-    run(lane, bare, operands);
+    shape.bias = false;
+    run_planned(lane, shape, operands);
     return add_rows(lane, operands.c, operands.c, operands.bias,
                     {shape.m, static_cast<int>(shape.n)});
   }
+  run_planned(lane, shape, operands);
+}
+
+void Products::run_planned(const Lane& lane, const ProductShape& shape,
+                           const ProductOperands& operands) {
   Plan& plan = plan_of(shape);
   if (!plan.found) throw Error("cuBLASLt has no algorithm for " + describe(shape));
   if (shape.bias) plan.set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, operands.bias);

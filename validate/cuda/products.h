@@ -10,6 +10,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -68,10 +69,13 @@ class Products {
   std::vector<CudaProduct> record() const;
   /// What ran last, as the library calls it: "cublasLt 66 tile 18 ..."; empty: nothing has run.
   std::string last_algorithm() const;
+  /// Is told of every product before it runs, if there is one.
+  std::function<void(const ProductShape&, const ProductOperands&)> listener;
 
  private:
   struct Plan;
   Plan& plan_of(const ProductShape& shape);
+  void run_planned(const Lane& lane, const ProductShape& shape, const ProductOperands& operands);
 
   cublasLtHandle_t handle_ = nullptr;
   void* workspace_ = nullptr;

@@ -13,10 +13,14 @@ namespace {
 
 template <class T>
 struct Value {
+  using Number = T;
+  static constexpr int kSums = 1;
   const T* x;
   int columns;
-  __device__ void operator()(std::int64_t row, int column, float* sums) const {
-    sums[0] += to_float(x[row * columns + column]);
+  template <int kWide>
+  __device__ void add(std::int64_t row, int column, float (&sums)[kSums][kWide]) const {
+    const auto in = load<kWide>(x + row * columns + column);
+    for (int k = 0; k < kWide; ++k) sums[0][k] += to_float(in.at[k]);
   }
 };
 
@@ -30,12 +34,18 @@ struct KeepMean {
 
 template <class T>
 struct Square {
+  using Number = T;
+  static constexpr int kSums = 1;
   const T* x;
   const float2* statistics;
   int columns;
-  __device__ void operator()(std::int64_t row, int column, float* sums) const {
-    const float off = to_float(x[row * columns + column]) - statistics[column].x;
-    sums[0] += off * off;
+  template <int kWide>
+  __device__ void add(std::int64_t row, int column, float (&sums)[kSums][kWide]) const {
+    const auto in = load<kWide>(x + row * columns + column);
+    for (int k = 0; k < kWide; ++k) {
+      const float off = to_float(in.at[k]) - statistics[column + k].x;
+      sums[0][k] += off * off;
+    }
   }
 };
 
@@ -49,14 +59,20 @@ struct KeepInverse {
 
 template <class T>
 struct ColumnNormed {
+  using Number = T;
+  static constexpr int kSums = 2;
   const T *x, *dy;
   const float2* statistics;
   int columns;
-  __device__ void operator()(std::int64_t row, int column, float* sums) const {
-    const float2 s = statistics[column];
-    const float slope = to_float(dy[row * columns + column]);
-    sums[0] += slope * (to_float(x[row * columns + column]) - s.x) * s.y;
-    sums[1] += slope;
+  template <int kWide>
+  __device__ void add(std::int64_t row, int column, float (&sums)[kSums][kWide]) const {
+    const auto in = load<kWide>(x + row * columns + column);
+    const auto slope = load<kWide>(dy + row * columns + column);
+    for (int k = 0; k < kWide; ++k) {
+      const float2 s = statistics[column + k];
+      sums[0][k] += to_float(slope.at[k]) * (to_float(in.at[k]) - s.x) * s.y;
+      sums[1][k] += to_float(slope.at[k]);
+    }
   }
 };
 
@@ -105,9 +121,9 @@ template <class T>
 void find_statistics(const Lane& lane, float2* statistics, const T* x, Matrix shape,
                      float* scratch) {
   const auto rows = static_cast<float>(shape.rows);
-  sum_columns<1>(lane, shape, scratch, Value<T>{x, shape.columns}, KeepMean{statistics, rows});
-  sum_columns<1>(lane, shape, scratch, Square<T>{x, statistics, shape.columns},
-                 KeepInverse{statistics, rows});
+  sum_columns(lane, shape, scratch, Value<T>{x, shape.columns}, KeepMean{statistics, rows});
+  sum_columns(lane, shape, scratch, Square<T>{x, statistics, shape.columns},
+              KeepInverse{statistics, rows});
 }
 
 }  // namespace
@@ -179,9 +195,9 @@ void batch_norm_gradient(const Lane& lane, const NormGradients& to, const void* 
     auto* statistics = reinterpret_cast<float2*>(scratch);
     float* sums = scratch + 4 * shape.columns;
     find_statistics(lane, statistics, from, shape, sums);
-    sum_columns<2>(lane, shape, sums, ColumnNormed<T>{from, slope, statistics, shape.columns},
-                   KeepSlopes<T>{statistics + shape.columns, static_cast<T*>(to.dgain),
-                                 static_cast<T*>(to.dshift), static_cast<float>(shape.rows)});
+    sum_columns(lane, shape, sums, ColumnNormed<T>{from, slope, statistics, shape.columns},
+                KeepSlopes<T>{statistics + shape.columns, static_cast<T*>(to.dgain),
+                              static_cast<T*>(to.dshift), static_cast<float>(shape.rows)});
     if (to.dx == nullptr) return;
     norm_columns_gradient<<<grid_of(lane, shape.rows), threads_of_row(shape.columns), 0,
                             lane.stream>>>(static_cast<T*>(to.dx), from,

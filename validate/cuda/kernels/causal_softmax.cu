@@ -11,44 +11,68 @@ namespace {
 
 /// scores (rows, tokens), row r of token r % tokens: softmax of factor * scores, in place; what is
 /// not seen becomes 0.
-template <class T>
+template <int kWide, class T>
 __global__ void softmax_rows(T* scores, float factor, Matrix shape) {
   __shared__ float parts[kWarp];
   for (std::int64_t row = blockIdx.x; row < shape.rows; row += gridDim.x) {
     T* at = scores + row * shape.columns;
     const int seen = static_cast<int>(row % shape.columns) + 1;
     float most = -INFINITY;
-    for (int c = threadIdx.x; c < seen; c += blockDim.x) {
-      most = fmaxf(most, factor * to_float(at[c]));
+    for (int c = first_lot<kWide>(); c < seen; c += lots_step<kWide>()) {
+      const auto score = load<kWide>(at + c);
+      for (int k = 0; k < kWide; ++k) {
+        if (c + k < seen) most = fmaxf(most, factor * to_float(score.at[k]));
+      }
     }
     most = block_max(most, parts);
     float sum = 0;
-    for (int c = threadIdx.x; c < seen; c += blockDim.x) {
-      sum += expf(factor * to_float(at[c]) - most);
+    for (int c = first_lot<kWide>(); c < seen; c += lots_step<kWide>()) {
+      const auto score = load<kWide>(at + c);
+      for (int k = 0; k < kWide; ++k) {
+        if (c + k < seen) sum += expf(factor * to_float(score.at[k]) - most);
+      }
     }
     const float share = 1 / block_sum(sum, parts);
-    for (int c = threadIdx.x; c < shape.columns; c += blockDim.x) {
-      put(at[c], c < seen ? expf(factor * to_float(at[c]) - most) * share : 0.0F);
+    for (int c = first_lot<kWide>(); c < shape.columns; c += lots_step<kWide>()) {
+      Lot<T, kWide> weight = {};
+      if (c < seen) weight = load<kWide>(at + c);
+      for (int k = 0; k < kWide; ++k) {
+        const bool sees = c + k < seen;
+        put(weight.at[k], sees ? expf(factor * to_float(weight.at[k]) - most) * share : 0.0F);
+      }
+      store(at + c, weight);
     }
   }
 }
 
 /// d(scores) = factor * w * (dw - sum of w dw), in place of dw.
-template <class T>
+template <int kWide, class T>
 __global__ void softmax_rows_gradient(T* slopes, const T* weights, float factor, Matrix shape) {
   __shared__ float parts[kWarp];
   for (std::int64_t row = blockIdx.x; row < shape.rows; row += gridDim.x) {
     T* at = slopes + row * shape.columns;
-    const T* weight = weights + row * shape.columns;
+    const T* from = weights + row * shape.columns;
     const int seen = static_cast<int>(row % shape.columns) + 1;
     float sum = 0;
-    for (int c = threadIdx.x; c < seen; c += blockDim.x) {
-      sum += to_float(weight[c]) * to_float(at[c]);
+    for (int c = first_lot<kWide>(); c < seen; c += lots_step<kWide>()) {
+      const auto weight = load<kWide>(from + c), slope = load<kWide>(at + c);
+      for (int k = 0; k < kWide; ++k) {
+        if (c + k < seen) sum += to_float(weight.at[k]) * to_float(slope.at[k]);
+      }
     }
     sum = block_sum(sum, parts);
-    for (int c = threadIdx.x; c < shape.columns; c += blockDim.x) {
-      const float slope = c < seen ? factor * to_float(weight[c]) * (to_float(at[c]) - sum) : 0.0F;
-      put(at[c], slope);
+    for (int c = first_lot<kWide>(); c < shape.columns; c += lots_step<kWide>()) {
+      Lot<T, kWide> weight = {}, slope = {};
+      if (c < seen) {
+        weight = load<kWide>(from + c);
+        slope = load<kWide>(at + c);
+      }
+      for (int k = 0; k < kWide; ++k) {
+        const bool sees = c + k < seen;
+        const float off = to_float(slope.at[k]) - sum;
+        put(slope.at[k], sees ? factor * to_float(weight.at[k]) * off : 0.0F);
+      }
+      store(at + c, slope);
     }
   }
 }
@@ -87,20 +111,23 @@ Numbers causal_softmax_gradient(const Numbers& weights, const Numbers& dweights,
 }  // namespace reference
 
 void causal_softmax(const Lane& lane, void* scores, float factor, Matrix shape) {
-  with_element(lane, "causal_softmax", [&](auto one) {
+  with_lots(lane, "causal_softmax", shape.columns, [&](auto one, auto width) {
     using T = decltype(one);
-    softmax_rows<<<grid_of(lane, shape.rows), threads_of_row(shape.columns), 0, lane.stream>>>(
+    constexpr int kWide = decltype(width)::value;
+    const unsigned threads = threads_of_row(shape.columns, kWide);
+    softmax_rows<kWide><<<grid_of(lane, shape.rows), threads, 0, lane.stream>>>(
         static_cast<T*>(scores), factor, shape);
   });
 }
 
 void causal_softmax_gradient(const Lane& lane, void* dscores, const void* weights, float factor,
                              Matrix shape) {
-  with_element(lane, "causal_softmax_gradient", [&](auto one) {
+  with_lots(lane, "causal_softmax_gradient", shape.columns, [&](auto one, auto width) {
     using T = decltype(one);
-    softmax_rows_gradient<<<grid_of(lane, shape.rows), threads_of_row(shape.columns), 0,
-                            lane.stream>>>(static_cast<T*>(dscores), static_cast<const T*>(weights),
-                                           factor, shape);
+    constexpr int kWide = decltype(width)::value;
+    const unsigned threads = threads_of_row(shape.columns, kWide);
+    softmax_rows_gradient<kWide><<<grid_of(lane, shape.rows), threads, 0, lane.stream>>>(
+        static_cast<T*>(dscores), static_cast<const T*>(weights), factor, shape);
   });
 }
 

@@ -9,19 +9,28 @@ namespace {
 
 template <class T>
 struct Plain {
+  using Number = T;
+  static constexpr int kSums = 1;
   const T* dy;
   int columns;
-  __device__ void operator()(std::int64_t row, int column, float* sums) const {
-    sums[0] += to_float(dy[row * columns + column]);
+  template <int kWide>
+  __device__ void add(std::int64_t row, int column, float (&sums)[kSums][kWide]) const {
+    const auto slope = load<kWide>(dy + row * columns + column);
+    for (int k = 0; k < kWide; ++k) sums[0][k] += to_float(slope.at[k]);
   }
 };
 
 template <class T>
 struct Product {
+  using Number = T;
+  static constexpr int kSums = 1;
   const T *x, *dy;
   int columns;
-  __device__ void operator()(std::int64_t row, int column, float* sums) const {
-    sums[0] += to_float(x[row * columns + column]) * to_float(dy[row * columns + column]);
+  template <int kWide>
+  __device__ void add(std::int64_t row, int column, float (&sums)[kSums][kWide]) const {
+    const auto in = load<kWide>(x + row * columns + column);
+    const auto slope = load<kWide>(dy + row * columns + column);
+    for (int k = 0; k < kWide; ++k) sums[0][k] += to_float(in.at[k]) * to_float(slope.at[k]);
   }
 };
 
@@ -50,8 +59,8 @@ std::int64_t column_scratch(Matrix shape, int sums) {
 void bias_gradient(const Lane& lane, void* dbias, const void* dy, Matrix shape, float* scratch) {
   with_element(lane, "bias_gradient", [&](auto one) {
     using T = decltype(one);
-    sum_columns<1>(lane, shape, scratch, Plain<T>{static_cast<const T*>(dy), shape.columns},
-                   AddTo<T>{static_cast<T*>(dbias)});
+    sum_columns(lane, shape, scratch, Plain<T>{static_cast<const T*>(dy), shape.columns},
+                AddTo<T>{static_cast<T*>(dbias)});
   });
 }
 
@@ -59,9 +68,9 @@ void scale_gradient(const Lane& lane, void* dweight, const void* x, const void* 
                     float* scratch) {
   with_element(lane, "scale_gradient", [&](auto one) {
     using T = decltype(one);
-    sum_columns<1>(lane, shape, scratch,
-                   Product<T>{static_cast<const T*>(x), static_cast<const T*>(dy), shape.columns},
-                   AddTo<T>{static_cast<T*>(dweight)});
+    sum_columns(lane, shape, scratch,
+                Product<T>{static_cast<const T*>(x), static_cast<const T*>(dy), shape.columns},
+                AddTo<T>{static_cast<T*>(dweight)});
   });
 }
 

@@ -1,8 +1,9 @@
 // Sums over the rows of each column in two stages, without atomics.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Stage one: a thread for each (column, part of the rows). Stage two: a thread for each column adds
-// the parts up in order and hands the totals to `finish`. Parts depend on the shape alone.
+// Stage one: a thread for each (lot of columns, part of the rows). Stage two: a thread for each
+// column adds the parts up in order and hands the totals to `finish`. Parts depend on the shape
+// alone.
 #pragma once
 
 #include "validate/cuda/kernels/element.cuh"
@@ -15,19 +16,24 @@ inline int parts_of_rows(std::int64_t rows) {
   return static_cast<int>(std::clamp<std::int64_t>((rows + 31) / 32, 1, 128));
 }
 
-/// `values(row, column, sums)` adds what a row has to the sums of a column.
-template <int kSums, class Values>
+/// `values.add(row, column, sums)` adds what a row has to the sums of the columns of a lot.
+template <int kWide, class Values>
 __global__ void sum_parts(float* parts, Matrix shape, int count, Values values) {
+  constexpr int kSums = Values::kSums;
   const std::int64_t length = (shape.rows + count - 1) / count;
-  const int blocks = (shape.columns + kColumnThreads - 1) / kColumnThreads;
+  const int blocks = (shape.columns / kWide + kColumnThreads - 1) / kColumnThreads;
   for (std::int64_t task = blockIdx.x; task < std::int64_t{blocks} * count; task += gridDim.x) {
     const std::int64_t part = task / blocks;
-    const int column = static_cast<int>(task % blocks) * kColumnThreads + threadIdx.x;
+    const int lot = static_cast<int>(task % blocks) * kColumnThreads + threadIdx.x;
+    const int column = lot * kWide;
     if (column >= shape.columns) continue;
-    float sums[kSums] = {};
+    float sums[kSums][kWide] = {};
     const std::int64_t end = min(shape.rows, (part + 1) * length);
-    for (std::int64_t row = part * length; row < end; ++row) values(row, column, sums);
-    for (int k = 0; k < kSums; ++k) parts[(part * kSums + k) * shape.columns + column] = sums[k];
+    for (std::int64_t row = part * length; row < end; ++row) values.add(row, column, sums);
+    for (int s = 0; s < kSums; ++s) {
+      float* to = parts + (part * kSums + s) * shape.columns + column;
+      for (int k = 0; k < kWide; ++k) to[k] = sums[s][k];
+    }
   }
 }
 
@@ -46,15 +52,26 @@ __global__ void sum_totals(const float* parts, Matrix shape, int count, Finish f
   }
 }
 
-/// `scratch`: column_scratch(shape, kSums) numbers.
-template <int kSums, class Values, class Finish>
-void sum_columns(const Lane& lane, Matrix shape, float* scratch, Values values, Finish finish) {
+template <int kWide, class Values, class Finish>
+void sum_lots(const Lane& lane, Matrix shape, float* scratch, Values values, Finish finish) {
   const int count = parts_of_rows(shape.rows);
-  const std::int64_t blocks = (shape.columns + kColumnThreads - 1) / kColumnThreads;
-  sum_parts<kSums><<<grid_of(lane, blocks * count), kColumnThreads, 0, lane.stream>>>(
-      scratch, shape, count, values);
-  sum_totals<kSums>
-      <<<grid_of(lane, blocks), kColumnThreads, 0, lane.stream>>>(scratch, shape, count, finish);
+  const std::int64_t lots = (shape.columns / kWide + kColumnThreads - 1) / kColumnThreads;
+  const std::int64_t columns = (shape.columns + kColumnThreads - 1) / kColumnThreads;
+  sum_parts<kWide><<<grid_of(lane, lots * count), kColumnThreads, 0, lane.stream>>>(scratch, shape,
+                                                                                    count, values);
+  sum_totals<Values::kSums>
+      <<<grid_of(lane, columns), kColumnThreads, 0, lane.stream>>>(scratch, shape, count, finish);
+}
+
+/// `scratch`: column_scratch(shape, Values::kSums) numbers. Packs where they keep a block busy.
+template <class Values, class Finish>
+void sum_columns(const Lane& lane, Matrix shape, float* scratch, Values values, Finish finish) {
+  constexpr int kPack = Pack<typename Values::Number>::kSize;
+  if (shape.columns % kPack == 0 && shape.columns >= kColumnThreads * kPack) {
+    sum_lots<kPack>(lane, shape, scratch, values, finish);
+  } else {
+    sum_lots<1>(lane, shape, scratch, values, finish);
+  }
 }
 
 /// Adds a column's sum to a tensor's element.

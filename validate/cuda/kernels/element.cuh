@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <type_traits>
 
 #include "validate/cuda/cuda_call.h"
 #include "validate/cuda/kernels/kernels.h"
@@ -26,6 +27,47 @@ struct alignas(16) Pack {
   static constexpr int kSize = 16 / sizeof(T);
   T at[kSize];
 };
+
+/// Numbers of one row that a thread works on at once: as many as a pack has where rows are whole
+/// packs, else one. The shape alone decides, so that sums have one order wherever a tensor lies.
+template <class T, int kWide>
+struct Lot {
+  T at[kWide];
+};
+
+template <int kWide, class T>
+__device__ Lot<T, kWide> load(const T* from) {
+  Lot<T, kWide> lot;
+  if (kWide > 1 && reinterpret_cast<std::uintptr_t>(from) % sizeof(Pack<T>) == 0) {
+    const Pack<T> pack = *reinterpret_cast<const Pack<T>*>(from);
+    for (int k = 0; k < kWide; ++k) lot.at[k] = pack.at[k];
+  } else {
+    for (int k = 0; k < kWide; ++k) lot.at[k] = from[k];
+  }
+  return lot;
+}
+
+template <int kWide, class T>
+__device__ void store(T* to, const Lot<T, kWide>& lot) {
+  if (kWide > 1 && reinterpret_cast<std::uintptr_t>(to) % sizeof(Pack<T>) == 0) {
+    Pack<T> pack;
+    for (int k = 0; k < kWide; ++k) pack.at[k] = lot.at[k];
+    *reinterpret_cast<Pack<T>*>(to) = pack;
+  } else {
+    for (int k = 0; k < kWide; ++k) to[k] = lot.at[k];
+  }
+}
+
+/// Columns of a row that a thread has in turn: `for (int c = first_lot<kWide>(); c < columns;
+/// ...)`.
+template <int kWide>
+__device__ int first_lot() {
+  return static_cast<int>(threadIdx.x) * kWide;
+}
+template <int kWide>
+__device__ int lots_step() {
+  return static_cast<int>(blockDim.x) * kWide;
+}
 
 constexpr int kWarp = 32;
 constexpr unsigned kAllLanes = 0xffffffffU;
@@ -69,9 +111,10 @@ inline unsigned grid_of(const Lane& lane, std::int64_t tasks) {
       std::max<std::int64_t>(1, std::min<std::int64_t>(tasks, std::int64_t{lane.sms} * 16)));
 }
 
-/// Threads of a block that works on one row.
-inline unsigned threads_of_row(int columns) {
-  return static_cast<unsigned>(std::min(256, (columns + kWarp - 1) / kWarp * kWarp));
+/// Threads of a block that works on one row, in lots of `wide`.
+inline unsigned threads_of_row(int columns, int wide = 1) {
+  const int lots = (columns + wide - 1) / wide;
+  return static_cast<unsigned>(std::min(256, (lots + kWarp - 1) / kWarp * kWarp));
 }
 
 /// Calls `launch` with a number of the lane's element type.
@@ -83,6 +126,22 @@ void with_element(const Lane& lane, const char* kernel, Launch launch) {
     launch(Bf16{});
   }
   require(cudaGetLastError(), kernel);
+}
+
+template <int kWide>
+using Width = std::integral_constant<int, kWide>;
+
+/// The same, and the width of the lots that rows of so many columns fall into.
+template <class Launch>
+void with_lots(const Lane& lane, const char* kernel, int columns, Launch launch) {
+  with_element(lane, kernel, [&](auto one) {
+    constexpr int kPack = Pack<decltype(one)>::kSize;
+    if (columns % kPack == 0) {
+      launch(one, Width<kPack>{});
+    } else {
+      launch(one, Width<1>{});
+    }
+  });
 }
 
 }  // namespace interlock::cuda

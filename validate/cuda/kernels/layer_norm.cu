@@ -14,73 +14,99 @@ namespace interlock::cuda {
 namespace {
 
 /// Mean and 1 / deviation of a row, in every thread of its block.
-template <class T>
+template <int kWide, class T>
 __device__ float2 row_statistics(const T* x, int columns, float* parts) {
   float sum = 0;
-  for (int c = threadIdx.x; c < columns; c += blockDim.x) sum += to_float(x[c]);
+  for (int c = first_lot<kWide>(); c < columns; c += lots_step<kWide>()) {
+    const auto from = load<kWide>(x + c);
+    for (int k = 0; k < kWide; ++k) sum += to_float(from.at[k]);
+  }
   const float mean = block_sum(sum, parts) / columns;
   float squares = 0;
-  for (int c = threadIdx.x; c < columns; c += blockDim.x) {
-    const float off = to_float(x[c]) - mean;
-    squares += off * off;
+  for (int c = first_lot<kWide>(); c < columns; c += lots_step<kWide>()) {
+    const auto from = load<kWide>(x + c);
+    for (int k = 0; k < kWide; ++k) {
+      const float off = to_float(from.at[k]) - mean;
+      squares += off * off;
+    }
   }
   return {mean, rsqrtf(block_sum(squares, parts) / columns + kNormEpsilon)};
 }
 
-template <class T>
+template <int kWide, class T>
 __global__ void norm_rows(T* y, const T* x, const T* gain, const T* shift, Matrix shape) {
   __shared__ float parts[kWarp];
   for (std::int64_t row = blockIdx.x; row < shape.rows; row += gridDim.x) {
     const T* from = x + row * shape.columns;
-    const float2 s = row_statistics(from, shape.columns, parts);
-    for (int c = threadIdx.x; c < shape.columns; c += blockDim.x) {
-      const float n = (to_float(from[c]) - s.x) * s.y;
-      put(y[row * shape.columns + c], n * to_float(gain[c]) + to_float(shift[c]));
+    const float2 s = row_statistics<kWide>(from, shape.columns, parts);
+    for (int c = first_lot<kWide>(); c < shape.columns; c += lots_step<kWide>()) {
+      const auto in = load<kWide>(from + c), by = load<kWide>(gain + c),
+                 plus = load<kWide>(shift + c);
+      Lot<T, kWide> out;
+      for (int k = 0; k < kWide; ++k) {
+        const float n = (to_float(in.at[k]) - s.x) * s.y;
+        put(out.at[k], n * to_float(by.at[k]) + to_float(plus.at[k]));
+      }
+      store(y + row * shape.columns + c, out);
     }
   }
 }
 
-template <class T>
+template <int kWide, class T>
 __global__ void norm_rows_gradient(T* dx, const T* x, const T* gain, const T* dy, Matrix shape) {
   __shared__ float parts[kWarp];
   for (std::int64_t row = blockIdx.x; row < shape.rows; row += gridDim.x) {
     const T *from = x + row * shape.columns, *slope = dy + row * shape.columns;
-    const float2 s = row_statistics(from, shape.columns, parts);
+    const float2 s = row_statistics<kWide>(from, shape.columns, parts);
     float sum = 0, sum_n = 0;
-    for (int c = threadIdx.x; c < shape.columns; c += blockDim.x) {
-      const float g = to_float(slope[c]) * to_float(gain[c]);
-      sum += g;
-      sum_n += g * (to_float(from[c]) - s.x) * s.y;
+    for (int c = first_lot<kWide>(); c < shape.columns; c += lots_step<kWide>()) {
+      const auto in = load<kWide>(from + c), by = load<kWide>(gain + c), d = load<kWide>(slope + c);
+      for (int k = 0; k < kWide; ++k) {
+        const float g = to_float(d.at[k]) * to_float(by.at[k]);
+        sum += g;
+        sum_n += g * (to_float(in.at[k]) - s.x) * s.y;
+      }
     }
     const float mean = block_sum(sum, parts) / shape.columns;
     const float mean_n = block_sum(sum_n, parts) / shape.columns;
-    for (int c = threadIdx.x; c < shape.columns; c += blockDim.x) {
-      const float g = to_float(slope[c]) * to_float(gain[c]);
-      const float n = (to_float(from[c]) - s.x) * s.y;
-      put(dx[row * shape.columns + c], (g - mean - n * mean_n) * s.y);
+    for (int c = first_lot<kWide>(); c < shape.columns; c += lots_step<kWide>()) {
+      const auto in = load<kWide>(from + c), by = load<kWide>(gain + c), d = load<kWide>(slope + c);
+      Lot<T, kWide> out;
+      for (int k = 0; k < kWide; ++k) {
+        const float g = to_float(d.at[k]) * to_float(by.at[k]);
+        const float n = (to_float(in.at[k]) - s.x) * s.y;
+        put(out.at[k], (g - mean - n * mean_n) * s.y);
+      }
+      store(dx + row * shape.columns + c, out);
     }
   }
 }
 
-template <class T>
+template <int kWide, class T>
 __global__ void keep_statistics(float2* statistics, const T* x, Matrix shape) {
   __shared__ float parts[kWarp];
   for (std::int64_t row = blockIdx.x; row < shape.rows; row += gridDim.x) {
-    const float2 s = row_statistics(x + row * shape.columns, shape.columns, parts);
+    const float2 s = row_statistics<kWide>(x + row * shape.columns, shape.columns, parts);
     if (threadIdx.x == 0) statistics[row] = s;
   }
 }
 
 template <class T>
 struct RowNormed {
+  using Number = T;
+  static constexpr int kSums = 2;
   const T *x, *dy;
   const float2* statistics;
   int columns;
-  __device__ void operator()(std::int64_t row, int column, float* sums) const {
+  template <int kWide>
+  __device__ void add(std::int64_t row, int column, float (&sums)[kSums][kWide]) const {
     const float2 s = statistics[row];
-    const float slope = to_float(dy[row * columns + column]);
-    sums[0] += slope * (to_float(x[row * columns + column]) - s.x) * s.y;
-    sums[1] += slope;
+    const auto in = load<kWide>(x + row * columns + column);
+    const auto slope = load<kWide>(dy + row * columns + column);
+    for (int k = 0; k < kWide; ++k) {
+      sums[0][k] += to_float(slope.at[k]) * (to_float(in.at[k]) - s.x) * s.y;
+      sums[1][k] += to_float(slope.at[k]);
+    }
   }
 };
 
@@ -150,9 +176,11 @@ std::int64_t norm_scratch(Matrix shape) {
 
 void layer_norm(const Lane& lane, void* y, const void* x, const void* gain, const void* shift,
                 Matrix shape) {
-  with_element(lane, "layer_norm", [&](auto one) {
+  with_lots(lane, "layer_norm", shape.columns, [&](auto one, auto width) {
     using T = decltype(one);
-    norm_rows<<<grid_of(lane, shape.rows), threads_of_row(shape.columns), 0, lane.stream>>>(
+    constexpr int kWide = decltype(width)::value;
+    const unsigned threads = threads_of_row(shape.columns, kWide);
+    norm_rows<kWide><<<grid_of(lane, shape.rows), threads, 0, lane.stream>>>(
         static_cast<T*>(y), static_cast<const T*>(x), static_cast<const T*>(gain),
         static_cast<const T*>(shift), shape);
   });
@@ -160,19 +188,21 @@ void layer_norm(const Lane& lane, void* y, const void* x, const void* gain, cons
 
 void layer_norm_gradient(const Lane& lane, const NormGradients& to, const void* x, const void* gain,
                          const void* dy, Matrix shape, float* scratch) {
-  with_element(lane, "layer_norm_gradient", [&](auto one) {
+  with_lots(lane, "layer_norm_gradient", shape.columns, [&](auto one, auto width) {
     using T = decltype(one);
+    constexpr int kWide = decltype(width)::value;
     const T *from = static_cast<const T*>(x), *slope = static_cast<const T*>(dy);
-    const unsigned grid = grid_of(lane, shape.rows), threads = threads_of_row(shape.columns);
+    const unsigned grid = grid_of(lane, shape.rows);
+    const unsigned threads = threads_of_row(shape.columns, kWide);
     if (to.dgain != nullptr) {
       auto* statistics = reinterpret_cast<float2*>(scratch);
-      keep_statistics<<<grid, threads, 0, lane.stream>>>(statistics, from, shape);
-      sum_columns<2>(lane, shape, scratch + 2 * shape.rows,
-                     RowNormed<T>{from, slope, statistics, shape.columns},
-                     AddToBoth<T>{static_cast<T*>(to.dgain), static_cast<T*>(to.dshift)});
+      keep_statistics<kWide><<<grid, threads, 0, lane.stream>>>(statistics, from, shape);
+      sum_columns(lane, shape, scratch + 2 * shape.rows,
+                  RowNormed<T>{from, slope, statistics, shape.columns},
+                  AddToBoth<T>{static_cast<T*>(to.dgain), static_cast<T*>(to.dshift)});
     }
     if (to.dx == nullptr) return;
-    norm_rows_gradient<<<grid, threads, 0, lane.stream>>>(
+    norm_rows_gradient<kWide><<<grid, threads, 0, lane.stream>>>(
         static_cast<T*>(to.dx), from, static_cast<const T*>(gain), slope, shape);
   });
 }
