@@ -12,15 +12,25 @@ namespace interlock {
 
 namespace {
 
+/// Neighbouring stages on different ranks, between which messages go.
+std::vector<std::pair<StageCost*, StageCost*>> stages_apart(const Scenario& scenario,
+                                                            std::vector<StageCost>& stages) {
+  std::vector<std::pair<StageCost*, StageCost*>> pairs;
+  for (std::size_t stage = 0; stage + 1 < stages.size(); ++stage) {
+    if (scenario.rank_of_stage[stage] == scenario.rank_of_stage[stage + 1]) continue;
+    pairs.emplace_back(&stages[stage], &stages[stage + 1]);
+  }
+  return pairs;
+}
+
 /// Adds the copies of messages between ranks that the framework has the kernels' queue make: each
 /// op copies what it reads of another rank, and what another rank reads of it.
 void add_message_copies(const Scenario& scenario, std::vector<StageCost>& stages) {
   const BytesPerSecond rate = scenario.framework.message_copies;
   if (rate == BytesPerSecond()) return;
-  for (std::size_t stage = 0; stage + 1 < stages.size(); ++stage) {
-    if (scenario.rank_of_stage[stage] == scenario.rank_of_stage[stage + 1]) continue;
-    const OpCost copy{.time = stages[stage].output / rate};
-    for (StageCost* end : {&stages[stage], &stages[stage + 1]}) {
+  for (const auto& [before, after] : stages_apart(scenario, stages)) {
+    const OpCost copy{.time = before->output / rate};
+    for (StageCost* end : {before, after}) {
       end->forward += copy;
       if (scenario.strategy.kind == StrategyKind::Global) end->backward_input += copy;
     }
@@ -32,12 +42,11 @@ void add_message_copies(const Scenario& scenario, std::vector<StageCost>& stages
 void add_message_gathers(const Scenario& scenario, const PriceInputs& prices,
                          std::vector<StageCost>& stages) {
   if (scenario.schedule.message_parts == 1) return;
-  for (std::size_t stage = 0; stage + 1 < stages.size(); ++stage) {
-    if (scenario.rank_of_stage[stage] == scenario.rank_of_stage[stage + 1]) continue;
-    const Exchange gather{.kind = CollectiveKind::AllGather, .bytes = stages[stage].output};
+  for (const auto& [before, after] : stages_apart(scenario, stages)) {
+    const Exchange gather{.kind = CollectiveKind::AllGather, .bytes = before->output};
     const OpCost cost{.waiting = prices.exchange_time(gather), .exchanges = {gather}};
-    stages[stage + 1].forward += cost;
-    if (scenario.strategy.kind == StrategyKind::Global) stages[stage].backward_input += cost;
+    after->forward += cost;
+    if (scenario.strategy.kind == StrategyKind::Global) before->backward_input += cost;
   }
 }
 

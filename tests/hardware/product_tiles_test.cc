@@ -4,6 +4,8 @@
 
 #include <doctest/doctest.h>
 
+#include <map>
+
 #include "base/random.h"
 #include "hardware/device.h"
 
@@ -17,6 +19,17 @@ void check_share(const ProductShape& shape, const ProductTiles& tiles, double ex
   const double share = tiled_share(shape, tiles);
   MESSAGE(derivation << "; expected " << expected << ", got " << share);
   CHECK(share == doctest::Approx(expected).epsilon(1e-12));
+}
+
+/// 100 multiprocessors with a ramp of 64 steps, and so many flops a second in each precision.
+Device tiled_device(const std::map<Precision, double>& rates) {
+  Device device{.name = "tiled"};
+  for (const auto& [precision, rate] : rates) {
+    device.peak[static_cast<std::size_t>(precision)] = FlopsPerSecond(rate);
+  }
+  device.memory_bandwidth = BytesPerSecond(1e12);
+  device.tiles = {.multiprocessors = 100, .ramp = 64};
+  return device;
 }
 
 }  // namespace
@@ -75,10 +88,7 @@ TEST_CASE("shares lie between 0 and 1, and what is unknown costs nothing") {
 }
 
 TEST_CASE("only matrix products are cut into tiles") {
-  Device device{.name = "tiled"};
-  device.peak[static_cast<std::size_t>(Precision::Bf16)] = FlopsPerSecond(100e12);
-  device.memory_bandwidth = BytesPerSecond(1e12);
-  device.tiles = {.multiprocessors = 100, .ramp = 64};
+  Device device = tiled_device({{Precision::Bf16, 100e12}});
   const ProductShape shape = {.m = 2560, .n = 1280, .k = 64};
   const Work gemm = {.op_class = OpClass::Gemm, .flops = Flops(1e9), .launches = 0, .shape = shape};
   CHECK(time_of(gemm, device, Precision::Bf16).value() == doctest::Approx(2 * 1e9 / 100e12));
@@ -88,48 +98,37 @@ TEST_CASE("only matrix products are cut into tiles") {
 }
 
 TEST_CASE("attention that no kernel fuses is products; both gradients are two others") {
-  Device device{.name = "tiled"};
-  device.peak[static_cast<std::size_t>(Precision::Bf16)] = FlopsPerSecond(100e12);
-  device.memory_bandwidth = BytesPerSecond(1e12);
-  device.tiles = {.multiprocessors = 100, .ramp = 64};
+  Device device = tiled_device({{Precision::Bf16, 100e12}});
   device.efficiency[static_cast<std::size_t>(OpClass::Gemm)].compute = 0.8;
   device.efficiency[static_cast<std::size_t>(OpClass::Attention)].compute = 0.5;
-  // 20 heads of 2560 x 1280: 10 x 10 tiles of 256 x 128 each, 20 full waves.
+  // 20 heads of 2560 x 1280: 10 x 10 tiles of 256 x 128 each, 20 full waves of 1280 steps.
   Work scores = {.op_class = OpClass::Attention,
                  .flops = Flops(1e9),
                  .launches = 1,
-                 .shape = {.m = 2560, .n = 1280, .k = 64, .batch = 20}};
+                 .shape = {.m = 2560, .n = 1280, .k = 1280, .batch = 20}};
   const auto time = [&](const Work& work) {
     return time_of(work, device, Precision::Bf16).value();
   };
-  MESSAGE("64 steps and 64 to begin and end: half of 0.8");
-  CHECK(time(scores) == doctest::Approx(1e9 / (0.4 * 100e12)));
+  MESSAGE("1280 steps and 64 to begin and end: 20 / 21 of 0.8");
+  CHECK(time(scores) == doctest::Approx(1e9 / (0.8 * 20 / 21 * 100e12)));
   Work gradients = scores;
   gradients.launches = 2;
-  const ProductTiles& tiles = device.tiles;
-  const double left = tiled_share({2560, 64, 1280, 20}, tiles);
-  const double right = tiled_share({64, 1280, 2560, 20}, tiles);
+  MESSAGE("half of the flops in 20 waves as above; half in 1280 x 1280 of 2560 steps, 10 waves");
   CHECK(time(gradients) ==
-        doctest::Approx(0.5e9 / (0.8 * left * 100e12) + 0.5e9 / (0.8 * right * 100e12)));
+        doctest::Approx(0.5e9 / (0.8 * 20 / 21 * 100e12) + 0.5e9 / (0.8 * 40 / 41 * 100e12)));
   MESSAGE("a fused kernel has an efficiency of its own");
   scores.variant = OpVariant::Fused;
   CHECK(time(scores) == doctest::Approx(1e9 / (0.5 * 100e12)));
 }
 
 TEST_CASE("a tile begins and ends in the same time at any rate") {
-  Device device{.name = "tiled"};
-  const auto rate_of = [&](Precision precision) -> std::optional<FlopsPerSecond>& {
-    return device.peak[static_cast<std::size_t>(precision)];
-  };
-  rate_of(Precision::Fp16) = FlopsPerSecond(100e12);
-  rate_of(Precision::Fp32) = FlopsPerSecond(10e12);
-  rate_of(Precision::Fp8) = FlopsPerSecond(200e12);
-  device.memory_bandwidth = BytesPerSecond(1e12);
-  device.tiles = {.multiprocessors = 100, .ramp = 64};
+  const std::map<Precision, double> rates = {
+      {Precision::Fp16, 100e12}, {Precision::Fp32, 10e12}, {Precision::Fp8, 200e12}};
+  const Device device = tiled_device(rates);
   const ProductShape shape = {.m = 2560, .n = 1280, .k = 640};
   const Work gemm = {.op_class = OpClass::Gemm, .flops = Flops(1e9), .launches = 0, .shape = shape};
   const auto ramp_time = [&](Precision precision) {
-    return time_of(gemm, device, precision) - gemm.flops / *rate_of(precision);
+    return time_of(gemm, device, precision) - gemm.flops / FlopsPerSecond(rates.at(precision));
   };
   // 640 steps take 1e9 / 100e12 s = 10 us in 16 bits, 64 more of them 1 us.
   for (const Precision precision : {Precision::Fp16, Precision::Fp32, Precision::Fp8}) {

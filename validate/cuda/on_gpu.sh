@@ -4,7 +4,8 @@
 # Each part writes its result into FOLDER (gpu-results/ by default) as soon as it is done; one that fails is named, and
 # the others go on. Started again with the same FOLDER, it leaves out the parts that are done. At the end calibrated
 # devices and results lie under hardware/calibrated/ and reports/published/, to be looked at and committed.
-# --dry does the same on this machine's processors with tiny models, and puts nothing into the tree.
+# --dry does the same with tiny models on the emulated machine of the tests, or where that was not built on this
+# machine's processors, and puts nothing into the tree. INTERLOCK names another program.
 set -uo pipefail
 root=$(cd -- "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/../.." && pwd -P)
 dry=no
@@ -51,9 +52,12 @@ strategies='["global", {"kind": "interlocking", "n_wise": 3}, "pairwise", "local
 steps=31 curve_steps=300
 tiny=()
 if [[ $dry == yes ]]; then
-  steps=5 curve_steps=5
-  tiny=(--set cluster.executor=cpu --set training.precision=fp32 --set model.attention_heads=2
+  steps=3 curve_steps=3
+  tiny=(--set training.precision=fp32 --set model.attention_heads=2
     --set model.sequence_length=16 --set training.micro_batch_size=2 --set training.global_batch_size=8)
+  if [[ -z ${INTERLOCK-} && -x build/emulated/interlock ]]; then interlock=build/emulated/interlock; fi
+  export EMULATED_MIB=600
+  [[ $interlock == */emulated/interlock ]] || tiny+=(--set cluster.executor=cpu)
 fi
 
 # scenario FILE CALIBRATION: the arguments that put it on the device that was measured, in `asked`.
@@ -117,7 +121,7 @@ for kind in whole 2 4 8; do
   # Dry, all devices are processors.
   [[ $dry == no || $kind == whole ]] || cp -- "$results/calibrate-whole.json" "$results/calibrate-$kind.json"
 done
-both="{\"model.hidden_size\": [16, 32], \"training.strategy\": $strategies}"
+both="{\"model.hidden_size\": [16], \"training.strategy\": $strategies}"
 validate gpu-large-blocks calibrate-whole '{"model.hidden_size": [16, 32]}'
 for kind in 2 4 8; do validate "gpu-$kind-partitions" "calibrate-$kind" "$both"; done
 scenario scenarios/validation/gpu-4-partitions.json calibrate-4
