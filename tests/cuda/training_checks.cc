@@ -9,6 +9,7 @@
 #include "tests/harness/support/training.h"
 #include "validate/cuda/cuda_call.h"
 #include "validate/cuda/gpu_run.h"
+#include "validate/cuda/nccl.h"
 #include "validate/executors/executor.h"
 
 using namespace interlock;
@@ -145,6 +146,8 @@ TEST_CASE("several GPUs change no bit either; one graph of them is refused") {
       options.link = link;
       CHECK(by_name(run_on_gpu(training, options).outcome) == expected);
     }
+    options.nccl = !cuda::nccl_version().empty();
+    CHECK(by_name(run_on_gpu(training, options).outcome) == expected);
     options.graph = true;
     CHECK_THROWS_WITH_AS(run_on_gpu(training, options), doctest::Contains("no single graph"),
                          Error);
