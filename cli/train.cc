@@ -1,5 +1,7 @@
 // interlock train: scenarios trained for real, on the same numbers.
 // SPDX-License-Identifier: Apache-2.0
+#include <exception>
+
 #include "base/file.h"
 #include "cli/commands.h"
 #include "cli/inputs.h"
@@ -30,8 +32,10 @@ void train(const TrainOptions& options) {
   check_outputs(options.command);
   const std::vector<Scenario> scenarios = load_inputs(options.command);
   check(options, scenarios.size());
+  for (const Scenario& scenario : scenarios) check_trainable(scenario);
   const StopOnInterrupt interrupt;
   std::vector<TrainingCurve> curves;
+  std::exception_ptr failed;
   for (const Scenario& scenario : scenarios) {
     if (StopOnInterrupt::asked()) break;
     const NeuralNetwork network = network_of(scenario);
@@ -42,9 +46,15 @@ void train(const TrainOptions& options) {
                                  .dump_step = options.dump.empty() ? -1 : options.dump_step,
                                  .stop = &StopOnInterrupt::asked()};
     if (!options.command.quiet) tell("training " + scenario.name + " ...");
-    const Execution execution = execute(scenario, network, asked);
-    curves.push_back(training_curve(scenario, execution, asked));
-    if (!options.dump.empty()) write_file(options.dump, npz(execution.outcome.dump));
+    try {
+      const Execution execution = execute(scenario, network, asked);
+      curves.push_back(training_curve(scenario, execution, asked));
+      if (!options.dump.empty()) write_file(options.dump, npz(execution.outcome.dump));
+    } catch (const Error&) {
+      if (curves.empty()) throw;
+      failed = std::current_exception();  // what others have learnt is not lost
+      break;
+    }
   }
   const CommandOptions& files = options.command;
   if (!files.quiet && files.json != "-") print(training_table(curves, terminal_style()));
@@ -52,6 +62,7 @@ void train(const TrainOptions& options) {
   if (!files.report.empty()) write_file(files.report, training_html(curves));
   if (files.json == "-") print(training_json(curves));
   if (!files.json.empty() && files.json != "-") write_file(files.json, training_json(curves));
+  if (failed) std::rethrow_exception(failed);
   if (StopOnInterrupt::asked())
     throw Error("interrupted: what is written has the steps that were done");
 }

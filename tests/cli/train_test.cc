@@ -1,6 +1,7 @@
 // interlock train as a user runs it: files, determinism, and what is refused.
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
+#include <filesystem>
 
 #include "base/file.h"
 #include "base/json.h"
@@ -97,6 +98,33 @@ TEST_CASE("what cannot be trained is refused in one sentence, and nothing is wri
     CHECK(run.err.find(mistake.expected) != std::string::npos);
     CHECK_THROWS(read_file(folder.path("out.json")));
   }
+}
+
+TEST_CASE("of several, one that cannot be trained is refused before any is") {
+  const Folder folder;
+  folder.file("c.json", kClassifier);
+  const Outcome run = run_program({"train", "c.json", "--steps", "3", "--json", "c.out", "--set",
+                                   R"(sweep={"training.recompute": ["none", "full"]})"},
+                                  folder.path());
+  CHECK(run.exit_code == 2);
+  CHECK(run.err.find(R"(expected "backward": "fused")") != std::string::npos);
+  CHECK(run.err.find("training classifier") == std::string::npos);
+  CHECK(!std::filesystem::exists(folder.path("c.out")));
+}
+
+TEST_CASE("of several, those that were trained before a loss was not a number are written") {
+  const Folder folder;
+  folder.file("c.json", kClassifier);
+  // AdamW's steps are as long as the rate, SGD's grow with the gradients.
+  const Outcome run =
+      run_program({"train", "c.json", "--steps", "30", "--rate", "1e3", "--json", "c.out", "--set",
+                   R"(sweep={"training.optimizer": ["adam", "sgd"]})"},
+                  folder.path());
+  CAPTURE(run.err);
+  CHECK(run.exit_code == 2);
+  CHECK(run.err.find("is not a number at step") != std::string::npos);
+  REQUIRE(std::filesystem::exists(folder.path("c.out")));
+  CHECK(losses_of(read_file(folder.path("c.out"))).size() == 30);
 }
 
 TEST_CASE("a language model needs a file, of bytes that it knows") {

@@ -70,6 +70,16 @@ void run_on_gpus(const Scenario& scenario, const Job& job, const ExecutionOption
   }
 }
 
+void check_job(const Scenario& scenario, const Job& job) {
+  const std::string where = scenario.file + ": " + scenario.name + ": ";
+  if (const std::string lacks = why_not_executable(job.program); !lacks.empty()) {
+    throw Error(where + "this cannot be run for real: " + lacks);
+  }
+  if (const std::string problem = why_not_trainable(job); !problem.empty()) {
+    throw Error(where + problem);
+  }
+}
+
 /// Losses of every micro-batch of a stage as means over steps; NaN for steps that it did not end.
 std::vector<double> step_losses(const std::map<int, double>& losses, const Program& program) {
   const int batches = program.micro_batches;
@@ -127,17 +137,17 @@ Job job_of(const Scenario& scenario, const Program& program, const NeuralNetwork
           .dump_step = options.dump_step};
 }
 
+void check_trainable(const Scenario& scenario) {
+  const NeuralNetwork network = network_of(scenario);
+  const Program program = lower_scenario(scenario, 1);
+  check_job(scenario, job_of(scenario, program, network, {}));
+}
+
 Execution execute(const Scenario& scenario, const NeuralNetwork& network,
                   const ExecutionOptions& options) {
   Execution execution{.program = lower_scenario(scenario, options.steps)};
-  const std::string lacks = why_not_executable(execution.program);
-  if (!lacks.empty()) {
-    throw Error(scenario.file + ": " + scenario.name + ": this cannot be run for real: " + lacks);
-  }
   const Job job = job_of(scenario, execution.program, network, options);
-  if (const std::string problem = why_not_trainable(job); !problem.empty()) {
-    throw Error(scenario.file + ": " + scenario.name + ": " + problem);
-  }
+  check_job(scenario, job);
   switch (scenario.cluster.executor.kind) {
     case RealDevices::Kind::Cpu:
       run_on_threads(scenario, job, options, execution);

@@ -40,6 +40,9 @@ NeuralNetwork network_of(const Scenario& scenario);
 Job job_of(const Scenario& scenario, const Program& program, const NeuralNetwork& network,
            const ExecutionOptions& options);
 
+/// Throws: Error if the scenario cannot be trained. Nothing runs.
+void check_trainable(const Scenario& scenario);
+
 /// Trains. Throws: Error if the scenario cannot be trained, or a loss is not a number.
 Execution execute(const Scenario& scenario, const NeuralNetwork& network,
                   const ExecutionOptions& options);

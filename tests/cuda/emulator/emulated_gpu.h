@@ -101,7 +101,8 @@ class Machine {
   void release_host(void* block);
   bool on_device(const void* address) const { return block_of(device_blocks_, address); }
   bool pinned(const void* address) const { return block_of(host_blocks_, address); }
-  std::size_t free_bytes() const;  // of the current device
+  std::size_t memory() const { return memory_; }  // bytes of each device
+  std::size_t free_bytes() const;                 // of the current device
 
   /// Of the work that runs: first multiprocessor and how many.
   const Stream* running = nullptr;

@@ -93,7 +93,8 @@ cudaError_t cudaRuntimeGetVersion(int* version) {
 }
 cudaError_t cudaDriverGetVersion(int* version) { return cudaRuntimeGetVersion(version); }
 cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* all) {
-  *free = *all = machine().free_bytes();
+  *free = machine().free_bytes();
+  *all = machine().memory();
   return cudaSuccess;
 }
 cudaError_t cudaGetLastError() { return std::exchange(machine().last_error, cudaSuccess); }
