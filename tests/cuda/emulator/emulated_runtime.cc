@@ -24,6 +24,7 @@ struct ReadyGraph {
 /// A copy in the order of a stream. What the host may change behind the call's back is taken at
 /// once, as CUDA does with memory that is not pinned.
 cudaError_t copy(Stream* stream, void* to, const void* from, std::size_t bytes) {
+  if (bytes == 0) return cudaSuccess;
   const bool from_host = !machine().on_device(from) && !machine().pinned(from);
   const bool to_host = !machine().on_device(to) && !machine().pinned(to);
   if (from_host) {
