@@ -52,7 +52,8 @@ struct TrainOptions {
   int steps = 100, seed = 1;
   std::optional<double> rate;
   double momentum = 0.9, decay = 0;
-  std::string dump;  // .npz
+  bool graph = false;  // of CUDA
+  std::string dump;    // .npz
   int dump_step = 0;
 };
 

@@ -57,6 +57,8 @@ void add_training(CLI::App& command, TrainOptions& options, const char* steps) {
   command.add_option("--seed", options.seed, "of weights and samples")
       ->capture_default_str()
       ->type_name("N");
+  command.add_flag("--graph", options.graph,
+                   "on one GPU: run kernel by kernel, then all again as one CUDA graph");
 }
 
 }  // namespace

@@ -44,6 +44,7 @@ void train(const TrainOptions& options) {
                                  .descent = descent_of(options, scenario.optimizer),
                                  .seed = static_cast<std::uint64_t>(options.seed),
                                  .dump_step = options.dump.empty() ? -1 : options.dump_step,
+                                 .graph = options.graph,
                                  .stop = &StopOnInterrupt::asked()};
     if (!options.command.quiet) tell("training " + scenario.name + " ...");
     try {

@@ -1,5 +1,7 @@
 // interlock validate run: predict, run for real, compare.
 // SPDX-License-Identifier: Apache-2.0
+#include <exception>
+
 #include "base/checksum.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -49,25 +51,36 @@ void validate_run(const ValidateOptions& options) {
   check_single(training.command, scenarios.size());
   std::vector<NeuralNetwork> networks;
   networks.reserve(scenarios.size());
-  for (const Scenario& scenario : scenarios) networks.push_back(network_of(scenario));
+  for (const Scenario& scenario : scenarios) {
+    networks.push_back(network_of(scenario));
+    check_trainable(scenario);
+  }
   const Predictions predictions = predict_all(options, scenarios);
   const StopOnInterrupt interrupt;
   std::vector<Comparison> comparisons;
   std::vector<ScenarioResult> timelines;
+  std::exception_ptr failed;
   for (std::size_t i = 0; i < scenarios.size(); ++i) {
     if (!training.command.quiet) tell("running " + scenarios[i].name + " ...");
     const ExecutionOptions execution{.steps = options.fill + training.steps,
                                      .batches = batches_of(training, networks[i]),
                                      .descent = descent_of(training, scenarios[i].optimizer),
                                      .seed = static_cast<std::uint64_t>(training.seed),
+                                     .graph = training.graph,
                                      .stop = &StopOnInterrupt::asked()};
-    Validation validation =
-        validate(predictions.results[i], networks[i],
-                 {.execution = execution, .fill = options.fill, .clock = clock_of(options.clock)});
-    comparisons.push_back(std::move(validation.comparison));
-    timelines.push_back(predictions.results[i]);
-    timelines.back().scenario.name = "predicted | " + scenarios[i].name;
-    timelines.push_back(std::move(validation.measured));
+    try {
+      Validation validation = validate(
+          predictions.results[i], networks[i],
+          {.execution = execution, .fill = options.fill, .clock = clock_of(options.clock)});
+      comparisons.push_back(std::move(validation.comparison));
+      timelines.push_back(predictions.results[i]);
+      timelines.back().scenario.name = "predicted | " + scenarios[i].name;
+      timelines.push_back(std::move(validation.measured));
+    } catch (const Error&) {
+      if (comparisons.empty()) throw;
+      failed = std::current_exception();  // what others came to is not lost
+      break;
+    }
   }
   const CommandOptions& files = training.command;
   if (!files.quiet && files.json != "-") print(validation_table(comparisons, terminal_style()));
@@ -76,6 +89,7 @@ void validate_run(const ValidateOptions& options) {
   if (!files.json.empty() && files.json != "-") write_file(files.json, json);
   if (!files.report.empty()) write_file(files.report, html_report(timelines));
   write_traces(files, timelines.back());
+  if (failed) std::rethrow_exception(failed);
 }
 
 }  // namespace interlock

@@ -100,6 +100,12 @@ TEST_CASE("what cannot be trained is refused in one sentence, and nothing is wri
   }
 }
 
+TEST_CASE("a graph is for GPUs") {
+  const Outcome run = run_program({"train", "-", "--graph"}, ".", kClassifier);
+  CHECK(run.exit_code == 2);
+  CHECK(run.err.find("only GPUs run graphs") != std::string::npos);
+}
+
 TEST_CASE("of several, one that cannot be trained is refused before any is") {
   const Folder folder;
   folder.file("c.json", kClassifier);

@@ -74,12 +74,13 @@ scenario() {
   [[ -z $link ]] || asked+=(--set "cluster.link=$link")
 }
 
-# validate NAME CALIBRATION SWEEP
+# validate NAME CALIBRATION SWEEP [--graph]
 validate() {
+  local name=$1${4+-graph}
   scenario "scenarios/validation/$1.json" "$2"
   [[ $dry == no ]] || asked+=(--set "sweep=$3")
-  part "validate-$1" 120 "$interlock" validate run "${asked[@]}" --steps "$steps" \
-    --prediction "$results/$1-prediction.json" --json "$results/$1-errors.json" --report "$results/$1.html"
+  part "validate-$name" 120 "$interlock" validate run "${asked[@]}" --steps "$steps" "${@:4}" \
+    --prediction "$results/$name-prediction.json" --json "$results/$name-errors.json" --report "$results/$name.html"
 }
 
 # publish FOLDER FOLDER: calibrated devices, and what was found out with them.
@@ -124,6 +125,8 @@ done
 both="{\"model.hidden_size\": [16], \"training.strategy\": $strategies}"
 validate gpu-large-blocks calibrate-whole '{"model.hidden_size": [16, 32]}'
 for kind in 2 4 8; do validate "gpu-$kind-partitions" "calibrate-$kind" "$both"; done
+# Threads of a processor run no graphs.
+[[ $dry == yes && $interlock != */emulated/interlock ]] || validate gpu-2-partitions calibrate-2 "$both" --graph
 scenario scenarios/validation/gpu-4-partitions.json calibrate-4
 part curves 90 "$interlock" train "${asked[@]}" \
   --set "sweep={\"model.hidden_size\": [$([[ $dry == yes ]] && echo 16 || echo 512)], \"training.strategy\": $strategies}" \

@@ -61,6 +61,7 @@ void run_on_gpus(const Scenario& scenario, const Job& job, const ExecutionOption
                          .sms = devices.multiprocessors,
                          .link = link_of(devices.links),
                          .nccl = devices.nccl,
+                         .graph = options.graph,
                          .stop = options.stop};
   CudaRun run = run_cuda(job, cuda, log_sink(execution.log));
   execution.outcome = std::move(run.outcome);
@@ -148,6 +149,9 @@ Execution execute(const Scenario& scenario, const NeuralNetwork& network,
   Execution execution{.program = lower_scenario(scenario, options.steps)};
   const Job job = job_of(scenario, execution.program, network, options);
   check_job(scenario, job);
+  if (options.graph && scenario.cluster.executor.kind != RealDevices::Kind::Cuda) {
+    refuse(scenario, "/cluster/executor", "only GPUs run graphs; expected \"cuda\", or no --graph");
+  }
   switch (scenario.cluster.executor.kind) {
     case RealDevices::Kind::Cpu:
       run_on_threads(scenario, job, options, execution);

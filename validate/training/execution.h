@@ -21,6 +21,7 @@ struct ExecutionOptions {
   std::uint64_t seed = 1;
   int dump_step = -1;                       // see Job
   bool alone = false;                       // ops one after the other, nothing beside them
+  bool graph = false;                       // on one GPU: at last as one CUDA graph
   const std::atomic<bool>* stop = nullptr;  // ends the run soon after it becomes true
 };
 
