@@ -32,22 +32,22 @@ void train(const TrainOptions& options) {
   check_outputs(options.command);
   const std::vector<Scenario> scenarios = load_inputs(options.command);
   check(options, scenarios.size());
-  for (const Scenario& scenario : scenarios) check_trainable(scenario);
+  for (const Scenario& scenario : scenarios) check_trainable(scenario, options.graph);
   const StopOnInterrupt interrupt;
   std::vector<TrainingCurve> curves;
   std::exception_ptr failed;
   for (const Scenario& scenario : scenarios) {
     if (StopOnInterrupt::asked()) break;
     const NeuralNetwork network = network_of(scenario);
-    const ExecutionOptions asked{.steps = options.steps,
-                                 .batches = batches_of(options, network),
-                                 .descent = descent_of(options, scenario.optimizer),
-                                 .seed = static_cast<std::uint64_t>(options.seed),
-                                 .dump_step = options.dump.empty() ? -1 : options.dump_step,
-                                 .graph = options.graph,
-                                 .stop = &StopOnInterrupt::asked()};
     if (!options.command.quiet) tell("training " + scenario.name + " ...");
     try {
+      const ExecutionOptions asked{.steps = options.steps,
+                                   .batches = batches_of(options, network),
+                                   .descent = descent_of(options, scenario.optimizer),
+                                   .seed = static_cast<std::uint64_t>(options.seed),
+                                   .dump_step = options.dump.empty() ? -1 : options.dump_step,
+                                   .graph = options.graph,
+                                   .stop = &StopOnInterrupt::asked()};
       const Execution execution = execute(scenario, network, asked);
       curves.push_back(training_curve(scenario, execution, asked));
       if (!options.dump.empty()) write_file(options.dump, npz(execution.outcome.dump));

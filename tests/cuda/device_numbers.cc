@@ -59,10 +59,7 @@ float* OnDevice::put_fp32(Numbers& numbers) {
     rounded.push_back(static_cast<float>(number));
     number = rounded.back();
   }
-  void* block = take(rounded.size() * sizeof(float));
-  require(cudaMemcpy(block, rounded.data(), rounded.size() * sizeof(float), cudaMemcpyDefault),
-          "take numbers up");
-  return static_cast<float*>(block);
+  return static_cast<float*>(send(rounded.data(), rounded.size() * sizeof(float)));
 }
 
 void* OnDevice::put(Numbers& numbers) {
@@ -72,18 +69,19 @@ void* OnDevice::put(Numbers& numbers) {
     rounded.push_back(__float2bfloat16_rn(static_cast<float>(number)));
     number = __bfloat162float(rounded.back());
   }
-  void* block = take(rounded.size() * sizeof(__nv_bfloat16));
-  require(
-      cudaMemcpy(block, rounded.data(), rounded.size() * sizeof(__nv_bfloat16), cudaMemcpyDefault),
-      "take numbers up");
-  return block;
+  return send(rounded.data(), rounded.size() * sizeof(__nv_bfloat16));
 }
 
 std::int32_t* OnDevice::put_tokens(const Tokens& tokens) {
-  void* block = take(tokens.size() * sizeof(std::int32_t));
-  require(cudaMemcpy(block, tokens.data(), tokens.size() * sizeof(std::int32_t), cudaMemcpyDefault),
-          "take tokens up");
-  return static_cast<std::int32_t*>(block);
+  return static_cast<std::int32_t*>(send(tokens.data(), tokens.size() * sizeof(std::int32_t)));
+}
+
+/// Numbers of the host, which are there when it returns: copies from it may end later.
+void* OnDevice::send(const void* numbers, std::size_t bytes) {
+  void* block = take(bytes);
+  require(cudaMemcpy(block, numbers, bytes, cudaMemcpyDefault), "take numbers up");
+  require(cudaDeviceSynchronize(), "take numbers up");
+  return block;
 }
 
 void* OnDevice::room(std::size_t size) {

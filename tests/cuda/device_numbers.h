@@ -37,6 +37,7 @@ class OnDevice {
 
  private:
   void* take(std::size_t bytes);
+  void* send(const void* numbers, std::size_t bytes);
 
   Lane lane_;
   std::vector<void*> blocks_;

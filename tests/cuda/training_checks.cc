@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <cstdlib>
 
 #include "base/error.h"
 #include "sim/run/engines.h"
@@ -147,6 +148,7 @@ TEST_CASE("several GPUs change no bit either; one graph of them is refused") {
       CHECK(by_name(run_on_gpu(training, options).outcome) == expected);
     }
     options.nccl = !cuda::nccl_version().empty();
+    CHECK((options.nccl || std::getenv("EMULATED_GPUS") == nullptr));  // which has one
     CHECK(by_name(run_on_gpu(training, options).outcome) == expected);
     options.graph = true;
     CHECK_THROWS_WITH_AS(run_on_gpu(training, options), doctest::Contains("no single graph"),

@@ -98,15 +98,18 @@ class Block {
   GpuTensors tensors_;
 };
 
-/// The median of the runs of `work` as a graph, in seconds.
+/// The median of the runs of `work` as a graph, in seconds, by marks inside it.
 double time_of(cudaStream_t stream, const std::function<void()>& work) {
-  const CapturedGraph graph(stream, work);
+  Events events;
+  cudaEvent_t begin = nullptr, end = nullptr;
+  const CapturedGraph graph(stream, [&] {
+    begin = events.mark(stream, true);
+    work();
+    end = events.mark(stream, true);
+  });
   std::vector<double> times;
   for (int run = -2; run < kRuns; ++run) {  // two to warm up
-    Events events;
-    cudaEvent_t begin = events.mark(stream, false);
     graph.launch();
-    cudaEvent_t end = events.mark(stream, false);
     require(cudaStreamSynchronize(stream), "run a block");
     float milliseconds = 0;
     require(cudaEventElapsedTime(&milliseconds, begin, end), "read a time");
@@ -154,8 +157,10 @@ int main(int argc, char** argv) {
     size.hidden = std::atoi(argv[1]);
     size.tokens = std::atoi(argv[2]);
   }
-  if ((argc != 1 && argc != 3) || size.hidden < 1 || size.tokens < 1) {
-    std::fprintf(stderr, "usage: cuda_block_bench [HIDDEN TOKENS]\n");
+  const bool whole = size.tokens < 512 || size.tokens % 512 == 0;
+  if ((argc != 1 && argc != 3) || size.hidden < 1 || size.tokens < 1 || !whole) {
+    std::fprintf(stderr,
+                 "usage: cuda_block_bench [HIDDEN TOKENS], whole sequences of 512 tokens\n");
     return 2;
   }
   try {
@@ -163,7 +168,7 @@ int main(int argc, char** argv) {
     cuda::look(report);
     if (report.state != CudaState::Ready) throw Error(report.sentence);
     for (const int sequence : {512, 2048}) {
-      if (sequence > size.tokens && sequence > 512) continue;
+      if (sequence > 512 && size.tokens % sequence != 0) continue;
       size.sequence = std::min(sequence, size.tokens);
       for (const auto element : {cuda::Element::Bf16, cuda::Element::Fp32}) {
         cuda::compare(size, element);

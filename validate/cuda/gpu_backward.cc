@@ -9,13 +9,6 @@ namespace interlock::cuda {
 
 namespace {
 
-const Traversal& traversal_of(const StageRole& role, int loss) {
-  for (const Traversal& traversal : role.traversals) {
-    if (traversal.loss == loss) return traversal;
-  }
-  CHECK(false, "a backward of a loss that reaches the stage");
-}
-
 std::int64_t numbers_in(const GpuStage& stage, const Extent& extent) {
   return extent.bytes / bytes_of(stage.engine.lane.element);
 }

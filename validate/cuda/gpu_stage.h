@@ -86,12 +86,13 @@ void place_parameters(const std::vector<GpuStage*>& stages, const Rank& rank);
 void run_forward(GpuStage& stage, int micro_batch);
 void run_head(GpuStage& stage, int micro_batch);
 
+void run_update(GpuStage& stage, int micro_batch);
+
 // gpu_backward.cc.
 /// R: what a backward by the gradient of a loss reads is computed again.
 void run_again(GpuStage& stage, int loss, int micro_batch);
 /// I, W or B by the gradient of a loss.
 void run_backward(GpuStage& stage, OpKind kind, int loss, int micro_batch);
-void run_update(GpuStage& stage, int micro_batch);
 
 /// The output has left, by the end of `use`; given back once the head has read it, too.
 void release_output(GpuStage& stage, int micro_batch, const LastUse& use);

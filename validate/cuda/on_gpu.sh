@@ -119,7 +119,7 @@ for kind in whole 2 4 8; do
   [[ $kind == whole ]] || device=cuda:0/$kind
   [[ $dry == no ]] || device=cpu
   [[ $dry == no || $kind == whole ]] && calibrate "calibrate-$kind" "$device"
-  # Dry, all devices are processors.
+  # Dry, a processor is measured in their place.
   [[ $dry == no || $kind == whole ]] || cp -- "$results/calibrate-whole.json" "$results/calibrate-$kind.json"
 done
 both="{\"model.hidden_size\": [16], \"training.strategy\": $strategies}"

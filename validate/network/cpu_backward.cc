@@ -4,17 +4,11 @@
 
 #include "base/error.h"
 #include "validate/network/cpu_tensors.h"
+#include "validate/network/job_plan.h"
 #include "validate/network/layers/dense_kernels.h"
 
 namespace interlock {
 namespace {
-
-const Traversal& traversal_of(const StageRole& role, int loss) {
-  for (const Traversal& traversal : role.traversals) {
-    if (traversal.loss == loss) return traversal;
-  }
-  CHECK(false, "a backward of a loss that reaches the stage");
-}
 
 /// The gradient of the input is made, and nobody reads it.
 template <class T>

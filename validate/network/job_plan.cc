@@ -142,6 +142,13 @@ std::string why_not_stage(const Job& job, int stage) {
 
 }  // namespace
 
+const Traversal& traversal_of(const StageRole& role, int loss) {
+  for (const Traversal& traversal : role.traversals) {
+    if (traversal.loss == loss) return traversal;
+  }
+  CHECK(false, "a backward of a loss that reaches the stage");
+}
+
 StageJob plan_stage_of_job(const Job& job, int stage, int element) {
   StageJob planned;
   planned.layers = layers_of(job, stage);

@@ -22,6 +22,9 @@ struct StageJob {
   std::int64_t workspace = 0, head = 0;
 };
 
+/// REQUIRES: the gradient of `loss` reaches the stage.
+const Traversal& traversal_of(const StageRole& role, int loss);
+
 /// REQUIRES: the job has one copy of its network. `element`: bytes.
 StageJob plan_stage_of_job(const Job& job, int stage, int element);
 

@@ -22,15 +22,26 @@ namespace {
   throw Error(scenario.file + ": " + scenario.name + ": " + path + ": " + problem);
 }
 
-void check_cpu(const Scenario& scenario) {
-  if (scenario.precision != Precision::Fp32) {
+/// Whether what the cluster names can train it.
+void check_executor(const Scenario& scenario, bool graph) {
+  const RealDevices::Kind kind = scenario.cluster.executor.kind;
+  if (kind == RealDevices::Kind::Virtual) {
+    refuse(scenario, "/cluster/executor",
+           "clocks alone learn nothing; expected \"cpu\" or \"cuda\"");
+  }
+  if (graph && kind != RealDevices::Kind::Cuda) {
+    refuse(scenario, "/cluster/executor", "only GPUs run graphs; expected \"cuda\", or no --graph");
+  }
+  if (kind == RealDevices::Kind::Cpu && scenario.precision != Precision::Fp32) {
     refuse(scenario, "/training/precision", "the CPU trains in fp32; expected \"fp32\"");
   }
+  if (kind != RealDevices::Kind::Cuda) return;
+  const CudaReport report = look_at_cuda();
+  if (report.state != CudaState::Ready) refuse(scenario, "/cluster/executor", report.sentence);
 }
 
 void run_on_threads(const Scenario& scenario, const Job& job, const ExecutionOptions& options,
                     Execution& execution) {
-  check_cpu(scenario);
   const CpuRun run = make_cpu_run(job, {});
   if (options.alone) {
     execution.samples = run_in_order(job.program, run.workload, options.stop);
@@ -53,8 +64,6 @@ CudaLink link_of(RealDevices::Links links) {
 void run_on_gpus(const Scenario& scenario, const Job& job, const ExecutionOptions& options,
                  Execution& execution) {
   if (options.alone) refuse(scenario, "/cluster/executor", "ops of GPUs are calibrated, not timed");
-  const CudaReport report = look_at_cuda();
-  if (report.state != CudaState::Ready) refuse(scenario, "/cluster/executor", report.sentence);
   const RealDevices& devices = scenario.cluster.executor;
   const int ranks = static_cast<int>(job.program.ranks.size());
   const CudaOptions cuda{.partitions = devices.partitions ? ranks : 0,
@@ -138,7 +147,8 @@ Job job_of(const Scenario& scenario, const Program& program, const NeuralNetwork
           .dump_step = options.dump_step};
 }
 
-void check_trainable(const Scenario& scenario) {
+void check_trainable(const Scenario& scenario, bool graph) {
+  check_executor(scenario, graph);
   const NeuralNetwork network = network_of(scenario);
   const Program program = lower_scenario(scenario, 1);
   check_job(scenario, job_of(scenario, program, network, {}));
@@ -146,19 +156,16 @@ void check_trainable(const Scenario& scenario) {
 
 Execution execute(const Scenario& scenario, const NeuralNetwork& network,
                   const ExecutionOptions& options) {
+  check_executor(scenario, options.graph);
   Execution execution{.program = lower_scenario(scenario, options.steps)};
   const Job job = job_of(scenario, execution.program, network, options);
   check_job(scenario, job);
-  if (options.graph && scenario.cluster.executor.kind != RealDevices::Kind::Cuda) {
-    refuse(scenario, "/cluster/executor", "only GPUs run graphs; expected \"cuda\", or no --graph");
-  }
   switch (scenario.cluster.executor.kind) {
     case RealDevices::Kind::Cpu:
       run_on_threads(scenario, job, options, execution);
       break;
     case RealDevices::Kind::Virtual:
-      refuse(scenario, "/cluster/executor",
-             "clocks alone learn nothing; expected \"cpu\" or \"cuda\"");
+      break;  // refused
     case RealDevices::Kind::Cuda: {
       if (!chooses_order(execution.program)) {
         run_on_gpus(scenario, job, options, execution);

@@ -41,8 +41,8 @@ NeuralNetwork network_of(const Scenario& scenario);
 Job job_of(const Scenario& scenario, const Program& program, const NeuralNetwork& network,
            const ExecutionOptions& options);
 
-/// Throws: Error if the scenario cannot be trained. Nothing runs.
-void check_trainable(const Scenario& scenario);
+/// Throws: Error if the scenario cannot be trained, or not as a `graph`. Nothing runs.
+void check_trainable(const Scenario& scenario, bool graph);
 
 /// Trains. Throws: Error if the scenario cannot be trained, or a loss is not a number.
 Execution execute(const Scenario& scenario, const NeuralNetwork& network,

@@ -117,6 +117,13 @@ cudaError_t Machine::record(Stream* stream, const EventRef& event, bool external
     return cudaSuccess;
   }
   event->graph = nullptr;
+  if (external) {
+    stream->graph->marks.push_back(event);
+    return enqueue(stream, [event] {
+      event->done = event->recorded;
+      event->time = now();
+    });
+  }
   const std::int64_t recording = ++event->recorded;
   return enqueue(stream, [event, recording] {
     event->done = std::max(event->done, recording);
@@ -243,7 +250,9 @@ void Machine::run_graph(const Graph& graph) {
 void* Machine::allocate(std::size_t bytes) {
   if (bytes > free_bytes()) return nullptr;
   // Apart, and of any size, so that an address checker sees every end.
-  auto* block = static_cast<char*>(std::aligned_alloc(256, (bytes + 255) / 256 * 256));
+  void* begin = nullptr;
+  if (posix_memalign(&begin, 256, bytes) != 0) return nullptr;
+  auto* block = static_cast<char*>(begin);
   std::memset(block, kGarbage, bytes);
   device_blocks_[block] = {bytes, current};
   taken_[static_cast<std::size_t>(current)] += bytes;

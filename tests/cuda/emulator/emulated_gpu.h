@@ -7,8 +7,7 @@
 // streams allow: what nobody waits for is late. Memory is not zero at first. Rules that CUDA
 // enforces (a stream belongs to its device, a capture takes in only what joined it) are enforced.
 // EMULATED_GPUS, EMULATED_MIB and EMULATED_SEED say how many there are, how much memory each has
-// and which order is drawn. What this does not show: caches, races inside a block between barriers,
-// speed.
+// and which order is drawn. What this does not show: speed, caches, lanes of a warp that run apart.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -51,6 +50,7 @@ struct Graph {
     std::vector<int> after;
   };
   std::vector<Node> nodes;
+  std::vector<EventRef> marks;       // events that are recorded each time it runs
   std::set<struct Stream*> streams;  // captured into it, while that lasts
 };
 

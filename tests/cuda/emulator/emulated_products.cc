@@ -17,8 +17,6 @@ struct Operation {
   cublasOperation_t a = CUBLAS_OP_N, b = CUBLAS_OP_N;
   cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
   const void* bias = nullptr;
-  void* aux = nullptr;
-  std::int64_t aux_lead = 0;
 };
 
 /// Columns of `rows` numbers, `lead` apart.
@@ -64,23 +62,6 @@ Eigen::MatrixXf read(const Layout& layout, const void* begin, int which, bool tr
   return transposed ? Eigen::MatrixXf(matrix.transpose()) : matrix;
 }
 
-/// As cuBLASLt's reference has it: the tanh form.
-float gelu(float x) {
-  return 0.5F * x * (1 + std::tanh(0.79788456F * (x + 0.044715F * x * x * x)));
-}
-
-/// What is done to one number of the product on its way out.
-float finish(const Operation& o, const Layout& d, std::int64_t row, std::int64_t column, float x) {
-  const bool biased =
-      o.epilogue == CUBLASLT_EPILOGUE_BIAS || o.epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
-  if (biased) x += number_at(d.type, o.bias, row);
-  if (o.epilogue == CUBLASLT_EPILOGUE_GELU_AUX || o.epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS) {
-    put_at(d.type, o.aux, column * o.aux_lead + row, x);
-    return gelu(x);
-  }
-  return x;
-}
-
 struct Product {
   Operation operation;
   Layout a, b, c, d;
@@ -99,8 +80,10 @@ struct Product {
         for (std::int64_t row = 0; row < d.rows; ++row) {
           float x = alpha * made(row, column);
           if (beta != 0) x += beta * added(row, column);
-          put_at(d.type, at_d, i * d.step + column * d.lead + row,
-                 finish(operation, d, row, column, x));
+          if (operation.epilogue == CUBLASLT_EPILOGUE_BIAS) {
+            x += number_at(d.type, operation.bias, row);
+          }
+          put_at(d.type, at_d, i * d.step + column * d.lead + row, x);
         }
       }
     }
@@ -163,10 +146,6 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t operation,
       return take(o.epilogue);
     case CUBLASLT_MATMUL_DESC_BIAS_POINTER:
       return take(o.bias);
-    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER:
-      return take(o.aux);
-    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD:
-      return take(o.aux_lead);
     case CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET:
       return take(unused);
     default:

@@ -137,6 +137,9 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
 cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind) {
   Stream* const own = machine().stream(nullptr);
   const cudaError_t status = copy(own, to, from, bytes);
+  // From memory that is not pinned, it may return before all is there.
+  if (machine().on_device(to) && !machine().on_device(from) && !machine().pinned(from))
+    return status;
   return status == cudaSuccess ? machine().finish(own) : status;
 }
 cudaError_t cudaMemcpyPeerAsync(void* to, int, const void* from, int, std::size_t bytes,
@@ -268,6 +271,7 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t* run, cudaGraph_t graph, unsign
 cudaError_t cudaGraphUpload(cudaGraphExec_t, cudaStream_t) { return cudaSuccess; }
 cudaError_t cudaGraphLaunch(cudaGraphExec_t run, cudaStream_t stream) {
   const auto graph = reinterpret_cast<ReadyGraph*>(run)->graph;
+  for (const emulated::EventRef& mark : graph->marks) ++mark->recorded;
   return machine().enqueue(machine().stream(stream), [graph] { machine().run_graph(*graph); });
 }
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t run) {

@@ -164,7 +164,7 @@ void run_grid(dim3 grid, dim3 block, Manner& manner, const std::function<void()>
     block_index = {b, 0, 0};
     if (manner == Manner::Plain) {
       for (unsigned t = 0; t < block.x; ++t) {
-        thread_index = {t, 0, 0};
+        thread_index = {b % 2 == 0 ? t : block.x - 1 - t, 0, 0};  // in no order to rely on
         thread();
       }
       continue;

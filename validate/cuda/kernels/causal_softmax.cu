@@ -18,7 +18,7 @@ __global__ void softmax_rows(T* scores, float factor, Matrix shape) {
     T* at = scores + row * shape.columns;
     const int seen = static_cast<int>(row % shape.columns) + 1;
     float most = -INFINITY;
-    for (int c = first_lot<kWide>(); c < seen; c += lots_step<kWide>()) {
+    for (int c = first_column<kWide>(); c < seen; c += column_step<kWide>()) {
       const auto score = load<kWide>(at + c);
       for (int k = 0; k < kWide; ++k) {
         if (c + k < seen) most = fmaxf(most, factor * to_float(score.at[k]));
@@ -26,14 +26,14 @@ __global__ void softmax_rows(T* scores, float factor, Matrix shape) {
     }
     most = block_max(most, parts);
     float sum = 0;
-    for (int c = first_lot<kWide>(); c < seen; c += lots_step<kWide>()) {
+    for (int c = first_column<kWide>(); c < seen; c += column_step<kWide>()) {
       const auto score = load<kWide>(at + c);
       for (int k = 0; k < kWide; ++k) {
         if (c + k < seen) sum += expf(factor * to_float(score.at[k]) - most);
       }
     }
     const float share = 1 / block_sum(sum, parts);
-    for (int c = first_lot<kWide>(); c < shape.columns; c += lots_step<kWide>()) {
+    for (int c = first_column<kWide>(); c < shape.columns; c += column_step<kWide>()) {
       Lot<T, kWide> weight = {};
       if (c < seen) weight = load<kWide>(at + c);
       for (int k = 0; k < kWide; ++k) {
@@ -54,14 +54,14 @@ __global__ void softmax_rows_gradient(T* slopes, const T* weights, float factor,
     const T* from = weights + row * shape.columns;
     const int seen = static_cast<int>(row % shape.columns) + 1;
     float sum = 0;
-    for (int c = first_lot<kWide>(); c < seen; c += lots_step<kWide>()) {
+    for (int c = first_column<kWide>(); c < seen; c += column_step<kWide>()) {
       const auto weight = load<kWide>(from + c), slope = load<kWide>(at + c);
       for (int k = 0; k < kWide; ++k) {
         if (c + k < seen) sum += to_float(weight.at[k]) * to_float(slope.at[k]);
       }
     }
     sum = block_sum(sum, parts);
-    for (int c = first_lot<kWide>(); c < shape.columns; c += lots_step<kWide>()) {
+    for (int c = first_column<kWide>(); c < shape.columns; c += column_step<kWide>()) {
       Lot<T, kWide> weight = {}, slope = {};
       if (c < seen) {
         weight = load<kWide>(from + c);

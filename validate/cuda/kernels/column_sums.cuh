@@ -55,12 +55,12 @@ __global__ void sum_totals(const float* parts, Matrix shape, int count, Finish f
 template <int kWide, class Values, class Finish>
 void sum_lots(const Lane& lane, Matrix shape, float* scratch, Values values, Finish finish) {
   const int count = parts_of_rows(shape.rows);
-  const std::int64_t lots = (shape.columns / kWide + kColumnThreads - 1) / kColumnThreads;
-  const std::int64_t columns = (shape.columns + kColumnThreads - 1) / kColumnThreads;
-  sum_parts<kWide><<<grid_of(lane, lots * count), kColumnThreads, 0, lane.stream>>>(scratch, shape,
-                                                                                    count, values);
+  const std::int64_t blocks = (shape.columns / kWide + kColumnThreads - 1) / kColumnThreads;
+  const std::int64_t totals = (shape.columns + kColumnThreads - 1) / kColumnThreads;
+  sum_parts<kWide><<<grid_of(lane, blocks * count), kColumnThreads, 0, lane.stream>>>(
+      scratch, shape, count, values);
   sum_totals<Values::kSums>
-      <<<grid_of(lane, columns), kColumnThreads, 0, lane.stream>>>(scratch, shape, count, finish);
+      <<<grid_of(lane, totals), kColumnThreads, 0, lane.stream>>>(scratch, shape, count, finish);
 }
 
 /// `scratch`: column_scratch(shape, Values::kSums) numbers. Packs where they keep a block busy.

@@ -32,6 +32,7 @@ struct alignas(16) Pack {
 /// packs, else one. The shape alone decides, so that sums have one order wherever a tensor lies.
 template <class T, int kWide>
 struct Lot {
+  static_assert(kWide == 1 || kWide == Pack<T>::kSize);
   T at[kWide];
 };
 
@@ -58,14 +59,14 @@ __device__ void store(T* to, const Lot<T, kWide>& lot) {
   }
 }
 
-/// Columns of a row that a thread has in turn: `for (int c = first_lot<kWide>(); c < columns;
+/// Columns of a row that a thread has in turn: `for (int c = first_column<kWide>(); c < columns;
 /// ...)`.
 template <int kWide>
-__device__ int first_lot() {
+__device__ int first_column() {
   return static_cast<int>(threadIdx.x) * kWide;
 }
 template <int kWide>
-__device__ int lots_step() {
+__device__ int column_step() {
   return static_cast<int>(blockDim.x) * kWide;
 }
 

@@ -17,13 +17,13 @@ namespace {
 template <int kWide, class T>
 __device__ float2 row_statistics(const T* x, int columns, float* parts) {
   float sum = 0;
-  for (int c = first_lot<kWide>(); c < columns; c += lots_step<kWide>()) {
+  for (int c = first_column<kWide>(); c < columns; c += column_step<kWide>()) {
     const auto from = load<kWide>(x + c);
     for (int k = 0; k < kWide; ++k) sum += to_float(from.at[k]);
   }
   const float mean = block_sum(sum, parts) / columns;
   float squares = 0;
-  for (int c = first_lot<kWide>(); c < columns; c += lots_step<kWide>()) {
+  for (int c = first_column<kWide>(); c < columns; c += column_step<kWide>()) {
     const auto from = load<kWide>(x + c);
     for (int k = 0; k < kWide; ++k) {
       const float off = to_float(from.at[k]) - mean;
@@ -39,7 +39,7 @@ __global__ void norm_rows(T* y, const T* x, const T* gain, const T* shift, Matri
   for (std::int64_t row = blockIdx.x; row < shape.rows; row += gridDim.x) {
     const T* from = x + row * shape.columns;
     const float2 s = row_statistics<kWide>(from, shape.columns, parts);
-    for (int c = first_lot<kWide>(); c < shape.columns; c += lots_step<kWide>()) {
+    for (int c = first_column<kWide>(); c < shape.columns; c += column_step<kWide>()) {
       const auto in = load<kWide>(from + c), by = load<kWide>(gain + c),
                  plus = load<kWide>(shift + c);
       Lot<T, kWide> out;
@@ -59,7 +59,7 @@ __global__ void norm_rows_gradient(T* dx, const T* x, const T* gain, const T* dy
     const T *from = x + row * shape.columns, *slope = dy + row * shape.columns;
     const float2 s = row_statistics<kWide>(from, shape.columns, parts);
     float sum = 0, sum_n = 0;
-    for (int c = first_lot<kWide>(); c < shape.columns; c += lots_step<kWide>()) {
+    for (int c = first_column<kWide>(); c < shape.columns; c += column_step<kWide>()) {
       const auto in = load<kWide>(from + c), by = load<kWide>(gain + c), d = load<kWide>(slope + c);
       for (int k = 0; k < kWide; ++k) {
         const float g = to_float(d.at[k]) * to_float(by.at[k]);
@@ -69,7 +69,7 @@ __global__ void norm_rows_gradient(T* dx, const T* x, const T* gain, const T* dy
     }
     const float mean = block_sum(sum, parts) / shape.columns;
     const float mean_n = block_sum(sum_n, parts) / shape.columns;
-    for (int c = first_lot<kWide>(); c < shape.columns; c += lots_step<kWide>()) {
+    for (int c = first_column<kWide>(); c < shape.columns; c += column_step<kWide>()) {
       const auto in = load<kWide>(from + c), by = load<kWide>(gain + c), d = load<kWide>(slope + c);
       Lot<T, kWide> out;
       for (int k = 0; k < kWide; ++k) {
