@@ -148,8 +148,8 @@ Job job_of(const Scenario& scenario, const Program& program, const NeuralNetwork
 }
 
 void check_trainable(const Scenario& scenario, bool graph) {
-  check_executor(scenario, graph);
   const NeuralNetwork network = network_of(scenario);
+  check_executor(scenario, graph);
   const Program program = lower_scenario(scenario, 1);
   check_job(scenario, job_of(scenario, program, network, {}));
 }
