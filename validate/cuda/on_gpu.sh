@@ -103,7 +103,7 @@ if [[ $dry == no ]] && ! command -v nvidia-smi >/dev/null; then
   exit 2
 fi
 { git log -1 --format=%H; date -u; uname -a; nvcc --version; } >"$results/what.txt" 2>&1
-git ls-files -z '*.md' | xargs -0 cat >"$results/text.txt"
+cat -- *.md docs/*.md >"$results/text.txt"
 name=dry
 if [[ $dry == no ]]; then
   part device 20 nvidia-smi -q
