@@ -32,13 +32,19 @@ void train(const TrainOptions& options) {
   check_outputs(options.command);
   const std::vector<Scenario> scenarios = load_inputs(options.command);
   check(options, scenarios.size());
-  for (const Scenario& scenario : scenarios) check_trainable(scenario, options.graph);
+  std::vector<NeuralNetwork> networks;
+  networks.reserve(scenarios.size());
+  for (const Scenario& scenario : scenarios) {
+    networks.push_back(network_of(scenario));
+    check_trainable(scenario, networks.back(), options.graph);
+  }
   const StopOnInterrupt interrupt;
   std::vector<TrainingCurve> curves;
   std::exception_ptr failed;
-  for (const Scenario& scenario : scenarios) {
+  for (std::size_t i = 0; i < scenarios.size(); ++i) {
     if (StopOnInterrupt::asked()) break;
-    const NeuralNetwork network = network_of(scenario);
+    const Scenario& scenario = scenarios[i];
+    const NeuralNetwork& network = networks[i];
     if (!options.command.quiet) tell("training " + scenario.name + " ...");
     try {
       const ExecutionOptions asked{.steps = options.steps,

@@ -53,7 +53,7 @@ void validate_run(const ValidateOptions& options) {
   networks.reserve(scenarios.size());
   for (const Scenario& scenario : scenarios) {
     networks.push_back(network_of(scenario));
-    check_trainable(scenario, training.graph);
+    check_trainable(scenario, networks.back(), training.graph);
   }
   const Predictions predictions = predict_all(options, scenarios);
   const StopOnInterrupt interrupt;

@@ -147,8 +147,7 @@ Job job_of(const Scenario& scenario, const Program& program, const NeuralNetwork
           .dump_step = options.dump_step};
 }
 
-void check_trainable(const Scenario& scenario, bool graph) {
-  const NeuralNetwork network = network_of(scenario);
+void check_trainable(const Scenario& scenario, const NeuralNetwork& network, bool graph) {
   check_executor(scenario, graph);
   const Program program = lower_scenario(scenario, 1);
   check_job(scenario, job_of(scenario, program, network, {}));

@@ -42,7 +42,7 @@ Job job_of(const Scenario& scenario, const Program& program, const NeuralNetwork
            const ExecutionOptions& options);
 
 /// Throws: Error if the scenario cannot be trained, or not as a `graph`. Nothing runs.
-void check_trainable(const Scenario& scenario, bool graph);
+void check_trainable(const Scenario& scenario, const NeuralNetwork& network, bool graph);
 
 /// Trains. Throws: Error if the scenario cannot be trained, or a loss is not a number.
 Execution execute(const Scenario& scenario, const NeuralNetwork& network,
