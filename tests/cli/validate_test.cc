@@ -78,6 +78,21 @@ TEST_CASE("a validation says for each scenario what was predicted, measured and 
   }
 }
 
+TEST_CASE("what was compared before a loss was not a number is written") {
+  const Folder folder;
+  folder.file("c.json", kTwoStrategies);
+  // AdamW's steps are as long as the rate, SGD's grow with the gradients.
+  const Outcome run =
+      run_program({"validate", "run", "c.json", "--steps", "30", "--rate", "1e3", "--set",
+                   R"(sweep={"training.optimizer": ["adam", "sgd"]})", "--json", "v.json"},
+                  folder.path());
+  CAPTURE(run.err);
+  CHECK(run.exit_code == 2);
+  CHECK(run.err.find("is not a number at step") != std::string::npos);
+  CHECK(read_file(folder.path("v.json")).find("optimizer=adam") != std::string::npos);
+  CHECK(read_file(folder.path("v.json")).find("optimizer=sgd") == std::string::npos);
+}
+
 TEST_CASE("what cannot be run is refused before anything is written") {
   const Folder folder;
   folder.file("c.json", kTwoStrategies);
