@@ -129,18 +129,15 @@ void with_element(const Lane& lane, const char* kernel, Launch launch) {
   require(cudaGetLastError(), kernel);
 }
 
-template <int kWide>
-using Width = std::integral_constant<int, kWide>;
-
-/// The same, and the width of the lots that rows of so many columns fall into.
+/// The same, and the width of the lots that rows of so many columns fall into, as a type.
 template <class Launch>
 void with_lots(const Lane& lane, const char* kernel, int columns, Launch launch) {
   with_element(lane, kernel, [&](auto one) {
     constexpr int kPack = Pack<decltype(one)>::kSize;
     if (columns % kPack == 0) {
-      launch(one, Width<kPack>{});
+      launch(one, std::integral_constant<int, kPack>{});
     } else {
-      launch(one, Width<1>{});
+      launch(one, std::integral_constant<int, 1>{});
     }
   });
 }
