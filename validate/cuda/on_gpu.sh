@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Everything that needs a GPU, in one go and under ten minutes: checks, calibration, validation, training curves.
+# Everything that needs a GPU, in one go, in about ten minutes as we expect: checks, calibration, validation, training curves.
 # Usage: validate/cuda/on_gpu.sh [--dry] [FOLDER]
 # Each part writes its result into FOLDER (gpu-results/ by default) as soon as it is done; one that fails is named, and
 # the others go on. Started again with the same FOLDER, it leaves out the parts that are done. At the end calibrated
