@@ -1,35 +1,42 @@
-// Generations: what an event was recorded for, micro-batch by micro-batch, the last ones of it.
+// Generations: what an event was recorded for, micro-batch by micro-batch.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <vector>
+
+#include "sim/run/fifo.h"
 
 namespace interlock {
 
-/// Generations by number, in order of it. What is asked for lies mostly at the end.
+/// Generations by number. A generation is remembered from when it is first asked for until `kept`
+/// others have finished after it: however far one member of a group runs ahead of the others, what
+/// it has recorded is not forgotten before the others have recorded it, too.
+/// Example, with kept = 1: [7] and [8] are made, finish(7) and finish(8) forget 7; a third
+/// generation that no one finishes stays.
 template <class Generation>
 class Generations {
  public:
-  /// Generation `number`, a new one if there is none. It stays where it is until the next call.
+  /// Returns generation `number`; makes it if there is none. It stays where it is until the next
+  /// call.
   Generation& operator[](int number) {
     auto at = place_of(number);
     if (at == entries_.end() || at->number != number) at = entries_.insert(at, {number, {}});
     return at->generation;
   }
 
-  /// The same; `kept` and one more are remembered. A new one takes the place of the one farthest
-  /// from it: slices of a sequence go down as they come back, so that the least number may be the
-  /// newest.
-  Generation& among(int number, std::size_t kept) {
-    const auto at = place_of(number);
-    if (at != entries_.end() && at->number == number) return at->generation;
-    if (size() > kept) forget_farthest(number);
-    return (*this)[number];
+  /// Notes that all members have recorded generation `number`; forgets the one that finished `kept`
+  /// generations before.
+  void finish(int number, std::uint32_t kept) {
+    finished_.push(number);
+    if (finished_.size() <= kept) return;
+    forget(finished_.front());
+    finished_.pop();
   }
 
-  /// How many are remembered.
+  /// Returns how many generations are remembered.
   std::size_t size() const { return entries_.size() - forgotten_; }
   bool contains(int number) {
     const auto at = place_of(number);
@@ -50,8 +57,12 @@ class Generations {
                             [](const Entry& entry, int sought) { return entry.number < sought; });
   }
 
-  void forget_farthest(int number) {
-    if (number - first()->number <= entries_.back().number - number) return entries_.pop_back();
+  void forget(int number) {
+    const auto at = place_of(number);
+    if (at != first()) {
+      entries_.erase(at);
+      return;
+    }
     ++forgotten_;
     if (2 * forgotten_ < entries_.size()) return;
     entries_.erase(entries_.begin(), first());
@@ -60,6 +71,7 @@ class Generations {
 
   std::vector<Entry> entries_;
   std::size_t forgotten_ = 0;  // of them, the first ones
+  Fifo<int> finished_;         // numbers, in the order in which they finished
 };
 
 }  // namespace interlock

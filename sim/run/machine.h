@@ -49,9 +49,10 @@ class Machine {
   double now() const { return now_; }
 
   static constexpr double kForever = 1e300;
-  /// Generations of an event that are remembered; no stream of a rank lags that far behind another.
-  static std::size_t generations_kept(const Event& event) {
-    return event.collective < 0 ? 4096 : static_cast<std::size_t>(event.kept);
+  /// Returns how many complete generations of an event are remembered: those that a stream may
+  /// still come to wait for.
+  static std::uint32_t generations_kept(const Event& event) {
+    return event.collective < 0 ? 4096 : static_cast<std::uint32_t>(event.kept);
   }
 
  private:
@@ -96,7 +97,7 @@ class Machine {
   bool wait(int stream, StreamState& state);
   bool record(int stream, StreamState& state);
   void note_record(int event, int micro_batch);
-  void complete(int event, Generation& generation);
+  void complete(int event, int micro_batch);
   void start_collective(int lane);
   void end_flow(int lane);
   void end_collective(int lane);

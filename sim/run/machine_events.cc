@@ -28,11 +28,10 @@ bool Machine::record(int stream, StreamState& state) {
 
 void Machine::note_record(int index, int micro_batch) {
   const Event& event = program_.events[index];
-  Generation& generation =
-      events_[index].among(micro_batch / event.micro_batches, generations_kept(event));
+  Generation& generation = events_[index][micro_batch / event.micro_batches];
   if (++generation.records < event.recorders) return;
   generation.joined = now_;
-  if (event.collective < 0) return complete(index, generation);
+  if (event.collective < 0) return complete(index, micro_batch);
   const int lane = program_.collectives[event.collective].lane;
   lanes_[lane].joined.push({index, micro_batch, now_});
   if (lanes_[lane].joined.size() == 1) start_collective(lane);
@@ -54,9 +53,14 @@ bool Machine::wait(int stream, StreamState& state) {
   return generation.complete;
 }
 
-void Machine::complete(int index, Generation& generation) {
+/// Completes the generation of `micro_batch`.
+void Machine::complete(int index, int micro_batch) {
+  const Event& event = program_.events[index];
+  const int number = micro_batch / event.micro_batches;
+  Generation& generation = events_[index][number];
   generation.complete = true;
   generation.time = now_;
+  events_[index].finish(number, generations_kept(event));
   runnable_.insert(runnable_.end(), event_waiters_[index].begin(), event_waiters_[index].end());
   event_waiters_[index].clear();
 }
@@ -109,7 +113,7 @@ void Machine::end_collective(int index) {
       change_memory(now_, rank, buffer.memory_class, -buffer.bytes.value());
     }
   }
-  complete(done.event, events_[done.event][done.micro_batch / event.micro_batches]);
+  complete(done.event, done.micro_batch);
   if (event.next >= 0) note_record(event.next, done.micro_batch);
   if (!lane.joined.empty()) return start_collective(index);
   runnable_.insert(runnable_.end(), lane.waiting.begin(), lane.waiting.end());

@@ -136,13 +136,14 @@ void Sweep::record(StreamState& state) {
 
 void Sweep::note_record(int index, int micro_batch, double time) {
   const Event& event = program_.events[index];
-  Generation& generation =
-      events_[index].among(micro_batch / event.micro_batches, Machine::generations_kept(event));
+  const int number = micro_batch / event.micro_batches;
+  Generation& generation = events_[index][number];
   ++generation.records;
   generation.joined = generation.time = std::max(generation.joined, time);
   if (generation.records < event.recorders) return;
   if (event.collective >= 0) run_collective(index, generation, micro_batch);
   if (event.next >= 0) note_record(event.next, micro_batch, generation.time);
+  events_[index].finish(number, Machine::generations_kept(event));
   wake_all(event_waiters_[index]);
 }
 
