@@ -72,10 +72,13 @@ void cross_node(const Cluster& cluster, int from, int to, Route& route) {
 }
 
 /// From a device up to the wire of its card. A card beside a switch of its own (NVSwitch) reaches
-/// its device by PCIe that nothing else uses; on a PCIe tree the way is shared.
+/// its device by PCIe that nothing else uses; on a PCIe tree, or where cards stand behind the same
+/// switch as the devices, the way is shared.
 void leave_node(const Cluster& cluster, int device, Route& route) {
-  if (cluster.pcie) {
+  if (cluster.pcie || cluster.cards_behind_ports) {
     cross(route, port(device, Up), cluster.port_bandwidth);
+  }
+  if (cluster.pcie) {
     cross(*cluster.pcie, switch_of(cluster, device), switch_of_card(cluster, device),
           pcie_links_of_node(cluster, device), route);
   }
@@ -87,6 +90,8 @@ void enter_node(const Cluster& cluster, int device, Route& route) {
   if (cluster.pcie) {
     cross(*cluster.pcie, switch_of_card(cluster, device), switch_of(cluster, device),
           pcie_links_of_node(cluster, device), route);
+  }
+  if (cluster.pcie || cluster.cards_behind_ports) {
     cross(route, port(device, Down), cluster.port_bandwidth);
   }
 }

@@ -40,12 +40,13 @@ struct Cluster {
   int devices = 1;           // used by the scenario
   int devices_per_node = 1;  // of the machine
   bool mesh = false;
-  Seconds port_latency;           // device to device inside a node (or the mesh's link)
-  BytesPerSecond port_bandwidth;  // one direction
-  int cards_per_node = 1;         // 0: none, and one node only; at most devices_per_node
-  Seconds card_latency;           // device to device between nodes that share a switch
-  BytesPerSecond card_bandwidth;  // one direction
-  std::optional<PcieTree> pcie;   // none: the devices of a node share an ideal switch
+  Seconds port_latency;             // device to device inside a node (or the mesh's link)
+  BytesPerSecond port_bandwidth;    // one direction
+  int cards_per_node = 1;           // 0: none, and one node only; at most devices_per_node
+  Seconds card_latency;             // device to device between nodes that share a switch
+  BytesPerSecond card_bandwidth;    // one direction
+  bool cards_behind_ports = false;  // what goes to another node crosses the device's port, too
+  std::optional<PcieTree> pcie;     // none: the devices of a node share an ideal switch
   Network network;
   LinkSpeed host;     // of each device to its host's memory, each direction; bandwidth 0: unknown
   Bytes host_memory;  // of each node's host; 0: unknown

@@ -35,6 +35,7 @@ void read_cards(ObjectReader& parent, Cluster& cluster) {
   const int cards = reader.count("per_node", 1, 1, kMostDevicesPerNode);
   cluster.card_latency = read_delay(reader, "latency");
   cluster.card_bandwidth = read_bandwidth(reader, "bandwidth");
+  cluster.cards_behind_ports = reader.boolean("behind_ports", false);
   reader.finish();
   const int devices = cluster.devices_per_node;
   cluster.cards_per_node = std::min(cards, devices);

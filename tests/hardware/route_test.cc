@@ -72,6 +72,16 @@ TEST_CASE("a message inside a node takes two ports, one between nodes two cards"
   CHECK_EQ(route(cluster, 3, 4).bandwidth, BytesPerSecond(25e9));
 }
 
+TEST_CASE("where cards stand behind ports, a message between nodes crosses both devices' ports") {
+  Cluster cluster = machine(8);
+  cluster.cards_behind_ports = true;
+  CHECK_EQ(names(cluster, 0, 6), Names{"gpu0 up", "node0 nic0 up", "node1 nic1 down", "gpu6 down"});
+  CHECK_EQ(names(cluster, 0, 3), Names{"gpu0 up", "gpu3 down"});
+  CHECK_EQ(route(cluster, 0, 6).latency, Seconds(10e-6));
+  cluster.port_bandwidth = BytesPerSecond(5e9);
+  CHECK_EQ(route(cluster, 0, 6).bandwidth, BytesPerSecond(5e9));
+}
+
 TEST_CASE("a link's bandwidth is that of its kind") {
   const Cluster cluster = machine(8);
   CHECK_EQ(link(cluster, route(cluster, 0, 1).links[0]).bandwidth, BytesPerSecond(300e9));
