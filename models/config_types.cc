@@ -12,6 +12,10 @@ constexpr std::string_view kQwen2Traits = R"({"norm": "rmsnorm", "gated_mlp": tr
 constexpr std::string_view kQwen3Traits = R"({"norm": "rmsnorm", "gated_mlp": true, "bias": false,
     "qk_norm": true, "positions": "rotary"})";
 
+// Routers whose choice of experts is balanced by a bias.
+constexpr std::string_view kDeepSeekV3Traits = R"({"norm": "rmsnorm", "gated_mlp": true,
+    "bias": false, "positions": "rotary", "router_bias": true})";
+
 constexpr ConfigType kTypes[] = {
     {"bert", R"({"norm_position": "post", "embedding_norm": true, "bidirectional": true})",
      R"({"vocab_size": 30522, "hidden_size": 768, "num_hidden_layers": 12,
@@ -26,7 +30,7 @@ constexpr ConfigType kTypes[] = {
          "q_lora_rank": 1536, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128,
          "n_routed_experts": 64, "n_shared_experts": 2, "num_experts_per_tok": null,
          "moe_intermediate_size": 1407})"},
-    {"deepseek_v3", kLlamaTraits,
+    {"deepseek_v3", kDeepSeekV3Traits,
      R"({"vocab_size": 129280, "hidden_size": 7168, "intermediate_size": 18432,
          "num_hidden_layers": 61, "num_attention_heads": 128, "max_position_embeddings": 4096,
          "tie_word_embeddings": false, "attention_bias": false, "attention_dropout": 0,

@@ -107,7 +107,7 @@ void append_experts(const Transformer& t, const BlockSizes& z, std::vector<Opera
   const double choices = tokens * experts.count;
   const double rows = routed(t, z).rows;
   const int held = experts.count / z.sharding.expert;
-  block.push_back(linear({tokens, t.hidden_size, experts.count, false}, z.element));
+  block.push_back(linear({tokens, t.hidden_size, experts.count, experts.router_bias}, z.element));
   block.push_back(elementwise(
       {.forward = 2 * choices, .backward = 3 * choices, .stash = choices, .gradients = 2 * choices},
       z.element));

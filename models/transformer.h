@@ -12,7 +12,8 @@
 //   "value_head_size"}, "patches": {"image_size", "patch_size", "channels"},
 //  "readout": "lm" | "masked-lm" | "classes", "classes", "pooler", "head",
 //  "experts", "experts_per_token", "shared_experts", "shared_expert_gate",
-//  "expert_ffn_hidden_size", "capacity_factor", "dense_layers", "expert_interval"}
+//  "expert_ffn_hidden_size", "capacity_factor", "dense_layers", "expert_interval",
+//  "router_bias"}
 // Defaults describe GPT-2's family without dropout. A block is pre-norm: norm, attention, residual,
 // norm, MLP, residual. The last module is final norm, vocabulary projection and loss. With experts
 // the MLP of every `expert_interval`th of all but the first `dense_layers` blocks is a mixture of
@@ -33,6 +34,7 @@ struct Transformer {
     int shared = 0;  // further ones, that every token goes through
     int ffn_hidden_size = 1;
     bool shared_gate = false;               // what they add is weighed by a gate
+    bool router_bias = false;               // a number for each expert, added to its score
     std::optional<double> capacity_factor;  // buffers of fixed size: see feed_forward.cc
     int dense_layers = 0;                   // blocks before the first that may have experts
     int interval = 1;                       // of these, those whose number it divides have some

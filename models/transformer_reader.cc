@@ -31,7 +31,7 @@ void check_shape(ObjectReader& reader, const Transformer& t) {
 void refuse_expert_keys(ObjectReader& reader) {
   for (const char* key :
        {"experts_per_token", "shared_experts", "expert_ffn_hidden_size", "capacity_factor",
-        "dense_layers", "expert_interval", "shared_expert_gate"}) {
+        "dense_layers", "expert_interval", "shared_expert_gate", "router_bias"}) {
     if (const auto node = reader.get(key)) {
       report(reader.diagnostics(), *node, "no experts; expected it with \"experts\"");
     }
@@ -76,6 +76,7 @@ void read_experts(ObjectReader& reader, Transformer& t) {
   experts.dense_layers = reader.count("dense_layers", 0, 0, kMostModules);
   experts.interval = reader.count("expert_interval", 1, 1, kMostModules);
   experts.shared_gate = reader.boolean("shared_expert_gate", false);
+  experts.router_bias = reader.boolean("router_bias", false);
   if (reader.diagnostics().empty()) check_experts(reader, t);
 }
 
