@@ -77,9 +77,13 @@ Json plan_json(const FoundPlan& plan, const FoundPlan& best, Aim aim) {
 }  // namespace
 
 std::string search_json(const SearchResult& result) {
-  Json json{{"format", "interlock-search/1"},  {"program_version", INTERLOCK_VERSION},
-            {"name", clean_utf8(result.name)}, {"minimize", name_of(result.request.aim)},
-            {"worth", result.request.worth},   {"counts", counts_json(result.counts)}};
+  Json json{{"format", "interlock-search/1"},
+            {"program_version", INTERLOCK_VERSION},
+            {"name", clean_utf8(result.name)},
+            {"minimize", name_of(result.request.aim)},
+            {"worth", result.request.worth},
+            {"memory_limit_bytes", known(result.memory_limit.value())},
+            {"counts", counts_json(result.counts)}};
   json["plans"] = Json::array();
   for (const FoundPlan& plan : result.plans) {
     json["plans"].push_back(plan_json(plan, result.plans.front(), result.request.aim));

@@ -51,12 +51,22 @@ std::vector<Figure> effort(const SearchResult& result) {
   const SearchCounts& counts = result.counts;
   std::string refused = grouped(counts.layouts) + " ways to divide the work";
   if (counts.refused > 0) refused += "; " + grouped(counts.refused) + " are not possible";
-  std::vector<Figure> figures = {
+  std::vector<Figure> figures;
+  if (result.memory_limit > Bytes(0)) {
+    const bool written = result.request.limits.memory.has_value();
+    figures.push_back({"Memory limit", format(result.memory_limit),
+                       written
+                           ? "of each device, as \"limits\" says"
+                           : fixed(100 * kUsableMemory, 0) +
+                                 "% of a device's; the rest is left to allocators and libraries"});
+  }
+  const std::vector<Figure> stages = {
       {"Plans", grouped(counts.plans), refused},
       {"Bounds of layouts", grouped(counts.bounded_layouts), losses(counts, Grade::LayoutBound)},
       {"Bounds of plans", grouped(counts.bounded), losses(counts, Grade::PlanBound)},
       {"Looks", grouped(counts.looked_at), losses(counts, Grade::Look)},
       {"Judgements", grouped(counts.judged), losses(counts, Grade::Judgement)}};
+  figures.insert(figures.end(), stages.begin(), stages.end());
   if (counts.shortened > 0) {
     figures.back().note += "; " + grouped(counts.shortened) + " by a shorter step";
   }

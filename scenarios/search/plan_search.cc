@@ -120,6 +120,8 @@ class PlanSearch {
   }
 
   void put(const Candidate& known) {
+    result_.memory_limit =
+        request_.limits.memory.value_or(Bytes(kUsableMemory * known.estimate.memory_capacity));
     if (const auto loss = beyond_limits(known)) return lose(known, *loss);
     queue_.push_back(known);
     std::push_heap(queue_.begin(), queue_.end(), later());
@@ -140,7 +142,7 @@ class PlanSearch {
     const PlanLimits& limits = request_.limits;
     const PlanEstimate& estimate = known.estimate;
     const auto at = [&](Aim aim) { return estimate.figures[static_cast<std::size_t>(aim)]; };
-    const double memory = limits.memory ? limits.memory->value() : estimate.memory_capacity;
+    const double memory = result_.memory_limit.value();
     if (memory > 0 && at(Aim::Memory) > memory) return Loss::Memory;
     if (limits.time && at(Aim::Time) > limits.time->value()) return Loss::Time;
     if (limits.cost && at(Aim::Cost) > *limits.cost) return Loss::Cost;

@@ -17,9 +17,13 @@ inline constexpr int kAims = 4;
 /// "time", "memory", "cost", "energy".
 const char* name_of(Aim aim);
 
+/// The share of a device's memory that a plan may take where no limit is written: allocators,
+/// libraries and their workspaces take more than tensors do.
+inline constexpr double kUsableMemory = 0.9;
+
 /// What a plan may take at most.
 struct PlanLimits {
-  std::optional<Bytes> memory;  // of each device; else what it has
+  std::optional<Bytes> memory;  // of each device; else kUsableMemory of what it has
   std::optional<Seconds> time;  // as of Aim
   std::optional<double> cost;   // likewise, in the currency of the price
   std::optional<Watts> power;   // of all devices, a mean

@@ -16,7 +16,6 @@ namespace {
 
 constexpr double kTokensInBatch = 1 << 20;  // of language models: a usual batch is about as large
 constexpr int kImagesPerDevice = 32;
-constexpr double kMostMemory = 0.9;  // of a device: allocators take more than tensors do
 
 JsonValue text_value(const std::string& text) {
   return {.kind = JsonValue::Kind::String, .text = text};
@@ -116,7 +115,7 @@ Starter make_starter(const StarterQuestion& question, int processes, const Searc
   starter.plan.global_batch_size = batch_for(graph, question.devices);
   const JsonValue document = document_of(starter);
   SearchResult search =
-      best_plan(document, Aim::Time, starter.memory * kMostMemory, processes, told);
+      best_plan(document, Aim::Time, starter.memory * kUsableMemory, processes, told);
   starter.fits_well = !search.plans.empty();
   if (!starter.fits_well) {
     constexpr double kAny = std::numeric_limits<double>::infinity();

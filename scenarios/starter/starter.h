@@ -30,7 +30,7 @@ struct Starter {
   std::size_t plans = 0;  // that it was chosen of; 0: it is yet to be
   Seconds step_time;
   Bytes peak_memory, memory;           // of the fullest device, and what it has
-  bool fits = true, fits_well = true;  // at all; and a tenth of the memory is left
+  bool fits = true, fits_well = true;  // at all; and within kUsableMemory of the memory
 };
 
 /// The fastest plan that leaves a tenth of the memory, of all degrees, micro-batches and levels of

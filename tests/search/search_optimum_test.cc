@@ -36,6 +36,7 @@ std::vector<Figures> simulate_all(const std::string& space) {
     for (const DeviceMetrics& device : metrics.devices) {
       peak = std::max(peak, device.peak_memory.value());
     }
+    if (peak > 0.9 * metrics.memory_capacity.value()) continue;  // a tenth stays free
     all.push_back({metrics.step_time.value(), peak, economics.cost ? economics.cost->amount : 0,
                    economics.energy ? economics.energy->value() : 0});
   }
