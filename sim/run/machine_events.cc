@@ -30,6 +30,7 @@ void Machine::note_record(int index, int micro_batch) {
   const Event& event = program_.events[index];
   Generation& generation = events_[index][micro_batch / event.micro_batches];
   if (++generation.records < event.recorders) return;
+  CHECK(generation.records == event.recorders, "a member records a generation once");
   generation.joined = now_;
   if (event.collective < 0) return complete(index, micro_batch);
   const int lane = program_.collectives[event.collective].lane;

@@ -36,6 +36,7 @@ void Machine::change_loads(const Collective& collective, bool begins) {
 
 /// A message of a wire of its own, whose times are known beforehand.
 void Machine::load_while_sent(int channel, double start, double end) {
+  if (end == start) return;  // its end might come before its start, as both are the same instant
   const auto first = static_cast<std::int32_t>(streams_.size() + lanes_.size());
   if (start > now_) {
     heap_.push({start, first + 2 * channel, 0});

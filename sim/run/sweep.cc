@@ -100,6 +100,19 @@ bool Sweep::compute(int stream, StreamState& state) {
   if (rank.several_streams && !takes_turn(stream, state)) return false;
   const double start = std::max(state.time, rank.free);
   const double end = start + times_.op(op, state.cursor.micro_batch());
+  if (state.run_start == kNever) state.run_start = start;
+  run_op(state, op, start, end);
+  makespan_ = std::max(makespan_, end);
+  if (rank.several_streams) {
+    ++rank_turns_[state.rank].next;
+    wake_all(rank_turns_[state.rank].waiting);
+  }
+  return true;
+}
+
+/// Runs `op` from `start` to `end`: tells the sink, with what the device waited for before it.
+void Sweep::run_op(StreamState& state, int op, double start, double end) {
+  RankState& rank = ranks_[state.rank];
   if (sink_.span) {
     const double message =
         exposed_time(start, rank.free, state.message_sent, state.message_arrival);
@@ -107,16 +120,9 @@ bool Sweep::compute(int stream, StreamState& state) {
     sink_.span({in_seconds(program_, start), in_seconds(program_, end),
                 in_seconds(program_, exposed), state.rank, op, state.cursor.micro_batch()});
   }
-  if (state.run_start == kNever) state.run_start = start;
   state.message_arrival = kNever;
   state.collectives = 0;
   state.time = rank.free = end;
-  makespan_ = std::max(makespan_, end);
-  if (rank.several_streams) {
-    ++rank_turns_[state.rank].next;
-    wake_all(rank_turns_[state.rank].waiting);
-  }
-  return true;
 }
 
 void Sweep::record(StreamState& state) {
@@ -141,6 +147,7 @@ void Sweep::note_record(int index, int micro_batch, double time) {
   ++generation.records;
   generation.joined = generation.time = std::max(generation.joined, time);
   if (generation.records < event.recorders) return;
+  CHECK(generation.records == event.recorders, "a member records a generation once");
   if (event.collective >= 0) run_collective(index, generation, micro_batch);
   if (event.next >= 0) note_record(event.next, micro_batch, generation.time);
   events_[index].finish(number, Machine::generations_kept(event));

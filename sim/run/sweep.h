@@ -75,6 +75,7 @@ class Sweep {
   void advance(int stream);
   bool execute(int stream, StreamState& state);
   bool compute(int stream, StreamState& state);
+  void run_op(StreamState& state, int op, double start, double end);
   bool takes_turn(int stream, StreamState& state);
   bool send(int stream, StreamState& state);
   bool receive(int stream, StreamState& state);

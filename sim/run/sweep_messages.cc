@@ -80,15 +80,9 @@ bool Sweep::receive(int stream, StreamState& state) {
 
 /// Whole turns on old inputs until the message has arrived.
 void Sweep::replay(StreamState& state, const ChannelState& queue) {
-  RankState& rank = ranks_[state.rank];
   const double turn = times_.op(queue.replay, state.cursor.micro_batch());
   while (queue.messages.front().arrival > state.time) {
-    const double end = state.time + turn;
-    if (sink_.span) {
-      sink_.span({in_seconds(program_, state.time), in_seconds(program_, end), Seconds(0),
-                  state.rank, queue.replay, state.cursor.micro_batch()});
-    }
-    state.time = rank.free = end;
+    run_op(state, queue.replay, state.time, state.time + turn);
   }
   makespan_ = std::max(makespan_, state.time);
 }
