@@ -9,6 +9,10 @@
 
 namespace interlock {
 
+/// When devices of equal weights reduce their gradients: once for each update, after adding up those
+/// of its micro-batches, or after every micro-batch.
+enum class GradientReduction { Step, MicroBatch };
+
 /// All zeros and ones: nothing is added, every kernel is there when its device is free.
 struct Framework {
   std::string name;  // empty: none was named
@@ -24,6 +28,8 @@ struct Framework {
   /// Bytes that the softmax over attention scores moves, over those of one that also scales them.
   double softmax_traffic = 1;
   bool fp32_gradients = false;  // weight gradients are kept and exchanged in fp32
+  /// ZeRO 2 and 3: when gradients are reduced, where the scenario does not say.
+  GradientReduction gradient_reduction = GradientReduction::Step;
   /// Passes over the weights' gradients that adding a micro-batch's to those before it takes.
   double gradient_passes = 0;
   /// Sums of input gradients over tensor devices run beside the weight gradients of the layer that

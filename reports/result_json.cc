@@ -148,6 +148,7 @@ Json parallel_json(const Scenario& scenario) {
   json["shard"] = mesh.shard;
   json["overlap_gradients"] = policy.overlap_gradients;
   json["overlap_weights"] = policy.overlap_weights;
+  json["gradient_reduction"] = chosen("gradient_reduction", policy.gradient_reduction);
   json["gradient_density"] = policy.gradient_density;
   json["bucket_bytes"] = bytes_json(policy.bucket);
   json["prefetch"] = policy.prefetch;

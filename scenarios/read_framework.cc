@@ -42,6 +42,8 @@ Framework read_framework(const JsonNode& node, Diagnostics& diagnostics) {
   }
   framework.collective_sms = number("collective_sms", 0, kMostSms);
   framework.fp32_gradients = section.choice("gradients", 0) == 1;
+  framework.gradient_reduction =
+      static_cast<GradientReduction>(section.choice("gradient_reduction", 0));
   framework.overlaps_sums = section.boolean("overlaps_sums", false);
   framework.waits_for_sends = section.boolean("waits_for_sends", false);
   framework.divides_messages = section.boolean("divides_messages", false);

@@ -242,6 +242,10 @@ ParallelKeys read_parallel(const JsonNode& node, Diagnostics& diagnostics) {
   read_tensor_layout(section, keys);
   read_subgroups(section, keys);
   read_data_parallel(section, keys.data_parallel);
+  if (section.get("gradient_reduction")) {
+    const int choice = section.choice("gradient_reduction", 0);
+    keys.gradient_reduction = static_cast<GradientReduction>(choice);
+  }
   read_order(section, keys.mesh);
   read_stage_layouts(section, keys);
   section.finish();

@@ -186,6 +186,10 @@ std::optional<int> fit_stages(const Sections& sections, const JsonNode& document
   scenario.mesh.degree(Dimension::Pipeline) = layout->ranks;
   scenario.sharding = sections.parallel->sharding;
   scenario.data_parallel = sections.parallel->data_parallel;
+  // Frameworks that keep whole gradients add them up; the others must reduce as they come.
+  const bool divided = scenario.data_parallel.zero_stage >= 2;
+  scenario.data_parallel.gradient_reduction = sections.parallel->gradient_reduction.value_or(
+      divided ? scenario.framework.gradient_reduction : GradientReduction::Step);
   scenario.rank_of_stage = read_placement(*sections.parallel, *layout, bounds, diagnostics);
   scenario.strategy.n_wise = std::min(scenario.strategy.n_wise, layout->stages);
   if (bounds.modules) {

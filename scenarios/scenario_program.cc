@@ -50,6 +50,18 @@ void add_message_gathers(const Scenario& scenario, const PriceInputs& prices,
   }
 }
 
+/// Returns how many backwards of a micro-batch or of a slice one update of a stage adds up.
+int backwards_of_update(const Scenario& scenario, const StageRole& role) {
+  std::size_t pieces = static_cast<std::size_t>(scenario.schedule.update_every) *
+                       std::max<std::size_t>(1, scenario.slices.size());
+  if (!scenario.parts.empty()) pieces = 0;
+  for (const BatchPart& part : scenario.parts) pieces += part.slices.size();
+  const auto makes_gradients = [](const Traversal& traversal) { return traversal.weights; };
+  const auto traversals =
+      std::count_if(role.traversals.begin(), role.traversals.end(), makes_gradients);
+  return static_cast<int>(pieces) * static_cast<int>(traversals);
+}
+
 /// The costs of stages that are divided in ways of their own, and what they hand on.
 void lay_stages_out(const Scenario& scenario, LowerInputs& inputs) {
   StageLayouts& layouts = inputs.layouts;
@@ -64,7 +76,8 @@ void lay_stages_out(const Scenario& scenario, LowerInputs& inputs) {
   for (int stage = 0; stage < partition.stages(); ++stage) {
     const int rank = scenario.rank_of_stage[stage], first = partition.boundaries[stage];
     StageCost cost = price_stages(modules[rank], partition, scenario.strategy, inputs.roles)[stage];
-    apply_zero(scenario.data_parallel, layouts.meshes[rank], cost);
+    apply_zero(scenario.data_parallel, layouts.meshes[rank],
+               backwards_of_update(scenario, inputs.roles[stage]), cost);
     apply_offload(scenario.offload, scenario.data_parallel, layouts.meshes[rank], cost);
     layouts.inputs.push_back(first == 0 ? Bytes(0) : modules[rank][first - 1].output);
     layouts.outputs.push_back(cost.output);
@@ -94,8 +107,10 @@ LowerInputs lower_inputs(const Scenario& scenario) {
     std::vector<StageCost> once = price_stages(price_modules(graph, prices), scenario.partition,
                                                scenario.strategy, inputs.roles);
     apply_stash_mode(scenario.schedule.stash, once);
-    for (StageCost& stage : once) {
-      apply_zero(scenario.data_parallel, scenario.mesh, stage);
+    for (std::size_t s = 0; s < once.size(); ++s) {
+      StageCost& stage = once[s];
+      apply_zero(scenario.data_parallel, scenario.mesh,
+                 backwards_of_update(scenario, inputs.roles[s]), stage);
       apply_offload(scenario.offload, scenario.data_parallel, scenario.mesh, stage);
     }
     add_message_copies(scenario, once);

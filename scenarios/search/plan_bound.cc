@@ -259,7 +259,7 @@ StepBound bound_layout(const Scenario& scenario, const ScheduleFamily& family) {
   const int count = static_cast<int>(modules.size());
   StageCost whole =
       price_stages(modules, {.boundaries = {0, count}}, {}, make_roles({}, 1, false)).front();
-  apply_zero(scenario.data_parallel, scenario.mesh, whole);
+  apply_zero(scenario.data_parallel, scenario.mesh, 1, whole);  // the least that there can be
   apply_offload(scenario.offload, scenario.data_parallel, scenario.mesh, whole);
   Seconds time(0), kernels(0);
   for (const OpCost* cost :

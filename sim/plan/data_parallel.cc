@@ -18,15 +18,18 @@ Bytes own_part(const Mesh& mesh, Bytes whole, Bytes of_experts) {
   return (whole - of_experts) / mesh.shard + of_experts / group_size(mesh, MeshAxis::ExpertData);
 }
 
-void apply_zero(const DataParallel& policy, const Mesh& mesh, StageCost& stage) {
+void apply_zero(const DataParallel& policy, const Mesh& mesh, int backwards, StageCost& stage) {
   stage.whole_weights = stage.state.weights;
   stage.whole_gradients = stage.state.gradients;
+  const bool once = policy.gradient_reduction == GradientReduction::Step;
+  stage.reduces_each_backward = !once && backwards > 1;
   if (policy.zero_stage == 0) return;
   const int expert = group_size(mesh, MeshAxis::ExpertData);
   const Footprint& experts = stage.expert_state;
   Footprint& state = stage.state;
   state.optimizer = own_part(mesh, state.optimizer, experts.optimizer);
-  if (policy.zero_stage >= 2) {
+  stage.adds_up_whole_gradients = policy.zero_stage < 2 || (once && backwards > 1);
+  if (!stage.adds_up_whole_gradients) {
     state.gradients = own_part(mesh, state.gradients, experts.gradients);
   }
   if (policy.zero_stage >= 3) {

@@ -5,11 +5,16 @@
 // stage 3 (FSDP) weights too. Where a shard is smaller than the group (hybrid sharding), the shards
 // add up their gradients among each other. Source: ZeRO, arXiv 1910.02054; PyTorch FSDP, arXiv
 // 2304.11277.
+//
+// Gradients are reduced once for each update, or after every micro-batch. Example: 4 devices, ZeRO
+// 2, gradients of 8 GiB, 16 micro-batches. Once: each device adds up 8 GiB and sends them once.
+// After every micro-batch: each keeps 2 GiB and two buckets, and sends 16 times as much.
 #pragma once
 
 #include <vector>
 
 #include "base/exchange.h"
+#include "base/framework.h"
 #include "sim/plan/mesh.h"
 #include "sim/plan/stage_cost.h"
 
@@ -17,6 +22,7 @@ namespace interlock {
 
 struct DataParallel {
   int zero_stage = 0;
+  GradientReduction gradient_reduction = GradientReduction::Step;
   bool overlap_gradients = true;  // they leave in buckets during the last backward of a step
   bool overlap_weights = false;   // ZeRO 1 and 2: gathered while the next step begins
   double gradient_density = 1;    // share of gradients that are exchanged
@@ -27,8 +33,9 @@ struct DataParallel {
 /// The part of `whole` bytes of a state that a device has, where it is divided; `of_experts` of
 /// them belong to experts.
 Bytes own_part(const Mesh& mesh, Bytes whole, Bytes of_experts);
-/// `stage` with the states of a shard, and the update of them.
-void apply_zero(const DataParallel& policy, const Mesh& mesh, StageCost& stage);
+/// Gives `stage` the states of a shard, and the update of them. `backwards`: those whose weight
+/// gradients one update of the stage adds up.
+void apply_zero(const DataParallel& policy, const Mesh& mesh, int backwards, StageCost& stage);
 
 /// What is exchanged when gradients are complete; the weights' own bytes are those before sharding.
 std::vector<Exchange> gradient_exchanges(const DataParallel& policy, const Mesh& mesh,

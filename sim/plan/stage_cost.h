@@ -60,9 +60,12 @@ struct StageCost {
   OpCost tied_update;
   Bytes readout;                         // weights of the head, sent where heads are stale copies
   Bytes whole_weights, whole_gradients;  // before states are divided, see DataParallel
-  Bytes host_stash;                      // of the stash: waits in the host's memory, see Offload
-  Bytes host_gradients, host_weights;    // to and from the host at an update, see Offload
-  Bytes host_optimizer;                  // states that the host keeps
+  // How gradients are reduced, see DataParallel: whether the stage adds up all of them first;
+  // whether it reduces those of every backward, of several for each update.
+  bool adds_up_whole_gradients = true, reduces_each_backward = false;
+  Bytes host_stash;                    // of the stash: waits in the host's memory, see Offload
+  Bytes host_gradients, host_weights;  // to and from the host at an update, see Offload
+  Bytes host_optimizer;                // states that the host keeps
   int modules = 1;
   /// What comes back from the stage above.
   Bytes output_gradient() const { return output + returned; }

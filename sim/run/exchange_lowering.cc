@@ -56,7 +56,7 @@ std::vector<ExchangeLowering::Part> ExchangeLowering::parts_of(const Op& op,
     if (group_size(mesh, exchange.axis) == 1 || is_empty(exchange)) return;
     Part& part = parts.emplace_back(part_of(op, purpose, exchange));
     part.window = window;
-    if (purpose != Purpose::Send) part.kind = piece.kind;
+    if (!sends(purpose)) part.kind = piece.kind;
     const bool own = purpose == Purpose::Apart || purpose == Purpose::Beside;
     part.inside = own && brevity_.inside[static_cast<int>(exchange.axis)];
   };
@@ -64,14 +64,17 @@ std::vector<ExchangeLowering::Part> ExchangeLowering::parts_of(const Op& op,
   for (const Exchange& exchange : piece.cost.exchanges) {
     add(exchange.overlapped ? Purpose::Beside : Purpose::Apart, exchange, 1);
   }
-  for (const Exchange& send : piece.sends) add(Purpose::Send, send, piece.sends_window);
+  for (const Exchange& send : piece.sends) {
+    const int window = piece.sends_all ? inputs_.policy.update_every : 1;
+    add(piece.sends_all ? Purpose::Send : Purpose::SendOne, send, window);
+  }
   return parts;
 }
 
 void ExchangeLowering::before_piece(const Op& op, Part& part, int piece, Progress& progress) {
   const int count = part.exchange.count, turn = turns_before(count, piece, pieces_);
   const bool begins = piece == 0 || turn != turns_before(count, piece - 1, pieces_);
-  if (!begins || part.purpose == Purpose::Apart || part.purpose == Purpose::Send) return;
+  if (!begins || part.purpose == Purpose::Apart || sends(part.purpose)) return;
   if (part.inside) return pass_inside(part, progress);
   write_out(op, progress);
   if (part.purpose == Purpose::Beside) return put(Opcode::Record, op, part, turn);
@@ -93,8 +96,13 @@ void ExchangeLowering::after_piece(const Op& op, Part& part, int piece, Progress
     return;
   }
   write_out(op, progress);
+  // A bucket can leave only when the one before it has made room.
+  const bool reused = part.gives_back && inputs_.stages[op.stage].reduces_each_backward;
+  if (reused && turn > 0) put(Opcode::Wait, op, part, turn - 1);
   if (part.purpose != Purpose::Beside) put(Opcode::Record, op, part, turn);
-  if (part.purpose != Purpose::Send) put(Opcode::Wait, op, part, turn);
+  const bool later = sends(part.purpose) &&
+                     (part.purpose == Purpose::Send || inputs_.data_parallel.overlap_gradients);
+  if (!later) put(Opcode::Wait, op, part, turn);
 }
 
 /// A turn of an exchange whose times are known: after those before it, and not before now.
@@ -168,7 +176,7 @@ ExchangeLowering::Part ExchangeLowering::part_of(const Op& op, Purpose purpose,
   Part part = {purpose, exchange,
                wiring_.collective(exchange, rank, op.stage % stages_of_replica_)};
   if (brevity_.once) part.exchange.count = 1;
-  if (purpose == Purpose::Send && is_buffered(exchange)) {
+  if (sends(purpose) && is_buffered(op.stage, exchange)) {
     part.gives_back = MemoryClass::Communication;
   } else if (purpose == Purpose::Copy && exchange.axis == MeshAxis::ToHost) {
     part.gives_back = MemoryClass::Stash;
@@ -182,9 +190,12 @@ ExchangeLowering::Part ExchangeLowering::part_of(const Op& op, Purpose purpose,
 int ExchangeLowering::event_of(const Op& op, const Part& part, int turn) {
   const bool sent = part.purpose == Purpose::Send, copied = part.purpose == Purpose::Copy;
   const Bytes bytes = part.exchange.bytes;
+  // An op that computes something again first has two pieces, one of which may be like another op.
+  const bool later = sent || copied;
   const Key key = {.collective = part.collective,
+                   .op = later ? 0 : static_cast<int>(op.kind),
                    .kind = static_cast<int>(part.kind),
-                   .loss = sent || copied ? 0 : op.loss % stages_of_replica_,
+                   .loss = later ? 0 : op.loss % stages_of_replica_,
                    .purpose = static_cast<int>(part.purpose),
                    .turn = turn,
                    .window = part.window};
@@ -209,7 +220,7 @@ int ExchangeLowering::event_of(const Op& op, const Part& part, int turn) {
 
 void ExchangeLowering::put(Opcode code, const Op& op, const Part& part, int turn) {
   const int event = event_of(op, part, turn);
-  if (code == Opcode::Record && part.purpose == Purpose::Send && part.gives_back) {
+  if (code == Opcode::Record && sends(part.purpose) && part.gives_back) {
     writer_.allocate(op, *part.gives_back, part.exchange.bytes);
   }
   writer_.emit(code, event, op.micro_batch);

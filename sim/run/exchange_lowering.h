@@ -32,7 +32,7 @@ struct ComputePiece {
   double share = 1;                    // of the time that its kernels take alone
   std::vector<Exchange> gathers = {};  // one of their count must be done before so much of the op
   std::vector<Exchange> sends = {};    // one of their count begins after so much of the op
-  int sends_window = 1;                // micro-batches that a generation of `sends` spans
+  bool sends_all = false;              // `sends` are of all micro-batches of an update, not of one
 };
 
 class ExchangeLowering {
@@ -51,14 +51,19 @@ class ExchangeLowering {
   /// leaves gives back when the copy is done.
   void begin_copy(const Op& op, const Exchange& copy);
   void end_copy(const Op& op, const Exchange& copy);
-  /// Whether a device holds all of what it sends until that has been added up, in a buffer apart
-  /// from what it holds of gradients anyway.
-  bool is_buffered(const Exchange& sent) const {
-    return inputs_.data_parallel.zero_stage >= 2 && sent.kind == CollectiveKind::ReduceScatter;
+  /// Returns whether a device holds what a stage sends in buffers apart from the gradients that it
+  /// keeps. There are two of them: one is filled while the other is reduced.
+  bool is_buffered(int stage, const Exchange& sent) const {
+    return !inputs_.stages[stage].adds_up_whole_gradients &&
+           sent.kind == CollectiveKind::ReduceScatter;
   }
 
  private:
-  enum class Purpose { Apart, Beside, Gather, Send, Copy };
+  /// Send: gradients that an update waits for. SendOne: those of one micro-batch of several.
+  enum class Purpose { Apart, Beside, Gather, Send, SendOne, Copy };
+  static bool sends(Purpose purpose) {
+    return purpose == Purpose::Send || purpose == Purpose::SendOne;
+  }
   /// An exchange of an op, all of its count.
   struct Part {
     Purpose purpose = Purpose::Apart;
@@ -71,7 +76,7 @@ class ExchangeLowering {
     std::optional<MemoryClass> gives_back = {};  // its bytes, when a turn is done
   };
   struct Key {
-    int collective = 0, kind = 0, loss = 0, purpose = 0, turn = 0, window = 1;
+    int collective = 0, op = 0, kind = 0, loss = 0, purpose = 0, turn = 0, window = 1;
     auto operator<=>(const Key&) const = default;
   };
   /// How far an op has come since its begin, and what of that is not written out yet.

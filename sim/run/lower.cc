@@ -106,10 +106,16 @@ std::array<Bytes, kMemoryClasses> resident_bytes(const LowerInputs& inputs,
   return bytes;
 }
 
+/// Returns the costs of a stage that may have exchanges.
+std::array<const OpCost*, 4> costs_of_ops(const StageCost& stage) {
+  return {&stage.forward, &stage.backward_input, &stage.backward_weight, &stage.recompute};
+}
+
 /// Whether ops of a stage exchange anything.
 bool exchanges_inside(const StageCost& stage) {
-  return !(stage.forward.exchanges.empty() && stage.backward_input.exchanges.empty() &&
-           stage.backward_weight.exchanges.empty() && stage.recompute.exchanges.empty());
+  const auto costs = costs_of_ops(stage);
+  return std::any_of(costs.begin(), costs.end(),
+                     [](const OpCost* cost) { return !cost->exchanges.empty(); });
 }
 
 bool has_stash_on_hosts(const LowerInputs& inputs) {
@@ -176,16 +182,35 @@ Program lower_all(const LowerInputs& inputs, const Brevity& brevity) {
   return program;
 }
 
-/// Exchanges beside kernels, which they slow down, are written out.
+/// Has exchanges beside kernels written out.
 void keep_overlapped(const LowerInputs& inputs, Brevity& brevity) {
   for (const StageCost& stage : inputs.stages) {
-    for (const OpCost* cost :
-         {&stage.forward, &stage.backward_input, &stage.backward_weight, &stage.recompute}) {
+    for (const OpCost* cost : costs_of_ops(stage)) {
       for (const Exchange& exchange : cost->exchanges) {
         if (exchange.overlapped) brevity.inside[static_cast<int>(exchange.axis)] = false;
       }
     }
   }
+}
+
+/// Returns whether ops wait in their middle for something whose time is not known beforehand:
+/// weights that are gathered, room for gradients, or exchanges that are written out. What runs
+/// beside their kernels runs beside such a wait, too.
+bool waits_inside(const LowerInputs& inputs, const Brevity& brevity) {
+  if (inputs.data_parallel.zero_stage >= 3) return true;
+  for (std::size_t s = 0; s < inputs.stages.size(); ++s) {
+    const StageCost& stage = inputs.stages[s];
+    const std::size_t of_copies = s % inputs.schedule.rank_of_stage.size();  // whatever the slice
+    const Mesh& mesh = mesh_of_rank(inputs, inputs.schedule.rank_of_stage[of_copies]);
+    if (stage.reduces_each_backward) return true;
+    for (const OpCost* cost : costs_of_ops(stage)) {
+      for (const Exchange& exchange : cost->exchanges) {
+        const bool alone = group_size(mesh, exchange.axis) == 1;
+        if (!alone && !brevity.inside[static_cast<int>(exchange.axis)]) return true;
+      }
+    }
+  }
+  return false;
 }
 
 /// The axes along which exchanges need not be written out: nothing else uses their links, and of
@@ -206,7 +231,9 @@ Brevity what_to_leave_out(const LowerInputs& inputs, bool& shares) {
     const bool alone = own && links.lanes[collective.lane].ranks.size() == 1;
     if (!alone) brevity.inside[static_cast<int>(collective.axis)] = false;
   }
-  if (links.interference.any()) keep_overlapped(inputs, brevity);
+  // A kernel slows down while communication is under way beside it, not while its op waits.
+  if (links.interference.any()) return Brevity{};
+  if (waits_inside(inputs, brevity)) keep_overlapped(inputs, brevity);
   return brevity;
 }
 

@@ -84,7 +84,7 @@ void OpLowering::run(const Op& op, double share) {
   // What was gathered to compute again is there still.
   if (op.kind == OpKind::F || makes_input_gradient) add_gathers(op, again ? first : piece);
   add_sends(op, piece);
-  const Bytes buffers = buffers_of(first) + buffers_of(piece);
+  const Bytes buffers = buffers_of(op, first) + buffers_of(op, piece);
   writer_.allocate(op, MemoryClass::Communication, buffers);
   if (op.completes) writer_.allocate(op, MemoryClass::Communication, unsent_gradients(op));
   // What is computed again lies in the workspace.

@@ -64,7 +64,7 @@ class OpLowering {
   void begin_copies(const Op& op);
   void finish_copies(const Op& op);
   std::vector<Exchange> copies_of_update(const Op& op, MeshAxis way) const;
-  Bytes buffers_of(const ComputePiece& piece) const;
+  Bytes buffers_of(const Op& op, const ComputePiece& piece) const;
   Bytes unsent_gradients(const Op& op) const;
   void message(Opcode code, Cargo cargo, const Op& op, int from, int to);
 

@@ -31,26 +31,26 @@ void OpLowering::add_gathers(const Op& op, ComputePiece& piece) const {
   }
 }
 
-/// Gradients leave while the op that completes them runs; under ZeRO 2 and 3, those of every
-/// micro-batch, as nobody has room for them all.
+/// Adds the gradients that leave while `op` runs: those of an update beside the op that completes
+/// them; those of every micro-batch where they are reduced one by one.
 void OpLowering::add_sends(const Op& op, ComputePiece& piece) const {
   const bool makes_gradients = op.kind == OpKind::W || op.kind == OpKind::B;
   if (!makes_gradients) return;
-  const bool each = inputs_.data_parallel.zero_stage >= 2 && update_every() > 1;
+  const bool each = costs_.of_stage(op).reduces_each_backward;
   if (op.completes ? !sends_early(op.stage) : !each) return;  // the update does it
   piece.sends = gradients_in_buckets(op);
-  piece.sends_window = op.completes ? update_every() : 1;
+  piece.sends_all = op.completes;
 }
 
 /// What communication takes while an op runs: weights of the module at work and of those gathered
 /// ahead, and a bucket that gradients are put into.
-Bytes OpLowering::buffers_of(const ComputePiece& piece) const {
+Bytes OpLowering::buffers_of(const Op& op, const ComputePiece& piece) const {
   Bytes bytes(0);
   for (const Exchange& gather : piece.gathers) {
     bytes += gather.bytes * std::min(inputs_.data_parallel.prefetch + 1, gather.count);
   }
   for (const Exchange& send : piece.sends) {
-    if (exchanges_.is_buffered(send)) bytes += send.bytes;
+    if (exchanges_.is_buffered(op.stage, send)) bytes += send.bytes;
   }
   return bytes;
 }
@@ -60,7 +60,7 @@ Bytes OpLowering::unsent_gradients(const Op& op) const {
   Bytes bytes(0);
   if (sends_early(op.stage)) return bytes;
   for (const Exchange& gradients : gradients_in_buckets(op)) {
-    if (exchanges_.is_buffered(gradients)) bytes += gradients.bytes * gradients.count;
+    if (exchanges_.is_buffered(op.stage, gradients)) bytes += gradients.bytes * gradients.count;
   }
   return bytes;
 }
@@ -70,7 +70,8 @@ std::vector<Exchange> OpLowering::gradients_in_buckets(const Op& op) const {
   const StageCost& stage = costs_.of_stage(op);
   std::vector<Exchange> exchanges = gradient_exchanges(policy, mesh_of(op), stage);
   const double wanted = std::ceil(stage.whole_gradients * policy.gradient_density / policy.bucket);
-  const int buckets = static_cast<int>(std::clamp(wanted, 1.0, double{kMostBuckets}));
+  const double least = stage.reduces_each_backward ? 2 : 1;  // two buffers take turns
+  const int buckets = static_cast<int>(std::clamp(wanted, least, double{kMostBuckets}));
   for (Exchange& exchange : exchanges) exchange = in_parts(exchange, buckets);
   return exchanges;
 }

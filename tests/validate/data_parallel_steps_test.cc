@@ -123,12 +123,81 @@ TEST_CASE("ZeRO moves as much as data parallelism in stages 1 and 2, and half as
     CHECK(volume(devices, R"(, "zero_stage": 1)") == doctest::Approx(2 * s));
     CHECK(volume(devices, R"(, "zero_stage": 2)") == doctest::Approx(2 * s));
     CHECK(volume(devices, R"(, "zero_stage": 3)") == doctest::Approx(3 * s));
-    INFO("two micro-batches: stage 2 reduces each, stage 3 does everything for each");
+    INFO("two micro-batches: stage 3 gathers for each; all are reduced once, or each");
     const Devices twice = {n, 4, 2, 1000};
     CHECK(volume(twice, R"(, "zero_stage": 1)") == doctest::Approx(2 * s));
-    CHECK(volume(twice, R"(, "zero_stage": 2)") == doctest::Approx(3 * s));
-    CHECK(volume(twice, R"(, "zero_stage": 3)") == doctest::Approx(6 * s));
+    CHECK(volume(twice, R"(, "zero_stage": 2)") == doctest::Approx(2 * s));
+    CHECK(volume(twice, R"(, "zero_stage": 3)") == doctest::Approx(5 * s));
+    const std::string each = R"(, "gradient_reduction": "micro_batch", "zero_stage": )";
+    CHECK(volume(twice, each + "0") == doctest::Approx(4 * s));
+    CHECK(volume(twice, each + "1") == doctest::Approx(3 * s));
+    CHECK(volume(twice, each + "2") == doctest::Approx(3 * s));
+    CHECK(volume(twice, each + "3") == doctest::Approx(6 * s));
   }
+}
+
+/// A step that reduces gradients after every micro-batch, from two buffers: a bucket can leave when
+/// the one before it in its backward has been reduced. Milliseconds.
+double step_that_reduces_each(const Devices& d) {
+  const double gradients = kModuleMb * d.modules;
+  const int buckets =
+      std::clamp(static_cast<int>(std::ceil(gradients / d.bucket_mb)), 2, 64);  // two buffers
+  const double each = ring_share(d.devices) * gradients / buckets;
+  Lane lane;
+  double now = 0;
+  for (int micro_batch = 0; micro_batch < d.micro_batches; ++micro_batch) {
+    now += kForward * d.modules;
+    double before = 0;  // when the bucket before is reduced
+    for (int i = 0; i < buckets; ++i) {
+      now = std::max(now + kBackward * d.modules / buckets, before);
+      before = lane.join(now, each);
+    }
+  }
+  return lane.free + ring_share(d.devices) * gradients;  // the updated weights
+}
+
+TEST_CASE("gradients that are reduced after every micro-batch hold up the next ones") {
+  for (const int n : {2, 4}) {
+    for (const int modules : {1, 2, 4}) {
+      for (const int bucket : {1000, 6, 2}) {
+        for (const int micro_batches : {1, 2, 5}) {
+          const Devices devices = {n, modules, micro_batches, bucket};
+          const bool once = micro_batches == 1;  // there is nothing to add up
+          const double gradients = kModuleMb * modules;
+          for (const char* fold : {"\"auto\"", "\"none\""}) {
+            LayoutTrial trial = replicas_trial(
+                devices, R"(, "zero_stage": 2, "gradient_reduction": "micro_batch")");
+            trial.fold = fold;
+            const Metrics metrics = run(trial).measurement.metrics;
+            INFO(n << " devices, " << modules << " modules, " << micro_batches << " micro-batches, "
+                   << gradients << " MB in buckets of " << bucket << " MB");
+            if (!once) {
+              const double expected = step_that_reduces_each(devices);
+              CHECK(metrics.step_time.value() / kMs == doctest::Approx(expected).epsilon(1e-9));
+              const int buckets = std::max(2, static_cast<int>(std::ceil(gradients / bucket)));
+              const auto held = [&](MemoryClass kind) {
+                return metrics.devices[0].memory[static_cast<int>(kind)].value() / kMegabyte;
+              };
+              CHECK(held(MemoryClass::Gradients) == doctest::Approx(gradients / n));
+              CHECK(held(MemoryClass::Communication) <= 3 * gradients / buckets * (1 + 1e-9));
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("gradients that are reduced once are added up whole, and leave like those of ZeRO 1") {
+  const Devices devices = {4, 4, 3, 6};
+  const auto metrics = [&](const std::string& more) {
+    return run(replicas_trial(devices, more)).measurement.metrics;
+  };
+  const Metrics one = metrics(R"(, "zero_stage": 1)"), two = metrics(R"(, "zero_stage": 2)");
+  CHECK(two.step_time == one.step_time);
+  CHECK(two.devices[0].memory == one.devices[0].memory);
+  const Metrics each = metrics(R"(, "zero_stage": 2, "gradient_reduction": "micro_batch")");
+  CHECK(each.devices[0].peak_memory < two.devices[0].peak_memory);
 }
 
 TEST_CASE("hybrid shards gather among themselves and add up the rest among each other") {

@@ -151,8 +151,9 @@ TEST_CASE("every strategy and schedule folds") {
     int equal = 0;  // where neither settles, there is nothing to compare: greedy, at times
     for (const Layout& layout :
          {Layout{"tensor and ZeRO 1", R"("pipeline": 2, "data": 2, "tensor": 4, "zero_stage": 1)"},
-          Layout{"ring and ZeRO 3",
-                 R"("pipeline": 2, "data": 4, "context": 2, "zero_stage": 3)"}}) {
+          Layout{"ring and ZeRO 3", R"("pipeline": 2, "data": 4, "context": 2, "zero_stage": 3)"},
+          Layout{"reduced one by one", R"("pipeline": 2, "data": 4, "context": 2, "zero_stage": 3,
+                                          "gradient_reduction": "micro_batch")"}}) {
       equal += check_foldings(trial_of(layout, cluster, training), 1e-9).equal;
     }
     INFO(std::string(training));

@@ -132,9 +132,10 @@ TEST_CASE("ZeRO 3 holds the module at work and those gathered ahead, ZeRO 2 and 
                      << " buckets: " << gathered << " + " << sent << " MB");
         const States states = {.devices = 2,
                                .zero_stage = zero_stage,
-                               .parallel = ", \"prefetch\": " + std::to_string(prefetch) +
-                                           ", \"bucket\": \"" + std::to_string(24 / buckets) +
-                                           " MB\""};
+                               .parallel = R"(, "gradient_reduction": "micro_batch")"
+                                           ", \"prefetch\": " +
+                                           std::to_string(prefetch) + ", \"bucket\": \"" +
+                                           std::to_string(24 / buckets) + " MB\""};
         CHECK(most_buffers(states) == doctest::Approx(gathered + sent));
       }
     }
@@ -160,7 +161,10 @@ TEST_CASE("ZeRO divides weights, gradients and states by its stage") {
       const auto part = [&](int from) { return zero_stage >= from ? devices : 1; };
       INFO("ZeRO " << zero_stage << " on " << devices << " devices (arXiv 1910.02054, figure 1)");
       const Metrics metrics =
-          run(trial_of({.devices = devices, .zero_stage = zero_stage})).measurement.metrics;
+          run(trial_of({.devices = devices,
+                        .zero_stage = zero_stage,
+                        .parallel = R"(, "gradient_reduction": "micro_batch")"}))
+              .measurement.metrics;
       const DeviceMetrics& device = metrics.devices[0];
       CHECK(megabytes_of(device, MemoryClass::Optimizer) == doctest::Approx(kStates / part(1)));
       CHECK(megabytes_of(device, MemoryClass::Gradients) == doctest::Approx(kWeights / part(2)));

@@ -1,0 +1,321 @@
+// Draws scenarios as JSON, section by section.
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/properties/random_scenario.h"
+
+#include <algorithm>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "base/random.h"
+
+namespace interlock {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int kMostDevices = 16;
+
+std::string with_unit(double value, const char* unit) {
+  std::ostringstream text;
+  text.precision(17);
+  text << value << ' ' << unit;
+  return text.str();
+}
+
+/// Returns `text`, a number and a unit, with the number multiplied by `factor`.
+std::string times(const std::string& text, double factor) {
+  const std::size_t space = text.find(' ');
+  return with_unit(std::stod(text.substr(0, space)) * factor, text.substr(space + 1).c_str());
+}
+
+class Draw {
+ public:
+  explicit Draw(std::uint64_t seed) : random_(seed, 11) {}
+
+  Json scenario() {
+    transformer_ = chance(0.3);
+    pipeline_ = one_of<int>({1, 2, 2, 3, 4});
+    do {
+      data_ = one_of<int>({1, 2, 2, 3, 4});
+      tensor_ = transformer_ ? one_of<int>({1, 1, 2, 4}) : 1;
+      context_ = transformer_ ? one_of<int>({1, 1, 1, 2}) : 1;
+    } while (pipeline_ * devices_a_rank() > kMostDevices);
+    micro_batches_ = one_of<int>({1, 2, 3, 4, 6, 8, pipeline_, 2 * pipeline_, 4 * pipeline_});
+    Json document;
+    document["name"] = "random";
+    document["training"] = training();
+    document["model"] = transformer_ ? transformer() : profile();
+    document["cluster"] = cluster();
+    document["parallel"] = parallel();
+    if (chance(0.3)) document["partition"] = "uniform";
+    if (chance(0.25)) document["variation"] = variation();
+    if (transformer_ && chance(0.1)) document["simulate"] = {{"memory_contention", true}};
+    return document;
+  }
+
+ private:
+  bool chance(double probability) { return random_.uniform() < probability; }
+  template <class T>
+  T one_of(const std::vector<T>& values) {
+    return values[static_cast<std::size_t>(
+        random_.integer(0, static_cast<int>(values.size()) - 1))];
+  }
+  int devices_a_rank() const { return data_ * tensor_ * context_; }
+
+  Json module() {
+    Json made = {{"forward", with_unit(one_of<double>({0.25, 1, 1, 2, 3.7}), "ms")},
+                 {"backward_input", with_unit(one_of<double>({0.5, 1, 1, 2.3}), "ms")},
+                 {"backward_weight", with_unit(one_of<double>({0.5, 1, 1, 1.9}), "ms")}};
+    if (chance(0.3)) made["update"] = with_unit(one_of<double>({0.1, 0.5}), "ms");
+    if (chance(0.6)) made["head"] = with_unit(one_of<double>({0.1, 0.6}), "ms");
+    if (chance(0.8)) made["output"] = with_unit(random_.integer(1, 16), "MiB");
+    if (chance(0.8)) made["stash"] = with_unit(random_.integer(1, 40), "MiB");
+    if (chance(0.9)) made["parameters"] = with_unit(random_.integer(1, 60), "MiB");
+    return made;
+  }
+
+  Json profile() {
+    Json modules = Json::array();
+    const int count = stages_ + random_.integer(0, 3);
+    if (chance(0.4)) {
+      modules.push_back(module());
+      modules.back()["repeat"] = count;
+    } else {
+      for (int i = 0; i < count; ++i) modules.push_back(module());
+    }
+    return {{"kind", "profile"}, {"modules", modules}};
+  }
+
+  Json transformer() {
+    Json model = {{"kind", "transformer"},
+                  {"layers", stages_ + random_.integer(0, 2)},
+                  {"hidden_size", 256},
+                  {"attention_heads", 8},
+                  {"vocab_size", 512},
+                  {"sequence_length", one_of<int>({64, 128, 1024})},
+                  {"attention", chance(0.6) ? "fused" : "materialised"},
+                  {"tied_embeddings", chance(0.5)}};
+    if (chance(0.2)) model["sliding_window"] = 32;
+    if (chance(0.2)) model["gated_mlp"] = true;
+    if (chance(0.2)) model["attention_flops"] = "causal";
+    if (chance(0.2)) {
+      model["experts"] = 8;
+      model["experts_per_token"] = 2;
+      model["capacity_factor"] = 1.25;
+      experts_ = true;
+    }
+    return model;
+  }
+
+  Json cluster() {
+    const int devices = pipeline_ * devices_a_rank();
+    const double gigabytes = one_of<double>({0.5, 2, 10, 10, 60});
+    if (chance(0.6)) {
+      Json mesh = {{"kind", "uniform"},
+                   {"devices", devices},
+                   {"link",
+                    {{"latency", with_unit(one_of<double>({0, 2, 50}), "us")},
+                     {"bandwidth", with_unit(gigabytes, "GB/s")}}}};
+      transformer_ ? mesh["device"] = device() : mesh["memory"] = "80 GiB";
+      return mesh;
+    }
+    const int per_node = one_of<int>({1, 2, 4, 8});
+    Json machine = {{"kind", "machine"},
+                    {"name", "drawn"},
+                    {"device", device()},
+                    {"devices_per_node", per_node},
+                    {"nodes", (devices + per_node - 1) / per_node},
+                    {"port", {{"latency", "2 us"}, {"bandwidth", "60 GB/s"}}},
+                    {"cards",
+                     {{"per_node", one_of<int>({1, per_node})},
+                      {"latency", "4 us"},
+                      {"bandwidth", with_unit(gigabytes, "GB/s")}}}};
+    if (chance(0.3)) {
+      machine["network"] = {{"kind", "fat-tree"}, {"nodes_per_leaf", 2}, {"oversubscription", 2}};
+    }
+    return machine;
+  }
+
+  Json device() {
+    Json made = {{"name", "small"},
+                 {"memory", "80 GiB"},
+                 {"memory_bandwidth", "400 GB/s"},
+                 {"launch_overhead", "2 us"},
+                 {"peak", {{"fp32", "10 TFLOP/s"}, {"bf16", "80 TFLOP/s"}}},
+                 {"efficiency", {{"gemm", {{"compute", 0.7}, {"memory", 0.8}}}}}};
+    if (chance(0.15)) made["collective_sms"] = 0.1;
+    if (chance(0.1)) made["message_sms"] = 0.05;
+    return made;
+  }
+
+  Json parallel() {
+    Json keys = {{"pipeline", pipeline_}, {"data", data_}};
+    if (stages_ != pipeline_ && !laid_) keys["stages"] = stages_;
+    if (tensor_ > 1) keys["tensor"] = tensor_;
+    if (context_ > 1) keys["context"] = context_;
+    if (tensor_ > 1 && chance(0.4)) keys["sequence_parallel"] = true;
+    if (context_ > 1 && chance(0.5)) keys["context_layout"] = "all_to_all";
+    const int replicas = data_ * context_, zero = random_.integer(0, 3);
+    if (experts_ && 8 % replicas == 0 && chance(0.7)) keys["expert"] = replicas;
+    keys["zero_stage"] = zero;
+    if (zero > 0 && replicas % 2 == 0 && chance(0.3)) keys["shard"] = replicas / 2;
+    if (chance(0.3)) keys["overlap_gradients"] = false;
+    if (zero > 0 && zero < 3 && chance(0.4)) keys["overlap_weights"] = true;
+    if (chance(0.4)) keys["gradient_reduction"] = chance(0.7) ? "micro_batch" : "step";
+    if (chance(0.4)) keys["bucket"] = with_unit(one_of<double>({1, 8, 100}), "MiB");
+    if (zero == 3 && chance(0.5)) keys["prefetch"] = random_.integer(0, 3);
+    if (chance(0.2)) keys["order"] = {"data", "tensor", "context", "pipeline"};
+    if (chance(0.1)) keys["order"] = {"pipeline", "data", "tensor", "context"};
+    return keys;
+  }
+
+  Json training() {
+    stages_ = pipeline_;
+    Json keys;
+    chance(0.55) ? train_globally(keys) : train_by_parts(keys);
+    if (transformer_) {
+      keys["global_batch_size"] = micro_batches_ * data_ * context_;
+      keys["optimizer"] = one_of<std::string>({"sgd", "adam"});
+    }
+    keys["micro_batches"] = micro_batches_;
+    keys["steps"] = random_.integer(1, 4);
+    const bool global = keys["strategy"] == "global";
+    if (global || chance(0.5)) {
+      keys["recompute"] = one_of<std::string>({"none", "none", "selective", "full"});
+    }
+    return keys;
+  }
+
+  void train_globally(Json& keys) {
+    static const std::vector<std::string> kInAnyLayout = {"naive",         "naive-split",
+                                                          "gpipe",         "1f1b",
+                                                          "eager-1f1b",    "zb-h1",
+                                                          "zb-h2",         "pipedream",
+                                                          "pipedream-2bw", "pipelined-backprop",
+                                                          "ddg",           "petra",
+                                                          "1f1b",          "gpipe",
+                                                          "zb-h1",         "features-replay"};
+    static const std::vector<std::string> kLaid = {"interleaved", "breadth-first", "interleaved-zb",
+                                                   "zb-v",        "dualpipe",      "dualpipe-v",
+                                                   "chimera",     "hanayo"};
+    keys["strategy"] = "global";
+    laid_ = chance(0.35);
+    const std::string name = one_of(laid_ ? kLaid : kInAnyLayout);
+    if (laid_ && chance(0.8)) micro_batches_ = pipeline_ * one_of<int>({1, 2, 4});
+    Json schedule = {{"kind", name}};
+    if (laid_) stages_ = 2 * pipeline_;
+    if (name.rfind("dualpipe", 0) == 0 && chance(0.5)) schedule["overlap"] = 0.4;
+    const bool bounded = !laid_ && chance(0.2);
+    if (bounded) schedule["queue"] = queue();
+    if (!bounded && !laid_ && chance(0.1)) schedule["copies"] = "compute_stream";
+    if (name == "pipedream" && chance(0.3)) schedule["update_every"] = 1;
+    keys["schedule"] = schedule;
+  }
+
+  Json queue() {
+    return chance(0.4) ? Json("rendezvous") : Json{{"buffered", random_.integer(1, 3)}};
+  }
+
+  void train_by_parts(Json& keys) {
+    static const std::vector<Json> kStrategies = {
+        "local",
+        "local",
+        "pairwise",
+        "pairwise",
+        "greedy",
+        "forward-forward",
+        "inference",
+        {{"kind", "interlocking"}, {"n_wise", 3}},
+        {{"kind", "interlocking"}, {"n_wise", 3}, {"gradient", "sum"}},
+        {{"kind", "interlocking"}, {"n_wise", 2}, {"gradient", "mean"}},
+        {{"kind", "pairwise"}, {"heads", "all"}, {"unneeded_input_gradients", "skipped"}},
+        {{"kind", "chunked"}, {"chunks", 2}},
+        {{"kind", "overlapping"}},
+        {{"kind", "overlapping"}, {"gradient", "sum"}},
+        {{"kind", "overlapping"}, {"forward", "recomputed"}},
+        {{"kind", "backlink"}, {"modules", 1}},
+        {{"kind", "backlink"}, {"modules", 2}},
+        {{"kind", "tree"}}};
+    const Json strategy = one_of(kStrategies);
+    keys["strategy"] = strategy;
+    const std::string kind =
+        strategy.is_string() ? strategy.get<std::string>() : strategy["kind"].get<std::string>();
+    if (kind != "greedy" && chance(0.3)) stages_ = 2 * pipeline_;
+    if (kind == "inference") return;
+    const bool alone = kind == "local" || kind == "greedy" || kind == "tree";
+    const double drawn = random_.uniform();
+    if (drawn < 0.4) {
+      Json eager = {{"kind", "eager"}};
+      if (chance(0.5)) eager["in_flight"] = random_.integer(1, 3);
+      if (chance(0.5)) eager["update_every"] = 1;
+      if (chance(0.3)) eager["backward"] = "fused";
+      if (chance(0.2)) eager["optimizer_sync"] = "barrier";
+      if (chance(0.4)) eager["queue"] = chance(0.3) ? Json("unlimited") : queue();
+      keys["schedule"] = eager;
+    } else if (drawn < 0.5 && alone) {
+      keys["schedule"] = one_of<std::string>({"ppll", "dgl"});
+    } else if (drawn < 0.55) {
+      keys["schedule"] = "list";
+    }
+  }
+
+  Json variation() {
+    Json keys;
+    if (chance(0.4)) {
+      keys["stragglers"] = {{{"rank", random_.integer(0, pipeline_ - 1)}, {"slowdown", 1.5}}};
+    }
+    if (chance(0.4)) {
+      const int device = random_.integer(0, pipeline_ * devices_a_rank() - 1);
+      keys["stragglers"] = {{{"device", device}, {"slowdown", one_of<double>({1.5, 3})}}};
+    }
+    if (chance(0.4)) keys["jitter"] = {{"spread", 0.05}};
+    if (chance(0.2)) keys["link_jitter"] = {{"spread", 0.1}};
+    if (keys.contains("jitter") || keys.contains("link_jitter")) keys["seeds"] = 2;
+    if (keys.empty()) keys["stragglers"] = {{{"rank", 0}, {"slowdown", 2}}};
+    return keys;
+  }
+
+  Random random_;
+  bool transformer_ = false, experts_ = false, laid_ = false;
+  int pipeline_ = 1, data_ = 1, tensor_ = 1, context_ = 1, micro_batches_ = 1, stages_ = 1;
+};
+
+/// Multiplies bandwidths by `widening` and delays by `slowing` in everything that has them.
+void scale_links(Json& cluster, double widening, double slowing) {
+  for (const char* part : {"link", "port", "cards"}) {
+    if (!cluster.contains(part)) continue;
+    Json& link = cluster[part];
+    link["bandwidth"] = times(link["bandwidth"].get<std::string>(), widening);
+    link["latency"] = times(link["latency"].get<std::string>(), slowing);
+  }
+}
+
+}  // namespace
+
+Json random_scenario(std::uint64_t seed) { return Draw(seed).scenario(); }
+
+Json slowed(Json scenario, double factor) {
+  Json& cluster = scenario["cluster"];
+  scale_links(cluster, 1 / factor, factor);
+  if (cluster.contains("device")) {
+    Json& device = cluster["device"];
+    device["memory_bandwidth"] = times(device["memory_bandwidth"].get<std::string>(), 1 / factor);
+    device["launch_overhead"] = times(device["launch_overhead"].get<std::string>(), factor);
+    for (Json& peak : device["peak"]) peak = times(peak.get<std::string>(), 1 / factor);
+  }
+  if (!scenario["model"].contains("modules")) return scenario;
+  for (Json& module : scenario["model"]["modules"]) {
+    for (const char* key : {"forward", "backward_input", "backward_weight", "update", "head"}) {
+      if (module.contains(key)) module[key] = times(module[key].get<std::string>(), factor);
+    }
+  }
+  return scenario;
+}
+
+Json widened(Json scenario, double factor) {
+  scale_links(scenario["cluster"], factor, 1);
+  return scenario;
+}
+
+}  // namespace interlock

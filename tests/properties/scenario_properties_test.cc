@@ -1,0 +1,160 @@
+// Properties of random scenarios: what must be equal, whatever simulates it, and what must scale.
+// SPDX-License-Identifier: Apache-2.0
+//
+// INTERLOCK_CASES=10000 build/bin/properties_test draws so many instead of a few hundred, from
+// seed INTERLOCK_FIRST_CASE on (0 if it is not set); a single one is printed.
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <functional>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <sstream>
+#include <string>
+
+#include "base/error.h"
+#include "sim/run/engines.h"
+#include "tests/properties/random_scenario.h"
+#include "tests/validate/support/layout_trial.h"
+
+namespace interlock {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+int number_from(const char* variable, int otherwise) {
+  const char* text = std::getenv(variable);
+  return text == nullptr ? otherwise : std::atoi(text);
+}
+
+/// Simulates `scenario`, or returns nothing where it is refused.
+std::optional<ScenarioResult> result_of(const Json& scenario) {
+  try {
+    return run_unexplained(load_scenarios(parse_json(scenario.dump(), "random")).front());
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+Json with(Json scenario, const char* key, const Json& value) {
+  scenario["simulate"][key] = value;
+  return scenario;
+}
+
+/// What a property says of a scenario and its result: "" if it holds; nothing if it says nothing.
+using Verdict = std::optional<std::string>;
+using Property = std::function<Verdict(const Json& scenario, const ScenarioResult& result)>;
+
+/// Draws scenarios, and checks `property` on each that is not refused.
+void check_property(const Property& property, int least) {
+  const int cases = number_from("INTERLOCK_CASES", 400);
+  const int first = number_from("INTERLOCK_FIRST_CASE", 0);
+  int refused = 0, held = 0, silent = 0;
+  for (int seed = first; seed < first + cases; ++seed) {
+    const Json scenario = random_scenario(static_cast<std::uint64_t>(seed));
+    if (cases == 1) MESSAGE("seed " << seed << ": " << scenario.dump());
+    const auto result = result_of(scenario);
+    if (!result) {
+      ++refused;
+      continue;
+    }
+    const Verdict verdict = property(scenario, *result);
+    ++(verdict ? held : silent);
+    INFO("seed " << seed << ": " << scenario.dump());
+    CHECK(verdict.value_or("") == "");
+  }
+  MESSAGE(cases << " scenarios: " << refused << " refused by the loader, " << silent
+                << " about which the property says nothing, " << held << " checked");
+  CHECK(held * 100 >= least * cases);
+}
+
+Program program_of(const ScenarioResult& result) {
+  return lower_scenario(resolve_folding(result.scenario), 1);
+}
+
+/// Returns how far two runs may differ whose times are equal but for rounding. Where links are
+/// shared or kernels slow down, ends are rounded to ticks, whose length depends on the program.
+double rounding(const Program& program) {
+  return shares_links(program) || program.interference.any() ? 1e-7 : 1e-9;
+}
+
+bool folds(const ScenarioResult& result) {
+  const Unfolded& unfolded = *result.scenario.unfolded;
+  for (int i = 0; i + 1 < kDimensions; ++i) {
+    if (!unfolded[i] && result.scenario.mesh.degrees[i] > 1) return true;
+  }
+  return false;
+}
+
+TEST_CASE("devices that stand for others have the figures of all of them") {
+  check_property(
+      [](const Json& scenario, const ScenarioResult& folded) -> Verdict {
+        if (!folds(folded)) return std::nullopt;
+        const auto whole = result_of(with(scenario, "fold", "none"));
+        if (!whole) return "refused where nothing is folded";
+        if (!folded.measurement.metrics.steady || !whole->measurement.metrics.steady) {
+          return std::nullopt;
+        }
+        return difference(folded, *whole, rounding(program_of(*whole)));
+      },
+      15);
+}
+
+TEST_CASE("engines agree on every device where no link is shared") {
+  check_property(
+      [](const Json& scenario, const ScenarioResult&) -> Verdict {
+        const Json unfolded = with(scenario, "fold", "none");
+        const auto native = result_of(with(unfolded, "engine", "native"));
+        if (!native) return std::nullopt;  // it refuses shared links
+        const auto simgrid = result_of(with(unfolded, "engine", "simgrid"));
+        if (!simgrid) return "refused by SimGrid alone";
+        return difference(*native, *simgrid, rounding(program_of(*native)));
+      },
+      25);
+}
+
+TEST_CASE("a scenario whose durations are all twice as long has steps that are twice as long") {
+  check_property(
+      [](const Json& scenario, const ScenarioResult& result) -> Verdict {
+        const auto slower = result_of(slowed(scenario, 2));
+        if (!slower) return "refused when it is slower";
+        const double once = result.measurement.metrics.step_time.value();
+        const double twice = slower->measurement.metrics.step_time.value();
+        // Factors of jitter are rounded with every op.
+        const double rounded = result.varied ? 1e-5 : rounding(program_of(result));
+        if (std::abs(twice - 2 * once) <= rounded * twice) return "";
+        std::ostringstream text;
+        text.precision(12);
+        text << once << " s, then " << twice << " s";
+        return text.str();
+      },
+      40);
+}
+
+TEST_CASE("more bandwidth makes no step longer where orders are fixed and no link is shared") {
+  int anomalies = 0, chosen = 0;
+  check_property(
+      [&](const Json& scenario, const ScenarioResult& result) -> Verdict {
+        const Program program = program_of(result);
+        if (shares_links(program)) return std::nullopt;
+        const auto wider = result_of(widened(scenario, 2));
+        if (!wider) return "refused with more bandwidth";
+        const double narrow = result.measurement.metrics.step_time.value();
+        const double wide = wider->measurement.metrics.step_time.value();
+        const bool longer = wide > narrow * (1 + 1e-9);
+        if (chooses_order(program) || program.interference.any()) {
+          ++chosen;
+          anomalies += longer ? 1 : 0;
+          return std::nullopt;
+        }
+        if (!longer) return "";
+        return std::to_string(narrow) + " s, and " + std::to_string(wide) + " s with more";
+      },
+      20);
+  MESSAGE(chosen << " scenarios whose devices choose their order: " << anomalies
+                 << " are slower with more bandwidth");
+}
+
+}  // namespace
+}  // namespace interlock
