@@ -55,10 +55,11 @@ std::string bubble_reason(const Answers& answers) {
   if (!explanation) return "";
   const Bubbles& bubbles =
       explanation->devices[static_cast<std::size_t>(answers.baseline.limits.rank)];
-  // What is on its way is no bubble, and what it costs is told elsewhere.
+  // What is on its way, or exchanged inside ops, is told elsewhere.
   std::size_t most = 0;
   for (std::size_t i = 0; i < bubbles.size(); ++i) {
     if (i == static_cast<std::size_t>(BubbleCause::Message)) continue;
+    if (i == static_cast<std::size_t>(BubbleCause::Exchange)) continue;
     if (bubbles[i] > bubbles[most]) most = i;
   }
   switch (static_cast<BubbleCause>(most)) {

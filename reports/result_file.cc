@@ -51,7 +51,10 @@ std::optional<Bubbles> read_bubbles(ObjectReader& reader) {
   ObjectReader causes(*node, reader.diagnostics());
   Bubbles bubbles{};
   for (int i = 0; i < kBubbleCauses; ++i) {
-    bubbles[static_cast<std::size_t>(i)] = number_of(causes, name_of(static_cast<BubbleCause>(i)));
+    const auto cause = static_cast<BubbleCause>(i);
+    // Results of older programs name no exchanges.
+    if (cause == BubbleCause::Exchange && !causes.get(name_of(cause))) continue;
+    bubbles[static_cast<std::size_t>(i)] = number_of(causes, name_of(cause));
   }
   return bubbles;
 }

@@ -12,13 +12,15 @@ constexpr int kOpUses = static_cast<int>(TimeUse::Exposed);  // those before it 
 constexpr double kRounding = 1e-9;                           // of a share
 
 // After the ops, in this order.
-constexpr int kExchanges = kOpUses, kExposed = kExchanges + 1, kFirstCause = kExposed + 1,
-              kBubble = kFirstCause + kBubbleCauses, kParts = kBubble + 1;
+constexpr int kExposed = kOpUses, kFirstCause = kExposed + 1, kBubble = kFirstCause + kBubbleCauses,
+              kParts = kBubble + 1;
 
 constexpr std::array kCausesInOrder{
-    BubbleCause::Message,  BubbleCause::Fill,  BubbleCause::Drain, BubbleCause::Activation,
-    BubbleCause::Gradient, BubbleCause::Peers, BubbleCause::Room,  BubbleCause::Unknown};
+    BubbleCause::Exchange, BubbleCause::Message,    BubbleCause::Fill,
+    BubbleCause::Drain,    BubbleCause::Activation, BubbleCause::Gradient,
+    BubbleCause::Peers,    BubbleCause::Room,       BubbleCause::Unknown};
 static_assert(kCausesInOrder.size() == kBubbleCauses, "each once");
+static_assert(kCausesInOrder.front() == BubbleCause::Exchange, "what older results do not tell");
 
 constexpr const char* kLight = "#e5e5e5";
 constexpr const char* kDark = "#666666";
@@ -69,6 +71,8 @@ Hatch hatch_of(BubbleCause cause) {
       return Hatch::Dots;
     case BubbleCause::Room:
       return Hatch::Crossed;
+    case BubbleCause::Exchange:
+      return Hatch::Rising;
     case BubbleCause::Message:
     case BubbleCause::Unknown:
       break;
@@ -79,6 +83,8 @@ Hatch hatch_of(BubbleCause cause) {
 TimePart part_of(BubbleCause cause) {
   if (cause == BubbleCause::Message)
     return {words_of(cause), kDark, "#ffffff", Hatch::None, kMessage};
+  if (cause == BubbleCause::Exchange)
+    return {words_of(cause), "#999999", "#000000", hatch_of(cause), kMessage};
   return {words_of(cause), kLight, "#000000", hatch_of(cause), kIdle};
 }
 
@@ -86,7 +92,6 @@ std::vector<TimePart> all_parts() {
   std::vector<TimePart> parts;
   parts.reserve(kParts);
   for (int use = 0; use < kOpUses; ++use) parts.push_back(part_of(static_cast<TimeUse>(use)));
-  parts.push_back({"exchanges inside ops", "#999999", "#000000", Hatch::Rising, kMessage});
   parts.push_back(part_of(TimeUse::Exposed));
   for (const BubbleCause cause : kCausesInOrder) parts.push_back(part_of(cause));
   parts.push_back(part_of(TimeUse::Bubble));
@@ -116,6 +121,8 @@ const char* words_of(BubbleCause cause) {
       return "waiting for room in a queue";
     case BubbleCause::Message:
       return "messages on their way";
+    case BubbleCause::Exchange:
+      return "exchanges inside ops";
     case BubbleCause::Unknown:
       break;
   }
@@ -139,8 +146,8 @@ std::vector<double> part_shares(const std::array<double, kTimeUses>& time, const
     const double seconds = (*bubbles)[static_cast<std::size_t>(kCausesInOrder[i])];
     known += shares[kFirstCause + i] = seconds / step_time;
   }
-  // No gap between ops, and yet no work: that is how exchanges inside them are counted.
-  if (idle - known > kRounding) shares[kExchanges] = idle - known;
+  // Results of older programs name no exchanges inside ops: what is idle without a cause.
+  if (idle - known > kRounding) shares[kFirstCause] += idle - known;
   return shares;
 }
 

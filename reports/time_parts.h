@@ -20,7 +20,7 @@ struct TimePart {
   const char* tone = "";  // of idle time on pages, which are light or dark: "idle", "message"
 };
 
-/// First ops, then what they wait for inside, messages on their way, and why the device is idle.
+/// First ops, then messages on their way, exchanges inside ops, and why the device is idle.
 const std::vector<TimePart>& time_parts();
 
 /// "waiting for gradients": what a device does meanwhile, in tables and pictures alike.

@@ -84,12 +84,10 @@ std::string link_of(const Program& program, const Channel& channel) {
 
 /// What the busiest device executes.
 void add_kernels(const Measurement& run, int rank, Parts& parts) {
-  const Metrics& metrics = run.metrics;
+  const TimeWindow window = window_of(run.metrics);
   for (const Span& span : run.log.spans) {
     if (span.rank != rank) continue;
-    const double seconds =
-        (std::min(span.end, metrics.window_end) - std::max(span.start, metrics.window_begin))
-            .value();
+    const double seconds = window.share(run.program, span) * (span.end - span.start).value();
     if (seconds <= 0) continue;
     const OpInfo& op = run.program.ops[span.op];
     const double inside =

@@ -3,7 +3,10 @@
 //
 // Nothing repeats, so there is no steady state to look for. The program first runs without
 // variation, which says how many steps are the fill, and how many at the end lack what later steps
-// would do meanwhile; then, under each seed, as many steps are measured as were asked for.
+// would do meanwhile; then, under each seed, as many steps are measured as were asked for, by the
+// clock. More steps follow, until none of the runs has begun its last one when its window ends: no
+// device that is ahead has run out of work by then. Where one is ahead ever further, as queues have
+// no end, the run ends some time.
 #pragma once
 
 #include <cstdint>

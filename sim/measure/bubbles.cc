@@ -8,15 +8,7 @@
 namespace interlock {
 namespace {
 
-using Kind = TraceNode::Kind;
-
 constexpr double kNever = std::numeric_limits<double>::infinity();
-
-struct Stretch {
-  double begin, end;
-  double length() const { return std::max(0.0, end - begin); }
-  Stretch cut(double from, double to) const { return {std::max(begin, from), std::min(end, to)}; }
-};
 
 BubbleCause bubble_cause(Wait wait) {
   switch (wait) {
@@ -60,28 +52,30 @@ StepBegins step_begins(const Program& program, const TraceLog& log) {
 
 class Ledger {
  public:
-  Ledger(const Program& program, const TraceLog& log, const Causes& causes, Stretch window)
+  Ledger(const Program& program, const TraceLog& log, const Causes& causes,
+         const TimeWindow& window)
       : program_(program),
         log_(log),
         causes_(causes),
         window_(window),
+        idle_(program, window),
         steps_(step_begins(program, log)),
         ranks_(program.ranks.size()),
-        free_(program.ranks.size(), 0),
-        step_(program.ranks.size(), -1) {}
+        step_(program.ranks.size(), -1),
+        first_of_step_(log.spans.size(), false) {}
 
   void add(std::size_t index) {
     const Span& span = log_.spans[index];
-    const Stretch gap = {free_[span.rank], span.start.value()};
-    if (gap.length() > 0) add_gap(span, causes_.spans[index], gap);
-    free_[span.rank] = std::max(free_[span.rank], span.end.value());
+    const double counted = window_.share(program_, span);
+    bubble(span.rank, BubbleCause::Exchange) +=
+        counted * waiting_inside(program_.ops[span.op], span).value();
+    first_of_step_[index] = step_of(span) > step_[span.rank];
     step_[span.rank] = std::max(step_[span.rank], step_of(span));
+    if (const auto idle = idle_.add(span, static_cast<std::int64_t>(index))) divide(*idle);
   }
 
   std::vector<Bubbles> finish() {
-    for (std::size_t r = 0; r < ranks_.size(); ++r) {
-      bubble(static_cast<int>(r), BubbleCause::Drain) += inside({free_[r], kNever});
-    }
+    for (const IdleStretch& idle : idle_.finish()) divide(idle);
     return std::move(ranks_);
   }
 
@@ -91,55 +85,56 @@ class Ledger {
     return ranks_[rank][static_cast<std::size_t>(cause)];
   }
 
-  void add_gap(const Span& span, const Cause& cause, const Stretch& gap) {
-    // What the op waited for was on its way in the last part of the gap.
-    double sent = gap.end;
-    if (cause.node.kind == Kind::Transfer) {
-      sent = log_.transfers[cause.node.index].sent.value();
-    } else if (cause.node.kind == Kind::Collective) {
-      sent = log_.collectives[cause.node.index].joined.value();
+  /// In order of time: what was waited for last, what nobody knows, what was on its way.
+  void divide(const IdleStretch& idle) {
+    if (idle.number == IdleStretch::kNoOp) {  // no op comes after it
+      bubble(idle.rank, BubbleCause::Drain) += idle_.length(idle);
+      return;
     }
-    const double known = std::min(gap.end, cause.at.value());  // later: nobody knows why
-    const Stretch on_its_way = Stretch{sent, known}.cut(gap.begin, gap.end);
-    const Stretch before = {gap.begin, std::max(gap.begin, std::min(sent, known))};
-    bubble(span.rank, BubbleCause::Message) += inside(on_its_way);
-    bubble(span.rank, BubbleCause::Unknown) += inside({std::max(gap.begin, known), gap.end});
-    const auto step = static_cast<std::size_t>(step_of(span));
-    if (step_of(span) > step_[span.rank] && steps_.flushed[step]) {
-      const double begin = steps_.begin[step];
-      bubble(span.rank, BubbleCause::Drain) += inside(before.cut(before.begin, begin));
-      bubble(span.rank, BubbleCause::Fill) += inside(before.cut(begin, before.end));
-    } else {
-      bubble(span.rank, bubble_cause(cause.wait)) += inside(before);
-    }
+    const auto index = static_cast<std::size_t>(idle.number);
+    const Cause& cause = causes_.spans[index];
+    const double on_its_way = idle.end - idle.exposed;
+    const double late = std::clamp(idle.end - cause.at.value(), 0.0, on_its_way - idle.begin);
+    bubble(idle.rank, BubbleCause::Message) += idle_.exposed(idle);
+    bubble(idle.rank, BubbleCause::Unknown) += idle_.inside(on_its_way - late, on_its_way);
+    divide_by_step(index, idle, on_its_way - late);
   }
 
-  double inside(const Stretch& stretch) const {
-    return window_.cut(stretch.begin, stretch.end).length();
+  /// The part of `idle` up to `end`.
+  void divide_by_step(std::size_t index, const IdleStretch& idle, double end) {
+    const auto step = static_cast<std::size_t>(step_of(log_.spans[index]));
+    if (!first_of_step_[index] || !steps_.flushed[step]) {
+      bubble(idle.rank, bubble_cause(causes_.spans[index].wait)) += idle_.inside(idle.begin, end);
+      return;
+    }
+    const double begin = std::clamp(steps_.begin[step], idle.begin, end);
+    bubble(idle.rank, BubbleCause::Drain) += idle_.inside(idle.begin, begin);
+    bubble(idle.rank, BubbleCause::Fill) += idle_.inside(begin, end);
   }
 
   const Program& program_;
   const TraceLog& log_;
   const Causes& causes_;
-  Stretch window_;
+  TimeWindow window_;
+  IdleTimes idle_;
   StepBegins steps_;
   std::vector<Bubbles> ranks_;
-  std::vector<double> free_;  // by rank
-  std::vector<int> step_;     // by rank: the last one of an op
+  std::vector<int> step_;            // by rank: the last one of an op
+  std::vector<bool> first_of_step_;  // by span: the first of its step on its rank
 };
 
 }  // namespace
 
 const char* name_of(BubbleCause cause) {
-  static constexpr std::array kNames = {"fill",  "drain", "activation", "gradient",
-                                        "peers", "room",  "message",    "unknown"};
+  static constexpr std::array kNames = {"fill", "drain",   "activation", "gradient", "peers",
+                                        "room", "message", "unknown",    "exchange"};
   static_assert(kNames.size() == kBubbleCauses, "a name for each");
   return kNames[static_cast<std::size_t>(cause)];
 }
 
 std::vector<Bubbles> find_bubbles(const Program& program, const TraceLog& log, const Causes& causes,
-                                  Seconds begin, Seconds end) {
-  Ledger ledger(program, log, causes, {begin.value(), end.value()});
+                                  const TimeWindow& window) {
+  Ledger ledger(program, log, causes, window);
   for (std::size_t i = 0; i < log.spans.size(); ++i) ledger.add(i);
   return ledger.finish();
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sim/measure/causes.h"
+#include "sim/measure/idle_times.h"
 
 namespace interlock {
 
@@ -17,21 +18,23 @@ enum class BubbleCause : std::uint8_t {
   Gradient,    // until a stage behind it is
   Peers,       // until others join a collective, or come as far as it is
   Room,        // until a queue of messages has room
-  Message,     // what it waits for is on its way: exposed communication, and no bubble
+  Message,     // what it waits for is on its way: exposed communication
   Unknown,     // nothing that the trace knows: overheads of measured runs
+  Exchange,    // an exchange inside an op: likewise exposed communication
 };
-inline constexpr int kBubbleCauses = 8;
+inline constexpr int kBubbleCauses = 9;
 /// "fill", "drain", ...: the keys of the result.
 const char* name_of(BubbleCause cause);
 
-/// Seconds by cause. With the ops of the device they fill the window.
+/// Seconds by cause. With the work of the device they fill the window.
 using Bubbles = std::array<double, kBubbleCauses>;
 
-/// Of each rank in [begin, end). `causes` are those of `log`. An idle stretch is put down to what
-/// was waited for last. A step is flushed if the order of work repeats with steps, not sooner, and,
-/// but for updates, nothing of earlier steps starts once it has begun anywhere.
+/// Divides the idle time of each rank in `window`. `causes` are those of `log`. What the trace
+/// calls exposed is put down to messages, the rest of an idle stretch to what was waited for last.
+/// A step is flushed if the order of work repeats with steps, not sooner, and, but for updates,
+/// nothing of earlier steps starts once it has begun anywhere.
 /// REQUIRES: spans of a rank are in order of start.
 std::vector<Bubbles> find_bubbles(const Program& program, const TraceLog& log, const Causes& causes,
-                                  Seconds begin, Seconds end);
+                                  const TimeWindow& window);
 
 }  // namespace interlock

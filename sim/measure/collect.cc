@@ -4,12 +4,15 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <numeric>
 #include <span>
 
 namespace interlock {
 
 namespace {
+
+constexpr double kRounding = 1e-12;  // of a share of time
 
 TimeUse use_of(const OpInfo& op) {
   if (op.replay) return TimeUse::Extra;
@@ -42,11 +45,11 @@ const char* name_of(TimeUse use) {
   return kNames[static_cast<std::size_t>(use)];
 }
 
-Collector::Collector(const Program& program, const Window& window, Seconds begin, Seconds end)
+Collector::Collector(const Program& program, const Window& window, const TimeWindow& times)
     : program_(program),
       window_(window),
-      begin_(begin.value()),
-      end_(end.value()),
+      times_(times),
+      idle_(program, times),
       memory_(program),
       ranks_(program.ranks.size()),
       stages_(program.stages),
@@ -57,31 +60,31 @@ bool Collector::measured(int micro_batch) const {
   return 0 <= step && step < window_.steps;
 }
 
-/// The share of a span or a transfer that belongs to the window. In a steady state a device
-/// executes, while the window lasts, as much as belongs to the steps of the window, though not the
-/// very ops: early stages are ahead. Else the window cuts.
+/// The share of an op or a transfer that belongs to the steps of the window, whenever it is done:
+/// what counts for flops, bytes and replays. Steps that do not repeat are cut by the window.
 double Collector::share_inside(Seconds start, Seconds end, int micro_batch) const {
   const double duration = (end - start).value();
   if (window_.steady || duration == 0) return measured(micro_batch) ? 1 : 0;
-  const double inside = std::min(end.value(), end_) - std::max(start.value(), begin_);
-  return std::max(0.0, inside / duration);
+  const Seconds inside = std::min(end, times_.end) - std::max(start, times_.begin);
+  return std::max(0.0, inside.value() / duration);
 }
 
 void Collector::add(const Span& span) {
   const OpInfo& op = program_.ops[span.op];
   memory_.pass(span.rank, span.start);
-  const double share = share_inside(span.start, span.end, span.micro_batch);
+  if (const auto idle = idle_.add(span, 0)) add_idle(*idle);
+  const double counted = times_.share(program_, span);
+  const Seconds duration = span.end - span.start;
   // What an op waits for inside is no work.
-  const double waiting = share * op.communication.value();
-  const double busy = share * (span.end - span.start).value() - waiting;
+  const double waiting = counted * waiting_inside(op, span).value();
+  const double busy = counted * duration.value() - waiting;
   RankState& rank = ranks_[span.rank];
   rank.busy += busy;
   if (op.useful) rank.useful += busy;
-  if (op.replay) rank.replays += share;
-  const double exposed = share * span.exposed.value() + waiting;
-  exposed_ += exposed;
   rank.time[static_cast<std::size_t>(use_of(op))] += busy;
-  rank.time[static_cast<std::size_t>(TimeUse::Exposed)] += exposed;
+  rank.time[static_cast<std::size_t>(TimeUse::Exposed)] += waiting;
+  const double share = share_inside(span.start, span.end, span.micro_batch);
+  if (op.replay) rank.replays += share;
   for (const auto& [collective, count] : op.inside) add_flows(collective, share * count);
   executed_flops_ += share * op.flops.value();
   if (op.useful) useful_flops_ += share * op.flops.value();
@@ -91,6 +94,13 @@ void Collector::add(const Span& span) {
     fill_latency_ = span.start.value();
   }
   count_staleness(op, span.micro_batch);
+}
+
+void Collector::add_idle(const IdleStretch& idle) {
+  const double exposed = idle_.exposed(idle);
+  auto& time = ranks_[idle.rank].time;
+  time[static_cast<std::size_t>(TimeUse::Exposed)] += exposed;
+  time[static_cast<std::size_t>(TimeUse::Bubble)] += idle_.length(idle) - exposed;
 }
 
 /// A micro-batch is stale by the updates of a stage between its forward there and the update that
@@ -152,9 +162,12 @@ void Collector::add_flows(int collective, double times) {
 
 Metrics Collector::finish(const MeasureInputs& inputs) {
   Metrics metrics;
-  metrics.window_begin = Seconds(begin_);
-  metrics.window_end = Seconds(end_);
-  metrics.step_time = Seconds((end_ - begin_) / window_.steps);
+  for (const IdleStretch& idle : idle_.finish()) add_idle(idle);
+  const double length = times_.length();
+  metrics.window_begin = times_.begin;
+  metrics.window_end = times_.end;
+  metrics.by_clock = times_.by_clock();
+  metrics.step_time = Seconds(length / window_.steps);
   metrics.steady = window_.steady;
   metrics.fill_steps = window_.first_step;
   metrics.measured_steps = window_.steps;
@@ -164,13 +177,15 @@ Metrics Collector::finish(const MeasureInputs& inputs) {
   fill_links(metrics);
 
   const double steps = window_.steps, devices = static_cast<double>(ranks_.size());
-  metrics.exposed_communication = Seconds(exposed_ / steps / devices);
-  if (end_ > begin_) {
-    if (inputs.peak.value() > 0 && useful_flops_ > 0) {
-      const double possible = inputs.peak.value() * devices * (end_ - begin_);
-      metrics.mfu = useful_flops_ / possible;
-      metrics.hfu = executed_flops_ / possible;
-    }
+  double exposed = 0;
+  for (const RankState& rank : ranks_) {
+    exposed += rank.time[static_cast<std::size_t>(TimeUse::Exposed)];
+  }
+  metrics.exposed_communication = Seconds(exposed / steps / devices);
+  if (length > 0 && inputs.peak.value() > 0 && useful_flops_ > 0) {
+    const double possible = inputs.peak.value() * devices * length;
+    metrics.mfu = useful_flops_ / possible;
+    metrics.hfu = executed_flops_ / possible;
   }
   for (const auto& [micro_batch, missed] : stale_) ++metrics.staleness[missed];
   const std::int64_t all = static_cast<std::int64_t>(window_.steps) * whole_micro_batches(program_);
@@ -180,7 +195,7 @@ Metrics Collector::finish(const MeasureInputs& inputs) {
 }
 
 void Collector::fill_devices(Metrics& metrics, const MeasureInputs& inputs) {
-  const double length = end_ - begin_;
+  const double length = times_.length();
   const std::vector<MemoryPeak> peaks = memory_.finish();
   metrics.memory_capacity = inputs.memory_capacity;
   for (std::size_t r = 0; r < ranks_.size(); ++r) {
@@ -190,13 +205,17 @@ void Collector::fill_devices(Metrics& metrics, const MeasureInputs& inputs) {
     if (length > 0) {
       device.busy = ranks_[r].busy / length;
       device.useful = ranks_[r].useful / length;
-      // Where a window cuts, idle time before an op is taken by the op's own share inside, and may
-      // come to a little more than there is.
-      double used = 0;
       for (int use = 0; use < kTimeUses; ++use) {
-        used += device.time[use] = ranks_[r].time[use] / length;
+        device.time[use] = ranks_[r].time[use] / length;
       }
-      device.time[static_cast<std::size_t>(TimeUse::Bubble)] = std::max(0.0, 1 - used);
+      double& bubble = device.time[static_cast<std::size_t>(TimeUse::Bubble)];
+      if (!idle_.exact()) {  // what is neither work nor waiting
+        double& exposed = device.time[static_cast<std::size_t>(TimeUse::Exposed)];
+        exposed = std::min(exposed, 1 - device.busy);
+        bubble = 1 - device.busy - exposed;
+      }
+      // A difference of sums: where it is nothing, rounding may leave its last bits.
+      if (std::abs(bubble) < kRounding) bubble = 0;
       device.reuse = ranks_[r].replays / window_.steps / program_.micro_batches;
     }
     device.peak_memory = peaks[r].total;
@@ -227,7 +246,7 @@ int first_of_busiest(const std::vector<DeviceMetrics>& devices) {
 void Collector::fill_links(Metrics& metrics) const {
   for (std::size_t l = 0; l < link_bytes_.size(); ++l) {
     const Bytes per_step = Bytes(link_bytes_[l] / window_.steps / program_.links[l].share);
-    const double length = end_ - begin_;
+    const double length = times_.length();
     const double possible = program_.links[l].bandwidth.value() * length;
     metrics.links.push_back({program_.links[l].name, per_step,
                              possible > 0 ? link_bytes_[l] / possible : 0.0,

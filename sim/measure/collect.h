@@ -6,6 +6,7 @@
 #include <map>
 #include <vector>
 
+#include "sim/measure/idle_times.h"
 #include "sim/measure/memory.h"
 #include "sim/measure/metrics.h"
 #include "sim/measure/steady.h"
@@ -14,8 +15,8 @@ namespace interlock {
 
 class Collector {
  public:
-  /// Measures steps [window.first_step, + window.steps), which lie in [begin, end) of time.
-  Collector(const Program& program, const Window& window, Seconds begin, Seconds end);
+  /// Measures steps [window.first_step, + window.steps), and how devices spend `times`.
+  Collector(const Program& program, const Window& window, const TimeWindow& times);
 
   void add(const Span& span);
   void add(const Transfer& transfer);
@@ -27,7 +28,7 @@ class Collector {
  private:
   struct RankState {
     double busy = 0, useful = 0;           // seconds inside the window
-    std::array<double, kTimeUses> time{};  // likewise, but for Bubble
+    std::array<double, kTimeUses> time{};  // likewise
     double replays = 0;
   };
   /// Micro-batches [first, end) of one window, forwarded after as many updates.
@@ -40,6 +41,7 @@ class Collector {
   };
   bool measured(int micro_batch) const;
   double share_inside(Seconds start, Seconds end, int micro_batch) const;
+  void add_idle(const IdleStretch& idle);
   void add_flows(int collective, double times);
   void count_staleness(const OpInfo& op, int micro_batch);
   void fill_devices(Metrics& metrics, const MeasureInputs& inputs);
@@ -47,13 +49,14 @@ class Collector {
 
   const Program& program_;
   Window window_;
-  double begin_, end_;
+  TimeWindow times_;
+  IdleTimes idle_;
   MemoryTracker memory_;
   std::vector<RankState> ranks_;
   std::vector<StageState> stages_;
   std::vector<double> link_bytes_;
   std::map<int, int> stale_;  // measured micro-batches that missed updates: the most on any stage
-  double exposed_ = 0, executed_flops_ = 0, useful_flops_ = 0;
+  double executed_flops_ = 0, useful_flops_ = 0;
   double fill_latency_ = -1;
 };
 

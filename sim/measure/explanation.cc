@@ -32,13 +32,13 @@ PathUse use_of(const std::vector<PathPart>& path, const Program& program, const 
 
 }  // namespace
 
-std::optional<Explanation> explain(const Program& program, const TraceLog& log, Seconds begin,
-                                   Seconds end, int steps) {
+std::optional<Explanation> explain(const Program& program, const TraceLog& log,
+                                   const TimeWindow& window, int steps) {
   const std::optional<Causes> causes = find_causes(program, log);
   if (!causes) return std::nullopt;
   Explanation explanation{
-      .devices = find_bubbles(program, log, *causes, begin, end),
-      .path = use_of(critical_path(log, *causes, begin, end), program, log, steps)};
+      .devices = find_bubbles(program, log, *causes, window),
+      .path = use_of(critical_path(log, *causes, window.begin, window.end), program, log, steps)};
   for (Bubbles& bubbles : explanation.devices) {
     for (double& seconds : bubbles) seconds /= steps;
   }

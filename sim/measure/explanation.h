@@ -24,8 +24,8 @@ struct Explanation {
   PathUse path;
 };
 
-/// Of a step of [begin, end), which has `steps`. Nothing if `log` has no causes, see find_causes.
-std::optional<Explanation> explain(const Program& program, const TraceLog& log, Seconds begin,
-                                   Seconds end, int steps);
+/// Explains a step of `window`, which has `steps`. Nothing if `log` has no causes, see find_causes.
+std::optional<Explanation> explain(const Program& program, const TraceLog& log,
+                                   const TimeWindow& window, int steps);
 
 }  // namespace interlock

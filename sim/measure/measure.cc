@@ -13,6 +13,7 @@
 #include "sim/measure/collect.h"
 #include "sim/measure/metrics.h"
 #include "sim/measure/periods.h"
+#include "sim/measure/self_check.h"
 #include "sim/measure/steady.h"
 
 namespace interlock {
@@ -120,12 +121,17 @@ TraceSink excerpt_sink(const LoggedRun& run, const Window& window, TraceLog& log
           }};
 }
 
-Metrics collect(LoggedRun& run, const Window& window, Seconds end, const MeasureInputs& inputs,
-                bool keep_log) {
-  Collector collector(run.program, window, run.steps.end(window.first_step - 1), end);
-  const TraceSink sink{.span = [&](const Span& span) { collector.add(span); },
-                       .transfer = [&](const Transfer& transfer) { collector.add(transfer); },
-                       .memory = [&](const MemoryChange& change) { collector.add(change); },
+Metrics collect(LoggedRun& run, const Window& window, const TimeWindow& times,
+                const MeasureInputs& inputs, bool keep_log) {
+  Collector collector(run.program, window, times);
+  TraceAudit audit(run.program);
+  const auto to_both = [&](const auto& entry) {
+    collector.add(entry);
+    audit.add(entry);
+  };
+  const TraceSink sink{.span = to_both,
+                       .transfer = to_both,
+                       .memory = to_both,
                        .collective = [&](const CollectiveSpan& span) { collector.add(span); }};
   if (run.logged) {
     // Changes of memory first: spans then only say how far each rank has come.
@@ -139,6 +145,8 @@ Metrics collect(LoggedRun& run, const Window& window, Seconds end, const Measure
   } else {
     run_program(run.program, inputs.engine, sink);
   }
+  const std::string fault = audit.fault();
+  CHECK(fault.empty(), "a trace that does what its program says: " + fault);
   return collector.finish(inputs);
 }
 
@@ -151,22 +159,26 @@ void require_drawable(const Program& program) {
               ": fewer micro-batches, or no picture");
 }
 
-/// What a run and its window tell. The run is used up.
-Measurement measurement_of(LoggedRun& run, const Window& window, const MeasureInputs& inputs,
-                           bool keep_log) {
-  const bool whole = run.program.steps == 1;
-  const Seconds end =
-      whole ? run.summary.makespan : run.steps.end(window.first_step + window.steps - 1);
-  Measurement result{.metrics = collect(run, window, end, inputs, keep_log)};
+/// The times of `window`. A run of one step is measured whole.
+TimeWindow times_of(const LoggedRun& run, const Window& window, bool repeats) {
+  if (run.program.steps == 1) return {Seconds(0), run.summary.makespan};
+  const int last = window.first_step + window.steps - 1;
+  TimeWindow times = {run.steps.end(window.first_step - 1), run.steps.end(last)};
+  if (!repeats) return times;
+  times.first_step = window.first_step;
+  times.steps = window.steps;
+  return times;
+}
+
+/// Measures `window`, whose times are `times`. The run is used up.
+Measurement measurement_of(LoggedRun& run, const Window& window, const TimeWindow& times,
+                           const MeasureInputs& inputs, bool keep_log) {
+  Measurement result{.metrics = collect(run, window, times, inputs, keep_log)};
   result.metrics.engine = run.summary.engine;
   result.metrics.tasks = run.summary.tasks;
   result.metrics.makespan = run.summary.makespan;
   if (inputs.explain && run.summary.tasks <= kFewTasks) {
-    const int steps = steps_to_explain(run.steps, window);
-    const Seconds explained =
-        steps == window.steps ? end : run.steps.end(window.first_step + steps - 1);
-    result.metrics.explanation =
-        explain(run.program, run.log, result.metrics.window_begin, explained, steps);
+    result.metrics.explanation = explain(run.program, run.log, times, window.steps);
   }
   result.program = std::move(run.program);
   if (keep_log) result.log = std::move(run.log);
@@ -192,7 +204,8 @@ RhythmicMeasurement measure_run(const ProgramOfSteps& lower, const MeasureInputs
   if (run->batches) {
     rhythm = run->batches->rhythm(window.first_step, window.steps, inputs.long_step->period);
   }
-  return {measurement_of(*run, window, inputs, keep_log), rhythm};
+  const TimeWindow times = times_of(*run, window, window.steady);
+  return {measurement_of(*run, window, times, inputs, keep_log), rhythm};
 }
 
 /// Measures a long step by two shorter ones, if it has a rhythm.
@@ -232,6 +245,14 @@ Seconds since(Clock::time_point began) {
   return Seconds(std::chrono::duration<double>(Clock::now() - began).count());
 }
 
+/// Rates and wall time; figures that do not add up end the program.
+void complete(const MeasureInputs& inputs, Clock::time_point began, Metrics& metrics) {
+  set_rates(inputs, metrics);
+  metrics.wall_time = since(began);
+  const std::string fault = sum_fault(metrics);
+  CHECK(fault.empty(), "figures that add up: " + fault);
+}
+
 }  // namespace
 
 void set_rates(const MeasureInputs& inputs, Metrics& metrics) {
@@ -251,8 +272,7 @@ Measurement measure(const ProgramOfSteps& lower, const MeasureInputs& inputs, bo
     all.long_step.reset();
     result = measure_run(lower, all, keep_log).measurement;
   }
-  set_rates(inputs, result->metrics);
-  result->metrics.wall_time = since(began);
+  complete(inputs, began, result->metrics);
   return *std::move(result);
 }
 
@@ -262,9 +282,12 @@ Measurement measure_after(Program program, int fill, const MeasureInputs& inputs
   MeasureInputs all = inputs;
   all.long_step.reset();
   LoggedRun run(std::move(program), all, keep_log);
-  Measurement result = measurement_of(run, {fill, inputs.steps}, all, keep_log);
-  set_rates(all, result.metrics);
-  result.metrics.wall_time = since(began);
+  const Window window{fill, inputs.steps};
+  const TimeWindow times = times_of(run, window, false);
+  const bool all_begun = run.steps.begun_before(times.end) == run.program.steps;
+  Measurement result = measurement_of(run, window, times, all, keep_log);
+  result.all_begun = all_begun;
+  complete(all, began, result.metrics);
   return result;
 }
 

@@ -25,8 +25,8 @@ Measurement measure_trace(Program program, TraceLog log, int fill, const Measure
   CHECK(fill + inputs.steps <= program.steps, "steps that were run");
   StepLog steps(program);
   for (const Span& span : log.spans) steps.add(span);
-  Collector collector(program, {.first_step = fill, .steps = inputs.steps}, steps.end(fill - 1),
-                      steps.end(fill + inputs.steps - 1));
+  const TimeWindow times = {steps.end(fill - 1), steps.end(fill + inputs.steps - 1)};
+  Collector collector(program, {.first_step = fill, .steps = inputs.steps}, times);
   // Changes of memory first: spans then only say how far each rank has come.
   for (const MemoryChange& change : log.memory) collector.add(change);
   for (const Span& span : log.spans) collector.add(span);
@@ -37,11 +37,7 @@ Measurement measure_trace(Program program, TraceLog log, int fill, const Measure
     result.metrics.makespan = std::max(result.metrics.makespan, span.end);
   }
   result.metrics.tasks = count_tasks(program);
-  if (inputs.explain) {
-    const int explained = steps_to_explain(steps, {.first_step = fill, .steps = inputs.steps});
-    result.metrics.explanation = explain(program, log, result.metrics.window_begin,
-                                         steps.end(fill + explained - 1), explained);
-  }
+  if (inputs.explain) result.metrics.explanation = explain(program, log, times, inputs.steps);
   set_rates(inputs, result.metrics);
   result.program = std::move(program);
   result.log = std::move(log);

@@ -28,7 +28,7 @@ enum class TimeUse {
   Recompute,
   Extra,
   Update,
-  Exposed,  // idle while the message that it waits for is on its way
+  Exposed,  // idle while the message that it waits for is on its way, and exchanges inside ops
   Bubble,   // idle for any other reason
 };
 inline constexpr int kTimeUses = 10;
@@ -64,6 +64,7 @@ struct Metrics {
   Seconds step_time, makespan, fill_latency;
   Seconds window_begin, window_end;
   bool steady = true;
+  bool by_clock = false;  // how times of devices were measured, see TimeWindow
   int fill_steps = 0, measured_steps = 1;
   std::optional<double> samples_per_s, tokens_per_s, mfu, hfu;
   std::string attention_flops = "none";
@@ -78,6 +79,12 @@ struct Metrics {
   std::vector<LinkMetrics> links;
   std::optional<Explanation> explanation;  // where asked for, of runs that are short enough
 };
+
+/// The window that times of devices are of.
+inline TimeWindow window_of(const Metrics& metrics) {
+  return {metrics.window_begin, metrics.window_end, metrics.fill_steps,
+          metrics.by_clock ? 0 : metrics.measured_steps};
+}
 
 /// The index of the first of the busiest devices, which may differ by rounding; 0 if there is none.
 int first_of_busiest(const std::vector<DeviceMetrics>& devices);
@@ -111,6 +118,9 @@ struct Measurement {
   Metrics metrics;
   Program program;
   TraceLog log;  // of the last run; empty unless asked for
+  /// Of measure_after: every step had begun by the end of the window, so that devices that are
+  /// ahead may have had nothing left to do.
+  bool all_begun = false;
 };
 
 /// Finds the steady state, then runs and measures `inputs.steps` steps of it.

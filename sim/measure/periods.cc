@@ -154,6 +154,7 @@ std::optional<Metrics> add_periods(const Metrics& shorter, const Metrics& longer
     whole.devices[d].peak_time = grown(a.peak_time, b.peak_time);  // it may be at the end
   }
   whole.limiting_device = first_of_busiest(whole.devices);
+  whole.explanation.reset();  // it is of a shorter step
   for (std::size_t l = 0; l < whole.links.size(); ++l) {
     const LinkMetrics &a = shorter.links[l], &b = longer.links[l];
     whole.links[l].bytes = grown(a.bytes, b.bytes);

@@ -49,6 +49,11 @@ std::uint64_t StepLog::signature(int index) const {
   return mix64(step.weighted_starts - step.weights * end) + length;
 }
 
+int StepLog::begun_before(Seconds time) const {
+  return static_cast<int>(std::count_if(steps_.begin(), steps_.end(),
+                                        [&](const Step& step) { return step.begin < time; }));
+}
+
 int StepLog::overlap() const {
   int most = 0;
   for (int step = 0, ahead = 0; step < steps(); ++step) {
@@ -63,10 +68,6 @@ int drain_steps(const Program& program, const StepLog& log) {
   const bool rivals = chooses_order(program) || shares_links(program);
   const int dry = (program.ahead + program.micro_batches - 1) / program.micro_batches;
   return rivals ? std::max(dry, static_cast<int>(reach_steps(program, log))) : dry;
-}
-
-int steps_to_explain(const StepLog& log, const Window& window) {
-  return std::max(1, std::min(window.steps, log.steps() - log.overlap() - window.first_step));
 }
 
 std::optional<Window> find_window(const Program& program, const StepLog& log, int wanted) {

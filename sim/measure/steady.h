@@ -24,6 +24,8 @@ class StepLog {
   /// The latest update of `step` on any rank; 0 for step -1.
   Seconds end(int step) const { return step < 0 ? Seconds(0) : steps_[step].end; }
   std::uint64_t signature(int step) const;
+  /// How many steps begin before `time`.
+  int begun_before(Seconds time) const;
   /// The most steps that begin before an earlier one has ended.
   int overlap() const;
 
@@ -40,12 +42,8 @@ class StepLog {
 struct Window {
   int first_step = 0;  // as many steps are the fill
   int steps = 1;
-  bool steady = true;
+  bool steady = true;  // they repeat
 };
-
-/// How many steps of `window` can be read off a clock: not those at whose end ranks that are ahead
-/// have run dry, as there is no next step. At least one.
-int steps_to_explain(const StepLog& log, const Window& window);
 
 /// The shortest fill and whole cycles nearest to `wanted` steps that the run shows to repeat; or
 /// nothing if it does not show a repeat, or is too short to hold the window.

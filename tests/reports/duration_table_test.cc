@@ -122,7 +122,8 @@ std::vector<KinetoEvents> exported(const ScenarioResult& run) {
 
 /// What the program says of each op that was executed: by part and phase, sorted, in microseconds.
 std::map<std::pair<std::string, std::string>, Micros> program_durations(const ScenarioResult& run) {
-  const auto& [metrics, program, log] = run.measurement;
+  const Program& program = run.measurement.program;
+  const TraceLog& log = run.measurement.log;
   std::map<std::pair<std::string, std::string>, Micros> durations;
   for (const Span& span : log.spans) {
     const OpInfo& op = program.ops[span.op];

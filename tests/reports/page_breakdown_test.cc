@@ -61,22 +61,19 @@ const std::map<std::string, std::string> kWords = {{"forward", "forward"},
                                                    {"peers", "waiting for other devices"},
                                                    {"room", "waiting for room in a queue"},
                                                    {"message", "messages on their way"},
-                                                   {"unknown", "between ops"}};
+                                                   {"unknown", "between ops"},
+                                                   {"exchange", "exchanges inside ops"}};
 
-/// A bar as result JSON has it, and what of its idle time has no cause: exchanges inside ops.
+/// A bar as result JSON has it.
 std::map<std::string, double> parts_of(const Json& device, double step) {
   std::map<std::string, double> parts;
-  double all = 0;
   for (const auto& [key, share] : device["time_shares"].items()) {
     if (key == "exposed_communication" || key == "bubble") continue;
     if (share.get<double>() > 0) parts[kWords.at(key)] = share.get<double>();
-    all += share.get<double>();
   }
   for (const auto& [key, seconds] : device["bubble_s"].items()) {
     if (seconds.get<double>() > 0) parts[kWords.at(key)] = seconds.get<double>() / step;
-    all += seconds.get<double>() / step;
   }
-  if (1 - all > 1e-9) parts["exchanges inside ops"] = 1 - all;
   return parts;
 }
 

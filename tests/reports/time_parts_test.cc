@@ -48,7 +48,7 @@ TEST_CASE("without causes a step is ops, exposed communication and a bubble") {
   CHECK(sum(shares) == doctest::Approx(1));
 }
 
-TEST_CASE("idle time without a gap between ops is what they exchange inside") {
+TEST_CASE("in results that name no exchanges, idle time without a cause is what ops exchange") {
   Bubbles bubbles{};  // of a step of 2 s
   at(bubbles, BubbleCause::Fill) = 0.4;
   at(bubbles, BubbleCause::Gradient) = 0.2;
@@ -61,6 +61,9 @@ TEST_CASE("idle time without a gap between ops is what they exchange inside") {
   CHECK(share_of(shares, "exchanges inside ops") == doctest::Approx(0.15));
   CHECK(share_of(shares, "bubble") == 0);
   CHECK(sum(shares) == doctest::Approx(1));
+  at(bubbles, BubbleCause::Exchange) = 0.3;
+  CHECK(share_of(part_shares(half_busy(), &bubbles, 2), "exchanges inside ops") ==
+        doctest::Approx(0.15));
 }
 
 TEST_CASE("waiting that a cut window counts a little too high does not make a step longer") {
@@ -84,7 +87,7 @@ TEST_CASE("parts of one colour differ in their hatching, and all have words of t
     ++cause_count;
   }
   CHECK(names.size() == time_parts().size());
-  CHECK(cause_count == kBubbleCauses - 1);  // messages on their way are no bubble
+  CHECK(cause_count == kBubbleCauses - 2);  // messages and exchanges are communication
   CHECK(causes.size() == static_cast<std::size_t>(cause_count));
 }
 

@@ -180,7 +180,8 @@ TEST_CASE(
     "messages of several losses of one micro-batch each have the ops that made and used them") {
   const ScenarioResult run =
       simulated(kFourStages, {R"(training.strategy={"kind": "interlocking", "n_wise": 3})"});
-  const auto& [metrics, program, log] = run.measurement;
+  const Program& program = run.measurement.program;
+  const TraceLog& log = run.measurement.log;
   const std::vector<MessageEnds> ends = message_ends(program, log);
   std::map<std::pair<int, int>, int> of_batch;  // messages of a channel and micro-batch
   for (std::size_t i = 0; i < ends.size(); ++i) {

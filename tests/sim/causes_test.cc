@@ -134,7 +134,7 @@ TEST_CASE("the critical path fills the run, and ops and bubbles of each device i
     }
     CHECK(near(at, end, allowed));
     const Seconds from = end * random.uniform(), to = from + (end - from) * random.uniform();
-    const auto ranks = find_bubbles(program, run->log, *causes, from, to);
+    const auto ranks = find_bubbles(program, run->log, *causes, {from, to});
     for (std::size_t r = 0; r < ranks.size(); ++r) {
       const double work = work_of(static_cast<int>(r), run->log, from, to);
       CHECK(sum(ranks[r]) + work == doctest::Approx((to - from).value()).epsilon(1e-9));
@@ -151,7 +151,7 @@ std::vector<Bubbles> two_steps(TestChain chain, Seconds step) {
   REQUIRE(run);
   const auto causes = find_causes(program, run->log);
   REQUIRE(causes);
-  return find_bubbles(program, run->log, *causes, step * 2, step * 4);
+  return find_bubbles(program, run->log, *causes, {step * 2, step * 4});
 }
 
 TEST_CASE(
@@ -218,7 +218,7 @@ TEST_CASE("messages that nothing hides are on the critical path, with all their 
     if (part.node.kind == Kind::Transfer) messages = messages + (part.end - part.begin);
   }
   CHECK(messages.value() == doctest::Approx(3 * 2 * 0.5));
-  const auto ranks = find_bubbles(program, run->log, *causes, Seconds(0), end);
+  const auto ranks = find_bubbles(program, run->log, *causes, {Seconds(0), end});
   CHECK(of(ranks[0], BubbleCause::Message) == doctest::Approx(3 * 0.5));  // the gradient's
   CHECK(of(ranks[1], BubbleCause::Message) == doctest::Approx(3 * 0.5));
 }

@@ -257,7 +257,7 @@ TEST_CASE("where nothing repeats, the window cuts what devices and links do") {
   program.links = {{"a", BytesPerSecond(100)}};
   program.wires = {{.from_rank = 0, .to_rank = 1, .links = {0}}};
   program.channels = {{.from_rank = 0, .to_rank = 1, .wire = 0, .bytes = Bytes(800)}};
-  Collector collector(program, {.steps = 1, .steady = false}, Seconds(5), Seconds(15));
+  Collector collector(program, {.steps = 1, .steady = false}, {Seconds(5), Seconds(15)});
   collector.add(Span{.start = Seconds(3), .end = Seconds(7)});
   collector.add(Transfer{.start = Seconds(13), .end = Seconds(21), .arrival = Seconds(21)});
   const Metrics metrics = collector.finish({});
