@@ -55,6 +55,9 @@ Operator fused_attention(const Transformer& t, const BlockSizes& z) {
   return op;
 }
 
+/// Scores, softmax and values go back one head after the other or all at once: the gradient of
+/// what they make stays until those of queries, keys and values are there, and that of the values
+/// comes first.
 std::vector<Operator> materialised_attention(const Transformer& t, const BlockSizes& z) {
   const double elements = z.statistics * z.attended;
   Operator scores = attention_product(t, z, z.queries, z.queries + z.keys_read + elements);
@@ -70,11 +73,13 @@ std::vector<Operator> materialised_attention(const Transformer& t, const BlockSi
   Operator values = attention_product(t, z, z.attentions, elements + z.values_read + z.attentions);
   values.stash = Bytes(z.values * z.element);
   set_shape(values, head_product(t, z, z.attentions / z.statistics, z.attended));
+  scores.waiting = softmax.waiting = Bytes((z.values + z.attentions) * z.element);
   if (t.dropout == 0) return {scores, softmax, values};
   Operator drop = dropout(elements, z.element);
   drop.inner_stash = drop.stash + Bytes(elements * z.element);  // the mask and the dropped output
   drop.stash = Bytes(0);
   drop.attention_core = true;
+  drop.waiting = scores.waiting;
   return {scores, softmax, drop, values};
 }
 
@@ -137,6 +142,7 @@ void append_projections(const Transformer& t, const BlockSizes& z, std::vector<O
   const double normed = z.queries + z.keys;
   if (!t.qk_norm) return;
   Operator norm = normalisation(normed, 2 * size, z.element);
+  norm.waiting = Bytes(z.values * z.element);
   for (Work* work : {&norm.forward, &norm.input_gradient, &norm.weight_gradient}) {
     work->launches = 2;
   }
@@ -148,8 +154,10 @@ Operator rotation(const Transformer& t, const BlockSizes& z) {
   // Latents' keys are put together from two parts, so that all of them are written.
   const double share = t.latents.kv_rank > 0 ? 1 : t.rotary_share;
   const double turned = (z.queries + z.keys) * share;
-  return elementwise({.forward = 2 * turned, .backward = 2 * turned, .gradients = 2 * turned},
-                     z.element);
+  Operator op = elementwise(
+      {.forward = 2 * turned, .backward = 2 * turned, .gradients = 2 * turned}, z.element);
+  op.waiting = Bytes((z.queries + z.keys - turned + z.values) * z.element);
+  return op;
 }
 
 }  // namespace

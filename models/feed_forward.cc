@@ -107,6 +107,7 @@ void append_experts(const Transformer& t, const BlockSizes& z, std::vector<Opera
   const double choices = tokens * experts.count;
   const double rows = routed(t, z).rows;
   const int held = experts.count / z.sharding.expert;
+  const std::size_t router = block.size();
   block.push_back(linear({tokens, t.hidden_size, experts.count, experts.router_bias}, z.element));
   block.push_back(elementwise(
       {.forward = 2 * choices, .backward = 3 * choices, .stash = choices, .gradients = 2 * choices},
@@ -125,7 +126,8 @@ void append_experts(const Transformer& t, const BlockSizes& z, std::vector<Opera
   if (experts.shared == 0) return;
   const std::size_t first = block.size();
   append_mlp(t, static_cast<std::int64_t>(experts.shared) * experts.ffn_hidden_size, z, block);
-  block[first].stash = Bytes(0);  // the router has kept it
+  block[first].stash = Bytes(0);                   // the router has kept it
+  wait_beside(block, router, first, boundary(z));  // what the shared experts made of their input's
   if (experts.shared_gate) append_gate(t, z, block);
   block.push_back(residual(z.residual, z.element));
 }

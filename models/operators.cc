@@ -225,7 +225,7 @@ Module make_module(const ModuleFrame& frame, const std::vector<Operator>& operat
     module.parameters += op.parameters;
     if (op.expert) module.expert_parameters += op.parameters;
     module.stash += op.stash + op.inner_stash;
-    module.workspace = std::max(module.workspace, op.gradients);
+    module.workspace = std::max(module.workspace, op.gradients + op.waiting);
   }
   for (auto op = operators.rbegin(); op != operators.rend(); ++op) {
     if (casts) append_casts(module.backward_input, *op, true);
@@ -245,6 +245,11 @@ Module make_module(const ModuleFrame& frame, const std::vector<Operator>& operat
   module.update = update_of(module, options);
   apply_recompute(module, frame, operators, options.recompute);
   return module;
+}
+
+void wait_beside(std::vector<Operator>& operators, std::size_t first, std::size_t end,
+                 Bytes gradients) {
+  for (std::size_t i = first; i < end; ++i) operators[i].waiting += gradients;
 }
 
 void append_exchanges(std::vector<Exchange>& list, const std::vector<Exchange>& more) {

@@ -29,6 +29,7 @@ struct Operator {
   Bytes stash;          // saved from forward to backward
   Bytes inner_stash;    // the same, but dropped by selective recomputation
   Bytes gradients;      // of its input and output together, live while its backward runs
+  Bytes waiting;        // gradients of others that are live meanwhile, see wait_beside
   bool reads_module_input = false;  // its input gradient is needed by the module before only
   bool attention_core = false;      // run again under selective recomputation
 };
@@ -89,6 +90,12 @@ struct ModuleFrame {
 };
 Module make_module(const ModuleFrame& frame, const std::vector<Operator>& operators,
                    const BuildOptions& options);
+
+/// Adds `gradients` to what waits while operators [first, end) go back: that of a sum, which the
+/// path around a branch still needs, or of an operator's further outputs. The last operator of a
+/// branch has the sum's gradient as its own output's, so that `end` is that operator.
+void wait_beside(std::vector<Operator>& operators, std::size_t first, std::size_t end,
+                 Bytes gradients);
 
 /// Adds exchanges to a list; equal ones are counted together.
 void append_exchanges(std::vector<Exchange>& list, const std::vector<Exchange>& more);

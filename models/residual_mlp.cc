@@ -51,6 +51,7 @@ Module block(const ResidualMlp& mlp, const Sizes& z, const BuildOptions& options
   // Below the norm only the module before is waiting: for its gradient and the residual's.
   operators.front().reads_module_input = true;
   operators.back().reads_module_input = true;
+  wait_beside(operators, 0, operators.size() - 2, z.boundary());
   return make_module({.input = z.boundary(), .output = z.boundary()}, operators, options);
 }
 

@@ -63,8 +63,13 @@ Module residual_block(Images& x, const std::vector<Kernel>& kernels, const Build
     stride *= kernel.stride;
   }
   operators.front().reads_module_input = true;
+  const std::size_t branch_end = operators.size();
+  wait_beside(operators, 0, branch_end - 1, x.size());
   if (x.channels != input.channels || stride != 1) {
     append_shortcut(input, {1, stride, x.channels}, kernels.front(), operators);
+    // The branch goes back first; the gradient of the sum stays, beside that of the input.
+    wait_beside(operators, branch_end, operators.size(), input.size());
+    wait_beside(operators, branch_end, operators.size() - 1, x.size());
   }
   operators.push_back(elementwise({.forward = 3 * x.elements(),
                                    .backward = 3 * input.elements(),

@@ -21,10 +21,12 @@ void append_dropout(const Transformer& t, const BlockSizes& z, std::vector<Opera
 /// One half with its norm, before it or behind the sum. Returns where the sum is.
 std::size_t append_half(const Transformer& t, const BlockSizes& z, Half half,
                         std::vector<Operator>& block) {
+  const std::size_t first = block.size();
   if (!t.post_norm) block.push_back(norm_of(t, z));
   half(t, z, block);
   append_dropout(t, z, block);
   const std::size_t sum = block.size();
+  wait_beside(block, first, sum - 1, boundary(z));
   block.push_back(residual(z.residual, z.element));
   if (t.post_norm) block.push_back(norm_of(t, z));
   return sum;
@@ -41,11 +43,16 @@ std::vector<Operator> parallel_block(const Transformer& t, const BlockSizes& z, 
   std::erase_if(block.back().forward_exchanges, of_tensor);
   std::erase_if(block.back().input_exchanges, of_tensor);
   append_dropout(t, z, block);
+  const std::size_t attention_end = block.size();
   block.push_back(norm_of(t, z));
   block.back().stash = Bytes(0);  // the first norm has kept the input
   block.back().reads_module_input = true;
   second(t, z, block);
   append_dropout(t, z, block);
+  wait_beside(block, 0, attention_end - 1, boundary(z));
+  wait_beside(block, attention_end, block.size() - 1, boundary(z));
+  wait_beside(block, 0, attention_end,
+              boundary(z));  // what the second half has made of its input's
   for (int sum = 0; sum < 2; ++sum) {
     block.push_back(residual(z.residual, z.element));
     block.back().reads_module_input = true;

@@ -77,13 +77,10 @@ void StagePlanner::compute_again(std::size_t layer) {
   const Again* const last = again_.empty() ? nullptr : &again_.back();
   const bool early = last != nullptr && inputs_.again_early;
   const Again* const module = early && layer >= last->layers.end ? last : again_at(layer);
-  at_end_ = module == nullptr ? 0 : module->bytes;
+  end_taken_.push_back({steps_->size(), module == nullptr ? 0 : module->bytes});
   if (module == nullptr) return;
   const bool begins = layer + 1 == inputs_.layers.size();
   if (early && module == last ? !begins : layer + 1 != module->layers.end) return;
-  std::int64_t taken = 0;  // by the gradient on its way down
-  for (const auto& [begin, end] : workspace_.taken) taken = std::max(taken, end);
-  plan_.workspace = std::max(plan_.workspace, taken + at_end_);
   std::vector<Step>& steps = begins ? plan_.again : *steps_;
   if (begins) steps.clear();  // the same before either backward
   steps.insert(steps.end(), module->steps.begin(), module->steps.end());

@@ -1,7 +1,5 @@
 // Plans of stages: the backwards.
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-
 #include "base/error.h"
 #include "validate/network/stage_planner.h"
 
@@ -13,22 +11,6 @@ bool same_place(const Tensor& a, const Tensor& b) {
 }
 
 }  // namespace
-
-Tensor StagePlanner::take(std::int64_t rows, int columns) {
-  Tensor tensor = {Place::Workspace, 0, rows, columns};
-  const std::int64_t bytes = tensor.size() * inputs_.element;
-  for (const auto& [begin, end] : workspace_.taken) {
-    if (tensor.offset + bytes <= begin) break;
-    tensor.offset = end;
-  }
-  workspace_.taken[tensor.offset] = tensor.offset + bytes;
-  plan_.workspace = std::max(plan_.workspace, tensor.offset + bytes + at_end_);
-  return tensor;
-}
-
-void StagePlanner::give_back(const Tensor& tensor) {
-  if (tensor.place == Place::Workspace) workspace_.taken.erase(tensor.offset);
-}
 
 /// Through `layers`, last to first. `dy` itself stays the caller's.
 Tensor StagePlanner::backward(const std::vector<Layer>& layers, const Gradient& dy,
@@ -125,7 +107,8 @@ Tensor StagePlanner::backward_in_place(const Layer& layer, const Gradient& dy, c
     step.dx = take(step.x.rows, step.x.columns);
   }
   if (layer.kind == LayerKind::Attention) {
-    const int size = layer.outputs / layer.heads;
+    const bool in_place = same_place(step.dx, step.x);  // a head's queries are set aside
+    const int size = in_place ? layer.outputs / layer.heads : 0;
     step.scratch = take(layer.positions, layer.positions + size);
   }
   steps_->push_back(step);

@@ -138,12 +138,13 @@ void StagePlanner::plan_backward(bool loss) {
   last_ = true;
   steps_ = &plan_.backward;
   backward(inputs_.layers, top, want, inputs_.input_rectified);
+  settle_room();
   plan_.splits = splits();
   if (loss) return;
   last_ = false;
   steps_ = &plan_.passing;
-  workspace_ = {};
   backward(inputs_.layers, top, want, inputs_.input_rectified);
+  settle_room();
 }
 
 StagePlan plan_stage(const PlanInputs& inputs) { return StagePlanner(inputs).plan(); }

@@ -54,7 +54,8 @@ struct Step {
   Tensor y;                      // what it makes, or the gradient of that
   Tensor dx;                     // BackwardInput, Add, Mask: what is written or changed
   Tensor probabilities;          // Attention: kept
-  Tensor scratch;  // Attention, backwards: of a head of a sample (positions^2 + positions * size)
+  /// Attention, backwards: of a head of a sample: positions^2, and in place positions * size more.
+  Tensor scratch;
   bool accumulate = false;  // what is written is added to what is there
   bool rectified = false;   // AveragePool, backwards: x was made by a Relu
   bool late = false;        // BackwardWeight: may run apart, when all others are done

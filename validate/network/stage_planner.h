@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 
 #include "validate/network/stage_plan.h"
 
@@ -37,9 +38,15 @@ class StagePlanner {
     std::int64_t bytes = 0;
     std::vector<Step> steps = {};
   };
-  /// Room in the workspace: first fit.
-  struct Room {
-    std::map<std::int64_t, std::int64_t> taken;  // end by begin
+  /// A tensor of the workspace. Until all are known its offset is a number of its own.
+  struct Taken {
+    std::int64_t offset = 0, bytes = 0;
+    std::size_t begin = 0, end = 0;  // steps that it lives through: [begin, end)
+  };
+  /// From step `begin` on, so many bytes at the end belong to a module that is computed again.
+  struct EndTaken {
+    std::size_t begin = 0;
+    std::int64_t bytes = 0;
   };
 
   void number_parameters(const std::vector<Layer>& layers);
@@ -72,8 +79,15 @@ class StagePlanner {
   Tensor backward_shortcut(const Layer& layer, const Gradient& dy, const Want& want);
   Step step_of(StepKind kind, const Layer& layer, const Tensor& dy);
   void mask(const Tensor& made, const Tensor& gradient);
+  // stage_room.cc
   Tensor take(std::int64_t rows, int columns);
   void give_back(const Tensor& tensor);
+  std::int64_t end_taken(const Taken& tensor) const;
+  std::int64_t most_alive() const;
+  std::int64_t lay_out(const std::vector<std::size_t>& order, std::optional<std::int64_t> ends,
+                       std::vector<std::int64_t>& offsets) const;
+  std::vector<std::int64_t> best_offsets(std::int64_t& needed) const;
+  void settle_room();
 
   const PlanInputs& inputs_;
   StagePlan plan_;
@@ -82,11 +96,12 @@ class StagePlanner {
   int next_parameter_ = 0;
   bool last_ = true;  // of the backwards: makes weight gradients
   std::vector<Step>* steps_ = nullptr;
-  Room workspace_;
+  std::vector<Taken> taken_;
+  std::int64_t next_offset_ = 0;
+  std::vector<EndTaken> end_taken_;
   std::vector<Again> again_;
   Again* inside_ = nullptr;      // of these: what the layers at hand keep is theirs
   std::int64_t kept_again_ = 0;  // of inside_: where the next tensor lies
-  std::int64_t at_end_ = 0;      // of the workspace: taken by the module that goes back
 };
 
 }  // namespace interlock

@@ -68,6 +68,11 @@ void causal_softmax_backward(ConstMatrixView<T> probabilities, T scale, MatrixVi
 
 template <class T>
 void block_scores_backward(ScoresBackward<T> t) {
+  if (t.scratch.size() == 0) {
+    t.dquery.noalias() = t.dscores * t.key;
+    t.dkey.noalias() = t.dscores.transpose() * t.query;
+    return;
+  }
   t.scratch.noalias() = t.dscores * t.key;
   t.dkey.noalias() = t.dscores.transpose() * t.query;
   t.dquery = t.scratch;
@@ -92,7 +97,8 @@ void attention_forward(const AttentionShape& shape, ConstMatrixView<T> qkv,
 template <class T>
 void attention_backward_input(const AttentionShape& shape, AttentionBackward<T> t) {
   const std::int64_t n = shape.positions;
-  const MatrixView<T> ds(t.scratch, n, n), dq(t.scratch + n * n, n, shape.size);
+  const bool in_place = t.dqkv.data() == t.qkv.data();
+  const MatrixView<T> ds(t.scratch, n, n), dq(t.scratch + n * n, in_place ? n : 0, shape.size);
   T* all = const_cast<T*>(t.qkv.data());
   T* made = t.dqkv.data();
   for (std::int64_t block = 0; block < t.probabilities.rows() / n; ++block) {

@@ -21,7 +21,7 @@ struct AttentionShape {
 template <class T>
 void attention_forward(const AttentionShape& shape, ConstMatrixView<T> qkv,
                        MatrixView<T> probabilities, MatrixView<T> y);
-/// `dqkv` may be `qkv`. `scratch`: positions * (positions + size) numbers.
+/// `dqkv` may be `qkv`. `scratch`: positions^2 numbers, then positions * size more.
 template <class T>
 struct AttentionBackward {
   ConstMatrixView<T> qkv, probabilities, dy;
@@ -60,7 +60,8 @@ void block_values_backward(ValuesBackward<T> tensors);
 /// The gradient of the softmax becomes that of q k^T.
 template <class T>
 void causal_softmax_backward(ConstMatrixView<T> probabilities, T scale, MatrixView<T> gradient);
-/// dq = ds k and dk = ds^T q, which may take the places of q and k. `scratch`: of the shape of q.
+/// dq = ds k and dk = ds^T q. Where they take the places of q and k, `scratch` has the shape of q;
+/// else it may be empty.
 template <class T>
 struct ScoresBackward {
   ConstMatrixView<T> dscores;
