@@ -23,8 +23,8 @@ constexpr const char* kTwoStrategies = R"({
 TEST_CASE("the measured timeline is written for other tools, of one scenario") {
   const Folder folder;
   folder.file("c.json", kTwoStrategies);
-  const std::vector<std::string> words = {"validate", "run",     "c.json", "--steps",
-                                          "2",        "--trace", "t.json"};
+  const std::vector<std::string> words = {"validate", "run",    "c.json",  "--steps", "2",
+                                          "--trace",  "t.json", "--clock", "wall"};
   const Outcome several = run_program(words, folder.path());
   CHECK(several.exit_code == 2);
   CHECK(several.err.find("--trace holds one scenario, and there are 2") != std::string::npos);
@@ -34,7 +34,7 @@ TEST_CASE("the measured timeline is written for other tools, of one scenario") {
   CAPTURE(run.err);
   REQUIRE(run.exit_code == 0);
   const JsonValue trace = read_json_file(folder.path("t.json"));
-  CHECK(trace.find("otherData")->find("scenario")->text == "measured | classifier");
+  CHECK(trace.find("otherData")->find("scenario")->text == "measured, wall clock | classifier");
   CHECK(trace.find("traceEvents")->items.size() > 40);  // 2 devices, 4 steps, F B U each, names
 }
 
@@ -74,7 +74,7 @@ TEST_CASE("a validation says for each scenario what was predicted, measured and 
     }
     const std::string page = read_file(folder.path("v.html"));
     CHECK(page.find("predicted | ") != std::string::npos);
-    CHECK(page.find("measured | ") != std::string::npos);
+    CHECK(page.find("measured, " + std::string(clock) + " clock | ") != std::string::npos);
   }
 }
 

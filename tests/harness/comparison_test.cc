@@ -7,6 +7,8 @@
 #include <cmath>
 
 #include "scenarios/run_scenario.h"
+#include "tests/harness/support/training.h"
+#include "validate/crosscheck/validation.h"
 
 using namespace interlock;
 
@@ -119,4 +121,23 @@ TEST_CASE("a run that stood still between its steps is an error of the replay") 
                                              {.name = "late", .fill = 2, .measure = {.steps = 6}});
   CHECK((comparison.measured - comparison.replayed).value() == doctest::Approx(0.010));
   CHECK(comparison.op_model.mape == doctest::Approx(1));  // alone half as long, see made()
+}
+
+TEST_CASE("the measured timeline has the step that is compared, by either clock") {
+  const Training training = make_training({.model = kResidualMlp, .devices = 2, .steps = 6});
+  const ScenarioResult predicted = predict(training.scenario, 2, 4);
+  for (const OpClock clock : {OpClock::Wall, OpClock::Processor}) {
+    ValidationOptions options = {.fill = 2, .clock = clock};
+    options.execution = {.steps = 6, .descent = training.descent};
+    options.execution.batches = [&](int b) { return made_up_batch(training.network, 1, b); };
+    const Validation validation = validate(predicted, training.network, options);
+    const Metrics& shown = validation.measured.measurement.metrics;
+    INFO(name_of(clock), ": compared ", validation.comparison.measured.value(), " s, shown ",
+         shown.step_time.value(), " s, on the wall ", validation.comparison.wall.value(), " s");
+    CHECK(shown.step_time.value() ==
+          doctest::Approx(validation.comparison.measured.value()).epsilon(1e-9));
+    for (std::size_t r = 0; r < 2; ++r) {
+      CHECK(shown.devices[r].peak_memory == validation.comparison.devices[r].predicted_peak);
+    }
+  }
 }

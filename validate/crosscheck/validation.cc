@@ -19,6 +19,16 @@ OpClock clock_for(const Scenario& scenario, const Program& program) {
   return threads && crowded ? OpClock::Processor : OpClock::Wall;
 }
 
+/// What is compared as the measured run: the run itself, or, by the processor's clock, what the
+/// engine makes of the times that threads were on processors, in the order of the run. In order of
+/// time, so that memory is told as well.
+TraceLog compared_log(const Execution& execution, const MeasuredRun& run, OpClock clock) {
+  if (clock == OpClock::Wall) return run.log;
+  TraceLog log;
+  run_native_loop(replay_of(execution.program, run.log, run.samples, clock), log_sink(log));
+  return log;
+}
+
 }  // namespace
 
 ScenarioResult predict(const Scenario& scenario, int fill, int steps) {
@@ -59,9 +69,11 @@ Validation validate(const ScenarioResult& predicted, const NeuralNetwork& networ
   Validation validation{.comparison = compare_runs(predicted.measurement, run, inputs),
                         .measured = {.scenario = scenario}};
   inputs.measure.explain = true;
-  validation.measured.scenario.name = "measured | " + scenario.name;
-  validation.measured.measurement =
-      measure_trace(std::move(execution.program), std::move(run.log), options.fill, inputs.measure);
+  validation.measured.scenario.name =
+      "measured, " + std::string(name_of(inputs.clock)) + " clock | " + scenario.name;
+  TraceLog compared = compared_log(execution, run, inputs.clock);
+  validation.measured.measurement = measure_trace(std::move(execution.program), std::move(compared),
+                                                  options.fill, inputs.measure);
   validation.measured.measurement.metrics.engine = name_of(scenario.cluster.executor.kind);
   return validation;
 }

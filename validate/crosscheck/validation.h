@@ -21,7 +21,9 @@ std::string prediction_json(const std::vector<ScenarioResult>& predictions, int 
 
 struct Validation {
   Comparison comparison;
-  ScenarioResult measured;  // named "measured | ..."; its trace is that of the run
+  /// Named "measured, CLOCK clock | ...": what was compared. By the wall, the run; by the
+  /// processor's clock, the simulation with the times of ops in the run.
+  ScenarioResult measured;
 };
 
 struct ValidationOptions {
