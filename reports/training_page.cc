@@ -62,7 +62,7 @@ std::string training_html(const std::vector<TrainingCurve>& curves) {
     data.push_back(curve_json(run, own_name(run.name, common)));
   const std::string content =
       tagged("h1", "", title) + table_html(training_grid(curves), "training") +
-      tagged("p", "class=\"note\"", training_note()) + tagged("h2", "", "Losses") +
+      tagged("p", "class=\"note\"", training_note(curves)) + tagged("h2", "", "Losses") +
       tagged("p", "class=\"note\"", note_of(curves)) +
       tagged("p", "class=\"note\"",
              "Point at a plot, or reach it with the Tab key and move with the arrow keys.") +

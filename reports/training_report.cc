@@ -19,12 +19,18 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kPoints = 100;
-constexpr std::size_t kEnds = 20;  // steps whose mean is the first, or the last, loss
+constexpr std::size_t kEnds = 20;  // steps whose mean is the first, or the last, loss, at most
 
 Json numbers(const std::vector<double>& values) {
   Json list = Json::array();
   for (const double value : values) list.push_back(value);  // what is not finite becomes null
   return list;
+}
+
+Json staleness_json(const TrainingCurve& run) {
+  Json json = Json::object();
+  for (const auto& [updates, count] : run.staleness) json[std::to_string(updates)] = count;
+  return json;
 }
 
 Json json_of(const TrainingCurve& run) {
@@ -38,6 +44,7 @@ Json json_of(const TrainingCurve& run) {
             {"seed", run.seed},
             {"steps", run.losses.size()},
             {"stopped", static_cast<int>(run.losses.size()) < run.wanted_steps},
+            {"staleness", staleness_json(run)},
             {"simulated_step_time_s", run.simulated_step.value()},
             {"loss", numbers(run.losses)},
             {"measured_end_s", numbers(ends)},
@@ -55,6 +62,28 @@ std::vector<std::pair<double, double>> pairs(const std::vector<double>& x,
   std::vector<std::pair<double, double>> points;
   for (std::size_t i = 0; i < x.size(); ++i) points.emplace_back(x[i], y[i]);
   return points;
+}
+
+/// Steps whose mean is the first loss of `run`, and of others that of the last one.
+std::size_t steps_at_end(const TrainingCurve& run) {
+  return std::min(kEnds, std::max<std::size_t>(1, run.losses.size() / 2));
+}
+
+/// How old the weights were, of each run whose weights were; empty if none's.
+std::string staleness_note(const std::vector<TrainingCurve>& curves) {
+  const std::string common = curves.empty() ? "" : common_name(names_of(curves));
+  std::string note;
+  for (const TrainingCurve& run : curves) {
+    if (run.staleness.empty() || run.staleness.rbegin()->first == 0) continue;
+    std::string counts;
+    for (const auto& [updates, count] : run.staleness) {
+      counts +=
+          (counts.empty() ? "" : ", ") + std::to_string(updates) + ": " + std::to_string(count);
+    }
+    note += "Staleness" + (curves.size() > 1 ? " of " + own_name(run.name, common) : "") +
+            " (updates between a forward and its own update: micro-batches): " + counts + ".\n";
+  }
+  return note;
 }
 
 std::string loss_text(double loss) { return std::isfinite(loss) ? fixed(loss, 3) : "NaN"; }
@@ -86,13 +115,13 @@ Grid training_grid(const std::vector<TrainingCurve>& curves) {
                         {"Memory", memory.unit}}};
   const std::string common = curves.empty() ? "" : common_name(names_of(curves));
   for (const TrainingCurve& run : curves) {
-    const std::size_t steps = run.losses.size(), few = std::min(steps, kEnds);
+    const std::size_t steps = run.losses.size(), few = steps_at_end(run);
     const auto peak = std::max_element(run.peaks.begin(), run.peaks.end());
     grid.rows.push_back(
         {{own_name(run.name, common)},
          {std::to_string(steps)},
          {steps > 0 ? loss_text(mean_of(run.losses, 0, few)) : "–"},
-         {steps > 0 ? loss_text(mean_of(run.losses, steps - few, steps)) : "–"},
+         {steps > 1 ? loss_text(mean_of(run.losses, steps - few, steps)) : "–"},
          {run.measured_step > Seconds(0) ? scaled(run.measured_step.value(), time) : "–"},
          {scaled(run.simulated_step.value(), time)},
          {peak == run.peaks.end() ? "–" : scaled(static_cast<double>(*peak), memory)}});
@@ -100,13 +129,24 @@ Grid training_grid(const std::vector<TrainingCurve>& curves) {
   return grid;
 }
 
-std::string training_note() {
-  return "Loss: of the whole network, mean of the first and of the last " + std::to_string(kEnds) +
-         " steps. Memory: the most that tensors of a device held.";
+std::string training_note(const std::vector<TrainingCurve>& curves) {
+  std::size_t least = kEnds, most = 0;
+  for (const TrainingCurve& run : curves) {
+    least = std::min(least, steps_at_end(run));
+    most = std::max(most, steps_at_end(run));
+  }
+  const std::string steps =
+      least < most ? std::to_string(least) + " to " + std::to_string(most) : std::to_string(least);
+  const bool one = least == 1 && most <= 1;
+  return "First, last loss: of the whole network, " +
+         (one ? std::string("of the first and of the last step")
+              : "means of the first " + steps + " and of the last " + steps + " steps") +
+         ". Memory: the most that tensors of a device held.";
 }
 
 std::string training_table(const std::vector<TrainingCurve>& curves, const TableStyle& style) {
-  return lay_out(training_grid(curves), style) + "\n" + training_note() + "\n";
+  return lay_out(training_grid(curves), style) + "\n" + training_note(curves) + "\n" +
+         staleness_note(curves);
 }
 
 std::string training_json(const std::vector<TrainingCurve>& curves) {

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "reports/scale.h"
+
 namespace interlock {
 namespace {
 
@@ -62,6 +64,38 @@ TEST_CASE("a loss that is no number is a gap, and a run without a clock has no m
   CHECK(data["measured_s"] == Json::array({nullptr, nullptr, nullptr}));
   CHECK(page.find("was stopped") != std::string::npos);
   CHECK(page.find("no number") != std::string::npos);
+}
+
+TEST_CASE("the first and the last loss are means over as many steps, of which none is in both") {
+  // Losses 1 / (s + 1): of 2, 5 and 100 steps the first are means of 1, 2 and 20.
+  const auto mean = [](int begin, int end) {
+    double sum = 0;
+    for (int s = begin; s < end; ++s) sum += 1.0 / (s + 1) / (end - begin);
+    return fixed(sum, 3);
+  };
+  for (const auto& [steps, few] : {std::pair(2, 1), {5, 2}, {39, 19}, {40, 20}, {100, 20}}) {
+    const auto row = training_grid({run_of(steps, "a")}).rows.at(0);
+    INFO(steps, " steps");
+    CHECK(row[2].text == mean(0, few));
+    CHECK(row[3].text == mean(steps - few, steps));
+    const std::string told = few == 1 ? "of the first and of the last step."
+                                      : "means of the first " + std::to_string(few);
+    CHECK(training_note({run_of(steps, "a")}).find(told) != std::string::npos);
+  }
+  CHECK(training_grid({run_of(1, "a")}).rows.at(0)[3].text == "–");
+  CHECK(training_note({run_of(4, "a"), run_of(100, "b")}).find("first 2 to 20 and") !=
+        std::string::npos);
+}
+
+TEST_CASE("how old weights were is said of runs whose weights were") {
+  TrainingCurve fresh = run_of(3, "a"), stale = run_of(3, "b");
+  fresh.staleness = {{0, 3}};
+  stale.staleness = {{0, 1}, {2, 5}};
+  const std::string table = training_table({fresh, stale}, {});
+  CHECK(table.find("Staleness of b (updates between a forward and its own update: micro-batches): "
+                   "0: 1, 2: 5.") != std::string::npos);
+  CHECK(table.find("Staleness of a") == std::string::npos);
+  CHECK(Json::parse(training_json({stale}))["staleness"] == Json({{"0", 1}, {"2", 5}}));
 }
 
 TEST_CASE("names of runs cannot break out of the page, which asks nobody for anything") {

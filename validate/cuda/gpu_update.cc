@@ -118,28 +118,20 @@ void share_out(const std::vector<GpuStage*>& stages, Resident& resident) {
   }
 }
 
-void note(GpuStage& stage, const char* what, const GpuParameter& p, const void* values,
-          double factor) {
+/// Dumps `factor` times `values`, or adds that to what is dumped.
+void note(GpuStage& stage, NamedArray& array, const void* values, double factor, bool adds) {
   const Lane& lane = stage.engine.lane;
-  const auto size = static_cast<std::size_t>(p.parameter.size());
+  const std::size_t size = array.values.size();
   auto* exact = reinterpret_cast<float*>(
       stage.engine.scratch->take(static_cast<std::int64_t>(size * sizeof(float)), lane.stream));
-  to_fp32(lane, exact, values, p.parameter.size());
+  to_fp32(lane, exact, values, static_cast<std::int64_t>(size));
   std::vector<float> numbers(size);
   require(cudaMemcpyAsync(numbers.data(), exact, size * sizeof(float), cudaMemcpyDeviceToHost,
                           lane.stream),
           "fetch a dump");
   require(cudaStreamSynchronize(lane.stream), "fetch a dump");
-  NamedArray array = {.name = std::string(what) + "/" + p.parameter.name,
-                      .shape = {p.parameter.rows, p.parameter.columns}};
-  if (p.parameter.rows == 1) array.shape = {p.parameter.columns};
-  for (const float number : numbers) array.values.push_back(number * factor);
-  const auto same = std::find_if(stage.dump.begin(), stage.dump.end(),
-                                 [&](const NamedArray& a) { return a.name == array.name; });
-  if (same == stage.dump.end()) {
-    stage.dump.push_back(std::move(array));
-  } else {
-    *same = std::move(array);
+  for (std::size_t i = 0; i < size; ++i) {
+    array.values[i] = (adds ? array.values[i] : 0) + numbers[i] * factor;
   }
 }
 
@@ -212,6 +204,7 @@ void run_update(GpuStage& stage, int micro_batch) {
   ++stage.version;
   const Job& job = *stage.job;
   const bool dumps = stage.dumps && micro_batch / job.program.micro_batches == job.dump_step;
+  const UpdateOfStep place = update_of_step(job.program, micro_batch);
   DescentStep step = step_of(stage);
   auto sum = stage.sums.extract(micro_batch / job.program.update_every);
   CHECK(!sum.empty(), "an update has gradients");
@@ -222,10 +215,16 @@ void run_update(GpuStage& stage, int micro_batch) {
     const int batches = p.of_head ? sum.mapped().head_batches : sum.mapped().batches;
     step.share = 1 / static_cast<float>(batches);
     step.decay = static_cast<float>(p.parameter.decays ? job.descent.decay : 0);
-    if (dumps) note(stage, "weights", p, p.at.weights, 1);
-    if (dumps) note(stage, "gradients", p, p.at.gradients, 1.0 / batches);
+    const auto dumped = [&](const char* what) -> NamedArray& {
+      return dumped_array(stage.dump, what, p.parameter);
+    };
+    if (dumps && place.is_first()) note(stage, dumped("weights"), p.at.weights, 1, false);
+    if (dumps) {
+      const double share = 1.0 / batches / place.updates;
+      note(stage, dumped("gradients"), p.at.gradients, share, !place.is_first());
+    }
     descend(stage.engine.lane, p.at, step, p.parameter.size());
-    if (dumps) note(stage, "updated", p, p.at.weights, 1);
+    if (dumps) note(stage, dumped("updated"), p.at.weights, 1, false);
   }
   sum.mapped().batches = sum.mapped().head_batches = 0;
   stage.spare_sums.push_back(std::move(sum.mapped()));

@@ -104,21 +104,11 @@ void share_out(const std::vector<CpuStage<T>*>& stages, Resident<T>& resident) {
   }
 }
 
+/// Dumps `factor` times `values`, or adds that to what is dumped.
 template <class T>
-void note(CpuStage<T>& stage, const char* what, const TrainedParameter<T>& p, const T* values,
-          double factor) {
-  NamedArray array = {.name = std::string(what) + "/" + p.parameter.name,
-                      .shape = {p.parameter.rows, p.parameter.columns}};
-  if (p.parameter.rows == 1) array.shape = {p.parameter.columns};
-  for (std::int64_t i = 0; i < p.parameter.size(); ++i) {
-    array.values.push_back(static_cast<double>(values[i]) * factor);
-  }
-  const auto same = std::find_if(stage.dump.begin(), stage.dump.end(),
-                                 [&](const NamedArray& a) { return a.name == array.name; });
-  if (same != stage.dump.end()) {
-    *same = std::move(array);
-  } else {
-    stage.dump.push_back(std::move(array));
+void note(NamedArray& array, const T* values, double factor, bool adds) {
+  for (std::size_t i = 0; i < array.values.size(); ++i) {
+    array.values[i] = (adds ? array.values[i] : 0) + static_cast<double>(values[i]) * factor;
   }
 }
 
@@ -186,6 +176,7 @@ EndOfOp run_update(CpuStage<T>& stage, int micro_batch) {
   ++stage.steps;
   ++stage.version;
   const bool dumps = step_of(job.program, micro_batch) == job.dump_step;
+  const UpdateOfStep place = update_of_step(job.program, micro_batch);
   StepFactors factors = {.correction1 = 1 - std::pow(job.descent.beta1, stage.steps),
                          .correction2 = 1 - std::pow(job.descent.beta2, stage.steps)};
   auto sum = stage.sums.extract(micro_batch / job.program.update_every);
@@ -195,11 +186,16 @@ EndOfOp run_update(CpuStage<T>& stage, int micro_batch) {
   for (const TrainedParameter<T>& p : stage.parameters) {
     T* const gradient = p.of_head ? *of_head++ : *of_stage++;
     factors.mean = 1.0 / (p.of_head ? sum.mapped().head_batches : sum.mapped().batches);
-    if (dumps) note(stage, "weights", p, p.weight, 1);
-    if (dumps) note(stage, "gradients", p, gradient, factors.mean);
+    const auto dumped = [&](const char* what) -> NamedArray& {
+      return dumped_array(stage.dump, what, p.parameter);
+    };
+    if (dumps && place.is_first()) note(dumped("weights"), p.weight, 1, false);
+    if (dumps) {
+      note(dumped("gradients"), gradient, factors.mean / place.updates, !place.is_first());
+    }
     descend<T>(job.descent, factors,
                {p.weight, gradient, p.first, p.second, p.parameter.size(), p.parameter.decays});
-    if (dumps) note(stage, "updated", p, p.weight, 1);
+    if (dumps) note(dumped("updated"), p.weight, 1, false);
   }
   sum.mapped().batches = sum.mapped().head_batches = 0;
   stage.spare_sums.push_back(std::move(sum.mapped()));

@@ -64,12 +64,25 @@ struct HeldMemory {
 struct Outcome {
   std::vector<std::map<int, double>> losses;  // by stage whose loss it is: micro-batch -> mean
   std::vector<HeldMemory> memory;             // by rank
-  /// Of dump_step: "inputs", "targets", "weights/NAME", "gradients/NAME", "updated/NAME".
+  /// Of dump_step: "inputs", "targets", "weights/NAME", "gradients/NAME", "updated/NAME"; see
+  /// UpdateOfStep.
   std::vector<NamedArray> dump;
 };
 
 /// "inputs" and "targets" of dump_step; nothing if there is none.
 std::vector<NamedArray> dumped_batches(const Job& job);
+
+/// An update's place among those of its step. A dump of several has the weights before the first,
+/// the mean of the gradients of all, and the weights after the last.
+struct UpdateOfStep {
+  int earlier = 0, updates = 1;
+  bool is_first() const { return earlier == 0; }
+};
+UpdateOfStep update_of_step(const Program& program, int micro_batch);
+
+/// The array `what`/NAME of `dump`; adds it, of zeros, on its first use.
+NamedArray& dumped_array(std::vector<NamedArray>& dump, const std::string& what,
+                         const Parameter& parameter);
 
 /// What to say of a loss that is not a number: module and step.
 std::string loss_problem(const Job& job, int stage, int micro_batch);

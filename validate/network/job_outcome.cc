@@ -1,5 +1,7 @@
 // What every executor says of a job alike: the batches that it dumps, and losses that went wrong.
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "validate/network/job.h"
 
 namespace interlock {
@@ -20,6 +22,24 @@ std::vector<NamedArray> dumped_batches(const Job& job) {
   }
   targets.shape = {static_cast<std::int64_t>(targets.values.size())};
   return {std::move(inputs), std::move(targets)};
+}
+
+UpdateOfStep update_of_step(const Program& program, int micro_batch) {
+  return {.earlier = micro_batch % program.micro_batches / program.update_every,
+          .updates = program.micro_batches / program.update_every};
+}
+
+NamedArray& dumped_array(std::vector<NamedArray>& dump, const std::string& what,
+                         const Parameter& parameter) {
+  const std::string name = what + "/" + parameter.name;
+  const auto known = std::find_if(dump.begin(), dump.end(),
+                                  [&](const NamedArray& array) { return array.name == name; });
+  if (known != dump.end()) return *known;
+  NamedArray array = {.name = name, .shape = {parameter.rows, parameter.columns}};
+  if (parameter.rows == 1) array.shape = {parameter.columns};
+  array.values.resize(static_cast<std::size_t>(parameter.size()));
+  dump.push_back(std::move(array));
+  return dump.back();
 }
 
 std::string loss_problem(const Job& job, int stage, int micro_batch) {

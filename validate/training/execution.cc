@@ -11,7 +11,9 @@
 #include "scenarios/run_scenario.h"
 #include "validate/crosscheck/error_figures.h"
 #include "validate/executors/cuda_executor.h"
+#include "validate/executors/settled_program.h"
 #include "validate/network/cpu_workload.h"
+#include "validate/training/staleness.h"
 
 namespace interlock {
 
@@ -149,7 +151,7 @@ Job job_of(const Scenario& scenario, const Program& program, const NeuralNetwork
 
 void check_trainable(const Scenario& scenario, const NeuralNetwork& network, bool graph) {
   check_executor(scenario, graph);
-  const Program program = lower_scenario(scenario, 1);
+  const Program program = settled(lower_scenario(scenario, 1), scenario.engine);
   check_job(scenario, job_of(scenario, program, network, {}));
 }
 
@@ -157,24 +159,16 @@ Execution execute(const Scenario& scenario, const NeuralNetwork& network,
                   const ExecutionOptions& options) {
   check_executor(scenario, options.graph);
   Execution execution{.program = lower_scenario(scenario, options.steps)};
-  const Job job = job_of(scenario, execution.program, network, options);
+  Program program = settled(execution.program, scenario.engine);
+  const bool cuda = scenario.cluster.executor.kind == RealDevices::Kind::Cuda;
+  // One host thread issues everything on GPUs, so nothing can be chosen on the way.
+  if (cuda && chooses_order(program)) program = freeze(program, scenario.engine);
+  const Job job = job_of(scenario, program, network, options);
   check_job(scenario, job);
-  switch (scenario.cluster.executor.kind) {
-    case RealDevices::Kind::Cpu:
-      run_on_threads(scenario, job, options, execution);
-      break;
-    case RealDevices::Kind::Virtual:
-      break;  // refused
-    case RealDevices::Kind::Cuda: {
-      if (!chooses_order(execution.program)) {
-        run_on_gpus(scenario, job, options, execution);
-        break;
-      }
-      // One host thread issues everything, so nothing can be chosen on the way.
-      const Program frozen = freeze(execution.program, EngineKind::Native);
-      run_on_gpus(scenario, job_of(scenario, frozen, network, options), options, execution);
-      break;
-    }
+  if (cuda) {
+    run_on_gpus(scenario, job, options, execution);
+  } else {
+    run_on_threads(scenario, job, options, execution);
   }
   return execution;
 }
@@ -188,6 +182,7 @@ TrainingCurve training_curve(const Scenario& scenario, const Execution& executio
                       .executor = name_of(scenario.cluster.executor.kind),
                       .seed = options.seed,
                       .wanted_steps = options.steps,
+                      .staleness = staleness_of(execution.program, execution.log),
                       .simulated_step = simulated.step_time};
   const auto& losses = execution.outcome.losses;
   curve.losses = step_losses(losses.back(), execution.program);
