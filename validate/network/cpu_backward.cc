@@ -115,7 +115,7 @@ StageTensors<T> tensors_of_traversal(CpuStage<T>& stage, int micro_batch,
     set(tensors, Place::OutputGradient, numbers<T>(gradient->second));
   }
   set(tensors, Place::InputGradient, numbers<T>(batch.below));
-  set_workspace(tensors, batch.workspace);
+  set_workspace(stage, tensors, batch.workspace);
   if (traversal.weights) tensors.gradients = &sum_for(stage, micro_batch).of_stage;
   return tensors;
 }
@@ -142,7 +142,15 @@ template <class T>
 EndOfOp run_again(CpuStage<T>& stage, int loss, int micro_batch) {
   const Traversal& traversal = traversal_of(stage.role, loss);
   take_room(stage, stage.under_way.at(micro_batch), traversal);
-  run_steps(stage.plan.again, tensors_of_traversal(stage, micro_batch, traversal));
+  StageTensors<T> tensors = tensors_of_traversal(stage, micro_batch, traversal);
+  const bool reads_targets = stage.layers->back().kind == LayerKind::CrossEntropy;
+  Batch data;
+  if (stage.rereads_input || reads_targets) data = stage.job->batch(micro_batch);
+  if (stage.rereads_input) {
+    read_input(stage, data, stage.under_way.at(micro_batch).workspace.data);
+  }
+  tensors.targets = data.targets.data();
+  run_steps(stage.plan.again, tensors);
   return [] {};
 }
 

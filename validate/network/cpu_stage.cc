@@ -13,21 +13,6 @@
 namespace interlock {
 namespace {
 
-/// Tokens or features of the micro-batch.
-template <class T>
-void read_input(const CpuStage<T>& stage, const Batch& data, const Block& block) {
-  if (stage.job->network.samples == SampleKind::Tokens) {
-    auto* to = reinterpret_cast<std::int64_t*>(block.data);
-    CHECK(block.bytes == static_cast<std::int64_t>(data.tokens.size() * sizeof(*to)),
-          "a batch has a token for each row of the input");
-    std::copy(data.tokens.begin(), data.tokens.end(), to);
-  } else {
-    CHECK(block.bytes == static_cast<std::int64_t>(data.features.size() * sizeof(T)),
-          "a batch has the features of each row of the input");
-    std::copy(data.features.begin(), data.features.end(), numbers<T>(block));
-  }
-}
-
 template <class T>
 void note_loss(const CpuStage<T>& stage, int micro_batch, double loss) {
   if (!std::isfinite(loss)) throw Error(loss_problem(*stage.job, stage.stage, micro_batch));
@@ -37,24 +22,39 @@ void note_loss(const CpuStage<T>& stage, int micro_batch, double loss) {
 }  // namespace
 
 template <class T>
+void read_input(const CpuStage<T>& stage, const Batch& data, std::byte* to) {
+  const bool tokens = stage.job->network.samples == SampleKind::Tokens;
+  const std::size_t bytes =
+      tokens ? data.tokens.size() * sizeof(std::int64_t) : data.features.size() * sizeof(T);
+  CHECK(stage.plan.input == static_cast<std::int64_t>(bytes),
+        "a batch has a token, or the features, of each row of the input");
+  if (tokens) {
+    std::copy(data.tokens.begin(), data.tokens.end(), reinterpret_cast<std::int64_t*>(to));
+  } else {
+    std::copy(data.features.begin(), data.features.end(), reinterpret_cast<T*>(to));
+  }
+}
+
+template <class T>
 EndOfOp run_forward(CpuStage<T>& stage, int micro_batch) {
   MicroBatch& batch = stage.under_way[micro_batch];
   batch.version = version_of_forward(stage, micro_batch);
   const bool last = stage.layers->back().kind == LayerKind::CrossEntropy;
   const Batch data = stage.is_first() || last ? stage.job->batch(micro_batch) : Batch();
   CpuMemory& memory = *stage.memory;
-  if (stage.is_first()) {
+  if (stage.is_first() && !stage.rereads_input) {
     batch.input = memory.take(stage.plan.input, MemoryClass::Stash);
-    read_input(stage, data, batch.input);
-  } else {
+    read_input(stage, data, batch.input.data);
+  } else if (!stage.is_first()) {
     CHECK(batch.input.bytes == stage.plan.input, "a stage reads what the one before it made");
     memory.retag(batch.input, MemoryClass::Stash);
   }
   batch.stash = memory.take(stage.plan.stash, MemoryClass::Stash);
   if (!last) batch.output = memory.take(stage.output_bytes(), MemoryClass::Boundary);
   Block workspace = memory.take(stage.bytes.workspace, MemoryClass::Workspace);
+  if (stage.rereads_input) read_input(stage, data, workspace.data);
   StageTensors<T> tensors = tensors_of(stage, batch);
-  set_workspace(tensors, workspace);
+  set_workspace(stage, tensors, workspace);
   tensors.targets = data.targets.data();
   const double loss = run_steps(stage.plan.forward, tensors);
   if (last) note_loss(stage, micro_batch, loss);
@@ -113,10 +113,11 @@ void forget(CpuStage<T>& stage, int micro_batch) {
   if (!holds && batch.gradients.empty()) stage.under_way.erase(found);
 }
 
-#define INTERLOCK_STAGE(T)                            \
-  template EndOfOp run_forward<T>(CpuStage<T>&, int); \
-  template EndOfOp run_head<T>(CpuStage<T>&, int);    \
-  template void release_output<T>(CpuStage<T>&, int); \
+#define INTERLOCK_STAGE(T)                                                   \
+  template void read_input<T>(const CpuStage<T>&, const Batch&, std::byte*); \
+  template EndOfOp run_forward<T>(CpuStage<T>&, int);                        \
+  template EndOfOp run_head<T>(CpuStage<T>&, int);                           \
+  template void release_output<T>(CpuStage<T>&, int);                        \
   template void forget<T>(CpuStage<T>&, int)
 INTERLOCK_STAGE(float);
 INTERLOCK_STAGE(double);

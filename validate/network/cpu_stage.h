@@ -73,6 +73,7 @@ struct CpuStage {
   std::shared_ptr<const std::vector<Layer>> layers, head_layers;
   StagePlan plan, plan_without, head_plan;  // without: the gradient of its input
   bool runs_again = false;                  // the program has R before I and B
+  bool rereads_input = false;               // see StageJob
   StageBytes bytes;
   std::vector<TrainedParameter<T>> parameters;  // of the stage, then of its head
   std::vector<T*> weights, head_weights;
@@ -94,6 +95,10 @@ struct CpuStage {
 /// Blocks of the resident classes of `stages`, which are those of one rank, and their first values.
 template <class T>
 void place_parameters(const std::vector<CpuStage<T>*>& stages, const Rank& rank);
+
+/// Fills `to` with the tokens or features of a micro-batch.
+template <class T>
+void read_input(const CpuStage<T>& stage, const Batch& data, std::byte* to);
 
 // Each runs an op and returns what ends it: what gives back the memory that it held.
 template <class T>

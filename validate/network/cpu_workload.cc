@@ -66,6 +66,7 @@ std::unique_ptr<CpuStage<T>> make_stage(Run<T>& run, int index) {
   stage->head_plan = std::move(plans.head_plan);
   stage->head_layers = plans.head_layers;
   stage->runs_again = plans.runs_again;
+  stage->rereads_input = plans.rereads_input;
   constexpr std::int64_t kFloat = 4;  // bytes that the program counts for a number
   constexpr std::int64_t kNumber = sizeof(T);
   stage->bytes = {plans.workspace / kFloat * kNumber, plans.head / kFloat * kNumber};

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/plan/catalogue.h"
 #include "sim/plan/strategy.h"
 #include "sim/run/program.h"
 #include "validate/network/network.h"
@@ -41,6 +42,9 @@ struct Job {
   std::vector<StageRole> roles;  // (stages)
   /// (modules) What of each is not kept, and computed again before it goes back; empty: nothing.
   std::vector<Recompute> recompute = {};
+  /// What backwards find of their forwards; Replayed: the stage's input, or nothing where that is
+  /// the batch itself, which is asked for again.
+  StashMode stash = StashMode::Kept;
   Precision precision = Precision::Fp32;
   Descent descent;
   std::uint64_t seed = 1;

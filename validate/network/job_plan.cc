@@ -23,6 +23,7 @@ std::shared_ptr<const std::vector<Layer>> layers_of(const Job& job, int stage) {
 /// Those of its modules that are computed again, as ranges of layers_of().
 std::vector<LayerRange> again_of(const Job& job, int stage) {
   std::vector<LayerRange> ranges;
+  if (job.stash == StashMode::Replayed) return {{0, layers_of(job, stage)->size(), false}};
   if (job.recompute.empty()) return ranges;
   const auto s = static_cast<std::size_t>(stage);
   LayerRange range;
@@ -92,8 +93,8 @@ std::string why_not_kept(const Program& program, const StageJob& planned, int st
            " keeps no gradients between the halves of its backward; expected "
            "\"backward\": \"fused\", or a model of residual blocks";
   }
-  const std::int64_t kept = planned.plan.input + planned.plan.stash;
-  if (planned.runs_again && kept != bytes_before(program, OpKind::F, stage, MemoryClass::Stash)) {
+  if (planned.runs_again &&
+      planned.kept() != bytes_before(program, OpKind::F, stage, MemoryClass::Stash)) {
     return name +
            " keeps something else than what its backward reads; expected a schedule that keeps " +
            "activations";
@@ -127,9 +128,8 @@ std::string why_not_stage(const Job& job, int stage) {
   const Program& program = job.program;
   const std::string name = "stage " + number(stage);
   if (std::string problem = why_not_kept(program, planned, stage); !problem.empty()) return problem;
-  const std::int64_t needed = std::max(planned.plan.workspace, planned.plan_without.workspace);
-  if (needed > planned.workspace) {
-    return name + " needs " + number(needed) + " bytes of workspace, and the model has " +
+  if (planned.needed() > planned.workspace) {
+    return name + " needs " + number(planned.needed()) + " bytes of workspace, and the model has " +
            number(planned.workspace) + "; expected another \"ffn_hidden_size\"";
   }
   const StagePlan& head = planned.head_plan;
@@ -149,6 +149,10 @@ const Traversal& traversal_of(const StageRole& role, int loss) {
   CHECK(false, "a backward of a loss that reaches the stage");
 }
 
+std::int64_t StageJob::needed() const {
+  return (rereads_input ? plan.input : 0) + std::max(plan.workspace, plan_without.workspace);
+}
+
 StageJob plan_stage_of_job(const Job& job, int stage, int element) {
   StageJob planned;
   planned.layers = layers_of(job, stage);
@@ -160,6 +164,7 @@ StageJob plan_stage_of_job(const Job& job, int stage, int element) {
                        .element = element,
                        .input_rectified = stage > 0 && ends_rectified(*layers_of(job, stage - 1)),
                        .again = again_of(job, stage)};
+  planned.rereads_input = stage == 0 && job.stash == StashMode::Replayed;
   planned.workspace = bytes_before(job.program, OpKind::F, stage, MemoryClass::Workspace);
   const auto program_element = static_cast<std::int64_t>(element_bytes(job.precision));
   const std::int64_t room = planned.workspace / program_element * element;
@@ -169,7 +174,7 @@ StageJob plan_stage_of_job(const Job& job, int stage, int element) {
     planned.plan = plan_stage(inputs);
     inputs.input_gradient = Place::None;
     planned.plan_without = plan_stage(inputs);
-    if (std::max(planned.plan.workspace, planned.plan_without.workspace) <= room) break;
+    if (planned.needed() <= room) break;
   }
   planned.again = static_cast<int>(inputs.again.size());
   planned.runs_again = has_op(job.program, OpKind::R, stage);
@@ -208,6 +213,10 @@ std::string why_not_trainable(const Job& job) {
   if (std::any_of(program.ops.begin(), program.ops.end(),
                   [](const OpInfo& op) { return op.replay; })) {
     return "turns on old inputs cannot be trained; expected a schedule that waits for new ones";
+  }
+  if (job.stash == StashMode::Rebuilt) {
+    return "no layer computes its input back from its output, as \"petra\" needs; expected "
+           "\"features-replay\", which keeps the inputs of stages";
   }
   if (std::string problem = why_not_strategy(job.strategy); !problem.empty()) return problem;
   for (int stage = 0; stage < program.stages; ++stage) {

@@ -18,6 +18,11 @@ struct StageJob {
   StagePlan head_plan;      // of its head, if it has one
   int again = 0;            // modules that are computed again
   bool runs_again = false;  // the program has ops for that
+  /// Its input is not kept: it lies at the begin of the workspace, for as long as an op runs.
+  bool rereads_input = false;
+  std::int64_t kept() const { return (rereads_input ? 0 : plan.input) + plan.stash; }
+  /// Of the workspace, what an op needs.
+  std::int64_t needed() const;
   /// Bytes that the program gives it while an op, or its head, runs.
   std::int64_t workspace = 0, head = 0;
 };

@@ -38,6 +38,10 @@ void check_executor(const Scenario& scenario, bool graph) {
     refuse(scenario, "/training/precision", "the CPU trains in fp32; expected \"fp32\"");
   }
   if (kind != RealDevices::Kind::Cuda) return;
+  if (scenario.schedule.stash != StashMode::Kept || scenario.schedule.replays) {
+    refuse(scenario, "/training/schedule",
+           "stages that run forwards again are trained on CPUs; expected \"executor\": \"cpu\"");
+  }
   const CudaReport report = look_at_cuda();
   if (report.state != CudaState::Ready) refuse(scenario, "/cluster/executor", report.sentence);
 }
@@ -142,6 +146,7 @@ Job job_of(const Scenario& scenario, const Program& program, const NeuralNetwork
           .strategy = scenario.strategy,
           .roles = lower_inputs(scenario).roles,
           .recompute = std::move(recompute),
+          .stash = scenario.schedule.stash,
           .precision = scenario.precision,
           .descent = options.descent,
           .seed = options.seed,

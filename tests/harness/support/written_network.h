@@ -1,0 +1,49 @@
+// A residual MLP written out in plain loops, whose slopes are complex steps: a reference that
+// shares no code with the layers that are trained.
+// SPDX-License-Identifier: Apache-2.0
+//
+// The slope of a function f of real numbers that is analytic is Im f(x + ih) / h for a tiny h; no
+// difference is taken, so it is exact to the last bits (Squire and Trapp, SIAM Review 40, 1998).
+#pragma once
+
+#include <complex>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "validate/network/job.h"
+
+namespace interlock::written {
+
+using Number = std::complex<double>;
+using Vector = std::vector<Number>;
+using Weights = std::map<std::string, Vector>;
+
+/// Modules that run as one: "input", "block0", ..., "readout" of a residual MLP.
+struct Stage {
+  std::vector<std::string> modules;
+  Weights weights;
+  std::int64_t rows = 1;
+  bool has_loss() const { return modules.back() == "readout"; }
+};
+
+/// What `stage` makes of `x`, row-major; of a stage with a loss, one number: its mean over rows.
+Vector forward(const Stage& stage, const Vector& x, const std::vector<std::int32_t>& targets);
+
+struct Slopes {
+  Weights weights;
+  Vector input;
+};
+/// Slopes of the sum of `dy` times what the stage makes; of a loss, `dy` is {1}.
+Slopes backward(const Stage& stage, const Vector& x, const Vector& dy,
+                const std::vector<std::int32_t>& targets);
+
+/// weights - rate * slopes.
+void descend(Weights& weights, const Weights& slopes, double rate);
+
+/// The stages of `job`, with the weights of `first`: the arrays "weights/" of a dump of step 0.
+std::vector<Stage> stages_of(const Job& job,
+                             const std::map<std::string, std::vector<double>>& first);
+
+}  // namespace interlock::written
