@@ -48,6 +48,7 @@ EndOfOp run_forward(CpuStage<T>& stage, int micro_batch) {
   } else if (!stage.is_first()) {
     CHECK(batch.input.bytes == stage.plan.input, "a stage reads what the one before it made");
     memory.retag(batch.input, MemoryClass::Stash);
+    keep_input(stage, micro_batch, batch.input);
   }
   batch.stash = memory.take(stage.plan.stash, MemoryClass::Stash);
   if (!last) batch.output = memory.take(stage.output_bytes(), MemoryClass::Boundary);

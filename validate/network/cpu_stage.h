@@ -57,6 +57,13 @@ struct WeightVersion {
   std::vector<T*> weights;
 };
 
+/// An input that a stage may learn from again.
+struct OldInput {
+  int micro_batch = 0;
+  int turns = 0;  // that were made on it
+  std::byte* data = nullptr;
+};
+
 /// The sizes that the program gives a stage.
 struct StageBytes {
   std::int64_t workspace = 0, head = 0;
@@ -84,6 +91,9 @@ struct CpuStage {
   std::map<int, GradientSum<T>> sums;        // by update
   std::vector<GradientSum<T>> spare_sums;    // zeros
   std::map<int, MicroBatch> under_way;
+  std::vector<std::byte*> input_room;  // of the inputs to come that it may learn from again
+  std::vector<OldInput> old_inputs;    // oldest first
+  bool replays = false;                // a turn on one of them is under way
   std::vector<NamedArray> dump;
 
   std::int64_t output_bytes() const {
@@ -113,6 +123,14 @@ template <class T>
 EndOfOp run_backward(CpuStage<T>& stage, OpKind kind, int loss, int micro_batch);
 template <class T>
 EndOfOp run_update(CpuStage<T>& stage, int micro_batch);
+
+/// A whole turn on an old input: of those with the fewest turns, the newest. Its loss is not noted.
+template <class T>
+EndOfOp run_replay(CpuStage<T>& stage);
+
+/// Keeps the input of a new micro-batch for turns to come, in the place of the oldest if need be.
+template <class T>
+void keep_input(CpuStage<T>& stage, int micro_batch, const Block& input);
 
 /// Gives the output back once nobody reads it any more.
 template <class T>

@@ -81,6 +81,17 @@ GradientSum<T> sum_at(const CpuStage<T>& stage, T* at) {
   return sum;
 }
 
+/// Room for the inputs that a stage may learn from again; its rank has no other.
+template <class T>
+void share_inputs(const std::vector<CpuStage<T>*>& stages, Resident<T>& resident) {
+  const std::int64_t bytes = stages.front()->plan.input;
+  for (std::int64_t n = resident.left(MemoryClass::Boundary) / bytes; n > 0; --n) {
+    T* const begin =
+        resident.take(MemoryClass::Boundary, bytes / static_cast<std::int64_t>(sizeof(T)));
+    stages.front()->input_room.push_back(reinterpret_cast<std::byte*>(begin));
+  }
+}
+
 /// The resident room for gradients and old weights, as much of it for each stage of the rank.
 template <class T>
 void share_out(const std::vector<CpuStage<T>*>& stages, Resident<T>& resident) {
@@ -166,6 +177,7 @@ void place_parameters(const std::vector<CpuStage<T>*>& stages, const Rank& rank)
   Resident<T> resident(rank, *stages.front()->memory);
   for (CpuStage<T>* stage : stages) place(*stage, resident);
   share_out(stages, resident);
+  share_inputs(stages, resident);
   CHECK(resident.is_empty(), "what stays is what the program says");
 }
 
@@ -175,7 +187,7 @@ EndOfOp run_update(CpuStage<T>& stage, int micro_batch) {
   keep_version(stage);
   ++stage.steps;
   ++stage.version;
-  const bool dumps = step_of(job.program, micro_batch) == job.dump_step;
+  const bool dumps = !stage.replays && step_of(job.program, micro_batch) == job.dump_step;
   const UpdateOfStep place = update_of_step(job.program, micro_batch);
   StepFactors factors = {.correction1 = 1 - std::pow(job.descent.beta1, stage.steps),
                          .correction2 = 1 - std::pow(job.descent.beta2, stage.steps)};

@@ -102,6 +102,7 @@ template <class T>
 EndOfOp begin(Run<T>& run, int op, int micro_batch) {
   const OpInfo& info = run.job.program.ops[static_cast<std::size_t>(op)];
   CpuStage<T>& stage = run.stage(info.stage);
+  if (info.replay) return run_replay(stage);
   switch (info.kind) {
     case OpKind::F:
       return run_forward(stage, micro_batch);

@@ -75,8 +75,9 @@ Tensor input_of(const Job& job, int stage, int element) {
 std::string number(std::int64_t value) { return std::to_string(value); }
 
 bool has_op(const Program& program, OpKind kind, int stage) {
-  return std::any_of(program.ops.begin(), program.ops.end(),
-                     [&](const OpInfo& op) { return op.kind == kind && op.stage == stage; });
+  return std::any_of(program.ops.begin(), program.ops.end(), [&](const OpInfo& op) {
+    return op.kind == kind && op.stage == stage && !op.replay;
+  });
 }
 
 /// What is wrong with what the program keeps of a stage, and computes again.
@@ -209,10 +210,6 @@ std::string why_not_trainable(const Job& job) {
   if (!program.collectives.empty()) {
     return "devices that share a stage cannot be trained; expected \"pipeline\" and \"stages\" "
            "alone under \"parallel\"";
-  }
-  if (std::any_of(program.ops.begin(), program.ops.end(),
-                  [](const OpInfo& op) { return op.replay; })) {
-    return "turns on old inputs cannot be trained; expected a schedule that waits for new ones";
   }
   if (job.stash == StashMode::Rebuilt) {
     return "no layer computes its input back from its output, as \"petra\" needs; expected "

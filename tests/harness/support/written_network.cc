@@ -74,6 +74,9 @@ Vector projected(const Stage& stage, const std::string& module, const Vector& x)
   for (const auto& [name, values] : stage.weights) {
     const bool of_norm = name.find(".norm.") != std::string::npos;
     if (name.rfind(module + ".", 0) != 0 || of_norm) continue;
+    if (name.find(".head.") != std::string::npos && module.find(".head") == std::string::npos) {
+      continue;
+    }
     (name.ends_with(".weight") ? weight : bias) = &values;
   }
   return product(x, *weight, *bias, stage.rows);
@@ -131,6 +134,26 @@ Slopes backward(const Stage& stage, const Vector& x, const Vector& dy,
   return slopes;
 }
 
+Number loss_of(const Stage& stage, const Vector& x, const std::vector<std::int32_t>& targets) {
+  const Vector y = forward(stage, x, targets);
+  if (stage.has_loss()) return y[0];
+  return cross_entropy(projected(stage, stage.head, y), targets, stage.rows);
+}
+
+Weights slopes_of_loss(const Stage& stage, const Vector& x,
+                       const std::vector<std::int32_t>& targets) {
+  Stage moved = stage;
+  Weights slopes;
+  for (auto& [name, values] : moved.weights) {
+    for (Number& value : values) {
+      value += Number(0, kStep);
+      slopes[name].emplace_back(loss_of(moved, x, targets).imag() / kStep);
+      value = value.real();
+    }
+  }
+  return slopes;
+}
+
 void descend(Weights& weights, const Weights& slopes, double rate) {
   for (auto& [name, values] : weights) {
     for (std::size_t i = 0; i < values.size(); ++i) values[i] -= rate * slopes.at(name)[i];
@@ -150,6 +173,7 @@ std::vector<Stage> stages_of(const Job& job,
         if (own) stage.weights[name] = Vector(values.begin(), values.end());
       }
     }
+    if (job.roles[s].head) stage.head = stage.modules.back() + ".head";
     stages.push_back(std::move(stage));
   }
   return stages;

@@ -25,6 +25,7 @@ struct Stage {
   std::vector<std::string> modules;
   Weights weights;
   std::int64_t rows = 1;
+  std::string head;  // "block0.head" of a stage that has one
   bool has_loss() const { return modules.back() == "readout"; }
 };
 
@@ -38,6 +39,12 @@ struct Slopes {
 /// Slopes of the sum of `dy` times what the stage makes; of a loss, `dy` is {1}.
 Slopes backward(const Stage& stage, const Vector& x, const Vector& dy,
                 const std::vector<std::int32_t>& targets);
+
+/// The loss of a stage alone: its own, or that of its head.
+Number loss_of(const Stage& stage, const Vector& x, const std::vector<std::int32_t>& targets);
+/// Its slopes in all weights of the stage and its head.
+Weights slopes_of_loss(const Stage& stage, const Vector& x,
+                       const std::vector<std::int32_t>& targets);
 
 /// weights - rate * slopes.
 void descend(Weights& weights, const Weights& slopes, double rate);
