@@ -146,5 +146,29 @@ TEST_CASE("turns on old inputs come to the same bits however late threads are") 
   }
 }
 
+TEST_CASE("turns on old inputs take no memory that was not simulated") {
+  int most = 0;
+  for (const std::string& model : {kResidualMlp, kTransformer, kResNet}) {
+    for (const int depth : {1, 2, 4}) {
+      for (const char* cut : {"[3, 1, 1]", "[2, 1, 2]", "[1, 2, 2]"}) {
+        TrainingText text = waiting_text(depth);
+        text.model = model;
+        text.more = std::string(R"(, "partition": )") + cut;
+        if (model != kResidualMlp) text.more = R"(, "partition": [2, 1, 1])";  // four modules
+        Training training = make_training(text);
+        const std::vector<double> simulated = simulated_peaks(training.program);
+        training.program = settled(training.program, EngineKind::Native);
+        const Outcome outcome = train(training, RunMode::Clock, {.poison = true});
+        for (std::size_t rank = 0; rank < 3; ++rank) {
+          INFO(model, ", ", depth, " inputs kept, ", text.more, ", rank ", rank);
+          CHECK(static_cast<double>(outcome.memory[rank].peak) == simulated[rank]);
+          most += outcome.memory[rank].peak > 0 ? 1 : 0;
+        }
+      }
+    }
+  }
+  CHECK(most == 81);
+}
+
 }  // namespace
 }  // namespace interlock

@@ -49,9 +49,8 @@ EndOfOp run_replay(CpuStage<T>& stage) {
   std::map<int, double> unnoted;
   std::map<int, double>* const losses = std::exchange(stage.losses, &unnoted);
   stage.replays = true;
-  Block& input = stage.under_way[old.micro_batch].input;
-  input = stage.memory->take(stage.plan.input, MemoryClass::Stash);
-  std::memcpy(input.data, old.data, static_cast<std::size_t>(input.bytes));
+  // No backward writes over the input of a stage, but of the first.
+  stage.under_way[old.micro_batch].lent = old.data;
   run_turn(stage, old.micro_batch);
   stage.replays = false;
   stage.losses = losses;
@@ -61,7 +60,7 @@ EndOfOp run_replay(CpuStage<T>& stage) {
 
 template <class T>
 void keep_input(CpuStage<T>& stage, int micro_batch, const Block& input) {
-  if (stage.replays || (stage.input_room.empty() && stage.old_inputs.empty())) return;
+  if (stage.input_room.empty() && stage.old_inputs.empty()) return;
   OldInput kept = {.micro_batch = micro_batch, .turns = 1};
   if (stage.input_room.empty()) {
     kept.data = stage.old_inputs.front().data;

@@ -45,7 +45,7 @@ EndOfOp run_forward(CpuStage<T>& stage, int micro_batch) {
   if (stage.is_first() && !stage.rereads_input) {
     batch.input = memory.take(stage.plan.input, MemoryClass::Stash);
     read_input(stage, data, batch.input.data);
-  } else if (!stage.is_first()) {
+  } else if (!stage.is_first() && batch.lent == nullptr) {
     CHECK(batch.input.bytes == stage.plan.input, "a stage reads what the one before it made");
     memory.retag(batch.input, MemoryClass::Stash);
     keep_input(stage, micro_batch, batch.input);

@@ -21,6 +21,7 @@ namespace interlock {
 /// What a stage holds of one micro-batch.
 struct MicroBatch {
   Block input, stash, output;
+  std::byte* lent = nullptr;                   // an input that it reads, and does not hold
   std::map<int, Block> gradients;              // of the output, by loss
   Block gradient_sum;                          // of several losses: of those gone through so far
   std::deque<std::pair<int, Block>> outgoing;  // gradients of the input, with their losses

@@ -23,7 +23,8 @@ StageTensors<T> tensors_of(const CpuStage<T>& stage, const MicroBatch& batch) {
   tensors.samples = stage.job->network.samples_per_micro_batch;
   tensors.rows_per_sample = stage.job->network.rows_per_sample;
   tensors.weights = &weights_of(stage, stage.keeps_versions ? batch.version : stage.version);
-  set(tensors, Place::Input, numbers<T>(batch.input));
+  T* const lent = reinterpret_cast<T*>(batch.lent);
+  set(tensors, Place::Input, lent != nullptr ? lent : numbers<T>(batch.input));
   set(tensors, Place::Stash, numbers<T>(batch.stash));
   set(tensors, Place::Output, numbers<T>(batch.output));
   return tensors;
