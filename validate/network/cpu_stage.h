@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "validate/network/cpu_memory.h"
+#include "validate/network/cpu_weights.h"
 #include "validate/network/cpu_workload.h"
 #include "validate/network/stage_network.h"
 
@@ -31,31 +32,6 @@ struct MicroBatch {
   int version = -1;          // of the weights that its forward used; before it, none
   bool sent = false;         // the output has left
   bool head_is_due = false;  // and reads the output
-};
-
-/// A weight, and what its optimiser keeps.
-template <class T>
-struct TrainedParameter {
-  Parameter parameter;
-  int number = 0;  // in the whole network
-  bool of_head = false;
-  T* weight = nullptr;
-  T* first = nullptr;   // momentum, or the mean of gradients
-  T* second = nullptr;  // the mean of their squares
-};
-
-/// What the micro-batches of one update add up.
-template <class T>
-struct GradientSum {
-  std::vector<T*> of_stage, of_head;  // by parameter
-  int batches = 0, head_batches = 0;  // in them
-};
-
-/// Old weights that some backward still needs.
-template <class T>
-struct WeightVersion {
-  Block block;
-  std::vector<T*> weights;
 };
 
 /// An input that a stage may learn from again.

@@ -1,7 +1,7 @@
-// A residual MLP written out in plain loops, whose slopes are complex steps: a reference that
-// shares no code with the layers that are trained.
+// A residual MLP written out in plain loops: a reference without the layers that are trained.
 // SPDX-License-Identifier: Apache-2.0
 //
+// Its slopes are complex steps.
 // The slope of a function f of real numbers that is analytic is Im f(x + ih) / h for a tiny h; no
 // difference is taken, so it is exact to the last bits (Squire and Trapp, SIAM Review 40, 1998).
 #pragma once
