@@ -9,8 +9,8 @@
 
 namespace interlock {
 
-/// When devices of equal weights reduce their gradients: once for each update, after adding up those
-/// of its micro-batches, or after every micro-batch.
+/// When devices of equal weights reduce their gradients: once for each update, after adding up
+/// those of its micro-batches, or after every micro-batch.
 enum class GradientReduction { Step, MicroBatch };
 
 /// All zeros and ones: nothing is added, every kernel is there when its device is free.
