@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
+
 #include "base/units.h"
 
 namespace interlock {
@@ -42,6 +44,8 @@ struct ProductShape {
 
 /// One kernel, or several equal ones: arithmetic, memory traffic and launches.
 /// `flops` and `bytes` are totals over all launches, `shape` is that of one.
+/// `flops` is the arithmetic that the kernel executes: time and HFU come from it. MFU counts
+/// `counted` where that is another number; see counted_flops().
 /// `measured` holds for OpClass::Measured only.
 struct Work {
   OpClass op_class = OpClass::Elementwise;
@@ -52,7 +56,12 @@ struct Work {
   OpRole role = OpRole::Other;
   OpVariant variant = OpVariant::Plain;
   ProductShape shape = {};
+  std::optional<Flops> counted = {};
 };
+
+/// Returns what the convention behind MFU counts of `work`. It differs for attention, where the
+/// convention counts the whole score matrix or half of it, whatever the kernel computes of it.
+inline Flops counted_flops(const Work& work) { return work.counted.value_or(work.flops); }
 
 /// A kernel whose duration is known, from a profile, say.
 inline Work measured_work(Seconds duration) {

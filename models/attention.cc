@@ -9,17 +9,20 @@ namespace interlock {
 namespace {
 
 /// Attention products of `outputs` (tokens, heads, head size) with all that is attended, touching
-/// `elements`; the backward of each is two of the same size.
+/// `elements`; the backward of each is two of the same size. Executed is what is attended, counted
+/// is that or half of it.
 Operator attention_product(const Transformer& t, const BlockSizes& z, double outputs,
                            double elements) {
   const double share = t.causal_flops ? 0.5 : 1;
   const Work forward = {.op_class = OpClass::Attention,
-                        .flops = Flops(share * 2 * outputs * z.attended),
-                        .bytes = Bytes(elements * z.element)};
+                        .flops = Flops(2 * outputs * z.attended),
+                        .bytes = Bytes(elements * z.element),
+                        .counted = Flops(share * 2 * outputs * z.attended)};
   Work backward = {.op_class = OpClass::Attention,
                    .flops = forward.flops * 2,
                    .bytes = forward.bytes * 2,
-                   .launches = 2};
+                   .launches = 2,
+                   .counted = *forward.counted * 2};
   return {.forward = forward,
           .input_gradient = backward,
           .gradients = Bytes(elements * z.element),
@@ -40,12 +43,16 @@ bool turns_heads(const Sharding& sharding) {
   return sharding.context > 1 && sharding.context_layout == ContextLayout::AllToAll;
 }
 
-/// One kernel that stores queries, keys, values and a sum in fp32 for each row of the scores. What
-/// its backward computes again inside is no model flop and is not counted.
-/// Source: FlashAttention, arXiv 2205.14135.
+/// One kernel that stores queries, keys, values and a sum in fp32 for each row of the scores. It
+/// executes the blocks of the scores that a mask leaves something of: forward, scores and their
+/// product with the values; backward, the scores again, and gradients of values, scores, queries
+/// and keys. The scores that are computed again are no model flop and are not counted.
+/// Source: FlashAttention-2, arXiv 2307.08691, sections 3.1 and 4.1.
 Operator fused_attention(const Transformer& t, const BlockSizes& z) {
   const double made = z.queries + z.attentions;
   Operator op = attention_product(t, z, made, made + z.keys_read + z.values_read);
+  op.forward.flops = Flops(2 * made * z.computed);
+  op.input_gradient.flops = Flops(2 * (3 * z.queries + 2 * z.attentions) * z.computed);
   op.input_gradient.launches = 1;
   op.forward.variant = op.input_gradient.variant = OpVariant::Fused;
   set_shape(op, head_product(t, z, z.attended, z.queries / z.statistics));
@@ -132,6 +139,14 @@ double attended_columns(const Transformer& t, const TokenSlice& part) {
   return (score_pairs(t, end) - score_pairs(t, part.context)) / part.length;
 }
 
+double computed_columns(const Transformer& t, const TokenSlice& part) {
+  if (t.bidirectional) return part.of;
+  const int end = part.context + part.length;
+  const double pairs =
+      computed_pairs(end, part.of, t.window) - computed_pairs(part.context, part.of, t.window);
+  return pairs / part.length;
+}
+
 /// Query, key and value projections, up to what attention reads.
 void append_projections(const Transformer& t, const BlockSizes& z, std::vector<Operator>& block) {
   if (t.latents.kv_rank > 0) return append_latents(t, z, block);
@@ -162,6 +177,19 @@ Operator rotation(const Transformer& t, const BlockSizes& z) {
 
 }  // namespace
 
+double computed_pairs(int tokens, int of, std::optional<int> window) {
+  const double b = kAttentionBlock;
+  const int whole = tokens / kAttentionBlock, left = tokens % kAttentionBlock;
+  // Block row k ends with its own columns, b (k + 1), or with the sequence.
+  const double last = std::min<double>(of, b * (whole + 1));
+  double pairs = b * b * whole * (whole + 1.0) / 2 + left * last;
+  if (!window) return pairs;
+  // It begins `back` blocks before itself: those that the window of its first token reaches.
+  const int back = (*window - 1 + kAttentionBlock - 1) / kAttentionBlock;
+  const double skips = std::max(0, whole - 1 - back);  // of the last whole row: blocks, from 0
+  return pairs - b * b * skips * (skips + 1) / 2 - left * b * std::max(0, whole - back);
+}
+
 TokenSlice part_of(const Transformer& t) {
   return t.slice.value_or(TokenSlice{t.sequence_length, 0, t.sequence_length});
 }
@@ -187,6 +215,7 @@ BlockSizes block_sizes(const Transformer& t, const BuildOptions& options) {
           .element = element_bytes(options.precision),
           .tokens = tokens,
           .attended = attended_columns(t, part),
+          .computed = computed_columns(t, part),
           .residual = tokens * t.hidden_size * outer_parts(sharding).share(),
           .queries = heads * t.head_size * inner,
           .attentions = heads * t.value_head_size * inner,

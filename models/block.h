@@ -21,6 +21,9 @@
 //
 // A window of w tokens leaves a token at place i (from 0) min(2 i + 1, 2 w - 1) of these pairs, if
 // attention is one kernel; scores that are stored are computed whole, and masked.
+//
+// These pairs are what the convention behind MFU counts, all or half of them, and what kernels that
+// store the scores execute, all of them. A fused kernel executes less: see computed_pairs.
 #pragma once
 
 #include "models/transformer.h"
@@ -33,6 +36,7 @@ struct BlockSizes {
   double element = 1;      // bytes
   double tokens = 1;       // of one part of the sequence, of all tensor devices together
   double attended = 1;     // columns of the scores, a token: s, or 2 c + l of a slice
+  double computed = 1;     // of these, what a fused kernel computes, see computed_pairs
   double residual = 1;     // elements of (tokens, hidden_size) where norms and residuals are
   double queries = 1;      // elements of (tokens, attention_heads, head_size)
   double attentions = 1;   // elements of (tokens, attention_heads, value_head_size), what comes out
@@ -42,6 +46,18 @@ struct BlockSizes {
   double values_read = 1;  // likewise
   double statistics = 1;   // elements of (tokens, attention_heads)
 };
+
+/// Rows and columns of the blocks that a fused kernel computes or skips as a whole.
+/// Source: FlashAttention-2, arXiv 2307.08691, section 3.3: blocks of 64 or 128 rows and columns.
+inline constexpr int kAttentionBlock = 128;
+
+/// Returns the pairs of tokens that a fused causal kernel computes scores of, for the first
+/// `tokens` of a sequence of `of`: whole blocks up to the one on the diagonal, from the first that
+/// the window reaches. Without a window, b (b + 1) / 2 blocks of b rows of blocks: half of the
+/// square, and half of the diagonal blocks. A slice computes those of its last token less those
+/// before its first, so that slices add up; what a block has beyond a slice's last token is
+/// computed and masked.
+double computed_pairs(int tokens, int of, std::optional<int> window);
 
 /// The tokens of a sample that the operators work on, and those before and after them.
 TokenSlice part_of(const Transformer& shape);

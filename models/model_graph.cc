@@ -155,7 +155,7 @@ Flops model_flops(const ModelGraph& graph) {
   Flops total;
   for (const Module& module : graph.modules) {
     for (const auto* part : {&module.forward, &module.backward_input, &module.backward_weight}) {
-      for (const Work& work : *part) total += work.flops;
+      for (const Work& work : *part) total += counted_flops(work);
     }
   }
   return total;

@@ -96,7 +96,8 @@ struct BuildOptions {
 ModelGraph build_model(const JsonNode& model, const BuildOptions& options,
                        Diagnostics& diagnostics);
 
-/// Forward, backward_input and backward_weight flops of all modules, without heads or recompute.
+/// Forward, backward_input and backward_weight flops of all modules, without heads or recompute, as
+/// MFU counts them.
 /// Units: flops per micro-batch.
 Flops model_flops(const ModelGraph& graph);
 

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models/retention.h"
 
+#include "models/block.h"
+
 namespace interlock {
 namespace {
 
@@ -13,23 +15,28 @@ double width_of(const Retention& r) {
 /// One kernel: queries, keys and values in, the retained values out. For each token the scores of
 /// its chunk (c h) and their product with the values (2 c h), and reading and updating the state
 /// (2 h^2 / a each); a state is read and written once a chunk, and kept for the backward. One chunk
-/// for all tokens (the parallel form) has no state.
+/// for all tokens (the parallel form) has no state. Inside a chunk blocks of scores beyond the
+/// diagonal are skipped, as in fused attention; backward, scores are computed again, and gradients
+/// of values, scores, queries and keys made: 7 c h for 3 c h.
 Operator retain(const Retention& r, double element) {
   const double h = width_of(r);
   const double tokens = r.tokens / inner_parts(r.sharding).rows;
-  const double inside = (r.causal_flops ? 0.5 : 1) * 3 * r.chunk * h;
+  const double counted = (r.causal_flops ? 0.5 : 1) * 3 * r.chunk * h;
+  const double columns = computed_pairs(r.chunk, r.chunk, {}) / r.chunk;
   const double reading = 2 * h * static_cast<double>(r.hidden_size) / r.heads;
   const double across = r.parallel ? 0 : 2 * reading;
   const Bytes states = r.parallel ? Bytes(0) : retention_state(r) * (tokens / r.chunk);
   Operator op;
   op.forward = {.op_class = OpClass::Attention,
-                .flops = Flops(2 * tokens * (inside + across)),
+                .flops = Flops(2 * tokens * (3 * columns * h + across)),
                 .bytes = Bytes(tokens * 6 * h * element) + states * 2,
-                .variant = OpVariant::Fused};
+                .variant = OpVariant::Fused,
+                .counted = Flops(2 * tokens * (counted + across))};
   op.input_gradient = {.op_class = OpClass::Attention,
-                       .flops = op.forward.flops * 2,
+                       .flops = Flops(2 * tokens * (7 * columns * h + 2 * across)),
                        .bytes = op.forward.bytes * 2,
-                       .variant = OpVariant::Fused};
+                       .variant = OpVariant::Fused,
+                       .counted = *op.forward.counted * 2};
   op.stash = Bytes(tokens * 4 * h * element) + states;
   op.gradients = Bytes(tokens * 6 * h * element);
   op.attention_core = true;

@@ -41,9 +41,11 @@ Figure mfu_figure(const Metrics& metrics) {
   if (!metrics.mfu) return {"MFU", "unknown", "model flops or peak rate not known"};
   std::string note = "model flops of the peak";
   if (metrics.hfu && *metrics.hfu != *metrics.mfu) {
-    note = "HFU " + format_percent(*metrics.hfu) + ", recompute and heads included";
+    note = "HFU " + format_percent(*metrics.hfu) + ", all that is executed";
   }
-  if (metrics.attention_flops != "none") note += "; " + metrics.attention_flops + " attention";
+  if (metrics.attention_flops != "none") {
+    note += "; counts " + metrics.attention_flops + " attention";
+  }
   return {"MFU", format_percent(*metrics.mfu), note};
 }
 

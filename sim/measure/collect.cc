@@ -87,7 +87,7 @@ void Collector::add(const Span& span) {
   if (op.replay) rank.replays += share;
   for (const auto& [collective, count] : op.inside) add_flows(collective, share * count);
   executed_flops_ += share * op.flops.value();
-  if (op.useful) useful_flops_ += share * op.flops.value();
+  if (op.useful) useful_flops_ += share * op.counted.value();
   const bool last_stage = model_stage(program_, op.stage + 1) == 0;
   const bool first_at_end = op.kind == OpKind::F && last_stage;
   if (first_at_end && (fill_latency_ < 0 || span.start.value() < fill_latency_)) {

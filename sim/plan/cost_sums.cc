@@ -34,6 +34,7 @@ OpCost& OpCost::operator+=(const OpCost& other) {
   mix(other, 1);
   time += other.time;
   flops += other.flops;
+  counted += other.counted;
   waiting += other.waiting;
   for (const Exchange& exchange : other.exchanges) add_exchange(exchanges, exchange);
   return *this;
@@ -43,6 +44,7 @@ OpCost& OpCost::operator-=(const OpCost& part) {
   mix(part, -1);
   time -= part.time;
   flops -= part.flops;
+  counted -= part.counted;
   waiting -= part.waiting;
   for (Exchange exchange : part.exchanges) {
     exchange.count = -exchange.count;

@@ -28,6 +28,7 @@ OpCost price(const std::vector<Work>& work, const PriceInputs& inputs,
     const bool computes = time.compute >= time.memory;
     cost += {.time = time.whole(),
              .flops = item.flops,
+             .counted = counted_flops(item),
              .compute_bound = computes ? share : 0,
              .memory_bound = computes ? 0 : share};
   }

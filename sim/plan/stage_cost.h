@@ -19,8 +19,9 @@ namespace interlock {
 
 /// What one op costs.
 struct OpCost {
-  Seconds time;  // of its kernels
-  Flops flops;
+  Seconds time;          // of its kernels
+  Flops flops;           // executed
+  Flops counted = {};    // behind MFU, see base/work.h
   Seconds waiting = {};  // for its exchanges, as far as they do not run beside the kernels
   std::vector<Exchange> exchanges = {};  // equal ones counted together
   // Of the time: shares that wait for arithmetic, for memory. The rest: launches, message copies.

@@ -36,7 +36,8 @@ void ExchangeLowering::compute(const Op& op, const ComputePiece& piece) {
                                 .useful = piece.useful,
                                 .flops = piece.cost.flops / pieces_,
                                 .compute_bound = piece.cost.compute_bound,
-                                .memory_bound = piece.cost.memory_bound}};
+                                .memory_bound = piece.cost.memory_bound,
+                                .counted = piece.cost.counted / pieces_}};
   const Seconds kernels = piece.cost.time * piece.share / pieces_;
   for (int i = 0; i < pieces_; ++i) {
     for (Part& part : parts) before_piece(op, part, i, progress);
@@ -122,6 +123,7 @@ void ExchangeLowering::write_out(const Op& op, Progress& progress) {
   info.communication = info.duration - progress.kernels;
   if (progress.inside.empty()) info.communication = Seconds(0);  // but for rounding
   info.flops = info.flops * progress.pieces;
+  info.counted = info.counted * progress.pieces;
   const double kernels = info.duration > Seconds(0) ? progress.kernels / info.duration : 0;
   info.compute_bound *= kernels;
   info.memory_bound *= kernels;

@@ -19,8 +19,9 @@ void InstructionWriter::compute(const Op& op, const OpInfo& info) {
     const OpInfo& other = program_.ops[index];
     return other.kind == info.kind && other.loss == info.loss && other.useful == info.useful &&
            other.duration == info.duration && other.flops == info.flops &&
-           other.communication == info.communication && other.inside == info.inside &&
-           other.compute_bound == info.compute_bound && other.memory_bound == info.memory_bound;
+           other.counted == info.counted && other.communication == info.communication &&
+           other.inside == info.inside && other.compute_bound == info.compute_bound &&
+           other.memory_bound == info.memory_bound;
   });
   if (found == known.end()) {
     program_.ops.push_back(info);

@@ -12,7 +12,7 @@ namespace {
 OpCost update(const StageCost& stage) {
   OpCost cost = stage.update;
   cost += stage.head_update;
-  cost.flops = Flops(0);
+  cost.flops = cost.counted = Flops(0);
   return cost;
 }
 

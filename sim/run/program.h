@@ -28,11 +28,12 @@ struct OpInfo {
   int loss = 0;
   bool useful = false;  // F, I, W, B of the main network for the weights' own loss
   Seconds duration;
-  Flops flops;
+  Flops flops;                 // executed
   Seconds communication = {};  // of the duration: waiting for exchanges inside the op
   std::vector<std::pair<int, int>> inside = {};  // these: collectives, and how many of each
   bool replay = false;                         // a whole turn on an old input, see Channel::replay
   double compute_bound = 0, memory_bound = 0;  // of the duration, see OpCost
+  Flops counted = {};                          // behind MFU, see base/work.h
 };
 
 /// What kernels lose to communication that is under way beside them on their device. See

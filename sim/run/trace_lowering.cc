@@ -272,7 +272,7 @@ class Lowering {
         {said.kind, said.stage, said.loss, said.useful, info.duration.value(), info.flops.value()},
         static_cast<int>(program_.ops.size()));
     if (!fresh) return entry->second;
-    program_.ops.push_back(std::move(info));
+    program_.ops.emplace_back(std::move(info)).counted = node.node->flops;
     const bool known = std::count(rank.stages.begin(), rank.stages.end(), said.stage) > 0;
     if (!known) rank.stages.push_back(said.stage);
     return entry->second;

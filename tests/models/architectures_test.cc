@@ -37,10 +37,10 @@ TEST_CASE("latent attention does the products of its paper") {
   const double scores = kTokens * kHeads * (kPlain + kRope + kV);
   const Module layer = zoo("deepseek-v3").modules[1];
   MESSAGE("a token: " << weights << " weights, " << scores << " products of attention");
-  CHECK(flops_of(layer.forward).value() ==
+  CHECK(counted_of(layer.forward).value() ==
         doctest::Approx(2 * kTokens * (weights + scores)).epsilon(1e-14));
-  CHECK(flops_of(layer.backward_input) + flops_of(layer.backward_weight) ==
-        2 * flops_of(layer.forward));
+  CHECK(counted_of(layer.backward_input) + counted_of(layer.backward_weight) ==
+        2 * counted_of(layer.forward));
 }
 
 /// Bytes that a token leaves in a dense layer of DeepSeek's with fused attention, of one of `t`
@@ -113,19 +113,19 @@ double pairs_seen(int tokens, int window) {
 
 TEST_CASE("a window leaves a band of the scores, where one kernel makes them") {
   const std::string fused = kTiny + R"(, "attention": "fused")";
-  const double all = flops_of(built(fused + "}").modules[1].forward).value();
+  const double all = counted_of(built(fused + "}").modules[1].forward).value();
   for (const int window : {1, 2, 7, 31, 32, 100}) {
     const std::string model = fused + R"(, "sliding_window": )" + std::to_string(window) + "}";
     const ModelGraph graph = built(model);
     const double missing = 32.0 * 32 - pairs_seen(32, window);
     CAPTURE(window);
-    CHECK(all - flops_of(graph.modules[1].forward).value() == 2 * 2 * 16 * missing);
+    CHECK(all - counted_of(graph.modules[1].forward).value() == 2 * 2 * 16 * missing);
     Flops sliced;
     for (int first = 0; first < 32; first += 4) {
-      sliced += flops_of(graph.slice({4, first, 32}).modules[1].forward);
+      sliced += counted_of(graph.slice({4, first, 32}).modules[1].forward);
     }
     CHECK(sliced.value() ==
-          doctest::Approx(flops_of(graph.modules[1].forward).value()).epsilon(1e-14));
+          doctest::Approx(counted_of(graph.modules[1].forward).value()).epsilon(1e-14));
   }
   CHECK(flops_of(built(kTiny + R"(, "sliding_window": 2})").modules[1].forward) ==
         flops_of(built(kTiny + "}").modules[1].forward));

@@ -38,6 +38,13 @@ inline Flops flops_of(const std::vector<Work>& works) {
   return total;
 }
 
+/// What the convention behind MFU counts.
+inline Flops counted_of(const std::vector<Work>& works) {
+  Flops total;
+  for (const Work& work : works) total += counted_flops(work);
+  return total;
+}
+
 inline Bytes bytes_of(const std::vector<Work>& works) {
   Bytes total;
   for (const Work& work : works) total += work.bytes;
@@ -50,10 +57,10 @@ inline std::int64_t parameters_of(const ModelGraph& graph) {
   return total;
 }
 
-/// Multiply-adds of the forward.
+/// Multiply-adds of the forward, as they are counted.
 inline double products_of(const ModelGraph& graph) {
   Flops total;
-  for (const Module& module : graph.modules) total += flops_of(module.forward);
+  for (const Module& module : graph.modules) total += counted_of(module.forward);
   return total.value() / 2;
 }
 

@@ -28,10 +28,10 @@ TEST_CASE("a token of retention costs its weights, its chunk and the state, wher
     // Scores in the chunk and their product with values of width 2 h; state read and updated.
     const double token = 12 * h * h + share * 3 * kChunk * h + 2 * 2 * h * h / kHeads;
     INFO(token << " multiply-adds a token");
-    CHECK(flops_of(graph.modules[1].forward).value() == 2 * tokens * token);
+    CHECK(counted_of(graph.modules[1].forward).value() == 2 * tokens * token);
     const Module& block = graph.modules[1];
-    CHECK(flops_of(block.backward_input) + flops_of(block.backward_weight) ==
-          2 * flops_of(block.forward));
+    CHECK(counted_of(block.backward_input) + counted_of(block.backward_weight) ==
+          2 * counted_of(block.forward));
   }
 }
 

@@ -113,7 +113,7 @@ TEST_CASE("attention of a slice is that of l tokens that see c + l / 2 others on
   const ModelGraph whole = built(kSmall + R"(, "attention_flops": "causal"})", options());
   const ModelGraph late = whole.slice({3, 6, 12}), early = whole.slice({3, 0, 12});
   const double difference =
-      (flops_of(late.modules[1].forward) - flops_of(early.modules[1].forward)).value();
+      (counted_of(late.modules[1].forward) - counted_of(early.modules[1].forward)).value();
   // Two products of 2 flops: 4 b h l c for the c = 6 tokens that only the later one sees.
   CHECK(difference == 4 * kBatch * 8 * 3 * 6);
 }

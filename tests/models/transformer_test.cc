@@ -51,11 +51,11 @@ TEST_CASE("forward flops are 2 a weight and token, and the attention") {
         doctest::Approx(2 * weights * s + layers * 4 * s * s * h).epsilon(1e-14));
 }
 
-TEST_CASE("the backward of every module but the embedding has twice the flops of its forward") {
+TEST_CASE("the backward of every module but the embedding counts twice the flops of its forward") {
   for (const char* name : {"gpt2", "llama-3-8b"}) {
     for (const Module& module : zoo(name).modules) {
-      const Flops backward = flops_of(module.backward_input) + flops_of(module.backward_weight);
-      CHECK(backward == 2 * flops_of(module.forward));
+      const Flops backward = counted_of(module.backward_input) + counted_of(module.backward_weight);
+      CHECK(backward == 2 * counted_of(module.forward));
     }
   }
 }
@@ -120,7 +120,7 @@ TEST_CASE("fused attention stores no scores, so selective recomputation has noth
   CHECK(none.stash.value() == 32 * s * h + 4 * s * a);
   CHECK(selective.stash == none.stash);
   CHECK(selective.recompute.empty());
-  CHECK(flops_of(none.forward) == flops_of(built(kGpt3 + "}").modules[1].forward));
+  CHECK(counted_of(none.forward) == flops_of(built(kGpt3 + "}").modules[1].forward));
   CHECK(bytes_of(none.forward) < bytes_of(built(kGpt3 + "}").modules[1].forward));
 }
 

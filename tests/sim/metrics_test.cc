@@ -164,6 +164,24 @@ TEST_CASE("MFU and HFU are equal without heads, recompute or gradients that pass
   }
 }
 
+TEST_CASE("MFU has what is counted of useful ops, HFU what is executed") {
+  // 1F1B over 3 stages and 4 micro-batches, ops of 1 s: 12 forwards, 12 halves of a backward each.
+  // Counted are 3 of a forward's 1 flop, and half of the first half's.
+  TestChain chain = make_chain(3, ScheduleKind::OneFOneB);
+  chain.micro_batches = 4;
+  for (StageCost& cost : chain.costs) {
+    cost.forward.counted = Flops(3);
+    cost.backward_input.counted = Flops(0.5);
+    cost.recompute = {Seconds(1), Flops(2), Flops(100)};  // of which nothing counts
+  }
+  const Metrics metrics = measured(chain, {.peak = kUnitPeak});
+  REQUIRE(metrics.mfu);
+  const double possible = 3 * metrics.step_time.value();
+  MESSAGE("counted 12 (3 + 0.5 + 1) = 54, executed 12 (1 + 1 + 1 + 2) = 60, of " << possible);
+  CHECK(*metrics.mfu == doctest::Approx(54 / possible));
+  CHECK(*metrics.hfu == doctest::Approx(60 / possible));
+}
+
 TEST_CASE("heads, recompute and gradients that pass through count for HFU alone") {
   const auto check = [](const TestChain& chain, double extra_seconds) {
     const Metrics metrics = measured(chain, {.peak = kUnitPeak});
@@ -194,7 +212,7 @@ TEST_CASE("0 <= MFU <= HFU <= 1 in every steady run, and useful <= busy <= 1") {
            {&cost.forward, &cost.backward_input, &cost.backward_weight, &cost.head, &cost.recompute,
             &cost.next_forward, &cost.first_backward_input, &cost.link.backward_input,
             &cost.link.backward_weight, &cost.link.recompute, &cost.link.first_backward_input}) {
-        op->flops = Flops(op->time.value());
+        op->flops = op->counted = Flops(op->time.value());
       }
     }
     INFO("seed " << seed << ": " << describe(chain));
@@ -224,7 +242,9 @@ TEST_CASE("what is not known is left out") {
   CHECK_FALSE(unknown.tokens_per_s);
   TestChain no_flops = make_chain(2, ScheduleKind::Naive);
   for (StageCost& cost : no_flops.costs) {
-    cost.forward.flops = cost.backward_input.flops = cost.backward_weight.flops = Flops(0);
+    for (OpCost* op : {&cost.forward, &cost.backward_input, &cost.backward_weight}) {
+      op->flops = op->counted = Flops(0);
+    }
   }
   CHECK_FALSE(measured(no_flops, {.peak = kUnitPeak}).mfu);
 }

@@ -10,7 +10,7 @@ namespace interlock {
 namespace {
 
 OpCost random_op(Random& random) {
-  return {Seconds(random.integer(0, 9)), Flops(random.integer(0, 9))};
+  return {Seconds(random.integer(0, 9)), Flops(random.integer(0, 9)), Flops(random.integer(0, 9))};
 }
 
 StageCost random_module(Random& random) {
@@ -69,7 +69,9 @@ struct PricedCase {
   }
 };
 
-bool equal(const OpCost& a, const OpCost& b) { return a.time == b.time && a.flops == b.flops; }
+bool equal(const OpCost& a, const OpCost& b) {
+  return a.time == b.time && a.flops == b.flops && a.counted == b.counted;
+}
 
 TEST_CASE("a stage does the ops of all its modules") {
   for (std::uint64_t seed = 0; seed < 100; ++seed) {

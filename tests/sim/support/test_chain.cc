@@ -10,7 +10,9 @@ namespace interlock {
 namespace {
 
 StageCost cost_of(const ChainStage& stage) {
-  const auto op = [](double seconds) { return OpCost{Seconds(seconds), Flops(seconds)}; };
+  const auto op = [](double seconds) {
+    return OpCost{Seconds(seconds), Flops(seconds), Flops(seconds)};
+  };
   return {.forward = op(stage.forward),
           .backward_input = op(stage.backward_input),
           .backward_weight = op(stage.backward_weight),
