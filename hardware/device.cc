@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hardware/device.h"
 
+#include "hardware/priced_class.h"
+
 namespace interlock {
 namespace {
 
@@ -16,13 +18,6 @@ ProductTiles tiles_at(const Device& device, Precision precision) {
                             : device.peak[index_of(Precision::Fp16)];
   if (sixteen) tiles.ramp *= *device.peak[index_of(precision)] / *sixteen;
   return tiles;
-}
-
-/// Whose efficiencies hold: an attention that no kernel fuses is matrix products, one of each head
-/// of each sample.
-OpClass priced_as(const Work& work) {
-  const bool products = work.op_class == OpClass::Attention && work.variant != OpVariant::Fused;
-  return products ? OpClass::Gemm : work.op_class;
 }
 
 /// The tiled share of `work`. Gradients of both operands are two products, whose inner dimensions
@@ -43,7 +38,7 @@ Seconds compute_time(const Work& work, const Device& device, Precision precision
   if (wide) precision = Precision::Bf16;
   CHECK(supports(device, precision),
         "a peak rate of " + device.name + " in " + precision_names()[index_of(precision)]);
-  const OpClass op_class = priced_as(work);
+  const OpClass op_class = priced_class(work);
   const Efficiency& efficiency = device.efficiency[static_cast<std::size_t>(op_class)];
   double share = efficiency.compute;
   if (precision == Precision::Fp8) share = efficiency.compute_fp8.value_or(share);
@@ -55,11 +50,21 @@ Seconds compute_time(const Work& work, const Device& device, Precision precision
 Seconds memory_time(const Work& work, const Device& device) {
   if (work.bytes == Bytes()) return Seconds();
   CHECK(has_rates(device), "a memory bandwidth of " + device.name);
-  const double share = device.efficiency[static_cast<std::size_t>(priced_as(work))].memory;
+  const double share = device.efficiency[static_cast<std::size_t>(priced_class(work))].memory;
   return work.bytes / (device.memory_bandwidth * share);
 }
 
 }  // namespace
+
+OpClass priced_class(const Work& work) {
+  const bool products = work.op_class == OpClass::Attention && work.variant != OpVariant::Fused;
+  return products ? OpClass::Gemm : work.op_class;
+}
+
+bool at_peak_rates(const Device& device, OpClass op_class) {
+  const Efficiency& efficiency = device.efficiency[static_cast<std::size_t>(op_class)];
+  return efficiency.compute >= 1 && efficiency.memory >= 1;
+}
 
 const std::vector<std::string>& precision_names() {
   static const std::vector<std::string> names = {"fp32", "tf32", "fp16", "bf16", "fp8"};

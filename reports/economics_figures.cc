@@ -150,6 +150,10 @@ void add_column(const std::string& head, const Amounts& amounts, const ScaleOf& 
 std::vector<Figure> economics_figures(const ScenarioResult& result) {
   std::vector<Figure> figures;
   if (result.confidence.range) figures.push_back(range_figure(result.confidence));
+  if (!result.confidence.at_peak.empty()) {
+    figures.push_back(
+        {"Range", "none", "no measured run was priced at the peak rates, as this is"});
+  }
   const Scenario& scenario = result.scenario;
   if (!scenario.goal && !scenario.cluster.price) return figures;
   const Economics economics = economics_of(result);

@@ -195,6 +195,10 @@ std::vector<std::string> warnings(const ScenarioResult& result) {
                     format(metrics.host_memory - metrics.host_capacity) +
                     " more with their host than its " + format(metrics.host_capacity) + ".");
   }
+  const std::string& peak = result.confidence.at_peak;
+  if (!peak.empty()) {
+    lines.push_back("At the peak: " + peak + R"(. Write an "efficiency" into the device.)");
+  }
   if (result.scenario.workload) add_notes(result.scenario.workload->notes, lines);
   return lines;
 }

@@ -20,6 +20,7 @@ struct TimeRange {
 struct Confidence {
   std::optional<TimeRange> range;         // nothing: it rests on nothing that was measured
   std::vector<std::string> extrapolates;  // reasons why the range, or the prediction, may not hold
+  std::string at_peak;  // one of them: kernels are priced at the peak rates; empty: none are
 };
 
 }  // namespace interlock

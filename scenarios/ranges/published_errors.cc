@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "scenarios/contract.h"
+#include "scenarios/ranges/peak_rates.h"
 
 namespace interlock {
 namespace {
@@ -229,6 +230,7 @@ Confidence range_from(const PublishedErrors& errors, const RunTraits& traits, Se
 Confidence published_range(const Scenario& scenario, Seconds step) {
   const Device& device = scenario.cluster.device;
   if (scenario.workload || device.calibrated || !is_priced(scenario.graph)) return {};
+  if (const auto peak = peak_rates(scenario)) return {.extrapolates = {*peak}, .at_peak = *peak};
   // A sweep asks thousands of times for runs that are alike.
   static std::map<RunTraits, Confidence> known;
   const RunTraits traits = traits_of(scenario);

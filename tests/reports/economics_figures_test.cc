@@ -58,6 +58,25 @@ TEST_CASE("a result tells energy, cost, goal and range in SI units") {
   CHECK(json["extrapolates"] == Json::array({"it was never done"}));
 }
 
+TEST_CASE("table, JSON and page say that kernels are priced at the peak, and give no range") {
+  ScenarioResult result = priced();
+  const std::string told = "kernels are priced at the peak rates of \"X\"";
+  result.confidence = {.range = {}, .extrapolates = {told}, .at_peak = told};
+  const Json json = Json::parse(result_json(result));
+  CHECK(json["range"].is_null());
+  CHECK(json["extrapolates"] == Json::array({told}));
+  const auto has = [](const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+  };
+  const std::string table = terminal_table({result}, {.width = 300});
+  CHECK(has(table, "Range            none"));
+  CHECK(has(table, "At the peak: " + told));
+  const std::string two = terminal_table({result, result}, {.width = 300});
+  CHECK(has(two, "At the peak: " + told));
+  CHECK(has(html_report({result}), "At the peak: kernels are priced at the peak rates of &quot;X"));
+  CHECK(!has(terminal_table({priced()}, {.width = 300}), "At the peak"));
+}
+
 TEST_CASE("docs/result.md explains every key of them") {
   const std::string manual = read_file(std::string(DOCS_FOLDER) + "/result.md");
   const Json json = Json::parse(result_json(priced()));
