@@ -9,13 +9,13 @@ namespace interlock {
 namespace {
 
 /// Attention products of `outputs` (tokens, heads, head size) with all that is attended, touching
-/// `elements`; the backward of each is two of the same size. Executed is what is attended, counted
-/// is that or half of it.
+/// `elements`; the backward of each is two of the same size. Executed is what is stored, counted is
+/// what is attended or half of it.
 Operator attention_product(const Transformer& t, const BlockSizes& z, double outputs,
                            double elements) {
   const double share = t.causal_flops ? 0.5 : 1;
   const Work forward = {.op_class = OpClass::Attention,
-                        .flops = Flops(2 * outputs * z.attended),
+                        .flops = Flops(2 * outputs * z.stored),
                         .bytes = Bytes(elements * z.element),
                         .counted = Flops(share * 2 * outputs * z.attended)};
   Work backward = {.op_class = OpClass::Attention,
@@ -66,10 +66,10 @@ Operator fused_attention(const Transformer& t, const BlockSizes& z) {
 /// what they make stays until those of queries, keys and values are there, and that of the values
 /// comes first.
 std::vector<Operator> materialised_attention(const Transformer& t, const BlockSizes& z) {
-  const double elements = z.statistics * z.attended;
+  const double elements = z.statistics * z.stored;
   Operator scores = attention_product(t, z, z.queries, z.queries + z.keys_read + elements);
   scores.stash = Bytes((z.queries + z.keys) * z.element);
-  set_shape(scores, head_product(t, z, z.attended, z.queries / z.statistics));
+  set_shape(scores, head_product(t, z, z.stored, z.queries / z.statistics));
   Operator softmax = elementwise({.forward = 2 * elements,
                                   .backward = 3 * elements,
                                   .gradients = 2 * elements,
@@ -79,7 +79,7 @@ std::vector<Operator> materialised_attention(const Transformer& t, const BlockSi
   softmax.attention_core = true;
   Operator values = attention_product(t, z, z.attentions, elements + z.values_read + z.attentions);
   values.stash = Bytes(z.values * z.element);
-  set_shape(values, head_product(t, z, z.attentions / z.statistics, z.attended));
+  set_shape(values, head_product(t, z, z.attentions / z.statistics, z.stored));
   scores.waiting = softmax.waiting = Bytes((z.values + z.attentions) * z.element);
   if (t.dropout == 0) return {scores, softmax, values};
   Operator drop = dropout(elements, z.element);
@@ -215,6 +215,7 @@ BlockSizes block_sizes(const Transformer& t, const BuildOptions& options) {
           .element = element_bytes(options.precision),
           .tokens = tokens,
           .attended = attended_columns(t, part),
+          .stored = static_cast<double>(part.context + part.length),
           .computed = computed_columns(t, part),
           .residual = tokens * t.hidden_size * outer_parts(sharding).share(),
           .queries = heads * t.head_size * inner,

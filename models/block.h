@@ -22,8 +22,9 @@
 // A window of w tokens leaves a token at place i (from 0) min(2 i + 1, 2 w - 1) of these pairs, if
 // attention is one kernel; scores that are stored are computed whole, and masked.
 //
-// These pairs are what the convention behind MFU counts, all or half of them, and what kernels that
-// store the scores execute, all of them. A fused kernel executes less: see computed_pairs.
+// These pairs are what the convention behind MFU counts, all or half of them. Kernels that store
+// the scores execute, and keep, the rectangle of l rows and c + l columns of a slice, which is the
+// whole square of a whole sequence. A fused kernel executes less: see computed_pairs.
 #pragma once
 
 #include "models/transformer.h"
@@ -36,7 +37,8 @@ struct BlockSizes {
   double element = 1;      // bytes
   double tokens = 1;       // of one part of the sequence, of all tensor devices together
   double attended = 1;     // columns of the scores, a token: s, or 2 c + l of a slice
-  double computed = 1;     // of these, what a fused kernel computes, see computed_pairs
+  double stored = 1;       // what kernels that store the scores compute: s, or c + l of a slice
+  double computed = 1;     // what a fused kernel computes, see computed_pairs
   double residual = 1;     // elements of (tokens, hidden_size) where norms and residuals are
   double queries = 1;      // elements of (tokens, attention_heads, head_size)
   double attentions = 1;   // elements of (tokens, attention_heads, value_head_size), what comes out

@@ -70,8 +70,8 @@ struct ModelGraph {
   std::optional<double> tokens_per_sample;        // language models only
   std::string attention_flops = "none";           // "full" | "causal" | "none": what flops count
   /// The model for one slice of its sequences, without auxiliary heads; nothing where a sample is
-  /// no sequence. Slices that together are the whole have its flops and its stash, and each reads
-  /// the weights, and the keys and values before it, again.
+  /// no sequence. Slices of a whole have its counted flops, and its stash but for stored scores, of
+  /// which they have fewer; each reads the weights, and the keys and values before it, again.
   std::function<ModelGraph(const TokenSlice&)> slice;
 };
 

@@ -42,38 +42,74 @@ void for_slicings(Recompute recompute, const Visit& visit) {
   }
 }
 
+/// Scores that slices leave out of the square of the whole: a slice of l tokens behind c others has
+/// l rows of c + l columns, for each head and sample.
+double scores_left_out(const std::vector<int>& lengths) {
+  double pairs = kTokens * kTokens, context = 0;
+  for (const int length : lengths) {
+    pairs -= length * (context + length);
+    context += length;
+  }
+  return kBatch * 4 * pairs;
+}
+
 using Works = std::vector<Work> Module::*;
 const std::vector<Works> kParts = {&Module::forward, &Module::backward_input,
                                    &Module::first_backward_input, &Module::backward_weight,
                                    &Module::recompute};
 
-TEST_CASE("the slices of a sequence have its flops, module by module and exactly") {
+TEST_CASE("the slices of a sequence count its flops, module by module and exactly") {
   for (const Recompute recompute : {Recompute::None, Recompute::Selective, Recompute::Full}) {
     for_slicings(recompute, [](const ModelGraph& whole, const auto& slices, const auto&) {
       for (std::size_t m = 0; m < whole.modules.size(); ++m) {
         for (const Works part : kParts) {
           Flops sum;
-          for (const ModelGraph& slice : slices) sum += flops_of(slice.modules[m].*part);
-          CHECK(sum == flops_of(whole.modules[m].*part));
+          for (const ModelGraph& slice : slices) sum += counted_of(slice.modules[m].*part);
+          CHECK(sum == counted_of(whole.modules[m].*part));
         }
       }
     });
   }
 }
 
-TEST_CASE("the slices of a sequence keep and hand on its bytes, module by module and exactly") {
+TEST_CASE("slices that store their scores execute l rows of c + l columns of them") {
+  const ModelGraph whole = built(kSmall + R"(, "attention_flops": "causal"})", options());
+  for (const std::vector<int>& lengths : kSlicings) {
+    Flops forward, backward;
+    for (const ModelGraph& slice : slices_of(whole, lengths)) {
+      forward += flops_of(slice.modules[1].forward);
+      backward += flops_of(slice.modules[1].backward_input);
+    }
+    const double left_out = scores_left_out(lengths);
+    INFO(lengths.size() << " slices leave out " << left_out << " scores, of heads of 2 elements");
+    // Two products of 2 flops for each element of a head; twice as many backward.
+    CHECK((flops_of(whole.modules[1].forward) - forward).value() == 2 * 2 * 2 * left_out);
+    CHECK((flops_of(whole.modules[1].backward_input) - backward).value() == 2 * 2 * 4 * left_out);
+  }
+}
+
+TEST_CASE("the slices of a sequence keep and hand on its bytes, but for scores that they lack") {
   for (const Recompute recompute : {Recompute::None, Recompute::Selective}) {
-    for_slicings(recompute, [](const ModelGraph& whole, const auto& slices, const auto&) {
-      for (std::size_t m = 0; m < whole.modules.size(); ++m) {
-        Bytes stash, output;
-        for (const ModelGraph& slice : slices) {
-          stash += slice.modules[m].stash;
-          output += slice.modules[m].output;
+    for (const std::string& form : kForms) {
+      // The softmax in 2 bytes; with dropout a mask and what it leaves.
+      double kept = form.find("dropout") == std::string::npos ? 2 : 5;
+      if (form.find("fused") != std::string::npos || recompute == Recompute::Selective) kept = 0;
+      const ModelGraph whole = built(kSmall + form, options(recompute));
+      for (const std::vector<int>& lengths : kSlicings) {
+        const Bytes lacking(kept * scores_left_out(lengths));
+        INFO(form << ", slices from " << lengths.front() << " to " << lengths.back() << " tokens");
+        for (std::size_t m = 0; m < whole.modules.size(); ++m) {
+          Bytes stash, output;
+          for (const ModelGraph& slice : slices_of(whole, lengths)) {
+            stash += slice.modules[m].stash;
+            output += slice.modules[m].output;
+          }
+          const bool block = m == 1 || m == 2;
+          CHECK(stash + (block ? lacking : Bytes(0)) == whole.modules[m].stash);
+          CHECK(output == whole.modules[m].output);
         }
-        CHECK(stash == whole.modules[m].stash);
-        CHECK(output == whole.modules[m].output);
       }
-    });
+    }
   }
 }
 
@@ -92,6 +128,9 @@ TEST_CASE("each slice reads the weights of a block, and keys and values before i
       const double weights = h * (h + 2 * key_width) + h * h + 2 * h * 32;
       const double biases = h + 2 * key_width + h + 32 + h;
       const double keys = 2 * key_width * kBatch * before;  // and values
+      // Scores are written, read and written by the softmax, and read: 4; backward 2, 3 and 2.
+      const bool stored = std::string(attention) == "materialised";
+      const double left_out = stored ? scores_left_out(lengths) : 0;
       Bytes forward, input, weight;
       for (const ModelGraph& slice : slices_of(whole, lengths)) {
         forward += bytes_of(slice.modules[1].forward);
@@ -100,9 +139,10 @@ TEST_CASE("each slice reads the weights of a block, and keys and values before i
       }
       INFO(attention << ", " << lengths.size() << " slices, " << before << " tokens read again");
       const Module& block = whole.modules[1];
-      CHECK((forward - bytes_of(block.forward)).value() == element * (again * weights + keys));
+      CHECK((forward - bytes_of(block.forward)).value() ==
+            element * (again * weights + keys - 4 * left_out));
       CHECK((input - bytes_of(block.backward_input)).value() ==
-            element * (again * weights + 2 * keys));
+            element * (again * weights + 2 * keys - 7 * left_out));
       CHECK((weight - bytes_of(block.backward_weight)).value() ==
             element * again * (weights + biases));
     }
