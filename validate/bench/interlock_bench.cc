@@ -57,7 +57,7 @@ Program make_program(const HeapLoopCase& c) {
 double metrics_memory(const HeapLoopCase& c) {
   return in_child<1>([&]() -> std::array<double, 1> {
     const Program program = make_program(c);
-    Collector collector(program, {}, Seconds(0), Seconds(1));
+    Collector collector(program, {}, {.begin = Seconds(0), .end = Seconds(1)});
     TraceSink sink{.span = [&](const Span& span) { collector.add(span); },
                    .transfer = [&](const Transfer& transfer) { collector.add(transfer); },
                    .memory = [&](const MemoryChange& change) { collector.add(change); }};
