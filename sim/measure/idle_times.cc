@@ -54,11 +54,14 @@ void IdleTimes::go_round(std::vector<Op> ops, std::vector<IdleStretch>& result) 
   double latest = 0;
   for (Op& op : ops) {
     const double since = op.idle.end - first;
-    op.place = turn > 0 ? since - turn * std::floor(since / turn) : 0;
+    op.turns = turn > 0 ? std::floor(since / turn) : 0;
+    op.place = turn > 0 ? since - turn * op.turns : 0;
     latest = std::max(latest, op.place + op.end - op.idle.end);
   }
-  std::stable_sort(ops.begin(), ops.end(),
-                   [](const Op& a, const Op& b) { return a.place < b.place; });
+  // What a later turn begins with comes behind what an earlier one ends with at that instant.
+  std::stable_sort(ops.begin(), ops.end(), [](const Op& a, const Op& b) {
+    return a.place < b.place || (a.place == b.place && a.turns > b.turns);
+  });
   double free = latest - turn;
   for (Op& op : ops) {
     const double length = std::max(0.0, op.place - free);

@@ -66,6 +66,7 @@ class IdleTimes {
   struct Op {
     IdleStretch idle;
     double end = 0, place = 0;  // place: of its start, on the circle
+    double turns = 0;           // from the first op to the start
   };
   struct RankState {
     double free = 0;      // the end of the last op

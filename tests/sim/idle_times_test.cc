@@ -115,6 +115,20 @@ TEST_CASE("a pause before an op of no time at the end of a turn counts once") {
   CHECK(sums_of(program, {Seconds(5), Seconds(15), 1, 2}, spans).idle == doctest::Approx(4));
 }
 
+TEST_CASE("what an op of no time waited for at the end of a turn stays its own") {
+  // Each step has an op of 4 s, a wait of 6 s for a collective, and an update that takes no time.
+  const Program program = one_rank(3);
+  std::vector<Span> spans;
+  for (int step = 0; step < 3; ++step) {
+    spans.push_back(op_at(10 * step, 10 * step + 4, step));
+    spans.push_back(op_at(10 * step + 10, 10 * step + 10, step, 6));
+  }
+  const Sums sums = sums_of(program, {Seconds(0), Seconds(30), 0, 3}, spans);
+  INFO("three steps, each with 6 s that are idle and exposed");
+  CHECK(sums.idle == doctest::Approx(18));
+  CHECK(sums.exposed == doctest::Approx(18));
+}
+
 TEST_CASE("the exposed part of a wait is its last, and no longer than the wait") {
   const Program program = one_rank(3);
   const std::vector<Span> spans = {op_at(0, 2, 0), op_at(10, 12, 1, 5), op_at(20, 22, 2, 5)};
