@@ -174,8 +174,8 @@ LoneMeasurement measure_alone(const Scenario& asked) {
   inputs.memory_contention = false;
   MeasureInputs measured = measure_inputs_of(scenario, inputs);
   measured.engine = EngineKind::Native;
-  const Measurement measurement =
-      measure(programs_of(std::move(scenario), std::move(inputs)), measured, false);
+  // Long steps are measured by shorter ones, which are made of `scenario` and `inputs`, too.
+  const Measurement measurement = measure(programs_of(scenario, inputs), measured, false);
   const Program& program = measurement.program;
   return {measurement.metrics, program.ignores_contention || !program.folding_problem.empty(),
           chooses_order(program)};

@@ -77,6 +77,15 @@ TEST_CASE("a long step measured by two short ones has the figures of the whole")
   MESSAGE(rhythmic << " of " << cases << " runs of " << families << " families have a rhythm");
 }
 
+TEST_CASE("a long step is looked at by two short ones, too") {
+  const Scenario scenario =
+      loaded({"training.schedule=1f1b", "training.micro_batches=70000", "training.steps=2"});
+  const Metrics run = run_scenario(scenario, false).measurement.metrics;
+  const Metrics look = measure_alone(scenario).metrics;
+  CHECK(look.skipped_tasks > 0);
+  check_close(look.step_time.value(), run.step_time.value());
+}
+
 TEST_CASE("orders without a steady loop are simulated whole") {
   for (const char* name : {"gpipe", "naive"}) {
     const Metrics metrics =
