@@ -18,7 +18,7 @@ struct ParallelKeys {
   Sharding sharding;
   DataParallel data_parallel;
   std::optional<GradientReduction> gradient_reduction;  // nothing: as the framework does
-  std::vector<RankLayout> stage_layouts;  // without graphs
+  std::vector<RankLayout> stage_layouts;                // without graphs
   std::optional<JsonNode> stage_layouts_node;
   ReshardingChoice resharding;
   JsonNode node;
