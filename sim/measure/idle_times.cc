@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sim/run/ticks.h"
+
 namespace interlock {
 
 namespace {
@@ -48,15 +50,19 @@ std::optional<IdleStretch> IdleTimes::add(const Span& span, std::int64_t number)
 }
 
 /// Adds the stretch before each of `ops`, which are all of a rank: up to it from the op before it
-/// on the circle, whichever turn that was run in.
+/// on the circle, whichever turn that was run in. Counts in ticks, so that equal instants are
+/// equal.
 void IdleTimes::go_round(std::vector<Op> ops, std::vector<IdleStretch>& result) const {
-  const double first = ops.front().idle.end, turn = window_.length();
+  const auto ticks = [this](double seconds) { return in_ticks(program_, Seconds(seconds)); };
+  const double first = ticks(ops.front().idle.end);
+  const double turn = ticks(window_.end.value()) - ticks(window_.begin.value());
   double latest = 0;
   for (Op& op : ops) {
-    const double since = op.idle.end - first;
+    const double since = ticks(op.idle.end) - first;
     op.turns = turn > 0 ? std::floor(since / turn) : 0;
-    op.place = turn > 0 ? since - turn * op.turns : 0;
-    latest = std::max(latest, op.place + op.end - op.idle.end);
+    op.place = since - turn * op.turns;
+    op.length = ticks(op.end) - ticks(op.idle.end);
+    latest = std::max(latest, op.place + op.length);
   }
   // What a later turn begins with comes behind what an earlier one ends with at that instant.
   std::stable_sort(ops.begin(), ops.end(), [](const Op& a, const Op& b) {
@@ -64,8 +70,8 @@ void IdleTimes::go_round(std::vector<Op> ops, std::vector<IdleStretch>& result) 
   });
   double free = latest - turn;
   for (Op& op : ops) {
-    const double length = std::max(0.0, op.place - free);
-    free = std::max(free, op.place + op.end - op.idle.end);
+    const double length = in_seconds(program_, std::max(0.0, op.place - free)).value();
+    free = std::max(free, op.place + op.length);
     op.idle.begin = op.idle.end - length;
     op.idle.exposed = std::min(op.idle.exposed, length);
     result.push_back(op.idle);

@@ -65,8 +65,8 @@ class IdleTimes {
   /// An op of the window; `idle` ends with its start.
   struct Op {
     IdleStretch idle;
-    double end = 0, place = 0;  // place: of its start, on the circle
-    double turns = 0;           // from the first op to the start
+    double end = 0;
+    double place = 0, turns = 0, length = 0;  // ticks: of its start on the circle; its own length
   };
   struct RankState {
     double free = 0;      // the end of the last op

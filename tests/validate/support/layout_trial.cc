@@ -57,6 +57,14 @@ struct Comparison {
     compare(device + "useful", 1 + folded.useful, 1 + whole.useful);
     compare(device + "peak memory", folded.peak_memory.value(), whole.peak_memory.value());
     compare(device + "peak stash", folded.peak_stash.value(), whole.peak_stash.value());
+    for (int kind = 0; kind < kMemoryClasses; ++kind) {
+      compare(device + name_of(static_cast<MemoryClass>(kind)) + " at the peak",
+              folded.memory[kind].value(), whole.memory[kind].value());
+    }
+    for (int use = 0; use < kTimeUses; ++use) {
+      compare(device + "time: " + name_of(static_cast<TimeUse>(use)), 1 + folded.time[use],
+              1 + whole.time[use]);
+    }
     compare(device + "allocated", folded.allocated_peak.value(), whole.allocated_peak.value());
     compare(device + "weight versions", double(folded.weight_versions),
             double(whole.weight_versions));
