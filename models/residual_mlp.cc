@@ -55,6 +55,38 @@ Module block(const ResidualMlp& mlp, const Sizes& z, const BuildOptions& options
   return make_module({.input = z.boundary(), .output = z.boundary()}, operators, options);
 }
 
+/// One of the two branches, over half of the width, and its sum. Its norm reads a half of a tensor
+/// that is kept whole.
+std::vector<Operator> coupling(const ResidualMlp& mlp, const Sizes& z) {
+  const double half = z.hidden / 2;
+  const int width = mlp.hidden_size / 2;
+  std::vector<Operator> operators = {
+      normalisation(half, std::int64_t{2} * width, z.element),
+      linear({z.samples, width, mlp.ffn_hidden_size}, z.element),
+      elementwise(
+          {.forward = 2 * z.ffn, .backward = 3 * z.ffn, .stash = z.ffn, .gradients = 2 * z.ffn},
+          z.element),
+      linear({z.samples, mlp.ffn_hidden_size, width}, z.element),
+      elementwise({.forward = 5 * half,
+                   .backward = 5 * half,
+                   .gradients = 2 * z.hidden + half,
+                   .variant = OpVariant::Add},
+                  z.element)};
+  operators.front().stash = z.boundary();
+  // The gradients of both halves go round the branch; its last product reads one of them.
+  wait_beside(operators, 0, operators.size() - 2, z.boundary());
+  wait_beside(operators, operators.size() - 2, operators.size() - 1, Bytes(half * z.element));
+  return operators;
+}
+
+Module reversible_block(const ResidualMlp& mlp, const Sizes& z, const BuildOptions& options) {
+  std::vector<Operator> operators = coupling(mlp, z);
+  operators.front().reads_module_input = true;
+  operators.back().reads_module_input = true;
+  for (const Operator& op : coupling(mlp, z)) operators.push_back(op);
+  return make_module({.input = z.boundary(), .output = z.boundary()}, operators, options);
+}
+
 HeadSite site_of(const ResidualMlp& mlp, const Sizes& z) {
   return {.kind = SiteKind::Vector,
           .samples = z.samples,
@@ -79,6 +111,13 @@ ResidualMlp read_residual_mlp(ObjectReader& reader) {
   mlp.hidden_size = required_count(reader, "hidden_size", "the width between blocks", kMostWidth);
   mlp.ffn_hidden_size = reader.count("ffn_hidden_size", 4 * mlp.hidden_size, 1, 10'000'000);
   mlp.classes = required_count(reader, "classes", "a number of outputs", kMostWidth);
+  mlp.reversible = reader.boolean("reversible", false);
+  if (mlp.reversible && mlp.hidden_size % 2 != 0) {
+    report(reader.diagnostics(), reader.get("hidden_size").value_or(reader.node()),
+           std::to_string(mlp.hidden_size) +
+               " has no two halves for the streams of reversible blocks; expected an even "
+               "\"hidden_size\"");
+  }
   if (const auto head = reader.get("head")) {
     mlp.head = read_head(*head, SiteKind::Vector, reader.diagnostics());
   }
@@ -93,7 +132,9 @@ ModelGraph build_residual_mlp(const ResidualMlp& shape, const BuildOptions& opti
   graph.modules.push_back(input_module(shape, z, options_of_layer(options, 0)));
   for (int i = 0; i < shape.layers; ++i) {
     const auto layer = static_cast<std::size_t>(i) + 1;
-    graph.modules.push_back(block(shape, z, options_of_layer(options, layer)));
+    const BuildOptions own = options_of_layer(options, layer);
+    graph.modules.push_back(shape.reversible ? reversible_block(shape, z, own)
+                                             : block(shape, z, own));
     graph.modules.back().name = "block" + std::to_string(i);
   }
   if (head.kind != HeadKind::LaterLayers) {

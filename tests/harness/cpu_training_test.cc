@@ -34,7 +34,7 @@ TrainingText four_stages(const std::string& model) {
 }
 
 TEST_CASE("1F1B, GPipe and interleaved stages come to the same weights, bit for bit") {
-  for (const std::string& model : {kResidualMlp, kTransformer, kResNet}) {
+  for (const std::string& model : {kResidualMlp, kReversible, kTransformer, kResNet}) {
     TrainingText text = four_stages(model);
     text.schedule = R"("gpipe")";
     const Numbers gpipe = all_of(text);
@@ -48,7 +48,7 @@ TEST_CASE("1F1B, GPipe and interleaved stages come to the same weights, bit for 
 }
 
 TEST_CASE("a backward in two halves makes what one makes, bit for bit") {
-  for (const std::string& model : {kResidualMlp, kTransformer, kResNet}) {
+  for (const std::string& model : {kResidualMlp, kReversible, kTransformer, kResNet}) {
     TrainingText text = four_stages(model);
     text.schedule = R"({"kind": "1f1b", "backward": "fused"})";
     const Numbers fused = all_of(text, RunMode::Sequential, {.poison = true});
@@ -77,7 +77,7 @@ TEST_CASE("micro-batches make the gradient of a batch as large as all of them") 
 }
 
 TEST_CASE("floats differ from doubles by their rounding") {
-  for (const std::string& model : {kResidualMlp, kTransformer, kResNet}) {
+  for (const std::string& model : {kResidualMlp, kReversible, kTransformer, kResNet}) {
     const TrainingText text = {.model = model, .strategy = R"("local")", .devices = 3};
     const Numbers exact = all_of(text, RunMode::Sequential, {.doubles = true});
     double worst = 0;

@@ -88,7 +88,10 @@ void check_slopes(const std::string& model, int stages, int n) {
 }
 
 TEST_CASE("every gradient of an N-wise residual MLP is the slope of its own loss alone") {
-  for (int n = 1; n <= 5; ++n) check_slopes(kResidualMlp, 5, n);
+  for (int n = 1; n <= 5; ++n) {
+    check_slopes(kResidualMlp, 5, n);
+    check_slopes(kReversible, 5, n);
+  }
 }
 
 TEST_CASE("every gradient of an N-wise transformer is the slope of its own loss alone") {
@@ -96,7 +99,7 @@ TEST_CASE("every gradient of an N-wise transformer is the slope of its own loss 
 }
 
 TEST_CASE("N-wise is local for N = 1 and global for N = K, bit for bit") {
-  for (const std::string& model : {kResidualMlp, kTransformer, kResNet}) {
+  for (const std::string& model : {kResidualMlp, kReversible, kTransformer, kResNet}) {
     INFO(model);
     const auto local = gradients_of(text_of(model, 4, R"("local")"));
     CHECK(gradients_of(text_of(model, 4, n_wise(1))) == local);

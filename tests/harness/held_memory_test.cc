@@ -28,7 +28,7 @@ void check_memory(const TrainingText& text, const std::string& name) {
 }
 
 TEST_CASE("memory of runs in the simulated order is the simulated memory, to the byte") {
-  for (const std::string& model : {kResidualMlp, kTransformer, kResNet}) {
+  for (const std::string& model : {kResidualMlp, kReversible, kTransformer, kResNet}) {
     for (const std::string& strategy : kStrategies) {
       TrainingText text = four_stages(model);
       text.strategy = strategy;

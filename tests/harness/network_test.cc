@@ -50,6 +50,12 @@ double kept_by(const Layer& layer, Flow& flow) {
       // The branch has kept what both read.
       return branch + (layer.shortcut.empty() ? 0 : kept_by(layer.shortcut, shortcut) - before);
     }
+    case LayerKind::Coupling: {  // the whole tensor, of which the norm reads a half
+      Flow branch = flow;
+      branch.width = layer.inputs / 2.0;
+      const double half = branch.tensor();
+      return input - half + kept_by(layer.branch, branch);
+    }
     default:
       return input;
   }
@@ -119,6 +125,9 @@ TEST_CASE("layers of MLPs have the parameters, outputs and stash of their module
                    kHeads);
   check_with_heads(R"({"kind": "residual-mlp", "input_size": 5, "layers": 3, "hidden_size": 6,
                        "ffn_hidden_size": 7, "classes": 3, "name": "one")",
+                   kHeads);
+  check_with_heads(R"({"kind": "residual-mlp", "input_size": 5, "layers": 3, "hidden_size": 6,
+                       "ffn_hidden_size": 7, "classes": 3, "reversible": true)",
                    kHeads);
 }
 

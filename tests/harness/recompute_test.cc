@@ -37,7 +37,7 @@ std::vector<RecomputeTrial> trials() {
       R"({"kind": "residual-mlp", "input_size": 6, "layers": 6, "hidden_size": 8, "classes": 4})";
   const std::string mlp =
       R"({"kind": "mlp", "input_size": 5, "hidden_sizes": [6, 7, 8, 9, 5], "classes": 3})";
-  for (const std::string& model : {kResidualMlp, kTransformer, kResNet, deep, mlp}) {
+  for (const std::string& model : {kResidualMlp, kReversible, kTransformer, kResNet, deep, mlp}) {
     for (const int devices : {2, 4}) {
       for (const std::string schedule : {R"("gpipe")", R"("1f1b")"}) {
         all.push_back({.model = model, .devices = devices, .schedule = schedule});
@@ -67,7 +67,7 @@ std::vector<RecomputeTrial> trials() {
       all.push_back({kDeep, devices, strategy, R"("eager")", "selective"});
     }
   }
-  for (const std::string& model : {kResidualMlp, kTransformer}) {  // a block a stage
+  for (const std::string& model : {kResidualMlp, kReversible, kTransformer}) {  // a block a stage
     for (const std::string schedule : {R"("zb-h1")", R"({"kind": "1f1b", "backward": "split"})"}) {
       all.push_back({.model = model, .schedule = schedule});
     }

@@ -81,7 +81,7 @@ TEST_CASE("Features Replay learns what its equations say") {
 }
 
 TEST_CASE("Features Replay holds what it was simulated to hold, to the byte") {
-  for (const std::string& model : {kResidualMlp, kTransformer, kResNet}) {
+  for (const std::string& model : {kResidualMlp, kReversible, kTransformer, kResNet}) {
     for (const std::string backward : {"fused", "split"}) {
       TrainingText text = replay_text(4, 6);
       text.model = model;

@@ -236,6 +236,9 @@ TEST_CASE("gradients of every stage of a residual MLP are its slopes") {
   check_all_stages(R"({"kind": "residual-mlp", "input_size": 5, "layers": 2, "hidden_size": 6,
                        "ffn_hidden_size": 9, "classes": 3, "head": "mlp"})",
                    3);
+  check_all_stages(R"({"kind": "residual-mlp", "input_size": 5, "layers": 2, "hidden_size": 6,
+                       "ffn_hidden_size": 9, "classes": 3, "reversible": true})",
+                   3);
 }
 
 TEST_CASE("gradients of every stage of an MLP are its slopes") {
@@ -305,6 +308,9 @@ TEST_CASE("plans keep what models say, to the byte, and find room in their works
                 samples);
     check_bytes(R"({"kind": "residual-mlp", "input_size": 5, "layers": 2, "hidden_size": 6,
                     "classes": 3})",
+                samples);
+    check_bytes(R"({"kind": "residual-mlp", "input_size": 5, "layers": 2, "hidden_size": 6,
+                    "classes": 3, "reversible": true})",
                 samples);
     check_bytes(R"({"kind": "transformer", "layers": 2, "hidden_size": 8, "attention_heads": 2,
                     "vocab_size": 13, "sequence_length": 6, "tied_embeddings": false})",

@@ -43,6 +43,13 @@ TEST_CASE("a name that the zoo does not know is reported with the nearest one") 
                 "s.json:1: /model: unknown model \"resnet-51\"; did you mean \"resnet-50\"?");
 }
 
+TEST_CASE("reversible blocks of an odd width are reported where the width is") {
+  check_mistake(R"({"kind": "residual-mlp", "input_size": 5, "layers": 1, "hidden_size": 7,
+                    "classes": 3, "reversible": true})",
+                "s.json:1: /model/hidden_size: 7 has no two halves for the streams of reversible "
+                "blocks; expected an even \"hidden_size\"");
+}
+
 TEST_CASE("a name like no other is reported with the whole zoo") {
   const std::vector<std::string> found = mistakes(R"("perceptron")");
   REQUIRE(found.size() == 1);

@@ -52,6 +52,15 @@ std::vector<Kernel> mlp_backward(const Widths& w) {
           {"sum", {{"below", h}}, {"sum", "x"}}};
 }
 
+/// A half of y is a half of x + second(gelu(first(norm(the other half)))), the other half is x's.
+std::vector<Kernel> coupling_backward(const Widths& w) {
+  std::vector<Kernel> backward = mlp_backward(w);
+  const std::int64_t half = w.samples * w.hidden / 2;
+  backward[2].makes = {{"norm", half}};
+  backward[3].makes = {{"x", half}};
+  return backward;
+}
+
 /// y = x + projection(attention(qkv(norm(x)))). The gradient of what attention made stays until
 /// those of queries, keys and values are there.
 std::vector<Kernel> attention_backward(const Widths& w) {
@@ -103,15 +112,21 @@ TEST_CASE("the workspace of a residual MLP's block is the most gradients that ar
   for (int n = 0; n < 40; ++n) {
     const auto pick = [&](int most) { return 1 + static_cast<int>(random.uniform() * most); };
     const Widths w = {.hidden = pick(40), .ffn = pick(120), .positions = 1, .samples = pick(5)};
-    const std::string model =
-        R"({"kind": "residual-mlp", "input_size": 5, "layers": 1, "classes": 3, "hidden_size": )" +
-        std::to_string(w.hidden) + R"(, "ffn_hidden_size": )" + std::to_string(w.ffn) + "}";
-    const ModelGraph graph = built(
-        model, {.micro_batch_size = static_cast<int>(w.samples), .precision = Precision::Fp32});
-    std::string text;
-    const std::int64_t most = most_alive(mlp_backward(w), w, text);
-    INFO(model, ", numbers alive: ", text);
-    CHECK(graph.modules[1].workspace.value() == 4.0 * static_cast<double>(most));
+    for (const bool reversible : {false, true}) {
+      Widths own = w;
+      if (reversible) own.hidden *= 2;
+      const std::string model =
+          R"({"kind": "residual-mlp", "input_size": 5, "layers": 1, "classes": 3,)" +
+          (R"("hidden_size": )" + std::to_string(own.hidden)) + R"(, "ffn_hidden_size": )" +
+          std::to_string(own.ffn) + (reversible ? R"(, "reversible": true})" : "}");
+      const ModelGraph graph = built(
+          model, {.micro_batch_size = static_cast<int>(w.samples), .precision = Precision::Fp32});
+      std::string text;
+      const std::int64_t most =
+          most_alive(reversible ? coupling_backward(own) : mlp_backward(own), own, text);
+      INFO(model, ", numbers alive: ", text);
+      CHECK(graph.modules[1].workspace.value() == 4.0 * static_cast<double>(most));
+    }
   }
 }
 

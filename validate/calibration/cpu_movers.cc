@@ -67,14 +67,19 @@ std::function<void()> softmax_kernel(const Operands& o, bool forward) {
 std::function<void()> norm_kernel(const Operands& o, OpRole role) {
   switch (role) {
     case OpRole::Forward:
-      return [=] { layer_norm_forward<float>(read(o.x), o.dy->data(), o.dy->data(), write(o.y)); };
+      return [=] {
+        layer_norm_forward<float>(all_columns<float>(read(o.x)), o.dy->data(), o.dy->data(),
+                                  write(o.y));
+      };
     case OpRole::InputGradient:
       return [=] {
-        layer_norm_backward_input<float>(read(o.x), o.y->data(), read(o.dy), write(o.dx), false);
+        layer_norm_backward_input<float>(all_columns<float>(read(o.x)), o.y->data(), read(o.dy),
+                                         all_columns<float>(write(o.dx)), false);
       };
     default:
       return [=] {
-        layer_norm_backward_weight<float>(read(o.x), read(o.dy), o.dx->data(), o.y->data());
+        layer_norm_backward_weight<float>(all_columns<float>(read(o.x)), read(o.dy), o.dx->data(),
+                                          o.y->data());
       };
   }
 }

@@ -19,6 +19,9 @@ void check(const Job& job) {
   for (const std::string& problem : {why_not_executable(job.program), why_not_trainable(job)}) {
     if (!problem.empty()) throw Error(problem);
   }
+  if (has_couplings(job.network)) {
+    throw Error("reversible blocks are trained on CPUs; expected \"executor\": \"cpu\"");
+  }
   if (job.precision != Precision::Fp32 && job.precision != Precision::Bf16) {
     throw Error("GPUs train in fp32 and bf16; expected \"precision\": \"fp32\" or \"bf16\"");
   }

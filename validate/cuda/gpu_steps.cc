@@ -69,6 +69,7 @@ void run_forward(const GpuKernel& k) {
     case LayerKind::CrossEntropy:
       return loss_forward(k);
     case LayerKind::Residual:
+    case LayerKind::Coupling:
       break;
   }
   CHECK(false, "a residual layer is planned as its parts");
@@ -117,6 +118,7 @@ void run_input_gradient(const GpuKernel& k) {
     case LayerKind::Embedding:
     case LayerKind::Relu:
     case LayerKind::Residual:
+    case LayerKind::Coupling:
       break;
   }
   CHECK(false, "a layer that has an input gradient of its own");
@@ -157,9 +159,13 @@ void run_step(const GpuKernel& k) {
       return run_weight_gradient(k);
     case StepKind::Add:
       return add(k.lane(), k.at(s.dx), k.at(s.dx), k.at(s.x), s.x.size());
+    case StepKind::Copy:
+    case StepKind::Less:
+      break;
     case StepKind::Mask:
       return relu_gradient(k.lane(), k.at(s.dx), k.at(s.x), k.at(s.dx), s.x.size());
   }
+  CHECK(false, "couplings are trained on CPUs");
 }
 
 }  // namespace

@@ -42,16 +42,36 @@ void refuse_unexecutable(ObjectReader& reader, const Transformer& t) {
          "tied embeddings, the default, are" + not_executable + "\"tied_embeddings\": false");
 }
 
-/// Norm, linear, GELU, linear, and what went in.
+/// Norm, linear, GELU, linear.
+std::vector<Layer> mlp_branch(const std::string& name, int width, int hidden, bool bias) {
+  return {rowwise_layer(LayerKind::LayerNorm, name + ".norm", width),
+          linear_layer(name + ".first", width, hidden, bias),
+          rowwise_layer(LayerKind::Gelu, name + ".gelu", hidden),
+          linear_layer(name + ".second", hidden, width, bias)};
+}
+
+/// A branch, and what went in.
 Layer mlp_residual(int width, int hidden, bool bias) {
   return {.kind = LayerKind::Residual,
           .name = "mlp",
           .inputs = width,
           .outputs = width,
-          .branch = {rowwise_layer(LayerKind::LayerNorm, "mlp.norm", width),
-                     linear_layer("mlp.first", width, hidden, bias),
-                     rowwise_layer(LayerKind::Gelu, "mlp.gelu", hidden),
-                     linear_layer("mlp.second", hidden, width, bias)}};
+          .branch = mlp_branch("mlp", width, hidden, bias)};
+}
+
+/// y1 = x1 + F(x2), then y2 = x2 + G(y1).
+std::vector<Layer> couplings(const ResidualMlp& mlp) {
+  std::vector<Layer> layers;
+  for (const bool second : {false, true}) {
+    const std::string name = second ? "g" : "f";
+    layers.push_back({.kind = LayerKind::Coupling,
+                      .name = name,
+                      .inputs = mlp.hidden_size,
+                      .outputs = mlp.hidden_size,
+                      .branch = mlp_branch(name, mlp.hidden_size / 2, mlp.ffn_hidden_size, true),
+                      .to_second = second});
+  }
+  return layers;
 }
 
 Layer attention_residual(const Transformer& t) {
@@ -138,9 +158,9 @@ void build_residual_mlp_network(ObjectReader& reader, const BuildOptions& option
                              {linear_layer("linear", mlp.input_size, mlp.hidden_size)},
                              head_layers(head, site)});
   for (int i = 0; i < mlp.layers; ++i) {
-    network.modules.push_back({"block" + std::to_string(i),
-                               {mlp_residual(mlp.hidden_size, mlp.ffn_hidden_size, true)},
-                               head_layers(head, site)});
+    std::vector<Layer> layers = {mlp_residual(mlp.hidden_size, mlp.ffn_hidden_size, true)};
+    if (mlp.reversible) layers = couplings(mlp);
+    network.modules.push_back({"block" + std::to_string(i), layers, head_layers(head, site)});
   }
   network.modules.push_back({"readout", normed_readout(site, true), {}});
 }

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "validate/network/network.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 
@@ -108,6 +109,9 @@ void append_parameters(const std::string& module, const std::vector<Layer>& laye
         append_parameters(module, layer.branch, parameters);
         append_parameters(module, layer.shortcut, parameters);
         break;
+      case LayerKind::Coupling:
+        append_parameters(module, layer.branch, parameters);
+        break;
       case LayerKind::Gelu:
       case LayerKind::Relu:
       case LayerKind::Attention:
@@ -124,6 +128,12 @@ std::vector<Parameter> parameters_of(const std::string& module, const std::vecto
   std::vector<Parameter> parameters;
   append_parameters(module, layers, parameters);
   return parameters;
+}
+
+bool has_couplings(const NeuralNetwork& network) {
+  return std::any_of(network.modules.begin(), network.modules.end(), [](const NetworkModule& m) {
+    return !m.layers.empty() && m.layers.front().kind == LayerKind::Coupling;
+  });
 }
 
 int first_parameter(const NeuralNetwork& network, int module, bool head) {

@@ -34,6 +34,7 @@ enum class LayerKind {
   Convolution,   // square kernel, zero padding of half its size, no bias unless said
   AveragePool,   // mean over the pixels of a sample
   Residual,      // branch(x) + shortcut(x); an empty shortcut is x
+  Coupling,      // the branch reads one half of the columns and is added to the other half
   CrossEntropy,  // softmax and the mean loss over rows; ends a network or a head
 };
 
@@ -48,7 +49,8 @@ struct Layer {
   int heads = 1;               // Attention
   int kernel = 1, stride = 1;  // Convolution
   int rows = 1, columns = 1;   // Convolution, AveragePool: pixels of what they read
-  std::vector<Layer> branch, shortcut;  // Residual
+  std::vector<Layer> branch, shortcut;  // Residual; Coupling has a branch
+  bool to_second = false;               // Coupling: the second half is what the branch is added to
 };
 
 struct NetworkModule {
@@ -68,6 +70,9 @@ struct NeuralNetwork {
   int classes = 1;                     // that targets are out of
   std::vector<NetworkModule> modules;  // the last ends in CrossEntropy
 };
+
+/// Whether layers of it compute their input back from their output.
+bool has_couplings(const NeuralNetwork& network);
 
 /// How a parameter begins.
 enum class Start { Zeros, Ones, Normal };

@@ -37,6 +37,9 @@ Tensor StagePlanner::backward_layer(const Layer& layer, const Gradient& dy, cons
       return dy.tensor;  // the layer after it has masked the gradient
     case LayerKind::Residual:
       return backward_residual(layer, dy, want, rectified);
+    case LayerKind::Coupling:
+      CHECK(!rectified, "no Relu comes before a coupling");
+      return backward_coupling(layer, dy, want);
     case LayerKind::Embedding:
       if (last_) steps_->push_back(step_of(StepKind::BackwardWeight, layer, dy.tensor));
       return {};
@@ -131,6 +134,28 @@ Tensor StagePlanner::backward_residual(const Layer& layer, const Gradient& dy, c
     }
   }
   if (rectified && want.kind != Want::Kind::Nowhere) mask(x, dx);
+  return dx;
+}
+
+/// The gradient of the half that the branch reads is that of what was copied, and the branch's;
+/// that of the other half goes on as it is.
+Tensor StagePlanner::backward_coupling(const Layer& layer, const Gradient& dy, const Want& want) {
+  const bool to = layer.to_second;
+  const Gradient of_branch = {half_of(dy.tensor, to), false};
+  if (want.kind == Want::Kind::Nowhere) return backward(layer.branch, of_branch, want, false);
+  Tensor dx = want.at;
+  if (want.kind == Want::Kind::Anywhere) {
+    if (!last_ && dy.spare) {
+      backward(layer.branch, of_branch, {Want::Kind::At, half_of(dy.tensor, !to), true}, false);
+      return dy.tensor;
+    }
+    const Tensor x = kept_[&layer].x;
+    dx = last_ ? x : take(x.rows, x.columns);  // in place: the norm is the last to read it
+  }
+  CHECK(!want.accumulate, "a coupling is in no other layer");
+  backward(layer.branch, of_branch, {Want::Kind::At, half_of(dx, !to), false}, false);
+  steps_->push_back({.kind = StepKind::Add, .x = half_of(dy.tensor, !to), .dx = half_of(dx, !to)});
+  steps_->push_back({.kind = StepKind::Copy, .x = half_of(dy.tensor, to), .dx = half_of(dx, to)});
   return dx;
 }
 

@@ -20,7 +20,16 @@ struct Kernel {
   T* at(const Tensor& tensor) const {
     T* begin = on.places[static_cast<std::size_t>(tensor.place)];
     CHECK(begin != nullptr, "a step works on blocks that are there");
-    return begin + tensor.offset / static_cast<std::int64_t>(sizeof(T));
+    return begin + tensor.offset / static_cast<std::int64_t>(sizeof(T)) + tensor.first_column;
+  }
+  static Eigen::OuterStride<> stride(const Tensor& tensor) {
+    return Eigen::OuterStride<>(tensor.stride > 0 ? tensor.stride : tensor.columns);
+  }
+  StridedView<T> columns(const Tensor& tensor) const {
+    return {at(tensor), tensor.rows, tensor.columns, stride(tensor)};
+  }
+  ConstStridedView<T> read_columns(const Tensor& tensor) const {
+    return {at(tensor), tensor.rows, tensor.columns, stride(tensor)};
   }
   MatrixView<T> view(const Tensor& tensor) const {
     return {at(tensor), tensor.rows, tensor.columns};
@@ -50,6 +59,33 @@ struct Kernel {
 };
 
 template <class T>
+void product_forward(const Kernel<T>& k) {
+  const Step& s = k.step;
+  const T* bias = k.layer().bias ? k.weight(1) : nullptr;
+  if (s.y.stride > 0) return linear_forward<T>(k.read(s.x), k.matrix(), bias, k.columns(s.y));
+  linear_forward<T>(k.read(s.x), k.matrix(), bias, k.view(s.y));
+}
+
+template <class T>
+void product_backward_input(const Kernel<T>& k) {
+  const Step& s = k.step;
+  if (s.y.stride > 0) {
+    return linear_backward_input<T>(k.read_columns(s.y), k.matrix(), k.view(s.dx), s.accumulate);
+  }
+  linear_backward_input<T>(k.read(s.y), k.matrix(), k.view(s.dx), s.accumulate);
+}
+
+template <class T>
+void product_backward_weight(const Kernel<T>& k) {
+  const Step& s = k.step;
+  T* bias = k.layer().bias ? k.gradient(1) : nullptr;
+  if (s.y.stride > 0) {
+    return linear_backward_weight<T>(k.read(s.x), k.read_columns(s.y), k.matrix_gradient(), bias);
+  }
+  linear_backward_weight<T>(k.read(s.x), k.read(s.y), k.matrix_gradient(), bias);
+}
+
+template <class T>
 double run_forward(const Kernel<T>& k) {
   const Step& s = k.step;
   switch (k.layer().kind) {
@@ -61,11 +97,10 @@ double run_forward(const Kernel<T>& k) {
                            k.on.rows_per_sample, k.view(s.y));
       return 0;
     case LayerKind::Linear:
-      linear_forward<T>(k.read(s.x), k.matrix(), k.layer().bias ? k.weight(1) : nullptr,
-                        k.view(s.y));
+      product_forward(k);
       return 0;
     case LayerKind::LayerNorm:
-      layer_norm_forward<T>(k.read(s.x), k.weight(), k.weight(1), k.view(s.y));
+      layer_norm_forward<T>(k.read_columns(s.x), k.weight(), k.weight(1), k.view(s.y));
       return 0;
     case LayerKind::BatchNorm:
       batch_norm_forward<T>(k.read(s.x), {k.weight(), k.weight(1)}, k.view(s.y), s.accumulate);
@@ -89,9 +124,10 @@ double run_forward(const Kernel<T>& k) {
     case LayerKind::CrossEntropy:
       return cross_entropy_forward<T>(k.read(s.x), k.on.targets);
     case LayerKind::Residual:
+    case LayerKind::Coupling:
       break;
   }
-  CHECK(false, "a residual layer is planned as its parts");
+  CHECK(false, "a residual layer, or a coupling, is planned as its parts");
 }
 
 template <class T>
@@ -101,10 +137,10 @@ void run_backward_input(const Kernel<T>& k) {
     case LayerKind::Scale:
       return scale_backward_input<T>(k.read(s.y), k.weight(), k.view(s.dx));
     case LayerKind::Linear:
-      return linear_backward_input<T>(k.read(s.y), k.matrix(), k.view(s.dx), s.accumulate);
+      return product_backward_input(k);
     case LayerKind::LayerNorm:
-      return layer_norm_backward_input<T>(k.read(s.x), k.weight(), k.read(s.y), k.view(s.dx),
-                                          s.accumulate);
+      return layer_norm_backward_input<T>(k.read_columns(s.x), k.weight(), k.read(s.y),
+                                          k.columns(s.dx), s.accumulate);
     case LayerKind::BatchNorm:
       return batch_norm_backward_input<T>(k.read(s.x), k.weight(), k.read(s.y), k.view(s.dx));
     case LayerKind::Gelu:
@@ -124,6 +160,7 @@ void run_backward_input(const Kernel<T>& k) {
     case LayerKind::Embedding:
     case LayerKind::Relu:
     case LayerKind::Residual:
+    case LayerKind::Coupling:
       break;
   }
   CHECK(false, "a layer that has an input gradient of its own");
@@ -140,10 +177,10 @@ void run_backward_weight(const Kernel<T>& k) {
                                           k.layer().positions > 0 ? k.gradient(1) : nullptr,
                                           k.on.rows_per_sample);
     case LayerKind::Linear:
-      return linear_backward_weight<T>(k.read(s.x), k.read(s.y), k.matrix_gradient(),
-                                       k.layer().bias ? k.gradient(1) : nullptr);
+      return product_backward_weight(k);
     case LayerKind::LayerNorm:
-      return layer_norm_backward_weight<T>(k.read(s.x), k.read(s.y), k.gradient(), k.gradient(1));
+      return layer_norm_backward_weight<T>(k.read_columns(s.x), k.read(s.y), k.gradient(),
+                                           k.gradient(1));
     case LayerKind::BatchNorm:
       return batch_norm_backward_weight<T>(k.read(s.x), k.read(s.y), k.gradient(), k.gradient(1));
     case LayerKind::Convolution:
@@ -158,6 +195,7 @@ void run_backward_weight(const Kernel<T>& k) {
 
 template <class T>
 void add(const Kernel<T>& k) {
+  if (k.step.dx.stride > 0) return add_columns<T>(k.read_columns(k.step.x), k.columns(k.step.dx));
   add_to(k.at(k.step.x), k.step.x.size(), k.at(k.step.dx));
 }
 
@@ -181,6 +219,12 @@ double run_steps(const std::vector<Step>& steps, const StageTensors<T>& tensors,
         break;
       case StepKind::Add:
         add(kernel);
+        break;
+      case StepKind::Copy:
+        copy_columns<T>(kernel.read_columns(step.x), kernel.columns(step.dx));
+        break;
+      case StepKind::Less:
+        take_columns_from<T>(kernel.read_columns(step.x), kernel.columns(step.dx));
         break;
       case StepKind::Mask:
         relu_mask<T>(kernel.read(step.x), kernel.view(step.dx));

@@ -30,7 +30,7 @@ StagePlan StagePlanner::plan() {
 void StagePlanner::number_parameters(const std::vector<Layer>& layers) {
   for (const Layer& layer : layers) {
     const auto own = parameters_of("", {layer}).size();
-    if (layer.kind == LayerKind::Residual) {
+    if (!layer.branch.empty()) {
       number_parameters(layer.branch);
       number_parameters(layer.shortcut);
       continue;
@@ -69,7 +69,10 @@ Tensor StagePlanner::made(const Layer& layer, const Tensor& x) const {
 Tensor StagePlanner::home_before(const std::vector<Layer>& layers, std::size_t index, Tensor tensor,
                                  const Tensor& target) {
   if (index == layers.size()) {
-    return {target.place, target.offset, tensor.rows, tensor.columns};
+    Tensor home = target;
+    home.rows = tensor.rows;
+    home.columns = tensor.columns;
+    return home;
   }
   const Layer& layer = layers[index];
   if (layer.kind == LayerKind::Relu) return home_before(layers, index + 1, tensor, target);
@@ -110,6 +113,13 @@ void StagePlanner::forward_layer(const Layer& layer, const Tensor& x, const Tens
   }
   Kept& kept = kept_[&layer];
   kept.x = x;
+  if (layer.kind == LayerKind::Coupling) {
+    const bool to = layer.to_second;
+    forward(layer.branch, half_of(x, !to), half_of(y, to), false);
+    plan_.forward.push_back({.kind = StepKind::Add, .x = half_of(x, to), .dx = half_of(y, to)});
+    plan_.forward.push_back({.kind = StepKind::Copy, .x = half_of(x, !to), .dx = half_of(y, !to)});
+    return;
+  }
   if (layer.kind == LayerKind::Attention) {
     kept.probabilities = keep(x.rows * layer.heads, layer.positions, inputs_.element, true);
   }
@@ -148,6 +158,15 @@ void StagePlanner::plan_backward(bool loss) {
 }
 
 StagePlan plan_stage(const PlanInputs& inputs) { return StagePlanner(inputs).plan(); }
+
+Tensor half_of(const Tensor& whole, bool second) {
+  CHECK(whole.stride == 0 && whole.columns % 2 == 0, "a tensor has two halves");
+  Tensor half = whole;
+  half.stride = whole.columns;
+  half.columns = whole.columns / 2;
+  half.first_column = second ? half.columns : 0;
+  return half;
+}
 
 bool ends_rectified(const std::vector<Layer>& layers) {
   return !layers.empty() && layers.back().kind == LayerKind::Relu;

@@ -30,29 +30,41 @@ enum class Place : std::uint8_t {
   Output,
   OutputGradient,
   InputGradient,
-  Again,  // of modules that are computed again; begins at the end of the workspace: offsets < 0
+  Again,     // of modules that are computed again; begins at the end of the workspace: offsets < 0
 };
 inline constexpr int kPlaces = 8;
 
-/// A matrix in a block.
+/// A matrix in a block, or some of the columns of one.
 struct Tensor {
   Place place = Place::None;
   std::int64_t offset = 0;  // bytes from the block's begin
   std::int64_t rows = 0;
   int columns = 0;
+  int first_column = 0, stride = 0;  // of so many columns; stride 0: it is all of them
   std::int64_t size() const { return rows * columns; }
 };
 
-enum class StepKind : std::uint8_t { Forward, BackwardInput, BackwardWeight, Add, Mask };
+enum class StepKind : std::uint8_t {
+  Forward,
+  BackwardInput,
+  BackwardWeight,
+  Add,   // dx + x
+  Copy,  // x
+  Less,  // x - dx
+  Mask
+};
+
+/// The first or the second half of the columns.
+Tensor half_of(const Tensor& whole, bool second);
 
 /// One kernel, or a few.
 struct Step {
   StepKind kind = StepKind::Forward;
-  const Layer* layer = nullptr;  // none of Add and Mask
+  const Layer* layer = nullptr;  // none of Add, Copy, Less and Mask
   int parameter = 0;             // number of its first one in the stage's list
   Tensor x;                      // what the layer read; Add: what is added; Mask: what a Relu made
   Tensor y;                      // what it makes, or the gradient of that
-  Tensor dx;                     // BackwardInput, Add, Mask: what is written or changed
+  Tensor dx;                     // BackwardInput, Add, Copy, Less, Mask: what is written or changed
   Tensor probabilities;          // Attention: kept
   /// Attention, backwards: of a head of a sample: positions^2, and in place positions * size more.
   Tensor scratch;

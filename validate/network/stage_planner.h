@@ -76,6 +76,7 @@ class StagePlanner {
                            bool rectified);
   Tensor backward_residual(const Layer& layer, const Gradient& dy, const Want& want,
                            bool rectified);
+  Tensor backward_coupling(const Layer& layer, const Gradient& dy, const Want& want);
   Tensor backward_shortcut(const Layer& layer, const Gradient& dy, const Want& want);
   Step step_of(StepKind kind, const Layer& layer, const Tensor& dy);
   void mask(const Tensor& made, const Tensor& gradient);

@@ -25,7 +25,7 @@ namespace {
 }
 
 /// Whether what the cluster names can train it.
-void check_executor(const Scenario& scenario, bool graph) {
+void check_executor(const Scenario& scenario, const NeuralNetwork& network, bool graph) {
   const RealDevices::Kind kind = scenario.cluster.executor.kind;
   if (kind == RealDevices::Kind::Virtual) {
     refuse(scenario, "/cluster/executor",
@@ -41,6 +41,10 @@ void check_executor(const Scenario& scenario, bool graph) {
   if (scenario.schedule.stash != StashMode::Kept || scenario.schedule.replays) {
     refuse(scenario, "/training/schedule",
            "stages that run forwards again are trained on CPUs; expected \"executor\": \"cpu\"");
+  }
+  if (has_couplings(network)) {
+    refuse(scenario, "/model/reversible",
+           "reversible blocks are trained on CPUs; expected \"executor\": \"cpu\"");
   }
   const CudaReport report = look_at_cuda();
   if (report.state != CudaState::Ready) refuse(scenario, "/cluster/executor", report.sentence);
@@ -155,14 +159,14 @@ Job job_of(const Scenario& scenario, const Program& program, const NeuralNetwork
 }
 
 void check_trainable(const Scenario& scenario, const NeuralNetwork& network, bool graph) {
-  check_executor(scenario, graph);
+  check_executor(scenario, network, graph);
   const Program program = settled(lower_scenario(scenario, 1), scenario.engine);
   check_job(scenario, job_of(scenario, program, network, {}));
 }
 
 Execution execute(const Scenario& scenario, const NeuralNetwork& network,
                   const ExecutionOptions& options) {
-  check_executor(scenario, options.graph);
+  check_executor(scenario, network, options.graph);
   Execution execution{.program = lower_scenario(scenario, options.steps)};
   Program program = settled(execution.program, scenario.engine);
   const bool cuda = scenario.cluster.executor.kind == RealDevices::Kind::Cuda;

@@ -59,6 +59,9 @@ double distance(const std::vector<double>& a, const std::vector<double>& b);
 
 inline const std::string kResidualMlp =
     R"({"kind": "residual-mlp", "input_size": 6, "layers": 3, "hidden_size": 8, "classes": 4})";
+inline const std::string kReversible =
+    R"({"kind": "residual-mlp", "input_size": 6, "layers": 3, "hidden_size": 8, "classes": 4,
+        "reversible": true})";
 inline const std::string kTransformer =
     R"({"kind": "transformer", "layers": 2, "hidden_size": 8, "attention_heads": 2,
         "vocab_size": 11, "sequence_length": 5, "tied_embeddings": false})";

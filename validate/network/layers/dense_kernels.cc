@@ -13,9 +13,8 @@ constexpr double kGeluCubic = 0.044715;
 
 }  // namespace
 
-template <class T>
-void linear_forward(ConstMatrixView<T> x, ConstMatrixView<T> weight, const T* bias,
-                    MatrixView<T> y) {
+template <class T, class View>
+void linear_forward(ConstMatrixView<T> x, ConstMatrixView<T> weight, const T* bias, View y) {
   y.noalias() = x * weight;
   if (bias == nullptr) return;
   for (Eigen::Index r = 0; r < y.rows(); ++r) {
@@ -23,9 +22,8 @@ void linear_forward(ConstMatrixView<T> x, ConstMatrixView<T> weight, const T* bi
   }
 }
 
-template <class T>
-void linear_backward_input(ConstMatrixView<T> dy, ConstMatrixView<T> weight, MatrixView<T> dx,
-                           bool accumulate) {
+template <class T, class View>
+void linear_backward_input(View dy, ConstMatrixView<T> weight, MatrixView<T> dx, bool accumulate) {
   if (accumulate) {
     dx.noalias() += dy * weight.transpose();
   } else {
@@ -33,17 +31,37 @@ void linear_backward_input(ConstMatrixView<T> dy, ConstMatrixView<T> weight, Mat
   }
 }
 
-template <class T>
-void linear_backward_weight(ConstMatrixView<T> x, ConstMatrixView<T> dy, MatrixView<T> dweight,
-                            T* dbias) {
+template <class T, class View>
+void linear_backward_weight(ConstMatrixView<T> x, View dy, MatrixView<T> dweight, T* dbias) {
   dweight.noalias() += x.transpose() * dy;
-  if (dbias != nullptr) add_rows(dy, dbias);
+  if (dbias != nullptr) add_rows<T>(dy, dbias);
+}
+
+template <class T, class View>
+void add_rows(View matrix, T* sums) {
+  for (Eigen::Index r = 0; r < matrix.rows(); ++r) {
+    for (Eigen::Index c = 0; c < matrix.cols(); ++c) sums[c] += matrix(r, c);
+  }
 }
 
 template <class T>
-void add_rows(ConstMatrixView<T> matrix, T* sums) {
-  for (Eigen::Index r = 0; r < matrix.rows(); ++r) {
-    for (Eigen::Index c = 0; c < matrix.cols(); ++c) sums[c] += matrix(r, c);
+void add_columns(ConstStridedView<T> x, StridedView<T> to) {
+  for (Eigen::Index r = 0; r < x.rows(); ++r) {
+    for (Eigen::Index c = 0; c < x.cols(); ++c) to(r, c) += x(r, c);
+  }
+}
+
+template <class T>
+void copy_columns(ConstStridedView<T> x, StridedView<T> to) {
+  for (Eigen::Index r = 0; r < x.rows(); ++r) {
+    for (Eigen::Index c = 0; c < x.cols(); ++c) to(r, c) = x(r, c);
+  }
+}
+
+template <class T>
+void take_columns_from(ConstStridedView<T> x, StridedView<T> to) {
+  for (Eigen::Index r = 0; r < x.rows(); ++r) {
+    for (Eigen::Index c = 0; c < x.cols(); ++c) to(r, c) = x(r, c) - to(r, c);
   }
 }
 
@@ -155,31 +173,35 @@ void cross_entropy_backward(ConstMatrixView<T> logits, const std::int32_t* targe
 
 // A type in parentheses is no type.
 // NOLINTBEGIN(bugprone-macro-parentheses)
-#define INTERLOCK_KERNELS(T)                                                                     \
-  template void linear_forward<T>(ConstMatrixView<T>, ConstMatrixView<T>, const T*,              \
-                                  MatrixView<T>);                                                \
-  template void linear_backward_input<T>(ConstMatrixView<T>, ConstMatrixView<T>, MatrixView<T>,  \
-                                         bool);                                                  \
-  template void linear_backward_weight<T>(ConstMatrixView<T>, ConstMatrixView<T>, MatrixView<T>, \
-                                          T*);                                                   \
-  template void add_rows<T>(ConstMatrixView<T>, T*);                                             \
-  template void add_to<T>(const T*, std::int64_t, T*);                                           \
-  template void gelu_forward<T>(ConstMatrixView<T>, MatrixView<T>);                              \
-  template void gelu_backward_input<T>(ConstMatrixView<T>, ConstMatrixView<T>, MatrixView<T>);   \
-  template void relu_forward<T>(MatrixView<T>);                                                  \
-  template void relu_mask<T>(ConstMatrixView<T>, MatrixView<T>);                                 \
-  template void scale_forward<T>(ConstMatrixView<T>, const T*, MatrixView<T>);                   \
-  template void scale_backward_input<T>(ConstMatrixView<T>, const T*, MatrixView<T>);            \
-  template void scale_backward_weight<T>(ConstMatrixView<T>, ConstMatrixView<T>, T*);            \
-  template void embedding_forward<T>(const std::int64_t*, ConstMatrixView<T>, const T*, int,     \
-                                     MatrixView<T>);                                             \
-  template void embedding_backward_weight<T>(const std::int64_t*, ConstMatrixView<T>,            \
-                                             MatrixView<T>, T*, int);                            \
-  template double cross_entropy_forward<T>(ConstMatrixView<T>, const std::int32_t*);             \
+#define INTERLOCK_PRODUCTS(T, View)                                                                \
+  template void linear_forward<T>(ConstMatrixView<T>, ConstMatrixView<T>, const T*, View<T>);      \
+  template void linear_backward_input<T>(Const##View<T>, ConstMatrixView<T>, MatrixView<T>, bool); \
+  template void linear_backward_weight<T>(ConstMatrixView<T>, Const##View<T>, MatrixView<T>, T*);  \
+  template void add_rows<T>(Const##View<T>, T*)
+#define INTERLOCK_KERNELS(T)                                                                   \
+  INTERLOCK_PRODUCTS(T, MatrixView);                                                           \
+  INTERLOCK_PRODUCTS(T, StridedView);                                                          \
+  template void add_columns<T>(ConstStridedView<T>, StridedView<T>);                           \
+  template void copy_columns<T>(ConstStridedView<T>, StridedView<T>);                          \
+  template void take_columns_from<T>(ConstStridedView<T>, StridedView<T>);                     \
+  template void add_to<T>(const T*, std::int64_t, T*);                                         \
+  template void gelu_forward<T>(ConstMatrixView<T>, MatrixView<T>);                            \
+  template void gelu_backward_input<T>(ConstMatrixView<T>, ConstMatrixView<T>, MatrixView<T>); \
+  template void relu_forward<T>(MatrixView<T>);                                                \
+  template void relu_mask<T>(ConstMatrixView<T>, MatrixView<T>);                               \
+  template void scale_forward<T>(ConstMatrixView<T>, const T*, MatrixView<T>);                 \
+  template void scale_backward_input<T>(ConstMatrixView<T>, const T*, MatrixView<T>);          \
+  template void scale_backward_weight<T>(ConstMatrixView<T>, ConstMatrixView<T>, T*);          \
+  template void embedding_forward<T>(const std::int64_t*, ConstMatrixView<T>, const T*, int,   \
+                                     MatrixView<T>);                                           \
+  template void embedding_backward_weight<T>(const std::int64_t*, ConstMatrixView<T>,          \
+                                             MatrixView<T>, T*, int);                          \
+  template double cross_entropy_forward<T>(ConstMatrixView<T>, const std::int32_t*);           \
   template void cross_entropy_backward<T>(ConstMatrixView<T>, const std::int32_t*, MatrixView<T>)
 // NOLINTEND(bugprone-macro-parentheses)
 INTERLOCK_KERNELS(float);
 INTERLOCK_KERNELS(double);
 #undef INTERLOCK_KERNELS
+#undef INTERLOCK_PRODUCTS
 
 }  // namespace interlock

@@ -10,22 +10,28 @@
 namespace interlock {
 
 /// y = x w + b; `bias` may be null.
-template <class T>
-void linear_forward(ConstMatrixView<T> x, ConstMatrixView<T> weight, const T* bias,
-                    MatrixView<T> y);
+// A View is a matrix, or some columns of one: see Strided... in matrix_view.h.
+template <class T, class View>
+void linear_forward(ConstMatrixView<T> x, ConstMatrixView<T> weight, const T* bias, View y);
 /// dx (+)= dy w^T. REQUIRES: dx is neither dy nor x.
-template <class T>
-void linear_backward_input(ConstMatrixView<T> dy, ConstMatrixView<T> weight, MatrixView<T> dx,
-                           bool accumulate);
+template <class T, class View>
+void linear_backward_input(View dy, ConstMatrixView<T> weight, MatrixView<T> dx, bool accumulate);
 /// dw += x^T dy, db += the sum of the rows of dy; `dbias` may be null.
-template <class T>
-void linear_backward_weight(ConstMatrixView<T> x, ConstMatrixView<T> dy, MatrixView<T> dweight,
-                            T* dbias);
+template <class T, class View>
+void linear_backward_weight(ConstMatrixView<T> x, View dy, MatrixView<T> dweight, T* dbias);
 /// Adds the sum of the rows of `matrix` to `sums`.
-template <class T>
-void add_rows(ConstMatrixView<T> matrix, T* sums);
+template <class T, class View>
+void add_rows(View matrix, T* sums);
 
 /// to += from
+template <class T>
+void add_columns(ConstStridedView<T> x, StridedView<T> to);
+template <class T>
+void copy_columns(ConstStridedView<T> x, StridedView<T> to);
+/// to = x - to.
+template <class T>
+void take_columns_from(ConstStridedView<T> x, StridedView<T> to);
+
 template <class T>
 void add_to(const T* from, std::int64_t count, T* to);
 

@@ -23,4 +23,14 @@ using StridedView = Eigen::Map<Matrix<T>, 0, Eigen::OuterStride<>>;
 template <class T>
 using ConstStridedView = Eigen::Map<const Matrix<T>, 0, Eigen::OuterStride<>>;
 
+/// A whole matrix, for kernels that take some of the columns of one.
+template <class T>
+StridedView<T> all_columns(MatrixView<T> matrix) {
+  return {matrix.data(), matrix.rows(), matrix.cols(), Eigen::OuterStride<>(matrix.cols())};
+}
+template <class T>
+ConstStridedView<T> all_columns(ConstMatrixView<T> matrix) {
+  return {matrix.data(), matrix.rows(), matrix.cols(), Eigen::OuterStride<>(matrix.cols())};
+}
+
 }  // namespace interlock

@@ -14,7 +14,7 @@ struct Moments {
 };
 
 template <class T>
-Moments<T> moments_of_row(const ConstMatrixView<T>& x, Eigen::Index r) {
+Moments<T> moments_of_row(const ConstStridedView<T>& x, Eigen::Index r) {
   T sum = 0, squares = 0;
   for (Eigen::Index c = 0; c < x.cols(); ++c) sum += x(r, c);
   const T count = static_cast<T>(x.cols()), mean = sum / count;
@@ -46,7 +46,7 @@ std::vector<Moments<T>> moments_of_columns(const ConstMatrixView<T>& x) {
 }  // namespace
 
 template <class T>
-void layer_norm_forward(ConstMatrixView<T> x, const T* gain, const T* shift, MatrixView<T> y) {
+void layer_norm_forward(ConstStridedView<T> x, const T* gain, const T* shift, MatrixView<T> y) {
   for (Eigen::Index r = 0; r < x.rows(); ++r) {
     const Moments<T> m = moments_of_row(x, r);
     for (Eigen::Index c = 0; c < x.cols(); ++c) {
@@ -56,8 +56,8 @@ void layer_norm_forward(ConstMatrixView<T> x, const T* gain, const T* shift, Mat
 }
 
 template <class T>
-void layer_norm_backward_input(ConstMatrixView<T> x, const T* gain, ConstMatrixView<T> dy,
-                               MatrixView<T> dx, bool accumulate) {
+void layer_norm_backward_input(ConstStridedView<T> x, const T* gain, ConstMatrixView<T> dy,
+                               StridedView<T> dx, bool accumulate) {
   const T count = static_cast<T>(x.cols());
   for (Eigen::Index r = 0; r < x.rows(); ++r) {
     const Moments<T> m = moments_of_row(x, r);
@@ -76,7 +76,7 @@ void layer_norm_backward_input(ConstMatrixView<T> x, const T* gain, ConstMatrixV
 }
 
 template <class T>
-void layer_norm_backward_weight(ConstMatrixView<T> x, ConstMatrixView<T> dy, T* dgain, T* dshift) {
+void layer_norm_backward_weight(ConstStridedView<T> x, ConstMatrixView<T> dy, T* dgain, T* dshift) {
   for (Eigen::Index r = 0; r < x.rows(); ++r) {
     const Moments<T> m = moments_of_row(x, r);
     for (Eigen::Index c = 0; c < x.cols(); ++c) {
@@ -134,15 +134,15 @@ void batch_norm_backward_weight(ConstMatrixView<T> x, ConstMatrixView<T> dy, T* 
 
 // A type in parentheses is no type.
 // NOLINTBEGIN(bugprone-macro-parentheses)
-#define INTERLOCK_KERNELS(T)                                                                   \
-  template void layer_norm_forward<T>(ConstMatrixView<T>, const T*, const T*, MatrixView<T>);  \
-  template void layer_norm_backward_input<T>(ConstMatrixView<T>, const T*, ConstMatrixView<T>, \
-                                             MatrixView<T>, bool);                             \
-  template void layer_norm_backward_weight<T>(ConstMatrixView<T>, ConstMatrixView<T>, T*, T*); \
-  template void batch_norm_forward<T>(ConstMatrixView<T>, BatchNormWeights<T>, MatrixView<T>,  \
-                                      bool);                                                   \
-  template void batch_norm_backward_input<T>(ConstMatrixView<T>, const T*, ConstMatrixView<T>, \
-                                             MatrixView<T>);                                   \
+#define INTERLOCK_KERNELS(T)                                                                    \
+  template void layer_norm_forward<T>(ConstStridedView<T>, const T*, const T*, MatrixView<T>);  \
+  template void layer_norm_backward_input<T>(ConstStridedView<T>, const T*, ConstMatrixView<T>, \
+                                             StridedView<T>, bool);                             \
+  template void layer_norm_backward_weight<T>(ConstStridedView<T>, ConstMatrixView<T>, T*, T*); \
+  template void batch_norm_forward<T>(ConstMatrixView<T>, BatchNormWeights<T>, MatrixView<T>,   \
+                                      bool);                                                    \
+  template void batch_norm_backward_input<T>(ConstMatrixView<T>, const T*, ConstMatrixView<T>,  \
+                                             MatrixView<T>);                                    \
   template void batch_norm_backward_weight<T>(ConstMatrixView<T>, ConstMatrixView<T>, T*, T*)
 // NOLINTEND(bugprone-macro-parentheses)
 INTERLOCK_KERNELS(float);

@@ -13,12 +13,12 @@ namespace interlock {
 inline constexpr double kNormEpsilon = 1e-5;
 
 template <class T>
-void layer_norm_forward(ConstMatrixView<T> x, const T* gain, const T* shift, MatrixView<T> y);
+void layer_norm_forward(ConstStridedView<T> x, const T* gain, const T* shift, MatrixView<T> y);
 template <class T>
-void layer_norm_backward_input(ConstMatrixView<T> x, const T* gain, ConstMatrixView<T> dy,
-                               MatrixView<T> dx, bool accumulate);
+void layer_norm_backward_input(ConstStridedView<T> x, const T* gain, ConstMatrixView<T> dy,
+                               StridedView<T> dx, bool accumulate);
 template <class T>
-void layer_norm_backward_weight(ConstMatrixView<T> x, ConstMatrixView<T> dy, T* dgain, T* dshift);
+void layer_norm_backward_weight(ConstStridedView<T> x, ConstMatrixView<T> dy, T* dgain, T* dshift);
 
 /// What batch norm needs of each column.
 template <class T>
