@@ -35,12 +35,12 @@ std::string count(double value) { return number(value, 2); }
 
 std::string table_row(const SurveyRow& row, double traffic_of_1f1b) {
   const ScheduleFormulas formulas = formulas_of(row.entry->name);
-  const bool inputs = row.entry->stash == StashMode::Replayed;
+  const bool inputs = row.entry->stash != StashMode::Kept;
+  const char* unit = !inputs ? "" : row.stash == 1 ? " input" : " inputs";
   const std::string name = "`" + row.entry->name + "`" + (row.entry->global ? "" : " (local)");
   return "| " + name + " | " + percent(row.bubble) + " | " + evaluated(formulas.bubble, percent) +
-         " | " + count(row.stash) + (inputs ? " inputs" : "") + " | " +
-         evaluated(formulas.stash, count) + " | " + count(row.traffic / traffic_of_1f1b) + " | " +
-         count(row.weight_copies) + " |\n";
+         " | " + count(row.stash) + unit + " | " + evaluated(formulas.stash, count) + " | " +
+         count(row.traffic / traffic_of_1f1b) + " | " + count(row.weight_copies) + " |\n";
 }
 
 constexpr const char* kHead = R"(# Schedules
@@ -56,7 +56,8 @@ every scenario is.
 
 - **Bubble**: idle share of the devices.
 - **Stash**: the most that any device keeps of forwards whose weight gradients are not made yet, in
-  micro-batches of its share; where forwards are run again, the inputs of its stage.
+  micro-batches of its share; where forwards are run again, the inputs of its stage. Of
+  reversible stages only the last keeps one: a loss tells nothing of it. Its backward comes next.
 - **Traffic**: bytes on links in a step, over those of 1f1b: activations and their gradients, almost
   alone.
 - **Weights**: held on all devices, over those of the model: copies of it, and older versions.

@@ -23,7 +23,7 @@ SurveyRow measure_row(const ScheduleEntry& entry, const SurveySize& size) {
   const std::vector<Scenario> scenarios = load_scenarios(parse_json(text, entry.name));
   const Metrics metrics = run_scenario(scenarios.front(), false).measurement.metrics;
   SurveyRow row{.entry = &entry, .bubble = 1 - metrics.busy};
-  const double kept = entry.stash == StashMode::Replayed ? kOutput : kStash * kModules;
+  const double kept = entry.stash == StashMode::Kept ? kStash * kModules : kOutput;
   for (const DeviceMetrics& device : metrics.devices) {
     row.stash = std::max(row.stash, device.peak_stash.value() / kept);
     row.weight_copies +=

@@ -53,7 +53,6 @@ const Formula kSlices = {"(p - 1) / (4m + p - 1), of 4 slices", [](const Pipelin
                          }};
 
 const Formula kOne = {"1", one};
-const Formula kNothing = {"0", none};
 const Formula kAll = {"m", all};
 const Formula kDevices = {"p", devices};
 const Formula kTwice = {"min(2p - 1, m)", [](const PipelineShape& s) -> double {
@@ -90,7 +89,7 @@ const std::vector<ScheduleFormulas>& schedule_formulas() {
       {"pipelined-backprop", kNoBubble, kDevices},
       {"ddg", kNoBubble, kDevices},
       {"features-replay", kNoBubble, kInputs},
-      {"petra", kNoBubble, kNothing},
+      {"petra", kNoBubble, kOne},
       {"eager", kNoBubble, kOne},
       {"list", kNoBubble, kOne},
       {"dgl", kNoBubble, kOne},

@@ -187,7 +187,7 @@ const std::vector<ScheduleEntry>& schedule_catalogue() {
        .name = "petra",
        .updates_each = true,
        .stash = StashMode::Rebuilt,
-       .summary = "reversible stages: nothing is kept, outputs travel back with their gradients",
+       .summary = "reversible stages: only the last keeps an input, outputs return with gradients",
        .source = "PETRA, arXiv 2406.02052",
        .make = make_asynchronous},
       {.kind = ScheduleKind::Auto,

@@ -50,7 +50,7 @@ enum class StageLayout { Any, OneEach, Loop, V, Mirrored };
 
 /// What a backward finds of its forward. Kept: all of it; Replayed: the input of the stage, from
 /// which the forward is run again; Rebuilt: nothing, the input is computed back from the output,
-/// which therefore travels with the gradient (reversible stages).
+/// which therefore travels with the gradient (reversible stages); the last one holds its input.
 enum class StashMode { Kept, Replayed, Rebuilt };
 
 /// Room of a channel between two stages. Depth d: a sender waits while d messages are untaken;

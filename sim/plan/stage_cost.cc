@@ -227,7 +227,9 @@ void apply_stash_mode(StashMode mode, std::vector<StageCost>& stages) {
     // What the second forward makes lives as long as one backward.
     stage.recompute += stage.forward;
     stage.workspace += stage.stash;
-    stage.stash = mode == StashMode::Replayed ? input : Bytes(0);
+    // What the last stage makes is a loss, which nothing is computed back from.
+    const bool holds = mode == StashMode::Replayed || &stage == &stages.back();
+    stage.stash = holds ? input : Bytes(0);
     input = stage.output;
     if (mode == StashMode::Rebuilt) stage.returned = stage.output;
   }
