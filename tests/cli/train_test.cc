@@ -85,6 +85,9 @@ TEST_CASE("what cannot be trained is refused in one sentence, and nothing is wri
       {"no steps", {"--steps", "0"}, "--steps"},
       {"a step that is not there", {"--dump", "d.npz", "--dump-step", "7", "--steps", "3"}, "7"},
       {"replicas", {"--set", "parallel.data=2", "--set", "cluster.devices=4"}, "expected"},
+      {"petra of blocks that are not reversible",
+       {"--set", "training.strategy=global", "--set", "training.schedule=petra"},
+       R"("reversible": true)"},
       {"a rate that explodes", {"--rate", "1e30", "--steps", "20"}, "smaller rate"}};
   for (const Mistake& mistake : mistakes) {
     CAPTURE(mistake.what);

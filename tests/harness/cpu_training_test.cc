@@ -154,7 +154,16 @@ TEST_CASE("what cannot be trained is refused with what to write instead") {
   text.schedule = R"({"kind": "features-replay"})";
   CHECK(refusal(text).empty());
   text.schedule = R"({"kind": "petra"})";
-  CHECK(refusal(text).find("computes its input back from its output") != std::string::npos);
+  CHECK(refusal(text) ==
+        "/training/schedule: \"petra\" computes the input of every module between the first and "
+        "the last back from its output, which block0 of residual-mlp does not allow; expected a "
+        "model of reversible blocks, {\"kind\": \"residual-mlp\", \"reversible\": true}, or the "
+        "schedule \"features-replay\", which keeps inputs");
+  text.model = kTransformer;
+  CHECK(refusal(text).find("which block0 of transformer does not allow") != std::string::npos);
+  text.model = kReversible;
+  CHECK(refusal(text).empty());
+  text.model = kResidualMlp;
   text.schedule = R"({"kind": "chimera"})";
   CHECK(refusal(text).find("expected one") != std::string::npos);
   TrainingText mlp =

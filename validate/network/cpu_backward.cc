@@ -1,5 +1,6 @@
 // Backwards of a stage: gradients of losses, and what is computed again for them.
 // SPDX-License-Identifier: Apache-2.0
+#include <cstring>
 #include <utility>
 
 #include "base/error.h"
@@ -95,7 +96,7 @@ void take_room(CpuStage<T>& stage, MicroBatch& batch, const Traversal& traversal
   if (std::exchange(batch.goes_back, true)) return;
   const bool dropped = drops_input_gradient(stage, traversal);
   if (!stage.is_first() && (traversal.to_previous || dropped)) {
-    batch.below = stage.memory->take(stage.plan.input,
+    batch.below = stage.memory->take(stage.sent_down_bytes(),
                                      dropped ? MemoryClass::Workspace : MemoryClass::Boundary);
   }
   // A backward that does nothing, of the first layer alone, takes no time in a program either.
@@ -112,10 +113,14 @@ StageTensors<T> tensors_of_traversal(CpuStage<T>& stage, int micro_batch,
   StageTensors<T> tensors = tensors_of(stage, batch);
   const auto gradient = batch.gradients.find(traversal.loss);
   if (gradient != batch.gradients.end()) {
-    set(tensors, Place::OutputGradient, numbers<T>(gradient->second));
+    const std::int64_t returned = stage.rebuilds ? stage.output_bytes() : 0;
+    if (returned > 0) set(tensors, Place::Returned, numbers<T>(gradient->second));
+    set(tensors, Place::OutputGradient, numbers<T>(gradient->second, returned));
   }
-  set(tensors, Place::InputGradient, numbers<T>(batch.below));
+  const std::int64_t input = stage.returns_input ? stage.plan.input : 0;
+  set(tensors, Place::InputGradient, numbers<T>(batch.below, input));
   set_workspace(stage, tensors, batch.workspace);
+  if (stage.rebuilds && input > 0) set(tensors, Place::Input, numbers<T>(batch.below));
   if (traversal.weights) tensors.gradients = &sum_for(stage, micro_batch).of_stage;
   return tensors;
 }
@@ -165,6 +170,9 @@ EndOfOp run_backward(CpuStage<T>& stage, OpKind kind, int loss, int micro_batch)
   Batch data;
   if (stage.layers->back().kind == LayerKind::CrossEntropy) data = stage.job->batch(micro_batch);
   tensors.targets = data.targets.data();
+  if (stage.returns_input && !stage.rebuilds) {
+    std::memcpy(batch.below.data, batch.input.data, static_cast<std::size_t>(batch.input.bytes));
+  }
   go_back(stage, batch, kind, traversal, tensors);
   return [&stage, micro_batch, kind, &traversal] {
     MicroBatch& own = stage.under_way.at(micro_batch);

@@ -47,6 +47,8 @@ EndOfOp run_forward(CpuStage<T>& stage, int micro_batch) {
     read_input(stage, data, batch.input.data);
   } else if (!stage.is_first() && batch.lent == nullptr) {
     CHECK(batch.input.bytes == stage.plan.input, "a stage reads what the one before it made");
+  }
+  if (batch.input && !stage.is_first() && !stage.rebuilds) {
     memory.retag(batch.input, MemoryClass::Stash);
     keep_input(stage, micro_batch, batch.input);
   }
@@ -54,6 +56,10 @@ EndOfOp run_forward(CpuStage<T>& stage, int micro_batch) {
   if (!last) batch.output = memory.take(stage.output_bytes(), MemoryClass::Boundary);
   Block workspace = memory.take(stage.bytes.workspace, MemoryClass::Workspace);
   if (stage.rereads_input) read_input(stage, data, workspace.data);
+  if (stage.rebuilds && !stage.is_first()) {
+    std::memcpy(workspace.data, batch.input.data, static_cast<std::size_t>(stage.plan.input));
+    memory.give_back(batch.input);
+  }
   StageTensors<T> tensors = tensors_of(stage, batch);
   set_workspace(stage, tensors, workspace);
   tensors.targets = data.targets.data();

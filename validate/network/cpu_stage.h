@@ -57,7 +57,7 @@ struct CpuStage {
   std::shared_ptr<const std::vector<Layer>> layers, head_layers;
   StagePlan plan, plan_without, head_plan;  // without: the gradient of its input
   bool runs_again = false;                  // the program has R before I and B
-  bool rereads_input = false;               // see StageJob
+  bool rereads_input = false, rebuilds = false, returns_input = false;  // see StageJob
   StageBytes bytes;
   std::vector<TrainedParameter<T>> parameters;  // of the stage, then of its head
   std::vector<T*> weights, head_weights;
@@ -77,6 +77,9 @@ struct CpuStage {
     return plan.output.size() * static_cast<std::int64_t>(sizeof(T));
   }
   bool is_first() const { return stage == 0; }
+  bool drops_input() const { return rereads_input || rebuilds; }
+  /// What goes down at a time: a gradient of the input, and before it the input if that returns.
+  std::int64_t sent_down_bytes() const { return returns_input ? 2 * plan.input : plan.input; }
 };
 
 /// Blocks of the resident classes of `stages`, which are those of one rank, and their first values.

@@ -33,7 +33,7 @@ StageTensors<T> tensors_of(const CpuStage<T>& stage, const MicroBatch& batch) {
 /// What is computed again lies at the end of the workspace, an input that is not kept at its begin.
 template <class T>
 void set_workspace(const CpuStage<T>& stage, StageTensors<T>& tensors, const Block& workspace) {
-  const std::int64_t input = stage.rereads_input ? stage.plan.input : 0;
+  const std::int64_t input = stage.drops_input() ? stage.plan.input : 0;
   if (input > 0) set(tensors, Place::Input, numbers<T>(workspace));
   set(tensors, Place::Workspace, numbers<T>(workspace, input));
   set(tensors, Place::Again, numbers<T>(workspace, workspace.bytes));

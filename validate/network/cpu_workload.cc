@@ -67,6 +67,8 @@ std::unique_ptr<CpuStage<T>> make_stage(Run<T>& run, int index) {
   stage->head_layers = plans.head_layers;
   stage->runs_again = plans.runs_again;
   stage->rereads_input = plans.rereads_input;
+  stage->rebuilds = plans.rebuilds;
+  stage->returns_input = plans.returns_input;
   constexpr std::int64_t kFloat = 4;  // bytes that the program counts for a number
   constexpr std::int64_t kNumber = sizeof(T);
   stage->bytes = {plans.workspace / kFloat * kNumber, plans.head / kFloat * kNumber};
@@ -143,8 +145,8 @@ Mail pack(Run<T>& run, const Channel& channel, int micro_batch) {
     return mail;
   }
   // In list form a message holds a tensor for each loss.
-  const double tensors =
-      channel.bytes.value() * sizeof(T) / sizeof(float) / static_cast<double>(from.plan.input);
+  const double tensors = channel.bytes.value() * sizeof(T) / sizeof(float) /
+                         static_cast<double>(from.sent_down_bytes());
   for (auto n = static_cast<std::size_t>(std::lround(tensors)); n > 0; --n) {
     CHECK(batch.outgoing.size() >= n, "a gradient is made before it is sent");
     auto& [loss, block] = batch.outgoing[batch.leaving];
@@ -174,8 +176,8 @@ void note_sent(Run<T>& run, int index, int micro_batch) {
   CpuStage<T>& from = run.stage(channel.from_stage);
   if (channel.cargo == Cargo::Activation) return release_output(from, micro_batch);
   MicroBatch& batch = from.under_way.at(micro_batch);
-  const double tensors =
-      channel.bytes.value() * sizeof(T) / sizeof(float) / static_cast<double>(from.plan.input);
+  const double tensors = channel.bytes.value() * sizeof(T) / sizeof(float) /
+                         static_cast<double>(from.sent_down_bytes());
   for (auto n = static_cast<std::size_t>(std::lround(tensors)); n > 0; --n) {
     from.memory->give_back(batch.outgoing.front().second);
     batch.outgoing.pop_front();

@@ -43,7 +43,8 @@ struct Job {
   /// (modules) What of each is not kept, and computed again before it goes back; empty: nothing.
   std::vector<Recompute> recompute = {};
   /// What backwards find of their forwards; Replayed: the stage's input, or nothing where that is
-  /// the batch itself, which is asked for again.
+  /// the batch itself, which is asked for again; Rebuilt: the output, which comes back, and the
+  /// input of the last stage, or the batch.
   StashMode stash = StashMode::Kept;
   Precision precision = Precision::Fp32;
   Descent descent;

@@ -23,7 +23,7 @@ std::shared_ptr<const std::vector<Layer>> layers_of(const Job& job, int stage) {
 /// Those of its modules that are computed again, as ranges of layers_of().
 std::vector<LayerRange> again_of(const Job& job, int stage) {
   std::vector<LayerRange> ranges;
-  if (job.stash == StashMode::Replayed) return {{0, layers_of(job, stage)->size(), false}};
+  if (job.stash != StashMode::Kept) return {{0, layers_of(job, stage)->size(), false}};
   if (job.recompute.empty()) return ranges;
   const auto s = static_cast<std::size_t>(stage);
   LayerRange range;
@@ -122,6 +122,24 @@ std::string why_not_strategy(const Strategy& strategy) {
   return "";
 }
 
+/// A stage that is rebuilt from its output has couplings alone, but for the layer that reads the
+/// batch; the last one holds its input.
+std::string why_not_reversible(const NeuralNetwork& network) {
+  for (std::size_t m = 1; m + 1 < network.modules.size(); ++m) {
+    const NetworkModule& module = network.modules[m];
+    for (const Layer& layer : module.layers) {
+      if (layer.kind == LayerKind::Coupling) continue;
+      return "/training/schedule: \"petra\" computes the input of every module between the first "
+             "and the last back from its output, which " +
+             module.name + " of " + network.name +
+             " does not allow; expected a model of reversible blocks, {\"kind\": "
+             "\"residual-mlp\", \"reversible\": true}, or the schedule \"features-replay\", which "
+             "keeps inputs";
+    }
+  }
+  return "";
+}
+
 /// What is wrong with the memory that the program gives a stage.
 std::string why_not_stage(const Job& job, int stage) {
   const int element = static_cast<int>(element_bytes(job.precision));
@@ -151,7 +169,7 @@ const Traversal& traversal_of(const StageRole& role, int loss) {
 }
 
 std::int64_t StageJob::needed() const {
-  return (rereads_input ? plan.input : 0) + std::max(plan.workspace, plan_without.workspace);
+  return (drops_input() ? plan.input : 0) + std::max(plan.workspace, plan_without.workspace);
 }
 
 StageJob plan_stage_of_job(const Job& job, int stage, int element) {
@@ -165,7 +183,10 @@ StageJob plan_stage_of_job(const Job& job, int stage, int element) {
                        .element = element,
                        .input_rectified = stage > 0 && ends_rectified(*layers_of(job, stage - 1)),
                        .again = again_of(job, stage)};
-  planned.rereads_input = stage == 0 && job.stash == StashMode::Replayed;
+  planned.rereads_input = stage == 0 && job.stash != StashMode::Kept;
+  const bool reversible = job.stash == StashMode::Rebuilt;
+  planned.rebuilds = inputs.rebuilds = reversible && stage + 1 < job.program.stages;
+  planned.returns_input = reversible && stage > 0;
   planned.workspace = bytes_before(job.program, OpKind::F, stage, MemoryClass::Workspace);
   const auto program_element = static_cast<std::int64_t>(element_bytes(job.precision));
   const std::int64_t room = planned.workspace / program_element * element;
@@ -212,8 +233,7 @@ std::string why_not_trainable(const Job& job) {
            "alone under \"parallel\"";
   }
   if (job.stash == StashMode::Rebuilt) {
-    return "no layer computes its input back from its output, as \"petra\" needs; expected "
-           "\"features-replay\", which keeps the inputs of stages";
+    if (std::string problem = why_not_reversible(job.network); !problem.empty()) return problem;
   }
   if (std::string problem = why_not_strategy(job.strategy); !problem.empty()) return problem;
   for (int stage = 0; stage < program.stages; ++stage) {

@@ -13,14 +13,17 @@ namespace interlock {
 struct StageJob {
   /// The layers of its modules, one after the other, and those of its head: plans refer to them.
   std::shared_ptr<const std::vector<Layer>> layers, head_layers;
-  StagePlan plan;           // with the gradient of its input, where it can have one
-  StagePlan plan_without;   // the same without
-  StagePlan head_plan;      // of its head, if it has one
-  int again = 0;            // modules that are computed again
-  bool runs_again = false;  // the program has ops for that
+  StagePlan plan;              // with the gradient of its input, where it can have one
+  StagePlan plan_without;      // the same without
+  StagePlan head_plan;         // of its head, if it has one
+  int again = 0;               // modules that are computed again
+  bool runs_again = false;     // the program has ops for that
+  bool rereads_input = false;  // its input is the batch, which it asks for again
+  bool rebuilds = false;       // its output comes back, and its input is computed from it
+  bool returns_input = false;  // which goes down with its gradient, as the stage below needs it
   /// Its input is not kept: it lies at the begin of the workspace, for as long as an op runs.
-  bool rereads_input = false;
-  std::int64_t kept() const { return (rereads_input ? 0 : plan.input) + plan.stash; }
+  bool drops_input() const { return rereads_input || rebuilds; }
+  std::int64_t kept() const { return (drops_input() ? 0 : plan.input) + plan.stash; }
   /// Of the workspace, what an op needs.
   std::int64_t needed() const;
   /// Bytes that the program gives it while an op, or its head, runs.

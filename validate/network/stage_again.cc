@@ -86,6 +86,30 @@ void StagePlanner::compute_again(std::size_t layer) {
   steps.insert(steps.end(), module->steps.begin(), module->steps.end());
 }
 
+/// What is done again goes from the output to the input: y1 = x1 + F(x2) with y2 = x2 is undone by
+/// x2 = y2, x1 = y1 - F(x2), which leaves what F keeps where its forward has it.
+void StagePlanner::rebuild() {
+  CHECK(again_.size() == 1, "all layers are computed again together");
+  std::vector<Step>& steps = again_.front().steps;
+  steps.clear();
+  Tensor y = {Place::Returned, 0, plan_.output.rows, plan_.output.columns};
+  const auto& layers = inputs_.layers;
+  for (auto layer = layers.rbegin(); layer != layers.rend(); ++layer) {
+    if (layer->kind != LayerKind::Coupling) return;
+    const Tensor x = kept_[&*layer].x;
+    const bool to = layer->to_second;
+    steps.push_back({.kind = StepKind::Copy, .x = half_of(y, !to), .dx = half_of(x, !to)});
+    const Layer *const first = &layer->branch.front(), *const last = &layer->branch.back();
+    for (const Step& step : plan_.forward) {
+      if (step.layer == nullptr || step.layer < first || step.layer > last) continue;
+      steps.push_back(step);
+      if (step.layer == last) steps.back().y = half_of(x, to);
+    }
+    steps.push_back({.kind = StepKind::Less, .x = half_of(y, to), .dx = half_of(x, to)});
+    y = x;
+  }
+}
+
 /// Whether the late weight gradients read tensors that stay: none of the workspace, and those of no
 /// more than one module that is computed again, as the next one takes their place.
 bool StagePlanner::splits() const {

@@ -22,6 +22,7 @@ StagePlan StagePlanner::plan() {
   plan_.input = input.size() * bytes;
   const bool loss = layers.back().kind == LayerKind::CrossEntropy;
   plan_.output = forward(layers, input, {.place = Place::Output}, false);
+  if (inputs_.rebuilds) rebuild();
   if (loss) plan_.output = {};
   plan_backward(loss);
   return std::move(plan_);

@@ -31,8 +31,9 @@ enum class Place : std::uint8_t {
   OutputGradient,
   InputGradient,
   Again,     // of modules that are computed again; begins at the end of the workspace: offsets < 0
+  Returned,  // the output, which comes back with its gradient where stages are reversible
 };
-inline constexpr int kPlaces = 8;
+inline constexpr int kPlaces = 9;
 
 /// A matrix in a block, or some of the columns of one.
 struct Tensor {
@@ -91,6 +92,9 @@ struct PlanInputs {
   Place input_gradient = Place::InputGradient;
   std::vector<LayerRange> again = {};  // modules that are computed again, in order
   bool again_early = true;             // the last of them before all, not right before it goes back
+  /// Couplings at the end, all in one range of `again`: rebuilt from the output, last to first. The
+  /// input of the first of them is rebuilt, too: it is Place::Input where that is the stage's.
+  bool rebuilds = false;
 };
 
 struct StagePlan {

@@ -65,6 +65,7 @@ class StagePlanner {
   bool leaves(std::size_t layer) const;
   void end_again(std::size_t layer, std::size_t first_step);
   void compute_again(std::size_t layer);
+  void rebuild();
   bool splits() const;
 
   void plan_backward(bool loss);

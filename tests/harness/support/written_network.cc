@@ -82,21 +82,56 @@ Vector projected(const Stage& stage, const std::string& module, const Vector& x)
   return product(x, *weight, *bias, stage.rows);
 }
 
+/// Norm, product, GELU, product.
+Vector of_branch(const Stage& stage, const std::string& name, const Vector& x) {
+  const auto weight = [&](const char* of) { return stage.weights.at(name + "." + of); };
+  const Vector normed = norm(x, weight("norm.gain"), weight("norm.shift"), stage.rows);
+  const Vector inner =
+      gelu(product(normed, weight("first.weight"), weight("first.bias"), stage.rows));
+  return product(inner, weight("second.weight"), weight("second.bias"), stage.rows);
+}
+
+/// Column c of half h of each row is column c + h * width / 2.
+Vector half(const Vector& x, std::int64_t rows, std::int64_t second) {
+  const std::int64_t width = static_cast<std::int64_t>(x.size()) / rows / 2;
+  Vector part;
+  for (std::int64_t r = 0; r < rows; ++r) {
+    for (std::int64_t c = 0; c < width; ++c) part.push_back(x[at((2 * r + second) * width + c)]);
+  }
+  return part;
+}
+
+Vector joined(const Vector& a, const Vector& b, std::int64_t rows) {
+  const std::int64_t width = static_cast<std::int64_t>(a.size()) / rows;
+  Vector whole;
+  for (std::int64_t r = 0; r < rows; ++r) {
+    for (const Vector* part : {&a, &b}) {
+      for (std::int64_t c = 0; c < width; ++c) whole.push_back((*part)[at(r * width + c)]);
+    }
+  }
+  return whole;
+}
+
+/// x + factor * y.
+Vector plus(Vector x, const Vector& y, double factor) {
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] += factor * y[i];
+  return x;
+}
+
 Vector of_module(const Stage& stage, const std::string& module, const Vector& x) {
   const auto weight = [&](const char* name) { return stage.weights.at(module + "." + name); };
   if (module == "input") {
     return product(x, weight("linear.weight"), weight("linear.bias"), stage.rows);
   }
+  if (stage.weights.count(module + ".f.first.weight") > 0) {
+    const Vector x1 = half(x, stage.rows, 0), x2 = half(x, stage.rows, 1);
+    const Vector y1 = plus(x1, of_branch(stage, module + ".f", x2), 1);
+    return joined(y1, plus(x2, of_branch(stage, module + ".g", y1), 1), stage.rows);
+  }
   const bool block = module.rfind("block", 0) == 0;
-  const std::string of_norm = block ? "mlp.norm" : "norm";
-  const Vector normed = norm(x, weight((of_norm + ".gain").c_str()),
-                             weight((of_norm + ".shift").c_str()), stage.rows);
-  if (!block) return projected(stage, module, normed);
-  const Vector inner =
-      gelu(product(normed, weight("mlp.first.weight"), weight("mlp.first.bias"), stage.rows));
-  Vector y = product(inner, weight("mlp.second.weight"), weight("mlp.second.bias"), stage.rows);
-  for (std::size_t i = 0; i < y.size(); ++i) y[i] += x[i];
-  return y;
+  if (block) return plus(of_branch(stage, module + ".mlp", x), x, 1);
+  const Vector normed = norm(x, weight("norm.gain"), weight("norm.shift"), stage.rows);
+  return projected(stage, module, normed);
 }
 
 /// The slope of what `stage` makes in a number that is a part of `stage` or of `x`.
@@ -116,6 +151,13 @@ Vector forward(const Stage& stage, const Vector& x, const std::vector<std::int32
   Vector y = x;
   for (const std::string& module : stage.modules) y = of_module(stage, module, y);
   return stage.has_loss() ? Vector{cross_entropy(y, targets, stage.rows)} : y;
+}
+
+Vector rebuilt(const Stage& stage, const Vector& y) {
+  const std::string& module = stage.modules.front();
+  const Vector y1 = half(y, stage.rows, 0), y2 = half(y, stage.rows, 1);
+  const Vector x2 = plus(y2, of_branch(stage, module + ".g", y1), -1);
+  return joined(plus(y1, of_branch(stage, module + ".f", x2), -1), x2, stage.rows);
 }
 
 Slopes backward(const Stage& stage, const Vector& x, const Vector& dy,

@@ -32,6 +32,10 @@ struct Stage {
 /// What `stage` makes of `x`, row-major; of a stage with a loss, one number: its mean over rows.
 Vector forward(const Stage& stage, const Vector& x, const std::vector<std::int32_t>& targets);
 
+/// The input of a block of a reversible network, the only module of `stage`, from its output:
+/// x2 = y2 - G(y1), x1 = y1 - F(x2), the halves of the width.
+Vector rebuilt(const Stage& stage, const Vector& y);
+
 struct Slopes {
   Weights weights;
   Vector input;
