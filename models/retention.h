@@ -22,7 +22,7 @@ struct Retention {
   int heads = 1;              // divides hidden_size
   int chunk = 1;              // tokens
   bool parallel = false;      // one chunk for all tokens
-  bool causal_flops = false;  // count half of the scores inside a chunk
+  bool causal_flops = false;  // MFU counts half of the scores inside a chunk
   bool rotary = false;
   bool bias = true;
   Sharding sharding;

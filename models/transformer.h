@@ -94,7 +94,7 @@ struct Transformer {
   Readout readout = Readout::Lm;
   int classes = 2;            // Classes
   bool pooler = false;        // Classes: a further layer before them
-  bool causal_flops = false;  // count half of the attention matrix
+  bool causal_flops = false;  // MFU counts half of the attention matrix; no time follows
   Experts experts;
   HeadSpec head;
   std::optional<TokenSlice> slice;  // this part of each sequence, alone

@@ -152,7 +152,7 @@ std::vector<Figure> economics_figures(const ScenarioResult& result) {
   if (result.confidence.range) figures.push_back(range_figure(result.confidence));
   if (!result.confidence.at_peak.empty()) {
     figures.push_back(
-        {"Range", "none", "no measured run was priced at the peak rates, as this is"});
+        {"Range", "none", "no measured run had kernels priced at the peak rates, as this one has"});
   }
   const Scenario& scenario = result.scenario;
   if (!scenario.goal && !scenario.cluster.price) return figures;

@@ -65,6 +65,7 @@ class PlanSearch {
   }
 
   void begin() {
+    result_.memory_limit = request_.limits.memory.value_or(Bytes(0));
     const std::size_t layouts = space_.layouts().size();
     SearchCounts& counts = result_.counts;
     counts.layouts = layouts;
@@ -120,8 +121,9 @@ class PlanSearch {
   }
 
   void put(const Candidate& known) {
-    result_.memory_limit =
-        request_.limits.memory.value_or(Bytes(kUsableMemory * known.estimate.memory_capacity));
+    if (!request_.limits.memory) {
+      result_.memory_limit = Bytes(kUsableMemory * known.estimate.memory_capacity);
+    }
     if (const auto loss = beyond_limits(known)) return lose(known, *loss);
     queue_.push_back(known);
     std::push_heap(queue_.begin(), queue_.end(), later());

@@ -93,7 +93,7 @@ class Ledger {
     }
     const auto index = static_cast<std::size_t>(idle.number);
     const Cause& cause = causes_.spans[index];
-    const double on_its_way = idle.end - idle.exposed;
+    const double on_its_way = std::max(idle.begin, idle.end - idle.exposed);  // but for rounding
     const double late = std::clamp(idle.end - cause.at.value(), 0.0, on_its_way - idle.begin);
     bubble(idle.rank, BubbleCause::Message) += idle_.exposed(idle);
     bubble(idle.rank, BubbleCause::Unknown) += idle_.inside(on_its_way - late, on_its_way);
@@ -107,7 +107,7 @@ class Ledger {
       bubble(idle.rank, bubble_cause(causes_.spans[index].wait)) += idle_.inside(idle.begin, end);
       return;
     }
-    const double begin = std::clamp(steps_.begin[step], idle.begin, end);
+    const double begin = std::clamp(steps_.begin[step], idle.begin, std::max(idle.begin, end));
     bubble(idle.rank, BubbleCause::Drain) += idle_.inside(idle.begin, begin);
     bubble(idle.rank, BubbleCause::Fill) += idle_.inside(begin, end);
   }

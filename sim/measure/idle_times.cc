@@ -37,7 +37,9 @@ IdleTimes::IdleTimes(const Program& program, const TimeWindow& window)
 std::optional<IdleStretch> IdleTimes::add(const Span& span, std::int64_t number) {
   RankState& rank = ranks_[span.rank];
   const double start = span.start.value(), end = span.end.value();
-  const IdleStretch idle = {span.rank, number, rank.free, start, span.exposed.value()};
+  // Measured spans of several streams may overlap.
+  const double exposed = std::clamp(span.exposed.value(), 0.0, std::max(0.0, start - rank.free));
+  const IdleStretch idle = {span.rank, number, rank.free, start, exposed};
   rank.free = std::max(rank.free, end);
   if (!window_.by_clock()) {
     if (window_.share(program_, span) == 0) return std::nullopt;

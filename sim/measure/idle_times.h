@@ -49,7 +49,7 @@ class IdleTimes {
   std::optional<IdleStretch> add(const Span& span, std::int64_t number);
   /// Returns the stretches that add() did not. To be called once, after all spans.
   std::vector<IdleStretch> finish() const;
-  /// Whether the stretches and the ops fill the window. Of very long runs that are measured by
+  /// Returns whether the stretches and the ops fill the window. Of very long runs measured by
   /// steps, the stretches are those before the ops as they were run, at the first steps of the
   /// window perhaps not yet as in the steady state.
   bool exact() const { return exact_; }

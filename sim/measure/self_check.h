@@ -1,8 +1,8 @@
 // Self-checks: what every run does to its own figures before anyone reads them.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Two independent counts of one thing must agree. A fault is a bug of interlock: whoever finds one
-// stops the program with it (CHECK) instead of printing figures that do not add up.
+// Two independent counts of one thing must agree. A fault is a bug of interlock: the caller stops
+// the program with it (CHECK) instead of printing figures that do not add up.
 #pragma once
 
 #include <array>

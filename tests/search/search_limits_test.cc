@@ -62,6 +62,11 @@ TEST_CASE("fewer devices cost less, if they are asked for") {
 TEST_CASE("no plan is beyond a limit") {
   const SearchResult all = searched({});
   const double memory = figure(all.plans[0], Aim::Memory);
+  const double capacity = all.plans[0].estimate.memory_capacity;
+  INFO("without a limit a tenth of each device's memory stays free");
+  CHECK(all.memory_limit.value() == doctest::Approx(0.9 * capacity));
+  for (const FoundPlan& plan : all.plans) CHECK(figure(plan, Aim::Memory) <= 0.9 * capacity);
+  CHECK(searched({"search.limits.memory=3 GB"}).memory_limit == Bytes(3e9));
   const SearchResult tight =
       searched({"search.limits.memory=" + std::to_string(memory * 0.8) + " B"});
   for (const FoundPlan& plan : tight.plans) CHECK(figure(plan, Aim::Memory) <= memory * 0.8);

@@ -159,8 +159,7 @@ std::string why_not_executable(const Program& program) {
   const bool replays = std::any_of(program.channels.begin(), program.channels.end(),
                                    [](const Channel& channel) { return channel.replay >= 0; });
   if (replays) {
-    return "its stages learn again from old inputs while they wait, which only engines do; "
-           "expected a schedule without \"dgl\"";
+    return "its turns on old inputs are not written out; expected a settled program";
   }
   return "";
 }

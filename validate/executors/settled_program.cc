@@ -17,7 +17,7 @@ bool replays(const Program& program) {
                      [](const Channel& channel) { return channel.replay >= 0; });
 }
 
-/// Whether two streams run ops of one stage.
+/// Returns whether two streams run ops of one stage.
 bool shares_stages(const Program& program) {
   std::map<int, int> stream_of_stage;
   for (std::size_t s = 0; s < program.streams.size(); ++s) {

@@ -14,7 +14,7 @@
 
 namespace interlock {
 
-/// Whether numbers of a training depend on what an engine or an executor chooses.
+/// Returns whether numbers of a training depend on what an engine or an executor chooses.
 bool leaves_numbers_open(const Program& program);
 
 /// `program` in the order of a run by `engine`, turns on old inputs written out as ops; `program`

@@ -71,7 +71,7 @@ struct NeuralNetwork {
   std::vector<NetworkModule> modules;  // the last ends in CrossEntropy
 };
 
-/// Whether layers of it compute their input back from their output.
+/// Returns whether layers compute their input back from their output.
 bool has_couplings(const NeuralNetwork& network);
 
 /// How a parameter begins.

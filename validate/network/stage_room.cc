@@ -29,7 +29,7 @@ Tensor StagePlanner::take(std::int64_t rows, int columns) {
   return tensor;
 }
 
-/// What the steps that are listed so far read or write for the last time.
+/// Ends the lifetime of a tensor with the last step that is listed so far.
 void StagePlanner::give_back(const Tensor& tensor) {
   if (tensor.place != Place::Workspace) return;
   for (Taken& one : taken_) {

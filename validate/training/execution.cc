@@ -39,8 +39,10 @@ void check_executor(const Scenario& scenario, const NeuralNetwork& network, bool
   }
   if (kind != RealDevices::Kind::Cuda) return;
   if (scenario.schedule.stash != StashMode::Kept || scenario.schedule.replays) {
-    refuse(scenario, "/training/schedule",
-           "stages that run forwards again are trained on CPUs; expected \"executor\": \"cpu\"");
+    refuse(
+        scenario, "/training/schedule",
+        "stages that run forwards again, or learn from old inputs, are trained on CPUs; expected "
+        "\"executor\": \"cpu\"");
   }
   if (has_couplings(network)) {
     refuse(scenario, "/model/reversible",

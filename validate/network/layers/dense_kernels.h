@@ -9,8 +9,9 @@
 
 namespace interlock {
 
-/// y = x w + b; `bias` may be null.
 // A View is a matrix, or some columns of one: see Strided... in matrix_view.h.
+
+/// y = x w + b; `bias` may be null.
 template <class T, class View>
 void linear_forward(ConstMatrixView<T> x, ConstMatrixView<T> weight, const T* bias, View y);
 /// dx (+)= dy w^T. REQUIRES: dx is neither dy nor x.
@@ -23,15 +24,17 @@ void linear_backward_weight(ConstMatrixView<T> x, View dy, MatrixView<T> dweight
 template <class T, class View>
 void add_rows(View matrix, T* sums);
 
-/// to += from
+/// to += x, column by column.
 template <class T>
 void add_columns(ConstStridedView<T> x, StridedView<T> to);
+/// to = x, column by column.
 template <class T>
 void copy_columns(ConstStridedView<T> x, StridedView<T> to);
 /// to = x - to.
 template <class T>
 void take_columns_from(ConstStridedView<T> x, StridedView<T> to);
 
+/// to += from, `count` elements.
 template <class T>
 void add_to(const T* from, std::int64_t count, T* to);
 
