@@ -63,7 +63,7 @@ OpClass priced_class(const Work& work) {
 
 bool at_peak_rates(const Device& device, OpClass op_class) {
   const Efficiency& efficiency = device.efficiency[static_cast<std::size_t>(op_class)];
-  return efficiency.compute >= 1 || efficiency.memory >= 1;
+  return efficiency.compute >= 1 && efficiency.memory >= 1;
 }
 
 const std::vector<std::string>& precision_names() {
