@@ -131,6 +131,17 @@ Interference interference_of(const LowerInputs& inputs) {
   return interference;
 }
 
+/// Returns why ranks that stand for others are not exact where messages take memory bandwidth from
+/// kernels: as much as they would have alone on links that they share with their equals; or "".
+std::string memory_problem(const Program& program) {
+  if (program.interference.memory_bandwidth <= BytesPerSecond(0)) return "";
+  const auto shared = std::find_if(program.links.begin(), program.links.end(),
+                                   [](const ProgramLink& link) { return link.share != 1; });
+  if (shared == program.links.end()) return "";
+  return "equal messages share " + shared->name +
+         ", and what each takes of the memory's bandwidth depends on the others";
+}
+
 /// The program of `inputs`, whose replicas are unfolded.
 Program lower_all(const LowerInputs& inputs, const Brevity& brevity) {
   const Schedule& schedule = inputs.schedule;
@@ -178,6 +189,7 @@ Program lower_all(const LowerInputs& inputs, const Brevity& brevity) {
     }
   }
   program.folding_problem = wiring.finish();
+  if (program.folding_problem.empty()) program.folding_problem = memory_problem(program);
   round_durations(program, inputs.most_ticks_per_second);
   return program;
 }
@@ -222,7 +234,9 @@ Brevity what_to_leave_out(const LowerInputs& inputs, bool& shares) {
   const bool waits_are_used = std::any_of(ranks.begin(), ranks.end(), [](const auto& sequences) {
     return sequences.size() > 1;  // another micro-batch computes meanwhile
   });
-  if (!any || waits_are_used) return brevity;
+  // When a rendezvous is known depends on the waits inside the ops before it.
+  const bool announces = inputs.policy.queue.kind == QueuePolicy::Kind::Rendezvous;
+  if (!any || waits_are_used || announces) return brevity;
   const Program links = lower_all(inputs, {.once = true});
   shares = shares_links(links);
   brevity.inside.fill(true);
