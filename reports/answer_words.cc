@@ -55,7 +55,7 @@ std::string bubble_reason(const Answers& answers) {
   if (!explanation) return "";
   const Bubbles& bubbles =
       explanation->devices[static_cast<std::size_t>(answers.baseline.limits.rank)];
-  // What is on its way, or exchanged inside ops, is told elsewhere.
+  // Leaves out messages on their way and exchanges inside ops, which are told elsewhere.
   std::size_t most = 0;
   for (std::size_t i = 0; i < bubbles.size(); ++i) {
     if (i == static_cast<std::size_t>(BubbleCause::Message)) continue;

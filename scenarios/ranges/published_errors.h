@@ -65,8 +65,8 @@ std::optional<RatioSpread> spread_of(const std::vector<ErrorTable>& tables,
 /// The range of a run that is predicted to take `step`: that spread, widened.
 Confidence range_from(const PublishedErrors& errors, const RunTraits& traits, Seconds step);
 
-/// The same for a scenario, from what is shipped. No range where the device priced nothing, priced
-/// kernels at its peak rates, or was calibrated: published rows say nothing of those.
+/// Returns the range of a scenario by the shipped errors. No range where the device priced nothing,
+/// priced kernels at its peak rates, or was calibrated: published rows say nothing of those.
 Confidence published_range(const Scenario& scenario, Seconds step);
 
 }  // namespace interlock

@@ -66,7 +66,7 @@ void IdleTimes::go_round(std::vector<Op> ops, std::vector<IdleStretch>& result) 
     op.length = ticks(op.end) - ticks(op.idle.end);
     latest = std::max(latest, op.place + op.length);
   }
-  // What a later turn begins with comes behind what an earlier one ends with at that instant.
+  // Puts an op that ends an earlier turn before one that begins a turn at the same instant.
   std::stable_sort(ops.begin(), ops.end(), [](const Op& a, const Op& b) {
     return a.place < b.place || (a.place == b.place && a.turns > b.turns);
   });

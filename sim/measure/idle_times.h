@@ -18,7 +18,7 @@
 
 namespace interlock {
 
-/// What is measured of a run.
+/// Bounds the part of a run that is measured.
 struct TimeWindow {
   Seconds begin, end;
   int first_step = 0, steps = 0;  // by these steps, which repeat; 0 steps: by the clock

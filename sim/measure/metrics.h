@@ -118,8 +118,8 @@ struct Measurement {
   Metrics metrics;
   Program program;
   TraceLog log;  // of the last run; empty unless asked for
-  /// Of measure_after: every step had begun by the end of the window, so that devices that are
-  /// ahead may have had nothing left to do.
+  /// Says, after measure_after, that every step had begun by the end of the window: devices that
+  /// are ahead may have had nothing left to do.
   bool all_begun = false;
 };
 

@@ -131,7 +131,7 @@ void TraceAudit::add(const MemoryChange& change) {
 
 std::string TraceAudit::fault() const {
   const ProgramCount count = count_instructions(program_);
-  // What is handed over once in a pattern of work may be on its way when the run ends within one.
+  // A run that ends within a pattern of work may leave on its way what is sent once in a pattern.
   const bool whole_patterns =
       std::int64_t{program_.micro_batches} * program_.steps % program_.pattern == 0;
   for (std::size_t op = 0; op < ops_.size(); ++op) {

@@ -227,7 +227,7 @@ void apply_stash_mode(StashMode mode, std::vector<StageCost>& stages) {
     // What the second forward makes lives as long as one backward.
     stage.recompute += stage.forward;
     stage.workspace += stage.stash;
-    // What the last stage makes is a loss, which nothing is computed back from.
+    // Nothing is computed back from a loss, so the last stage holds its input.
     const bool holds = mode == StashMode::Replayed || &stage == &stages.back();
     stage.stash = holds ? input : Bytes(0);
     input = stage.output;

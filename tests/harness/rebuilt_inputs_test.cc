@@ -30,7 +30,7 @@ TrainingText reversible_text(int devices, const std::string& more = "") {
   return text;
 }
 
-/// What a stage sends down.
+/// Holds the message that a stage sends down.
 struct Message {
   written::Vector output, slope;
 };
