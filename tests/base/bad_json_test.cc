@@ -10,7 +10,7 @@
 #include "base/json.h"
 #include "tests/base/thrown.h"
 
-namespace interlock {
+namespace interlock::bad_json_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -56,4 +56,4 @@ TEST_CASE("a malformed text cut short anywhere is refused or whole, never a cras
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::bad_json_test

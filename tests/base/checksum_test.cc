@@ -4,7 +4,7 @@
 
 #include <doctest/doctest.h>
 
-using namespace interlock;
+namespace interlock::checksum_test {
 
 // Source: NIST, Cryptographic Standards and Guidelines, examples of SHA-256; FIPS 180-2, B.
 TEST_CASE("SHA-256 of the standard's examples") {
@@ -13,3 +13,5 @@ TEST_CASE("SHA-256 of the standard's examples") {
   CHECK(sha256("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq") ==
         "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
 }
+
+}  // namespace interlock::checksum_test

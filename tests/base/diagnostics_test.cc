@@ -4,7 +4,7 @@
 
 #include "tests/base/thrown.h"
 
-namespace interlock {
+namespace interlock::diagnostics_test {
 namespace {
 
 TEST_CASE("a message says where it belongs, as far as that is known") {
@@ -38,4 +38,4 @@ TEST_CASE("of very many mistakes the first hundred are shown and the rest counte
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::diagnostics_test

@@ -14,7 +14,7 @@
 
 #include "tests/base/thrown.h"
 
-namespace interlock {
+namespace interlock::file_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -159,4 +159,4 @@ TEST_CASE("data come from INTERLOCK_DATA if it is set, else from an existing fol
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::file_test

@@ -6,7 +6,7 @@
 
 #include "tests/base/thrown.h"
 
-namespace interlock {
+namespace interlock::json_test {
 namespace {
 
 using Kind = JsonValue::Kind;
@@ -155,4 +155,4 @@ TEST_CASE("files are read with their path as name") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::json_test

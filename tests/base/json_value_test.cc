@@ -5,7 +5,7 @@
 #include "base/json.h"
 #include "tests/base/thrown.h"
 
-namespace interlock {
+namespace interlock::json_value_test {
 namespace {
 
 using Kind = JsonValue::Kind;
@@ -156,4 +156,4 @@ TEST_CASE("pointers escape what would look like a step") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::json_value_test

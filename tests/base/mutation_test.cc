@@ -8,7 +8,7 @@
 #include "base/json.h"
 #include "base/random.h"
 
-namespace interlock {
+namespace interlock::mutation_test {
 namespace {
 
 using std::string_view_literals::operator""sv;
@@ -103,4 +103,4 @@ TEST_CASE("1,000 texts of random telling bytes parse or give an Error with a lin
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::mutation_test

@@ -9,7 +9,7 @@
 
 #include "base/json.h"
 
-namespace interlock {
+namespace interlock::object_reader_test {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -219,4 +219,4 @@ TEST_CASE("a million unknown keys are counted, not compared") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::object_reader_test

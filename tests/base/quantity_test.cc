@@ -8,7 +8,7 @@
 #include "base/random.h"
 #include "base/text.h"
 
-namespace interlock {
+namespace interlock::quantity_test {
 namespace {
 
 using Dimension = WrittenQuantity::Dimension;
@@ -127,4 +127,4 @@ TEST_CASE("plain numbers have three digits and thousands") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::quantity_test

@@ -9,7 +9,7 @@
 #include <set>
 #include <vector>
 
-namespace interlock {
+namespace interlock::random_test {
 namespace {
 
 TEST_CASE("mix64 gives the published first outputs of splitmix64") {
@@ -66,4 +66,4 @@ TEST_CASE("whole numbers reach both ends and no further, for the widest range to
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::random_test

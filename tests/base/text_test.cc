@@ -4,7 +4,7 @@
 
 #include <doctest/doctest.h>
 
-namespace interlock {
+namespace interlock::text_test {
 namespace {
 
 TEST_CASE("UTF-8 characters have their length, anything else has none") {
@@ -77,4 +77,4 @@ TEST_CASE("choices are joined as in a sentence") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::text_test

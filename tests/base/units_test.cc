@@ -6,7 +6,7 @@
 
 #include <concepts>
 
-namespace interlock {
+namespace interlock::units_test {
 namespace {
 
 template <class A, class B>
@@ -54,4 +54,4 @@ TEST_CASE("quantities of one unit add, subtract, scale and compare") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::units_test

@@ -8,7 +8,7 @@
 #include "tests/chakra/trace_folder.h"
 #include "tests/chakra/wire_format.h"
 
-namespace interlock {
+namespace interlock::chakra_file_test {
 namespace {
 
 /// The attributes of a message; each has a name (1) and one other field, its value.
@@ -242,4 +242,4 @@ TEST_CASE("a file that is cut anywhere, or damaged, is read or refused") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::chakra_file_test

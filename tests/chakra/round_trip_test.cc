@@ -10,7 +10,7 @@
 #include "reports/report.h"
 #include "tests/chakra/trace_folder.h"
 
-namespace interlock {
+namespace interlock::round_trip_test {
 namespace {
 
 struct Case {
@@ -177,4 +177,4 @@ TEST_CASE("what traces cannot say, and devices that are left out, is refused") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::round_trip_test

@@ -6,7 +6,7 @@
 #include "tests/cli/child_program.h"
 #include "tests/scenarios/mutate.h"
 
-namespace interlock {
+namespace interlock::bad_test {
 namespace {
 
 /// The lines behind "// " at the top of a file.
@@ -63,4 +63,4 @@ TEST_CASE("300 mutations of good scenarios are right or refused, through the pro
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::bad_test

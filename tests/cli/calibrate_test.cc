@@ -5,7 +5,7 @@
 #include "base/json.h"
 #include "tests/cli/child_program.h"
 
-namespace interlock {
+namespace interlock::calibrate_test {
 namespace {
 
 /// 1 us a kernel, 100 GFLOP/s, 10 GB/s. The table has the forward of a layer of 64 x 32 x 32.
@@ -88,4 +88,4 @@ TEST_CASE("devices that nobody measured, and precisions that were not, are told"
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::calibrate_test

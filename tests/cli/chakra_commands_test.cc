@@ -3,7 +3,7 @@
 #include "base/file.h"
 #include "tests/cli/child_program.h"
 
-namespace interlock {
+namespace interlock::chakra_commands_test {
 namespace {
 
 bool contains(const std::string& text, const std::string& part) {
@@ -88,4 +88,4 @@ TEST_CASE("without protobuf traces are refused with what to install") {
 #endif
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::chakra_commands_test

@@ -6,7 +6,7 @@
 #include "base/json.h"
 #include "tests/cli/child_program.h"
 
-namespace interlock {
+namespace interlock::commands_test {
 namespace {
 
 bool contains(const std::string& text, const std::string& part) {
@@ -288,4 +288,4 @@ TEST_CASE("every scenario that is shipped is right") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::commands_test

@@ -6,7 +6,7 @@
 #include "base/file.h"
 #include "tests/cli/child_program.h"
 
-namespace interlock {
+namespace interlock::completion_test {
 namespace {
 
 bool has_program(const std::string& name) {
@@ -115,4 +115,4 @@ TEST_CASE("the manual page is troff that groff takes, and names every command") 
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::completion_test

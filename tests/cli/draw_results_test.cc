@@ -5,7 +5,7 @@
 #include "base/file.h"
 #include "tests/cli/child_program.h"
 
-namespace interlock {
+namespace interlock::draw_results_test {
 namespace {
 
 bool contains(const std::string& text, const std::string& part) {
@@ -193,4 +193,4 @@ TEST_CASE("traces that cannot be written are refused before anything runs") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::draw_results_test

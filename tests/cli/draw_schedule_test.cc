@@ -4,7 +4,7 @@
 #include "base/json.h"
 #include "tests/cli/child_program.h"
 
-namespace interlock {
+namespace interlock::draw_schedule_test {
 namespace {
 
 constexpr const char* kPipeline = R"({
@@ -168,4 +168,4 @@ TEST_CASE("schedule with wrong words is the user's mistake") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::draw_schedule_test

@@ -4,7 +4,7 @@
 #include "base/json.h"
 #include "tests/cli/child_program.h"
 
-namespace interlock {
+namespace interlock::explain_command_test {
 namespace {
 
 const JsonValue& at(const JsonValue& value, const std::string& key) {
@@ -79,4 +79,4 @@ TEST_CASE("what cannot be explained is said or refused") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::explain_command_test

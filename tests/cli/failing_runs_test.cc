@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/cli/child_program.h"
 
-namespace interlock {
+namespace interlock::failing_runs_test {
 namespace {
 
 Outcome run_with(const std::string& run) {
@@ -70,4 +70,4 @@ TEST_CASE("a folding of groups that lie differently is one sentence, and auto ha
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::failing_runs_test

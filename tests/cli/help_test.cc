@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/cli/child_program.h"
 
-namespace interlock {
+namespace interlock::help_test {
 namespace {
 
 TEST_CASE("help of a command is its --help, and a name that is none gets the nearest") {
@@ -34,4 +34,4 @@ TEST_CASE("help of a command is its --help, and a name that is none gets the nea
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::help_test

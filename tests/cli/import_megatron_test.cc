@@ -6,7 +6,7 @@
 #include "base/json.h"
 #include "tests/cli/child_program.h"
 
-namespace interlock {
+namespace interlock::import_megatron_test {
 namespace {
 
 const char* const kScript = R"(#!/bin/bash
@@ -144,4 +144,4 @@ TEST_CASE("what has no counterpart is refused, all at once, and nothing is writt
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::import_megatron_test

@@ -5,7 +5,7 @@
 #include "base/text.h"
 #include "tests/cli/child_program.h"
 
-namespace interlock {
+namespace interlock::import_tables_test {
 namespace {
 
 /// A node as the profiler writes it.
@@ -134,4 +134,4 @@ TEST_CASE("a row of Chimera's tables becomes as many blocks as are asked for") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::import_tables_test

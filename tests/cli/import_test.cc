@@ -6,7 +6,7 @@
 #include "base/file.h"
 #include "tests/cli/child_program.h"
 
-namespace interlock {
+namespace interlock::import_test {
 namespace {
 
 bool contains(const std::string& text, const std::string& part) {
@@ -103,4 +103,4 @@ TEST_CASE("a compressed trace that is damaged or cut off is refused") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::import_test

@@ -7,7 +7,7 @@
 #include "base/json.h"
 #include "tests/cli/child_program.h"
 
-namespace interlock {
+namespace interlock::init_test {
 namespace {
 
 TEST_CASE("what init writes runs, fits, and has a comment at its choices") {
@@ -114,4 +114,4 @@ TEST_CASE("a model too large for its devices is written, and the file says that 
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::init_test

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/cli/child_program.h"
 
-namespace interlock {
+namespace interlock::interrupt_test {
 namespace {
 
 /// Some seconds of what takes many, and then the signal that a terminal sends to all its processes.
@@ -30,4 +30,4 @@ TEST_CASE("init, explain and search end at an interrupt with one line, and write
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::interrupt_test

@@ -4,7 +4,7 @@
 #include "base/json.h"
 #include "tests/cli/child_program.h"
 
-namespace interlock {
+namespace interlock::json_outputs_test {
 namespace {
 
 const JsonValue& at(const JsonValue& value, const std::string& key) {
@@ -138,4 +138,4 @@ TEST_CASE("a file that cannot be written is told before anything is done") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::json_outputs_test

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/cli/pages.h"
 
-namespace interlock {
+namespace interlock::pages_test {
 namespace {
 
 TEST_CASE("a page has its commands, and what the last of a block prints") {
@@ -26,4 +26,4 @@ TEST_CASE("the page docs/interlocking.md has the rows and words that its command
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::pages_test

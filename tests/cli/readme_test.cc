@@ -7,7 +7,7 @@
 #include "base/file.h"
 #include "tests/cli/pages.h"
 
-namespace interlock {
+namespace interlock::readme_test {
 namespace {
 
 /// The blocks of README.md that are fenced by ``` and `language`, which may be none.
@@ -118,4 +118,4 @@ TEST_CASE("every file that README.md links to is there") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::readme_test

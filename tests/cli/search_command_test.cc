@@ -6,7 +6,7 @@
 #include "base/json.h"
 #include "tests/cli/child_program.h"
 
-namespace interlock {
+namespace interlock::search_command_test {
 namespace {
 
 constexpr const char* kSpace = R"({
@@ -106,4 +106,4 @@ TEST_CASE("search without a plan says which limits are too narrow") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::search_command_test

@@ -7,7 +7,7 @@
 #include "base/json.h"
 #include "tests/cli/child_program.h"
 
-namespace interlock {
+namespace interlock::train_test {
 namespace {
 
 constexpr const char* kClassifier = R"({
@@ -160,4 +160,4 @@ TEST_CASE("a language model needs a file, of bytes that it knows") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::train_test

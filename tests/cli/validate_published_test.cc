@@ -4,7 +4,7 @@
 #include "base/json.h"
 #include "tests/cli/child_program.h"
 
-namespace interlock {
+namespace interlock::validate_published_test {
 namespace {
 
 /// One pipeline of two stages and four micro-batches: (4 + 1) x 3 ms.
@@ -57,4 +57,4 @@ TEST_CASE("bad measurements and unknown sources are the user's mistakes, all tol
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::validate_published_test

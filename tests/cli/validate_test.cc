@@ -7,7 +7,7 @@
 #include "base/json.h"
 #include "tests/cli/child_program.h"
 
-namespace interlock {
+namespace interlock::validate_test {
 namespace {
 
 constexpr const char* kTwoStrategies = R"({
@@ -106,4 +106,4 @@ TEST_CASE("what cannot be run is refused before anything is written") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::validate_test

@@ -8,7 +8,7 @@
 
 #include "sim/dynamics/goodput.h"
 
-namespace interlock {
+namespace interlock::checkpoint_interval_test {
 namespace {
 
 constexpr double kMinute = 60;
@@ -122,4 +122,4 @@ TEST_CASE("many parts of many kinds fail like one at the sum of their rates") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::checkpoint_interval_test

@@ -6,7 +6,7 @@
 
 #include <cmath>
 
-namespace interlock {
+namespace interlock::goodput_test {
 namespace {
 
 TEST_CASE("a spread is worked by hand") {
@@ -70,4 +70,4 @@ TEST_CASE("a run in which nothing is drawn is made once") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::goodput_test

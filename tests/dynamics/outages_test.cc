@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "sim/dynamics/spread.h"
 
-namespace interlock {
+namespace interlock::outages_test {
 namespace {
 
 constexpr int kDraws = 200'000;
@@ -144,4 +144,4 @@ TEST_CASE("what a trace does wrong is told with its lines, all at once") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::outages_test

@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "sim/dynamics/training_run.h"
 
-namespace interlock {
+namespace interlock::run_properties_test {
 namespace {
 
 /// A small plan; times are quarters of a second, so that they are whole ticks.
@@ -248,4 +248,4 @@ TEST_CASE("runs that restart take as long as counted second by second") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::run_properties_test

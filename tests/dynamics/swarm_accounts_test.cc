@@ -11,7 +11,7 @@
 #include "base/random.h"
 #include "sim/dynamics/swarm.h"
 
-namespace interlock {
+namespace interlock::swarm_accounts_test {
 namespace {
 
 using Place = std::pair<std::int64_t, int>;  // step, stage
@@ -179,4 +179,4 @@ TEST_CASE("a swarm whose failures end goes on as if there had been none") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::swarm_accounts_test

@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 
-namespace interlock {
+namespace interlock::swarm_test {
 namespace {
 
 SwarmPeer peer_at(int stage, double speed = 1) {
@@ -273,4 +273,4 @@ TEST_CASE("the same seed gives the same swarm, another one another") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::swarm_test

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 
-namespace interlock {
+namespace interlock::training_run_test {
 namespace {
 
 DeviceEvent down(double time, int device) { return {Seconds(time), device, 1, false}; }
@@ -205,4 +205,4 @@ TEST_CASE("a run without headway is refused in a sentence") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::training_run_test

@@ -6,7 +6,7 @@
 
 #include "hardware/device_reader.h"
 
-namespace interlock {
+namespace interlock::calibrated_model_test {
 namespace {
 
 /// Streams at 1 GB/s up to a megabyte and at 0.5 GB/s from four; 1 TFLOP/s, 2 us a launch.
@@ -149,4 +149,4 @@ TEST_CASE("mistakes in a calibration are told with the place that they are at") 
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::calibrated_model_test

@@ -6,7 +6,7 @@
 #include "hardware/cluster.h"
 #include "hardware/device_reader.h"
 
-namespace interlock {
+namespace interlock::catalogue_test {
 namespace {
 
 JsonNode root_of(const JsonValue& value) { return {&value, ""}; }
@@ -183,4 +183,4 @@ TEST_CASE("a large bf16 GEMM on an H200 takes about as long as measured") {
   CHECK_LT(rate, 798);
 }
 
-}  // namespace interlock
+}  // namespace interlock::catalogue_test

@@ -7,7 +7,7 @@
 #include "base/file.h"
 #include "hardware/cluster.h"
 
-namespace interlock {
+namespace interlock::cluster_reader_test {
 namespace {
 
 struct Reading {
@@ -205,4 +205,4 @@ TEST_CASE("a machine file that is not there or not JSON is reported where it is 
   std::remove(path.c_str());
 }
 
-}  // namespace interlock
+}  // namespace interlock::cluster_reader_test

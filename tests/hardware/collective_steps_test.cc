@@ -15,7 +15,7 @@
 #include "hardware/collective.h"
 #include "tests/hardware/step_simulator.h"
 
-namespace interlock {
+namespace interlock::collective_steps_test {
 namespace {
 
 using enum CollectiveAlgorithm;
@@ -393,4 +393,4 @@ TEST_CASE("an all-to-all at once, over ports and cards, takes the planned time")
   }
 }
 
-}  // namespace interlock
+}  // namespace interlock::collective_steps_test

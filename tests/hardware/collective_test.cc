@@ -8,7 +8,7 @@
 #include <map>
 #include <numeric>
 
-namespace interlock {
+namespace interlock::collective_test {
 namespace {
 
 constexpr double kPort = 300e9;
@@ -270,4 +270,4 @@ TEST_CASE("16384 members have a few flows each, and every card its share of an a
         doctest::Approx((n - 8.0) / n * kBytes / kCard).epsilon(1e-9));
 }
 
-}  // namespace interlock
+}  // namespace interlock::collective_test

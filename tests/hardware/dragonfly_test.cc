@@ -4,7 +4,7 @@
 
 #include "tests/hardware/link_graph.h"
 
-namespace interlock {
+namespace interlock::dragonfly_test {
 namespace {
 
 Cluster dragonfly(int groups, int routers, int nodes_per_router, int cables) {
@@ -132,4 +132,4 @@ TEST_CASE("a dragonfly of more groups than routers in a group routes too") {
   }
 }
 
-}  // namespace interlock
+}  // namespace interlock::dragonfly_test

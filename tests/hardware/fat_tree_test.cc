@@ -4,7 +4,7 @@
 
 #include "tests/hardware/link_graph.h"
 
-namespace interlock {
+namespace interlock::fat_tree_test {
 namespace {
 
 constexpr double kCard = 25e9;
@@ -191,4 +191,4 @@ TEST_CASE("a message changes rails inside its node even where the scenario uses 
            std::vector<std::string>{"gpu4 up", "gpu7 down", "node1 nic3 up", "node0 nic3 down"});
 }
 
-}  // namespace interlock
+}  // namespace interlock::fat_tree_test

@@ -8,7 +8,7 @@
 
 #include "hardware/movement.h"
 
-namespace interlock {
+namespace interlock::halo_plan_test {
 namespace {
 
 constexpr double kBandwidth = 50e9;
@@ -76,4 +76,4 @@ TEST_CASE("both ways are under way at once: two bands wait for the larger, inner
   CHECK(time(3) == 0);
 }
 
-}  // namespace interlock
+}  // namespace interlock::halo_plan_test

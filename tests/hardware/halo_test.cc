@@ -10,7 +10,7 @@
 #include "base/random.h"
 #include "hardware/movement.h"
 
-namespace interlock {
+namespace interlock::halo_test {
 namespace {
 
 using Point = std::vector<std::int64_t>;
@@ -216,4 +216,4 @@ TEST_CASE("halo exchange moves what index sets say, in shapes that chance choose
   }
 }
 
-}  // namespace interlock
+}  // namespace interlock::halo_test

@@ -17,7 +17,7 @@
 
 #include "base/random.h"
 
-namespace interlock {
+namespace interlock::movement_test {
 namespace {
 
 constexpr double kElement = 4;
@@ -278,4 +278,4 @@ TEST_CASE("a movement on a cluster takes its steps one after the other") {
   CHECK_EQ(plan.flows.size(), 6);
 }
 
-}  // namespace interlock
+}  // namespace interlock::movement_test

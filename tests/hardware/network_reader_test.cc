@@ -5,7 +5,7 @@
 #include "base/random.h"
 #include "hardware/cluster.h"
 
-namespace interlock {
+namespace interlock::network_reader_test {
 namespace {
 
 struct Reading {
@@ -289,4 +289,4 @@ TEST_CASE("clusters of 16,384 devices route everywhere") {
   }
 }
 
-}  // namespace interlock
+}  // namespace interlock::network_reader_test

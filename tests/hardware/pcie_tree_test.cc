@@ -4,7 +4,7 @@
 
 #include "tests/hardware/link_graph.h"
 
-namespace interlock {
+namespace interlock::pcie_tree_test {
 namespace {
 
 using Names = std::vector<std::string>;
@@ -176,4 +176,4 @@ TEST_CASE("nodes and cards of devices count from the machine's sizes; a mesh is 
   CHECK_EQ(node_of(Cluster{.devices = 9, .mesh = true}, 8), 0);
 }
 
-}  // namespace interlock
+}  // namespace interlock::pcie_tree_test

@@ -9,7 +9,7 @@
 #include "base/random.h"
 #include "hardware/device.h"
 
-namespace interlock {
+namespace interlock::product_tiles_test {
 namespace {
 
 constexpr ProductTiles kHundred = {.multiprocessors = 100, .ramp = 0};
@@ -136,4 +136,4 @@ TEST_CASE("a tile begins and ends in the same time at any rate") {
   }
 }
 
-}  // namespace interlock
+}  // namespace interlock::product_tiles_test

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 
-using namespace interlock;
+namespace interlock::real_devices_test {
 
 namespace {
 
@@ -63,3 +63,5 @@ TEST_CASE("what does not fit together is refused") {
   CHECK(read(R"({"kind": "cuda", "devices": "partitions", "transport": "nccl"})")
             .mistakes.find("NCCL") != std::string::npos);
 }
+
+}  // namespace interlock::real_devices_test

@@ -13,7 +13,7 @@
 #include "base/random.h"
 #include "hardware/sender_search.h"
 
-namespace interlock {
+namespace interlock::resharding_test {
 namespace {
 
 using enum ReshardingStrategy;
@@ -275,4 +275,4 @@ TEST_CASE("a timetable never has two jobs on a link at once, whether searched or
   }
 }
 
-}  // namespace interlock
+}  // namespace interlock::resharding_test

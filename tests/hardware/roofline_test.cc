@@ -4,7 +4,7 @@
 
 #include "hardware/device.h"
 
-namespace interlock {
+namespace interlock::roofline_test {
 namespace {
 
 /// 100 TFLOP/s in bf16, 1 TB/s, and round efficiencies, so that the arithmetic stays in the head.
@@ -112,4 +112,4 @@ TEST_CASE("a device that is k times as fast takes 1/k of the time") {
   }
 }
 
-}  // namespace interlock
+}  // namespace interlock::roofline_test

@@ -7,7 +7,7 @@
 
 #include "hardware/cluster.h"
 
-namespace interlock {
+namespace interlock::route_test {
 namespace {
 
 Cluster mesh(int devices) {
@@ -142,4 +142,4 @@ TEST_CASE("a mesh of a million devices costs nothing until a link is used") {
   CHECK_EQ(link(cluster, way.links[0]).name, "999999->999998");
 }
 
-}  // namespace interlock
+}  // namespace interlock::route_test

@@ -4,7 +4,7 @@
 
 #include "tests/hardware/link_graph.h"
 
-namespace interlock {
+namespace interlock::torus_test {
 namespace {
 
 using Dimensions = std::vector<int>;
@@ -149,4 +149,4 @@ TEST_CASE("nodes on a torus enter and leave it by their cards") {
   CHECK_EQ(route(cluster, 0, 10).bandwidth, BytesPerSecond(25e9));
 }
 
-}  // namespace interlock
+}  // namespace interlock::torus_test

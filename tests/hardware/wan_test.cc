@@ -7,7 +7,7 @@
 #include "base/random.h"
 #include "tests/hardware/link_graph.h"
 
-namespace interlock {
+namespace interlock::wan_test {
 namespace {
 
 using Matrix = std::vector<LinkSpeed>;
@@ -147,4 +147,4 @@ TEST_CASE(
   CHECK_GT(apart, 30);
 }
 
-}  // namespace interlock
+}  // namespace interlock::wan_test

@@ -14,7 +14,7 @@
 #include "validate/calibration/probe_grid.h"
 #include "validate/calibration/protocol.h"
 
-using namespace interlock;
+namespace interlock::calibration_test {
 
 namespace {
 
@@ -186,3 +186,5 @@ TEST_CASE("every kernel of the grid runs on a processor, and says which it is") 
   const std::optional<Bench> gpu = cuda_bench(0, 1, why);
   if (!gpu) CHECK(why != "");
 }
+
+}  // namespace interlock::calibration_test

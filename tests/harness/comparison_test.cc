@@ -10,7 +10,7 @@
 #include "tests/harness/support/training.h"
 #include "validate/crosscheck/validation.h"
 
-using namespace interlock;
+namespace interlock::comparison_test {
 
 TEST_CASE("figures of five errors, by hand") {
   const ErrorFigures figures = error_figures({0.1, -0.3, 0.2, 0.0, -0.5});
@@ -141,3 +141,5 @@ TEST_CASE("the measured timeline has the step that is compared, by either clock"
     }
   }
 }
+
+}  // namespace interlock::comparison_test

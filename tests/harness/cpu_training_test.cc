@@ -7,7 +7,7 @@
 #include "tests/harness/support/training.h"
 #include "validate/executors/executor.h"
 
-namespace interlock {
+namespace interlock::cpu_training_test {
 namespace {
 
 using Numbers = std::map<std::string, std::vector<double>>;
@@ -176,4 +176,4 @@ TEST_CASE("what cannot be trained is refused with what to write instead") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::cpu_training_test

@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 
-using namespace interlock;
+namespace interlock::data_set_test {
 
 namespace {
 
@@ -104,3 +104,5 @@ TEST_CASE("images of a class have its waves in common, others do not") {
   INFO("mean square between classes " << apart / kSize << ", 3 expected");
   CHECK(apart / kSize == doctest::Approx(3).epsilon(0.4));
 }
+
+}  // namespace interlock::data_set_test

@@ -12,7 +12,7 @@
 #include "sim/plan/strategy.h"
 #include "validate/network/stage_network.h"
 
-namespace interlock {
+namespace interlock::golden_gradients_test {
 namespace {
 
 using Pair = std::array<double, 2>;
@@ -133,4 +133,4 @@ TEST_CASE("the authors' golden gradients come out, under each of their four mode
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::golden_gradients_test

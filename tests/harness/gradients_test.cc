@@ -7,7 +7,7 @@
 
 #include "tests/harness/support/training.h"
 
-namespace interlock {
+namespace interlock::gradients_test {
 namespace {
 
 std::string n_wise(int n) {
@@ -197,4 +197,4 @@ TEST_CASE("the sum and the mean of gradients are those of the losses that reach 
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::gradients_test

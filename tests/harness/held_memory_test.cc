@@ -4,7 +4,7 @@
 
 #include "tests/harness/support/training.h"
 
-namespace interlock {
+namespace interlock::held_memory_test {
 namespace {
 
 /// The stages of a model of five modules on four devices.
@@ -159,4 +159,4 @@ TEST_CASE("memory under every schedule of global training is the simulated memor
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::held_memory_test

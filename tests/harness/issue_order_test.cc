@@ -9,7 +9,7 @@
 #include "tests/sim/support/realised.h"
 #include "tests/sim/support/test_chain.h"
 
-namespace interlock {
+namespace interlock::issue_order_test {
 namespace {
 
 std::string deadlock_of(const Program& program) {
@@ -102,4 +102,4 @@ TEST_CASE("what only engines can run is named") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::issue_order_test

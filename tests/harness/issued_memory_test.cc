@@ -13,7 +13,7 @@
 #include "tests/sim/support/realised.h"
 #include "tests/sim/support/test_chain.h"
 
-namespace interlock {
+namespace interlock::issued_memory_test {
 namespace {
 
 using Change = std::tuple<int, double, int, double>;  // rank, time, class, bytes
@@ -111,4 +111,4 @@ TEST_CASE("a run that ends early has the memory of what was issued") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::issued_memory_test

@@ -11,7 +11,7 @@
 #include "validate/calibration/held_out.h"
 #include "validate/calibration/least_squares.h"
 
-using namespace interlock;
+namespace interlock::model_fit_test {
 
 namespace {
 
@@ -257,3 +257,5 @@ TEST_CASE("kernels of different speeds are told apart by the nearest shape") {
     }
   }
 }
+
+}  // namespace interlock::model_fit_test

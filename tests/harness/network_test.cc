@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "tests/models/built.h"
 
-namespace interlock {
+namespace interlock::network_test {
 namespace {
 
 /// Rows of a micro-batch that a layer reads or makes, as it goes through the layers.
@@ -239,4 +239,4 @@ TEST_CASE("what has no kernels is refused with what to write instead") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::network_test

@@ -10,7 +10,7 @@
 
 #include "base/file.h"
 
-using namespace interlock;
+namespace interlock::npz_test {
 
 TEST_CASE("an array is magic, version, a header that ends at a multiple of 64, and values") {
   const std::string bytes = npy({"a", {2, 3}, {1, 2, 3, 4, 5, 6}});
@@ -46,3 +46,5 @@ TEST_CASE("Python's zipfile finds the archive whole" *
   CHECK(std::system(check.c_str()) == 0);
   unlink(path.c_str());
 }
+
+}  // namespace interlock::npz_test

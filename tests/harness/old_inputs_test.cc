@@ -18,7 +18,7 @@
 #include "validate/executors/settled_program.h"
 #include "validate/training/execution.h"
 
-namespace interlock {
+namespace interlock::old_inputs_test {
 namespace {
 
 constexpr int kSteps = 10;
@@ -172,4 +172,4 @@ TEST_CASE("turns on old inputs take no memory that was not simulated") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::old_inputs_test

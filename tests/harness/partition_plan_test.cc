@@ -6,7 +6,7 @@
 
 #include "validate/executors/cuda_executor.h"
 
-using namespace interlock;
+namespace interlock::partition_plan_test {
 
 TEST_CASE("a plan is granted if and only if equal parts of that size exist") {
   for (int sms = 1; sms <= 40; ++sms) {
@@ -68,3 +68,5 @@ TEST_CASE("looking for GPUs says in a sentence what was found, whatever the mach
   }
   for (const CudaDevice& device : report.devices) CHECK(device.sms > 0);
 }
+
+}  // namespace interlock::partition_plan_test

@@ -5,7 +5,7 @@
 #include "base/random.h"
 #include "tests/harness/support/training.h"
 
-namespace interlock {
+namespace interlock::random_widths_test {
 namespace {
 
 class Picker {
@@ -68,4 +68,4 @@ TEST_CASE("models of random widths train without refusal, in the simulated memor
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::random_widths_test

@@ -19,7 +19,7 @@
 #include "tests/harness/support/written_network.h"
 #include "validate/training/execution.h"
 
-namespace interlock {
+namespace interlock::rebuilt_inputs_test {
 namespace {
 
 constexpr int kSteps = 9;
@@ -192,4 +192,4 @@ TEST_CASE("reversible stages, and reversible blocks under other schedules, are r
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::rebuilt_inputs_test

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "tests/harness/support/training.h"
 
-namespace interlock {
+namespace interlock::recompute_test {
 namespace {
 
 struct RecomputeTrial {
@@ -134,4 +134,4 @@ TEST_CASE("a backward in halves that would need several modules at once is refus
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::recompute_test

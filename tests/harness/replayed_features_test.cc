@@ -13,7 +13,7 @@
 #include "tests/harness/support/training.h"
 #include "tests/harness/support/written_network.h"
 
-namespace interlock {
+namespace interlock::replayed_features_test {
 namespace {
 
 /// Losses of every micro-batch by the equations; `stages` end with the last weights.
@@ -100,4 +100,4 @@ TEST_CASE("Features Replay holds what it was simulated to hold, to the byte") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::replayed_features_test

@@ -11,7 +11,7 @@
 #include "validate/executors/settled_program.h"
 #include "validate/training/execution.h"
 
-namespace interlock {
+namespace interlock::settled_order_test {
 namespace {
 
 /// Batches that come up to two milliseconds late, each run and each call by another time.
@@ -124,4 +124,4 @@ TEST_CASE("a dump of a step of two updates has the weights before it, and the me
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::settled_order_test

@@ -8,7 +8,7 @@
 
 #include "base/random.h"
 
-using namespace interlock;
+namespace interlock::slab_test {
 
 TEST_CASE("a block goes where it leaves the smallest gap, and gaps that touch become one") {
   Slab slab(10 * Slab::kBlock);
@@ -73,3 +73,5 @@ TEST_CASE("whatever comes and goes, blocks do not overlap and everything comes b
   CHECK(slab.live() == 0);
   CHECK(slab.allocate(kCapacity, MemoryClass::Stash) == 0);
 }
+
+}  // namespace interlock::slab_test

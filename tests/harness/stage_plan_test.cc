@@ -9,7 +9,7 @@
 #include "tests/models/built.h"
 #include "validate/network/stage_network.h"
 
-namespace interlock {
+namespace interlock::stage_plan_test {
 namespace {
 
 /// Layers of one stage with blocks of exactly the bytes that its plan asks for, in double.
@@ -322,4 +322,4 @@ TEST_CASE("plans keep what models say, to the byte, and find room in their works
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::stage_plan_test

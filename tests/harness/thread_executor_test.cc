@@ -15,7 +15,7 @@
 #include "tests/sim/support/realised.h"
 #include "tests/sim/support/test_chain.h"
 
-namespace interlock {
+namespace interlock::thread_executor_test {
 namespace {
 
 /// Notes work in the order in which it happens.
@@ -289,4 +289,4 @@ TEST_CASE("ops that wait for their durations take about as long as simulated one
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::thread_executor_test

@@ -15,7 +15,7 @@
 #include "tests/validate/support/layout_trial.h"
 #include "validate/executors/executor.h"
 
-namespace interlock {
+namespace interlock::virtual_test {
 namespace {
 
 /// How many programs there were of everything that tells them apart.
@@ -231,4 +231,4 @@ TEST_CASE("what logical clocks cannot do is refused") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::virtual_test

@@ -10,7 +10,7 @@
 #include "validate/network/job_plan.h"
 #include "validate/network/stage_network.h"
 
-namespace interlock {
+namespace interlock::weight_versions_test {
 namespace {
 
 using Weights = std::vector<std::vector<double>>;
@@ -279,4 +279,4 @@ TEST_CASE("an update covers its own micro-batches, however many are in flight") 
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::weight_versions_test

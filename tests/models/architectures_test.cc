@@ -4,7 +4,7 @@
 
 #include "tests/models/exchanges.h"
 
-namespace interlock {
+namespace interlock::architectures_test {
 namespace {
 
 constexpr double kElement = 2;
@@ -247,4 +247,4 @@ TEST_CASE("grids of tensor devices divide decoders only") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::architectures_test

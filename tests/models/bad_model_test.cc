@@ -6,7 +6,7 @@
 #include "base/file.h"
 #include "tests/models/built.h"
 
-namespace interlock {
+namespace interlock::bad_model_test {
 namespace {
 
 /// The messages about `text`; the graph must then be empty.
@@ -250,4 +250,4 @@ TEST_CASE("mistakes of the model and of the strategy's head come together") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::bad_model_test

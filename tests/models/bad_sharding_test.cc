@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/models/built.h"
 
-namespace interlock {
+namespace interlock::bad_sharding_test {
 namespace {
 
 const std::string kModel = R"({"kind": "transformer", "layers": 2, "hidden_size": 48,
@@ -207,4 +207,4 @@ TEST_CASE("what is no image is not cut") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::bad_sharding_test

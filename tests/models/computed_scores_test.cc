@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/models/built.h"
 
-namespace interlock {
+namespace interlock::computed_scores_test {
 namespace {
 
 constexpr int kBlock = 128;
@@ -159,4 +159,4 @@ TEST_CASE("retention executes the blocks of its chunks up to the diagonal, and t
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::computed_scores_test

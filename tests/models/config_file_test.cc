@@ -11,7 +11,7 @@
 #include "models/config_types.h"
 #include "tests/models/built.h"
 
-namespace interlock {
+namespace interlock::config_file_test {
 namespace {
 
 using Count = std::int64_t;
@@ -244,4 +244,4 @@ TEST_CASE("what cannot be built is refused in words, where it is written") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::config_file_test

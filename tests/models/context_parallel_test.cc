@@ -4,7 +4,7 @@
 
 #include "tests/models/exchanges.h"
 
-namespace interlock {
+namespace interlock::context_parallel_test {
 namespace {
 
 // b = 3, s = 32, h = 16, 8 heads of size 2, 4 of them with keys.
@@ -141,4 +141,4 @@ TEST_CASE("context and tensor devices divide together, and slices of a sequence 
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::context_parallel_test

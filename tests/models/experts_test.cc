@@ -4,7 +4,7 @@
 
 #include "tests/models/exchanges.h"
 
-namespace interlock {
+namespace interlock::experts_test {
 namespace {
 
 // h = 8, experts of width 6, without gates: 2 x 8 x 6 weights each, and 6 + 8 biases.
@@ -170,4 +170,4 @@ TEST_CASE("slices of a sequence go through experts like the whole") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::experts_test

@@ -4,7 +4,7 @@
 
 #include <doctest/doctest.h>
 
-namespace interlock {
+namespace interlock::footprint_test {
 namespace {
 
 double bytes_a_parameter(Optimizer optimizer, Precision precision) {
@@ -45,4 +45,4 @@ TEST_CASE("no parameters need no update") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::footprint_test

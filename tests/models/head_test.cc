@@ -4,7 +4,7 @@
 
 #include "tests/models/built.h"
 
-namespace interlock {
+namespace interlock::head_test {
 namespace {
 
 const std::string kTransformer = R"({"kind": "transformer", "layers": 3, "hidden_size": 8,
@@ -125,4 +125,4 @@ TEST_CASE("frozen copies of later layers make no weight gradients") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::head_test

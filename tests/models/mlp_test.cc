@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/models/built.h"
 
-namespace interlock {
+namespace interlock::mlp_test {
 namespace {
 
 const std::string kModel =
@@ -49,4 +49,4 @@ TEST_CASE("the head of an MLP is linear unless it says otherwise") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::mlp_test

@@ -6,7 +6,7 @@
 #include "base/file.h"
 #include "tests/models/built.h"
 
-namespace interlock {
+namespace interlock::model_graph_test {
 namespace {
 
 const std::string kMlp = R"({"kind": "mlp", "input_size": 5, "hidden_sizes": [7], "classes": 3)";
@@ -65,4 +65,4 @@ TEST_CASE("model flops are those of forward and backward, without heads or recom
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::model_graph_test

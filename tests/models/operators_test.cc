@@ -3,7 +3,7 @@
 #include "models/images.h"
 #include "tests/models/built.h"
 
-namespace interlock {
+namespace interlock::operators_test {
 namespace {
 
 TEST_CASE("8-bit training casts the operands of linear layers before it multiplies them") {
@@ -146,4 +146,4 @@ TEST_CASE("every kernel of a block has its class") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::operators_test

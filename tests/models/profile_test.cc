@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/models/built.h"
 
-namespace interlock {
+namespace interlock::profile_test {
 namespace {
 
 const std::string kProfile = R"({"kind": "profile", "modules": [
@@ -148,4 +148,4 @@ TEST_CASE("tensors that skip nothing, or begin nowhere, are refused") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::profile_test

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/models/built.h"
 
-namespace interlock {
+namespace interlock::residual_mlp_test {
 namespace {
 
 const std::string kModel = R"({"kind": "residual-mlp", "input_size": 5, "layers": 2,
@@ -60,4 +60,4 @@ TEST_CASE("a reversible block has two branches over halves of the width") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::residual_mlp_test

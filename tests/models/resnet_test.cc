@@ -5,7 +5,7 @@
 
 #include "tests/models/built.h"
 
-namespace interlock {
+namespace interlock::resnet_test {
 namespace {
 
 ModelGraph cifar(const std::string& block, const std::string& blocks) {
@@ -152,4 +152,4 @@ TEST_CASE("a 1x1 picture goes through every stride") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::resnet_test

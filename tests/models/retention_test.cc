@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/models/built.h"
 
-namespace interlock {
+namespace interlock::retention_test {
 namespace {
 
 constexpr double kHidden = 64, kHeads = 4, kChunk = 8, kTokens = 32, kBatch = 3;
@@ -95,4 +95,4 @@ TEST_CASE("keys of attention and of retention are refused with the other") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::retention_test

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/models/built.h"
 
-namespace interlock {
+namespace interlock::sparse_mlp_test {
 namespace {
 
 constexpr int kSamples = 8;
@@ -98,4 +98,4 @@ TEST_CASE("what a sparse MLP cannot have is said, all of it") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::sparse_mlp_test

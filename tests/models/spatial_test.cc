@@ -5,7 +5,7 @@
 
 #include "tests/models/exchanges.h"
 
-namespace interlock {
+namespace interlock::spatial_test {
 namespace {
 
 constexpr double kElement = 2, kBatch = 8;
@@ -229,4 +229,4 @@ TEST_CASE("what runs again before a backward asks for its halos again") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::spatial_test

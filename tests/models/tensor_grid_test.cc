@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/models/exchanges.h"
 
-namespace interlock {
+namespace interlock::tensor_grid_test {
 namespace {
 
 struct Grid {
@@ -236,4 +236,4 @@ TEST_CASE("norms add up two numbers a token where columns are divided") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::tensor_grid_test

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/models/exchanges.h"
 
-namespace interlock {
+namespace interlock::tensor_parallel_test {
 namespace {
 
 using enum CollectiveKind;
@@ -276,4 +276,4 @@ TEST_CASE("full recomputation of the first layers leaves the others as they are"
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::tensor_parallel_test

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/models/built.h"
 
-namespace interlock {
+namespace interlock::token_slice_test {
 namespace {
 
 // b = 3, s = 12, h = 8, heads of 2, 2 of 4 of them with keys; whole numbers throughout.
@@ -214,4 +214,4 @@ TEST_CASE("images and vectors have no tokens to slice") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::token_slice_test

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/models/built.h"
 
-namespace interlock {
+namespace interlock::transformer_test {
 namespace {
 
 const std::string kGpt3 = R"({"kind": "transformer", "layers": 96, "hidden_size": 12288,
@@ -198,4 +198,4 @@ TEST_CASE("a transformer of many layers builds") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::transformer_test

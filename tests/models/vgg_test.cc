@@ -4,7 +4,7 @@
 
 #include "tests/models/built.h"
 
-namespace interlock {
+namespace interlock::vgg_test {
 namespace {
 
 ModelGraph in_groups(const std::string& model, int group, BuildOptions options = {}) {
@@ -136,4 +136,4 @@ TEST_CASE("what a VGG or a group cannot have is said with the numbers") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::vgg_test

@@ -12,7 +12,7 @@
 #include "base/random.h"
 #include "tests/models/built.h"
 
-namespace interlock {
+namespace interlock::workspace_test {
 namespace {
 
 /// One kernel of a backward: gradients that it makes, by name and numbers; those that it is the
@@ -131,4 +131,4 @@ TEST_CASE("the workspace of a residual MLP's block is the most gradients that ar
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::workspace_test

@@ -6,7 +6,7 @@
 
 #include "tests/papers/support/paper.h"
 
-namespace interlock {
+namespace interlock::communication_claims_test {
 namespace {
 
 TEST_CASE("eager 1F1B and broadcasts hide resharding, and there is nothing to hide on fast cards") {
@@ -163,4 +163,4 @@ TEST_CASE("time to a goal falls with devices, and rises again where batches stop
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::communication_claims_test

@@ -5,7 +5,7 @@
 
 #include "tests/papers/support/paper.h"
 
-namespace interlock {
+namespace interlock::local_learning_test {
 namespace {
 
 TEST_CASE(
@@ -152,4 +152,4 @@ TEST_CASE("SOLO: a link that halves 1F1B costs local training next to nothing") 
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::local_learning_test

@@ -8,7 +8,7 @@
 #include "base/json.h"
 #include "tests/papers/support/paper.h"
 
-namespace interlock {
+namespace interlock::schedule_claims_test {
 namespace {
 
 const JsonValue& published(const std::string& name) {
@@ -113,4 +113,4 @@ TEST_CASE("futures are never slower than phases, and gain as times vary more") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::schedule_claims_test

@@ -18,7 +18,7 @@
 #include "tests/properties/random_scenario.h"
 #include "tests/validate/support/layout_trial.h"
 
-namespace interlock {
+namespace interlock::scenario_properties_test {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -168,4 +168,4 @@ TEST_CASE("more bandwidth makes no step longer where orders are fixed and no lin
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::scenario_properties_test

@@ -6,7 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace interlock {
+namespace interlock::accuracy_report_test {
 namespace {
 
 /// Two values of 2 s: one predicted 10 % too long, one refused.
@@ -74,4 +74,4 @@ TEST_CASE("the page holds the data of its plot, and no name ends its script") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::accuracy_report_test

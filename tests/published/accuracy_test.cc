@@ -4,7 +4,7 @@
 
 #include <doctest/doctest.h>
 
-namespace interlock {
+namespace interlock::accuracy_test {
 namespace {
 
 MeasuredRow measured_row(const std::string& id, double step_time, const std::string& series = "") {
@@ -126,4 +126,4 @@ TEST_CASE("quantities follow from step time, and ratios from a base") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::accuracy_test

@@ -9,7 +9,7 @@
 
 #include "base/file.h"
 
-namespace interlock {
+namespace interlock::error_samples_test {
 namespace {
 
 MeasuredRow row_on(const std::string& machine, std::map<Measurand, double> measured,
@@ -190,4 +190,4 @@ TEST_CASE("docs/ranges.md counts what lies within the ranges of the shipped erro
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::error_samples_test

@@ -6,7 +6,7 @@
 
 #include "tests/base/thrown.h"
 
-namespace interlock {
+namespace interlock::measurement_file_test {
 namespace {
 
 /// A file with one table, of which `parts` are everything but the scenario.
@@ -135,4 +135,4 @@ TEST_CASE("a second column of one name, and a quantity that nobody knows, are re
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::measurement_file_test

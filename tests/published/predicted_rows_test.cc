@@ -7,7 +7,7 @@
 #include "validate/published/accuracy.h"
 #include "validate/published/long_step.h"
 
-namespace interlock {
+namespace interlock::predicted_rows_test {
 namespace {
 
 constexpr const char* kPipeline =
@@ -146,4 +146,4 @@ TEST_CASE("steps that are short, or whose order is written down, stay whole") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::predicted_rows_test

@@ -6,7 +6,7 @@
 #include "tests/base/thrown.h"
 #include "validate/published/measurement_file.h"
 
-namespace interlock {
+namespace interlock::shipped_measurements_test {
 namespace {
 
 std::string problem_of(const JsonValue& document) {
@@ -40,4 +40,4 @@ TEST_CASE("every shipped row is a scenario, and every source has a name") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::shipped_measurements_test

@@ -11,7 +11,7 @@
 #include "reports/trace_events.h"
 #include "tests/reports/support/made_trace.h"
 
-namespace interlock {
+namespace interlock::duration_table_test {
 namespace {
 
 DurationTable table_of(const std::vector<KinetoEvents>& traces) {
@@ -330,4 +330,4 @@ TEST_CASE("a step simulated with an imported table takes as long as the step it 
         doctest::Approx(run.measurement.metrics.step_time.value()).epsilon(1e-9));
 }
 
-}  // namespace interlock
+}  // namespace interlock::duration_table_test

@@ -12,7 +12,7 @@
 #include "reports/result_file.h"
 #include "tests/reports/support/handmade.h"
 
-using namespace interlock;
+namespace interlock::economics_figures_test {
 using Json = nlohmann::json;
 
 namespace {
@@ -172,3 +172,5 @@ TEST_CASE("measures of kept results know them") {
 }
 
 }  // namespace
+
+}  // namespace interlock::economics_figures_test

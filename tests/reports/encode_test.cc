@@ -4,7 +4,7 @@
 
 #include <doctest/doctest.h>
 
-using namespace interlock;
+namespace interlock::encode_test {
 
 TEST_CASE("base64 agrees with the vectors of RFC 4648, section 10") {
   const auto of = [](const std::string& text) { return base64(text.data(), text.size()); };
@@ -38,3 +38,5 @@ TEST_CASE("width counts characters, not bytes") {
   CHECK(display_width("→ü") == 2);
   CHECK(display_width("") == 0);
 }
+
+}  // namespace interlock::encode_test

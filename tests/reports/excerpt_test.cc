@@ -6,7 +6,7 @@
 
 #include "tests/reports/support/handmade.h"
 
-using namespace interlock;
+namespace interlock::excerpt_test {
 
 // A step of the handmade pipeline holds devices * (2 * micro-batches + 1) spans.
 
@@ -42,3 +42,5 @@ TEST_CASE("a picture of few steps takes no more than it was asked for") {
   const Metrics& metrics = result.measurement.metrics;
   CHECK((excerpt.end - excerpt.begin) / metrics.step_time == doctest::Approx(3));
 }
+
+}  // namespace interlock::excerpt_test

@@ -8,7 +8,7 @@
 #include "tests/reports/support/handmade.h"
 #include "tests/reports/support/page_reader.h"
 
-using namespace interlock;
+namespace interlock::html_test {
 using Json = nlohmann::json;
 
 namespace {
@@ -151,3 +151,5 @@ TEST_CASE("memory changes of one instant stay together, whatever the rounding of
   }
   CHECK(time == doctest::Approx(1000 * 6e-3 / 1003).epsilon(1e-6));
 }
+
+}  // namespace interlock::html_test

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "tests/reports/support/made_trace.h"
 
-namespace interlock {
+namespace interlock::kineto_events_test {
 namespace {
 
 /// A trace of one kernel.
@@ -165,4 +165,4 @@ TEST_CASE("a trace cut off anywhere is refused, and a changed byte never crashes
   }
 }
 
-}  // namespace interlock
+}  // namespace interlock::kineto_events_test

@@ -8,7 +8,7 @@
 
 #include "reports/trace_events.h"
 
-namespace interlock {
+namespace interlock::kineto_test {
 namespace {
 
 using Json = nlohmann::json;
@@ -125,4 +125,4 @@ TEST_CASE("a file says which rank it is, and each kernel is launched once, in on
   }
 }
 
-}  // namespace interlock
+}  // namespace interlock::kineto_test

@@ -9,7 +9,7 @@
 #include "tests/reports/support/handmade.h"
 #include "tests/reports/support/page_reader.h"
 
-namespace interlock {
+namespace interlock::layout_report_test {
 namespace {
 
 using Json = nlohmann::json;
@@ -156,4 +156,4 @@ TEST_CASE("busy time on the page leaves out what an op waits for inside") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::layout_report_test

@@ -6,7 +6,7 @@
 
 #include <limits>
 
-using namespace interlock;
+namespace interlock::line_chart_test {
 
 namespace {
 
@@ -55,3 +55,5 @@ TEST_CASE("every curve is named once, and names cannot break the picture") {
   CHECK(holds(svg, ">second</text>"));
   CHECK(!holds(svg, "<first>"));
 }
+
+}  // namespace interlock::line_chart_test

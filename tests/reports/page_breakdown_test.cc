@@ -10,7 +10,7 @@
 #include "reports/report.h"
 #include "tests/reports/support/handmade.h"
 
-namespace interlock {
+namespace interlock::page_breakdown_test {
 namespace {
 
 using Json = nlohmann::json;
@@ -180,4 +180,4 @@ TEST_CASE("of many devices the busiest and the least busy are drawn, and the mea
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::page_breakdown_test

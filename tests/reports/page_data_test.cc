@@ -12,7 +12,7 @@
 #include "sim/measure/causes.h"
 #include "tests/reports/support/page_reader.h"
 
-namespace interlock {
+namespace interlock::page_data_test {
 namespace {
 
 using Json = nlohmann::json;
@@ -170,4 +170,4 @@ TEST_CASE("columns lie end to end, plane by plane; counters become differences")
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::page_data_test

@@ -10,7 +10,7 @@
 #include "reports/report.h"
 #include "tests/reports/support/handmade.h"
 
-namespace interlock {
+namespace interlock::page_sweep_test {
 namespace {
 
 using Json = nlohmann::json;
@@ -159,4 +159,4 @@ TEST_CASE("no two scripts of a page give a name to different things") {
   }
 }
 
-}  // namespace interlock
+}  // namespace interlock::page_sweep_test

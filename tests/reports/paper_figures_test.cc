@@ -13,7 +13,7 @@
 #include "tests/reports/support/golden.h"
 #include "tests/reports/support/markup.h"
 
-namespace interlock {
+namespace interlock::paper_figures_test {
 namespace {
 
 /// Results of two devices each, made by hand: `strategies` x devices 1, 2, 4.
@@ -238,4 +238,4 @@ TEST_CASE("timelines of several runs have one scale of time") {
   CHECK(words.find("gpipe: step time 21.0 ms, busy 57.1%") != std::string::npos);
 }
 
-}  // namespace interlock
+}  // namespace interlock::paper_figures_test

@@ -6,7 +6,7 @@
 
 #include "reports/kineto/range_index.h"
 
-namespace interlock {
+namespace interlock::phase_names_test {
 namespace {
 
 /// "phase|part", or "none".
@@ -68,4 +68,4 @@ TEST_CASE("the innermost of nested ranges is found, both ends included") {
   CHECK(at(205) == 5);
 }
 
-}  // namespace interlock
+}  // namespace interlock::phase_names_test

@@ -10,7 +10,7 @@
 #include "base/file.h"
 #include "reports/report.h"
 
-namespace interlock {
+namespace interlock::result_file_test {
 namespace {
 
 const char* const kSweep = R"({
@@ -149,4 +149,4 @@ TEST_CASE("files that cannot be drawn are refused in one sentence") {
   CHECK(fault_of(without.dump()).find("missing key \"fill\"") != std::string::npos);
 }
 
-}  // namespace interlock
+}  // namespace interlock::result_file_test

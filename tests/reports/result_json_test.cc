@@ -9,7 +9,7 @@
 #include "reports/report.h"
 #include "tests/reports/support/handmade.h"
 
-using namespace interlock;
+namespace interlock::result_json_test {
 using Json = nlohmann::json;
 
 namespace {
@@ -143,3 +143,5 @@ TEST_CASE("docs/result.md explains every key") {
     CHECK(manual.find("`" + key + "`") != std::string::npos);
   }
 }
+
+}  // namespace interlock::result_json_test

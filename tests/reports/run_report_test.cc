@@ -9,7 +9,7 @@
 #include "reports/report.h"
 #include "tests/reports/support/handmade.h"
 
-namespace interlock {
+namespace interlock::run_report_test {
 namespace {
 
 using Json = nlohmann::json;
@@ -85,4 +85,4 @@ TEST_CASE("the keys of a run are those of the manual, and null without one") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::run_report_test

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
-using namespace interlock;
+namespace interlock::scale_test {
 
 TEST_CASE("a column takes the unit of its largest value and three digits of its smallest") {
   const Scale times = scale_of_seconds({0.0123, 0.00456});
@@ -42,3 +42,5 @@ TEST_CASE("ticks are round, start at 0, end within the range and are not too man
     CHECK(std::min({std::abs(lead - 1), std::abs(lead - 2), std::abs(lead - 5)}) < 1e-6);
   }
 }
+
+}  // namespace interlock::scale_test

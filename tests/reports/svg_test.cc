@@ -7,7 +7,7 @@
 #include "tests/reports/support/handmade.h"
 #include "tests/reports/support/markup.h"
 
-using namespace interlock;
+namespace interlock::svg_test {
 
 namespace {
 
@@ -154,3 +154,5 @@ TEST_CASE("the checker itself finds broken markup") {
   CHECK(read_markup("<a>").error != "");
   CHECK(read_markup("<a x=\"1\">b &amp; c<d/></a>").error == "");
 }
+
+}  // namespace interlock::svg_test

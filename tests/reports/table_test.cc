@@ -10,7 +10,7 @@
 #include "tests/reports/support/golden.h"
 #include "tests/reports/support/handmade.h"
 
-using namespace interlock;
+namespace interlock::table_test {
 
 namespace {
 
@@ -163,3 +163,5 @@ TEST_CASE("words are wrapped, and words that are too long are cut") {
   CHECK(wrap("a → b", 3) == std::vector<std::string>{"a →", "b"});
   CHECK(wrap("", 9) == std::vector<std::string>{""});
 }
+
+}  // namespace interlock::table_test

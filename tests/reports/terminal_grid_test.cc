@@ -9,7 +9,7 @@
 
 #include "tests/reports/support/golden.h"
 
-namespace interlock {
+namespace interlock::terminal_grid_test {
 namespace {
 
 /// `devices` stages of 1 ms an op each under `schedule`, its third step and those around it.
@@ -121,4 +121,4 @@ TEST_CASE("the figures of a schedule: 1F1B keeps p micro-batches, GPipe all") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::terminal_grid_test

@@ -10,7 +10,7 @@
 #include "reports/paper_figures.h"
 #include "tests/reports/support/markup.h"
 
-namespace interlock {
+namespace interlock::time_parts_test {
 namespace {
 
 using Uses = std::array<double, kTimeUses>;
@@ -119,4 +119,4 @@ TEST_CASE("the figure of where time goes divides bubbles by cause, with patterns
   }
 }
 
-}  // namespace interlock
+}  // namespace interlock::time_parts_test

@@ -12,7 +12,7 @@
 #include "reports/trace_tracks.h"
 #include "tests/reports/support/trace_rules.h"
 
-namespace interlock {
+namespace interlock::trace_events_test {
 namespace {
 
 std::string whole(const TextSource& text) {
@@ -260,4 +260,4 @@ TEST_CASE("compressed text is the text again, and damage is noticed") {
                        "run.json.gz: compressed text is damaged or cut off", Error);
 }
 
-}  // namespace interlock
+}  // namespace interlock::trace_events_test

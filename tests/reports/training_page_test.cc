@@ -9,7 +9,7 @@
 
 #include "reports/scale.h"
 
-namespace interlock {
+namespace interlock::training_page_test {
 namespace {
 
 using Json = nlohmann::json;
@@ -113,4 +113,4 @@ TEST_CASE("names of runs cannot break out of the page, which asks nobody for any
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::training_page_test

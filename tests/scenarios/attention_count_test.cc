@@ -4,7 +4,7 @@
 #include "scenarios/run_scenario.h"
 #include "tests/scenarios/documents.h"
 
-namespace interlock {
+namespace interlock::attention_count_test {
 namespace {
 
 const std::string kTransformer = R"({
@@ -146,4 +146,4 @@ TEST_CASE("both directions take the time of the whole square, a causal mask litt
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::attention_count_test

@@ -4,7 +4,7 @@
 #include "scenarios/run_scenario.h"
 #include "tests/scenarios/documents.h"
 
-namespace interlock {
+namespace interlock::auto_schedule_keys_test {
 namespace {
 
 const Overrides kAuto = {"training.micro_batches=4"};
@@ -81,4 +81,4 @@ TEST_CASE("an order of more ops than a search could move in reasonable time is n
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::auto_schedule_keys_test

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/scenarios/documents.h"
 
-namespace interlock {
+namespace interlock::defaults_test {
 namespace {
 
 TEST_CASE("a scenario that says little is complete") {
@@ -159,4 +159,4 @@ TEST_CASE("the name is the file's unless the scenario has one") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::defaults_test

@@ -4,7 +4,7 @@
 
 #include "tests/scenarios/documents.h"
 
-namespace interlock {
+namespace interlock::economics_test {
 namespace {
 
 const std::string kPower = R"(cluster.power={"busy": "400 W", "idle": "100 W"})";
@@ -179,4 +179,4 @@ TEST_CASE("nonsense about power, prices and goals is told") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::economics_test

@@ -6,7 +6,7 @@
 #include "scenarios/set_key.h"
 #include "tests/scenarios/documents.h"
 
-namespace interlock {
+namespace interlock::explain_test {
 namespace {
 
 using Part = StepPiece::Kind;
@@ -208,4 +208,4 @@ TEST_CASE("quantities are scaled as they are written") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::explain_test

@@ -8,7 +8,7 @@
 #include "base/json.h"
 #include "scenarios/run_scenario.h"
 
-namespace interlock {
+namespace interlock::explanation_test {
 namespace {
 
 /// How many ops, messages and collectives do not begin when their causes say.
@@ -64,4 +64,4 @@ TEST_CASE("the critical path of a steady step is as long as the step, bubbles as
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::explanation_test

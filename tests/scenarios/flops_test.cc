@@ -3,7 +3,7 @@
 #include "scenarios/run_scenario.h"
 #include "tests/scenarios/documents.h"
 
-namespace interlock {
+namespace interlock::flops_test {
 namespace {
 
 constexpr const char* kBatch = "training.micro_batches=4";
@@ -49,4 +49,4 @@ TEST_CASE("a full recompute shows in HFU and not in MFU") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::flops_test

@@ -5,7 +5,7 @@
 #include "scenarios/run_scenario.h"
 #include "tests/scenarios/documents.h"
 
-namespace interlock {
+namespace interlock::framework_test {
 namespace {
 
 /// Two blocks on one device, one micro-batch, one step.
@@ -297,4 +297,4 @@ TEST_CASE("every number of a shipped framework has an origin") {
   }
 }
 
-}  // namespace interlock
+}  // namespace interlock::framework_test

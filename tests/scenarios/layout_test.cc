@@ -6,7 +6,7 @@
 #include "sim/plan/stage_cost.h"
 #include "tests/scenarios/documents.h"
 
-namespace interlock {
+namespace interlock::layout_test {
 namespace {
 
 const std::string kEight = "model.modules.0.repeat=8";
@@ -165,4 +165,4 @@ TEST_CASE("layouts that fit neither the cluster nor the model are refused with t
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::layout_test

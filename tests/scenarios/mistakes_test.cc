@@ -4,7 +4,7 @@
 
 #include "tests/scenarios/documents.h"
 
-namespace interlock {
+namespace interlock::mistakes_test {
 namespace {
 
 TEST_CASE("all mistakes of a file are reported together, each with its line and path") {
@@ -288,4 +288,4 @@ TEST_CASE("overrides must be a path and a value") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::mistakes_test

@@ -5,7 +5,7 @@
 #include "scenarios/run_scenario.h"
 #include "tests/scenarios/documents.h"
 
-namespace interlock {
+namespace interlock::mixed_batch_test {
 namespace {
 
 const std::string kTransformer = R"({
@@ -155,4 +155,4 @@ TEST_CASE("every part of a mixed step covers its sequences") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::mixed_batch_test

@@ -6,7 +6,7 @@
 #include "scenarios/set_key.h"
 #include "tests/scenarios/documents.h"
 
-namespace interlock {
+namespace interlock::open_names_test {
 namespace {
 
 constexpr const char* kNamed = R"({
@@ -84,4 +84,4 @@ TEST_CASE("a misspelt key opens nothing, and a name that is none is blamed") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::open_names_test

@@ -9,7 +9,7 @@
 #include "scenarios/run_scenario.h"
 #include "tests/scenarios/documents.h"
 
-namespace interlock {
+namespace interlock::order_file_test {
 namespace {
 
 /// A cell as its text says: one op, or two that run together.
@@ -120,4 +120,4 @@ TEST_CASE("a file fixes ranks, stages and placement, also of two copies") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::order_file_test

@@ -3,7 +3,7 @@
 #include "scenarios/run_scenario.h"
 #include "tests/scenarios/documents.h"
 
-namespace interlock {
+namespace interlock::parallel_test {
 namespace {
 
 /// A transformer with experts on 64 devices, which takes every layout.
@@ -239,4 +239,4 @@ TEST_CASE("buckets hold something, and modules ahead are a number") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::parallel_test

@@ -6,7 +6,7 @@
 #include "scenarios/run_scenario.h"
 #include "tests/scenarios/documents.h"
 
-namespace interlock {
+namespace interlock::peak_rates_test {
 namespace {
 
 /// An MI300X as its data sheet has it, with `more`: eight, of a small GPT each.
@@ -91,4 +91,4 @@ TEST_CASE("stored scores are products, whose efficiency is that of gemm") {
 TEST_CASE("what a profile measured is priced by no device") { CHECK(!peak_rates(loaded())); }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::peak_rates_test

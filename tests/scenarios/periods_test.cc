@@ -5,7 +5,7 @@
 #include "sim/plan/catalogue.h"
 #include "tests/scenarios/documents.h"
 
-namespace interlock {
+namespace interlock::periods_test {
 namespace {
 
 void check_close(double skipped, double whole) {
@@ -98,4 +98,4 @@ TEST_CASE("orders without a steady loop are simulated whole") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::periods_test

@@ -8,7 +8,7 @@
 #include "scenarios/run_scenario.h"
 #include "tests/scenarios/documents.h"
 
-namespace interlock {
+namespace interlock::ranges_test {
 namespace {
 
 // A device whose kernels take as long as a roofline says, times exp(a normal of deviation 0.2).
@@ -207,4 +207,4 @@ TEST_CASE("what a profile measured has no range of published runs") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::ranges_test

@@ -6,7 +6,7 @@
 #include "scenarios/run_scenario.h"
 #include "tests/scenarios/documents.h"
 
-namespace interlock {
+namespace interlock::run_test {
 namespace {
 
 /// A step of four modules on four devices, one micro-batch: 12 ms.
@@ -174,4 +174,4 @@ TEST_CASE("ZeRO's replicas hold the state only together") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::run_test

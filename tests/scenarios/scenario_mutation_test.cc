@@ -7,7 +7,7 @@
 #include "tests/scenarios/documents.h"
 #include "tests/scenarios/mutate.h"
 
-namespace interlock {
+namespace interlock::scenario_mutation_test {
 namespace {
 
 /// What is loaded fits together.
@@ -64,4 +64,4 @@ TEST_CASE("10,000 mutations of good scenarios load or are refused") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::scenario_mutation_test

@@ -10,7 +10,7 @@
 #include "scenarios/scenario.h"
 #include "tests/scenarios/schema_checker.h"
 
-namespace interlock {
+namespace interlock::schema_corpus_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -164,4 +164,4 @@ TEST_CASE("a key too many, a wrong name and a plain number for a quantity are re
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::schema_corpus_test

@@ -15,7 +15,7 @@
 #include "scenarios/contract.h"
 #include "tests/scenarios/documents.h"
 
-namespace interlock {
+namespace interlock::schema_test {
 namespace {
 
 using Names = std::set<std::string>;
@@ -292,4 +292,4 @@ TEST_CASE("heads have the same names in the schema and in the reader") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::schema_test

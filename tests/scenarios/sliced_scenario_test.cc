@@ -6,7 +6,7 @@
 #include "scenarios/run_scenario.h"
 #include "tests/scenarios/documents.h"
 
-namespace interlock {
+namespace interlock::sliced_scenario_test {
 namespace {
 
 const std::string kTransformer = R"({
@@ -178,4 +178,4 @@ TEST_CASE("what cannot be cut is refused with what can") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::sliced_scenario_test

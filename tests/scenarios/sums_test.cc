@@ -11,7 +11,7 @@
 #include "scenarios/run_scenario.h"
 #include "sim/measure/self_check.h"
 
-namespace interlock {
+namespace interlock::sums_test {
 namespace {
 
 const char* one_of(const std::vector<const char*>& values, Random& random) {
@@ -224,4 +224,4 @@ TEST_CASE("under jitter no device is busy for longer than the window lasts") {
   CHECK(checked == 6);
 }
 
-}  // namespace interlock
+}  // namespace interlock::sums_test

@@ -6,7 +6,7 @@
 #include "scenarios/run_scenario.h"
 #include "tests/scenarios/documents.h"
 
-namespace interlock {
+namespace interlock::swarm_scenario_test {
 namespace {
 
 SwarmResult swarm_in(const Overrides& overrides) {
@@ -123,4 +123,4 @@ TEST_CASE("a trace of outages brings peers that come later") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::swarm_scenario_test

@@ -5,7 +5,7 @@
 #include "scenarios/sweep_plan.h"
 #include "tests/scenarios/documents.h"
 
-namespace interlock {
+namespace interlock::sweep_grammar_test {
 namespace {
 
 SweepPlan plan_of(const std::string& sweep) {
@@ -127,4 +127,4 @@ TEST_CASE("mistakes of a sweep's grammar are told where they are") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::sweep_grammar_test

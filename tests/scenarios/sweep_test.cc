@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/scenarios/documents.h"
 
-namespace interlock {
+namespace interlock::sweep_test {
 namespace {
 
 std::vector<std::string> names_of(const std::vector<Scenario>& scenarios) {
@@ -172,4 +172,4 @@ TEST_CASE("a path through a scalar or past a list is refused where the sweep say
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::sweep_test

@@ -3,7 +3,7 @@
 #include "scenarios/run_scenario.h"
 #include "tests/scenarios/documents.h"
 
-namespace interlock {
+namespace interlock::variation_scenario_test {
 namespace {
 
 TEST_CASE("all mistakes of a variation are told") {
@@ -187,4 +187,4 @@ TEST_CASE("results say what varies only where something does") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::variation_scenario_test

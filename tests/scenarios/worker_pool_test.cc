@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 
-namespace interlock {
+namespace interlock::worker_pool_test {
 namespace {
 
 /// Hands out 0, 1, ... up to `count`.
@@ -75,4 +75,4 @@ TEST_CASE("a stop gives up what runs") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::worker_pool_test

@@ -14,7 +14,7 @@
 #include "scenarios/worker_pool.h"
 #include "tests/search/random_space.h"
 
-namespace interlock {
+namespace interlock::plan_bound_test {
 namespace {
 
 constexpr int kSpaces = 400, kPlansOfSpace = 8;
@@ -123,4 +123,4 @@ TEST_CASE(
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::plan_bound_test

@@ -6,7 +6,7 @@
 #include "scenarios/search/plan_search.h"
 #include "scenarios/set_key.h"
 
-namespace interlock {
+namespace interlock::search_limits_test {
 namespace {
 
 const std::string kSpace = R"({
@@ -109,4 +109,4 @@ TEST_CASE("what cannot be searched is said in a sentence") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::search_limits_test

@@ -11,7 +11,7 @@
 #include "scenarios/search/plan_search.h"
 #include "tests/search/random_space.h"
 
-namespace interlock {
+namespace interlock::search_optimum_test {
 namespace {
 
 constexpr int kSpaces = 30;
@@ -112,4 +112,4 @@ TEST_CASE(
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::search_optimum_test

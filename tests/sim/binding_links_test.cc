@@ -9,7 +9,7 @@
 
 #include "base/random.h"
 
-namespace interlock {
+namespace interlock::binding_links_test {
 namespace {
 
 using Ways = std::vector<std::vector<int>>;
@@ -111,4 +111,4 @@ TEST_CASE("rates are max-min fair over all links, whichever wires send") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::binding_links_test

@@ -6,7 +6,7 @@
 #include "sim/run/engines.h"
 #include "tests/sim/support/test_chain.h"
 
-namespace interlock {
+namespace interlock::boundary_memory_test {
 namespace {
 
 constexpr double kOutput = 10;  // bytes: 0.01 s on a link
@@ -77,4 +77,4 @@ TEST_CASE("an output whose head begins first stays until its transfer has ended"
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::boundary_memory_test

@@ -14,7 +14,7 @@
 #include "sim/measure/critical_path.h"
 #include "tests/sim/support/test_chain.h"
 
-namespace interlock {
+namespace interlock::causes_test {
 namespace {
 
 using Kind = TraceNode::Kind;
@@ -224,4 +224,4 @@ TEST_CASE("messages that nothing hides are on the critical path, with all their 
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::causes_test

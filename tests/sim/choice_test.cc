@@ -12,7 +12,7 @@
 #include "tests/sim/support/readiness.h"
 #include "tests/sim/support/test_chain.h"
 
-namespace interlock {
+namespace interlock::choice_test {
 namespace {
 
 /// F, H, R, I, B, W, U; then the nearer loss; then the older micro-batch.
@@ -182,4 +182,4 @@ TEST_CASE("a nearer loss goes before a further one, though it is of a newer micr
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::choice_test

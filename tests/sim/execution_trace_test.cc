@@ -15,7 +15,7 @@
 #include "tests/sim/support/realised.h"
 #include "tests/sim/support/test_chain.h"
 
-namespace interlock {
+namespace interlock::execution_trace_test {
 namespace {
 
 // Runs written down and read back. The oracle is the run itself.
@@ -384,4 +384,4 @@ TEST_CASE("ranks that wait for each other deadlock") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::execution_trace_test

@@ -11,7 +11,7 @@
 #include "tests/sim/support/realised.h"
 #include "tests/sim/support/test_chain.h"
 
-namespace interlock {
+namespace interlock::failures_test {
 namespace {
 
 /// Two stages that each hand a message to the other, and only then take one, `depth` messages
@@ -214,4 +214,4 @@ TEST_CASE("many SimGrid runs fit in one process, each from time 0") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::failures_test

@@ -10,7 +10,7 @@
 #include "tests/sim/support/order_times.h"
 #include "tests/sim/support/realised.h"
 
-namespace interlock {
+namespace interlock::families_test {
 namespace {
 
 std::string text(const OpName& name) {
@@ -153,4 +153,4 @@ TEST_CASE("random chains of all families run as their order says") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::families_test

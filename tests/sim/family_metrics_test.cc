@@ -6,7 +6,7 @@
 
 #include "tests/sim/support/test_chain.h"
 
-namespace interlock {
+namespace interlock::family_metrics_test {
 namespace {
 
 constexpr double kOne = 1 + 1e-9;
@@ -86,4 +86,4 @@ TEST_CASE("a family whose steps have a loop makes a program of one size for all 
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::family_metrics_test

@@ -4,7 +4,7 @@
 
 #include <doctest/doctest.h>
 
-namespace interlock {
+namespace interlock::idle_times_test {
 namespace {
 
 /// A program of one rank whose steps have one micro-batch.
@@ -156,4 +156,4 @@ TEST_CASE("an op that was measured shorter than its exchanges waits as long as i
   CHECK(waiting_inside(op, op_at(0, 2, 0)) == Seconds(2));
 }
 
-}  // namespace interlock
+}  // namespace interlock::idle_times_test

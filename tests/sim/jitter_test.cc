@@ -10,7 +10,7 @@
 #include "tests/sim/support/realised.h"
 #include "tests/sim/support/test_chain.h"
 
-namespace interlock {
+namespace interlock::jitter_test {
 namespace {
 
 struct Moments {
@@ -151,4 +151,4 @@ TEST_CASE("what has one factor is an op, a rank in a step, or a rank") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::jitter_test

@@ -11,7 +11,7 @@
 #include "base/random.h"
 #include "tests/sim/support/test_chain.h"
 
-namespace interlock {
+namespace interlock::list_order_test {
 namespace {
 
 using Order = std::vector<std::vector<Op>>;
@@ -190,4 +190,4 @@ TEST_CASE("a list order begins a micro-batch after the update due before those i
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::list_order_test

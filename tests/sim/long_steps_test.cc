@@ -7,7 +7,7 @@
 #include "sim/measure/periods.h"
 #include "tests/sim/support/test_chain.h"
 
-namespace interlock {
+namespace interlock::long_steps_test {
 namespace {
 
 /// A program of one op and one message a micro-batch, which are told by hand, in whole seconds.
@@ -140,4 +140,4 @@ TEST_CASE("a run whose steps do not repeat is measured whole") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::long_steps_test

@@ -12,7 +12,7 @@
 #include "sim/measure/memory.h"
 #include "tests/sim/support/test_chain.h"
 
-namespace interlock {
+namespace interlock::memory_tracker_test {
 namespace {
 
 double in_blocks(double bytes) {
@@ -238,4 +238,4 @@ TEST_CASE("a rank that holds nothing but its resident bytes peaks with them at 0
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::memory_tracker_test

@@ -9,7 +9,7 @@
 #include "sim/measure/collect.h"
 #include "tests/sim/support/test_chain.h"
 
-namespace interlock {
+namespace interlock::metrics_test {
 namespace {
 
 Metrics measured(const TestChain& chain, const MeasureInputs& inputs = {}) {
@@ -311,4 +311,4 @@ TEST_CASE("a long run that is measured as it comes gives the figures of one that
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::metrics_test

@@ -11,7 +11,7 @@
 
 #include "base/random.h"
 
-namespace interlock {
+namespace interlock::partition_test {
 namespace {
 
 /// Visits every way to cut `modules` into `stages`.
@@ -157,4 +157,4 @@ TEST_CASE("uniform stages differ by one module at most, the longer ones first") 
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::partition_test

@@ -10,7 +10,7 @@
 #include "sim/run/cursor.h"
 #include "tests/sim/support/test_chain.h"
 
-namespace interlock {
+namespace interlock::program_test {
 namespace {
 
 /// (index, micro-batch) of every instruction of a stream.
@@ -331,4 +331,4 @@ TEST_CASE("code without memory leaves out Allocate and Free, and nothing else") 
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::program_test

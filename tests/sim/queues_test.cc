@@ -11,7 +11,7 @@
 #include "sim/run/event_heap.h"
 #include "sim/run/fifo.h"
 
-namespace interlock {
+namespace interlock::queues_test {
 namespace {
 
 TEST_CASE("an event heap gives times back in the order of a priority queue") {
@@ -98,4 +98,4 @@ TEST_CASE("a fifo can be filled with its own front") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::queues_test

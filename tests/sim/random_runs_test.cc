@@ -7,7 +7,7 @@
 #include "tests/sim/support/realised.h"
 #include "tests/sim/support/test_chain.h"
 
-namespace interlock {
+namespace interlock::random_runs_test {
 namespace {
 
 /// How many of the random programs ended, and how many deadlocked: both kinds are wanted.
@@ -178,4 +178,4 @@ TEST_CASE("the same program gives the same trace again, to the last bit") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::random_runs_test

@@ -11,7 +11,7 @@
 #include "sim/plan/strategy.h"
 #include "tests/sim/support/test_chain.h"
 
-namespace interlock {
+namespace interlock::roles_test {
 namespace {
 
 struct RoleCase {
@@ -290,4 +290,4 @@ TEST_CASE("blocks that both run what they share have one part more than stages")
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::roles_test

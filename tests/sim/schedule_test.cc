@@ -9,7 +9,7 @@
 
 #include "tests/sim/support/test_chain.h"
 
-namespace interlock {
+namespace interlock::schedule_test {
 namespace {
 
 TestChain pipeline(ScheduleKind kind, int stages, int micro_batches, int steps = 1) {
@@ -219,4 +219,4 @@ TEST_CASE("the catalogue has each kind once, under a name of its own") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::schedule_test

@@ -8,7 +8,7 @@
 #include "base/file.h"
 #include "tests/sim/support/test_chain.h"
 
-namespace interlock {
+namespace interlock::schedule_text_test {
 namespace {
 
 std::string pytorch_file(const std::string& name) { return read_file(DATA_FOLDER "/" + name); }
@@ -270,4 +270,4 @@ TEST_CASE("10,000 damaged texts are read, or refused in one sentence that names 
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::schedule_text_test

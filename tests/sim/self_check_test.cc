@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "tests/sim/support/test_chain.h"
 
-namespace interlock {
+namespace interlock::self_check_test {
 namespace {
 
 double& at(DeviceMetrics& device, TimeUse use) {
@@ -122,4 +122,4 @@ TEST_CASE("random programs of every kind take no more than they give back") {
   CHECK(runs > 400);
 }
 
-}  // namespace interlock
+}  // namespace interlock::self_check_test

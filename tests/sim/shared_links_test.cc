@@ -11,7 +11,7 @@
 #include "tests/sim/support/realised.h"
 #include "tests/sim/support/test_chain.h"
 
-namespace interlock {
+namespace interlock::shared_links_test {
 namespace {
 
 constexpr double kOne = 1 + 1e-9;
@@ -145,4 +145,4 @@ TEST_CASE("sharing a port makes no run shorter than wires of its own would") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::shared_links_test

@@ -6,7 +6,7 @@
 
 #include "tests/sim/support/test_chain.h"
 
-namespace interlock {
+namespace interlock::stage_cost_test {
 namespace {
 
 OpCost random_op(Random& random) {
@@ -226,4 +226,4 @@ TEST_CASE("busy time is how long a rank computes for one micro-batch of a run") 
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::stage_cost_test

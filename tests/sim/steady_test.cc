@@ -10,7 +10,7 @@
 #include "sim/measure/metrics.h"
 #include "tests/sim/support/test_chain.h"
 
-namespace interlock {
+namespace interlock::steady_test {
 namespace {
 
 /// A run of one op a step, an update, that lasts as `duration` says: nothing but a step log.
@@ -205,4 +205,4 @@ TEST_CASE("a measured window tells the period of a much longer run") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::steady_test

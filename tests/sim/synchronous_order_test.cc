@@ -11,7 +11,7 @@
 #include "tests/sim/support/realised.h"
 #include "tests/sim/support/test_chain.h"
 
-namespace interlock {
+namespace interlock::synchronous_order_test {
 namespace {
 
 const std::vector<ScheduleKind> kAnywhere = {ScheduleKind::EagerOneFOneB, ScheduleKind::ZbH1,
@@ -246,4 +246,4 @@ TEST_CASE("rounds that are not whole are refused with numbers that are") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::synchronous_order_test

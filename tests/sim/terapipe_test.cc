@@ -12,7 +12,7 @@
 #include "tests/sim/support/realised.h"
 #include "tests/sim/support/test_chain.h"
 
-namespace interlock {
+namespace interlock::terapipe_test {
 namespace {
 
 /// A chain of stages whose costs differ from slice to slice.
@@ -338,4 +338,4 @@ TEST_CASE("what is remembered of events is what a list would hold, in whatever o
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::terapipe_test

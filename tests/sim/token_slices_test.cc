@@ -11,7 +11,7 @@
 
 #include "base/random.h"
 
-namespace interlock {
+namespace interlock::token_slices_test {
 namespace {
 
 using Table = std::vector<std::vector<double>>;  // (length, context), both from 0
@@ -229,4 +229,4 @@ TEST_CASE("equal slices differ by a unit at most") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::token_slices_test

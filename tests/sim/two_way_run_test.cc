@@ -7,7 +7,7 @@
 #include "tests/sim/support/realised.h"
 #include "tests/sim/support/test_chain.h"
 
-namespace interlock {
+namespace interlock::two_way_run_test {
 namespace {
 
 TestChain pipeline(ScheduleKind kind, int ranks, int micro_batches, const ChainStage& stage = {}) {
@@ -143,4 +143,4 @@ TEST_CASE("a step of many micro-batches is as small a program as a short one") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::two_way_run_test

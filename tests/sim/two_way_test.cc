@@ -11,7 +11,7 @@
 #include "tests/sim/support/realised.h"
 #include "tests/sim/support/test_chain.h"
 
-namespace interlock {
+namespace interlock::two_way_test {
 namespace {
 
 constexpr ScheduleKind kTwoWays[] = {ScheduleKind::DualPipe, ScheduleKind::DualPipeV,
@@ -192,4 +192,4 @@ TEST_CASE(
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::two_way_test

@@ -8,7 +8,7 @@
 
 #include "tests/sim/support/test_chain.h"
 
-namespace interlock {
+namespace interlock::updates_test {
 namespace {
 
 /// The spans of random runs that end, in the order of each rank.
@@ -111,4 +111,4 @@ TEST_CASE("a stage that is always busy lets no sequence run ahead of the others"
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::updates_test

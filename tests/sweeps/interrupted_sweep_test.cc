@@ -11,7 +11,7 @@
 #include "tests/cli/child_program.h"
 #include "tests/sweeps/started_program.h"
 
-namespace interlock {
+namespace interlock::interrupted_sweep_test {
 namespace {
 
 constexpr unsigned kLook = 2000;  // us between looks at a sweep that runs
@@ -108,4 +108,4 @@ TEST_CASE("a full disk ends a sweep with a message and a whole file") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::interrupted_sweep_test

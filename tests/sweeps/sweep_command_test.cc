@@ -10,7 +10,7 @@
 #include "tests/cli/child_program.h"
 #include "tests/sweeps/started_program.h"
 
-namespace interlock {
+namespace interlock::sweep_command_test {
 namespace {
 
 using Json = nlohmann::json;
@@ -180,4 +180,4 @@ TEST_CASE("links that are shared are swept too, by SimGrid in every process") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::sweep_command_test

@@ -9,7 +9,7 @@
 #include "tests/cli/child_program.h"
 #include "tests/sweeps/started_program.h"
 
-namespace interlock {
+namespace interlock::sweep_ranks_test {
 namespace {
 
 bool lacks_mpi() {
@@ -68,4 +68,4 @@ TEST_CASE("a mistake is told by one rank, and all end") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::sweep_ranks_test

@@ -12,7 +12,7 @@
 #include "tests/cli/child_program.h"
 #include "tests/scenarios/documents.h"
 
-namespace interlock {
+namespace interlock::sweep_store_test {
 namespace {
 
 const std::string kSweep =
@@ -186,4 +186,4 @@ TEST_CASE("a table of ranks has the unit of its largest figures, and four digits
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::sweep_store_test

@@ -13,7 +13,7 @@
 #include "tests/validate/support/trial.h"
 #include "validate/asynchronous_form.h"
 
-namespace interlock {
+namespace interlock::asynchronous_test {
 namespace {
 
 const std::vector<std::string> kFamilies = {
@@ -294,4 +294,4 @@ TEST_CASE("a slow first stage, behind which gradients pile up, is measured while
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::asynchronous_test

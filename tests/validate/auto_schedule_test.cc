@@ -12,7 +12,7 @@
 #include "tests/validate/support/trial.h"
 #include "validate/exact/exact_schedule.h"
 
-namespace interlock {
+namespace interlock::auto_schedule_test {
 namespace {
 
 constexpr double kUnit = 1000;  // bytes that one stage keeps of a micro-batch
@@ -249,4 +249,4 @@ TEST_CASE("equal local stages with two in flight are found to be busy all the ti
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::auto_schedule_test

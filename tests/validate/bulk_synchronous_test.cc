@@ -6,7 +6,7 @@
 #include "scenarios/run_scenario.h"
 #include "tests/scenarios/documents.h"
 
-namespace interlock {
+namespace interlock::bulk_synchronous_test {
 namespace {
 
 /// Milliseconds of each stage's forward and backward halves; messages of 1 MB.
@@ -142,4 +142,4 @@ TEST_CASE("what has no phases is refused") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::bulk_synchronous_test

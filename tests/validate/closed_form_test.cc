@@ -6,7 +6,7 @@
 
 #include "validate/local_methods.h"
 
-namespace interlock {
+namespace interlock::closed_form_test {
 namespace {
 
 EqualChain unit_chain(int stages, double head) {
@@ -121,4 +121,4 @@ TEST_CASE("chunks speed backpropagation up by J / (1 + hJ / 3Lf)") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::closed_form_test

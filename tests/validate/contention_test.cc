@@ -9,7 +9,7 @@
 
 #include "tests/validate/support/trial.h"
 
-namespace interlock {
+namespace interlock::contention_test {
 namespace {
 
 constexpr double kMs = 1e-3, kMegabyte = 1e6;
@@ -128,4 +128,4 @@ TEST_CASE("messages of one pair of devices queue, they do not share") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::contention_test

@@ -12,7 +12,7 @@
 
 #include "tests/validate/support/layout_trial.h"
 
-namespace interlock {
+namespace interlock::data_parallel_steps_test {
 namespace {
 
 constexpr double kMs = 1e-3, kMegabyte = 1e6;
@@ -289,4 +289,4 @@ TEST_CASE("a block under tensor parallelism adds four all-reduces of its activat
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::data_parallel_steps_test

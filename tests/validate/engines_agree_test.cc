@@ -9,7 +9,7 @@
 #include "base/random.h"
 #include "tests/validate/support/small_grid.h"
 
-namespace interlock {
+namespace interlock::engines_agree_test {
 namespace {
 
 /// Random costs that are no whole ticks, some stages on one rank, some batches in flight.
@@ -129,4 +129,4 @@ TEST_CASE("auto is native where no link is shared and SimGrid where one is") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::engines_agree_test

@@ -10,7 +10,7 @@
 #include "sim/run/unfold.h"
 #include "tests/validate/support/layout_trial.h"
 
-namespace interlock {
+namespace interlock::folding_test {
 namespace {
 
 std::string fold_text(const Unfolded& unfolded) {
@@ -245,4 +245,4 @@ TEST_CASE("flows of a collective over one card weigh as much folded as not") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::folding_test

@@ -3,7 +3,7 @@
 #include "scenarios/run_scenario.h"
 #include "tests/scenarios/documents.h"
 
-namespace interlock {
+namespace interlock::inference_test {
 namespace {
 
 Measurement measured(const std::string& text, const Overrides& overrides = {}) {
@@ -90,4 +90,4 @@ TEST_CASE("inference has one schedule and none of what trains") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::inference_test

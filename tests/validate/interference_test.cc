@@ -10,7 +10,7 @@
 #include "sim/run/engines.h"
 #include "tests/validate/support/layout_trial.h"
 
-namespace interlock {
+namespace interlock::interference_test {
 namespace {
 
 constexpr double kMs = 1e-3;
@@ -219,4 +219,4 @@ TEST_CASE("SimGrid and the native loop tell the same of kernels that are slowed 
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::interference_test

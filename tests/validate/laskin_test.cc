@@ -5,7 +5,7 @@
 #include "tests/validate/support/trial.h"
 #include "validate/local_methods.h"
 
-namespace interlock {
+namespace interlock::laskin_test {
 namespace {
 
 constexpr double kTensor = 1000;
@@ -91,4 +91,4 @@ TEST_CASE("overlapping blocks trained by their upper loss are pairs") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::laskin_test

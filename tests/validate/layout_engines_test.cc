@@ -9,7 +9,7 @@
 #include "hardware/collective.h"
 #include "tests/validate/support/layout_trial.h"
 
-namespace interlock {
+namespace interlock::layout_engines_test {
 namespace {
 
 constexpr int kMostDevices = 16;
@@ -171,4 +171,4 @@ TEST_CASE("shares stay below one, and a steady step takes as long however many a
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::layout_engines_test

@@ -10,7 +10,7 @@
 #include "base/file.h"
 #include "tests/validate/support/trial.h"
 
-namespace interlock {
+namespace interlock::library_test {
 namespace {
 
 struct Row {
@@ -139,4 +139,4 @@ TEST_CASE("the authors' modes keep their order: local, pairs, no pipelining, lis
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::library_test

@@ -12,7 +12,7 @@
 #include "tests/validate/support/trial.h"
 #include "validate/local_methods.h"
 
-namespace interlock {
+namespace interlock::local_variants_test {
 namespace {
 
 constexpr double kStash = 1 << 20, kTensor = 4096;
@@ -241,4 +241,4 @@ TEST_CASE("with PPLL a fast stage runs up to five micro-batches ahead of a slow 
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::local_variants_test

@@ -4,7 +4,7 @@
 
 #include "tests/validate/support/trial.h"
 
-namespace interlock {
+namespace interlock::memory_traffic_test {
 namespace {
 
 constexpr double kStash = 1 << 20, kTensor = 4096;
@@ -131,4 +131,4 @@ TEST_CASE("a link's utilisation is its bytes over what it could carry in a step"
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::memory_traffic_test

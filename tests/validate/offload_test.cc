@@ -11,7 +11,7 @@
 #include "tests/validate/support/host_copies.h"
 #include "tests/validate/support/layout_trial.h"
 
-namespace interlock {
+namespace interlock::offload_test {
 namespace {
 
 constexpr double kMs = 1e-3, kStash = 8e6;
@@ -227,4 +227,4 @@ TEST_CASE("local and interlocking stages keep stash with their hosts, too") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::offload_test

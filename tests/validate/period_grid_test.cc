@@ -12,7 +12,7 @@
 #include "base/random.h"
 #include "tests/validate/support/trial.h"
 
-namespace interlock {
+namespace interlock::period_grid_test {
 namespace {
 
 struct Transfer {
@@ -147,4 +147,4 @@ TEST_CASE("GPipe with transfers adds 2(K - 1)c while a wire is faster than an op
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::period_grid_test

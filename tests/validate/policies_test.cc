@@ -6,7 +6,7 @@
 
 #include "tests/validate/support/trial.h"
 
-namespace interlock {
+namespace interlock::policies_test {
 namespace {
 
 constexpr StageTimes kTimes{Seconds(1.25e-3), Seconds(1.75e-3), Seconds(1.5e-3), Seconds(0.5e-3),
@@ -177,4 +177,4 @@ TEST_CASE(
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::policies_test

@@ -11,7 +11,7 @@
 
 #include "tests/validate/support/small_grid.h"
 
-namespace interlock {
+namespace interlock::properties_test {
 namespace {
 
 struct OpKey {
@@ -207,4 +207,4 @@ TEST_CASE("memory never falls below what is resident and returns to it") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::properties_test

@@ -11,7 +11,7 @@
 #include "sim/run/engines.h"
 #include "sim/run/lower.h"
 
-namespace interlock {
+namespace interlock::published_slices_test {
 namespace {
 
 constexpr double kTolerance = 0.06;
@@ -134,4 +134,4 @@ TEST_CASE("the gain of slicing grows with the length of sequences as published")
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::published_slices_test

@@ -9,7 +9,7 @@
 #include "base/json.h"
 #include "sim/dynamics/swarm.h"
 
-namespace interlock {
+namespace interlock::published_swarm_test {
 namespace {
 
 constexpr double kTolerance = 10;  // points, see the file
@@ -124,4 +124,4 @@ TEST_CASE("moving a peer every five minutes wins more than ten points of the bes
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::published_swarm_test

@@ -10,7 +10,7 @@
 #include "base/random.h"
 #include "validate/closed_form.h"
 
-namespace interlock {
+namespace interlock::reference_loop_test {
 namespace {
 
 double period(ReferenceCase reference) {
@@ -180,4 +180,4 @@ TEST_CASE("no stage is busier than always, whatever is in flight, and local trai
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::reference_loop_test

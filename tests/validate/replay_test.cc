@@ -13,7 +13,7 @@
 #include "base/random.h"
 #include "tests/validate/support/trial.h"
 
-namespace interlock {
+namespace interlock::replay_test {
 namespace {
 
 Ticks turn_of(const ReferenceCase& c, int stage) {
@@ -133,4 +133,4 @@ TEST_CASE("a device keeps the inputs that it may learn from again") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::replay_test

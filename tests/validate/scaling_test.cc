@@ -4,7 +4,7 @@
 
 #include "tests/validate/support/small_grid.h"
 
-namespace interlock {
+namespace interlock::scaling_test {
 namespace {
 
 void scale(StageTimes& times, double factor) {
@@ -71,4 +71,4 @@ TEST_CASE("with a fixed order and no contention, faster hardware is never slower
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::scaling_test

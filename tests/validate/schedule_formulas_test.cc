@@ -8,7 +8,7 @@
 
 #include "scenarios/schedule_survey.h"
 
-namespace interlock {
+namespace interlock::schedule_formulas_test {
 namespace {
 
 TEST_CASE("every schedule with a formula meets it, at several sizes") {
@@ -55,4 +55,4 @@ TEST_CASE("all but one of the schedules have a formula for their bubble") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::schedule_formulas_test

@@ -9,7 +9,7 @@
 #include "tests/validate/support/layout_trial.h"
 #include "tests/validate/support/progressive_filling.h"
 
-namespace interlock {
+namespace interlock::shared_collectives_test {
 namespace {
 
 constexpr double kMs = 1e-3;
@@ -246,4 +246,4 @@ TEST_CASE("jitter of 10^-12 moves what shares no links by as little; crowds are 
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::shared_collectives_test

@@ -6,7 +6,7 @@
 
 #include "tests/validate/support/layout_trial.h"
 
-namespace interlock {
+namespace interlock::spatial_steps_test {
 namespace {
 
 constexpr double kPort = 10e9, kPeak = 10e12, kElement = 4;
@@ -151,4 +151,4 @@ TEST_CASE("ResNet-50 and VGG-16 in bands on a DGX A100: steps and memory") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::spatial_steps_test

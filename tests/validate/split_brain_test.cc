@@ -3,7 +3,7 @@
 #include "scenarios/run_scenario.h"
 #include "tests/scenarios/documents.h"
 
-namespace interlock {
+namespace interlock::split_brain_test {
 namespace {
 
 constexpr double kPort = 10e9, kBatch = 16;
@@ -66,4 +66,4 @@ TEST_CASE("groups that cannot be are refused") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::split_brain_test

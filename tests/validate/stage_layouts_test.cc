@@ -5,7 +5,7 @@
 #include "scenarios/run_scenario.h"
 #include "tests/scenarios/documents.h"
 
-namespace interlock {
+namespace interlock::stage_layouts_test {
 namespace {
 
 constexpr double kCard = 10e9;
@@ -195,4 +195,4 @@ TEST_CASE("what layouts of stages cannot have is said with the numbers") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::stage_layouts_test

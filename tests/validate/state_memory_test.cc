@@ -12,7 +12,7 @@
 
 #include "tests/validate/support/layout_trial.h"
 
-namespace interlock {
+namespace interlock::state_memory_test {
 namespace {
 
 constexpr double kModules = 4, kModuleMb = 6, kWeights = kModules * kModuleMb;
@@ -174,4 +174,4 @@ TEST_CASE("ZeRO divides weights, gradients and states by its stage") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::state_memory_test

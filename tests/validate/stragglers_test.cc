@@ -9,7 +9,7 @@
 
 #include "tests/validate/support/trial.h"
 
-namespace interlock {
+namespace interlock::stragglers_test {
 namespace {
 
 /// 1F1B by relaxation: every op starts when the one before it on its stage and the one that it
@@ -274,4 +274,4 @@ TEST_CASE("equal seeds give equal results, other seeds others") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::stragglers_test

@@ -10,7 +10,7 @@
 #include "base/random.h"
 #include "tests/validate/support/laid_trial.h"
 
-namespace interlock {
+namespace interlock::synchronous_test {
 namespace {
 
 const std::string kBarrier = "\"optimizer_sync\": \"barrier\"";
@@ -230,4 +230,4 @@ TEST_CASE("both engines run every order alike") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::synchronous_test

@@ -11,7 +11,7 @@
 #include "base/random.h"
 #include "tests/validate/support/trial.h"
 
-namespace interlock {
+namespace interlock::tree_test {
 namespace {
 
 std::string tree(int arity) {
@@ -100,4 +100,4 @@ TEST_CASE("unequal stages of a tree update when an event list says, in both engi
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::tree_test

@@ -9,7 +9,7 @@
 
 #include "tests/validate/support/trial.h"
 
-namespace interlock {
+namespace interlock::two_way_form_test {
 namespace {
 
 constexpr double kStash = 1 << 20, kWeights = 4096;
@@ -261,4 +261,4 @@ TEST_CASE("long steps of two-way schedules last as long as they do in full") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::two_way_form_test

@@ -7,7 +7,7 @@
 #include "base/random.h"
 #include "tests/validate/support/trial.h"
 
-namespace interlock {
+namespace interlock::unequal_stages_test {
 namespace {
 
 /// Ops of no duration only where no rank has a choice: what a rank may know of an op that begins
@@ -121,4 +121,4 @@ TEST_CASE("no eager run of unequal stages beats its loops, and most meet them") 
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::unequal_stages_test

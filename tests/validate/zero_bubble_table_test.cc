@@ -11,7 +11,7 @@
 #include "tests/validate/support/laid_trial.h"
 #include "tests/validate/support/pipeline_rules.h"
 
-namespace interlock {
+namespace interlock::zero_bubble_table_test {
 namespace {
 
 struct Row {
@@ -164,4 +164,4 @@ TEST_CASE("what is found is as good as Zero Bubble's automatic schedules, ZB-1p 
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::zero_bubble_table_test
