@@ -42,6 +42,8 @@ struct JsonMember {
   JsonValue second;
 };
 
+/// Tells whether there is a value and it is a string.
+bool holds_text(const JsonValue* value);
 /// The value as a message shows it: `"a"`, `2.5`, `true`, `null`, `an array` or `an object`.
 std::string described(const JsonValue& value);
 /// The JSON pointer to member `key` of the value at `parent`.
@@ -54,6 +56,14 @@ JsonValue parse_json(std::string_view text, const std::string& file);
 /// Reads and parses `path`. Throws: Error also if the file cannot be read.
 JsonValue read_json_file(const std::string& path);
 
+// Values that no file holds.
+JsonValue json_text(const std::string& text);
+JsonValue json_number(double number);
+JsonValue json_boolean(bool boolean);
+JsonValue json_list(std::vector<JsonValue> items);
+JsonValue json_texts(const std::vector<std::string>& texts);
+JsonValue json_object(std::vector<JsonMember> members);
+
 /// Sets the value at a dotted path (`a.b.0`, numeric index into arrays), making objects on the way.
 /// An object is merged (deeply) over an object that is there, unless both have a "kind" and these
 /// differ; null removes a member of an object; anything else replaces.
@@ -63,6 +73,8 @@ void set_json(JsonValue& root, std::string_view dotted_path, const JsonValue& va
 /// Parses `VALUE` of `--set path=VALUE`: JSON if it parses, else a string. Its values have
 /// `origin`, the whole option, for a file and no line. Throws: Error if `text` is not UTF-8.
 JsonValue parse_override(std::string_view text, const std::string& origin);
+/// Lets `value`, and all that is in it, be where `where` was written.
+void place_at(const JsonValue& where, JsonValue& value);
 
 /// A value with its JSON pointer, the unit in which readers hand values around.
 struct JsonNode {

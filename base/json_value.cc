@@ -208,4 +208,31 @@ JsonValue parse_override(std::string_view text, const std::string& origin) {
   return value;
 }
 
+bool holds_text(const JsonValue* value) { return value != nullptr && value->kind == Kind::String; }
+
+JsonValue json_text(const std::string& text) { return {.kind = Kind::String, .text = text}; }
+JsonValue json_number(double number) { return {.kind = Kind::Number, .number = number}; }
+JsonValue json_boolean(bool boolean) { return {.kind = Kind::Boolean, .boolean = boolean}; }
+
+JsonValue json_list(std::vector<JsonValue> items) {
+  return {.kind = Kind::Array, .items = std::move(items)};
+}
+
+JsonValue json_texts(const std::vector<std::string>& texts) {
+  JsonValue list = {.kind = Kind::Array};
+  for (const std::string& text : texts) list.items.push_back(json_text(text));
+  return list;
+}
+
+JsonValue json_object(std::vector<JsonMember> members) {
+  return {.kind = Kind::Object, .members = std::move(members)};
+}
+
+void place_at(const JsonValue& where, JsonValue& value) {
+  value.file = where.file;
+  value.line = where.line;
+  for (JsonValue& item : value.items) place_at(where, item);
+  for (JsonMember& member : value.members) place_at(where, member.second);
+}
+
 }  // namespace interlock

@@ -30,7 +30,6 @@ std::string number_text(double number) {
 
 /// "a number from 0 to 1", with the bounds that are there.
 std::string in_range(const char* noun, double least, double most) {
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
   const bool bounded_below = least > -kInfinity && least != std::numeric_limits<double>::lowest();
   const bool bounded_above = most < kInfinity && most != std::numeric_limits<double>::max();
   if (bounded_below && bounded_above) {

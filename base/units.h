@@ -8,8 +8,12 @@
 #pragma once
 
 #include <compare>
+#include <limits>
 
 namespace interlock {
+
+/// More than any time, size or rate: what never ends, or bounds nothing.
+inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 /// One double tagged by what it measures; the base of the quantities below.
 template <class Tag>

@@ -66,7 +66,7 @@ std::string word_case(const CommandNode& node) {
   return "";
 }
 
-constexpr const char* kHead =
+constexpr const char* kBashHead =
     R"(# Completion of interlock for bash; written by "interlock completion bash".
 
 _interlock_words() {
@@ -114,7 +114,7 @@ std::string bash_completion(const CommandNode& root) {
     alone += word_case(*node);
     words += "    '" + node->path + "') _interlock_words '" + words_of(*node) + "' ;;\n";
   }
-  std::string text = kHead;
+  std::string text = kBashHead;
   text += paths + ") command=$word ;;\n    esac\n  done\n";
   text += "  case $command:$prev in\n" + values + "  esac\n";
   text += "  if [[ $cur != -* ]]; then\n    case $command in\n" + alone + "    esac\n  fi\n";

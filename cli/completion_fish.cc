@@ -7,7 +7,7 @@ namespace {
 
 using Value = OptionNode::Value;
 
-std::string quoted(const std::string& text) {
+std::string fish_quoted(const std::string& text) {
   std::string safe = "'";
   for (const char c : text) {
     if (c == '\'' || c == '\\') safe += '\\';
@@ -45,7 +45,7 @@ std::string value_words(const OptionNode& option) {
       return " -x -a '(__interlock_settings)'";
     case Value::Choice:
       for (const std::string& choice : option.choices) choices += choice + " ";
-      return " -x -a " + quoted(choices);
+      return " -x -a " + fish_quoted(choices);
     case Value::Other:
       return " -x";
   }
@@ -53,10 +53,10 @@ std::string value_words(const OptionNode& option) {
 }
 
 std::string lines_of(const CommandNode& node) {
-  const std::string start = "complete -c interlock -n " + quoted(condition(node));
+  const std::string start = "complete -c interlock -n " + fish_quoted(condition(node));
   std::string text;
   for (const CommandNode& below : node.commands) {
-    text += start + " -f -a " + below.name + " -d " + quoted(below.summary) + "\n";
+    text += start + " -f -a " + below.name + " -d " + fish_quoted(below.summary) + "\n";
   }
   for (const OptionNode& option : node.options) {
     if (option.positional) {
@@ -68,7 +68,7 @@ std::string lines_of(const CommandNode& node) {
     for (const std::string& name : option.names) {
       text += name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1);
     }
-    text += value_words(option) + " -d " + quoted(option.summary) + "\n";
+    text += value_words(option) + " -d " + fish_quoted(option.summary) + "\n";
   }
   return text;
 }
@@ -79,7 +79,7 @@ std::string fish_completion(const CommandNode& root) {
   std::string text =
       "# Completion of interlock for fish; written by \"interlock completion fish\".\n\n"
       "function __interlock_settings\n  printf '%s\\n'";
-  for (const std::string& word : setting_words()) text += " " + quoted(word);
+  for (const std::string& word : setting_words()) text += " " + fish_quoted(word);
   text += "\nend\n\ncomplete -c interlock -f\n" + lines_of(root);
   for (const CommandNode* node : all_commands(root)) text += lines_of(*node);
   return text;

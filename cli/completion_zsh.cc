@@ -8,7 +8,7 @@ namespace {
 using Value = OptionNode::Value;
 
 /// `text` inside single quotes, where _arguments reads brackets and colons.
-std::string quoted(const std::string& text) {
+std::string zsh_quoted(const std::string& text) {
   std::string safe;
   for (const char c : text) {
     if (c == '\'') {
@@ -31,7 +31,8 @@ std::string function_name(const CommandNode& node) {
 }
 
 std::string action(const OptionNode& option) {
-  const std::string message = ":" + quoted(option.positional ? option.names.front() : option.type);
+  const std::string message =
+      ":" + zsh_quoted(option.positional ? option.names.front() : option.type);
   std::string choices;
   switch (option.value) {
     case Value::None:
@@ -63,7 +64,7 @@ std::string arguments(const CommandNode& node) {
     }
     for (const std::string& name : option.names) {
       text += std::string(" \\\n    '") + (option.value == Value::Setting ? "*" : "") + name + "[" +
-              quoted(option.summary) + "]" + action(option) + "'";
+              zsh_quoted(option.summary) + "]" + action(option) + "'";
     }
   }
   return text;
@@ -76,7 +77,7 @@ std::string function_of(const CommandNode& node) {
           " \\\n    '1:command:->commands' \\\n    '*::argument:->arguments'\n  case $state in\n"
           "  commands)\n    local -a commands=(\n";
   for (const CommandNode& below : node.commands) {
-    text += "      '" + below.name + ":" + quoted(below.summary) + "'\n";
+    text += "      '" + below.name + ":" + zsh_quoted(below.summary) + "'\n";
   }
   text += "    )\n    _describe command commands ;;\n  arguments)\n    case $line[1] in\n";
   for (const CommandNode& below : node.commands) {

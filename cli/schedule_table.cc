@@ -43,7 +43,7 @@ std::string table_row(const SurveyRow& row, double traffic_of_1f1b) {
          count(row.traffic / traffic_of_1f1b) + " | " + count(row.weight_copies) + " |\n";
 }
 
-constexpr const char* kHead = R"(# Schedules
+constexpr const char* kTableHead = R"(# Schedules
 
 This page is what `interlock schedule --table` prints; a test compares them. `interlock schedule
 SCENARIO` draws any of them, `interlock schedule --list` says what each does.
@@ -84,7 +84,7 @@ std::string schedule_table() {
     return row.entry->kind == ScheduleKind::OneFOneB;
   });
   CHECK(usual != rows.end(), "1f1b takes every size");
-  std::string text = kHead;
+  std::string text = kTableHead;
   for (const SurveyRow& row : rows) text += table_row(row, usual->traffic);
   text += kNotes;
   for (const ScheduleEntry& entry : schedule_catalogue()) {

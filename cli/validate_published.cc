@@ -59,14 +59,14 @@ std::string today() {
   return text;
 }
 
-struct Output {
+struct WrittenFile {
   const char* option;
   std::string path, text;
 };
 
 void write_all(const PublishedOptions& options, const Accuracy& accuracy) {
   // All texts are made before the first file is touched.
-  std::vector<Output> outputs;
+  std::vector<WrittenFile> outputs;
   if (!options.markdown.empty()) {
     outputs.push_back({"--markdown", options.markdown,
                        accuracy_markdown(accuracy, options.command_line, today())});
@@ -82,7 +82,7 @@ void write_all(const PublishedOptions& options, const Accuracy& accuracy) {
                        errors_json({tables, widening_of(tables)}, options.command_line)});
     if (!options.quiet) print(coverage_words(leave_one_out(tables)));
   }
-  for (const Output& output : outputs) {
+  for (const WrittenFile& output : outputs) {
     write_file(output.path, output.text);
     if (!options.quiet) tell("wrote " + output.path);
   }

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <tuple>
 
 #include "base/error.h"
@@ -26,7 +25,7 @@ bool before(const MeasuredKernel& a, const MeasuredKernel& b) {
 }
 
 double octaves(double a, double b) {
-  return a > 0 && b > 0 ? std::abs(std::log2(a / b)) : std::numeric_limits<double>::infinity();
+  return a > 0 && b > 0 ? std::abs(std::log2(a / b)) : kInfinity;
 }
 
 double distance(const ProductShape& a, const ProductShape& b) {

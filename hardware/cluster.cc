@@ -13,10 +13,6 @@
 namespace interlock {
 namespace {
 
-enum Direction { Up = 0, Down = 1 };
-
-const char* direction_name(LinkId id) { return id % 2 == Up ? " up" : " down"; }
-
 /// Places for devices: those of the nodes in use, whether the scenario uses them or not.
 LinkId places(const Cluster& cluster) {
   return cluster.mesh ? cluster.devices : LinkId{nodes(cluster)} * cluster.devices_per_node;
@@ -36,9 +32,9 @@ LinkId first_network_link(const Cluster& cluster) {
   return first_host_link(cluster) + 2 * places(cluster);
 }
 
-LinkId port(int device, Direction direction) { return 2 * LinkId{device} + direction; }
+LinkId port(int device, LinkDirection direction) { return 2 * LinkId{device} + direction; }
 
-LinkId card(const Cluster& cluster, int device, Direction direction) {
+LinkId card(const Cluster& cluster, int device, LinkDirection direction) {
   const LinkId number =
       LinkId{node_of(cluster, device)} * cluster.cards_per_node + card_of(cluster, device);
   return 2 * places(cluster) + 2 * number + direction;

@@ -20,9 +20,8 @@
 namespace interlock {
 namespace {
 
-constexpr const char* kFolder = "hardware/catalogue";
+constexpr const char* kMachineFolder = "hardware/catalogue";
 constexpr double kQuickestHost = 0.01, kSlowestHost = 100;
-constexpr int kMostDevices = 1'000'000;
 constexpr int kMostDevicesPerNode = 1024;
 
 /// Without cards the machine has one node: cards_per_node is then 0. Where a node has more cards
@@ -131,7 +130,7 @@ void read_size(ObjectReader& reader, Cluster& cluster) {
 
 void read_named(const JsonNode& machine, const std::optional<JsonNode>& network, Cluster& cluster,
                 Diagnostics& diagnostics) {
-  const auto entry = find_entry(machine, kFolder, diagnostics);
+  const auto entry = find_entry(machine, kMachineFolder, diagnostics);
   if (!entry) return;
   ObjectReader reader(entry->root(), diagnostics);
   read_machine(reader, entry->name, network, cluster);
@@ -201,6 +200,6 @@ Cluster read_cluster(const JsonNode& node, Diagnostics& diagnostics) {
   return cluster;
 }
 
-std::vector<std::string> catalogue_names() { return catalogue_entries(kFolder); }
+std::vector<std::string> catalogue_names() { return catalogue_entries(kMachineFolder); }
 
 }  // namespace interlock

@@ -9,7 +9,7 @@
 namespace interlock {
 namespace {
 
-constexpr const char* kFolder = "hardware/catalogue/devices";
+constexpr const char* kDeviceFolder = "hardware/catalogue/devices";
 constexpr const char* kMeasuredFolder = "hardware/calibrated";
 constexpr int kMostMultiprocessors = 1'000'000;
 constexpr double kLongestRamp = 10'000;  // steps of the inner dimension
@@ -67,7 +67,7 @@ void read_efficiencies(ObjectReader& parent, Device& device) {
 std::optional<CatalogueEntry> find_device(const JsonNode& node, Diagnostics& diagnostics) {
   const std::string& name = node.value->text;
   if (!name.starts_with(kMeasured) || name.ends_with(".json")) {
-    return find_entry(node, kFolder, diagnostics);
+    return find_entry(node, kDeviceFolder, diagnostics);
   }
   if (catalogue_entries(kMeasuredFolder).empty()) {
     report(diagnostics, node,
@@ -105,6 +105,6 @@ Device read_device(const JsonNode& node, Diagnostics& diagnostics) {
   return device;
 }
 
-std::vector<std::string> device_names() { return catalogue_entries(kFolder); }
+std::vector<std::string> device_names() { return catalogue_entries(kDeviceFolder); }
 
 }  // namespace interlock

@@ -13,6 +13,10 @@ namespace interlock {
 
 using LinkId = std::int64_t;
 
+/// Links of both directions are numbered side by side: even ones lead up, odd ones down.
+enum LinkDirection { Up = 0, Down = 1 };
+inline const char* direction_name(LinkId id) { return id % 2 == Up ? " up" : " down"; }
+
 /// A one-way link. Names tell both ends ("0->1") or one end and a direction ("gpu3 up").
 struct Link {
   std::string name;

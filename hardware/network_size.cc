@@ -7,8 +7,6 @@
 namespace interlock {
 namespace {
 
-constexpr int kMostDevices = 1'000'000;
-
 /// "expected 24 nodes, got 20"
 std::string wrong_nodes(std::int64_t expected, int nodes) {
   return "expected " + std::to_string(expected) + (expected == 1 ? " node" : " nodes") + ", got " +

@@ -6,6 +6,9 @@
 
 namespace interlock {
 
+/// Most devices of a machine: above any that is planned.
+inline constexpr int kMostDevices = 1'000'000;
+
 /// Whether messages can pass between nodes.
 bool joins_nodes(const Cluster& cluster);
 /// Nodes where nobody says how many: as many as the network is made for, else 1.

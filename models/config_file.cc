@@ -62,13 +62,6 @@ constexpr std::string_view kNullable[] = {
     "num_key_value_heads", "head_dim",         "intermediate_size", "sliding_window",
     "q_lora_rank",         "n_routed_experts", "n_shared_experts",  "num_experts_per_tok"};
 
-void place_at(const JsonValue& where, JsonValue& value) {
-  value.file = where.file;
-  value.line = where.line;
-  for (JsonValue& item : value.items) place_at(where, item);
-  for (JsonMember& member : value.members) place_at(where, member.second);
-}
-
 /// A configuration with the defaults of its type, and the transformer that is made of it.
 class Translation {
  public:

@@ -7,8 +7,6 @@
 namespace interlock {
 namespace {
 
-constexpr int kMostWidth = 1'000'000;
-
 /// After `layers` layers, every two of which are a pair.
 HeadSite site_of(const Mlp& mlp, std::size_t layers, const BuildOptions& options) {
   return {.kind = SiteKind::Vector,

@@ -14,13 +14,6 @@
 namespace interlock {
 namespace {
 
-void place_at(const JsonValue& where, JsonValue& value) {
-  value.file = where.file;
-  value.line = where.line;
-  for (JsonValue& item : value.items) place_at(where, item);
-  for (JsonMember& member : value.members) place_at(where, member.second);
-}
-
 /// A configuration is often called config.json: then its folder's name says more.
 std::string name_of_file(const std::string& path) {
   const std::filesystem::path file(path);

@@ -108,19 +108,19 @@ ModelGraph profile_from(ObjectReader& reader, const BuildOptions& options) {
 }
 
 /// One kind of model: its name in files, and the function that reads and builds it.
-struct Kind {
+struct ModelKind {
   std::string name;
   ModelGraph (*build)(ObjectReader&, const BuildOptions&);
 };
 
-const std::vector<Kind>& kinds() {
-  static const std::vector<Kind> all = {{"transformer", transformer_from},
-                                        {"resnet", resnet_from},
-                                        {"vgg", vgg_from},
-                                        {"mlp", mlp_from},
-                                        {"residual-mlp", residual_mlp_from},
-                                        {"sparse-mlp", sparse_mlp_from},
-                                        {"profile", profile_from}};
+const std::vector<ModelKind>& model_kinds() {
+  static const std::vector<ModelKind> all = {{"transformer", transformer_from},
+                                             {"resnet", resnet_from},
+                                             {"vgg", vgg_from},
+                                             {"mlp", mlp_from},
+                                             {"residual-mlp", residual_mlp_from},
+                                             {"sparse-mlp", sparse_mlp_from},
+                                             {"profile", profile_from}};
   return all;
 }
 
@@ -128,14 +128,14 @@ ModelGraph build_found(const ModelObject& model, const BuildOptions& options,
                        Diagnostics& diagnostics) {
   ObjectReader reader(model.node, diagnostics);
   std::vector<std::string> names;
-  for (const Kind& kind : kinds()) names.push_back(kind.name);
+  for (const ModelKind& kind : model_kinds()) names.push_back(kind.name);
   const auto kind = reader.require("kind", join_choices(names));
   const auto index = kind ? read_choice(*kind, names, diagnostics) : std::nullopt;
   if (!index) return {};  // which keys are known depends on the kind
   const std::string& otherwise = names[static_cast<std::size_t>(*index)];
   const std::string name = reader.text("name", model.name.empty() ? otherwise : model.name);
   reader.text("source", "");
-  ModelGraph graph = kinds()[static_cast<std::size_t>(*index)].build(reader, options);
+  ModelGraph graph = model_kinds()[static_cast<std::size_t>(*index)].build(reader, options);
   graph.name = name;
   return graph;
 }

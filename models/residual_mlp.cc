@@ -7,8 +7,6 @@
 namespace interlock {
 namespace {
 
-constexpr int kMostWidth = 1'000'000;
-
 /// Numbers of a micro-batch that every device computes with.
 struct Sizes {
   double element = 1;  // bytes

@@ -13,9 +13,8 @@ namespace interlock {
 namespace {
 
 constexpr std::size_t kMostLines = 12;  // of parts and of the path
-constexpr std::size_t kMostDevices = 16;
+constexpr std::size_t kMostDevicesListed = 16;
 constexpr std::size_t kMostRoom = 4;  // changes that make room
-constexpr double kLeastShare = 5e-4;  // of a step: less is rounding
 constexpr double kLeastGain = 5e-4;   // of a step
 constexpr double kSpare = 0.2;        // of the memory: more is no concern
 
@@ -52,11 +51,11 @@ std::string device_lines(const Answers& answers, const TableStyle& style) {
   const ScenarioResult& result = answers.baseline.result;
   const Metrics& metrics = result.measurement.metrics;
   const std::vector<int> keep = {metrics.limiting_device, fullest_device(metrics).rank};
-  std::string text = lay_out(shorten(device_grid(result), kMostDevices, keep), style) + "\n";
+  std::string text = lay_out(shorten(device_grid(result), kMostDevicesListed, keep), style) + "\n";
   const Grid waiting = bubble_grid(result);
   if (waiting.columns.size() > 1) {
     text += paragraph("Idle, in shares of a step:", Ink::Faint, style);
-    text += lay_out(shorten(waiting, kMostDevices, keep), style) + "\n";
+    text += lay_out(shorten(waiting, kMostDevicesListed, keep), style) + "\n";
   }
   return text;
 }

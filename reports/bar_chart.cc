@@ -14,14 +14,15 @@
 namespace interlock {
 namespace {
 
-constexpr double kPanel = 330, kGap = 66, kHeight = 190, kLeft = 64, kLegend = 70;
+constexpr double kBarPanel = 330, kBarPanelGap = 66, kBarPanelHeight = 190, kBarPanelLeft = 64,
+                 kBarLegend = 70;
 constexpr double kAbove = 62, kBelow = 56;  // of a panel: its words, its marks
-constexpr std::size_t kInRow = 3, kMostBars = 128;
+constexpr std::size_t kInRow = 3, kMostBarsInPanel = 128;
 constexpr std::size_t kLongestTitle = 50;  // letters of a panel's width
 constexpr double kRoomForSums = 1.1;       // above the highest bar
 constexpr double kWrittenBar = 30;         // least width of a bar with its sum above
 
-struct Place {
+struct PanelPlace {
   double left = 0, top = 0;
 };
 struct BarPlace {
@@ -69,7 +70,7 @@ std::string patterns(const BarChart& chart) {
   return text.empty() ? "" : "<defs>\n" + text + "</defs>\n";
 }
 
-double sum(const std::vector<double>& values) {
+double stack_of(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0);
 }
 
@@ -87,7 +88,7 @@ std::string shortened(const std::string& words) {
 /// Of so many bars every how-manieth is drawn.
 std::size_t stride_of(std::size_t bars) {
   std::size_t stride = 1;
-  while (bars > stride * kMostBars) stride *= 2;
+  while (bars > stride * kMostBarsInPanel) stride *= 2;
   return stride;
 }
 
@@ -109,10 +110,11 @@ std::string one_bar(const BarChart& chart, const BarPanel& panel, std::size_t ba
   return text;
 }
 
-std::string bars_of(const BarChart& chart, const BarPanel& panel, const Place& at, const Axis& y) {
+std::string bars_of(const BarChart& chart, const BarPanel& panel, const PanelPlace& at,
+                    const Axis& y) {
   const std::size_t stride = stride_of(panel.bars.size());
   const std::size_t count = (panel.bars.size() + stride - 1) / stride;
-  const double room = kPanel / static_cast<double>(std::max<std::size_t>(count, 1));
+  const double room = kBarPanel / static_cast<double>(std::max<std::size_t>(count, 1));
   const double width = std::min(room * 0.8, 60.0);
   const auto every = static_cast<std::size_t>(std::ceil(24 / room));
   std::string text, sums, names;
@@ -120,28 +122,29 @@ std::string bars_of(const BarChart& chart, const BarPanel& panel, const Place& a
     const std::size_t bar = i * stride;
     const double middle = at.left + (static_cast<double>(i) + 0.5) * room;
     text += one_bar(chart, panel, bar, {middle - width / 2, width, &y});
-    const double total = sum(panel.values[bar]) / chart.unit;
+    const double total = stack_of(panel.values[bar]) / chart.unit;
     const bool written = chart.writes_sums && room >= kWrittenBar;
     if (written) sums += text_at(middle, y.at(total) - 4, fixed(total, chart.decimals));
     if (i % every == 0) names += text_at(middle, y.begin + 17, panel.bars[bar]);
   }
   return text + "<g text-anchor=\"middle\" fill=\"#333333\">\n" + sums + names +
-         text_at(at.left + kPanel / 2, y.begin + 37, chart.bar_label) + "</g>\n";
+         text_at(at.left + kBarPanel / 2, y.begin + 37, chart.bar_label) + "</g>\n";
 }
 
-std::string draw(const BarChart& chart, const BarPanel& panel, const Place& at, const Axis& y) {
+std::string draw(const BarChart& chart, const BarPanel& panel, const PanelPlace& at,
+                 const Axis& y) {
   std::string note = panel.note;
   const std::size_t stride = stride_of(panel.bars.size());
   if (stride > 1) note += "; every " + std::to_string(stride) + "th " + chart.bar_label;
   std::string text =
       text_at(at.left - 44, at.top + 14, shortened(panel.title), " font-weight=\"bold\"");
   text += text_at(at.left - 44, at.top + 30, note, " fill=\"#555555\"");
-  text += marks_up(y, at.left, at.left + kPanel, chart.label) + bars_of(chart, panel, at, y);
-  text += svg_line(at.left, y.begin, at.left + kPanel, y.begin, "#555555");
+  text += marks_up(y, at.left, at.left + kBarPanel, chart.label) + bars_of(chart, panel, at, y);
+  text += svg_line(at.left, y.begin, at.left + kBarPanel, y.begin, "#555555");
   if (panel.limit) {
     const double height = y.at(*panel.limit / chart.unit);
     text += "<path d=\"M" + svg_number(at.left) + " " + svg_number(height) + "h" +
-            svg_number(kPanel) + "\" stroke=\"#000000\" stroke-dasharray=\"6 3\">" +
+            svg_number(kBarPanel) + "\" stroke=\"#000000\" stroke-dasharray=\"6 3\">" +
             tooltip(chart.limit_name + ": " + exact(*panel.limit)) + "</path>\n";
   }
   return text;
@@ -152,7 +155,7 @@ Range values_of(const BarChart& chart) {
   range.add(0);
   if (chart.most) range.add(*chart.most / chart.unit);
   for (const BarPanel& panel : chart.panels) {
-    for (const std::vector<double>& bar : panel.values) range.add(sum(bar) / chart.unit);
+    for (const std::vector<double>& bar : panel.values) range.add(stack_of(bar) / chart.unit);
     if (panel.limit) range.add(*panel.limit / chart.unit);
   }
   if (chart.writes_sums) range.most *= kRoomForSums;
@@ -169,19 +172,20 @@ std::string bar_chart_svg(const BarChart& chart) {
   if (!chart.limit_name.empty()) entries.push_back({chart.limit_name, {"#000000", "6 3"}});
   const std::size_t in_row = chart.panels.size() == 4 ? 2 : std::min(chart.panels.size(), kInRow);
   const std::size_t rows = (chart.panels.size() + in_row - 1) / in_row;
-  const double width = std::max(kLeft + static_cast<double>(in_row) * (kPanel + kGap), 760.0);
-  const Legend legend = chart_legend(entries, kLegend, width);
-  const double top = kLegend + legend.height, row = kAbove + kHeight + kBelow;
+  const double width =
+      std::max(kBarPanelLeft + static_cast<double>(in_row) * (kBarPanel + kBarPanelGap), 760.0);
+  const Legend legend = chart_legend(entries, kBarLegend, width);
+  const double top = kBarLegend + legend.height, row = kAbove + kBarPanelHeight + kBelow;
   const Range range = values_of(chart);
   std::string text =
       open_chart(chart.title, chart.subtitle, {width, top + row * static_cast<double>(rows)}) +
       patterns(chart) + legend.svg;
   for (std::size_t p = 0; p < chart.panels.size(); ++p) {
     const std::size_t column = p % in_row, above = p / in_row;
-    const Place at{kLeft + static_cast<double>(column) * (kPanel + kGap),
-                   top + static_cast<double>(above) * row};
+    const PanelPlace at{kBarPanelLeft + static_cast<double>(column) * (kBarPanel + kBarPanelGap),
+                        top + static_cast<double>(above) * row};
     text += draw(chart, chart.panels[p], at,
-                 axis_over(range, at.top + kAbove + kHeight, at.top + kAbove));
+                 axis_over(range, at.top + kAbove + kBarPanelHeight, at.top + kAbove));
   }
   return text + "</svg>\n";
 }

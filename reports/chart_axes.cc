@@ -18,9 +18,9 @@ namespace {
 constexpr std::array kColours{"#0072b2", "#d55e00", "#009e73", "#cc79a7",
                               "#e69f00", "#56b4e9", "#000000", "#999999"};
 constexpr std::array kDashes{"", "6 3", "2 2", "8 3 2 3"};
-constexpr int kMostMarks = 6;
+constexpr int kMostAxisMarks = 6;
 constexpr double kFarFromZero = 0.5;  // least over most, from which an axis does not begin at 0
-constexpr double kRounding = 1e-9;
+constexpr double kMarkRounding = 1e-9;
 constexpr double kRow = 20;      // height of a row of the legend
 constexpr double kLetter = 6.6;  // width, about
 
@@ -36,11 +36,11 @@ Axis axis_over(Range range, double begin, double end) {
   if (range.least >= 0 && range.least < kFarFromZero * range.most) range.least = 0;
   const double size = std::max(std::abs(range.least), std::abs(range.most));
   // Values that differ by rounding alone are one value, around which an axis needs room.
-  if (range.most - range.least <= kRounding * size) {
+  if (range.most - range.least <= kMarkRounding * size) {
     range.most = range.least + std::max(1.0, size);
     if (range.least > 0) range.least = 0;
   }
-  const Ticks marks = ticks(range.most - range.least, kMostMarks);
+  const Ticks marks = ticks(range.most - range.least, kMostAxisMarks);
   const double step = marks.at.size() > 1 ? marks.at[1] : range.most - range.least;
   return {.from = std::floor(range.least / step + 1e-9) * step,
           .to = range.most,

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <limits>
 #include <string>
 #include <vector>
 
@@ -10,8 +9,8 @@ namespace interlock {
 
 /// The values that an axis must hold.
 struct Range {
-  double least = std::numeric_limits<double>::infinity();
-  double most = -std::numeric_limits<double>::infinity();
+  double least = kInfinity;
+  double most = -kInfinity;
   void add(double value);
 };
 

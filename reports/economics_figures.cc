@@ -14,7 +14,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kUnknown = "–";
 constexpr double kMillion = 1e6;
 
 std::string money_words(const Money& money) {

@@ -14,7 +14,6 @@
 namespace interlock {
 namespace {
 
-constexpr const char* kUnknown = "–";
 constexpr std::string_view kNameBreak = " | ";  // as sweeps name their scenarios
 
 Cell percent(double fraction) { return {fixed(100 * fraction, 1)}; }

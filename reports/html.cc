@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::int64_t kMostSpans = 1'000'000;  // of one scenario
 constexpr std::int64_t kSpansOfPage = 2'000'000;
-constexpr std::size_t kMostBars = 64;  // devices of one scenario
+constexpr std::size_t kMostDevicesDrawn = 64;  // devices of one scenario
 constexpr std::size_t kBarsOfPage = 768;
 
 std::string figures_html(const ScenarioResult& result) {
@@ -67,11 +67,11 @@ std::string origin_html(const ScenarioResult& result) {
 /// How much of a scenario is drawn, in a page of `drawn` scenarios.
 struct Room {
   std::int64_t spans = kMostSpans;
-  std::size_t bars = kMostBars;
+  std::size_t bars = kMostDevicesDrawn;
 };
 Room room_for(std::size_t drawn) {
   return {std::min(kSpansOfPage / static_cast<std::int64_t>(drawn), kMostSpans),
-          std::min(kBarsOfPage / drawn, kMostBars)};
+          std::min(kBarsOfPage / drawn, kMostDevicesDrawn)};
 }
 
 std::string scenario_html(const ScenarioResult& result, const Room& room) {

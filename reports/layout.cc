@@ -11,12 +11,12 @@
 namespace interlock {
 namespace {
 
-constexpr std::size_t kGap = 2;
+constexpr std::size_t kColumnGap = 2;
 constexpr std::size_t kLeastName = 16;  // columns of the first column before blocks are split
 constexpr std::size_t kSplitName = 30;  // most columns of it in blocks, which have room
 
 /// A grid with the width of every column, bars of `bar` columns included.
-struct Measured {
+struct Widths {
   const Grid* grid;
   std::vector<std::size_t> widths;
   std::size_t bar = 0;
@@ -27,8 +27,8 @@ bool has_bar(const Grid& grid, std::size_t column) {
                      [&](const auto& row) { return row[column].bar.has_value(); });
 }
 
-Measured measure_grid(const Grid& grid, std::size_t bar) {
-  Measured measured{&grid, {}, bar};
+Widths measure_grid(const Grid& grid, std::size_t bar) {
+  Widths widths{&grid, {}, bar};
   for (std::size_t column = 0; column < grid.columns.size(); ++column) {
     std::size_t width = std::max(display_width(grid.columns[column].head),
                                  display_width(grid.columns[column].unit));
@@ -36,46 +36,46 @@ Measured measure_grid(const Grid& grid, std::size_t bar) {
     for (const auto& row : grid.rows) {
       width = std::max(width, display_width(clean_utf8(row[column].text)));
     }
-    measured.widths.push_back(width + beside);
+    widths.widths.push_back(width + beside);
   }
-  return measured;
+  return widths;
 }
 
-std::size_t total_width(const Measured& measured) {
-  return std::accumulate(measured.widths.begin(), measured.widths.end(), std::size_t{0}) +
-         kGap * (measured.widths.size() - 1);
+std::size_t total_width(const Widths& widths) {
+  return std::accumulate(widths.widths.begin(), widths.widths.end(), std::size_t{0}) +
+         kColumnGap * (widths.widths.size() - 1);
 }
 
 /// Takes the widest bars with which everything fits side by side; else short ones. A first column
 /// of words gives way before a block is split.
-Measured choose_widths(const Grid& grid, std::size_t width) {
-  Measured measured{};
+Widths choose_widths(const Grid& grid, std::size_t width) {
+  Widths widths{};
   for (const std::size_t bar : {20, 10, 0}) {
-    measured = measure_grid(grid, bar);
-    if (total_width(measured) <= width) return measured;
+    widths = measure_grid(grid, bar);
+    if (total_width(widths) <= width) return widths;
   }
-  measured = measure_grid(grid, 0);
+  widths = measure_grid(grid, 0);
   const bool words = !grid.columns[0].number;
-  std::size_t& first = measured.widths[0];
-  const std::size_t excess = total_width(measured) - width;
+  std::size_t& first = widths.widths[0];
+  const std::size_t excess = total_width(widths) - width;
   if (words && first >= kLeastName + excess) {
     first -= excess;
-    return measured;
+    return widths;
   }
-  Measured split = measure_grid(grid, 10);
+  Widths split = measure_grid(grid, 10);
   if (words) split.widths[0] = std::min(split.widths[0], kSplitName);
   return split;
 }
 
 /// The columns of each block, without the first.
-std::vector<std::vector<std::size_t>> split_blocks(const Measured& measured, std::size_t width) {
+std::vector<std::vector<std::size_t>> split_blocks(const Widths& widths, std::size_t width) {
   std::vector<std::vector<std::size_t>> blocks(1);
-  std::size_t used = measured.widths[0];
-  for (std::size_t column = 1; column < measured.widths.size(); ++column) {
-    const std::size_t needed = kGap + measured.widths[column];
+  std::size_t used = widths.widths[0];
+  for (std::size_t column = 1; column < widths.widths.size(); ++column) {
+    const std::size_t needed = kColumnGap + widths.widths[column];
     if (used + needed > width && !blocks.back().empty()) {
       blocks.emplace_back();
-      used = measured.widths[0];
+      used = widths.widths[0];
     }
     blocks.back().push_back(column);
     used += needed;
@@ -97,38 +97,38 @@ std::string trimmed(std::string line) {
   return line + "\n";
 }
 
-std::string head_line(const Measured& measured, const std::vector<std::size_t>& block,
+std::string head_line(const Widths& widths, const std::vector<std::size_t>& block,
                       std::string Column::*part) {
-  const auto& columns = measured.grid->columns;
+  const auto& columns = widths.grid->columns;
   const auto cell = [&](std::size_t i) {
-    const bool bar = measured.bar > 0 && has_bar(*measured.grid, i);
-    const std::size_t beside = bar ? measured.bar + 1 : 0;
-    return pad(pad(columns[i].*part, measured.widths[i] - beside, columns[i].number),
-               measured.widths[i]);
+    const bool bar = widths.bar > 0 && has_bar(*widths.grid, i);
+    const std::size_t beside = bar ? widths.bar + 1 : 0;
+    return pad(pad(columns[i].*part, widths.widths[i] - beside, columns[i].number),
+               widths.widths[i]);
   };
   std::string line = cell(0);
-  for (const std::size_t column : block) line += std::string(kGap, ' ') + cell(column);
+  for (const std::size_t column : block) line += std::string(kColumnGap, ' ') + cell(column);
   return line;
 }
 
-std::string cell_text(const Measured& measured, const std::vector<Cell>& row, std::size_t column,
+std::string cell_text(const Widths& widths, const std::vector<Cell>& row, std::size_t column,
                       const TableStyle& style) {
   const Cell& cell = row[column];
-  const bool bar = measured.bar > 0 && has_bar(*measured.grid, column);
-  const std::size_t width = measured.widths[column] - (bar ? measured.bar + 1 : 0);
-  std::string text = paint(pad(clean_utf8(cell.text), width, measured.grid->columns[column].number),
+  const bool bar = widths.bar > 0 && has_bar(*widths.grid, column);
+  const std::size_t width = widths.widths[column] - (bar ? widths.bar + 1 : 0);
+  std::string text = paint(pad(clean_utf8(cell.text), width, widths.grid->columns[column].number),
                            cell.alarm ? Ink::Alarm : Ink::Plain, style);
   if (bar)
-    text.append(" ").append(paint(bar_text(cell.bar.value_or(0), measured.bar), Ink::Bar, style));
+    text.append(" ").append(paint(bar_text(cell.bar.value_or(0), widths.bar), Ink::Bar, style));
   return text;
 }
 
-std::string row_lines(const Measured& measured, const std::vector<std::size_t>& block,
+std::string row_lines(const Widths& widths, const std::vector<std::size_t>& block,
                       const std::vector<Cell>& row, const TableStyle& style) {
-  const auto names = wrap(row[0].text, measured.widths[0]);
-  std::string line = pad(names[0], measured.widths[0], measured.grid->columns[0].number);
+  const auto names = wrap(row[0].text, widths.widths[0]);
+  std::string line = pad(names[0], widths.widths[0], widths.grid->columns[0].number);
   for (const std::size_t column : block) {
-    line += std::string(kGap, ' ') + cell_text(measured, row, column, style);
+    line += std::string(kColumnGap, ' ') + cell_text(widths, row, column, style);
   }
   std::string lines = trimmed(line);
   for (std::size_t i = 1; i < names.size(); ++i) lines += names[i] + "\n";
@@ -224,15 +224,15 @@ std::string figure_lines(const std::vector<Figure>& figures, const TableStyle& s
 
 std::string lay_out(const Grid& grid, const TableStyle& style) {
   const auto width = static_cast<std::size_t>(std::max(style.width, 60));
-  const Measured measured = choose_widths(grid, width);
+  const Widths widths = choose_widths(grid, width);
   std::string text;
-  for (const auto& block : split_blocks(measured, width)) {
+  for (const auto& block : split_blocks(widths, width)) {
     if (!text.empty()) text += "\n";
     for (const auto part : {&Column::head, &Column::unit}) {
-      const std::string line = trimmed(head_line(measured, block, part));
+      const std::string line = trimmed(head_line(widths, block, part));
       if (line != "\n") text += paint(line.substr(0, line.size() - 1), Ink::Strong, style) + "\n";
     }
-    for (const auto& row : grid.rows) text += row_lines(measured, block, row, style);
+    for (const auto& row : grid.rows) text += row_lines(widths, block, row, style);
   }
   return text;
 }

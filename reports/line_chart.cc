@@ -11,7 +11,8 @@
 namespace interlock {
 namespace {
 
-constexpr double kPanel = 380, kGap = 70, kHeight = 260, kLeft = 64, kLegend = 64, kBottom = 52;
+constexpr double kCurvePanel = 380, kCurvePanelGap = 70, kCurvePanelHeight = 260,
+                 kCurvePanelLeft = 64, kCurveLegend = 64, kBottom = 52;
 constexpr double kBelowLegend = 12, kNote = 18;
 
 using Curve = std::vector<std::pair<double, double>>;
@@ -69,9 +70,9 @@ std::string draw(const LineChart& chart, const ChartPanel& panel, double left, d
       up.add(point.second);
     }
   }
-  const Axis x = panel.marks.empty() ? axis_over(across, left, left + kPanel)
-                                     : axis_of(panel.marks, left, left + kPanel);
-  const Axis y = axis_over(up, top + kHeight, top);
+  const Axis x = panel.marks.empty() ? axis_over(across, left, left + kCurvePanel)
+                                     : axis_of(panel.marks, left, left + kCurvePanel);
+  const Axis y = axis_over(up, top + kCurvePanelHeight, top);
   std::string text = marks_up(y, x.begin, x.end, panel.y_label);
   text += marks_across(x, y.begin, panel.x_label);
   for (std::size_t c = 0; c < panel.curves.size(); ++c) {
@@ -91,17 +92,18 @@ std::string line_chart_svg(const LineChart& chart) {
         {chart.names[c], curve_look(c), c < chart.unjoined.size() && chart.unjoined[c]});
   }
   const double panels = static_cast<double>(chart.panels.size());
-  const double width = std::max(kLeft + panels * (kPanel + kGap), 600.0);
-  const Legend legend = chart_legend(entries, kLegend, width);
-  const double top = kLegend + legend.height + kBelowLegend;
-  const double below = top + kHeight + kBottom;
+  const double width = std::max(kCurvePanelLeft + panels * (kCurvePanel + kCurvePanelGap), 600.0);
+  const Legend legend = chart_legend(entries, kCurveLegend, width);
+  const double top = kCurveLegend + legend.height + kBelowLegend;
+  const double below = top + kCurvePanelHeight + kBottom;
   const double notes = kNote * static_cast<double>(chart.notes.size());
   std::string text = open_chart(chart.title, chart.subtitle, {width, below + notes}) + legend.svg;
   for (std::size_t p = 0; p < chart.panels.size(); ++p) {
-    text += draw(chart, chart.panels[p], kLeft + static_cast<double>(p) * (kPanel + kGap), top);
+    text += draw(chart, chart.panels[p],
+                 kCurvePanelLeft + static_cast<double>(p) * (kCurvePanel + kCurvePanelGap), top);
   }
   for (std::size_t n = 0; n < chart.notes.size(); ++n) {
-    text += text_at(kLeft, below + kNote * (static_cast<double>(n) + 0.6), chart.notes[n],
+    text += text_at(kCurvePanelLeft, below + kNote * (static_cast<double>(n) + 0.6), chart.notes[n],
                     " fill=\"#555555\"");
   }
   return text + "</svg>\n";

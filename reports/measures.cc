@@ -14,11 +14,11 @@ namespace interlock {
 namespace {
 
 using Value = std::optional<double>;
-enum class Kind { Time, Size, Energy, Share, Number };
+enum class MeasureKind { Time, Size, Energy, Share, Number };
 
 struct Entry {
   const char *key, *words;
-  Kind kind;
+  MeasureKind kind;
   std::function<Value(const ReadResult&)> of;  // none where it depends on other results
 };
 
@@ -31,29 +31,31 @@ double largest(const ReadResult& result, double ReadDevice::*of) {
 const std::vector<Entry>& entries() {
   using R = const ReadResult&;
   static const std::vector<Entry> all = {
-      {"step_time", "step time", Kind::Time, [](R r) { return Value(r.step_time); }},
-      {"throughput", "throughput", Kind::Number, {}},
-      {"speed_up", "speed-up (×)", Kind::Number, {}},
-      {"gain", "gain (×)", Kind::Number, {}},
-      {"busy", "busy (%)", Kind::Share, [](R r) { return Value(r.busy); }},
-      {"useful", "useful (%)", Kind::Share, [](R r) { return Value(r.useful); }},
-      {"mfu", "MFU (%)", Kind::Share, [](R r) { return r.mfu; }},
-      {"exposed", "exposed communication", Kind::Time, [](R r) { return Value(r.exposed); }},
-      {"memory", "memory", Kind::Size, [](R r) { return Value(fullest(r)); }},
-      {"stash", "stash", Kind::Size, [](R r) { return largest(r, &ReadDevice::peak_stash); }},
-      {"traffic", "traffic", Kind::Size, [](R r) { return Value(r.traffic); }},
-      {"run_time", "run time", Kind::Time, [](R r) { return r.run_time; }},
-      {"least_time", "step time at least", Kind::Time, [](R r) { return r.range_low; }},
-      {"most_time", "step time at most", Kind::Time, [](R r) { return r.range_high; }},
-      {"energy", "energy of a step", Kind::Energy, [](R r) { return r.energy; }},
-      {"power", "power (W)", Kind::Number, [](R r) { return r.power; }},
-      {"cost", "cost of a step", Kind::Number, [](R r) { return r.cost; }},
-      {"goal_time", "time to the goal", Kind::Time, [](R r) { return r.goal_time; }},
-      {"goal_energy", "energy to the goal", Kind::Energy, [](R r) { return r.goal_energy; }},
-      {"goal_cost", "cost of the goal", Kind::Number, [](R r) { return r.goal_cost; }},
-      {"at_work", "peers at work", Kind::Number, [](R r) { return r.peers_at_work; }},
-      {"share_of_best", "of the best rate (%)", Kind::Share, [](R r) { return r.share_of_best; }},
-      {"quality", "quality", Kind::Number, [](R r) { return r.quality; }}};
+      {"step_time", "step time", MeasureKind::Time, [](R r) { return Value(r.step_time); }},
+      {"throughput", "throughput", MeasureKind::Number, {}},
+      {"speed_up", "speed-up (×)", MeasureKind::Number, {}},
+      {"gain", "gain (×)", MeasureKind::Number, {}},
+      {"busy", "busy (%)", MeasureKind::Share, [](R r) { return Value(r.busy); }},
+      {"useful", "useful (%)", MeasureKind::Share, [](R r) { return Value(r.useful); }},
+      {"mfu", "MFU (%)", MeasureKind::Share, [](R r) { return r.mfu; }},
+      {"exposed", "exposed communication", MeasureKind::Time, [](R r) { return Value(r.exposed); }},
+      {"memory", "memory", MeasureKind::Size, [](R r) { return Value(fullest(r)); }},
+      {"stash", "stash", MeasureKind::Size,
+       [](R r) { return largest(r, &ReadDevice::peak_stash); }},
+      {"traffic", "traffic", MeasureKind::Size, [](R r) { return Value(r.traffic); }},
+      {"run_time", "run time", MeasureKind::Time, [](R r) { return r.run_time; }},
+      {"least_time", "step time at least", MeasureKind::Time, [](R r) { return r.range_low; }},
+      {"most_time", "step time at most", MeasureKind::Time, [](R r) { return r.range_high; }},
+      {"energy", "energy of a step", MeasureKind::Energy, [](R r) { return r.energy; }},
+      {"power", "power (W)", MeasureKind::Number, [](R r) { return r.power; }},
+      {"cost", "cost of a step", MeasureKind::Number, [](R r) { return r.cost; }},
+      {"goal_time", "time to the goal", MeasureKind::Time, [](R r) { return r.goal_time; }},
+      {"goal_energy", "energy to the goal", MeasureKind::Energy, [](R r) { return r.goal_energy; }},
+      {"goal_cost", "cost of the goal", MeasureKind::Number, [](R r) { return r.goal_cost; }},
+      {"at_work", "peers at work", MeasureKind::Number, [](R r) { return r.peers_at_work; }},
+      {"share_of_best", "of the best rate (%)", MeasureKind::Share,
+       [](R r) { return r.share_of_best; }},
+      {"quality", "quality", MeasureKind::Number, [](R r) { return r.quality; }}};
   return all;
 }
 
@@ -116,11 +118,11 @@ std::string currency_words(const std::vector<ReadResult>& results) {
   return words.empty() ? "no price" : words;
 }
 
-Scale scale_of(Kind kind, const std::vector<double>& values) {
-  if (kind == Kind::Time) return scale_of_seconds(values);
-  if (kind == Kind::Size) return scale_of_bytes(values);
-  if (kind == Kind::Energy) return scale_of_joules(values);
-  if (kind == Kind::Share) return {.unit = "", .size = 0.01, .decimals = 1};
+Scale scale_of(MeasureKind kind, const std::vector<double>& values) {
+  if (kind == MeasureKind::Time) return scale_of_seconds(values);
+  if (kind == MeasureKind::Size) return scale_of_bytes(values);
+  if (kind == MeasureKind::Energy) return scale_of_joules(values);
+  if (kind == MeasureKind::Share) return {.unit = "", .size = 0.01, .decimals = 1};
   return scale_of_numbers(values, "");
 }
 

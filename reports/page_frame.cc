@@ -15,7 +15,7 @@
 namespace interlock {
 namespace {
 
-constexpr std::size_t kMostRows = 512;  // of a table
+constexpr std::size_t kMostTableRows = 512;  // of a table
 
 std::string cell_html(const Cell& cell, const Column& column) {
   std::string classes = column.number ? "number" : "";
@@ -80,7 +80,7 @@ std::string table_html(const Grid& grid, const std::string& kind) {
 }
 
 std::string long_table_html(const Grid& grid, const std::string& kind) {
-  const Grid shown = shorten(grid, kMostRows, {});
+  const Grid shown = shorten(grid, kMostTableRows, {});
   std::string html = table_html(shown, kind);
   if (shown.rows.size() == grid.rows.size()) return html;
   return html + tagged("p", "class=\"note\"", rows_left_out(shown, grid));

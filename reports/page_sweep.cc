@@ -21,7 +21,7 @@ using Results = std::vector<ScenarioResult>;
 constexpr std::size_t kFewestUnswept = 3;  // results that are worth a front
 
 /// A swept path and the values that it takes: numbers ascending, others as they come.
-struct Axis {
+struct SweptAxis {
   std::string path;
   std::vector<SweptValue> values;
 };
@@ -37,14 +37,14 @@ bool same_value(const SweptValue& a, const SweptValue& b) {
   return a.label == b.label && a.number == b.number;
 }
 
-std::optional<std::size_t> index_in(const Axis& axis, const SweptValue& value) {
+std::optional<std::size_t> index_in(const SweptAxis& axis, const SweptValue& value) {
   const auto found = std::find_if(axis.values.begin(), axis.values.end(),
                                   [&](const SweptValue& one) { return same_value(one, value); });
   if (found == axis.values.end()) return std::nullopt;
   return static_cast<std::size_t>(found - axis.values.begin());
 }
 
-void sort_numbers(Axis& axis) {
+void sort_numbers(SweptAxis& axis) {
   const bool numbers = std::all_of(axis.values.begin(), axis.values.end(),
                                    [](const SweptValue& value) { return value.number; });
   if (!numbers) return;
@@ -53,11 +53,11 @@ void sort_numbers(Axis& axis) {
 }
 
 /// Paths to which every result has a value, of which there are several.
-std::vector<Axis> axes_of(const Results& results) {
-  std::vector<Axis> axes;
+std::vector<SweptAxis> axes_of(const Results& results) {
+  std::vector<SweptAxis> axes;
   for (const SweptValue& candidate : results.front().scenario.swept) {
     if (candidate.path == "name") continue;
-    Axis axis{candidate.path, {}};
+    SweptAxis axis{candidate.path, {}};
     bool everywhere = true;
     for (const ScenarioResult& result : results) {
       const SweptValue* value = swept_at(result, candidate.path);
@@ -72,15 +72,15 @@ std::vector<Axis> axes_of(const Results& results) {
 }
 
 /// The last key of a path, or all of it if another path ends alike.
-std::string short_name(const Axis& axis, const std::vector<Axis>& axes) {
+std::string short_name(const SweptAxis& axis, const std::vector<SweptAxis>& axes) {
   const auto last = [](const std::string& path) { return path.substr(path.rfind('.') + 1); };
-  const auto alike = std::count_if(axes.begin(), axes.end(), [&](const Axis& other) {
+  const auto alike = std::count_if(axes.begin(), axes.end(), [&](const SweptAxis& other) {
     return last(other.path) == last(axis.path);
   });
   return alike > 1 ? axis.path : last(axis.path);
 }
 
-Json axis_json(const Axis& axis, const std::vector<Axis>& axes) {
+Json axis_json(const SweptAxis& axis, const std::vector<SweptAxis>& axes) {
   Json values = Json::array();
   for (const SweptValue& value : axis.values) {
     values.push_back({{"label", clean_utf8(value.label)}});
@@ -156,10 +156,10 @@ std::vector<Measure> measures_of(const Results& results) {
   return measures;
 }
 
-Json result_row(const ScenarioResult& result, const std::vector<Axis>& axes,
+Json result_row(const ScenarioResult& result, const std::vector<SweptAxis>& axes,
                 const std::vector<Measure>& measures) {
   Json at = Json::array(), values = Json::array();
-  for (const Axis& axis : axes) at.push_back(*index_in(axis, *swept_at(result, axis.path)));
+  for (const SweptAxis& axis : axes) at.push_back(*index_in(axis, *swept_at(result, axis.path)));
   for (const Measure& measure : measures) values.push_back(*measure.value(result));
   Json row{{"at", std::move(at)}, {"values", std::move(values)}};
   std::string words;
@@ -169,11 +169,12 @@ Json result_row(const ScenarioResult& result, const std::vector<Axis>& axes,
   return row;
 }
 
-std::string sweep_json(const Results& results, const std::vector<Axis>& axes, std::size_t drawn) {
+std::string sweep_json(const Results& results, const std::vector<SweptAxis>& axes,
+                       std::size_t drawn) {
   const std::vector<Measure> measures = measures_of(results);
   const std::string common = common_name(results);
   Json json{{"axes", Json::array()}, {"measures", Json::array()}, {"drawn", drawn}};
-  for (const Axis& axis : axes) json["axes"].push_back(axis_json(axis, axes));
+  for (const SweptAxis& axis : axes) json["axes"].push_back(axis_json(axis, axes));
   for (const Measure& measure : measures) {
     json["measures"].push_back({{"key", measure.key},
                                 {"name", measure.name},
@@ -195,7 +196,7 @@ std::string section_id(std::size_t index) {
 }
 
 std::string sweep_html(const std::vector<ScenarioResult>& results, std::size_t drawn) {
-  const std::vector<Axis> axes = axes_of(results);
+  const std::vector<SweptAxis> axes = axes_of(results);
   if (axes.empty() && results.size() < kFewestUnswept) return "";
   return "<div id=\"sweep\">\n" +
          data_html("application/sweep+json", sweep_json(results, axes, drawn)) + "</div>\n";

@@ -53,6 +53,10 @@ std::string fixed(double value, int decimals) {
   return text;
 }
 
+std::string signed_percent(double fraction) {
+  return (fraction > 0 ? "+" : "") + fixed(100 * fraction, 1);
+}
+
 std::string scaled(double value, const Scale& scale) {
   return fixed(value / scale.size, scale.decimals);
 }

@@ -10,19 +10,19 @@ namespace interlock {
 namespace {
 
 /// A change of how many micro-batches a rank holds; those of one instant count together.
-struct Change {
+struct BusyChange {
   Seconds time;
   int rank = 0, held = 0;
 };
 
-std::vector<Change> changes_of(const Measurement& measurement) {
-  std::vector<Change> changes;
+std::vector<BusyChange> changes_of(const Measurement& measurement) {
+  std::vector<BusyChange> changes;
   for (const Span& span : measurement.log.spans) {
     const OpKind kind = measurement.program.ops[span.op].kind;
     if (kind == OpKind::F) changes.push_back({span.start, span.rank, 1});
     if (kind == OpKind::B || kind == OpKind::W) changes.push_back({span.end, span.rank, -1});
   }
-  std::stable_sort(changes.begin(), changes.end(), [](const Change& a, const Change& b) {
+  std::stable_sort(changes.begin(), changes.end(), [](const BusyChange& a, const BusyChange& b) {
     return a.time < b.time || (a.time == b.time && a.held < b.held);
   });
   return changes;
@@ -37,7 +37,7 @@ std::string micro_batches(int number) {
 std::vector<int> most_held(const ScenarioResult& result) {
   const Measurement& measurement = result.measurement;
   std::vector<int> held(measurement.program.ranks.size(), 0), most = held;
-  for (const Change& change : changes_of(measurement)) {
+  for (const BusyChange& change : changes_of(measurement)) {
     held[change.rank] += change.held;
     most[change.rank] = std::max(most[change.rank], held[change.rank]);
   }

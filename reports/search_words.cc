@@ -12,7 +12,6 @@
 namespace interlock {
 namespace {
 
-constexpr double kLeastShare = 5e-4;  // of a step: less is rounding
 constexpr std::size_t kMostReasons = 2;
 
 /// What a device spends time on. Backwards are whole or in two parts, as the schedule has them.
@@ -23,10 +22,6 @@ const char* words_of(TimeUse use) {
                                         "idle time"};
   static_assert(kWords.size() == kTimeUses, "words for each");
   return kWords[static_cast<std::size_t>(use)];
-}
-
-std::string signed_percent(double share) {
-  return (share > 0 ? "+" : "") + fixed(100 * share, 1) + "%";
 }
 
 }  // namespace
@@ -56,7 +51,7 @@ std::string loss_words(const FoundPlan& plan, const FoundPlan& best, Aim aim) {
   const double own = plan.estimate.figures[at], least = best.estimate.figures[at];
   const double more = least > 0 ? own / least - 1 : 0;
   std::string words = more < kLeastShare ? "as good in " + std::string(name_of(aim))
-                                         : signed_percent(more) + " " + name_of(aim);
+                                         : signed_percent(more) + "% " + name_of(aim);
   std::map<std::string, double> longer;  // over the step of the best, by words
   for (std::size_t use = 0; use < kTimeUses; ++use) {
     longer[words_of(static_cast<TimeUse>(use))] +=
@@ -70,12 +65,12 @@ std::string loss_words(const FoundPlan& plan, const FoundPlan& best, Aim aim) {
   std::sort(reasons.rbegin(), reasons.rend());
   if (reasons.size() > kMostReasons) reasons.resize(kMostReasons);
   for (std::size_t i = 0; i < reasons.size() && more >= kLeastShare; ++i) {
-    words += (i == 0 ? ": " : ", ") + signed_percent(reasons[i].first) + " " + reasons[i].second;
+    words += (i == 0 ? ": " : ", ") + signed_percent(reasons[i].first) + "% " + reasons[i].second;
   }
   const std::size_t memory = static_cast<std::size_t>(Aim::Memory);
   const double room = plan.estimate.figures[memory] - best.estimate.figures[memory];
   if (aim != Aim::Memory && best.estimate.figures[memory] > 0) {
-    words += "; " + signed_percent(room / best.estimate.figures[memory]) + " memory";
+    words += "; " + signed_percent(room / best.estimate.figures[memory]) + "% memory";
   }
   return words;
 }

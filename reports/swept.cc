@@ -10,8 +10,8 @@
 namespace interlock {
 namespace {
 
-constexpr double kFar = 32;             // most over least, from which an axis is logarithmic
-constexpr std::size_t kMostMarks = 10;  // on such an axis
+constexpr double kFar = 32;                  // most over least, from which an axis is logarithmic
+constexpr std::size_t kMostSweptMarks = 10;  // on such an axis
 
 /// The value that a sweep gave `result` at `path`, if it did.
 const SweptValue* swept_at(const ReadResult& result, const std::string& path) {
@@ -56,7 +56,7 @@ void finish(const std::vector<ReadResult>& results, Along& along) {
   }
   if (devices) along.label = "devices";
   const std::vector<double> values = distinct(along.values);
-  const bool far = values.size() > 2 && values.size() <= kMostMarks && values.front() > 0 &&
+  const bool far = values.size() > 2 && values.size() <= kMostSweptMarks && values.front() > 0 &&
                    values.back() / values.front() >= kFar;
   if (far) along.marks = values;
 }

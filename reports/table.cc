@@ -9,7 +9,7 @@
 namespace interlock {
 namespace {
 
-constexpr std::size_t kMostDevices = 24;
+constexpr std::size_t kMostDevicesInTable = 24;
 
 std::string single_table(const ScenarioResult& result, const TableStyle& style) {
   std::string text = paragraph(result.scenario.name, Ink::Strong, style);
@@ -20,8 +20,8 @@ std::string single_table(const ScenarioResult& result, const TableStyle& style) 
   text += figure_lines(headline_figures(result), style) + "\n";
   const Metrics& metrics = result.measurement.metrics;
   const Grid devices = device_grid(result);
-  const Grid shown =
-      shorten(devices, kMostDevices, {metrics.limiting_device, fullest_device(metrics).rank});
+  const Grid shown = shorten(devices, kMostDevicesInTable,
+                             {metrics.limiting_device, fullest_device(metrics).rank});
   text += lay_out(shown, style);
   if (shown.rows.size() < devices.rows.size()) {
     text += paragraph(rows_left_out(shown, devices), Ink::Faint, style);

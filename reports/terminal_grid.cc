@@ -15,10 +15,10 @@
 namespace interlock {
 namespace {
 
-constexpr int kMostRows = 256;
+constexpr int kMostGridRows = 256;
 constexpr int kNarrowest = 20;        // columns of a plot
 constexpr int kBar = 10, kShare = 5;  // columns of a bar of utilisation, and of its number
-constexpr int kGap = 2;               // before it
+constexpr int kCellGap = 2;           // before it
 constexpr int kWidestUnit = 8;        // columns of the unit of time, however much room there is
 
 /// One character of a row: nothing, an op's label or the rest of the op, or a part of another step.
@@ -48,7 +48,7 @@ struct View {
   bool is_shaded(const Span& span) const {
     return shades && (span.micro_batch < first_batch || span.micro_batch >= end_batch);
   }
-  int rows() const { return std::min(static_cast<int>(program().ranks.size()), kMostRows); }
+  int rows() const { return std::min(static_cast<int>(program().ranks.size()), kMostGridRows); }
 };
 
 bool takes_time(const Span& span) { return span.end > span.start; }
@@ -153,10 +153,10 @@ View make_view(const ScenarioResult& result, const GridStyle& style) {
     const auto width = static_cast<int>(row_label(view, rank).size());
     view.label_width = std::max(view.label_width, width + 2);
   }
-  int room = style.width - view.label_width - kGap - kShare;
+  int room = style.width - view.label_width - kCellGap - kShare;
   view.bar = room - kBar >= 2 * kNarrowest ? kBar : 0;
   view.shows_busy = room >= kNarrowest;
-  if (!view.shows_busy) room += kGap + kShare;
+  if (!view.shows_busy) room += kCellGap + kShare;
   choose_columns(view, std::max(kNarrowest, room - view.bar));
   return view;
 }
@@ -227,7 +227,7 @@ std::string busy_bar(const View& view, int rank) {
   if (!view.shows_busy) return "";
   const double busy = view.result->measurement.metrics.devices.at(rank).busy;
   const int filled = static_cast<int>(std::lround(std::clamp(busy, 0.0, 1.0) * view.bar));
-  std::string text(kGap, ' ');
+  std::string text(kCellGap, ' ');
   for (int i = 0; i < view.bar; ++i) {
     if (i < filled) {
       text += view.style.unicode ? "█" : "#";

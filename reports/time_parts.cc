@@ -9,7 +9,7 @@ namespace interlock {
 namespace {
 
 constexpr int kOpUses = static_cast<int>(TimeUse::Exposed);  // those before it are ops
-constexpr double kRounding = 1e-9;                           // of a share
+constexpr double kShareRounding = 1e-9;                      // of a share
 
 // After the ops, in this order.
 constexpr int kExposed = kOpUses, kFirstCause = kExposed + 1, kBubble = kFirstCause + kBubbleCauses,
@@ -137,7 +137,7 @@ std::vector<double> part_shares(const std::array<double, kTimeUses>& time, const
   const double exposed = time[static_cast<std::size_t>(TimeUse::Exposed)];
   if (bubbles == nullptr || !(step_time > 0)) {
     // Where a window cuts an op, what it waited for may come to a little more than there is.
-    shares[kExposed] = exposed <= idle + kRounding ? exposed : idle;
+    shares[kExposed] = exposed <= idle + kShareRounding ? exposed : idle;
     shares[kBubble] = time[static_cast<std::size_t>(TimeUse::Bubble)];
     return shares;
   }
@@ -147,7 +147,7 @@ std::vector<double> part_shares(const std::array<double, kTimeUses>& time, const
     known += shares[kFirstCause + i] = seconds / step_time;
   }
   // Results of older programs name no exchanges inside ops: what is idle without a cause.
-  if (idle - known > kRounding) shares[kFirstCause] += idle - known;
+  if (idle - known > kShareRounding) shares[kFirstCause] += idle - known;
   return shares;
 }
 

@@ -16,8 +16,8 @@ namespace interlock {
 namespace {
 
 constexpr int kSteps = 3;
-constexpr int kMostBars = 7500;    // of about 57 bytes
-constexpr double kLabelLane = 14;  // least height of a lane with text
+constexpr int kMostTimelineBars = 7500;  // of about 57 bytes
+constexpr double kLabelLane = 14;        // least height of a lane with text
 constexpr int kMostLanes = 256;
 constexpr int kMostMessages = 2000;
 constexpr double kMessageLane = 9;
@@ -151,7 +151,7 @@ std::string message_bars(const TimelinePanel& panel) {
 
 TimelinePanel step_panel(const ScenarioResult& result, double top) {
   TimelinePanel panel = lanes_of(result, top);
-  const int most = panel.lane >= kLabelLane ? kMostLabelledBars : kMostBars;
+  const int most = panel.lane >= kLabelLane ? kMostLabelledBars : kMostTimelineBars;
   panel.excerpt = choose_steps(result.measurement, kSteps, most);
   Excerpt& excerpt = panel.excerpt;
   if (excerpt.end <= excerpt.begin) excerpt.end = excerpt.begin + Seconds(1);  // nothing takes time

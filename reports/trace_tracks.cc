@@ -16,7 +16,7 @@
 namespace interlock {
 namespace {
 
-constexpr std::int64_t kRounding = 1;
+constexpr std::int64_t kTickRounding = 1;
 
 /// `slices` of one kind and place as tracks named `track.name`, the second and later numbered.
 void append(std::vector<Track>& tracks, const Track& track, std::vector<Slice> slices) {
@@ -94,7 +94,7 @@ std::vector<std::vector<Slice>> without_overlap(std::vector<Slice> slices) {
   std::vector<std::vector<Slice>> tracks;
   for (Slice slice : slices) {
     const auto fits = [&](const std::vector<Slice>& track) {
-      return track.back().end <= slice.start + kRounding && track.back().end <= slice.end;
+      return track.back().end <= slice.start + kTickRounding && track.back().end <= slice.end;
     };
     auto track = std::find_if(tracks.begin(), tracks.end(), fits);
     if (track == tracks.end()) track = tracks.insert(track, std::vector<Slice>());

@@ -15,21 +15,15 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::size_t kPoints = 500;
-
-Json numbers(const std::vector<double>& values) {
-  Json list = Json::array();
-  for (const double value : values) list.push_back(value);  // what is not finite becomes null
-  return list;
-}
+constexpr std::size_t kPointsOnPage = 500;
 
 Json curve_json(const TrainingCurve& run, const std::string& name) {
-  const LossPoints points = loss_points(run, kPoints);
+  const LossPoints points = loss_points(run, kPointsOnPage);
   return {{"name", clean_utf8(name)},
-          {"steps", numbers(points.steps)},
-          {"measured_s", numbers(points.measured)},
-          {"simulated_s", numbers(points.simulated)},
-          {"loss", numbers(points.loss)}};
+          {"steps", Json(points.steps)},
+          {"measured_s", Json(points.measured)},
+          {"simulated_s", Json(points.simulated)},
+          {"loss", Json(points.loss)}};
 }
 
 /// What the curves leave out.
@@ -43,9 +37,9 @@ std::string note_of(const std::vector<TrainingCurve>& curves) {
                                    [](double loss) { return !std::isfinite(loss); });
   }
   std::string note = "Loss of the whole network; simulated time: steps × predicted step time.";
-  if (steps > kPoints) {
-    note += " Each point is a mean over up to " + std::to_string((steps + kPoints - 1) / kPoints) +
-            " steps.";
+  if (steps > kPointsOnPage) {
+    note += " Each point is a mean over up to " +
+            std::to_string((steps + kPointsOnPage - 1) / kPointsOnPage) + " steps.";
   }
   if (stopped) note += " A run was stopped before its last step.";
   if (broken) note += " Curves end where a loss was no number.";

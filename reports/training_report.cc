@@ -18,14 +18,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::size_t kPoints = 100;
+constexpr std::size_t kPointsInFile = 100;
 constexpr std::size_t kEnds = 20;  // steps whose mean is the first, or the last, loss, at most
-
-Json numbers(const std::vector<double>& values) {
-  Json list = Json::array();
-  for (const double value : values) list.push_back(value);  // what is not finite becomes null
-  return list;
-}
 
 Json staleness_json(const TrainingCurve& run) {
   Json json = Json::object();
@@ -46,14 +40,14 @@ Json json_of(const TrainingCurve& run) {
             {"stopped", static_cast<int>(run.losses.size()) < run.wanted_steps},
             {"staleness", staleness_json(run)},
             {"simulated_step_time_s", run.simulated_step.value()},
-            {"loss", numbers(run.losses)},
-            {"measured_end_s", numbers(ends)},
+            {"loss", Json(run.losses)},
+            {"measured_end_s", Json(ends)},
             {"held_peak_bytes", run.peaks},
             {"simulated_peak_bytes", run.simulated_peaks}};
   json["measured_step_time_s"] =
       run.measured_step > Seconds(0) ? Json(run.measured_step.value()) : Json(nullptr);
   Json& stages = json["stage_loss"] = Json::array();
-  for (const std::vector<double>& losses : run.stage_losses) stages.push_back(numbers(losses));
+  for (const std::vector<double>& losses : run.stage_losses) stages.push_back(Json(losses));
   return json;
 }
 
@@ -168,7 +162,7 @@ std::string training_svg(const std::vector<TrainingCurve>& curves) {
   if (!common.empty()) chart.title = common + ": loss against steps and time";
   for (const TrainingCurve& run : curves) {
     chart.names.push_back(own_name(run.name, common));
-    const LossPoints points = loss_points(run, kPoints);
+    const LossPoints points = loss_points(run, kPointsInFile);
     by_step.curves.push_back(pairs(points.steps, points.loss));
     measured.curves.push_back(pairs(points.measured, points.loss));
     simulated.curves.push_back(pairs(points.simulated, points.loss));

@@ -13,7 +13,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Kind = JsonValue::Kind;
 
-Json json_of(const JsonValue& value) {
+Json plain_json(const JsonValue& value) {
   switch (value.kind) {
     case Kind::Null:
       break;
@@ -28,12 +28,12 @@ Json json_of(const JsonValue& value) {
       return clean_utf8(value.text);
     case Kind::Array: {
       Json json = Json::array();
-      for (const JsonValue& item : value.items) json.push_back(json_of(item));
+      for (const JsonValue& item : value.items) json.push_back(plain_json(item));
       return json;
     }
     case Kind::Object: {
       Json json = Json::object();
-      for (const auto& [key, member] : value.members) json[clean_utf8(key)] = json_of(member);
+      for (const auto& [key, member] : value.members) json[clean_utf8(key)] = plain_json(member);
       return json;
     }
   }
@@ -42,24 +42,6 @@ Json json_of(const JsonValue& value) {
 
 }  // namespace
 
-JsonValue json_text(const std::string& text) { return {.kind = Kind::String, .text = text}; }
-JsonValue json_number(double number) { return {.kind = Kind::Number, .number = number}; }
-JsonValue json_boolean(bool boolean) { return {.kind = Kind::Boolean, .boolean = boolean}; }
-
-JsonValue json_list(std::vector<JsonValue> items) {
-  return {.kind = Kind::Array, .items = std::move(items)};
-}
-
-JsonValue json_texts(const std::vector<std::string>& texts) {
-  JsonValue list = {.kind = Kind::Array};
-  for (const std::string& text : texts) list.items.push_back(json_text(text));
-  return list;
-}
-
-JsonValue json_object(std::vector<JsonMember> members) {
-  return {.kind = Kind::Object, .members = std::move(members)};
-}
-
-std::string json_file(const JsonValue& value) { return json_of(value).dump(2) + "\n"; }
+std::string json_file(const JsonValue& value) { return plain_json(value).dump(2) + "\n"; }
 
 }  // namespace interlock

@@ -13,8 +13,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kUnknown = "–";
-
 Spread times(Spread spread, double factor) {
   for (double* value : {&spread.mean, &spread.deviation, &spread.p5, &spread.p50, &spread.p95}) {
     *value *= factor;

@@ -18,8 +18,6 @@ namespace {
 constexpr int kMostSamplesMixed = 128;
 constexpr int kLargestPart = 16;  // but for the whole batch
 
-bool is_text(const JsonValue* value) { return value && value->kind == JsonValue::Kind::String; }
-
 /// `document` with `samples` in a micro-batch.
 JsonValue sized(JsonValue document, int samples) {
   set_json(document, "training.micro_batch_size", parse_json(std::to_string(samples), ""), "");
@@ -39,7 +37,7 @@ bool balances_slices(const JsonValue& document) {
   const JsonValue* schedule = document.find("training")->find("schedule");
   if (!schedule || schedule->kind != JsonValue::Kind::Object) return true;
   const JsonValue* slices = schedule->find("slices");
-  return !slices || is_text(slices);
+  return !slices || holds_text(slices);
 }
 
 std::vector<BatchPart> part_sizes(const JsonValue& document, const LoadScenario& load, int batch) {
@@ -68,7 +66,7 @@ void mix_sizes(const std::vector<BatchPart>& sizes, int batch, Scenario& scenari
 }  // namespace
 
 void balance_batch(const JsonValue& document, const LoadScenario& load, Scenario& scenario) {
-  if (!is_text(document.find("training")->find("micro_batch_size"))) return;
+  if (!holds_text(document.find("training")->find("micro_batch_size"))) return;
   const int batch = scenario.micro_batches;
   Seconds least = planned_span(scenario);
   for (int samples = 2; samples <= batch; ++samples) {

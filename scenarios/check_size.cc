@@ -11,7 +11,7 @@
 namespace interlock {
 namespace {
 
-constexpr double kMostOps = 2e9;                        // of a run
+constexpr double kMostOpsOfRun = 2e9;                   // of a run
 constexpr double kMostOpsSearched = 1e6;                // of a step that "auto" looks for
 constexpr double kMostOpsInFlight = 4e6;                // of all micro-batches under way
 constexpr double kLongestPattern = 2e7;                 // ops until the order of work repeats
@@ -53,12 +53,12 @@ void check_size(const Scenario& scenario, int stages, int slices, const JsonNode
   const double once = ops_per_stage(scenario, stages) * stages;
   const double micro_batches =
       static_cast<double>(scenario.micro_batches) * slices * scenario.steps;
-  if (once * micro_batches > kMostOps) {
+  if (once * micro_batches > kMostOpsOfRun) {
     report(diagnostics, place,
            "the run has about " + in_words(once * micro_batches) +
                " ops (stages x micro-batches "
                "x steps); expected at most " +
-               in_words(kMostOps));
+               in_words(kMostOpsOfRun));
     return;
   }
   if (scenario.schedule.kind == ScheduleKind::Auto &&

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kMostModules = 1'000'000;
 /// Evaluations of the search for a balanced partition that take some seconds.
-constexpr double kMostEvaluations = 1e9;
+constexpr double kMostCuts = 1e9;
 
 /// Contiguous blocks of stages, one for each rank, whose busiest is as little busy as possible.
 std::vector<int> contiguous_ranks(int ranks, int stages, const StageTime& time) {
@@ -69,7 +69,7 @@ void check_partition(const PartitionKeys& keys, const JsonNode& node, const Part
   if (!keys.valid) return;
   const bool search = keys.kind == PartitionKeys::Kind::Balanced && size.parts < size.modules;
   const double blocks = search ? size.parts : size.lays_ranks ? size.ranks : 0;
-  if (blocks * size.modules * size.modules > kMostEvaluations) {
+  if (blocks * size.modules * size.modules > kMostCuts) {
     report(diagnostics, node,
            "balancing " + std::to_string(size.modules) + " modules over " +
                std::to_string(search ? size.parts : size.ranks) +

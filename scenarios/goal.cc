@@ -7,18 +7,18 @@
 
 #include "base/text.h"
 #include "scenarios/contract.h"
+#include "scenarios/limits.h"
 #include "scenarios/scenario.h"
 
 namespace interlock {
 namespace {
 
-constexpr int kMostSteps = 1'000'000'000;
-constexpr double kMostSamples = 1e18;
+constexpr double kMostTokens = 1e18;
 
 using Unit = TrainingLength::Unit;
 
 void read_further_steps(Section& section, TrainingLength& length) {
-  length.further_steps = section.count("further_steps", 0, 0, kMostSteps);
+  length.further_steps = section.count("further_steps", 0, 0, kMostRunSteps);
   const auto node = section.get("further_steps");
   if (!node || length.unit != Unit::Steps) return;
   report(section.diagnostics(), *node,
@@ -91,11 +91,11 @@ TrainingLength read_length(Section& section) {
       length.unit = Unit::Samples;  // further steps are no second mistake
     }
   } else if (steps) {
-    length.amount = read_count(*steps, 1, kMostSteps, diagnostics).value_or(1);
+    length.amount = read_count(*steps, 1, kMostRunSteps, diagnostics).value_or(1);
   } else {
     length.unit = samples ? Unit::Samples : Unit::Tokens;
     length.amount =
-        read_number(samples ? *samples : *tokens, 1, kMostSamples, diagnostics).value_or(1);
+        read_number(samples ? *samples : *tokens, 1, kMostTokens, diagnostics).value_or(1);
   }
   read_further_steps(section, length);
   return length;

@@ -44,8 +44,6 @@ void open_named_places(JsonValue& document, std::string_view dotted_path) {
   }
 }
 
-bool is_text(const JsonValue* value) { return value != nullptr && value->kind == Kind::String; }
-
 /// The file's object, under the name that it has; without origins, which its changes would belie.
 JsonValue opened(CatalogueEntry entry, bool keeps_name) {
   JsonValue object = std::move(entry.document);
@@ -104,19 +102,19 @@ void open_names(JsonValue& document, std::string_view dotted_path, const std::st
   constexpr std::string_view kCluster = "cluster.", kDevice = "cluster.device.",
                              kFramework = "training.framework.";
   if (JsonValue* cluster = document.find("cluster"); dotted_path.starts_with(kCluster) && cluster) {
-    if (is_text(cluster->find("machine")) &&
+    if (holds_text(cluster->find("machine")) &&
         of_machine(*cluster, dotted_path.substr(kCluster.size()))) {
       open_machine(*cluster, origin);
     }
     JsonValue* device = cluster->find("device");
-    if (dotted_path.starts_with(kDevice) && is_text(device)) {
+    if (dotted_path.starts_with(kDevice) && holds_text(device)) {
       *device = open_file(*device, "", origin);
     }
   }
   if (!dotted_path.starts_with(kFramework)) return;
   JsonValue* training = document.find("training");
   JsonValue* framework = training == nullptr ? nullptr : training->find("framework");
-  if (is_text(framework)) *framework = open_file(*framework, "scenarios/frameworks", origin);
+  if (holds_text(framework)) *framework = open_file(*framework, "scenarios/frameworks", origin);
 }
 
 JsonValue with_files_open(JsonValue document) {

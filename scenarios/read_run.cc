@@ -5,15 +5,14 @@
 
 #include "base/text.h"
 #include "scenarios/contract.h"
+#include "scenarios/limits.h"
 #include "scenarios/loader.h"
 #include "scenarios/run_conditions.h"
 
 namespace interlock {
 namespace {
 
-constexpr int kMostSteps = 1'000'000'000;
 constexpr int kMostSpares = 1'000'000;
-constexpr int kMostSeeds = 10'000;
 
 std::optional<Seconds> time_at(Section& section, std::string_view key) {
   const std::optional<JsonNode> node = section.get(key);
@@ -29,7 +28,7 @@ void read_interval(Section& section, CheckpointConditions& checkpoint) {
   Diagnostics& diagnostics = section.diagnostics();
   checkpoint.rule = Rule::Written;
   if (node->value->kind == JsonValue::Kind::Number) {
-    checkpoint.steps = read_count(*node, 1, kMostSteps, diagnostics);
+    checkpoint.steps = read_count(*node, 1, kMostRunSteps, diagnostics);
   } else if (node->value->kind == JsonValue::Kind::String && parse_quantity(node->value->text)) {
     checkpoint.interval = read_seconds(*node, diagnostics);
   } else if (node->value->kind == JsonValue::Kind::String) {

@@ -11,7 +11,7 @@
 namespace interlock {
 namespace {
 
-constexpr const char* kPath = "training.schedule";
+constexpr const char* kSchedulePath = "training.schedule";
 constexpr int kDeepestQueue = 1'000'000;
 constexpr int kMostInFlight = 1'024;
 constexpr std::size_t kMostNamesTold = 8;
@@ -81,7 +81,7 @@ std::optional<ScheduleKind> read_kind(const JsonNode& node, const Strategy& stra
 QueuePolicy read_queue(const JsonNode& node, Diagnostics& diagnostics) {
   QueuePolicy queue;
   if (node.value->kind == JsonValue::Kind::String) {
-    const auto choice = read_choice(node, contract_names(kPath, "queue"), diagnostics);
+    const auto choice = read_choice(node, contract_names(kSchedulePath, "queue"), diagnostics);
     queue.kind = choice == 0 ? QueuePolicy::Kind::Rendezvous : QueuePolicy::Kind::Unlimited;
   } else if (node.value->kind == JsonValue::Kind::Object) {
     Section section("training.schedule.queue", node, diagnostics);
@@ -253,7 +253,7 @@ SchedulePolicy read_policy(const TrainingKeys& training, Diagnostics& diagnostic
     const auto kind = read_kind(*training.schedule, strategy, diagnostics);
     return default_policy(kind.value_or(otherwise), training);
   }
-  Section section(kPath, *training.schedule, diagnostics);
+  Section section(kSchedulePath, *training.schedule, diagnostics);
   const auto written = section.get("kind");
   const auto kind = written ? read_kind(*written, strategy, diagnostics) : otherwise;
   SchedulePolicy policy = default_policy(kind.value_or(otherwise), training);
@@ -287,10 +287,10 @@ SchedulePolicy read_schedule(const TrainingKeys& training, Diagnostics& diagnost
 
 void check_schedule_keys(const JsonNode& schedule, Diagnostics& diagnostics) {
   if (is_text(schedule)) {
-    read_choice(schedule, contract_names(kPath, "kind"), diagnostics);
+    read_choice(schedule, contract_names(kSchedulePath, "kind"), diagnostics);
     return;
   }
-  Section section(kPath, schedule, diagnostics);
+  Section section(kSchedulePath, schedule, diagnostics);
   SchedulePolicy policy;
   section.choice("kind", 0);
   read_members(section, policy);

@@ -8,11 +8,11 @@
 #include <string>
 
 #include "base/text.h"
+#include "hardware/network_size.h"
 
 namespace interlock {
 namespace {
 
-constexpr int kMostDevices = 1'000'000;
 constexpr std::array kElsewhere = {"tensor",         "data",    "context",       "expert",
                                    "split_brain",    "shard",   "tensor_layout", "tensor_depth",
                                    "context_layout", "spatial", "order"};

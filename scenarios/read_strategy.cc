@@ -10,7 +10,7 @@
 namespace interlock {
 namespace {
 
-constexpr const char* kPath = "training.strategy";
+constexpr const char* kStrategyPath = "training.strategy";
 
 // By the order of the names in the contract; "pairwise" is interlocking with n_wise 2.
 constexpr std::array kKinds = {
@@ -80,7 +80,7 @@ void read_object(Section& section, StrategyKeys& keys, int kind) {
     report(section.diagnostics(), *section.get("gradient"),
            "an overlapping strategy has no \"mean\"; expected furthest or sum");
   }
-  if (kind >= 0) check_uses(section, contract_names(kPath, "kind")[kind]);
+  if (kind >= 0) check_uses(section, contract_names(kStrategyPath, "kind")[kind]);
 }
 
 }  // namespace
@@ -90,7 +90,7 @@ StrategyKeys read_strategy(const JsonNode& node, Diagnostics& diagnostics) {
   StrategyKeys keys{.node = node};
   int kind = -1;
   if (node.value->kind == JsonValue::Kind::String) {
-    kind = read_choice(node, contract_names(kPath, "kind"), diagnostics).value_or(-1);
+    kind = read_choice(node, contract_names(kStrategyPath, "kind"), diagnostics).value_or(-1);
     if (kind >= 0 && kKinds[kind] == StrategyKind::Chunked) {
       report(diagnostics, node, "how many chunks? expected {\"kind\": \"chunked\", \"chunks\": 2}");
     } else if (kind >= 0 && kKinds[kind] == StrategyKind::BackLink) {
@@ -102,7 +102,7 @@ StrategyKeys read_strategy(const JsonNode& node, Diagnostics& diagnostics) {
   }
   if (kind >= 0) keys.strategy.kind = kKinds[kind];
   if (node.value->kind == JsonValue::Kind::Object) {
-    Section section(kPath, node, diagnostics);
+    Section section(kStrategyPath, node, diagnostics);
     if (section.require("kind", "a strategy")) kind = section.choice("kind", -1);
     if (kind >= 0) keys.strategy.kind = kKinds[kind];
     read_object(section, keys, kind);

@@ -5,16 +5,14 @@
 
 #include "base/text.h"
 #include "scenarios/contract.h"
+#include "scenarios/limits.h"
 #include "scenarios/loader.h"
 #include "scenarios/swarm_conditions.h"
 
 namespace interlock {
 namespace {
 
-constexpr int kMostPeers = 100'000;
-constexpr int kMostInFlight = 1'000'000;
-constexpr int kMostSeeds = 10'000;
-constexpr double kLeastSpeed = 1e-3, kMostSpeed = 1e3;
+constexpr int kMostRequests = 1'000'000;
 
 /// One value, or a list of them.
 template <class Value>
@@ -54,7 +52,7 @@ void read_links(Section& section, SwarmConditions& swarm) {
   Diagnostics& diagnostics = section.diagnostics();
   if (const auto speed = section.get("speed")) {
     swarm.speeds = read_each<double>(*speed, diagnostics, [&](const JsonNode& one) {
-      return read_number(one, kLeastSpeed, kMostSpeed, diagnostics);
+      return read_number(one, kLeastRelativeSpeed, kMostRelativeSpeed, diagnostics);
     });
   }
   if (const auto up = section.require("up", "a bandwidth such as \"200 Mb/s\"")) {
@@ -68,15 +66,15 @@ void read_links(Section& section, SwarmConditions& swarm) {
 }
 
 /// A time above zero; nothing if it is absent or wrong.
-std::optional<Seconds> time_at(Section& section, std::string_view key) {
+std::optional<Seconds> positive_time_at(Section& section, std::string_view key) {
   const std::optional<JsonNode> node = section.get(key);
   return node ? read_duration(*node, section.diagnostics()) : std::nullopt;
 }
 
 void read_times(Section& section, SwarmConditions& swarm) {
   Diagnostics& diagnostics = section.diagnostics();
-  swarm.rebalance_every = time_at(section, "rebalance_every");
-  swarm.duration = time_at(section, "duration").value_or(swarm.duration);
+  swarm.rebalance_every = positive_time_at(section, "rebalance_every");
+  swarm.duration = positive_time_at(section, "duration").value_or(swarm.duration);
   if (const auto warm_up = section.get("warm_up")) {
     swarm.warm_up = read_seconds(*warm_up, diagnostics);
     if (swarm.warm_up && *swarm.warm_up >= swarm.duration) {
@@ -99,7 +97,7 @@ SwarmConditions read_swarm(const JsonNode& node, Diagnostics& diagnostics) {
   read_links(section, swarm);
   swarm.routing = static_cast<SwarmRouting>(section.choice("routing", 0));
   swarm.int8 = section.choice("compression", 0) == 1;
-  swarm.in_flight = section.count("in_flight", kMostInFlight);
+  swarm.in_flight = section.count("in_flight", kMostRequests);
   swarm.delayed_update = section.boolean("delayed_update", true);
   swarm.redo_lost = section.choice("lost_gradients", 0) == 0;
   if (const auto failures = section.get("failures")) {

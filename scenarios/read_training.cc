@@ -11,7 +11,7 @@ namespace interlock {
 namespace {
 
 constexpr int kLargestBatch = 1'000'000'000;
-constexpr int kMostSteps = 1'000'000;
+constexpr int kMostSimulatedSteps = 1'000'000;
 constexpr std::array kOptimizers = {Optimizer::Sgd, Optimizer::SgdMomentum, Optimizer::Adam,
                                     Optimizer::Adam};
 
@@ -116,7 +116,7 @@ TrainingKeys read_training(const JsonNode& node, int data, Diagnostics& diagnost
   }
   if (const auto again = section.get("recompute")) read_recompute(*again, training, diagnostics);
   if (const auto offload = section.get("offload")) read_offload(*offload, training, diagnostics);
-  training.steps = section.count("steps", 8, 1, kMostSteps);
+  training.steps = section.count("steps", 8, 1, kMostSimulatedSteps);
   section.finish();
   return training;
 }

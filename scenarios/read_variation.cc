@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "scenarios/contract.h"
+#include "scenarios/limits.h"
 #include "scenarios/loader.h"
 #include "scenarios/variation_conditions.h"
 
@@ -12,8 +13,7 @@ namespace interlock {
 namespace {
 
 constexpr int kMostNumber = 1'000'000;  // of a rank, device or step
-constexpr double kMostSlowdown = 1000, kLeastSpeed = 0.001, kMostSpeed = 1000;
-constexpr int kMostSeeds = 10'000;
+constexpr double kMostSlowdown = 1000;
 
 std::optional<int> count_at(Section& section, std::string_view key, int least) {
   const std::optional<JsonNode> node = section.get(key);
@@ -128,7 +128,8 @@ std::optional<VariationConditions> read_variation(const std::optional<JsonNode>&
   if (const auto list = section.get("speeds")) {
     variation.speeds =
         read_list<double>(*list, "[1, 1, 0.5, 1]", diagnostics, [&](const JsonNode& item) {
-          return read_number(item, kLeastSpeed, kMostSpeed, diagnostics).value_or(1);
+          return read_number(item, kLeastRelativeSpeed, kMostRelativeSpeed, diagnostics)
+              .value_or(1);
         });
   }
   variation.seeds = section.count("seeds", 20, 1, kMostSeeds);

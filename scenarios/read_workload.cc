@@ -14,7 +14,7 @@ namespace interlock {
 namespace {
 
 constexpr const char* kRank = "%d";
-constexpr int kMostRanks = 65'536;
+constexpr int kMostTracedRanks = 65'536;
 
 /// The files that `pattern` stands for, from rank 0 on.
 std::vector<std::string> files_of(const std::string& pattern) {
@@ -24,7 +24,7 @@ std::vector<std::string> files_of(const std::string& pattern) {
                 " for the number of the rank, \"traces/rank.%d.et\" say");
   }
   std::vector<std::string> files;
-  for (int rank = 0; rank < kMostRanks; ++rank) {
+  for (int rank = 0; rank < kMostTracedRanks; ++rank) {
     std::string file = pattern;
     file.replace(at, std::string(kRank).size(), std::to_string(rank));
     std::error_code failed;

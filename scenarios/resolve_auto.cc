@@ -3,7 +3,6 @@
 #include "scenarios/resolve_auto.h"
 
 #include <algorithm>
-#include <limits>
 #include <memory>
 
 #include "base/error.h"
@@ -18,7 +17,7 @@ namespace {
 
 // What a search takes a few seconds for.
 constexpr double kOpsOfSearch = 1e7;
-constexpr double kLeastEvaluations = 10, kMostEvaluations = 1000;
+constexpr double kLeastLooks = 10, kMostLooks = 1000;
 constexpr int kStepsOfLook = 4;             // and more where a step has few micro-batches
 constexpr std::size_t kLooksAtFlushed = 2;  // the best, and the best hand-made one
 
@@ -165,7 +164,7 @@ SearchInputs search_inputs(const Scenario& scenario, const LowerInputs& inputs) 
   search.bound = busiest(search.lists.back());
   const double ops = 3.0 * shape.stages * shape.micro_batches;
   search.evaluations = scenario.schedule.evaluations.value_or(
-      static_cast<int>(std::clamp(kOpsOfSearch / ops, kLeastEvaluations, kMostEvaluations)));
+      static_cast<int>(std::clamp(kOpsOfSearch / ops, kLeastLooks, kMostLooks)));
   if (scenario.strategy.readout_every > 0) {
     search.lists.clear();  // readouts travel at micro-batches that one step does not show
   } else if (scenario.strategy.kind == StrategyKind::Global) {
@@ -200,7 +199,7 @@ Scenario resolve_auto(const Scenario& scenario) {
   const FoundSchedules found = find_schedules(search, judge_of(scenario, inputs));
   // The judge knows no contention and saw only a few steps; the last word has a real run.
   Scenario trial = scenario, best = scenario;
-  Seconds best_time(std::numeric_limits<double>::infinity());
+  Seconds best_time(kInfinity);
   double least = found.least_memory;
   std::size_t looks = 0;
   for (const SchedulePolicy& policy : found.fitting) {

@@ -13,15 +13,15 @@
 namespace interlock {
 namespace {
 
-constexpr double kMostSteps = 1e12;
+constexpr double kMostPlannedSteps = 1e12;
 constexpr double kMostMicroBatches = 1e15;
 constexpr double kMostEvents = 1e8;  // failures and checkpoints of all seeds
 
 std::int64_t whole_steps_of(const RunConditions& run, const StepFacts& facts) {
   const double steps = steps_of(run.length, {facts.samples, facts.tokens});
-  if (steps > kMostSteps) {
+  if (steps > kMostPlannedSteps) {
     throw Error("the run has about " + format_number(steps) + " steps; expected at most " +
-                format_number(kMostSteps));
+                format_number(kMostPlannedSteps));
   }
   return static_cast<std::int64_t>(steps);
 }
@@ -65,7 +65,7 @@ Seconds write_time(const CheckpointConditions& checkpoint, const Metrics& metric
 }
 
 std::int64_t whole_steps(Seconds interval, Seconds step_time) {
-  return std::max<std::int64_t>(1, std::llround(std::min(interval / step_time, kMostSteps)));
+  return std::max<std::int64_t>(1, std::llround(std::min(interval / step_time, kMostPlannedSteps)));
 }
 
 /// Steps between checkpoints. `costs` is there unless the interval is written.
@@ -90,7 +90,7 @@ std::int64_t interval_steps(const CheckpointConditions& checkpoint, const RunPla
   if (!checkpoint.asynchronous) return steps;
   // More often than one can be written is no gain.
   const double writes = std::ceil(plan.checkpoint.write / plan.step_time);
-  return std::max(steps, static_cast<std::int64_t>(std::min(writes, kMostSteps)));
+  return std::max(steps, static_cast<std::int64_t>(std::min(writes, kMostPlannedSteps)));
 }
 
 RunPlan plan_without_checkpoints(const Scenario& scenario, const StepFacts& facts) {

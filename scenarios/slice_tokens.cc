@@ -57,7 +57,7 @@ SliceTime slice_time(const Scenario& scenario, const ModelGraph& graph, const Gr
   };
 }
 
-SliceInputs search_inputs(const Scenario& scenario, const Grain& grain) {
+SliceInputs slice_inputs(const Scenario& scenario, const Grain& grain) {
   return {.units = grain.units(),
           .stages = scenario.ranks,
           .sequences = scenario.micro_batches,
@@ -183,14 +183,14 @@ void choose_slices(Scenario& scenario, const SliceKeys& keys) {
     scenario.slices = in_a_row(equal_slices(tokens, keys.count));
   } else {
     const Grain grain = Grain::of(tokens, kUnits);
-    scenario.slices = in_grains(balanced_slices(search_inputs(scenario, grain)).lengths, grain);
+    scenario.slices = in_grains(balanced_slices(slice_inputs(scenario, grain)).lengths, grain);
   }
 }
 
 Seconds planned_span(const Scenario& scenario) {
   std::vector<int> lengths;
   for (const TokenSlice& slice : scenario.slices) lengths.push_back(slice.length);
-  return span_of(search_inputs(scenario, {scenario.slices.front().of, 1}), lengths);
+  return span_of(slice_inputs(scenario, {scenario.slices.front().of, 1}), lengths);
 }
 
 PartsPlan plan_parts(const Scenario& scenario, std::vector<BatchPart> sizes, int samples) {

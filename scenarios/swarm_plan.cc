@@ -7,13 +7,13 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "scenarios/limits.h"
 
 namespace interlock {
 namespace {
 
-constexpr double kMostOps = 3e8;     // of all seeds
-constexpr double kMostParts = 2e7;   // of gradients: stages x micro-batches
-constexpr int kMostPeers = 100'000;  // in all
+constexpr double kMostSwarmOps = 3e8;  // of all seeds
+constexpr double kMostParts = 2e7;     // of gradients: stages x micro-batches
 
 int stage_count(const Scenario& scenario) { return scenario.partition.stages(); }
 
@@ -81,10 +81,10 @@ void check_length(const SwarmInputs& inputs, int seeds) {
   const double rate = speeds / work;
   const double ops =
       2 * rate * static_cast<double>(inputs.stages.size()) * inputs.duration.value() * seeds;
-  if (ops <= kMostOps) return;
+  if (ops <= kMostSwarmOps) return;
   throw Error("the swarm runs about " + format_number(ops) + " ops in " + format(inputs.duration) +
               " under " + std::to_string(seeds) + " seeds; expected at most " +
-              format_number(kMostOps) +
+              format_number(kMostSwarmOps) +
               ", by a shorter \"duration\", larger micro-batches or fewer \"seeds\"");
 }
 

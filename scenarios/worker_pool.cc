@@ -48,7 +48,7 @@ bool read_all(int from, void* data, std::size_t size) {
 }
 
 /// What comes before the bytes of a result.
-struct Head {
+struct PipeHead {
   std::uint64_t size = 0;
   bool problem = false;
 };
@@ -70,7 +70,7 @@ class NoBrokenPipe {
   if (::getppid() != parent) _exit(1);
   std::signal(SIGINT, SIG_IGN);  // the parent hears it too, and decides
   for (std::uint64_t job = 0; read_all(orders, &job, sizeof job);) {
-    Head head;
+    PipeHead head;
     std::string bytes;
     try {
       bytes = jobs.work(static_cast<std::size_t>(job));
@@ -186,7 +186,7 @@ class Pool {
 
   void take_result(Worker& worker) {
     JobResult result{*worker.job, "", ""};
-    Head head;
+    PipeHead head;
     bool whole = read_all(worker.results, &head, sizeof head);
     if (whole) {
       std::string& text = head.problem ? result.problem : result.bytes;

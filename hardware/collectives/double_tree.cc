@@ -40,12 +40,12 @@ std::vector<Branch> grow_tree(int places) {
   return tree;
 }
 
-enum class Way { Down, Both };
+enum class Directions { Down, Both };
 
 struct TreeBuilder {
   const Cluster& cluster;
   const Grouping& grouping;
-  Way way;
+  Directions directions;
   Traffic& traffic;
 
   int head(int node, int channel) const {
@@ -60,7 +60,7 @@ struct TreeBuilder {
       const int up = head(parent, channel);
       const int down = head(child, channel);
       add_flow(traffic, up, down, bytes / grouping.channels);
-      if (way == Way::Both) add_flow(traffic, down, up, bytes / grouping.channels);
+      if (directions == Directions::Both) add_flow(traffic, down, up, bytes / grouping.channels);
       slowest = std::max(slowest, hop(cluster, up, down));
     }
     return slowest;
@@ -91,7 +91,7 @@ struct TreeBuilder {
       const int from = node[(local + size - 1) % size];
       const Bytes share = bytes * share_from_before(grouping, size, local);
       add_flow(traffic, from, node[local], share);
-      if (way == Way::Both) add_flow(traffic, node[local], from, share);
+      if (directions == Directions::Both) add_flow(traffic, node[local], from, share);
       const Seconds latency = hop(cluster, from, node[local]);
       sum += latency;
       least = local == 0 ? latency : std::min(least, latency);
@@ -146,7 +146,7 @@ Traffic tree_traffic(const Cluster& cluster, const Grouping& grouping, Collectiv
   if (grouping.nodes.size() == 1) return tree_traffic(cluster, one_by_one(grouping), kind, bytes);
   Traffic traffic;
   const bool both = kind == CollectiveKind::AllReduce;
-  const TreeBuilder build{cluster, grouping, both ? Way::Both : Way::Down, traffic};
+  const TreeBuilder build{cluster, grouping, both ? Directions::Both : Directions::Down, traffic};
   if (both) {
     all_reduce(build, bytes);
   } else {

@@ -12,14 +12,13 @@
 namespace interlock {
 namespace {
 
-enum Direction { Up = 0, Down = 1 };
-
 /// Which link on its level: "above" counts the uplinks of one switch.
-LinkId leaf_link(const FatTree& tree, LinkId leaf, std::int64_t above, Direction direction) {
+LinkId leaf_link(const FatTree& tree, LinkId leaf, std::int64_t above, LinkDirection direction) {
   return 4 * (leaf * tree.leaf.count + above) + direction;
 }
 
-LinkId pod_link(const FatTree& tree, LinkId aggregation, std::int64_t above, Direction direction) {
+LinkId pod_link(const FatTree& tree, LinkId aggregation, std::int64_t above,
+                LinkDirection direction) {
   return 4 * (aggregation * tree.pod.count + above) + 2 + direction;
 }
 
@@ -69,7 +68,6 @@ void cross(const FatTree& tree, const Passage& passage, LinkId first, Route& rou
 }
 
 Link link(const FatTree& tree, LinkId id) {
-  const char* direction = id % 2 == Up ? " up" : " down";
   const bool of_pod = id / 2 % 2 == 1;
   const Uplinks& uplinks = of_pod ? tree.pod : tree.leaf;
   const LinkId above = id / 4 % uplinks.count;
@@ -84,7 +82,7 @@ Link link(const FatTree& tree, LinkId id) {
     name += "leaf" + std::to_string(pod_or_leaf) + (tree.leaves_per_pod > 0 ? " agg" : " spine") +
             std::to_string(above);
   }
-  return {name + direction, uplinks.bandwidth};
+  return {name + direction_name(id), uplinks.bandwidth};
 }
 
 }  // namespace interlock

@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-double sum(const std::vector<double>& values) {
+double total(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0);
 }
 
@@ -55,7 +55,7 @@ Json ops_json(const DurationTable& table) {
                      {"n", samples.busy.size()},
                      {"median_s", busy.p50},
                      {"p95_s", busy.p95},
-                     {"total_s", sum(samples.busy)},
+                     {"total_s", total(samples.busy)},
                      {"median_span_s", spread_of(samples.spans).p50}});
     }
   }
@@ -70,7 +70,7 @@ Json kernels_json(const DurationTable& table) {
                        {"n", samples.durations.size()},
                        {"median_s", spread.p50},
                        {"p95_s", spread.p95},
-                       {"total_s", sum(samples.durations)},
+                       {"total_s", total(samples.durations)},
                        {"in_ops_s", samples.in_ops}});
   }
   return kernels;
@@ -84,7 +84,7 @@ Json messages_json(const DurationTable& table) {
                         {"n", samples.count},
                         {"n_with_bytes", samples.bytes.size()},
                         {"median_bytes", known ? Json(spread_of(samples.bytes).p50) : Json()},
-                        {"total_bytes", known ? Json(sum(samples.bytes)) : Json()}});
+                        {"total_bytes", known ? Json(total(samples.bytes)) : Json()}});
   }
   return messages;
 }

@@ -11,7 +11,7 @@
 namespace interlock {
 namespace {
 
-constexpr std::size_t kMostRows = 48;
+constexpr std::size_t kMostReportRows = 48;
 
 std::string counted(std::size_t count, const std::string& what) {
   return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
@@ -107,7 +107,7 @@ std::string duration_report(const DurationTable& table, const TableStyle& style)
                      counted(static_cast<std::size_t>(table.steps), "step") + "\n\n";
   const Grid ops = op_grid(table);
   if (!ops.rows.empty()) {
-    const Grid shown = shorten(ops, kMostRows, {});
+    const Grid shown = shorten(ops, kMostReportRows, {});
     text += lay_out(shown, style);
     if (shown.rows.size() < ops.rows.size()) {
       text += "Shown: " + std::to_string(shown.rows.size()) + " of " +

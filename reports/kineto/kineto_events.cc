@@ -14,7 +14,7 @@
 namespace interlock {
 namespace {
 
-constexpr std::int64_t kRounding = 1000;  // nanoseconds
+constexpr std::int64_t kClockRounding = 1000;  // nanoseconds
 
 /// Numbers for texts, in the order in which they first appear.
 class Numbers {
@@ -162,7 +162,7 @@ void check_streams(const KinetoEvents& events) {
   const DeviceActivity* before = nullptr;
   for (const DeviceActivity& event : events.device) {
     if (before == nullptr || before->stream != event.stream) before = &event;
-    if (before->end > event.start + kRounding && before != &event) {
+    if (before->end > event.start + kClockRounding && before != &event) {
       throw Error(events.file + ": " + events.streams[event.stream] + ": " +
                   in_quotes(events.names[event.name]) + " starts at " + micros(event.start) +
                   " us, and " + in_quotes(events.names[before->name]) + " before it ends at " +

@@ -14,7 +14,7 @@ namespace interlock {
 namespace {
 
 /// What a process tells of a run, byte by byte.
-struct Told {
+struct ToldOutcome {
   double step_time = 0, work = 0, peak_memory = 0, memory_capacity = 0;
   bool fits = true;
   double energy = 0, cost = 0;  // of the step; 0: unknown
@@ -27,12 +27,12 @@ double work_of(const Scenario& scenario) {
                  : scenario.micro_batches * double(scenario.mesh.degree(Dimension::Data));
 }
 
-Told told_of(const ScenarioResult& result) {
+ToldOutcome told_of(const ScenarioResult& result) {
   const Metrics& metrics = result.measurement.metrics;
-  Told told{.step_time = metrics.step_time.value(),
-            .work = work_of(result.scenario),
-            .memory_capacity = metrics.memory_capacity.value(),
-            .fits = metrics.fits_in_memory};
+  ToldOutcome told{.step_time = metrics.step_time.value(),
+                   .work = work_of(result.scenario),
+                   .memory_capacity = metrics.memory_capacity.value(),
+                   .fits = metrics.fits_in_memory};
   const Economics economics = economics_of(result.scenario, metrics);
   if (economics.energy) told.energy = economics.energy->value();
   if (economics.cost) told.cost = economics.cost->amount;
@@ -42,7 +42,7 @@ Told told_of(const ScenarioResult& result) {
   return told;
 }
 
-std::string bytes_of(const Told& told) {
+std::string bytes_of(const ToldOutcome& told) {
   std::string bytes(sizeof told, '\0');
   std::memcpy(bytes.data(), &told, sizeof told);
   return bytes;
@@ -61,7 +61,7 @@ Scenario only_scenario(const JsonValue& document) {
 }
 
 TriedChange tried(const Change& change, const std::string& bytes, const ScenarioResult& before) {
-  Told told;
+  ToldOutcome told;
   std::memcpy(&told, bytes.data(), sizeof told);
   TriedChange result{.change = change,
                      .step_time = Seconds(told.step_time),
@@ -70,7 +70,7 @@ TriedChange tried(const Change& change, const std::string& bytes, const Scenario
                      .memory_capacity = Bytes(told.memory_capacity),
                      .fits = told.fits};
   if (change.kind != Change::Kind::Machine) {
-    const Told own = told_of(before);
+    const ToldOutcome own = told_of(before);
     result.energy = ratio(told.energy / result.work, own.energy);
     result.cost = ratio(told.cost / result.work, own.cost);
   }
@@ -106,7 +106,7 @@ Answers answer(const JsonValue& document, int processes, const ChangesTried& tol
        .done =
            [&](const JobResult& result) {
              if (told) told(++done, changes.size());
-             if (result.bytes.size() == sizeof(Told) && result.problem.empty()) {
+             if (result.bytes.size() == sizeof(ToldOutcome) && result.problem.empty()) {
                answers.changes.push_back(tried(changes[result.job], result.bytes, baseline.result));
              } else {
                ++answers.refused;

@@ -5,7 +5,7 @@
 namespace interlock {
 namespace {
 
-using Kind = Change::Kind;
+using ChangeKind = Change::Kind;
 
 std::string set(const std::string& path, int value) { return path + "=" + std::to_string(value); }
 
@@ -13,7 +13,7 @@ std::string set(const std::string& path, int value) { return path + "=" + std::t
 void trade(const Baseline& baseline, Dimension more, Dimension less, std::vector<Change>& changes) {
   const Mesh& mesh = baseline.result.scenario.mesh;
   if (mesh.degree(less) % 2 != 0) return;
-  Change change{Kind::Plan,
+  Change change{ChangeKind::Plan,
                 "twice the " + dimension_names()[static_cast<std::size_t>(more)] +
                     " degree for half the " + dimension_names()[static_cast<std::size_t>(less)] +
                     " degree",
@@ -40,7 +40,7 @@ void states(const Baseline& baseline, std::vector<Change>& changes) {
                                       "weights too"};
   for (const int other : {stage + 1, stage - 1}) {
     if (other < 0 || other > 3) continue;
-    changes.push_back({Kind::Plan,
+    changes.push_back({ChangeKind::Plan,
                        "ZeRO " + std::to_string(other) + ": replicas divide " + kDivided[other],
                        {set("parallel.zero_stage", other)}});
   }
@@ -50,7 +50,7 @@ void overlaps(const Baseline& baseline, std::vector<Change>& changes) {
   const Scenario& scenario = baseline.result.scenario;
   const DataParallel& policy = scenario.data_parallel;
   const auto switch_on = [&](const std::string& words, const std::string& path) {
-    changes.push_back({Kind::Plan, words, {path + "=true"}});
+    changes.push_back({ChangeKind::Plan, words, {path + "=true"}});
   };
   if (scenario.mesh.replicas() > 1) {
     if (!policy.overlap_gradients) {
@@ -60,7 +60,7 @@ void overlaps(const Baseline& baseline, std::vector<Change>& changes) {
       switch_on("weights gathered beside the next forward", "parallel.overlap_weights");
     }
     if (policy.zero_stage == 3) {
-      changes.push_back({Kind::Plan,
+      changes.push_back({ChangeKind::Plan,
                          "weights gathered one module earlier",
                          {set("parallel.prefetch", policy.prefetch + 1)}});
     }

@@ -10,12 +10,12 @@ namespace interlock {
 namespace {
 
 /// A quantity of a machine, and what people call it.
-struct Part {
+struct MachinePart {
   const char* path;
   const char* words;
 };
 
-constexpr Part kBandwidths[] = {
+constexpr MachinePart kBandwidths[] = {
     {"cluster.link.bandwidth", "links between devices twice as fast"},
     {"cluster.port.bandwidth", "links inside a node twice as fast"},
     {"cluster.cards.bandwidth", "network cards twice as fast"},
@@ -30,7 +30,7 @@ constexpr Part kBandwidths[] = {
     {"training.framework.message_copies", "copies of messages to the hosts twice as fast"},
 };
 
-constexpr Part kDelays[] = {
+constexpr MachinePart kDelays[] = {
     {"cluster.link.latency", "half the latency of links between devices"},
     {"cluster.port.latency", "half the latency of links inside a node"},
     {"cluster.cards.latency", "half the latency of network cards"},
@@ -50,7 +50,7 @@ constexpr Part kDelays[] = {
 
 std::string set(const std::string& path, const std::string& value) { return path + "=" + value; }
 
-void scale_part(const Baseline& baseline, const Part& part, double factor,
+void scale_part(const Baseline& baseline, const MachinePart& part, double factor,
                 std::vector<Change>& changes) {
   const std::string text = scaled_text(value_at(baseline.opened, part.path), factor);
   if (text.empty()) return;
@@ -58,7 +58,7 @@ void scale_part(const Baseline& baseline, const Part& part, double factor,
 }
 
 /// An oversubscribed level of a fat tree with twice the uplinks, at most as many as it takes.
-void widen_tree(const Baseline& baseline, const Part& part, std::vector<Change>& changes) {
+void widen_tree(const Baseline& baseline, const MachinePart& part, std::vector<Change>& changes) {
   const JsonValue* written = value_at(baseline.opened, part.path);
   if (written == nullptr || written->kind != JsonValue::Kind::Number || written->number <= 1)
     return;
@@ -166,13 +166,13 @@ void other_devices(const Baseline& baseline, std::vector<Change>& changes) {
 
 /// What slows devices and links down, taken away.
 void undisturbed(const Baseline& baseline, std::vector<Change>& changes) {
-  constexpr Part kDisturbances[] = {
+  constexpr MachinePart kDisturbances[] = {
       {"variation.stragglers", "no stragglers"},
       {"variation.slow_links", "no slow links"},
       {"variation.jitter", "no jitter of kernels"},
       {"variation.link_jitter", "no jitter of transfers"},
   };
-  for (const Part& part : kDisturbances) {
+  for (const MachinePart& part : kDisturbances) {
     if (value_at(baseline.document, part.path) == nullptr) continue;
     changes.push_back({Change::Kind::Machine, part.words, {set(part.path, "null")}});
   }
@@ -182,8 +182,8 @@ void undisturbed(const Baseline& baseline, std::vector<Change>& changes) {
 
 std::vector<Change> machine_changes(const Baseline& baseline) {
   std::vector<Change> changes;
-  for (const Part& part : kBandwidths) scale_part(baseline, part, 2, changes);
-  for (const Part& part : kDelays) scale_part(baseline, part, 0.5, changes);
+  for (const MachinePart& part : kBandwidths) scale_part(baseline, part, 2, changes);
+  for (const MachinePart& part : kDelays) scale_part(baseline, part, 0.5, changes);
   widen_tree(baseline, {"cluster.network.oversubscription", "twice the uplinks of leaf switches"},
              changes);
   widen_tree(baseline, {"cluster.network.pod_oversubscription", "twice the uplinks of pods"},

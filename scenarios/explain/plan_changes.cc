@@ -7,7 +7,7 @@
 namespace interlock {
 namespace {
 
-using Kind = Change::Kind;
+using ChangeKind = Change::Kind;
 using Settings = std::vector<std::string>;
 
 std::string set(const std::string& path, double value) {
@@ -27,7 +27,7 @@ void micro_batches(const Baseline& baseline, std::vector<Change>& changes) {
   const bool batch = value_at(baseline.document, "training.global_batch_size") != nullptr;
   const char* of_all = batch ? "" : ", and so a batch";
   const auto add = [&](const std::string& words, const std::string& setting) {
-    changes.push_back({batch ? Kind::Plan : Kind::Training, words, {setting}});
+    changes.push_back({batch ? ChangeKind::Plan : ChangeKind::Training, words, {setting}});
   };
   if (size != nullptr) {
     const std::string path = "training.micro_batch_size";
@@ -54,7 +54,7 @@ void n_wise(const Baseline& baseline, std::vector<Change>& changes) {
   const auto add = [&](int wise) {
     if (wise < 1 || wise > stages) return;
     changes.push_back(
-        {Kind::Training,
+        {ChangeKind::Training,
          "losses that reach " + std::to_string(wise) +
              (wise == 1 ? " stage: local training" : " stages"),
          {"training.strategy.kind=interlocking", set("training.strategy.n_wise", wise)}});
@@ -82,16 +82,17 @@ void schedules(const Baseline& baseline, std::vector<Change>& changes) {
   const ScheduleEntry& own = schedule_entry(scenario.schedule.kind);
   for (const ScheduleEntry& entry : schedule_catalogue()) {
     if (!is_other_schedule(entry, scenario)) continue;
-    Change change{is_synchronous(entry) == is_synchronous(own) ? Kind::Plan : Kind::Training,
-                  "the schedule " + entry.name,
-                  {"training.schedule=" + entry.name}};
+    Change change{
+        is_synchronous(entry) == is_synchronous(own) ? ChangeKind::Plan : ChangeKind::Training,
+        "the schedule " + entry.name,
+        {"training.schedule=" + entry.name}};
     if (entry.layout != own.layout || entry.chunks != own.chunks) {
       lay_stages_anew(baseline, change);
     }
     changes.push_back(change);
   }
   if (own.chunks > 1) {
-    changes.push_back({Kind::Plan,
+    changes.push_back({ChangeKind::Plan,
                        "one more stage on each rank",
                        {set("training.schedule.chunks", scenario.schedule.chunks + 1)}});
   }
@@ -100,25 +101,27 @@ void schedules(const Baseline& baseline, std::vector<Change>& changes) {
 void queues(const Baseline& baseline, std::vector<Change>& changes) {
   const SchedulePolicy& schedule = baseline.result.scenario.schedule;
   if (schedule.queue.kind == QueuePolicy::Kind::Buffered) {
-    changes.push_back({Kind::Plan,
+    changes.push_back({ChangeKind::Plan,
                        "room for one more message between stages",
                        {"training.schedule.queue={\"buffered\": " +
                         std::to_string(schedule.queue.depth + 1) + "}"}});
   }
   if (schedule.copies_on_compute_stream) {
-    changes.push_back(
-        {Kind::Plan, "transfers beside computation", {"training.schedule.copies=overlapped"}});
+    changes.push_back({ChangeKind::Plan,
+                       "transfers beside computation",
+                       {"training.schedule.copies=overlapped"}});
   }
   if (schedule.bulk_synchronous) {
     changes.push_back(
-        {Kind::Plan, "no barrier after every op", {"training.schedule.execution=futures"}});
+        {ChangeKind::Plan, "no barrier after every op", {"training.schedule.execution=futures"}});
   }
   if (schedule.barrier) {
-    changes.push_back(
-        {Kind::Plan, "updates without a barrier", {"training.schedule.optimizer_sync=per_stage"}});
+    changes.push_back({ChangeKind::Plan,
+                       "updates without a barrier",
+                       {"training.schedule.optimizer_sync=per_stage"}});
   }
   if (schedule_entry(schedule.kind).kind == ScheduleKind::Eager) {
-    changes.push_back({Kind::Training,
+    changes.push_back({ChangeKind::Training,
                        "one more micro-batch in flight on each stage",
                        {set("training.schedule.in_flight", schedule.in_flight + 1)}});
   }
@@ -143,7 +146,7 @@ void move_modules(const Partition& partition, int from, std::vector<Change>& cha
   for (const int to : {from - 1, from + 1}) {
     if (to < 0 || to >= partition.stages()) continue;
     changes.push_back(
-        {Kind::Plan,
+        {ChangeKind::Plan,
          "one module moved from stage " + std::to_string(from) + " to stage " + std::to_string(to),
          {moved_module(partition, from, to)}});
   }
@@ -155,7 +158,8 @@ void partitions(const Baseline& baseline, std::vector<Change>& changes) {
   const std::string* written = text_at(baseline.document, "partition");
   const bool balanced = value_at(baseline.document, "partition") == nullptr ||
                         (written != nullptr && *written == "balanced");
-  if (!balanced) changes.push_back({Kind::Plan, "a balanced partition", {"partition=balanced"}});
+  if (!balanced)
+    changes.push_back({ChangeKind::Plan, "a balanced partition", {"partition=balanced"}});
   const Metrics& metrics = baseline.result.measurement.metrics;
   if (metrics.devices.empty() || partition.stages() > kMostStages) return;
   for (const int stage : metrics.devices[baseline.limits.rank].stages) {
@@ -167,9 +171,11 @@ void partitions(const Baseline& baseline, std::vector<Change>& changes) {
 void recomputed_layers(const Baseline& baseline, double layers, std::vector<Change>& changes) {
   const int ranks = baseline.result.scenario.ranks;
   const std::string path = "training.recompute.full_layers";
-  changes.push_back({Kind::Plan, "one layer more a rank recomputed", {set(path, layers + ranks)}});
+  changes.push_back(
+      {ChangeKind::Plan, "one layer more a rank recomputed", {set(path, layers + ranks)}});
   if (layers <= ranks) return;
-  changes.push_back({Kind::Plan, "one layer less a rank recomputed", {set(path, layers - ranks)}});
+  changes.push_back(
+      {ChangeKind::Plan, "one layer less a rank recomputed", {set(path, layers - ranks)}});
 }
 
 void recomputation(const Baseline& baseline, std::vector<Change>& changes) {
@@ -183,7 +189,7 @@ void recomputation(const Baseline& baseline, std::vector<Change>& changes) {
     const bool own = written == nullptr ? level == 0 : *written == kLevels[level];
     if (own) continue;
     changes.push_back(
-        {Kind::Plan, kWords[level], {std::string("training.recompute=") + kLevels[level]}});
+        {ChangeKind::Plan, kWords[level], {std::string("training.recompute=") + kLevels[level]}});
   }
 }
 
@@ -191,12 +197,12 @@ void kept_elsewhere(const Baseline& baseline, std::vector<Change>& changes) {
   const Scenario& scenario = baseline.result.scenario;
   if (!has_host(scenario.cluster)) return;
   if (scenario.offload.optimizer < 1) {
-    changes.push_back({Kind::Plan,
+    changes.push_back({ChangeKind::Plan,
                        "the optimiser's states in the hosts' memory",
                        {"training.offload.optimizer=1"}});
   }
   if (scenario.offload.activations < 1) {
-    changes.push_back({Kind::Plan,
+    changes.push_back({ChangeKind::Plan,
                        "half of the activations in the hosts' memory",
                        {"training.offload.activations=0.5"}});
   }
@@ -206,14 +212,14 @@ void kernels(const Baseline& baseline, std::vector<Change>& changes) {
   const Scenario& scenario = baseline.result.scenario;
   if (!has_rates(scenario.cluster.device)) return;
   changes.push_back(
-      {Kind::Plan, "attention that never stores its scores", {"model.attention=fused"}});
+      {ChangeKind::Plan, "attention that never stores its scores", {"model.attention=fused"}});
   const std::string& precision = precision_names()[static_cast<std::size_t>(scenario.precision)];
   const char* next = precision == "fp32"                          ? "tf32"
                      : precision == "tf32"                        ? "bf16"
                      : precision == "bf16" || precision == "fp16" ? "fp8"
                                                                   : nullptr;
   if (next == nullptr) return;
-  changes.push_back({Kind::Training,
+  changes.push_back({ChangeKind::Training,
                      std::string("training in ") + next,
                      {std::string("training.precision=") + next}});
 }

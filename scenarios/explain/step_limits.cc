@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 namespace interlock {
 namespace {
@@ -67,7 +66,7 @@ const char* group_words(MeshAxis axis) {
 /// The narrowest link of a wire, the first of equals.
 std::string narrowest_link(const Program& program, int wire) {
   std::string name;
-  BytesPerSecond least(std::numeric_limits<double>::infinity());
+  BytesPerSecond least(kInfinity);
   for (const int index : program.wires[wire].links) {
     const ProgramLink& link = program.links[index];
     if (link.bandwidth >= least) continue;

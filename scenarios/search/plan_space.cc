@@ -17,13 +17,9 @@ namespace {
 
 constexpr std::size_t kMostLayouts = 200'000;
 
-JsonValue text_value(const std::string& text) {
-  return {.kind = JsonValue::Kind::String, .text = text};
-}
-
 std::vector<JsonValue> text_values(const std::vector<std::string>& texts) {
   std::vector<JsonValue> values;
-  std::transform(texts.begin(), texts.end(), std::back_inserter(values), text_value);
+  std::transform(texts.begin(), texts.end(), std::back_inserter(values), json_text);
   return values;
 }
 
@@ -152,7 +148,7 @@ PlanSpace::PlanSpace(JsonValue document, SearchRequest request)
   }
   const JsonValue* strategy = value_at(document_, {"training", "strategy"});
   const auto strategies =
-      or_usual(request_.strategies, {strategy != nullptr ? *strategy : text_value("global")});
+      or_usual(request_.strategies, {strategy != nullptr ? *strategy : json_text("global")});
   const auto recompute =
       or_usual(request_.recompute,
                text_values(has_tokens_ ? std::vector<std::string>{"none", "selective", "full"}

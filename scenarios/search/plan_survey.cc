@@ -17,18 +17,19 @@ namespace interlock {
 namespace {
 
 /// What a process tells of a plan, byte by byte. A refusal follows the last.
-struct Told {
+struct ToldEstimate {
   bool refused = true;
   PlanEstimate estimate = {};
 };
-static_assert(std::is_trivially_copyable_v<Told>, "goes through a pipe");
+static_assert(std::is_trivially_copyable_v<ToldEstimate>, "goes through a pipe");
 
 /// The number of plans, and they.
-std::string bytes_of(const std::vector<Told>& told, const std::string& refusal) {
+std::string bytes_of(const std::vector<ToldEstimate>& told, const std::string& refusal) {
   const std::size_t count = told.size();
-  std::string bytes(sizeof count + count * sizeof(Told), '\0');
+  std::string bytes(sizeof count + count * sizeof(ToldEstimate), '\0');
   std::memcpy(bytes.data(), &count, sizeof count);
-  if (count > 0) std::memcpy(bytes.data() + sizeof count, told.data(), count * sizeof(Told));
+  if (count > 0)
+    std::memcpy(bytes.data() + sizeof count, told.data(), count * sizeof(ToldEstimate));
   return bytes + refusal;
 }
 
@@ -39,18 +40,18 @@ Findings findings_of(const JobResult& result) {
   std::size_t count = 0;
   CHECK(result.bytes.size() >= sizeof count, "a process says how much it tells");
   std::memcpy(&count, result.bytes.data(), sizeof count);
-  CHECK(result.bytes.size() >= sizeof count + count * sizeof(Told), "and tells all of it");
+  CHECK(result.bytes.size() >= sizeof count + count * sizeof(ToldEstimate), "and tells all of it");
   for (std::size_t i = 0; i < count; ++i) {
-    Told told;
+    ToldEstimate told;
     std::memcpy(&told, result.bytes.data() + sizeof count + i * sizeof told, sizeof told);
     findings.estimates.push_back(told.refused ? std::nullopt : std::optional(told.estimate));
   }
-  findings.refusal = result.bytes.substr(sizeof count + count * sizeof(Told));
+  findings.refusal = result.bytes.substr(sizeof count + count * sizeof(ToldEstimate));
   return findings;
 }
 
-Told told_of(const Scenario& scenario, const StepBound& bound) {
-  Told told{.refused = false};
+ToldEstimate told_of(const Scenario& scenario, const StepBound& bound) {
+  ToldEstimate told{.refused = false};
   told.estimate.figures = figures_of(scenario, bound);
   told.estimate.memory_capacity = scenario.cluster.device.memory.value();
   return told;
@@ -106,7 +107,7 @@ std::string PlanSurvey::bound_of_layout(std::size_t layout) const {
 
 std::string PlanSurvey::bounds_of_plans(std::size_t layout) const {
   std::string refusal;
-  std::vector<Told> told(orders_[layout].size());
+  std::vector<ToldEstimate> told(orders_[layout].size());
   for (std::size_t i = 0; i < told.size(); ++i) {
     try {
       const Scenario scenario = scenario_of(layout, orders_[layout][i]);

@@ -1,6 +1,7 @@
 // Reads "search". What is in its lists is read where scenarios are made of it.
 // SPDX-License-Identifier: Apache-2.0
 #include "base/text.h"
+#include "hardware/network_size.h"
 #include "scenarios/contract.h"
 #include "scenarios/search/search_request.h"
 
@@ -8,8 +9,7 @@ namespace interlock {
 
 namespace {
 
-constexpr int kMostDevices = 1'000'000;
-constexpr int kMostSamples = 1'000'000'000;
+constexpr int kMostMicroBatchSize = 1'000'000'000;
 constexpr double kMostCost = 1e18;
 constexpr double kMostWorth = 1;
 
@@ -78,7 +78,7 @@ SearchRequest read_search(const JsonNode& node, Diagnostics& diagnostics) {
   request.pipeline = counts_of(section, "pipeline", 1, kMostDevices);
   request.data = counts_of(section, "data", 1, kMostDevices);
   request.zero_stages = counts_of(section, "zero_stage", 0, 3);
-  request.micro_batch_sizes = counts_of(section, "micro_batch_size", 1, kMostSamples);
+  request.micro_batch_sizes = counts_of(section, "micro_batch_size", 1, kMostMicroBatchSize);
   request.chunks = counts_of(section, "chunks", 1, kMostDevices);
   request.strategies = values_of(section, "strategy");
   request.schedules = values_of(section, "schedule");

@@ -17,12 +17,8 @@ namespace {
 constexpr double kTokensInBatch = 1 << 20;  // of language models: a usual batch is about as large
 constexpr int kImagesPerDevice = 32;
 
-JsonValue text_value(const std::string& text) {
-  return {.kind = JsonValue::Kind::String, .text = text};
-}
-
 ModelGraph model_of(const StarterQuestion& question) {
-  const JsonValue name = text_value(question.model);
+  const JsonValue name = json_text(question.model);
   Diagnostics diagnostics;
   ModelGraph graph = build_model({&name, ""}, {}, diagnostics);
   diagnostics.throw_if_any();
@@ -30,7 +26,7 @@ ModelGraph model_of(const StarterQuestion& question) {
 }
 
 Cluster machine_of(const StarterQuestion& question) {
-  const JsonValue name = text_value(question.machine);
+  const JsonValue name = json_text(question.machine);
   Diagnostics diagnostics;
   Cluster cluster = read_cluster({&name, ""}, diagnostics);
   diagnostics.throw_if_any();
@@ -83,7 +79,7 @@ SearchResult best_plan(const JsonValue& document, Aim aim, Bytes memory, int pro
   SearchRequest request{.aim = aim, .only_best = true};
   request.limits.memory = memory;
   request.zero_stages = {1};
-  request.schedules = {text_value("1f1b")};
+  request.schedules = {json_text("1f1b")};
   return search_plans(document, request, processes, told);
 }
 

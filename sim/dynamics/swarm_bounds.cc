@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "base/error.h"
 #include "sim/dynamics/swarm_state.h"
@@ -16,7 +15,7 @@ Seconds swarm_work(const std::vector<SwarmStage>& stages, int stage) {
 }
 
 double swarm_rate(const std::vector<SwarmStage>& stages, const std::vector<int>& peers) {
-  double rate = std::numeric_limits<double>::infinity();
+  double rate = kInfinity;
   for (int stage = 0; stage < static_cast<int>(stages.size()); ++stage) {
     rate = std::min(rate, peers[stage] / swarm_work(stages, stage).value());
   }
@@ -75,7 +74,7 @@ int enough_in_flight(const SwarmInputs& inputs) {
     seconds_per_byte = std::max(seconds_per_byte, 1 / std::min(peer.up, peer.down).value());
     speeds += peer.speed;
   }
-  double rate = std::numeric_limits<double>::infinity();
+  double rate = kInfinity;
   Seconds way;
   for (int stage = 0; stage < static_cast<int>(inputs.stages.size()); ++stage) {
     const SwarmStage& own = inputs.stages[stage];

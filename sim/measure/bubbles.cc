@@ -3,12 +3,9 @@
 #include "sim/measure/bubbles.h"
 
 #include <algorithm>
-#include <limits>
 
 namespace interlock {
 namespace {
-
-constexpr double kNever = std::numeric_limits<double>::infinity();
 
 BubbleCause bubble_cause(Wait wait) {
   switch (wait) {
@@ -34,7 +31,7 @@ struct StepBegins {
 
 StepBegins step_begins(const Program& program, const TraceLog& log) {
   const auto steps = static_cast<std::size_t>(program.steps);
-  StepBegins result{std::vector<double>(steps, kNever), std::vector<bool>(steps, true)};
+  StepBegins result{std::vector<double>(steps, kInfinity), std::vector<bool>(steps, true)};
   std::vector<double> last(steps, -1);  // start of the last op but for updates
   for (const Span& span : log.spans) {
     const auto step = static_cast<std::size_t>(span.micro_batch / program.micro_batches);

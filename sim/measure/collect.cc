@@ -12,7 +12,7 @@ namespace interlock {
 
 namespace {
 
-constexpr double kRounding = 1e-12;  // of a share of time
+constexpr double kNoBubble = 1e-12;  // of a share of time
 
 TimeUse use_of(const OpInfo& op) {
   if (op.replay) return TimeUse::Extra;
@@ -215,7 +215,7 @@ void Collector::fill_devices(Metrics& metrics, const MeasureInputs& inputs) {
         bubble = 1 - device.busy - exposed;
       }
       // A difference of sums: where it is nothing, rounding may leave its last bits.
-      if (std::abs(bubble) < kRounding) bubble = 0;
+      if (std::abs(bubble) < kNoBubble) bubble = 0;
       device.reuse = ranks_[r].replays / window_.steps / program_.micro_batches;
     }
     device.peak_memory = peaks[r].total;

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numeric>
 
 #include "base/error.h"
@@ -72,7 +71,7 @@ void MemoryTracker::pass(int rank, Seconds start) { ranks_[rank].passed = start.
 std::vector<MemoryPeak> MemoryTracker::finish() {
   std::vector<MemoryPeak> peaks;
   for (RankState& rank : ranks_) {
-    settle(rank, std::numeric_limits<double>::infinity());
+    settle(rank, kInfinity);
     peaks.push_back(rank.peak);
   }
   return peaks;

@@ -3,7 +3,6 @@
 #include "sim/measure/quick_look.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "base/error.h"
 #include "sim/measure/memory.h"
@@ -22,7 +21,7 @@ double quick_step_time(const Program& program) {
   try {
     run_native(program, sink);
   } catch (const Error&) {  // a deadlock
-    return std::numeric_limits<double>::infinity();
+    return kInfinity;
   }
   double longest = 0;
   for (const std::vector<double>& rank : ends) {

@@ -10,7 +10,7 @@
 namespace interlock {
 namespace {
 
-constexpr double kRounding = 1e-7;  // of a share: sums of millions of spans
+constexpr double kTolerance = 1e-7;  // of a share: sums of millions of spans
 
 std::string exact_words(double value) {
   std::array<char, 40> text{};
@@ -23,7 +23,7 @@ std::string disagreement(const std::string& what, double is, double expected) {
 }
 
 bool differ(double a, double b, double scale) {
-  return !(std::abs(a - b) <= kRounding * std::max(scale, 1e-300));
+  return !(std::abs(a - b) <= kTolerance * std::max(scale, 1e-300));
 }
 
 double exposed_of(const DeviceMetrics& device) {
@@ -34,7 +34,7 @@ std::string time_fault(const DeviceMetrics& device, const std::string& name) {
   double sum = 0, busy = 0;
   for (int use = 0; use < kTimeUses; ++use) {
     const double share = device.time[use];
-    if (!(-kRounding <= share && share <= 1 + kRounding)) {
+    if (!(-kTolerance <= share && share <= 1 + kTolerance)) {
       return disagreement("the share " + std::string(name_of(static_cast<TimeUse>(use))) + name,
                           share, std::clamp(share, 0.0, 1.0));
     }
@@ -49,7 +49,7 @@ std::string time_fault(const DeviceMetrics& device, const std::string& name) {
 std::string idle_fault(const DeviceMetrics& device, const Bubbles& bubbles, double step,
                        const std::string& name) {
   const double least = *std::min_element(bubbles.begin(), bubbles.end());
-  if (least < -kRounding * step) return disagreement("the least cause of idling" + name, least, 0);
+  if (least < -kTolerance * step) return disagreement("the least cause of idling" + name, least, 0);
   const double sum = std::accumulate(bubbles.begin(), bubbles.end(), 0.0);
   const double idle = (1 - device.busy) * step;
   if (differ(sum, idle, step)) {
@@ -153,7 +153,7 @@ std::string TraceAudit::fault() const {
       const bool on_its_way =
           !whole_patterns && i == static_cast<std::size_t>(MemoryClass::Boundary);
       if (on_its_way && held.bytes >= 0) continue;
-      if (std::abs(held.bytes) <= 1 + kRounding * held.taken) continue;
+      if (std::abs(held.bytes) <= 1 + kTolerance * held.taken) continue;
       return disagreement("what rank " + std::to_string(r) + " holds of " +
                               name_of(static_cast<MemoryClass>(i)) + " at the end, in bytes",
                           held.bytes, 0);

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 #include <utility>
 
 #include "base/random.h"
@@ -15,7 +14,6 @@ namespace interlock {
 
 namespace {
 
-constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr int kRetries = 4;  // of a list order that its estimate of memory made too large
 // Forwards ahead of backwards, for each stage that comes after: what families are made of. 1 is
 // the warm-up of 1F1B, 2 that of its eager form; 0 stands for no limit but memory.
@@ -29,7 +27,7 @@ using Order = std::vector<std::vector<Op>>;
 /// A schedule that was looked at.
 struct Looked {
   SchedulePolicy policy;
-  double step_time = kNever;  // if it fits
+  double step_time = kInfinity;  // if it fits
 };
 
 /// A list order: by which costs and rules.
@@ -65,7 +63,7 @@ class Search {
   const ScheduleJudge& judge_;
   Random random_;
   int evaluations_ = 0;
-  double least_memory_ = kNever;
+  double least_memory_ = kInfinity;
   std::vector<std::vector<double>> margins_;  // (lists, ranks) bytes kept free in list orders
   std::vector<double> excess_;                // (ranks) bytes, of the schedule looked at last
   Point point_;                               // the best
@@ -77,7 +75,7 @@ Looked Search::look(const SchedulePolicy& policy, double at_most) {
   ++evaluations_;
   excess_.clear();
   const double time = judge_.step_time(policy);
-  if (time == kNever || time > at_most) return {policy};
+  if (time == kInfinity || time > at_most) return {policy};
   excess_ = judge_.peaks(policy);
   const double peak = *std::max_element(excess_.begin(), excess_.end());
   least_memory_ = std::min(least_memory_, peak);
@@ -130,7 +128,7 @@ void Search::list_grid() {
           const double ahead = std::ceil(slope * (stages - stage));
           point.rules.ahead.push_back(static_cast<int>(ahead));
         }
-        list(point, kNever);
+        list(point, kInfinity);
       }
     }
   }
@@ -178,7 +176,7 @@ Point Search::varied(const Point& point) {
 
 void Search::vary_rules() {
   Point current = point_;
-  while (!spent(kShareOfRules) && current.found.step_time < kNever) {
+  while (!spent(kShareOfRules) && current.found.step_time < kInfinity) {
     Point next = varied(current);
     list(next, current.found.step_time);
     if (next.found.step_time <= current.found.step_time) current = next;
@@ -187,7 +185,7 @@ void Search::vary_rules() {
 
 void Search::move_from(const Looked& start, double share) {
   Looked current = start;
-  while (!spent(share) && current.step_time < kNever) {
+  while (!spent(share) && current.step_time < kInfinity) {
     Order order = *current.policy.order;
     move_ops(order, inputs_.lists.empty() ? 0 : inputs_.lists.front().in_flight, random_);
     const Looked next = look(current.policy, std::move(order), current.step_time);
@@ -198,8 +196,8 @@ void Search::move_from(const Looked& start, double share) {
 FoundSchedules Search::run() {
   std::vector<Looked> fitting;
   for (const SchedulePolicy& candidate : inputs_.candidates) {
-    const Looked looked = look(candidate, kNever);
-    if (looked.step_time < kNever) fitting.push_back(looked);
+    const Looked looked = look(candidate, kInfinity);
+    if (looked.step_time < kInfinity) fitting.push_back(looked);
   }
   list_grid();
   vary_rules();
@@ -213,7 +211,7 @@ FoundSchedules Search::run() {
   const auto faster = [](const Looked& a, const Looked& b) { return a.step_time < b.step_time; };
   std::stable_sort(fitting.begin(), fitting.end(), faster);
   FoundSchedules found{.least_memory = least_memory_};
-  const bool own = best_.step_time < (fitting.empty() ? kNever : fitting.front().step_time);
+  const bool own = best_.step_time < (fitting.empty() ? kInfinity : fitting.front().step_time);
   if (own) found.fitting.push_back(best_.policy);
   for (const Looked& looked : fitting) found.fitting.push_back(looked.policy);
   return found;

@@ -8,15 +8,12 @@
 #include "sim/plan/list_order.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "sim/plan/list_table.h"
 
 namespace interlock {
 
 namespace {
-
-constexpr double kNever = std::numeric_limits<double>::infinity();
 
 class ListScheduler {
  public:
@@ -133,17 +130,17 @@ bool ListScheduler::better(const ListSlot& a, const ListSlot& b) const {
 
 void ListScheduler::choose(ListRank& rank) {
   std::vector<std::pair<int, double>> known;  // slots that could start, and when
-  double earliest = kNever;
+  double earliest = kInfinity;
   for (const int i : rank.slots) {
     const ListSlot& slot = table_.slots[i];
     if (slot.next >= inputs_.micro_batches) continue;
     const double start = std::max({rank.free, ready(slot), now_});
-    if (start == kNever || !allowed(slot)) continue;
+    if (start == kInfinity || !allowed(slot)) continue;
     known.emplace_back(i, start);
     earliest = std::min(earliest, start);
   }
   rank.chosen = -1;
-  rank.start = kNever;
+  rank.start = kInfinity;
   for (const auto& [i, start] : known) {
     if (start > earliest ||
         (rank.chosen >= 0 && !better(table_.slots[i], table_.slots[rank.chosen])))
@@ -188,7 +185,7 @@ std::optional<std::vector<std::vector<Op>>> ListScheduler::run() {
     for (ListRank& rank : table_.ranks) {
       if (rank.start < first->start) first = &rank;
     }
-    if (first->start == kNever) break;
+    if (first->start == kInfinity) break;
     start(*first);
     for (const int neighbour : first->neighbours) choose(table_.ranks[neighbour]);
   }

@@ -48,7 +48,7 @@ void TableBuilder::add_slots(int stage) {
   for (const ListOp& op : inputs_.ops[stage]) {
     ListSlot slot{.stage = stage, .rank = inputs_.rank_of_stage[stage], .op = &op};
     slot.next = op.kind == OpKind::U ? inputs_.update_every - 1 : 0;
-    slot.ends.assign(inputs_.micro_batches, std::numeric_limits<double>::infinity());
+    slot.ends.assign(inputs_.micro_batches, kInfinity);
     slots.push_back(slot);
   }
   const bool updates = slots.back().op->kind == OpKind::U;

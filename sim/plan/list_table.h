@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <limits>
 #include <vector>
 
 #include "sim/plan/list_order.h"
@@ -30,7 +29,7 @@ struct ListSlot {
 struct ListRank {
   std::vector<int> slots, stages;
   std::vector<int> neighbours;  // ranks that an op of this one may concern, itself included
-  double limit = std::numeric_limits<double>::infinity();
+  double limit = kInfinity;
   double transient = 0;  // most bytes that an op takes beyond what it leaves
   // The state of the simulation:
   double free = 0, used = 0;

@@ -3,7 +3,6 @@
 #include "sim/plan/partition.h"
 
 #include <algorithm>
-#include <limits>
 #include <tuple>
 #include <utility>
 
@@ -26,14 +25,12 @@ namespace {
 /// The least possible busiest time of the stages so far over the first modules, by their number.
 using BusiestTimes = std::vector<Seconds>;
 
-const Seconds kNever(std::numeric_limits<double>::infinity());
-
 /// Where the last of `stage` + 1 stages that hold the first `end` modules should begin, and the
 /// busiest time that this gives. For a given end a stage grows as its begin moves down, so the
 /// search stops as soon as the stage alone is busier than the best cut found.
 std::pair<int, Seconds> best_begin(const BusiestTimes& before, const StageTime& time, int stage,
                                    int end) {
-  std::pair<int, Seconds> best{stage, kNever};
+  std::pair<int, Seconds> best{stage, Seconds(kInfinity)};
   for (int begin = end - 1; begin >= stage; --begin) {
     const Seconds alone = time(stage, begin, end);
     if (alone > best.second) break;
@@ -49,11 +46,11 @@ std::pair<int, Seconds> best_begin(const BusiestTimes& before, const StageTime& 
 // comes from the best cuts into the stages before.
 Partition balanced_partition(int modules, int stages, const StageTime& time) {
   CHECK(1 <= stages && stages <= modules, "more stages than modules");
-  BusiestTimes busiest(modules + 1, kNever);
+  BusiestTimes busiest(modules + 1, Seconds(kInfinity));
   busiest[0] = Seconds(0);
   std::vector<std::vector<int>> cuts(stages, std::vector<int>(modules + 1, 0));
   for (int stage = 0; stage < stages; ++stage) {
-    BusiestTimes longer(modules + 1, kNever);
+    BusiestTimes longer(modules + 1, Seconds(kInfinity));
     const int last = modules - (stages - 1 - stage);  // later stages need a module each
     const int first = stage == stages - 1 ? modules : stage + 1;
     for (int end = first; end <= last; ++end) {

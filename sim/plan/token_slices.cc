@@ -9,15 +9,12 @@
 #include "sim/plan/token_slices.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "base/error.h"
 
 namespace interlock {
 
 namespace {
-
-constexpr double kNever = std::numeric_limits<double>::infinity();
 
 /// Seconds of every slice there could be, by its end and its length.
 struct Prices {
@@ -35,14 +32,14 @@ struct Prices {
 
 struct Path {
   std::vector<int> lengths;
-  double sum = kNever;  // no slicing at all
+  double sum = kInfinity;  // no slicing at all
   double longest = 0;
 };
 
 /// Of the slicings whose slices all take less than `bound`, the one of least sum.
 Path shortest_path(const Prices& prices, double bound) {
   const int units = static_cast<int>(prices.of_end.size()) - 1;
-  std::vector<double> sums(units + 1, kNever);
+  std::vector<double> sums(units + 1, kInfinity);
   std::vector<int> last(units + 1, 0);
   sums[0] = 0;
   for (int end = 1; end <= units; ++end) {
@@ -54,7 +51,7 @@ Path shortest_path(const Prices& prices, double bound) {
     }
   }
   Path path{.sum = sums[units]};
-  if (path.sum == kNever) return path;
+  if (path.sum == kInfinity) return path;
   for (int end = units; end > 0; end -= last[end]) {
     path.lengths.push_back(last[end]);
     path.longest = std::max(path.longest, prices.at(end, last[end]));
@@ -66,9 +63,9 @@ Path shortest_path(const Prices& prices, double bound) {
 /// Every slicing that none betters in both sum and longest slice; shortest longest slice first.
 std::vector<Path> best_paths(const Prices& prices) {
   std::vector<Path> paths;
-  for (double bound = kNever;;) {
+  for (double bound = kInfinity;;) {
     Path path = shortest_path(prices, bound);
-    if (path.sum == kNever) break;
+    if (path.sum == kInfinity) break;
     bound = path.longest;
     paths.push_back(std::move(path));
   }
@@ -78,13 +75,13 @@ std::vector<Path> best_paths(const Prices& prices) {
 
 /// The sizes of parts that add up to a batch.
 struct Knapsack {
-  double sum = kNever;
+  double sum = kInfinity;
   std::vector<int> sizes;  // as indices
 };
 
 /// `sums`: what a part of each size takes.
 Knapsack fill(const StepInputs& inputs, const std::vector<double>& sums) {
-  std::vector<double> least(inputs.samples + 1, kNever);
+  std::vector<double> least(inputs.samples + 1, kInfinity);
   std::vector<int> last(inputs.samples + 1, -1);
   least[0] = 0;
   for (int samples = 1; samples <= inputs.samples; ++samples) {
@@ -96,7 +93,7 @@ Knapsack fill(const StepInputs& inputs, const std::vector<double>& sums) {
     }
   }
   Knapsack knapsack{.sum = least.back()};
-  if (knapsack.sum == kNever) return knapsack;
+  if (knapsack.sum == kInfinity) return knapsack;
   for (int left = inputs.samples; left > 0; left -= inputs.sizes[last[left]].samples) {
     knapsack.sizes.push_back(last[left]);
   }
@@ -107,7 +104,7 @@ Knapsack fill(const StepInputs& inputs, const std::vector<double>& sums) {
 
 Slicing balanced_slices(const SliceInputs& inputs) {
   CHECK(inputs.units >= 1 && inputs.stages >= 1 && inputs.sequences >= 1, "something to cut");
-  Slicing best{.span = Seconds(kNever)};
+  Slicing best{.span = Seconds(kInfinity)};
   for (Path& path : best_paths(Prices(inputs.units, inputs.time))) {
     const Seconds span(inputs.sequences * path.sum + (inputs.stages - 1) * path.longest);
     if (span < best.span) best = {std::move(path.lengths), span};
@@ -124,9 +121,9 @@ Division balanced_parts(const StepInputs& inputs) {
     for (const Path& path : paths.back()) bounds.push_back(path.longest);
   }
   std::sort(bounds.begin(), bounds.end());
-  Division best{.span = Seconds(kNever)};
+  Division best{.span = Seconds(kInfinity)};
   std::vector<std::size_t> within(paths.size(), 0);  // paths of each size that keep the bound
-  std::vector<double> sums(paths.size(), kNever);
+  std::vector<double> sums(paths.size(), kInfinity);
   for (const double bound : bounds) {
     for (std::size_t i = 0; i < paths.size(); ++i) {
       for (; within[i] < paths[i].size() && paths[i][within[i]].longest <= bound; ++within[i]) {

@@ -7,7 +7,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <vector>
 
 namespace interlock {
@@ -46,7 +45,7 @@ class EventHeap {
 
  private:
   static constexpr std::size_t kChildren = 4;
-  static constexpr TimedEvent kNothing{std::numeric_limits<double>::infinity(), 0, 0};
+  static constexpr TimedEvent kNothing{kInfinity, 0, 0};
 
   void rise(std::size_t at, const TimedEvent& event) {
     while (at > 0) {

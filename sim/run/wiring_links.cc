@@ -170,7 +170,7 @@ std::string Wiring::fold_links() {
   std::string problem = folded_.problem();
   if (folded_.folds() && problem.empty()) problem = share_links();
   for (Wire& wire : program_.wires) {
-    wire.bandwidth = BytesPerSecond(std::numeric_limits<double>::infinity());
+    wire.bandwidth = BytesPerSecond(kInfinity);
     for (const int link : wire.links) {
       wire.bandwidth = std::min(wire.bandwidth, program_.links[link].bandwidth);
     }

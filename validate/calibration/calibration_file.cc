@@ -15,14 +15,14 @@
 namespace interlock {
 namespace {
 
-std::string number(double value, int digits = 6) {
+std::string digits_of(double value, int digits = 6) {
   std::array<char, 40> text{};
   std::snprintf(text.data(), text.size(), "%.*g", digits, value);
   return text.data();
 }
 
 /// Counts: all digits of whole numbers.
-std::string count(double value) { return number(value, 17); }
+std::string count(double value) { return digits_of(value, 17); }
 
 std::string quoted(const std::string& text) {
   std::string json = "\"";
@@ -65,14 +65,14 @@ std::string array_of(const std::vector<std::string>& lines) {
 }
 
 Members& add_roofline(Members& members, const SmoothRoofline& roofline) {
-  members.add("launch_s", number(roofline.launch.value()))
-      .add(roofline.counts_bytes ? "bytes_per_s" : "flops_per_s", number(roofline.rate));
+  members.add("launch_s", digits_of(roofline.launch.value()))
+      .add(roofline.counts_bytes ? "bytes_per_s" : "flops_per_s", digits_of(roofline.rate));
   if (!roofline.counts_bytes) {
-    members.add("m0", number(roofline.m0)).add("n0", number(roofline.n0));
-    members.add("k0", number(roofline.k0));
+    members.add("m0", digits_of(roofline.m0)).add("n0", digits_of(roofline.n0));
+    members.add("k0", digits_of(roofline.k0));
   }
-  if (roofline.counts_bytes) members.add("share", number(roofline.share));
-  return members.add("sharpness", number(roofline.sharpness));
+  if (roofline.counts_bytes) members.add("share", digits_of(roofline.share));
+  return members.add("sharpness", digits_of(roofline.sharpness));
 }
 
 std::vector<std::string> stream_lines(const CalibratedModel& model) {
@@ -81,7 +81,7 @@ std::vector<std::string> stream_lines(const CalibratedModel& model) {
   for (const StreamPoint& point : model.stream) {
     lines.push_back(Members()
                         .add("bytes", count(point.bytes.value()))
-                        .add("seconds", number(point.time.value()))
+                        .add("seconds", digits_of(point.time.value()))
                         .object());
   }
   return lines;
@@ -133,11 +133,11 @@ std::vector<std::string> table_lines(const std::vector<Sample>& samples) {
     if (work.flops > Flops(0)) members.add("flops", count(work.flops.value()));
     members.add("bytes", count(work.bytes.value())).add("launches", count(work.launches));
     if (!sample.kernel.empty()) members.add("kernel", quoted(sample.kernel));
-    members.add("seconds", number(sample.time.value()))
-        .add("low_s", number(sample.low.value()))
-        .add("high_s", number(sample.high.value()))
-        .add("wall_s", number(sample.wall.value()))
-        .add("spread", number(sample.spread, 3));
+    members.add("seconds", digits_of(sample.time.value()))
+        .add("low_s", digits_of(sample.low.value()))
+        .add("high_s", digits_of(sample.high.value()))
+        .add("wall_s", digits_of(sample.wall.value()))
+        .add("spread", digits_of(sample.spread, 3));
     lines.push_back(members.object());
   }
   return lines;
@@ -154,13 +154,13 @@ std::vector<std::string> residual_lines(const std::vector<HeldOutErrors>& errors
                           .add("held_out", quoted(name_of(row.part)))
                           .add("level", quoted(level))
                           .add("samples", count(figures.count))
-                          .add("mape", number(figures.mape, 4))
-                          .add("mape_low", number(figures.low, 4))
-                          .add("mape_high", number(figures.high, 4))
-                          .add("median", number(figures.median, 4))
-                          .add("p95", number(figures.p95, 4))
-                          .add("max", number(figures.most, 4))
-                          .add("bias", number(figures.bias, 4))
+                          .add("mape", digits_of(figures.mape, 4))
+                          .add("mape_low", digits_of(figures.low, 4))
+                          .add("mape_high", digits_of(figures.high, 4))
+                          .add("median", digits_of(figures.median, 4))
+                          .add("p95", digits_of(figures.p95, 4))
+                          .add("max", digits_of(figures.most, 4))
+                          .add("bias", digits_of(figures.bias, 4))
                           .object());
     }
   }
@@ -174,7 +174,7 @@ std::vector<std::string> slowdown_lines(const std::vector<Slowdown>& slowdowns) 
     lines.push_back(Members()
                         .add("class", quoted(name_of(one.op_class)))
                         .add("beside", quoted(name_of(one.beside)))
-                        .add("factor", number(one.factor, 4))
+                        .add("factor", digits_of(one.factor, 4))
                         .object());
   }
   return lines;
@@ -195,11 +195,11 @@ std::string calibration_json(const Calibration& calibration, const CalibrationSt
   add("clocks", quoted(facts.clocks));
   add("seed", count(calibration.options.seed));
   add("rejected", count(calibration.rejected));
-  add("drift", number(calibration.drift, 3));
+  add("drift", digits_of(calibration.drift, 3));
   if (calibration.copies) {
     add("copies", Members()
-                      .add("latency_s", number(calibration.copies->latency.value()))
-                      .add("bytes_per_s", number(calibration.copies->bandwidth.value()))
+                      .add("latency_s", digits_of(calibration.copies->latency.value()))
+                      .add("bytes_per_s", digits_of(calibration.copies->bandwidth.value()))
                       .object());
   }
   add("interference", array_of(slowdown_lines(calibration.interference)));
@@ -268,7 +268,7 @@ std::string device_file(const Calibration& calibration, const CalibrationStamp& 
   add("name", quoted(calibration.facts.name));
   add("memory", quoted(count(calibration.facts.memory.value()) + " B"));
   add("memory_bandwidth", quoted(count((last.bytes / last.time).value()) + " B/s"));
-  add("launch_overhead", quoted(number(calibration.launch.value() * 1e9) + " ns"));
+  add("launch_overhead", quoted(digits_of(calibration.launch.value() * 1e9) + " ns"));
   add("peak", peaks_json(calibration));
   add("origin", origin.object());
   add("calibration", calibration_json(calibration, stamp), true);

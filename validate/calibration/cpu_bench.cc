@@ -29,7 +29,7 @@ double now(clockid_t clock) {
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-Readings read(const std::function<void()>& run, int count) {
+Readings readings_of(const std::function<void()>& run, int count) {
   run();  // touches all data
   const double begin = now(CLOCK_THREAD_CPUTIME_ID);
   run();
@@ -82,15 +82,15 @@ class Neighbours {
 Readings time_probe(const Probe& probe, int count, Beside beside) {
   const CpuKernel kernel = cpu_kernel(probe);
   const Neighbours neighbours(beside);
-  Readings readings = read(kernel.run, count);
+  Readings readings = readings_of(kernel.run, count);
   readings.kernel = kernel.name;
   return readings;
 }
 
 /// A ball between two threads: each waits for its turn, copies the bytes and hands on.
-class Exchange {
+class ThreadExchange {
  public:
-  explicit Exchange(std::size_t bytes) : here_(bytes, 'a'), there_(bytes, 'b') {}
+  explicit ThreadExchange(std::size_t bytes) : here_(bytes, 'a'), there_(bytes, 'b') {}
 
   void play(bool first, int rounds) {
     std::vector<char>&from = first ? here_ : there_, &to = first ? there_ : here_;
@@ -108,7 +108,7 @@ class Exchange {
 
 Readings time_copy(Bytes bytes, int count) {
   constexpr int kRounds = 4;
-  Exchange exchange(static_cast<std::size_t>(bytes.value()));
+  ThreadExchange exchange(static_cast<std::size_t>(bytes.value()));
   Readings readings;
   std::thread other([&] { exchange.play(false, kRounds * count); });
   for (int i = 0; i < count; ++i) {
@@ -158,7 +158,7 @@ Bench cpu_bench() {
                  .most_flops = Flops(1.5e8),
                  .most_bytes = Bytes(128e6),
                  .time = time_probe};
-  bench.launch = [](int count) { return read([] { asm volatile(""); }, count); };
+  bench.launch = [](int count) { return readings_of([] { asm volatile(""); }, count); };
   if (std::thread::hardware_concurrency() > 1) bench.copy = time_copy;
   return bench;
 }

@@ -57,8 +57,6 @@ std::function<void()> convolution_kernel(const Probe& probe) {
   }
 }
 
-constexpr int kQuery = 0, kKey = 1, kValue = 2, kParts = 3;  // of a row
-
 /// Queries, keys and values of all blocks, and what goes with them.
 struct AttentionOperands {
   AttentionShape shape;

@@ -17,7 +17,7 @@ namespace {
 using Eigen::Index;
 
 constexpr Index kNumbers = 4099;  // before they repeat; a prime, so that rows differ
-constexpr Index kTableRows = 4096, kPlaces = 64;
+constexpr Index kTableRows = 4096, kPositions = 64;
 
 /// The matrices that a kernel works on, all of one size.
 struct Operands {
@@ -100,17 +100,17 @@ std::function<void()> loss_kernel(const Operands& o, bool forward) {
 /// With places that are learned, and tokens in no order that a processor could foresee.
 std::function<void()> lookup_kernel(const Operands& o, bool forward) {
   const Operand table = normal_operand(kTableRows, o.x->cols(), 5);
-  const Operand places = normal_operand(kPlaces, o.x->cols(), 6);
+  const Operand places = normal_operand(kPositions, o.x->cols(), 6);
   const auto tokens = std::make_shared<std::vector<std::int64_t>>();
   for (Index row = 0; row < o.x->rows(); ++row) tokens->push_back(row * 2654435761 % kTableRows);
   if (forward) {
     return [=] {
-      embedding_forward<float>(tokens->data(), read(table), places->data(), kPlaces, write(o.y));
+      embedding_forward<float>(tokens->data(), read(table), places->data(), kPositions, write(o.y));
     };
   }
   return [=] {
     embedding_backward_weight<float>(tokens->data(), read(o.dy), write(table), places->data(),
-                                     kPlaces);
+                                     kPositions);
   };
 }
 

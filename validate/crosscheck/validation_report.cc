@@ -15,8 +15,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kNothing = "–";
-
 Json json_of(const ErrorFigures& figures) {
   return {{"count", figures.count},  {"mape", figures.mape},     {"median", figures.median},
           {"p95", figures.p95},      {"max", figures.most},      {"bias", figures.bias},
@@ -66,10 +64,6 @@ Json json_of(const Comparison& comparison, const std::string& prediction) {
   return json;
 }
 
-std::string signed_percent(double fraction) {
-  return (fraction > 0 ? "+" : "") + fixed(100 * fraction, 1);
-}
-
 double worst_busy_error(const Comparison& comparison) {
   double worst = 0;
   for (const DeviceComparison& device : comparison.devices) {
@@ -97,10 +91,10 @@ std::vector<Cell> row_of(const Comparison& comparison, const Scale& time) {
       {scaled(comparison.predicted.value(), time)},
       {scaled(comparison.measured.value(), time)},
       {signed_percent(comparison.end_to_end_error())},
-      {wall ? signed_percent(comparison.replay_error()) : kNothing},
-      {comparison.from_alone ? signed_percent(*comparison.from_alone_error()) : kNothing},
+      {wall ? signed_percent(comparison.replay_error()) : kUnknown},
+      {comparison.from_alone ? signed_percent(*comparison.from_alone_error()) : kUnknown},
       {fixed(100 * comparison.op_model.mape, 1)},
-      {comparison.interference.count > 0 ? signed_percent(comparison.interference.bias) : kNothing},
+      {comparison.interference.count > 0 ? signed_percent(comparison.interference.bias) : kUnknown},
       {signed_percent(worst_busy_error(comparison))},
       {fixed(worst_memory_error(comparison), 0)},
       {scaled(comparison.wall.value(), time)},

@@ -14,7 +14,7 @@
 namespace interlock {
 namespace {
 
-constexpr std::chrono::microseconds kSpin{50};  // a sleeper wakes up that much late
+constexpr std::chrono::microseconds kWakeUpDelay{50};  // a sleeper wakes up that much late
 
 }  // namespace
 
@@ -97,7 +97,7 @@ Workload waiting_workload(const Program& program) {
   Workload workload;
   workload.compute = [durations = std::move(durations)](int op, int) {
     const auto end = std::chrono::steady_clock::now() + durations[op];
-    if (durations[op] > kSpin) std::this_thread::sleep_until(end - kSpin);
+    if (durations[op] > kWakeUpDelay) std::this_thread::sleep_until(end - kWakeUpDelay);
     while (std::chrono::steady_clock::now() < end) {
     }
   };

@@ -25,7 +25,7 @@ struct Mailbox {
 };
 
 template <class T>
-struct Run {
+struct WorkloadRun {
   Job job;
   CpuOptions options;
   std::vector<std::unique_ptr<CpuMemory>> memories;  // by rank
@@ -50,7 +50,7 @@ void add_parameters(CpuStage<T>& stage, int module, bool of_head) {
 }
 
 template <class T>
-std::unique_ptr<CpuStage<T>> make_stage(Run<T>& run, int index) {
+std::unique_ptr<CpuStage<T>> make_stage(WorkloadRun<T>& run, int index) {
   auto stage = std::make_unique<CpuStage<T>>();
   const Job& job = run.job;
   const int first = job.first_module[static_cast<std::size_t>(index)];
@@ -78,7 +78,7 @@ std::unique_ptr<CpuStage<T>> make_stage(Run<T>& run, int index) {
 }
 
 template <class T>
-void set_up(Run<T>& run) {
+void set_up(WorkloadRun<T>& run) {
   const Program& program = run.job.program;
   run.outcome.losses.resize(static_cast<std::size_t>(program.stages));
   for (int stage = 0; stage < program.stages; ++stage) {
@@ -101,7 +101,7 @@ void set_up(Run<T>& run) {
 }
 
 template <class T>
-EndOfOp begin(Run<T>& run, int op, int micro_batch) {
+EndOfOp begin(WorkloadRun<T>& run, int op, int micro_batch) {
   const OpInfo& info = run.job.program.ops[static_cast<std::size_t>(op)];
   CpuStage<T>& stage = run.stage(info.stage);
   if (info.replay) return run_replay(stage);
@@ -132,7 +132,7 @@ Block moved(CpuMemory& from, CpuMemory& to, Block& block, bool keeps) {
 }
 
 template <class T>
-Mail pack(Run<T>& run, const Channel& channel, int micro_batch) {
+Mail pack(WorkloadRun<T>& run, const Channel& channel, int micro_batch) {
   CpuStage<T>& from = run.stage(channel.from_stage);
   CpuMemory& there = run.memory(channel.to_rank);
   MicroBatch& batch = from.under_way.at(micro_batch);
@@ -162,7 +162,7 @@ Mail pack(Run<T>& run, const Channel& channel, int micro_batch) {
 }
 
 template <class T>
-void send(Run<T>& run, int index, int micro_batch) {
+void send(WorkloadRun<T>& run, int index, int micro_batch) {
   Mail mail = pack(run, run.job.program.channels[static_cast<std::size_t>(index)], micro_batch);
   Mailbox& box = *run.mailboxes[static_cast<std::size_t>(index)];
   const std::scoped_lock lock(box.mutex);
@@ -170,7 +170,7 @@ void send(Run<T>& run, int index, int micro_batch) {
 }
 
 template <class T>
-void note_sent(Run<T>& run, int index, int micro_batch) {
+void note_sent(WorkloadRun<T>& run, int index, int micro_batch) {
   const Channel& channel = run.job.program.channels[static_cast<std::size_t>(index)];
   if (!run.options.keeps_sent || channel.wire < 0) return;
   CpuStage<T>& from = run.stage(channel.from_stage);
@@ -187,7 +187,7 @@ void note_sent(Run<T>& run, int index, int micro_batch) {
 }
 
 template <class T>
-void receive(Run<T>& run, int index, int micro_batch) {
+void receive(WorkloadRun<T>& run, int index, int micro_batch) {
   const Channel& channel = run.job.program.channels[static_cast<std::size_t>(index)];
   Mailbox& box = *run.mailboxes[static_cast<std::size_t>(index)];
   Mail mail;
@@ -205,7 +205,7 @@ void receive(Run<T>& run, int index, int micro_batch) {
 }
 
 template <class T>
-Outcome finish(Run<T>& run) {
+Outcome finish(WorkloadRun<T>& run) {
   for (const auto& memory : run.memories) run.outcome.memory.push_back(memory->held());
   run.outcome.dump = dumped_batches(run.job);
   for (const auto& stage : run.stages) {
@@ -216,7 +216,7 @@ Outcome finish(Run<T>& run) {
 
 template <class T>
 CpuRun make_run(const Job& job, const CpuOptions& options) {
-  const auto run = std::make_shared<Run<T>>(Run<T>{.job = job, .options = options});
+  const auto run = std::make_shared<WorkloadRun<T>>(WorkloadRun<T>{.job = job, .options = options});
   set_up(*run);
   return {.workload = {.compute = [run](int op, int batch) { begin(*run, op, batch)(); },
                        .send = [run](int channel, int batch) { send(*run, channel, batch); },

@@ -72,8 +72,6 @@ Tensor input_of(const Job& job, int stage, int element) {
       .output;
 }
 
-std::string number(std::int64_t value) { return std::to_string(value); }
-
 bool has_op(const Program& program, OpKind kind, int stage) {
   return std::any_of(program.ops.begin(), program.ops.end(), [&](const OpInfo& op) {
     return op.kind == kind && op.stage == stage && !op.replay;
@@ -82,10 +80,10 @@ bool has_op(const Program& program, OpKind kind, int stage) {
 
 /// What is wrong with what the program keeps of a stage, and computes again.
 std::string why_not_kept(const Program& program, const StageJob& planned, int stage) {
-  const std::string name = "stage " + number(stage);
+  const std::string name = "stage " + std::to_string(stage);
   const bool split = has_op(program, OpKind::W, stage);
   if (split && !planned.plan.splits && planned.again > 1) {
-    return name + " computes " + number(planned.again) +
+    return name + " computes " + std::to_string(planned.again) +
            " modules again, each in the room of the one before, and the second half of its " +
            "backward reads them all; expected \"backward\": \"fused\"";
   }
@@ -145,16 +143,18 @@ std::string why_not_stage(const Job& job, int stage) {
   const int element = static_cast<int>(element_bytes(job.precision));
   const StageJob planned = plan_stage_of_job(job, stage, element);
   const Program& program = job.program;
-  const std::string name = "stage " + number(stage);
+  const std::string name = "stage " + std::to_string(stage);
   if (std::string problem = why_not_kept(program, planned, stage); !problem.empty()) return problem;
   if (planned.needed() > planned.workspace) {
-    return name + " needs " + number(planned.needed()) + " bytes of workspace, and the model has " +
-           number(planned.workspace) + "; expected another \"ffn_hidden_size\"";
+    return name + " needs " + std::to_string(planned.needed()) +
+           " bytes of workspace, and the model has " + std::to_string(planned.workspace) +
+           "; expected another \"ffn_hidden_size\"";
   }
   const StagePlan& head = planned.head_plan;
   if (head.input + head.stash + head.workspace > planned.head) {
-    return "the head of " + name + " needs " + number(head.input + head.stash + head.workspace) +
-           " bytes, and the model has " + number(planned.head) + "; expected another \"head\"";
+    return "the head of " + name + " needs " +
+           std::to_string(head.input + head.stash + head.workspace) + " bytes, and the model has " +
+           std::to_string(planned.head) + "; expected another \"head\"";
   }
   return "";
 }

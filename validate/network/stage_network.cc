@@ -13,7 +13,7 @@ namespace {
 
 /// One step and what it works on.
 template <class T>
-struct Kernel {
+struct LayerKernel {
   const Step& step;
   const StageTensors<T>& on;
 
@@ -59,7 +59,7 @@ struct Kernel {
 };
 
 template <class T>
-void product_forward(const Kernel<T>& k) {
+void product_forward(const LayerKernel<T>& k) {
   const Step& s = k.step;
   const T* bias = k.layer().bias ? k.weight(1) : nullptr;
   if (s.y.stride > 0) return linear_forward<T>(k.read(s.x), k.matrix(), bias, k.columns(s.y));
@@ -67,7 +67,7 @@ void product_forward(const Kernel<T>& k) {
 }
 
 template <class T>
-void product_backward_input(const Kernel<T>& k) {
+void product_backward_input(const LayerKernel<T>& k) {
   const Step& s = k.step;
   if (s.y.stride > 0) {
     return linear_backward_input<T>(k.read_columns(s.y), k.matrix(), k.view(s.dx), s.accumulate);
@@ -76,7 +76,7 @@ void product_backward_input(const Kernel<T>& k) {
 }
 
 template <class T>
-void product_backward_weight(const Kernel<T>& k) {
+void product_backward_weight(const LayerKernel<T>& k) {
   const Step& s = k.step;
   T* bias = k.layer().bias ? k.gradient(1) : nullptr;
   if (s.y.stride > 0) {
@@ -86,7 +86,7 @@ void product_backward_weight(const Kernel<T>& k) {
 }
 
 template <class T>
-double run_forward(const Kernel<T>& k) {
+double run_forward(const LayerKernel<T>& k) {
   const Step& s = k.step;
   switch (k.layer().kind) {
     case LayerKind::Scale:
@@ -131,7 +131,7 @@ double run_forward(const Kernel<T>& k) {
 }
 
 template <class T>
-void run_backward_input(const Kernel<T>& k) {
+void run_backward_input(const LayerKernel<T>& k) {
   const Step& s = k.step;
   switch (k.layer().kind) {
     case LayerKind::Scale:
@@ -167,7 +167,7 @@ void run_backward_input(const Kernel<T>& k) {
 }
 
 template <class T>
-void run_backward_weight(const Kernel<T>& k) {
+void run_backward_weight(const LayerKernel<T>& k) {
   const Step& s = k.step;
   switch (k.layer().kind) {
     case LayerKind::Scale:
@@ -194,7 +194,7 @@ void run_backward_weight(const Kernel<T>& k) {
 }
 
 template <class T>
-void add(const Kernel<T>& k) {
+void add(const LayerKernel<T>& k) {
   if (k.step.dx.stride > 0) return add_columns<T>(k.read_columns(k.step.x), k.columns(k.step.dx));
   add_to(k.at(k.step.x), k.step.x.size(), k.at(k.step.dx));
 }
@@ -206,7 +206,7 @@ double run_steps(const std::vector<Step>& steps, const StageTensors<T>& tensors,
   double loss = 0;
   for (const Step& step : steps) {
     if (part != StepPart::All && step.late != (part == StepPart::Late)) continue;
-    const Kernel<T> kernel = {step, tensors};
+    const LayerKernel<T> kernel = {step, tensors};
     switch (step.kind) {
       case StepKind::Forward:
         loss += run_forward(kernel);

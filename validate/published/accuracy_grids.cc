@@ -12,14 +12,10 @@
 namespace interlock {
 namespace {
 
-constexpr const char* kNothing = "–";
 constexpr std::size_t kLongestProblem = 300;
 constexpr std::size_t kWorstOnTerminal = 1, kWorstInFile = 5;  // of a table
 
 std::string percent(double fraction) { return fixed(100 * fraction, 1); }
-std::string signed_percent(double fraction) {
-  return (fraction > 0 ? "+" : "") + percent(fraction);
-}
 
 const MeasurementFile& file_of(const Accuracy& accuracy, std::size_t file) {
   return accuracy.files[file];
@@ -53,7 +49,7 @@ std::string target_text(const AccuracyLine& line) {
 std::vector<Cell> figure_cells(const AccuracyFigures& figures) {
   const ErrorFigures& errors = figures.errors;
   const auto share = [&](double value) {
-    return errors.count > 0 ? Cell{percent(value)} : Cell{kNothing};
+    return errors.count > 0 ? Cell{percent(value)} : Cell{kUnknown};
   };
   const OrderFigures& order = figures.order;
   return {{std::to_string(errors.count)},
@@ -63,11 +59,11 @@ std::vector<Cell> figure_cells(const AccuracyFigures& figures) {
           share(errors.median),
           share(figures.p90),
           share(errors.most),
-          errors.count > 0 ? Cell{signed_percent(errors.bias)} : Cell{kNothing},
-          {order.mean ? fixed(*order.mean, 2) : kNothing},
-          {order.least ? fixed(*order.least, 2) : kNothing},
+          errors.count > 0 ? Cell{signed_percent(errors.bias)} : Cell{kUnknown},
+          {order.mean ? fixed(*order.mean, 2) : kUnknown},
+          {order.least ? fixed(*order.least, 2) : kUnknown},
           {order.pairs > 0 ? std::to_string(order.pairs_right) + "/" + std::to_string(order.pairs)
-                           : kNothing}};
+                           : kUnknown}};
 }
 
 std::vector<Column> figure_columns() {
@@ -96,8 +92,8 @@ std::vector<Cell> value_cells(const Accuracy& accuracy, const JudgedValue& value
   return {{name_of(accuracy, value)},
           {measurand_names()[static_cast<int>(value.what)]},
           {value_text(value.what, value.measured)},
-          {value.predicted ? value_text(value.what, *value.predicted) : kNothing},
-          {value.predicted ? signed_percent(value.error()) : kNothing},
+          {value.predicted ? value_text(value.what, *value.predicted) : kUnknown},
+          {value.predicted ? signed_percent(value.error()) : kUnknown},
           {remark}};
 }
 

@@ -13,7 +13,7 @@ using Json = nlohmann::ordered_json;
 
 Json json_of(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
 
-Json json_of(const ErrorFigures& figures) {
+Json row_errors_json(const ErrorFigures& figures) {
   return {{"count", figures.count},   {"mape", figures.mape}, {"median", figures.median},
           {"max", figures.most},      {"bias", figures.bias}, {"mape_low", figures.low},
           {"mape_high", figures.high}};
@@ -23,18 +23,18 @@ Json json_of(const AccuracyFigures& figures) {
   Json json{{"rows", figures.rows},
             {"fitted", figures.fitted},
             {"refused", figures.refused},
-            {"errors", json_of(figures.errors)},
+            {"errors", row_errors_json(figures.errors)},
             {"p90", figures.p90},
             {"spearman_series", figures.order.series},
             {"spearman_mean", json_of(figures.order.mean)},
             {"spearman_least", json_of(figures.order.least)},
             {"pairs", figures.order.pairs},
             {"pairs_right", figures.order.pairs_right}};
-  if (figures.fitted_errors) json["fitted_errors"] = json_of(*figures.fitted_errors);
+  if (figures.fitted_errors) json["fitted_errors"] = row_errors_json(*figures.fitted_errors);
   return json;
 }
 
-Json json_of(const JsonValue& value) {
+Json document_json(const JsonValue& value) {
   switch (value.kind) {
     case JsonValue::Kind::Null:
       return nullptr;
@@ -46,13 +46,13 @@ Json json_of(const JsonValue& value) {
       return clean_utf8(value.text);
     case JsonValue::Kind::Array: {
       Json list = Json::array();
-      for (const JsonValue& item : value.items) list.push_back(json_of(item));
+      for (const JsonValue& item : value.items) list.push_back(document_json(item));
       return list;
     }
     case JsonValue::Kind::Object: {
       Json object = Json::object();
       for (const JsonMember& member : value.members) {
-        object[clean_utf8(member.first)] = json_of(member.second);
+        object[clean_utf8(member.first)] = document_json(member.second);
       }
       return object;
     }
@@ -93,7 +93,7 @@ Json json_of(const Accuracy& accuracy, const JudgedValue& value, bool scenario) 
   if (table.memory_stated) {
     json["fits"] = prediction.figures.fits;
   }
-  if (scenario) json["scenario"] = json_of(row.document);
+  if (scenario) json["scenario"] = document_json(row.document);
   return json;
 }
 

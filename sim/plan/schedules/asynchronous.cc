@@ -30,7 +30,7 @@ std::vector<Op> turn(const ScheduleInputs& inputs, int stage, int b) {
   return ops;
 }
 
-Sequence stage_sequence(const ScheduleInputs& inputs, int stage) {
+Sequence asynchronous_sequence(const ScheduleInputs& inputs, int stage) {
   const int total = inputs.steps * inputs.micro_batches, every = inputs.policy.update_every;
   const int ahead = std::min(forwards_ahead(inputs, stage), total);
   const int windows = (total - ahead) / every;  // whole ones whose turns all have a forward
@@ -52,7 +52,7 @@ Sequence stage_sequence(const ScheduleInputs& inputs, int stage) {
 }  // namespace
 
 Schedule make_asynchronous(const ScheduleInputs& inputs) {
-  Schedule schedule = one_sequence_a_stage(inputs, stage_sequence);
+  Schedule schedule = one_sequence_a_stage(inputs, asynchronous_sequence);
   schedule.ahead = inputs.stages - 1;
   return schedule;
 }

@@ -38,7 +38,7 @@ std::int64_t body_length(const ScheduleInputs& inputs) {
 
 /// The chain that takes micro-batches first, first + in_flight, ... of the whole run. Its loop is
 /// as long as the pattern of updates (and of whatever else asks for `unroll`) needs.
-Sequence stage_sequence(const ScheduleInputs& inputs, int stage, int first) {
+Sequence chain_sequence(const ScheduleInputs& inputs, int stage, int first) {
   const int total = inputs.steps * inputs.micro_batches;
   const int body = static_cast<int>(std::min<std::int64_t>(body_length(inputs), total));
   // With readouts, or several chains that update for each other, what surrounds an op depends on
@@ -64,7 +64,7 @@ Sequence stage_sequence(const ScheduleInputs& inputs, int stage, int first) {
 
 Schedule make_chain(const ScheduleInputs& inputs) {
   Schedule schedule = one_sequence_a_stage(
-      inputs, [](const ScheduleInputs& in, int stage) { return stage_sequence(in, stage, 0); });
+      inputs, [](const ScheduleInputs& in, int stage) { return chain_sequence(in, stage, 0); });
   constexpr std::int64_t kNever = 1 << 30;  // a pattern that no run is long enough to repeat
   schedule.pattern = static_cast<int>(std::min(body_length(inputs), kNever));
   // A backward uses the weights that its forward used, so each further micro-batch in flight may
@@ -73,7 +73,7 @@ Schedule make_chain(const ScheduleInputs& inputs) {
   const int chains = std::min(inputs.policy.in_flight, inputs.steps * inputs.micro_batches);
   for (int first = 1; first < chains; ++first) {
     for (int stage = 0; stage < inputs.stages; ++stage) {
-      schedule.ranks[inputs.rank_of_stage[stage]].push_back(stage_sequence(inputs, stage, first));
+      schedule.ranks[inputs.rank_of_stage[stage]].push_back(chain_sequence(inputs, stage, first));
     }
   }
   return schedule;

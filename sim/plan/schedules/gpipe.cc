@@ -10,7 +10,7 @@ namespace interlock {
 
 namespace {
 
-Sequence stage_sequence(const ScheduleInputs& inputs, int stage) {
+Sequence gpipe_sequence(const ScheduleInputs& inputs, int stage) {
   const int micro_batches = inputs.micro_batches;
   Run forwards{.ops = {{OpKind::F, stage, 0, stage}}, .repeats = micro_batches};
   Run backwards{.repeats = micro_batches};
@@ -22,7 +22,7 @@ Sequence stage_sequence(const ScheduleInputs& inputs, int stage) {
 }  // namespace
 
 Schedule make_gpipe(const ScheduleInputs& inputs) {
-  return one_sequence_a_stage(inputs, stage_sequence);
+  return one_sequence_a_stage(inputs, gpipe_sequence);
 }
 
 }  // namespace interlock

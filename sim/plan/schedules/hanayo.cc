@@ -20,7 +20,7 @@ namespace interlock {
 
 namespace {
 
-Sequence rank_sequence(const ScheduleInputs& inputs, const std::vector<int>& stages, int rank) {
+Sequence hanayo_sequence(const ScheduleInputs& inputs, const std::vector<int>& stages, int rank) {
   const int waves = static_cast<int>(stages.size()) / 2, ranks = inputs.stages / 2 / waves;
   const int round = ranks * waves, after = ranks - 1 - rank;
   const int count = (inputs.micro_batches + ranks - 1) / ranks * round;  // passes of a direction
@@ -57,7 +57,7 @@ Schedule make_hanayo(const ScheduleInputs& inputs) {
   Schedule schedule = empty_schedule(inputs);
   const auto stages = stages_of_ranks(inputs);
   for (std::size_t rank = 0; rank < stages.size(); ++rank) {
-    schedule.ranks[rank] = {rank_sequence(inputs, stages[rank], static_cast<int>(rank))};
+    schedule.ranks[rank] = {hanayo_sequence(inputs, stages[rank], static_cast<int>(rank))};
   }
   return schedule;
 }

@@ -32,8 +32,8 @@ Op counted_op(const ScheduleInputs& inputs, OpKind kind, const std::vector<int>&
   return global_op(inputs, kind, stage, k / inputs.stages * ranks + k % ranks);
 }
 
-Sequence rank_sequence(const ScheduleInputs& inputs, const std::vector<int>& stages,
-                       const Rules& rules) {
+Sequence interleaved_sequence(const ScheduleInputs& inputs, const std::vector<int>& stages,
+                              const Rules& rules) {
   const int chunks = static_cast<int>(stages.size());
   const int count = inputs.micro_batches * chunks;  // of a kind
   const int ahead = std::min(rules.ahead, count), held = std::min(rules.held, count);
@@ -65,7 +65,7 @@ Schedule make_rounds(const ScheduleInputs& inputs,
   const int ranks = static_cast<int>(stages.size());
   for (int rank = 0; rank < ranks; ++rank) {
     const int chunks = static_cast<int>(stages[rank].size());
-    schedule.ranks[rank] = {rank_sequence(inputs, stages[rank], rules(ranks, rank, chunks))};
+    schedule.ranks[rank] = {interleaved_sequence(inputs, stages[rank], rules(ranks, rank, chunks))};
   }
   return schedule;
 }

@@ -14,7 +14,7 @@ namespace interlock {
 
 namespace {
 
-Sequence stage_sequence(const ScheduleInputs& inputs, int stage) {
+Sequence terapipe_sequence(const ScheduleInputs& inputs, int stage) {
   const int slices = inputs.slices, total = inputs.micro_batches;
   Run forwards{.repeats = total / slices, .stride = slices};
   Run backwards = forwards;
@@ -36,7 +36,7 @@ Sequence stage_sequence(const ScheduleInputs& inputs, int stage) {
 }  // namespace
 
 Schedule make_terapipe(const ScheduleInputs& inputs) {
-  return one_sequence_a_stage(inputs, stage_sequence);
+  return one_sequence_a_stage(inputs, terapipe_sequence);
 }
 
 }  // namespace interlock

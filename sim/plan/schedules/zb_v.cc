@@ -60,7 +60,7 @@ class RankOrder {
   RunWriter order_;
 };
 
-Sequence rank_sequence(const ScheduleInputs& inputs, const std::vector<int>& stages, int rank) {
+Sequence zb_v_sequence(const ScheduleInputs& inputs, const std::vector<int>& stages, int rank) {
   const int ranks = inputs.stages / 2, after = ranks - rank;
   const int count = std::max(inputs.micro_batches, 2 * ranks - 1);
   constexpr RankOrder::Cell kF0{OpKind::F, 0}, kI0{OpKind::I, 0}, kW0{OpKind::W, 0};
@@ -85,7 +85,7 @@ Schedule make_zb_v(const ScheduleInputs& inputs) {
   Schedule schedule = empty_schedule(inputs);
   const auto stages = stages_of_ranks(inputs);
   for (std::size_t rank = 0; rank < stages.size(); ++rank) {
-    schedule.ranks[rank] = {rank_sequence(inputs, stages[rank], static_cast<int>(rank))};
+    schedule.ranks[rank] = {zb_v_sequence(inputs, stages[rank], static_cast<int>(rank))};
   }
   return schedule;
 }

@@ -17,7 +17,7 @@ namespace interlock {
 namespace {
 
 /// `depth` 1 for H1, 2 for H2: forwards ahead, and weight halves held back, for each stage beyond.
-Sequence stage_sequence(const ScheduleInputs& inputs, int stage, int depth) {
+Sequence zero_bubble_sequence(const ScheduleInputs& inputs, int stage, int depth) {
   const int micro_batches = inputs.micro_batches;
   const int ahead = std::min(depth * (inputs.stages - 1 - stage), micro_batches);
   const int held = std::min(depth * stage, micro_batches);
@@ -47,13 +47,15 @@ Sequence stage_sequence(const ScheduleInputs& inputs, int stage, int depth) {
 }  // namespace
 
 Schedule make_zb_h1(const ScheduleInputs& inputs) {
-  return one_sequence_a_stage(
-      inputs, [](const ScheduleInputs& in, int stage) { return stage_sequence(in, stage, 1); });
+  return one_sequence_a_stage(inputs, [](const ScheduleInputs& in, int stage) {
+    return zero_bubble_sequence(in, stage, 1);
+  });
 }
 
 Schedule make_zb_h2(const ScheduleInputs& inputs) {
-  return one_sequence_a_stage(
-      inputs, [](const ScheduleInputs& in, int stage) { return stage_sequence(in, stage, 2); });
+  return one_sequence_a_stage(inputs, [](const ScheduleInputs& in, int stage) {
+    return zero_bubble_sequence(in, stage, 2);
+  });
 }
 
 }  // namespace interlock

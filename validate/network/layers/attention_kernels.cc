@@ -8,8 +8,6 @@
 namespace interlock {
 namespace {
 
-constexpr int kQuery = 0, kKey = 1, kValue = 2, kParts = 3;  // of a row
-
 template <class T>
 T attention_scale(const AttentionShape& shape) {
   return 1 / std::sqrt(static_cast<T>(shape.size));

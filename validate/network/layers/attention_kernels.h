@@ -16,6 +16,9 @@ struct AttentionShape {
   int size = 1;  // of a head
 };
 
+/// What lies side by side in a row of queries, keys and values.
+inline constexpr int kQuery = 0, kKey = 1, kValue = 2, kParts = 3;
+
 /// Of each block y = softmax(q k^T / sqrt(size)) v over no later token. Keeps the softmax,
 /// (blocks * positions, positions).
 template <class T>

@@ -1,0 +1,12 @@
+// Limits that several sections of a scenario share: beyond what anybody means, below what
+// overflows. SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+namespace interlock {
+
+inline constexpr int kMostRunSteps = 1'000'000'000;  // steps of a whole training run
+inline constexpr int kMostSeeds = 10'000;            // runs that a distribution is drawn from
+inline constexpr int kMostPeers = 100'000;           // of a swarm
+inline constexpr double kLeastRelativeSpeed = 1e-3, kMostRelativeSpeed = 1e3;  // of a device
+
+}  // namespace interlock
