@@ -5,10 +5,13 @@
 
 say() { printf '%s\n' "$*" >&2; }
 
-# Libraries by their Debian packages; each stands behind a find_package of a CMakeLists.txt.
-libraries=(libsimgrid-dev nlohmann-json3-dev libcli11-dev libeigen3-dev libsqlite3-dev libssl-dev libzip-dev zlib1g-dev doctest-dev)
+# Libraries by their Debian packages; each stands behind a find_package of a CMakeLists.txt. The program needs the first
+# line, what trains and calibrates (train, calibrate, validate) the second, the tests the third.
+program_libraries=(libsimgrid-dev nlohmann-json3-dev libcli11-dev libsqlite3-dev libssl-dev zlib1g-dev)
+harness_libraries=(libeigen3-dev libzip-dev)
+test_libraries=(doctest-dev)
 
-# Names what is missing, one package a line. Tools count as there however they were installed.
+# missing_packages LIBRARY...: names what is missing, one package a line. Tools count as there however they were installed.
 missing_packages() {
   local package installed
   command -v c++ >/dev/null || echo build-essential
@@ -16,9 +19,8 @@ missing_packages() {
   command -v ninja >/dev/null || echo ninja-build
   # Without dpkg the configuration finds out.
   command -v dpkg-query >/dev/null || return 0
-  installed=$(dpkg-query --show --showformat='${Package} ${db:Status-Status}\n' \
-    "${libraries[@]}" 2>/dev/null || true)
-  for package in "${libraries[@]}"; do
+  installed=$(dpkg-query --show --showformat='${Package} ${db:Status-Status}\n' "$@" 2>/dev/null || true)
+  for package in "$@"; do
     [[ $'\n'$installed$'\n' == *$'\n'"$package installed"$'\n'* ]] || echo "$package"
   done
 }
@@ -55,33 +57,52 @@ install_packages() {
   quietly "${get[@]}" install -y --no-install-recommends "$@" || exit 2
 }
 
-# build_target NAME: builds build/ in Release up to the Ninja target NAME.
-build_target() {
-  local missing home
-  missing=$(missing_packages)
-  # shellcheck disable=SC2086  # one word a package
-  [[ -z $missing ]] || install_packages $missing
+# configure: what CMake says is shown only if it fails.
+configure() {
+  say "configuring interlock ..."
+  # shellcheck disable=SC2086  # one word an option
+  quietly cmake -S "$root" -B "$root/build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DINTERLOCK_CCACHE=ON \
+    ${INTERLOCK_CMAKE_OPTIONS-} && return
+  command -v dpkg-query >/dev/null && exit 1
+  say "is one of these missing? They are Debian's names: $*"
+  exit 2
+}
 
-  # A tree that was moved or copied starts afresh: CMake refuses another tree's build folder.
-  home=$(sed -n 's/^CMAKE_HOME_DIRECTORY:INTERNAL=//p' "$root/build/CMakeCache.txt" 2>/dev/null || true)
-  [[ -z $home || $home == "$root" ]] || rm -rf -- "$root/build"
+# compile TARGET: in one line on a terminal, silent elsewhere unless it fails.
+compile() {
+  local begin=$SECONDS
+  if [[ -t 2 ]]; then
+    (cd -- "$root/build" && NINJA_STATUS="[%f/%t] %e s  " ninja "$1" >&2) || exit 1
+  else
+    quietly ninja -C "$root/build" "$1" || exit 1
+  fi
+  say "built in $((SECONDS - begin)) s"
+}
+
+# build_target NAME LIBRARY...: builds build/ in Release up to the Ninja target NAME, which needs these packages.
+build_target() {
+  local missing home target=$1 installed=false
+  shift
+  missing=$(missing_packages "$@")
+  # shellcheck disable=SC2086  # one word a package
+  [[ -z $missing ]] || { install_packages $missing && installed=true; }
 
   mkdir -p "$root/build"
   # Two callers at once take turns.
   exec {lock}>"$root/build/.lock"
-  flock "$lock"
-  if [[ ! -f $root/build/build.ninja ]]; then
-    say "configuring interlock ..."
-    # shellcheck disable=SC2086  # one word an option
-    if ! quietly cmake -S "$root" -B "$root/build" -G Ninja -DCMAKE_BUILD_TYPE=Release ${INTERLOCK_CMAKE_OPTIONS-}; then
-      command -v dpkg-query >/dev/null && exit 1
-      say "is one of these missing? They are Debian's names: ${libraries[*]}"
-      exit 2
-    fi
+  if ! flock --nonblock "$lock"; then
+    say "waiting for another build of this folder ..."
+    flock "$lock"
   fi
-  if [[ $(ninja -C "$root/build" -n "$1" 2>&1 | tail -n 1) != "ninja: no work to do." ]]; then
+  # A tree that was moved or copied starts afresh: CMake refuses another tree's build folder.
+  home=$(sed -n 's/^CMAKE_HOME_DIRECTORY:INTERNAL=//p' "$root/build/CMakeCache.txt" 2>/dev/null || true)
+  [[ -z $home || $home == "$root" ]] || find "$root/build" -mindepth 1 -maxdepth 1 ! -name .lock -exec rm -rf -- {} +
+  # Clones share what ccache keeps.
+  export CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=1
+  if $installed || [[ ! -f $root/build/build.ninja ]]; then configure "$@"; fi
+  if [[ $(ninja -C "$root/build" -n "$target" 2>&1 | tail -n 1) != "ninja: no work to do." ]]; then
     say "building interlock ..."
-    quietly ninja -C "$root/build" "$1" || exit 1
+    compile "$target"
   fi
   exec {lock}>&-
 }
