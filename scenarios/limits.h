@@ -1,5 +1,5 @@
-// Limits that several sections of a scenario share: beyond what anybody means, below what
-// overflows. SPDX-License-Identifier: Apache-2.0
+// Limits that several sections of a scenario share: beyond what anybody means.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 namespace interlock {
