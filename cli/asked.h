@@ -76,7 +76,6 @@ struct PublishedOptions {
 
 /// What import is asked to do.
 struct ImportOptions {
-  std::string kind;                 // of files: "kineto", "megatron", "pipedream", "chimera"
   std::vector<std::string> traces;  // or the one file
   std::string out, json;
   bool quiet = false;

@@ -2,10 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/command_line.h"
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <functional>
-#include <map>
 #include <sstream>
 
 #include "base/text.h"
@@ -13,7 +11,6 @@
 #include "cli/command_tree.h"
 #include "cli/commands.h"
 #include "cli/outputs.h"
-#include "cli/slips.h"
 #include "cli/sweep_commands.h"
 #include "cli/terminal.h"
 #include "reports/value_json.h"
@@ -37,15 +34,15 @@ of validate published --check, a missed target).)";
 class CommandLine {
  public:
   CommandLine() {
-    app_.name("interlock");
-    app_.set_version_flag("--version", "interlock " INTERLOCK_VERSION);
-    CLI::App& one = add("simulate", "run one scenario", [this] { simulate(options_); });
-    add_inputs(one, options_, "SCENARIO");
-    one.get_option("SCENARIO")->expected(1);
+    root_.name = "interlock";
+    root_.footer = kExamples;
+    root_.add("--version", {}, "Display program version information and exit");
+    Command& one = add("simulate", "run one scenario", [this] { simulate(options_); });
+    add_inputs(one, options_, 1);
     add_outputs(one, options_, engine_);
-    CLI::App& several = add("compare", "run several scenarios into one table and one report",
-                            [this] { compare(options_); });
-    add_inputs(several, options_, "SCENARIOS");
+    Command& several = add("compare", "run several scenarios into one table and one report",
+                           [this] { compare(options_); });
+    add_inputs(several, options_);
     add_outputs(several, options_, engine_);
     add_sweep(add("sweep", "run hundreds of scenarios into a database, and rank them",
                   [this] { exit_code_ = sweep(swept_) ? kSuccess : kInterrupted; }),
@@ -62,20 +59,22 @@ class CommandLine {
     add_init(add("init", "write a scenario of a model, a machine and a number of devices",
                  [this] { init(begun_); }),
              begun_);
-    CLI::App& checked = add("check", "say whether scenario files are right, without running them",
-                            [this] { check(options_); });
-    add_inputs(checked, options_, "SCENARIOS");
+    Command& checked = add("check", "say whether scenario files are right, without running them",
+                           [this] { check(options_); });
+    add_inputs(checked, options_);
     add_json(checked, options_.json, "write what is wrong as JSON; - for standard output");
     add_train(
         add("train", "train scenarios for real, on threads or GPUs", [this] { train(trained_); }),
         trained_);
-    CLI::App& validated =
-        add("validate", "say how far off predictions are", [this] { run_validate(); });
-    validated.require_subcommand(1);
-    add_validate(*validated.add_subcommand("run", "predict, train for real, and compare"),
+    Command& validated = add("validate", "say how far off predictions are");
+    add_validate(validated.add_command("run", "predict, train for real, and compare",
+                                       [this] { validate_run(validated_); }),
                  validated_);
-    published_command_ = validated.add_subcommand("published", "predict what others measured");
-    add_published(*published_command_, published_);
+    add_published(validated.add_command("published", "predict what others measured",
+                                        [this] {
+                                          if (!validate_published(published_)) exit_code_ = kMissed;
+                                        }),
+                  published_);
     add_schedule(add("schedule", "draw a step in the terminal; explain and compare schedules",
                      [this] { schedule(drawn_); }),
                  drawn_);
@@ -84,93 +83,79 @@ class CommandLine {
     add_calibrate(add("calibrate", "measure this machine into a device that scenarios can use",
                       [this] { calibrate(measured_); }),
                   measured_);
-    add_import(add("import", "make models and scenarios of what other tools wrote",
-                   [this] { import_files(imported_); }),
-               imported_);
+    add_import(add("import", "make models and scenarios of what other tools wrote"), imported_);
     add_words();
-    app_.footer(kExamples);  // last, since subcommands inherit it
   }
 
   int run(int argc, char** argv) {
-    check_command(argc, argv);
-    typed_.assign(argv + 1, argv + argc);
-    try {
-      app_.parse(words_of(argc, argv));
-    } catch (const CLI::ParseError& stop) {
-      if (stop.get_exit_code() == kSuccess) return app_.exit(stop);  // help or version
-      throw Error(in_our_words(stop));
-    }
-    if (!engine_.empty()) options_.overrides.push_back("simulate.engine=" + engine_);
+    std::vector<std::string> words(argv + 1, argv + argc);
+    check_command(words);
     measured_.command_line = "interlock";
-    for (int i = 1; i < argc; ++i) measured_.command_line += " " + std::string(argv[i]);
+    for (const std::string& word : words) measured_.command_line += " " + word;
     published_.command_line = measured_.command_line;
-    actions_.at(app_.get_subcommands().front()->get_name())();
+    if (words.front() == "help") words = without_helped(words);
+    const ParsedWords parsed = parse_words(root_, words);
+    if (!parsed.answer.empty()) {
+      print(parsed.answer);
+      return kSuccess;
+    }
+    if (!parsed.command->action) refuse_nothing();  // "--" alone
+    if (!engine_.empty()) options_.overrides.push_back("simulate.engine=" + engine_);
+    parsed.command->action();
     return exit_code_;
   }
 
  private:
-  /// The arguments, the last first, as CLI11 has it; without those that help is asked for, which
-  /// it would take for commands.
-  std::vector<std::string> words_of(int argc, char** argv) {
-    std::vector<std::string> words(argv + 1, argv + argc);
-    if (words.front() == "help") {
-      words.resize(1);
-      for (int i = 2; i < argc; ++i) {
-        const bool of_option = argv[i][0] == '-' || std::string("--json") == argv[i - 1];
-        (of_option ? words : helped_).emplace_back(argv[i]);
-      }
+  /// Returns `words` without those that help is asked for, which the parser would take for
+  /// commands.
+  std::vector<std::string> without_helped(const std::vector<std::string>& words) {
+    std::vector<std::string> rest = {words.front()};
+    for (std::size_t i = 1; i < words.size(); ++i) {
+      const bool of_option = words[i].starts_with('-') || words[i - 1] == "--json";
+      (of_option ? rest : helped_).push_back(words[i]);
     }
-    std::reverse(words.begin(), words.end());
-    return words;
-  }
-
-  void run_validate() {
-    if (!published_command_->parsed()) return validate_run(validated_);
-    if (!validate_published(published_)) exit_code_ = kMissed;
+    return rest;
   }
 
   /// What says what there is.
   void add_words() {
-    CLI::App& lists = add("list", "print the names of models, machines, schedules and frameworks",
-                          [this] { list(what_, json_, quiet_); });
-    lists.add_option("WHAT", what_, "models, machines, schedules or frameworks; all if left out")
-        ->check(CLI::IsMember({"models", "machines", "schedules", "frameworks"}));
+    Command& lists = add("list", "print the names of models, machines, schedules and frameworks",
+                         [this] { list(what_, json_, quiet_); });
+    lists.add_words("WHAT", &what_, "models, machines, schedules or frameworks; all if left out",
+                    {.choices = {"models", "machines", "schedules", "frameworks"}});
     add_word_outputs(lists, "write them as JSON; - for standard output");
     add_word_outputs(
         add("schema", "print the JSON Schema of scenarios", [this] { schema(json_, quiet_); }),
         "write it into a file");
-    CLI::App& completions =
+    Command& completions =
         add("completion", "print the completion of a shell", [this] { complete(); });
-    completions.add_option("SHELL", shell_, "bash, zsh or fish")
-        ->required()
-        ->check(CLI::IsMember({"bash", "zsh", "fish"}));
+    completions.add_words("SHELL", &shell_, "bash, zsh or fish",
+                          {.required = true, .choices = {"bash", "zsh", "fish"}});
     add_word_outputs(completions, "write it as JSON; - for standard output");
     add_word_outputs(add("man", "print the manual page, as troff", [this] { manual(); }),
                      "write the commands and their options as JSON; - for standard output");
-    std::string names;  // a name that is none of them is told in our words
-    for (const auto& [name, action] : actions_) names += (names.empty() ? "" : ",") + name;
-    CLI::App& helps =
+    const std::vector<std::string> names = sorted_names(root_);
+    Command& helps =
         add("help", "print the help of a command, as its --help does", [this] { help(); });
-    helps.add_option("COMMAND", helped_, "a command; of all if left out")
-        ->expected(0, 2)
-        ->type_name("NAME:{" + names + "}");
+    helps.add("COMMAND", &helped_, "a command; of all if left out", "NAME",
+              {.words = 2, .choices = names});
     add_word_outputs(helps, "write its options as JSON; - for standard output");
   }
 
-  void add_word_outputs(CLI::App& command, const char* summary) {
+  void add_word_outputs(Command& command, const char* summary) {
     add_json(command, json_, summary);
     add_quiet(command, quiet_);
   }
 
   void manual() const {
-    const CommandNode tree = command_tree(app_);
+    const Command tree = command_tree(root_);
     check_json(json_);
-    if (json_.empty()) print(manual_page(tree, INTERLOCK_VERSION, kExamples));
+    if (json_.empty()) print(manual_page(tree, INTERLOCK_VERSION));
     write_json(json_, json_file(commands_json(tree)), quiet_);
   }
 
   void complete() const {
-    const CommandNode tree = command_tree(app_);
+    const Command tree = command_tree(root_);
     const std::string script = shell_ == "bash"  ? bash_completion(tree)
                                : shell_ == "zsh" ? zsh_completion(tree)
                                                  : fish_completion(tree);
@@ -187,69 +172,46 @@ class CommandLine {
   }
 
   void help() {
-    CommandNode node = command_tree(app_);
+    const Command tree = command_tree(root_);
+    const Command* command = &tree;
     for (const std::string& word : helped_) {
-      std::vector<std::string> names;
-      for (const CommandNode& below : node.commands) names.push_back(below.name);
-      const auto place = check_name(word, names);
-      node = CommandNode(node.commands[place]);
+      check_name(word, names_below(*command));
+      command = &command_below(*command, word);
     }
     check_json(json_);
-    write_json(json_, json_file(commands_json(node)), quiet_);
+    write_json(json_, json_file(commands_json(*command)), quiet_);
     if (!json_.empty()) return;
-    std::vector<std::string> words = {"--help"};  // the last first, as CLI11 has it
-    words.insert(words.end(), helped_.rbegin(), helped_.rend());
-    try {
-      app_.parse(words);
-    } catch (const CLI::CallForHelp& call) {
-      app_.exit(call);
-    }
+    helped_.emplace_back("--help");
+    print(parse_words(root_, helped_).answer);
   }
 
-  CLI::App& add(const std::string& name, const std::string& summary,
-                const std::function<void()>& action) {
-    actions_[name] = action;
-    return *app_.add_subcommand(name, summary);
+  Command& add(const std::string& name, const std::string& summary,
+               const std::function<void()>& action = {}) {
+    return root_.add_command(name, summary, action);
   }
 
-  /// What CLI11 says, in our words where it is of no help, and which help to read.
-  std::string in_our_words(const CLI::ParseError& stop) const {
-    const CLI::App* command = &app_;
-    std::string path;
-    while (!command->get_subcommands().empty()) {
-      command = command->get_subcommands().front();
-      path += command->get_name() + " ";
-    }
-    std::string words = stop.what();
-    if (words.starts_with("SCENARIO: At Most 1 required")) {
-      words = path + (path == "simulate " ? "runs" : "takes") + " one file" +
-              (path == "simulate " ? "; for several there is interlock compare" : "");
-    }
-    if (const auto option = unknown_option(*command, typed_)) words = *option;
-    return words + "\nsee interlock " + path + "--help";
+  static std::vector<std::string> sorted_names(const Command& command) {
+    std::vector<std::string> names = names_below(command);
+    std::sort(names.begin(), names.end());
+    return names;
   }
 
-  void check_command(int argc, char** argv) const {
-    std::vector<std::string> names;
-    for (const auto& [name, action] : actions_) names.push_back(name);
-    if (argc < 2) {
-      throw Error("no command; expected " + join_choices(names) +
-                  "\nto begin: interlock simulate SCENARIO --report report.html; see also "
-                  "interlock --help");
-    }
-    const std::string first = argv[1];
-    if (first.starts_with("-")) return;
-    check_name(first, names);
-    const CLI::App& command = *app_.get_subcommand(first);
-    if (command.get_require_subcommand_min() == 0 || argc < 3 || argv[2][0] == '-') return;
-    names.clear();
-    for (const CLI::App* below : command.get_subcommands([](const CLI::App*) { return true; })) {
-      names.push_back(below->get_name());
-    }
-    check_name(argv[2], names);
+  [[noreturn]] void refuse_nothing() const {
+    throw Error("no command; expected " + join_choices(sorted_names(root_)) +
+                "\nto begin: interlock simulate SCENARIO --report report.html; see also "
+                "interlock --help");
   }
 
-  CLI::App app_{"interlock predicts step time, utilisation and memory of model-parallel training"};
+  void check_command(const std::vector<std::string>& words) const {
+    if (words.empty()) refuse_nothing();
+    if (words[0].starts_with('-')) return;
+    check_name(words[0], sorted_names(root_));
+    const Command& command = command_below(root_, words[0]);
+    if (command.action || words.size() < 2 || words[1].starts_with('-')) return;
+    check_name(words[1], names_below(command));
+  }
+
+  Command root_{"interlock predicts step time, utilisation and memory of model-parallel training"};
   CommandOptions options_;
   ExplainOptions explained_;
   SearchOptions searched_;
@@ -264,12 +226,10 @@ class CommandLine {
   RankOptions ranked_;
   ValidateOptions validated_;
   PublishedOptions published_;
-  CLI::App* published_command_ = nullptr;
   int exit_code_ = kSuccess;
   std::string engine_, what_, shell_, json_;
-  std::vector<std::string> helped_, typed_;
+  std::vector<std::string> helped_;
   bool quiet_ = false;
-  std::map<std::string, std::function<void()>> actions_;
 };
 
 }  // namespace

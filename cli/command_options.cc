@@ -1,217 +1,162 @@
-// The options of the commands, as CLI11 reads them.
+// The options of the commands.
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/command_options.h"
 
-#include <CLI/CLI.hpp>
-
 namespace interlock {
 
-void add_inputs(CLI::App& command, CommandOptions& options, const char* name) {
-  command.add_option(name, options.inputs, "scenario file, or - for standard input")->required();
-  command
-      .add_option("--set", options.overrides,
-                  "override a key: a dotted path, and JSON or text (training.steps=16)")
-      ->type_name("PATH=VALUE")
-      ->allow_extra_args(false);
+void add_inputs(Command& command, CommandOptions& options, int most) {
+  command.add_words(most == 1 ? "SCENARIO" : "SCENARIOS", &options.inputs,
+                    "scenario file, or - for standard input", {.required = true, .words = most});
+  command.add("--set", &options.overrides,
+              "override a key: a dotted path, and JSON or text (training.steps=16)", "PATH=VALUE");
   add_quiet(command, options.quiet);
 }
 
-void add_quiet(CLI::App& command, bool& quiet) {
-  command.add_flag("--quiet,-q", quiet, "print only what is asked for by name");
+void add_quiet(Command& command, bool& quiet) {
+  command.add("--quiet,-q", &quiet, "print only what is asked for by name");
 }
 
-void add_json(CLI::App& command, std::string& file, const char* summary) {
-  command.add_option("--json", file, summary)->type_name("FILE");
+void add_json(Command& command, std::string& file, const char* summary) {
+  command.add("--json", &file, summary, "FILE");
 }
 
 namespace {
 
-void add_traces(CLI::App& command, CommandOptions& options) {
-  command
-      .add_option("--trace", options.trace,
-                  "write every op, message and byte for Perfetto; FILE.json.gz: compressed")
-      ->type_name("FILE.json");
-  command
-      .add_option("--kineto", options.kineto,
-                  "write a file for each device as PyTorch's profiler does")
-      ->type_name("FOLDER");
+void add_traces(Command& command, CommandOptions& options) {
+  command.add("--trace", &options.trace,
+              "write every op, message and byte for Perfetto; FILE.json.gz: compressed",
+              "FILE.json");
+  command.add("--kineto", &options.kineto,
+              "write a file for each device as PyTorch's profiler does", "FOLDER");
 }
 
 /// What is trained, and how.
-void add_training(CLI::App& command, TrainOptions& options, const char* steps) {
-  add_inputs(command, options.command, "SCENARIOS");
-  command.add_option("--steps", options.steps, steps)
-      ->capture_default_str()
-      ->type_name("N")
-      ->check(CLI::Range(1, 10'000'000));
-  command.add_option("--data", options.data, "file whose bytes a language model learns")
-      ->type_name("FILE");
-  command.add_option("--rate", options.rate, "learning rate; default 0.05, with Adam 0.001")
-      ->type_name("X");
-  command.add_option("--momentum", options.momentum, "of sgd-momentum")
-      ->capture_default_str()
-      ->type_name("X");
-  command.add_option("--decay", options.decay, "weight decay")
-      ->capture_default_str()
-      ->type_name("X");
-  command.add_option("--seed", options.seed, "of weights and samples")
-      ->capture_default_str()
-      ->type_name("N");
-  command.add_flag("--graph", options.graph,
-                   "on one GPU: run kernel by kernel, then all again as one CUDA graph");
+void add_training(Command& command, TrainOptions& options, const char* steps) {
+  add_inputs(command, options.command);
+  command.add("--steps", &options.steps, steps, "N",
+              {.shows_default = true, .least = 1, .most = 10'000'000});
+  command.add("--data", &options.data, "file whose bytes a language model learns", "FILE");
+  command.add("--rate", &options.rate, "learning rate; default 0.05, with Adam 0.001", "X");
+  command.add("--momentum", &options.momentum, "of sgd-momentum", "X", {.shows_default = true});
+  command.add("--decay", &options.decay, "weight decay", "X", {.shows_default = true});
+  command.add("--seed", &options.seed, "of weights and samples", "N", {.shows_default = true});
+  command.add("--graph", &options.graph,
+              "on one GPU: run kernel by kernel, then all again as one CUDA graph");
 }
 
 }  // namespace
 
-void add_outputs(CLI::App& command, CommandOptions& options, std::string& engine) {
+void add_outputs(Command& command, CommandOptions& options, std::string& engine) {
   add_json(command, options.json, "write the result as JSON; - for standard output");
-  command.add_option("--report", options.report, "write an HTML report")->type_name("FILE.html");
-  command.add_option("--svg", options.svg, "write a static timeline")->type_name("FILE.svg");
+  command.add("--report", &options.report, "write an HTML report", "FILE.html");
+  command.add("--svg", &options.svg, "write a static timeline", "FILE.svg");
   add_traces(command, options);
-  command.add_option("--chakra", options.chakra, "write execution traces, as ASTRA-sim reads them")
-      ->type_name("FOLDER");
-  command.add_flag("--require-fit", options.require_fit,
-                   "fail, and write nothing, if a device has too little memory");
-  command
-      .add_option("--ranges", options.ranges,
-                  "simulate N times more, with kernels as far off as calibration found them")
-      ->type_name("N")
-      ->check(CLI::Range(20, 100'000));
-  command
-      .add_option("--engine", engine, "auto, simgrid or native: short for --set simulate.engine")
-      ->type_name("ENGINE");
+  command.add("--chakra", &options.chakra, "write execution traces, as ASTRA-sim reads them",
+              "FOLDER");
+  command.add("--require-fit", &options.require_fit,
+              "fail, and write nothing, if a device has too little memory");
+  command.add("--ranges", &options.ranges,
+              "simulate N times more, with kernels as far off as calibration found them", "N",
+              {.least = 20, .most = 100'000});
+  command.add("--engine", &engine, "auto, simgrid or native: short for --set simulate.engine",
+              "ENGINE");
 }
 
-void add_explain(CLI::App& command, ExplainOptions& options) {
-  add_inputs(command, options.command, "SCENARIO");
-  command.get_option("SCENARIO")->expected(1);
-  command.add_flag("--all", options.all, "also changes that bring nothing");
-  command.add_option("--jobs", options.jobs, "processes; default: as many as processors")
-      ->type_name("N")
-      ->check(CLI::Range(1, 1024));
+void add_explain(Command& command, ExplainOptions& options) {
+  add_inputs(command, options.command, 1);
+  command.add("--all", &options.all, "also changes that bring nothing");
+  command.add("--jobs", &options.jobs, "processes; default: as many as processors", "N",
+              {.least = 1, .most = 1024});
   add_json(command, options.command.json, "write the answers as JSON; - for standard output");
 }
 
-void add_search(CLI::App& command, SearchOptions& options) {
-  add_inputs(command, options.command, "SCENARIO");
-  command.get_option("SCENARIO")->expected(1);
-  command.add_option("--out", options.out, "write the best plan, a scenario to simulate")
-      ->type_name("FILE.json");
-  command.add_option("--jobs,-j", options.jobs, "processes; default: as many as processors")
-      ->type_name("N")
-      ->check(CLI::Range(1, 1024));
+void add_search(Command& command, SearchOptions& options) {
+  add_inputs(command, options.command, 1);
+  command.add("--out", &options.out, "write the best plan, a scenario to simulate", "FILE.json");
+  command.add("--jobs,-j", &options.jobs, "processes; default: as many as processors", "N",
+              {.least = 1, .most = 1024});
   add_json(command, options.command.json, "write all plans as JSON; - for standard output");
 }
 
-void add_init(CLI::App& command, InitOptions& options) {
-  command.add_option("--model", options.model, "a name of the zoo, or a file")->type_name("MODEL");
-  command.add_option("--machine", options.machine, "a name of the catalogue, or a file")
-      ->type_name("MACHINE");
-  command.add_option("--devices", options.devices, "to train on")
-      ->type_name("N")
-      ->check(CLI::Range(1, 1'000'000));
-  command.add_option("--out", options.out, "where to; default: standard output")
-      ->type_name("FILE.json");
+void add_init(Command& command, InitOptions& options) {
+  command.add("--model", &options.model, "a name of the zoo, or a file", "MODEL");
+  command.add("--machine", &options.machine, "a name of the catalogue, or a file", "MACHINE");
+  command.add("--devices", &options.devices, "to train on", "N", {.least = 1, .most = 1'000'000});
+  command.add("--out", &options.out, "where to; default: standard output", "FILE.json");
   add_json(command, options.json, "write what was chosen as JSON; - for standard output");
-  command.add_flag("--force", options.force, "write over a file that is there");
-  command.add_flag("--quiet,-q", options.quiet, "print nothing");
+  command.add("--force", &options.force, "write over a file that is there");
+  command.add("--quiet,-q", &options.quiet, "print nothing");
 }
 
-void add_schedule(CLI::App& command, ScheduleOptions& options) {
+void add_schedule(Command& command, ScheduleOptions& options) {
   CommandOptions& files = options.command;
-  command.add_option("SCENARIO", files.inputs, "scenario file, or - for standard input")
-      ->expected(0, 1);
-  command.add_option("--set", files.overrides, "override a key, as for simulate")
-      ->type_name("PATH=VALUE")
-      ->allow_extra_args(false);
-  command.add_option("--svg", files.svg, "write the steps as a picture")->type_name("FILE.svg");
-  command
-      .add_option("--csv", files.csv, "write the order of a step in PyTorch's form, a rank a row")
-      ->type_name("FILE.csv");
+  command.add_words("SCENARIO", &files.inputs, "scenario file, or - for standard input",
+                    {.words = 1});
+  command.add("--set", &files.overrides, "override a key, as for simulate", "PATH=VALUE");
+  command.add("--svg", &files.svg, "write the steps as a picture", "FILE.svg");
+  command.add("--csv", &files.csv, "write the order of a step in PyTorch's form, a rank a row",
+              "FILE.csv");
   add_json(command, files.json, "write the result, or the list, as JSON; - for standard output");
-  command.add_flag("--unicode,!--ascii", options.unicode, "characters to draw with");
+  command.add("--unicode,!--ascii", &options.unicode, "characters to draw with");
   add_quiet(command, files.quiet);
-  command.add_flag("--no-color", options.no_colour, "no colours, on a terminal either");
-  command.add_option("--width", options.width, "columns, if not the terminal's")
-      ->type_name("N")
-      ->check(CLI::Range(40, 10'000));
-  command.add_flag("--exact", options.exact,
-                   "also the shortest step in the same stash, for small sizes; needs cbc");
-  command.add_flag("--list", options.list, "explain every schedule in a line, with its source");
-  command.add_flag("--table", options.table, "print docs/schedules.md: all measured at one size");
+  command.add("--no-color", &options.no_colour, "no colours, on a terminal either");
+  command.add("--width", &options.width, "columns, if not the terminal's", "N",
+              {.least = 40, .most = 10'000});
+  command.add("--exact", &options.exact,
+              "also the shortest step in the same stash, for small sizes; needs cbc");
+  command.add("--list", &options.list, "explain every schedule in a line, with its source");
+  command.add("--table", &options.table, "print docs/schedules.md: all measured at one size");
 }
 
-void add_calibrate(CLI::App& command, CalibrateOptions& options) {
-  command.add_option("--device", options.device, "cpu, cuda, or cuda:N for GPU number N")
-      ->type_name("NAME")
-      ->capture_default_str();
-  command.add_flag("--quick", options.quick, "fewer and smaller kernels, in seconds");
-  command.add_option("--out", options.out, "write a device file that scenarios can use")
-      ->type_name("FILE.json");
+void add_calibrate(Command& command, CalibrateOptions& options) {
+  command.add("--device", &options.device, "cpu, cuda, or cuda:N for GPU number N", "NAME",
+              {.shows_default = true});
+  command.add("--quick", &options.quick, "fewer and smaller kernels, in seconds");
+  command.add("--out", &options.out, "write a device file that scenarios can use", "FILE.json");
   add_json(command, options.json, "the same; - for standard output, in place of the table");
   add_quiet(command, options.quiet);
-  command.add_option("--samples", options.samples, "write every measurement")
-      ->type_name("FILE.csv");
-  command.add_option("--seed", options.seed, "of shapes, their order, and what is held out")
-      ->type_name("N")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
+  command.add("--samples", &options.samples, "write every measurement", "FILE.csv");
+  command.add("--seed", &options.seed, "of shapes, their order, and what is held out", "N",
+              {.shows_default = true, .least = 0});
 }
 
-void add_report(CLI::App& command, ReportOptions& options) {
-  command
-      .add_option("RESULTS", options.results,
-                  "files of simulate --json or train --json, or scenarios to simulate")
-      ->required();
-  command
-      .add_option(
-          "--figure", options.figure,
-          "timeline, utilisation, memory, breakdown, sweep, pareto, tradeoff or table; sweep and "
-          "table take measures: sweep:step_time,memory")
-      ->type_name("NAME")
-      ->required();
-  command
-      .add_option("--out", options.out,
-                  "where to: .svg, or with rsvg-convert .pdf or .png; a table: .md or -")
-      ->type_name("FILE")
-      ->required();
+void add_report(Command& command, ReportOptions& options) {
+  command.add_words("RESULTS", &options.results,
+                    "files of simulate --json or train --json, or scenarios to simulate",
+                    {.required = true});
+  command.add(
+      "--figure", &options.figure,
+      "timeline, utilisation, memory, breakdown, sweep, pareto, tradeoff or table; sweep and "
+      "table take measures: sweep:step_time,memory",
+      "NAME", {.required = true});
+  command.add("--out", &options.out,
+              "where to: .svg, or with rsvg-convert .pdf or .png; a table: .md or -", "FILE",
+              {.required = true});
   add_json(command, options.json, "write what was drawn as JSON; - for standard output");
-  command.add_flag("--quiet,-q", options.quiet, "print nothing");
+  command.add("--quiet,-q", &options.quiet, "print nothing");
 }
 
-void add_train(CLI::App& command, TrainOptions& options) {
+void add_train(Command& command, TrainOptions& options) {
   add_training(command, options, "steps to train");
   add_json(command, options.command.json, "write the curves as JSON; - for standard output");
-  command.add_option("--svg", options.command.svg, "draw loss against steps and time")
-      ->type_name("FILE.svg");
-  command.add_option("--report", options.command.report, "the same as a page, with values")
-      ->type_name("FILE.html");
-  command.add_option("--dump", options.dump, "write the numbers of one step for numpy.load")
-      ->type_name("FILE.npz");
-  command.add_option("--dump-step", options.dump_step, "which step")
-      ->capture_default_str()
-      ->type_name("N");
+  command.add("--svg", &options.command.svg, "draw loss against steps and time", "FILE.svg");
+  command.add("--report", &options.command.report, "the same as a page, with values", "FILE.html");
+  command.add("--dump", &options.dump, "write the numbers of one step for numpy.load", "FILE.npz");
+  command.add("--dump-step", &options.dump_step, "which step", "N", {.shows_default = true});
 }
 
-void add_validate(CLI::App& command, ValidateOptions& options) {
+void add_validate(Command& command, ValidateOptions& options) {
   options.training.steps = 20;
   add_training(command, options.training, "steps to compare");
-  command.add_option("--fill", options.fill, "steps before them")
-      ->capture_default_str()
-      ->type_name("N")
-      ->check(CLI::Range(1, 10'000));
-  command
-      .add_option("--clock", options.clock,
-                  "of ops: wall, processor, or auto: wall where each device has a processor")
-      ->capture_default_str()
-      ->type_name("NAME")
-      ->check(CLI::IsMember({"auto", "wall", "processor"}));
-  command.add_option("--prediction", options.prediction, "write it before anything runs")
-      ->type_name("FILE");
+  command.add("--fill", &options.fill, "steps before them", "N",
+              {.shows_default = true, .least = 1, .most = 10'000});
+  command.add("--clock", &options.clock,
+              "of ops: wall, processor, or auto: wall where each device has a processor", "NAME",
+              {.shows_default = true, .choices = {"auto", "wall", "processor"}});
+  command.add("--prediction", &options.prediction, "write it before anything runs", "FILE");
   add_json(command, options.training.command.json,
            "write the errors as JSON; - for standard output");
-  command.add_option("--report", options.training.command.report, "draw both timelines")
-      ->type_name("FILE.html");
+  command.add("--report", &options.training.command.report, "draw both timelines", "FILE.html");
   add_traces(command, options.training.command);
 }
 

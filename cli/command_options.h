@@ -1,4 +1,4 @@
-// The options of the commands, as CLI11 reads them.
+// The options of the commands.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -6,22 +6,22 @@
 
 namespace interlock {
 
-/// Scenario files and what overrides their keys; `name` is how help calls the files.
-void add_inputs(CLI::App& command, CommandOptions& options, const char* name);
+/// Scenario files, at most `most` of them if it is not 0, and what overrides their keys.
+void add_inputs(Command& command, CommandOptions& options, int most = 0);
 /// --quiet.
-void add_quiet(CLI::App& command, bool& quiet);
+void add_quiet(Command& command, bool& quiet);
 /// --json FILE.
-void add_json(CLI::App& command, std::string& file, const char* summary);
+void add_json(Command& command, std::string& file, const char* summary);
 /// What simulate and compare write. `engine` is short for an override.
-void add_outputs(CLI::App& command, CommandOptions& options, std::string& engine);
-void add_explain(CLI::App& command, ExplainOptions& options);
-void add_search(CLI::App& command, SearchOptions& options);
-void add_init(CLI::App& command, InitOptions& options);
-void add_schedule(CLI::App& command, ScheduleOptions& options);
-void add_calibrate(CLI::App& command, CalibrateOptions& options);
-void add_report(CLI::App& command, ReportOptions& options);
-void add_train(CLI::App& command, TrainOptions& options);
+void add_outputs(Command& command, CommandOptions& options, std::string& engine);
+void add_explain(Command& command, ExplainOptions& options);
+void add_search(Command& command, SearchOptions& options);
+void add_init(Command& command, InitOptions& options);
+void add_schedule(Command& command, ScheduleOptions& options);
+void add_calibrate(Command& command, CalibrateOptions& options);
+void add_report(Command& command, ReportOptions& options);
+void add_train(Command& command, TrainOptions& options);
 /// Of validate run.
-void add_validate(CLI::App& command, ValidateOptions& options);
+void add_validate(Command& command, ValidateOptions& options);
 
 }  // namespace interlock

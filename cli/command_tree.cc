@@ -1,10 +1,11 @@
-// Reads CLI11's tree of commands.
+// The tree of commands: built, and told to programs.
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/command_tree.h"
 
-#include <CLI/CLI.hpp>
-#include <functional>
+#include <algorithm>
+#include <sstream>
 
+#include "base/error.h"
 #include "hardware/cluster.h"
 #include "models/model_graph.h"
 #include "reports/value_json.h"
@@ -14,20 +15,7 @@
 namespace interlock {
 namespace {
 
-using Value = OptionNode::Value;
-
-/// The names in "TEXT:{a,b,c}", which is how CLI11 tells a set.
-std::vector<std::string> names_in_braces(const std::string& type) {
-  std::vector<std::string> names;
-  const std::size_t open = type.find('{'), close = type.rfind('}');
-  if (open == std::string::npos || close == std::string::npos) return names;
-  for (std::size_t begin = open + 1; begin <= close;) {
-    const std::size_t end = std::min(type.find(',', begin), close);
-    names.push_back(type.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return names;
-}
+using Value = Option::Value;
 
 /// Names that a type of value stands for; the rest of what it takes, files say, is not listed.
 std::vector<std::string> names_of_type(const std::string& type) {
@@ -45,73 +33,105 @@ bool names_file(const std::string& name) {
   return false;
 }
 
-Value value_of(const OptionNode& node) {
-  const std::string& type = node.positional ? node.names.front() : node.type;
-  if (!node.choices.empty()) return Value::Choice;
+Value value_of(const Option& option) {
+  if (std::holds_alternative<bool*>(option.to)) return Value::None;
+  const std::string& type = option.positional ? option.names.front() : option.type;
+  if (!option.choices.empty()) return Value::Choice;
   if (names_file(type)) return Value::File;
   if (type == "FOLDER") return Value::Folder;
   return type == "PATH=VALUE" ? Value::Setting : Value::Other;
 }
 
-OptionNode option_node(const CLI::Option& option) {
-  OptionNode node{.positional = !option.nonpositional(),
-                  .several = option.get_items_expected_max() > 1,
-                  .required = option.get_required(),
-                  .summary = option.get_description(),
-                  .otherwise = option.get_default_str()};
-  if (node.positional) node.names.push_back(option.get_name());
-  for (const std::string& name : option.get_lnames()) node.names.push_back("--" + name);
-  for (const std::string& name : option.get_snames()) node.names.push_back("-" + name);
-  if (option.get_items_expected_max() == 0) return node;  // a flag
-  const std::string type = option.get_type_name();
-  node.type = type.substr(0, type.find(':'));
-  node.choices = names_in_braces(type);
-  if (node.choices.empty()) node.choices = names_of_type(node.type);
-  node.value = value_of(node);
-  return node;
+std::vector<std::string> names_of(const std::string& spelling) {
+  std::vector<std::string> names;
+  std::istringstream words(spelling);
+  for (std::string name; std::getline(words, name, ',');) {
+    names.push_back(name.substr(name.starts_with('!') ? 1 : 0));
+  }
+  return names;
 }
 
-CommandNode command_node(const CLI::App& app, const std::string& parent) {
-  CommandNode node{.path = parent, .name = app.get_name(), .summary = app.get_description()};
-  const auto options = app.get_options();
-  for (const bool positional : {true, false}) {
-    for (const CLI::Option* option : options) {
-      if (option->nonpositional() != positional) node.options.push_back(option_node(*option));
-    }
-  }
-  for (const CLI::App* below : app.get_subcommands([](const CLI::App*) { return true; })) {
-    const std::string path = (parent.empty() ? "" : parent + " ") + below->get_name();
-    node.commands.push_back(command_node(*below, path));
-  }
-  return node;
+std::string text_of(const Option::Target& target) {
+  std::ostringstream text;
+  if (const auto* number = std::get_if<int*>(&target)) text << **number;
+  if (const auto* number = std::get_if<double*>(&target)) text << **number;
+  if (const auto* words = std::get_if<std::string*>(&target)) text << **words;
+  return text.str();
 }
 
 }  // namespace
 
-CommandNode command_tree(const CLI::App& app) { return command_node(app, ""); }
+void Command::add(const std::string& spelling, Option::Target to, const std::string& what,
+                  const std::string& type, const Option::Rules& rules) {
+  const bool flag = std::holds_alternative<bool*>(to);
+  const bool list = std::holds_alternative<std::vector<std::string>*>(to);
+  options.push_back({.spelling = spelling,
+                     .to = to,
+                     .summary = what,
+                     .type = flag ? "" : type,
+                     .rules = rules,
+                     .names = names_of(spelling),
+                     .positional = !spelling.starts_with('-'),
+                     .several = list && rules.words != 1,
+                     .otherwise = rules.shows_default ? text_of(to) : ""});
+}
 
-std::vector<const CommandNode*> all_commands(const CommandNode& root) {
-  std::vector<const CommandNode*> nodes;
-  for (const CommandNode& node : root.commands) {
+Command& Command::add_command(const std::string& called, const std::string& what,
+                              const std::function<void()>& what_it_does) {
+  Command& below = commands.emplace_back(what);
+  below.path = path + (path.empty() ? "" : " ") + called;
+  below.name = called;
+  below.action = what_it_does;
+  return below;
+}
+
+Command command_tree(Command root) {
+  std::stable_partition(root.options.begin(), root.options.end(),
+                        [](const Option& option) { return option.positional; });
+  for (Option& option : root.options) {
+    option.choices = option.rules.choices;
+    if (option.choices.empty()) option.choices = names_of_type(option.type);
+    option.value = value_of(option);
+  }
+  for (Command& below : root.commands) below = command_tree(std::move(below));
+  return root;
+}
+
+std::vector<std::string> names_below(const Command& command) {
+  std::vector<std::string> names;
+  for (const Command& below : command.commands) names.push_back(below.name);
+  return names;
+}
+
+const Command& command_below(const Command& command, const std::string& name) {
+  const auto below = std::find_if(command.commands.begin(), command.commands.end(),
+                                  [&](const Command& one) { return one.name == name; });
+  CHECK(below != command.commands.end(), "the name is that of a command below");
+  return *below;
+}
+
+std::vector<const Command*> all_commands(const Command& root) {
+  std::vector<const Command*> nodes;
+  for (const Command& node : root.commands) {
     nodes.push_back(&node);
-    for (const CommandNode* below : all_commands(node)) nodes.push_back(below);
+    for (const Command* below : all_commands(node)) nodes.push_back(below);
   }
   return nodes;
 }
 
-JsonValue commands_json(const CommandNode& root) {
+JsonValue commands_json(const Command& root) {
   JsonValue options = json_list({}), commands = json_list({});
-  for (const OptionNode& option : root.options) {
+  for (const Option& option : root.options) {
     options.items.push_back(json_object({{"names", json_texts(option.names)},
                                          {"positional", json_boolean(option.positional)},
-                                         {"required", json_boolean(option.required)},
+                                         {"required", json_boolean(option.rules.required)},
                                          {"several", json_boolean(option.several)},
                                          {"type", json_text(option.type)},
                                          {"choices", json_texts(option.choices)},
                                          {"default", json_text(option.otherwise)},
                                          {"summary", json_text(option.summary)}}));
   }
-  for (const CommandNode& below : root.commands) commands.items.push_back(commands_json(below));
+  for (const Command& below : root.commands) commands.items.push_back(commands_json(below));
   return json_object({{"command", json_text(root.path)},
                       {"summary", json_text(root.summary)},
                       {"options", std::move(options)},

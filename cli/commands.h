@@ -5,11 +5,8 @@
 #include <string>
 
 #include "cli/asked.h"
+#include "cli/command_tree.h"
 #include "reports/figures.h"
-
-namespace CLI {
-class App;
-}
 
 namespace interlock {
 
@@ -28,7 +25,7 @@ void train(const TrainOptions& options);
 /// Predicts the scenarios of the files, runs them for real, and says how far off it was.
 void validate_run(const ValidateOptions& options);
 /// The options of validate published.
-void add_published(CLI::App& command, PublishedOptions& options);
+void add_published(Command& command, PublishedOptions& options);
 /// Predicts what others measured. Returns false if targets were to be checked and one is missed.
 bool validate_published(const PublishedOptions& options);
 /// Loads every file without running it, and says "ok" for those that are right.
@@ -48,11 +45,9 @@ Figure exact_figure(const ScenarioResult& result);
 void calibrate(const CalibrateOptions& options);
 /// Draws results.
 void report(const ReportOptions& options);
-/// The options of import, which has a subcommand for each kind of file.
-void add_import(CLI::App& command, ImportOptions& options);
-/// Makes a model or scenario of the files, and says what could not be used.
-void import_files(const ImportOptions& options);
-/// The same of measured timelines.
+/// Adds to import a subcommand for each kind of file.
+void add_import(Command& command, ImportOptions& options);
+/// Makes a model of measured timelines.
 void import_kineto(const ImportOptions& options);
 /// Prints the JSON Schema of scenarios, or writes it into a file.
 void schema(const std::string& json, bool quiet);

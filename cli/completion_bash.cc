@@ -5,7 +5,7 @@
 namespace interlock {
 namespace {
 
-using Value = OptionNode::Value;
+using Value = Option::Value;
 
 std::string joined(const std::vector<std::string>& words) {
   std::string text;
@@ -14,17 +14,17 @@ std::string joined(const std::vector<std::string>& words) {
 }
 
 /// What may stand next: commands and options.
-std::string words_of(const CommandNode& node) {
+std::string words_of(const Command& node) {
   std::string text;
-  for (const CommandNode& below : node.commands) text += below.name + " ";
-  for (const OptionNode& option : node.options) {
+  for (const Command& below : node.commands) text += below.name + " ";
+  for (const Option& option : node.options) {
     if (!option.positional) text += joined(option.names) + " ";
   }
   if (!text.empty()) text.pop_back();
   return text;
 }
 
-std::string reply(const OptionNode& option) {
+std::string reply(const Option& option) {
   switch (option.value) {
     case Value::Choice: {
       // A model or a machine may be a file, too.
@@ -44,9 +44,9 @@ std::string reply(const OptionNode& option) {
 }
 
 /// A line of `case` for each option that takes a value.
-std::string value_cases(const CommandNode& node) {
+std::string value_cases(const Command& node) {
   std::string text;
-  for (const OptionNode& option : node.options) {
+  for (const Option& option : node.options) {
     if (option.positional || option.value == Value::None) continue;
     std::string pattern;
     for (const std::string& name : option.names) {
@@ -58,8 +58,8 @@ std::string value_cases(const CommandNode& node) {
 }
 
 /// What stands alone: files or names, offered where the word begins no option.
-std::string word_case(const CommandNode& node) {
-  for (const OptionNode& option : node.options) {
+std::string word_case(const Command& node) {
+  for (const Option& option : node.options) {
     if (!option.positional || option.value == Value::Other) continue;
     return "    '" + node.path + "') " + reply(option) + " ;;\n";
   }
@@ -105,10 +105,10 @@ _interlock() {
 
 }  // namespace
 
-std::string bash_completion(const CommandNode& root) {
+std::string bash_completion(const Command& root) {
   std::string paths, values, alone;
   std::string words = "    '') _interlock_words '" + words_of(root) + "' ;;\n";
-  for (const CommandNode* node : all_commands(root)) {
+  for (const Command* node : all_commands(root)) {
     paths += (paths.empty() ? "      " : " | ") + ("'" + node->path + "'");
     values += value_cases(*node);
     alone += word_case(*node);

@@ -5,7 +5,7 @@
 namespace interlock {
 namespace {
 
-using Value = OptionNode::Value;
+using Value = Option::Value;
 
 std::string fish_quoted(const std::string& text) {
   std::string safe = "'";
@@ -17,7 +17,7 @@ std::string fish_quoted(const std::string& text) {
 }
 
 /// When `node` is the command: its words are there, and none of those below it.
-std::string condition(const CommandNode& node) {
+std::string condition(const Command& node) {
   if (node.path.empty()) return "__fish_use_subcommand";
   std::string text;
   for (std::size_t begin = 0; begin < node.path.size();) {
@@ -28,11 +28,11 @@ std::string condition(const CommandNode& node) {
   }
   if (node.commands.empty()) return text;
   text += "; and not __fish_seen_subcommand_from";
-  for (const CommandNode& below : node.commands) text += " " + below.name;
+  for (const Command& below : node.commands) text += " " + below.name;
   return text;
 }
 
-std::string value_words(const OptionNode& option) {
+std::string value_words(const Option& option) {
   std::string choices;
   switch (option.value) {
     case Value::None:
@@ -52,13 +52,13 @@ std::string value_words(const OptionNode& option) {
   return "";
 }
 
-std::string lines_of(const CommandNode& node) {
+std::string lines_of(const Command& node) {
   const std::string start = "complete -c interlock -n " + fish_quoted(condition(node));
   std::string text;
-  for (const CommandNode& below : node.commands) {
+  for (const Command& below : node.commands) {
     text += start + " -f -a " + below.name + " -d " + fish_quoted(below.summary) + "\n";
   }
-  for (const OptionNode& option : node.options) {
+  for (const Option& option : node.options) {
     if (option.positional) {
       if (option.value == Value::File) text += start + " -F\n";
       if (option.value == Value::Choice) text += start + value_words(option) + "\n";
@@ -75,13 +75,13 @@ std::string lines_of(const CommandNode& node) {
 
 }  // namespace
 
-std::string fish_completion(const CommandNode& root) {
+std::string fish_completion(const Command& root) {
   std::string text =
       "# Completion of interlock for fish; written by \"interlock completion fish\".\n\n"
       "function __interlock_settings\n  printf '%s\\n'";
   for (const std::string& word : setting_words()) text += " " + fish_quoted(word);
   text += "\nend\n\ncomplete -c interlock -f\n" + lines_of(root);
-  for (const CommandNode* node : all_commands(root)) text += lines_of(*node);
+  for (const Command* node : all_commands(root)) text += lines_of(*node);
   return text;
 }
 

@@ -5,7 +5,7 @@
 namespace interlock {
 namespace {
 
-using Value = OptionNode::Value;
+using Value = Option::Value;
 
 /// `text` inside single quotes, where _arguments reads brackets and colons.
 std::string zsh_quoted(const std::string& text) {
@@ -22,7 +22,7 @@ std::string zsh_quoted(const std::string& text) {
   return safe;
 }
 
-std::string function_name(const CommandNode& node) {
+std::string function_name(const Command& node) {
   std::string name = "_interlock";
   for (const char c : node.path.empty() ? std::string() : "_" + node.path) {
     name += c == ' ' || c == '-' ? '_' : c;
@@ -30,7 +30,7 @@ std::string function_name(const CommandNode& node) {
   return name;
 }
 
-std::string action(const OptionNode& option) {
+std::string action(const Option& option) {
   const std::string message =
       ":" + zsh_quoted(option.positional ? option.names.front() : option.type);
   std::string choices;
@@ -54,12 +54,12 @@ std::string action(const OptionNode& option) {
   return "";
 }
 
-std::string arguments(const CommandNode& node) {
+std::string arguments(const Command& node) {
   std::string text;
-  for (const OptionNode& option : node.options) {
+  for (const Option& option : node.options) {
     if (option.positional) {
       text += std::string(" \\\n    '") + (option.several ? "*" : "") +
-              (option.required ? ":" : "::") + action(option).substr(1) + "'";
+              (option.rules.required ? ":" : "::") + action(option).substr(1) + "'";
       continue;
     }
     for (const std::string& name : option.names) {
@@ -70,17 +70,17 @@ std::string arguments(const CommandNode& node) {
   return text;
 }
 
-std::string function_of(const CommandNode& node) {
+std::string function_of(const Command& node) {
   std::string text = function_name(node) + "() {\n";
   if (node.commands.empty()) return text + "  _arguments" + arguments(node) + "\n}\n\n";
   text += "  local line state\n  _arguments -C" + arguments(node) +
           " \\\n    '1:command:->commands' \\\n    '*::argument:->arguments'\n  case $state in\n"
           "  commands)\n    local -a commands=(\n";
-  for (const CommandNode& below : node.commands) {
+  for (const Command& below : node.commands) {
     text += "      '" + below.name + ":" + zsh_quoted(below.summary) + "'\n";
   }
   text += "    )\n    _describe command commands ;;\n  arguments)\n    case $line[1] in\n";
-  for (const CommandNode& below : node.commands) {
+  for (const Command& below : node.commands) {
     text += "    " + below.name + ") " + function_name(below) + " ;;\n";
   }
   return text + "    esac ;;\n  esac\n}\n\n";
@@ -88,13 +88,13 @@ std::string function_of(const CommandNode& node) {
 
 }  // namespace
 
-std::string zsh_completion(const CommandNode& root) {
+std::string zsh_completion(const Command& root) {
   std::string text =
       "#compdef interlock\n# Completion of interlock for zsh; written by \"interlock completion "
       "zsh\".\n\n_interlock_settings() {\n  local -a keys=(\n";
   for (const std::string& word : setting_words()) text += "    '" + word + "'\n";
   text += "  )\n  compadd -S '' -a keys\n}\n\n";
-  for (const CommandNode* node : all_commands(root)) text += function_of(*node);
+  for (const Command* node : all_commands(root)) text += function_of(*node);
   text += function_of(root);
   return text +
          "if [[ $funcstack[1] == _interlock ]]; then\n  _interlock \"$@\"\nelse\n"

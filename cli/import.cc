@@ -1,6 +1,5 @@
 // interlock import: what other tools wrote, as models and scenarios.
 // SPDX-License-Identifier: Apache-2.0
-#include <CLI/CLI.hpp>
 #include <filesystem>
 
 #include "base/file.h"
@@ -17,7 +16,7 @@ namespace interlock {
 namespace {
 
 /// What was measured took long to record, and should not be lost to a slip.
-void check_target(const ImportOptions& options) {
+void check_target(const ImportOptions& options, const std::string& kind) {
   if (!options.out.ends_with(".json")) {
     throw Error("--out " + options.out + ": expected a name that ends with .json");
   }
@@ -26,7 +25,7 @@ void check_target(const ImportOptions& options) {
   std::error_code failed;
   for (const std::string& trace : options.traces) {
     if (std::filesystem::equivalent(trace, options.out, failed)) {
-      const char* what = options.kind == "kineto" ? " is one of the traces" : " is what is read";
+      const char* what = kind == "kineto" ? " is one of the traces" : " is what is read";
       throw Error("--out " + options.out + what + "; expected another name");
     }
   }
@@ -104,66 +103,49 @@ void import_megatron(const ImportOptions& options) {
   tell("wrote " + options.out + "; interlock simulate " + options.out);
 }
 
-CLI::App& add_kind(CLI::App& command, ImportOptions& options, const char* kind,
-                   const char* summary) {
-  CLI::App& added = *command.add_subcommand(kind, summary);
-  added.callback([&options, kind] { options.kind = kind; });
-  added.add_option("--out", options.out, "where to")->type_name("FILE.json")->required();
-  added.add_flag("--quiet,-q", options.quiet, "print nothing");
+Command& add_kind(Command& command, ImportOptions& options, const char* kind, const char* summary,
+                  void (*import)(const ImportOptions&)) {
+  Command& added = command.add_command(kind, summary, [&options, kind, import] {
+    check_target(options, kind);
+    import(options);
+  });
+  added.add("--out", &options.out, "where to", "FILE.json", {.required = true});
+  added.add("--quiet,-q", &options.quiet, "print nothing");
   add_json(added, options.json, "write what was made as JSON; - for standard output");
   return added;
 }
 
 }  // namespace
 
-void add_import(CLI::App& command, ImportOptions& options) {
-  command.require_subcommand(1);
-  add_kind(command, options, "kineto", "traces of PyTorch's profiler, as a model")
-      .add_option("TRACES", options.traces,
-                  "files of export_chrome_trace, .json or .json.gz, one of each rank")
-      ->required();
-  CLI::App& megatron =
-      add_kind(command, options, "megatron", "arguments of Megatron-LM, as a scenario");
-  megatron.add_option("FILE", options.traces, "a launch script, or lines \"name: value\"")
-      ->required()
-      ->expected(1);
-  megatron.add_option("--cluster", options.cluster, "machine of the catalogue, or its file")
-      ->type_name("MACHINE")
-      ->required();
-  megatron.add_option("--devices", options.devices, "of all nodes, if the script does not say it")
-      ->type_name("N")
-      ->check(CLI::PositiveNumber);
-  megatron.add_option("--vocab-size", options.vocab_size, "of the tokenizer")
-      ->type_name("N")
-      ->check(CLI::PositiveNumber);
-  CLI::App& pipedream =
-      add_kind(command, options, "pipedream", "a graph of PipeDream's profiler, as a model");
-  pipedream.add_option("FILE", options.traces, "graph.txt")->required()->expected(1);
-  pipedream.add_flag("--cells", options.cells,
-                     "one module for what lies between two places with one tensor");
-  CLI::App& chimera =
-      add_kind(command, options, "chimera", "a table of Chimera's measured blocks, as a model");
-  chimera.add_option("FILE", options.traces, "a .csv of Chimera's prof folder")
-      ->required()
-      ->expected(1);
-  chimera.add_option("--batch", options.batch, "samples of a micro-batch: the row")
-      ->type_name("N")
-      ->required();
-  chimera.add_option("--blocks", options.blocks, "of the model")
-      ->type_name("N")
-      ->required()
-      ->check(CLI::Range(1, 100'000));
-  chimera.add_option("--output", options.output, "tensor between blocks, which no table has")
-      ->type_name("SIZE")
-      ->required();
-}
-
-void import_files(const ImportOptions& options) {
-  check_target(options);
-  if (options.kind == "kineto") import_kineto(options);
-  if (options.kind == "megatron") import_megatron(options);
-  if (options.kind == "pipedream") import_pipedream(options);
-  if (options.kind == "chimera") import_chimera(options);
+void add_import(Command& command, ImportOptions& options) {
+  add_kind(command, options, "kineto", "traces of PyTorch's profiler, as a model", import_kineto)
+      .add_words("TRACES", &options.traces,
+                 "files of export_chrome_trace, .json or .json.gz, one of each rank",
+                 {.required = true});
+  Command& megatron = add_kind(command, options, "megatron",
+                               "arguments of Megatron-LM, as a scenario", import_megatron);
+  megatron.add_words("FILE", &options.traces, "a launch script, or lines \"name: value\"",
+                     {.required = true, .words = 1});
+  megatron.add("--cluster", &options.cluster, "machine of the catalogue, or its file", "MACHINE",
+               {.required = true});
+  megatron.add("--devices", &options.devices, "of all nodes, if the script does not say it", "N",
+               {.least = 1});
+  megatron.add("--vocab-size", &options.vocab_size, "of the tokenizer", "N", {.least = 1});
+  Command& pipedream = add_kind(command, options, "pipedream",
+                                "a graph of PipeDream's profiler, as a model", import_pipedream);
+  pipedream.add_words("FILE", &options.traces, "graph.txt", {.required = true, .words = 1});
+  pipedream.add("--cells", &options.cells,
+                "one module for what lies between two places with one tensor");
+  Command& chimera = add_kind(command, options, "chimera",
+                              "a table of Chimera's measured blocks, as a model", import_chimera);
+  chimera.add_words("FILE", &options.traces, "a .csv of Chimera's prof folder",
+                    {.required = true, .words = 1});
+  chimera.add("--batch", &options.batch, "samples of a micro-batch: the row", "N",
+              {.required = true});
+  chimera.add("--blocks", &options.blocks, "of the model", "N",
+              {.required = true, .least = 1, .most = 100'000});
+  chimera.add("--output", &options.output, "tensor between blocks, which no table has", "SIZE",
+              {.required = true});
 }
 
 }  // namespace interlock

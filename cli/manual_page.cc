@@ -28,14 +28,14 @@ std::string escaped(const std::string& text) {
 std::string bold(const std::string& text) { return "\\fB" + escaped(text) + "\\fR"; }
 std::string italic(const std::string& text) { return "\\fI" + escaped(text) + "\\fR"; }
 
-std::string type_of(const OptionNode& option) {
-  if (option.value == OptionNode::Value::None) return "";
+std::string type_of(const Option& option) {
+  if (option.value == Option::Value::None) return "";
   const bool listed = !option.choices.empty() && option.choices.size() <= 8;
   const bool told = option.type != "TEXT" && !option.type.empty();
   return told ? option.type : listed ? "NAME" : "TEXT";
 }
 
-std::string option_text(const OptionNode& option) {
+std::string option_text(const Option& option) {
   std::string text = ".TP\n";
   std::string names;
   for (const std::string& name : option.names) {
@@ -55,15 +55,15 @@ std::string option_text(const OptionNode& option) {
 }
 
 /// How the command is typed.
-std::string usage(const CommandNode& node) {
+std::string usage(const Command& node) {
   std::string text = bold("interlock " + node.path);
   const bool options = std::any_of(node.options.begin(), node.options.end(),
-                                   [](const OptionNode& option) { return !option.positional; });
+                                   [](const Option& option) { return !option.positional; });
   if (options) text += " [" + italic("options") + "]";
-  for (const OptionNode& option : node.options) {
+  for (const Option& option : node.options) {
     if (!option.positional) continue;
     const std::string word = italic(option.names.front()) + (option.several ? " ..." : "");
-    text += option.required ? " " + word : " [" + word + "]";
+    text += option.rules.required ? " " + word : " [" + word + "]";
   }
   if (!node.commands.empty()) text += " " + italic("command");
   return text;
@@ -77,23 +77,22 @@ constexpr const char* kEnd =
 
 }  // namespace
 
-std::string manual_page(const CommandNode& root, const std::string& version,
-                        const std::string& footer) {
+std::string manual_page(const Command& root, const std::string& version) {
   std::string text = ".TH INTERLOCK 1 \"\" \"interlock " + version + "\" \"User Commands\"\n.nh\n";
   text += ".SH NAME\ninterlock \\- " +
           escaped("predict step time, utilisation and memory of model-parallel training") + "\n";
   text += ".SH SYNOPSIS\n";
-  for (const CommandNode& node : root.commands) text += usage(node) + "\n.br\n";
+  for (const Command& node : root.commands) text += usage(node) + "\n.br\n";
   text +=
       ".SH DESCRIPTION\n" + escaped(root.summary) +
       ".\nA scenario is a JSON file that names a model, a machine and how one is trained on the "
       "other.\n.SH OPTIONS\n";
-  for (const OptionNode& option : root.options) text += option_text(option);
+  for (const Option& option : root.options) text += option_text(option);
   text += ".SH COMMANDS\n";
-  for (const CommandNode* node : all_commands(root)) {
+  for (const Command* node : all_commands(root)) {
     text += ".SS " + escaped("interlock " + node->path) + "\n" + escaped(node->summary) +
             "\n.PP\n" + usage(*node) + "\n";
-    for (const OptionNode& option : node->options) {
+    for (const Option& option : node->options) {
       if (option.names.front() != "-h" && option.names.front() != "--help") {
         text += option_text(option);
       }
@@ -101,7 +100,7 @@ std::string manual_page(const CommandNode& root, const std::string& version,
   }
   text += kEnd;
   text += ".SH EXAMPLES\n.nf\n";
-  std::istringstream lines(footer.substr(0, footer.find("\n\n")));
+  std::istringstream lines(root.footer.substr(0, root.footer.find("\n\n")));
   std::string line;
   std::getline(lines, line);  // its heading
   while (std::getline(lines, line)) text += escaped(line) + "\n";

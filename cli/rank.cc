@@ -1,6 +1,5 @@
 // interlock rank and interlock merge: what the file of a sweep says.
 // SPDX-License-Identifier: Apache-2.0
-#include <CLI/CLI.hpp>
 #include <filesystem>
 
 #include "base/error.h"
@@ -22,35 +21,31 @@ RankQuery query_of(const RankOptions& options) {
           .top = static_cast<std::size_t>(options.top)};
 }
 
-void add_ranking(CLI::App& command, RankOptions& options) {
-  command.add_option("--by", options.by, "column to rank by; else tokens or samples a second")
-      ->type_name("COLUMN");
-  command.add_option("--order", options.order, "least or most first; else as is good for it")
-      ->check(CLI::IsMember({"least", "most"}));
-  command.add_option("--top", options.top, "rows to print; 0: all")
-      ->capture_default_str()
-      ->type_name("N")
-      ->check(CLI::Range(0, 1'000'000'000));
-  command.add_option("--csv", options.csv, "write all rows and columns")->type_name("FILE.csv");
-  command.add_option("--json", options.json, "write the ranked rows; - for standard output")
-      ->type_name("FILE");
-  command.add_flag("--quiet,-q", options.quiet, "print only what is asked for by name");
+void add_ranking(Command& command, RankOptions& options) {
+  command.add("--by", &options.by, "column to rank by; else tokens or samples a second", "COLUMN");
+  command.add("--order", &options.order, "least or most first; else as is good for it", "TEXT",
+              {.choices = {"least", "most"}});
+  command.add("--top", &options.top, "rows to print; 0: all", "N",
+              {.shows_default = true, .least = 0, .most = 1'000'000'000});
+  command.add("--csv", &options.csv, "write all rows and columns", "FILE.csv");
+  command.add("--json", &options.json, "write the ranked rows; - for standard output", "FILE");
+  command.add("--quiet,-q", &options.quiet, "print only what is asked for by name");
 }
 
 }  // namespace
 
-void add_rank(CLI::App& command, RankOptions& options) {
-  command.add_option("DATABASE", options.database, "file of interlock sweep")->required();
+void add_rank(Command& command, RankOptions& options) {
+  command.add_words("DATABASE", &options.database, "file of interlock sweep", {.required = true});
   add_ranking(command, options);
-  command
-      .add_option("--where", options.where,
-                  "rows to rank, in SQL; else those without an error (\"mfu > 0.4\")")
-      ->type_name("EXPRESSION");
+  command.add("--where", &options.where,
+              "rows to rank, in SQL; else those without an error (\"mfu > 0.4\")", "EXPRESSION");
 }
 
-void add_merge(CLI::App& command, MergeOptions& options) {
-  command.add_option("DATABASE", options.rank.database, "file to put the parts into")->required();
-  command.add_option("PARTS", options.parts, "files of interlock sweep --shard")->required();
+void add_merge(Command& command, MergeOptions& options) {
+  command.add_words("DATABASE", &options.rank.database, "file to put the parts into",
+                    {.required = true});
+  command.add_words("PARTS", &options.parts, "files of interlock sweep --shard",
+                    {.required = true});
   add_ranking(command, options.rank);
 }
 

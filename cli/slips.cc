@@ -1,18 +1,16 @@
-// Finds the nearest name.
+// Slips: names of commands and options that are none, told with the nearest.
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/slips.h"
-
-#include <CLI/CLI.hpp>
 #include <algorithm>
+#include <optional>
 
 #include "base/error.h"
 #include "base/text.h"
+#include "cli/command_tree.h"
 
 namespace interlock {
 
-std::size_t check_name(const std::string& word, const std::vector<std::string>& names) {
-  const auto found = std::find(names.begin(), names.end(), word);
-  if (found != names.end()) return static_cast<std::size_t>(found - names.begin());
+void check_name(const std::string& word, const std::vector<std::string>& names) {
+  if (std::count(names.begin(), names.end(), word) > 0) return;
   const std::optional<std::string> meant = nearest(word, names);
   throw Error("unknown command " + in_quotes(word) + "; " +
               (meant           ? "did you mean " + in_quotes(*meant) + "?"
@@ -20,21 +18,28 @@ std::size_t check_name(const std::string& word, const std::vector<std::string>& 
                                : "expected " + join_choices(names)));
 }
 
-std::optional<std::string> unknown_option(const CLI::App& command,
-                                          const std::vector<std::string>& typed) {
+std::string slip_text(const Command& command, const std::vector<std::string>& typed,
+                      const std::string& said) {
+  const std::string name = command.path + (command.path.empty() ? "" : " ");
+  const std::string help = "\nsee interlock " + name + "--help";
   std::vector<std::string> names;
-  for (const CLI::Option* option : command.get_options()) {
-    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  for (const Option& option : command.options) {
+    for (const std::string& one : option.names) {
+      if (one.starts_with("--")) names.push_back(one);
+    }
   }
-  for (const std::string& word : typed) {
-    const std::string name = word.substr(0, word.find('='));
-    if (!name.starts_with("--") || name == "--") continue;
-    if (command.get_option_no_throw(name) != nullptr) continue;
-    const std::optional<std::string> meant = nearest(name, names);
-    return "unknown option " + in_quotes(name) +
-           (meant ? "; did you mean " + in_quotes(*meant) + "?" : "");
+  for (const std::string& word : typed) {  // CLI11 may complain of a word behind this option
+    const std::string option = word.substr(0, word.find('='));
+    if (!option.starts_with("--") || option == "--") continue;
+    if (std::count(names.begin(), names.end(), option) > 0) continue;
+    const std::optional<std::string> meant = nearest(option, names);
+    return "unknown option " + in_quotes(option) +
+           (meant ? "; did you mean " + in_quotes(*meant) + "?" : "") + help;
   }
-  return std::nullopt;
+  if (!said.starts_with("SCENARIO: At Most 1 required")) return said + help;
+  const bool one = name == "simulate ";
+  return name + (one ? "runs one file; for several there is interlock compare" : "takes one file") +
+         help;
 }
 
 }  // namespace interlock

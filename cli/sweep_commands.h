@@ -5,9 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace CLI {
-class App;
-}
+#include "cli/command_tree.h"
 
 namespace interlock {
 
@@ -34,9 +32,9 @@ struct MergeOptions {
   RankOptions rank;
 };
 
-void add_sweep(CLI::App& command, SweepOptions& options);
-void add_merge(CLI::App& command, MergeOptions& options);
-void add_rank(CLI::App& command, RankOptions& options);
+void add_sweep(Command& command, SweepOptions& options);
+void add_merge(Command& command, MergeOptions& options);
+void add_rank(Command& command, RankOptions& options);
 
 /// Runs the scenarios of a sweep that its file lacks. Returns whether none is left; it is not so
 /// after an interrupt.

@@ -1,6 +1,5 @@
 // interlock sweep: every scenario of a file, by all processors, into a file that survives.
 // SPDX-License-Identifier: Apache-2.0
-#include <CLI/CLI.hpp>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -158,32 +157,22 @@ void serve(const SweepOptions& options, RankPool& ranks) {
 
 }  // namespace
 
-void add_sweep(CLI::App& command, SweepOptions& options) {
-  command.add_option("SCENARIO", options.file, "scenario file")->required();
-  command
-      .add_option("--set", options.overrides,
-                  "override a key, or sweep it: PATH=1,2,4, PATH=8..64..8")
-      ->type_name("PATH=VALUES")
-      ->allow_extra_args(false);
-  command.add_option("--db", options.rank.database, "where rows go; else the scenario's name.db")
-      ->type_name("FILE.db");
-  command.add_option("--jobs,-j", options.jobs, "processes; else as many as processors")
-      ->type_name("N")
-      ->check(CLI::Range(1, 4096));
-  command.add_option("--shard", options.shard, "only part I of N, for merge to put together")
-      ->type_name("I/N");
-  command.add_flag("--retry", options.retry, "run again what failed before");
-  command.add_option("--by", options.rank.by, "column to rank by, see interlock rank")
-      ->type_name("COLUMN");
-  command.add_option("--top", options.rank.top, "rows to print; 0: all")
-      ->capture_default_str()
-      ->type_name("N")
-      ->check(CLI::Range(0, 1'000'000'000));
-  command.add_option("--csv", options.rank.csv, "write all rows and columns")
-      ->type_name("FILE.csv");
-  command.add_option("--json", options.rank.json, "write the ranked rows; - for standard output")
-      ->type_name("FILE");
-  command.add_flag("--quiet,-q", options.rank.quiet, "print only what is asked for by name");
+void add_sweep(Command& command, SweepOptions& options) {
+  command.add_words("SCENARIO", &options.file, "scenario file", {.required = true});
+  command.add("--set", &options.overrides, "override a key, or sweep it: PATH=1,2,4, PATH=8..64..8",
+              "PATH=VALUES");
+  command.add("--db", &options.rank.database, "where rows go; else the scenario's name.db",
+              "FILE.db");
+  command.add("--jobs,-j", &options.jobs, "processes; else as many as processors", "N",
+              {.least = 1, .most = 4096});
+  command.add("--shard", &options.shard, "only part I of N, for merge to put together", "I/N");
+  command.add("--retry", &options.retry, "run again what failed before");
+  command.add("--by", &options.rank.by, "column to rank by, see interlock rank", "COLUMN");
+  command.add("--top", &options.rank.top, "rows to print; 0: all", "N",
+              {.shows_default = true, .least = 0, .most = 1'000'000'000});
+  command.add("--csv", &options.rank.csv, "write all rows and columns", "FILE.csv");
+  command.add("--json", &options.rank.json, "write the ranked rows; - for standard output", "FILE");
+  command.add("--quiet,-q", &options.rank.quiet, "print only what is asked for by name");
 }
 
 bool sweep(SweepOptions options) {

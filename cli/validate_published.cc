@@ -1,6 +1,5 @@
 // interlock validate published: predicts what others measured, and says how far off it is.
 // SPDX-License-Identifier: Apache-2.0
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <ctime>
@@ -103,27 +102,20 @@ bool check_targets(const Accuracy& accuracy) {
 
 }  // namespace
 
-void add_published(CLI::App& command, PublishedOptions& options) {
-  command.add_option("FILES", options.files, "files of measurements; all that are shipped if none");
-  command.add_option("--source", options.sources, "one that is shipped; may be repeated")
-      ->type_name("NAME")
-      ->allow_extra_args(false);
-  command.add_option("--html", options.html, "a page with a plot and every row")
-      ->type_name("FILE.html");
-  command.add_option("--json", options.json, "everything as JSON; - for standard output")
-      ->type_name("FILE");
-  command.add_option("--markdown", options.markdown, "figures and worst rows")
-      ->type_name("FILE.md");
-  command
-      .add_option("--errors", options.errors,
-                  "errors by device and framework, for ranges; tells how often these hold")
-      ->type_name("FILE.json");
-  command.add_flag("--all-rows", options.all_rows, "print every row");
-  command.add_flag("--check", options.check, "exit with 1 if a target is missed");
-  command.add_option("--jobs", options.jobs, "processes; default: as many as processors")
-      ->type_name("N")
-      ->check(CLI::Range(1, 1024));
-  command.add_flag("--quiet,-q", options.quiet, "print only what is asked for by name");
+void add_published(Command& command, PublishedOptions& options) {
+  command.add_words("FILES", &options.files, "files of measurements; all that are shipped if none");
+  command.add("--source", &options.sources, "one that is shipped; may be repeated", "NAME");
+  command.add("--html", &options.html, "a page with a plot and every row", "FILE.html");
+  command.add("--json", &options.json, "everything as JSON; - for standard output", "FILE");
+  command.add("--markdown", &options.markdown, "figures and worst rows", "FILE.md");
+  command.add("--errors", &options.errors,
+              "errors by device and framework, for ranges; tells how often these hold",
+              "FILE.json");
+  command.add("--all-rows", &options.all_rows, "print every row");
+  command.add("--check", &options.check, "exit with 1 if a target is missed");
+  command.add("--jobs", &options.jobs, "processes; default: as many as processors", "N",
+              {.least = 1, .most = 1024});
+  command.add("--quiet,-q", &options.quiet, "print only what is asked for by name");
 }
 
 bool validate_published(const PublishedOptions& options) {

@@ -42,7 +42,7 @@ check() {
     sub(/[>"].*/, "", target)
     fence("^(simgrid|xbt|smpi)/", "^sim/run/simgrid_engine\\.cc$", "SimGrid")
     fence("^nlohmann/", "^(base/json\\.cc$|reports/|validate/(crosscheck|published)/|tests/)", "nlohmann-json")
-    fence("^CLI/", "^cli/", "CLI11")
+    fence("^CLI/", "^cli/command_parser\\.cc$", "CLI11")
     fence("^(cuda|cublas|cudnn|cupti|nccl|nvtx)", "^(validate|tests)/cuda/", "CUDA")
     fence("^(Eigen|unsupported/Eigen)/", "^(validate|tests)/", "Eigen")
     fence("^zlib\\.h$", "^(reports/gzip|tests/.*)\\.cc$", "zlib")
@@ -76,7 +76,7 @@ check() {
   BEGIN {
     fence_name["SimGrid"] = "sim/run/simgrid_engine.cc"
     fence_name["nlohmann-json"] = "base/json.cc, reports/, validate/crosscheck/ and validate/published/"
-    fence_name["CLI11"] = "cli/"; fence_name["CUDA"] = "validate/cuda/"
+    fence_name["CLI11"] = "cli/command_parser.cc"; fence_name["CUDA"] = "validate/cuda/"
     fence_name["Eigen"] = "validate/"; fence_name["doctest"] = "tests/"
     fence_name["zlib"] = "reports/gzip.cc and tests"
     fence_name["MPI"] = "scenarios/mpi_pool.cc"
