@@ -40,7 +40,7 @@ check() {
     target = $0
     sub(/^[ \t]*#[ \t]*include[ \t]*[<"]/, "", target)
     sub(/[>"].*/, "", target)
-    fence("^(simgrid|xbt|smpi)/", "^sim/run/simgrid_engine\\.cc$", "SimGrid")
+    fence("^(simgrid|xbt|smpi)/", "^sim/run/simgrid_(engine|network|probe)\\.(cc|h)$", "SimGrid")
     fence("^nlohmann/", "^(base/json\\.cc$|reports/|validate/(crosscheck|published)/|tests/)", "nlohmann-json")
     fence("^CLI/", "^cli/command_parser\\.cc$", "CLI11")
     fence("^(cuda|cublas|cudnn|cupti|nccl|nvtx)", "^(validate|tests)/cuda/", "CUDA")
@@ -74,7 +74,7 @@ check() {
     if (code && lines > limit) bad(lines " lines; expected at most " limit)
   }
   BEGIN {
-    fence_name["SimGrid"] = "sim/run/simgrid_engine.cc"
+    fence_name["SimGrid"] = "sim/run/simgrid_*"
     fence_name["nlohmann-json"] = "base/json.cc, reports/, validate/crosscheck/ and validate/published/"
     fence_name["CLI11"] = "cli/command_parser.cc"; fence_name["CUDA"] = "validate/cuda/"
     fence_name["Eigen"] = "validate/"; fence_name["doctest"] = "tests/"

@@ -21,6 +21,11 @@ using SimGridRun = void (*)(const Program&, const TraceSink&, RunSummary&);
 /// Opens the module, see module_file. It brings SimGrid, which takes tens of
 /// milliseconds to load, so that runs without contention do not pay for it.
 SimGridRun simgrid_module() {
+#ifdef INTERLOCK_NO_SIMGRID
+  throw Error("this build has no SimGrid: when it was configured, " INTERLOCK_NO_SIMGRID
+              "; expected one where messages share a link: install it (Debian: libsimgrid-dev), "
+              "then configure and build again");
+#endif
   static const SimGridRun run = [] {
     const std::string path = module_file("libinterlock_simgrid.so");
     void* module = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);

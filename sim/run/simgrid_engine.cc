@@ -7,14 +7,6 @@
 // all its links ends at a date known at once; when a second one touches one of its links, what is
 // left of the first and the whole second become flows of SimGrid's. Latency stays with the
 // machine: SimGrid weighs flows by latency, so its links have none.
-#include <simgrid/kernel/resource/Action.hpp>
-#include <simgrid/kernel/resource/Model.hpp>
-#include <simgrid/s4u.hpp>
-// clang-format off
-#include <simgrid/version.h>  // needs a SimGrid header before it
-#include <xbt/config.h>
-// clang-format on
-
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -23,46 +15,14 @@
 #include "base/error.h"
 #include "sim/run/binding_links.h"
 #include "sim/run/machine.h"
+#include "sim/run/simgrid_network.h"
 
 namespace interlock {
-
-/// The virtual functions of SimGrid 3.32's network model behind those of Model; its own header is
-/// not installed. It has external linkage, or the compiler would conclude that nothing implements
-/// it. Starting a flow here costs a fraction of an s4u::Comm and gives the same dates.
-struct NetworkModel : simgrid::kernel::resource::Model {
-  using simgrid::kernel::resource::Model::Model;
-  virtual void* create_link(const std::string&, const std::vector<double>&) = 0;
-  virtual void* create_wifi_link(const std::string&, const std::vector<double>&) = 0;
-  virtual simgrid::kernel::resource::Action* communicate(simgrid::s4u::Host*, simgrid::s4u::Host*,
-                                                         double size, double rate) = 0;
-};
 
 namespace {
 
 namespace s4u = simgrid::s4u;
 namespace resource = simgrid::kernel::resource;
-
-#if SIMGRID_VERSION_MAJOR != 3 || SIMGRID_VERSION_MINOR != 32
-#error "this engine is written against SimGrid 3.32 (Debian 12: libsimgrid-dev)"
-#endif
-
-/// The one place where SimGrid is configured: plain bandwidth sharing, nothing hidden.
-s4u::Engine* make_engine() {
-  static char options[][48] = {"interlock",
-                               "--cfg=network/model:CM02",      // alpha-beta, no factors
-                               "--cfg=network/crosstraffic:0",  // full duplex is full
-                               "--cfg=network/TCP-gamma:1e18",  // no window limit
-                               "--cfg=surf/precision:1e-12",    // kernels last microseconds
-                               "--log=root.thres:critical"};
-  static char* arguments[std::size(options)];
-  std::transform(std::begin(options), std::end(options), arguments, [](auto& o) { return o; });
-  int count = static_cast<int>(std::size(options));
-  auto* engine = new s4u::Engine(&count, arguments);  // never destroyed: the process ends after it
-  CHECK(sg_cfg_get_boolean("network/crosstraffic") == 0, "no cross-traffic");
-  CHECK(sg_cfg_get_double("network/TCP-gamma") == 1e18, "no window limit");
-  CHECK(sg_cfg_get_double("surf/precision") == 1e-12, "precision as pinned");
-  return engine;
-}
 
 /// Transfers on wires that share links: alone and timed by us, or flows of SimGrid's.
 class Contention {
@@ -101,7 +61,7 @@ class Contention {
 
   const Program& program_;
   Machine& machine_;
-  NetworkModel* network_ = nullptr;
+  NetworkModel* network_ = nullptr;  // there is none before the platform
   std::vector<s4u::Host*> origins_;  // of each wire
   s4u::Host* destination_ = nullptr;
   std::vector<std::vector<int>> ways_;  // links of each wire that can hold it back
@@ -129,31 +89,25 @@ Contention::Contention(const Program& program, Machine& machine)
 /// routes of its own, whatever the topology. Links that cannot hold a flow back are left out, the
 /// way in has none: all flows that some link joins, however fast, would be solved together.
 void Contention::make_platform() {
-  auto* zone = s4u::create_star_zone("cluster");
+  Star star;
   std::vector<s4u::Link*> links(program_.links.size(), nullptr);
-  destination_ = zone->create_host("destination", 1.0);
-  zone->add_route(nullptr, destination_->get_netpoint(), nullptr, nullptr,
-                  std::vector<s4u::LinkInRoute>(), false);
+  destination_ = star.add_host("destination");
+  star.set_way_in(destination_, {});
   for (std::size_t w = 0; w < program_.wires.size(); ++w) {
     if (!program_.wires[w].shared) continue;
-    std::vector<s4u::LinkInRoute> way;
+    Star::Links way;
     for (const int index : ways_[w]) {
       const ProgramLink& link = program_.links[index];
       if (links[index] == nullptr) {
-        links[index] = zone->create_link("link" + std::to_string(index), link.bandwidth.value())
-                           ->set_latency(0.0);
-        links[index]->seal();
+        links[index] = star.add_link("link" + std::to_string(index), link.bandwidth.value());
       }
       way.emplace_back(links[index]);
     }
-    origins_[w] = zone->create_host("wire" + std::to_string(w), 1.0);
-    zone->add_route(origins_[w]->get_netpoint(), nullptr, nullptr, nullptr, way, false);
+    origins_[w] = star.add_host("wire" + std::to_string(w));
+    star.set_way_out(origins_[w], way);
   }
-  zone->seal();
-  for (auto* model : s4u::Engine::get_instance()->get_all_models()) {
-    if (model->get_name() == "Network_CM02") network_ = static_cast<NetworkModel*>(model);
-  }
-  CHECK(network_ != nullptr, "SimGrid runs another network model than the one asked for");
+  star.seal();
+  network_ = &network_model();
 }
 
 double Contention::next_network_date(double now) const {
@@ -213,7 +167,7 @@ void Contention::start_flow(int index, double bytes) {
 
 void Contention::launch(const Start& start) {
   CHECK(start.bytes > 0, "a flow of nothing would never end");
-  auto* action = network_->communicate(origins_[start.wire], destination_, start.bytes, -1.0);
+  auto* action = communicate(*network_, origins_[start.wire], destination_, start.bytes);
   flows_.emplace(action, start.wire);
 }
 

@@ -64,6 +64,7 @@ refused validate/a.cc "$(include '"tests/support/a.h"')" "validate includes from
 refused models/a.cc "$(include '"sound.h"')" "not written from the root"
 
 accepted sim/run/simgrid_engine.cc "$(include '<simgrid/s4u.hpp>')"
+accepted sim/run/simgrid_network.h "$(include '<simgrid/version.h>')"
 refused sim/run/a.cc "$(include '<simgrid/s4u.hpp>')" "SimGrid may be included only in"
 refused sim/run/a.cc "$(include '<xbt/log.h>')" "SimGrid may be included only in"
 accepted base/json.cc "$(include '<nlohmann/json.hpp>')"
