@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reports/kineto/phase_names.h"
 
+#include <algorithm>
 #include <array>
 #include <cctype>
 #include <vector>

@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <Eigen/LU>
+#include <algorithm>
 #include <cmath>
 
 #include "base/draws.h"

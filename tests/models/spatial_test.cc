@@ -1,5 +1,6 @@
 // Spatial parallelism: halos beside rows marked one by one; shares of flops and bytes.
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <map>
 #include <set>
 

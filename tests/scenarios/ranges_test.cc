@@ -1,5 +1,6 @@
 // Ranges: that they hold the truth as often as they say, and say what they rest on.
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cmath>
 #include <random>
 
