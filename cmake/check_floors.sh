@@ -61,6 +61,18 @@ check() {
     home[stem] = folder
     if (base ~ /\.(cc|cu)$/) source[base] = file
   }
+  # Two types of one name in one program are one to the linker, which may take the functions of either for both.
+  function check_type(   words, name) {
+    if ($0 ~ /^namespace \{/) { hidden = 1; return }
+    if ($0 ~ /^\}  \/\/ namespace$/) { hidden = 0; return }
+    if ($0 ~ /^namespace /) { space = $2; return }
+    if (hidden || $0 ~ /;$/ && $0 !~ /\{/) return
+    split($0, words, / +/)
+    name = words[1] == "enum" ? words[3] : words[2]
+    sub(/:?\{.*|:$/, "", name)
+    if ((space, name) in type_home) bad("a second " name "; see " type_home[space, name])
+    type_home[space, name] = file
+  }
   function list_sources(   i, names, count) {
     count = split($0, names, /[^a-z0-9_.]+/)
     for (i = 1; i <= count; ++i) listed[names[i]] = lists = 1
@@ -90,12 +102,14 @@ check() {
     here = floor_of(file)
     limit = file ~ /\.(h|cuh)$/ ? 150 : file ~ /^tests\// ? 400 : 300
     if (code) check_name()
+    hidden = 0
     if (code && $0 !~ /^\/\/ ./) bad("the first line does not say what the file is for")
   }
   { lines = FNR }
   file ~ /(^|\/)CMakeLists\.txt$/ { list_sources() }
   code && FNR == 2 && !/^\/\/ SPDX-License-Identifier: Apache-2\.0$/ { bad("no licence tag") }
   code && /^[ \t]*#[ \t]*include/ { check_include() }
+  code && file !~ /^tests\// && /^(\}  \/\/ namespace$|namespace |(struct|class|enum class) [A-Z])/ { check_type() }
   code {
     columns = $0; gsub(/[\200-\277]/, "", columns)
     if (length(columns) > 100) bad(length(columns) " columns; expected at most 100")

@@ -38,7 +38,7 @@ void exchange_line(const std::vector<Line>& lines, const std::vector<int>& place
 
 }  // namespace
 
-Movement halo_exchange(const Tensor& tensor, const CartesianPartition& partition,
+Movement halo_exchange(const TensorShape& tensor, const CartesianPartition& partition,
                        const std::vector<Window>& windows) {
   const std::size_t dimensions = tensor.shape.size();
   CHECK(partition.shape.size() == dimensions && windows.size() == dimensions,

@@ -167,15 +167,15 @@ Movement all_sum_reduce(const CartesianPartition& partition, const std::vector<i
   return movement;
 }
 
-Movement scatter(const Tensor& tensor, int root, const CartesianPartition& to) {
+Movement scatter(const TensorShape& tensor, int root, const CartesianPartition& to) {
   return repartition(tensor, only(root, tensor.shape.size()), to);
 }
 
-Movement gather(const Tensor& tensor, const CartesianPartition& from, int root) {
+Movement gather(const TensorShape& tensor, const CartesianPartition& from, int root) {
   return repartition(tensor, from, only(root, tensor.shape.size()));
 }
 
-Movement repartition(const Tensor& tensor, const CartesianPartition& from,
+Movement repartition(const TensorShape& tensor, const CartesianPartition& from,
                      const CartesianPartition& to) {
   check_grid(from);
   check_grid(to);

@@ -35,7 +35,7 @@ struct CartesianPartition {
   std::vector<int> ranks;
 };
 
-struct Tensor {
+struct TensorShape {
   std::vector<std::int64_t> shape;
   Bytes element;
 };
@@ -54,16 +54,16 @@ Movement sum_reduce(const CartesianPartition& from, const CartesianPartition& to
 Movement all_sum_reduce(const CartesianPartition& partition, const std::vector<int>& axes,
                         Bytes bytes);
 /// From one rank to the parts of a tensor, and back. Their sizes differ where cuts are not even.
-Movement scatter(const Tensor& tensor, int root, const CartesianPartition& to);
-Movement gather(const Tensor& tensor, const CartesianPartition& from, int root);
+Movement scatter(const TensorShape& tensor, int root, const CartesianPartition& to);
+Movement gather(const TensorShape& tensor, const CartesianPartition& from, int root);
 /// From one way to cut a tensor to another: a general all-to-all.
-Movement repartition(const Tensor& tensor, const CartesianPartition& from,
+Movement repartition(const TensorShape& tensor, const CartesianPartition& from,
                      const CartesianPartition& to);
 
 /// Brings each rank's input to what its part of the output needs, one dimension after the other, so
 /// that corners take two hops; the own part, cut to what is needed, takes its halo along.
 /// REQUIRES: a window for each dimension.
-Movement halo_exchange(const Tensor& tensor, const CartesianPartition& partition,
+Movement halo_exchange(const TensorShape& tensor, const CartesianPartition& partition,
                        const std::vector<Window>& windows);
 
 }  // namespace interlock

@@ -178,9 +178,9 @@ Resharding plan_resharding(const Cluster& cluster, const TensorPlacement& from,
                            const TensorPlacement& to, Bytes bytes, const ReshardingChoice& choice) {
   CHECK(choice.chunks > 0, "at least one chunk");
   const std::vector<Slice> slices = divided(cluster, slices_of(from, to, bytes), choice.strategy);
-  std::vector<Job> jobs;
+  std::vector<SenderJob> jobs;
   for (const Slice& slice : slices) {
-    Job& job = jobs.emplace_back();
+    SenderJob& job = jobs.emplace_back();
     for (const int sender : slice.senders) {
       job.options.push_back(way_of(cluster, sender, slice, choice).option);
       if (choice.senders == SenderChoice::First) break;

@@ -18,14 +18,14 @@ constexpr int kExactSteps = 200'000;
 
 /// Jobs with links numbered from 0, so that what is free when is an array.
 struct Numbered {
-  std::vector<Job> jobs;
+  std::vector<SenderJob> jobs;
   std::size_t links = 0;
 };
 
-Numbered number_links(const std::vector<Job>& jobs) {
+Numbered number_links(const std::vector<SenderJob>& jobs) {
   Numbered numbered{jobs, 0};
   std::unordered_map<LinkId, LinkId> number;
-  for (Job& job : numbered.jobs) {
+  for (SenderJob& job : numbered.jobs) {
     for (JobOption& option : job.options) {
       for (LinkId& id : option.links) {
         id = number.try_emplace(id, static_cast<LinkId>(number.size())).first->second;
@@ -173,14 +173,14 @@ class ExactSearch {
 
 }  // namespace
 
-JobTimetable first_come(const std::vector<Job>& jobs) {
+JobTimetable first_come(const std::vector<SenderJob>& jobs) {
   const Numbered numbered = number_links(jobs);
   std::vector<std::size_t> order(jobs.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   return in_order(numbered, order, Options::First);
 }
 
-JobTimetable balance(const std::vector<Job>& jobs, std::uint64_t seed) {
+JobTimetable balance(const std::vector<SenderJob>& jobs, std::uint64_t seed) {
   const Numbered numbered = number_links(jobs);
   JobTimetable best = greedy(numbered, seed);
   return jobs.size() > kExactJobs ? best : ExactSearch(numbered, std::move(best)).run();

@@ -16,7 +16,7 @@ struct JobOption {
   Seconds done;  // after the start, at least `occupied`
 };
 
-struct Job {
+struct SenderJob {
   std::vector<JobOption> options;  // at least one
 };
 
@@ -28,8 +28,8 @@ struct JobTimetable {
 };
 
 /// The first option of each job, in order.
-JobTimetable first_come(const std::vector<Job>& jobs);
+JobTimetable first_come(const std::vector<SenderJob>& jobs);
 /// The best found: greedy in several orders, then, if there are few jobs, all orders and options.
-JobTimetable balance(const std::vector<Job>& jobs, std::uint64_t seed);
+JobTimetable balance(const std::vector<SenderJob>& jobs, std::uint64_t seed);
 
 }  // namespace interlock

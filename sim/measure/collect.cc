@@ -45,7 +45,7 @@ const char* name_of(TimeUse use) {
   return kNames[static_cast<std::size_t>(use)];
 }
 
-Collector::Collector(const Program& program, const Window& window, const TimeWindow& times)
+Collector::Collector(const Program& program, const StepWindow& window, const TimeWindow& times)
     : program_(program),
       window_(window),
       times_(times),
@@ -149,7 +149,7 @@ void Collector::add(const CollectiveSpan& span) {
 }
 
 void Collector::add_flows(int collective, double times) {
-  for (const LinkLoad& load : program_.collectives[collective].loads) {
+  for (const LinkBytes& load : program_.collectives[collective].loads) {
     link_bytes_[load.link] += times * load.bytes.value();
   }
   if (!program_.collectives[collective].loads.empty()) return;

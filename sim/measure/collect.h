@@ -16,7 +16,7 @@ namespace interlock {
 class Collector {
  public:
   /// Measures steps [window.first_step, + window.steps), and how devices spend `times`.
-  Collector(const Program& program, const Window& window, const TimeWindow& times);
+  Collector(const Program& program, const StepWindow& window, const TimeWindow& times);
 
   void add(const Span& span);
   void add(const Transfer& transfer);
@@ -48,7 +48,7 @@ class Collector {
   void fill_links(Metrics& metrics) const;
 
   const Program& program_;
-  Window window_;
+  StepWindow window_;
   TimeWindow times_;
   IdleTimes idle_;
   MemoryTracker memory_;

@@ -61,7 +61,7 @@ struct LoggedRun {
 using RunPointer = std::unique_ptr<LoggedRun>;
 
 /// The window of a run that shows no repeat: its last steps before the first ranks run dry.
-Window last_steps(const LoggedRun& run, int wanted) {
+StepWindow last_steps(const LoggedRun& run, int wanted) {
   const int dry = std::max(run.steps.overlap() + 1, drain_steps(run.program, run.steps));
   const int usable = std::max(1, run.steps.steps() - dry);
   const int steps = std::min(wanted, usable);
@@ -69,8 +69,8 @@ Window last_steps(const LoggedRun& run, int wanted) {
 }
 
 /// A run that holds a window of steady state as closely as can be, and the window.
-std::pair<RunPointer, Window> find_steady_run(const ProgramOfSteps& lower,
-                                              const MeasureInputs& inputs, bool keep_log) {
+std::pair<RunPointer, StepWindow> find_steady_run(const ProgramOfSteps& lower,
+                                                  const MeasureInputs& inputs, bool keep_log) {
   const int wanted = inputs.steps;
   double ticks_per_second = kAnyTicks;
   for (int extra = 4;; extra *= 4) {
@@ -88,7 +88,7 @@ std::pair<RunPointer, Window> find_steady_run(const ProgramOfSteps& lower,
     const std::int64_t patience =
         64 + std::int64_t{8} * (run->program.stages + run->program.pattern);
     if (extra > patience || next > kMostTasksSearched) {
-      const Window unsteady = last_steps(*run, wanted);
+      const StepWindow unsteady = last_steps(*run, wanted);
       return {std::move(run), unsteady};
     }
   }
@@ -96,7 +96,7 @@ std::pair<RunPointer, Window> find_steady_run(const ProgramOfSteps& lower,
 
 /// A sink for what a report shows of a long run: from its begin to the last of the first steps of
 /// the window that make `kMostTasksLogged` tasks, at least one.
-TraceSink excerpt_sink(const LoggedRun& run, const Window& window, TraceLog& log) {
+TraceSink excerpt_sink(const LoggedRun& run, const StepWindow& window, TraceLog& log) {
   const std::int64_t tasks_a_step = run.summary.tasks / run.program.steps;
   const std::int64_t limit = std::max<std::int64_t>(1, kMostTasksLogged / (tasks_a_step + 1));
   const int last =
@@ -121,7 +121,7 @@ TraceSink excerpt_sink(const LoggedRun& run, const Window& window, TraceLog& log
           }};
 }
 
-Metrics collect(LoggedRun& run, const Window& window, const TimeWindow& times,
+Metrics collect(LoggedRun& run, const StepWindow& window, const TimeWindow& times,
                 const MeasureInputs& inputs, bool keep_log) {
   Collector collector(run.program, window, times);
   TraceAudit audit(run.program);
@@ -160,7 +160,7 @@ void require_drawable(const Program& program) {
 }
 
 /// The times of `window`. A run of one step is measured whole.
-TimeWindow times_of(const LoggedRun& run, const Window& window, bool repeats) {
+TimeWindow times_of(const LoggedRun& run, const StepWindow& window, bool repeats) {
   if (run.program.steps == 1) return {Seconds(0), run.summary.makespan};
   const int last = window.first_step + window.steps - 1;
   TimeWindow times = {run.steps.end(window.first_step - 1), run.steps.end(last)};
@@ -171,7 +171,7 @@ TimeWindow times_of(const LoggedRun& run, const Window& window, bool repeats) {
 }
 
 /// Measures `window`, whose times are `times`. The run is used up.
-Measurement measurement_of(LoggedRun& run, const Window& window, const TimeWindow& times,
+Measurement measurement_of(LoggedRun& run, const StepWindow& window, const TimeWindow& times,
                            const MeasureInputs& inputs, bool keep_log) {
   Measurement result{.metrics = collect(run, window, times, inputs, keep_log)};
   result.metrics.engine = run.summary.engine;
@@ -194,7 +194,7 @@ struct RhythmicMeasurement {
 RhythmicMeasurement measure_run(const ProgramOfSteps& lower, const MeasureInputs& inputs,
                                 bool keep_log) {
   RunPointer run;
-  Window window;
+  StepWindow window;
   if (inputs.steps == 1) {
     run = std::make_unique<LoggedRun>(lower(1, kAnyTicks), inputs, keep_log);
   } else {
@@ -282,7 +282,7 @@ Measurement measure_after(Program program, int fill, const MeasureInputs& inputs
   MeasureInputs all = inputs;
   all.long_step.reset();
   LoggedRun run(std::move(program), all, keep_log);
-  const Window window{fill, inputs.steps};
+  const StepWindow window{fill, inputs.steps};
   const TimeWindow times = times_of(run, window, false);
   const bool all_begun = run.steps.begun_before(times.end) == run.program.steps;
   Measurement result = measurement_of(run, window, times, all, keep_log);

@@ -70,7 +70,7 @@ int drain_steps(const Program& program, const StepLog& log) {
   return rivals ? std::max(dry, static_cast<int>(reach_steps(program, log))) : dry;
 }
 
-std::optional<Window> find_window(const Program& program, const StepLog& log, int wanted) {
+std::optional<StepWindow> find_window(const Program& program, const StepLog& log, int wanted) {
   const int usable = log.steps() - drain_steps(program, log);
   const std::int64_t unit = pattern_steps(program), reach = reach_steps(program, log);
   for (std::int64_t cycle = unit; cycle <= kMostCycles * unit; cycle += unit) {
@@ -79,7 +79,7 @@ std::optional<Window> find_window(const Program& program, const StepLog& log, in
     int first = usable - step;  // the first step that equals the one a cycle later
     while (first > 0 && log.signature(first - 1) == log.signature(first - 1 + step)) --first;
     if (usable - step - first < reach) continue;
-    const Window window{.first_step = first, .steps = step * std::max(1, wanted / step)};
+    const StepWindow window{.first_step = first, .steps = step * std::max(1, wanted / step)};
     if (window.first_step + window.steps > usable) return std::nullopt;
     return window;
   }

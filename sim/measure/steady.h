@@ -39,7 +39,7 @@ class StepLog {
 };
 
 /// Which steps of a run to measure.
-struct Window {
+struct StepWindow {
   int first_step = 0;  // as many steps are the fill
   int steps = 1;
   bool steady = true;  // they repeat
@@ -47,7 +47,7 @@ struct Window {
 
 /// The shortest fill and whole cycles nearest to `wanted` steps that the run shows to repeat; or
 /// nothing if it does not show a repeat, or is too short to hold the window.
-std::optional<Window> find_window(const Program& program, const StepLog& log, int wanted);
+std::optional<StepWindow> find_window(const Program& program, const StepLog& log, int wanted);
 
 /// Steps at the end of a run that lack what later steps would do meanwhile: rivals, where ranks
 /// choose their order or wires share links, and forwards, where stages run ahead across steps.

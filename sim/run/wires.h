@@ -19,7 +19,7 @@ struct WireFlow {
 };
 
 /// Bytes over a link, times ProgramLink::share.
-struct LinkLoad {
+struct LinkBytes {
   int link = 0;
   Bytes bytes;
 };
@@ -99,7 +99,7 @@ struct Collective {
   using Flow = WireFlow;
   std::vector<Flow> flows;  // all at once, over wires of the lane
   /// Where ranks stand for others: what it and its equals carry. Else flows say it.
-  std::vector<LinkLoad> loads = {};
+  std::vector<LinkBytes> loads = {};
 };
 
 struct Lane {

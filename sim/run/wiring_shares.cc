@@ -80,7 +80,7 @@ void Wiring::note_loads(int index) {
     collective.loads.push_back({own, use.bytes * planned_[index].size * program_.links[own].share});
   }
   std::sort(collective.loads.begin(), collective.loads.end(),
-            [](const LinkLoad& a, const LinkLoad& b) { return a.link < b.link; });
+            [](const LinkBytes& a, const LinkBytes& b) { return a.link < b.link; });
 }
 
 }  // namespace interlock

@@ -141,7 +141,7 @@ void Chromium::wait_for(const std::string& event) {
   }
 }
 
-void Chromium::open(const std::string& page, const Window& window) {
+void Chromium::open(const std::string& page, const BrowserWindow& window) {
   const std::string file = folder_ + "/page.html";
   write_file(file, page);
   session_.clear();

@@ -14,7 +14,7 @@ namespace interlock {
 /// The program, or nothing if none is installed.
 std::optional<std::string> find_chromium();
 
-struct Window {
+struct BrowserWindow {
   int width = 1280, height = 900;
   bool dark = false;
 };
@@ -34,7 +34,7 @@ class Chromium {
   Chromium& operator=(const Chromium&) = delete;
 
   /// Shows `page` in a window of its own.
-  void open(const std::string& page, const Window& window = {});
+  void open(const std::string& page, const BrowserWindow& window = {});
   /// Runs the checks of `script`, a file of this folder, on the open page; see checks.js.
   std::vector<PageCheck> check(const std::string& script);
   /// The page as PNG in base64, as far as it reaches down.

@@ -243,7 +243,7 @@ TEST_CASE("scatter and gather are each other's adjoints") {
   const Index shape = {5, 7};
   const CartesianPartition parts{{2, 3}, {3, 1, 0, 2, 5, 4}};
   const CartesianPartition root{{1, 1}, {1}};
-  const Tensor tensor{shape, Bytes(kElement)};
+  const TensorShape tensor{shape, Bytes(kElement)};
   check_movement(scatter(tensor, 1, parts), by_ownership(shape, root, parts));
   check_movement(gather(tensor, parts, 1), by_ownership(shape, parts, root));
   CHECK_EQ(volumes(adjoint(scatter(tensor, 1, parts))), volumes(gather(tensor, parts, 1)));

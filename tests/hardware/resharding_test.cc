@@ -192,7 +192,7 @@ TEST_CASE("a stage of data and tensor ranks hands over to one of another shape")
 namespace {
 
 /// The least end over all orders and options, each job as early as its links allow.
-double brute_force(const std::vector<Job>& jobs) {
+double brute_force(const std::vector<SenderJob>& jobs) {
   std::vector<std::size_t> order(jobs.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   double best = 1e300;
@@ -219,10 +219,10 @@ double brute_force(const std::vector<Job>& jobs) {
   return best;
 }
 
-std::vector<Job> random_jobs(std::uint64_t stream, int count) {
+std::vector<SenderJob> random_jobs(std::uint64_t stream, int count) {
   Random random(5, stream);
-  std::vector<Job> jobs(static_cast<std::size_t>(count));
-  for (Job& job : jobs) {
+  std::vector<SenderJob> jobs(static_cast<std::size_t>(count));
+  for (SenderJob& job : jobs) {
     const LinkId receiver = 100 + random.integer(0, 2);
     const double length = random.integer(1, 9);
     for (int option = random.integer(1, 3); option > 0; --option) {
@@ -239,7 +239,7 @@ std::vector<Job> random_jobs(std::uint64_t stream, int count) {
 TEST_CASE("the search for senders ends as soon as any order and any holders could") {
   for (std::uint64_t round = 0; round < 60; ++round) {
     CAPTURE(round);
-    const std::vector<Job> jobs = random_jobs(round, 1 + static_cast<int>(round % 5));
+    const std::vector<SenderJob> jobs = random_jobs(round, 1 + static_cast<int>(round % 5));
     const JobTimetable table = balance(jobs, 1);
     CHECK(table.exact);
     CHECK_EQ(table.end.value(), brute_force(jobs));
@@ -249,7 +249,7 @@ TEST_CASE("the search for senders ends as soon as any order and any holders coul
 
 TEST_CASE("a timetable never has two jobs on a link at once, whether searched or greedy") {
   for (const int count : {6, 40}) {
-    const std::vector<Job> jobs = random_jobs(99, count);
+    const std::vector<SenderJob> jobs = random_jobs(99, count);
     const JobTimetable table = balance(jobs, 1);
     CHECK_EQ(table.exact, count < 10);
     std::map<LinkId, double> work;

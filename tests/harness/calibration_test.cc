@@ -88,7 +88,7 @@ TEST_CASE("of 31 readings the median lies between the 10th and the 22nd with 95 
 TEST_CASE("shapes come in an order of the seed, and the first comes again at the end") {
   std::vector<Work> asked, again;
   const std::vector<Probe> probes = stream_probes(20, Bytes(1e6), Precision::Fp32);
-  const Measured first = measure(known_bench(0, asked), probes, {.readings = 3, .seed = 1});
+  const MeasuredSamples first = measure(known_bench(0, asked), probes, {.readings = 3, .seed = 1});
   measure(known_bench(0, again), probes, {.readings = 3, .seed = 1});
   REQUIRE(asked.size() == 21);
   CHECK(asked.front().bytes == asked.back().bytes);
@@ -106,7 +106,8 @@ TEST_CASE("shapes come in an order of the seed, and the first comes again at the
 TEST_CASE("what scatters is measured once more, then rejected") {
   std::vector<Work> asked;
   const std::vector<Probe> probes = stream_probes(10, Bytes(1e6), Precision::Fp32);
-  const Measured wild = measure(known_bench(0.5, asked), probes, {.readings = 31, .seed = 1});
+  const MeasuredSamples wild =
+      measure(known_bench(0.5, asked), probes, {.readings = 31, .seed = 1});
   CHECK(wild.samples.empty());
   CHECK(wild.rejected == 10);
   CHECK(asked.size() == 10 + 10 + 1);

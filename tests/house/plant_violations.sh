@@ -89,6 +89,8 @@ accepted models/a.cc "$head// $(printf '\\0303\\0251%.0s' $(seq 97))\\n"
 refused models/a.cc "${head}int a; \\n" "blanks at the end of the line"
 refused docs/a.md "# A\\n\\nText \\n" "blanks at the end of the line"
 refused models/sound.h "$head" "a second file named sound.h"
+refused models/a.h "${head}namespace interlock {\\nstruct Twin {\\n};\\nstruct Twin {\\n};\\n}  // namespace interlock\\n" "a second Twin"
+accepted models/a.h "${head}namespace interlock {\\nstruct Twin;\\nstruct Twin {\\n};\\nnamespace {\\nstruct Twin {\\n};\\n}  // namespace\\n}  // namespace interlock\\n"
 
 # A source that the lists of its tree leave out; another that they name.
 for named in b.cc a.cc; do

@@ -72,7 +72,7 @@ TEST_CASE("what a source leaves open is a list of candidates on top of the row")
          "rows": [[{"one": {"training.micro_batch_size": 1},
                     "two": {"training.micro_batch_size": 2}},
                    "a", 5, 1]])"));
-  const std::vector<Candidate>& candidates = file.tables[0].rows[0].candidates;
+  const std::vector<CandidateScenario>& candidates = file.tables[0].rows[0].candidates;
   REQUIRE(candidates.size() == 2);
   CHECK(candidates[1].name == "two");
   CHECK(candidates[1].document.find("training")->find("micro_batch_size")->number == 2);

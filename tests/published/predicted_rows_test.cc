@@ -91,7 +91,7 @@ TEST_CASE("a row that is refused says why, and others are predicted all the same
 TEST_CASE("of candidates the fastest that fits is taken") {
   MeasuredRow row = pipelines().tables[0].rows[0];
   const auto candidate = [&](const char* name, int pipeline, const char* memory) {
-    Candidate made{name, row.document};
+    CandidateScenario made{name, row.document};
     set_json(made.document, "parallel.pipeline",
              {.kind = JsonValue::Kind::Number, .number = static_cast<double>(pipeline)}, "test");
     set_json(made.document, "training.micro_batches",

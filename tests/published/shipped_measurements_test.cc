@@ -30,7 +30,7 @@ TEST_CASE("every shipped row is a scenario, and every source has a name") {
       for (const MeasuredRow& row : table.rows) {
         CAPTURE(row.id);
         if (row.candidates.empty()) CHECK(problem_of(row.document) == "");
-        for (const Candidate& candidate : row.candidates) {
+        for (const CandidateScenario& candidate : row.candidates) {
           CAPTURE(candidate.name);
           CHECK(problem_of(candidate.document) == "");
         }

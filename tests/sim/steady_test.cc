@@ -26,7 +26,7 @@ struct MadeRun {
       log.add({.start = start, .end = Seconds(now), .micro_batch = n});
     }
   }
-  std::optional<Window> window(int wanted) const { return find_window(program, log, wanted); }
+  std::optional<StepWindow> window(int wanted) const { return find_window(program, log, wanted); }
 };
 
 TEST_CASE("steps that are all alike have no fill") {
@@ -113,7 +113,7 @@ TEST_CASE("steps that look alike inside but come at uneven distances are no repe
   CHECK(length / window->steps == Seconds(13));
 }
 
-Window window_of(TestChain chain, int steps, int wanted) {
+StepWindow window_of(TestChain chain, int steps, int wanted) {
   chain.steps = steps;
   const Program program = program_of(chain);
   StepLog log(program);
@@ -126,7 +126,7 @@ Window window_of(TestChain chain, int steps, int wanted) {
 TEST_CASE(
     "equal local stages repeat from the first step on; the first ends late by the way there") {
   for (int stages = 1; stages <= 5; ++stages) {
-    const Window window = window_of(make_chain(stages, ScheduleKind::Eager), 12, 8);
+    const StepWindow window = window_of(make_chain(stages, ScheduleKind::Eager), 12, 8);
     CHECK(window.first_step == (stages == 1 ? 0 : 1));
     CHECK(window.steps == 8);
   }
@@ -150,7 +150,7 @@ TEST_CASE("a fast stage before a slow one fills its queue first: three steps") {
                }
              }});
   CHECK(starts == "0 3 6 15 27 39 ");
-  const Window window = window_of(chain, 16, 8);
+  const StepWindow window = window_of(chain, 16, 8);
   CHECK(window.first_step == 3);
   CHECK(window.steps == 8);
 }
@@ -160,7 +160,7 @@ TEST_CASE("updates every two steps' worth of readouts make a cycle of two steps"
   chain.micro_batches = 2;
   chain.strategy.readout_every = 2;
   chain.costs[2].update.time = Seconds(1);
-  const Window window = window_of(chain, 24, 7);
+  const StepWindow window = window_of(chain, 24, 7);
   CHECK(window.steps == 6);
 }
 

@@ -112,10 +112,10 @@ Calibration calibrate(const Bench& bench, const CalibrationOptions& options) {
   tell(options, "streams");
   Protocol quietly = protocol;
   quietly.progress = {};
-  const Measured streams = measure(
+  const MeasuredSamples streams = measure(
       bench, stream_probes(options.quick ? 10 : 16, bench.most_bytes, bench.precisions.front()),
       quietly);
-  const Measured kernels = measure(bench, probes, protocol);
+  const MeasuredSamples kernels = measure(bench, probes, protocol);
   result.streams = streams.samples;
   result.samples = kernels.samples;
   result.rejected = streams.rejected + kernels.rejected;

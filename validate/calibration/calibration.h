@@ -34,7 +34,7 @@ struct Calibration {
   std::vector<Sample> streams;  // plain copies
   std::vector<Sample> samples;  // kernels
   int rejected = 0;             // measurements that never became steady
-  double drift = 0;             // see Measured
+  double drift = 0;             // see MeasuredSamples
   CalibratedModel model;        // fitted to all samples
   std::vector<HeldOutErrors> errors;
   std::optional<LinkSpeed> copies;  // from one worker to another

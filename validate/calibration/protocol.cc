@@ -52,8 +52,9 @@ Sample sample_of(const Probe& probe, const Readings& readings) {
   return sample;
 }
 
-Measured measure(const Bench& bench, const std::vector<Probe>& probes, const Protocol& protocol) {
-  Measured measured;
+MeasuredSamples measure(const Bench& bench, const std::vector<Probe>& probes,
+                        const Protocol& protocol) {
+  MeasuredSamples measured;
   if (probes.empty()) return measured;
   const auto time = [&](std::size_t probe) {
     return sample_of(probes[probe], bench.time(probes[probe], protocol.readings, Beside::Nothing));

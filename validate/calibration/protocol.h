@@ -25,12 +25,13 @@ struct Protocol {
 /// The median of readings with its interval and spread. REQUIRES: a reading at least.
 Sample sample_of(const Probe& probe, const Readings& readings);
 
-struct Measured {
+struct MeasuredSamples {
   std::vector<Sample> samples;  // in the order of their probes; those that count
   int rejected = 0;
   double drift = 0;  // the first probe at the end over the first time, less one
 };
 
-Measured measure(const Bench& bench, const std::vector<Probe>& probes, const Protocol& protocol);
+MeasuredSamples measure(const Bench& bench, const std::vector<Probe>& probes,
+                        const Protocol& protocol);
 
 }  // namespace interlock

@@ -99,7 +99,7 @@ void read_candidates(const JsonNode& node, MeasuredRow& row, Diagnostics& diagno
   }
   for (const JsonMember& member : node.value->members) {
     const JsonNode keys = node.child(member.first);
-    Candidate candidate{member.first, row.document};
+    CandidateScenario candidate{member.first, row.document};
     if (member.second.kind != Kind::Object) report(diagnostics, keys, "expected {\"path\": value}");
     for (const JsonMember& key : member.second.members) {
       set_path(candidate.document, key.first, keys.child(key.first), diagnostics);

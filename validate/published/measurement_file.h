@@ -48,7 +48,7 @@ struct AccuracyTarget {
 };
 
 /// One of several scenarios that a row may have been: the fastest that fits stands for it.
-struct Candidate {
+struct CandidateScenario {
   std::string name;
   JsonValue document;
 };
@@ -63,8 +63,8 @@ struct MeasuredRow {
   std::string fitted;         // rates and times that were fitted on it; empty: none
   double flops_per_step = 0;  // of all devices; 0: not given
   std::map<Measurand, double> measured;
-  JsonValue document;                 // its scenario
-  std::vector<Candidate> candidates;  // what the source leaves open; empty: nothing
+  JsonValue document;                         // its scenario
+  std::vector<CandidateScenario> candidates;  // what the source leaves open; empty: nothing
 };
 
 /// What was fitted on this quantity of `row`; empty: nothing. No rate changes what a device holds.

@@ -178,7 +178,7 @@ bool better(const RowPrediction& a, const RowPrediction& b) {
 RowPrediction predict_row(const MeasuredRow& row) {
   if (row.candidates.empty()) return predict_document(row.document);
   std::optional<RowPrediction> best;
-  for (const Candidate& candidate : row.candidates) {
+  for (const CandidateScenario& candidate : row.candidates) {
     RowPrediction prediction = predict_document(candidate.document);
     prediction.choice = candidate.name;
     if (!best || better(prediction, *best)) best = std::move(prediction);
