@@ -9,7 +9,7 @@ RUN apt-get update && apt-get install -y --no-install-recommends \
     && rm -rf /var/lib/apt/lists/*
 COPY . /source
 RUN cmake -S /source -B /build -G Ninja -DCMAKE_BUILD_TYPE=Release -DINTERLOCK_TESTS=OFF -DINTERLOCK_CUDA=OFF \
-    && cmake --build /build && cd /build && cpack -B /package
+    && cmake --build /build && cd /build && cpack -G DEB -B /package
 
 FROM debian:12
 COPY --from=build /package/*.deb /tmp/

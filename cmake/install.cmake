@@ -3,6 +3,9 @@
 
 set(INTERLOCK_SHARE share/interlock)
 install(TARGETS interlock RUNTIME DESTINATION bin)
+# What a tarball brings is found there, also by libraries that bring others: that an RPATH does, and a RUNPATH does not.
+set_target_properties(interlock PROPERTIES INSTALL_RPATH "$ORIGIN/../lib/interlock" BUILD_WITH_INSTALL_RPATH ON)
+target_link_options(interlock PRIVATE LINKER:--disable-new-dtags)
 foreach(module interlock_simgrid interlock_cuda interlock_mpi)
   if(TARGET ${module})
     install(TARGETS ${module} LIBRARY DESTINATION lib/interlock)
@@ -17,15 +20,16 @@ install(FILES README.md CHANGELOG.md DESTINATION share/doc/interlock)
 install(FILES LICENSE DESTINATION share/doc/interlock RENAME copyright)
 install(DIRECTORY docs DESTINATION share/doc/interlock)
 
-# The manual page and the completions are what the program itself says.
+# The manual page and the completions are what the program itself says; where it was compiled for another machine, by an emulator of that.
 set(shell_folder ${PROJECT_BINARY_DIR}/shell)
+set(said "${CMAKE_CROSSCOMPILING_EMULATOR} '$<TARGET_FILE:interlock>'")
 set(shell_files interlock.1 interlock.bash _interlock interlock.fish)
 list(TRANSFORM shell_files PREPEND ${shell_folder}/)
 add_custom_command(
   OUTPUT ${shell_files}
   COMMAND ${CMAKE_COMMAND} -E make_directory ${shell_folder}
   COMMAND ${CMAKE_COMMAND} -E env INTERLOCK_DATA=${PROJECT_SOURCE_DIR} sh -c
-          "'$<TARGET_FILE:interlock>' man > interlock.1 && '$<TARGET_FILE:interlock>' completion bash > interlock.bash && '$<TARGET_FILE:interlock>' completion zsh > _interlock && '$<TARGET_FILE:interlock>' completion fish > interlock.fish"
+          "${said} man > interlock.1 && ${said} completion bash > interlock.bash && ${said} completion zsh > _interlock && ${said} completion fish > interlock.fish"
   WORKING_DIRECTORY ${PROJECT_BINARY_DIR}/shell
   DEPENDS interlock
   VERBATIM)
@@ -36,19 +40,28 @@ install(FILES ${shell_folder}/interlock.bash DESTINATION share/bash-completion/c
 install(FILES ${shell_folder}/_interlock DESTINATION share/zsh/vendor-completions)
 install(FILES ${shell_folder}/interlock.fish DESTINATION share/fish/vendor_completions.d)
 
-# `cpack` in the build folder makes interlock_VERSION_ARCHITECTURE.deb. Libraries, SimGrid's among them, become
-# dependencies by what program and modules are linked to.
-set(CPACK_GENERATOR DEB)
+# `cpack` in the build folder makes interlock_VERSION_ARCHITECTURE.deb, whose dependencies are what program and modules are linked to,
+# SimGrid among them, and interlock-VERSION-Linux-ARCHITECTURE.tar.gz, which brings these libraries and runs from any folder of a system
+# that is no older than the one that it was made on.
+set(CPACK_GENERATOR "DEB;TGZ")
 set(CPACK_PACKAGE_NAME interlock)
 set(CPACK_PACKAGE_VENDOR "The interlock authors")
 set(CPACK_PACKAGE_CONTACT "The interlock authors <interlock@localhost>")
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "predict step time, utilisation and memory of model-parallel training")
 set(CPACK_PACKAGE_DESCRIPTION "A JSON file names a model, a machine and how one is trained on the other; a table, a result file and a report page answer.")
 set(CPACK_RESOURCE_FILE_LICENSE ${PROJECT_SOURCE_DIR}/LICENSE)
-set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_STRIP_FILES ON)
+set(CPACK_SYSTEM_NAME ${CMAKE_SYSTEM_NAME}-${CMAKE_SYSTEM_PROCESSOR})
+set(CPACK_PRE_BUILD_SCRIPTS ${PROJECT_SOURCE_DIR}/cmake/bundle_libraries.cmake)
+set(CPACK_DEBIAN_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_SUGGESTS "coinor-cbc, librsvg2-bin")
+# A package of one release does not fit another: its name says which.
+cmake_host_system_information(RESULT system QUERY DISTRIB_INFO)
+if(system_ID STREQUAL "debian" OR system_ID STREQUAL "ubuntu")
+  string(SUBSTRING ${system_ID} 0 3 short)
+  set(CPACK_DEBIAN_PACKAGE_RELEASE 1~${short}${system_VERSION_ID})
+endif()
 include(CPack)

@@ -26,7 +26,7 @@ function(interlock_look_for_simgrid missing)
   # A private layout that was guessed wrong shows as a wrong date, or a crash, of flows whose dates are known.
   set(key "${version} ${SIMGRID_LIBRARY} ${SIMGRID_INCLUDE} ${CMAKE_CXX_COMPILER} ${CMAKE_CXX_FLAGS}")
   file(SHA256 ${PROJECT_SOURCE_DIR}/sim/run/simgrid_network.h header)
-  if(NOT CMAKE_CROSSCOMPILING AND NOT INTERLOCK_SIMGRID_PROBED STREQUAL "${key} ${header}")
+  if((NOT CMAKE_CROSSCOMPILING OR CMAKE_CROSSCOMPILING_EMULATOR) AND NOT INTERLOCK_SIMGRID_PROBED STREQUAL "${key} ${header}")
     try_run(ran compiled
       SOURCES ${PROJECT_SOURCE_DIR}/sim/run/simgrid_probe.cc
       CMAKE_FLAGS -DINCLUDE_DIRECTORIES=${PROJECT_SOURCE_DIR} -DCMAKE_COMPILE_WARNING_AS_ERROR=OFF
