@@ -1,6 +1,8 @@
 // Explain: what limits a step in cases made to be limited by it, and gains by closed forms.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <string>
+#include <string_view>
 
 #include "scenarios/explain/answers.h"
 #include "scenarios/set_key.h"
@@ -23,11 +25,11 @@ StepLimits limits_of(const Overrides& overrides, const std::string& text = kFour
   return step_limits(run_scenario(load_scenarios(value).front(), true));
 }
 
-const TriedChange& change_with(const Answers& answers, const std::string& setting) {
+const TriedChange& change_with(const Answers& answers, std::string_view setting) {
   const auto found = std::find_if(
       answers.changes.begin(), answers.changes.end(),
       [&](const TriedChange& tried) { return tried.change.settings.front() == setting; });
-  REQUIRE_MESSAGE(found != answers.changes.end(), setting);
+  REQUIRE_MESSAGE(found != answers.changes.end(), std::string(setting));
   return *found;
 }
 
