@@ -20,10 +20,10 @@ std::vector<Probe> probes_of(Precision precision) {
                                           .attentions = 2,
                                           .convolutions = 2,
                                           .sizes = 2,
-                                          .most_flops = Flops(1e8),
-                                          .most_bytes = Bytes(1e6)},
+                                          .most_flops = Flops(1e7),
+                                          .most_bytes = Bytes(1e5)},
                                          precision);
-  for (const Probe& probe : stream_probes(2, Bytes(1e6), precision)) probes.push_back(probe);
+  for (const Probe& probe : stream_probes(2, Bytes(1e5), precision)) probes.push_back(probe);
   return probes;
 }
 

@@ -128,7 +128,8 @@ class Machine {
   std::vector<std::size_t> taken_;  // bytes, by device
 };
 
-/// Seconds since the machine began.
+/// Returns the emulated time in seconds: what this process has computed so far, whatever else the
+/// machine was busy with.
 double now();
 /// The same for kernels that wait for it: every look moves it on by some microseconds.
 double look_at_clock();
