@@ -7,7 +7,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <csignal>
 #include <cstdlib>
+#include <fstream>
+#include <functional>
 
 #include "base/file.h"
 
@@ -19,7 +22,7 @@ std::atomic<int> folders = 0;
 /// In the child: becomes the program `words[0]`, its streams tied to files. Never returns.
 [[noreturn]] void become_program(const std::vector<std::string>& words, const Folder& streams,
                                  const std::string& folder) {
-  constexpr unsigned kLimit = 300;
+  constexpr unsigned kLimit = 1800;  // s; what takes so long hangs, however slow the machine is
   std::vector<char*> argv;
   argv.reserve(words.size() + 1);
   for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
@@ -34,13 +37,36 @@ std::atomic<int> folders = 0;
   _exit(127);
 }
 
+/// Says whether the process `id` has ended, or is the program and has a handler for `signal`.
+bool has_ended_or_catches(pid_t id, int signal) {
+  siginfo_t ended = {};
+  if (waitid(P_PID, static_cast<id_t>(id), &ended, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+      ended.si_pid != 0) {
+    return true;
+  }
+  std::ifstream status("/proc/" + std::to_string(id) + "/status");
+  bool begun = false;
+  for (std::string line; std::getline(status, line);) {
+    begun = begun || line == "Name:\tinterlock";
+    if (!line.starts_with("SigCgt:")) continue;
+    return begun && (std::stoull(line.substr(7), nullptr, 16) >> (signal - 1) & 1) != 0;
+  }
+  return false;
+}
+
+/// Runs `words`, and calls `meanwhile` with the id of their process.
 Outcome run_words(const std::vector<std::string>& words, const std::string& folder,
-                  const std::string& input) {
+                  const std::string& input, const std::function<void(pid_t)>& meanwhile = {}) {
   const Folder streams;
   streams.file("in", input);
   const pid_t child = fork();
   REQUIRE(child >= 0);
-  if (child == 0) become_program(words, streams, folder);
+  if (child == 0) {
+    if (meanwhile) setpgid(0, 0);  // what is sent to its group must not reach this program
+    std::signal(SIGINT, SIG_DFL);  // doctest's handler is not the program's
+    become_program(words, streams, folder);
+  }
+  if (meanwhile) meanwhile(child);
   int status = 0;
   REQUIRE(waitpid(child, &status, 0) == child);
   const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
@@ -58,6 +84,16 @@ Outcome run_program(const std::vector<std::string>& arguments, const std::string
 
 Outcome run_shell(const std::string& command, const std::string& folder) {
   return run_words({"/bin/sh", "-c", command}, folder, "");
+}
+
+Outcome interrupt_program(const std::vector<std::string>& arguments, const std::string& folder) {
+  std::vector<std::string> words = {INTERLOCK_PROGRAM};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  return run_words(words, folder, "", [](pid_t id) {
+    constexpr unsigned kLook = 2000;  // us
+    while (!has_ended_or_catches(id, SIGINT)) usleep(kLook);
+    kill(-id, SIGINT);
+  });
 }
 
 Folder::Folder()

@@ -13,7 +13,7 @@ namespace interlock {
 
 /// How a run of the program ended.
 struct Outcome {
-  int exit_code = -1;  // 128 + signal if it was killed, by its limit of 300 s say
+  int exit_code = -1;  // 128 + signal if it was killed, as what hangs is
   std::string out, err;
 };
 
@@ -23,6 +23,10 @@ Outcome run_program(const std::vector<std::string>& arguments, const std::string
 
 /// Runs a command line as a shell does, likewise.
 Outcome run_shell(const std::string& command, const std::string& folder);
+
+/// Runs the program and sends SIGINT to all its processes, as a terminal does, once it has a
+/// handler for that signal.
+Outcome interrupt_program(const std::vector<std::string>& arguments, const std::string& folder);
 
 /// A folder of this test alone, gone with it.
 class Folder {

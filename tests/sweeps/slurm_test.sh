@@ -72,10 +72,11 @@ slurmctld -D -i -f "$SLURM_CONF" >slurmctld.log 2>&1 &
 started+=($!)
 slurmd -D -N "$host" -f "$SLURM_CONF" >slurmd.log 2>&1 &
 started+=($!)
-for ((i = 0; ; ++i)); do
-  [[ $(sinfo -h -o %T 2>/dev/null) != idle ]] || break
-  ((i < 60)) || { tail -n 5 slurmctld.log slurmd.log munge.err; skip "Slurm does not come up here"; }
-  sleep 0.5
+while [[ $(sinfo -h -o %T 2>/dev/null) != idle ]]; do
+  for id in "${started[@]}"; do
+    kill -0 "$id" 2>/dev/null || { tail -n 5 slurmctld.log slurmd.log munge.err; skip "Slurm does not come up here"; }
+  done
+  sleep 0.1
 done
 
 cat >sweep.json <<'END'
