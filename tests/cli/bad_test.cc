@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "tests/cli/child_program.h"
 #include "tests/scenarios/mutate.h"
+#include "tests/support/cases.h"
 
 namespace interlock::bad_test {
 namespace {
@@ -42,9 +43,10 @@ TEST_CASE("each bad scenario is refused in the words at its top, and nothing is 
   CHECK(files >= 100);
 }
 
-TEST_CASE("300 mutations of good scenarios are right or refused, through the program") {
+TEST_CASE("mutations of good scenarios are right or refused, through the program") {
   int right = 0, wrong = 0;
-  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+  const auto count = static_cast<std::uint64_t>(cases(60));
+  for (std::uint64_t seed = 0; seed < count; ++seed) {
     CAPTURE(seed);
     const Outcome run = run_program({"check", "-"}, ".", mutated_scenario(seed));
     CHECK((run.exit_code == 0 || run.exit_code == 2));
@@ -58,8 +60,8 @@ TEST_CASE("300 mutations of good scenarios are right or refused, through the pro
     }
   }
   MESSAGE(right << " right, " << wrong << " refused");
-  CHECK(right > 5);
-  CHECK(wrong > 100);
+  CHECK(right > 3);
+  CHECK(wrong > 30);
 }
 
 }  // namespace

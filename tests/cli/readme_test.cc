@@ -3,9 +3,11 @@
 #include <filesystem>
 #include <set>
 #include <sstream>
+#include <string_view>
 
 #include "base/file.h"
 #include "tests/cli/pages.h"
+#include "tests/support/cases.h"
 
 namespace interlock::readme_test {
 namespace {
@@ -47,6 +49,14 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
+/// All published sources together take half a minute; without a soak, those whose rows are short.
+std::string shortened(const std::string& command) {
+  const std::string_view published = "./run validate published";
+  if (is_soak() || !command.starts_with(published)) return command;
+  return std::string(published) + " --source torchgpipe --source gpipe --source chimera-blocks" +
+         command.substr(published.size());
+}
+
 TEST_CASE("every command line in README.md succeeds, and writes what README.md shows of it") {
   const Folder folder;
   furnish(folder);
@@ -54,7 +64,7 @@ TEST_CASE("every command line in README.md succeeds, and writes what README.md s
   std::set<std::string> written;
   for (const std::string& command : commands()) {
     CAPTURE(command);
-    const Outcome run = run_shell(command, folder.path());
+    const Outcome run = run_shell(shortened(command), folder.path());
     CAPTURE(run.err);
     CHECK(run.exit_code == 0);
     CHECK(run.out != "");
@@ -89,21 +99,6 @@ TEST_CASE("every scenario in README.md is right") {
     CHECK(run.err == "");
     CHECK(run.exit_code == 0);
   }
-}
-
-TEST_CASE("every scenario to start from is right") {
-  int files = 0;
-  for (const char* folder : {"/scenarios/examples", "/scenarios/papers", "/scenarios/quickstart",
-                             "/scenarios/validation"}) {
-    for (const auto& entry :
-         std::filesystem::directory_iterator(SOURCE_FOLDER + std::string(folder))) {
-      const Outcome run = run_program({"check", entry.path().string()}, ".");
-      CHECK(run.err == "");
-      CHECK(run.exit_code == 0);
-      ++files;
-    }
-  }
-  CHECK(files > 15);
 }
 
 TEST_CASE("every file that README.md links to is there") {

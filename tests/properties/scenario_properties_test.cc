@@ -1,8 +1,7 @@
 // Properties of random scenarios: what must be equal, whatever simulates it, and what must scale.
 // SPDX-License-Identifier: Apache-2.0
 //
-// INTERLOCK_CASES=10000 build/bin/properties_test draws so many instead of a few hundred, from
-// seed INTERLOCK_FIRST_CASE on (0 if it is not set); a single one is printed.
+// INTERLOCK_CASE=17 build/bin/properties_test checks and prints the scenario of seed 17 alone.
 #include <doctest/doctest.h>
 
 #include <cstdlib>
@@ -16,17 +15,13 @@
 #include "base/error.h"
 #include "sim/run/engines.h"
 #include "tests/properties/random_scenario.h"
+#include "tests/support/cases.h"
 #include "tests/validate/support/layout_trial.h"
 
 namespace interlock::scenario_properties_test {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-int number_from(const char* variable, int otherwise) {
-  const char* text = std::getenv(variable);
-  return text == nullptr ? otherwise : std::atoi(text);
-}
 
 /// Simulates `scenario`, or returns nothing where it is refused.
 std::optional<ScenarioResult> result_of(const Json& scenario) {
@@ -48,12 +43,13 @@ using Property = std::function<Verdict(const Json& scenario, const ScenarioResul
 
 /// Draws scenarios, and checks `property` on each that is not refused.
 void check_property(const Property& property, int least) {
-  const int cases = number_from("INTERLOCK_CASES", 400);
-  const int first = number_from("INTERLOCK_FIRST_CASE", 0);
+  const char* const only = std::getenv("INTERLOCK_CASE");
+  const int first = only == nullptr ? 0 : std::atoi(only);
+  const int count = only == nullptr ? cases(150) : 1;
   int refused = 0, held = 0, silent = 0;
-  for (int seed = first; seed < first + cases; ++seed) {
+  for (int seed = first; seed < first + count; ++seed) {
     const Json scenario = random_scenario(static_cast<std::uint64_t>(seed));
-    if (cases == 1) MESSAGE("seed " << seed << ": " << scenario.dump());
+    if (only != nullptr) MESSAGE("seed " << seed << ": " << scenario.dump());
     const auto result = result_of(scenario);
     if (!result) {
       ++refused;
@@ -64,9 +60,9 @@ void check_property(const Property& property, int least) {
     INFO("seed " << seed << ": " << scenario.dump());
     CHECK(verdict.value_or("") == "");
   }
-  MESSAGE(cases << " scenarios: " << refused << " refused by the loader, " << silent
+  MESSAGE(count << " scenarios: " << refused << " refused by the loader, " << silent
                 << " about which the property says nothing, " << held << " checked");
-  if (cases > 1) CHECK(held * 100 >= least * cases);
+  if (only == nullptr) CHECK(held * 100 >= least * count);
 }
 
 Program program_of(const ScenarioResult& result) {

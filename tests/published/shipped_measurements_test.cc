@@ -2,8 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
+#include "scenarios/ranges/published_errors.h"
 #include "scenarios/scenario.h"
 #include "tests/base/thrown.h"
+#include "tests/support/cases.h"
+#include "validate/published/accuracy.h"
+#include "validate/published/error_samples.h"
 #include "validate/published/measurement_file.h"
 
 namespace interlock::shipped_measurements_test {
@@ -37,6 +43,36 @@ TEST_CASE("every shipped row is a scenario, and every source has a name") {
       }
     }
   }
+}
+
+/// Sources whose rows take milliseconds; in a soak, all.
+std::vector<std::string> predicted_sources() {
+  if (is_soak()) return published_names();
+  return {"chimera-blocks", "decentralized-fm", "gpipe", "korthikanti", "mosaic-mpt"};
+}
+
+TEST_CASE("ranges rest on the errors that published rows have today") {
+  std::vector<MeasurementFile> files;
+  for (const std::string& name : predicted_sources()) {
+    files.push_back(read_measurements(published_path(name)));
+  }
+  const std::vector<ErrorTable>& shipped = published_errors().tables;
+  std::size_t compared = 0;
+  for (const ErrorTable& table : error_tables(judge(files, 2))) {
+    CAPTURE(table.source);
+    const auto told = std::find_if(shipped.begin(), shipped.end(), [&](const ErrorTable& one) {
+      return one.source == table.source && one.generation == table.generation &&
+             one.framework == table.framework;
+    });
+    INFO("to renew the file: the command in its first lines");
+    REQUIRE(told != shipped.end());
+    REQUIRE(told->ratios.size() == table.ratios.size());
+    for (std::size_t i = 0; i < table.ratios.size(); ++i) {
+      CHECK(std::abs(told->ratios[i] - table.ratios[i]) < 1.01e-4);  // four decimals are written
+    }
+    ++compared;
+  }
+  CHECK(compared >= 5);
 }
 
 }  // namespace

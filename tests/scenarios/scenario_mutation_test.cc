@@ -6,6 +6,7 @@
 #include "scenarios/run_scenario.h"
 #include "tests/scenarios/documents.h"
 #include "tests/scenarios/mutate.h"
+#include "tests/support/cases.h"
 
 namespace interlock::scenario_mutation_test {
 namespace {
@@ -40,10 +41,11 @@ bool runs(Scenario scenario) {
   }
 }
 
-TEST_CASE("10,000 mutations of good scenarios load or are refused") {
+TEST_CASE("thousands of mutations of good scenarios load or are refused") {
   for (const std::string& text : good_scenarios()) REQUIRE(mistakes_of(parse_json(text, "")) == "");
   int right = 0, wrong = 0, run = 0;
-  for (std::uint64_t seed = 0; seed < 10'000; ++seed) {
+  const auto count = static_cast<std::uint64_t>(cases(3000));
+  for (std::uint64_t seed = 0; seed < count; ++seed) {
     CAPTURE(seed);
     const std::string text = mutated_scenario(seed);
     try {
@@ -58,9 +60,9 @@ TEST_CASE("10,000 mutations of good scenarios load or are refused") {
     }
   }
   MESSAGE(right << " loaded, of which " << run << " were run; " << wrong << " were refused");
-  CHECK(right > 500);
-  CHECK(run > 100);
-  CHECK(wrong > 5'000);
+  CHECK(right > 150);
+  CHECK(run > 30);
+  CHECK(wrong > 1500);
 }
 
 }  // namespace
