@@ -3,13 +3,13 @@
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>
 
-#include <cstdio>
 #include <cstdlib>
 
 #include "base/file.h"
 #include "reports/report.h"
 #include "reports/training_page.h"
 #include "tests/browser/chromium.h"
+#include "tests/support/skipped.h"
 
 using namespace interlock;
 
@@ -141,7 +141,7 @@ TEST_CASE("losses show at a cursor, and runs can be switched off") {
 
 int main(int argc, char** argv) {
   if (!find_chromium()) {
-    std::fputs("skipped: no Chromium (Debian: chromium)\n", stderr);
+    tell_skipped("reports in a browser", "chromium");
     return 77;
   }
   return doctest::Context(argc, argv).run();

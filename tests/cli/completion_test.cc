@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "tests/cli/child_program.h"
+#include "tests/support/skipped.h"
 
 namespace interlock::completion_test {
 namespace {
@@ -83,7 +84,7 @@ TEST_CASE("zsh and fish read their completions without complaint") {
     CHECK(script.out.find("--" + std::string(shell == "fish" ? "" : "kineto")) !=
           std::string::npos);
     if (!has_program(shell)) {
-      MESSAGE(shell << " is not installed: its syntax is not checked");
+      tell_skipped("the syntax of completions for " + shell, shell);
       continue;
     }
     const Folder folder;
@@ -99,7 +100,7 @@ TEST_CASE("the manual page is troff that groff takes, and names every command") 
   CHECK(page.exit_code == 0);
   CHECK(page.out.starts_with(".TH INTERLOCK 1"));
   if (!has_program("groff")) {
-    MESSAGE("groff is not installed: the page is not set");
+    tell_skipped("the manual page, set by groff", "groff");
     return;
   }
   const Folder folder;

@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "tests/cli/child_program.h"
+#include "tests/support/skipped.h"
 
 namespace interlock::draw_results_test {
 namespace {
@@ -93,7 +94,7 @@ TEST_CASE("PDF and PNG are made where rsvg-convert is, and missed by its package
   CHECK(without.exit_code == 2);
   CHECK(contains(without.err, "apt-get install librsvg2-bin"));
   if (run_shell("command -v rsvg-convert", ".").exit_code != 0) {
-    MESSAGE("skipped: rsvg-convert is not installed");
+    tell_skipped("figures as PDF and PNG", "librsvg2-bin");
     return;
   }
   CHECK(results.run("report one.json --figure memory --out m.pdf").exit_code == 0);

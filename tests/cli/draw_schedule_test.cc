@@ -3,6 +3,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "tests/cli/child_program.h"
+#include "tests/support/skipped.h"
 
 namespace interlock::draw_schedule_test {
 namespace {
@@ -136,7 +137,7 @@ TEST_CASE("--exact proves the shortest step: ZB-H1 takes 3m + p - 1, and nothing
   zb.push_back("training.schedule=zb-h1");
   const Outcome run = run_program(zb, ".", kPipeline);
   if (contains(run.err, "cbc")) {
-    MESSAGE("skipped: " << run.err);
+    tell_skipped("schedule --exact", "coinor-cbc");
     return;
   }
   CHECK(contains(run.out, "Exact        14.0 ms"));  // 3 x 4 + 3 - 1

@@ -118,7 +118,7 @@ int main(int argc, char** argv) {
   setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
   std::string why;
   if (!has_gpu(why)) {
-    std::printf("skipped: these checks need a GPU: %s\n", why.c_str());
+    std::printf("skipped: kernels, partitions and links on a GPU; needs one (%s)\n", why.c_str());
     return kSkipped;
   }
   doctest::Context context(argc, argv);

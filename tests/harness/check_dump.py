@@ -13,7 +13,7 @@ try:
     import numpy
     import torch
 except ImportError as missing:
-    print(f"skipped: {missing}; Debian has it as python3-torch")
+    print(f"skipped: PyTorch on our dumps ({missing}); install python3-torch to run it")
     sys.exit(77)
 
 

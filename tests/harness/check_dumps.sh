@@ -8,7 +8,7 @@ python=$2
 sources=$3
 
 "$python" -c 'import numpy, torch' 2>/dev/null || {
-  echo "skipped: $python has no PyTorch; Debian has it as python3-torch"
+  echo "skipped: PyTorch on our dumps; install python3-torch to run it"
   exit 77
 }
 folder=$(mktemp -d)

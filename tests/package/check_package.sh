@@ -4,7 +4,7 @@
 set -euo pipefail
 build=$1 source=$2
 for tool in cpack dpkg-deb dpkg-shlibdeps file; do
-  command -v "$tool" >/dev/null || { echo "$tool is not installed: no package is made"; exit 77; }
+  command -v "$tool" >/dev/null || { echo "skipped: the Debian package (no $tool); install dpkg-dev and file to run it"; exit 77; }
 done
 folder=$(mktemp -d)
 trap 'rm -rf -- "$folder"' EXIT

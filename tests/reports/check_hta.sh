@@ -10,7 +10,7 @@ sources=$3
 
 [ -z "${INTERLOCK_HTA:-}" ] || export PYTHONPATH="$INTERLOCK_HTA${PYTHONPATH:+:$PYTHONPATH}"
 "$python" -c 'import hta.trace_analysis' 2>/dev/null || {
-  echo "skipped: $python has no HolisticTraceAnalysis; INTERLOCK_HTA names the folder it lies in"
+  echo "skipped: Holistic Trace Analysis on our traces; install PyPI's HolisticTraceAnalysis to run it (INTERLOCK_HTA: its folder)"
   exit 77
 }
 folder=$(mktemp -d)

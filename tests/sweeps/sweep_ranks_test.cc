@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "tests/cli/child_program.h"
+#include "tests/support/skipped.h"
 #include "tests/sweeps/started_program.h"
 
 namespace interlock::sweep_ranks_test {
@@ -15,7 +16,7 @@ namespace {
 bool lacks_mpi() {
   const bool lacks =
       !std::filesystem::exists(MPI_MODULE) || run_shell("command -v mpirun", ".").exit_code != 0;
-  if (lacks) MESSAGE("skipped: no MPI on this machine");
+  if (lacks) tell_skipped("sweeps by MPI ranks", "libopenmpi-dev openmpi-bin");
   return lacks;
 }
 

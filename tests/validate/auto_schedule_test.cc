@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/random.h"
 #include "base/text.h"
+#include "tests/support/skipped.h"
 #include "tests/validate/support/shortest_step.h"
 #include "tests/validate/support/trial.h"
 #include "validate/exact/exact_schedule.h"
@@ -71,7 +72,7 @@ TEST_CASE("with a barrier, the order that is found is the best of all, on small 
 
 TEST_CASE("the mixed-integer program agrees with looking at every order, where CBC is installed") {
   if (!has_exact_solver()) {
-    MESSAGE("skipped: the program \"cbc\" is not installed (apt-get install coinor-cbc)");
+    tell_skipped("schedules against proved optima", "coinor-cbc");
     return;
   }
   for (std::uint64_t seed = 0; seed < 12; ++seed) {
@@ -95,7 +96,7 @@ TEST_CASE("the mixed-integer program agrees with looking at every order, where C
 
 TEST_CASE("what is found for 3 stages and 4 micro-batches is as short as the proved optimum") {
   if (!has_exact_solver()) {
-    MESSAGE("skipped: the program \"cbc\" is not installed (apt-get install coinor-cbc)");
+    tell_skipped("schedules against proved optima", "coinor-cbc");
     return;
   }
   for (const int held : {2, 3, 4}) {
