@@ -5,7 +5,7 @@
 #include "base/file.h"
 #include "tests/cli/child_program.h"
 
-namespace interlock {
+namespace interlock::wrong_command_lines_test {
 namespace {
 
 TEST_CASE("wrong command lines are refused in words that are written down, and write nothing") {
@@ -42,4 +42,4 @@ TEST_CASE("help that cannot be written is a mistake, as any output is") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::wrong_command_lines_test

@@ -14,7 +14,7 @@
 #include "base/json.h"
 #include "scenarios/run_scenario.h"
 
-namespace interlock {
+namespace interlock::simgrid_versions_test {
 namespace {
 
 struct ContendedStep {
@@ -54,4 +54,4 @@ TEST_CASE("contended steps take what they took under SimGrid 3.32, to 1e-12") {
 }
 
 }  // namespace
-}  // namespace interlock
+}  // namespace interlock::simgrid_versions_test
