@@ -11,6 +11,10 @@
 
 namespace interlock {
 
+/// The version of Chakra's schema.
+inline constexpr const char* kChakraVersion = "0.0.4";
+/// The unit of its times, in seconds.
+inline constexpr double kChakraTime = 1e-6;
 /// What interlock_cargo says, by Cargo.
 inline constexpr std::array kCargoNames = {"activation", "gradient", "readout", "copy"};
 inline constexpr int kMostChakraCount = 1'000'000'000;

@@ -15,10 +15,8 @@
 namespace interlock {
 namespace {
 
-constexpr const char* kVersion = "0.0.4";
 constexpr std::size_t kLargestFile = std::size_t{1} << 30;
 constexpr double kMostSeconds = 1e9, kMostBytes = 1e18, kMostFlops = 1e24;
-constexpr double kMicro = 1e-6;
 constexpr std::size_t kMostShown = 40;  // of a text
 
 /// What the ends of messages, and what members of groups, say.
@@ -119,13 +117,13 @@ ExecutionNode node_of(const chakra::Node& message, const std::string& file, int 
   ExecutionNode node{.id = message.id(), .name = message.name(), .kind = kind_of(message, said)};
   node.after.assign(message.data_deps().begin(), message.data_deps().end());
   node.after.insert(node.after.end(), message.ctrl_deps().begin(), message.ctrl_deps().end());
-  const double written = static_cast<double>(message.duration_micros()) * kMicro;
+  const double written = static_cast<double>(message.duration_micros()) * kChakraTime;
   node.duration = Seconds(said.number("interlock_duration_s", 0, kMostSeconds).value_or(written));
   if (node.duration > Seconds(kMostSeconds)) {
     throw Error(said.where() + "takes " + format(node.duration) + "; expected at most " +
                 format(Seconds(kMostSeconds)));
   }
-  node.start = Seconds(static_cast<double>(message.start_time_micros()) * kMicro);
+  node.start = Seconds(static_cast<double>(message.start_time_micros()) * kChakraTime);
   node.micro_batch = said.count("interlock_micro_batch", 0).value_or(0);
   node.stream = said.count("interlock_stream", 0).value_or(-1);
   node.place = said.count("interlock_place", 0).value_or(-1);
@@ -215,9 +213,9 @@ ExecutionTrace read_chakra(const std::string& path, int rank) {
   const std::string bytes = read_file(path, kLargestFile);
   Messages messages(bytes, path);
   const auto metadata = messages.next<chakra::GlobalMetadata>("the metadata");
-  if (metadata.version() != kVersion) {
+  if (metadata.version() != kChakraVersion) {
     throw Error(path + ": is of version " + in_quotes(printable(metadata.version(), kMostShown)) +
-                " of Chakra's schema; expected " + in_quotes(kVersion));
+                " of Chakra's schema; expected " + in_quotes(kChakraVersion));
   }
   ExecutionTrace trace{.file = path, .steps = steps_of(metadata, path)};
   while (!messages.at_end()) {

@@ -8,9 +8,6 @@
 namespace interlock {
 namespace {
 
-constexpr const char* kVersion = "0.0.4";
-constexpr double kMicro = 1e-6;
-
 chakra::NodeType type_of(NodeKind kind) {
   switch (kind) {
     case NodeKind::Compute:
@@ -84,7 +81,7 @@ void append(const google::protobuf::MessageLite& message, std::string& bytes) {
 
 chakra::GlobalMetadata metadata_of(const ExecutionTrace& trace) {
   chakra::GlobalMetadata metadata;
-  metadata.set_version(kVersion);
+  metadata.set_version(kChakraVersion);
   if (!trace.steps) return metadata;
   Attributes attributes(metadata);
   attributes.put_int32("interlock_stages", trace.steps->stages);
@@ -139,9 +136,9 @@ chakra::Node message_of(const ExecutionNode& node) {
   message.set_name(node.name);
   message.set_type(type_of(node.kind));
   for (const std::uint64_t other : node.after) message.add_data_deps(other);
-  message.set_start_time_micros(static_cast<std::uint64_t>(node.start.value() / kMicro));
+  message.set_start_time_micros(static_cast<std::uint64_t>(node.start.value() / kChakraTime));
   message.set_duration_micros(
-      static_cast<std::uint64_t>(std::llround(node.duration.value() / kMicro)));
+      static_cast<std::uint64_t>(std::llround(node.duration.value() / kChakraTime)));
   Attributes attributes(message);
   attributes.put_bool("is_cpu_op", false);
   attributes.put_double("interlock_duration_s", node.duration.value());

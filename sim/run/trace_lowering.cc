@@ -98,13 +98,16 @@ class Lowering {
 
   Channel channel_of(int send) const {
     const ExecutionNode &sent = *at(send).node, &received = *at(at(send).partner).node;
+    // A trace says nothing of memory: a message frees none of its sender's and takes none.
     Channel channel{.from_rank = sent.from,
                     .to_rank = sent.to,
                     .from_stage = sent.from,
                     .to_stage = sent.to,
                     .depth = sent.depth,
                     .synchronous = sent.synchronous,
-                    .bytes = sent.bytes};
+                    .from_resident = true,
+                    .bytes = sent.bytes,
+                    .received = Bytes(0)};
     if (!graph_.steps || !sent.cargo || !received.cargo) return channel;
     channel.cargo = sent.cargo->cargo;
     channel.from_stage = sent.cargo->stage;
@@ -206,10 +209,11 @@ class Lowering {
     }
     for (int i = graph_.first[static_cast<std::size_t>(index)];
          i < graph_.first[static_cast<std::size_t>(index) + 1]; ++i) {
-      if (at(i).kind != NodeKind::Receive || event_of(i) < 0 || is_placed(i)) continue;
+      if (at(i).kind != NodeKind::Receive || is_placed(i)) continue;
+      if (event_of(i) < 0 && asks(i) > 0) continue;  // received where it is asked for
       begin_stream();
       emit(Opcode::Receive, channel_of_[static_cast<std::size_t>(i)], i);
-      emit(Opcode::Record, event_of(i), i);
+      if (event_of(i) >= 0) emit(Opcode::Record, event_of(i), i);
       end_stream();
     }
     const bool idle = program_.streams.size() == static_cast<std::size_t>(rank.first_stream);

@@ -54,7 +54,7 @@ TEST_CASE("a file is Chakra's, by the numbers of its fields") {
   CHECK(node.find(2)->second.bytes == "send 0 to 1, 4");
   CHECK(node.find(3)->second.number == 5);  // COMM_SEND_NODE
   CHECK(node.count(4) == 0);
-  CHECK(unpacked(node.find(5)->second.bytes) == std::vector<std::uint64_t>{1, 299});
+  CHECK(varints_of(node.find(5)->second.bytes) == std::vector<std::uint64_t>{1, 299});
   CHECK(node.find(6)->second.number == 500'000);  // microseconds
   CHECK(node.find(7)->second.number == 12'346);
   // In the types that Chakra's feeder asks for: bool 27, double 3, int32 7, int64 9.

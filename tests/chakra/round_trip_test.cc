@@ -105,7 +105,8 @@ void check_same_starts(const ScenarioResult& first, const ScenarioResult& second
 TEST_CASE("a scenario, written and read on the same cluster, has the same step and every start") {
   int number = 0;
   for (const Case& one : cases()) {
-    CAPTURE(++number);
+    ++number;
+    CAPTURE(number);
     const std::string text = "{" + one.cluster + ", " + one.rest + "}";
     const ScenarioResult first =
         run_scenario(load_scenarios(parse_json(text, "test.json")).front(), true);
@@ -121,8 +122,12 @@ TEST_CASE("a scenario, written and read on the same cluster, has the same step a
                  << a.engine << " and " << b.engine);
     CHECK(b.step_time.value() == doctest::Approx(a.step_time.value()).epsilon(1e-9));
     CHECK(b.makespan.value() == doctest::Approx(a.makespan.value()).epsilon(1e-9));
-    CHECK(b.busy == doctest::Approx(a.busy).epsilon(1e-9));
-    CHECK(b.useful == doctest::Approx(a.useful).epsilon(1e-9));
+    // Of steps that overlap, the clock cuts what a trace shows; our own run knows that they repeat.
+    const Metrics by_clock = measure_trace(first.measurement.program, first.measurement.log,
+                                           a.fill_steps, {.steps = a.measured_steps})
+                                 .metrics;
+    CHECK(b.busy == doctest::Approx(by_clock.busy).epsilon(1e-9));
+    CHECK(b.useful == doctest::Approx(by_clock.useful).epsilon(1e-9));
     CHECK(b.measured_steps == a.measured_steps);
     check_same_starts(first, second);
     CHECK(chakra_files(second).size() == files.size());

@@ -98,7 +98,7 @@ inline std::string packed(const std::vector<std::uint64_t>& numbers) {
   for (const std::uint64_t number : numbers) bytes += varint(number);
   return bytes;
 }
-inline std::vector<std::uint64_t> unpacked(std::string_view bytes) {
+inline std::vector<std::uint64_t> varints_of(std::string_view bytes) {
   std::vector<std::uint64_t> numbers;
   while (!bytes.empty()) numbers.push_back(take_varint(bytes));
   return numbers;
