@@ -160,4 +160,20 @@ void add_validate(Command& command, ValidateOptions& options) {
   add_traces(command, options.training.command);
 }
 
+void add_published(Command& command, PublishedOptions& options) {
+  command.add_words("FILES", &options.files, "files of measurements; all that are shipped if none");
+  command.add("--source", &options.sources, "one that is shipped; may be repeated", "NAME");
+  command.add("--html", &options.html, "a page with a plot and every row", "FILE.html");
+  command.add("--json", &options.json, "everything as JSON; - for standard output", "FILE");
+  command.add("--markdown", &options.markdown, "figures and worst rows", "FILE.md");
+  command.add("--errors", &options.errors,
+              "errors by device and framework, for ranges; tells how often these hold",
+              "FILE.json");
+  command.add("--all-rows", &options.all_rows, "print every row");
+  command.add("--check", &options.check, "exit with 1 if a target is missed");
+  command.add("--jobs", &options.jobs, "processes; default: as many as processors", "N",
+              {.least = 1, .most = 1024});
+  command.add("--quiet,-q", &options.quiet, "print only what is asked for by name");
+}
+
 }  // namespace interlock

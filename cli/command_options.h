@@ -23,5 +23,7 @@ void add_report(Command& command, ReportOptions& options);
 void add_train(Command& command, TrainOptions& options);
 /// Of validate run.
 void add_validate(Command& command, ValidateOptions& options);
+/// Of validate published.
+void add_published(Command& command, PublishedOptions& options);
 
 }  // namespace interlock

@@ -24,8 +24,6 @@ void init(InitOptions options);
 void train(const TrainOptions& options);
 /// Predicts the scenarios of the files, runs them for real, and says how far off it was.
 void validate_run(const ValidateOptions& options);
-/// The options of validate published.
-void add_published(Command& command, PublishedOptions& options);
 /// Predicts what others measured. Returns false if targets were to be checked and one is missed.
 bool validate_published(const PublishedOptions& options);
 /// Loads every file without running it, and says "ok" for those that are right.

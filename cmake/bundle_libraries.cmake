@@ -1,17 +1,17 @@
-# Puts the libraries that program and engine need beside the modules of the relocatable tarball, under lib/interlock, where the program's
+# Puts the libraries that program and modules need beside the modules of the relocatable tarball, under lib/interlock, where the program's
 # RPATH finds them: SimGrid and libzip have another soname in each release of Debian. Left to the system: what every C++ program there needs.
 # Run by CPack when the files of a TGZ are staged; the package's staging folder is CPACK_TEMPORARY_DIRECTORY.
 if(NOT CPACK_GENERATOR STREQUAL "TGZ")
   return()
 endif()
 set(modules ${CPACK_TEMPORARY_DIRECTORY}/lib/interlock)
-set(engine)
-if(EXISTS ${modules}/libinterlock_simgrid.so)
-  set(engine MODULES ${modules}/libinterlock_simgrid.so)
+file(GLOB opened ${modules}/libinterlock_simgrid.so ${modules}/libinterlock_harness.so)
+if(opened)
+  list(PREPEND opened MODULES)
 endif()
 file(GET_RUNTIME_DEPENDENCIES
   EXECUTABLES ${CPACK_TEMPORARY_DIRECTORY}/bin/interlock
-  ${engine}
+  ${opened}
   RESOLVED_DEPENDENCIES_VAR libraries
   UNRESOLVED_DEPENDENCIES_VAR unresolved
   PRE_EXCLUDE_REGEXES "^ld-linux" "^lib(c|m|dl|rt|pthread|stdc\\+\\+|gcc_s)\\.so")

@@ -6,7 +6,7 @@ install(TARGETS interlock RUNTIME DESTINATION bin)
 # What a tarball brings is found there, also by libraries that bring others: that an RPATH does, and a RUNPATH does not.
 set_target_properties(interlock PROPERTIES INSTALL_RPATH "$ORIGIN/../lib/interlock" BUILD_WITH_INSTALL_RPATH ON)
 target_link_options(interlock PRIVATE LINKER:--disable-new-dtags)
-foreach(module interlock_simgrid interlock_cuda interlock_mpi)
+foreach(module interlock_simgrid interlock_harness_module interlock_cuda interlock_mpi)
   if(TARGET ${module})
     install(TARGETS ${module} LIBRARY DESTINATION lib/interlock)
   endif()

@@ -1,9 +1,8 @@
 // Lowers execution traces: each node becomes an instruction, what it waits for some before it.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Events are those of single nodes, so every event has one generation. A message that one stream
-// asks for is received there; one that several wait for, or whose sender waits for its arrival, is
-// received by a stream of its own, which records that it is there.
+// Each event is of one node, so it has one generation. A message is received by the stream that
+// asks for it; by a stream of its own if several or none do, or if its sender waits for it.
 #include <algorithm>
 #include <limits>
 #include <map>
@@ -20,8 +19,7 @@ namespace {
 
 /// What wiring needs to know of a program without stages: rank r is device r.
 LowerInputs wiring_inputs(const Cluster& cluster, int ranks) {
-  LowerInputs inputs{.cluster = cluster};
-  inputs.schedule.stages = ranks;
+  LowerInputs inputs{.schedule = {.stages = ranks}, .cluster = cluster};
   inputs.schedule.ranks.resize(static_cast<std::size_t>(ranks));
   inputs.mesh.degree(Dimension::Pipeline) = ranks;
   return inputs;
@@ -70,8 +68,8 @@ class Lowering {
     program_.ranks.resize(static_cast<std::size_t>(ranks_));
     const TraceSteps steps = graph_.steps.value_or(TraceSteps{.stages = ranks_});
     program_.stages = steps.stages;
-    program_.micro_batches = steps.micro_batches;
     program_.steps = steps.steps;
+    program_.micro_batches = steps.micro_batches;
     program_.update_every = steps.update_every;
     for (int i = 0; i < nodes() && !graph_.steps; ++i) {
       program_.micro_batches = std::max(program_.micro_batches, micro_batch(i) + 1);
@@ -86,10 +84,8 @@ class Lowering {
       if (at(i).kind != NodeKind::Send) continue;
       const ExecutionNode& sent = *at(i).node;
       int fresh = -1;
-      int& channel =
-          sent.ordered ? queues.try_emplace({sent.from, sent.to, sent.tag, sent.bytes.value()}, -1)
-                             .first->second
-                       : fresh;
+      const auto queue = std::tuple{sent.from, sent.to, sent.tag, sent.bytes.value()};
+      int& channel = sent.ordered ? queues.try_emplace(queue, -1).first->second : fresh;
       if (channel < 0) channel = wiring_.add_channel(channel_of(i));
       channel_of_[static_cast<std::size_t>(i)] = channel;
       channel_of_[static_cast<std::size_t>(at(i).partner)] = channel;
@@ -108,10 +104,11 @@ class Lowering {
                     .from_resident = true,
                     .bytes = sent.bytes,
                     .received = Bytes(0)};
-    if (!graph_.steps || !sent.cargo || !received.cargo) return channel;
-    channel.cargo = sent.cargo->cargo;
-    channel.from_stage = sent.cargo->stage;
-    channel.to_stage = received.cargo->stage;
+    if (graph_.steps && sent.cargo && received.cargo) {
+      channel.cargo = sent.cargo->cargo;
+      channel.from_stage = sent.cargo->stage;
+      channel.to_stage = received.cargo->stage;
+    }
     return channel;
   }
 
@@ -216,9 +213,9 @@ class Lowering {
       if (event_of(i) >= 0) emit(Opcode::Record, event_of(i), i);
       end_stream();
     }
-    const bool idle = program_.streams.size() == static_cast<std::size_t>(rank.first_stream);
-    if (idle) begin_stream();  // every rank has one
-    rank.streams = static_cast<int>(program_.streams.size()) - rank.first_stream;
+    const auto streams = [&] { return static_cast<int>(program_.streams.size()); };
+    if (streams() == rank.first_stream) begin_stream();  // every rank has one
+    rank.streams = streams() - rank.first_stream;
     if (rank.streams > 1) rank.order.assign(laid.order.begin(), laid.order.end());
     std::sort(rank.stages.begin(), rank.stages.end());
   }
@@ -228,8 +225,8 @@ class Lowering {
     program_.segments.push_back({.first = static_cast<int>(program_.instructions.size())});
   }
   void end_stream() {
-    Segment& segment = program_.segments.back();
-    segment.count = static_cast<int>(program_.instructions.size()) - segment.first;
+    Segment& last = program_.segments.back();
+    last.count = static_cast<int>(program_.instructions.size()) - last.first;
   }
 
   void write_node(Rank& rank, const StreamNode& placed) {
@@ -257,7 +254,6 @@ class Lowering {
     }
     if (event_of(i) >= 0) emit(Opcode::Record, event_of(i), i);
   }
-
   void emit(Opcode code, int index, int node) {
     program_.instructions.push_back({code, index, micro_batch(node)});
   }
@@ -272,13 +268,13 @@ class Lowering {
                 .useful = said.useful,
                 .duration = node.node->duration,
                 .flops = node.node->flops};
-    const auto [entry, fresh] = known_ops_.try_emplace(
-        {said.kind, said.stage, said.loss, said.useful, info.duration.value(), info.flops.value()},
-        static_cast<int>(program_.ops.size()));
+    const std::tuple key{
+        said.kind, said.stage, said.loss, said.useful, info.duration.value(), info.flops.value()};
+    const auto [entry, fresh] = known_ops_.try_emplace(key, program_.ops.size());
     if (!fresh) return entry->second;
     program_.ops.emplace_back(std::move(info)).counted = node.node->flops;
-    const bool known = std::count(rank.stages.begin(), rank.stages.end(), said.stage) > 0;
-    if (!known) rank.stages.push_back(said.stage);
+    std::vector<int>& stages = rank.stages;
+    if (!std::count(stages.begin(), stages.end(), said.stage)) stages.push_back(said.stage);
     return entry->second;
   }
 

@@ -287,5 +287,18 @@ TEST_CASE("every scenario that is shipped is right") {
   CHECK(run.exit_code == 0);
 }
 
+TEST_CASE("without the harness's module all else works, and what needs it says what to build") {
+  const Folder folder;
+  folder.file("toy.json", kPairwise);
+  std::filesystem::copy_file(INTERLOCK_PROGRAM, folder.path("interlock"));
+  const std::string alone = "INTERLOCK_DATA=" SOURCE_FOLDER " ./interlock ";
+  CHECK(run_shell(alone + "check toy.json", folder.path()).exit_code == 0);
+  CHECK(run_shell(alone + "validate published --help", folder.path()).exit_code == 0);
+  const Outcome run = run_shell(alone + "train toy.json", folder.path());
+  CHECK(run.exit_code == 2);
+  CHECK(run.out == "");
+  CHECK(contains(run.err, "libinterlock_harness.so; build it with ninja -C build harness"));
+}
+
 }  // namespace
 }  // namespace interlock::commands_test

@@ -110,7 +110,7 @@ if [[ $dry == no ]]; then
   part device nvidia-smi -q
   name=$(nvidia-smi --query-gpu=name --format=csv,noheader | head -n 1 | tr '[:upper:] ' '[:lower:]-')
   part configure cmake -S . -B build -G Ninja -DCMAKE_BUILD_TYPE=Release -DINTERLOCK_CUDA=ON -DCMAKE_CUDA_ARCHITECTURES=native
-  part build ninja -C build program cuda_test cuda_device_test cuda_block_bench
+  part build ninja -C build harness cuda_test cuda_device_test cuda_block_bench
 fi
 [[ ! -x build/bin/cuda_test ]] || part references build/bin/cuda_test
 [[ ! -x build/bin/cuda_device_test ]] || part checks build/bin/cuda_device_test --success

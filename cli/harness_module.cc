@@ -1,0 +1,13 @@
+// The module's side of HarnessCommands.
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/commands.h"
+#include "cli/harness_commands.h"
+
+extern "C" const interlock::HarnessCommands& interlock_harness_commands() {
+  static const interlock::HarnessCommands commands{
+      .train = interlock::train,
+      .validate_run = interlock::validate_run,
+      .validate_published = interlock::validate_published,
+      .calibrate = interlock::calibrate};
+  return commands;
+}
