@@ -26,6 +26,14 @@ void check(const TrainOptions& options, std::size_t scenarios) {
   }
 }
 
+void write_curves(const CommandOptions& files, const std::vector<TrainingCurve>& curves) {
+  if (!files.quiet && files.json != "-") print(training_table(curves, terminal_style()));
+  if (!files.svg.empty()) write_file(files.svg, training_svg(curves));
+  if (!files.report.empty()) write_file(files.report, training_html(curves));
+  if (files.json == "-") print(training_json(curves));
+  if (!files.json.empty() && files.json != "-") write_file(files.json, training_json(curves));
+}
+
 }  // namespace
 
 void train(const TrainOptions& options) {
@@ -63,12 +71,7 @@ void train(const TrainOptions& options) {
       break;
     }
   }
-  const CommandOptions& files = options.command;
-  if (!files.quiet && files.json != "-") print(training_table(curves, terminal_style()));
-  if (!files.svg.empty()) write_file(files.svg, training_svg(curves));
-  if (!files.report.empty()) write_file(files.report, training_html(curves));
-  if (files.json == "-") print(training_json(curves));
-  if (!files.json.empty() && files.json != "-") write_file(files.json, training_json(curves));
+  write_curves(options.command, curves);
   if (failed) std::rethrow_exception(failed);
   if (StopOnInterrupt::asked())
     throw Error("interrupted: what is written has the steps that were done");

@@ -52,7 +52,7 @@ void check_order(const JsonNode& node, const DevicePower& power, Diagnostics& di
 
 std::optional<HourlyPrice> read_hourly_price(const JsonNode& node, Diagnostics& diagnostics) {
   const bool text = node.value->kind == JsonValue::Kind::String;
-  const std::optional<HourlyPrice> price = text ? parse_price(node.value->text) : std::nullopt;
+  std::optional<HourlyPrice> price = text ? parse_price(node.value->text) : std::nullopt;
   if (price && price->amount >= 0 && price->amount <= kMostPrice) return price;
   std::string wrong = "not a number with a currency of three capital letters and \"/h\"";
   if (price) wrong = price->amount < 0 ? "must not be negative" : "out of range";

@@ -16,6 +16,7 @@ using Part = StepPiece::Kind;
 
 std::string numbers_of(const std::vector<int>& ranks, const Scenario& scenario) {
   std::vector<int> numbers;
+  numbers.reserve(ranks.size());
   const std::vector<int> all = device_numbers(scenario);
   for (const int rank : ranks) numbers.push_back(all.at(static_cast<std::size_t>(rank)));
   std::sort(numbers.begin(), numbers.end());

@@ -101,6 +101,27 @@ std::vector<ContractObject> variation_contract() {
   };
 }
 
+/// "training.framework" and what is in it.
+ContractObject framework_contract() {
+  return {"training.framework",
+          {{"kernel_issue"},
+           {"backward_issue"},
+           {"exchange_issue"},
+           {"product_speed"},
+           {"attention_speed"},
+           {"loss_traffic"},
+           {"softmax_traffic"},
+           {"gradients", {"training", "fp32"}},
+           {"gradient_reduction", {"step", "micro_batch"}},
+           {"gradient_passes"},
+           {"overlaps_sums"},
+           {"waits_for_sends"},
+           {"divides_messages"},
+           {"message_copies"},
+           {"collective_sms"},
+           {"origin"}}};
+}
+
 /// "training" and what is in it.
 std::vector<ContractObject> training_contract() {
   return {
@@ -116,23 +137,7 @@ std::vector<ContractObject> training_contract() {
         {"offload"},
         {"framework"},
         {"steps"}}},
-      {"training.framework",
-       {{"kernel_issue"},
-        {"backward_issue"},
-        {"exchange_issue"},
-        {"product_speed"},
-        {"attention_speed"},
-        {"loss_traffic"},
-        {"softmax_traffic"},
-        {"gradients", {"training", "fp32"}},
-        {"gradient_reduction", {"step", "micro_batch"}},
-        {"gradient_passes"},
-        {"overlaps_sums"},
-        {"waits_for_sends"},
-        {"divides_messages"},
-        {"message_copies"},
-        {"collective_sms"},
-        {"origin"}}},
+      framework_contract(),
       {"training.recompute", {{"full_layers"}}},
       {"training.offload", {{"activations"}, {"optimizer"}}},
       {"training.strategy",

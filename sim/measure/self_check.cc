@@ -147,6 +147,10 @@ std::string TraceAudit::fault() const {
       return count_fault("messages carried on channel", c, messages_[c], count.sends[c]);
     }
   }
+  return memory_fault(whole_patterns);
+}
+
+std::string TraceAudit::memory_fault(bool whole_patterns) const {
   for (std::size_t r = 0; r < memory_.size(); ++r) {
     for (std::size_t i = 0; i < memory_[r].size(); ++i) {
       const Held& held = memory_[r][i];

@@ -34,6 +34,9 @@ class TraceAudit {
   struct Held {
     double bytes = 0, taken = 0;
   };
+
+  std::string memory_fault(bool whole_patterns) const;
+
   const Program& program_;
   std::vector<std::int64_t> ops_, messages_;                  // by op, channel
   std::vector<std::array<Held, kMemoryClasses + 1>> memory_;  // by rank; the last is the host's

@@ -59,12 +59,13 @@ inline simgrid::s4u::Engine* make_engine() {
 #else
 #define INTERLOCK_PRECISION "precision/timing"
 #endif
-  static char options[][48] = {"interlock",
-                               "--cfg=network/model:CM02",             // alpha-beta, no factors
-                               "--cfg=network/crosstraffic:0",         // full duplex is full
-                               "--cfg=network/TCP-gamma:1e18",         // no window limit
-                               "--cfg=" INTERLOCK_PRECISION ":1e-12",  // kernels last microseconds
-                               "--log=root.thres:critical"};
+  static char options[][48] = {
+      "interlock",
+      "--cfg=network/model:CM02",      // alpha-beta, no factors
+      "--cfg=network/crosstraffic:0",  // full duplex is full
+      "--cfg=network/TCP-gamma:1e18",  // no window limit
+      // Kernels last microseconds. NOLINTNEXTLINE(bugprone-suspicious-missing-comma)
+      "--cfg=" INTERLOCK_PRECISION ":1e-12", "--log=root.thres:critical"};
   static char* arguments[std::size(options)];
   for (std::size_t i = 0; i < std::size(options); ++i) arguments[i] = options[i];
   int count = static_cast<int>(std::size(options));

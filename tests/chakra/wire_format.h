@@ -31,7 +31,7 @@ inline std::uint64_t take_varint(std::string_view& bytes) {
 
 inline std::string take_bytes(std::string_view& bytes, std::size_t count) {
   REQUIRE(bytes.size() >= count);
-  const std::string taken(bytes.substr(0, count));
+  std::string taken(bytes.substr(0, count));
   bytes.remove_prefix(count);
   return taken;
 }

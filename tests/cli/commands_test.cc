@@ -291,7 +291,7 @@ TEST_CASE("without the harness's module all else works, and what needs it says w
   const Folder folder;
   folder.file("toy.json", kPairwise);
   std::filesystem::copy_file(INTERLOCK_PROGRAM, folder.path("interlock"));
-  const std::string alone = "INTERLOCK_DATA=" SOURCE_FOLDER " ./interlock ";
+  const std::string alone = "INTERLOCK_DATA='" SOURCE_FOLDER "' ./interlock ";
   CHECK(run_shell(alone + "check toy.json", folder.path()).exit_code == 0);
   CHECK(run_shell(alone + "validate published --help", folder.path()).exit_code == 0);
   const Outcome run = run_shell(alone + "train toy.json", folder.path());

@@ -35,7 +35,8 @@ TEST_CASE("wrong command lines are refused in words that are written down, and w
 TEST_CASE("help that cannot be written is a mistake, as any output is") {
   for (const char* command : {" --help", " --version", " help", " simulate --help"}) {
     CAPTURE(command);
-    const Outcome run = run_shell(INTERLOCK_PROGRAM + std::string(command) + " >/dev/full", ".");
+    const Outcome run =
+        run_shell("'" INTERLOCK_PROGRAM "'" + std::string(command) + " >/dev/full", ".");
     CHECK(run.exit_code == 2);
     CHECK(run.err.starts_with("cannot write to standard output: "));
   }

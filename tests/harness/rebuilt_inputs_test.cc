@@ -103,7 +103,8 @@ ByHand run_by_hand(std::vector<written::Stage>& stages, const Job& job) {
 void check_numbers(const std::map<std::string, std::vector<double>>& own,
                    const written::Weights& by_hand) {
   CHECK(!by_hand.empty());
-  for (const auto& [name, values] : by_hand) {
+  for (const auto& [key, values] : by_hand) {
+    const std::string& name = key;
     std::vector<double> expected;
     for (const written::Number value : values) expected.push_back(value.real());
     INFO(name);

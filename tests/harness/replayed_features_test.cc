@@ -70,7 +70,8 @@ TEST_CASE("Features Replay learns what its equations say") {
     }
     const auto updated = part_of(own, "updated/");
     for (const written::Stage& stage : stages) {
-      for (const auto& [name, values] : stage.weights) {
+      for (const auto& [key, values] : stage.weights) {
+        const std::string& name = key;
         std::vector<double> expected;
         for (const written::Number value : values) expected.push_back(value.real());
         INFO(devices, " stages, ", name);

@@ -112,7 +112,8 @@ TEST_CASE("a dump of a step of two updates has the weights before it, and the me
              updated = part_of(own, "updated/");
   const auto before = part_of(train(training, RunMode::Sequential, {.doubles = true}), "updated/");
   REQUIRE(!weights.empty());
-  for (const auto& [name, values] : weights) {
+  for (const auto& [key, values] : weights) {
+    const std::string& name = key;
     INFO(name);
     CHECK(values == before.at(name));
     std::vector<double> expected = values;

@@ -188,20 +188,20 @@ class Draw {
   }
 
   void train_globally(Json& keys) {
-    static const std::vector<std::string> kInAnyLayout = {"naive",         "naive-split",
-                                                          "gpipe",         "1f1b",
-                                                          "eager-1f1b",    "zb-h1",
-                                                          "zb-h2",         "pipedream",
-                                                          "pipedream-2bw", "pipelined-backprop",
-                                                          "ddg",           "petra",
-                                                          "1f1b",          "gpipe",
-                                                          "zb-h1",         "features-replay"};
-    static const std::vector<std::string> kLaid = {"interleaved", "breadth-first", "interleaved-zb",
-                                                   "zb-v",        "dualpipe",      "dualpipe-v",
-                                                   "chimera",     "hanayo"};
+    static const std::vector<std::string> in_any_layout = {"naive",         "naive-split",
+                                                           "gpipe",         "1f1b",
+                                                           "eager-1f1b",    "zb-h1",
+                                                           "zb-h2",         "pipedream",
+                                                           "pipedream-2bw", "pipelined-backprop",
+                                                           "ddg",           "petra",
+                                                           "1f1b",          "gpipe",
+                                                           "zb-h1",         "features-replay"};
+    static const std::vector<std::string> laid = {"interleaved", "breadth-first", "interleaved-zb",
+                                                  "zb-v",        "dualpipe",      "dualpipe-v",
+                                                  "chimera",     "hanayo"};
     keys["strategy"] = "global";
     laid_ = chance(0.35);
-    const std::string name = one_of(laid_ ? kLaid : kInAnyLayout);
+    const std::string name = one_of(laid_ ? laid : in_any_layout);
     if (laid_ && chance(0.8)) micro_batches_ = pipeline_ * one_of<int>({1, 2, 4});
     Json schedule = {{"kind", name}};
     if (laid_) stages_ = 2 * pipeline_;
@@ -218,7 +218,7 @@ class Draw {
   }
 
   void train_by_parts(Json& keys) {
-    static const std::vector<Json> kStrategies = {
+    static const std::vector<Json> strategies = {
         "local",
         "local",
         "pairwise",
@@ -237,7 +237,7 @@ class Draw {
         {{"kind", "backlink"}, {"modules", 1}},
         {{"kind", "backlink"}, {"modules", 2}},
         {{"kind", "tree"}}};
-    const Json strategy = one_of(kStrategies);
+    const Json strategy = one_of(strategies);
     keys["strategy"] = strategy;
     const std::string kind =
         strategy.is_string() ? strategy.get<std::string>() : strategy["kind"].get<std::string>();

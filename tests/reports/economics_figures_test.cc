@@ -81,7 +81,8 @@ TEST_CASE("docs/result.md explains every key of them") {
   const std::string manual = read_file(std::string(DOCS_FOLDER) + "/result.md");
   const Json json = Json::parse(result_json(priced()));
   for (const char* part : {"energy", "cost", "goal", "range"}) {
-    for (const auto& [key, value] : json[part].items()) {
+    for (const auto& member : json[part].items()) {
+      const std::string& key = member.key();
       CAPTURE(key);
       CHECK(manual.find("`" + key + "`") != std::string::npos);
     }

@@ -58,11 +58,11 @@ class Checker {
   };
 
   std::string keyword_problem(const Rule& rule, const JsonValue& value, const std::string& path) {
-    static const std::set<std::string> kSilent = {"description", "default",       "examples",
-                                                  "$schema",     "title",         "definitions",
-                                                  "$id",         "allowComments", "$comment"};
+    static const std::set<std::string> silent = {"description", "default",       "examples",
+                                                 "$schema",     "title",         "definitions",
+                                                 "$id",         "allowComments", "$comment"};
     const std::string& keyword = rule.keyword;
-    if (kSilent.count(keyword) != 0) return "";
+    if (silent.count(keyword) != 0) return "";
     if (keyword == "anyOf" || keyword == "allOf") return combined(rule, value, path);
     if (keyword == "not") {
       return problem(rule.rule, value, path).empty() ? path + ": what may not be together" : "";
@@ -95,7 +95,7 @@ class Checker {
   std::string combined(const Rule& rule, const JsonValue& value, const std::string& path) {
     std::string last;
     for (const JsonValue& one : rule.rule.items) {
-      const std::string found = problem(one, value, path);
+      std::string found = problem(one, value, path);
       if (found.empty() && rule.keyword == "anyOf") return "";
       if (!found.empty() && rule.keyword == "allOf") return found;
       last = found;
@@ -131,7 +131,7 @@ class Checker {
     for (std::size_t i = 0; i < value.items.size(); ++i) {
       if (rule.keyword == "items") {
         const std::string below = json_pointer(path, std::to_string(i));
-        const std::string found = problem(rule.rule, value.items[i], below);
+        std::string found = problem(rule.rule, value.items[i], below);
         if (!found.empty()) return found;
       }
       for (std::size_t j = 0; rule.keyword == "uniqueItems" && j < i; ++j) {
@@ -154,8 +154,8 @@ class Checker {
     if (keyword == "multipleOf") return !number || std::fmod(value.number, rule.rule.number) == 0;
     if (value.kind == Kind::Array || number || value.kind == Kind::String ||
         value.kind == Kind::Boolean || value.kind == Kind::Null) {
-      static const std::set<std::string> kOthers = {"items", "minItems", "maxItems", "uniqueItems"};
-      if (kOthers.count(keyword) != 0) return true;
+      static const std::set<std::string> others = {"items", "minItems", "maxItems", "uniqueItems"};
+      if (others.count(keyword) != 0) return true;
     }
     throw std::logic_error("unknown keyword " + keyword);
   }

@@ -82,7 +82,7 @@ TEST_CASE(
   int loaded = 0, shared = 0;
   double mean = 0, memory = 0;
   std::size_t next = 0;
-  const auto plans = static_cast<std::size_t>(cases(150) * kPlansOfSpace);
+  const auto plans = static_cast<std::size_t>(cases(150 * kPlansOfSpace));
   const auto plan_of = [](std::size_t job) {
     const int seed = static_cast<int>(job) / kPlansOfSpace;
     Random random(static_cast<std::uint64_t>(job), 11);
