@@ -6,7 +6,7 @@
 #include <sstream>
 
 #include "base/error.h"
-#include "hardware/cluster.h"
+#include "hardware/cluster_reader.h"
 #include "models/model_graph.h"
 #include "reports/value_json.h"
 #include "scenarios/contract.h"

@@ -7,7 +7,7 @@
 #include "cli/command_options.h"
 #include "cli/outputs.h"
 #include "cli/terminal.h"
-#include "hardware/cluster.h"
+#include "hardware/cluster_reader.h"
 #include "reports/imports/layer_tables.h"
 #include "reports/imports/megatron_scenario.h"
 #include "reports/value_json.h"

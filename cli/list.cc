@@ -8,7 +8,7 @@
 #include "cli/commands.h"
 #include "cli/outputs.h"
 #include "cli/terminal.h"
-#include "hardware/cluster.h"
+#include "hardware/cluster_reader.h"
 #include "models/model_graph.h"
 #include "reports/value_json.h"
 #include "scenarios/framework_reader.h"

@@ -10,6 +10,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/error.h"
+
 namespace interlock {
 namespace {
 

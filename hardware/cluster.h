@@ -12,7 +12,6 @@
 #include <variant>
 #include <vector>
 
-#include "base/json.h"
 #include "hardware/device.h"
 #include "hardware/link.h"
 #include "hardware/real_devices.h"
@@ -82,13 +81,5 @@ bool has_host(const Cluster& cluster);
 
 /// Divides the bandwidth of the narrowest links on the way from a device to another.
 void slow_link(Cluster& cluster, int from, int to, double slowdown);
-
-/// Reads a scenario's cluster: {"machine": name or path, "nodes", "devices", "network"}, a bare
-/// name, or an inline object (kind "uniform", or the form of the catalogue's files).
-/// A diagnostic is added for each mistake.
-Cluster read_cluster(const JsonNode& node, Diagnostics& diagnostics);
-
-/// Names of the machines in the catalogue, sorted.
-std::vector<std::string> catalogue_names();
 
 }  // namespace interlock

@@ -8,14 +8,17 @@
 //    "network": {"kind": "fat-tree", ...}, "power": {...}, "price": ..., "origin": {...}}
 // "cards" is left out where nodes cannot be joined, "port" on a torus of devices. Inline, "nodes"
 // and "devices" stand beside.
+#include "hardware/cluster_reader.h"
+
 #include <algorithm>
 #include <cstdint>
 
 #include "hardware/catalogue_file.h"
-#include "hardware/cluster.h"
 #include "hardware/device_reader.h"
 #include "hardware/network_reader.h"
 #include "hardware/network_size.h"
+#include "hardware/real_devices_reader.h"
+#include "hardware/running_costs_reader.h"
 
 namespace interlock {
 namespace {

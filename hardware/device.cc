@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hardware/device.h"
 
+#include "base/error.h"
 #include "hardware/priced_class.h"
 
 namespace interlock {

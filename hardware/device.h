@@ -12,7 +12,6 @@
 #include <string>
 #include <vector>
 
-#include "base/json.h"
 #include "base/work.h"
 #include "hardware/calibrated_model.h"
 #include "hardware/kernel_time.h"

@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "hardware/calibration_reader.h"
 #include "hardware/catalogue_file.h"
+#include "hardware/running_costs_reader.h"
 
 namespace interlock {
 namespace {

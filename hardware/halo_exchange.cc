@@ -6,6 +6,7 @@
 // further away in the same step.
 #include <algorithm>
 
+#include "base/error.h"
 #include "hardware/collectives/grouping.h"
 #include "hardware/movement.h"
 

@@ -6,6 +6,7 @@
 #include <functional>
 #include <numeric>
 
+#include "base/error.h"
 #include "hardware/collectives/grouping.h"
 
 namespace interlock {

@@ -11,6 +11,7 @@
 //   "pcie": {"switches": 4, "sockets": 2, "uplink": {...}, "socket_link": {...}}
 #pragma once
 
+#include "base/json.h"
 #include "hardware/cluster.h"
 
 namespace interlock {

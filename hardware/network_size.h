@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "base/json.h"
 #include "hardware/cluster.h"
 
 namespace interlock {

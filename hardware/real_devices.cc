@@ -1,8 +1,8 @@
 // Reads what a scenario says of its execution.
 // SPDX-License-Identifier: Apache-2.0
-#include "hardware/real_devices.h"
-
 #include <vector>
+
+#include "hardware/real_devices_reader.h"
 
 namespace interlock {
 

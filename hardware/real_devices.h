@@ -1,14 +1,8 @@
 // RealDevices: on what a harness runs a scenario for real, where that is asked for.
 // SPDX-License-Identifier: Apache-2.0
-//
-// "cpu", "cuda" or "virtual", or {"kind": "cuda", "devices": "gpus" | "partitions",
-// "multiprocessors": 16, "links": "copy-engine" | "paced" | "zero", "transport": "peer" | "nccl"},
-// {"kind": "cpu", "links": "immediate" | "emulated"}.
 #pragma once
 
 #include <string>
-
-#include "base/json.h"
 
 namespace interlock {
 
@@ -27,8 +21,5 @@ struct RealDevices {
 
 /// "virtual", "cpu" or "cuda".
 std::string name_of(RealDevices::Kind kind);
-
-/// A diagnostic is added for each mistake.
-RealDevices read_real_devices(const JsonNode& node, Diagnostics& diagnostics);
 
 }  // namespace interlock

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <utility>
 
+#include "base/error.h"
 #include "hardware/collectives/algorithms.h"
 #include "hardware/link_load.h"
 #include "hardware/sender_search.h"

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "base/units.h"
+
 namespace interlock {
 
 /// The values that an axis must hold.

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "hardware/cluster_reader.h"
 #include "scenarios/chakra_file.h"
 #include "scenarios/contract.h"
 #include "scenarios/loader.h"

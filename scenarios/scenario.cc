@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/text.h"
+#include "hardware/cluster_reader.h"
 #include "scenarios/contract.h"
 #include "scenarios/loader.h"
 #include "scenarios/read_stage_layouts.h"

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/text.h"
-#include "hardware/cluster.h"
+#include "hardware/cluster_reader.h"
 #include "models/model_graph.h"
 #include "scenarios/scenario.h"
 #include "scenarios/set_key.h"

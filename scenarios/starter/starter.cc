@@ -8,7 +8,7 @@
 #include <limits>
 
 #include "base/text.h"
-#include "hardware/cluster.h"
+#include "hardware/cluster_reader.h"
 #include "scenarios/set_key.h"
 
 namespace interlock {

@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "base/file.h"
-#include "hardware/cluster.h"
+#include "hardware/cluster_reader.h"
 #include "hardware/device_reader.h"
 
 namespace interlock::catalogue_test {

@@ -1,11 +1,12 @@
 // What scenarios may write under "cluster", and what they are told when it is wrong.
 // SPDX-License-Identifier: Apache-2.0
+#include "hardware/cluster_reader.h"
+
 #include <doctest/doctest.h>
 
 #include <cstdio>
 
 #include "base/file.h"
-#include "hardware/cluster.h"
 
 namespace interlock::cluster_reader_test {
 namespace {

@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "base/random.h"
-#include "hardware/cluster.h"
+#include "hardware/cluster_reader.h"
 
 namespace interlock::network_reader_test {
 namespace {

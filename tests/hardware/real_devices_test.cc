@@ -1,10 +1,9 @@
 // What runs a scenario for real: every form that a cluster may name, and the mistakes.
 // SPDX-License-Identifier: Apache-2.0
-#include "hardware/real_devices.h"
-
 #include <doctest/doctest.h>
 
 #include "base/error.h"
+#include "hardware/real_devices_reader.h"
 
 namespace interlock::real_devices_test {
 

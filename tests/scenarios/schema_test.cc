@@ -12,6 +12,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "hardware/cluster_reader.h"
 #include "scenarios/contract.h"
 #include "tests/scenarios/documents.h"
 

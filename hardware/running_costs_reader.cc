@@ -1,6 +1,6 @@
 // Reads powers and prices of devices, machines and clusters.
 // SPDX-License-Identifier: Apache-2.0
-#include "hardware/running_costs.h"
+#include "hardware/running_costs_reader.h"
 
 #include <algorithm>
 #include <charconv>
