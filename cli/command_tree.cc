@@ -17,7 +17,8 @@ namespace {
 
 using Value = Option::Value;
 
-/// Names that a type of value stands for; the rest of what it takes, files say, is not listed.
+/// Names that a type of value stands for; other things that it takes, such as files, are not
+/// listed.
 std::vector<std::string> names_of_type(const std::string& type) {
   if (type == "MODEL") return zoo_names();
   if (type == "MACHINE") return catalogue_names();

@@ -20,7 +20,7 @@ const HarnessCommands& harness() {
     if (symbol == nullptr) {
       if (!std::filesystem::exists(path)) {
         throw Error("train, calibrate and validate need a module that was not built, " + path +
-                    "; build it with ninja -C build harness (it takes Eigen and libzip)");
+                    "; in the source tree, ./run train installs and builds what it takes");
       }
       const char* reason = dlerror();
       throw Error("cannot open what trains and measures, " + path + ": " +

@@ -6,6 +6,9 @@ set_property(CACHE INTERLOCK_CUDA PROPERTY STRINGS AUTO ON OFF)
 set(INTERLOCK_HAS_CUDA OFF)
 if(INTERLOCK_CUDA)
   include(CheckLanguage)
+  if(NOT CMAKE_CUDA_COMPILER)
+    unset(CMAKE_CUDA_COMPILER CACHE)  # it may have been installed since
+  endif()
   check_language(CUDA)
   if(CMAKE_CUDA_COMPILER)
     # Before the language is enabled: "native" would ask for a GPU.

@@ -3,7 +3,7 @@
 # it at a path with a space, runs ./run, then ./test, then makes packages and tries them in bare roots.
 # Usage: cmake/fresh_root.sh [--packages FOLDER] [--no-test] SUITE
 # Prints how long each took, what became of it, and what was installed. Exit code 0: all of it worked.
-# --packages keeps the packages in FOLDER; tarballs that lie there, made on an older suite say, are tried too.
+# --packages keeps the packages in FOLDER; tarballs that lie there, made on an older suite, are tried too.
 # --no-test leaves out ./test. Needs root and debootstrap (apt-get install debootstrap), packages from where this machine has its own, and about 6 GB in
 # TMPDIR. Nothing stays there, and nothing stays mounted.
 set -euo pipefail
@@ -56,7 +56,7 @@ make_packages() {
 part "root" make_bare_root "$suite" "$root" || exit 1
 part "clone" git clone --quiet --no-hardlinks "$tree" "$root$home" || exit 1
 installed >"$folder/before"
-part "./run" in_tree ./run && in_tree 'ls -l interlock-report.html' && {
+part "./run" in_tree './run && grep -q "</html>" interlock-report.html' && {
   [[ $tests == no ]] || part "./test" in_tree ./test || true
   grep -E '^[0-9]+% tests passed|tests failed|Total Test time|Skipped|\*\*\*' "$folder/log" || true
   part "packages" make_packages || true

@@ -79,13 +79,26 @@ compile() {
   say "built in $((SECONDS - begin)) s"
 }
 
+# was_configured TARGET: whether CMake has run since packages were installed. Tests look for what is optional each time.
+was_configured() {
+  [[ $1 != all && -f $root/build/.configured && ! /var/lib/dpkg/status -nt $root/build/.configured ]]
+}
+
+# has_target NAME: whether CMake found what the target takes.
+has_target() {
+  case $1 in
+    all) [[ -f $root/build/tests/CTestTestfile.cmake ]] ;;
+    harness) grep -q libinterlock_harness "$root/build/build.ninja" ;;
+  esac
+}
+
 # build_target NAME LIBRARY...: builds build/ in Release up to the Ninja target NAME, which needs these packages.
 build_target() {
-  local missing home target=$1 installed=false
+  local missing home target=$1
   shift
   missing=$(missing_packages "$@")
   # shellcheck disable=SC2086  # one word a package
-  [[ -z $missing ]] || { install_packages $missing && installed=true; }
+  [[ -z $missing ]] || install_packages $missing
 
   mkdir -p "$root/build"
   # Two callers at once take turns.
@@ -99,7 +112,17 @@ build_target() {
   [[ -z $home || $home == "$root" ]] || find "$root/build" -mindepth 1 -maxdepth 1 ! -name .lock -exec rm -rf -- {} +
   # Clones share what ccache keeps.
   export CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=1
-  if $installed || [[ ! -f $root/build/build.ninja ]]; then configure "$@"; fi
+  if ! was_configured "$target"; then
+    rm -f -- "$root/build/.configured"
+    configure "$@"
+    touch -- "$root/build/.configured"
+  fi
+  if ! has_target "$target"; then
+    say "is one of these missing? They are Debian's names: $*"
+    exit 2
+  fi
+  # A module that is there is kept as new as the program.
+  [[ $target != program || ! -e $root/build/bin/libinterlock_harness.so ]] || target=harness
   if [[ $(ninja -C "$root/build" -n "$target" 2>&1 | tail -n 1) != "ninja: no work to do." ]]; then
     say "building interlock ..."
     compile "$target"

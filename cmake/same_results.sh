@@ -11,14 +11,14 @@ work=$(mktemp -d)
 trap 'rm -rf -- "$work"' EXIT
 export INTERLOCK_DATA=$root work old new
 
-# answer PROGRAM NAME SCENARIO: its result, or how it was refused. The clock's own times are left out.
+# answer PROGRAM SCENARIO: its result, or how it was refused. The clock's own times are left out.
 answer() {
-  "$1" simulate --quiet --json - "$3" 2>&1 | sed -E 's/"(wall|engine_wall|simulation)[a-z_]*_s": [0-9.e+-]+/"\1_s": 0/' || true
+  "$1" simulate --quiet --json - "$2" 2>&1 | sed -E 's/"(wall|engine_wall|simulation)[a-z_]*_s": [0-9.e+-]+/"\1_s": 0/' || true
 }
 compare() {
   local key=${1//\//_}
-  answer "$old" old "$1" >"$work/$key.old"
-  answer "$new" new "$1" >"$work/$key.new"
+  answer "$old" "$1" >"$work/$key.old"
+  answer "$new" "$1" >"$work/$key.new"
   if cmp -s "$work/$key.old" "$work/$key.new"; then echo same; else echo "differs: $1"; fi
 }
 export -f answer compare

@@ -3,9 +3,8 @@
 //
 //   in a device:    "power": {"busy": "400 W", "idle": "60 W"}
 //   in a machine:   "power": {"node": "3.3 kW", "link": "5 W", "pue": 1.2}, "price": "4.10 USD/h"
-//   in a scenario:  "cluster": {"machine": ..., "power": {...}, "price": ...}, each key in the
-//   place
-//                   of the machine's; "busy" and "idle" there too, in the place of the device's
+//   in a scenario:  "cluster": {"machine": ..., "power": {...}, "price": ...}, each key in
+//   the place of the machine's; "busy" and "idle" there too, in the place of the device's
 #pragma once
 
 #include <optional>

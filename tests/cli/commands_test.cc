@@ -297,7 +297,7 @@ TEST_CASE("without the harness's module all else works, and what needs it says w
   const Outcome run = run_shell(alone + "train toy.json", folder.path());
   CHECK(run.exit_code == 2);
   CHECK(run.out == "");
-  CHECK(contains(run.err, "libinterlock_harness.so; build it with ninja -C build harness"));
+  CHECK(contains(run.err, "libinterlock_harness.so; in the source tree, ./run train"));
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs a package in a root of Debian's SUITE that holds nothing else, no compiler say, and runs the quickstart there, and a scenario that shares links.
+# Installs a package in a root of Debian's SUITE that holds nothing else, no compiler either, and runs the quickstart there, a scenario that shares links, and published rows.
 # Usage: check_in_bare_root.sh SUITE PACKAGE (.deb: installed with what it depends on; .tar.gz: unpacked, and nothing installed)
 set -euo pipefail
 here=$(cd -- "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")" && pwd -P)
@@ -31,5 +31,6 @@ in_root "$folder/root" bash -ec '
   grep -q "</html>" report.html
   "$1/bin/interlock" simulate "$examples/examples/networks.json" --quiet --json networks.json
   grep -q "\"engine\": \"simgrid\"" networks.json
+  "$1/bin/interlock" validate published --source terapipe
 ' quickstart "$where"
 echo "$(basename -- "$package") works on $suite"

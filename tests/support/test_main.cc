@@ -9,23 +9,20 @@
 #include <fstream>
 #include <string>
 
+#include "tests/support/skipped.h"
+
 namespace {
 
 /// Leaves out the cases that share links, which this build cannot run: by name, from a list, as
 /// they are found in every folder of tests and most of them say nothing of links.
 void leave_out_contention(doctest::Context& context) {
   std::ifstream list(INTERLOCK_NEEDS_SIMGRID);
-  int count = 0;
   for (std::string name; std::getline(list, name);) {
     if (name.empty() || name[0] == '#') continue;
     std::replace(name.begin(), name.end(), ',', '?');  // a comma begins the next pattern
     context.addFilter("test-case-exclude", name.c_str());
-    ++count;
   }
-  std::printf(
-      "[interlock] skipped: those of %d test cases that need SimGrid (Debian: libsimgrid-dev), "
-      "which this build does not have\n",
-      count);
+  interlock::tell_skipped("tests of what shares links", "libsimgrid-dev");
 }
 
 }  // namespace

@@ -242,7 +242,8 @@ void Machine::run_graph(const Graph& graph) {
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
     const auto& after = graph.nodes[n].after;
     waits.push_back(static_cast<int>(after.size()));
-    for (const int before : after) next[static_cast<std::size_t>(before)].push_back(n);
+    for (const int before : after)
+      next[static_cast<std::size_t>(before)].push_back(static_cast<int>(n));
     if (after.empty()) ready.push_back(static_cast<int>(n));
   }
   while (!ready.empty()) {
