@@ -123,7 +123,7 @@ void Machine::replay_or_go_on() {
   }
 }
 
-void Machine::advance(int stream) {
+[[gnu::flatten]] void Machine::advance(int stream) {
   StreamState& state = streams_[stream];
   while (!state.cursor.done() && execute(stream, state)) state.cursor.next();
 }

@@ -31,7 +31,7 @@ Sweep::Sweep(const Program& program, const TraceSink& sink)
   for (ChannelState& queue : channels_) queue.room = std::max(0, queue.depth);
 }
 
-RunSummary Sweep::run() {
+[[gnu::flatten]] RunSummary Sweep::run() {
   // The last in is the first out, which keeps what neighbours share in the cache. In turn, if
   // memory is watched, so that no stream falls far behind.
   for (int s = static_cast<int>(streams_.size()) - 1; s >= 0; --s) ready_.push_back(s);
