@@ -1,4 +1,4 @@
-// ModuleFile: where the program finds what it opens at run time.
+// ModuleFile: finds and opens what the program loads at run time.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -9,5 +9,16 @@ namespace interlock {
 /// The path of the module `name` ("libinterlock_simgrid.so"): beside the running program, else in
 /// lib/interlock/ of the place where it was installed. The first of both if there is neither.
 std::string module_file(const std::string& name);
+
+/// Where a module begins, or why it does not.
+struct ModuleEntry {
+  void* address = nullptr;    // of its entry point; null: there is a problem
+  std::string path, problem;  // as the loader says it
+};
+
+/// Opens the module `name`, for as long as the program runs, and finds its function `entry`.
+/// `shares_symbols`: what else is loaded may use what the module brings.
+ModuleEntry open_module(const std::string& name, const std::string& entry,
+                        bool shares_symbols = false);
 
 }  // namespace interlock

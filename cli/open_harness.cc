@@ -1,7 +1,5 @@
 // The program's side of HarnessCommands: opens the module when a command of it is first asked for.
 // SPDX-License-Identifier: Apache-2.0
-#include <dlfcn.h>
-
 #include <filesystem>
 
 #include "base/error.h"
@@ -14,19 +12,15 @@ namespace {
 
 const HarnessCommands& harness() {
   static const HarnessCommands& commands = []() -> const HarnessCommands& {
-    const std::string path = module_file("libinterlock_harness.so");
-    void* module = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-    void* symbol = module != nullptr ? dlsym(module, "interlock_harness_commands") : nullptr;
-    if (symbol == nullptr) {
-      if (!std::filesystem::exists(path)) {
-        throw Error("train, calibrate and validate need a module that was not built, " + path +
-                    "; in the source tree, ./run train installs and builds what it takes");
-      }
-      const char* reason = dlerror();
-      throw Error("cannot open what trains and measures, " + path + ": " +
-                  (reason != nullptr ? reason : "it has no entry point"));
+    const ModuleEntry entry = open_module("libinterlock_harness.so", "interlock_harness_commands");
+    if (entry.address == nullptr && !std::filesystem::exists(entry.path)) {
+      throw Error("train, calibrate and validate need a module that was not built, " + entry.path +
+                  "; in the source tree, ./run train installs and builds what it takes");
     }
-    return reinterpret_cast<OfferHarness>(symbol)();
+    if (entry.address == nullptr) {
+      throw Error("cannot open what trains and measures, " + entry.path + ": " + entry.problem);
+    }
+    return reinterpret_cast<OfferHarness>(entry.address)();
   }();
   return commands;
 }

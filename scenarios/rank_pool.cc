@@ -2,8 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "scenarios/rank_pool.h"
 
-#include <dlfcn.h>
-
 #include <cstdlib>
 
 #include "base/error.h"
@@ -24,17 +22,14 @@ int started_together() {
 
 std::unique_ptr<RankPool> RankPool::open() {
   if (started_together() < 2) return nullptr;
-  const std::string path = module_file("libinterlock_mpi.so");
   // Open MPI's own modules look for its symbols.
-  void* module = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
-  void* symbol = module != nullptr ? dlsym(module, "interlock_open_mpi") : nullptr;
-  if (symbol == nullptr) {
-    const char* reason = dlerror();
-    throw Error("started by mpirun, but without MPI: " + std::string(reason ? reason : path) +
+  const ModuleEntry entry = open_module("libinterlock_mpi.so", "interlock_open_mpi", true);
+  if (entry.address == nullptr) {
+    throw Error("started by mpirun, but without MPI: " + entry.problem +
                 "; expected a build with it (Debian: libopenmpi-dev), or --shard I/N for each "
                 "process and interlock merge");
   }
-  const auto open_mpi = reinterpret_cast<const MpiCalls* (*)()>(symbol);
+  const auto open_mpi = reinterpret_cast<const MpiCalls* (*)()>(entry.address);
   return std::unique_ptr<RankPool>(new RankPool(*open_mpi()));
 }
 

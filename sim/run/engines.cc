@@ -2,8 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/run/engines.h"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 
 #include "base/error.h"
@@ -27,16 +25,12 @@ SimGridRun simgrid_module() {
               "then configure and build again");
 #endif
   static const SimGridRun run = [] {
-    const std::string path = module_file("libinterlock_simgrid.so");
-    void* module = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-    void* symbol = module != nullptr ? dlsym(module, "interlock_run_simgrid") : nullptr;
-    if (symbol == nullptr) {
-      const char* reason = dlerror();
-      throw Error("cannot open the SimGrid engine " + path + ": " +
-                  (reason != nullptr ? reason : "it has no entry point") +
+    const ModuleEntry entry = open_module("libinterlock_simgrid.so", "interlock_run_simgrid");
+    if (entry.address == nullptr) {
+      throw Error("cannot open the SimGrid engine " + entry.path + ": " + entry.problem +
                   "; expected it beside the program, or in ../lib/interlock");
     }
-    return reinterpret_cast<SimGridRun>(symbol);
+    return reinterpret_cast<SimGridRun>(entry.address);
   }();
   return run;
 }

@@ -30,7 +30,7 @@ std::string loader_error() {
   return reason != nullptr ? reason : "unknown reason";
 }
 
-CudaModule open_module() {
+CudaModule open_cuda_module() {
   CudaModule module;
   const std::filesystem::path path = module_file("libinterlock_cuda.so");
   std::error_code ignored;
@@ -57,7 +57,7 @@ CudaModule open_module() {
 }
 
 const CudaModule& cuda_module() {
-  static const CudaModule module = open_module();
+  static const CudaModule module = open_cuda_module();
   return module;
 }
 
