@@ -12,12 +12,6 @@
 #include "validate/executors/thread_run.h"
 
 namespace interlock {
-namespace {
-
-constexpr std::chrono::microseconds kWakeUpDelay{50};  // a sleeper wakes up that much late
-
-}  // namespace
-
 ThreadedProgram::ThreadedProgram(const Program& program, const Workload& workload,
                                  const ThreadOptions& options)
     : program_(program),

@@ -11,8 +11,6 @@
 namespace interlock {
 namespace {
 
-constexpr std::int64_t kWakeUpNanoseconds =
-    50'000;                                 // a sleeper wakes up that much late, in nanoseconds
 constexpr std::int64_t kLook = 20'000'000;  // how often it looks whether it shall stop
 
 }  // namespace
@@ -156,7 +154,7 @@ void ThreadedProgram::sleep(Device& device, Lock& lock) {
   const bool by_the_clock = device.next != kNever;
   device.asleep = !by_the_clock;
   if (device.asleep && ++asleep_ == alive_) return end_run(nullptr);
-  const Time until = by_the_clock ? device.next - kWakeUpNanoseconds : kNever;
+  const Time until = by_the_clock ? device.next - kWakeUpDelay.count() : kNever;
   for (Time time = now(); !device.poked && !ended_ && time < until; time = now()) {
     if (must_stop()) return end_run(nullptr);
     const Time look = options_.stop == nullptr ? until : std::min(until, time + kLook);

@@ -30,6 +30,9 @@
 
 namespace interlock {
 
+inline constexpr std::chrono::nanoseconds kWakeUpDelay{
+    50'000};  // a sleeper wakes up that much late
+
 class ThreadedProgram {
  public:
   ThreadedProgram(const Program& program, const Workload& workload, const ThreadOptions& options);
