@@ -140,6 +140,14 @@ TEST_CASE("a trace of another tool: 3 ms, 1 MB at 1 GB/s, 2 ms take 6 ms") {
   CHECK(scenario.micro_batches == 1);
 }
 
+TEST_CASE("a message nobody waits for ends the step: 3 ms, then 1 MB at 1 GB/s, take 4 ms") {
+  const TraceFolder folder;
+  folder.write(0, foreign_header() + foreign_compute(5, 3000, {}) + foreign_message(6, true, {5}));
+  folder.write(1, foreign_header() + foreign_message(8, false, {}));
+  const ScenarioResult result = run_scenario(folder.load(kTwoDevices), true);
+  CHECK(result.measurement.metrics.step_time.value() == doctest::Approx(4e-3).epsilon(1e-12));
+}
+
 TEST_CASE("ops of hosts take no time but hand on what they wait for, and are counted") {
   const TraceFolder folder;
   const std::string host =
