@@ -12,7 +12,7 @@ void add_inputs(Command& command, CommandOptions& options, int most = 0);
 void add_quiet(Command& command, bool& quiet);
 /// --json FILE.
 void add_json(Command& command, std::string& file, const char* summary);
-/// What simulate and compare write. `engine` is short for an override.
+/// Adds what simulate and compare write. `engine` is short for an override.
 void add_outputs(Command& command, CommandOptions& options, std::string& engine);
 void add_explain(Command& command, ExplainOptions& options);
 void add_search(Command& command, SearchOptions& options);
@@ -21,9 +21,9 @@ void add_schedule(Command& command, ScheduleOptions& options);
 void add_calibrate(Command& command, CalibrateOptions& options);
 void add_report(Command& command, ReportOptions& options);
 void add_train(Command& command, TrainOptions& options);
-/// Of validate run.
+/// Adds what validate run takes.
 void add_validate(Command& command, ValidateOptions& options);
-/// Of validate published.
+/// Adds what validate published takes.
 void add_published(Command& command, PublishedOptions& options);
 
 }  // namespace interlock

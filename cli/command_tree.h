@@ -13,7 +13,7 @@
 
 namespace interlock {
 
-/// An option, a flag, or a word that stands alone.
+/// Describes an option, a flag, or a word that stands alone.
 struct Option {
   /// Where a value goes; null for help and version, which the parser answers. A bool is a flag.
   using Target = std::variant<bool*, int*, double*, std::optional<double>*, std::string*,
@@ -41,7 +41,7 @@ struct Option {
   std::vector<std::string> choices;  // that it may be, or is likely to be
 };
 
-/// A command, or the program. For example, the words `interlock rank FILE --top 3`:
+/// Describes a command, or the program. For example, the words `interlock rank FILE --top 3`:
 ///   Command& rank = program.add_command("rank", "print the best rows", [&] { ... });
 ///   rank.add_words("FILE", &file, "of a sweep", {.required = true});
 ///   rank.add("--top", &rows, "rows to print", "N", {.least = 1, .most = 100});
@@ -66,7 +66,7 @@ struct Command {
                        const std::function<void()>& what_it_does = {});
 };
 
-/// What was typed.
+/// Says what was typed.
 struct ParsedWords {
   const Command* command = nullptr;  // the innermost that is named; the program if none is
   std::string answer;                // help or version, if that was asked for
@@ -85,7 +85,8 @@ std::vector<const Command*> all_commands(const Command& root);
 std::vector<std::string> names_below(const Command& command);
 /// Returns the command just below `command` that is called `name`, one of these names.
 const Command& command_below(const Command& command, const std::string& name);
-/// What --set can take: "training.schedule=" and, where names are known, "training.schedule=1f1b".
+/// Returns what --set can take: "training.schedule=" and, where names are known,
+/// "training.schedule=1f1b".
 std::vector<std::string> setting_words();
 
 /// Throws: Error if `word` is none of `names`, which are commands.

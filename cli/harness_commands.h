@@ -9,7 +9,7 @@
 
 namespace interlock {
 
-/// What the module offers; see commands.h.
+/// Holds what the module offers; see commands.h.
 struct HarnessCommands {
   void (*train)(const TrainOptions& options) = nullptr;
   void (*validate_run)(const ValidateOptions& options) = nullptr;
@@ -17,7 +17,7 @@ struct HarnessCommands {
   void (*calibrate)(const CalibrateOptions& options) = nullptr;
 };
 
-/// The entry point of the module, `interlock_harness_commands`.
+/// Names the entry point of the module, `interlock_harness_commands`.
 using OfferHarness = const HarnessCommands& (*)();
 
 }  // namespace interlock

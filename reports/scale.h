@@ -25,12 +25,12 @@ Scale scale_of_joules(const std::vector<double>& values);
 /// As above for numbers that are not to be scaled.
 Scale scale_of_numbers(const std::vector<double>& values, const std::string& unit);
 
-/// What a cell shows where nothing is known.
+/// Stands in a cell where nothing is known.
 inline constexpr const char* kUnknown = "–";
 /// Less of a step than this share is rounding.
 inline constexpr double kLeastShare = 5e-4;
 
-/// `value` with `decimals` decimals, never in exponent form.
+/// Returns `value` with `decimals` decimals, never in exponent form.
 std::string fixed(double value, int decimals);
 /// Returns "+1.5" for 0.015.
 std::string signed_percent(double fraction);

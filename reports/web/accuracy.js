@@ -57,7 +57,8 @@ function logMarks([from, to], most) {
 }
 
 function shortNumber(value) {
-  return value >= 1e5 || value < 1e-3 ? value.toExponential(0) : String(Number(value.toPrecision(2)));
+  const short = value < 1e5 && value >= 1e-3;
+  return short ? String(Number(value.toPrecision(2))) : value.toExponential(0);
 }
 
 function drawAccuracy(pen, svg, values, sources) {

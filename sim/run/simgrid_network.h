@@ -1,4 +1,4 @@
-// What differs between the SimGrids that the engine runs on: 3.32, 3.34 to 3.36, 4.0 and 4.1.
+// SimGridNetwork: what differs between the SimGrids that the engine runs on (3.32, 3.34 to 4.1).
 // SPDX-License-Identifier: Apache-2.0
 //
 // All that is private to SimGrid, or written otherwise in another version, is here. A wrong guess
