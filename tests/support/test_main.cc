@@ -3,9 +3,7 @@
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>
 
-#ifdef INTERLOCK_NEEDS_SIMGRID
 #include <algorithm>
-#include <cstdio>
 #include <fstream>
 #include <string>
 
@@ -13,25 +11,27 @@
 
 namespace {
 
-/// Leaves out the cases that share links, which this build cannot run: by name, from a list, as
-/// they are found in every folder of tests and most of them say nothing of links.
-void leave_out_contention(doctest::Context& context) {
-  std::ifstream list(INTERLOCK_NEEDS_SIMGRID);
-  for (std::string name; std::getline(list, name);) {
+/// Leaves out the cases that a list beside this file names, as they are found in every folder of
+/// tests and their sources say nothing of it.
+[[maybe_unused]] void leave_out(doctest::Context& context, const std::string& list) {
+  std::ifstream names(INTERLOCK_TEST_LISTS + ("/" + list));
+  for (std::string name; std::getline(names, name);) {
     if (name.empty() || name[0] == '#') continue;
     std::replace(name.begin(), name.end(), ',', '?');  // a comma begins the next pattern
     context.addFilter("test-case-exclude", name.c_str());
   }
-  interlock::tell_skipped("tests of what shares links", "libsimgrid-dev");
 }
 
 }  // namespace
-#endif
 
 int main(int argc, char** argv) {
   doctest::Context context(argc, argv);
-#ifdef INTERLOCK_NEEDS_SIMGRID
-  leave_out_contention(context);
+#ifdef INTERLOCK_LACKS_SIMGRID
+  leave_out(context, "needs_simgrid.txt");
+  interlock::tell_skipped("tests of what shares links", "libsimgrid-dev");
+#endif
+#ifdef __SANITIZE_ADDRESS__
+  leave_out(context, "slow_with_sanitizers.txt");
 #endif
   return context.run();
 }
