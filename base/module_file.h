@@ -10,7 +10,7 @@ namespace interlock {
 /// lib/interlock/ of the place where it was installed. The first of both if there is neither.
 std::string module_file(const std::string& name);
 
-/// Where a module begins, or why it does not.
+/// Holds the entry point of a module that was opened, or why there is none.
 struct ModuleEntry {
   void* address = nullptr;    // of its entry point; null: there is a problem
   std::string path, problem;  // as the loader says it

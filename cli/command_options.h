@@ -10,7 +10,7 @@ namespace interlock {
 void add_inputs(Command& command, CommandOptions& options, int most = 0);
 /// --quiet.
 void add_quiet(Command& command, bool& quiet);
-/// --json FILE.
+/// Adds --json FILE.
 void add_json(Command& command, std::string& file, const char* summary);
 /// Adds what simulate and compare write. `engine` is short for an override.
 void add_outputs(Command& command, CommandOptions& options, std::string& engine);

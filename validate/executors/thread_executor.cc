@@ -12,6 +12,7 @@
 #include "validate/executors/thread_run.h"
 
 namespace interlock {
+
 ThreadedProgram::ThreadedProgram(const Program& program, const Workload& workload,
                                  const ThreadOptions& options)
     : program_(program),

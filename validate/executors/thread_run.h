@@ -30,8 +30,8 @@
 
 namespace interlock {
 
-inline constexpr std::chrono::nanoseconds kWakeUpDelay{
-    50'000};  // a sleeper wakes up that much late
+/// Bounds how late a sleeper wakes up.
+inline constexpr std::chrono::nanoseconds kWakeUpDelay{50'000};
 
 class ThreadedProgram {
  public:
