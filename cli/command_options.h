@@ -6,9 +6,9 @@
 
 namespace interlock {
 
-/// Scenario files, at most `most` of them if it is not 0, and what overrides their keys.
+/// Adds scenario files, at most `most` of them if it is not 0, and what overrides their keys.
 void add_inputs(Command& command, CommandOptions& options, int most = 0);
-/// --quiet.
+/// Adds --quiet.
 void add_quiet(Command& command, bool& quiet);
 /// Adds --json FILE.
 void add_json(Command& command, std::string& file, const char* summary);
