@@ -7,10 +7,10 @@
 
 #include "base/file.h"
 #include "base/text.h"
-#include "cli/commands.h"
-#include "cli/outputs.h"
-#include "cli/terminal.h"
-#include "hardware/device.h"
+#include "cli/console/outputs.h"
+#include "cli/console/terminal.h"
+#include "cli/parser/commands.h"
+#include "hardware/devices/device.h"
 #include "validate/calibration/calibration_file.h"
 
 namespace interlock {

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <sstream>
 
-#include "cli/commands.h"
-#include "cli/inputs.h"
-#include "cli/outputs.h"
-#include "cli/terminal.h"
-#include "reports/value_json.h"
+#include "cli/console/inputs.h"
+#include "cli/console/outputs.h"
+#include "cli/console/terminal.h"
+#include "cli/parser/commands.h"
+#include "reports/result/value_json.h"
 
 namespace interlock {
 namespace {

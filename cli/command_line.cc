@@ -7,13 +7,14 @@
 #include <sstream>
 
 #include "base/text.h"
-#include "cli/command_options.h"
-#include "cli/command_tree.h"
-#include "cli/commands.h"
-#include "cli/outputs.h"
-#include "cli/sweep_commands.h"
-#include "cli/terminal.h"
-#include "reports/value_json.h"
+#include "cli/console/exit_code.h"
+#include "cli/console/outputs.h"
+#include "cli/console/terminal.h"
+#include "cli/parser/command_options.h"
+#include "cli/parser/command_tree.h"
+#include "cli/parser/commands.h"
+#include "cli/parser/sweep_commands.h"
+#include "reports/result/value_json.h"
 
 namespace interlock {
 namespace {

@@ -5,13 +5,13 @@
 
 #include "base/file.h"
 #include "base/text.h"
-#include "cli/commands.h"
-#include "cli/convert_svg.h"
-#include "cli/outputs.h"
-#include "cli/terminal.h"
-#include "reports/paper_figures.h"
+#include "cli/console/convert_svg.h"
+#include "cli/console/outputs.h"
+#include "cli/console/terminal.h"
+#include "cli/parser/commands.h"
+#include "reports/charts/paper_figures.h"
 #include "reports/report.h"
-#include "reports/value_json.h"
+#include "reports/result/value_json.h"
 
 namespace interlock {
 namespace {

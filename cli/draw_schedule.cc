@@ -1,11 +1,11 @@
 // interlock schedule: one step drawn in the terminal, and as a picture or a text on demand.
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/commands.h"
-#include "cli/inputs.h"
-#include "cli/outputs.h"
-#include "cli/terminal.h"
-#include "reports/layout.h"
-#include "reports/terminal_grid.h"
+#include "cli/console/inputs.h"
+#include "cli/console/outputs.h"
+#include "cli/console/terminal.h"
+#include "cli/parser/commands.h"
+#include "reports/terminal/layout.h"
+#include "reports/terminal/terminal_grid.h"
 
 namespace interlock {
 namespace {

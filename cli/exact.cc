@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "base/text.h"
-#include "cli/commands.h"
-#include "reports/terminal_grid.h"
+#include "cli/parser/commands.h"
+#include "reports/terminal/terminal_grid.h"
 #include "validate/exact/exact_schedule.h"
 
 namespace interlock {

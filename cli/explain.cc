@@ -1,12 +1,12 @@
 // interlock explain: where the time of a step goes, and what one step better would bring.
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/commands.h"
-#include "cli/interrupt.h"
-#include "cli/outputs.h"
-#include "cli/progress.h"
-#include "cli/terminal.h"
-#include "reports/answer_report.h"
-#include "scenarios/worker_pool.h"
+#include "cli/console/interrupt.h"
+#include "cli/console/outputs.h"
+#include "cli/console/progress.h"
+#include "cli/console/terminal.h"
+#include "cli/parser/commands.h"
+#include "reports/answers/answer_report.h"
+#include "scenarios/sweep/worker_pool.h"
 
 namespace interlock {
 namespace {

@@ -1,7 +1,7 @@
 // The module's side of HarnessCommands.
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/commands.h"
-#include "cli/harness_commands.h"
+#include "cli/parser/commands.h"
+#include "cli/parser/harness_commands.h"
 
 extern "C" const interlock::HarnessCommands& interlock_harness_commands() {
   static const interlock::HarnessCommands commands{

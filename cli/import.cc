@@ -4,13 +4,15 @@
 
 #include "base/file.h"
 #include "base/text.h"
-#include "cli/command_options.h"
-#include "cli/outputs.h"
-#include "cli/terminal.h"
-#include "hardware/cluster_reader.h"
+#include "cli/console/outputs.h"
+#include "cli/console/terminal.h"
+#include "cli/parser/command_options.h"
+#include "cli/parser/commands.h"
+#include "hardware/networks/cluster_reader.h"
 #include "reports/imports/layer_tables.h"
 #include "reports/imports/megatron_scenario.h"
-#include "reports/value_json.h"
+#include "reports/kineto/duration_table.h"
+#include "reports/result/value_json.h"
 
 namespace interlock {
 namespace {
@@ -146,6 +148,23 @@ void add_import(Command& command, ImportOptions& options) {
               {.required = true, .least = 1, .most = 100'000});
   chimera.add("--output", &options.output, "tensor between blocks, which no table has", "SIZE",
               {.required = true});
+}
+
+void import_kineto(const ImportOptions& options) {
+  DurationTable table;
+  for (const std::string& trace : options.traces) add_trace(table, read_kineto_file(trace));
+  order_parts(table);
+  write_file(options.out, duration_json(table));
+  write_json(
+      options.json,
+      json_file(json_object({{"format", json_text("interlock-written/1")},
+                             {"wrote", json_texts({options.out})},
+                             {"parts", json_number(static_cast<double>(table.parts.size()))}})),
+      options.quiet);
+  if (options.quiet || options.json == "-") return;
+  print(duration_report(table, terminal_style()));
+  tell("wrote " + options.out +
+       (table.parts.empty() ? "" : "; in a scenario: \"model\": \"" + options.out + "\""));
 }
 
 }  // namespace interlock

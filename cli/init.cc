@@ -7,14 +7,14 @@
 
 #include "base/file.h"
 #include "base/text.h"
-#include "cli/commands.h"
-#include "cli/interrupt.h"
-#include "cli/outputs.h"
-#include "cli/progress.h"
-#include "cli/terminal.h"
-#include "reports/value_json.h"
+#include "cli/console/interrupt.h"
+#include "cli/console/outputs.h"
+#include "cli/console/progress.h"
+#include "cli/console/terminal.h"
+#include "cli/parser/commands.h"
+#include "reports/result/value_json.h"
 #include "scenarios/starter/starter.h"
-#include "scenarios/worker_pool.h"
+#include "scenarios/sweep/worker_pool.h"
 
 namespace interlock {
 namespace {

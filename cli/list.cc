@@ -5,14 +5,16 @@
 #include <vector>
 
 #include "base/text.h"
-#include "cli/commands.h"
-#include "cli/outputs.h"
-#include "cli/terminal.h"
-#include "hardware/cluster_reader.h"
-#include "models/model_graph.h"
-#include "reports/value_json.h"
-#include "scenarios/framework_reader.h"
-#include "sim/plan/catalogue.h"
+#include "cli/console/outputs.h"
+#include "cli/console/terminal.h"
+#include "cli/parser/commands.h"
+#include "hardware/networks/cluster_reader.h"
+#include "models/build_model.h"
+#include "models/layers/model_graph.h"
+#include "models/model_file.h"
+#include "reports/result/value_json.h"
+#include "scenarios/load/read_framework.h"
+#include "sim/plan/schedules/catalogue.h"
 
 namespace interlock {
 namespace {

@@ -10,7 +10,8 @@
 
 #include "base/error.h"
 #include "cli/command_line.h"
-#include "cli/terminal.h"
+#include "cli/console/exit_code.h"
+#include "cli/console/terminal.h"
 
 int main(int argc, char** argv) {
   try {

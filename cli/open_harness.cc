@@ -4,8 +4,8 @@
 
 #include "base/error.h"
 #include "base/module_file.h"
-#include "cli/commands.h"
-#include "cli/harness_commands.h"
+#include "cli/parser/commands.h"
+#include "cli/parser/harness_commands.h"
 
 namespace interlock {
 namespace {

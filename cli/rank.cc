@@ -4,9 +4,9 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "cli/outputs.h"
-#include "cli/sweep_commands.h"
-#include "cli/terminal.h"
+#include "cli/console/outputs.h"
+#include "cli/console/terminal.h"
+#include "cli/parser/sweep_commands.h"
 #include "reports/sweeps/ranking.h"
 #include "reports/sweeps/sweep_store.h"
 

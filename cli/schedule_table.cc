@@ -4,9 +4,9 @@
 #include <cmath>
 
 #include "base/text.h"
-#include "cli/commands.h"
-#include "reports/scale.h"
-#include "scenarios/schedule_survey.h"
+#include "cli/parser/commands.h"
+#include "reports/words/scale.h"
+#include "scenarios/simulate/schedule_survey.h"
 #include "validate/schedule_formulas.h"
 
 namespace interlock {

@@ -1,9 +1,9 @@
 // interlock schema: the JSON Schema of scenarios, for editors.
 // SPDX-License-Identifier: Apache-2.0
 #include "base/file.h"
-#include "cli/commands.h"
-#include "cli/outputs.h"
-#include "cli/terminal.h"
+#include "cli/console/outputs.h"
+#include "cli/console/terminal.h"
+#include "cli/parser/commands.h"
 
 namespace interlock {
 

@@ -4,14 +4,14 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "cli/commands.h"
-#include "cli/interrupt.h"
-#include "cli/outputs.h"
-#include "cli/progress.h"
-#include "cli/terminal.h"
-#include "reports/scenario_json.h"
-#include "reports/search_report.h"
-#include "scenarios/worker_pool.h"
+#include "cli/console/interrupt.h"
+#include "cli/console/outputs.h"
+#include "cli/console/progress.h"
+#include "cli/console/terminal.h"
+#include "cli/parser/commands.h"
+#include "reports/answers/search_report.h"
+#include "reports/result/scenario_json.h"
+#include "scenarios/sweep/worker_pool.h"
 
 namespace interlock {
 namespace {

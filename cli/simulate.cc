@@ -1,11 +1,11 @@
 // interlock simulate and interlock compare: load, run, print, write.
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/commands.h"
-#include "cli/inputs.h"
-#include "cli/outputs.h"
-#include "cli/terminal.h"
-#include "scenarios/ranges/calibrated_range.h"
-#include "scenarios/run_scenario.h"
+#include "cli/console/inputs.h"
+#include "cli/console/outputs.h"
+#include "cli/console/terminal.h"
+#include "cli/parser/commands.h"
+#include "scenarios/simulate/calibrated_range.h"
+#include "scenarios/simulate/run_scenario.h"
 
 namespace interlock {
 namespace {

@@ -6,16 +6,16 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "cli/interrupt.h"
-#include "cli/outputs.h"
-#include "cli/progress.h"
-#include "cli/sweep_commands.h"
-#include "cli/swept_overrides.h"
-#include "cli/terminal.h"
+#include "cli/console/interrupt.h"
+#include "cli/console/outputs.h"
+#include "cli/console/progress.h"
+#include "cli/console/swept_overrides.h"
+#include "cli/console/terminal.h"
+#include "cli/parser/sweep_commands.h"
 #include "reports/sweeps/sweep_store.h"
-#include "scenarios/loader.h"
-#include "scenarios/rank_pool.h"
-#include "scenarios/worker_pool.h"
+#include "scenarios/load/loader.h"
+#include "scenarios/sweep/rank_pool.h"
+#include "scenarios/sweep/worker_pool.h"
 
 namespace interlock {
 namespace {

@@ -3,13 +3,13 @@
 #include <exception>
 
 #include "base/file.h"
-#include "cli/commands.h"
-#include "cli/inputs.h"
-#include "cli/interrupt.h"
-#include "cli/outputs.h"
-#include "cli/terminal.h"
-#include "cli/training_inputs.h"
-#include "reports/training_page.h"
+#include "cli/console/inputs.h"
+#include "cli/console/interrupt.h"
+#include "cli/console/outputs.h"
+#include "cli/console/terminal.h"
+#include "cli/console/training_inputs.h"
+#include "cli/parser/commands.h"
+#include "reports/page/training_page.h"
 #include "validate/training/npz.h"
 
 namespace interlock {

@@ -5,12 +5,12 @@
 #include "base/checksum.h"
 #include "base/error.h"
 #include "base/file.h"
-#include "cli/commands.h"
-#include "cli/inputs.h"
-#include "cli/interrupt.h"
-#include "cli/outputs.h"
-#include "cli/terminal.h"
-#include "cli/training_inputs.h"
+#include "cli/console/inputs.h"
+#include "cli/console/interrupt.h"
+#include "cli/console/outputs.h"
+#include "cli/console/terminal.h"
+#include "cli/console/training_inputs.h"
+#include "cli/parser/commands.h"
 #include "validate/crosscheck/validation.h"
 
 namespace interlock {

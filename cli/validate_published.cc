@@ -7,10 +7,10 @@
 
 #include "base/file.h"
 #include "base/text.h"
-#include "cli/commands.h"
-#include "cli/outputs.h"
-#include "cli/terminal.h"
-#include "reports/scale.h"
+#include "cli/console/outputs.h"
+#include "cli/console/terminal.h"
+#include "cli/parser/commands.h"
+#include "reports/words/scale.h"
 #include "validate/published/accuracy_report.h"
 #include "validate/published/error_samples.h"
 

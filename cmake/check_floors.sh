@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Refuses what breaks the house: an include from a floor above or beside, a library outside its
-# fence, a file out of shape, a source that nothing builds. Usage: check_floors.sh [FOLDER]; the
-# floors are in HACKING.md.
+# Refuses what breaks the house: an include from a room above or beside, a library outside its
+# fence, a file out of shape, a folder too full, a source that nothing builds.
+# Usage: check_floors.sh [FOLDER]; HACKING.md says what is in which room.
 set -euo pipefail
 export LC_ALL=C
 cd -- "${1:-$(dirname -- "${BASH_SOURCE[0]}")/..}"
@@ -17,21 +17,63 @@ files() {
 check() {
   awk '
   function bad(what) { printf "%s:%d: %s\n", file, FNR, what; failed = 1 }
-  function floor_of(path,   i) {
-    for (i = 1; i <= floors; ++i) if (index(path, name[i] "/") == 1) return i
-    return 0
+  # The room of a path: the longest folder that is one.
+  function room_of(path) {
+    while (sub(/\/[^\/]*$/, "", path)) if (path in height) return path
+    return ""
+  }
+  function add_rooms(names,   i, count, name) {
+    ++rising
+    count = split(names, name, " ")
+    for (i = 1; i <= count; ++i) height[name[i]] = rising
   }
   BEGIN {
-    # The floors from the ground up; those with one number stand beside each other.
-    floors = split("base models hardware sim/plan sim/run sim/measure sim/dynamics scenarios " \
-                   "reports validate cli tests", name, " ")
-    split("1 2 2 3 4 5 6 7 8 9 10 11", height, " ")
+    # The rooms from the ground up; those of one line stand beside each other.
+    add_rooms("base")
+    add_rooms("base/json")
+    add_rooms("hardware/topologies models/layers")
+    add_rooms("hardware/devices models/transformer")
+    add_rooms("hardware/networks models/networks")
+    add_rooms("hardware/collectives models")
+    add_rooms("sim/plan/schedules")
+    add_rooms("sim/plan sim/plan/orders")
+    add_rooms("sim/program")
+    add_rooms("sim/engines sim/causes")
+    add_rooms("sim/lower sim/measure")
+    add_rooms("sim/workloads sim/runs")
+    add_rooms("sim/swarm")
+    add_rooms("scenarios/contract")
+    add_rooms("scenarios/load")
+    add_rooms("scenarios/long_run scenarios/ranges")
+    add_rooms("scenarios/simulate")
+    add_rooms("scenarios/sweep")
+    add_rooms("scenarios/search scenarios/explain")
+    add_rooms("scenarios/starter")
+    add_rooms("reports")
+    add_rooms("reports/words")
+    add_rooms("reports/headlines reports/imports")
+    add_rooms("reports/result reports/terminal")
+    add_rooms("reports/answers reports/charts reports/kineto reports/sweeps reports/traces")
+    add_rooms("reports/page")
+    add_rooms("validate validate/exact validate/network")
+    add_rooms("validate/executors validate/cpu/layers")
+    add_rooms("validate/calibration validate/cpu validate/cuda/kernels")
+    add_rooms("validate/cuda/device")
+    add_rooms("validate/cuda/stage")
+    add_rooms("validate/cuda/bench")
+    add_rooms("validate/cuda validate/published validate/training")
+    add_rooms("validate/crosscheck")
+    add_rooms("cli/parser")
+    add_rooms("cli/console")
+    add_rooms("cli")
+    add_rooms("tests")
   }
-  function check_floor(included,   to) {
-    to = floor_of(included)
-    if (!to) { bad("\"" included "\" is not written from the root of the tree"); return }
-    if (!here || to == here || height[to] < height[here]) return
-    bad(name[here] " includes from " name[to] ", which is no floor below it: \"" included "\"")
+  function check_room(included,   to) {
+    if (included ~ /\.pb\.h$/) return
+    to = room_of(included)
+    if (to == "") { bad("\"" included "\" is not written from the root of the tree"); return }
+    if (here == "" || to == here || height[to] < height[here]) return
+    bad(here " includes from " to ", which is not below it: \"" included "\"")
   }
   function fence(pattern, allowed, library) {
     if (target ~ pattern && file !~ allowed) bad(library " may be included only in " fence_name[library])
@@ -40,17 +82,17 @@ check() {
     target = $0
     sub(/^[ \t]*#[ \t]*include[ \t]*[<"]/, "", target)
     sub(/[>"].*/, "", target)
-    fence("^(simgrid|xbt|smpi)/", "^sim/run/simgrid_(engine|network|probe)\\.(cc|h)$", "SimGrid")
-    fence("^nlohmann/", "^(base/json\\.cc$|reports/|validate/(crosscheck|published)/|tests/)", "nlohmann-json")
-    fence("^CLI/", "^cli/command_parser\\.cc$", "CLI11")
+    fence("^(simgrid|xbt|smpi)/", "^sim/engines/simgrid_(engine|network|probe)\\.(cc|h)$", "SimGrid")
+    fence("^nlohmann/", "^(base/json/json\\.cc$|reports/|validate/(crosscheck|published)/|tests/)", "nlohmann-json")
+    fence("^CLI/", "^cli/parser/command_parser\\.cc$", "CLI11")
     fence("^(cuda|cublas|cudnn|cupti|nccl|nvtx)", "^(validate|tests)/cuda/", "CUDA")
     fence("^(Eigen|unsupported/Eigen)/", "^(validate|tests)/", "Eigen")
-    fence("^zlib\\.h$", "^(reports/gzip|tests/.*)\\.cc$", "zlib")
-    fence("^mpi\\.h$", "^scenarios/mpi_pool\\.cc$", "MPI")
+    fence("^zlib\\.h$", "^(reports/result/gzip|tests/.*)\\.cc$", "zlib")
+    fence("^mpi\\.h$", "^scenarios/sweep/mpi_pool\\.cc$", "MPI")
     fence("^sqlite3\\.h$", "^(reports/sweeps/database|tests/.*)\\.cc$", "SQLite")
-    fence("^google/protobuf/|\\.pb\\.h$", "^(scenarios/chakra_|tests/)", "protobuf")
+    fence("^google/protobuf/|\\.pb\\.h$", "^(sim/workloads/chakra_|tests/)", "protobuf")
     fence("^doctest/", "^tests/", "doctest")
-    if ($0 ~ /include[ \t]*"/) check_floor(target)
+    if ($0 ~ /include[ \t]*"/) check_room(target)
   }
   function check_name(   base, folder, stem) {
     folder = file; sub(/[^\/]*$/, "", folder)
@@ -82,25 +124,33 @@ check() {
       printf "%s: no CMakeLists.txt names it, so nothing builds it\n", source[base]; failed = 1
     }
   }
+  function last_part(path) { sub(/.*\//, "", path); return path }
+  function finish_rooms(   room) {
+    for (room in held) if (held[room] > 24) {
+      printf "%s: holds %d sources; expected at most 24\n", room, held[room]; failed = 1
+    }
+  }
   function finish() {
     if (code && lines > limit) bad(lines " lines; expected at most " limit)
   }
   BEGIN {
-    fence_name["SimGrid"] = "sim/run/simgrid_*"
-    fence_name["nlohmann-json"] = "base/json.cc, reports/, validate/crosscheck/ and validate/published/"
-    fence_name["CLI11"] = "cli/command_parser.cc"; fence_name["CUDA"] = "validate/cuda/"
+    fence_name["SimGrid"] = "sim/engines/simgrid_*"
+    fence_name["nlohmann-json"] = "base/json/json.cc, reports/, validate/crosscheck/ and validate/published/"
+    fence_name["CLI11"] = "cli/parser/command_parser.cc"; fence_name["CUDA"] = "validate/cuda/"
     fence_name["Eigen"] = "validate/"; fence_name["doctest"] = "tests/"
-    fence_name["zlib"] = "reports/gzip.cc and tests"
-    fence_name["MPI"] = "scenarios/mpi_pool.cc"
+    fence_name["zlib"] = "reports/result/gzip.cc and tests"
+    fence_name["MPI"] = "scenarios/sweep/mpi_pool.cc"
     fence_name["SQLite"] = "reports/sweeps/database.cc and tests"
-    fence_name["protobuf"] = "scenarios/chakra_*"
+    fence_name["protobuf"] = "sim/workloads/chakra_*"
   }
   FNR == 1 {
     finish()
     file = FILENAME; sub(/^\.\//, "", file)
     code = file ~ /\.(h|cc|cu|cuh)$/
-    here = floor_of(file)
-    limit = file ~ /\.(h|cuh)$/ ? 150 : file ~ /^tests\// ? 400 : 300
+    here = room_of(file)
+    if (code) ++held[substr(file, 1, length(file) - length(last_part(file)) - 1)]
+    limit = file ~ /\.(h|cuh)$/ ? 150 : file ~ /^tests\// ? 400 : 600
+    if (code && here == "") bad("lies in no room; HACKING.md lists them")
     if (code) check_name()
     hidden = 0
     if (code && $0 !~ /^\/\/ ./) bad("the first line does not say what the file is for")
@@ -118,7 +168,7 @@ check() {
   (code || file !~ /^tests\//) && /[ \t\r]$/ { bad("blanks at the end of the line") }
   # The character classes keep this line from finding itself.
   /\.\.\/share[d]|(^|[^a-z_.])\/wor[k]\// { bad("names a folder outside the project") }
-  END { finish(); finish_lists(); exit failed }
+  END { finish(); finish_lists(); finish_rooms(); exit failed }
   ' "$@"
 }
 

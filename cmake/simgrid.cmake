@@ -4,7 +4,7 @@
 set(INTERLOCK_SIMGRID AUTO CACHE STRING "Build the SimGrid engine: AUTO, ON or OFF")
 set_property(CACHE INTERLOCK_SIMGRID PROPERTY STRINGS AUTO ON OFF)
 set(INTERLOCK_HAS_SIMGRID OFF)
-set(INTERLOCK_SIMGRID_KNOWN 3.32 3.34 3.35 3.36 4.0 4.1)  # what sim/run/simgrid_network.h has been held to the sources of
+set(INTERLOCK_SIMGRID_KNOWN 3.32 3.34 3.35 3.36 4.0 4.1)  # what sim/engines/simgrid_network.h has been held to the sources of
 
 # Sets `missing` to what is wrong with the SimGrid at hand; empty: nothing.
 function(interlock_look_for_simgrid missing)
@@ -25,10 +25,10 @@ function(interlock_look_for_simgrid missing)
   endif()
   # A private layout that was guessed wrong shows as a wrong date, or a crash, of flows whose dates are known.
   set(key "${version} ${SIMGRID_LIBRARY} ${SIMGRID_INCLUDE} ${CMAKE_CXX_COMPILER} ${CMAKE_CXX_FLAGS}")
-  file(SHA256 ${PROJECT_SOURCE_DIR}/sim/run/simgrid_network.h header)
+  file(SHA256 ${PROJECT_SOURCE_DIR}/sim/engines/simgrid_network.h header)
   if((NOT CMAKE_CROSSCOMPILING OR CMAKE_CROSSCOMPILING_EMULATOR) AND NOT INTERLOCK_SIMGRID_PROBED STREQUAL "${key} ${header}")
     try_run(ran compiled
-      SOURCES ${PROJECT_SOURCE_DIR}/sim/run/simgrid_probe.cc
+      SOURCES ${PROJECT_SOURCE_DIR}/sim/engines/simgrid_probe.cc
       CMAKE_FLAGS "-DINCLUDE_DIRECTORIES=${PROJECT_SOURCE_DIR};${SIMGRID_INCLUDE}" -DCMAKE_COMPILE_WARNING_AS_ERROR=OFF
       LINK_LIBRARIES ${SIMGRID_LIBRARY}
       NO_CACHE

@@ -8,7 +8,7 @@
 
 #include <optional>
 
-#include "base/json.h"
+#include "base/json/json.h"
 
 namespace interlock {
 

@@ -9,7 +9,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "models/config_file.h"
-#include "models/model_graph.h"
+#include "models/layers/model_graph.h"
 
 namespace interlock {
 namespace {

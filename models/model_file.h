@@ -5,8 +5,9 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
-#include "base/json.h"
+#include "base/json/json.h"
 
 namespace interlock {
 
@@ -22,5 +23,8 @@ struct ModelObject {
 /// the other keys in the place of the base's. A diagnostic is added if there is none. What is wrong
 /// with a model of the zoo is wrong where it is named.
 std::optional<ModelObject> find_model(const JsonNode& model, Diagnostics& diagnostics);
+
+/// Returns the names of the models in the zoo, sorted.
+std::vector<std::string> zoo_names();
 
 }  // namespace interlock

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "scenarios/run_scenario.h"
+#include "scenarios/simulate/run_scenario.h"
 
 namespace interlock {
 
@@ -38,8 +38,8 @@ std::string svg_timeline(const ScenarioResult& result);
 /// REQUIRES: results is not empty; the logs were kept.
 std::string svg_timelines(const std::vector<ScenarioResult>& results);
 
-/// The order of a step in PyTorch's text form (sim/plan/schedule_text.h). Throws: Error if that
-/// form has no words for it.
+/// The order of a step in PyTorch's text form (sim/plan/orders/schedule_text.h). Throws: Error if
+/// that form has no words for it.
 std::string schedule_csv(const ScenarioResult& result);
 
 }  // namespace interlock

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "hardware/collective.h"
+#include "hardware/collectives/collective.h"
 
 namespace interlock {
 

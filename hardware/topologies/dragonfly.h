@@ -8,7 +8,7 @@
 // modulo the cables: the same there and back.
 #pragma once
 
-#include "hardware/link.h"
+#include "hardware/topologies/link.h"
 
 namespace interlock {
 

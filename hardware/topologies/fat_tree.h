@@ -9,7 +9,7 @@
 //                 of the same number in all pods share their cores
 #pragma once
 
-#include "hardware/link.h"
+#include "hardware/topologies/link.h"
 
 namespace interlock {
 

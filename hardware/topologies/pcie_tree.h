@@ -5,7 +5,7 @@
 // host bridges and the link between the sockets. All of these are shared.
 #pragma once
 
-#include "hardware/link.h"
+#include "hardware/topologies/link.h"
 
 namespace interlock {
 

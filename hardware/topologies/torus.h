@@ -10,7 +10,7 @@
 
 #include <vector>
 
-#include "hardware/link.h"
+#include "hardware/topologies/link.h"
 
 namespace interlock {
 

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "hardware/link.h"
+#include "hardware/topologies/link.h"
 
 namespace interlock {
 

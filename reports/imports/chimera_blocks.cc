@@ -8,8 +8,8 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "reports/encode.h"
 #include "reports/imports/layer_tables.h"
+#include "reports/words/encode.h"
 
 namespace interlock {
 namespace {

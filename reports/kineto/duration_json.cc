@@ -5,9 +5,9 @@
 #include <numeric>
 
 #include "base/error.h"
-#include "reports/encode.h"
+#include "base/spread.h"
 #include "reports/kineto/duration_table.h"
-#include "sim/dynamics/spread.h"
+#include "reports/words/encode.h"
 
 namespace interlock {
 namespace {

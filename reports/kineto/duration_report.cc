@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "base/spread.h"
 #include "base/text.h"
-#include "reports/encode.h"
 #include "reports/kineto/duration_table.h"
-#include "reports/layout.h"
-#include "sim/dynamics/spread.h"
+#include "reports/terminal/layout.h"
+#include "reports/words/encode.h"
 
 namespace interlock {
 namespace {

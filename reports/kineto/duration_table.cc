@@ -6,8 +6,8 @@
 #include <optional>
 #include <utility>
 
+#include "base/spread.h"
 #include "reports/kineto/op_attribution.h"
-#include "sim/dynamics/spread.h"
 
 namespace interlock {
 namespace {

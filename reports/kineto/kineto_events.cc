@@ -8,8 +8,8 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "reports/gzip.h"
 #include "reports/kineto/event_parser.h"
+#include "reports/result/gzip.h"
 
 namespace interlock {
 namespace {

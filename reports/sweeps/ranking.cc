@@ -8,11 +8,11 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "reports/encode.h"
-#include "reports/layout.h"
-#include "reports/scale.h"
 #include "reports/sweeps/sweep_row.h"
 #include "reports/sweeps/sweep_store.h"
+#include "reports/terminal/layout.h"
+#include "reports/words/encode.h"
+#include "reports/words/scale.h"
 
 namespace interlock {
 namespace {

@@ -10,10 +10,10 @@
 #include "base/checksum.h"
 #include "base/error.h"
 #include "base/text.h"
-#include "reports/encode.h"
-#include "reports/result_json.h"
-#include "reports/scenario_json.h"
-#include "scenarios/run_scenario.h"
+#include "reports/result/result_json.h"
+#include "reports/result/scenario_json.h"
+#include "reports/words/encode.h"
+#include "scenarios/simulate/run_scenario.h"
 
 namespace interlock {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "reports/sweeps/database.h"
-#include "scenarios/sweep_plan.h"
+#include "scenarios/sweep/sweep_plan.h"
 
 namespace interlock {
 

@@ -14,7 +14,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "reports/scenario_json.h"
+#include "reports/result/scenario_json.h"
 
 namespace interlock {
 namespace {

@@ -53,7 +53,7 @@ function messagesOf(scenario, node, side) {
   return found;
 }
 
-// By the numbers of Wait in sim/measure/causes.h.
+// By the numbers of Wait in sim/causes/causes.h.
 const WAITS = [
   '', 'its device was free', 'the activation arrived', 'the gradient arrived',
   'the exchange was over', 'another stream had come so far', 'the queue of messages had room',

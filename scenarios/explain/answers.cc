@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <cstring>
 
-#include "scenarios/economics.h"
-#include "scenarios/open_names.h"
-#include "scenarios/set_key.h"
-#include "scenarios/worker_pool.h"
+#include "scenarios/contract/open_names.h"
+#include "scenarios/contract/set_key.h"
+#include "scenarios/simulate/economics.h"
+#include "scenarios/sweep/worker_pool.h"
 
 namespace interlock {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "hardware/device_reader.h"
+#include "hardware/devices/device_reader.h"
 #include "scenarios/explain/change.h"
 
 namespace interlock {

@@ -3,7 +3,7 @@
 #include "scenarios/ranges/peak_rates.h"
 
 #include "base/text.h"
-#include "hardware/priced_class.h"
+#include "hardware/devices/priced_class.h"
 #include "scenarios/ranges/scenario_kernels.h"
 
 namespace interlock {

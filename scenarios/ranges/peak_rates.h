@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "scenarios/scenario.h"
+#include "scenarios/load/scenario.h"
 
 namespace interlock {
 

@@ -8,7 +8,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
-#include "scenarios/contract.h"
+#include "scenarios/contract/contract.h"
 #include "scenarios/ranges/peak_rates.h"
 
 namespace interlock {

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "scenarios/load/scenario.h"
 #include "scenarios/ranges/confidence.h"
-#include "scenarios/scenario.h"
 
 namespace interlock {
 

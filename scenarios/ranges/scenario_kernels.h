@@ -6,7 +6,7 @@
 #include <functional>
 #include <string>
 
-#include "scenarios/scenario.h"
+#include "scenarios/load/scenario.h"
 
 namespace interlock {
 

@@ -6,9 +6,9 @@
 #include <functional>
 #include <vector>
 
-#include "scenarios/run_scenario.h"
+#include "scenarios/simulate/run_scenario.h"
+#include "sim/lower/op_cost.h"
 #include "sim/plan/stage_cost.h"
-#include "sim/run/op_cost.h"
 
 namespace interlock {
 

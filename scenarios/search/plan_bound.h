@@ -12,7 +12,7 @@
 #pragma once
 
 #include "base/units.h"
-#include "scenarios/scenario.h"
+#include "scenarios/load/scenario.h"
 
 namespace interlock {
 

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "scenarios/economics.h"
-#include "scenarios/run_scenario.h"
+#include "scenarios/simulate/economics.h"
+#include "scenarios/simulate/run_scenario.h"
 
 namespace interlock {
 

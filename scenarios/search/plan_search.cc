@@ -7,9 +7,9 @@
 #include <tuple>
 
 #include "base/error.h"
-#include "scenarios/loader.h"
+#include "scenarios/load/loader.h"
 #include "scenarios/search/plan_survey.h"
-#include "scenarios/sweep_plan.h"
+#include "scenarios/sweep/sweep_plan.h"
 
 namespace interlock {
 namespace {

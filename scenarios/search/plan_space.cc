@@ -6,11 +6,12 @@
 #include <utility>
 
 #include "base/text.h"
-#include "hardware/cluster_reader.h"
-#include "models/model_graph.h"
-#include "scenarios/scenario.h"
-#include "scenarios/set_key.h"
-#include "sim/plan/catalogue.h"
+#include "hardware/networks/cluster_reader.h"
+#include "models/build_model.h"
+#include "models/layers/model_graph.h"
+#include "scenarios/contract/set_key.h"
+#include "scenarios/load/scenario.h"
+#include "sim/plan/schedules/catalogue.h"
 
 namespace interlock {
 namespace {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "scenarios/search/search_request.h"
 
 namespace interlock {

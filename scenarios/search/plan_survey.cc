@@ -9,9 +9,9 @@
 #include <type_traits>
 
 #include "base/error.h"
-#include "scenarios/sweep_plan.h"
-#include "scenarios/worker_pool.h"
-#include "sim/run/engines.h"
+#include "scenarios/sweep/sweep_plan.h"
+#include "scenarios/sweep/worker_pool.h"
+#include "sim/engines/engines.h"
 
 namespace interlock {
 namespace {

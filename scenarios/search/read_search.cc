@@ -1,8 +1,9 @@
 // Reads "search". What is in its lists is read where scenarios are made of it.
 // SPDX-License-Identifier: Apache-2.0
 #include "base/text.h"
-#include "hardware/network_size.h"
-#include "scenarios/contract.h"
+#include "hardware/networks/network_size.h"
+#include "scenarios/contract/contract.h"
+#include "scenarios/load/loader.h"
 #include "scenarios/search/search_request.h"
 
 namespace interlock {
@@ -86,6 +87,10 @@ SearchRequest read_search(const JsonNode& node, Diagnostics& diagnostics) {
   request.partitions = values_of(section, "partition");
   section.finish();
   return request;
+}
+
+void check_search(const JsonNode& search, Diagnostics& diagnostics) {
+  read_search(search, diagnostics);
 }
 
 }  // namespace interlock

@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "base/units.h"
 
 namespace interlock {

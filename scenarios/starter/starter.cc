@@ -8,8 +8,9 @@
 #include <limits>
 
 #include "base/text.h"
-#include "hardware/cluster_reader.h"
-#include "scenarios/set_key.h"
+#include "hardware/networks/cluster_reader.h"
+#include "models/build_model.h"
+#include "scenarios/contract/set_key.h"
 
 namespace interlock {
 namespace {

@@ -6,7 +6,7 @@
 #include <map>
 #include <vector>
 
-#include "sim/measure/idle_times.h"
+#include "sim/causes/idle_times.h"
 #include "sim/measure/memory.h"
 #include "sim/measure/metrics.h"
 #include "sim/measure/steady.h"

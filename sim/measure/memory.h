@@ -10,7 +10,7 @@
 #include <array>
 #include <vector>
 
-#include "sim/run/trace.h"
+#include "sim/program/trace.h"
 
 namespace interlock {
 

@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "sim/measure/explanation.h"
-#include "sim/run/engines.h"
+#include "sim/causes/explanation.h"
+#include "sim/engines/engines.h"
 
 namespace interlock {
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "base/random.h"
-#include "sim/run/ticks.h"
+#include "sim/program/ticks.h"
 
 namespace interlock {
 

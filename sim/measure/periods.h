@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "sim/measure/metrics.h"
-#include "sim/run/trace.h"
+#include "sim/program/trace.h"
 
 namespace interlock {
 

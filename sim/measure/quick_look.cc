@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "sim/engines/engines.h"
 #include "sim/measure/memory.h"
-#include "sim/run/engines.h"
 
 namespace interlock {
 

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "sim/run/program.h"
+#include "sim/program/program.h"
 
 namespace interlock {
 

@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "base/random.h"
-#include "sim/run/ticks.h"
+#include "sim/program/ticks.h"
 
 namespace interlock {
 

@@ -11,7 +11,7 @@
 #include <optional>
 #include <vector>
 
-#include "sim/run/trace.h"
+#include "sim/program/trace.h"
 
 namespace interlock {
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "models/model_graph.h"
+#include "models/layers/model_graph.h"
 
 namespace interlock {
 

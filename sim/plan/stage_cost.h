@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "base/exchange.h"
-#include "hardware/device.h"
-#include "models/model_graph.h"
-#include "sim/plan/catalogue.h"
+#include "hardware/devices/device.h"
+#include "models/layers/model_graph.h"
 #include "sim/plan/partition.h"
-#include "sim/plan/strategy.h"
+#include "sim/plan/schedules/catalogue.h"
+#include "sim/plan/schedules/strategy.h"
 
 namespace interlock {
 

@@ -7,7 +7,7 @@
 #include <sstream>
 
 #include "base/file.h"
-#include "base/json.h"
+#include "base/json/json.h"
 #include "tests/base/thrown.h"
 
 namespace interlock::bad_json_test {

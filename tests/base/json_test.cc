@@ -1,6 +1,6 @@
 // Documents become trees that know their lines.
 // SPDX-License-Identifier: Apache-2.0
-#include "base/json.h"
+#include "base/json/json.h"
 
 #include <doctest/doctest.h>
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "tests/base/thrown.h"
 
 namespace interlock::json_value_test {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "base/random.h"
 
 namespace interlock::mutation_test {

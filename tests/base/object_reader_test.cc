@@ -7,7 +7,7 @@
 #include <functional>
 #include <limits>
 
-#include "base/json.h"
+#include "base/json/json.h"
 
 namespace interlock::object_reader_test {
 namespace {

@@ -6,8 +6,8 @@
 #include <cstdlib>
 
 #include "base/file.h"
+#include "reports/page/training_page.h"
 #include "reports/report.h"
-#include "reports/training_page.h"
 #include "tests/browser/chromium.h"
 #include "tests/support/skipped.h"
 

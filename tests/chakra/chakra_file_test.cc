@@ -1,6 +1,6 @@
 // Chakra's files, byte by byte: what we write, what others write, and what nobody should.
 // SPDX-License-Identifier: Apache-2.0
-#include "scenarios/chakra_file.h"
+#include "sim/workloads/chakra_file.h"
 
 #include "base/error.h"
 #include "base/file.h"

@@ -6,8 +6,8 @@
 #include <tuple>
 
 #include "base/error.h"
-#include "reports/chakra_trace.h"
 #include "reports/report.h"
+#include "reports/traces/chakra_trace.h"
 #include "tests/chakra/trace_folder.h"
 
 namespace interlock::round_trip_test {

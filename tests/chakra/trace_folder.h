@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/file.h"
-#include "scenarios/run_scenario.h"
+#include "scenarios/simulate/run_scenario.h"
 
 namespace interlock {
 

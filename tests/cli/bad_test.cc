@@ -4,7 +4,7 @@
 
 #include "base/file.h"
 #include "tests/cli/child_program.h"
-#include "tests/scenarios/mutate.h"
+#include "tests/scenarios/schema/mutate.h"
 #include "tests/support/cases.h"
 
 namespace interlock::bad_test {

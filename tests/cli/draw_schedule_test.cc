@@ -1,7 +1,7 @@
 // interlock schedule: what it draws, writes, lists and refuses.
 // SPDX-License-Identifier: Apache-2.0
 #include "base/file.h"
-#include "base/json.h"
+#include "base/json/json.h"
 #include "tests/cli/child_program.h"
 #include "tests/support/skipped.h"
 

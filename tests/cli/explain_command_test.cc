@@ -1,7 +1,7 @@
 // interlock explain as a user runs it: what it promises is what simulate says.
 // SPDX-License-Identifier: Apache-2.0
 #include "base/file.h"
-#include "base/json.h"
+#include "base/json/json.h"
 #include "tests/cli/child_program.h"
 
 namespace interlock::explain_command_test {

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "base/file.h"
-#include "base/json.h"
+#include "base/json/json.h"
 #include "tests/cli/child_program.h"
 
 namespace interlock::init_test {

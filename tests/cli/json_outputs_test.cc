@@ -1,7 +1,7 @@
 // --json of every subcommand: there, parsed, and alone on standard output.
 // SPDX-License-Identifier: Apache-2.0
 #include "base/file.h"
-#include "base/json.h"
+#include "base/json/json.h"
 #include "tests/cli/child_program.h"
 
 namespace interlock::json_outputs_test {

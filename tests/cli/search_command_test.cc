@@ -3,7 +3,7 @@
 #include <filesystem>
 
 #include "base/file.h"
-#include "base/json.h"
+#include "base/json/json.h"
 #include "tests/cli/child_program.h"
 
 namespace interlock::search_command_test {

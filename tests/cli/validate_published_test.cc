@@ -1,7 +1,7 @@
 // interlock validate published as a user runs it.
 // SPDX-License-Identifier: Apache-2.0
 #include "base/file.h"
-#include "base/json.h"
+#include "base/json/json.h"
 #include "tests/cli/child_program.h"
 
 namespace interlock::validate_published_test {

@@ -4,7 +4,7 @@
 
 #include "base/checksum.h"
 #include "base/file.h"
-#include "base/json.h"
+#include "base/json/json.h"
 #include "tests/cli/child_program.h"
 
 namespace interlock::validate_test {

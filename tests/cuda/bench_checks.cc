@@ -5,10 +5,10 @@
 #include <cmath>
 #include <set>
 
+#include "base/error_figures.h"
 #include "validate/calibration/probe_grid.h"
-#include "validate/crosscheck/error_figures.h"
-#include "validate/cuda/cuda_call.h"
-#include "validate/cuda/gpu_bench.h"
+#include "validate/cuda/bench/gpu_bench.h"
+#include "validate/cuda/kernels/cuda_call.h"
 
 using namespace interlock;
 using namespace interlock::cuda;

@@ -9,9 +9,9 @@
 #include "base/error.h"
 #include "tests/cuda/device_numbers.h"
 #include "tests/cuda/probes.h"
-#include "validate/cuda/cuda_call.h"
-#include "validate/cuda/device_group.h"
-#include "validate/cuda/links.h"
+#include "validate/cuda/device/device_group.h"
+#include "validate/cuda/device/links.h"
+#include "validate/cuda/kernels/cuda_call.h"
 
 using namespace interlock;
 using namespace interlock::cuda;

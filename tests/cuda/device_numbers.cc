@@ -8,7 +8,7 @@
 #include <cmath>
 
 #include "base/random.h"
-#include "validate/cuda/cuda_call.h"
+#include "validate/cuda/kernels/cuda_call.h"
 #include "validate/executors/cuda_executor.h"
 
 namespace interlock::cuda {

@@ -1,6 +1,6 @@
 // Probes of the calibration as steps of training: which kernels, on how many bytes. No GPU needed.
 // SPDX-License-Identifier: Apache-2.0
-#include "validate/cuda/probe_plan.h"
+#include "validate/cuda/bench/probe_plan.h"
 
 #include <doctest/doctest.h>
 

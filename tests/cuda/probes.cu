@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "tests/cuda/probes.h"
-#include "validate/cuda/cuda_call.h"
+#include "validate/cuda/kernels/cuda_call.h"
 
 namespace interlock::cuda {
 

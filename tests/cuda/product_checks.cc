@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "tests/cuda/device_numbers.h"
-#include "validate/cuda/products.h"
+#include "validate/cuda/device/products.h"
 
 using namespace interlock::cuda;
 

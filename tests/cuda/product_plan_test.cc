@@ -4,7 +4,7 @@
 
 #include <set>
 
-#include "validate/cuda/products.h"
+#include "validate/cuda/device/products.h"
 
 using namespace interlock::cuda;
 

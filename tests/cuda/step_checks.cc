@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <numeric>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "tests/cuda/device_numbers.h"
-#include "validate/cuda/gpu_steps.h"
-#include "validate/network/stage_network.h"
+#include "validate/cpu/stage_network.h"
+#include "validate/cuda/stage/gpu_steps.h"
 
 using namespace interlock;
 using namespace interlock::cuda;

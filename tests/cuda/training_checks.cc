@@ -6,11 +6,11 @@
 #include <cstdlib>
 
 #include "base/error.h"
-#include "sim/run/engines.h"
+#include "sim/engines/engines.h"
 #include "tests/harness/support/training.h"
-#include "validate/cuda/cuda_call.h"
-#include "validate/cuda/gpu_run.h"
-#include "validate/cuda/nccl.h"
+#include "validate/cuda/device/nccl.h"
+#include "validate/cuda/kernels/cuda_call.h"
+#include "validate/cuda/stage/gpu_run.h"
 #include "validate/executors/executor.h"
 
 using namespace interlock;

@@ -1,12 +1,12 @@
 // Checkpoint intervals: published figures, the exact optimum by Lambert's W, and simulated runs.
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/dynamics/checkpoint_interval.h"
+#include "sim/runs/checkpoint_interval.h"
 
 #include <doctest/doctest.h>
 
 #include <cmath>
 
-#include "sim/dynamics/goodput.h"
+#include "sim/runs/goodput.h"
 
 namespace interlock::checkpoint_interval_test {
 namespace {

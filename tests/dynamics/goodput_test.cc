@@ -1,6 +1,6 @@
 // Statistics over seeds: percentiles by hand, determinism, and runs of millions of steps.
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/dynamics/goodput.h"
+#include "sim/runs/goodput.h"
 
 #include <doctest/doctest.h>
 

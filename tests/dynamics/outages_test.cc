@@ -1,6 +1,6 @@
 // Outages: lifetimes against their moments, renewal theory, and traces as files tell them.
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/dynamics/outages.h"
+#include "sim/runs/outages.h"
 
 #include <doctest/doctest.h>
 
@@ -9,7 +9,7 @@
 #include <numeric>
 
 #include "base/error.h"
-#include "sim/dynamics/spread.h"
+#include "base/spread.h"
 
 namespace interlock::outages_test {
 namespace {

@@ -7,7 +7,7 @@
 #include <map>
 
 #include "base/error.h"
-#include "sim/dynamics/training_run.h"
+#include "sim/runs/training_run.h"
 
 namespace interlock::run_properties_test {
 namespace {

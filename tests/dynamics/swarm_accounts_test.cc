@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "base/random.h"
-#include "sim/dynamics/swarm.h"
+#include "sim/swarm/swarm.h"
 
 namespace interlock::swarm_accounts_test {
 namespace {

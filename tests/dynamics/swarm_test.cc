@@ -1,6 +1,6 @@
 // A swarm against what can be worked out by hand: rates, links, rebalancing, waiting and refusing.
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/dynamics/swarm.h"
+#include "sim/swarm/swarm.h"
 
 #include <doctest/doctest.h>
 

@@ -1,6 +1,6 @@
 // Training runs under traces worked by hand; the derivation stands before the figures.
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/dynamics/training_run.h"
+#include "sim/runs/training_run.h"
 
 #include <doctest/doctest.h>
 

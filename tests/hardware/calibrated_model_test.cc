@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "hardware/device_reader.h"
+#include "hardware/devices/device_reader.h"
 
 namespace interlock::calibrated_model_test {
 namespace {

@@ -3,8 +3,8 @@
 #include <doctest/doctest.h>
 
 #include "base/file.h"
-#include "hardware/cluster_reader.h"
-#include "hardware/device_reader.h"
+#include "hardware/devices/device_reader.h"
+#include "hardware/networks/cluster_reader.h"
 
 namespace interlock::catalogue_test {
 namespace {

@@ -1,6 +1,6 @@
 // What scenarios may write under "cluster", and what they are told when it is wrong.
 // SPDX-License-Identifier: Apache-2.0
-#include "hardware/cluster_reader.h"
+#include "hardware/networks/cluster_reader.h"
 
 #include <doctest/doctest.h>
 

@@ -12,7 +12,7 @@
 #include <numeric>
 #include <utility>
 
-#include "hardware/collective.h"
+#include "hardware/collectives/collective.h"
 #include "tests/hardware/step_simulator.h"
 
 namespace interlock::collective_steps_test {

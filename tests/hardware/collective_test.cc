@@ -1,6 +1,6 @@
 // Collectives as flows: closed forms, what every member sends and receives, and what is chosen.
 // SPDX-License-Identifier: Apache-2.0
-#include "hardware/collective.h"
+#include "hardware/collectives/collective.h"
 
 #include <doctest/doctest.h>
 

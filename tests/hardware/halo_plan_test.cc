@@ -6,7 +6,7 @@
 #include <numeric>
 #include <utility>
 
-#include "hardware/movement.h"
+#include "hardware/collectives/movement.h"
 
 namespace interlock::halo_plan_test {
 namespace {

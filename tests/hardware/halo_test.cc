@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/random.h"
-#include "hardware/movement.h"
+#include "hardware/collectives/movement.h"
 
 namespace interlock::halo_test {
 namespace {

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "hardware/cluster.h"
+#include "hardware/networks/cluster.h"
 
 namespace interlock {
 

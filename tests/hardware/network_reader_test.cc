@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "base/random.h"
-#include "hardware/cluster_reader.h"
+#include "hardware/networks/cluster_reader.h"
 
 namespace interlock::network_reader_test {
 namespace {

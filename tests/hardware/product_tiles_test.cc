@@ -1,13 +1,13 @@
 // Shares of a device's rate in matrix products, against tiles and waves counted by hand.
 // SPDX-License-Identifier: Apache-2.0
-#include "hardware/product_tiles.h"
+#include "hardware/devices/product_tiles.h"
 
 #include <doctest/doctest.h>
 
 #include <map>
 
 #include "base/random.h"
-#include "hardware/device.h"
+#include "hardware/devices/device.h"
 
 namespace interlock::product_tiles_test {
 namespace {

@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "base/error.h"
-#include "hardware/real_devices_reader.h"
+#include "hardware/devices/real_devices_reader.h"
 
 namespace interlock::real_devices_test {
 

@@ -1,6 +1,6 @@
 // Resharding: costs of the strategies, who gets what, and the balance of senders.
 // SPDX-License-Identifier: Apache-2.0
-#include "hardware/resharding.h"
+#include "hardware/collectives/resharding.h"
 
 #include <doctest/doctest.h>
 
@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "base/random.h"
-#include "hardware/sender_search.h"
+#include "hardware/collectives/sender_search.h"
 
 namespace interlock::resharding_test {
 namespace {

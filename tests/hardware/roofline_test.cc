@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
-#include "hardware/device.h"
+#include "hardware/devices/device.h"
 
 namespace interlock::roofline_test {
 namespace {

@@ -5,7 +5,7 @@
 #include <map>
 #include <set>
 
-#include "hardware/cluster.h"
+#include "hardware/networks/cluster.h"
 
 namespace interlock::route_test {
 namespace {

@@ -12,7 +12,7 @@
 #include <map>
 #include <vector>
 
-#include "hardware/cluster.h"
+#include "hardware/networks/cluster.h"
 
 namespace interlock {
 

@@ -8,7 +8,7 @@
 #include <cmath>
 
 #include "base/draws.h"
-#include "hardware/device_reader.h"
+#include "hardware/devices/device_reader.h"
 #include "validate/calibration/calibration_file.h"
 #include "validate/calibration/cpu_kernels.h"
 #include "validate/calibration/probe_grid.h"

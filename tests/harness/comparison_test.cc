@@ -6,7 +6,7 @@
 
 #include <cmath>
 
-#include "scenarios/run_scenario.h"
+#include "scenarios/simulate/run_scenario.h"
 #include "tests/harness/support/training.h"
 #include "validate/crosscheck/validation.h"
 

@@ -9,8 +9,8 @@
 #include <array>
 #include <map>
 
-#include "sim/plan/strategy.h"
-#include "validate/network/stage_network.h"
+#include "sim/plan/schedules/strategy.h"
+#include "validate/cpu/stage_network.h"
 
 namespace interlock::golden_gradients_test {
 namespace {

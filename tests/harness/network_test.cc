@@ -19,7 +19,7 @@ struct Flow {
 
 double kept_by(const std::vector<Layer>& layers, Flow& flow);
 
-/// What backward reads of one layer, by the rules of models/operators.h.
+/// What backward reads of one layer, by the rules of models/layers/operators.h.
 double kept_by(const Layer& layer, Flow& flow) {
   const double input = flow.tensor();
   flow.width = layer.outputs;

@@ -12,7 +12,7 @@
 #include <deque>
 #include <thread>
 
-#include "sim/run/engines.h"
+#include "sim/engines/engines.h"
 #include "tests/harness/support/training.h"
 #include "tests/harness/support/written_network.h"
 #include "validate/executors/settled_program.h"

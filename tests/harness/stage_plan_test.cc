@@ -8,7 +8,7 @@
 
 #include "base/random.h"
 #include "tests/models/built.h"
-#include "validate/network/stage_network.h"
+#include "validate/cpu/stage_network.h"
 
 namespace interlock::stage_plan_test {
 namespace {

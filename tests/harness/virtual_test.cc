@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "base/error.h"
+#include "sim/lower/bulk_synchronous.h"
 #include "sim/measure/memory.h"
-#include "sim/run/bulk_synchronous.h"
 #include "tests/sim/support/realised.h"
 #include "tests/sim/support/test_chain.h"
 #include "tests/validate/support/layout_trial.h"

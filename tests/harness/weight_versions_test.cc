@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <functional>
 
-#include "sim/run/engines.h"
+#include "sim/engines/engines.h"
 #include "tests/harness/support/training.h"
+#include "validate/cpu/stage_network.h"
 #include "validate/network/job_plan.h"
-#include "validate/network/stage_network.h"
 
 namespace interlock::weight_versions_test {
 namespace {

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "models/build_model.h"
 #include "tests/models/exchanges.h"
 
 namespace interlock::architectures_test {

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "base/file.h"
+#include "models/build_model.h"
 #include "tests/models/built.h"
 
 namespace interlock::bad_model_test {

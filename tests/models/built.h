@@ -6,7 +6,8 @@
 
 #include <string>
 
-#include "models/model_graph.h"
+#include "models/build_model.h"
+#include "models/layers/model_graph.h"
 
 namespace interlock {
 

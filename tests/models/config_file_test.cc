@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "base/file.h"
+#include "models/build_model.h"
 #include "models/config_types.h"
 #include "tests/models/built.h"
 

@@ -1,6 +1,6 @@
 // Bytes held and moved for parameters, against the counts of the ZeRO paper.
 // SPDX-License-Identifier: Apache-2.0
-#include "models/footprint.h"
+#include "models/layers/footprint.h"
 
 #include <doctest/doctest.h>
 

@@ -4,6 +4,8 @@
 #include <filesystem>
 
 #include "base/file.h"
+#include "models/build_model.h"
+#include "models/model_file.h"
 #include "tests/models/built.h"
 
 namespace interlock::model_graph_test {

@@ -1,6 +1,6 @@
 // Work of single operators, counted by hand.
 // SPDX-License-Identifier: Apache-2.0
-#include "models/images.h"
+#include "models/layers/images.h"
 #include "tests/models/built.h"
 
 namespace interlock::operators_test {

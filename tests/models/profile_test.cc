@@ -1,5 +1,6 @@
 // Measured profiles: times and bytes come out as they were put in.
 // SPDX-License-Identifier: Apache-2.0
+#include "models/build_model.h"
 #include "tests/models/built.h"
 
 namespace interlock::profile_test {

@@ -1,5 +1,6 @@
 // Retention against its closed forms: weights, flops of a token, and slices that are all alike.
 // SPDX-License-Identifier: Apache-2.0
+#include "models/build_model.h"
 #include "tests/models/built.h"
 
 namespace interlock::retention_test {

@@ -1,5 +1,6 @@
 // Neurons that workers need of each other: RePurpose's exchanges against counts by hand.
 // SPDX-License-Identifier: Apache-2.0
+#include "models/build_model.h"
 #include "tests/models/built.h"
 
 namespace interlock::sparse_mlp_test {

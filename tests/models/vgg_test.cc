@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "models/build_model.h"
 #include "tests/models/built.h"
 
 namespace interlock::vgg_test {

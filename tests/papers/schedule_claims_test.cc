@@ -5,7 +5,7 @@
 #include <map>
 
 #include "base/file.h"
-#include "base/json.h"
+#include "base/json/json.h"
 #include "tests/papers/support/paper.h"
 
 namespace interlock::schedule_claims_test {

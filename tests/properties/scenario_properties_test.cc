@@ -13,7 +13,7 @@
 #include <string>
 
 #include "base/error.h"
-#include "sim/run/engines.h"
+#include "sim/engines/engines.h"
 #include "tests/properties/random_scenario.h"
 #include "tests/support/cases.h"
 #include "tests/validate/support/layout_trial.h"

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
+#include "scenarios/load/scenario.h"
 #include "scenarios/ranges/published_errors.h"
-#include "scenarios/scenario.h"
 #include "tests/base/thrown.h"
 #include "tests/support/cases.h"
 #include "validate/published/accuracy.h"

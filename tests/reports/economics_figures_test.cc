@@ -1,15 +1,15 @@
 // Energy, money, goals and ranges as people and programs are shown them.
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/economics_figures.h"
+#include "reports/headlines/economics_figures.h"
 
 #include <doctest/doctest.h>
 
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
-#include "reports/measures.h"
+#include "reports/charts/measures.h"
 #include "reports/report.h"
-#include "reports/result_file.h"
+#include "reports/result/result_file.h"
 #include "tests/reports/support/handmade.h"
 
 namespace interlock::economics_figures_test {

@@ -1,6 +1,6 @@
 // Encoding: hostile text becomes harmless, numbers survive.
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/encode.h"
+#include "reports/words/encode.h"
 
 #include <doctest/doctest.h>
 

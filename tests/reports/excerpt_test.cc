@@ -1,6 +1,6 @@
 // Excerpts: which part of a trace a picture shows.
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/excerpt.h"
+#include "reports/words/excerpt.h"
 
 #include <doctest/doctest.h>
 

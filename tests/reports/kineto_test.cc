@@ -6,7 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "reports/trace_events.h"
+#include "reports/traces/trace_events.h"
 
 namespace interlock::kineto_test {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "reports/mesh_words.h"
 #include "reports/report.h"
+#include "reports/words/mesh_words.h"
 #include "tests/reports/support/handmade.h"
 #include "tests/reports/support/page_reader.h"
 

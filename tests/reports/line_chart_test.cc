@@ -1,6 +1,6 @@
 // Curves in a picture: where a point must lie, what is cut, and what is named.
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/line_chart.h"
+#include "reports/charts/line_chart.h"
 
 #include <doctest/doctest.h>
 

@@ -1,15 +1,15 @@
 // PageData: what the scripts of the page add up is what ran, with messages and collectives.
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/page_data.h"
+#include "reports/page/page_data.h"
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <map>
 
-#include "reports/page_columns.h"
+#include "reports/page/page_columns.h"
 #include "reports/report.h"
-#include "sim/measure/causes.h"
+#include "sim/causes/causes.h"
 #include "tests/reports/support/page_reader.h"
 
 namespace interlock::page_data_test {

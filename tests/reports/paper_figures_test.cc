@@ -1,15 +1,15 @@
 // Figures for papers: well-formed, and their numbers are the results' to the last digit.
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/paper_figures.h"
+#include "reports/charts/paper_figures.h"
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
 
 #include "base/text.h"
-#include "reports/measures.h"
+#include "reports/charts/measures.h"
+#include "reports/charts/swept.h"
 #include "reports/report.h"
-#include "reports/swept.h"
 #include "tests/reports/support/golden.h"
 #include "tests/reports/support/markup.h"
 

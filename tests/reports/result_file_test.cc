@@ -1,6 +1,6 @@
 // Results read back: what figures use is what was written, and mistakes are named.
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/result_file.h"
+#include "reports/result/result_file.h"
 
 #include <doctest/doctest.h>
 

@@ -1,6 +1,6 @@
 // Scales: one unit for a column, round ticks for an axis.
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/scale.h"
+#include "reports/words/scale.h"
 
 #include <doctest/doctest.h>
 

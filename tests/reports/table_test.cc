@@ -4,9 +4,9 @@
 
 #include <sstream>
 
-#include "reports/encode.h"
-#include "reports/layout.h"
 #include "reports/report.h"
+#include "reports/terminal/layout.h"
+#include "reports/words/encode.h"
 #include "tests/reports/support/golden.h"
 #include "tests/reports/support/handmade.h"
 

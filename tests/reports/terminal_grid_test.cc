@@ -1,6 +1,6 @@
 // The terminal's grid: goldens of small steps, and what closed forms say of their columns.
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/terminal_grid.h"
+#include "reports/terminal/terminal_grid.h"
 
 #include <doctest/doctest.h>
 

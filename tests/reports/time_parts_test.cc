@@ -1,13 +1,13 @@
 // Parts of a step: each second once, with causes or without, in pages and figures alike.
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/time_parts.h"
+#include "reports/words/time_parts.h"
 
 #include <doctest/doctest.h>
 
 #include <numeric>
 #include <set>
 
-#include "reports/paper_figures.h"
+#include "reports/charts/paper_figures.h"
 #include "tests/reports/support/markup.h"
 
 namespace interlock::time_parts_test {

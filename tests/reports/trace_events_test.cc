@@ -1,6 +1,6 @@
 // Trace events: the rules of viewers hold for every schedule family, and the figures are the run's.
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/trace_events.h"
+#include "reports/traces/trace_events.h"
 
 #include <doctest/doctest.h>
 
@@ -8,8 +8,8 @@
 #include <cmath>
 #include <map>
 
-#include "reports/gzip.h"
-#include "reports/trace_tracks.h"
+#include "reports/result/gzip.h"
+#include "reports/traces/trace_tracks.h"
 #include "tests/reports/support/trace_rules.h"
 
 namespace interlock::trace_events_test {

@@ -1,13 +1,13 @@
 // Pages of training: the losses of every run, and nothing of their names as markup.
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/training_page.h"
+#include "reports/page/training_page.h"
 
 #include <doctest/doctest.h>
 
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "reports/scale.h"
+#include "reports/words/scale.h"
 
 namespace interlock::training_page_test {
 namespace {

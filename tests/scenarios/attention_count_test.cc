@@ -1,7 +1,8 @@
 // The convention of counting attention's flops changes MFU and nothing else.
 // SPDX-License-Identifier: Apache-2.0
 #include "base/random.h"
-#include "scenarios/run_scenario.h"
+#include "models/model_file.h"
+#include "scenarios/simulate/run_scenario.h"
 #include "tests/scenarios/documents.h"
 
 namespace interlock::attention_count_test {

@@ -1,7 +1,7 @@
 // "auto": its keys, what it refuses, and what is left of the scenario once an order is found.
 // SPDX-License-Identifier: Apache-2.0
-#include "scenarios/resolve_auto.h"
-#include "scenarios/run_scenario.h"
+#include "scenarios/simulate/resolve_auto.h"
+#include "scenarios/simulate/run_scenario.h"
 #include "tests/scenarios/documents.h"
 
 namespace interlock::auto_schedule_keys_test {

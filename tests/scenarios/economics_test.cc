@@ -1,6 +1,6 @@
 // Power, energy and money against cases that are worked by hand, and what nonsense is told.
 // SPDX-License-Identifier: Apache-2.0
-#include "scenarios/economics.h"
+#include "scenarios/simulate/economics.h"
 
 #include "tests/scenarios/documents.h"
 

@@ -4,8 +4,8 @@
 #include <string>
 #include <string_view>
 
+#include "scenarios/contract/set_key.h"
 #include "scenarios/explain/answers.h"
-#include "scenarios/set_key.h"
 #include "tests/scenarios/documents.h"
 
 namespace interlock::explain_test {

@@ -5,8 +5,8 @@
 #include <cmath>
 #include <numeric>
 
-#include "base/json.h"
-#include "scenarios/run_scenario.h"
+#include "base/json/json.h"
+#include "scenarios/simulate/run_scenario.h"
 
 namespace interlock::explanation_test {
 namespace {

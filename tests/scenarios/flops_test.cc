@@ -1,6 +1,6 @@
 // MFU and HFU against the flops that the model itself counts.
 // SPDX-License-Identifier: Apache-2.0
-#include "scenarios/run_scenario.h"
+#include "scenarios/simulate/run_scenario.h"
 #include "tests/scenarios/documents.h"
 
 namespace interlock::flops_test {

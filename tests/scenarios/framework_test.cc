@@ -1,8 +1,8 @@
 // What a framework adds to a step, against launches, bytes and exchanges counted from the model.
 // SPDX-License-Identifier: Apache-2.0
 #include "base/file.h"
-#include "scenarios/framework_reader.h"
-#include "scenarios/run_scenario.h"
+#include "scenarios/load/read_framework.h"
+#include "scenarios/simulate/run_scenario.h"
 #include "tests/scenarios/documents.h"
 
 namespace interlock::framework_test {

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "scenarios/run_scenario.h"
+#include "scenarios/simulate/run_scenario.h"
 #include "tests/scenarios/documents.h"
 
 namespace interlock::mixed_batch_test {

@@ -6,7 +6,7 @@
 #include <tuple>
 
 #include "base/file.h"
-#include "scenarios/run_scenario.h"
+#include "scenarios/simulate/run_scenario.h"
 #include "tests/scenarios/documents.h"
 
 namespace interlock::order_file_test {

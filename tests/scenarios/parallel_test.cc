@@ -1,6 +1,6 @@
 // "parallel" and "simulate.fold": what each key means, and what is refused in which words.
 // SPDX-License-Identifier: Apache-2.0
-#include "scenarios/run_scenario.h"
+#include "scenarios/simulate/run_scenario.h"
 #include "tests/scenarios/documents.h"
 
 namespace interlock::parallel_test {

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "scenarios/ranges/peak_rates.h"
 
-#include "hardware/device_reader.h"
-#include "scenarios/run_scenario.h"
+#include "hardware/devices/device_reader.h"
+#include "scenarios/simulate/run_scenario.h"
 #include "tests/scenarios/documents.h"
 
 namespace interlock::peak_rates_test {

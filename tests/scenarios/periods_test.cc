@@ -1,8 +1,8 @@
 // Whole periods left out of long steps: the same figures as of the whole run.
 // SPDX-License-Identifier: Apache-2.0
 #include "base/random.h"
-#include "scenarios/run_scenario.h"
-#include "sim/plan/catalogue.h"
+#include "scenarios/simulate/run_scenario.h"
+#include "sim/plan/schedules/catalogue.h"
 #include "tests/scenarios/documents.h"
 
 namespace interlock::periods_test {

@@ -4,9 +4,9 @@
 #include <cmath>
 #include <random>
 
-#include "scenarios/ranges/calibrated_range.h"
 #include "scenarios/ranges/published_errors.h"
-#include "scenarios/run_scenario.h"
+#include "scenarios/simulate/calibrated_range.h"
+#include "scenarios/simulate/run_scenario.h"
 #include "tests/scenarios/documents.h"
 
 namespace interlock::ranges_test {

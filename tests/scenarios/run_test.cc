@@ -3,7 +3,7 @@
 #include <filesystem>
 
 #include "base/file.h"
-#include "scenarios/run_scenario.h"
+#include "scenarios/simulate/run_scenario.h"
 #include "tests/scenarios/documents.h"
 
 namespace interlock::run_test {

@@ -11,8 +11,8 @@
 
 #include <algorithm>
 
-#include "base/json.h"
-#include "scenarios/run_scenario.h"
+#include "base/json/json.h"
+#include "scenarios/simulate/run_scenario.h"
 
 namespace interlock::simgrid_versions_test {
 namespace {

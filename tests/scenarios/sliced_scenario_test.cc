@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "scenarios/run_scenario.h"
+#include "scenarios/simulate/run_scenario.h"
 #include "tests/scenarios/documents.h"
 
 namespace interlock::sliced_scenario_test {

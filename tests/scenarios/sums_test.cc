@@ -6,9 +6,9 @@
 #include <numeric>
 
 #include "base/error.h"
-#include "base/json.h"
+#include "base/json/json.h"
 #include "base/random.h"
-#include "scenarios/run_scenario.h"
+#include "scenarios/simulate/run_scenario.h"
 #include "sim/measure/self_check.h"
 
 namespace interlock::sums_test {

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <set>
 
-#include "scenarios/sweep_plan.h"
+#include "scenarios/sweep/sweep_plan.h"
 #include "tests/scenarios/documents.h"
 
 namespace interlock::sweep_grammar_test {

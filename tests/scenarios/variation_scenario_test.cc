@@ -1,6 +1,6 @@
 // "variation": what it is refused with, what it folds, and what it means for links and partitions.
 // SPDX-License-Identifier: Apache-2.0
-#include "scenarios/run_scenario.h"
+#include "scenarios/simulate/run_scenario.h"
 #include "tests/scenarios/documents.h"
 
 namespace interlock::variation_scenario_test {

@@ -1,6 +1,6 @@
 // Jobs in forked processes: each is done once, whoever dies.
 // SPDX-License-Identifier: Apache-2.0
-#include "scenarios/worker_pool.h"
+#include "scenarios/sweep/worker_pool.h"
 
 #include <doctest/doctest.h>
 #include <unistd.h>

@@ -8,10 +8,10 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "scenarios/economics.h"
-#include "scenarios/run_scenario.h"
 #include "scenarios/search/plan_estimate.h"
-#include "scenarios/worker_pool.h"
+#include "scenarios/simulate/economics.h"
+#include "scenarios/simulate/run_scenario.h"
+#include "scenarios/sweep/worker_pool.h"
 #include "tests/search/random_space.h"
 #include "tests/support/cases.h"
 

@@ -3,8 +3,8 @@
 #include <doctest/doctest.h>
 
 #include "base/error.h"
+#include "scenarios/contract/set_key.h"
 #include "scenarios/search/plan_search.h"
-#include "scenarios/set_key.h"
 
 namespace interlock::search_limits_test {
 namespace {

@@ -6,9 +6,9 @@
 #include <cstdio>
 
 #include "base/error.h"
-#include "scenarios/economics.h"
-#include "scenarios/run_scenario.h"
 #include "scenarios/search/plan_search.h"
+#include "scenarios/simulate/economics.h"
+#include "scenarios/simulate/run_scenario.h"
 #include "tests/search/random_space.h"
 #include "tests/support/cases.h"
 

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
+#include "sim/engines/engines.h"
 #include "sim/measure/memory.h"
-#include "sim/run/engines.h"
 #include "tests/sim/support/test_chain.h"
 
 namespace interlock::boundary_memory_test {

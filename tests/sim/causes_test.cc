@@ -1,6 +1,6 @@
 // Causes, critical paths and bubbles: what the trace says again, and closed forms.
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/measure/causes.h"
+#include "sim/causes/causes.h"
 
 #include <doctest/doctest.h>
 
@@ -10,8 +10,8 @@
 #include <optional>
 
 #include "base/error.h"
-#include "sim/measure/bubbles.h"
-#include "sim/measure/critical_path.h"
+#include "sim/causes/bubbles.h"
+#include "sim/causes/critical_path.h"
 #include "tests/sim/support/test_chain.h"
 
 namespace interlock::causes_test {

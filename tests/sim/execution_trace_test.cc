@@ -1,6 +1,6 @@
 // Execution traces: runs written down and read back, small graphs in closed form, bad graphs.
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/run/execution_trace.h"
+#include "sim/workloads/execution_trace.h"
 
 #include <doctest/doctest.h>
 

@@ -7,7 +7,7 @@
 #include <functional>
 
 #include "base/error.h"
-#include "sim/run/child.h"
+#include "sim/engines/child.h"
 #include "tests/sim/support/realised.h"
 #include "tests/sim/support/test_chain.h"
 

@@ -1,6 +1,6 @@
 // Idle times of devices: circles and windows, worked by hand.
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/measure/idle_times.h"
+#include "sim/causes/idle_times.h"
 
 #include <doctest/doctest.h>
 

@@ -7,7 +7,7 @@
 #include <set>
 #include <utility>
 
-#include "sim/run/cursor.h"
+#include "sim/program/cursor.h"
 #include "tests/sim/support/test_chain.h"
 
 namespace interlock::program_test {

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "base/random.h"
-#include "sim/run/event_heap.h"
-#include "sim/run/fifo.h"
+#include "sim/engines/event_heap.h"
+#include "sim/engines/fifo.h"
 
 namespace interlock::queues_test {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/random.h"
-#include "scenarios/run_scenario.h"
+#include "scenarios/simulate/run_scenario.h"
 #include "tests/scenarios/documents.h"
 
 namespace interlock::bulk_synchronous_test {

@@ -7,7 +7,7 @@
 
 #include <map>
 
-#include "sim/run/unfold.h"
+#include "sim/lower/unfold.h"
 #include "tests/validate/support/layout_trial.h"
 
 namespace interlock::folding_test {

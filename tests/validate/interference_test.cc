@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/run/engines.h"
+#include "sim/engines/engines.h"
 #include "tests/validate/support/layout_trial.h"
 
 namespace interlock::interference_test {

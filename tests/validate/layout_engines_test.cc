@@ -6,7 +6,7 @@
 #include <cmath>
 #include <map>
 
-#include "hardware/collective.h"
+#include "hardware/collectives/collective.h"
 #include "tests/support/cases.h"
 #include "tests/validate/support/layout_trial.h"
 

@@ -8,7 +8,7 @@
 #include <cmath>
 
 #include "base/random.h"
-#include "validate/closed_form.h"
+#include "tests/formulas/closed_form.h"
 
 namespace interlock::reference_loop_test {
 namespace {

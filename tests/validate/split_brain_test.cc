@@ -1,6 +1,6 @@
 // SplitBrain: what a step of a VGG takes, whose replicas share fully connected layers in groups.
 // SPDX-License-Identifier: Apache-2.0
-#include "scenarios/run_scenario.h"
+#include "scenarios/simulate/run_scenario.h"
 #include "tests/scenarios/documents.h"
 
 namespace interlock::split_brain_test {

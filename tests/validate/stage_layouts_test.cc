@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
-#include "scenarios/run_scenario.h"
+#include "scenarios/simulate/run_scenario.h"
 #include "tests/scenarios/documents.h"
 
 namespace interlock::stage_layouts_test {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "hardware/link.h"
+#include "hardware/topologies/link.h"
 #include "validate/calibration/bench.h"
 #include "validate/calibration/held_out.h"
 #include "validate/calibration/sample.h"

@@ -9,8 +9,8 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "hardware/calibration_reader.h"
-#include "hardware/device.h"
+#include "hardware/devices/calibration_reader.h"
+#include "hardware/devices/device.h"
 
 namespace interlock {
 namespace {

@@ -13,7 +13,7 @@ struct CalibrationStamp {
   std::string date, command, program_version;
 };
 
-/// The device file that hardware/device_reader reads.
+/// The device file that hardware/devices/device_reader reads.
 std::string device_file(const Calibration& calibration, const CalibrationStamp& stamp);
 
 /// One line for each sample.

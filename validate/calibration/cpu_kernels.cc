@@ -7,9 +7,9 @@
 
 #include "base/error.h"
 #include "validate/calibration/cpu_movers.h"
-#include "validate/network/layers/attention_kernels.h"
-#include "validate/network/layers/dense_kernels.h"
-#include "validate/network/layers/spatial_kernels.h"
+#include "validate/cpu/layers/attention_kernels.h"
+#include "validate/cpu/layers/dense_kernels.h"
+#include "validate/cpu/layers/spatial_kernels.h"
 
 namespace interlock {
 namespace {

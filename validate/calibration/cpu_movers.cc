@@ -6,10 +6,10 @@
 
 #include "base/draws.h"
 #include "base/error.h"
-#include "validate/network/layers/attention_kernels.h"
-#include "validate/network/layers/dense_kernels.h"
-#include "validate/network/layers/norm_kernels.h"
-#include "validate/network/layers/update_kernels.h"
+#include "validate/cpu/layers/attention_kernels.h"
+#include "validate/cpu/layers/dense_kernels.h"
+#include "validate/cpu/layers/norm_kernels.h"
+#include "validate/cpu/layers/update_kernels.h"
 
 namespace interlock {
 namespace {

@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "validate/calibration/bench.h"
-#include "validate/network/layers/matrix_view.h"
+#include "validate/cpu/layers/matrix_view.h"
 
 namespace interlock {
 

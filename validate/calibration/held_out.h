@@ -8,9 +8,9 @@
 
 #include <vector>
 
-#include "hardware/calibrated_model.h"
+#include "base/error_figures.h"
+#include "hardware/devices/calibrated_model.h"
 #include "validate/calibration/sample.h"
-#include "validate/crosscheck/error_figures.h"
 
 namespace interlock {
 

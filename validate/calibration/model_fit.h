@@ -7,7 +7,7 @@
 
 #include <vector>
 
-#include "hardware/calibrated_model.h"
+#include "hardware/devices/calibrated_model.h"
 #include "validate/calibration/sample.h"
 
 namespace interlock {

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "base/random.h"
-#include "models/operators.h"
+#include "models/layers/operators.h"
 
 namespace interlock {
 namespace {
@@ -45,7 +45,7 @@ Operator batched(const ProductShape& shape, double element) {
                         .flops = Flops(2 * shape.m * shape.n * shape.k * shape.batch),
                         .bytes = Bytes((read + made) * shape.batch * element),
                         .shape = shape};
-  Work backward = forward;  // both operands' gradients, as models/attention counts them
+  Work backward = forward;  // both operands' gradients, as models/transformer/attention counts them
   backward.flops = forward.flops * 2;
   backward.bytes = forward.bytes * 2;
   backward.launches = 2;

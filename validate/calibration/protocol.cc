@@ -8,8 +8,8 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/error_figures.h"
 #include "base/random.h"
-#include "validate/crosscheck/error_figures.h"
 
 namespace interlock {
 namespace {

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <sstream>
 
-#include "hardware/calibration_reader.h"
-#include "hardware/device.h"
+#include "hardware/devices/calibration_reader.h"
+#include "hardware/devices/device.h"
 #include "validate/calibration/calibration_file.h"
 
 namespace interlock {

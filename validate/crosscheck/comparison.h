@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
+#include "base/error_figures.h"
 #include "sim/measure/metrics.h"
-#include "validate/crosscheck/error_figures.h"
 #include "validate/executors/executor.h"
 
 namespace interlock {

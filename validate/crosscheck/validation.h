@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "reports/report.h"
-#include "scenarios/run_scenario.h"
+#include "scenarios/simulate/run_scenario.h"
 #include "validate/crosscheck/comparison.h"
 #include "validate/training/execution.h"
 

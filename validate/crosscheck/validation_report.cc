@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
-#include "reports/layout.h"
-#include "reports/scale.h"
+#include "reports/terminal/layout.h"
+#include "reports/words/scale.h"
 #include "validate/crosscheck/validation.h"
 
 namespace interlock {

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdlib>
 
-#include "validate/cuda/gpu_bench.h"
-#include "validate/cuda/gpu_run.h"
-#include "validate/cuda/look.h"
+#include "validate/cuda/bench/gpu_bench.h"
+#include "validate/cuda/device/look.h"
+#include "validate/cuda/stage/gpu_run.h"
 
 namespace {
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/run/trace.h"
+#include "sim/program/trace.h"
 #include "validate/executors/cuda_options.h"
 #include "validate/network/job.h"
 

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/run/trace.h"
+#include "sim/program/trace.h"
 #include "validate/executors/workload.h"
 
 namespace interlock {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "sim/run/deadlock.h"
+#include "sim/program/deadlock.h"
 #include "validate/executors/executor.h"
 #include "validate/executors/unroll.h"
 

@@ -1,6 +1,6 @@
 // A program's ops one after the other on the caller's thread.
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/run/engines.h"
+#include "sim/engines/engines.h"
 #include "validate/executors/executor.h"
 #include "validate/executors/stopwatch.h"
 

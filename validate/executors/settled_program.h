@@ -10,7 +10,7 @@
 //   Receive 0, F0, U0, Receive 1, ...     for two turns: Receive 0, F0, U0, R, R, Receive 1, ...
 #pragma once
 
-#include "sim/run/engines.h"
+#include "sim/engines/engines.h"
 
 namespace interlock {
 

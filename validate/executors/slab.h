@@ -10,7 +10,7 @@
 #include <set>
 #include <utility>
 
-#include "sim/run/instruction.h"
+#include "sim/program/instruction.h"
 
 namespace interlock {
 

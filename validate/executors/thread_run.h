@@ -24,7 +24,7 @@
 #include <thread>
 #include <vector>
 
-#include "sim/run/message_holds.h"
+#include "sim/engines/message_holds.h"
 #include "validate/executors/executor.h"
 #include "validate/executors/unroll.h"
 

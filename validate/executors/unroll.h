@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "sim/run/program.h"
+#include "sim/program/program.h"
 
 namespace interlock {
 

@@ -16,7 +16,7 @@
 #include <set>
 #include <vector>
 
-#include "sim/run/trace.h"
+#include "sim/program/trace.h"
 #include "validate/executors/unroll.h"
 
 namespace interlock {

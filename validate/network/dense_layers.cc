@@ -1,9 +1,9 @@
 // Executable layers of transformers and fully connected networks.
 // SPDX-License-Identifier: Apache-2.0
 #include "base/text.h"
-#include "models/mlp.h"
-#include "models/residual_mlp.h"
-#include "models/transformer.h"
+#include "models/networks/mlp.h"
+#include "models/networks/residual_mlp.h"
+#include "models/transformer/transformer.h"
 #include "validate/network/model_layers.h"
 
 namespace interlock {

@@ -10,7 +10,7 @@ std::vector<Layer> convolution_head(const ReadoutSite& site) {
   std::vector<Layer> layers;
   ReadoutSite last = site;
   int number = 0;
-  for (const int outputs : {128, 64}) {  // of Gomez et al., see models/head.h
+  for (const int outputs : {128, 64}) {  // of Gomez et al., see models/layers/head.h
     const std::string name = "convolution" + std::to_string(number++);
     layers.push_back(convolution_layer(name, {.pixels = site.pixels,
                                               .inputs = last.width,

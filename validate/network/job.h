@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
-#include "sim/plan/catalogue.h"
-#include "sim/plan/strategy.h"
-#include "sim/run/program.h"
+#include "sim/plan/schedules/catalogue.h"
+#include "sim/plan/schedules/strategy.h"
+#include "sim/program/program.h"
 #include "validate/network/network.h"
 
 namespace interlock {

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "models/footprint.h"
+#include "models/layers/footprint.h"
 
 namespace interlock {
 namespace {

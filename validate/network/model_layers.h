@@ -7,7 +7,7 @@
 
 #include <optional>
 
-#include "models/head.h"
+#include "models/layers/head.h"
 #include "validate/network/network.h"
 
 namespace interlock {

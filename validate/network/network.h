@@ -5,9 +5,9 @@
 // object, module by module, and tests hold them together: parameters, stash and output bytes are
 // equal. A tensor is a matrix: one row for each position (a sample; a token of one; a pixel of one,
 // row by row), one column for each feature, row-major. Linear layers are y = x W + b, W (inputs,
-// outputs). What backwards keep is what models/operators.h says; a layer that it does not name
-// (Relu) keeps nothing, because the layer after it keeps the tensor: whoever reads what a Relu made
-// masks the gradient that it hands back, also where it is the next stage, or a head.
+// outputs). What backwards keep is what models/layers/operators.h says; a layer that it does not
+// name (Relu) keeps nothing, because the layer after it keeps the tensor: whoever reads what a Relu
+// made masks the gradient that it hands back, also where it is the next stage, or a head.
 // Convolutions have weights (kernel * kernel * inputs, outputs), rows by kernel row, kernel column,
 // input; their shortcuts' 1x1 likewise. Of Attention's columns the first third are queries, then
 // keys, then values; in each, one head after the other.
@@ -17,8 +17,8 @@
 #include <string>
 #include <vector>
 
-#include "base/json.h"
-#include "models/model_graph.h"
+#include "base/json/json.h"
+#include "models/layers/model_graph.h"
 
 namespace interlock {
 

@@ -1,6 +1,6 @@
 // Executable layers of residual networks of basic blocks.
 // SPDX-License-Identifier: Apache-2.0
-#include "models/resnet.h"
+#include "models/networks/resnet.h"
 #include "validate/network/model_layers.h"
 
 namespace interlock {

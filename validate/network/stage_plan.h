@@ -1,12 +1,13 @@
 // StagePlan: the layers of a stage, or of a head, as steps over tensors whose places are fixed.
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a forward keeps lies in the stash, in exactly the bytes that models/operators.h counts; a
-// tensor that is kept is written there at once, so that a forward needs nothing else. Gradients of
-// a backward lie in the workspace. The last backward of a stage, which makes its weight gradients,
-// lets the gradient of a kept tensor take that tensor's place where nothing reads the tensor any
-// more (norms, GELU, attention, loss): these are the gradients that the weight half of a split
-// backward still needs. Norms make their weight gradients in the input half, while they can.
+// What a forward keeps lies in the stash, in exactly the bytes that models/layers/operators.h
+// counts; a tensor that is kept is written there at once, so that a forward needs nothing else.
+// Gradients of a backward lie in the workspace. The last backward of a stage, which makes its
+// weight gradients, lets the gradient of a kept tensor take that tensor's place where nothing reads
+// the tensor any more (norms, GELU, attention, loss): these are the gradients that the weight half
+// of a split backward still needs. Norms make their weight gradients in the input half, while they
+// can.
 //
 // Of a module that is computed again only the input is kept, or all but the probabilities of its
 // attention. The rest lies at the end of the workspace, for as long as its forward, or its backward

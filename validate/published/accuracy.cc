@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "reports/scale.h"
+#include "reports/words/scale.h"
 
 namespace interlock {
 namespace {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "validate/crosscheck/error_figures.h"
+#include "base/error_figures.h"
 #include "validate/published/measurement_file.h"
 #include "validate/published/predict_rows.h"
 

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <nlohmann/json.hpp>
 
-#include "reports/encode.h"
-#include "reports/page_frame.h"
+#include "reports/page/page_frame.h"
+#include "reports/words/encode.h"
 #include "validate/published/accuracy_report.h"
 
 namespace interlock {

@@ -8,8 +8,8 @@
 #include <nlohmann/json.hpp>
 #include <tuple>
 
-#include "reports/encode.h"
-#include "reports/scale.h"
+#include "reports/words/encode.h"
+#include "reports/words/scale.h"
 
 namespace interlock {
 namespace {

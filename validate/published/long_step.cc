@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "reports/figures.h"
+#include "reports/headlines/figures.h"
 
 namespace interlock {
 namespace {

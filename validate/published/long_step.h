@@ -9,7 +9,7 @@
 
 #include <optional>
 
-#include "scenarios/run_scenario.h"
+#include "scenarios/simulate/run_scenario.h"
 
 namespace interlock {
 

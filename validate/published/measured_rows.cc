@@ -6,7 +6,7 @@
 #include <set>
 
 #include "base/text.h"
-#include "scenarios/set_key.h"
+#include "scenarios/contract/set_key.h"
 
 namespace interlock {
 namespace {

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "base/json.h"
+#include "base/json/json.h"
 
 namespace interlock {
 

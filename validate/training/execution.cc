@@ -8,11 +8,11 @@
 #include <utility>
 
 #include "base/error.h"
-#include "scenarios/run_scenario.h"
-#include "validate/crosscheck/error_figures.h"
+#include "base/error_figures.h"
+#include "scenarios/simulate/run_scenario.h"
+#include "validate/cpu/cpu_workload.h"
 #include "validate/executors/cuda_executor.h"
 #include "validate/executors/settled_program.h"
-#include "validate/network/cpu_workload.h"
 #include "validate/training/staleness.h"
 
 namespace interlock {

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "reports/training_report.h"
-#include "scenarios/scenario.h"
+#include "reports/charts/training_report.h"
+#include "scenarios/load/scenario.h"
 #include "validate/executors/executor.h"
 #include "validate/network/job.h"
 #include "validate/training/data_set.h"

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <map>
 
-#include "sim/run/program.h"
-#include "sim/run/trace.h"
+#include "sim/program/program.h"
+#include "sim/program/trace.h"
 
 namespace interlock {
 

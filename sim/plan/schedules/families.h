@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "sim/plan/catalogue.h"
+#include "sim/plan/schedules/catalogue.h"
 
 namespace interlock {
 

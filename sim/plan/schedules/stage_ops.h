@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim/plan/catalogue.h"
+#include "sim/plan/schedules/catalogue.h"
 
 namespace interlock {
 

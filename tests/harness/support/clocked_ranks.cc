@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "sim/run/cursor.h"
-#include "sim/run/engines.h"
+#include "sim/engines/engines.h"
+#include "sim/program/cursor.h"
 
 namespace interlock {
 namespace {

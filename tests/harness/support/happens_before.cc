@@ -7,7 +7,7 @@
 #include <map>
 #include <utility>
 
-#include "sim/run/cursor.h"
+#include "sim/program/cursor.h"
 
 namespace interlock {
 namespace {

@@ -9,8 +9,8 @@
 #include <memory>
 
 #include "base/random.h"
+#include "sim/engines/engines.h"
 #include "sim/measure/memory.h"
-#include "sim/run/engines.h"
 #include "tests/harness/support/clocked_ranks.h"
 #include "validate/executors/executor.h"
 #include "validate/training/execution.h"

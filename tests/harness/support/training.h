@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "scenarios/run_scenario.h"
-#include "validate/network/cpu_workload.h"
+#include "scenarios/simulate/run_scenario.h"
+#include "validate/cpu/cpu_workload.h"
 
 namespace interlock {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "scenarios/run_scenario.h"
+#include "scenarios/simulate/run_scenario.h"
 
 namespace interlock {
 

@@ -8,8 +8,8 @@
 #include <tuple>
 
 #include "base/error.h"
-#include "sim/run/cursor.h"
-#include "sim/run/ticks.h"
+#include "sim/program/cursor.h"
+#include "sim/program/ticks.h"
 
 namespace interlock {
 

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "sim/run/trace.h"
+#include "sim/program/trace.h"
 
 namespace interlock {
 

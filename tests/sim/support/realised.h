@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "sim/run/engines.h"
+#include "sim/engines/engines.h"
 
 namespace interlock {
 

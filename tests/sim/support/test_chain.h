@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "base/random.h"
+#include "sim/lower/lower.h"
 #include "sim/measure/metrics.h"
-#include "sim/run/lower.h"
 
 namespace interlock {
 

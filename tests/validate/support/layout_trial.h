@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "scenarios/run_scenario.h"
+#include "scenarios/simulate/run_scenario.h"
 
 namespace interlock {
 

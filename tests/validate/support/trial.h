@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "scenarios/run_scenario.h"
+#include "scenarios/simulate/run_scenario.h"
+#include "tests/formulas/closed_form.h"
 #include "tests/validate/support/reference_loop.h"
-#include "validate/closed_form.h"
 
 namespace interlock {
 

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "validate/cuda/cuda_call.h"
+#include "validate/cuda/kernels/cuda_call.h"
 #include "validate/cuda/kernels/kernels.h"
 
 namespace interlock::cuda {

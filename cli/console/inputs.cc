@@ -1,0 +1,30 @@
+// Loads scenario files, and reports the mistakes of all of them together.
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/console/inputs.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace interlock {
+
+std::vector<Scenario> load_inputs(const CommandOptions& options, const FileLoaded& loaded) {
+  if (std::count(options.inputs.begin(), options.inputs.end(), "-") > 1) {
+    throw Error("\"-\" is given twice; expected standard input once");
+  }
+  std::vector<Scenario> scenarios;
+  std::string mistakes;
+  for (const std::string& input : options.inputs) {
+    try {
+      std::vector<Scenario> found =
+          load_scenarios(read_scenario_document(input, options.overrides));
+      if (loaded) loaded(input, found.size());
+      std::move(found.begin(), found.end(), std::back_inserter(scenarios));
+    } catch (const Error& error) {
+      mistakes += (mistakes.empty() ? "" : "\n") + std::string(error.what());
+    }
+  }
+  if (!mistakes.empty()) throw Error(mistakes);
+  return scenarios;
+}
+
+}  // namespace interlock

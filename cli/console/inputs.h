@@ -1,0 +1,19 @@
+// The scenario files that a command is given.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "cli/parser/commands.h"
+#include "scenarios/load/scenario.h"
+
+namespace interlock {
+
+/// Is told each file that is right, as soon as it is known.
+using FileLoaded = std::function<void(const std::string& file, std::size_t scenarios)>;
+
+/// The scenarios of all files, in order. Throws: Error with the mistakes of every file.
+std::vector<Scenario> load_inputs(const CommandOptions& options, const FileLoaded& loaded = {});
+
+}  // namespace interlock

@@ -1,0 +1,186 @@
+// Writes results to files, all or none as far as that can be known beforehand.
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/console/outputs.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "cli/console/terminal.h"
+#include "reports/result/gzip.h"
+#include "reports/traces/chakra_trace.h"
+#include "reports/traces/trace_events.h"
+#include "sim/workloads/chakra_file.h"
+
+namespace interlock {
+namespace {
+
+/// An output option and the file it names.
+using Output = std::pair<const char*, const std::string*>;
+
+std::vector<Output> files_of(const CommandOptions& options) {
+  std::vector<Output> files;
+  if (!options.json.empty() && options.json != "-") files.push_back({"--json", &options.json});
+  if (!options.report.empty()) files.push_back({"--report", &options.report});
+  if (!options.svg.empty()) files.push_back({"--svg", &options.svg});
+  if (!options.csv.empty()) files.push_back({"--csv", &options.csv});
+  if (!options.trace.empty()) files.push_back({"--trace", &options.trace});
+  return files;
+}
+
+/// A folder that exists, or can be made.
+void check_folder(const char* option, const std::string& folder) {
+  std::error_code failed;
+  const std::string who = std::string(option) + " " + folder + ": ";
+  if (std::filesystem::is_directory(folder, failed)) {
+    if (access(folder.c_str(), W_OK) != 0) throw Error(who + "cannot write in this folder");
+    return;
+  }
+  if (std::filesystem::exists(folder, failed)) throw Error(who + "is a file; expected a folder");
+  check_output(option, folder);
+}
+
+}  // namespace
+
+void check_output(const char* option, const std::string& file) {
+  const std::filesystem::path path(file);
+  const std::string who = std::string(option) + " " + file + ": ";
+  std::error_code failed;
+  if (std::filesystem::is_directory(path, failed))
+    throw Error(who + "is a folder; expected a file");
+  const std::filesystem::path parent = path.has_parent_path() ? path.parent_path() : ".";
+  if (!std::filesystem::is_directory(parent, failed)) {
+    throw Error(who + "there is no folder " + in_quotes(parent.string()));
+  }
+  if (access(parent.c_str(), W_OK) != 0 && access(path.c_str(), W_OK) != 0) {
+    throw Error(who + "cannot write in the folder " + in_quotes(parent.string()));
+  }
+}
+
+void check_outputs(const CommandOptions& options) {
+  const std::vector<Output> files = files_of(options);
+  for (const Output& file : files) check_output(file.first, *file.second);
+  const std::string& trace = options.trace;
+  if (!trace.empty() && !trace.ends_with(".json") && !trace.ends_with(".json.gz")) {
+    throw Error("--trace " + trace + ": expected a name that ends with .json or .json.gz");
+  }
+  if (!options.kineto.empty()) check_folder("--kineto", options.kineto);
+  if (!options.chakra.empty()) {
+    require_chakra("--chakra " + options.chakra);
+    check_folder("--chakra", options.chakra);
+  }
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j) {
+      if (std::filesystem::path(*files[i].second).lexically_normal() ==
+          std::filesystem::path(*files[j].second).lexically_normal()) {
+        throw Error(std::string(files[i].first) + " and " + files[j].first + " name one file, " +
+                    *files[i].second + "; expected two");
+      }
+    }
+  }
+}
+
+void write_outputs(const CommandOptions& options, const std::vector<ScenarioResult>& results,
+                   bool array) {
+  // All texts are made before the first file is touched.
+  std::vector<std::pair<std::string, std::string>> files;
+  std::string json;
+  if (!options.json.empty()) json = array ? result_json(results) : result_json(results.front());
+  if (!options.json.empty() && options.json != "-") files.emplace_back(options.json, json);
+  if (!options.report.empty()) files.emplace_back(options.report, html_report(results));
+  if (!options.svg.empty()) files.emplace_back(options.svg, svg_timeline(results.front()));
+  if (!options.csv.empty()) files.emplace_back(options.csv, schedule_csv(results.front()));
+  write_traces(options, results.front());
+  for (const auto& [path, text] : files) {
+    write_file(path, text);
+    if (!options.quiet) tell("wrote " + path);
+  }
+  if (options.json == "-") print(json.ends_with('\n') ? json : json + "\n");
+}
+
+void write_json(const std::string& file, const std::string& json, bool quiet) {
+  if (file.empty()) return;
+  if (file == "-") return print(json.ends_with('\n') ? json : json + "\n");
+  write_file(file, json);
+  if (!quiet) tell("wrote " + file);
+}
+
+void check_json(const std::string& file) {
+  if (!file.empty() && file != "-") check_output("--json", file);
+}
+
+void check_single(const CommandOptions& options, std::size_t scenarios) {
+  const char* option = !options.svg.empty()      ? "--svg draws"
+                       : !options.trace.empty()  ? "--trace holds"
+                       : !options.kineto.empty() ? "--kineto holds"
+                       : !options.chakra.empty() ? "--chakra holds"
+                                                 : nullptr;
+  if (option == nullptr || scenarios == 1) return;
+  throw Error(std::string(option) + " one scenario, and there are " + std::to_string(scenarios) +
+              "; use --report FILE.html, which shows them all, or leave one: a single file, and "
+              "--set sweep=null --set PATH=VALUE if it has a sweep");
+}
+
+namespace {
+
+void tell_written(const CommandOptions& options, const std::string& path) {
+  if (!options.quiet) tell("wrote " + path);
+}
+
+/// The folder that an option names, made if need be.
+std::filesystem::path make_folder(const std::string& option, const std::string& name) {
+  std::error_code failed;
+  std::filesystem::create_directory(name, failed);
+  if (failed) throw Error(option + " " + name + ": " + failed.message());
+  return name;
+}
+
+/// Everything is made before the first file is written.
+void write_chakra(const CommandOptions& options, const ScenarioResult& result) {
+  const std::vector<std::string> files = chakra_files(result);
+  const std::filesystem::path folder = make_folder("--chakra", options.chakra);
+  for (std::size_t rank = 0; rank < files.size(); ++rank) {
+    const std::string path = (folder / ("rank." + std::to_string(rank) + ".et")).string();
+    write_file(path, files[rank]);
+    tell_written(options, path);
+  }
+}
+
+}  // namespace
+
+void write_traces(const CommandOptions& options, const ScenarioResult& result) {
+  const auto write = [&](const std::string& path, const TextSource& text) {
+    write_file(path, is_gzip_name(path) ? gzip(text) : text);
+    tell_written(options, path);
+  };
+  if (!options.trace.empty()) write(options.trace, trace_events(result));
+  if (!options.chakra.empty()) write_chakra(options, result);
+  if (options.kineto.empty()) return;
+  const std::filesystem::path folder = make_folder("--kineto", options.kineto);
+  for (const DeviceMetrics& device : result.measurement.metrics.devices) {
+    const std::string name = "rank-" + std::to_string(device.rank) + ".json.gz";
+    write((folder / name).string(), kineto_trace(result, device.rank));
+  }
+}
+
+void require_fit(const std::vector<ScenarioResult>& results) {
+  for (const ScenarioResult& result : results) {
+    const Metrics& metrics = result.measurement.metrics;
+    if (metrics.fits_in_memory || metrics.devices.empty()) continue;
+    const auto fullest = std::max_element(metrics.devices.begin(), metrics.devices.end(),
+                                          [](const DeviceMetrics& a, const DeviceMetrics& b) {
+                                            return a.peak_memory < b.peak_memory;
+                                          });
+    throw Error(result.scenario.name + ": does not fit in memory: device " +
+                std::to_string(fullest->rank) + " needs " + format(fullest->peak_memory) +
+                " and has " + format(metrics.memory_capacity) + ", so it lacks " +
+                format(fullest->peak_memory - metrics.memory_capacity));
+  }
+}
+
+}  // namespace interlock

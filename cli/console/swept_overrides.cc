@@ -1,0 +1,105 @@
+// Takes apart what --set says of a sweep.
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/console/swept_overrides.h"
+
+#include <optional>
+
+#include "scenarios/load/scenario.h"
+
+namespace interlock {
+namespace {
+
+/// `text` between the commas that stand in no brackets and no quotes.
+std::vector<std::string> parts_of(const std::string& text) {
+  std::vector<std::string> parts(1);
+  int depth = 0;
+  bool quoted = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '"' && (i == 0 || text[i - 1] != '\\')) quoted = !quoted;
+    if (!quoted && (c == '[' || c == '{')) ++depth;
+    if (!quoted && (c == ']' || c == '}')) --depth;
+    if (c == ',' && !quoted && depth == 0) {
+      parts.emplace_back();
+    } else {
+      parts.back() += c;
+    }
+  }
+  return parts;
+}
+
+/// `text` between its "..", if it has some.
+std::vector<std::string> ends_of(const std::string& text) {
+  std::vector<std::string> ends;
+  for (std::size_t from = 0; from <= text.size();) {
+    const std::size_t end = std::min(text.find("..", from), text.size());
+    ends.push_back(text.substr(from, end - from));
+    from = end + 2;
+  }
+  return ends;
+}
+
+bool begins_number(const std::string& text) {
+  return !text.empty() && text.find_first_of("0123456789-") == 0;
+}
+
+/// What `text` stands for as an axis; nothing: it is a plain value.
+std::optional<JsonValue> axis_of(const std::string& text, const std::string& origin) {
+  const std::vector<std::string> ends = ends_of(text);
+  const bool range = (ends.size() == 2 || ends.size() == 3) && begins_number(ends.front()) &&
+                     text.find_first_of(",[{\"/") == std::string::npos;
+  JsonValue axis;
+  axis.file = std::make_shared<const std::string>(origin);
+  if (range) {
+    axis.kind = JsonValue::Kind::Object;
+    const char* keys[] = {"from", "to", "step"};
+    for (std::size_t i = 0; i < ends.size(); ++i) {
+      axis.members.push_back({keys[i], parse_override(ends[i], origin)});
+    }
+    return axis;
+  }
+  const std::vector<std::string> parts = parts_of(text);
+  if (parts.size() < 2) return std::nullopt;
+  axis.kind = JsonValue::Kind::Array;
+  for (const std::string& part : parts) axis.items.push_back(parse_override(part, origin));
+  return axis;
+}
+
+/// Adds an axis to a "sweep"; one of the same path makes way.
+void put_axis(JsonMember axis, JsonValue& sweep) {
+  if (JsonValue* same = sweep.find(axis.first)) {
+    *same = std::move(axis.second);
+  } else {
+    sweep.members.push_back(std::move(axis));
+  }
+}
+
+}  // namespace
+
+SweptDocument read_swept_document(const std::string& file,
+                                  const std::vector<std::string>& overrides) {
+  SweptDocument swept;
+  JsonValue axes = {.kind = JsonValue::Kind::Object};
+  for (const std::string& text : overrides) {
+    const std::size_t equals = text.find('=');
+    const std::string path = text.substr(0, equals), origin = "--set " + path;
+    std::optional<JsonValue> axis;
+    if (equals != std::string::npos && equals > 0) axis = axis_of(text.substr(equals + 1), origin);
+    if (axis) {
+      put_axis({path, std::move(*axis)}, axes);
+    } else {
+      swept.overrides.push_back(text);
+    }
+  }
+  swept.document = read_scenario_document(file, swept.overrides);
+  if (axes.members.empty()) return swept;
+  JsonValue* there = swept.document.find("sweep");
+  if (!there) {
+    swept.document.members.push_back({"sweep", std::move(axes)});
+    return swept;
+  }
+  for (JsonMember& axis : axes.members) put_axis(std::move(axis), *there);
+  return swept;
+}
+
+}  // namespace interlock

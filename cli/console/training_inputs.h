@@ -1,0 +1,14 @@
+// What train and validate have in common: samples and descent.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "cli/parser/commands.h"
+#include "validate/training/execution.h"
+
+namespace interlock {
+
+/// Throws: Error if the network needs a file and there is none, or the other way round.
+BatchSource batches_of(const TrainOptions& options, const NeuralNetwork& network);
+Descent descent_of(const TrainOptions& options, Optimizer optimizer);
+
+}  // namespace interlock

@@ -1,0 +1,179 @@
+// The options of the commands.
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/parser/command_options.h"
+
+namespace interlock {
+
+void add_inputs(Command& command, CommandOptions& options, int most) {
+  command.add_words(most == 1 ? "SCENARIO" : "SCENARIOS", &options.inputs,
+                    "scenario file, or - for standard input", {.required = true, .words = most});
+  command.add("--set", &options.overrides,
+              "override a key: a dotted path, and JSON or text (training.steps=16)", "PATH=VALUE");
+  add_quiet(command, options.quiet);
+}
+
+void add_quiet(Command& command, bool& quiet) {
+  command.add("--quiet,-q", &quiet, "print only what is asked for by name");
+}
+
+void add_json(Command& command, std::string& file, const char* summary) {
+  command.add("--json", &file, summary, "FILE");
+}
+
+namespace {
+
+void add_traces(Command& command, CommandOptions& options) {
+  command.add("--trace", &options.trace,
+              "write every op, message and byte for Perfetto; FILE.json.gz: compressed",
+              "FILE.json");
+  command.add("--kineto", &options.kineto,
+              "write a file for each device as PyTorch's profiler does", "FOLDER");
+}
+
+/// What is trained, and how.
+void add_training(Command& command, TrainOptions& options, const char* steps) {
+  add_inputs(command, options.command);
+  command.add("--steps", &options.steps, steps, "N",
+              {.shows_default = true, .least = 1, .most = 10'000'000});
+  command.add("--data", &options.data, "file whose bytes a language model learns", "FILE");
+  command.add("--rate", &options.rate, "learning rate; default 0.05, with Adam 0.001", "X");
+  command.add("--momentum", &options.momentum, "of sgd-momentum", "X", {.shows_default = true});
+  command.add("--decay", &options.decay, "weight decay", "X", {.shows_default = true});
+  command.add("--seed", &options.seed, "of weights and samples", "N", {.shows_default = true});
+  command.add("--graph", &options.graph,
+              "on one GPU: run kernel by kernel, then all again as one CUDA graph");
+}
+
+}  // namespace
+
+void add_outputs(Command& command, CommandOptions& options, std::string& engine) {
+  add_json(command, options.json, "write the result as JSON; - for standard output");
+  command.add("--report", &options.report, "write an HTML report", "FILE.html");
+  command.add("--svg", &options.svg, "write a static timeline", "FILE.svg");
+  add_traces(command, options);
+  command.add("--chakra", &options.chakra, "write execution traces, as ASTRA-sim reads them",
+              "FOLDER");
+  command.add("--require-fit", &options.require_fit,
+              "fail, and write nothing, if a device has too little memory");
+  command.add("--ranges", &options.ranges,
+              "simulate N times more, with kernels as far off as calibration found them", "N",
+              {.least = 20, .most = 100'000});
+  command.add("--engine", &engine, "auto, simgrid or native: short for --set simulate.engine",
+              "ENGINE");
+}
+
+void add_explain(Command& command, ExplainOptions& options) {
+  add_inputs(command, options.command, 1);
+  command.add("--all", &options.all, "also changes that bring nothing");
+  command.add("--jobs", &options.jobs, "processes; default: as many as processors", "N",
+              {.least = 1, .most = 1024});
+  add_json(command, options.command.json, "write the answers as JSON; - for standard output");
+}
+
+void add_search(Command& command, SearchOptions& options) {
+  add_inputs(command, options.command, 1);
+  command.add("--out", &options.out, "write the best plan, a scenario to simulate", "FILE.json");
+  command.add("--jobs,-j", &options.jobs, "processes; default: as many as processors", "N",
+              {.least = 1, .most = 1024});
+  add_json(command, options.command.json, "write all plans as JSON; - for standard output");
+}
+
+void add_init(Command& command, InitOptions& options) {
+  command.add("--model", &options.model, "a name of the zoo, or a file", "MODEL");
+  command.add("--machine", &options.machine, "a name of the catalogue, or a file", "MACHINE");
+  command.add("--devices", &options.devices, "to train on", "N", {.least = 1, .most = 1'000'000});
+  command.add("--out", &options.out, "where to; default: standard output", "FILE.json");
+  add_json(command, options.json, "write what was chosen as JSON; - for standard output");
+  command.add("--force", &options.force, "write over a file that is there");
+  command.add("--quiet,-q", &options.quiet, "print nothing");
+}
+
+void add_schedule(Command& command, ScheduleOptions& options) {
+  CommandOptions& files = options.command;
+  command.add_words("SCENARIO", &files.inputs, "scenario file, or - for standard input",
+                    {.words = 1});
+  command.add("--set", &files.overrides, "override a key, as for simulate", "PATH=VALUE");
+  command.add("--svg", &files.svg, "write the steps as a picture", "FILE.svg");
+  command.add("--csv", &files.csv, "write the order of a step in PyTorch's form, a rank a row",
+              "FILE.csv");
+  add_json(command, files.json, "write the result, or the list, as JSON; - for standard output");
+  command.add("--unicode,!--ascii", &options.unicode, "characters to draw with");
+  add_quiet(command, files.quiet);
+  command.add("--no-color", &options.no_colour, "no colours, on a terminal either");
+  command.add("--width", &options.width, "columns, if not the terminal's", "N",
+              {.least = 40, .most = 10'000});
+  command.add("--exact", &options.exact,
+              "also the shortest step in the same stash, for small sizes; needs cbc");
+  command.add("--list", &options.list, "explain every schedule in a line, with its source");
+  command.add("--table", &options.table, "print docs/schedules.md: all measured at one size");
+}
+
+void add_calibrate(Command& command, CalibrateOptions& options) {
+  command.add("--device", &options.device, "cpu, cuda, or cuda:N for GPU number N", "NAME",
+              {.shows_default = true});
+  command.add("--quick", &options.quick, "fewer and smaller kernels, in seconds");
+  command.add("--out", &options.out, "write a device file that scenarios can use", "FILE.json");
+  add_json(command, options.json, "the same; - for standard output, in place of the table");
+  add_quiet(command, options.quiet);
+  command.add("--samples", &options.samples, "write every measurement", "FILE.csv");
+  command.add("--seed", &options.seed, "of shapes, their order, and what is held out", "N",
+              {.shows_default = true, .least = 0});
+}
+
+void add_report(Command& command, ReportOptions& options) {
+  command.add_words("RESULTS", &options.results,
+                    "files of simulate --json or train --json, or scenarios to simulate",
+                    {.required = true});
+  command.add(
+      "--figure", &options.figure,
+      "timeline, utilisation, memory, breakdown, sweep, pareto, tradeoff or table; sweep and "
+      "table take measures: sweep:step_time,memory",
+      "NAME", {.required = true});
+  command.add("--out", &options.out,
+              "where to: .svg, or with rsvg-convert .pdf or .png; a table: .md or -", "FILE",
+              {.required = true});
+  add_json(command, options.json, "write what was drawn as JSON; - for standard output");
+  command.add("--quiet,-q", &options.quiet, "print nothing");
+}
+
+void add_train(Command& command, TrainOptions& options) {
+  add_training(command, options, "steps to train");
+  add_json(command, options.command.json, "write the curves as JSON; - for standard output");
+  command.add("--svg", &options.command.svg, "draw loss against steps and time", "FILE.svg");
+  command.add("--report", &options.command.report, "the same as a page, with values", "FILE.html");
+  command.add("--dump", &options.dump, "write the numbers of one step for numpy.load", "FILE.npz");
+  command.add("--dump-step", &options.dump_step, "which step", "N", {.shows_default = true});
+}
+
+void add_validate(Command& command, ValidateOptions& options) {
+  options.training.steps = 20;
+  add_training(command, options.training, "steps to compare");
+  command.add("--fill", &options.fill, "steps before them", "N",
+              {.shows_default = true, .least = 1, .most = 10'000});
+  command.add("--clock", &options.clock,
+              "of ops: wall, processor, or auto: wall where each device has a processor", "NAME",
+              {.shows_default = true, .choices = {"auto", "wall", "processor"}});
+  command.add("--prediction", &options.prediction, "write it before anything runs", "FILE");
+  add_json(command, options.training.command.json,
+           "write the errors as JSON; - for standard output");
+  command.add("--report", &options.training.command.report, "draw both timelines", "FILE.html");
+  add_traces(command, options.training.command);
+}
+
+void add_published(Command& command, PublishedOptions& options) {
+  command.add_words("FILES", &options.files, "files of measurements; all that are shipped if none");
+  command.add("--source", &options.sources, "one that is shipped; may be repeated", "NAME");
+  command.add("--html", &options.html, "a page with a plot and every row", "FILE.html");
+  command.add("--json", &options.json, "everything as JSON; - for standard output", "FILE");
+  command.add("--markdown", &options.markdown, "figures and worst rows", "FILE.md");
+  command.add("--errors", &options.errors,
+              "errors by device and framework, for ranges; tells how often these hold",
+              "FILE.json");
+  command.add("--all-rows", &options.all_rows, "print every row");
+  command.add("--check", &options.check, "exit with 1 if a target is missed");
+  command.add("--jobs", &options.jobs, "processes; default: as many as processors", "N",
+              {.least = 1, .most = 1024});
+  command.add("--quiet,-q", &options.quiet, "print only what is asked for by name");
+}
+
+}  // namespace interlock

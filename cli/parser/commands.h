@@ -1,0 +1,53 @@
+// The commands of the program, one file each. They return normally or throw Error.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "cli/parser/asked.h"
+#include "cli/parser/command_tree.h"
+#include "reports/headlines/figures.h"
+
+namespace interlock {
+
+/// Runs one file's scenarios. The result JSON is an object, or an array if it has a sweep.
+void simulate(const CommandOptions& options);
+/// Runs the scenarios of several files into one table and one report; the JSON is an array.
+void compare(const CommandOptions& options);
+/// Says where the time of one scenario goes, and simulates what is one step better.
+void explain(const ExplainOptions& options);
+/// Finds the plans worth having by which one scenario may be trained, and writes the best one.
+void search(const SearchOptions& options);
+/// Writes a scenario to start from; asks for what is missing if a person is there.
+void init(InitOptions options);
+/// Trains the scenarios of the files for real, each from the same weights on the same samples.
+void train(const TrainOptions& options);
+/// Predicts the scenarios of the files, runs them for real, and says how far off it was.
+void validate_run(const ValidateOptions& options);
+/// Predicts what others measured. Returns false if targets were to be checked and one is missed.
+bool validate_published(const PublishedOptions& options);
+/// Loads every file without running it, and says "ok" for those that are right.
+void check(const CommandOptions& options);
+/// Prints what names stand for: "models", "machines", "schedules", "frameworks"; empty: all of
+/// them.
+void list(const std::string& what, const std::string& json, bool quiet);
+/// Draws a step of each scenario; or explains every schedule, or prints docs/schedules.md.
+void schedule(const ScheduleOptions& options);
+/// docs/schedules.md.
+std::string schedule_table();
+/// The least span of a step in the stash of this one, by CBC.
+/// Throws: Error if the scenario is of a kind or a size that it is not for, or CBC is not
+/// installed.
+Figure exact_figure(const ScenarioResult& result);
+/// Measures a device, prints held-out errors, and writes a device file.
+void calibrate(const CalibrateOptions& options);
+/// Draws results.
+void report(const ReportOptions& options);
+/// Adds to import a subcommand for each kind of file.
+void add_import(Command& command, ImportOptions& options);
+/// Makes a model of measured timelines.
+void import_kineto(const ImportOptions& options);
+/// Prints the JSON Schema of scenarios, or writes it into a file.
+void schema(const std::string& json, bool quiet);
+
+}  // namespace interlock

@@ -1,0 +1,151 @@
+// Chooses the algorithm of a collective, and makes its traffic a plan.
+// SPDX-License-Identifier: Apache-2.0
+#include "hardware/collectives/collective.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "base/error.h"
+#include "hardware/collectives/algorithms.h"
+#include "hardware/collectives/link_load.h"
+
+namespace interlock {
+namespace {
+
+struct Task {
+  const Cluster& cluster;
+  const std::vector<int>& group;
+  const Grouping& grouping;
+  CollectiveKind kind;
+  Bytes bytes;
+};
+
+bool reduces_or_spreads(CollectiveKind kind) {
+  return kind == CollectiveKind::Broadcast || kind == CollectiveKind::Reduce;
+}
+
+/// Whether `algorithm` is one for this kind and group.
+bool applies(CollectiveAlgorithm algorithm, const Task& task) {
+  switch (algorithm) {
+    case CollectiveAlgorithm::Auto:
+      return false;
+    case CollectiveAlgorithm::Ring:
+      return task.kind != CollectiveKind::Shift;
+    case CollectiveAlgorithm::Tree:
+      return task.kind == CollectiveKind::AllReduce || reduces_or_spreads(task.kind);
+    case CollectiveAlgorithm::Hierarchical:
+      return is_rectangular(task.grouping) && task.kind != CollectiveKind::AllToAll &&
+             task.kind != CollectiveKind::Shift && !reduces_or_spreads(task.kind);
+    case CollectiveAlgorithm::Direct:
+      return true;
+  }
+  return false;
+}
+
+/// Phases wait for each other, but fluid does not: the time that this costs becomes latency.
+CollectivePlan join_phases(const Cluster& cluster, const std::vector<Traffic>& phases) {
+  Traffic all;
+  Seconds in_turn;
+  for (const Traffic& phase : phases) {
+    in_turn += occupancy(cluster, phase.flows);
+    append(all, phase);
+  }
+  CollectivePlan plan{CollectiveAlgorithm::Hierarchical, merged(std::move(all.flows)), all.latency};
+  plan.latency += std::max(Seconds(), in_turn - occupancy(cluster, plan.flows));
+  return plan;
+}
+
+Traffic traffic_of(CollectiveAlgorithm algorithm, const Task& task) {
+  const auto& [cluster, group, grouping, kind, bytes] = task;
+  if (kind == CollectiveKind::Shift) return shift_traffic(cluster, group, bytes);
+  if (algorithm == CollectiveAlgorithm::Tree) return tree_traffic(cluster, grouping, kind, bytes);
+  if (algorithm == CollectiveAlgorithm::Direct) {
+    return direct_traffic(cluster, grouping, kind, bytes);
+  }
+  if (kind == CollectiveKind::AllToAll) return pairwise_traffic(cluster, grouping, bytes);
+  return ring_traffic(cluster, grouping, kind, bytes);
+}
+
+CollectivePlan plan_with(CollectiveAlgorithm algorithm, const Task& task) {
+  if (algorithm == CollectiveAlgorithm::Hierarchical) {
+    return join_phases(task.cluster,
+                       hierarchical_phases(task.cluster, task.grouping, task.kind, task.bytes));
+  }
+  Traffic traffic = traffic_of(algorithm, task);
+  return {algorithm, merged(std::move(traffic.flows)), traffic.latency};
+}
+
+/// The cheapest; of equals, the first in the order of the enumeration.
+CollectivePlan cheapest(const Task& task) {
+  if (task.kind == CollectiveKind::AllToAll || task.kind == CollectiveKind::Shift) {
+    return plan_with(CollectiveAlgorithm::Direct, task);
+  }
+  CollectivePlan best;
+  std::optional<Seconds> least;
+  for (const CollectiveAlgorithm algorithm :
+       {CollectiveAlgorithm::Ring, CollectiveAlgorithm::Tree, CollectiveAlgorithm::Hierarchical}) {
+    if (!applies(algorithm, task)) continue;
+    CollectivePlan plan = plan_with(algorithm, task);
+    const Seconds time = time_alone(task.cluster, plan);
+    if (least && time >= *least) continue;
+    least = time;
+    best = std::move(plan);
+  }
+  return best;
+}
+
+void check_members(std::vector<int> group) {
+  std::sort(group.begin(), group.end());
+  CHECK(std::adjacent_find(group.begin(), group.end()) == group.end(),
+        "each device once among the members of a collective");
+}
+
+}  // namespace
+
+CollectivePlan plan_collective(const Cluster& cluster, const std::vector<int>& group,
+                               CollectiveKind kind, Bytes bytes, CollectiveChoice choice) {
+  CHECK(kind != CollectiveKind::HostCopy && kind != CollectiveKind::Halo,
+        "one size, one direction");
+  if (group.size() < 2 || bytes <= Bytes()) return {};
+  check_members(group);
+  const Grouping grouping = group_by_node(cluster, group);
+  const Task task{cluster, group, grouping, kind, bytes};
+  return applies(choice.algorithm, task) ? plan_with(choice.algorithm, task) : cheapest(task);
+}
+
+CollectivePlan plan_host_copy(const Cluster& cluster, int device, HostDirection direction,
+                              Bytes bytes) {
+  if (bytes <= Bytes()) return {};
+  const bool out = direction == HostDirection::ToHost;
+  const Flow flow = {out ? device : kHost, out ? kHost : device, bytes};
+  return {CollectiveAlgorithm::Direct, {flow}, route(cluster, flow.from, flow.to).latency};
+}
+
+CollectivePlan plan_exchange(const Cluster& cluster, const std::vector<int>& group,
+                             const Exchange& exchange) {
+  if (is_host(exchange.axis)) {
+    const bool out = exchange.axis == MeshAxis::ToHost;
+    return plan_host_copy(cluster, group.front(),
+                          out ? HostDirection::ToHost : HostDirection::FromHost, exchange.bytes);
+  }
+  if (exchange.kind != CollectiveKind::Halo) {
+    return plan_collective(cluster, group, exchange.kind, exchange.bytes, {});
+  }
+  if (group.size() < 2 || is_empty(exchange)) return {};
+  check_members(group);
+  Traffic traffic = halo_traffic(cluster, group, exchange.bytes, exchange.back);
+  return {CollectiveAlgorithm::Direct, merged(std::move(traffic.flows)), traffic.latency};
+}
+
+Seconds occupancy(const Cluster& cluster, const std::vector<Flow>& flows) {
+  Seconds busiest;
+  for (const LinkLoad& load : link_loads(cluster, flows)) busiest = std::max(busiest, load.busy);
+  return busiest;
+}
+
+Seconds time_alone(const Cluster& cluster, const CollectivePlan& plan) {
+  return plan.latency + occupancy(cluster, plan.flows);
+}
+
+}  // namespace interlock

@@ -1,0 +1,20 @@
+// LinkLoad: for how long each link is busy with given flows.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "hardware/collectives/collective.h"
+
+namespace interlock {
+
+struct LinkLoad {
+  LinkId id = 0;
+  Bytes carried;
+  Seconds busy;  // at the link's full rate
+};
+
+/// Links that the flows use, by number.
+std::vector<LinkLoad> link_loads(const Cluster& cluster, const std::vector<Flow>& flows);
+
+}  // namespace interlock

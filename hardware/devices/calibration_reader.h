@@ -1,0 +1,21 @@
+// Reads what `interlock calibrate` wrote: the "calibration" of a device file.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+
+#include "base/json/json.h"
+#include "hardware/devices/calibrated_model.h"
+
+namespace interlock {
+
+/// "plain", "relu", ...: by OpVariant.
+const std::vector<std::string>& op_variant_names();
+/// "other", "forward", "input-gradient", "weight-gradient": by OpRole.
+const std::vector<std::string>& op_role_names();
+
+/// A diagnostic is added for each mistake; the model is then empty.
+std::shared_ptr<const CalibratedModel> read_calibration(const JsonNode& node,
+                                                        Diagnostics& diagnostics);
+
+}  // namespace interlock

@@ -1,0 +1,51 @@
+// Catalogue files: what a name, a path or an inline object in a scenario stands for.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Machines live in hardware/catalogue/, devices in hardware/catalogue/devices/, one JSON file each,
+// named as scenarios name them. Each file tells the origin of every number in it under "origin",
+// by the dotted path of the number or of an object around it.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/json/json.h"
+#include "hardware/topologies/link.h"
+
+namespace interlock {
+
+/// Names of the catalogue's files in `folder` ("hardware/catalogue", say), sorted.
+std::vector<std::string> catalogue_entries(const std::string& folder);
+
+/// A document that something in a scenario refers to.
+struct CatalogueEntry {
+  std::string name;    // the file's name without folder and ".json", or "inline"
+  JsonValue document;  // a copy of the inline object, or the file
+  std::string path;    // JSON pointer of the document: the object's own, or "" for a file
+  JsonNode root() const { return {&document, path}; }
+};
+
+/// The entry of `folder` that `node` names, the file whose path it is (it holds a slash or ends in
+/// ".json"; relative to the file that says so), or the object it is.
+/// A diagnostic is added, and nothing returned, if there is no such thing.
+std::optional<CatalogueEntry> find_entry(const JsonNode& node, const std::string& folder,
+                                         Diagnostics& diagnostics);
+
+/// Whether the "origin" of a catalogue file is an object of sentences.
+void check_origin(const JsonNode& node, Diagnostics& diagnostics);
+/// Reads it, if there is one.
+void read_origin(ObjectReader& reader);
+
+// Members that must be there and lie in a sane range; a diagnostic and 0 if not.
+BytesPerSecond read_bandwidth(ObjectReader& reader, std::string_view key);
+Bytes read_memory(ObjectReader& reader, std::string_view key);
+/// As above, but absent means 0.
+Seconds read_delay(ObjectReader& reader, std::string_view key);
+/// An object with "latency" (absent means 0) and "bandwidth".
+LinkSpeed read_speed(ObjectReader& reader, std::string_view key);
+/// The same for values that are no members: a diagnostic and 0 if they do not fit.
+BytesPerSecond bandwidth_at(const JsonNode& node, Diagnostics& diagnostics);
+Seconds delay_at(const JsonNode& node, Diagnostics& diagnostics);
+
+}  // namespace interlock

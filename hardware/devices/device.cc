@@ -1,0 +1,122 @@
+// The roofline: duration of a kernel from its arithmetic, its traffic and the device's rates.
+// SPDX-License-Identifier: Apache-2.0
+#include "hardware/devices/device.h"
+
+#include "base/error.h"
+#include "hardware/devices/priced_class.h"
+
+namespace interlock {
+namespace {
+
+std::size_t index_of(Precision precision) { return static_cast<std::size_t>(precision); }
+
+/// A tile takes a time of its own to begin and to end: at another rate that is so many other steps.
+ProductTiles tiles_at(const Device& device, Precision precision) {
+  if (precision == Precision::Bf16 || precision == Precision::Fp16) return device.tiles;
+  ProductTiles tiles = device.tiles;
+  const auto& sixteen = device.peak[index_of(Precision::Bf16)]
+                            ? device.peak[index_of(Precision::Bf16)]
+                            : device.peak[index_of(Precision::Fp16)];
+  if (sixteen) tiles.ramp *= *device.peak[index_of(precision)] / *sixteen;
+  return tiles;
+}
+
+/// The tiled share of `work`. Gradients of both operands are two products, whose inner dimensions
+/// are the columns and the rows of the product that they are of.
+double tiled_share(const Work& work, const ProductTiles& tiles) {
+  const ProductShape& s = work.shape;
+  if (work.op_class == OpClass::Gemm || work.launches != 2) return tiled_share(s, tiles);
+  const double left = tiled_share({s.m, s.k, s.n, s.batch}, tiles);
+  const double right = tiled_share({s.k, s.n, s.m, s.batch}, tiles);
+  return 2 / (1 / left + 1 / right);
+}
+
+Seconds compute_time(const Work& work, const Device& device, Precision precision) {
+  if (work.flops == Flops()) return Seconds();
+  // Of 8-bit training only the products of linear layers and convolutions are in 8 bits.
+  const bool wide = precision == Precision::Fp8 && work.op_class != OpClass::Gemm &&
+                    work.op_class != OpClass::Convolution && supports(device, Precision::Bf16);
+  if (wide) precision = Precision::Bf16;
+  CHECK(supports(device, precision),
+        "a peak rate of " + device.name + " in " + precision_names()[index_of(precision)]);
+  const OpClass op_class = priced_class(work);
+  const Efficiency& efficiency = device.efficiency[static_cast<std::size_t>(op_class)];
+  double share = efficiency.compute;
+  if (precision == Precision::Fp8) share = efficiency.compute_fp8.value_or(share);
+  if (precision == Precision::Fp32) share = efficiency.compute_fp32.value_or(share);
+  if (op_class == OpClass::Gemm) share *= tiled_share(work, tiles_at(device, precision));
+  return work.flops / (*device.peak[index_of(precision)] * share);
+}
+
+Seconds memory_time(const Work& work, const Device& device) {
+  if (work.bytes == Bytes()) return Seconds();
+  CHECK(has_rates(device), "a memory bandwidth of " + device.name);
+  const double share = device.efficiency[static_cast<std::size_t>(priced_class(work))].memory;
+  return work.bytes / (device.memory_bandwidth * share);
+}
+
+}  // namespace
+
+OpClass priced_class(const Work& work) {
+  const bool products = work.op_class == OpClass::Attention && work.variant != OpVariant::Fused;
+  return products ? OpClass::Gemm : work.op_class;
+}
+
+bool at_peak_rates(const Device& device, OpClass op_class) {
+  const Efficiency& efficiency = device.efficiency[static_cast<std::size_t>(op_class)];
+  return efficiency.compute >= 1 && efficiency.memory >= 1;
+}
+
+const std::vector<std::string>& precision_names() {
+  static const std::vector<std::string> names = {"fp32", "tf32", "fp16", "bf16", "fp8"};
+  return names;
+}
+
+const std::vector<std::string>& op_class_names() {
+  static const std::vector<std::string> names = {"gemm",        "convolution",   "attention",
+                                                 "elementwise", "normalisation", "embedding",
+                                                 "loss",        "optimizer"};
+  return names;
+}
+
+const std::vector<std::string>& priced_by_names() {
+  static const std::vector<std::string> names = {"table", "kernel", "roofline", "datasheet"};
+  return names;
+}
+
+bool has_rates(const Device& device) { return device.memory_bandwidth > BytesPerSecond(); }
+
+bool supports(const Device& device, Precision precision) {
+  return has_rates(device) && device.peak[index_of(precision)].has_value();
+}
+
+std::vector<std::string> supported_precisions(const Device& device) {
+  std::vector<std::string> names;
+  for (int i = 0; i < kPrecisions; ++i) {
+    if (supports(device, static_cast<Precision>(i))) {
+      names.push_back(precision_names()[static_cast<std::size_t>(i)]);
+    }
+  }
+  return names;
+}
+
+KernelTime kernel_time(const Work& work, const Device& device, Precision precision) {
+  if (work.op_class == OpClass::Measured) return {.compute = work.measured};
+  if (device.calibrated) {
+    if (const auto time = calibrated_time(*device.calibrated, work, precision)) return *time;
+  }
+  return {work.launches * device.launch_overhead, compute_time(work, device, precision),
+          memory_time(work, device)};
+}
+
+Seconds time_of(const Work& work, const Device& device, Precision precision) {
+  return kernel_time(work, device, precision).whole();
+}
+
+Seconds time_of(const std::vector<Work>& work, const Device& device, Precision precision) {
+  Seconds total;
+  for (const Work& kernel : work) total += time_of(kernel, device, precision);
+  return total;
+}
+
+}  // namespace interlock

@@ -1,0 +1,76 @@
+// Device: what one accelerator can do, and how long a kernel takes on it (roofline).
+// SPDX-License-Identifier: Apache-2.0
+//
+// A device of a uniform cluster may be nothing but memory: it can run what was measured (a
+// profile), but has no rates to price anything else with. Whoever prices a model asks has_rates()
+// and supports() first and tells the user; here a missing rate is our own mistake.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/work.h"
+#include "hardware/devices/calibrated_model.h"
+#include "hardware/devices/kernel_time.h"
+#include "hardware/devices/product_tiles.h"
+#include "hardware/devices/running_costs.h"
+
+namespace interlock {
+
+/// Share of the peak rates that kernels of one class reach.
+struct Efficiency {
+  double compute = 1;                       // of the peak flop rate, in (0, 1]
+  double memory = 1;                        // of the memory bandwidth, in (0, 1]
+  std::optional<double> compute_fp8 = {};   // of the peak in 8 bits; none: as `compute`
+  std::optional<double> compute_fp32 = {};  // of the peak in fp32, likewise
+};
+
+/// One accelerator. Figures come from the catalogue, which names the origin of each.
+struct Device {
+  std::string name;
+  std::array<std::optional<FlopsPerSecond>, kPrecisions> peak;  // by Precision; none: unsupported
+  BytesPerSecond memory_bandwidth;                              // 0: unknown, see has_rates()
+  Bytes memory;
+  std::array<Efficiency, kOpClasses> efficiency;  // by OpClass
+  Seconds launch_overhead;                        // per kernel launch
+  ProductTiles tiles;                             // of products of the class Gemm
+  /// Shares of the multiprocessors, from 0 to 0.9, that a collective and a message take away from
+  /// the kernels beside them.
+  double collective_sms = 0, message_sms = 0;
+  std::optional<DevicePower> power = {};  // none: unknown
+  /// Of a device that was measured: asked before rates and efficiencies are.
+  std::shared_ptr<const CalibratedModel> calibrated = nullptr;
+};
+
+/// "gemm", "convolution", ...: by OpClass, without Measured, which no device prices.
+const std::vector<std::string>& op_class_names();
+/// "table", "kernel", "roofline", "datasheet": by PricedBy.
+const std::vector<std::string>& priced_by_names();
+
+/// "fp32", "tf32", "fp16", "bf16", "fp8": by Precision, as scenarios and catalogue files write it.
+const std::vector<std::string>& precision_names();
+
+/// Whether `device` can price work whose duration was not measured.
+bool has_rates(const Device& device);
+/// Whether `device` can price such work in `precision`.
+bool supports(const Device& device, Precision precision);
+/// Names of the precisions that `device` supports.
+std::vector<std::string> supported_precisions(const Device& device);
+
+/// Duration of `work` alone on `device`:
+///   launches * overhead + max(flops / (compute * tiled share * peak), bytes / (memory *
+///   bandwidth)).
+/// The tiled share is that of matrix products, see product_tiles.h: those of OpClass::Gemm, and of
+/// attention that no kernel fuses, which has the efficiency of Gemm, too; 1 for others.
+/// OpClass::Measured returns its own duration, and what was calibrated is as it was measured.
+/// REQUIRES: device.peak[precision] is known, unless the work is measured or has no flops; the
+/// memory bandwidth likewise, unless it has no bytes.
+/// Source: roofline model, Williams et al., CACM 52(4), 2009.
+KernelTime kernel_time(const Work& work, const Device& device, Precision precision);
+Seconds time_of(const Work& work, const Device& device, Precision precision);
+Seconds time_of(const std::vector<Work>& work, const Device& device, Precision precision);
+
+}  // namespace interlock

@@ -1,0 +1,32 @@
+// Reads devices: names of the catalogue, files, or inline objects in the form of its files.
+// SPDX-License-Identifier: Apache-2.0
+//
+//   {"memory": "80 GiB", "memory_bandwidth": "2 TB/s", "launch_overhead": "3 us",
+//    "peak": {"fp32": "19.5 TFLOP/s", "bf16": "312 TFLOP/s"},
+//    "efficiency": {"gemm": {"compute": 0.8, "memory": 0.85}, ...}, "origin": {...}}
+//
+// A class of kernels that "efficiency" leaves out reaches the peak rates. A device that was
+// measured also has a "calibration", as `interlock calibrate` wrote it; "calibrated/NAME" names one
+// of hardware/calibrated/.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "hardware/devices/catalogue_file.h"
+#include "hardware/devices/device.h"
+
+namespace interlock {
+
+/// A diagnostic is added for each mistake.
+Device read_device(const JsonNode& node, Diagnostics& diagnostics);
+
+/// What a device's name, path or object stands for. A diagnostic is added, and nothing returned, if
+/// there is no such thing.
+std::optional<CatalogueEntry> find_device(const JsonNode& node, Diagnostics& diagnostics);
+
+/// Names of the devices in the catalogue, sorted.
+std::vector<std::string> device_names();
+
+}  // namespace interlock

@@ -1,0 +1,101 @@
+// Reads powers and prices of devices, machines and clusters.
+// SPDX-License-Identifier: Apache-2.0
+#include "hardware/devices/running_costs_reader.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+namespace interlock {
+namespace {
+
+constexpr Watts kMostPower(1e9);
+constexpr double kMostPrice = 1e9;  // of an hour
+constexpr double kMostPue = 10;
+constexpr const char* kPriceForm = "a price of a device and hour such as \"2.50 USD/h\"";
+
+/// "12.5 EUR/h" in parts; nothing if it is anything else.
+std::optional<HourlyPrice> parse_price(std::string_view text) {
+  HourlyPrice price;
+  const char* end = text.data() + text.size();
+  const auto [rest, failed] = std::from_chars(text.data(), end, price.amount);
+  if (failed != std::errc{} || !std::isfinite(price.amount)) return std::nullopt;
+  std::string_view unit(rest, static_cast<std::size_t>(end - rest));
+  while (!unit.empty() && unit.front() == ' ') unit.remove_prefix(1);
+  if (unit.size() != 5 || !unit.ends_with("/h")) return std::nullopt;
+  unit.remove_suffix(2);
+  if (!std::all_of(unit.begin(), unit.end(), [](char c) { return c >= 'A' && c <= 'Z'; })) {
+    return std::nullopt;
+  }
+  price.currency = unit;
+  return price;
+}
+
+/// A member that is a power in a sane range.
+std::optional<Watts> power_at(ObjectReader& reader, std::string_view key) {
+  const auto node = reader.get(key);
+  if (!node) return std::nullopt;
+  const auto power = read_watts(*node, reader.diagnostics());
+  if (!power || *power <= kMostPower) return power;
+  report(reader.diagnostics(), *node,
+         "out of range; expected 0 W to 1 GW, got " + described(*node->value));
+  return std::nullopt;
+}
+
+void check_order(const JsonNode& node, const DevicePower& power, Diagnostics& diagnostics) {
+  if (power.idle <= power.busy) return;
+  report(diagnostics, node,
+         "a device draws more when idle than when busy; expected \"busy\" to be at least \"idle\"");
+}
+
+}  // namespace
+
+std::optional<HourlyPrice> read_hourly_price(const JsonNode& node, Diagnostics& diagnostics) {
+  const bool text = node.value->kind == JsonValue::Kind::String;
+  std::optional<HourlyPrice> price = text ? parse_price(node.value->text) : std::nullopt;
+  if (price && price->amount >= 0 && price->amount <= kMostPrice) return price;
+  std::string wrong = "not a number with a currency of three capital letters and \"/h\"";
+  if (price) wrong = price->amount < 0 ? "must not be negative" : "out of range";
+  if (node.value->kind == JsonValue::Kind::Number) wrong = "a plain number has no currency";
+  report(diagnostics, node, wrong + "; expected " + kPriceForm + ", got " + described(*node.value));
+  return std::nullopt;
+}
+
+std::optional<DevicePower> read_device_power(ObjectReader& device) {
+  const auto node = device.get("power");
+  if (!node) return std::nullopt;
+  ObjectReader reader(*node, device.diagnostics());
+  for (const char* key : {"busy", "idle"}) reader.require(key, "a power such as \"400 W\"");
+  const std::optional<Watts> busy = power_at(reader, "busy"), idle = power_at(reader, "idle");
+  reader.finish();
+  if (!busy || !idle) return std::nullopt;
+  check_order(*node, {*busy, *idle}, device.diagnostics());
+  return DevicePower{*busy, *idle};
+}
+
+void read_running_costs(ObjectReader& machine, std::optional<DevicePower>& device,
+                        MachinePower& power, std::optional<HourlyPrice>& price) {
+  if (const auto node = machine.get("price")) {
+    price = read_hourly_price(*node, machine.diagnostics());
+  }
+  const auto node = machine.get("power");
+  if (!node) return;
+  ObjectReader reader(*node, machine.diagnostics());
+  if (const auto watts = power_at(reader, "node")) power.node = watts;
+  if (const auto watts = power_at(reader, "link")) power.link = watts;
+  power.pue = reader.number("pue", power.pue, 1, kMostPue);
+  const std::optional<Watts> busy = power_at(reader, "busy"), idle = power_at(reader, "idle");
+  reader.finish();
+  if (!busy && !idle) return;
+  if (!device && !(busy && idle)) {
+    if (reader.get(busy ? "idle" : "busy")) return;  // it is wrong, which is said
+    report(reader.diagnostics(), *node,
+           "the device's other power is unknown; expected \"busy\" and \"idle\"");
+    return;
+  }
+  const DevicePower own = device.value_or(DevicePower{});
+  device = DevicePower{busy.value_or(own.busy), idle.value_or(own.idle)};
+  check_order(*node, *device, reader.diagnostics());
+}
+
+}  // namespace interlock

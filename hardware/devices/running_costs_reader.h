@@ -1,0 +1,26 @@
+// RunningCostsReader: what machines draw and cost, as files say it.
+// SPDX-License-Identifier: Apache-2.0
+//
+//   in a device:    "power": {"busy": "400 W", "idle": "60 W"}
+//   in a machine:   "power": {"node": "3.3 kW", "link": "5 W", "pue": 1.2}, "price": "4.10 USD/h"
+//   in a scenario:  "cluster": {"machine": ..., "power": {...}, "price": ...}, each key in
+//   the place of the machine's; "busy" and "idle" there too, in the place of the device's
+#pragma once
+
+#include <optional>
+
+#include "base/json/json.h"
+#include "hardware/devices/running_costs.h"
+
+namespace interlock {
+
+/// "2.50 USD/h" of the text at `node`; a diagnostic and nothing if it is not of that form.
+std::optional<HourlyPrice> read_hourly_price(const JsonNode& node, Diagnostics& diagnostics);
+
+/// Reads a device's "power", if it has one.
+std::optional<DevicePower> read_device_power(ObjectReader& device);
+/// Reads "power" and "price" of a machine, or of a scenario's cluster, over what is there.
+void read_running_costs(ObjectReader& machine, std::optional<DevicePower>& device,
+                        MachinePower& power, std::optional<HourlyPrice>& price);
+
+}  // namespace interlock

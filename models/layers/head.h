@@ -1,0 +1,65 @@
+// Head: the auxiliary network that gives a stage a loss of its own, described as data.
+// SPDX-License-Identifier: Apache-2.0
+//
+// {"kind": "mlp", "hidden_size": 256, "weights": "private"}, or just "mlp". Forms: "convolution"
+// (Gomez et al., JMLR 23(171), 2022: two 3x3 convolutions to 128 and 64 channels with batch norm
+// and ReLU, mean over the image, linear), "linear", "mlp", "lm" (norm, vocabulary projection) and
+// "later-layers" (copies of the next modules, then of the last one). Every form ends in its loss.
+// Frozen weights (shared, or stale copies of the readout) have no weight gradients, no update and
+// no optimiser state.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "models/layers/images.h"
+#include "models/layers/tensor_layout.h"
+
+namespace interlock {
+
+enum class HeadKind { Convolution, Linear, Mlp, Lm, LaterLayers };
+
+/// A head as a file describes it; nothing stands for what the model's kind decides.
+struct HeadSpec {
+  std::optional<HeadKind> kind;
+  std::optional<int> hidden_size;  // Mlp; else the width of the tensor it reads
+  int layers = 1;                  // LaterLayers
+  bool trainable = true;
+};
+
+/// The kinds of tensors that cross module boundaries.
+enum class SiteKind { Vector, Image, Sequence };
+
+/// What a head reads and what it must predict.
+struct HeadSite {
+  SiteKind kind = SiteKind::Vector;
+  double samples = 1;    // one micro-batch
+  double positions = 1;  // Sequence: tokens
+  Extent rows, columns;  // Image
+  std::int64_t width = 1;
+  std::int64_t classes = 1;
+  std::int64_t norm_parameters = 0;  // Sequence
+  Sharding sharding;
+  bool inner = false;  // the tensor is one between the two layers of a pair
+};
+
+/// Reads a head, a name or an object; a diagnostic is added for each mistake, also if a head of
+/// that kind cannot read what the model's modules hand on.
+HeadSpec read_head(const JsonNode& node, SiteKind site, Diagnostics& diagnostics);
+
+/// A profile's heads are measured, each module's own; a strategy may only say whose weights they
+/// use. A diagnostic is added for anything else.
+void check_measured_head(const JsonNode& node, Diagnostics& diagnostics);
+
+/// Projection of the site's tensor to classes and the loss, with the mean over an image before.
+/// The network's own last module ends in the same operators. Classes are divided if they can be.
+std::vector<Operator> readout(const HeadSite& site, bool bias, double element);
+
+/// The head at one site. REQUIRES: the kind is not LaterLayers and fits the site.
+Head make_head(const HeadSpec& spec, const HeadSite& site, const BuildOptions& options);
+
+/// Gives every module but the last a head made of copies of the modules after it.
+void attach_later_layers(const HeadSpec& spec, const BuildOptions& options,
+                         std::vector<Module>& modules);
+
+}  // namespace interlock

@@ -1,0 +1,99 @@
+// ModelGraph: a network as a chain of modules, each with the work and bytes of one micro-batch.
+// SPDX-License-Identifier: Apache-2.0
+//
+// A Module is the smallest unit that a partition may cut between. It says what must be computed,
+// never how fast: hardware/ prices its Work. Modules form a chain; each reads the output of the one
+// before it. The last module holds the network's true loss inside its forward and backward.
+// Every module also carries the auxiliary head that would sit on it if it ended a stage that is
+// trained by a loss of its own; whether a head is used is the strategy's business, not the model's.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/exchange.h"
+#include "base/framework.h"
+#include "base/json/json.h"
+#include "base/work.h"
+#include "models/layers/footprint.h"
+#include "models/layers/sharding.h"
+
+namespace interlock {
+
+/// Auxiliary head: forward, loss and backward down to the gradient at its module's output.
+struct Head {
+  std::vector<Work> work;           // all of the above, one micro-batch
+  std::vector<Work> update;         // optimiser step of the head's parameters
+  std::vector<Exchange> exchanges;  // between the devices that share it, in all of `work`
+  std::int64_t parameters = 0;      // held by the stage, frozen or not
+  bool trainable = true;            // frozen heads have neither gradients nor optimiser state
+  Bytes memory;                     // live while the head runs, its copy of the input included
+};
+
+/// Smallest unit of the network that a partition may cut between.
+struct Module {
+  std::string name;
+  std::vector<Work> forward;
+  std::vector<Work> backward_input;        // gradient of the input, all operators
+  std::vector<Work> first_backward_input;  // the part of it that only the module's input needs
+  std::vector<Work> backward_weight;       // gradients of the weights
+  std::vector<Work> recompute;             // run again before the backward, if BuildOptions asks
+  std::vector<Work> update;                // optimiser step
+  // What the devices that share the module exchange in each of these, see Sharding.
+  std::vector<Exchange> forward_exchanges, backward_input_exchanges, first_backward_input_exchanges,
+      backward_weight_exchanges, recompute_exchanges;
+  std::int64_t parameters = 0;
+  std::int64_t expert_parameters = 0;  // of these, what is divided by experts
+  // Weights of the first module that this one uses too (tied embeddings). A stage that holds this
+  // module and not the first keeps its own copy, with gradients and optimiser state.
+  std::int64_t tied_parameters = 0;
+  Bytes output;     // the tensor that crosses to the next module
+  Bytes stash;      // kept from forward to backward, the module's input included
+  Bytes workspace;  // live only while one of its operators runs
+  Head head;
+};
+
+/// A part of every sequence of a micro-batch: `length` tokens that follow `context` others, of `of`
+/// in all. Of a profile, whose tokens nobody knows, they count equal parts.
+struct TokenSlice {
+  int length = 1, context = 0, of = 1;
+  bool operator==(const TokenSlice&) const = default;
+};
+
+struct ModelGraph {
+  std::string name;
+  std::vector<Module> modules;
+  std::optional<double> samples_per_micro_batch;  // nothing where unknown (profiles)
+  std::optional<double> tokens_per_sample;        // language models only
+  std::string attention_flops = "none";           // "full" | "causal" | "none": what MFU counts
+  /// The model for one slice of its sequences, without auxiliary heads; nothing where a sample is
+  /// no sequence. Slices of a whole have its counted flops, and its stash but for stored scores, of
+  /// which they have fewer; each reads the weights, and the keys and values before it, again.
+  std::function<ModelGraph(const TokenSlice&)> slice;
+};
+
+/// What a forward keeps for the backward: everything, all but attention's inner tensors, or only
+/// each module's input.
+enum class Recompute { None, Selective, Full };
+
+/// Everything outside the architecture that changes the work of one micro-batch.
+struct BuildOptions {
+  int micro_batch_size = 1;
+  Precision precision = Precision::Bf16;
+  Optimizer optimizer = Optimizer::SgdMomentum;
+  Recompute recompute = Recompute::None;
+  std::optional<int> recompute_layers;  // only the first so many of the modules that may
+  Framework framework;
+  Sharding sharding;
+  std::optional<JsonNode> head;  // the strategy's "head", which overrides the model's
+};
+
+/// Forward, backward_input and backward_weight flops of all modules, without heads or recompute, as
+/// MFU counts them.
+/// Units: flops per micro-batch.
+Flops model_flops(const ModelGraph& graph);
+
+}  // namespace interlock

@@ -1,0 +1,275 @@
+// Operators: work of the kernels that models are made of, and their sum over a module.
+// SPDX-License-Identifier: Apache-2.0
+#include "models/layers/operators.h"
+
+#include <algorithm>
+
+namespace interlock {
+namespace {
+
+/// A kernel that multiplies: `products` multiply-adds over `elements` touched elements.
+Work product(OpClass op_class, double products, double elements, double element) {
+  return {.op_class = op_class, .flops = Flops(2 * products), .bytes = Bytes(elements * element)};
+}
+
+Work traffic(OpClass op_class, double bytes) {
+  return {.op_class = op_class, .bytes = Bytes(bytes)};
+}
+
+/// An operator with weights: three products of equal size over (input, weights, output).
+Operator weighted(OpClass op_class, double products, const double (&sizes)[3], double element) {
+  const double touched = sizes[0] + sizes[1] + sizes[2];
+  return {.forward = product(op_class, products, touched, element),
+          .input_gradient = product(op_class, products, touched, element),
+          .weight_gradient = product(op_class, products, touched, element),
+          .stash = Bytes(sizes[0] * element),
+          .gradients = Bytes((sizes[0] + sizes[2]) * element)};
+}
+
+void append(std::vector<Work>& works, const Work& work, OpRole role) {
+  if (work.launches == 0) return;
+  works.push_back(work);
+  works.back().role = role;
+}
+
+/// The update of the module's own parameters.
+std::vector<Work> update_of(const Module& module, const BuildOptions& options) {
+  return update_work(module.parameters, options.optimizer, options.precision,
+                     options.framework.fp32_gradients);
+}
+
+/// What the loss and the softmax of attention move in `framework`.
+void apply_framework(std::vector<Work>& works, const Framework& framework) {
+  for (Work& work : works) {
+    if (work.op_class == OpClass::Loss) work.bytes *= framework.loss_traffic;
+    if (work.variant == OpVariant::Softmax) work.bytes *= framework.softmax_traffic;
+  }
+}
+
+/// Adds the gradients that a micro-batch makes of the module's weights to those before it.
+void append_addition(Module& module, const BuildOptions& options) {
+  const double passes = options.framework.gradient_passes;
+  if (passes == 0 || module.parameters == 0) return;
+  const double element = options.framework.fp32_gradients ? 4 : element_bytes(options.precision);
+  append(module.backward_weight,
+         traffic(OpClass::Elementwise, passes * static_cast<double>(module.parameters) * element),
+         OpRole::WeightGradient);
+}
+
+/// 8-bit training casts what a linear layer multiplies, and transposes it for the other products:
+/// 16-bit tensors read, two 8-bit ones written. Weights are cast once a step and not counted.
+/// Source: NVIDIA Transformer Engine's recipe for FP8, user guide, "Using FP8".
+Work cast_of(double elements) {
+  return {.op_class = OpClass::Elementwise, .bytes = Bytes(4 * elements)};
+}
+
+void append_casts(std::vector<Work>& works, const Operator& op, bool backward) {
+  if (op.forward.op_class != OpClass::Gemm || op.parameters == 0) return;
+  const ProductShape& shape = op.forward.shape;
+  append(works, cast_of(shape.m * (backward ? shape.n : shape.k) * shape.batch),
+         backward ? OpRole::InputGradient : OpRole::Forward);
+}
+
+/// What the gradients of an operator's inputs exchange in `framework`.
+std::vector<Exchange> input_exchanges(const Operator& op, const Framework& framework) {
+  std::vector<Exchange> exchanges = op.input_exchanges;
+  const bool waits_for_weights = op.weight_gradient.flops > Flops();
+  if (!framework.overlaps_sums || !waits_for_weights) return exchanges;
+  for (Exchange& exchange : exchanges) {
+    const bool sums = exchange.kind == CollectiveKind::AllReduce ||
+                      exchange.kind == CollectiveKind::ReduceScatter;
+    if (sums && exchange.axis == MeshAxis::Tensor) exchange.overlapped = true;
+  }
+  return exchanges;
+}
+
+/// The three products of y = x W, for x (rows, inputs) and W (inputs, outputs).
+void set_shapes(Operator& op, double rows, double inputs, double outputs) {
+  op.forward.shape = {rows, outputs, inputs};
+  op.input_gradient.shape = {rows, inputs, outputs};
+  op.weight_gradient.shape = {inputs, outputs, rows};
+}
+
+void apply_recompute(Module& module, const ModuleFrame& frame, const std::vector<Operator>& ops,
+                     Recompute recompute) {
+  if (recompute == Recompute::None || !frame.recomputable) return;
+  const Bytes before = module.stash;
+  if (recompute == Recompute::Full) {
+    module.recompute = module.forward;
+    module.recompute_exchanges = module.forward_exchanges;
+    module.stash = std::min(before, frame.input);
+  } else {
+    for (const Operator& op : ops) {
+      if (op.attention_core && op.inner_stash > Bytes(0)) module.stash -= op.inner_stash;
+    }
+    if (module.stash == before) return;  // nothing is dropped, so nothing has to be run again
+    for (const Operator& op : ops) {
+      if (!op.attention_core) continue;
+      append(module.recompute, op.forward, OpRole::Forward);
+      append_exchanges(module.recompute_exchanges, op.forward_exchanges);
+    }
+  }
+  module.workspace += before - module.stash;  // it comes back while the module's backward runs
+}
+
+}  // namespace
+
+Operator linear(const Linear& shape, double element) {
+  const double inputs = static_cast<double>(shape.inputs);
+  const double outputs = static_cast<double>(shape.outputs);
+  Operator op = weighted(OpClass::Gemm, shape.rows * inputs * outputs,
+                         {shape.rows * inputs, inputs * outputs, shape.rows * outputs}, element);
+  set_shapes(op, shape.rows, inputs, outputs);
+  op.parameters = shape.inputs * shape.outputs;
+  if (shape.bias) add_bias(op, shape.outputs, shape.rows * outputs, element);
+  return op;
+}
+
+void add_bias(Operator& op, std::int64_t width, double outputs, double element) {
+  op.parameters += width;
+  op.weight_gradient.bytes += Bytes((outputs + static_cast<double>(width)) * element);
+  ++op.weight_gradient.launches;
+}
+
+Operator convolution(const Convolution& shape, double element) {
+  const std::int64_t weights = shape.inputs * shape.outputs * shape.kernel * shape.kernel;
+  const double inputs = shape.read * static_cast<double>(shape.inputs);
+  const double outputs = shape.made * static_cast<double>(shape.outputs);
+  Operator op = weighted(OpClass::Convolution, shape.made * static_cast<double>(weights),
+                         {inputs, static_cast<double>(weights), outputs}, element);
+  // As a product of what each position of the output reads with the weights.
+  const double channels = static_cast<double>(shape.outputs);
+  set_shapes(op, shape.made, static_cast<double>(weights) / channels, channels);
+  op.parameters = weights;
+  if (shape.bias) add_bias(op, shape.outputs, outputs, element);
+  return op;
+}
+
+Operator elementwise(const Elementwise& touched, double element) {
+  Operator op = {.forward = traffic(OpClass::Elementwise, touched.forward * element),
+                 .input_gradient = traffic(OpClass::Elementwise, touched.backward * element),
+                 .stash = Bytes(touched.stash * element),
+                 .gradients = Bytes(touched.gradients * element)};
+  op.forward.variant = op.input_gradient.variant = touched.variant;
+  return op;
+}
+
+Operator max_pool(double inputs, double outputs, double element) {
+  const double indices = outputs * 8 / element;
+  const double touched = inputs + outputs + indices;
+  return elementwise({.forward = touched,
+                      .backward = touched,
+                      .stash = inputs + indices,
+                      .gradients = inputs + outputs},
+                     element);
+}
+
+Operator relu(double elements, double element) {
+  return elementwise({.forward = 2 * elements,
+                      .backward = 3 * elements,
+                      .gradients = 2 * elements,
+                      .variant = OpVariant::Relu},
+                     element);
+}
+
+Operator residual(double elements, double element) {
+  return elementwise({.forward = 3 * elements,
+                      .backward = 3 * elements,
+                      .gradients = 3 * elements,
+                      .variant = OpVariant::Add},
+                     element);
+}
+
+Operator dropout(double elements, double element) {
+  const double bytes = elements * (2 * element + 1);
+  Work masked = traffic(OpClass::Elementwise, bytes);
+  masked.variant = OpVariant::Dropout;
+  return {.forward = masked,
+          .input_gradient = masked,
+          .stash = Bytes(elements),
+          .gradients = Bytes(2 * elements * element)};
+}
+
+Operator normalisation(double elements, std::int64_t parameters, double element) {
+  return {.forward = traffic(OpClass::Normalisation, 2 * elements * element),
+          .input_gradient = traffic(OpClass::Normalisation, 3 * elements * element),
+          .weight_gradient = traffic(OpClass::Normalisation, 2 * elements * element),
+          .parameters = parameters,
+          .stash = Bytes(elements * element),
+          .gradients = Bytes(2 * elements * element)};
+}
+
+Operator global_average_pool(double elements, double pooled, double element) {
+  const double touched = elements + pooled;
+  return elementwise(
+      {.forward = touched, .backward = touched, .stash = elements, .gradients = touched}, element);
+}
+
+Operator cross_entropy(double rows, std::int64_t classes, double element) {
+  const double logits = rows * static_cast<double>(classes);
+  const double bytes = logits * (element + 4);
+  return {.forward = traffic(OpClass::Loss, bytes),
+          .input_gradient = traffic(OpClass::Loss, bytes),
+          .stash = Bytes(logits * 4),
+          .gradients = Bytes(logits * element)};
+}
+
+Module make_module(const ModuleFrame& frame, const std::vector<Operator>& operators,
+                   const BuildOptions& options) {
+  Module module = {.name = frame.name, .output = frame.output};
+  const bool casts = options.precision == Precision::Fp8;
+  for (const Operator& op : operators) {
+    if (casts) append_casts(module.forward, op, false);
+    append(module.forward, op.forward, OpRole::Forward);
+    append_exchanges(module.forward_exchanges, op.forward_exchanges);
+    module.parameters += op.parameters;
+    if (op.expert) module.expert_parameters += op.parameters;
+    module.stash += op.stash + op.inner_stash;
+    module.workspace = std::max(module.workspace, op.gradients + op.waiting);
+  }
+  for (auto op = operators.rbegin(); op != operators.rend(); ++op) {
+    if (casts) append_casts(module.backward_input, *op, true);
+    append(module.backward_input, op->input_gradient, OpRole::InputGradient);
+    append_exchanges(module.backward_input_exchanges, input_exchanges(*op, options.framework));
+    if (op->reads_module_input) {
+      append(module.first_backward_input, op->input_gradient, OpRole::InputGradient);
+      append_exchanges(module.first_backward_input_exchanges, op->input_exchanges);
+    }
+    append(module.backward_weight, op->weight_gradient, OpRole::WeightGradient);
+    append_exchanges(module.backward_weight_exchanges, op->weight_exchanges);
+  }
+  for (auto* works : {&module.forward, &module.backward_input, &module.first_backward_input}) {
+    apply_framework(*works, options.framework);
+  }
+  append_addition(module, options);
+  module.update = update_of(module, options);
+  apply_recompute(module, frame, operators, options.recompute);
+  return module;
+}
+
+void wait_beside(std::vector<Operator>& operators, std::size_t first, std::size_t end,
+                 Bytes gradients) {
+  for (std::size_t i = first; i < end; ++i) operators[i].waiting += gradients;
+}
+
+void append_exchanges(std::vector<Exchange>& list, const std::vector<Exchange>& more) {
+  for (const Exchange& one : more) {
+    const auto known = std::find_if(list.begin(), list.end(),
+                                    [&](const Exchange& other) { return alike(one, other); });
+    if (known == list.end()) {
+      list.push_back(one);
+    } else {
+      known->count += one.count;
+    }
+  }
+}
+
+BuildOptions options_of_layer(const BuildOptions& options, std::size_t layer) {
+  BuildOptions own = options;
+  if (options.recompute_layers && layer >= static_cast<std::size_t>(*options.recompute_layers)) {
+    own.recompute = Recompute::None;
+  }
+  return own;
+}
+
+}  // namespace interlock

@@ -1,0 +1,106 @@
+// Operators: the kernels of one layer with their work, parameters and saved bytes.
+// SPDX-License-Identifier: Apache-2.0
+//
+// A builder writes each module as a list of operators; make_module adds them up. Conventions:
+// a multiply-add is 2 flops; only matrix products, convolutions and attention have flops (the
+// convention behind MFU); bytes count every tensor that the kernel reads or writes once, at the
+// element size of the precision. An operator saves what its own backward needs and nobody else
+// saves already: a ReLU saves nothing, because its output is the input that the next operator (or
+// the next module) saves.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "models/layers/model_graph.h"
+
+namespace interlock {
+
+/// One operator of a module, for one micro-batch. Work with no launches is absent; exchanges belong
+/// to the work of the same name.
+struct Operator {
+  Work forward = {.launches = 0};
+  Work input_gradient = {.launches = 0};
+  Work weight_gradient = {.launches = 0};
+  std::vector<Exchange> forward_exchanges, input_exchanges, weight_exchanges;
+  std::int64_t parameters = 0;
+  bool expert = false;  // its parameters are divided by experts
+  Bytes stash;          // saved from forward to backward
+  Bytes inner_stash;    // the same, but dropped by selective recomputation
+  Bytes gradients;      // of its input and output together, live while its backward runs
+  Bytes waiting;        // gradients of others that are live meanwhile, see wait_beside
+  bool reads_module_input = false;  // its input gradient is needed by the module before only
+  bool attention_core = false;      // run again under selective recomputation
+};
+
+/// y = x W + b. Shapes: x (rows, inputs), W (inputs, outputs).
+struct Linear {
+  double rows = 1;
+  std::int64_t inputs = 1;
+  std::int64_t outputs = 1;
+  bool bias = true;
+};
+Operator linear(const Linear& shape, double element);
+/// Gives a product a bias of `width`: its own kernel adds it to `outputs` elements; its gradient is
+/// one more pass over theirs.
+void add_bias(Operator& op, std::int64_t width, double outputs, double element);
+
+/// Positions are pixels of all images, one channel. Images make these from their sizes.
+struct Convolution {
+  double read = 1;  // positions of the input
+  double made = 1;  // of the output
+  std::int64_t inputs = 1;
+  std::int64_t outputs = 1;
+  int kernel = 3;
+  bool bias = false;
+};
+Operator convolution(const Convolution& shape, double element);
+
+/// A kernel that only moves data, in elements.
+struct Elementwise {
+  double forward = 0;    // read and written
+  double backward = 0;   // read and written
+  double stash = 0;      // saved
+  double gradients = 0;  // of its input and output
+  OpVariant variant = OpVariant::Plain;
+};
+Operator elementwise(const Elementwise& touched, double element);
+/// 3x3 or 2x2, stride 2. Keeps its input, which is the ReLU's output too, and a 64-bit index for
+/// each output.
+Operator max_pool(double inputs, double outputs, double element);
+Operator relu(double elements, double element);
+/// x + y forward; backward, the sum of the two gradients that meet where the paths part.
+Operator residual(double elements, double element);
+/// The mask takes one byte an element.
+Operator dropout(double elements, double element);
+/// Layer, RMS or batch normalisation; statistics are too few to count.
+Operator normalisation(double elements, std::int64_t parameters, double element);
+/// Mean over the positions of each channel. Saves its input, on behalf of the ReLU before it.
+Operator global_average_pool(double elements, double pooled, double element);
+/// Softmax and cross-entropy. Logits are kept in fp32 (Korthikanti et al., arXiv 2205.05198, 4.3).
+Operator cross_entropy(double rows, std::int64_t classes, double element);
+
+/// What make_module needs to know besides the operators.
+struct ModuleFrame {
+  std::string name;
+  Bytes input;
+  Bytes output;
+  bool recomputable = true;  // the last module's backward follows its forward at once: not there
+};
+Module make_module(const ModuleFrame& frame, const std::vector<Operator>& operators,
+                   const BuildOptions& options);
+
+/// Adds `gradients` to what waits while operators [first, end) go back: that of a sum, which the
+/// path around a branch still needs, or of an operator's further outputs. The last operator of a
+/// branch has the sum's gradient as its own output's, so that `end` is that operator.
+void wait_beside(std::vector<Operator>& operators, std::size_t first, std::size_t end,
+                 Bytes gradients);
+
+/// Adds exchanges to a list; equal ones are counted together.
+void append_exchanges(std::vector<Exchange>& list, const std::vector<Exchange>& more);
+
+/// The options for the recomputable module of this index: see BuildOptions::recompute_layers.
+BuildOptions options_of_layer(const BuildOptions& options, std::size_t layer);
+
+}  // namespace interlock

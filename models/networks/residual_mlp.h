@@ -1,0 +1,34 @@
+// ResidualMlp: fully connected residual networks as modules: input, residual blocks, readout.
+// SPDX-License-Identifier: Apache-2.0
+//
+// {"kind": "residual-mlp", "input_size", "layers", "hidden_size", "ffn_hidden_size", "classes",
+//  "reversible", "head"}
+// A block is a transformer's without its attention: layer norm, linear, GELU, linear, and what went
+// in added. The last module is layer norm, linear and loss. A small model whose every gradient can
+// be worked out, for harnesses that train.
+//
+// A reversible block is a RevNet's (Gomez et al., arXiv 1707.04585): two such branches F and G over
+// halves x1, x2 of the width,
+//   y1 = x1 + F(x2), y2 = x2 + G(y1);   backwards x2 = y2 - G(y1), x1 = y1 - F(x2).
+// Each of the two sums is a kernel that writes a tensor of the whole width: it adds one half to
+// what the branch made, and copies the other.
+#pragma once
+
+#include "models/layers/head.h"
+
+namespace interlock {
+
+struct ResidualMlp {
+  int input_size = 1;
+  int layers = 1;  // blocks
+  int hidden_size = 1;
+  int ffn_hidden_size = 4;
+  int classes = 1;
+  bool reversible = false;  // blocks
+  HeadSpec head;
+};
+
+ResidualMlp read_residual_mlp(ObjectReader& reader);
+ModelGraph build_residual_mlp(const ResidualMlp& shape, const BuildOptions& options);
+
+}  // namespace interlock

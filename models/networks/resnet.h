@@ -1,0 +1,32 @@
+// ResNet: residual networks as modules: stem, each residual block, readout.
+// SPDX-License-Identifier: Apache-2.0
+//
+// {"kind": "resnet", "block": "basic" | "bottleneck", "blocks": [3, 4, 6, 3],
+//  "stem": "cifar" | "imagenet", "image_size", "classes", "base_width": 64, "head"}
+// Groups of blocks double the width and halve the side. A bottleneck strides in its 3x3 kernel.
+// Source: He et al., arXiv 1512.03385; the cut between residual blocks, with the stem and the
+// readout as modules of their own, is that of Gomez et al., JMLR 23(171), 2022.
+#pragma once
+
+#include <vector>
+
+#include "models/layers/head.h"
+
+namespace interlock {
+
+struct ResNet {
+  bool bottleneck = false;     // 1x1, 3x3, 1x1 to four times the width; else 3x3, 3x3
+  std::vector<int> blocks;     // in each group
+  bool imagenet_stem = false;  // 7x7 stride 2 and 3x3 pooling stride 2; else 3x3 stride 1
+  int image_size = 32;         // pixels on a side, three channels
+  int classes = 10;
+  int base_width = 64;  // of the stem and the first group
+  HeadSpec head;
+};
+
+ResNet read_resnet(ObjectReader& reader);
+/// Of all layers on the long way, in turn.
+std::vector<Window> windows_of(const ResNet& net);
+ModelGraph build_resnet(const ResNet& shape, const BuildOptions& options);
+
+}  // namespace interlock

@@ -1,0 +1,45 @@
+// Sharding check: whether a model can be divided as asked, in sentences with the numbers.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "base/json/json.h"
+#include "models/networks/mlp.h"
+#include "models/transformer/transformer.h"
+
+namespace interlock {
+
+/// Adds a diagnostic unless the number at `key` has `parts` equal parts; `among` says who gets
+/// them, "4 tensor devices" say. It stands at the key, or at the model where that has a default.
+void check_parts(ObjectReader& reader, std::string_view key, std::int64_t value, std::int64_t parts,
+                 const std::string& among);
+
+/// What any model needs whose tensors are divided: a square or cube where the layout is one.
+/// Returns whether the rest can be looked at.
+bool check_layout(ObjectReader& reader, const Sharding& sharding);
+
+/// Adds a diagnostic if a layout that divides rows cannot divide the samples of a micro-batch.
+void check_samples(ObjectReader& reader, const BuildOptions& options);
+
+/// Every size of `shape` that has to be divided, and what its operators cannot have.
+void check_sharding(ObjectReader& reader, const Transformer& shape, const BuildOptions& options);
+/// A vocabulary that tensor devices cannot share is made longer, to a multiple of 128 tokens for
+/// each, as Megatron-LM does by itself (50257 among 8: 51200).
+void pad_vocabulary(Transformer& shape, const Sharding& sharding);
+void check_sharding(ObjectReader& reader, const Mlp& shape, const BuildOptions& options);
+
+/// Whether square images of so many pixels on a side have enough of them for their parts in front
+/// of and behind each of `windows`, which follow one another, and halos no further than the next
+/// part.
+void check_images(ObjectReader& reader, int side, const std::vector<Window>& windows,
+                  const Sharding& sharding);
+
+/// One diagnostic for each kind of sharding that `model`, "a ResNet" say, cannot have.
+void refuse_tensor(ObjectReader& reader, const Sharding& sharding, const std::string& model);
+void refuse_context(ObjectReader& reader, const Sharding& sharding, const std::string& model);
+void refuse_images(ObjectReader& reader, const Sharding& sharding, const std::string& model);
+void refuse_experts(ObjectReader& reader, const Sharding& sharding, const std::string& model);
+void refuse_split_brain(ObjectReader& reader, const Sharding& sharding, const std::string& model);
+
+}  // namespace interlock

@@ -1,0 +1,18 @@
+// Attention reader: the keys of a transformer that say how its tokens see each other.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "models/layers/required_count.h"
+#include "models/transformer/transformer.h"
+
+namespace interlock {
+
+/// Most tokens of a sample.
+inline constexpr int kMostTokens = 100'000'000;
+
+/// REQUIRES: layers, hidden_size and sequence_length of `shape` are read.
+void read_attention(ObjectReader& reader, Transformer& shape);
+/// A diagnostic for each key that does not go with the others. REQUIRES: each is right by itself.
+void check_attention(ObjectReader& reader, const Transformer& shape);
+
+}  // namespace interlock

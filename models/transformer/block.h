@@ -1,0 +1,104 @@
+// Block: the operators of a transformer block, as one device of its mesh runs them.
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a block keeps for its backward, in 16-bit elements with dropout, is the list of Korthikanti
+// et al., arXiv 2205.05198, section 4.1 (letters: s sequence, b micro-batch, h hidden, a heads):
+// inputs of both norms 4sbh, of the query-key-value product 2sbh, queries and keys 4sbh, values
+// 2sbh, softmax 2as^2b with its mask as^2b and dropped output 2as^2b, input of the projection 2sbh
+// and its mask sbh, inputs of the MLP's two products 2sbh and 8sbh, of the activation 8sbh, and the
+// last mask sbh: sbh(34 + 5as/h). Without dropout the masks and the dropped softmax are not there.
+// With t tensor devices everything between the two layers of a pair is divided, which is 24 of the
+// 34 and all scores; sequence parallelism divides the other 10 too (equations 2 and 4).
+//
+// A slice of a sequence: l tokens that attend to themselves and to the c before them. The s^2
+// scores of a whole sequence hold every pair of tokens twice, one of the two masked; a slice has
+// its tokens' pairs, (c + l)^2 - c^2 of them, so that the slices of a sequence add up to the whole.
+//
+// Context parallelism gives each device an equal part of the tokens, chosen so that a causal mask
+// leaves them equal work. In a ring (arXiv 2310.01889) keys and values visit all devices while
+// attention runs; backward, their gradients travel with them. With all-to-all (DeepSpeed Ulysses,
+// arXiv 2309.14509) attention sees whole sequences of a part of the heads.
+//
+// A window of w tokens leaves a token at place i (from 0) min(2 i + 1, 2 w - 1) of these pairs, if
+// attention is one kernel; scores that are stored are computed whole, and masked.
+//
+// These pairs are what the convention behind MFU counts, all or half of them. Kernels that store
+// the scores execute, and keep, the rectangle of l rows and c + l columns of a slice, which is the
+// whole square of a whole sequence. A fused kernel executes less: see computed_pairs.
+#pragma once
+
+#include "models/transformer/transformer.h"
+
+namespace interlock {
+
+/// Sizes of one micro-batch that the operators share; elements are those of one device.
+struct BlockSizes {
+  Sharding sharding;
+  double element = 1;      // bytes
+  double tokens = 1;       // of one part of the sequence, of all tensor devices together
+  double attended = 1;     // columns of the scores, a token: s, or 2 c + l of a slice
+  double stored = 1;       // what kernels that store the scores compute: s, or c + l of a slice
+  double computed = 1;     // what a fused kernel computes, see computed_pairs
+  double residual = 1;     // elements of (tokens, hidden_size) where norms and residuals are
+  double queries = 1;      // elements of (tokens, attention_heads, head_size)
+  double attentions = 1;   // elements of (tokens, attention_heads, value_head_size), what comes out
+  double keys = 1;         // elements of (tokens, kv_heads, head_size)
+  double values = 1;       // elements of (tokens, kv_heads, value_head_size)
+  double keys_read = 1;    // those of other devices and of the tokens before a slice included
+  double values_read = 1;  // likewise
+  double statistics = 1;   // elements of (tokens, attention_heads)
+};
+
+/// Rows and columns of the blocks that a fused kernel computes or skips as a whole.
+/// Source: FlashAttention-2, arXiv 2307.08691, section 3.3: blocks of 64 or 128 rows and columns.
+inline constexpr int kAttentionBlock = 128;
+
+/// Returns the pairs of tokens that a fused causal kernel computes scores of, for the first
+/// `tokens` of a sequence of `of`: whole blocks up to the one on the diagonal, from the first that
+/// the window reaches. Without a window, b (b + 1) / 2 blocks of b rows of blocks: half of the
+/// square, and half of the diagonal blocks. A slice computes those of its last token less those
+/// before its first, so that slices add up; what a block has beyond a slice's last token is
+/// computed and masked.
+double computed_pairs(int tokens, int of, std::optional<int> window);
+
+/// The tokens of a sample that the operators work on, and those before and after them.
+TokenSlice part_of(const Transformer& shape);
+BlockSizes block_sizes(const Transformer& shape, const BuildOptions& options);
+std::int64_t norm_parameters(const Transformer& shape);
+
+Operator norm_of(const Transformer& shape, const BlockSizes& sizes);
+/// The tensor that crosses from one module to the next.
+Bytes boundary(const BlockSizes& sizes);
+
+/// Key heads of all tensor devices together: each has at least one, a copy if need be.
+int held_key_heads(const Transformer& shape, const Sharding& sharding);
+
+/// From the query-key-value product to the projection.
+void append_attention(const Transformer& shape, const BlockSizes& sizes,
+                      std::vector<Operator>& block);
+/// What slices after this one read of it, whatever is recomputed: keys and values, or the states.
+Bytes kept_for_later(const Transformer& shape, const BlockSizes& sizes,
+                     const BuildOptions& options);
+
+/// Queries, keys and values made of latents; the first operator reads the block's tokens.
+void append_latents(const Transformer& shape, const BlockSizes& sizes,
+                    std::vector<Operator>& block);
+
+/// Two products with an activation between them; gated: gate and up projections in one product,
+/// their activation in one kernel that keeps both.
+void append_mlp(const Transformer& shape, std::int64_t width, const BlockSizes& sizes,
+                std::vector<Operator>& block);
+/// Router, the way to the experts, their products, the way back, and the experts of all tokens.
+void append_experts(const Transformer& shape, const BlockSizes& sizes,
+                    std::vector<Operator>& block);
+
+/// Tokens or patches to vectors, with all that is added to them.
+Module embedding_module(const Transformer& shape, const BlockSizes& sizes,
+                        const BuildOptions& options);
+/// What the readout predicts, and auxiliary heads likewise.
+HeadSite site_of(const Transformer& shape, const BuildOptions& options);
+/// From the last block's output to the loss.
+Module readout_module(const Transformer& shape, const BlockSizes& sizes,
+                      const BuildOptions& options);
+
+}  // namespace interlock

@@ -1,0 +1,135 @@
+// Feed-forward: the MLP of a block, and the mixture of experts that may stand in for it.
+// SPDX-License-Identifier: Apache-2.0
+//
+// A router sends each token to `per_token` experts; the devices that share the experts of a layer
+// pass the tokens to each other and back. The device looked at is the busiest: it works on
+// `expert_imbalance` times the mean. With a capacity factor every expert's buffer has that many
+// times the mean, whether it is full or not, and tokens beyond are dropped, so that all devices are
+// alike. Source: GShard, arXiv 2006.16668; Switch Transformer, arXiv 2101.03961, section 2.2.
+#include "models/transformer/block.h"
+
+namespace interlock {
+namespace {
+
+/// Tokens on their way through experts: rows of all tensor devices together, and what one has.
+struct Routed {
+  double rows = 1;
+  double elements = 1;  // of (rows, hidden_size) where norms and residuals are
+};
+
+Routed routed(const Transformer& t, const BlockSizes& z) {
+  const double imbalance = z.sharding.expert > 1 ? z.sharding.expert_imbalance : 1;
+  const double rows =
+      z.tokens * t.experts.per_token * t.experts.capacity_factor.value_or(imbalance);
+  return {.rows = rows, .elements = rows * t.hidden_size * outer_parts(z.sharding).share()};
+}
+
+double activation_elements(double rows, std::int64_t width, const BlockSizes& z) {
+  return rows * static_cast<double>(width) * inner_parts(z.sharding).share();
+}
+
+Operator activation(const Transformer& t, double elements, double element) {
+  const int parts = t.gated_mlp ? 2 : 1;
+  return elementwise({.forward = (parts + 1) * elements,
+                      .backward = (2 * parts + 1) * elements,
+                      .stash = parts * elements,
+                      .gradients = (parts + 1) * elements,
+                      .variant = OpVariant::Gelu},
+                     element);
+}
+
+std::int64_t first_width(const Transformer& t, std::int64_t width) {
+  return (t.gated_mlp ? 2 : 1) * width;
+}
+
+/// A product whose rows go to `experts` experts: as many sets of weights. Sums over tensor devices
+/// wait until the tokens are back, unless they have to be scattered.
+Operator of_experts(Operator op, int experts, const BlockSizes& z) {
+  const double weights = static_cast<double>(op.parameters) * z.element;
+  for (Work* work : {&op.forward, &op.input_gradient, &op.weight_gradient}) {
+    work->bytes += Bytes(weights * (experts - 1));
+  }
+  op.parameters *= experts;
+  op.expert = true;
+  if (!z.sharding.sequence_parallel) op.forward_exchanges = op.input_exchanges = {};
+  return op;
+}
+
+/// The way to the experts or back: `there` on the way to them.
+Operator passage(const Transformer& t, const BlockSizes& z, bool there) {
+  const double elements = routed(t, z).elements;
+  const double whole = there ? elements : z.residual;  // forward, written
+  Operator op = elementwise({.forward = elements + whole,
+                             .backward = 2 * elements + (there ? 0 : z.residual),
+                             .stash = there ? 0 : elements,  // for the gradients of the weights
+                             .gradients = elements + z.residual},
+                            z.element);
+  if (z.sharding.expert > 1) {
+    op.forward_exchanges = {{.kind = CollectiveKind::AllToAll,
+                             .axis = MeshAxis::Expert,
+                             .bytes = Bytes(elements * z.element)}};
+    op.input_exchanges = op.forward_exchanges;
+  }
+  if (z.sharding.tensor > 1 && !z.sharding.sequence_parallel) {
+    append_exchanges(there ? op.input_exchanges : op.forward_exchanges,
+                     {{.kind = CollectiveKind::AllReduce, .bytes = Bytes(z.residual * z.element)}});
+  }
+  return op;
+}
+
+/// One number a token, by which what the shared experts made is multiplied.
+void append_gate(const Transformer& t, const BlockSizes& z, std::vector<Operator>& block) {
+  Operator gate =
+      linear({z.tokens / outer_parts(z.sharding).rows, t.hidden_size, 1, false}, z.element);
+  gate.stash = Bytes(0);  // the router has kept it
+  block.push_back(gate);
+  block.push_back(elementwise({.forward = 2 * z.residual,
+                               .backward = 3 * z.residual,
+                               .stash = z.residual,
+                               .gradients = 2 * z.residual},
+                              z.element));
+}
+
+}  // namespace
+
+void append_mlp(const Transformer& t, std::int64_t width, const BlockSizes& z,
+                std::vector<Operator>& block) {
+  block.push_back(sharded_linear({z.tokens, t.hidden_size, first_width(t, width), t.bias.mlp},
+                                 LinearRole::Column, z.sharding, z.element));
+  block.push_back(activation(t, activation_elements(z.tokens, width, z), z.element));
+  block.push_back(sharded_linear({z.tokens, width, t.hidden_size, t.bias.mlp}, LinearRole::Row,
+                                 z.sharding, z.element));
+}
+
+void append_experts(const Transformer& t, const BlockSizes& z, std::vector<Operator>& block) {
+  const Transformer::Experts& experts = t.experts;
+  const double tokens = z.tokens / outer_parts(z.sharding).rows;
+  const double choices = tokens * experts.count;
+  const double rows = routed(t, z).rows;
+  const int held = experts.count / z.sharding.expert;
+  const std::size_t router = block.size();
+  block.push_back(linear({tokens, t.hidden_size, experts.count, experts.router_bias}, z.element));
+  block.push_back(elementwise(
+      {.forward = 2 * choices, .backward = 3 * choices, .stash = choices, .gradients = 2 * choices},
+      z.element));
+  block.push_back(passage(t, z, true));
+  block.push_back(of_experts(
+      sharded_linear({rows, t.hidden_size, first_width(t, experts.ffn_hidden_size), t.bias.mlp},
+                     LinearRole::Column, z.sharding, z.element),
+      held, z));
+  block.push_back(activation(t, activation_elements(rows, experts.ffn_hidden_size, z), z.element));
+  block.push_back(
+      of_experts(sharded_linear({rows, experts.ffn_hidden_size, t.hidden_size, t.bias.mlp},
+                                LinearRole::Row, z.sharding, z.element),
+                 held, z));
+  block.push_back(passage(t, z, false));
+  if (experts.shared == 0) return;
+  const std::size_t first = block.size();
+  append_mlp(t, static_cast<std::int64_t>(experts.shared) * experts.ffn_hidden_size, z, block);
+  block[first].stash = Bytes(0);                   // the router has kept it
+  wait_beside(block, router, first, boundary(z));  // what the shared experts made of their input's
+  if (experts.shared_gate) append_gate(t, z, block);
+  block.push_back(residual(z.residual, z.element));
+}
+
+}  // namespace interlock

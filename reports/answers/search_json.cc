@@ -1,0 +1,98 @@
+// What a search found as JSON: "interlock-search/1", see docs/search.md.
+// SPDX-License-Identifier: Apache-2.0
+#include <nlohmann/json.hpp>
+
+#include "reports/answers/search_report.h"
+#include "reports/result/scenario_json.h"
+#include "reports/words/encode.h"
+
+namespace interlock {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::array kGradeNames = {"layout_bounds", "plan_bounds", "looks", "judgements"};
+constexpr std::array kLossNames = {"time",  "memory",      "cost",     "energy",
+                                   "power", "host_memory", "dominated"};
+static_assert(kGradeNames.size() == kGrades && kLossNames.size() == kLosses, "a name for each");
+
+Json known(double value) { return value > 0 ? Json(value) : Json(nullptr); }
+
+Json counts_json(const SearchCounts& counts) {
+  Json json{{"layouts", counts.layouts},     {"plans", counts.plans},
+            {"refused", counts.refused},     {"layout_bounds", counts.bounded_layouts},
+            {"plan_bounds", counts.bounded}, {"looks", counts.looked_at},
+            {"judgements", counts.judged},   {"shortened", counts.shortened},
+            {"failed", counts.unfinished}};
+  for (std::size_t grade = 0; grade < kGrades; ++grade) {
+    for (std::size_t loss = 0; loss < kLosses; ++loss) {
+      const std::size_t plans = counts.lost[grade][loss];
+      if (plans > 0) json["lost"][kGradeNames[grade]][kLossNames[loss]] = plans;
+    }
+  }
+  if (counts.refused > 0) json["first_refusal"] = clean_utf8(counts.refusal);
+  if (counts.unfinished > 0) json["first_failure"] = clean_utf8(counts.failure);
+  return json;
+}
+
+Json plan_json(const FoundPlan& plan, const FoundPlan& best, Aim aim) {
+  const PlanLayout& layout = plan.layout;
+  const PlanEstimate& estimate = plan.estimate;
+  const auto at = [&](Aim one) { return estimate.figures[static_cast<std::size_t>(one)]; };
+  Json json{{"words", clean_utf8(plan_words(plan))},
+            {"worth_having", plan.worth_having},
+            {"time_s", at(Aim::Time)},
+            {"memory_bytes", at(Aim::Memory)},
+            {"cost", known(at(Aim::Cost))},
+            {"energy_j", known(at(Aim::Energy))},
+            {"power_w", known(estimate.power)},
+            {"step_time_s", estimate.step_time},
+            {"micro_batches", estimate.micro_batches},
+            {"judged_micro_batches", estimate.judged_micro_batches},
+            {"devices", layout.devices},
+            {"tensor", layout.tensor},
+            {"pipeline", layout.pipeline},
+            {"data", layout.data},
+            {"zero_stage", layout.zero_stage},
+            {"micro_batch_size", layout.micro_batch_size},
+            {"strategy", value_json(layout.strategy)},
+            {"recompute", value_json(layout.recompute)},
+            {"schedule", value_json(plan.order.schedule)},
+            {"stages_of_a_rank", plan.order.chunks},
+            {"partition", value_json(plan.order.partition)}};
+  if (&plan != &best) json["behind"] = loss_words(plan, best, aim);
+  for (std::size_t use = 0; use < kTimeUses; ++use) {
+    json["time_shares"][name_of(static_cast<TimeUse>(use))] = estimate.time[use];
+  }
+  json["set"] = Json::array();
+  for (const Setting& setting : plan.settings) {
+    const Json value = value_json(setting.value);
+    json["set"].push_back(setting.path + "=" +
+                          (value.is_string() ? value.get<std::string>() : value.dump()));
+  }
+  json["scenario"] = value_json(plan.document);
+  return json;
+}
+
+}  // namespace
+
+std::string search_json(const SearchResult& result) {
+  Json json{{"format", "interlock-search/1"},
+            {"program_version", INTERLOCK_VERSION},
+            {"name", clean_utf8(result.name)},
+            {"minimize", name_of(result.request.aim)},
+            {"worth", result.request.worth},
+            {"memory_limit_bytes", known(result.memory_limit.value())},
+            {"counts", counts_json(result.counts)}};
+  json["plans"] = Json::array();
+  for (const FoundPlan& plan : result.plans) {
+    json["plans"].push_back(plan_json(plan, result.plans.front(), result.request.aim));
+  }
+  json["closest"] = nullptr;
+  if (!result.closest.empty()) {
+    json["closest"] = plan_json(result.closest.front(), result.closest.front(), result.request.aim);
+  }
+  return json.dump(1) + "\n";
+}
+
+}  // namespace interlock

@@ -1,0 +1,199 @@
+// What a search found, as a terminal shows it.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <numeric>
+
+#include "base/text.h"
+#include "reports/answers/search_report.h"
+#include "reports/terminal/layout.h"
+#include "reports/words/scale.h"
+
+namespace interlock {
+namespace {
+
+constexpr std::size_t kMostPlans = 24;
+
+std::string grouped(std::size_t number) {
+  std::string digits = std::to_string(number);
+  for (std::size_t at = digits.size(); at > 3;) digits.insert(at -= 3, ",");
+  return digits;
+}
+
+std::size_t lost(const SearchCounts& counts, Grade grade, Loss loss) {
+  return counts.lost[static_cast<std::size_t>(grade)][static_cast<std::size_t>(loss)];
+}
+
+std::size_t lost(const SearchCounts& counts, Loss loss) {
+  std::size_t sum = 0;
+  for (const auto& grade : counts.lost) sum += grade[static_cast<std::size_t>(loss)];
+  return sum;
+}
+
+/// "5,007 beyond the memory limit, 525 no better than what was found", of plans that `grade`
+/// decided.
+std::string losses(const SearchCounts& counts, Grade grade) {
+  static constexpr std::array kWords = {
+      "beyond the time limit",        "beyond the memory", "beyond the cost limit",
+      "beyond the energy limit",      "beyond the power",  "beyond the hosts' memory",
+      "no better than what was found"};
+  static_assert(kWords.size() == kLosses, "words for each");
+  std::string words;
+  for (int loss = 0; loss < kLosses; ++loss) {
+    const std::size_t plans = lost(counts, grade, static_cast<Loss>(loss));
+    if (plans == 0) continue;
+    words +=
+        (words.empty() ? "" : ", ") + grouped(plans) + " " + kWords[static_cast<std::size_t>(loss)];
+  }
+  return words.empty() ? "none lost" : words;
+}
+
+std::vector<Figure> effort(const SearchResult& result) {
+  const SearchCounts& counts = result.counts;
+  std::string refused = grouped(counts.layouts) + " ways to divide the work";
+  if (counts.refused > 0) refused += "; " + grouped(counts.refused) + " are not possible";
+  std::vector<Figure> figures;
+  if (result.memory_limit > Bytes(0)) {
+    const bool written = result.request.limits.memory.has_value();
+    figures.push_back({"Memory limit", format(result.memory_limit),
+                       written
+                           ? "of each device, as \"limits\" says"
+                           : fixed(100 * kUsableMemory, 0) +
+                                 "% of a device's; the rest is left to allocators and libraries"});
+  }
+  const std::vector<Figure> stages = {
+      {"Plans", grouped(counts.plans), refused},
+      {"Bounds of layouts", grouped(counts.bounded_layouts), losses(counts, Grade::LayoutBound)},
+      {"Bounds of plans", grouped(counts.bounded), losses(counts, Grade::PlanBound)},
+      {"Looks", grouped(counts.looked_at), losses(counts, Grade::Look)},
+      {"Judgements", grouped(counts.judged), losses(counts, Grade::Judgement)}};
+  figures.insert(figures.end(), stages.begin(), stages.end());
+  if (counts.shortened > 0) {
+    figures.back().note += "; " + grouped(counts.shortened) + " by a shorter step";
+  }
+  if (counts.unfinished > 0) {
+    figures.push_back({"Failed", grouped(counts.unfinished), counts.failure, true});
+  }
+  return figures;
+}
+
+/// A column that is shown only where plans differ in it.
+void add_if_various(const std::string& head, const std::vector<std::string>& texts, bool number,
+                    Grid& grid) {
+  const bool various = std::any_of(texts.begin(), texts.end(),
+                                   [&](const std::string& text) { return text != texts.front(); });
+  if (!various) return;
+  grid.columns.push_back({head, "", number});
+  for (std::size_t row = 0; row < texts.size(); ++row) grid.rows[row].push_back({texts[row]});
+}
+
+template <class Text>
+std::vector<std::string> texts_of(const std::vector<const FoundPlan*>& plans, Text text) {
+  std::vector<std::string> texts;
+  texts.reserve(plans.size());
+  for (const FoundPlan* plan : plans) texts.push_back(text(*plan));
+  return texts;
+}
+
+void add_figures(const SearchResult& result, const std::vector<const FoundPlan*>& plans,
+                 Grid& grid) {
+  const std::string currency =
+      result.scenario.cluster.price ? result.scenario.cluster.price->currency : "";
+  const std::array<std::string, kAims> heads = {result.scenario.goal ? "Time" : "Step", "Memory",
+                                                "Cost", "Energy"};
+  for (const Aim aim : {Aim::Time, Aim::Memory, Aim::Cost, Aim::Energy}) {
+    const std::size_t at = static_cast<std::size_t>(aim);
+    std::vector<double> values;
+    values.reserve(plans.size());
+    for (const FoundPlan* plan : plans) values.push_back(plan->estimate.figures[at]);
+    if (values.front() <= 0) continue;
+    const Scale scale = aim == Aim::Time     ? scale_of_seconds(values)
+                        : aim == Aim::Memory ? scale_of_bytes(values)
+                        : aim == Aim::Energy ? scale_of_joules(values)
+                                             : scale_of_numbers(values, currency);
+    grid.columns.push_back({heads[at], scale.unit});
+    for (std::size_t row = 0; row < plans.size(); ++row) {
+      grid.rows[row].push_back({scaled(values[row], scale)});
+    }
+  }
+}
+
+std::string plan_table(const SearchResult& result, const std::vector<const FoundPlan*>& plans,
+                       const TableStyle& style) {
+  Grid grid{{{"Plan", "", false}}, {}};
+  for (std::size_t i = 0; i < plans.size(); ++i) grid.rows.push_back({{std::to_string(i + 1)}});
+  add_figures(result, plans, grid);
+  const auto add = [&](const char* head, bool number, auto text) {
+    add_if_various(head, texts_of(plans, text), number, grid);
+  };
+  using P = const FoundPlan&;
+  add("Devices", true, [](P plan) { return std::to_string(plan.layout.devices); });
+  add("Strategy", false, [](P plan) { return words_of_value(plan.layout.strategy); });
+  add("Tensor", true, [](P plan) { return std::to_string(plan.layout.tensor); });
+  add("Pipeline", true, [](P plan) { return std::to_string(plan.layout.pipeline); });
+  add("Data", true, [](P plan) { return std::to_string(plan.layout.data); });
+  add("ZeRO", true, [](P plan) { return std::to_string(plan.layout.zero_stage); });
+  add("Micro-batch", true, [](P plan) { return std::to_string(plan.layout.micro_batch_size); });
+  add("Recompute", false, [](P plan) { return words_of_value(plan.layout.recompute); });
+  add("Schedule", false, [](P plan) {
+    const std::string name = words_of_value(plan.order.schedule);
+    return plan.order.chunks > 1 ? name + " x" + std::to_string(plan.order.chunks) : name;
+  });
+  add("Partition", false, [](P plan) { return words_of_value(plan.order.partition); });
+  return lay_out(grid, style);
+}
+
+std::string no_plan(const SearchResult& result, const TableStyle& style) {
+  const SearchCounts& counts = result.counts;
+  std::string text = paragraph("No plan is within the limits.", Ink::Alarm, style);
+  bool others = false;  // limits other than that of memory decided on some
+  for (const Loss loss : {Loss::Time, Loss::Cost, Loss::Energy, Loss::Power, Loss::HostMemory}) {
+    others = others || lost(counts, loss) > 0;
+  }
+  if (others || lost(counts, Loss::Memory) == 0) {
+    text +=
+        paragraph("Wider limits, or more values to choose from, may give one.", Ink::Plain, style);
+  } else if (result.closest.empty()) {
+    text += paragraph("None comes near the memory that there is: more devices, or offload, may.",
+                      Ink::Plain, style);
+  }
+  if (result.closest.empty()) return text;
+  const FoundPlan& closest = result.closest.front();
+  const double needs = closest.estimate.figures[static_cast<std::size_t>(Aim::Memory)];
+  return text + paragraph((others ? "Of those beyond the memory, the least needs "
+                                  : "The least memory that one needs is ") +
+                              format(Bytes(needs)) + ": " + plan_words(closest) + ".",
+                          Ink::Plain, style);
+}
+
+}  // namespace
+
+std::string search_text(const SearchResult& result, const TableStyle& style) {
+  std::string text = paragraph(result.name, Ink::Strong, style);
+  text += figure_lines(effort(result), style) + "\n";
+  if (result.plans.empty()) return text + no_plan(result, style);
+  std::vector<const FoundPlan*> worth, others;
+  for (const FoundPlan& plan : result.plans) {
+    (plan.worth_having ? worth : others).push_back(&plan);
+  }
+  const FoundPlan& best = *worth.front();
+  const std::size_t front = worth.size();
+  if (front > kMostPlans) worth.resize(kMostPlans);
+  text += paragraph("Best: " + plan_words(best), Ink::Strong, style) + "\n";
+  text += plan_table(result, worth, style);
+  if (front > worth.size()) {
+    text += paragraph(std::to_string(front - worth.size()) + " more; --json has all.", Ink::Faint,
+                      style);
+  }
+  text += paragraph("Each is better by " + fixed(100 * result.request.worth, 1) +
+                        "% than every one above it in time, memory, cost or energy.",
+                    Ink::Faint, style);
+  if (others.empty()) return text;
+  text += "\n" + paragraph("Next best, and why they lost to plan 1", Ink::Strong, style);
+  for (const FoundPlan* plan : others) {
+    text += plan_words(*plan) + "\n";
+    text += paint("    " + loss_words(*plan, best, result.request.aim), Ink::Faint, style) + "\n";
+  }
+  return text;
+}
+
+}  // namespace interlock

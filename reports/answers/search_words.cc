@@ -1,0 +1,90 @@
+// Plans in words, and why one comes after another.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "base/text.h"
+#include "reports/answers/search_report.h"
+#include "reports/result/scenario_json.h"
+#include "reports/words/scale.h"
+
+namespace interlock {
+namespace {
+
+constexpr std::size_t kMostReasons = 2;
+
+/// What a device spends time on. Backwards are whole or in two parts, as the schedule has them.
+const char* words_of(TimeUse use) {
+  static constexpr std::array kWords = {"forwards",   "backwards", "backwards",
+                                        "backwards",  "heads",     "recomputation",
+                                        "extra work", "updates",   "exposed communication",
+                                        "idle time"};
+  static_assert(kWords.size() == kTimeUses, "words for each");
+  return kWords[static_cast<std::size_t>(use)];
+}
+
+}  // namespace
+
+std::string words_of_value(const JsonValue& value) {
+  if (value.kind == JsonValue::Kind::Null) return "-";
+  return value.kind == JsonValue::Kind::String ? value.text : value_json(value).dump();
+}
+
+std::string plan_words(const FoundPlan& plan) {
+  const PlanLayout& layout = plan.layout;
+  std::string words = "tensor " + std::to_string(layout.tensor) + ", pipeline " +
+                      std::to_string(layout.pipeline) + ", data " + std::to_string(layout.data);
+  if (layout.zero_stage > 0) words += ", ZeRO " + std::to_string(layout.zero_stage);
+  words += ", micro-batch " + std::to_string(layout.micro_batch_size);
+  const std::string again = words_of_value(layout.recompute);
+  words += again == "none" ? ", no recomputation" : ", " + again + " recomputation";
+  if (plan.order.schedule.kind != JsonValue::Kind::Null) {
+    words += ", " + words_of_value(plan.order.schedule);
+  }
+  if (plan.order.chunks > 1) words += " of " + std::to_string(plan.order.chunks) + " stages a rank";
+  return words;
+}
+
+std::string loss_words(const FoundPlan& plan, const FoundPlan& best, Aim aim) {
+  const std::size_t at = static_cast<std::size_t>(aim);
+  const double own = plan.estimate.figures[at], least = best.estimate.figures[at];
+  const double more = least > 0 ? own / least - 1 : 0;
+  std::string words = more < kLeastShare ? "as good in " + std::string(name_of(aim))
+                                         : signed_percent(more) + "% " + name_of(aim);
+  std::map<std::string, double> longer;  // over the step of the best, by words
+  for (std::size_t use = 0; use < kTimeUses; ++use) {
+    longer[words_of(static_cast<TimeUse>(use))] +=
+        plan.estimate.time[use] * plan.estimate.step_time / best.estimate.step_time -
+        best.estimate.time[use];
+  }
+  std::vector<std::pair<double, std::string>> reasons;
+  for (const auto& [use, share] : longer) {
+    if (share > kLeastShare) reasons.emplace_back(share, use);
+  }
+  std::sort(reasons.rbegin(), reasons.rend());
+  if (reasons.size() > kMostReasons) reasons.resize(kMostReasons);
+  for (std::size_t i = 0; i < reasons.size() && more >= kLeastShare; ++i) {
+    words += (i == 0 ? ": " : ", ") + signed_percent(reasons[i].first) + "% " + reasons[i].second;
+  }
+  const std::size_t memory = static_cast<std::size_t>(Aim::Memory);
+  const double room = plan.estimate.figures[memory] - best.estimate.figures[memory];
+  if (aim != Aim::Memory && best.estimate.figures[memory] > 0) {
+    words += "; " + signed_percent(room / best.estimate.figures[memory]) + "% memory";
+  }
+  return words;
+}
+
+std::string set_options(const FoundPlan& plan) {
+  std::string text;
+  for (const Setting& setting : plan.settings) {
+    const bool removed = setting.value.kind == JsonValue::Kind::Null;
+    const std::string value = removed ? "null" : words_of_value(setting.value);
+    const bool plain = value.find_first_of(" \"{}[]'") == std::string::npos;
+    text += text.empty() ? "--set " : " --set ";
+    text += plain ? setting.path + "=" + value : "'" + setting.path + "=" + value + "'";
+  }
+  return text;
+}
+
+}  // namespace interlock

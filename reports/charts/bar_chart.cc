@@ -1,0 +1,193 @@
+// Stacked bars in rows of panels with one scale.
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/charts/bar_chart.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "reports/charts/chart_axes.h"
+#include "reports/charts/svg_text.h"
+#include "reports/words/encode.h"
+#include "reports/words/scale.h"
+
+namespace interlock {
+namespace {
+
+constexpr double kBarPanel = 330, kBarPanelGap = 66, kBarPanelHeight = 190, kBarPanelLeft = 64,
+                 kBarLegend = 70;
+constexpr double kAbove = 62, kBelow = 56;  // of a panel: its words, its marks
+constexpr std::size_t kInRow = 3, kMostBarsInPanel = 128;
+constexpr std::size_t kLongestTitle = 50;  // letters of a panel's width
+constexpr double kRoomForSums = 1.1;       // above the highest bar
+constexpr double kWrittenBar = 30;         // least width of a bar with its sum above
+
+struct PanelPlace {
+  double left = 0, top = 0;
+};
+struct BarPlace {
+  double left = 0, width = 0;
+  const Axis* y = nullptr;
+};
+
+/// What a part is filled with: its colour, or its pattern.
+std::string fill_of(const BarChart& chart, std::size_t part) {
+  const BarPart& look = chart.parts[part];
+  return look.hatch == Hatch::None ? look.colour : "url(#part-" + std::to_string(part) + ")";
+}
+
+constexpr const char* lines_of(Hatch hatch) {
+  switch (hatch) {
+    case Hatch::None:
+      break;
+    case Hatch::Rising:
+      return "M-1 1L1 -1M0 6L6 0M5 7L7 5";
+    case Hatch::Falling:
+      return "M-1 5L1 7M0 0L6 6M5 -1L7 1";
+    case Hatch::Upright:
+      return "M3 0V6";
+    case Hatch::Level:
+      return "M0 3H6";
+    case Hatch::Dots:
+      return "M2 3H4M3 2V4";
+    case Hatch::Crossed:
+      return "M0 0L6 6M0 6L6 0";
+  }
+  return "";
+}
+
+std::string patterns(const BarChart& chart) {
+  std::string text;
+  for (std::size_t part = 0; part < chart.parts.size(); ++part) {
+    const BarPart& look = chart.parts[part];
+    if (look.hatch == Hatch::None) continue;
+    text += "<pattern id=\"part-" + std::to_string(part) +
+            "\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\"><rect width=\"6\" "
+            "height=\"6\" fill=\"" +
+            look.colour + "\"/><path d=\"" + lines_of(look.hatch) +
+            "\" stroke=\"#333333\" fill=\"none\"/></pattern>\n";
+  }
+  return text.empty() ? "" : "<defs>\n" + text + "</defs>\n";
+}
+
+double stack_of(const std::vector<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0);
+}
+
+std::string shortened(const std::string& words) {
+  if (display_width(words) <= kLongestTitle) return words;
+  std::string text;
+  for (const char c : words) {
+    const bool begins = (static_cast<unsigned char>(c) & 0xc0U) != 0x80U;
+    if (begins && display_width(text) + 1 >= kLongestTitle) break;
+    text += c;
+  }
+  return text + "…";
+}
+
+/// Of so many bars every how-manieth is drawn.
+std::size_t stride_of(std::size_t bars) {
+  std::size_t stride = 1;
+  while (bars > stride * kMostBarsInPanel) stride *= 2;
+  return stride;
+}
+
+std::string one_bar(const BarChart& chart, const BarPanel& panel, std::size_t bar,
+                    const BarPlace& at) {
+  std::string text;
+  double below = 0;
+  for (std::size_t part = 0; part < chart.parts.size(); ++part) {
+    const double value = panel.values[bar][part];
+    if (!(value > 0)) continue;
+    const double from = at.y->at(below / chart.unit), to = at.y->at((below + value) / chart.unit);
+    text += "<rect" + attribute("x", at.left) + attribute("y", to) + attribute("width", at.width) +
+            attribute("height", from - to) + " fill=\"" + fill_of(chart, part) + "\">" +
+            tooltip(chart.bar_label + " " + panel.bars[bar] + ", " + chart.parts[part].name + ": " +
+                    exact(value)) +
+            "</rect>\n";
+    below += value;
+  }
+  return text;
+}
+
+std::string bars_of(const BarChart& chart, const BarPanel& panel, const PanelPlace& at,
+                    const Axis& y) {
+  const std::size_t stride = stride_of(panel.bars.size());
+  const std::size_t count = (panel.bars.size() + stride - 1) / stride;
+  const double room = kBarPanel / static_cast<double>(std::max<std::size_t>(count, 1));
+  const double width = std::min(room * 0.8, 60.0);
+  const auto every = static_cast<std::size_t>(std::ceil(24 / room));
+  std::string text, sums, names;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::size_t bar = i * stride;
+    const double middle = at.left + (static_cast<double>(i) + 0.5) * room;
+    text += one_bar(chart, panel, bar, {middle - width / 2, width, &y});
+    const double total = stack_of(panel.values[bar]) / chart.unit;
+    const bool written = chart.writes_sums && room >= kWrittenBar;
+    if (written) sums += text_at(middle, y.at(total) - 4, fixed(total, chart.decimals));
+    if (i % every == 0) names += text_at(middle, y.begin + 17, panel.bars[bar]);
+  }
+  return text + "<g text-anchor=\"middle\" fill=\"#333333\">\n" + sums + names +
+         text_at(at.left + kBarPanel / 2, y.begin + 37, chart.bar_label) + "</g>\n";
+}
+
+std::string draw(const BarChart& chart, const BarPanel& panel, const PanelPlace& at,
+                 const Axis& y) {
+  std::string note = panel.note;
+  const std::size_t stride = stride_of(panel.bars.size());
+  if (stride > 1) note += "; every " + std::to_string(stride) + "th " + chart.bar_label;
+  std::string text =
+      text_at(at.left - 44, at.top + 14, shortened(panel.title), " font-weight=\"bold\"");
+  text += text_at(at.left - 44, at.top + 30, note, " fill=\"#555555\"");
+  text += marks_up(y, at.left, at.left + kBarPanel, chart.label) + bars_of(chart, panel, at, y);
+  text += svg_line(at.left, y.begin, at.left + kBarPanel, y.begin, "#555555");
+  if (panel.limit) {
+    const double height = y.at(*panel.limit / chart.unit);
+    text += "<path d=\"M" + svg_number(at.left) + " " + svg_number(height) + "h" +
+            svg_number(kBarPanel) + "\" stroke=\"#000000\" stroke-dasharray=\"6 3\">" +
+            tooltip(chart.limit_name + ": " + exact(*panel.limit)) + "</path>\n";
+  }
+  return text;
+}
+
+Range values_of(const BarChart& chart) {
+  Range range;
+  range.add(0);
+  if (chart.most) range.add(*chart.most / chart.unit);
+  for (const BarPanel& panel : chart.panels) {
+    for (const std::vector<double>& bar : panel.values) range.add(stack_of(bar) / chart.unit);
+    if (panel.limit) range.add(*panel.limit / chart.unit);
+  }
+  if (chart.writes_sums) range.most *= kRoomForSums;
+  return range;
+}
+
+}  // namespace
+
+std::string bar_chart_svg(const BarChart& chart) {
+  std::vector<LegendEntry> entries;
+  for (std::size_t part = 0; part < chart.parts.size(); ++part) {
+    entries.push_back({chart.parts[part].name, {fill_of(chart, part), ""}, true});
+  }
+  if (!chart.limit_name.empty()) entries.push_back({chart.limit_name, {"#000000", "6 3"}});
+  const std::size_t in_row = chart.panels.size() == 4 ? 2 : std::min(chart.panels.size(), kInRow);
+  const std::size_t rows = (chart.panels.size() + in_row - 1) / in_row;
+  const double width =
+      std::max(kBarPanelLeft + static_cast<double>(in_row) * (kBarPanel + kBarPanelGap), 760.0);
+  const Legend legend = chart_legend(entries, kBarLegend, width);
+  const double top = kBarLegend + legend.height, row = kAbove + kBarPanelHeight + kBelow;
+  const Range range = values_of(chart);
+  std::string text =
+      open_chart(chart.title, chart.subtitle, {width, top + row * static_cast<double>(rows)}) +
+      patterns(chart) + legend.svg;
+  for (std::size_t p = 0; p < chart.panels.size(); ++p) {
+    const std::size_t column = p % in_row, above = p / in_row;
+    const PanelPlace at{kBarPanelLeft + static_cast<double>(column) * (kBarPanel + kBarPanelGap),
+                        top + static_cast<double>(above) * row};
+    text += draw(chart, chart.panels[p], at,
+                 axis_over(range, at.top + kAbove + kBarPanelHeight, at.top + kAbove));
+  }
+  return text + "</svg>\n";
+}
+
+}  // namespace interlock

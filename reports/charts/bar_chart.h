@@ -1,0 +1,43 @@
+// BarChart: stacked bars, a panel for each scenario, as a still picture.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "reports/words/palette.h"
+
+namespace interlock {
+
+/// A part of every bar.
+struct BarPart {
+  std::string name, colour;
+  Hatch hatch = Hatch::None;
+};
+
+struct BarPanel {
+  std::string title, note;
+  std::vector<std::string> bars;            // what each stands for: "3"
+  std::vector<std::vector<double>> values;  // (bars, parts), in the unit of results
+  std::optional<double> limit;              // a line across
+};
+
+struct BarChart {
+  std::string title, subtitle;
+  std::string bar_label;  // "device"
+  std::string label;      // with its unit: "peak memory (GiB)"
+  double unit = 1;        // of the label, in the unit of results
+  int decimals = 1;       // of the sums that are written above bars
+  bool writes_sums = true;
+  std::optional<double> most;  // the axis goes up to this at least, in the unit of results
+  std::string limit_name;
+  std::vector<BarPart> parts;  // from below
+  std::vector<BarPanel> panels;
+};
+
+/// SVG. Each part of a bar has its value as results print it; sums stand above where there is room.
+/// Of more than 128 bars every second, fourth, ... is drawn, which the panel says.
+std::string bar_chart_svg(const BarChart& chart);
+
+}  // namespace interlock

@@ -1,0 +1,40 @@
+// Measures: what figures and tables of many results can show of each, by name.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "reports/result/result_file.h"
+
+namespace interlock {
+
+/// A measure of every result, in one unit for all.
+struct Measured {
+  std::string key;                            // "step_time"
+  std::string label;                          // "step time (ms)"
+  std::vector<std::optional<double>> values;  // (results), as results have them
+  double unit = 1;                            // in which they are shown
+  int decimals = 0;                           // of what is shown
+};
+
+/// The names of all measures, in the order of help texts.
+std::vector<std::string> measure_names();
+
+/// Those that `list` names, with commas between them: "step_time,memory". `speed_up` is over the
+/// first result; `gain` over the first whose swept values are the same but for the last path.
+/// Throws: Error for an unknown name. REQUIRES: results is not empty.
+std::vector<Measured> measured(const std::string& list, const std::vector<ReadResult>& results);
+
+/// What results produce each second: tokens, samples or steps, whatever all of them know.
+struct Rates {
+  std::string unit = "steps/s";
+  std::vector<double> values;  // (results)
+};
+Rates rates_of(const std::vector<ReadResult>& results);
+
+/// What a shown value looks like: "12.3", or a dash.
+std::string shown(const Measured& measure, std::size_t result);
+
+}  // namespace interlock

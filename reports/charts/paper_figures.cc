@@ -1,0 +1,198 @@
+// The figures by name, and those of devices: utilisation, memory, breakdown.
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/charts/paper_figures.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "base/text.h"
+#include "reports/charts/bar_chart.h"
+#include "reports/charts/training_report.h"
+#include "reports/headlines/figures.h"
+#include "reports/words/palette.h"
+#include "reports/words/scale.h"
+#include "reports/words/time_parts.h"
+
+namespace interlock {
+namespace {
+
+std::vector<std::string> names_of(const std::vector<ReadResult>& results) {
+  std::vector<std::string> names;
+  names.reserve(results.size());
+  for (const ReadResult& result : results) names.push_back(result.name);
+  return names;
+}
+
+/// A chart with a panel for each result and a bar for each device, still without values.
+BarChart chart_of(const std::vector<ReadResult>& results, const std::string& figure) {
+  if (results.size() > kMostPanels) {
+    throw Error("figure " + figure + " draws the devices of at most " +
+                std::to_string(kMostPanels) + " results, and there are " +
+                std::to_string(results.size()) + "; expected fewer, or figure sweep or pareto");
+  }
+  const std::string common = common_name(names_of(results));
+  BarChart chart{.subtitle = common, .bar_label = "device"};
+  for (const ReadResult& result : results) {
+    BarPanel panel{.title = own_name(result.name, common)};
+    for (const ReadDevice& device : result.simulated) {
+      panel.bars.push_back(std::to_string(device.device));
+    }
+    chart.panels.push_back(std::move(panel));
+  }
+  return chart;
+}
+
+}  // namespace
+
+const std::vector<std::string>& figure_names() {
+  static const std::vector<std::string> all = {"timeline", "utilisation", "memory",   "breakdown",
+                                               "sweep",    "pareto",      "tradeoff", "table"};
+  return all;
+}
+
+std::string figure_svg(const std::string& figure, const ResultFiles& files) {
+  if (figure == "tradeoff") {
+    if (files.curves.empty()) {
+      throw Error(
+          "figure tradeoff draws losses, and these results have none; expected files of "
+          "interlock train --json");
+    }
+    return training_svg(files.curves);
+  }
+  if (files.results.empty()) {
+    throw Error("figure " + figure +
+                " draws results of interlock simulate --json, and these are "
+                "curves of interlock train; expected figure tradeoff");
+  }
+  const std::string name = figure.substr(0, figure.find(':'));
+  const std::string measures = name == figure ? "" : figure.substr(name.size() + 1);
+  if (name == "sweep") return sweep_figure(files.results, measures);
+  if (name == "table") return table_figure(files.results, measures);
+  static const std::map<std::string, std::string (*)(const std::vector<ReadResult>&)> by_name = {
+      {"utilisation", utilisation_figure},
+      {"memory", memory_figure},
+      {"breakdown", breakdown_figure},
+      {"pareto", pareto_figure}};
+  return by_name.at(name)(files.results);
+}
+
+std::string utilisation_figure(const std::vector<ReadResult>& results) {
+  BarChart chart = chart_of(results, "utilisation");
+  chart.title = "Utilisation of each device";
+  chart.label = "share of a step (%)";
+  chart.unit = 0.01;
+  chart.most = 1;
+  chart.parts = {
+      {"useful", swatch(OpKind::F).colour},
+      {"other work: heads, recompute, extra traversals, updates", swatch(OpKind::R).colour}};
+  for (std::size_t r = 0; r < results.size(); ++r) {
+    chart.panels[r].note = "mean: busy " + format_percent(results[r].busy) + ", useful " +
+                           format_percent(results[r].useful);
+    for (const ReadDevice& device : results[r].simulated) {
+      chart.panels[r].values.push_back({device.useful, std::max(0.0, device.busy - device.useful)});
+    }
+  }
+  return bar_chart_svg(chart);
+}
+
+namespace {
+
+/// The classes of memory that any device holds at its peak.
+std::array<bool, kMemoryClasses> classes_held(const std::vector<ReadResult>& results) {
+  std::array<bool, kMemoryClasses> held{};
+  for (const ReadResult& result : results) {
+    for (const ReadDevice& device : result.simulated) {
+      for (int i = 0; i < kMemoryClasses; ++i) held[i] = held[i] || device.memory[i] > 0;
+    }
+  }
+  return held;
+}
+
+/// The values of `bar` whose part is used.
+std::vector<double> only(const std::vector<bool>& used, const std::vector<double>& bar) {
+  std::vector<double> values;
+  for (std::size_t i = 0; i < bar.size(); ++i) {
+    if (used[i]) values.push_back(bar[i]);
+  }
+  return values;
+}
+
+/// A line at what each device has, but not far above all bars, which it would only make short.
+void draw_capacities(const std::vector<ReadResult>& results, double most, BarChart& chart) {
+  const auto near = [&](const ReadResult& result) {
+    return result.memory_capacity && *result.memory_capacity < 4 * most;
+  };
+  if (std::none_of(results.begin(), results.end(), near)) return;
+  chart.limit_name = "memory of a device";
+  for (std::size_t r = 0; r < results.size(); ++r) {
+    chart.panels[r].limit = results[r].memory_capacity;
+  }
+}
+
+}  // namespace
+
+double fullest(const ReadResult& result) {
+  double most = 0;
+  for (const ReadDevice& device : result.simulated) most = std::max(most, device.peak_memory);
+  return most;
+}
+
+std::string memory_figure(const std::vector<ReadResult>& results) {
+  BarChart chart = chart_of(results, "memory");
+  const std::array<bool, kMemoryClasses> held = classes_held(results);
+  std::vector<double> sizes;
+  for (std::size_t r = 0; r < results.size(); ++r) {
+    BarPanel& panel = chart.panels[r];
+    sizes.push_back(fullest(results[r]));
+    panel.note = "fullest: " + format(Bytes(sizes.back()));
+    const auto& capacity = results[r].memory_capacity;
+    if (capacity) panel.note += " of " + format(Bytes(*capacity));
+    for (const ReadDevice& device : results[r].simulated) {
+      std::vector<double>& bar = panel.values.emplace_back();
+      for (int i = 0; i < kMemoryClasses; ++i) {
+        if (held[i]) bar.push_back(device.memory[i]);
+      }
+    }
+  }
+  const Scale scale = scale_of_bytes(sizes);
+  chart.title = "Memory of each device at its peak";
+  chart.label = "memory (" + scale.unit + ")";
+  chart.unit = scale.size;
+  for (int i = 0; i < kMemoryClasses; ++i) {
+    const Swatch look = swatch(static_cast<MemoryClass>(i));
+    if (held[i]) chart.parts.push_back({look.meaning, look.colour});
+  }
+  draw_capacities(results, *std::max_element(sizes.begin(), sizes.end()), chart);
+  return bar_chart_svg(chart);
+}
+
+std::string breakdown_figure(const std::vector<ReadResult>& results) {
+  BarChart chart = chart_of(results, "breakdown");
+  chart.title = "Where the time of each device goes";
+  chart.label = "share of a step (%)";
+  chart.unit = 0.01;
+  chart.most = 1;
+  chart.writes_sums = false;
+  std::vector<bool> used(time_parts().size(), false);
+  for (std::size_t r = 0; r < results.size(); ++r) {
+    BarPanel& panel = chart.panels[r];
+    panel.note = "step " + format(Seconds(results[r].step_time)) + ", busy " +
+                 format_percent(results[r].busy);
+    for (const ReadDevice& device : results[r].simulated) {
+      const Bubbles* bubbles = device.bubbles ? &*device.bubbles : nullptr;
+      panel.values.push_back(part_shares(device.time, bubbles, results[r].step_time));
+      for (std::size_t i = 0; i < used.size(); ++i) used[i] = used[i] || panel.values.back()[i] > 0;
+    }
+  }
+  for (std::size_t i = 0; i < used.size(); ++i) {
+    const TimePart& part = time_parts()[i];
+    if (used[i]) chart.parts.push_back({part.name, part.colour, part.hatch});
+  }
+  for (BarPanel& panel : chart.panels) {
+    for (std::vector<double>& bar : panel.values) bar = only(used, bar);
+  }
+  return bar_chart_svg(chart);
+}
+
+}  // namespace interlock

@@ -1,0 +1,31 @@
+// Training reports: loss against steps, and against the time that they took or would take.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "reports/headlines/figures.h"
+#include "reports/report.h"
+#include "reports/result/training_curve.h"
+
+namespace interlock {
+
+std::vector<std::string> names_of(const std::vector<TrainingCurve>& curves);
+
+/// A row for each curve: first and last loss, step time measured and simulated, memory. The first
+/// and the last loss are means of as many steps, at most 20, and no step is in both.
+Grid training_grid(const std::vector<TrainingCurve>& curves);
+/// What its columns mean.
+std::string training_note(const std::vector<TrainingCurve>& curves);
+/// Both for a terminal, and how old the weights of forwards were.
+std::string training_table(const std::vector<TrainingCurve>& curves, const TableStyle& style);
+
+/// "interlock-training/1", see docs/training.md.
+std::string training_json(const std::vector<TrainingCurve>& curves);
+
+/// Three panels side by side: loss against steps, measured time and simulated time. Each point is
+/// the mean of a hundredth of the run.
+std::string training_svg(const std::vector<TrainingCurve>& curves);
+
+}  // namespace interlock

@@ -1,0 +1,21 @@
+// Economics figures: energy, money and ranges of results, for people and as JSON.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <vector>
+
+#include "reports/headlines/figures.h"
+
+namespace interlock {
+
+/// The headline numbers of a range, and of a scenario that asks for money or has a goal.
+std::vector<Figure> economics_figures(const ScenarioResult& result);
+/// Adds columns to a row for each of `results`: the ends of ranges that were drawn, if any were.
+void add_range_columns(const std::vector<ScenarioResult>& results, Grid& grid);
+/// Likewise, if any has a goal or a price.
+void add_economics_columns(const std::vector<ScenarioResult>& results, Grid& grid);
+/// Adds "energy_j", "energy", "cost", "goal", "range" and "extrapolates".
+void add_economics(nlohmann::ordered_json& json, const ScenarioResult& result);
+
+}  // namespace interlock

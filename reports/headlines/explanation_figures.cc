@@ -1,0 +1,96 @@
+// Explanations in words: shares of a step, largest first.
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/headlines/explanation_figures.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/text.h"
+#include "reports/words/mesh_words.h"
+#include "reports/words/palette.h"
+#include "reports/words/scale.h"
+#include "reports/words/time_parts.h"
+
+namespace interlock {
+namespace {
+
+using Share = std::pair<std::string, double>;  // its words, and seconds
+
+/// "forward 40.0%, messages 2.1%" of `whole` seconds; what rounds to nothing is left out.
+std::string list_shares(std::vector<Share> shares, double whole) {
+  std::stable_sort(shares.begin(), shares.end(),
+                   [](const Share& a, const Share& b) { return a.second > b.second; });
+  std::string text;
+  for (const auto& [words, seconds] : shares) {
+    if (!(seconds > 0.0005 * whole)) continue;
+    text += (text.empty() ? "" : ", ") + words + " " + format_percent(seconds / whole);
+  }
+  return text;
+}
+
+/// Causes that some device has.
+std::vector<BubbleCause> causes_of(const Explanation& explanation) {
+  std::vector<BubbleCause> causes;
+  for (int i = 0; i < kBubbleCauses; ++i) {
+    const bool there = std::any_of(
+        explanation.devices.begin(), explanation.devices.end(),
+        [&](const Bubbles& bubbles) { return bubbles[static_cast<std::size_t>(i)] > 0; });
+    if (there) causes.push_back(static_cast<BubbleCause>(i));
+  }
+  return causes;
+}
+
+}  // namespace
+
+std::vector<Figure> explanation_figures(const ScenarioResult& result) {
+  const Measurement& measurement = result.measurement;
+  const auto& explanation = measurement.metrics.explanation;
+  if (!explanation) return {};
+  const PathUse& path = explanation->path;
+  std::vector<Share> shares;
+  double whole = path.messages + path.collectives + path.unknown;
+  for (const OpKind kind : kOpKindsInOrder) {
+    const double seconds = path.ops[static_cast<std::size_t>(kind)];
+    shares.emplace_back(meaning_in(measurement.program, kind), seconds);
+    whole += seconds;
+  }
+  shares.emplace_back("messages", path.messages);
+  shares.emplace_back("collectives", path.collectives);
+  shares.emplace_back("between ops", path.unknown);
+  if (whole <= 0) return {};
+  return {{"Critical path", format(Seconds(whole)), list_shares(shares, whole)}};
+}
+
+std::string bubble_words(const Metrics& metrics) {
+  if (!metrics.explanation || metrics.step_time <= Seconds(0)) return "";
+  std::vector<Share> shares;
+  for (const BubbleCause cause : causes_of(*metrics.explanation)) {
+    double sum = 0;
+    for (const Bubbles& bubbles : metrics.explanation->devices) {
+      sum += bubbles[static_cast<std::size_t>(cause)];
+    }
+    shares.emplace_back(words_of(cause), sum / static_cast<double>(metrics.devices.size()));
+  }
+  return list_shares(shares, metrics.step_time.value());
+}
+
+Grid bubble_grid(const ScenarioResult& result) {
+  const Metrics& metrics = result.measurement.metrics;
+  if (!metrics.explanation || metrics.step_time <= Seconds(0)) return {};
+  const std::vector<BubbleCause> causes = causes_of(*metrics.explanation);
+  Grid grid{{{"Device", ""}}, {}};
+  for (const BubbleCause cause : causes) grid.columns.push_back({words_of(cause), "%"});
+  const std::vector<int> numbers = device_numbers(result.scenario);
+  for (std::size_t r = 0; r < metrics.explanation->devices.size(); ++r) {
+    std::vector<Cell> row = {{std::to_string(numbers.at(r))}};
+    for (const BubbleCause cause : causes) {
+      const double seconds = metrics.explanation->devices[r][static_cast<std::size_t>(cause)];
+      const double share = seconds / metrics.step_time.value();
+      row.push_back({fixed(100 * share, 1)});
+    }
+    grid.rows.push_back(std::move(row));
+  }
+  return grid;
+}
+
+}  // namespace interlock

@@ -1,0 +1,467 @@
+// Figures: the headline numbers of a result and the words around them.
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/headlines/figures.h"
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+
+#include "base/text.h"
+#include "reports/headlines/economics_figures.h"
+#include "reports/headlines/explanation_figures.h"
+#include "reports/headlines/run_figures.h"
+#include "reports/headlines/swarm_figures.h"
+#include "reports/headlines/variation_figures.h"
+#include "reports/words/mesh_words.h"
+#include "reports/words/palette.h"
+#include "reports/words/scale.h"
+
+namespace interlock {
+namespace {
+
+std::string plural(std::int64_t count, const std::string& noun, const char* ending = "s") {
+  return std::to_string(count) + " " + noun + (count == 1 ? "" : ending);
+}
+
+Figure step_figure(const Metrics& metrics) {
+  std::string note = "mean of " + plural(metrics.measured_steps, "step");
+  if (metrics.measured_steps == 1 && metrics.fill_steps == 0) note = "one step, nothing before it";
+  if (metrics.fill_steps > 0) note += " after " + plural(metrics.fill_steps, "step") + " of fill";
+  return {"Step time", format(metrics.step_time), note};
+}
+
+Figure throughput_figure(const Metrics& metrics) {
+  const Throughput rate = throughput(metrics);
+  const std::string number = format_number(rate.per_second);
+  Figure figure{"Throughput", number + " " + rate.unit, ""};
+  if (rate.unit == "tokens/s" && metrics.samples_per_s) {
+    figure.note = format_number(*metrics.samples_per_s) + " samples/s";
+  }
+  return figure;
+}
+
+Figure mfu_figure(const Metrics& metrics) {
+  if (!metrics.mfu) return {"MFU", "unknown", "model flops or peak rate not known"};
+  std::string note = "model flops of the peak";
+  if (metrics.hfu && *metrics.hfu != *metrics.mfu) {
+    note = "HFU " + format_percent(*metrics.hfu) + ", all that is executed";
+  }
+  if (metrics.attention_flops != "none") {
+    note += "; counts " + metrics.attention_flops + " attention";
+  }
+  return {"MFU", format_percent(*metrics.mfu), note};
+}
+
+Figure exposed_figure(const Metrics& metrics) {
+  const double share =
+      metrics.step_time > Seconds(0) ? metrics.exposed_communication / metrics.step_time : 0;
+  return {"Exposed comm.", format(metrics.exposed_communication),
+          format_percent(share) + " of a step, mean over devices"};
+}
+
+/// "device 3", as the machine counts.
+std::string device_name(const ScenarioResult& result, int rank) {
+  return "device " + std::to_string(device_numbers(result.scenario).at(rank));
+}
+
+Figure memory_figure(const ScenarioResult& result) {
+  const Metrics& metrics = result.measurement.metrics;
+  const DeviceMetrics& device = fullest_device(metrics);
+  const std::string where = "on " + device_name(result, device.rank);
+  Figure figure{"Peak memory", format(device.peak_memory), where};
+  if (metrics.memory_capacity <= Bytes(0)) return figure;
+  figure.note = "of " + format(metrics.memory_capacity) + " " + where;
+  const Bytes spare = metrics.memory_capacity - device.peak_memory;
+  if (spare >= Bytes(0)) {
+    const Bytes left = std::max(spare, Bytes(0));
+    figure.note += "; fits, " + format(left) + " to spare (" +
+                   format_percent(left / metrics.memory_capacity) + ")";
+  } else {
+    figure.note += "; does not fit, over by " + format(-spare);
+    figure.alarm = true;
+  }
+  return figure;
+}
+
+/// Nothing where nothing is kept there.
+std::vector<Figure> host_figure(const Metrics& metrics) {
+  const Bytes kept = metrics.host_memory, capacity = metrics.host_capacity;
+  if (kept <= Bytes(0)) return {};
+  Figure figure{"Host memory", format(kept), "of the node whose devices keep most there"};
+  if (capacity > Bytes(0)) {
+    figure.alarm = kept > capacity;
+    figure.note = "of " + format(capacity) + " of a node";
+    figure.note += figure.alarm ? "; does not fit, over by " + format(kept - capacity)
+                                : "; fits, " + format(capacity - kept) + " to spare";
+  }
+  return {figure};
+}
+
+Figure bubble_figure(const Metrics& metrics) {
+  const std::string causes = bubble_words(metrics);
+  return {"Bubble", format_percent(1 - metrics.busy),
+          "idle share of a step" + (causes.empty() ? "" : ": " + causes)};
+}
+
+Figure limiting_figure(const ScenarioResult& result) {
+  const Metrics& metrics = result.measurement.metrics;
+  const int number = device_numbers(result.scenario).at(metrics.limiting_device);
+  Figure figure{"Limiting device", std::to_string(number), ""};
+  for (const DeviceMetrics& device : metrics.devices) {
+    if (device.rank != metrics.limiting_device) continue;
+    figure.note = (device.stages.size() == 1 ? "stage " : "stages ") + list_stages(device.stages) +
+                  ", busy " + format_percent(device.busy);
+  }
+  return figure;
+}
+
+}  // namespace
+
+std::vector<Figure> headline_figures(const ScenarioResult& result) {
+  const Metrics& metrics = result.measurement.metrics;
+  std::vector<Figure> figures = {
+      step_figure(metrics),
+      throughput_figure(metrics),
+      {"Busy", format_percent(metrics.busy), "executing anything, mean over devices"},
+      {"Useful", format_percent(metrics.useful), "no heads, recompute or extra traversals"},
+      mfu_figure(metrics),
+      bubble_figure(metrics),
+      exposed_figure(metrics),
+      memory_figure(result)};
+  for (Figure& figure : host_figure(metrics)) figures.push_back(std::move(figure));
+  figures.push_back(limiting_figure(result));
+  for (Figure& figure : explanation_figures(result)) figures.push_back(std::move(figure));
+  for (Figure& figure : economics_figures(result)) figures.push_back(std::move(figure));
+  for (Figure& figure : variation_figures(result)) figures.push_back(std::move(figure));
+  for (Figure& figure : run_figures(result)) figures.push_back(std::move(figure));
+  for (Figure& figure : swarm_figures(result)) figures.push_back(std::move(figure));
+  return figures;
+}
+
+namespace {
+
+/// What of a workload could not be used.
+void add_notes(const TraceNotes& notes, std::vector<std::string>& lines) {
+  if (notes.without_time > 0) {
+    lines.push_back("Nodes without a duration: " + plural(notes.without_time, "op") +
+                    ", which the simulation takes to end at once.");
+  }
+  if (notes.others > 0) {
+    lines.push_back("Nodes that are not of the device: " + plural(notes.others, "node") +
+                    " (of hosts, say), which take no time.");
+  }
+}
+
+}  // namespace
+
+std::string subtitle(const ScenarioResult& result) {
+  const Scenario& scenario = result.scenario;
+  const Metrics& metrics = result.measurement.metrics;
+  std::string line = scenario.model_name + " on " + device_words(result);
+  if (scenario.workload) {
+    return line + ", execution traces of " + plural(scenario.workload->steps.steps, "step") + ", " +
+           metrics.engine + " engine";
+  }
+  line += ", " + plural(scenario.partition.stages(), "stage") + ", " + name_of(scenario.strategy) +
+          (scenario.strategy.kind == StrategyKind::Inference ? ", " : " training, ") +
+          schedule_entry(scenario.schedule.kind).name + " schedule, " +
+          plural(scenario.micro_batches, "micro-batch", "es");
+  if (!scenario.slices.empty()) {
+    const auto slices = static_cast<std::int64_t>(scenario.slices.size());
+    line += " of " + plural(slices, "token slice");
+  }
+  if (!scenario.parts.empty()) {
+    std::int64_t slices = 0;
+    for (const BatchPart& part : scenario.parts) slices += std::ssize(part.slices);
+    line += " of several sizes with " + plural(slices, "token slice") + " in all";
+  }
+  line += " a step, " + metrics.engine + " engine";
+  return line;
+}
+
+std::vector<std::string> warnings(const ScenarioResult& result) {
+  const Metrics& metrics = result.measurement.metrics;
+  std::vector<std::string> lines;
+  if (!metrics.steady) {
+    lines.push_back("Not steady: steps still differ after " + plural(metrics.fill_steps, "step") +
+                    " of fill; the figures are means over " +
+                    plural(metrics.measured_steps, "step") + ".");
+  }
+  const DeviceMetrics& device = fullest_device(metrics);
+  if (metrics.memory_capacity > Bytes(0) && device.peak_memory > metrics.memory_capacity) {
+    lines.push_back("Does not fit: " + device_name(result, device.rank) + " needs " +
+                    format(device.peak_memory - metrics.memory_capacity) + " more than its " +
+                    format(metrics.memory_capacity) + ".");
+  }
+  if (metrics.host_capacity > Bytes(0) && metrics.host_memory > metrics.host_capacity) {
+    lines.push_back("Does not fit: devices of a node keep " +
+                    format(metrics.host_memory - metrics.host_capacity) +
+                    " more with their host than its " + format(metrics.host_capacity) + ".");
+  }
+  const std::string& peak = result.confidence.at_peak;
+  if (!peak.empty()) {
+    lines.push_back("At the peak: " + peak + R"(. Write an "efficiency" into the device.)");
+  }
+  if (result.scenario.workload) add_notes(result.scenario.workload->notes, lines);
+  return lines;
+}
+
+Throughput throughput(const Metrics& metrics) {
+  if (metrics.tokens_per_s) return {*metrics.tokens_per_s, "tokens/s"};
+  if (metrics.samples_per_s) return {*metrics.samples_per_s, "samples/s"};
+  return {metrics.step_time > Seconds(0) ? 1 / metrics.step_time.value() : 0, "steps/s"};
+}
+
+const DeviceMetrics& fullest_device(const Metrics& metrics) {
+  CHECK(!metrics.devices.empty(), "a result has at least one device");
+  return *std::max_element(
+      metrics.devices.begin(), metrics.devices.end(),
+      [](const auto& a, const auto& b) { return a.peak_memory < b.peak_memory; });
+}
+
+std::string list_stages(const std::vector<int>& stages) {
+  const auto count = static_cast<int>(stages.size());
+  if (count > 2 && stages.back() - stages.front() == count - 1) {
+    return std::to_string(stages.front()) + " to " + std::to_string(stages.back());
+  }
+  std::string list;
+  for (const int stage : stages) list += (list.empty() ? "" : ", ") + std::to_string(stage);
+  return list;
+}
+
+namespace {
+
+constexpr std::string_view kNameBreak = " | ";  // as sweeps name their scenarios
+
+Cell percent(double fraction) { return {fixed(100 * fraction, 1)}; }
+Cell percent(std::optional<double> fraction) {
+  return fraction ? percent(*fraction) : Cell{kUnknown};
+}
+Cell percent_bar(double fraction) { return {fixed(100 * fraction, 1), fraction}; }
+
+/// The two classes that hold most at the peak: "stash 61%, weights 20%".
+std::string largest_classes(const DeviceMetrics& device) {
+  if (device.peak_memory <= Bytes(0)) return kUnknown;
+  std::array<int, kMemoryClasses> order{};
+  for (int i = 0; i < kMemoryClasses; ++i) order[i] = i;
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int a, int b) { return device.memory[a] > device.memory[b]; });
+  std::string text;
+  for (int i = 0; i < 2; ++i) {
+    const double share = device.memory[order[i]] / device.peak_memory;
+    if (share < 0.005) break;
+    if (!text.empty()) text += ", ";
+    text += short_name(static_cast<MemoryClass>(order[i]));
+    text.append(" ").append(fixed(100 * share, 0)).append("%");
+  }
+  return text;
+}
+
+/// Memory left at the peak; negative where it does not fit.
+Cell spare_memory(const Metrics& metrics, const DeviceMetrics& device) {
+  if (metrics.memory_capacity <= Bytes(0)) return {kUnknown};
+  const double share = 1 - device.peak_memory / metrics.memory_capacity;
+  return {fixed(100 * share, 1), std::nullopt, share < 0};
+}
+
+/// The unit in which every one of `results` has a throughput.
+std::string common_rate(const std::vector<ScenarioResult>& results) {
+  const auto all_have = [&](std::optional<double> Metrics::*rate) {
+    return std::all_of(results.begin(), results.end(), [&](const ScenarioResult& result) {
+      return (result.measurement.metrics.*rate).has_value();
+    });
+  };
+  if (all_have(&Metrics::tokens_per_s)) return "tokens/s";
+  return all_have(&Metrics::samples_per_s) ? "samples/s" : "steps/s";
+}
+
+double rate_in(const Metrics& metrics, const std::string& unit) {
+  if (unit == "tokens/s") return *metrics.tokens_per_s;
+  if (unit == "samples/s") return *metrics.samples_per_s;
+  return metrics.step_time > Seconds(0) ? 1 / metrics.step_time.value() : 0;
+}
+
+template <class Value>
+std::vector<double> values_of(const std::vector<ScenarioResult>& results, const Value& value) {
+  std::vector<double> values;
+  values.reserve(results.size());
+  for (const auto& result : results) values.push_back(value(result.measurement.metrics));
+  return values;
+}
+
+}  // namespace
+
+Grid shorten(const Grid& grid, std::size_t most, const std::vector<int>& keep) {
+  if (grid.rows.size() <= most) return grid;
+  Grid shorter{grid.columns, {}};
+  const std::size_t tail = (most - std::min(most, keep.size())) / 2;
+  for (std::size_t i = 0; i < grid.rows.size(); ++i) {
+    const bool kept = std::find(keep.begin(), keep.end(), static_cast<int>(i)) != keep.end();
+    const bool at_end = i < tail || i >= grid.rows.size() - tail;
+    if (kept || at_end) shorter.rows.push_back(grid.rows[i]);
+  }
+  return shorter;
+}
+
+std::string rows_left_out(const Grid& shown, const Grid& all) {
+  return "Shown: " + std::to_string(shown.rows.size()) + " of " + std::to_string(all.rows.size()) +
+         " rows; the result JSON has all.";
+}
+
+Grid device_grid(const ScenarioResult& result) {
+  const Metrics& metrics = result.measurement.metrics;
+  std::vector<double> peaks;
+  for (const auto& device : metrics.devices) peaks.push_back(device.peak_memory.value());
+  const Scale memory = scale_of_bytes(peaks);
+  Grid grid{{{"Device", ""},
+             {"Stages", "", false},
+             {"Busy", "%"},
+             {"Useful", "%"},
+             {"Peak memory", memory.unit},
+             {"Spare", "%"},
+             {"Mostly", "", false}},
+            {}};
+  const std::vector<int> numbers = device_numbers(result.scenario);
+  for (const auto& device : metrics.devices) {
+    grid.rows.push_back({{std::to_string(numbers.at(device.rank))},
+                         {list_stages(device.stages)},
+                         percent_bar(device.busy),
+                         percent(device.useful),
+                         {scaled(device.peak_memory.value(), memory)},
+                         spare_memory(metrics, device),
+                         {largest_classes(device)}});
+  }
+  return grid;
+}
+
+Grid link_grid(const ScenarioResult& result) {
+  const auto& links = result.measurement.metrics.links;
+  std::vector<double> bytes{0};
+  for (const auto& link : links) bytes.push_back(link.bytes.value());
+  const Scale scale = scale_of_bytes(bytes);
+  Grid grid{{{"Link", "", false}, {"Per step", scale.unit}, {"Utilisation", "%"}}, {}};
+  for (const auto& link : links) {
+    grid.rows.push_back(
+        {{link.name}, {scaled(link.bytes.value(), scale)}, percent_bar(link.utilisation)});
+  }
+  return grid;
+}
+
+std::string common_name(const std::vector<std::string>& names) {
+  std::string common = names.at(0);
+  for (const std::string& name : names) {
+    const auto differs = std::mismatch(common.begin(), common.end(), name.begin(), name.end());
+    common.erase(differs.first, common.end());
+  }
+  const std::size_t bar = common.rfind(kNameBreak);
+  return bar == std::string::npos ? "" : common.substr(0, bar);
+}
+
+std::string common_name(const std::vector<ScenarioResult>& results) {
+  std::vector<std::string> names;
+  names.reserve(results.size());
+  for (const ScenarioResult& result : results) names.push_back(result.scenario.name);
+  return common_name(names);
+}
+
+std::string own_name(const std::string& name, const std::string& common) {
+  return common.empty() ? name : name.substr(common.size() + kNameBreak.size());
+}
+
+std::string comparison_note() {
+  return "Speed-up: throughput over that of the first. Useful: no heads, recompute or extra "
+         "traversals. Memory: the peak of the fullest device. Exposed: idle in a step while a "
+         "message is on its way.";
+}
+
+namespace {
+
+/// Length and goodput of whole training runs, where there are any.
+void add_run_columns(const std::vector<ScenarioResult>& results, Grid& grid) {
+  std::vector<double> lengths;
+  for (const ScenarioResult& result : results) {
+    if (result.run) lengths.push_back(result.run->statistics.wall.mean);
+  }
+  if (lengths.empty()) return;
+  const Scale length = scale_of_seconds(lengths);
+  grid.columns.push_back({"Run", length.unit});
+  grid.columns.push_back({"Goodput", "%"});
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const std::optional<RunResult>& run = results[i].run;
+    grid.rows[i].push_back({run ? scaled(run->statistics.wall.mean, length) : kUnknown});
+    grid.rows[i].push_back(
+        percent(run ? std::optional(run->statistics.goodput.mean) : std::nullopt));
+  }
+}
+
+/// Rates of swarms, where there are any.
+void add_swarm_columns(const std::vector<ScenarioResult>& results, Grid& grid) {
+  bool any = false, samples = true;
+  for (const ScenarioResult& result : results) {
+    any = any || result.swarm;
+    samples = samples && result.scenario.graph.samples_per_micro_batch;
+  }
+  if (!any) return;
+  grid.columns.push_back({"Swarm", samples ? "samples/s" : "micro-batches/s"});
+  grid.columns.push_back({"Of best", "%"});
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    if (!results[i].swarm) {
+      grid.rows[i].insert(grid.rows[i].end(), {{kUnknown}, {kUnknown}});
+      continue;
+    }
+    const SwarmResult& swarm = *results[i].swarm;
+    const double factor = samples ? swarm.inputs.samples_per_micro_batch : 1;
+    grid.rows[i].push_back({format_number(swarm.statistics.micro_batches_per_s.mean * factor)});
+    grid.rows[i].push_back(percent(swarm.statistics.share_of_best.mean));
+  }
+}
+
+}  // namespace
+
+Grid comparison_grid(const std::vector<ScenarioResult>& results) {
+  const std::string unit = common_rate(results);
+  const std::string common = common_name(results);
+  const auto steps = values_of(results, [](const Metrics& m) { return m.step_time.value(); });
+  const auto rates = values_of(results, [&](const Metrics& m) { return rate_in(m, unit); });
+  const auto peaks =
+      values_of(results, [](const Metrics& m) { return fullest_device(m).peak_memory.value(); });
+  const auto waits =
+      values_of(results, [](const Metrics& m) { return m.exposed_communication.value(); });
+  const Scale step = scale_of_seconds(steps);
+  const Scale memory = scale_of_bytes(peaks);
+  const Scale wait = scale_of_seconds(waits);
+  const Scale rate = scale_of_numbers(rates, unit);
+  Grid grid{{{"Scenario", "", false},
+             {"Step time", step.unit},
+             {"Speed-up", "×"},
+             {"Throughput", rate.unit},
+             {"Busy", "%"},
+             {"Useful", "%"},
+             {"MFU", "%"},
+             {"Memory", memory.unit},
+             {"Spare", "%"},
+             {"Exposed", wait.unit}},
+            {}};
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const Metrics& metrics = results[i].measurement.metrics;
+    const bool comparable = rates[0] > 0;
+    grid.rows.push_back({{own_name(results[i].scenario.name, common)},
+                         {scaled(steps[i], step)},
+                         {comparable ? fixed(rates[i] / rates[0], 2) : kUnknown},
+                         {scaled(rates[i], rate)},
+                         percent_bar(metrics.busy),
+                         percent(metrics.useful),
+                         percent(metrics.mfu),
+                         {scaled(peaks[i], memory), std::nullopt, !metrics.fits_in_memory},
+                         spare_memory(metrics, fullest_device(metrics)),
+                         {scaled(waits[i], wait)}});
+  }
+  add_variation_columns(results, grid);
+  add_range_columns(results, grid);
+  add_run_columns(results, grid);
+  add_swarm_columns(results, grid);
+  add_economics_columns(results, grid);
+  return grid;
+}
+
+}  // namespace interlock

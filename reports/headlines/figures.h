@@ -1,0 +1,74 @@
+// Figures: which numbers of a result people are shown, in what words and in what units.
+// SPDX-License-Identifier: Apache-2.0
+//
+// The terminal table and the HTML page print the same figures; only their looks differ.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "scenarios/simulate/run_scenario.h"
+
+namespace interlock {
+
+/// One headline number: "Step time", "12.3 ms", "mean of 8 steps".
+struct Figure {
+  std::string label, value, note;
+  bool alarm = false;
+};
+std::vector<Figure> headline_figures(const ScenarioResult& result);
+
+/// What was simulated, in one line: model, machine, stages, strategy, schedule. Devices have the
+/// numbers that they have in the machine, here as in all that follows.
+std::string subtitle(const ScenarioResult& result);
+
+/// What the reader must know before trusting the figures; usually nothing.
+std::vector<std::string> warnings(const ScenarioResult& result);
+
+struct Column {
+  std::string head, unit;  // unit may be empty
+  bool number = true;      // right-aligned
+};
+struct Cell {
+  std::string text;
+  std::optional<double> bar = std::nullopt;  // a share in [0, 1] to be drawn beside the text
+  bool alarm = false;
+};
+/// A table before it is laid out. Every row has as many cells as there are columns.
+struct Grid {
+  std::vector<Column> columns;
+  std::vector<std::vector<Cell>> rows;
+};
+/// `grid` without rows from its middle, so that at most `most` are left; rows in `keep` stay.
+Grid shorten(const Grid& grid, std::size_t most, const std::vector<int>& keep);
+/// "Shown: 24 of 512 rows; the result JSON has all."
+std::string rows_left_out(const Grid& shown, const Grid& all);
+/// A row for each device: stages, busy, useful, peak memory and what it mostly holds.
+Grid device_grid(const ScenarioResult& result);
+/// A row for each link: bytes per step and utilisation.
+Grid link_grid(const ScenarioResult& result);
+/// What all `names` begin with, up to a " | "; empty if nothing. REQUIRES: there are names.
+std::string common_name(const std::vector<std::string>& names);
+std::string common_name(const std::vector<ScenarioResult>& results);
+/// `name` without the common name.
+std::string own_name(const std::string& name, const std::string& common);
+/// A row for each scenario, without the common name; speed-up is over the first.
+Grid comparison_grid(const std::vector<ScenarioResult>& results);
+/// What the columns of that table mean.
+std::string comparison_note();
+
+/// What one step produces each second, and in which unit: tokens, else samples, else steps.
+struct Throughput {
+  double per_second = 0;
+  std::string unit;  // "tokens/s"
+};
+Throughput throughput(const Metrics& metrics);
+
+/// The device whose memory peaks highest.
+const DeviceMetrics& fullest_device(const Metrics& metrics);
+
+/// "0, 2, 4" or "0 to 7".
+std::string list_stages(const std::vector<int>& stages);
+
+}  // namespace interlock

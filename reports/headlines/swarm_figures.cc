@@ -1,0 +1,58 @@
+// The headline numbers of a swarm: rate, what holds it back, what failed and moved.
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/headlines/swarm_figures.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+
+namespace interlock {
+namespace {
+
+std::string range(const Spread& spread, double factor, int seeds) {
+  if (seeds == 1) return "one run";
+  return "mean of " + std::to_string(seeds) + " runs; 5th to 95th percentile " +
+         format_number(spread.p5 * factor) + " to " + format_number(spread.p95 * factor);
+}
+
+Figure rate_figure(const SwarmResult& swarm, const std::optional<double>& samples) {
+  const Spread& rate = swarm.statistics.micro_batches_per_s;
+  const double factor = samples.value_or(1);
+  return {"Swarm",
+          format_number(rate.mean * factor) + (samples ? " samples/s" : " micro-batches/s"),
+          range(rate, factor, swarm.statistics.seeds)};
+}
+
+Figure peers_figure(const SwarmResult& swarm) {
+  const SwarmStatistics& statistics = swarm.statistics;
+  const std::vector<double>& use = statistics.stage_utilisation;
+  const auto [least, most] = std::minmax_element(use.begin(), use.end());
+  return {"Peers", std::to_string(swarm.inputs.peers.size()),
+          "computing " + format_percent(*least) + " to " + format_percent(*most) +
+              " of their time by stage; " + format_percent(statistics.share_of_best.mean) +
+              " of the best rate of those there"};
+}
+
+Figure changes_figure(const SwarmStatistics& statistics) {
+  std::string note = format_number(statistics.joins.mean) + " joins, " +
+                     format_number(statistics.moves.mean) + " moves; " +
+                     format_percent(statistics.redone.mean) + " of all ops run again";
+  if (statistics.gradients_dropped.mean > 0) {
+    note += ", " + format_number(statistics.gradients_dropped.mean) + " gradients dropped";
+  }
+  if (statistics.without_a_peer_s.mean > 0) {
+    note += "; a stage without a peer for " + format(Seconds(statistics.without_a_peer_s.mean));
+  }
+  return {"Peers lost", format_number(statistics.failures.mean), note};
+}
+
+}  // namespace
+
+std::vector<Figure> swarm_figures(const ScenarioResult& result) {
+  if (!result.swarm) return {};
+  const SwarmResult& swarm = *result.swarm;
+  return {rate_figure(swarm, result.scenario.graph.samples_per_micro_batch), peers_figure(swarm),
+          changes_figure(swarm.statistics)};
+}
+
+}  // namespace interlock

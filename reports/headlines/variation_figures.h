@@ -1,0 +1,19 @@
+// Variation figures: how far steps differ, for people and as JSON.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <vector>
+
+#include "reports/headlines/figures.h"
+
+namespace interlock {
+
+/// The headline number of steps that differ; none where all are alike.
+std::vector<Figure> variation_figures(const ScenarioResult& result);
+/// Adds the columns of such steps to a row for each of `results`, if any has some.
+void add_variation_columns(const std::vector<ScenarioResult>& results, Grid& grid);
+/// Keys as docs/result.md has them. REQUIRES: result.varied.
+nlohmann::ordered_json variation_json(const ScenarioResult& result);
+
+}  // namespace interlock

@@ -1,0 +1,146 @@
+// HTML report: one offline page with figures, tables and charts of every scenario.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/checksum.h"
+#include "base/text.h"
+#include "reports/headlines/explanation_figures.h"
+#include "reports/headlines/figures.h"
+#include "reports/page/page_breakdown.h"
+#include "reports/page/page_data.h"
+#include "reports/page/page_frame.h"
+#include "reports/page/page_sweep.h"
+#include "reports/report.h"
+#include "reports/result/scenario_json.h"
+#include "reports/words/excerpt.h"
+#include "reports/words/mesh_words.h"
+
+namespace interlock {
+namespace {
+
+constexpr std::int64_t kMostSpans = 1'000'000;  // of one scenario
+constexpr std::int64_t kSpansOfPage = 2'000'000;
+constexpr std::size_t kMostDevicesDrawn = 64;  // devices of one scenario
+constexpr std::size_t kBarsOfPage = 768;
+
+std::string figures_html(const ScenarioResult& result) {
+  constexpr std::size_t kLongNote = 120;  // more than a card of its own width holds well
+  std::string html = "<dl class=\"figures\">\n";
+  for (const Figure& figure : headline_figures(result)) {
+    html += figure.note.size() > kLongNote ? "<div class=\"wide\">" : "<div>";
+    html += tagged("dt", "", figure.label);
+    html += tagged("dd", figure.alarm ? "class=\"value alarm\"" : "class=\"value\"", figure.value);
+    if (!figure.note.empty()) html += tagged("dd", "class=\"note\"", figure.note);
+    html += "</div>\n";
+  }
+  return html + "</dl>\n";
+}
+
+std::string warnings_html(const ScenarioResult& result) {
+  std::string html;
+  for (const auto& line : warnings(result)) html += tagged("p", "class=\"alarm\"", line);
+  return html;
+}
+
+/// Says which part of the run the charts hold, if it is not all of it.
+std::string excerpt_html(const ScenarioResult& result, const Excerpt& excerpt) {
+  if (excerpt.whole) return "";
+  const auto all = static_cast<double>(result.measurement.log.spans.size());
+  return tagged("p", "class=\"note\"",
+                "The charts hold " + excerpt.caption + ": " +
+                    format_number(static_cast<double>(excerpt.spans)) + " of the " +
+                    format_number(all) + " ops that ran. The figures above are of all " +
+                    "measured steps.");
+}
+
+/// What it takes to get the same numbers again.
+std::string origin_html(const ScenarioResult& result) {
+  constexpr std::size_t kDigits = 12;
+  const std::string hash = sha256(scenario_json(result.scenario).dump()).substr(0, kDigits);
+  return tagged("p", "class=\"note origin\"",
+                "Scenario " + hash + " (begin of its SHA-256), engine " +
+                    result.measurement.metrics.engine + ", seed " +
+                    std::to_string(result.scenario.seed) + ", interlock " INTERLOCK_VERSION ".");
+}
+
+/// How much of a scenario is drawn, in a page of `drawn` scenarios.
+struct Room {
+  std::int64_t spans = kMostSpans;
+  std::size_t bars = kMostDevicesDrawn;
+};
+Room room_for(std::size_t drawn) {
+  return {std::min(kSpansOfPage / static_cast<std::int64_t>(drawn), kMostSpans),
+          std::min(kBarsOfPage / drawn, kMostDevicesDrawn)};
+}
+
+std::string scenario_html(const ScenarioResult& result, const Room& room) {
+  const Excerpt excerpt = choose_excerpt(result.measurement, room.spans);
+  std::string html = tagged("p", "class=\"note\"", subtitle(result));
+  const std::string layout = layout_words(result.scenario);
+  if (!layout.empty()) html += tagged("p", "class=\"note\"", layout);
+  html += origin_html(result);
+  html += warnings_html(result) + figures_html(result);
+  html += tagged("h3", "", "Devices") + long_table_html(device_grid(result), "devices");
+  html += breakdown_html(result, room.bars);
+  const Grid bubbles = bubble_grid(result);
+  if (bubbles.columns.size() > 1) {
+    html += "<details><summary>Why devices are idle</summary>\n" +
+            long_table_html(bubbles, "bubbles") + "</details>\n";
+  }
+  const auto links = result.measurement.metrics.links.size();
+  if (links > 0) {
+    html += "<details><summary>Links (" + std::to_string(links) + ")</summary>\n" +
+            long_table_html(link_grid(result), "links") + "</details>\n";
+  }
+  html += tagged("h3", "", "Over time") + excerpt_html(result, excerpt);
+  html += tagged(
+      "p", "class=\"note\"",
+      "Drag to move; pinch, or click and turn the wheel, or Ctrl and wheel, to zoom; touch "
+      "or point for details; click an op for what it waited for. Keys do the same: arrows, + "
+      "and -; Enter, comma, full stop and < for ops. Between the dashed lines: the measured "
+      "window.");
+  return html + data_html("application/scenario+json", page_data(result, excerpt));
+}
+
+std::string comparison_title(const std::vector<ScenarioResult>& results) {
+  const std::string common = common_name(results);
+  const std::string words = std::to_string(results.size()) + " scenarios compared";
+  return common.empty() ? words : common + ": " + words;
+}
+
+std::string content_html(const std::vector<ScenarioResult>& results) {
+  if (results.size() == 1) {
+    return "<section>" + tagged("h1", "", results[0].scenario.name) +
+           scenario_html(results[0], room_for(1)) + "</section>\n";
+  }
+  const std::size_t drawn = std::min(results.size(), kMostDrawn);
+  std::string html = tagged("h1", "", comparison_title(results));
+  html += table_html(comparison_grid(results), "comparison");
+  html += tagged("p", "class=\"note\"", comparison_note());
+  if (drawn < results.size()) {
+    html += tagged("p", "class=\"note\"",
+                   "Drawn below: the first " + std::to_string(drawn) + " scenarios of " +
+                       std::to_string(results.size()) + ".");
+  }
+  html += sweep_html(results, drawn);
+  html +=
+      "<p><label><input type=\"checkbox\" id=\"same-scale\" checked> same time scale in all "
+      "charts</label></p>\n";
+  for (std::size_t i = 0; i < drawn; ++i) {
+    html += "<section " + section_id(i) + ">" + tagged("h2", "", results[i].scenario.name) +
+            scenario_html(results[i], room_for(drawn)) + "</section>\n";
+  }
+  return html;
+}
+
+}  // namespace
+
+std::string html_report(const std::vector<ScenarioResult>& results) {
+  CHECK(!results.empty(), "a report needs a result");
+  const std::string title =
+      results.size() == 1 ? results[0].scenario.name : comparison_title(results);
+  return html_page(title, content_html(results));
+}
+
+}  // namespace interlock

@@ -1,0 +1,34 @@
+// Layout: words and grids set in columns of characters for a terminal.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "reports/headlines/figures.h"
+#include "reports/report.h"
+
+namespace interlock {
+
+enum class Ink { Plain, Strong, Faint, Bar, Alarm };
+/// `text` in `ink` if `style` has colour, else as it is.
+std::string paint(std::string_view text, Ink ink, const TableStyle& style);
+
+/// `text` filled up with spaces to `width` columns, on its left if `right_aligned`.
+std::string pad(std::string_view text, std::size_t width, bool right_aligned = false);
+
+/// `text` broken between words into lines of at most `width` columns; longer words are cut.
+std::vector<std::string> wrap(std::string_view text, std::size_t width);
+
+/// `text` in lines of the style's width, at least 60 columns, each with its end.
+std::string paragraph(const std::string& text, Ink ink, const TableStyle& style);
+
+/// `label   value   note`, one figure a line; a note that does not fit goes on below itself.
+std::string figure_lines(const std::vector<Figure>& figures, const TableStyle& style);
+
+/// `grid` as lines of at most style.width columns. What does not fit beside the first column goes
+/// into further blocks below, which repeat it.
+std::string lay_out(const Grid& grid, const TableStyle& style);
+
+}  // namespace interlock

@@ -1,0 +1,72 @@
+// The figures that a schedule is judged by, for the terminal.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "base/text.h"
+#include "reports/terminal/terminal_grid.h"
+#include "reports/words/mesh_words.h"
+
+namespace interlock {
+namespace {
+
+/// A change of how many micro-batches a rank holds; those of one instant count together.
+struct BusyChange {
+  Seconds time;
+  int rank = 0, held = 0;
+};
+
+std::vector<BusyChange> changes_of(const Measurement& measurement) {
+  std::vector<BusyChange> changes;
+  for (const Span& span : measurement.log.spans) {
+    const OpKind kind = measurement.program.ops[span.op].kind;
+    if (kind == OpKind::F) changes.push_back({span.start, span.rank, 1});
+    if (kind == OpKind::B || kind == OpKind::W) changes.push_back({span.end, span.rank, -1});
+  }
+  std::stable_sort(changes.begin(), changes.end(), [](const BusyChange& a, const BusyChange& b) {
+    return a.time < b.time || (a.time == b.time && a.held < b.held);
+  });
+  return changes;
+}
+
+std::string micro_batches(int number) {
+  return std::to_string(number) + (number == 1 ? " micro-batch" : " micro-batches");
+}
+
+}  // namespace
+
+std::vector<int> most_held(const ScenarioResult& result) {
+  const Measurement& measurement = result.measurement;
+  std::vector<int> held(measurement.program.ranks.size(), 0), most = held;
+  for (const BusyChange& change : changes_of(measurement)) {
+    held[change.rank] += change.held;
+    most[change.rank] = std::max(most[change.rank], held[change.rank]);
+  }
+  return most;
+}
+
+std::vector<Figure> schedule_figures(const ScenarioResult& result) {
+  const Metrics& metrics = result.measurement.metrics;
+  const std::vector<int> devices = device_numbers(result.scenario);
+  const std::vector<int> held = most_held(result);
+  const auto most = std::max_element(held.begin(), held.end());
+  const auto largest = std::max_element(
+      metrics.devices.begin(), metrics.devices.end(),
+      [](const DeviceMetrics& a, const DeviceMetrics& b) { return a.peak_stash < b.peak_stash; });
+  const DeviceMetrics& fullest = fullest_device(metrics);
+  std::vector<Figure> figures = {
+      {"Step time", format(metrics.step_time), micro_batches(result.scenario.micro_batches)},
+      {"Bubble", format_percent(1 - metrics.busy), "idle share of the devices, steady state"},
+      {"Peak stash", micro_batches(*most),
+       "of one stage each, on device " + std::to_string(devices.at(most - held.begin()))},
+      {"Peak memory", format(fullest.peak_memory),
+       "device " + std::to_string(devices.at(fullest.rank)) + " of " +
+           format(metrics.memory_capacity),
+       !metrics.fits_in_memory}};
+  if (largest->peak_stash > Bytes(0)) {
+    figures[2].note += "; at most " + format(largest->peak_stash) + ", on device " +
+                       std::to_string(devices.at(largest->rank));
+  }
+  return figures;
+}
+
+}  // namespace interlock

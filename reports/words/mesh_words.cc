@@ -1,0 +1,134 @@
+// Mesh words: degrees, folding and placement in sentences.
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/words/mesh_words.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/error.h"
+#include "scenarios/contract/contract.h"
+
+namespace interlock {
+namespace {
+
+constexpr std::array kOutermostFirst = {Dimension::Pipeline, Dimension::Data, Dimension::Context,
+                                        Dimension::Tensor};
+
+const std::string& name_of(Dimension dimension) {
+  return dimension_names()[static_cast<std::size_t>(dimension)];
+}
+
+const Unfolded& unfolded_of(const Scenario& scenario) {
+  return scenario.unfolded ? *scenario.unfolded : kFolded;
+}
+
+void append(std::string& list, const std::string& words, const std::string& before) {
+  list += (list.empty() ? "" : before) + words;
+}
+
+std::string degree_words(const Mesh& mesh) {
+  std::string words;
+  for (const Dimension dimension : kOutermostFirst) {
+    const int degree = mesh.degree(dimension);
+    if (degree > 1) append(words, name_of(dimension) + " " + std::to_string(degree), " x ");
+  }
+  return words;
+}
+
+/// How the devices of each dimension divide what they divide, where there is a choice.
+std::string option_words(const Scenario& scenario) {
+  const Mesh& mesh = scenario.mesh;
+  const Sharding& sharding = scenario.sharding;
+  std::string words;
+  if (sharding.tensor > 1 && sharding.tensor_layout != TensorLayout::OneD) {
+    const auto layout = static_cast<std::size_t>(sharding.tensor_layout);
+    words += ", " + contract_names("parallel", "tensor_layout")[layout] + " tensors";
+  }
+  if (sharding.tensor > 1 && sharding.sequence_parallel) words += ", sequence parallel";
+  if (sharding.context > 1) {
+    const bool ring = sharding.context_layout == ContextLayout::Ring;
+    words += ring ? ", ring of contexts" : ", all-to-all contexts";
+  }
+  if (sharding.image_parts() > 1) {
+    words +=
+        ", images in " + std::to_string(sharding.image_rows) +
+        (sharding.image_columns == 1 ? " bands"
+                                     : " x " + std::to_string(sharding.image_columns) + " parts");
+  }
+  if (sharding.split_brain > 1) {
+    words += ", fully connected layers on " + std::to_string(sharding.split_brain);
+  } else if (mesh.expert > 1) {
+    words += ", experts on " + std::to_string(mesh.expert);
+  }
+  if (scenario.data_parallel.zero_stage > 0) {
+    words += ", ZeRO " + std::to_string(scenario.data_parallel.zero_stage);
+    if (mesh.shard < mesh.replicas()) words += " in shards of " + std::to_string(mesh.shard);
+  }
+  return words;
+}
+
+}  // namespace
+
+std::vector<Coordinates> rank_coordinates(const Scenario& scenario) {
+  return simulated_ranks(scenario.mesh, unfolded_of(scenario));
+}
+
+std::vector<int> device_numbers(const Scenario& scenario) {
+  std::vector<int> numbers;
+  for (const Coordinates& at : rank_coordinates(scenario)) {
+    numbers.push_back(device_of(scenario.mesh, at));
+  }
+  return numbers;
+}
+
+std::vector<Dimension> folded_dimensions(const Scenario& scenario) {
+  std::vector<Dimension> folded;
+  std::copy_if(kOutermostFirst.begin(), kOutermostFirst.end(), std::back_inserter(folded),
+               [&](Dimension dimension) {
+                 return scenario.mesh.degree(dimension) > 1 &&
+                        !unfolded_of(scenario)[static_cast<std::size_t>(dimension)];
+               });
+  return folded;
+}
+
+std::string device_words(const ScenarioResult& result) {
+  const Scenario& scenario = result.scenario;
+  const int devices = scenario.mesh.devices();
+  std::string words = std::to_string(devices) + (devices == 1 ? " device" : " devices");
+  if (!scenario.cluster.name.empty()) words += " of " + scenario.cluster.name;
+  std::string folded;
+  for (const Dimension dimension : folded_dimensions(scenario)) {
+    const std::string degree = std::to_string(scenario.mesh.degree(dimension));
+    append(folded, "1 of " + degree + " " + name_of(dimension), ", ");
+  }
+  if (folded.empty()) return words;
+  const std::size_t simulated = result.measurement.metrics.devices.size();
+  return words + " (" + std::to_string(simulated) + " simulated: " + folded + ")";
+}
+
+std::string layout_words(const Scenario& scenario) {
+  const Mesh& mesh = scenario.mesh;
+  if (mesh.devices() == mesh.degree(Dimension::Pipeline)) return "";
+  std::string order;
+  for (const Dimension dimension : mesh.order) append(order, name_of(dimension), ", ");
+  return degree_words(mesh) + option_words(scenario) + ", order " + order;
+}
+
+std::string name_of(CollectiveKind kind) {
+  static constexpr std::array kNames = {"all-reduce", "all-gather", "reduce-scatter",
+                                        "broadcast",  "reduce",     "all-to-all",
+                                        "shift",      "copy",       "halo exchange"};
+  static_assert(kNames.size() >= kCollectiveKinds, "a name for each");
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
+std::string name_of(MeshAxis axis) {
+  static constexpr std::array kNames = {"tensor",  "tensor row", "tensor column", "tensor depth",
+                                        "context", "image rows", "image columns", "expert",
+                                        "data",    "shard",      "replica",       "expert data",
+                                        "to host", "from host"};
+  static_assert(kNames.size() >= kMeshAxes, "a name for each");
+  return kNames[static_cast<std::size_t>(axis)];
+}
+
+}  // namespace interlock

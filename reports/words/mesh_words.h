@@ -1,0 +1,30 @@
+// Mesh words: what people are told of a layout, and which device of the machine a rank is.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "scenarios/simulate/run_scenario.h"
+
+namespace interlock {
+
+/// Where each simulated rank lies in the mesh; where several devices are folded, the first of them.
+std::vector<Coordinates> rank_coordinates(const Scenario& scenario);
+/// The numbers of those devices in the machine.
+std::vector<int> device_numbers(const Scenario& scenario);
+
+/// Dimensions of several devices of which one is simulated.
+std::vector<Dimension> folded_dimensions(const Scenario& scenario);
+
+/// "1024 devices", and how many of them are simulated if not all are.
+std::string device_words(const ScenarioResult& result);
+/// "pipeline 8 x data 16 x tensor 8, ...": degrees, options and order; empty for a pipeline alone.
+std::string layout_words(const Scenario& scenario);
+
+/// "all-reduce".
+std::string name_of(CollectiveKind kind);
+/// "tensor", "data", ...
+std::string name_of(MeshAxis axis);
+
+}  // namespace interlock

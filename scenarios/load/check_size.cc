@@ -1,0 +1,91 @@
+// Refuses runs that nobody can mean: too large, too long to write down, or impossible to order.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstdint>
+#include <numeric>
+#include <string>
+
+#include "base/text.h"
+#include "scenarios/load/loader.h"
+
+namespace interlock {
+namespace {
+
+constexpr double kMostOpsOfRun = 2e9;                   // of a run
+constexpr double kMostOpsSearched = 1e6;                // of a step that "auto" looks for
+constexpr double kMostOpsInFlight = 4e6;                // of all micro-batches under way
+constexpr double kLongestPattern = 2e7;                 // ops until the order of work repeats
+constexpr std::int64_t kLongestPeriod = 1'000'000'000;  // micro-batches
+
+/// Gradients that pass a stage at most, and its other ops.
+double ops_per_stage(const Scenario& scenario, int stages) {
+  const Strategy& strategy = scenario.strategy;
+  double gradients = 1;
+  if (strategy.kind == StrategyKind::Interlocking) gradients = std::min(strategy.n_wise, stages);
+  if (strategy.kind == StrategyKind::Overlapping) gradients = 2;
+  if (strategy.kind == StrategyKind::BackLink) gradients = 2;
+  return 2 + gradients;
+}
+
+/// Micro-batches until local, interlocking and naive orders repeat; 0 if beyond counting.
+std::int64_t pattern_length(const Scenario& scenario) {
+  const std::int64_t readout =
+      std::int64_t{scenario.strategy.readout_every} * scenario.micro_batches;
+  std::int64_t length =
+      std::lcm<std::int64_t>(scenario.schedule.update_every, scenario.schedule.in_flight);
+  if (readout > kLongestPeriod) return 0;
+  if (readout > 0) length = std::lcm(length, readout);
+  return length > kLongestPeriod ? 0 : length;
+}
+
+std::string in_words(double ops) { return format_number(ops); }
+
+}  // namespace
+
+void check_size(const Scenario& scenario, int stages, int slices, const JsonNode& place,
+                Diagnostics& diagnostics) {
+  if (scenario.schedule.copies_on_compute_stream && stages > scenario.ranks) {
+    report(diagnostics, place,
+           "copies on the compute stream leave a device one stage; expected " +
+               std::to_string(scenario.ranks) + " stages, got " + std::to_string(stages));
+    return;
+  }
+  const double once = ops_per_stage(scenario, stages) * stages;
+  const double micro_batches =
+      static_cast<double>(scenario.micro_batches) * slices * scenario.steps;
+  if (once * micro_batches > kMostOpsOfRun) {
+    report(diagnostics, place,
+           "the run has about " + in_words(once * micro_batches) +
+               " ops (stages x micro-batches "
+               "x steps); expected at most " +
+               in_words(kMostOpsOfRun));
+    return;
+  }
+  if (scenario.schedule.kind == ScheduleKind::Auto &&
+      once * scenario.micro_batches > kMostOpsSearched) {
+    report(diagnostics, place,
+           "\"auto\" would look for the order of about " + in_words(once * scenario.micro_batches) +
+               " ops (stages x micro-batches); expected at most " + in_words(kMostOpsSearched) +
+               ", or the name of a schedule");
+    return;
+  }
+  const double in_flight = std::min<double>(scenario.schedule.in_flight, micro_batches) * slices;
+  if (once * in_flight > kMostOpsInFlight) {
+    report(diagnostics, place,
+           "the micro-batches in flight take " + in_words(once * in_flight) +
+               " ops; expected at most " + in_words(kMostOpsInFlight));
+    return;
+  }
+  if (schedule_entry(scenario.schedule.kind).flushes) return;
+  const std::int64_t length = pattern_length(scenario);
+  const double pattern = std::min(static_cast<double>(length), micro_batches) * once;
+  if (length == 0 || pattern > kLongestPattern) {
+    report(diagnostics, place,
+           "the order of work repeats only after " +
+               (length == 0 ? "billions of" : in_words(pattern)) + " ops; expected at most " +
+               in_words(kLongestPattern) +
+               ", by a smaller \"update_every\", \"in_flight\" or \"stale_every\"");
+  }
+}
+
+}  // namespace interlock

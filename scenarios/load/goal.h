@@ -1,0 +1,52 @@
+// TrainingLength and Goal: how long a scenario trains, as its "run" and its "goal" say it.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Samples with further steps are K(B) = c1 / B + c2, the steps to a goal under a global batch of B
+// (arXiv 2003.11316): c1 samples where more samples a step help in proportion, and c2 steps that no
+// batch saves. Strategies may differ in both, so a goal may name lengths of their own.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/json/json.h"
+
+namespace interlock {
+
+class Section;
+struct Scenario;
+
+struct TrainingLength {
+  enum class Unit { Steps, Samples, Tokens };
+  Unit unit = Unit::Steps;
+  double amount = 1;
+  int further_steps = 0;  // besides, however many samples a step has
+};
+
+/// "goal". The length is that of the scenario's strategy once check_goal() has chosen it.
+struct Goal {
+  TrainingLength length;
+  std::vector<std::pair<std::string, TrainingLength>> strategies;  // by name
+};
+
+/// What a step does, where it is known.
+struct StepContent {
+  std::optional<double> samples, tokens;
+};
+
+/// Whole steps of `length`, at least one. REQUIRES: what it counts is known.
+double steps_of(const TrainingLength& length, const StepContent& step);
+
+/// Reads "steps", "samples", "tokens" and "further_steps" of an object that has them.
+TrainingLength read_length(Section& section);
+/// Finds what a step of `scenario` lacks for `length`, written at `node`.
+void check_length(const Scenario& scenario, const TrainingLength& length, const JsonNode& node,
+                  Diagnostics& diagnostics);
+
+Goal read_goal(const JsonNode& node, Diagnostics& diagnostics);
+/// Chooses the length of the strategy of `scenario`, which is complete and has a goal.
+void check_goal(Scenario& scenario, const JsonNode& node, Diagnostics& diagnostics);
+
+}  // namespace interlock

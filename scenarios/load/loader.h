@@ -1,0 +1,149 @@
+// The parts of the scenario loader, one for each subject; scenario.cc puts them together.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Reading has two phases. First every section is read alone, so that a mistake in one hides none
+// in another. Then the sections are fitted together: stages to modules and devices, the schedule
+// to the strategy. A part whose section was wrong is left out of the second phase.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "scenarios/load/parallel_keys.h"
+#include "scenarios/load/scenario.h"
+
+namespace interlock {
+
+/// "simulate", which every scenario may have; and "quality", which changes no result.
+void read_simulate(const JsonNode& node, Scenario& scenario, Diagnostics& diagnostics);
+void check_quality(const JsonNode& node, Diagnostics& diagnostics);
+
+/// The scenario of a document with a "workload". REQUIRES: it has one.
+Scenario load_workload(const JsonNode& document, Diagnostics& diagnostics);
+
+/// Whether diagnostics were added since it was made.
+class Mistakes {
+ public:
+  explicit Mistakes(const Diagnostics& diagnostics)
+      : diagnostics_(&diagnostics), before_(diagnostics.messages().size()) {}
+  /// A full list no longer grows; it is then taken as a mistake.
+  bool none() const { return diagnostics_->messages().size() == before_ && !diagnostics_->full(); }
+
+ private:
+  const Diagnostics* diagnostics_;
+  std::size_t before_;
+};
+
+/// training.strategy as written.
+struct StrategyKeys {
+  Strategy strategy;
+  std::optional<bool> all_heads;  // nothing: the schedule decides
+  std::optional<JsonNode> head;
+  JsonNode node;
+  bool valid = false;
+};
+StrategyKeys read_strategy(const JsonNode& node, Diagnostics& diagnostics);
+/// Steps between broadcasts if `head` is {"weights": {"stale_every": S}}; else 0. Reports nothing:
+/// the model's builder checks the head.
+int read_readout_every(const JsonNode& head);
+
+/// training.schedule.slices as written.
+struct SliceKeys {
+  enum class Kind { Balanced, Equal, Explicit };
+  Kind kind = Kind::Balanced;
+  int count = 128;           // slices, or as many as balancing may make
+  std::vector<int> lengths;  // tokens; Explicit
+  std::optional<JsonNode> node;
+};
+SliceKeys read_slices(const std::optional<JsonNode>& schedule, Diagnostics& diagnostics);
+
+/// "training" as written, its numbers of samples and micro-batches fitted together.
+struct TrainingKeys {
+  StrategyKeys strategy;
+  std::optional<JsonNode> schedule;
+  SliceKeys slices;
+  std::optional<int> global_batch_size;
+  int micro_batch_size = 1;
+  int micro_batches = 1;
+  bool samples_known = false;  // the sizes above say how many samples a micro-batch has
+  bool batch_valid = true;
+  bool balances_batch = false;  // micro_batch_size is to be chosen; it is 1 meanwhile
+  Precision precision = Precision::Bf16;
+  Optimizer optimizer = Optimizer::SgdMomentum;
+  Framework framework;
+  Recompute recompute = Recompute::None;
+  std::optional<int> recompute_layers;  // the first so many only
+  Offload offload;
+  std::optional<JsonNode> offload_node;
+  int steps = 8;
+  JsonNode node;
+  JsonNode precision_node;  // of training itself where it is not written
+};
+/// `data`: replicas that share the global batch.
+TrainingKeys read_training(const JsonNode& node, int data, Diagnostics& diagnostics);
+
+/// training.recompute and training.offload, and what the model and the machine have against them.
+void read_recompute(const JsonNode& node, TrainingKeys& training, Diagnostics& diagnostics);
+void read_offload(const JsonNode& node, TrainingKeys& training, Diagnostics& diagnostics);
+void check_contention(const Scenario& scenario, const std::optional<Cluster>& cluster,
+                      const JsonNode& document, Diagnostics& diagnostics);
+void check_memory(const TrainingKeys& training, const std::optional<ModelGraph>& graph,
+                  const std::optional<Cluster>& cluster, bool cuts_sequences,
+                  Diagnostics& diagnostics);
+
+/// training.schedule with every default filled in. REQUIRES: training.strategy is valid.
+SchedulePolicy read_schedule(const TrainingKeys& training, Diagnostics& diagnostics);
+/// A path in a scenario file starts at that file; one given as an override, where the user stands.
+std::string resolved_path(const JsonValue& value);
+/// Whether training.schedule is an object with a "file".
+bool names_order_file(const TrainingKeys& training);
+/// Fills in what training.schedule.file says. REQUIRES: there is a training.schedule.
+void read_order_file(const TrainingKeys& training, SchedulePolicy& policy,
+                     Diagnostics& diagnostics);
+/// Finds what is wrong in training.schedule whatever the strategy is.
+void check_schedule_keys(const JsonNode& schedule, Diagnostics& diagnostics);
+
+/// Whether sequences of `graph` can be cut as written, under a schedule that cuts them.
+void check_slices(const TrainingKeys& training, const ModelGraph& graph, Diagnostics& diagnostics);
+/// Fills in the slices of a scenario that is complete but for them.
+void choose_slices(Scenario& scenario, const SliceKeys& keys);
+
+/// "partition" as written.
+struct PartitionKeys {
+  enum class Kind { Balanced, Uniform, Explicit };
+  Kind kind = Kind::Balanced;
+  std::vector<int> modules;  // of each stage; Explicit
+  bool valid = true;
+};
+PartitionKeys read_partition(const std::optional<JsonNode>& node, Diagnostics& diagnostics);
+/// What a partition must fit.
+struct PartitionSize {
+  int modules = 1, parts = 1, ranks = 1;
+  bool lays_ranks = false;  // stages are laid over ranks by their cost
+};
+void check_partition(const PartitionKeys& keys, const JsonNode& node, const PartitionSize& size,
+                     Diagnostics& diagnostics);
+
+/// Cuts the model of a scenario that is complete but for its partition and, where it is empty,
+/// its rank_of_stage. `balanced` minimises the busy time of the busiest stage for one micro-batch,
+/// heads, recompute and every traversal included.
+void choose_partition(Scenario& scenario, const PartitionKeys& keys, int stages);
+
+/// Says in one sentence if the run of `scenario` would be absurdly long, or its order of work.
+/// `slices`: of a micro-batch, at most.
+void check_size(const Scenario& scenario, int stages, int slices, const JsonNode& place,
+                Diagnostics& diagnostics);
+
+/// Reports every setting under "run", or "swarm", that contradicts the rest of `scenario`, which is
+/// complete, and what is wrong in "search" whatever the rest is.
+void check_run(const Scenario& scenario, const JsonNode& run, Diagnostics& diagnostics);
+void check_swarm(const Scenario& scenario, const JsonNode& swarm, Diagnostics& diagnostics);
+void check_search(const JsonNode& search, Diagnostics& diagnostics);
+
+/// The scenario of a document without "sweep", but for a batch that is to be balanced.
+Scenario load_scenario(const JsonValue& value, Diagnostics& diagnostics);
+
+/// The name of a scenario that has none: its file's, without folders and ending.
+std::string default_name(const JsonValue& document);
+
+}  // namespace interlock

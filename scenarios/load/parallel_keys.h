@@ -1,0 +1,51 @@
+// The part of the loader that reads "parallel", and fits it to model, cluster and strategy.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "scenarios/load/scenario.h"
+
+namespace interlock {
+
+/// "parallel" as written.
+struct ParallelKeys {
+  std::optional<int> pipeline, stages;
+  std::optional<JsonNode> pipeline_node, stages_node, placement;
+  Mesh mesh;  // of one pipeline rank
+  Sharding sharding;
+  DataParallel data_parallel;
+  std::optional<GradientReduction> gradient_reduction;  // nothing: as the framework does
+  std::vector<RankLayout> stage_layouts;                // without graphs
+  std::optional<JsonNode> stage_layouts_node;
+  ReshardingChoice resharding;
+  JsonNode node;
+};
+/// "spatial" where images are divided by the devices that would divide sequences.
+std::string name_of(Dimension dimension, const Sharding& sharding);
+ParallelKeys read_parallel(const JsonNode& node, Diagnostics& diagnostics);
+/// simulate.fold: the dimensions that it leaves no choice about; nothing if it is "auto".
+std::optional<Unfolded> read_fold(const JsonNode& node, Diagnostics& diagnostics);
+
+/// How many ranks and stages there are.
+struct Layout {
+  int ranks = 1, stages = 1;
+};
+/// What bounds a layout; nothing where its section was wrong.
+struct LayoutBounds {
+  std::optional<int> devices, modules;
+  const Strategy* strategy = nullptr;
+  const SchedulePolicy* schedule = nullptr;
+};
+/// Fits "parallel" to the cluster, the model and the strategy; nothing after a diagnostic, or where
+/// a bound that is needed is unknown.
+std::optional<Layout> fit_layout(const ParallelKeys& parallel, const LayoutBounds& bounds,
+                                 Diagnostics& diagnostics);
+/// The rank of each stage of one copy of the model. Empty after a diagnostic, and where the greedy
+/// strategy has modules laid over ranks by their cost.
+std::vector<int> read_placement(const ParallelKeys& parallel, const Layout& layout,
+                                const LayoutBounds& bounds, Diagnostics& diagnostics);
+
+}  // namespace interlock

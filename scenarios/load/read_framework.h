@@ -1,0 +1,20 @@
+// Framework reader: what training.framework stands for.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/framework.h"
+#include "base/json/json.h"
+
+namespace interlock {
+
+/// training.framework: the name of a file of scenarios/frameworks/, a path, or an object.
+/// A diagnostic is added for each mistake.
+Framework read_framework(const JsonNode& node, Diagnostics& diagnostics);
+
+/// Names of the frameworks that a scenario may name, sorted.
+std::vector<std::string> framework_names();
+
+}  // namespace interlock

@@ -1,0 +1,260 @@
+// Reads "parallel": how many ranks and stages there are, and which rank runs each stage.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <string>
+
+#include "base/text.h"
+#include "scenarios/contract/contract.h"
+#include "scenarios/load/loader.h"
+
+namespace interlock {
+namespace {
+
+/// The place to blame for the number of stages: the nearest thing that was written.
+const JsonNode& stages_place(const ParallelKeys& parallel) {
+  if (parallel.stages_node) return *parallel.stages_node;
+  if (parallel.pipeline_node) return *parallel.pipeline_node;
+  return parallel.node;
+}
+
+/// Of one pipeline rank.
+int devices_per_rank(const ParallelKeys& parallel) { return parallel.mesh.devices(); }
+
+/// "", or the number of replicas with which all of `devices` would have their place.
+std::string fitting_data(const ParallelKeys& parallel, std::int64_t devices) {
+  const int data = parallel.mesh.degree(Dimension::Data);
+  const std::int64_t replica =
+      std::int64_t{devices_per_rank(parallel)} / data * parallel.pipeline.value_or(1);
+  if (!parallel.pipeline || devices % replica != 0) return "";
+  return ", by data " + std::to_string(devices / replica) + " say";
+}
+
+/// Where several devices make a pipeline rank, no device is left over.
+void check_devices(const ParallelKeys& parallel, const LayoutBounds& bounds,
+                   Diagnostics& diagnostics) {
+  const Mesh& mesh = parallel.mesh;
+  if (devices_per_rank(parallel) == 1 || !bounds.devices) return;
+  const std::int64_t pipeline = parallel.pipeline.value_or(1), devices = *bounds.devices;
+  const std::int64_t product = pipeline * devices_per_rank(parallel);
+  if (parallel.pipeline ? product == devices : devices % product == 0) return;
+  const auto degree = [&](Dimension dimension) { return std::to_string(mesh.degree(dimension)); };
+  report(diagnostics, parallel.node,
+         "data " + degree(Dimension::Data) + " x " +
+             name_of(Dimension::Context, parallel.sharding) + " " + degree(Dimension::Context) +
+             " x tensor " + degree(Dimension::Tensor) +
+             (parallel.pipeline ? " x pipeline " + std::to_string(pipeline) : "") + " are " +
+             std::to_string(product) + " devices; expected " +
+             (parallel.pipeline ? "as many as" : "a divisor of") + " the cluster's " +
+             std::to_string(devices) + fitting_data(parallel, devices));
+}
+
+/// Whether the order comes from a file, which says on which rank each stage lies.
+bool is_laid_by_file(const LayoutBounds& bounds) {
+  return bounds.schedule && !bounds.schedule->placement.empty();
+}
+
+/// The ranks and stages of the file, one copy.
+Layout layout_of_file(const SchedulePolicy& schedule) {
+  const auto& placement = schedule.placement;
+  return {*std::max_element(placement.begin(), placement.end()) + 1,
+          static_cast<int>(placement.size()) / schedule.copies};
+}
+
+int default_stages(int ranks, const LayoutBounds& bounds) {
+  if (is_laid_by_file(bounds)) return layout_of_file(*bounds.schedule).stages;
+  switch (bounds.strategy->kind) {
+    case StrategyKind::Greedy:
+      return bounds.modules.value_or(ranks);
+    case StrategyKind::Chunked:
+      return std::max(ranks, bounds.strategy->chunks);
+    default:
+      return ranks * (bounds.schedule ? bounds.schedule->chunks : 1);
+  }
+}
+
+void check_chunks(const ParallelKeys& parallel, int stages, int chunks, Diagnostics& diagnostics) {
+  if (stages % chunks == 0) return;
+  const int next = (stages + chunks - 1) / chunks * chunks;
+  report(diagnostics, stages_place(parallel),
+         std::to_string(stages) + " stages make no whole number for each of the " +
+             std::to_string(chunks) + " chunks; expected parallel.stages such as " +
+             std::to_string(next));
+}
+
+/// A schedule that lays stages itself has as many on each rank.
+void check_schedule_layout(const ParallelKeys& parallel, const Layout& layout,
+                           const SchedulePolicy& schedule, Diagnostics& diagnostics) {
+  if (schedule_entry(schedule.kind).layout == StageLayout::Any) return;
+  const int expected = layout.ranks * schedule.chunks;
+  if (layout.stages == expected) return;
+  report(diagnostics, stages_place(parallel),
+         in_quotes(schedule_entry(schedule.kind).name) + " gives each of the " +
+             std::to_string(layout.ranks) + " ranks " +
+             (schedule.chunks == 1 ? "one stage" : std::to_string(schedule.chunks) + " stages") +
+             "; expected " + std::to_string(expected) + ", got " + std::to_string(layout.stages));
+}
+
+void check_layout_of_file(const ParallelKeys& parallel, const Layout& layout,
+                          const SchedulePolicy& schedule, Diagnostics& diagnostics) {
+  const Layout file = layout_of_file(schedule);
+  if (layout.ranks == file.ranks && layout.stages == file.stages) return;
+  const bool by_ranks = parallel.pipeline_node && layout.ranks != file.ranks;
+  report(diagnostics, by_ranks ? *parallel.pipeline_node : stages_place(parallel),
+         "the schedule's file has " + std::to_string(file.ranks) + " rows, a rank each, and " +
+             std::to_string(file.stages) + " stages; expected as many, got " +
+             std::to_string(layout.ranks) + " ranks and " + std::to_string(layout.stages) +
+             " stages");
+}
+
+/// Why there are so many stages, where nobody wrote their number.
+std::string reason_of_stages(const ParallelKeys& parallel, const Layout& layout,
+                             const LayoutBounds& bounds) {
+  const int chunks = bounds.schedule ? bounds.schedule->chunks : 1;
+  if (parallel.stages_node || layout.stages != layout.ranks * chunks) return "";
+  const std::string ranks = std::to_string(layout.ranks) + " ranks (parallel.pipeline)";
+  if (chunks == 1) return ": there is one for each of the " + ranks;
+  return ": " + in_quotes(schedule_entry(bounds.schedule->kind).name) + " puts " +
+         std::to_string(chunks) + " on each of the " + ranks;
+}
+
+void check_stages(const ParallelKeys& parallel, const Layout& layout, const LayoutBounds& bounds,
+                  Diagnostics& diagnostics) {
+  if (is_laid_by_file(bounds)) {
+    const Mistakes mistakes(diagnostics);
+    check_layout_of_file(parallel, layout, *bounds.schedule, diagnostics);
+    if (!mistakes.none()) return;
+  }
+  const std::string got = ", got " + std::to_string(layout.stages);
+  const Strategy& strategy = *bounds.strategy;
+  if (layout.stages < layout.ranks) {
+    report(diagnostics, stages_place(parallel),
+           "fewer stages than ranks, and every rank must hold one; expected at least " +
+               std::to_string(layout.ranks) + got);
+  }
+  if (bounds.modules && strategy.kind == StrategyKind::Greedy && layout.stages != *bounds.modules) {
+    report(diagnostics, stages_place(parallel),
+           "greedy training has a loss on every module, so each is a stage; expected " +
+               std::to_string(*bounds.modules) + got);
+  } else if (bounds.modules && layout.stages > *bounds.modules) {
+    report(diagnostics, stages_place(parallel),
+           "more stages than modules" + reason_of_stages(parallel, layout, bounds) +
+               "; expected 1 to the " + std::to_string(*bounds.modules) + " modules of the model" +
+               got);
+  }
+  if (bounds.modules && strategy.kind == StrategyKind::Overlapping &&
+      layout.stages == *bounds.modules && parts_of(strategy, layout.stages) > *bounds.modules) {
+    report(diagnostics, stages_place(parallel),
+           "blocks that both run the part they share cut a model into one part more than there are "
+           "stages; expected fewer stages than its " +
+               std::to_string(*bounds.modules) + " modules" + got);
+  }
+  if (strategy.kind == StrategyKind::Chunked) {
+    check_chunks(parallel, layout.stages, strategy.chunks, diagnostics);
+  }
+  if (bounds.schedule) check_schedule_layout(parallel, layout, *bounds.schedule, diagnostics);
+}
+
+std::vector<int> read_rank_list(const JsonNode& node, const Layout& layout,
+                                Diagnostics& diagnostics) {
+  const std::size_t length = node.value->items.size();
+  if (length != static_cast<std::size_t>(layout.stages)) {
+    report(diagnostics, node,
+           "names the rank of " + std::to_string(length) + " stages; expected " +
+               std::to_string(layout.stages));
+    return {};
+  }
+  std::vector<int> ranks;
+  std::vector<bool> used(static_cast<std::size_t>(layout.ranks), false);
+  for (std::size_t i = 0; i < length; ++i) {
+    const auto rank = read_count(node.item(i), 0, layout.ranks - 1, diagnostics);
+    if (!rank) continue;
+    ranks.push_back(*rank);
+    used[static_cast<std::size_t>(*rank)] = true;
+  }
+  if (ranks.size() < length) return {};
+  const auto idle = std::find(used.begin(), used.end(), false);
+  if (idle == used.end()) return ranks;
+  report(diagnostics, node,
+         "rank " + std::to_string(idle - used.begin()) +
+             " holds no stage; expected one for each of the " + std::to_string(layout.ranks) +
+             " ranks");
+  return {};
+}
+
+/// Loop: 0, 1, 2, 0, 1, 2, ...; v: 0, 1, 2, 2, 1, 0, 0, ...
+std::vector<int> rank_pattern(const Layout& layout, bool v) {
+  std::vector<int> ranks;
+  for (int stage = 0; stage < layout.stages; ++stage) {
+    const int place = stage % layout.ranks;
+    const bool back = v && stage / layout.ranks % 2 == 1;
+    ranks.push_back(back ? layout.ranks - 1 - place : place);
+  }
+  return ranks;
+}
+
+std::vector<int> read_written_placement(const JsonNode& node, const Layout& layout,
+                                        Diagnostics& diagnostics) {
+  if (node.value->kind == JsonValue::Kind::Array) {
+    return read_rank_list(node, layout, diagnostics);
+  }
+  if (node.value->kind != JsonValue::Kind::String) {
+    report(diagnostics, node, "expected \"loop\", \"v\" or a list with the rank of each stage");
+    return {};
+  }
+  const auto choice = read_choice(node, contract_names("parallel", "placement"), diagnostics);
+  return choice ? rank_pattern(layout, *choice == 1) : std::vector<int>();
+}
+
+}  // namespace
+
+std::optional<Layout> fit_layout(const ParallelKeys& parallel, const LayoutBounds& bounds,
+                                 Diagnostics& diagnostics) {
+  const Mistakes mistakes(diagnostics);
+  check_devices(parallel, bounds, diagnostics);
+  std::optional<int> ranks = parallel.pipeline;
+  if (!ranks && bounds.devices) ranks = std::max(1, *bounds.devices / devices_per_rank(parallel));
+  if (!ranks) return std::nullopt;
+  if (!parallel.pipeline && is_laid_by_file(bounds)) {
+    ranks = std::min(*ranks, layout_of_file(*bounds.schedule).ranks);
+  }
+  if (devices_per_rank(parallel) == 1 && bounds.devices && *ranks > *bounds.devices) {
+    report(diagnostics, *parallel.pipeline_node,
+           "more ranks than devices; expected 1 to the " + std::to_string(*bounds.devices) +
+               " devices of the cluster, got " + std::to_string(*ranks));
+  }
+  const bool stages_follow = !parallel.stages;  // a wrong number of ranks is then told once
+  if (!bounds.strategy || (stages_follow && !mistakes.none())) return std::nullopt;
+  const Layout layout = {*ranks, parallel.stages.value_or(default_stages(*ranks, bounds))};
+  check_stages(parallel, layout, bounds, diagnostics);
+  if (!mistakes.none()) return std::nullopt;
+  return layout;
+}
+
+std::vector<int> read_placement(const ParallelKeys& parallel, const Layout& layout,
+                                const LayoutBounds& bounds, Diagnostics& diagnostics) {
+  const StageLayout laid =
+      bounds.schedule ? schedule_entry(bounds.schedule->kind).layout : StageLayout::Any;
+  std::vector<int> pattern = rank_pattern(layout, laid == StageLayout::V);
+  if (is_laid_by_file(bounds)) {
+    const auto first = bounds.schedule->placement.begin();
+    pattern = {first, first + layout.stages};
+  }
+  if (!parallel.placement) {
+    if (bounds.strategy->kind == StrategyKind::Greedy) return {};
+    return pattern;
+  }
+  const JsonNode& node = *parallel.placement;
+  std::vector<int> written = read_written_placement(node, layout, diagnostics);
+  if (written.empty() || written == pattern) return written;
+  if (is_laid_by_file(bounds)) {
+    report(diagnostics, node, "the schedule's file lays stages on ranks; expected no placement");
+    return {};
+  }
+  if (laid == StageLayout::Any) return written;
+  report(diagnostics, node,
+         in_quotes(schedule_entry(bounds.schedule->kind).name) +
+             " lays stages on ranks itself; expected no placement, or " +
+             (laid == StageLayout::V ? "\"v\"" : "\"loop\""));
+  return {};
+}
+}  // namespace interlock

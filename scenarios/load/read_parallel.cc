@@ -1,0 +1,275 @@
+// Reads "parallel": the device mesh, how tensors and states are divided; and what of it is folded.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "base/text.h"
+#include "scenarios/contract/contract.h"
+#include "scenarios/load/loader.h"
+#include "scenarios/load/read_stage_layouts.h"
+
+namespace interlock {
+namespace {
+
+constexpr int kMostRanks = 1'000'000;
+constexpr int kMostBands = 1000;
+constexpr int kMostPrefetched = 1000;
+constexpr double kMostImbalance = 1e6;
+
+/// No machine has more devices than that; less is a matter of the cluster.
+void check_degrees(Section& section, Mesh& mesh, const Sharding& sharding) {
+  std::int64_t product = 1;
+  std::string degrees;
+  for (const Dimension dimension : {Dimension::Data, Dimension::Context, Dimension::Tensor}) {
+    const int degree = mesh.degree(dimension);
+    product *= degree;
+    degrees += (degrees.empty() ? "" : " x ") + name_of(dimension, sharding) + " " +
+               std::to_string(degree);
+  }
+  if (product <= kMostRanks) return;
+  report(section.diagnostics(), section.node(),
+         degrees + " are " + std::to_string(product) + " devices; expected at most " +
+             std::to_string(kMostRanks));
+  mesh.degrees = {1, 1, 1, 1};
+}
+
+/// "spatial": bands, or a grid of [rows, columns].
+void read_spatial(Section& section, ParallelKeys& keys) {
+  const auto node = section.get("spatial");
+  if (!node) return;
+  Diagnostics& diagnostics = section.diagnostics();
+  std::vector<JsonNode> counts = {*node};
+  if (node->value->kind == JsonValue::Kind::Array) {
+    if (node->value->items.size() != 2) {
+      report(diagnostics, *node,
+             "no way to cut images; expected a number of bands, 4 say, or a grid of [rows, "
+             "columns], [2, 2] say");
+      return;
+    }
+    counts = {node->item(0), node->item(1)};
+  }
+  const auto rows = read_count(counts.front(), 1, kMostBands, diagnostics);
+  const auto columns =
+      counts.size() == 1 ? std::optional(1) : read_count(counts[1], 1, kMostBands, diagnostics);
+  if (!rows || !columns || *rows * *columns == 1) return;
+  if (keys.mesh.degree(Dimension::Context) > 1) {
+    report(diagnostics, *node,
+           "a model has either images or sequences to divide; expected \"spatial\" or "
+           "\"context\"");
+    return;
+  }
+  keys.sharding.image_rows = *rows;
+  keys.sharding.image_columns = keys.mesh.image_columns = *columns;
+  keys.mesh.degree(Dimension::Context) = *rows * *columns;
+}
+
+bool is_square(int number) {
+  const int side = static_cast<int>(std::lround(std::sqrt(number)));
+  return side * side == number;
+}
+
+bool is_cube(int number) {
+  const int side = static_cast<int>(std::lround(std::cbrt(number)));
+  return side * side * side == number;
+}
+
+/// "tensor_layout" and what it asks of the number of tensor ranks.
+void read_tensor_layout(Section& section, ParallelKeys& keys) {
+  Sharding& sharding = keys.sharding;
+  Diagnostics& diagnostics = section.diagnostics();
+  sharding.tensor_layout = static_cast<TensorLayout>(section.choice("tensor_layout", 0));
+  sharding.tensor_depth = section.count("tensor_depth", 1, 1, kMostRanks);
+  const auto depth = section.get("tensor_depth");
+  const int ranks = sharding.tensor;
+  const std::string got = ", got tensor " + std::to_string(ranks);
+  switch (sharding.tensor_layout) {
+    case TensorLayout::OneD:
+      break;
+    case TensorLayout::TwoD:
+      if (is_square(ranks)) break;
+      report(diagnostics, section.node(),
+             "the 2d layout needs a square of tensor ranks; expected 1, 4, 9 or 16, say" + got);
+      break;
+    case TensorLayout::TwoAndAHalfD:
+      if (ranks % sharding.tensor_depth == 0 && is_square(ranks / sharding.tensor_depth)) break;
+      report(diagnostics, section.node(),
+             "the 2.5d layout needs tensor_depth squares of tensor ranks; expected tensor = " +
+                 std::to_string(sharding.tensor_depth) + " x 1, 4, 9 or 16, say" + got);
+      sharding.tensor_depth = 1;
+      break;
+    case TensorLayout::ThreeD:
+      if (is_cube(ranks)) break;
+      report(diagnostics, section.node(),
+             "the 3d layout needs a cube of tensor ranks; expected 1, 8, 27 or 64, say" + got);
+      break;
+  }
+  if (depth && sharding.tensor_layout != TensorLayout::TwoAndAHalfD) {
+    report(diagnostics, *depth,
+           "only the 2.5d layout has a depth; expected \"tensor_layout\": \"2.5d\" beside it");
+  }
+  keys.mesh.tensor_depth = sharding.tensor_layout == TensorLayout::ThreeD
+                               ? static_cast<int>(std::lround(std::cbrt(ranks)))
+                               : sharding.tensor_depth;
+}
+
+/// Which dimension changes first from device to device.
+void read_order(Section& section, Mesh& mesh) {
+  const auto node = section.get("order");
+  if (!node) return;
+  Diagnostics& diagnostics = section.diagnostics();
+  const std::string expected =
+      "expected each of " + join_choices(dimension_names()) + " once, the innermost first";
+  std::vector<int> order;
+  if (node->value->kind == JsonValue::Kind::Array) {
+    for (std::size_t i = 0; i < node->value->items.size(); ++i) {
+      const auto choice = read_choice(node->item(i), dimension_names(), diagnostics);
+      if (choice) order.push_back(*choice);
+    }
+    if (order.size() < node->value->items.size()) return;  // that was said
+  }
+  std::vector<int> sorted = order;
+  std::sort(sorted.begin(), sorted.end());
+  sorted.erase(std::unique(sorted.begin(), sorted.end()), sorted.end());
+  if (order.size() != kDimensions || sorted.size() != kDimensions) {
+    report(diagnostics, *node, "is no order of dimensions; " + expected);
+    return;
+  }
+  std::transform(order.begin(), order.end(), mesh.order.begin(),
+                 [](int index) { return static_cast<Dimension>(index); });
+}
+
+/// Groups that divide fully connected layers are, on the mesh, groups that divide experts.
+void read_split_brain(Section& section, ParallelKeys& keys) {
+  const int devices = keys.mesh.degree(Dimension::Data);
+  const int group = section.count("split_brain", 1, 1, kMostRanks);
+  const auto node = section.get("split_brain");
+  if (group == 1) return;
+  if (devices % group != 0) {
+    report(section.diagnostics(), *node,
+           "fully connected layers are divided within groups of the " + std::to_string(devices) +
+               " data devices; expected a divisor of " + std::to_string(devices) + ", got " +
+               std::to_string(group));
+  } else if (keys.mesh.expert > 1) {
+    report(section.diagnostics(), *node,
+           "a model has either experts or fully connected layers to divide; expected \"expert\" or "
+           "\"split_brain\"");
+  } else if (keys.sharding.image_parts() > 1) {
+    report(section.diagnostics(), *node,
+           "behind images that are cut devices divide samples, not layers; expected "
+           "\"split_brain\" or \"spatial\"");
+  } else {
+    keys.mesh.expert = keys.sharding.split_brain = group;
+  }
+}
+
+/// Degrees that lie inside data * context.
+void read_subgroups(Section& section, ParallelKeys& keys) {
+  Mesh& mesh = keys.mesh;
+  Diagnostics& diagnostics = section.diagnostics();
+  const int replicas = mesh.replicas();
+  const std::string of = " the " + std::to_string(replicas) +
+                         " devices of equal weights (data x context); expected a divisor of " +
+                         std::to_string(replicas) + ", got ";
+  mesh.expert = keys.sharding.expert = section.count("expert", 1, 1, kMostRanks);
+  if (const auto expert = section.get("expert"); expert && replicas % mesh.expert != 0) {
+    report(diagnostics, *expert, "experts are divided among" + of + std::to_string(mesh.expert));
+    mesh.expert = 1;
+  }
+  read_split_brain(section, keys);
+  keys.data_parallel.zero_stage = section.count("zero_stage", 0, 0, 3);
+  const bool shards = keys.data_parallel.zero_stage > 0;
+  const auto shard = section.get("shard");
+  mesh.shard = section.count("shard", shards ? replicas : 1, 1, kMostRanks);
+  if (shard && !shards) {
+    report(diagnostics, *shard,
+           "nothing is divided without ZeRO; expected \"zero_stage\" of 1 to 3 beside it");
+  } else if (shard && replicas % mesh.shard != 0) {
+    report(diagnostics, *shard, "states are divided among" + of + std::to_string(mesh.shard));
+    mesh.shard = 1;
+  }
+}
+
+void read_data_parallel(Section& section, DataParallel& policy) {
+  policy.overlap_gradients = section.boolean("overlap_gradients", true);
+  policy.overlap_weights = section.boolean("overlap_weights", false);
+  policy.prefetch = section.count("prefetch", 1, 0, kMostPrefetched);
+  if (const auto density = section.get("gradient_density")) {
+    policy.gradient_density = read_number(*density, 0, 1, section.diagnostics()).value_or(1);
+  }
+  const auto bucket = section.get("bucket");
+  if (!bucket) return;
+  const auto bytes = read_bytes(*bucket, section.diagnostics());
+  if (!bytes) return;
+  if (*bytes <= Bytes(0)) {
+    report(section.diagnostics(), *bucket,
+           "a bucket of nothing; expected some bytes, \"25 MiB\" say");
+    return;
+  }
+  policy.bucket = *bytes;
+}
+
+}  // namespace
+
+std::string name_of(Dimension dimension, const Sharding& sharding) {
+  if (dimension == Dimension::Context && sharding.image_parts() > 1) return "spatial";
+  return dimension_names()[static_cast<std::size_t>(dimension)];
+}
+
+ParallelKeys read_parallel(const JsonNode& node, Diagnostics& diagnostics) {
+  ParallelKeys keys{.node = node};
+  Section section("parallel", node, diagnostics);
+  keys.pipeline = section.count("pipeline", kMostRanks);
+  keys.stages = section.count("stages", kMostRanks);
+  keys.pipeline_node = section.get("pipeline");
+  keys.stages_node = section.get("stages");
+  keys.placement = section.get("placement");
+  for (const auto& [key, dimension] :
+       {std::pair("tensor", Dimension::Tensor), std::pair("data", Dimension::Data),
+        std::pair("context", Dimension::Context)}) {
+    keys.mesh.degree(dimension) = section.count(key, 1, 1, kMostRanks);
+  }
+  read_spatial(section, keys);
+  Sharding& sharding = keys.sharding;
+  check_degrees(section, keys.mesh, sharding);
+  sharding.tensor = keys.mesh.degree(Dimension::Tensor);
+  sharding.context = sharding.image_parts() > 1 ? 1 : keys.mesh.degree(Dimension::Context);
+  sharding.sequence_parallel = section.boolean("sequence_parallel", false);
+  sharding.context_layout = static_cast<ContextLayout>(section.choice("context_layout", 0));
+  if (const auto imbalance = section.get("expert_imbalance")) {
+    sharding.expert_imbalance = read_number(*imbalance, 1, kMostImbalance, diagnostics).value_or(1);
+  }
+  read_tensor_layout(section, keys);
+  read_subgroups(section, keys);
+  read_data_parallel(section, keys.data_parallel);
+  if (section.get("gradient_reduction")) {
+    const int choice = section.choice("gradient_reduction", 0);
+    keys.gradient_reduction = static_cast<GradientReduction>(choice);
+  }
+  read_order(section, keys.mesh);
+  read_stage_layouts(section, keys);
+  section.finish();
+  return keys;
+}
+
+std::optional<Unfolded> read_fold(const JsonNode& node, Diagnostics& diagnostics) {
+  Unfolded unfolded = {true, true, true, true};
+  if (node.value->kind == JsonValue::Kind::String) {
+    const auto choice = read_choice(node, contract_names("simulate", "fold"), diagnostics);
+    return choice == 1 ? std::optional(unfolded) : std::nullopt;
+  }
+  if (node.value->kind != JsonValue::Kind::Array) {
+    report(diagnostics, node,
+           "expected \"auto\", \"none\" or a list such as [\"data\", \"tensor\"]");
+    return std::nullopt;
+  }
+  const auto& names = dimension_names();
+  const std::vector<std::string> foldable(names.begin(), names.end() - 1);  // all but pipeline
+  for (std::size_t i = 0; i < node.value->items.size(); ++i) {
+    const auto choice = read_choice(node.item(i), foldable, diagnostics);
+    if (choice) unfolded[static_cast<std::size_t>(*choice)] = false;
+  }
+  return unfolded;
+}
+
+}  // namespace interlock

@@ -1,0 +1,126 @@
+// Reads training.strategy: which loss trains which stage.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+
+#include "base/text.h"
+#include "scenarios/contract/contract.h"
+#include "scenarios/load/loader.h"
+
+namespace interlock {
+namespace {
+
+constexpr const char* kStrategyPath = "training.strategy";
+
+// By the order of the names in the contract; "pairwise" is interlocking with n_wise 2.
+constexpr std::array kKinds = {
+    StrategyKind::Global,         StrategyKind::Local,    StrategyKind::Interlocking,
+    StrategyKind::Greedy,         StrategyKind::Chunked,  StrategyKind::Overlapping,
+    StrategyKind::ForwardForward, StrategyKind::BackLink, StrategyKind::Tree,
+    StrategyKind::Interlocking,   StrategyKind::Inference};
+constexpr int kPairwise = 9;
+
+/// The kinds of strategy that a key means something for.
+struct KeyUse {
+  std::string key;
+  std::vector<std::string> kinds;
+};
+
+const std::vector<KeyUse>& key_uses() {
+  static const std::vector<std::string> with_heads = {
+      "local", "interlocking", "pairwise", "greedy", "chunked", "overlapping", "backlink", "tree"};
+  static const std::vector<std::string> trained = {
+      "global",  "local",       "interlocking",    "pairwise", "greedy",
+      "chunked", "overlapping", "forward-forward", "backlink", "tree"};
+  static const std::vector<KeyUse> uses = {
+      {"n_wise", {"interlocking"}},
+      {"chunks", {"chunked"}},
+      {"modules", {"backlink"}},
+      {"arity", {"tree"}},
+      {"forward", {"overlapping"}},
+      {"gradient", {"interlocking", "pairwise", "overlapping"}},
+      {"heads", {"local", "interlocking", "pairwise", "greedy"}},
+      {"unneeded_input_gradients", trained},
+      {"head", with_heads}};
+  return uses;
+}
+
+bool starts_with_vowel(const std::string& word) {
+  return std::string("aeiou").find(word.front()) != std::string::npos;
+}
+
+void check_uses(Section& section, const std::string& kind) {
+  for (const KeyUse& use : key_uses()) {
+    const std::optional<JsonNode> node = section.get(use.key);
+    if (!node || std::count(use.kinds.begin(), use.kinds.end(), kind)) continue;
+    report(section.diagnostics(), *node,
+           std::string("means nothing for ") + (starts_with_vowel(kind) ? "an " : "a ") + kind +
+               " strategy; expected only with " + join_choices(use.kinds));
+  }
+}
+
+void read_object(Section& section, StrategyKeys& keys, int kind) {
+  Strategy& strategy = keys.strategy;
+  strategy.n_wise = section.count("n_wise", 2, 1, 1'000'000'000);
+  strategy.gradient = static_cast<GradientMode>(section.choice("gradient", 0));
+  if (section.get("heads")) keys.all_heads = section.choice("heads", 0) == 1;
+  strategy.skip_unneeded_input_gradients = section.choice("unneeded_input_gradients", 0) == 1;
+  strategy.recompute_shared_forward = section.choice("forward", 0) == 1;
+  keys.head = section.get("head");
+  if (strategy.kind == StrategyKind::Chunked) {
+    section.require("chunks", "the number of blocks of stages");
+  }
+  strategy.chunks = section.count("chunks", 1, 1, 1'000'000'000);
+  if (strategy.kind == StrategyKind::BackLink) {
+    section.require("modules", "the number of modules that the next stage's error goes down");
+  }
+  strategy.linked_modules = section.count("modules", 1, 1, 1'000'000'000);
+  strategy.arity = section.count("arity", 2, 1, 1'000'000'000);
+  if (strategy.kind == StrategyKind::Overlapping && strategy.gradient == GradientMode::Mean) {
+    report(section.diagnostics(), *section.get("gradient"),
+           "an overlapping strategy has no \"mean\"; expected furthest or sum");
+  }
+  if (kind >= 0) check_uses(section, contract_names(kStrategyPath, "kind")[kind]);
+}
+
+}  // namespace
+
+StrategyKeys read_strategy(const JsonNode& node, Diagnostics& diagnostics) {
+  const Mistakes mistakes(diagnostics);
+  StrategyKeys keys{.node = node};
+  int kind = -1;
+  if (node.value->kind == JsonValue::Kind::String) {
+    kind = read_choice(node, contract_names(kStrategyPath, "kind"), diagnostics).value_or(-1);
+    if (kind >= 0 && kKinds[kind] == StrategyKind::Chunked) {
+      report(diagnostics, node, "how many chunks? expected {\"kind\": \"chunked\", \"chunks\": 2}");
+    } else if (kind >= 0 && kKinds[kind] == StrategyKind::BackLink) {
+      report(diagnostics, node,
+             "how many modules? expected {\"kind\": \"backlink\", \"modules\": 2}");
+    }
+  } else if (node.value->kind != JsonValue::Kind::Object) {
+    report(diagnostics, node, "expected the name of a strategy or an object with its \"kind\"");
+  }
+  if (kind >= 0) keys.strategy.kind = kKinds[kind];
+  if (node.value->kind == JsonValue::Kind::Object) {
+    Section section(kStrategyPath, node, diagnostics);
+    if (section.require("kind", "a strategy")) kind = section.choice("kind", -1);
+    if (kind >= 0) keys.strategy.kind = kKinds[kind];
+    read_object(section, keys, kind);
+    section.finish();
+  }
+  if (kind == kPairwise) keys.strategy.n_wise = 2;
+  keys.valid = mistakes.none();
+  return keys;
+}
+
+int read_readout_every(const JsonNode& head) {
+  if (head.value->kind != JsonValue::Kind::Object) return 0;
+  const JsonValue* weights = head.value->find("weights");
+  if (!weights || weights->kind != JsonValue::Kind::Object) return 0;
+  const JsonValue* every = weights->find("stale_every");
+  if (!every) return 0;
+  Diagnostics reported_elsewhere;
+  return read_count({every, ""}, 1, 1'000'000'000, reported_elsewhere).value_or(0);
+}
+
+}  // namespace interlock

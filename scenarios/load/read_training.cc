@@ -1,0 +1,205 @@
+// Reads "training": the batch and its micro-batches, precision, optimiser, steps.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include "base/text.h"
+#include "scenarios/contract/contract.h"
+#include "scenarios/load/loader.h"
+#include "scenarios/load/read_framework.h"
+
+namespace interlock {
+namespace {
+
+constexpr int kLargestBatch = 1'000'000'000;
+constexpr int kMostSimulatedSteps = 1'000'000;
+constexpr std::array kOptimizers = {Optimizer::Sgd, Optimizer::SgdMomentum, Optimizer::Adam,
+                                    Optimizer::Adam};
+
+/// The sizes of a batch that are written; `batch` is one replica's.
+struct BatchSizes {
+  std::optional<int> batch, size, count;  // samples, samples of a micro-batch, micro-batches
+  int replicas = 1;
+};
+
+void check_divides(const std::optional<JsonNode>& node, std::optional<int> divisor,
+                   const BatchSizes& written, Diagnostics& diagnostics) {
+  if (!divisor || !written.batch || *written.batch % *divisor == 0) return;
+  const std::string batch = std::to_string(*written.batch);
+  const std::string all = std::to_string(std::int64_t{*written.batch} * written.replicas);
+  const std::string what = written.replicas == 1
+                               ? "the global batch is"
+                               : "a replica's " + batch + " of the " + all + " samples are";
+  report(diagnostics, *node,
+         what + " no whole multiple of it; expected a divisor of " + batch + ", got " +
+             std::to_string(*divisor));
+}
+
+/// Whichever of the sizes are written decide the rest. REQUIRES: they divide.
+void fit_sizes(const BatchSizes& written, TrainingKeys& training) {
+  if (written.count) {
+    training.micro_batches = *written.count;
+  } else if (written.batch && written.size) {
+    training.micro_batches = *written.batch / *written.size;
+  }
+  if (written.size) {
+    training.micro_batch_size = *written.size;
+  } else if (written.batch) {
+    training.micro_batch_size = *written.batch / training.micro_batches;
+  }
+  training.samples_known = written.batch || written.size;
+}
+
+void read_batch(Section& section, int data, TrainingKeys& training) {
+  Diagnostics& diagnostics = section.diagnostics();
+  const Mistakes mistakes(diagnostics);
+  const std::optional<int> global = section.count("global_batch_size", kLargestBatch);
+  BatchSizes written = {.batch = global, .replicas = data};
+  if (global && *global % data != 0) {
+    report(diagnostics, *section.get("global_batch_size"),
+           "cannot be divided among " + std::to_string(data) +
+               " replicas (parallel.data); expected a multiple of " + std::to_string(data) +
+               ", got " + std::to_string(*global));
+  } else if (global) {
+    written.batch = *global / data;
+  }
+  const std::optional<JsonNode> size = section.get("micro_batch_size");
+  training.balances_batch = size && size->value->kind == JsonValue::Kind::String;
+  if (training.balances_batch) {
+    section.choice("micro_batch_size", 0);
+    written.size = 1;
+  } else {
+    written.size = section.count("micro_batch_size", kLargestBatch);
+  }
+  written.count = section.count("micro_batches", kLargestBatch);
+  const std::optional<JsonNode> count = section.get("micro_batches");
+  if (size && count) {
+    report(diagnostics, *count,
+           "given beside \"micro_batch_size\"; expected one of the two, the other follows");
+  } else {
+    check_divides(size, written.size, written, diagnostics);
+    check_divides(count, written.count, written, diagnostics);
+  }
+  training.global_batch_size = global;
+  training.batch_valid = mistakes.none();
+  if (training.batch_valid) fit_sizes(written, training);
+}
+
+/// Whether the schedule cuts sequences, so that one micro-batch makes gradients several times.
+bool cuts_sequences(const TrainingKeys& training) {
+  if (!training.schedule) return false;
+  const JsonValue& schedule = *training.schedule->value;
+  const JsonValue* kind =
+      schedule.kind == JsonValue::Kind::Object ? schedule.find("kind") : &schedule;
+  return kind && kind->kind == JsonValue::Kind::String &&
+         kind->text == schedule_entry(ScheduleKind::TeraPipe).name;
+}
+
+}  // namespace
+
+TrainingKeys read_training(const JsonNode& node, int data, Diagnostics& diagnostics) {
+  TrainingKeys training{.node = node, .precision_node = node};
+  Section section("training", node, diagnostics);
+  if (const auto strategy = section.require("strategy", "\"global\", \"local\" or \"pairwise\"")) {
+    training.strategy = read_strategy(*strategy, diagnostics);
+  }
+  training.schedule = section.get("schedule");
+  training.slices = read_slices(training.schedule, diagnostics);
+  read_batch(section, data, training);
+  training.precision =
+      static_cast<Precision>(section.choice("precision", static_cast<int>(Precision::Bf16)));
+  if (const auto precision = section.get("precision")) training.precision_node = *precision;
+  training.optimizer = kOptimizers[static_cast<std::size_t>(section.choice("optimizer", 1))];
+  if (const auto framework = section.get("framework")) {
+    training.framework = read_framework(*framework, diagnostics);
+    const bool whole = training.micro_batches == 1 && !cuts_sequences(training);
+    if (whole) training.framework.gradient_passes = 0;  // there are none to add to
+  }
+  if (const auto again = section.get("recompute")) read_recompute(*again, training, diagnostics);
+  if (const auto offload = section.get("offload")) read_offload(*offload, training, diagnostics);
+  training.steps = section.count("steps", 8, 1, kMostSimulatedSteps);
+  section.finish();
+  return training;
+}
+
+namespace {
+
+constexpr int kMostLayers = 1'000'000;
+
+double read_share(Section& section, std::string_view key) {
+  const std::optional<JsonNode> node = section.get(key);
+  return node ? read_number(*node, 0, 1, section.diagnostics()).value_or(0) : 0;
+}
+
+}  // namespace
+
+void read_recompute(const JsonNode& node, TrainingKeys& training, Diagnostics& diagnostics) {
+  if (node.value->kind == JsonValue::Kind::String) {
+    const auto choice = read_choice(node, contract_names("training", "recompute"), diagnostics);
+    if (choice) training.recompute = static_cast<Recompute>(*choice);
+  } else if (node.value->kind == JsonValue::Kind::Object) {
+    Section section("training.recompute", node, diagnostics);
+    section.require("full_layers", "a number of layers, {\"full_layers\": 8} say");
+    training.recompute = Recompute::Full;
+    training.recompute_layers = section.count("full_layers", 1, 0, kMostLayers);
+    section.finish();
+  } else {
+    report(diagnostics, node, "expected \"none\", \"selective\", \"full\" or {\"full_layers\": 8}");
+  }
+}
+
+void read_offload(const JsonNode& node, TrainingKeys& training, Diagnostics& diagnostics) {
+  Section section("training.offload", node, diagnostics);
+  training.offload_node = node;
+  training.offload.activations = read_share(section, "activations");
+  training.offload.optimizer = read_share(section, "optimizer");
+  section.finish();
+}
+
+namespace {
+
+void check_recompute(const TrainingKeys& training, const ModelGraph& graph,
+                     Diagnostics& diagnostics) {
+  if (!training.recompute_layers) return;
+  const auto layers = std::count_if(graph.modules.begin(), graph.modules.end(),
+                                    [](const Module& module) { return !module.recompute.empty(); });
+  if (layers >= *training.recompute_layers) return;
+  report(diagnostics, training.node.child("recompute").child("full_layers"),
+         "more layers than " + in_quotes(graph.name) + " can compute again; expected at most " +
+             std::to_string(layers) + ", got " + std::to_string(*training.recompute_layers));
+}
+
+void check_offload(const TrainingKeys& training, const Cluster& cluster, Diagnostics& diagnostics) {
+  if (!has_host(cluster)) {
+    report(diagnostics, *training.offload_node,
+           "nobody knows the way from a device of " + in_quotes(cluster.name) +
+               " to its host's memory; expected a machine with a \"host\", such as " +
+               in_quotes("dgx-a100-80g"));
+  }
+}
+
+}  // namespace
+
+void check_contention(const Scenario& scenario, const std::optional<Cluster>& cluster,
+                      const JsonNode& document, Diagnostics& diagnostics) {
+  if (!scenario.memory_contention || !cluster || has_rates(cluster->device)) return;
+  report(diagnostics, document.child("simulate").child("memory_contention"),
+         "nobody knows the memory bandwidth of the devices of " + in_quotes(cluster->name) +
+             "; expected a cluster with a \"device\", \"a100-80g\" say");
+}
+
+void check_memory(const TrainingKeys& training, const std::optional<ModelGraph>& graph,
+                  const std::optional<Cluster>& cluster, bool cuts_sequences,
+                  Diagnostics& diagnostics) {
+  if (graph) check_recompute(training, *graph, diagnostics);
+  if (!training.offload.any()) return;
+  if (cluster) check_offload(training, *cluster, diagnostics);
+  if (cuts_sequences && training.offload.activations > 0) {
+    report(diagnostics, training.offload_node->child("activations"),
+           "later slices of a sequence read what earlier ones keep, so that it cannot leave; "
+           "expected 0 under a schedule that cuts sequences");
+  }
+}
+
+}  // namespace interlock

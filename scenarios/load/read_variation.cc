@@ -1,0 +1,145 @@
+// Reads "variation": stragglers, jitter, slow links and devices of several speeds.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <string>
+
+#include "base/text.h"
+#include "scenarios/contract/contract.h"
+#include "scenarios/contract/limits.h"
+#include "scenarios/load/loader.h"
+#include "scenarios/load/variation_conditions.h"
+
+namespace interlock {
+namespace {
+
+constexpr int kMostNumber = 1'000'000;  // of a rank, device or step
+constexpr double kMostSlowdown = 1000;
+
+std::optional<int> count_at(Section& section, std::string_view key, int least) {
+  const std::optional<JsonNode> node = section.get(key);
+  if (!node) return std::nullopt;
+  return read_count(*node, least, kMostNumber, section.diagnostics());
+}
+
+double read_slowdown(Section& section) {
+  const auto node = section.require("slowdown", "how many times longer, 1.5 say");
+  if (!node) return 1;
+  return read_number(*node, 1, kMostSlowdown, section.diagnostics()).value_or(1);
+}
+
+Straggler read_straggler(const JsonNode& node, Diagnostics& diagnostics) {
+  Straggler straggler;
+  Section section("variation.stragglers", node, diagnostics);
+  const auto rank = count_at(section, "rank", 0), device = count_at(section, "device", 0);
+  if (section.get("rank").has_value() == section.get("device").has_value() &&
+      node.value->kind == JsonValue::Kind::Object) {
+    report(diagnostics, node,
+           "expected who is slow: a pipeline \"rank\" with all its devices, or one \"device\" of "
+           "the machine");
+  }
+  straggler.devices = {rank ? SlowDevices::Of::Rank : SlowDevices::Of::Device,
+                       rank.value_or(device.value_or(0)), read_slowdown(section)};
+  straggler.first_step = count_at(section, "from_step", 1);
+  straggler.last_step = count_at(section, "to_step", 1);
+  if (straggler.last_step && *straggler.last_step < straggler.first_step.value_or(1)) {
+    report(diagnostics, *section.get("to_step"),
+           "ends before step " + std::to_string(*straggler.first_step) +
+               ", at which it begins; expected \"to_step\" not below \"from_step\"");
+  }
+  section.finish();
+  return straggler;
+}
+
+SlowWay read_slow_way(const JsonNode& node, Diagnostics& diagnostics) {
+  SlowWay way;
+  Section section("variation.slow_links", node, diagnostics);
+  const auto end_at = [&](std::string_view key) {
+    const auto end = section.require(key, "the number of a device");
+    return end ? read_count(*end, 0, kMostNumber, diagnostics).value_or(0) : 0;
+  };
+  way.from = end_at("from");
+  way.to = end_at("to");
+  way.slowdown = read_slowdown(section);
+  if (section.get("from") && section.get("to") && way.from == way.to) {
+    report(diagnostics, node, "a device needs no link to itself; expected two devices");
+  }
+  section.finish();
+  return way;
+}
+
+Jitter read_jitter(std::string_view path, const JsonNode& node, Diagnostics& diagnostics) {
+  Jitter jitter;
+  Section section(path, node, diagnostics);
+  jitter.shape = static_cast<JitterShape>(section.choice("distribution", 0));
+  jitter.scope = static_cast<JitterScope>(section.choice("per", 0));
+  if (const auto spread = section.require("spread", "standard deviation over mean, 0.05 say")) {
+    const double most = most_spread(jitter.shape);
+    const auto read = read_number(*spread, 0, kMostNumber, diagnostics);
+    if (read && *read > most) {
+      report(diagnostics, *spread,
+             "times of a " +
+                 contract_names(path, "distribution")[static_cast<std::size_t>(jitter.shape)] +
+                 " distribution spread by at most " + format_number(most) +
+                 " times their mean; expected a number from 0 to that, got " +
+                 format_number(*read));
+    } else {
+      jitter.spread = read.value_or(0);
+    }
+  }
+  section.finish();
+  return jitter;
+}
+
+template <class Item, class Read>
+std::vector<Item> read_list(const JsonNode& node, const char* expected, Diagnostics& diagnostics,
+                            const Read& read) {
+  std::vector<Item> items;
+  if (node.value->kind != JsonValue::Kind::Array) {
+    report(diagnostics, node, std::string("expected a list, ") + expected + " say");
+    return items;
+  }
+  for (std::size_t i = 0; i < node.value->items.size(); ++i) items.push_back(read(node.item(i)));
+  return items;
+}
+
+}  // namespace
+
+std::optional<VariationConditions> read_variation(const std::optional<JsonNode>& node,
+                                                  Diagnostics& diagnostics) {
+  if (!node) return std::nullopt;
+  VariationConditions variation;
+  const Mistakes mistakes(diagnostics);
+  Section section("variation", *node, diagnostics);
+  if (const auto list = section.get("stragglers")) {
+    variation.stragglers = read_list<Straggler>(
+        *list, "[{\"rank\": 2, \"slowdown\": 1.5}]", diagnostics,
+        [&](const JsonNode& item) { return read_straggler(item, diagnostics); });
+  }
+  const auto jitter = section.get("jitter"), link_jitter = section.get("link_jitter");
+  if (jitter) variation.jitter = read_jitter("variation.jitter", *jitter, diagnostics);
+  if (link_jitter) {
+    variation.link_jitter = read_jitter("variation.link_jitter", *link_jitter, diagnostics);
+  }
+  if (const auto list = section.get("slow_links")) {
+    variation.slow_links =
+        read_list<SlowWay>(*list, "[{\"from\": 0, \"to\": 1, \"slowdown\": 4}]", diagnostics,
+                           [&](const JsonNode& item) { return read_slow_way(item, diagnostics); });
+  }
+  if (const auto list = section.get("speeds")) {
+    variation.speeds =
+        read_list<double>(*list, "[1, 1, 0.5, 1]", diagnostics, [&](const JsonNode& item) {
+          return read_number(item, kLeastRelativeSpeed, kMostRelativeSpeed, diagnostics)
+              .value_or(1);
+        });
+  }
+  variation.seeds = section.count("seeds", 20, 1, kMostSeeds);
+  if (const auto seeds = section.get("seeds"); seeds && !jitter && !link_jitter) {
+    report(diagnostics, *seeds,
+           "nothing varies at random, so all seeds are alike; expected \"jitter\" or "
+           "\"link_jitter\" beside it");
+  }
+  section.finish();
+  return mistakes.none() ? std::optional(variation) : std::nullopt;
+}
+
+}  // namespace interlock

@@ -1,0 +1,157 @@
+// Reads "workload": execution traces, a file for each rank, which bring their own order and sizes.
+// SPDX-License-Identifier: Apache-2.0
+#include <filesystem>
+#include <memory>
+#include <utility>
+
+#include "base/text.h"
+#include "hardware/networks/cluster_reader.h"
+#include "scenarios/contract/contract.h"
+#include "scenarios/load/loader.h"
+#include "sim/workloads/chakra_file.h"
+#include "sim/workloads/execution_trace.h"
+
+namespace interlock {
+namespace {
+
+constexpr const char* kRank = "%d";
+constexpr int kMostTracedRanks = 65'536;
+
+/// The files that `pattern` stands for, from rank 0 on.
+std::vector<std::string> files_of(const std::string& pattern) {
+  const std::size_t at = pattern.find(kRank);
+  if (at == std::string::npos || pattern.find(kRank, at + 1) != std::string::npos) {
+    throw Error("expected a path with one " + in_quotes(kRank) +
+                " for the number of the rank, \"traces/rank.%d.et\" say");
+  }
+  std::vector<std::string> files;
+  for (int rank = 0; rank < kMostTracedRanks; ++rank) {
+    std::string file = pattern;
+    file.replace(at, std::string(kRank).size(), std::to_string(rank));
+    std::error_code failed;
+    if (!std::filesystem::exists(file, failed)) {
+      if (files.empty()) throw Error("there is no file " + in_quotes(file) + ", of rank 0");
+      break;
+    }
+    files.push_back(std::move(file));
+  }
+  return files;
+}
+
+/// Computations of which the trace says work and no duration take what a roofline says.
+void price(const Device& device, Precision precision, std::vector<ExecutionTrace>& traces) {
+  for (ExecutionTrace& trace : traces) {
+    for (ExecutionNode& node : trace.nodes) {
+      const bool works = node.flops > Flops(0) || node.bytes > Bytes(0);
+      if (node.kind != NodeKind::Compute || node.op || node.duration > Seconds(0) || !works)
+        continue;
+      const Work work{.op_class = OpClass::Gemm, .flops = node.flops, .bytes = node.bytes};
+      node.duration = time_of(work, device, precision);
+    }
+  }
+}
+
+std::shared_ptr<const TraceWorkload> read_chakra_files(const std::string& pattern,
+                                                       const Cluster& cluster,
+                                                       std::optional<Precision> precision) {
+  const std::vector<std::string> files = files_of(pattern);
+  require_chakra(pattern);
+  std::vector<ExecutionTrace> traces;
+  for (std::size_t rank = 0; rank < files.size(); ++rank) {
+    traces.push_back(read_chakra(files[rank], static_cast<int>(rank)));
+  }
+  if (precision) price(cluster.device, *precision, traces);
+  TraceWorkload workload{
+      .program = lower_traces(traces, cluster), .precision = precision, .notes = notes_on(traces)};
+  workload.named = traces.front().steps.has_value();
+  if (workload.named) workload.steps = *traces.front().steps;
+  return std::make_shared<const TraceWorkload>(std::move(workload));
+}
+
+/// What reports ask of any scenario: here each stage is a module of its own.
+void describe(const TraceWorkload& workload, Scenario& scenario) {
+  const Program& program = workload.program;
+  scenario.ranks = static_cast<int>(program.ranks.size());
+  scenario.mesh.degree(Dimension::Pipeline) = scenario.ranks;
+  scenario.micro_batches = workload.named ? program.micro_batches : 1;
+  scenario.steps = workload.steps.measured;
+  scenario.graph.modules.resize(static_cast<std::size_t>(program.stages));
+  scenario.rank_of_stage.assign(static_cast<std::size_t>(program.stages), 0);
+  for (int stage = 0; stage <= program.stages; ++stage) {
+    scenario.partition.boundaries.push_back(stage);
+  }
+  for (std::size_t rank = 0; rank < program.ranks.size(); ++rank) {
+    for (const int stage : program.ranks[rank].stages) {
+      scenario.rank_of_stage[static_cast<std::size_t>(stage)] = static_cast<int>(rank);
+    }
+  }
+}
+
+}  // namespace
+
+namespace {
+
+std::optional<Precision> read_precision(Section& workload, const std::optional<Cluster>& cluster) {
+  const auto node = workload.get("precision");
+  if (!node) return std::nullopt;
+  const auto precision = static_cast<Precision>(workload.choice("precision", 0));
+  if (!cluster) return precision;
+  if (!has_rates(cluster->device)) {
+    report(workload.diagnostics(), *node,
+           "the devices have no speed, so nothing can be priced on them; expected a machine such "
+           "as \"dgx-a100-80g\", or no \"precision\"");
+  } else if (!supports(cluster->device, precision)) {
+    report(workload.diagnostics(), *node,
+           cluster->device.name + " does not compute in this precision; expected " +
+               join_choices(supported_precisions(cluster->device)));
+  }
+  return precision;
+}
+
+}  // namespace
+
+Scenario load_workload(const JsonNode& document, Diagnostics& diagnostics) {
+  Scenario scenario;
+  scenario.file = document.value->file ? *document.value->file : "";
+  Section section("", document, diagnostics);
+  section.get("$schema");
+  section.get("sweep");
+  scenario.name = section.text("name", default_name(*document.value));
+  for (const char* key : {"model", "parallel", "partition", "training", "variation", "run", "swarm",
+                          "goal", "search"}) {
+    const auto node = section.get(key);
+    if (!node) continue;
+    report(diagnostics, *node,
+           "the workload says itself what is computed, and where; expected no " + in_quotes(key) +
+               " beside it");
+  }
+  std::optional<Cluster> cluster;
+  if (const auto node = section.require("cluster", "a machine's name, a path, or an object")) {
+    const Mistakes mistakes(diagnostics);
+    cluster = read_cluster(*node, diagnostics);
+    if (!mistakes.none()) cluster.reset();
+  }
+  if (const auto quality = section.get("quality")) check_quality(*quality, diagnostics);
+  if (const auto node = section.get("simulate")) read_simulate(*node, scenario, diagnostics);
+  Section workload("workload", *section.get("workload"), diagnostics);
+  const auto chakra = workload.require("chakra", "the path of the files, with %d for the rank");
+  const std::optional<Precision> precision = read_precision(workload, cluster);
+  std::optional<std::string> pattern;
+  if (chakra) pattern = read_text(*chakra, diagnostics);
+  workload.finish();
+  section.finish();
+  if (!cluster || !diagnostics.empty()) return scenario;
+  scenario.cluster = std::move(*cluster);
+  scenario.model_name = *pattern;
+  scenario.graph.name = *pattern;
+  try {
+    scenario.workload =
+        read_chakra_files(resolved_path(*chakra->value), scenario.cluster, precision);
+    describe(*scenario.workload, scenario);
+  } catch (const Error& error) {
+    report(diagnostics, *chakra, error.what());
+  }
+  return scenario;
+}
+
+}  // namespace interlock

@@ -1,0 +1,54 @@
+// RunConditions: what a scenario says about a whole training run, its failures and checkpoints.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "base/json/json.h"
+#include "scenarios/load/goal.h"
+#include "sim/runs/training_run.h"
+
+namespace interlock {
+
+/// run.checkpoint. Lengths that are not written follow from others, or from what a step showed.
+struct CheckpointConditions {
+  enum class Rule { Optimal, Young, Daly, Written };
+  Rule rule = Rule::Optimal;
+  std::optional<std::int64_t> steps;  // Written: one of the two
+  std::optional<Seconds> interval;
+  std::optional<Seconds> write;  // else bytes / bandwidth
+  std::optional<Bytes> bytes;    // of each device; else its weights and optimiser states
+  BytesPerSecond bandwidth;      // of each device to where checkpoints are
+  bool asynchronous = false;
+  Seconds stall;
+};
+
+/// run.failures.
+struct FailureConditions {
+  std::optional<Seconds> device, link, node;  // mean times between failures, of one
+  double shape = 1;
+  std::optional<Seconds> replacement = Seconds(0);  // nothing: never
+  std::vector<DeviceEvent> trace;
+};
+
+struct RunConditions {
+  TrainingLength length;
+  std::optional<CheckpointConditions> checkpoint;
+  FailureConditions failures;
+  OnFailure on_failure = OnFailure::Restart;
+  Seconds detection;
+  std::optional<Seconds> reload;  // else as long as a write
+  Seconds regroup;
+  int spares = 0;
+  int seeds = 20;
+};
+
+/// Reads the "failures" at `path` of the contract.
+FailureConditions read_failures(std::string_view path, const JsonNode& node,
+                                Diagnostics& diagnostics);
+/// Reads "run".
+RunConditions read_run(const JsonNode& node, Diagnostics& diagnostics);
+
+}  // namespace interlock

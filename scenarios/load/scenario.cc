@@ -1,0 +1,338 @@
+// Loads scenarios: reads every section, fits them together, and reports all mistakes at once.
+// SPDX-License-Identifier: Apache-2.0
+#include "scenarios/load/scenario.h"
+
+#include <algorithm>
+#include <iostream>
+#include <iterator>
+#include <string>
+
+#include "base/text.h"
+#include "hardware/networks/cluster_reader.h"
+#include "models/build_model.h"
+#include "scenarios/contract/contract.h"
+#include "scenarios/contract/set_key.h"
+#include "scenarios/load/loader.h"
+#include "scenarios/load/read_stage_layouts.h"
+
+namespace interlock {
+
+namespace {
+
+/// Everything a document says, before its parts are fitted together.
+struct Sections {
+  std::optional<Cluster> cluster;
+  std::optional<ModelGraph> graph;  // nothing where its section is wrong
+  std::optional<ParallelKeys> parallel;
+  TrainingKeys training;
+  PartitionKeys partition;
+  std::optional<JsonNode> model, partition_node;
+};
+
+/// The model's own head, if its object says so; the strategy's overrides it.
+std::optional<JsonNode> head_of(const Sections& sections) {
+  if (sections.training.strategy.head) return sections.training.strategy.head;
+  if (!sections.model || sections.model->value->kind != JsonValue::Kind::Object) return {};
+  if (!sections.model->value->find("head")) return {};
+  return sections.model->child("head");
+}
+
+BuildOptions build_options(const Sections& sections) {
+  const TrainingKeys& training = sections.training;
+  return {.micro_batch_size = training.micro_batch_size,
+          .precision = training.precision,
+          .optimizer = training.optimizer,
+          .recompute = training.recompute,
+          .recompute_layers = training.recompute_layers,
+          .framework = training.framework,
+          .sharding = sections.parallel ? sections.parallel->sharding : Sharding{},
+          .head = training.strategy.head};
+}
+
+std::optional<ModelGraph> read_model(const Sections& sections, Diagnostics& diagnostics) {
+  const Mistakes mistakes(diagnostics);
+  ModelGraph graph = build_model(*sections.model, build_options(sections), diagnostics);
+  if (!mistakes.none() || graph.modules.empty()) return std::nullopt;
+  return graph;
+}
+
+Sections read_sections(const JsonNode& document, Scenario& scenario, Diagnostics& diagnostics) {
+  Sections sections;
+  sections.training.node = sections.training.precision_node = document;
+  sections.training.batch_valid = false;  // until it is read
+  Section section("", document, diagnostics);
+  section.get("$schema");
+  section.get("sweep");
+  scenario.name = section.text("name", default_name(*document.value));
+  const Mistakes before_parallel(diagnostics);
+  sections.parallel = ParallelKeys{.node = document};
+  if (const auto parallel = section.get("parallel")) {
+    sections.parallel = read_parallel(*parallel, diagnostics);
+    if (!before_parallel.none()) sections.parallel.reset();
+  }
+  const int data = sections.parallel ? sections.parallel->mesh.degree(Dimension::Data) : 1;
+  if (const auto training = section.require("training", "an object with a \"strategy\"")) {
+    sections.training = read_training(*training, data, diagnostics);
+  }
+  sections.model = section.require("model", "a model's name, a path, or an object");
+  if (sections.model) sections.graph = read_model(sections, diagnostics);
+  if (const auto cluster = section.require("cluster", "a machine's name, a path, or an object")) {
+    const Mistakes mistakes(diagnostics);
+    sections.cluster = read_cluster(*cluster, diagnostics);
+    if (!mistakes.none()) sections.cluster.reset();
+  }
+  sections.partition_node = section.get("partition");
+  sections.partition = read_partition(sections.partition_node, diagnostics);
+  if (const auto simulate = section.get("simulate")) {
+    read_simulate(*simulate, scenario, diagnostics);
+  }
+  scenario.variation = read_variation(section.get("variation"), diagnostics);
+  if (const auto run = section.get("run")) scenario.run = read_run(*run, diagnostics);
+  if (const auto goal = section.get("goal")) scenario.goal = read_goal(*goal, diagnostics);
+  if (const auto swarm = section.get("swarm")) scenario.swarm = read_swarm(*swarm, diagnostics);
+  if (const auto quality = section.get("quality")) check_quality(*quality, diagnostics);
+  if (const auto search = section.get("search")) check_search(*search, diagnostics);
+  section.get("workload");  // known, but in none that is read here
+  section.finish();
+  return sections;
+}
+
+/// A measured profile knows no samples until the scenario names a batch; every other model needs
+/// one.
+void fit_batch(const TrainingKeys& training, ModelGraph& graph, Diagnostics& diagnostics) {
+  if (!graph.samples_per_micro_batch) {
+    if (training.samples_known) graph.samples_per_micro_batch = training.micro_batch_size;
+  } else if (!training.global_batch_size && training.batch_valid) {
+    report(diagnostics, training.node,
+           "missing key \"global_batch_size\"; expected a number of samples");
+  }
+}
+
+/// Whether the devices can price the model's work.
+void check_device(const Sections& sections, const JsonNode& document, Diagnostics& diagnostics) {
+  const Device& device = sections.cluster->device;
+  const TrainingKeys& training = sections.training;
+  if (!has_rates(device)) {
+    report(diagnostics, document.child("cluster"),
+           "its devices have no speed, so only measured profiles can run on them; expected a "
+           "\"device\" or a machine such as " +
+               in_quotes("dgx-a100-80g"));
+  } else if (!supports(device, training.precision)) {
+    const std::string& name =
+        contract_names("training", "precision")[static_cast<std::size_t>(training.precision)];
+    report(diagnostics, training.precision_node,
+           device.name + " does not compute in " + name + "; expected " +
+               join_choices(supported_precisions(device)));
+  }
+}
+
+void check_readout(const Scenario& scenario, const JsonNode& place, Diagnostics& diagnostics) {
+  if (scenario.strategy.readout_every == 1 && scenario.micro_batches == 1) {
+    report(diagnostics, place,
+           "a head that is renewed at every micro-batch is not stale; expected \"stale_every\" of "
+           "at least 2 steps where a step is one micro-batch");
+  }
+}
+
+ModelText text_of(const Sections& sections) {
+  ModelText text = {.model = *sections.model->value};
+  if (const auto& head = sections.training.strategy.head) text.head = *head->value;
+  return text;
+}
+
+void fit_schedule(const Sections& sections, Scenario& scenario, Diagnostics& diagnostics) {
+  const TrainingKeys& training = sections.training;
+  if (training.strategy.valid) {
+    scenario.schedule = read_schedule(training, diagnostics);
+  } else if (training.schedule) {
+    check_schedule_keys(*training.schedule, diagnostics);
+  }
+  scenario.strategy.all_heads =
+      training.strategy.all_heads.value_or(scenario.schedule.kind == ScheduleKind::List);
+  const bool has_heads = scenario.strategy.kind != StrategyKind::Global &&
+                         scenario.strategy.kind != StrategyKind::ForwardForward &&
+                         scenario.strategy.kind != StrategyKind::Inference;
+  if (const auto head = head_of(sections); head && has_heads) {
+    scenario.strategy.readout_every = read_readout_every(*head);
+    if (training.batch_valid) check_readout(scenario, *head, diagnostics);
+  }
+}
+
+/// What the schedule itself has against the sizes of the run.
+void check_shape(const Sections& sections, const Scenario& scenario, const Layout& layout,
+                 Diagnostics& diagnostics) {
+  const TrainingKeys& training = sections.training;
+  const ScheduleEntry& entry = schedule_entry(scenario.schedule.kind);
+  if (!training.batch_valid || entry.problem == nullptr) return;
+  const std::string problem = entry.problem(
+      {layout.ranks, layout.stages, scenario.micro_batches, scenario.schedule.update_every});
+  if (problem.empty()) return;
+  report(diagnostics, training.schedule.value_or(training.node), entry.name + " " + problem);
+}
+
+/// The number of stages, once everything about it is known to be right.
+std::optional<int> fit_stages(const Sections& sections, const JsonNode& document,
+                              Scenario& scenario, Diagnostics& diagnostics) {
+  LayoutBounds bounds;
+  if (sections.cluster) bounds.devices = sections.cluster->devices;
+  if (sections.graph) bounds.modules = static_cast<int>(sections.graph->modules.size());
+  if (sections.training.strategy.valid) {
+    bounds.strategy = &scenario.strategy;
+    bounds.schedule = &scenario.schedule;
+  }
+  if (!sections.parallel) return std::nullopt;
+  const auto layout = fit_layout(*sections.parallel, bounds, diagnostics);
+  if (!layout) return std::nullopt;
+  scenario.ranks = layout->ranks;
+  scenario.mesh = sections.parallel->mesh;
+  scenario.mesh.degree(Dimension::Pipeline) = layout->ranks;
+  scenario.sharding = sections.parallel->sharding;
+  scenario.data_parallel = sections.parallel->data_parallel;
+  // Frameworks that keep whole gradients add them up; the others must reduce as they come.
+  const bool divided = scenario.data_parallel.zero_stage >= 2;
+  scenario.data_parallel.gradient_reduction = sections.parallel->gradient_reduction.value_or(
+      divided ? scenario.framework.gradient_reduction : GradientReduction::Step);
+  scenario.rank_of_stage = read_placement(*sections.parallel, *layout, bounds, diagnostics);
+  scenario.strategy.n_wise = std::min(scenario.strategy.n_wise, layout->stages);
+  if (bounds.modules) {
+    check_partition(sections.partition, sections.partition_node.value_or(document),
+                    {.modules = *bounds.modules,
+                     .parts = parts_of(scenario.strategy, layout->stages),
+                     .ranks = layout->ranks,
+                     .lays_ranks = scenario.rank_of_stage.empty()},
+                    diagnostics);
+  }
+  check_shape(sections, scenario, *layout, diagnostics);
+  return layout->stages;
+}
+
+/// What the model must have for its training. `cuts`: its sequences are cut.
+void fit_graph(Sections& sections, const JsonNode& document, bool cuts, Diagnostics& diagnostics) {
+  const bool measured = !sections.graph->samples_per_micro_batch;
+  if (sections.cluster && !measured) check_device(sections, document, diagnostics);
+  fit_batch(sections.training, *sections.graph, diagnostics);
+  if (cuts) check_slices(sections.training, *sections.graph, diagnostics);
+}
+
+/// Tensor devices that send a part each of what goes from rank to rank: all of those that hold the
+/// same outputs.
+int message_parts(const Scenario& scenario) {
+  const Sharding& sharding = scenario.sharding;
+  const bool equal = sharding.tensor_layout == TensorLayout::OneD && !sharding.sequence_parallel &&
+                     sharding.split_brain == 1 && scenario.rank_layouts.empty();
+  return scenario.framework.divides_messages && equal ? sharding.tensor : 1;
+}
+
+/// A second copy of the model, whose stages lie on the ranks in reverse, or as the file says.
+void add_copy(Scenario& scenario) {
+  scenario.copies = 2;
+  if (!scenario.schedule.placement.empty()) {
+    scenario.rank_of_stage = scenario.schedule.placement;
+    return;
+  }
+  const std::vector<int> first = scenario.rank_of_stage;
+  for (const int rank : first) scenario.rank_of_stage.push_back(scenario.ranks - 1 - rank);
+}
+
+}  // namespace
+
+Scenario load_scenario(const JsonValue& value, Diagnostics& diagnostics) {
+  const JsonNode document = {&value, ""};
+  if (value.kind == JsonValue::Kind::Object && value.find("workload") != nullptr) {
+    return load_workload(document, diagnostics);
+  }
+  Scenario scenario;
+  scenario.file = value.file ? *value.file : "";
+  Sections sections = read_sections(document, scenario, diagnostics);
+  const TrainingKeys& training = sections.training;
+  if (sections.cluster && sections.cluster->device.collective_sms == 0) {
+    sections.cluster->device.collective_sms = training.framework.collective_sms;
+  }
+  scenario.strategy = training.strategy.strategy;
+  scenario.micro_batches = training.micro_batches;
+  scenario.precision = training.precision;
+  scenario.optimizer = training.optimizer;
+  scenario.framework = training.framework;
+  scenario.recompute = training.recompute;
+  scenario.offload = training.offload;
+  scenario.steps = training.steps;
+  fit_schedule(sections, scenario, diagnostics);
+  const std::optional<int> stages = fit_stages(sections, document, scenario, diagnostics);
+  const bool cuts = schedule_entry(scenario.schedule.kind).slices;
+  const int slices = cuts ? training.slices.count : 1;
+  if (stages) check_size(scenario, *stages, slices, document, diagnostics);
+  check_memory(training, sections.graph, sections.cluster, cuts, diagnostics);
+  if (sections.graph) fit_graph(sections, document, cuts, diagnostics);
+  check_contention(scenario, sections.cluster, document, diagnostics);
+  if (stages) check_stage_layouts(*sections.parallel, scenario, document, diagnostics);
+  if (stages) {
+    check_variation(scenario, *sections.parallel, sections.cluster, document, diagnostics);
+  }
+  if (diagnostics.empty()) {
+    build_stage_layouts(*sections.parallel, *sections.model, build_options(sections), scenario,
+                        diagnostics);
+  }
+  if (!diagnostics.empty()) return scenario;
+  CHECK(stages && sections.graph && sections.cluster, "a scenario without mistakes is complete");
+  scenario.graph = std::move(*sections.graph);
+  scenario.model_name = scenario.graph.name;
+  scenario.model_text = std::make_shared<const ModelText>(text_of(sections));
+  scenario.cluster = std::move(*sections.cluster);
+  slow_links_of(scenario);
+  scenario.schedule.message_parts = message_parts(scenario);
+  choose_partition(scenario, sections.partition, *stages);
+  if (cuts) choose_slices(scenario, training.slices);
+  const StageLayout laid = schedule_entry(scenario.schedule.kind).layout;
+  if (laid == StageLayout::Mirrored || scenario.schedule.copies > 1) add_copy(scenario);
+  if (scenario.run) check_run(scenario, document.child("run"), diagnostics);
+  if (scenario.goal) check_goal(scenario, document.child("goal"), diagnostics);
+  if (scenario.swarm) check_swarm(scenario, document.child("swarm"), diagnostics);
+  return scenario;
+}
+
+void read_simulate(const JsonNode& node, Scenario& scenario, Diagnostics& diagnostics) {
+  constexpr int kLargestSeed = 2'147'483'647;
+  Section section("simulate", node, diagnostics);
+  scenario.engine = static_cast<EngineKind>(section.choice("engine", 0));
+  scenario.seed = section.count("seed", 1, 0, kLargestSeed);
+  scenario.skip_periods = section.boolean("skip_periods", true);
+  scenario.memory_contention = section.boolean("memory_contention", false);
+  if (const auto fold = section.get("fold")) scenario.unfolded = read_fold(*fold, diagnostics);
+  section.finish();
+}
+
+namespace {
+
+constexpr double kMost = 1e300;
+
+}  // namespace
+
+void check_quality(const JsonNode& node, Diagnostics& diagnostics) {
+  Section section("quality", node, diagnostics);
+  if (const auto measure = section.require("measure", "a name such as \"WikiText perplexity\"")) {
+    read_text(*measure, diagnostics);
+  }
+  if (const auto value = section.require("value", "a number")) {
+    read_number(*value, -kMost, kMost, diagnostics);
+  }
+  if (const auto source = section.get("source")) read_text(*source, diagnostics);
+  section.finish();
+}
+
+namespace {
+
+std::string read_standard_input() {
+  return {std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
+}
+
+}  // namespace
+
+JsonValue read_scenario_document(const std::string& path,
+                                 const std::vector<std::string>& overrides) {
+  JsonValue document =
+      path == "-" ? parse_json(read_standard_input(), "standard input") : read_json_file(path);
+  apply_overrides(document, overrides);
+  return document;
+}
+
+}  // namespace interlock

@@ -1,0 +1,61 @@
+// VariationConditions: what a scenario says about devices and links that are not all alike.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "base/json/json.h"
+#include "hardware/networks/cluster.h"
+#include "sim/lower/slow_devices.h"
+#include "sim/program/variation.h"
+
+namespace interlock {
+
+struct ParallelKeys;
+struct Scenario;
+
+/// variation.stragglers: slow for the whole run, or in measured steps [first, last], the first
+/// being 1.
+struct Straggler {
+  SlowDevices devices;
+  std::optional<int> first_step, last_step;
+  bool always() const { return !first_step && !last_step; }
+};
+
+/// variation.slow_links: the narrowest links on the way between two devices of the machine.
+struct SlowWay {
+  int from = 0, to = 0;
+  double slowdown = 1;
+};
+
+struct VariationConditions {
+  std::vector<Straggler> stragglers;
+  Jitter jitter, link_jitter;
+  std::vector<SlowWay> slow_links;
+  std::vector<double> speeds;  // by pipeline rank, of the cluster's device; empty: all 1
+  int seeds = 20;
+  bool random() const { return jitter.spread > 0 || link_jitter.spread > 0; }
+  /// Whether steps differ, so that there is no steady state.
+  bool varies() const;
+};
+
+/// Reads "variation", if it is there; nothing after a mistake.
+std::optional<VariationConditions> read_variation(const std::optional<JsonNode>& node,
+                                                  Diagnostics& diagnostics);
+/// Finds what of it does not fit the rest of `scenario`, whose layout is known, or the cluster.
+void check_variation(const Scenario& scenario, const ParallelKeys& parallel,
+                     const std::optional<Cluster>& cluster, const JsonNode& document,
+                     Diagnostics& diagnostics);
+/// Slows the links of its cluster.
+void slow_links_of(Scenario& scenario);
+
+/// What is slow all the time, stragglers and ranks of other speeds.
+std::vector<SlowDevices> always_slow(const VariationConditions& variation);
+/// Why ranks of `scenario` differ from those for which they would stand under `unfolded`; empty if
+/// they do not.
+std::string variation_folding_problem(const Scenario& scenario, const Unfolded& unfolded);
+/// What engines are told of `scenario`. REQUIRES: its folding is resolved.
+Variation variation_of(const Scenario& scenario);
+
+}  // namespace interlock

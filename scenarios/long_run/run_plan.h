@@ -1,0 +1,38 @@
+// RunPlan of a scenario: what its "run" means for the step that was measured.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+
+#include "scenarios/load/scenario.h"
+#include "sim/measure/metrics.h"
+#include "sim/runs/checkpoint_interval.h"
+#include "sim/runs/goodput.h"
+
+namespace interlock {
+
+/// Outcome of a run's seeds.
+struct RunResult {
+  RunPlan plan;
+  RunStatistics statistics;
+  std::optional<CheckpointCosts> costs;  // where checkpoints are written and something fails
+};
+
+/// What a run needs to know of its steps.
+struct StepFacts {
+  const Metrics& metrics;
+  std::optional<double> samples, tokens;  // of a step, all replicas together
+  Seconds micro_batch_time;               // that one more adds to a step
+};
+
+/// Which devices train the same thing: each replica has all of the model.
+struct ReplicaLayout {
+  int replicas = 1, devices_per_replica = 1;
+  bool hold_state = true;  // each all of it
+};
+ReplicaLayout replica_layout(const Scenario& scenario);
+
+/// Simulates the run of `scenario`. REQUIRES: it has one. Throws: Error if it cannot end.
+RunResult simulate_run(const Scenario& scenario, const StepFacts& facts);
+
+}  // namespace interlock

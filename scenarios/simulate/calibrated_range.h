@@ -1,0 +1,38 @@
+// Calibrated range: a step predicted many times, each time with kernels as far off as they were.
+// SPDX-License-Identifier: Apache-2.0
+//
+// A measured kernel is off the model that was fitted to its class (or to its kernel of a library)
+// by some ratio. In each draw every distinct kernel of the scenario that the model prices takes the
+// ratio of one of the measured ones of its class, drawn with replacement; equal kernels take the
+// same, since what a model misses in a shape it misses every time. Kernels that were measured
+// themselves stay as they are. The step is then simulated again; see docs/ranges.md.
+#pragma once
+
+#include <vector>
+
+#include "scenarios/load/scenario.h"
+#include "scenarios/ranges/confidence.h"
+
+namespace interlock {
+
+inline constexpr int kFewestDraws = 20;
+
+/// Measured times over those of the model that prices such kernels, by class and level; larger than
+/// the fit left them by what its parameters took up.
+struct KernelRatios {
+  std::vector<double> kernel, roofline;
+};
+KernelRatios ratios_of(const CalibratedModel& model, OpClass op_class, Precision precision);
+
+/// The step times of `draws` draws, under `scenario.seed`. REQUIRES: the device was calibrated;
+/// `scenario` is resolved, as results hold it.
+std::vector<Seconds> drawn_steps(const Scenario& scenario, int draws);
+
+/// The middle `level` of them, with what it does not hold for. REQUIRES: as above;
+/// draws >= kFewestDraws.
+Confidence calibrated_range(const Scenario& scenario, int draws);
+
+/// Why prices on a calibrated device reach beyond what was measured; nothing is simulated.
+std::vector<std::string> calibration_limits(const Scenario& scenario);
+
+}  // namespace interlock

@@ -1,0 +1,48 @@
+// Economics: power, energy and money of a step, and of reaching a goal.
+// SPDX-License-Identifier: Apache-2.0
+//
+// A device draws one power while it executes anything and another while it waits; a link draws its
+// power for the share of the time in which it carries bytes; a node draws the same always, and each
+// of its devices answers for its share of that. All devices of the layout count, those that others
+// stand for in the simulation too, and no device that the layout leaves idle. What the building
+// adds is a factor (PUE). What is not known is left out: see `covers_links` and `covers_nodes`.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "scenarios/simulate/run_scenario.h"
+
+namespace interlock {
+
+struct Money {
+  double amount = 0;
+  std::string currency;
+};
+
+/// What a length of training takes.
+struct TrainingCosts {
+  double steps = 1;
+  Seconds time;
+  double goodput = 1;            // of the time, the share of steps without any failure
+  std::optional<Joules> energy;  // as Economics::energy
+  std::optional<Money> cost;     // spares of a run included
+};
+
+/// Of one step, but for `training`.
+struct Economics {
+  int devices = 1;                                  // of the layout
+  Joules device_energy, link_energy, node_energy;   // drawn by the machine, PUE left out
+  bool covers_links = false, covers_nodes = false;  // whether their powers are known
+  std::optional<Joules> energy;                     // of all, PUE included; none: unknown devices
+  std::optional<Watts> power;                       // mean over the step
+  std::optional<Money> cost;                        // none: no price
+  std::optional<TrainingCosts> training;            // for the goal, or else the length of the run
+};
+
+/// Knows the steps of a goal, but no failures: those of a "run" need its result.
+Economics economics_of(const Scenario& scenario, const Metrics& metrics);
+/// The same; under a "run", with the time that its failures and checkpoints cost.
+Economics economics_of(const ScenarioResult& result);
+
+}  // namespace interlock

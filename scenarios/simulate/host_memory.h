@@ -1,0 +1,14 @@
+// Host memory: what all devices of a node keep with their host, and whether that fits.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "scenarios/load/scenario.h"
+#include "sim/measure/metrics.h"
+
+namespace interlock {
+
+/// Adds to `metrics` what the host of that node keeps which keeps most, each device at its peak.
+/// REQUIRES: `scenario` is the one that was measured, its folding resolved.
+void add_host_memory(const Scenario& scenario, Metrics& metrics);
+
+}  // namespace interlock

@@ -1,0 +1,23 @@
+// Pricing levels: what the prices of a calibrated device rest on.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "scenarios/load/scenario.h"
+
+namespace interlock {
+
+/// The kernels of one class: their time, and the share of it that each level priced.
+struct PricingLevels {
+  OpClass op_class = OpClass::Gemm;
+  Seconds time;
+  std::array<double, kPricedBy> shares{};  // by PricedBy
+};
+
+/// Of one micro-batch that goes through all of the model and back, and one update, heads left out;
+/// by class. Empty where the device was not calibrated, or all is measured by a profile.
+std::vector<PricingLevels> pricing_levels(const Scenario& scenario);
+
+}  // namespace interlock

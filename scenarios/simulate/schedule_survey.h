@@ -1,0 +1,37 @@
+// Schedule survey: every family of the catalogue on one equal pipeline, measured alike.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "scenarios/simulate/run_scenario.h"
+
+namespace interlock {
+
+/// p devices and M micro-batches. Forward, input half and weight half take a device equally long,
+/// however many stages its share of the model is cut into; transfers and updates take no time.
+struct SurveySize {
+  int devices = 8;
+  int micro_batches = 32;
+};
+
+/// One family, measured in its steady state.
+struct SurveyRow {
+  const ScheduleEntry* entry;
+  double bubble = 0;  // idle share of the devices
+  /// Peak on any device; 1 is what its share of the model keeps of a micro-batch, or, where
+  /// forwards are replayed, the input of a stage.
+  double stash = 0;
+  double traffic = 0;        // bytes on links in a step
+  double weight_copies = 0;  // weights on all devices over weights of the model
+};
+
+/// The scenario of one family, as text: what a user would write.
+std::string survey_scenario(const ScheduleEntry& entry, const SurveySize& size);
+
+/// A row for each family that has an order of its own and takes this size, in the catalogue's
+/// order.
+std::vector<SurveyRow> survey_schedules(const SurveySize& size);
+
+}  // namespace interlock

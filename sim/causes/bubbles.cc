@@ -1,0 +1,139 @@
+// Gaps between the ops of a device, by cause.
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/causes/bubbles.h"
+
+#include <algorithm>
+
+namespace interlock {
+namespace {
+
+BubbleCause bubble_cause(Wait wait) {
+  switch (wait) {
+    case Wait::Activation:
+      return BubbleCause::Activation;
+    case Wait::Gradient:
+      return BubbleCause::Gradient;
+    case Wait::Exchange:
+    case Wait::Sign:
+      return BubbleCause::Peers;
+    case Wait::Room:
+      return BubbleCause::Room;
+    default:
+      return BubbleCause::Unknown;
+  }
+}
+
+/// Of each step, when it begins anywhere, and whether earlier ones are over by then.
+struct StepBegins {
+  std::vector<double> begin;
+  std::vector<bool> flushed;
+};
+
+StepBegins step_begins(const Program& program, const TraceLog& log) {
+  const auto steps = static_cast<std::size_t>(program.steps);
+  StepBegins result{std::vector<double>(steps, kInfinity), std::vector<bool>(steps, true)};
+  std::vector<double> last(steps, -1);  // start of the last op but for updates
+  for (const Span& span : log.spans) {
+    const auto step = static_cast<std::size_t>(span.micro_batch / program.micro_batches);
+    if (program.ops[span.op].kind == OpKind::U) continue;
+    result.begin[step] = std::min(result.begin[step], span.start.value());
+    last[step] = std::max(last[step], span.start.value());
+  }
+  double earlier = -1;
+  for (std::size_t step = 0; step < steps; ++step) {
+    result.flushed[step] = earlier < result.begin[step] && program.pattern >= program.micro_batches;
+    earlier = std::max(earlier, last[step]);
+  }
+  return result;
+}
+
+class Ledger {
+ public:
+  Ledger(const Program& program, const TraceLog& log, const Causes& causes,
+         const TimeWindow& window)
+      : program_(program),
+        log_(log),
+        causes_(causes),
+        window_(window),
+        idle_(program, window),
+        steps_(step_begins(program, log)),
+        ranks_(program.ranks.size()),
+        step_(program.ranks.size(), -1),
+        first_of_step_(log.spans.size(), false) {}
+
+  void add(std::size_t index) {
+    const Span& span = log_.spans[index];
+    const double counted = window_.share(program_, span);
+    bubble(span.rank, BubbleCause::Exchange) +=
+        counted * waiting_inside(program_.ops[span.op], span).value();
+    first_of_step_[index] = step_of(span) > step_[span.rank];
+    step_[span.rank] = std::max(step_[span.rank], step_of(span));
+    if (const auto idle = idle_.add(span, static_cast<std::int64_t>(index))) divide(*idle);
+  }
+
+  std::vector<Bubbles> finish() {
+    for (const IdleStretch& idle : idle_.finish()) divide(idle);
+    return std::move(ranks_);
+  }
+
+ private:
+  int step_of(const Span& span) const { return span.micro_batch / program_.micro_batches; }
+  double& bubble(int rank, BubbleCause cause) {
+    return ranks_[rank][static_cast<std::size_t>(cause)];
+  }
+
+  /// In order of time: what was waited for last, what nobody knows, what was on its way.
+  void divide(const IdleStretch& idle) {
+    if (idle.number == IdleStretch::kNoOp) {  // no op comes after it
+      bubble(idle.rank, BubbleCause::Drain) += idle_.length(idle);
+      return;
+    }
+    const auto index = static_cast<std::size_t>(idle.number);
+    const Cause& cause = causes_.spans[index];
+    const double on_its_way = std::max(idle.begin, idle.end - idle.exposed);  // but for rounding
+    const double late = std::clamp(idle.end - cause.at.value(), 0.0, on_its_way - idle.begin);
+    bubble(idle.rank, BubbleCause::Message) += idle_.exposed(idle);
+    bubble(idle.rank, BubbleCause::Unknown) += idle_.inside(on_its_way - late, on_its_way);
+    divide_by_step(index, idle, on_its_way - late);
+  }
+
+  /// The part of `idle` up to `end`.
+  void divide_by_step(std::size_t index, const IdleStretch& idle, double end) {
+    const auto step = static_cast<std::size_t>(step_of(log_.spans[index]));
+    if (!first_of_step_[index] || !steps_.flushed[step]) {
+      bubble(idle.rank, bubble_cause(causes_.spans[index].wait)) += idle_.inside(idle.begin, end);
+      return;
+    }
+    const double begin = std::clamp(steps_.begin[step], idle.begin, std::max(idle.begin, end));
+    bubble(idle.rank, BubbleCause::Drain) += idle_.inside(idle.begin, begin);
+    bubble(idle.rank, BubbleCause::Fill) += idle_.inside(begin, end);
+  }
+
+  const Program& program_;
+  const TraceLog& log_;
+  const Causes& causes_;
+  TimeWindow window_;
+  IdleTimes idle_;
+  StepBegins steps_;
+  std::vector<Bubbles> ranks_;
+  std::vector<int> step_;            // by rank: the last one of an op
+  std::vector<bool> first_of_step_;  // by span: the first of its step on its rank
+};
+
+}  // namespace
+
+const char* name_of(BubbleCause cause) {
+  static constexpr std::array kNames = {"fill", "drain",   "activation", "gradient", "peers",
+                                        "room", "message", "unknown",    "exchange"};
+  static_assert(kNames.size() == kBubbleCauses, "a name for each");
+  return kNames[static_cast<std::size_t>(cause)];
+}
+
+std::vector<Bubbles> find_bubbles(const Program& program, const TraceLog& log, const Causes& causes,
+                                  const TimeWindow& window) {
+  Ledger ledger(program, log, causes, window);
+  for (std::size_t i = 0; i < log.spans.size(); ++i) ledger.add(i);
+  return ledger.finish();
+}
+
+}  // namespace interlock

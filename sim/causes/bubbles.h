@@ -1,0 +1,40 @@
+// Bubbles: what each device waits for while it is idle.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "sim/causes/causes.h"
+#include "sim/causes/idle_times.h"
+
+namespace interlock {
+
+enum class BubbleCause : std::uint8_t {
+  Fill,        // until the first op of a flushed step reaches it
+  Drain,       // from its last op of a flushed step until the next step begins
+  Activation,  // until a stage before it is as far as to send one
+  Gradient,    // until a stage behind it is
+  Peers,       // until others join a collective, or come as far as it is
+  Room,        // until a queue of messages has room
+  Message,     // what it waits for is on its way: exposed communication
+  Unknown,     // nothing that the trace knows: overheads of measured runs
+  Exchange,    // an exchange inside an op: likewise exposed communication
+};
+inline constexpr int kBubbleCauses = 9;
+/// "fill", "drain", ...: the keys of the result.
+const char* name_of(BubbleCause cause);
+
+/// Seconds by cause. With the work of the device they fill the window.
+using Bubbles = std::array<double, kBubbleCauses>;
+
+/// Divides the idle time of each rank in `window`. `causes` are those of `log`. What the trace
+/// calls exposed is put down to messages, the rest of an idle stretch to what was waited for last.
+/// A step is flushed if the order of work repeats with steps, not sooner, and, but for updates,
+/// nothing of earlier steps starts once it has begun anywhere.
+/// REQUIRES: spans of a rank are in order of start.
+std::vector<Bubbles> find_bubbles(const Program& program, const TraceLog& log, const Causes& causes,
+                                  const TimeWindow& window);
+
+}  // namespace interlock

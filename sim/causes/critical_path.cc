@@ -1,0 +1,67 @@
+// From cause to cause, backwards.
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/causes/critical_path.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace interlock {
+namespace {
+
+using Kind = TraceNode::Kind;
+
+/// When `node` began, and why.
+std::pair<Seconds, Cause> origin_of(const TraceNode& node, const TraceLog& log,
+                                    const Causes& causes) {
+  switch (node.kind) {
+    case Kind::Span:
+      return {log.spans[node.index].start, causes.spans[node.index]};
+    case Kind::Transfer:
+      return {log.transfers[node.index].start, causes.transfers[node.index]};
+    case Kind::Collective:
+      return {log.collectives[node.index].start, causes.collectives[node.index]};
+    case Kind::Begin:
+      break;
+  }
+  CHECK(false, "the begin of a run has no cause");
+}
+
+/// The last op that ends by `end`; of several the first in the log.
+TraceNode last_op(const TraceLog& log, Seconds end) {
+  TraceNode last;
+  for (std::size_t i = 0; i < log.spans.size(); ++i) {
+    if (log.spans[i].end > end) continue;
+    if (last.index >= 0 && log.spans[i].end <= log.spans[last.index].end) continue;
+    last = {Kind::Span, static_cast<std::int32_t>(i)};
+  }
+  return last;
+}
+
+}  // namespace
+
+std::vector<PathPart> critical_path(const TraceLog& log, const Causes& causes, Seconds begin,
+                                    Seconds end) {
+  std::vector<PathPart> path;
+  TraceNode node = last_op(log, end);
+  if (node.index < 0 || log.spans[node.index].end <= begin) return path;
+  Seconds until = log.spans[node.index].end;
+  // Nothing is on a path twice, unless a trace contradicts its program.
+  std::size_t left = log.spans.size() + log.transfers.size() + log.collectives.size();
+  for (; left > 0 && node.kind != Kind::Begin && until > begin; --left) {
+    const auto [began, cause] = origin_of(node, log, causes);
+    const Seconds from = std::max(begin, std::min(began, until));
+    if (from < until) path.push_back({node, from, until});
+    until = from;
+    if (cause.at < until) {  // nobody knows what went on in between
+      path.push_back({{}, std::max(begin, cause.at), until});
+      until = path.back().begin;
+    }
+    node = cause.node;
+  }
+  if (until > begin) path.push_back({{}, begin, until});
+  std::reverse(path.begin(), path.end());
+  return path;
+}
+
+}  // namespace interlock

@@ -1,0 +1,14 @@
+// Running an engine in a child process, because SimGrid can run once in a process.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "sim/program/trace.h"
+
+namespace interlock {
+
+/// Runs `engine` in a forked child and delivers its trace to `sink` here, in order.
+/// Throws: Error that the engine threw, or if the child died.
+RunSummary run_in_child(const Program& program, const TraceSink& sink,
+                        RunSummary (*engine)(const Program&, const TraceSink&));
+
+}  // namespace interlock

@@ -1,0 +1,126 @@
+// Choosing and running an engine.
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/engines/engines.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/module_file.h"
+#include "sim/engines/child.h"
+#include "sim/engines/machine.h"
+#include "sim/program/cursor.h"
+
+namespace interlock {
+
+namespace {
+
+using SimGridRun = void (*)(const Program&, const TraceSink&, RunSummary&);
+
+/// Opens the module, see module_file. It brings SimGrid, which takes tens of
+/// milliseconds to load, so that runs without contention do not pay for it.
+SimGridRun simgrid_module() {
+#ifdef INTERLOCK_NO_SIMGRID
+  throw Error("this build has no SimGrid: when it was configured, " INTERLOCK_NO_SIMGRID
+              "; expected one where messages share a link: install it (Debian: libsimgrid-dev), "
+              "then configure and build again");
+#endif
+  static const SimGridRun run = [] {
+    const ModuleEntry entry = open_module("libinterlock_simgrid.so", "interlock_run_simgrid");
+    if (entry.address == nullptr) {
+      throw Error("cannot open the SimGrid engine " + entry.path + ": " + entry.problem +
+                  "; expected it beside the program, or in ../lib/interlock");
+    }
+    return reinterpret_cast<SimGridRun>(entry.address);
+  }();
+  return run;
+}
+
+/// Whether ranks have several streams in a fixed order of ops, and nobody says in which order these
+/// hand over what they send and join: the sweep, whose streams run ahead, does not know.
+bool lacks_wire_order(const Program& program) {
+  return program.wire_order.empty() &&
+         std::any_of(program.ranks.begin(), program.ranks.end(),
+                     [](const Rank& rank) { return rank.streams > 1 && !rank.order.empty(); });
+}
+
+}  // namespace
+
+RunSummary run_native_loop(const Program& program, const TraceSink& sink) {
+  CHECK(!shares_links(program), "the native loop knows no contention");
+  Machine machine(program, sink);
+  machine.start();
+  while (machine.next_time() < Machine::kForever) machine.run_instant();
+  return machine.finish("native");
+}
+
+RunSummary run_native(const Program& program, const TraceSink& sink) {
+  if (shares_links(program)) {
+    throw Error(
+        "/simulate/engine: messages share a link here, which the native engine does not "
+        "model; expected \"auto\" or \"simgrid\"");
+  }
+  const bool in_time_order =
+      chooses_order(program) || program.interference.any() || lacks_wire_order(program);
+  return in_time_order ? run_native_loop(program, sink) : run_sweep(program, sink);
+}
+
+void load_simgrid() { simgrid_module(); }
+
+RunSummary run_simgrid(const Program& program, const TraceSink& sink) {
+  RunSummary summary;
+  simgrid_module()(program, sink, summary);
+  return summary;
+}
+
+EngineKind choose_engine(EngineKind kind, const Program& program) {
+  if (kind != EngineKind::Auto) return kind;
+  return shares_links(program) ? EngineKind::SimGrid : EngineKind::Native;
+}
+
+RunSummary run_program(const Program& program, EngineKind kind, const TraceSink& sink) {
+  if (choose_engine(kind, program) == EngineKind::Native) return run_native(program, sink);
+  load_simgrid();
+  return run_in_child(program, sink, run_simgrid);
+}
+
+Program freeze(const Program& program, const TraceLog& log) {
+  Program frozen = program;
+  for (Rank& rank : frozen.ranks) rank.order.clear();
+  frozen.wire_order.assign(program.wires.size(), {});
+  // Which stream of its rank runs an op: the one whose cursor would come to it.
+  std::vector<Cursor> cursors;
+  for (const Stream& stream : program.streams) cursors.emplace_back(program, stream);
+  auto skip_to_compute = [](Cursor& cursor) {
+    while (!cursor.done() && cursor.instruction().code != Opcode::Compute) cursor.next();
+  };
+  const auto lane_of = [&](const Span& span) {
+    const Rank& rank = program.ranks[span.rank];
+    for (int lane = 0; lane < rank.streams; ++lane) {
+      Cursor& cursor = cursors[rank.first_stream + lane];
+      skip_to_compute(cursor);
+      if (cursor.done() || cursor.instruction().index != span.op ||
+          cursor.micro_batch() != span.micro_batch) {
+        continue;
+      }
+      cursor.next();
+      return lane;
+    }
+    CHECK(false, "a span that no stream would run next");
+  };
+  for (const Span& span : log.spans) {
+    if (program.ops[span.op].replay) continue;  // depends on times, not on any order
+    frozen.ranks[span.rank].order.push_back(lane_of(span));
+  }
+  for (const Transfer& transfer : log.transfers) {
+    frozen.wire_order[program.channels[transfer.channel].wire].push_back(transfer.channel);
+  }
+  return frozen;
+}
+
+Program freeze(const Program& program, EngineKind kind) {
+  TraceLog log;
+  run_program(program, kind, log_sink(log));
+  return freeze(program, log);
+}
+
+}  // namespace interlock

@@ -1,0 +1,46 @@
+// The engines: functions that run a Program and feed a TraceSink.
+// SPDX-License-Identifier: Apache-2.0
+//
+// native   knows no SimGrid. Programs whose order is fixed are swept (longest path); programs that
+//          choose their order run in time order. Refuses programs that share links.
+// simgrid  SimGrid keeps the clock and solves contention. Lives in a module that is opened when it
+//          is first asked for. One run per process: use run_in_child where more may follow.
+#pragma once
+
+#include "sim/program/trace.h"
+
+namespace interlock {
+
+enum class EngineKind { Auto, SimGrid, Native };
+
+/// Longest path over the fixed order of `program`. Throws: Error on deadlock, saying who waits for
+/// what. REQUIRES: !chooses_order(program) && !shares_links(program).
+RunSummary run_sweep(const Program& program, const TraceSink& sink);
+
+/// Time-ordered loop without SimGrid, for any program that shares no links.
+/// Throws: Error on deadlock. REQUIRES: !shares_links(program).
+RunSummary run_native_loop(const Program& program, const TraceSink& sink);
+
+/// The sweep or the loop. Throws: Error if the program shares links, or on deadlock.
+RunSummary run_native(const Program& program, const TraceSink& sink);
+
+/// Opens the SimGrid module, so that children made later have it. Throws: Error if that fails.
+void load_simgrid();
+
+/// Throws: Error on deadlock, or if the module cannot be opened.
+/// REQUIRES: the first SimGrid run of this process.
+RunSummary run_simgrid(const Program& program, const TraceSink& sink);
+
+/// The engine that `kind` means for `program`: Auto is Native only where that is provably equal.
+EngineKind choose_engine(EngineKind kind, const Program& program);
+
+/// Runs `program`; a SimGrid run happens in a forked child whose trace is delivered here.
+RunSummary run_program(const Program& program, EngineKind kind, const TraceSink& sink);
+
+/// `program` with the order that a run of it realised: ranks and wires repeat it, whatever the
+/// times. The sweep of a frozen program that shares no links gives the times of that run.
+Program freeze(const Program& program, EngineKind kind);
+/// Likewise of a run that was logged, by an engine or by an executor. REQUIRES: all of it was.
+Program freeze(const Program& program, const TraceLog& log);
+
+}  // namespace interlock

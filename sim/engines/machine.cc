@@ -1,0 +1,421 @@
+// Streams, ranks and the choice among ready ops.
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/engines/machine.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "base/error.h"
+#include "sim/program/deadlock.h"
+
+namespace interlock {
+
+Machine::Machine(const Program& program, const TraceSink& sink)
+    : program_(program),
+      sink_(sink),
+      code_(sink.memory ? Code{} : code_without_memory(program)),
+      streams_(make_streams<StreamState>(program, code_, bool(sink.memory))),
+      ranks_(program.ranks.size()),
+      channels_(make_channels<ChannelState>(program)),
+      wires_(program.wires.size()),
+      wire_free_(program.wires.size(), 0),
+      times_(program),
+      lanes_(program.lanes.size()),
+      events_(program.events.size()),
+      event_waiters_(program.events.size()) {
+  for (std::size_t r = 0; r < ranks_.size(); ++r) {
+    ranks_[r].several_streams = program.ranks[r].streams > 1;
+  }
+  if (program.interference.any()) rates_.emplace(program);
+  for (ChannelState& queue : channels_) {
+    queue.shared = queue.wire >= 0 && program.wires[queue.wire].shared;
+    rendezvous_ = rendezvous_ || (queue.depth == 0 && !queue.synchronous);
+  }
+}
+
+void Machine::start() {
+  for (int s = static_cast<int>(streams_.size()) - 1; s >= 0; --s) runnable_.push_back(s);
+  drain();
+}
+
+void Machine::run_instant() {
+  now_ = heap_.top().time;
+  while (!heap_.empty() && heap_.top().time == now_) {
+    // Everything due now is entered; drain() then lets ranks choose, which may make more due.
+    while (!heap_.empty() && heap_.top().time == now_) {
+      const TimedEvent event = heap_.top();
+      heap_.pop();
+      enter(event);
+    }
+    drain();
+  }
+}
+
+void Machine::enter(const TimedEvent& event) {
+  if (event.id < 0) return on_timer(-1 - event.id, event.generation);
+  const int lane = event.id - static_cast<int>(streams_.size());
+  const int load = lane - static_cast<int>(lanes_.size());
+  if (load >= 0) return change_loads(load / 2, load % 2 == 0);
+  if (lane >= 0) return end_collective(lane);
+  StreamState& state = streams_[event.id];
+  if (rates_ && event.generation > 0 && !ends_compute(event, state.rank)) return;
+  if (state.computing) {
+    state.computing = false;
+    if (!std::exchange(state.replaying, false)) state.cursor.next();
+    RankState& rank = ranks_[state.rank];
+    if (rank.several_streams) {
+      rank.busy = false;
+      ask_to_choose(state.rank);
+    }
+  }
+  advance(event.id);
+}
+
+void Machine::settle() {
+  drain();
+  while (!heap_.empty() && heap_.top().time == now_) run_instant();
+}
+
+RunSummary Machine::finish(const char* engine) const {
+  std::vector<std::optional<Instruction>> standing;
+  for (const StreamState& state : streams_) standing.push_back(state.cursor.standing());
+  require_done(program_, standing);
+  return {engine, count_tasks(program_), in_seconds(program_, makespan_)};
+}
+
+void Machine::set_timer(double time, int wire, std::uint32_t generation) {
+  heap_.push({time, -1 - wire, generation});
+}
+
+/// Advances what was woken, then lets ranks choose. Events that this makes due at the same instant
+/// are left to the caller.
+void Machine::drain() {
+  do {
+    while (!runnable_.empty()) {
+      const int stream = runnable_.back();
+      runnable_.pop_back();
+      advance(stream);
+    }
+    if (!heap_.empty() && heap_.top().time == now_) return;
+    for (std::size_t i = 0; i < choosers_.size(); ++i) choose(choosers_[i]);
+    choosers_.clear();
+    if (!heap_.empty() && heap_.top().time == now_) return;
+    replay_or_go_on();
+  } while (!runnable_.empty());
+}
+
+/// Nothing more happens at this instant: who waits for a message that is not there replays. Those
+/// whose message is there go on first, as what they do at this very instant may be what others wait
+/// for.
+void Machine::replay_or_go_on() {
+  const auto here = [&](int stream) {
+    return has_arrived(channels_[streams_[stream].cursor.instruction().index]);
+  };
+  const auto late = std::stable_partition(replayers_.begin(), replayers_.end(), here);
+  runnable_.assign(replayers_.begin(), late);
+  replayers_.erase(replayers_.begin(), late);
+  if (!runnable_.empty()) return;
+  for (const int stream : std::exchange(replayers_, {})) {
+    StreamState& state = streams_[stream];
+    state.replaying = true;
+    start_compute(stream, state, channels_[state.cursor.instruction().index].replay);
+  }
+}
+
+[[gnu::flatten]] void Machine::advance(int stream) {
+  StreamState& state = streams_[stream];
+  while (!state.cursor.done() && execute(stream, state)) state.cursor.next();
+}
+
+/// Runs one instruction; false if the stream must stand there until it is woken.
+bool Machine::execute(int stream, StreamState& state) {
+  const Instruction& instruction = state.cursor.instruction();
+  switch (instruction.code) {
+    case Opcode::Compute:
+      return compute(stream, state);
+    case Opcode::Send:
+      state.announced = false;
+      return send(stream, state);
+    case Opcode::Receive:
+      return receive(stream, state);
+    case Opcode::Record:
+      return record(stream, state);
+    case Opcode::Wait:
+      state.announced = false;
+      return wait(stream, state);
+    case Opcode::Allocate:
+      // Taken at the instant at which the op starts; a rank of one stream starts it now.
+      if (ranks_[state.rank].several_streams && only_memory_before_op(state.cursor)) {
+        return compute(stream, state);
+      }
+      [[fallthrough]];
+    case Opcode::Free:
+      change_memory(state);
+      return true;
+  }
+  return true;
+}
+
+bool Machine::compute(int stream, StreamState& state) {
+  RankState& rank = ranks_[state.rank];
+  if (rank.several_streams) {
+    rank.ready.push_back(stream);
+    ask_to_choose(state.rank);
+  } else {
+    if (rendezvous_ && !state.announced) announce_receive(state);
+    start_compute(stream, state, state.cursor.instruction().index);
+  }
+  return false;
+}
+
+void Machine::start_compute(int stream, StreamState& state, int op) {
+  RankState& rank = ranks_[state.rank];
+  const double takes = times_.op(op, state.cursor.micro_batch()), end = now_ + takes;
+  Span span{.rank = state.rank, .op = op, .micro_batch = state.cursor.micro_batch()};
+  if (sink_.span) {
+    span.start = in_seconds(program_, now_);
+    span.end = in_seconds(program_, end);
+    const double message = exposed_time(now_, rank.free, state.message_sent, state.message_arrival);
+    span.exposed = in_seconds(program_, std::min(now_ - rank.free, message + state.collectives));
+    if (!rates_) sink_.span(span);
+  }
+  state.message_arrival = -1;
+  state.collectives = 0;
+  state.computing = true;
+  rank.busy = true;
+  if (rates_) {
+    const KernelRates::End known = rates_->begin(span, stream, takes, now_);
+    return heap_.push({known.time, stream, known.generation});
+  }
+  rank.free = end;
+  makespan_ = std::max(makespan_, end);
+  heap_.push({end, stream, 0});
+}
+
+void Machine::ask_to_choose(int rank) {
+  if (!std::exchange(ranks_[rank].will_choose, true)) choosers_.push_back(rank);
+}
+
+/// Starts the first ready op of a free rank: by the frozen order, else by priority.
+void Machine::choose(int index) {
+  RankState& rank = ranks_[index];
+  rank.will_choose = false;
+  if (rank.busy || rank.ready.empty()) return;
+  auto chosen = rank.ready.end();
+  const auto& order = program_.ranks[index].order;
+  if (!order.empty()) {
+    chosen = std::find_if(rank.ready.begin(), rank.ready.end(),
+                          [&](int s) { return streams_[s].lane == order[rank.turn]; });
+    if (chosen == rank.ready.end()) return;
+  } else {
+    chosen = std::min_element(rank.ready.begin(), rank.ready.end(),
+                              [&](int a, int b) { return precedes(a, b); });
+  }
+  const int stream = *chosen;
+  rank.ready.erase(chosen);
+  ++rank.turn;
+  StreamState& state = streams_[stream];
+  for (; state.cursor.instruction().code != Opcode::Compute; state.cursor.next()) {
+    const Opcode code = state.cursor.instruction().code;
+    CHECK(code == Opcode::Allocate || code == Opcode::Free, "only memory between taking and op");
+    change_memory(state);
+  }
+  start_compute(stream, state, state.cursor.instruction().index);
+}
+
+/// F, H, R, I, B, W, U; then the nearer loss; then the older micro-batch; then the lower stage.
+bool Machine::precedes(int stream, int other) const {
+  auto priority = [&](int s) {
+    const OpInfo& op = next_op(s);
+    return std::tuple(op.kind, op.loss - op.stage, streams_[s].cursor.micro_batch(), op.stage, s);
+  };
+  return priority(stream) < priority(other);
+}
+
+/// The op at which a ready stream stands, behind what it allocates.
+const OpInfo& Machine::next_op(int stream) const {
+  Cursor cursor = streams_[stream].cursor;
+  while (cursor.instruction().code != Opcode::Compute) cursor.next();
+  return program_.ops[cursor.instruction().index];
+}
+
+void Machine::change_memory(const StreamState& state) {
+  if (!sink_.memory) return;
+  const Instruction& instruction = state.cursor.instruction();
+  const Buffer& buffer = program_.buffers[instruction.index];
+  if (buffer.message >= 0) return let_go(buffer.message, state.cursor.micro_batch(), now_);
+  const double sign = instruction.code == Opcode::Allocate ? 1 : -1;
+  change_memory(now_, state.rank, buffer.memory_class, sign * buffer.bytes.value());
+}
+
+/// Of a message that its transfer and a head read.
+void Machine::let_go(int channel, int micro_batch, double time) {
+  const auto end = holds_.let_go(channel, micro_batch, time);
+  if (!end) return;
+  const Channel& what = program_.channels[channel];
+  change_memory(*end, what.from_rank, MemoryClass::Boundary, -what.bytes.value());
+}
+
+void Machine::change_memory(double at, int rank, MemoryClass memory_class, double bytes) {
+  if (sink_.memory) sink_.memory({in_seconds(program_, at), bytes, rank, memory_class});
+}
+
+void Machine::wake(int& stream) {
+  if (stream >= 0) runnable_.push_back(std::exchange(stream, -1));
+}
+
+bool Machine::record(int stream, StreamState& state) {
+  const Cursor& cursor = state.cursor;
+  const int index = cursor.instruction().index;
+  const Event& event = program_.events[index];
+  if (event.in_turn) {
+    LaneState& lane = lanes_[program_.collectives[event.collective].lane];
+    if (!lane.joined.empty()) {
+      if (!std::exchange(state.waited, true)) state.waits_since = now_;
+      state.announced = false;
+      lane.waiting.push_back(stream);
+      return false;
+    }
+    if (std::exchange(state.waited, false)) state.collectives += now_ - state.waits_since;
+  }
+  note_record(index, cursor.micro_batch());
+  return true;
+}
+
+void Machine::note_record(int index, int micro_batch) {
+  const Event& event = program_.events[index];
+  Generation& generation = events_[index][micro_batch / event.micro_batches];
+  if (++generation.records < event.recorders) return;
+  CHECK(generation.records == event.recorders, "a member records a generation once");
+  generation.joined = now_;
+  if (event.collective < 0) return complete(index, micro_batch);
+  const int lane = program_.collectives[event.collective].lane;
+  lanes_[lane].joined.push({index, micro_batch, now_});
+  if (lanes_[lane].joined.size() == 1) start_collective(lane);
+}
+
+bool Machine::wait(int stream, StreamState& state) {
+  const Cursor& cursor = state.cursor;
+  if (cursor.micro_batch() < 0) return true;
+  const int index = cursor.instruction().index;
+  const Event& event = program_.events[index];
+  const Generation& generation = events_[index][cursor.micro_batch() / event.micro_batches];
+  if (!generation.complete) {
+    if (!std::exchange(state.waited, true)) state.waits_since = now_;
+    event_waiters_[index].push_back(stream);
+  } else if (std::exchange(state.waited, false) && event.collective >= 0) {
+    const double began = std::max(generation.joined, state.waits_since);
+    state.collectives += std::max(0.0, generation.time - began);
+  }
+  return generation.complete;
+}
+
+/// Completes the generation of `micro_batch`.
+void Machine::complete(int index, int micro_batch) {
+  const Event& event = program_.events[index];
+  const int number = micro_batch / event.micro_batches;
+  Generation& generation = events_[index][number];
+  generation.complete = true;
+  generation.time = now_;
+  events_[index].finish(number, generations_kept(event));
+  runnable_.insert(runnable_.end(), event_waiters_[index].begin(), event_waiters_[index].end());
+  event_waiters_[index].clear();
+}
+
+/// The front of the lane: its end is known, or its flows share links with others.
+void Machine::start_collective(int index) {
+  LaneState& lane = lanes_[index];
+  const Event& event = program_.events[lane.joined.front().event];
+  const Collective& collective = program_.collectives[event.collective];
+  lane.started = now_;
+  if (rates_) change_loads(collective, true);
+  lane.factor = times_.of_collective(lane.joined.front().event, lane.joined.front().micro_batch);
+  if (!collective.shared) {
+    const double end = now_ + scaled(in_ticks(program_, collective.occupancy), lane.factor) +
+                       scaled(in_ticks(program_, collective.latency), lane.factor);
+    heap_.push({end, static_cast<std::int32_t>(streams_.size()) + index, 0});
+    return;
+  }
+  lane.flows_left = static_cast<int>(collective.flows.size());
+  for (const Collective::Flow& flow : collective.flows) {
+    wires_[flow.wire].carrying = true;
+    start_flow(flow, lane.factor);
+  }
+}
+
+/// A flow of the collective under way has ended.
+void Machine::end_flow(int index) {
+  LaneState& lane = lanes_[index];
+  if (--lane.flows_left > 0) return;
+  const Event& event = program_.events[lane.joined.front().event];
+  const Seconds latency = program_.collectives[event.collective].latency;
+  const double end = now_ + scaled(in_ticks(program_, latency), lane.factor);
+  heap_.push({end, static_cast<std::int32_t>(streams_.size()) + index, 0});
+}
+
+void Machine::end_collective(int index) {
+  LaneState& lane = lanes_[index];
+  const Joined done = lane.joined.front();
+  const Event& event = program_.events[done.event];
+  lane.joined.pop();
+  if (rates_) change_loads(program_.collectives[event.collective], false);
+  makespan_ = std::max(makespan_, now_);
+  if (sink_.collective) {
+    sink_.collective({in_seconds(program_, done.time), in_seconds(program_, lane.started),
+                      in_seconds(program_, now_), event.collective, done.micro_batch});
+  }
+  if (event.gives_back >= 0) {
+    const Buffer& buffer = program_.buffers[event.gives_back];
+    for (const int rank : program_.lanes[index].ranks) {
+      change_memory(now_, rank, buffer.memory_class, -buffer.bytes.value());
+    }
+  }
+  complete(done.event, done.micro_batch);
+  if (event.next >= 0) note_record(event.next, done.micro_batch);
+  if (!lane.joined.empty()) return start_collective(index);
+  runnable_.insert(runnable_.end(), lane.waiting.begin(), lane.waiting.end());
+  lane.waiting.clear();
+}
+
+/// Whether `event`, the end of an op of `rank` as it was known once, is still that.
+bool Machine::ends_compute(const TimedEvent& event, int rank) {
+  if (!rates_->is_current(rank, event.generation)) return false;
+  ranks_[rank].free = now_;
+  makespan_ = std::max(makespan_, now_);
+  Span span = rates_->end(rank);
+  span.end = in_seconds(program_, now_);
+  if (sink_.span) sink_.span(span);
+  return true;
+}
+
+void Machine::change_load(int rank, const KernelLoad& load, bool begins) {
+  const auto end = rates_->change(rank, load, begins, now_);
+  if (end) heap_.push({end->time, end->stream, end->generation});
+}
+
+/// A message of `channel` is on its way, or no longer.
+void Machine::change_loads(int index, bool begins) {
+  const Channel& channel = program_.channels[index];
+  change_load(channel.from_rank, rates_->of_sender(index), begins);
+  change_load(channel.to_rank, rates_->of_receiver(index), begins);
+}
+
+void Machine::change_loads(const Collective& collective, bool begins) {
+  const KernelLoad& load = rates_->of_member(collective);
+  for (const int rank : program_.lanes[collective.lane].ranks) change_load(rank, load, begins);
+}
+
+/// A message of a wire of its own, whose times are known beforehand.
+void Machine::load_while_sent(int channel, double start, double end) {
+  if (end == start) return;  // its end might come before its start, as both are the same instant
+  const auto first = static_cast<std::int32_t>(streams_.size() + lanes_.size());
+  if (start > now_) {
+    heap_.push({start, first + 2 * channel, 0});
+  } else {
+    change_loads(channel, true);
+  }
+  heap_.push({end, first + 2 * channel + 1, 0});
+}
+
+}  // namespace interlock

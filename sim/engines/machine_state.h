@@ -1,0 +1,81 @@
+// What a machine remembers of streams, ranks, channels and collectives under way.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "sim/engines/fifo.h"
+#include "sim/program/cursor.h"
+
+namespace interlock {
+
+/// The parts of the state of a Machine. Times are ticks.
+struct MachineState {
+  struct Message {
+    double sent, arrival;
+  };
+  struct ChannelState {
+    Fifo<Message> messages;  // on the way with known arrival, or arrived; untaken
+    double occupancy = 0, latency = 0;
+    int wire = -1, depth = Channel::kUnlimited;
+    int untaken = 0;          // sent and not taken, arrival known or not
+    int sender = -1;          // stream that stands at a Send
+    int receiver = -1;        // stream that stands at a Receive
+    int sent = 0, asked = 0;  // rendezvous: messages sent, and asked for or announced to be
+    double ask_time = 0;      // of the last one
+    int replay = -1;
+    bool was_taken = false;  // some message
+    bool synchronous = false;
+    bool sender_waits = false;
+    bool shared = false;  // its wire shares links
+  };
+  struct StreamState {
+    Cursor cursor;
+    double message_sent = 0, message_arrival = -1;  // the last message it had to wait for
+    double collectives = 0;                         // how long it waited for some since its last op
+    int rank = 0, lane = 0;
+    bool computing = false;
+    bool handed_over = false;  // the message of its Send is on the way
+    bool waited = false;       // its Receive found no arrived message at first
+    double waits_since = 0;
+    bool announced = false;  // its next Receive
+    bool replaying = false;  // computes an old input while it waits at its Receive
+  };
+  struct RankState {
+    double free = 0;
+    std::size_t turn = 0;
+    bool several_streams = false;
+    bool busy = false, will_choose = false;  // several streams only; will_choose: in choosers_
+    std::vector<int> ready;  // streams that stand at a Compute; several streams only
+  };
+  struct Pending {
+    int channel, micro_batch;
+    double sent;
+  };
+  struct Generation {
+    int records = 0;
+    double joined = 0, time = 0;  // by the last one; complete
+    bool complete = false;
+  };
+  /// A collective that all have joined.
+  struct Joined {
+    int event, micro_batch;
+    double time;
+  };
+  struct LaneState {
+    Fifo<Joined> joined;       // the front is under way
+    std::vector<int> waiting;  // streams that stand until none is
+    double started = 0;
+    double factor = 1;  // of its time, by jitter
+    int flows_left = 0;
+  };
+  struct SharedWire {
+    double started = 0;
+    int flows_left = 0;  // of the front
+    bool carrying = false;
+    Fifo<Pending> pending;  // the front is being carried
+  };
+};
+
+}  // namespace interlock

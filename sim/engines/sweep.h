@@ -1,0 +1,120 @@
+// Sweep: the state of a longest-path sweep over a program whose order is fixed.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Each stream runs ahead on its own clock until it needs something that no other stream has
+// computed yet (a message, room in a queue, an event, its turn); it is then set aside and taken up
+// again by whoever provides it. No clock is shared and no event is queued, so the order in which
+// streams are taken up does not matter, and a task costs a few nanoseconds.
+#pragma once
+
+#include <deque>
+#include <vector>
+
+#include "sim/engines/engine_state.h"
+#include "sim/engines/engines.h"
+#include "sim/engines/fifo.h"
+#include "sim/engines/generations.h"
+#include "sim/engines/message_holds.h"
+#include "sim/engines/varied_times.h"
+
+namespace interlock {
+
+class Sweep {
+ public:
+  Sweep(const Program& program, const TraceSink& sink);
+  RunSummary run();
+
+ private:
+  static constexpr double kNever = -1;
+
+  struct Message {
+    double sent, arrival;
+  };
+
+  // What a send or a receive touches, together.
+  struct ChannelState {
+    Fifo<Message> messages;  // sent and untaken
+    double occupancy = 0, latency = 0;
+    int wire = -1, depth = Channel::kUnlimited;
+    int room = 0;                    // sends that need not wait for a taking
+    int sender = -1, receiver = -1;  // streams set aside here
+    int replay = -1;
+    bool was_taken = false;  // some message
+    bool synchronous = false;
+    bool sender_waits = false;   // until the message has left
+    bool sender_stands = false;  // rendezvous: sent, and not yet asked for
+    /// What senders wait for, a time a message: bounded, when it was taken; rendezvous, when its
+    /// sender may go; synchronous, when it had arrived.
+    Fifo<double> taken;
+  };
+
+  struct Generation {
+    int records = 0;
+    double joined = 0;  // by the last one
+    double time = 0;    // complete
+  };
+
+  struct StreamState {
+    Cursor cursor;
+    double time = 0;
+    double run_start = kNever;  // of the ops since its last Send, Receive or Wait, if any
+    double message_sent = 0, message_arrival = kNever;  // the last message it had to wait for
+    double collectives = 0;  // how long it waited for some since its last op
+    int rank = 0, lane = 0;
+  };
+  struct RankState {
+    double free = 0;
+    bool several_streams = false;
+  };
+  /// Whose turn it is, where a frozen program says so.
+  struct Turns {
+    std::size_t next = 0;
+    std::vector<int> waiting;  // streams
+  };
+
+  void advance(int stream);
+  bool execute(int stream, StreamState& state);
+  bool compute(int stream, StreamState& state);
+  void run_op(StreamState& state, int op, double start, double end);
+  bool takes_turn(int stream, StreamState& state);
+  bool send(int stream, StreamState& state);
+  bool receive(int stream, StreamState& state);
+  bool wait(int stream, StreamState& state);
+  void record(StreamState& state);
+  void note_record(int event, int micro_batch, double time);
+  void run_collective(int index, Generation& generation, int micro_batch);
+  bool stand_until_asked(int stream, StreamState& state, ChannelState& queue);
+  void stand_until_left(StreamState& state, int wire);
+  double release_time(const StreamState& state, const ChannelState& queue) const;
+  bool meet_receiver(int stream, StreamState& state);
+  bool meet_sender(int stream, StreamState& state);
+  bool wire_is_free_for(int stream, int channel);
+  void wire_was_used(int wire);
+  Message transfer(int channel, double at, int micro_batch);
+  void replay(StreamState& state, const ChannelState& queue);
+  void take(StreamState& state, const Message& message);
+  void change_memory(double at, int rank, MemoryClass memory_class, double bytes);
+  void change_memory(const StreamState& state);
+  void let_go(int channel, int micro_batch, double time);
+  void wake(int& stream);
+  void wake_all(std::vector<int>& streams);
+
+  const Program& program_;
+  const TraceSink& sink_;
+  Code code_;  // that streams walk, if nobody watches memory
+  std::vector<StreamState> streams_;
+  std::vector<RankState> ranks_;
+  std::vector<ChannelState> channels_;
+  std::vector<double> wire_free_;
+  MessageHolds<double> holds_;
+  VariedTimes times_;
+  std::vector<double> lane_free_;
+  std::vector<Turns> rank_turns_, wire_turns_;   // frozen programs
+  std::vector<Generations<Generation>> events_;  // by generation
+  std::vector<std::vector<int>> event_waiters_;
+  std::deque<int> ready_;    // streams to take up
+  bool steps_back_ = false;  // the stream at work lets all others go first
+  double makespan_ = 0;
+};
+
+}  // namespace interlock

@@ -1,0 +1,68 @@
+// VariedTimes: how long ops and transfers take in an engine, in ticks, whatever varies.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "sim/program/program.h"
+
+namespace interlock {
+
+class VariedTimes {
+ public:
+  explicit VariedTimes(const Program& program);
+
+  /// Of op `index` for `micro_batch`.
+  double op(int index, int micro_batch) const {
+    if (ops_vary_) [[unlikely]]
+      return varied_op(index, micro_batch);
+    return durations_[index];
+  }
+  /// By how much a message of `channel`, or the collective of `event`, takes longer than planned.
+  double of_message(int channel, int micro_batch) const {
+    return transfers_vary_ ? message_factor(channel, micro_batch) : 1;
+  }
+  struct Message {
+    double occupancy = 0, latency = 0;
+  };
+  /// What a message of `channel` takes that should take `planned`.
+  Message message(int channel, int micro_batch, Message planned) const {
+    if (transfers_vary_) [[unlikely]]
+      return varied_message(channel, micro_batch, planned);
+    return planned;
+  }
+  double of_collective(int event, int micro_batch) const {
+    return transfers_vary_ ? collective_factor(event, micro_batch) : 1;
+  }
+
+ private:
+  /// What an op is, to the generator of its factors.
+  struct OpIdentity {
+    std::uint64_t key = 0;
+    int rank = 0;
+    double waiting = 0;  // ticks of its duration in which no kernel runs
+  };
+
+  // Apart from the loops of engines, which they would make larger.
+  [[gnu::cold, gnu::noinline]] double varied_op(int index, int micro_batch) const;
+  double measured_op(int index, int micro_batch) const;
+  [[gnu::cold, gnu::noinline]] Message varied_message(int channel, int micro_batch,
+                                                      Message planned) const;
+  double message_factor(int channel, int micro_batch) const;
+  double collective_factor(int event, int micro_batch) const;
+  double transfer_factor(std::uint64_t transfer, std::uint64_t way, int micro_batch) const;
+
+  const Program& program_;
+  bool ops_vary_, transfers_vary_;
+  std::vector<double> durations_;       // by op
+  std::vector<OpIdentity> identities_;  // by op, where ops vary
+};
+
+/// `ticks` times a factor, in whole ticks.
+inline double scaled(double ticks, double factor) {
+  return factor == 1 ? ticks : std::nearbyint(ticks * factor);
+}
+
+}  // namespace interlock

@@ -1,0 +1,231 @@
+// Pieces of ops, and the collectives between them.
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/lower/exchange_lowering.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace interlock {
+
+namespace {
+
+/// Turns of `count` that are due before piece `piece` of `pieces`, spread evenly.
+int turns_before(int count, int piece, int pieces) {
+  return static_cast<int>(std::int64_t{count} * piece / pieces);
+}
+
+}  // namespace
+
+ExchangeLowering::ExchangeLowering(const LowerInputs& inputs, const Brevity& brevity,
+                                   Wiring& wiring, InstructionWriter& writer, Program& program)
+    : inputs_(inputs),
+      brevity_(brevity),
+      wiring_(wiring),
+      writer_(writer),
+      program_(program),
+      stages_of_replica_(inputs.schedule.stages / inputs.schedule.replicas) {}
+
+void ExchangeLowering::compute(const Op& op, const ComputePiece& piece) {
+  std::vector<Part> parts = parts_of(op, piece);
+  pieces_ = 1;
+  for (const Part& part : parts) pieces_ = std::max(pieces_, part.exchange.count);
+  Progress progress = {.info = {.kind = piece.kind,
+                                .stage = op.stage,
+                                .loss = op.loss,
+                                .useful = piece.useful,
+                                .flops = piece.cost.flops / pieces_,
+                                .compute_bound = piece.cost.compute_bound,
+                                .memory_bound = piece.cost.memory_bound,
+                                .counted = piece.cost.counted / pieces_}};
+  const Seconds kernels = piece.cost.time * piece.share / pieces_;
+  for (int i = 0; i < pieces_; ++i) {
+    for (Part& part : parts) before_piece(op, part, i, progress);
+    progress.time += kernels;
+    progress.kernels += kernels;
+    ++progress.pieces;
+    for (Part& part : parts) after_piece(op, part, i, progress);
+  }
+  write_out(op, progress);
+}
+
+std::vector<ExchangeLowering::Part> ExchangeLowering::parts_of(const Op& op,
+                                                               const ComputePiece& piece) {
+  std::vector<Part> parts;
+  const Mesh& mesh = mesh_of_rank(inputs_, inputs_.schedule.rank_of_stage[op.stage]);
+  const auto add = [&](Purpose purpose, const Exchange& exchange, int window) {
+    if (group_size(mesh, exchange.axis) == 1 || is_empty(exchange)) return;
+    Part& part = parts.emplace_back(part_of(op, purpose, exchange));
+    part.window = window;
+    if (!sends(purpose)) part.kind = piece.kind;
+    const bool own = purpose == Purpose::Apart || purpose == Purpose::Beside;
+    part.inside = own && brevity_.inside[static_cast<int>(exchange.axis)];
+  };
+  for (const Exchange& gather : piece.gathers) add(Purpose::Gather, gather, 1);
+  for (const Exchange& exchange : piece.cost.exchanges) {
+    add(exchange.overlapped ? Purpose::Beside : Purpose::Apart, exchange, 1);
+  }
+  for (const Exchange& send : piece.sends) {
+    const int window = piece.sends_all ? inputs_.policy.update_every : 1;
+    add(piece.sends_all ? Purpose::Send : Purpose::SendOne, send, window);
+  }
+  return parts;
+}
+
+void ExchangeLowering::before_piece(const Op& op, Part& part, int piece, Progress& progress) {
+  const int count = part.exchange.count, turn = turns_before(count, piece, pieces_);
+  const bool begins = piece == 0 || turn != turns_before(count, piece - 1, pieces_);
+  if (!begins || part.purpose == Purpose::Apart || sends(part.purpose)) return;
+  if (part.inside) return pass_inside(part, progress);
+  write_out(op, progress);
+  if (part.purpose == Purpose::Beside) return put(Opcode::Record, op, part, turn);
+  // So many are on their way while the kernels before them run.
+  const int ahead = inputs_.data_parallel.prefetch;
+  for (int next = turn == 0 ? 0 : turn + ahead; next <= std::min(turn + ahead, count - 1); ++next) {
+    put(Opcode::Record, op, part, next);
+  }
+  put(Opcode::Wait, op, part, turn);
+}
+
+void ExchangeLowering::after_piece(const Op& op, Part& part, int piece, Progress& progress) {
+  const int count = part.exchange.count, turn = turns_before(count, piece, pieces_);
+  const bool ends = turn != turns_before(count, piece + 1, pieces_);
+  if (!ends || part.purpose == Purpose::Gather) return;
+  if (part.inside) {
+    if (part.purpose == Purpose::Apart) pass_inside(part, progress);
+    progress.time = std::max(progress.time, part.done);
+    return;
+  }
+  write_out(op, progress);
+  // A bucket can leave only when the one before it has made room.
+  const bool reused = part.gives_back && inputs_.stages[op.stage].reduces_each_backward;
+  if (reused && turn > 0) put(Opcode::Wait, op, part, turn - 1);
+  if (part.purpose != Purpose::Beside) put(Opcode::Record, op, part, turn);
+  const bool later = sends(part.purpose) &&
+                     (part.purpose == Purpose::Send || inputs_.data_parallel.overlap_gradients);
+  if (!later) put(Opcode::Wait, op, part, turn);
+}
+
+/// A turn of an exchange whose times are known: after those before it, and not before now.
+void ExchangeLowering::pass_inside(Part& part, Progress& progress) {
+  const Collective& collective = program_.collectives[part.collective];
+  Seconds& free = progress.lane_free[collective.lane];
+  free = std::max(free, progress.time) + collective.occupancy + collective.latency;
+  part.done = free;
+  ++progress.inside[part.collective];
+}
+
+/// A Compute of what has passed since the last one.
+void ExchangeLowering::write_out(const Op& op, Progress& progress) {
+  if (progress.pieces == 0 && progress.time == progress.written) return;
+  OpInfo info = progress.info;
+  info.duration = progress.time - progress.written;
+  info.communication = info.duration - progress.kernels;
+  if (progress.inside.empty()) info.communication = Seconds(0);  // but for rounding
+  info.flops = info.flops * progress.pieces;
+  info.counted = info.counted * progress.pieces;
+  const double kernels = info.duration > Seconds(0) ? progress.kernels / info.duration : 0;
+  info.compute_bound *= kernels;
+  info.memory_bound *= kernels;
+  info.inside.assign(progress.inside.begin(), progress.inside.end());
+  writer_.compute(op, info);
+  progress.written = progress.time;
+  progress.kernels = Seconds(0);
+  progress.pieces = 0;
+  progress.inside.clear();
+}
+
+void ExchangeLowering::begin(const Op& op, const std::vector<Exchange>& exchanges, int window) {
+  for (const Exchange& exchange : exchanges) {
+    Part part = part_of(op, Purpose::Send, exchange);
+    part.window = window;
+    for (int turn = 0; turn < part.exchange.count; ++turn) put(Opcode::Record, op, part, turn);
+  }
+}
+
+void ExchangeLowering::end(const Op& op, const std::vector<Exchange>& exchanges, int window,
+                           int micro_batch) {
+  Op at = op;
+  at.micro_batch = micro_batch;
+  for (const Exchange& exchange : exchanges) {
+    Part part = part_of(op, Purpose::Send, exchange);
+    part.window = window;
+    for (int turn = 0; turn < part.exchange.count; ++turn) put(Opcode::Wait, at, part, turn);
+  }
+}
+
+void ExchangeLowering::answer(const Op& op, const Exchange& exchange, const Exchange& answer,
+                              int window) {
+  Part first = part_of(op, Purpose::Send, exchange), second = part_of(op, Purpose::Send, answer);
+  first.window = second.window = window;
+  for (int turn = 0; turn < first.exchange.count; ++turn) {
+    const int answered = event_of(op, first, turn);
+    program_.events[answered].next = event_of(op, second, turn);
+  }
+}
+
+void ExchangeLowering::begin_copy(const Op& op, const Exchange& copy) {
+  put(Opcode::Record, op, part_of(op, Purpose::Copy, copy), 0);
+}
+
+void ExchangeLowering::end_copy(const Op& op, const Exchange& copy) {
+  put(Opcode::Wait, op, part_of(op, Purpose::Copy, copy), 0);
+}
+
+ExchangeLowering::Part ExchangeLowering::part_of(const Op& op, Purpose purpose,
+                                                 const Exchange& exchange) {
+  const int rank = inputs_.schedule.rank_of_stage[op.stage];
+  Part part = {purpose, exchange,
+               wiring_.collective(exchange, rank, op.stage % stages_of_replica_)};
+  if (brevity_.once) part.exchange.count = 1;
+  if (sends(purpose) && is_buffered(op.stage, exchange)) {
+    part.gives_back = MemoryClass::Communication;
+  } else if (purpose == Purpose::Copy && exchange.axis == MeshAxis::ToHost) {
+    part.gives_back = MemoryClass::Stash;
+  } else if (purpose == Purpose::Copy) {
+    part.gives_back = MemoryClass::HostStash;
+  }
+  return part;
+}
+
+/// Every turn of an exchange within an op is an event of its own; members of the group share it.
+int ExchangeLowering::event_of(const Op& op, const Part& part, int turn) {
+  const bool sent = part.purpose == Purpose::Send, copied = part.purpose == Purpose::Copy;
+  const Bytes bytes = part.exchange.bytes;
+  // An op that computes something again first has two pieces, one of which may be like another op.
+  const bool later = sent || copied;
+  const Key key = {.collective = part.collective,
+                   .op = later ? 0 : static_cast<int>(op.kind),
+                   .kind = static_cast<int>(part.kind),
+                   .loss = later ? 0 : op.loss % stages_of_replica_,
+                   .purpose = static_cast<int>(part.purpose),
+                   .turn = turn,
+                   .window = part.window};
+  const auto [entry, fresh] = events_.try_emplace(key, static_cast<int>(program_.events.size()));
+  if (fresh) {
+    Event event = {.recorders = wiring_.members(part.collective),
+                   .micro_batches = part.window,
+                   .collective = part.collective};
+    if (part.gives_back) {
+      event.gives_back = writer_.buffer(op.stage, *part.gives_back, bytes);
+    }
+    if (copied) {
+      // Waited for as many micro-batches later as are in flight. One stash at a time leaves: what
+      // did not would fill the memory that it should leave.
+      event.kept += 2 * inputs_.schedule.micro_batches + 4 * inputs_.schedule.stages;
+      event.in_turn = part.exchange.axis == MeshAxis::ToHost;
+    }
+    program_.events.push_back(event);
+  }
+  return entry->second;
+}
+
+void ExchangeLowering::put(Opcode code, const Op& op, const Part& part, int turn) {
+  const int event = event_of(op, part, turn);
+  if (code == Opcode::Record && sends(part.purpose) && part.gives_back) {
+    writer_.allocate(op, *part.gives_back, part.exchange.bytes);
+  }
+  writer_.emit(code, event, op.micro_batch);
+}
+
+}  // namespace interlock

@@ -1,0 +1,88 @@
+// FoldedLinks: the links of a cluster as ranks see them that stand for many equal ones.
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a folded rank sends stands for what all equal ranks send at the same time. Links that play
+// the same part in that are one class, which the program has one link for. Where k equal messages
+// use a link at once and one is simulated, that one sees a k-th of the link. Users that take turns
+// at a class must see the same share of it, on every link of it; else the folding is not exact, and
+// problem() says why. It is a quotient of the graph of flows by the symmetry of the layout.
+#pragma once
+
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "hardware/collectives/collective.h"
+#include "sim/lower/lower.h"
+
+namespace interlock {
+
+class FoldedLinks {
+ public:
+  /// `alone`: ranks do not meet those that they stand for, as if there were none.
+  FoldedLinks(const LowerInputs& inputs, bool alone);
+
+  /// What equal ranks do together on a link.
+  struct Use {
+    int link = 0, messages = 0;  // at once
+    Bytes bytes = {};            // of a collective
+  };
+  using Orbit = std::vector<Use>;
+  /// Messages from one simulated rank to another. Returns the way of one and fills in `orbit`.
+  Route add_way(int from_rank, int to_rank, Orbit& orbit);
+  /// A simulated member of a group; `alone` if it stands for all the others.
+  struct Member {
+    const std::vector<int>& group;
+    MeshAxis axis;
+    int rank;
+    bool alone;
+  };
+  /// What `plan` says for the member's group. Returns how long the flows take alone.
+  Seconds add_collective(const CollectivePlan& plan, const Member& member, Orbit& orbit);
+
+  int device_of_rank(int rank) const { return devices_[rank]; }
+  const Coordinates& coordinates(int rank) const { return simulated_[rank]; }
+  bool folds() const { return folded_.size() > 1; }
+
+  // When all ways are known.
+  /// The link that stands for the class of `link`.
+  LinkId class_of(LinkId link);
+  /// Links of that class.
+  int class_size(LinkId link);
+  /// How an orbit uses the links of a class.
+  struct ClassUse {
+    int least = 0, most = 0;  // messages on a link at once
+    int links = 0;            // that it uses
+    bool alike = false;       // all links of the class
+    Bytes bytes = {};         // on a link of the class, on average
+  };
+  /// By the link that stands for the class.
+  std::unordered_map<LinkId, ClassUse> class_uses(const Orbit& orbit);
+  /// Why the folding is not exact whatever is shared; empty if nothing is wrong so far.
+  const std::string& problem() const { return problem_; }
+
+ private:
+  /// Links are numbered as they are met.
+  std::vector<int> numbered(const Route& route);
+  int find(int link);
+  void unite(const std::vector<int>& one, const std::vector<int>& other);
+  void unite_alike(const CollectivePlan& plan);
+  void count(const std::vector<int>& links, Bytes bytes);
+  Orbit counted();
+  std::vector<std::vector<int>> equal_groups(MeshAxis axis, int rank) const;
+
+  const LowerInputs& inputs_;
+  bool alone_;
+  std::vector<Coordinates> simulated_, folded_;
+  std::vector<int> devices_;  // by rank
+  std::unordered_map<LinkId, int> numbers_;
+  std::vector<LinkId> ids_;          // by number, as all below
+  std::vector<int> parents_;         // links that stand for others
+  std::vector<int> sizes_;           // of the classes that these stand for
+  std::vector<int> uses_, touched_;  // of the orbit at work
+  std::vector<Bytes> loads_;         // likewise
+  std::string problem_;
+};
+
+}  // namespace interlock

@@ -1,0 +1,33 @@
+// InstructionWriter: appends instructions to a program, making what they refer to at first use.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "sim/plan/stage_cost.h"
+#include "sim/program/program.h"
+
+namespace interlock {
+
+class InstructionWriter {
+ public:
+  InstructionWriter(Program& program, int stages);
+
+  void emit(Opcode code, int index, int micro_batch);
+  /// A Compute of `op` as `info` says, which may be a part of it.
+  void compute(const Op& op, const OpInfo& info);
+  void allocate(const Op& op, MemoryClass memory_class, Bytes bytes);
+  void free(const Op& op, MemoryClass memory_class, Bytes bytes);
+  /// Of what leaves by `channel`, which `op` was the last but the transfer to read.
+  void free_message(const Op& op, Bytes bytes, int channel);
+  /// The event remembered in `known`, made at the first call.
+  int event(int& known, int recorders, int micro_batches);
+  /// The buffer of a stage that is so, made at the first call.
+  int buffer(int stage, MemoryClass memory_class, Bytes bytes, int message = -1);
+
+ private:
+  Program& program_;
+  std::vector<std::vector<int>> ops_of_stage_, buffers_of_stage_;
+};
+
+}  // namespace interlock

@@ -1,0 +1,15 @@
+// list_inputs: what the list scheduler is told of a run, read off the program that lowering makes.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "sim/lower/lower.h"
+#include "sim/plan/orders/list_order.h"
+
+namespace interlock {
+
+/// Ops, times, messages and bytes of a run of `shape`, with `capacity` bytes on each rank. What
+/// `inputs` says of the schedule itself is not read.
+/// REQUIRES: one copy of the model, whole sequences.
+ListInputs list_inputs(LowerInputs inputs, const ScheduleInputs& shape, Bytes capacity);
+
+}  // namespace interlock

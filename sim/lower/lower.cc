@@ -1,0 +1,279 @@
+// Lowering: each compute op becomes the instructions around it.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Outline: for each rank, each sequence becomes a stream, each run a segment, each op a handful of
+// instructions (receive what it reads, take memory, compute, give memory back, send what it made).
+// Then durations are rounded to a common tick, and wires that share a link are marked.
+#include "sim/lower/lower.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "sim/lower/op_lowering.h"
+#include "sim/lower/unfold.h"
+#include "sim/lower/wiring.h"
+#include "sim/plan/orders/next_ops.h"
+#include "sim/program/ticks.h"
+
+namespace interlock {
+
+namespace {
+
+/// Updates that follow each other from op `first` of `run` on, in this run and the next ones.
+int updates_in_a_row(const Sequence& sequence, std::size_t run, std::size_t first) {
+  int updates = 0;
+  for (; run < sequence.runs.size(); ++run, first = 0) {
+    if (sequence.runs[run].repeats <= 0) continue;
+    for (std::size_t i = first; i < sequence.runs[run].ops.size(); ++i, ++updates) {
+      if (sequence.runs[run].ops[i].kind != OpKind::U) return updates;
+    }
+  }
+  return updates;
+}
+
+/// One turn of run `index`. Returns whether it ends in updates, as the run before did if
+/// `updating`.
+bool lower_run(OpLowering& ops, const Sequence& sequence, std::size_t index, bool updating,
+               bool fetches_ahead) {
+  const std::vector<Op>& run = sequence.runs[index].ops;
+  for (std::size_t i = 0; i < run.size(); ++i) {
+    const bool update = run[i].kind == OpKind::U;
+    if (update && !updating) ops.begin_updates(run[i], updates_in_a_row(sequence, index, i));
+    updating = update;
+    const std::size_t last = run[i].overlaps_next ? i + 1 : i;
+    if (fetches_ahead) ops.expect(ops_after(sequence, index, last));
+    if (last == i) {
+      ops.append(run[i]);
+      continue;
+    }
+    CHECK(last < run.size(), "an op overlaps the next one of its run");
+    ops.append_pair(run[i], run[last]);
+    i = last;
+  }
+  return updating;
+}
+
+void lower_sequence(OpLowering& ops, Program& program, const Sequence& sequence,
+                    bool fetches_ahead) {
+  bool updating = false;
+  Stream stream{.first = static_cast<int>(program.segments.size()),
+                .repeats = sequence.repeats,
+                .stride = sequence.stride};
+  for (std::size_t r = 0; r < sequence.runs.size(); ++r) {
+    const Run& run = sequence.runs[r];
+    const bool leads = r < static_cast<std::size_t>(sequence.lead);
+    const bool trails = r + sequence.tail >= sequence.runs.size();
+    if (run.repeats <= 0 || run.ops.empty()) continue;
+    stream.lead += leads ? 1 : 0;
+    stream.tail += trails ? 1 : 0;
+    Segment segment{.first = static_cast<int>(program.instructions.size()),
+                    .repeats = run.repeats,
+                    .stride = run.stride};
+    const int slices = program.slices;
+    CHECK(slices == 1 || run.repeats == 1 || run.stride % slices == 0, "whole sequences in a loop");
+    updating = lower_run(ops, sequence, r, updating, fetches_ahead);
+    segment.count = static_cast<int>(program.instructions.size()) - segment.first;
+    program.segments.push_back(segment);
+    ++stream.count;
+  }
+  program.streams.push_back(stream);
+}
+
+/// Updates to come that micro-batches in flight may add up gradients for, beside the next one:
+/// they go back, and through heads, before updates of older ones are done.
+int further_sums(const SchedulePolicy& policy) {
+  return (policy.in_flight - 1 + policy.update_every - 1) / policy.update_every;
+}
+
+std::array<Bytes, kMemoryClasses> resident_bytes(const LowerInputs& inputs,
+                                                 const std::vector<int>& stages) {
+  std::array<Bytes, kMemoryClasses> bytes{};
+  auto at = [&](MemoryClass memory_class) -> Bytes& {
+    return bytes[static_cast<int>(memory_class)];
+  };
+  for (const int stage : stages) {
+    const Footprint& state = inputs.stages[stage].state;
+    at(MemoryClass::Weights) += state.weights;
+    at(MemoryClass::Gradients) += state.gradients * (1 + further_sums(inputs.policy));
+    at(MemoryClass::Optimizer) += state.optimizer;
+    const auto& versions = inputs.schedule.weight_versions;
+    if (!versions.empty()) at(MemoryClass::WeightVersions) += state.weights * versions[stage];
+    const int from = OpCosts(inputs).before(stage);
+    if (inputs.policy.replays && from >= 0) {
+      at(MemoryClass::Boundary) += inputs.stages[from].output * inputs.policy.queue.depth;
+    }
+  }
+  return bytes;
+}
+
+/// Returns the costs of a stage that may have exchanges.
+std::array<const OpCost*, 4> costs_of_ops(const StageCost& stage) {
+  return {&stage.forward, &stage.backward_input, &stage.backward_weight, &stage.recompute};
+}
+
+/// Whether ops of a stage exchange anything.
+bool exchanges_inside(const StageCost& stage) {
+  const auto costs = costs_of_ops(stage);
+  return std::any_of(costs.begin(), costs.end(),
+                     [](const OpCost* cost) { return !cost->exchanges.empty(); });
+}
+
+bool has_stash_on_hosts(const LowerInputs& inputs) {
+  return std::any_of(inputs.stages.begin(), inputs.stages.end(),
+                     [](const StageCost& stage) { return stage.host_stash > Bytes(0); });
+}
+
+Interference interference_of(const LowerInputs& inputs) {
+  const Device& device = inputs.cluster.device;
+  Interference interference = {.collective_sms = device.collective_sms,
+                               .message_sms = device.message_sms};
+  if (inputs.memory_contention) interference.memory_bandwidth = device.memory_bandwidth;
+  return interference;
+}
+
+/// Returns why ranks that stand for others are not exact where messages take memory bandwidth from
+/// kernels: as much as they would have alone on links that they share with their equals; or "".
+std::string memory_problem(const Program& program) {
+  if (program.interference.memory_bandwidth <= BytesPerSecond(0)) return "";
+  const auto shared = std::find_if(program.links.begin(), program.links.end(),
+                                   [](const ProgramLink& link) { return link.share != 1; });
+  if (shared == program.links.end()) return "";
+  return "equal messages share " + shared->name +
+         ", and what each takes of the memory's bandwidth depends on the others";
+}
+
+/// The program of `inputs`, whose replicas are unfolded.
+Program lower_all(const LowerInputs& inputs, const Brevity& brevity) {
+  const Schedule& schedule = inputs.schedule;
+  const std::size_t stages = schedule.stages;
+  CHECK(schedule.rank_of_stage.size() == stages, "a rank for each stage");
+  CHECK(inputs.roles.size() == stages, "a role for each stage");
+  CHECK(inputs.stages.size() == stages * schedule.slices, "a cost for each stage and slice");
+  Program program;
+  program.stages = schedule.stages;
+  program.copies = schedule.copies;
+  program.replicas = schedule.replicas;
+  program.slices = schedule.slices;
+  program.parts = schedule.parts;
+  program.version_lag = schedule.version_lag;
+  program.ahead = schedule.ahead;
+  program.micro_batches = schedule.micro_batches;
+  program.steps = schedule.steps;
+  program.update_every = inputs.policy.update_every;
+  program.pattern = schedule.pattern;
+  program.interference = interference_of(inputs);
+  program.ranks.resize(schedule.ranks.size());
+  for (int stage = 0; stage < schedule.stages; ++stage) {
+    program.ranks[schedule.rank_of_stage[stage]].stages.push_back(stage);
+  }
+  Wiring wiring(inputs, brevity.alone, program);
+  OpLowering ops(inputs, brevity, wiring, program);
+  const bool stash_on_hosts = has_stash_on_hosts(inputs);
+  for (std::size_t r = 0; r < schedule.ranks.size(); ++r) {
+    Rank& rank = program.ranks[r];
+    rank.first_stream = static_cast<int>(program.streams.size());
+    rank.streams = static_cast<int>(schedule.ranks[r].size());
+    rank.resident = resident_bytes(inputs, rank.stages);
+    for (const int stage : rank.stages) {
+      rank.host.optimizer += inputs.stages[stage].host_optimizer;
+      rank.host.gradients += inputs.stages[stage].host_gradients;
+    }
+    for (const int stage : rank.stages) {
+      if (schedule.weight_versions.empty()) break;
+      rank.weight_versions = std::max(rank.weight_versions, 1 + schedule.weight_versions[stage]);
+    }
+    const bool fetches_ahead = rank.streams == 1 && stash_on_hosts;
+    if (!fetches_ahead) ops.expect({});
+    for (const Sequence& sequence : schedule.ranks[r]) {
+      lower_sequence(ops, program, sequence, fetches_ahead);
+    }
+  }
+  program.folding_problem = wiring.finish();
+  if (program.folding_problem.empty()) program.folding_problem = memory_problem(program);
+  round_durations(program, inputs.most_ticks_per_second);
+  return program;
+}
+
+/// Has exchanges beside kernels written out.
+void keep_overlapped(const LowerInputs& inputs, Brevity& brevity) {
+  for (const StageCost& stage : inputs.stages) {
+    for (const OpCost* cost : costs_of_ops(stage)) {
+      for (const Exchange& exchange : cost->exchanges) {
+        if (exchange.overlapped) brevity.inside[static_cast<int>(exchange.axis)] = false;
+      }
+    }
+  }
+}
+
+/// Returns whether ops wait in their middle for something whose time is not known beforehand:
+/// weights that are gathered, room for gradients, or exchanges that are written out. What runs
+/// beside their kernels runs beside such a wait, too.
+bool waits_inside(const LowerInputs& inputs, const Brevity& brevity) {
+  if (inputs.data_parallel.zero_stage >= 3) return true;
+  for (std::size_t s = 0; s < inputs.stages.size(); ++s) {
+    const StageCost& stage = inputs.stages[s];
+    const std::size_t of_copies = s % inputs.schedule.rank_of_stage.size();  // whatever the slice
+    const Mesh& mesh = mesh_of_rank(inputs, inputs.schedule.rank_of_stage[of_copies]);
+    if (stage.reduces_each_backward) return true;
+    for (const OpCost* cost : costs_of_ops(stage)) {
+      for (const Exchange& exchange : cost->exchanges) {
+        const bool alone = group_size(mesh, exchange.axis) == 1;
+        if (!alone && !brevity.inside[static_cast<int>(exchange.axis)]) return true;
+      }
+    }
+  }
+  return false;
+}
+
+/// The axes along which exchanges need not be written out: nothing else uses their links, and of
+/// each group one member is simulated.
+Brevity what_to_leave_out(const LowerInputs& inputs, bool& shares) {
+  Brevity brevity;
+  const bool any = std::any_of(inputs.stages.begin(), inputs.stages.end(), exchanges_inside);
+  const auto& ranks = inputs.schedule.ranks;
+  const bool waits_are_used = std::any_of(ranks.begin(), ranks.end(), [](const auto& sequences) {
+    return sequences.size() > 1;  // another micro-batch computes meanwhile
+  });
+  // When a rendezvous is known depends on the waits inside the ops before it.
+  const bool announces = inputs.policy.queue.kind == QueuePolicy::Kind::Rendezvous;
+  if (!any || waits_are_used || announces) return brevity;
+  const Program links = lower_all(inputs, {.once = true});
+  shares = shares_links(links);
+  brevity.inside.fill(true);
+  for (const Collective& collective : links.collectives) {
+    const bool own = !collective.shared || !inputs.contention;
+    const bool alone = own && links.lanes[collective.lane].ranks.size() == 1;
+    if (!alone) brevity.inside[static_cast<int>(collective.axis)] = false;
+  }
+  // A kernel slows down while communication is under way beside it, not while its op waits.
+  if (links.interference.any()) return Brevity{};
+  if (waits_inside(inputs, brevity)) keep_overlapped(inputs, brevity);
+  return brevity;
+}
+
+}  // namespace
+
+Program lower(const LowerInputs& given) {
+  LowerInputs inputs = unfold(given);
+  slow_down(inputs);
+  if (inputs.mesh.replicas() > 1 || !inputs.layouts.empty()) mark_last_backwards(inputs.schedule);
+  if (has_stash_on_hosts(inputs)) {
+    for (std::vector<Sequence>& rank : inputs.schedule.ranks) {
+      if (rank.size() == 1) part_turns_at_backwards(rank.front());
+    }
+  }
+  bool shares = false;
+  Brevity brevity = what_to_leave_out(inputs, shares);
+  // Where equal ranks do not do the same, nobody knows which of them meet.
+  if (!inputs.contention) {
+    brevity.alone = !lower_all(inputs, {.once = true}).folding_problem.empty();
+  }
+  Program program = lower_all(inputs, brevity);
+  if (inputs.contention) return program;
+  program.ignores_contention = shares || shares_links(program);
+  for (Wire& wire : program.wires) wire.shared = false;
+  for (Collective& collective : program.collectives) collective.shared = false;
+  return program;
+}
+
+}  // namespace interlock

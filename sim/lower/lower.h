@@ -1,0 +1,45 @@
+// lower: Schedule to Program; the only place that inserts communication and memory.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "hardware/networks/cluster.h"
+#include "sim/lower/slow_devices.h"
+#include "sim/lower/stage_layouts.h"
+#include "sim/plan/data_parallel.h"
+#include "sim/plan/mesh.h"
+#include "sim/plan/schedules/catalogue.h"
+#include "sim/plan/stage_cost.h"
+#include "sim/program/program.h"
+
+namespace interlock {
+
+struct LowerInputs {
+  Schedule schedule;
+  SchedulePolicy policy;
+  Strategy strategy;
+  std::vector<StageRole> roles;   // (stages)
+  std::vector<StageCost> stages;  // (slices, stages)
+  Cluster cluster;
+  Mesh mesh;  // of a pipeline alone where all its degrees are 1: rank r is device r
+  Unfolded unfolded = kFolded;
+  DataParallel data_parallel;
+  std::vector<SlowDevices> slow;
+  bool memory_contention = false;  // of kernels with what is sent, received and reduced
+  bool contention = true;          // false: messages and collectives have their links to themselves
+  StageLayouts layouts;  // where they differ; `mesh` then says only how many devices a rank has
+  double most_ticks_per_second = 1e18;  // to lower one run as another one was
+};
+
+/// How the stages of a simulated rank are divided.
+inline const Mesh& mesh_of_rank(const LowerInputs& inputs, int rank) {
+  return inputs.layouts.empty() ? inputs.mesh : inputs.layouts.meshes[rank];
+}
+
+/// The program that runs the schedule on the cluster, every step of it.
+/// Durations are rounded once, to the finest 10^-k s that keeps the sum of all durations under 2^53
+/// ticks (2^50 where wires share links); sums of them are then exact.
+Program lower(const LowerInputs& inputs);
+
+}  // namespace interlock

@@ -1,0 +1,58 @@
+// OpCosts: what an op of a schedule costs, and the bytes of what it reads and makes.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "sim/lower/lower.h"
+
+namespace interlock {
+
+class OpCosts {
+ public:
+  explicit OpCosts(const LowerInputs& inputs)
+      : inputs_(inputs),
+        stages_(inputs.schedule.stages),
+        stages_of_replica_(stages_ / inputs.schedule.replicas),
+        stages_of_copy_(stages_of_replica_ / inputs.schedule.copies) {}
+
+  /// The stage whose output `stage` reads; -1 for the first of a copy.
+  int before(int stage) const;
+  /// The stages that read the output of `stage`.
+  std::vector<int> after(int stage) const;
+  /// The same stage of the model, `copies` copies on.
+  int in_copy_after(int stage, int copies) const {
+    const int own = stage % stages_of_replica_;
+    return stage - own + (own + copies * stages_of_copy_) % stages_of_replica_;
+  }
+
+  int first_of_replica(int stage) const { return stage - stage % stages_of_replica_; }
+  /// The last stage of the replica that `stage` belongs to.
+  int last_of_replica(int stage) const {
+    return stage - stage % stages_of_replica_ + stages_of_replica_ - 1;
+  }
+
+  /// Costs of `stage` for the slice that `micro_batch` is.
+  const StageCost& of_stage(int stage, int micro_batch) const {
+    return inputs_.stages[micro_batch % inputs_.schedule.slices * stages_ + stage];
+  }
+  const StageCost& of_stage(const Op& op) const { return of_stage(op.stage, op.micro_batch); }
+  /// The activation that a forward receives.
+  Bytes input(const Op& op) const;
+  /// What a backward sends to the stage below: the gradient of the input.
+  Bytes input_gradient(const Op& op) const;
+  /// I, B, W. CHECKs that the op's loss reaches its stage.
+  const Traversal& traversal(const Op& op) const;
+  /// I, B, W: what goes back first computes again.
+  const OpCost& recompute(const Op& op) const {
+    return recompute_cost(of_stage(op), traversal(op));
+  }
+  /// A whole turn of a stage on one input: forward, head, backward, update.
+  OpCost turn(int stage, int micro_batch) const;
+  /// The op alone, without what a backward first computes again.
+  OpCost of(const Op& op) const;
+
+ private:
+  const LowerInputs& inputs_;
+  int stages_, stages_of_replica_, stages_of_copy_;
+};
+
+}  // namespace interlock

@@ -1,0 +1,509 @@
+// What surrounds each compute op: messages, memory and events.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Memory: a forward turns the received activation into stash, which lives until the weight
+// gradients are made. An output belongs to its message from the start of the op that makes it to
+// the end of the transfer, and until its stage's head has begun. A received gradient lives until
+// the last op that reads it has run; the first of those that are added up, until the sum is read.
+#include "sim/lower/op_lowering.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+
+namespace interlock {
+
+OpLowering::OpLowering(const LowerInputs& inputs, const Brevity& brevity, Wiring& wiring,
+                       Program& program)
+    : inputs_(inputs),
+      wiring_(wiring),
+      costs_(inputs),
+      writer_(program, inputs.schedule.stages),
+      exchanges_(inputs, brevity, wiring, writer_, program),
+      window_events_(inputs.schedule.stages, -1),
+      update_events_(inputs.schedule.stages, -1) {
+  completes_.resize(static_cast<std::size_t>(inputs.schedule.stages), false);
+  for (const std::vector<Sequence>& rank : inputs.schedule.ranks) {
+    for (const Sequence& sequence : rank) {
+      for (const Run& run : sequence.runs) {
+        for (const Op& op : run.ops) {
+          if (op.completes) completes_[op.stage] = true;
+        }
+      }
+    }
+  }
+}
+
+void OpLowering::append(const Op& op) {
+  begin(op);
+  fetch_ahead(op, op);
+  run(op, 1);
+  end(op);
+}
+
+void OpLowering::append_pair(const Op& first, const Op& second) {
+  const double a = whole_time(first).value(), b = whole_time(second).value();
+  const double share = a + b > 0 ? 1 - inputs_.policy.overlap * std::min(a, b) / (a + b) : 1;
+  begin(first);
+  begin(second);
+  fetch_ahead(first, second);
+  run(first, share);
+  run(second, share);
+  end(first);
+  end(second);
+}
+
+/// What an op waits for and takes.
+void OpLowering::begin(const Op& op) {
+  const StageCost& stage = costs_.of_stage(op);
+  switch (op.kind) {
+    case OpKind::F:
+      return begin_forward(op);
+    case OpKind::H:
+      return begin_head(op);
+    case OpKind::R:
+      return;
+    case OpKind::I:
+    case OpKind::B:
+      return begin_traversal(op);
+    case OpKind::W:
+      if (!recomputes(op)) writer_.allocate(op, MemoryClass::Workspace, stage.workspace);
+      return;
+    case OpKind::U:
+      return begin_update(op);
+  }
+}
+
+/// The computing itself, in `share` of the time that it takes alone.
+void OpLowering::run(const Op& op, double share) {
+  const StageCost& stage = costs_.of_stage(op);
+  const bool makes_input_gradient = op.kind == OpKind::I || op.kind == OpKind::B;
+  const bool again = makes_input_gradient && recomputes(op);
+  ComputePiece first{.kind = OpKind::R, .share = share}, piece = piece_of(op, share);
+  if (again) first.cost = costs_.recompute(op);
+  // What was gathered to compute again is there still.
+  if (op.kind == OpKind::F || makes_input_gradient) add_gathers(op, again ? first : piece);
+  add_sends(op, piece);
+  const Bytes buffers = buffers_of(op, first) + buffers_of(op, piece);
+  writer_.allocate(op, MemoryClass::Communication, buffers);
+  if (op.completes) writer_.allocate(op, MemoryClass::Communication, unsent_gradients(op));
+  // What is computed again lies in the workspace.
+  if (makes_input_gradient) writer_.allocate(op, MemoryClass::Workspace, stage.workspace);
+  if (again) exchanges_.compute(op, first);
+  exchanges_.compute(op, piece);
+  writer_.free(op, MemoryClass::Communication, buffers);
+}
+
+ComputePiece OpLowering::piece_of(const Op& op, double share) const {
+  const bool backward = op.kind == OpKind::I || op.kind == OpKind::B || op.kind == OpKind::W;
+  return {.kind = op.kind,
+          .cost = costs_.of(op),
+          .useful = op.kind == OpKind::F || (backward && costs_.traversal(op).weights),
+          .share = share};
+}
+
+/// What an op gives back and sends.
+void OpLowering::end(const Op& op) {
+  const StageCost& stage = costs_.of_stage(op);
+  switch (op.kind) {
+    case OpKind::F:
+      writer_.free(op, MemoryClass::Workspace, stage.workspace);
+      send_stash(op);
+      for (const int next : costs_.after(op.stage)) {
+        message(Opcode::Send, Cargo::Activation, op, op.stage, next);
+      }
+      return;
+    case OpKind::H:
+      return writer_.free(op, MemoryClass::Head, stage.head_memory);
+    case OpKind::R:
+      return;
+    case OpKind::I:
+    case OpKind::B:
+    case OpKind::W:
+      return end_backward(op);
+    case OpKind::U:
+      return end_update(op);
+  }
+}
+
+void OpLowering::begin_forward(const Op& op) {
+  const StageCost& stage = costs_.of_stage(op);
+  exchange_readout(op);
+  wait_for_updates(op);
+  wait_for_weights(op);
+  if (const int from = costs_.before(op.stage); from >= 0) {
+    message(Opcode::Receive, Cargo::Activation, op, from, op.stage);
+  }
+  writer_.allocate(op, MemoryClass::Stash, stage.stash);
+  for (std::size_t reader = 0; reader < costs_.after(op.stage).size(); ++reader) {
+    writer_.allocate(op, MemoryClass::Boundary, stage.output);
+  }
+  writer_.allocate(op, MemoryClass::Workspace, stage.workspace);
+  writer_.free(op, MemoryClass::Boundary, costs_.input(op));
+}
+
+/// The memory of a head has room for what it reads, so that the output is the message's alone from
+/// here on.
+void OpLowering::begin_head(const Op& op) {
+  const StageCost& stage = costs_.of_stage(op);
+  const StageRole& role = inputs_.roles[op.stage];
+  const bool consumed = role.traversals.front().loss == op.stage ||
+                        (!role.only_added.empty() && role.only_added.front() == op.stage);
+  writer_.allocate(op, MemoryClass::Head, stage.head_memory);
+  if (consumed) writer_.allocate(op, MemoryClass::Boundary, stage.output_gradient());
+  const std::vector<int> readers = costs_.after(op.stage);
+  if (readers.empty()) return;
+  const int channel = wiring_.channel(Cargo::Activation, op.stage, readers.front(), op.micro_batch);
+  writer_.free_message(op, stage.output, channel);
+}
+
+/// What a traversal reads and makes: the gradient from above, and one for below or for nobody.
+void OpLowering::begin_traversal(const Op& op) {
+  const Traversal& traversal = costs_.traversal(op);
+  receive_gradients(op);
+  wait_for_stash(op);
+  if (traversal.to_previous) {
+    writer_.allocate(op, MemoryClass::Boundary, costs_.input_gradient(op));
+  } else if (drops_input_gradient(traversal)) {
+    writer_.allocate(op, MemoryClass::Workspace, costs_.input_gradient(op));
+  }
+}
+
+void OpLowering::end_backward(const Op& op) {
+  const Traversal& traversal = costs_.traversal(op);
+  const bool makes_input_gradient = op.kind != OpKind::W;
+  // What a recompute makes again lives in the workspace: of one traversal, from I until W if split.
+  const bool keeps_workspace = recomputes(op) && op.kind == OpKind::I && traversal.weights;
+  if (!keeps_workspace) {
+    writer_.free(op, MemoryClass::Workspace, costs_.of_stage(op).workspace);
+  }
+  if (makes_input_gradient && drops_input_gradient(traversal)) {
+    writer_.free(op, MemoryClass::Workspace, costs_.input_gradient(op));
+  }
+  // A split backward reads the gradient of its output twice: I, then W.
+  if (op.kind != OpKind::I || !traversal.weights) end_traversal(op);
+  if (makes_input_gradient) send_gradients(op, traversal);
+}
+
+/// The gradient of the output has been read for the last time; with the weight gradients the stash
+/// has, too. Comes before the send, which may have to stand.
+void OpLowering::end_traversal(const Op& op) {
+  const StageCost& stage = costs_.of_stage(op);
+  const StageRole& role = inputs_.roles[op.stage];
+  const bool last = op.loss == role.traversals.back().loss;
+  const bool sums = role.summed_gradients > 0 && role.traversals.size() > 1;
+  const bool becomes_sum = sums && op.loss == role.traversals.front().loss;
+  const bool held = op.loss != op.stage || role.head;
+  if (held && !becomes_sum) writer_.free(op, MemoryClass::Boundary, stage.output_gradient());
+  if (!last) return;
+  const std::size_t others = role.only_added.size() + (sums ? 1 : 0);
+  for (std::size_t i = 0; i < others; ++i) {
+    writer_.free(op, MemoryClass::Boundary, stage.output_gradient());
+  }
+  writer_.free(op, MemoryClass::Stash, stage.stash);
+  if (has_windows()) writer_.emit(Opcode::Record, window_event(op.stage), op.micro_batch);
+}
+
+Seconds OpLowering::whole_time(const Op& op) const {
+  const bool again = op.kind == OpKind::I || op.kind == OpKind::B;
+  const Seconds recompute = again ? costs_.recompute(op).time : Seconds(0);
+  return recompute + costs_.of(op).time;
+}
+
+bool OpLowering::recomputes(const Op& op) const { return costs_.recompute(op).time > Seconds(0); }
+
+/// An input gradient that nobody needs is made all the same, unless it is skipped; one that stops
+/// inside the stage is none of its input.
+bool OpLowering::drops_input_gradient(const Traversal& traversal) const {
+  if (traversal.partial || inputs_.strategy.kind == StrategyKind::ForwardForward) return false;
+  return !traversal.to_previous && !inputs_.strategy.skip_unneeded_input_gradients;
+}
+
+void OpLowering::receive_gradients(const Op& op) {
+  const StageRole& role = inputs_.roles[op.stage];
+  const bool list = inputs_.policy.kind == ScheduleKind::List;
+  const bool first = op.loss == role.traversals.front().loss;
+  const bool last = op.loss == role.traversals.back().loss;
+  int messages = op.loss > op.stage ? 1 : 0;
+  if (list) {
+    messages = first && role.traversals.back().loss > op.stage ? 1 : 0;
+  } else if (last) {
+    messages += static_cast<int>(std::count_if(role.only_added.begin(), role.only_added.end(),
+                                               [&](int loss) { return loss > op.stage; }));
+  }
+  for (; messages > 0; --messages) {
+    message(Opcode::Receive, Cargo::Gradient, op, op.stage + 1, op.stage);
+  }
+}
+
+void OpLowering::send_gradients(const Op& op, const Traversal& traversal) {
+  const auto& traversals = inputs_.roles[op.stage].traversals;
+  const bool list = inputs_.policy.kind == ScheduleKind::List;
+  const bool any = std::any_of(traversals.begin(), traversals.end(),
+                               [](const Traversal& t) { return t.to_previous; });
+  if (!(list ? any && traversal.weights : traversal.to_previous)) return;
+  message(Opcode::Send, Cargo::Gradient, op, op.stage, op.stage - 1);
+}
+
+bool OpLowering::has_windows() const { return inputs_.policy.in_flight > 1 && update_every() > 1; }
+
+int OpLowering::barrier() {
+  return writer_.event(barrier_event_, inputs_.schedule.stages, update_every());
+}
+
+int OpLowering::window_event(int stage) {
+  return writer_.event(window_events_[stage], update_every(), update_every());
+}
+
+int OpLowering::update_event(int stage) {
+  return writer_.event(update_events_[stage], 1, update_every());
+}
+
+/// A micro-batch may begin once all updates are done that were due `in_flight` micro-batches
+/// before. Another stream of the stage may have to do the last one.
+void OpLowering::wait_for_updates(const Op& op) {
+  const int window = update_every(), in_flight = inputs_.policy.in_flight;
+  if (in_flight == 1 || window == 1) return;
+  const int before = op.micro_batch - in_flight;
+  // The last micro-batch, at or before that one, which ends a window; below 0 there is none yet.
+  const int due = before - ((before + 1) % window + window) % window;
+  writer_.emit(Opcode::Wait, update_event(op.stage), due);
+}
+
+void OpLowering::message(Opcode code, Cargo cargo, const Op& op, int from, int to) {
+  writer_.emit(code, wiring_.channel(cargo, from, to, op.micro_batch), op.micro_batch);
+}
+
+namespace {
+
+constexpr int kMostTurns = 64;  // of the copies of an update
+
+Exchange stash_copy(const StageCost& stage, MeshAxis way) {
+  return {.kind = CollectiveKind::HostCopy, .axis = way, .bytes = stage.host_stash};
+}
+
+}  // namespace
+
+bool OpLowering::reads_stash_first(const Op& op) const {
+  const bool backward = op.kind == OpKind::I || op.kind == OpKind::B;
+  return backward && costs_.of_stage(op).host_stash > Bytes(0) &&
+         op.loss == inputs_.roles[op.stage].traversals.front().loss;
+}
+
+/// Whether nothing but ops of the same micro-batch come between a forward and its backward.
+bool OpLowering::stays(const Op& forward) const {
+  const auto own = [&](const Op& op) {
+    return op.stage == forward.stage && op.micro_batch == forward.micro_batch;
+  };
+  const bool pair = next_.size() > 1 && next_.front().overlaps_next;
+  if (pair && own(next_[1]) && reads_stash_first(next_[1])) return true;
+  for (const Op& next : next_) {
+    if (!own(next)) return false;
+    if (reads_stash_first(next)) return true;
+    if (next.kind != OpKind::H && next.kind != OpKind::R) return false;
+  }
+  return false;
+}
+
+void OpLowering::send_stash(const Op& op) {
+  const StageCost& stage = costs_.of_stage(op);
+  if (stage.host_stash <= Bytes(0)) return;
+  stays_ = stays(op);
+  if (stays_) return;
+  exchanges_.begin_copy(op, stash_copy(stage, MeshAxis::ToHost));
+  writer_.allocate(op, MemoryClass::HostStash, stage.host_stash);
+}
+
+/// What the op, or the pair, after [first, last] reads, unless they make it.
+void OpLowering::fetch_ahead(const Op& first, const Op& last) {
+  if (next_.empty() || stays_) return;
+  const auto makes_stash_of = [](const Op& op, const Op& next) {
+    return op.kind == OpKind::F && op.stage == next.stage && op.micro_batch == next.micro_batch;
+  };
+  const std::size_t count = next_.front().overlaps_next ? 2 : 1;
+  for (std::size_t i = 0; i < std::min(count, next_.size()); ++i) {
+    if (!reads_stash_first(next_[i])) continue;
+    if (makes_stash_of(first, next_[i]) || makes_stash_of(last, next_[i])) continue;
+    fetch(next_[i]);
+    fetched_ = true;
+  }
+}
+
+void OpLowering::fetch(const Op& op) {
+  const StageCost& stage = costs_.of_stage(op);
+  exchanges_.end_copy(op, stash_copy(stage, MeshAxis::ToHost));
+  writer_.allocate(op, MemoryClass::Stash, stage.host_stash);
+  exchanges_.begin_copy(op, stash_copy(stage, MeshAxis::FromHost));
+}
+
+void OpLowering::wait_for_stash(const Op& op) {
+  if (!reads_stash_first(op) || std::exchange(stays_, false)) return;
+  if (!std::exchange(fetched_, false)) fetch(op);
+  exchanges_.end_copy(op, stash_copy(costs_.of_stage(op), MeshAxis::FromHost));
+}
+
+/// Module by module: gradients to the host, or weights from it.
+std::vector<Exchange> OpLowering::copies_of_update(const Op& op, MeshAxis way) const {
+  const StageCost& stage = costs_.of_stage(op);
+  const Bytes bytes = way == MeshAxis::ToHost ? stage.host_gradients : stage.host_weights;
+  if (bytes <= Bytes(0)) return {};
+  const int turns = std::min(stage.modules, kMostTurns);
+  return {{.kind = CollectiveKind::HostCopy, .axis = way, .bytes = bytes / turns, .count = turns}};
+}
+
+/// Weights come back as soon as the host has updated them, whatever the device does meanwhile.
+void OpLowering::begin_copies(const Op& op) {
+  const auto gradients = copies_of_update(op, MeshAxis::ToHost);
+  const auto weights = copies_of_update(op, MeshAxis::FromHost);
+  if (gradients.empty()) return;
+  exchanges_.answer(op, gradients.front(), weights.front(), update_every());
+  exchanges_.begin(op, gradients, update_every());
+}
+
+void OpLowering::finish_copies(const Op& op) {
+  exchanges_.end(op, copies_of_update(op, MeshAxis::FromHost), update_every(), op.micro_batch);
+}
+
+namespace {
+
+constexpr int kMostBuckets = 64;  // of a stage; more take longer to simulate than they tell
+
+/// `exchange` in `count` equal parts.
+Exchange in_parts(Exchange exchange, int count) {
+  exchange.count = count;
+  exchange.bytes = exchange.bytes / count;
+  return exchange;
+}
+
+}  // namespace
+
+/// ZeRO 3: weights come, module by module, ahead of the kernels that read them.
+void OpLowering::add_gathers(const Op& op, ComputePiece& piece) const {
+  const DataParallel& policy = inputs_.data_parallel;
+  if (policy.zero_stage < 3) return;
+  const StageCost& stage = costs_.of_stage(op);
+  for (const Exchange& whole : weight_exchanges(policy, mesh_of(op), stage)) {
+    piece.gathers.push_back(in_parts(whole, stage.modules));
+  }
+}
+
+/// Adds the gradients that leave while `op` runs: those of an update beside the op that completes
+/// them; those of every micro-batch where they are reduced one by one.
+void OpLowering::add_sends(const Op& op, ComputePiece& piece) const {
+  const bool makes_gradients = op.kind == OpKind::W || op.kind == OpKind::B;
+  if (!makes_gradients) return;
+  const bool each = costs_.of_stage(op).reduces_each_backward;
+  if (op.completes ? !sends_early(op.stage) : !each) return;  // the update does it
+  piece.sends = gradients_in_buckets(op);
+  piece.sends_all = op.completes;
+}
+
+/// What communication takes while an op runs: weights of the module at work and of those gathered
+/// ahead, and a bucket that gradients are put into.
+Bytes OpLowering::buffers_of(const Op& op, const ComputePiece& piece) const {
+  Bytes bytes(0);
+  for (const Exchange& gather : piece.gathers) {
+    bytes += gather.bytes * std::min(inputs_.data_parallel.prefetch + 1, gather.count);
+  }
+  for (const Exchange& send : piece.sends) {
+    if (exchanges_.is_buffered(op.stage, send)) bytes += send.bytes;
+  }
+  return bytes;
+}
+
+/// What the op that completes gradients leaves for the update to send.
+Bytes OpLowering::unsent_gradients(const Op& op) const {
+  Bytes bytes(0);
+  if (sends_early(op.stage)) return bytes;
+  for (const Exchange& gradients : gradients_in_buckets(op)) {
+    if (exchanges_.is_buffered(op.stage, gradients)) bytes += gradients.bytes * gradients.count;
+  }
+  return bytes;
+}
+
+std::vector<Exchange> OpLowering::gradients_in_buckets(const Op& op) const {
+  const DataParallel& policy = inputs_.data_parallel;
+  const StageCost& stage = costs_.of_stage(op);
+  std::vector<Exchange> exchanges = gradient_exchanges(policy, mesh_of(op), stage);
+  const double wanted = std::ceil(stage.whole_gradients * policy.gradient_density / policy.bucket);
+  const double least = stage.reduces_each_backward ? 2 : 1;  // two buffers take turns
+  const int buckets = static_cast<int>(std::clamp(wanted, least, double{kMostBuckets}));
+  for (Exchange& exchange : exchanges) exchange = in_parts(exchange, buckets);
+  return exchanges;
+}
+
+void OpLowering::begin_updates(const Op& first, int updates) {
+  if (has_windows()) writer_.emit(Opcode::Wait, window_event(first.stage), first.micro_batch);
+  if (!inputs_.policy.barrier) return;
+  for (; updates > 0; --updates) writer_.emit(Opcode::Record, barrier(), first.micro_batch);
+}
+
+void OpLowering::begin_update(const Op& op) {
+  if (inputs_.policy.barrier) writer_.emit(Opcode::Wait, barrier(), op.micro_batch);
+  add_up_copies(op);
+  const std::vector<Exchange> gradients = gradients_in_buckets(op);
+  if (completes_[op.stage]) {
+    writer_.free(op, MemoryClass::Communication, unsent_gradients(op));
+  }
+  if (!sends_early(op.stage)) exchanges_.begin(op, gradients, update_every());
+  exchanges_.end(op, gradients, update_every(), op.micro_batch);
+  begin_copies(op);
+}
+
+/// Copies of a stage add up their gradients: each sends its own to every other.
+void OpLowering::add_up_copies(const Op& op) {
+  const int copies = inputs_.schedule.copies;
+  for (int on = 1; on < copies; ++on) {
+    message(Opcode::Send, Cargo::Copy, op, op.stage, costs_.in_copy_after(op.stage, on));
+  }
+  for (int on = 1; on < copies; ++on) {
+    message(Opcode::Receive, Cargo::Copy, op, costs_.in_copy_after(op.stage, copies - on),
+            op.stage);
+    writer_.free(op, MemoryClass::Boundary, costs_.of_stage(op).state.gradients);
+  }
+}
+
+void OpLowering::end_update(const Op& op) {
+  const DataParallel& policy = inputs_.data_parallel;
+  finish_copies(op);
+  if (policy.zero_stage == 1 || policy.zero_stage == 2) {
+    const auto weights = weight_exchanges(policy, mesh_of(op), costs_.of_stage(op));
+    exchanges_.begin(op, weights, update_every());
+    if (!policy.overlap_weights) exchanges_.end(op, weights, update_every(), op.micro_batch);
+  }
+  if (has_windows()) writer_.emit(Opcode::Record, update_event(op.stage), op.micro_batch);
+}
+
+/// Weights of the last update that are still on their way. Asynchronous schedules go on with those
+/// that they have.
+void OpLowering::wait_for_weights(const Op& op) {
+  const DataParallel& policy = inputs_.data_parallel;
+  const bool later = policy.overlap_weights && policy.zero_stage > 0 && policy.zero_stage < 3;
+  if (!later || inputs_.schedule.version_lag > 0 || inputs_.schedule.ahead > 0) return;
+  exchanges_.end(op, weight_exchanges(policy, mesh_of(op), costs_.of_stage(op)), update_every(),
+                 op.micro_batch - update_every());
+}
+
+// The last stage hands its readout on at the begin of each period; the other stages take it over
+// before the last micro-batch of that period, by when it has long arrived.
+void OpLowering::exchange_readout(const Op& op) {
+  const int period = inputs_.strategy.readout_every * inputs_.schedule.micro_batches;
+  if (period == 0) return;
+  CHECK(period > 1, "a readout period of one micro-batch would wait for itself");
+  const int last = costs_.last_of_replica(op.stage);
+  if (op.stage == last && op.micro_batch % period == 0) {
+    for (int stage = costs_.first_of_replica(op.stage); stage < last; ++stage) {
+      if (!inputs_.roles[stage].head) continue;
+      const int taken_before = op.micro_batch + period - 1;
+      writer_.emit(Opcode::Send, wiring_.channel(Cargo::Readout, last, stage, taken_before),
+                   op.micro_batch);
+    }
+  } else if (op.stage < last && inputs_.roles[op.stage].head &&
+             op.micro_batch % period == period - 1) {
+    message(Opcode::Receive, Cargo::Readout, op, last, op.stage);
+    writer_.free(op, MemoryClass::Boundary, costs_.of_stage(op).readout);
+  }
+}
+
+}  // namespace interlock

@@ -1,0 +1,94 @@
+// OpLowering: the instructions of one compute op.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "sim/lower/exchange_lowering.h"
+#include "sim/lower/instruction_writer.h"
+#include "sim/lower/op_cost.h"
+#include "sim/lower/wiring.h"
+
+namespace interlock {
+
+/// Appends the instructions of ops to a program, making ops, buffers and events as needed.
+class OpLowering {
+ public:
+  OpLowering(const LowerInputs& inputs, const Brevity& brevity, Wiring& wiring, Program& program);
+  void append(const Op& op);
+  /// Comes before the next op, or pair, of a rank of one stream: what follows it.
+  void expect(std::vector<Op> next) { next_ = std::move(next); }
+  /// Two ops that overlap: both have what they need before either starts, and send when both are
+  /// done. Drawn and counted one after the other, each in its share of the time of the pair.
+  void append_pair(const Op& first, const Op& second);
+  /// Comes before the first of `updates` in a row. None of them may wait at the barrier before all
+  /// have said that they are due, because they are of stages that share the stream.
+  void begin_updates(const Op& first, int updates);
+
+ private:
+  void begin(const Op& op);
+  void run(const Op& op, double share);
+  void end(const Op& op);
+  void begin_forward(const Op& op);
+  void begin_head(const Op& op);
+  void begin_traversal(const Op& op);
+  void end_backward(const Op& op);
+  void end_traversal(const Op& op);
+  /// Of an op with what it first computes again.
+  Seconds whole_time(const Op& op) const;
+  bool recomputes(const Op& op) const;
+  bool drops_input_gradient(const Traversal& traversal) const;
+  void receive_gradients(const Op& op);
+  void send_gradients(const Op& op, const Traversal& traversal);
+  void begin_update(const Op& op);
+  void end_update(const Op& op);
+  ComputePiece piece_of(const Op& op, double share) const;
+  void add_gathers(const Op& op, ComputePiece& piece) const;
+  void add_sends(const Op& op, ComputePiece& piece) const;
+  std::vector<Exchange> gradients_in_buckets(const Op& op) const;
+  /// Whether gradients leave with the last backward before the update of the stage.
+  bool sends_early(int stage) const {
+    return inputs_.data_parallel.overlap_gradients && completes_[stage];
+  }
+  void wait_for_weights(const Op& op);
+  void add_up_copies(const Op& op);
+  void wait_for_updates(const Op& op);
+  void exchange_readout(const Op& op);
+  bool reads_stash_first(const Op& op) const;
+  bool stays(const Op& forward) const;
+  void send_stash(const Op& op);
+  void fetch_ahead(const Op& first, const Op& last);
+  void fetch(const Op& op);
+  void wait_for_stash(const Op& op);
+  void begin_copies(const Op& op);
+  void finish_copies(const Op& op);
+  std::vector<Exchange> copies_of_update(const Op& op, MeshAxis way) const;
+  Bytes buffers_of(const Op& op, const ComputePiece& piece) const;
+  Bytes unsent_gradients(const Op& op) const;
+  void message(Opcode code, Cargo cargo, const Op& op, int from, int to);
+
+  const Mesh& mesh_of(const Op& op) const {
+    return mesh_of_rank(inputs_, inputs_.schedule.rank_of_stage[op.stage]);
+  }
+  int update_every() const { return inputs_.policy.update_every; }
+  /// Whether several micro-batches are in flight, of which one does the update for all.
+  bool has_windows() const;
+  int barrier();
+  int window_event(int stage);
+  int update_event(int stage);
+
+  const LowerInputs& inputs_;
+  Wiring& wiring_;
+  OpCosts costs_;
+  InstructionWriter writer_;
+  ExchangeLowering exchanges_;
+  std::vector<bool> completes_;  // (stages) some backward of it completes its gradients
+  std::vector<int> window_events_, update_events_;
+  std::vector<Op> next_;  // see expect()
+  bool stays_ = false;    // the stash that the next backward reads never left
+  bool fetched_ = false;  // the stash that it reads is on its way back
+  int barrier_event_ = -1;
+};
+
+}  // namespace interlock

@@ -1,0 +1,45 @@
+// StageLayouts: pipeline ranks that divide their stages otherwise than their neighbours do.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Every pipeline rank has as many devices, but its own tensor and data degrees: tensor devices
+// divide the work, data devices the samples of a micro-batch. Between neighbours a tensor has to be
+// laid out anew (hardware/collectives/resharding). One rank is simulated for all devices of a
+// pipeline rank, which is as late as the last of them; what they send over links is simulated
+// device by device.
+#pragma once
+
+#include <vector>
+
+#include "hardware/collectives/resharding.h"
+#include "sim/plan/mesh.h"
+
+namespace interlock {
+
+struct StageLayouts {
+  /// By pipeline rank, with equal numbers of devices. Empty: all ranks divide their stages alike.
+  std::vector<Mesh> meshes;
+  std::vector<Bytes> whole_outputs;  // by stage: of all its devices, copies counted once
+  std::vector<Bytes> outputs;        // by stage: what one of its devices holds of that
+  std::vector<Bytes> inputs;         // by stage: what one of them holds of the output before it
+  ReshardingChoice resharding;
+  bool empty() const { return meshes.empty(); }
+};
+
+/// Where the devices of pipeline rank `rank` hold a tensor of `whole` bytes, `held` on each: cut
+/// by data, and by tensor devices as far as those do not hold copies.
+TensorPlacement placement_of(const Mesh& mesh, int rank, Bytes whole, Bytes held);
+
+/// So many tensors over the boundary above stage `below`.
+struct Crossing {
+  int below = 0;
+  bool upwards = true;
+  double tensors = 1;
+};
+Resharding plan_crossing(const Cluster& cluster, const StageLayouts& layouts,
+                         const std::vector<int>& rank_of_stage, const Crossing& crossing);
+
+/// The same collective of every group of a pipeline rank, all at once.
+CollectivePlan plan_of_all_groups(const Cluster& cluster, const Mesh& mesh, int rank,
+                                  const Exchange& exchange);
+
+}  // namespace interlock

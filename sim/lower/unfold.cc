@@ -1,0 +1,85 @@
+// Replicas of a schedule.
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/lower/unfold.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace interlock {
+
+namespace {
+
+/// Numbers of stages and losses moved on.
+std::vector<Sequence> of_replica(std::vector<Sequence> rank, int stages) {
+  for (Sequence& sequence : rank) {
+    for (Run& run : sequence.runs) {
+      for (Op& op : run.ops) {
+        op.stage += stages;
+        op.loss += stages;
+      }
+    }
+  }
+  return rank;
+}
+
+void unfold_schedule(Schedule& schedule, int replicas) {
+  const Schedule one = schedule;
+  const int ranks = static_cast<int>(one.ranks.size());
+  schedule.replicas = replicas;
+  schedule.stages = one.stages * replicas;
+  for (int replica = 1; replica < replicas; ++replica) {
+    for (const int rank : one.rank_of_stage) {
+      schedule.rank_of_stage.push_back(rank + replica * ranks);
+    }
+    for (const std::vector<Sequence>& rank : one.ranks) {
+      schedule.ranks.push_back(of_replica(rank, replica * one.stages));
+    }
+    schedule.weight_versions.insert(schedule.weight_versions.end(), one.weight_versions.begin(),
+                                    one.weight_versions.end());
+  }
+}
+
+}  // namespace
+
+LowerInputs unfold(LowerInputs inputs) {
+  CHECK(inputs.schedule.replicas == 1, "a schedule of one replica");
+  const int ranks = static_cast<int>(inputs.schedule.ranks.size());
+  Mesh& mesh = inputs.mesh;
+  if (mesh.devices() == 1) mesh.degree(Dimension::Pipeline) = ranks;
+  CHECK(mesh.degree(Dimension::Pipeline) == ranks, "a rank for each pipeline coordinate");
+  const auto simulated = simulated_ranks(mesh, inputs.unfolded);
+  const int replicas = static_cast<int>(simulated.size()) / ranks;
+  if (replicas == 1) return inputs;
+  const int stages = inputs.schedule.stages;
+  unfold_schedule(inputs.schedule, replicas);
+  inputs.roles = roles_of_copies(inputs.roles, replicas);
+  std::vector<StageCost> costs;
+  for (int slice = 0; slice < inputs.schedule.slices; ++slice) {
+    const auto first = inputs.stages.begin() + std::ptrdiff_t{slice} * stages;
+    for (int replica = 0; replica < replicas; ++replica) {
+      costs.insert(costs.end(), first, first + stages);
+    }
+  }
+  inputs.stages = std::move(costs);
+  return inputs;
+}
+
+std::vector<Unfolded> foldings(const Mesh& mesh) {
+  std::vector<Unfolded> all;
+  for (int bits = 0; bits < 1 << (kDimensions - 1); ++bits) {
+    Unfolded unfolded = kFolded;
+    bool different = true;
+    for (int i = 0; i < kDimensions - 1; ++i) {
+      unfolded[i] = (bits >> i & 1) != 0;
+      different = different && (!unfolded[i] || mesh.degrees[i] > 1);
+    }
+    if (different) all.push_back(unfolded);
+  }
+  std::stable_sort(all.begin(), all.end(), [&](const Unfolded& a, const Unfolded& b) {
+    return simulated_ranks(mesh, a).size() < simulated_ranks(mesh, b).size();
+  });
+  return all;
+}
+
+}  // namespace interlock

@@ -1,0 +1,18 @@
+// Unfold: which ranks of a mesh a program simulates, and inputs that have them all.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/lower/lower.h"
+
+namespace interlock {
+
+/// `inputs` with a schedule, roles and costs of every replica that is simulated one by one.
+LowerInputs unfold(LowerInputs inputs);
+
+/// The foldings of a mesh, those of fewest simulated ranks first; the last one folds nothing.
+std::vector<Unfolded> foldings(const Mesh& mesh);
+
+}  // namespace interlock

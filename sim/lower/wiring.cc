@@ -1,0 +1,483 @@
+// Channels, wires and links, made when lowering first needs them.
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/lower/wiring.h"
+
+#include <algorithm>
+#include <map>
+
+#include "base/error.h"
+
+namespace interlock {
+
+namespace {
+
+std::int64_t pair_key(int from, int to) { return (static_cast<std::int64_t>(from) << 32) | to; }
+
+int depth_of(const QueuePolicy& queue) {
+  switch (queue.kind) {
+    case QueuePolicy::Kind::Rendezvous:
+      return 0;
+    case QueuePolicy::Kind::Buffered:
+      return queue.depth;
+    case QueuePolicy::Kind::Unlimited:
+      break;
+  }
+  return Channel::kUnlimited;
+}
+
+}  // namespace
+
+Wiring::Wiring(const LowerInputs& inputs, bool alone, Program& program)
+    : inputs_(inputs),
+      program_(program),
+      costs_(inputs),
+      alone_(alone),
+      folded_(inputs, alone),
+      lanes_(std::max(inputs.policy.in_flight, inputs.schedule.slices)),
+      neighbours_(std::size_t{2} * inputs.schedule.stages * lanes_, -1) {
+  CHECK(inputs.policy.in_flight == 1 || inputs.schedule.slices == 1, "lanes of one kind");
+}
+
+Bytes Wiring::message_bytes(Cargo cargo, int from_stage, int to_stage, int micro_batch) const {
+  switch (cargo) {
+    case Cargo::Activation:
+      return costs_.of_stage(from_stage, micro_batch).output;
+    case Cargo::Gradient: {
+      const Bytes tensor = costs_.input_gradient({.stage = from_stage, .micro_batch = micro_batch});
+      if (inputs_.policy.kind != ScheduleKind::List) return tensor;
+      const auto& traversals = inputs_.roles[from_stage].traversals;
+      const auto tensors = std::count_if(traversals.begin(), traversals.end(),
+                                         [](const Traversal& t) { return t.to_previous; });
+      return tensor * static_cast<double>(tensors);
+    }
+    case Cargo::Readout:
+      return costs_.of_stage(to_stage, micro_batch).readout;
+    case Cargo::Copy:
+      return costs_.of_stage(from_stage, micro_batch).state.gradients;
+  }
+  return Bytes(0);
+}
+
+int Wiring::channel(Cargo cargo, int from_stage, int to_stage, int micro_batch) {
+  const int lane = micro_batch % lanes_;
+  if (cargo == Cargo::Readout || cargo == Cargo::Copy) {
+    auto& known = cargo == Cargo::Readout ? readouts_ : copies_;
+    const int way = cargo == Cargo::Readout ? lane : from_stage;
+    const auto [entry, fresh] = known.try_emplace(pair_key(to_stage, way), -1);
+    if (fresh) entry->second = make_channel(cargo, from_stage, to_stage, micro_batch);
+    return entry->second;
+  }
+  // A stage has one from which activations come, and one to which its gradients go.
+  const int end = cargo == Cargo::Activation ? to_stage * 2 : from_stage * 2 + 1;
+  int& found = neighbours_[end * lanes_ + lane];
+  if (found < 0) found = make_channel(cargo, from_stage, to_stage, micro_batch);
+  return found;
+}
+
+int Wiring::make_channel(Cargo cargo, int from_stage, int to_stage, int micro_batch) {
+  Channel channel{.cargo = cargo,
+                  .from_rank = inputs_.schedule.rank_of_stage[from_stage],
+                  .to_rank = inputs_.schedule.rank_of_stage[to_stage],
+                  .from_stage = from_stage,
+                  .to_stage = to_stage,
+                  .depth = depth_of(inputs_.policy.queue),
+                  .bytes = message_bytes(cargo, from_stage, to_stage, micro_batch)};
+  // Copies of resident bytes wait for nobody.
+  const bool resident = cargo == Cargo::Readout || cargo == Cargo::Copy;
+  if (resident) {
+    channel.depth = Channel::kUnlimited;
+    channel.from_resident = true;
+  }
+  channel.read_by_head = cargo == Cargo::Activation && inputs_.roles[from_stage].head &&
+                         to_stage == costs_.after(from_stage).front() && channel.bytes > Bytes(0);
+  // Nor can a stream wait for itself.
+  const bool one_device = channel.from_rank == channel.to_rank;
+  if (one_device && inputs_.schedule.ranks[channel.from_rank].size() == 1) {
+    channel.depth = Channel::kUnlimited;
+  }
+  if (channel.from_rank != channel.to_rank) {
+    channel.wire = wire(channel.from_rank, channel.to_rank);
+    channel.latency = latencies_[channel.wire];
+    if (!resident) channel.bytes = channel.bytes / inputs_.policy.message_parts;
+    channel.synchronous = inputs_.policy.copies_on_compute_stream && !resident;
+    channel.sender_waits = inputs_.policy.waits_for_sends && !channel.synchronous && !resident &&
+                           channel.depth == Channel::kUnlimited;
+  }
+  if (!inputs_.layouts.empty() && channel.wire >= 0) reshard(channel);
+  if (inputs_.policy.replays && cargo == Cargo::Activation) {
+    channel.replay = replay_op(to_stage, micro_batch);
+  }
+  program_.channels.push_back(channel);
+  return static_cast<int>(program_.channels.size()) - 1;
+}
+
+int Wiring::add_channel(Channel channel) {
+  channel.wire = wire(channel.from_rank, channel.to_rank);
+  channel.latency = latencies_[channel.wire];
+  program_.channels.push_back(std::move(channel));
+  return static_cast<int>(program_.channels.size()) - 1;
+}
+
+/// A turn on an old input; none if it takes no time, or a stage would never get on.
+int Wiring::replay_op(int stage, int micro_batch) {
+  const OpCost turn = costs_.turn(stage, micro_batch);
+  if (turn.time <= Seconds(0)) return -1;
+  program_.ops.push_back({.kind = OpKind::R,
+                          .stage = stage,
+                          .loss = stage,
+                          .duration = turn.time,
+                          .flops = turn.flops,
+                          .replay = true});
+  return static_cast<int>(program_.ops.size()) - 1;
+}
+
+/// The channel leads to devices that hold its tensor otherwise: many flows at once.
+void Wiring::reshard(Channel& channel) {
+  const StageLayouts& layouts = inputs_.layouts;
+  const bool upwards = channel.to_stage > channel.from_stage;
+  const int below = std::min(channel.from_stage, channel.to_stage);
+  Bytes held = layouts.outputs[below], other = layouts.inputs[below + 1];
+  if (!upwards) std::swap(held, other);
+  if (held <= Bytes(0)) return;
+  const double times = channel.bytes / held;  // tensors in a message
+  channel.received = other * times;
+  const Resharding plan = plan_crossing(inputs_.cluster, layouts, inputs_.schedule.rank_of_stage,
+                                        {below, upwards, times});
+  channel.latency = plan.latency;
+  channel.occupancy = plan.time - plan.latency;
+  std::map<std::vector<LinkId>, Bytes> flows;
+  for (const Flow& flow : plan.flows) {
+    flows[route(inputs_.cluster, flow.from, flow.to).links] += flow.bytes;
+  }
+  for (const auto& [way, bytes] : flows) {
+    channel.flows.push_back({part_wire(channel.wire, way), bytes});
+  }
+}
+
+int Wiring::part_wire(int whole, const std::vector<LinkId>& way) {
+  const auto [entry, fresh] =
+      part_wires_.try_emplace({whole, way}, static_cast<int>(program_.wires.size()));
+  if (fresh) {
+    ways_.push_back(way);
+    orbits_.emplace_back();
+    latencies_.emplace_back();
+    program_.wires.push_back({.from_rank = program_.wires[whole].from_rank,
+                              .to_rank = program_.wires[whole].to_rank,
+                              .part_of = whole});
+  }
+  return entry->second;
+}
+
+int Wiring::wire(int from_rank, int to_rank) {
+  const auto [entry, fresh] =
+      wires_.try_emplace(pair_key(from_rank, to_rank), static_cast<int>(program_.wires.size()));
+  if (fresh) {
+    const Route way = folded_.add_way(from_rank, to_rank, orbits_.emplace_back());
+    ways_.push_back(inputs_.layouts.empty() ? way.links : std::vector<LinkId>());
+    latencies_.push_back(way.latency);
+    program_.wires.push_back({.from_rank = from_rank, .to_rank = to_rank});
+  }
+  return entry->second;
+}
+
+namespace {
+
+/// How many times the bytes of `other` the flows have; 0 where they differ in anything else.
+double size_ratio(const std::vector<Flow>& flows, const std::vector<Flow>& other) {
+  if (flows.size() != other.size() || flows.empty()) return 0;
+  const double ratio = flows[0].bytes / other[0].bytes;
+  const auto alike = [&](const Flow& a, const Flow& b) {
+    return a.from == b.from && a.to == b.to && a.bytes == ratio * b.bytes;
+  };
+  return std::equal(flows.begin(), flows.end(), other.begin(), alike) ? ratio : 0;
+}
+
+}  // namespace
+
+namespace {
+
+/// What a member of `n` at least reads and writes in its memory: once each byte that leaves or
+/// enters, and a second operand for each that is added up.
+Bytes memory_bytes(const Exchange& exchange, std::size_t n) {
+  const Bytes moved = exchange.bytes * (static_cast<double>(n - 1) / static_cast<double>(n));
+  switch (exchange.kind) {
+    case CollectiveKind::AllReduce:  // a reduce-scatter and an all-gather
+      return 5 * moved;
+    case CollectiveKind::ReduceScatter:
+    case CollectiveKind::Reduce:
+      return 3 * moved;
+    case CollectiveKind::AllGather:
+    case CollectiveKind::Broadcast:
+    case CollectiveKind::AllToAll:
+      return 2 * moved;
+    case CollectiveKind::Shift:
+      return 2 * exchange.bytes;
+    case CollectiveKind::Halo:
+      return 2 * (exchange.bytes + exchange.back);
+    case CollectiveKind::HostCopy:
+      return exchange.bytes;
+  }
+  return Bytes(0);
+}
+
+}  // namespace
+
+int Wiring::collective(const Exchange& exchange, int rank, int stage) {
+  const std::vector<int> group =
+      group_of(mesh_of_rank(inputs_, rank), exchange.axis, folded_.coordinates(rank));
+  const int own_lane = lane(exchange, rank, group);
+  const auto [entry, fresh] = collectives_.try_emplace(
+      {own_lane, exchange.kind, exchange.bytes.value(), exchange.back.value(), stage},
+      static_cast<int>(program_.collectives.size()));
+  if (!fresh) return entry->second;
+  const CollectivePlan plan =
+      is_host(exchange.axis) || inputs_.layouts.empty()
+          ? plan_exchange(inputs_.cluster, group, exchange)
+          : plan_of_all_groups(inputs_.cluster, inputs_.layouts.meshes[rank], rank, exchange);
+  return add_collective(exchange, plan, {group, rank, stage, own_lane});
+}
+
+int Wiring::collective_of_lane(const Exchange& exchange, int lane) {
+  Doers doers{.rank = program_.lanes[lane].ranks.front(), .lane = lane};
+  doers.stage = doers.rank;
+  const auto [entry, fresh] = collectives_.try_emplace(
+      {lane, exchange.kind, exchange.bytes.value(), exchange.back.value(), doers.stage},
+      static_cast<int>(program_.collectives.size()));
+  if (!fresh) return entry->second;
+  for (const int rank : program_.lanes[lane].ranks) {
+    doers.group.push_back(folded_.device_of_rank(rank));
+  }
+  return add_collective(exchange, plan_exchange(inputs_.cluster, doers.group, exchange), doers);
+}
+
+int Wiring::add_collective(const Exchange& exchange, const CollectivePlan& plan,
+                           const Doers& doers) {
+  const Seconds busy = add_plan(plan, exchange.axis, doers);
+  program_.collectives.push_back({.kind = exchange.kind,
+                                  .axis = exchange.axis,
+                                  .stage = doers.stage,
+                                  .lane = doers.lane,
+                                  .bytes = exchange.bytes,
+                                  .back = exchange.back,
+                                  .occupancy = busy,
+                                  .latency = plan.latency,
+                                  .memory_bytes = memory_bytes(exchange, doers.group.size())});
+  return static_cast<int>(program_.collectives.size()) - 1;
+}
+
+/// Notes what the links of a lane have to carry. Plans that differ in size only do so alike.
+Seconds Wiring::add_plan(const CollectivePlan& plan, MeshAxis axis, const Doers& doers) {
+  for (std::size_t other = 0; other < planned_.size(); ++other) {
+    const Planned& known = planned_[other];
+    if (program_.collectives[other].lane != doers.lane) continue;
+    const double ratio = size_ratio(plan.flows, known.flows);
+    if (ratio == 0) continue;
+    const Seconds busy = program_.collectives[other].occupancy * ratio;
+    planned_.push_back({plan.flows, known.orbit, known.size * ratio});
+    return busy;
+  }
+  const bool alone = program_.lanes[doers.lane].ranks.size() == 1;
+  FoldedLinks::Orbit orbit;
+  const Seconds busy = folded_.add_collective(plan, {doers.group, axis, doers.rank, alone}, orbit);
+  planned_.push_back({plan.flows, std::make_shared<FoldedLinks::Orbit>(std::move(orbit))});
+  return busy;
+}
+
+/// The communicator of a group.
+int Wiring::lane(const Exchange& exchange, int rank, const std::vector<int>& group) {
+  const auto [entry, fresh] = communicators_.try_emplace({exchange.axis, group.front()},
+                                                         static_cast<int>(program_.lanes.size()));
+  if (fresh) program_.lanes.emplace_back();
+  auto& ranks = program_.lanes[entry->second].ranks;
+  if (!fresh) return entry->second;
+  const int simulated = static_cast<int>(inputs_.schedule.ranks.size());
+  for (int other = 0; other < simulated; ++other) {
+    const int device = folded_.device_of_rank(other);
+    if (std::find(group.begin(), group.end(), device) != group.end()) ranks.push_back(other);
+  }
+  CHECK(std::find(ranks.begin(), ranks.end(), rank) != ranks.end(), "a rank in its own group");
+  return entry->second;
+}
+
+std::string Wiring::finish() {
+  for (std::size_t c = 0; c < program_.collectives.size(); ++c) make_flows(static_cast<int>(c));
+  std::string problem = fold_links();
+  for (Channel& channel : program_.channels) {
+    if (channel.wire < 0 || !channel.flows.empty()) continue;
+    channel.occupancy = channel.bytes / program_.wires[channel.wire].bandwidth;
+  }
+  mark_shared_links();
+  return problem;
+}
+
+/// Where ranks stand for others, flows that play the same part are one.
+void Wiring::make_flows(int index) {
+  Collective& collective = program_.collectives[index];
+  std::map<std::vector<LinkId>, std::vector<Bytes>> flows;
+  for (const Flow& flow : planned_[index].flows) {
+    std::vector<LinkId> way = route(inputs_.cluster, flow.from, flow.to).links;
+    for (LinkId& link : way) link = folded_.class_of(link);
+    std::vector<Bytes>& equal = flows[way];
+    if (equal.empty() || !folded_.folds()) equal.emplace_back(0);
+    equal.back() = std::max(equal.back(), flow.bytes);
+  }
+  for (const auto& [way, equal] : flows) {
+    for (int i = 0; i < static_cast<int>(equal.size()); ++i) {
+      const auto [entry, fresh] = lane_wires_.try_emplace({collective.lane, i, way},
+                                                          static_cast<int>(program_.wires.size()));
+      if (fresh) {
+        ways_.push_back(way);
+        program_.wires.push_back({.lane = collective.lane});
+      }
+      collective.flows.push_back({entry->second, equal[i]});
+    }
+  }
+}
+
+std::string Wiring::fold_links() {
+  for (std::size_t w = 0; w < program_.wires.size(); ++w) {
+    for (const LinkId link : ways_[w]) {
+      program_.wires[w].links.push_back(link_index(folded_.class_of(link)));
+    }
+  }
+  std::string problem = folded_.problem();
+  if (folded_.folds() && problem.empty()) problem = share_links();
+  for (Wire& wire : program_.wires) {
+    wire.bandwidth = BytesPerSecond(kInfinity);
+    for (const int link : wire.links) {
+      wire.bandwidth = std::min(wire.bandwidth, program_.links[link].bandwidth);
+    }
+  }
+  return problem;
+}
+
+int Wiring::link_index(LinkId id) {
+  const auto [entry, fresh] = links_.try_emplace(id, static_cast<int>(program_.links.size()));
+  if (fresh) {
+    const Link made = link(inputs_.cluster, id);
+    program_.links.push_back({made.name, made.bandwidth});
+    raw_links_.push_back(id);
+  }
+  return entry->second;
+}
+
+void Wiring::mark_shared_links() {
+  // Collectives of a lane come one after the other: all its wires are one user.
+  constexpr int kNobody = -1, kSeveral = -2;
+  std::vector<int> users(program_.links.size(), kNobody);
+  const int lanes = static_cast<int>(program_.lanes.size());
+  const auto user_of = [&](int wire) {
+    const int lane = program_.wires[wire].lane;
+    const int whole = program_.wires[wire].part_of;
+    return lane >= 0 ? lane : lanes + (whole >= 0 ? whole : wire);
+  };
+  for (int w = 0; w < static_cast<int>(program_.wires.size()); ++w) {
+    for (const int link : program_.wires[w].links) {
+      const bool other = users[link] != kNobody && users[link] != user_of(w);
+      users[link] = other ? kSeveral : user_of(w);
+    }
+  }
+  for (Wire& wire : program_.wires) {
+    wire.shared = std::any_of(wire.links.begin(), wire.links.end(),
+                              [&](int link) { return users[link] == kSeveral; });
+  }
+  spread_sharing();
+}
+
+/// What has several flows is all SimGrid's if one of them is, or some would not end with the
+/// others.
+void Wiring::spread_sharing() {
+  for (Collective& collective : program_.collectives) {
+    const auto& flows = collective.flows;
+    collective.shared = std::any_of(flows.begin(), flows.end(), [&](const Collective::Flow& flow) {
+      return program_.wires[flow.wire].shared;
+    });
+  }
+  for (const Wire& wire : program_.wires) {
+    if (wire.part_of >= 0 && wire.shared) program_.wires[wire.part_of].shared = true;
+  }
+  for (Wire& wire : program_.wires) {
+    if (wire.part_of >= 0) wire.shared = program_.wires[wire.part_of].shared;
+  }
+  for (const Collective& collective : program_.collectives) {
+    if (!collective.shared) continue;
+    for (const Collective::Flow& flow : collective.flows) program_.wires[flow.wire].shared = true;
+  }
+}
+
+/// By lane: whether somebody else uses one of its links.
+std::vector<bool> Wiring::lanes_that_meet(const std::vector<LinkUse>& uses) const {
+  std::vector<bool> meets(program_.lanes.size(), false);
+  for (const Wire& wire : program_.wires) {
+    if (wire.lane < 0) continue;
+    const bool met = std::any_of(wire.links.begin(), wire.links.end(),
+                                 [&](int link) { return uses[link].users > 1; });
+    if (met) meets[static_cast<std::size_t>(wire.lane)] = true;
+  }
+  return meets;
+}
+
+/// Gives each link the part of its class that the messages simulated on it have of all. Classes of
+/// links that are used by one user only may carry what they like.
+std::string Wiring::share_links() {
+  std::string problem;
+  std::vector<LinkUse> uses(program_.links.size());
+  for (std::size_t w = 0; w < orbits_.size(); ++w) {
+    note_use(uses, static_cast<int>(program_.lanes.size() + w), {static_cast<int>(w)}, orbits_[w]);
+  }
+  for (std::size_t c = 0; c < planned_.size(); ++c) {
+    std::vector<int> wires;
+    for (const auto& flow : program_.collectives[c].flows) wires.push_back(flow.wire);
+    note_use(uses, program_.collectives[c].lane, wires, *planned_[c].orbit);
+  }
+  const std::vector<bool> meets = lanes_that_meet(uses);
+  for (std::size_t l = 0; l < uses.size(); ++l) {
+    // A lane that meets nobody is no flow: its occupancy knows what its equals carry.
+    const bool of_lane = uses[l].last_user < static_cast<int>(program_.lanes.size());
+    const bool apart = of_lane && !meets[static_cast<std::size_t>(uses[l].last_user)];
+    if ((uses[l].users == 1 && apart) || alone_) uses[l].share = 1;
+    program_.links[l].share = uses[l].share;
+    program_.links[l].stands_for = folded_.class_size(raw_links_[l]);
+    program_.links[l].bandwidth *= uses[l].share;
+    if (problem.empty() && uses[l].users > 1 && !uses[l].alike) {
+      problem = "what uses " + program_.links[l].name +
+                " and its like at the same time differs from one to the other";
+    }
+  }
+  for (std::size_t c = 0; c < planned_.size(); ++c) note_loads(static_cast<int>(c));
+  return problem;
+}
+
+/// Notes that `user` has the flows of `wires` under way at once.
+void Wiring::note_use(std::vector<LinkUse>& uses, int user, const std::vector<int>& wires,
+                      const FoldedLinks::Orbit& orbit) {
+  std::map<int, int> simulated;  // messages on each link at once
+  for (const int wire : wires) {
+    for (const int link : program_.wires[wire].links) ++simulated[link];
+  }
+  const auto classes = folded_.class_uses(orbit);
+  for (const auto& [link, count] : simulated) {
+    LinkUse& use = uses[link];
+    const auto found = classes.find(raw_links_[link]);
+    CHECK(found != classes.end(), "an orbit has the links of its messages");
+    const double share = static_cast<double>(count) / found->second.most;
+    use.alike = use.alike && found->second.alike && (use.users == 0 || use.share == share);
+    use.share = use.users == 0 ? share : std::min(use.share, share);
+    if (use.users == 0 || use.last_user != user) ++use.users;
+    use.last_user = user;
+  }
+}
+
+/// What a collective and its equals carry over the links that they use.
+void Wiring::note_loads(int index) {
+  Collective& collective = program_.collectives[index];
+  const auto classes = folded_.class_uses(*planned_[index].orbit);
+  for (const auto& [link, use] : classes) {
+    const int own = link_index(link);
+    collective.loads.push_back({own, use.bytes * planned_[index].size * program_.links[own].share});
+  }
+  std::sort(collective.loads.begin(), collective.loads.end(),
+            [](const LinkBytes& a, const LinkBytes& b) { return a.link < b.link; });
+}
+
+}  // namespace interlock

@@ -1,0 +1,104 @@
+// Wiring: the channels, wires and links between stages that lowering hands messages to.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "sim/lower/folded_links.h"
+#include "sim/lower/op_cost.h"
+
+namespace interlock {
+
+/// Makes channels on demand. Micro-batches in flight at once travel in channels of their own
+/// (lane = micro_batch % in_flight), because their order is not known beforehand; token slices do
+/// (lane = slice), because their sizes differ.
+class Wiring {
+ public:
+  /// `alone`: see FoldedLinks.
+  Wiring(const LowerInputs& inputs, bool alone, Program& program);
+
+  /// The channel from one stage to another; made at the first call, with the bytes of its message.
+  /// `micro_batch`: before whose forward, or for whose op, the message is received.
+  int channel(Cargo cargo, int from_stage, int to_stage, int micro_batch);
+  /// Bytes of one message from a stage to another.
+  Bytes message_bytes(Cargo cargo, int from_stage, int to_stage, int micro_batch) const;
+  /// The collective that `rank` and its group along the exchange's axis do for `stage`.
+  int collective(const Exchange& exchange, int rank, int stage);
+  /// Adds `channel`, whose ranks and bytes are known, and which belongs to no stages.
+  int add_channel(Channel channel);
+  /// The collective of the ranks of `lane`, each of which is one device.
+  int collective_of_lane(const Exchange& exchange, int lane);
+  /// Members of a collective's group that are simulated.
+  int members(int collective) const {
+    return static_cast<int>(program_.lanes[program_.collectives[collective].lane].ranks.size());
+  }
+  /// To be called when everything is made. Gives collectives their wires, replaces links by those
+  /// that stand for them, and marks what shares them. Returns why the folding is not exact, or "".
+  std::string finish();
+
+ private:
+  int make_channel(Cargo cargo, int from_stage, int to_stage, int micro_batch);
+  int replay_op(int stage, int micro_batch);
+  int wire(int from_rank, int to_rank);
+  void reshard(Channel& channel);
+  int part_wire(int whole, const std::vector<LinkId>& way);
+  int lane(const Exchange& exchange, int rank, const std::vector<int>& group);
+  /// Who does a collective, and for which stage.
+  struct Doers {
+    std::vector<int> group;  // devices
+    int rank = 0, stage = 0, lane = 0;
+  };
+  int add_collective(const Exchange& exchange, const CollectivePlan& plan, const Doers& doers);
+  Seconds add_plan(const CollectivePlan& plan, MeshAxis axis, const Doers& doers);
+  void make_flows(int collective);
+  std::string fold_links();
+  std::string share_links();
+  /// What uses a class of links.
+  struct LinkUse {
+    int users = 0, last_user = 0;
+    double share = 1;   // of the program's link, see ProgramLink
+    bool alike = true;  // on every link of the class, and for every user
+  };
+  void note_use(std::vector<LinkUse>& uses, int user, const std::vector<int>& wires,
+                const FoldedLinks::Orbit& orbit);
+  std::vector<bool> lanes_that_meet(const std::vector<LinkUse>& uses) const;
+  void mark_shared_links();
+  void spread_sharing();
+  void note_loads(int collective);
+  int link_index(LinkId id);
+
+  const LowerInputs& inputs_;
+  Program& program_;
+  OpCosts costs_;
+  bool alone_;
+  FoldedLinks folded_;
+  /// What a collective is made of until its wires are.
+  struct Planned {
+    std::vector<Flow> flows;
+    std::shared_ptr<const FoldedLinks::Orbit> orbit;
+    double size = 1;  // of the bytes in the orbit
+  };
+  std::vector<Planned> planned_;                           // by collective
+  std::vector<FoldedLinks::Orbit> orbits_;                 // by wire of messages
+  std::vector<std::vector<LinkId>> ways_;                  // by wire
+  std::vector<Seconds> latencies_;                         // by wire of messages
+  std::map<std::pair<MeshAxis, int>, int> communicators_;  // lane by axis and first device
+  std::map<std::tuple<int, CollectiveKind, double, double, int>, int> collectives_;
+  std::map<std::pair<int, std::vector<LinkId>>, int> part_wires_;
+  std::map<std::tuple<int, int, std::vector<LinkId>>, int> lane_wires_;  // by lane, number, way
+  std::vector<LinkId> raw_links_;                                        // by link of the program
+  int lanes_;                    // of micro-batches in flight or slices
+  std::vector<int> neighbours_;  // channel of (stage, in or down, lane), -1 until made
+  std::unordered_map<std::int64_t, int> readouts_, copies_, wires_, links_;
+};
+
+}  // namespace interlock

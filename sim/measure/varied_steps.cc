@@ -1,0 +1,132 @@
+// One run for each seed, and their means.
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/measure/varied_steps.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace interlock {
+
+namespace {
+
+constexpr double kMostTasks = 1e9;  // of all seeds
+constexpr int kMostRunAhead = 4;    // times as many steps as are measured, fill included
+/// Ticks must count runs that take longer than their program says. A factor of mean 1 and spread 1
+/// is larger than this once in a hundred million.
+constexpr double kHeadroom = 100;
+
+/// The program of the fill of `steady` and `steps` more.
+Program varied_program(const ProgramOfSteps& lower, const VariedSteps& varied, int steps,
+                       const Measurement& steady) {
+  const Metrics& metrics = steady.metrics;
+  double headroom = kHeadroom;  // ticks stay decimal
+  for (const SlowSteps& slow : varied.variation.slow) {
+    headroom *= std::pow(10, std::ceil(std::log10(std::max(1.0, slow.slowdown))));
+  }
+  Program program = lower(metrics.fill_steps + steps, steady.program.ticks_per_second / headroom);
+  program.variation = varied.variation;
+  for (SlowSteps& slow : program.variation.slow) {
+    slow.first += metrics.fill_steps;
+    slow.end += metrics.fill_steps;
+  }
+  return program;
+}
+
+/// Sums of what is averaged over seeds.
+struct Sums {
+  std::vector<double> step_time, steps_per_s, busy;
+  double useful = 0, exposed = 0, mfu = 0, hfu = 0;
+
+  void add(const Metrics& metrics) {
+    step_time.push_back(metrics.step_time.value());
+    steps_per_s.push_back(metrics.step_time > Seconds(0) ? Seconds(1) / metrics.step_time : 0);
+    busy.push_back(metrics.busy);
+    useful += metrics.useful;
+    exposed += metrics.exposed_communication.value();
+    mfu += metrics.mfu.value_or(0);
+    hfu += metrics.hfu.value_or(0);
+  }
+};
+
+void set_means(const Sums& sums, const VariedOutcome& outcome, const MeasureInputs& inputs,
+               Metrics& metrics) {
+  const double seeds = outcome.seeds, rate = outcome.steps_per_s.mean;
+  metrics.step_time = Seconds(outcome.step_time.mean);
+  metrics.busy = outcome.busy.mean;
+  metrics.useful = sums.useful / seeds;
+  metrics.exposed_communication = Seconds(sums.exposed / seeds);
+  if (metrics.mfu) metrics.mfu = sums.mfu / seeds;
+  if (metrics.hfu) metrics.hfu = sums.hfu / seeds;
+  if (inputs.samples_per_step) metrics.samples_per_s = *inputs.samples_per_step * rate;
+  if (inputs.tokens_per_step) metrics.tokens_per_s = *inputs.tokens_per_step * rate;
+}
+
+struct Seeds {
+  int count = 1, fill = 0;  // steps of the fill
+};
+
+double tasks_of(const Program& program, const VariedSteps& varied) {
+  return static_cast<double>(count_tasks(program)) * varied.seeds;
+}
+
+/// Runs `program` under each seed. Nothing if `more` steps may follow and, in some run, all that
+/// there are had begun by the end of the window.
+std::optional<VariedMeasurement> measure_seeds(const Program& program, const Seeds& asked,
+                                               const MeasureInputs& inputs, bool more,
+                                               bool keep_log) {
+  VariedMeasurement result;
+  Sums sums;
+  for (int seed = 0; seed < asked.count; ++seed) {
+    Program seeded = program;
+    seeded.variation.seed += static_cast<std::uint64_t>(seed);
+    Measurement one = measure_after(std::move(seeded), asked.fill, inputs, keep_log && seed == 0);
+    if (one.all_begun && more) return std::nullopt;
+    sums.add(one.metrics);
+    if (seed == 0) result.measurement = std::move(one);
+  }
+  result.outcome = {.seeds = asked.count,
+                    .step_time = spread_of(sums.step_time),
+                    .steps_per_s = spread_of(sums.steps_per_s),
+                    .busy = spread_of(sums.busy)};
+  set_means(sums, result.outcome, inputs, result.measurement.metrics);
+  return result;
+}
+
+}  // namespace
+
+VariedMeasurement measure_varied(const ProgramOfSteps& lower, const VariedSteps& varied,
+                                 const MeasureInputs& inputs, const Measurement& steady,
+                                 bool keep_log) {
+  CHECK(varied.seeds > 0, "at least one seed");
+  const int fill = steady.metrics.fill_steps, measured = fill + inputs.steps;
+  int after = std::max(1, steady.program.steps - steady.metrics.measured_steps - fill);
+  Program program = varied_program(lower, varied, inputs.steps + after, steady);
+  const double tasks = tasks_of(program, varied);
+  if (tasks > kMostTasks) {
+    throw Error("a run has " + format_number(tasks / varied.seeds) + " tasks under each of " +
+                std::to_string(varied.seeds) + " seeds; expected at most " +
+                format_number(kMostTasks) + " in all, by fewer steps or seeds");
+  }
+  std::optional<VariedMeasurement> result;
+  while (true) {
+    const int further = 2 * after + 1;
+    const double growth = (measured + further) / static_cast<double>(measured + after);
+    const bool more =
+        further <= kMostRunAhead * measured && growth * tasks_of(program, varied) <= kMostTasks;
+    result = measure_seeds(program, {varied.seeds, fill}, inputs, more, keep_log);
+    if (result) break;
+    after = further;
+    program = varied_program(lower, varied, inputs.steps + after, steady);
+  }
+  result->outcome.undisturbed_step_time = steady.metrics.step_time;
+  result->measurement.metrics.steady = steady.metrics.steady;
+  return *std::move(result);
+}
+
+}  // namespace interlock

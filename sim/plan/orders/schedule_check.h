@@ -1,0 +1,37 @@
+// Schedule check: whether an order of one step can be run, and if not, which op is to blame.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/plan/schedules/schedule.h"
+
+namespace interlock {
+
+/// One step of global training, every rank's ops in order; updates may be left out.
+struct StepOrder {
+  int stages = 1;  // of all copies, as in Schedule
+  int copies = 1;
+  int micro_batches = 1;
+  std::vector<int> rank_of_stage;      // (stages)
+  std::vector<std::vector<Op>> ranks;  // (ranks)
+};
+
+/// What is wrong with an order: the op at `place` of `rank`, and a sentence about it.
+struct OrderMistake {
+  int rank = 0, place = 0;
+  std::string message;
+};
+
+/// The first mistake, or nothing if the order is valid: every micro-batch has one forward and one
+/// whole backward on each stage of its copy, on the stage's rank; all ranks can finish, whatever
+/// the times are, if every one waits for what its next op reads (an overlapped pair for both); and
+/// no message between two stages overtakes another.
+std::optional<OrderMistake> find_mistake(const StepOrder& order);
+
+/// "3B1": the stage of the model, the letter, the micro-batch.
+std::string name_of(const Op& op, const StepOrder& order);
+
+}  // namespace interlock

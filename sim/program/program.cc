@@ -1,0 +1,84 @@
+// Walking and counting programs.
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/program/program.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "base/error.h"
+
+namespace interlock {
+
+const char* name_of(MemoryClass memory_class) {
+  static constexpr const char* kNames[kMemoryClasses + 1] = {
+      "weights", "weight_versions", "gradients",     "optimizer", "stash", "boundary",
+      "head",    "workspace",       "communication", "host_stash"};
+  return kNames[static_cast<int>(memory_class)];
+}
+
+SliceNumber slice_number(const Program& program, int micro_batch) {
+  const int turn = micro_batch / program.slices;  // of a micro-batch, or of a step of several sizes
+  SliceNumber number{turn, micro_batch % program.slices};
+  if (program.parts.empty()) return number;
+  number.micro_batch *= whole_micro_batches(program);
+  for (const int slices : program.parts) {
+    if (number.slice < slices) break;
+    number.slice -= slices;
+    ++number.micro_batch;
+  }
+  return number;
+}
+
+int whole_micro_batches(const Program& program) {
+  if (program.parts.empty()) return program.micro_batches / program.slices;
+  return static_cast<int>(program.parts.size());
+}
+
+std::int64_t turns_of(const Program& program, const Stream& stream, int index) {
+  const int place = index - stream.first;
+  const bool looped = stream.lead <= place && place < stream.count - stream.tail;
+  return std::int64_t{program.segments[index].repeats} * (looped ? stream.repeats : 1);
+}
+
+namespace {
+
+int tasks_of(const Program& program, const Instruction& instruction) {
+  if (instruction.code == Opcode::Compute) return 1;
+  if (instruction.code == Opcode::Send)
+    return program.channels[instruction.index].wire >= 0 ? 1 : 0;
+  if (instruction.code != Opcode::Record) return 0;
+  int collectives = 0;
+  for (int e = instruction.index; e >= 0; e = program.events[e].next) {
+    collectives += program.events[e].collective >= 0 ? 1 : 0;
+  }
+  return collectives;
+}
+
+}  // namespace
+
+std::int64_t count_tasks(const Program& program) {
+  std::int64_t tasks = 0;
+  for (const Stream& stream : program.streams) {
+    for (int s = stream.first; s < stream.first + stream.count; ++s) {
+      const Segment& segment = program.segments[s];
+      std::int64_t once = 0;
+      for (int i = segment.first; i < segment.first + segment.count; ++i) {
+        once += tasks_of(program, program.instructions[i]);
+      }
+      tasks += turns_of(program, stream, s) * once;
+    }
+  }
+  return tasks;
+}
+
+bool shares_links(const Program& program) {
+  return std::any_of(program.wires.begin(), program.wires.end(),
+                     [](const Wire& wire) { return wire.shared; });
+}
+
+bool chooses_order(const Program& program) {
+  return std::any_of(program.ranks.begin(), program.ranks.end(),
+                     [](const Rank& rank) { return rank.streams > 1 && rank.order.empty(); });
+}
+
+}  // namespace interlock

@@ -1,0 +1,62 @@
+// RunLedger: which steps of a run are done and safe, and where its time went.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Steps that are done but in no checkpoint yet are unsaved: a rollback undoes them, and their time
+// is lost; a checkpoint that is safe makes it useful.
+#pragma once
+
+#include <vector>
+
+#include "sim/runs/run_clock.h"
+#include "sim/runs/training_run.h"
+
+namespace interlock {
+
+class RunLedger {
+ public:
+  RunLedger(const RunPlan& plan, const RunClock& clock, std::vector<RunSpan>* history);
+
+  std::int64_t done() const { return done_; }
+  std::int64_t failures() const { return outcome_.failures; }
+  bool finished() const { return durable_ == plan_.steps; }
+  bool checkpoint_due() const;
+  std::int64_t steps_until_checkpoint() const;
+  /// Ticks of `steps` steps with `replicas` replicas; at least one, so that time goes on.
+  RunTicks length_of(std::int64_t steps, int replicas) const;
+  /// Ticks until the end of the step that is under way after `elapsed` ticks.
+  RunTicks step_end_from(RunTicks elapsed, int replicas) const;
+
+  /// Training with `replicas` replicas went on from `begin` to `end`, maybe amid a step.
+  void train(RunTicks begin, RunTicks end, int replicas);
+  /// Time that is neither training nor lost.
+  void book(RunSpan::Kind kind, RunTicks begin, RunTicks end);
+
+  /// Training stood for a checkpoint of all that is done; it is safe, or being written.
+  void write(RunTicks now);
+  bool writing() const { return writing_; }
+  RunTicks safe_at() const { return safe_at_; }
+  /// A write that has ended by `now` is safe.
+  void settle(RunTicks now);
+
+  void fail();       // a write under way ends
+  void roll_back();  // to the last safe checkpoint
+
+  RunOutcome outcome(RunTicks end) const;
+
+ private:
+  std::int64_t whole_steps(RunTicks elapsed, int replicas) const;
+  void save();
+  void note(const RunSpan& span);
+
+  const RunPlan& plan_;
+  const RunClock& clock_;
+  std::vector<RunSpan>* history_;
+  RunOutcome outcome_;                               // its counts; times follow from ticks
+  std::int64_t done_ = 0, durable_ = 0, taken_ = 0;  // steps: all, safe, in the last checkpoint
+  RunTicks unsaved_ = 0, unsaved_when_taken_ = 0;
+  bool writing_ = false;
+  RunTicks safe_at_ = 0;
+  RunTicks useful_ = 0, lost_ = 0, checkpoint_ = 0, restart_ = 0, idle_ = 0;
+};
+
+}  // namespace interlock

@@ -1,0 +1,45 @@
+// ChakraAttributes: what a message of a Chakra trace says beside its fields.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "sim/workloads/chakra.pb.h"
+
+namespace interlock {
+
+/// The version of Chakra's schema.
+inline constexpr const char* kChakraVersion = "0.0.4";
+/// The unit of its times, in seconds.
+inline constexpr double kChakraTime = 1e-6;
+/// What interlock_cargo says, by Cargo.
+inline constexpr std::array kCargoNames = {"activation", "gradient", "readout", "copy"};
+inline constexpr int kMostChakraCount = 1'000'000'000;
+
+/// Attributes by name; numbers of any type are numbers, lists are left out. Reads throw Error,
+/// which begins with `where`, if there is something else than expected, and give nothing if there
+/// is none.
+class ChakraAttributes {
+ public:
+  template <class Message>
+  ChakraAttributes(const Message& message, std::string where) : where_(std::move(where)) {
+    for (const chakra::AttributeProto& attribute : message.attr()) add(attribute);
+  }
+  std::optional<double> number(const std::string& name, double least, double most) const;
+  std::optional<int> count(const std::string& name, int least) const;
+  bool is_true(const std::string& name) const { return count(name, 0).value_or(0) != 0; }
+  std::string text(const std::string& name) const;  // empty: none
+  const std::string& where() const { return where_; }
+
+ private:
+  void add(const chakra::AttributeProto& attribute);
+
+  std::string where_;
+  std::map<std::string, double> numbers_;
+  std::map<std::string, std::string> texts_;
+};
+
+}  // namespace interlock

@@ -1,0 +1,147 @@
+// interlock import megatron: launch scripts become the scenarios that people would write.
+// SPDX-License-Identifier: Apache-2.0
+#include <sstream>
+
+#include "base/file.h"
+#include "base/json/json.h"
+#include "tests/cli/child_program.h"
+
+namespace interlock::import_megatron_test {
+namespace {
+
+const char* const kScript = R"(#!/bin/bash
+# --num-layers 7 is not meant
+GPUS_PER_NODE=8
+NNODES=${SLURM_NNODES:-2}
+TP=4
+RUN="
+    --nproc_per_node $GPUS_PER_NODE \
+    --nnodes $NNODES
+"
+GPT_ARGS=(
+    --num-layers 24 --hidden-size 2048
+    --num-attention-heads 16   # heads
+    --seq-length 1024 --max-position-embeddings 2048
+    --attention-backend unfused
+)
+PARALLEL_ARGS="--tensor-model-parallel-size $TP --pipeline-model-parallel-size 2 \
+    --num-layers-per-virtual-pipeline-stage 6 --sequence-parallel --use-distributed-optimizer \
+    --overlap-grad-reduce"
+torchrun $RUN pretrain_gpt.py ${GPT_ARGS[@]} $PARALLEL_ARGS \
+    --micro-batch-size 2 --global-batch-size=32 --bf16 --lr 6.0e-5 \
+    --recompute-activations --vocab-size 51200
+)";
+
+/// The same, as people write it.
+const char* const kWritten = R"({
+  "model": {"kind": "transformer", "name": "run", "layers": 24, "hidden_size": 2048,
+    "attention_heads": 16, "vocab_size": 51200, "sequence_length": 1024, "max_positions": 2048,
+    "dropout": 0.1},
+  "cluster": {"machine": "dgx-a100-80g", "nodes": 2},
+  "parallel": {"tensor": 4, "sequence_parallel": true, "pipeline": 2, "data": 2, "zero_stage": 1,
+    "stages": 4},
+  "partition": [7, 6, 6, 7],
+  "training": {"strategy": "global", "schedule": {"kind": "interleaved", "chunks": 2},
+    "global_batch_size": 32, "micro_batch_size": 2, "optimizer": "adam",
+    "recompute": "selective", "steps": 2}})";
+
+std::string without_first_line(const std::string& text) { return text.substr(text.find('\n') + 1); }
+
+TEST_CASE("a launch script becomes the scenario that says the same") {
+  const Folder folder;
+  folder.file("run.sh", kScript);
+  folder.file("written.json", kWritten);
+  const Outcome import = run_program(
+      {"import", "megatron", "run.sh", "--cluster", "dgx-a100-80g", "--out", "made.json"},
+      folder.path());
+  CHECK(import.exit_code == 0);
+  CHECK(import.out == "not used: --lr\n");
+  const Outcome made = run_program({"simulate", "made.json"}, folder.path());
+  const Outcome written = run_program({"simulate", "written.json"}, folder.path());
+  CHECK(made.exit_code == 0);
+  CHECK(made.out.size() > 500);
+  CHECK(without_first_line(made.out) == without_first_line(written.out));
+}
+
+/// The scenario of settings, one a line.
+JsonValue imported(const std::string& settings, const std::vector<std::string>& more = {}) {
+  const Folder folder;
+  folder.file("settings.yaml", settings);
+  std::vector<std::string> words = {"import",   "megatron", "settings.yaml", "--cluster",
+                                    "dgx-h100", "--out",    "s.json",        "-q"};
+  words.insert(words.end(), more.begin(), more.end());
+  const Outcome run = run_program(words, folder.path());
+  CHECK(run.err == "");
+  CHECK(run_program({"check", "s.json"}, folder.path()).exit_code == 0);
+  return read_json_file(folder.path("s.json"));
+}
+
+const std::string kSettings =
+    "ENV:\nMODEL_ARGS:\n  --num-layers: 8\n  hidden_size: 1536\n"
+    "  --num-attention-heads: 12\n  --seq-length: 4096\n"
+    "  --micro-batch-size: 1\n  --bf16: true\n";
+
+TEST_CASE("lines of settings are read, and defaults are Megatron-LM's") {
+  const JsonValue s = imported(kSettings + "--swiglu: true\n--sequence-parallel: false\n",
+                               {"--vocab-size", "32000", "--devices", "8"});
+  const JsonValue& model = *s.find("model");
+  CHECK(model.find("ffn_hidden_size")->number == 4096);  // 8/3 of 1536 in multiples of 64
+  CHECK(model.find("dropout")->number == 0.1);
+  CHECK(model.find("attention")->text == "fused");
+  CHECK(model.find("vocab_size")->number == 32000);
+  CHECK(s.find("parallel")->find("data")->number == 8);
+  CHECK(s.find("training")->find("global_batch_size")->number == 8);
+  CHECK(!s.find("parallel")->find("overlap_gradients")->boolean);
+  CHECK(s.find("training")->find("precision")->text == "bf16");
+}
+
+TEST_CASE("experts, latents, layers of the ends and recomputation have their keys") {
+  const JsonValue s =
+      imported(kSettings +
+               "--vocab-size: 1000\n--num-experts: 8\n--moe-router-topk: 3\n"
+               "--moe-ffn-hidden-size: 256\n--moe-shared-expert-intermediate-size: 512\n"
+               "--moe-layer-freq: ([0]*2+[1]*6)\n--multi-latent-attention: true\n"
+               "--q-lora-rank: 96\n--position-embedding-type: rope\n"
+               "--pipeline-model-parallel-size: 4\n--decoder-first-pipeline-num-layers: 1\n"
+               "--decoder-last-pipeline-num-layers: 3\n--recompute-granularity: full\n");
+  const JsonValue& model = *s.find("model");
+  CHECK(model.find("experts_per_token")->number == 3);
+  CHECK(model.find("shared_experts")->number == 2);
+  CHECK(model.find("dense_layers")->number == 2);
+  CHECK(model.find("latent_attention")->find("query_rank")->number == 96);
+  CHECK(model.find("latent_attention")->find("kv_rank")->number == 32);
+  const std::vector<JsonValue>& stages = s.find("partition")->items;
+  REQUIRE(stages.size() == 4);
+  const double expected[] = {1 + 1, 2, 2, 3 + 1};
+  for (std::size_t i = 0; i < 4; ++i) CHECK(stages[i].number == expected[i]);
+  CHECK(s.find("training")->find("recompute")->text == "full");
+}
+
+TEST_CASE("what has no counterpart is refused, all at once, and nothing is written") {
+  const Folder folder;
+  folder.file("a.sh",
+              "train --num-layers eight --hidden-size 64 --num-attention-heads 4 \\\n"
+              "  --seq-length 64 --micro-batch-size 1 --optimizer muon\n");
+  const Outcome run = run_program(
+      {"import", "megatron", "a.sh", "--cluster", "dgx-h100", "--out", "s.json"}, folder.path());
+  CHECK(run.exit_code == 2);
+  CHECK(run.err ==
+        "a.sh:1: --num-layers: expected a whole number, got \"eight\"\n"
+        "a.sh:1: --vocab-size: the tokenizer has it; expected import's --vocab-size N\n"
+        "a.sh:2: --optimizer: expected adam or sgd\n");
+  CHECK(folder.files() == std::vector<std::string>{"a.sh"});
+  const auto said = [&](const std::string& more) {
+    folder.file("b.yaml", kSettings + "vocab-size: 1000\n" + more);
+    return run_program({"import", "megatron", "b.yaml", "--cluster", "dgx-h100", "--out", "s.json"},
+                       folder.path())
+        .err;
+  };
+  CHECK(said("pipeline-model-parallel-size: 3\n")
+            .find("8 layers cannot be shared out evenly among 3 stages on 3 ranks") !=
+        std::string::npos);
+  CHECK(said("recompute-granularity: full\nrecompute-num-layers: 2\n")
+            .find("--recompute-num-layers: groups of layers") != std::string::npos);
+}
+
+}  // namespace
+}  // namespace interlock::import_megatron_test

@@ -1,0 +1,69 @@
+// Seeded damage to good scenarios: whatever comes of it, they load or are refused with an Error.
+// SPDX-License-Identifier: Apache-2.0
+#include <iterator>
+
+#include "base/random.h"
+#include "scenarios/simulate/run_scenario.h"
+#include "tests/scenarios/documents.h"
+#include "tests/scenarios/schema/mutate.h"
+#include "tests/support/cases.h"
+
+namespace interlock::scenario_mutation_test {
+namespace {
+
+/// What is loaded fits together.
+void check_whole(const Scenario& scenario) {
+  const int stages = static_cast<int>(std::ssize(scenario.rank_of_stage));
+  CHECK(scenario.partition.stages() == parts_of(scenario.strategy, stages));
+  CHECK(scenario.partition.boundaries.back() == std::ssize(scenario.graph.modules));
+  const Mesh& mesh = scenario.mesh;
+  CHECK(mesh.degree(Dimension::Pipeline) == scenario.ranks);
+  CHECK(mesh.devices() <= scenario.cluster.devices);
+  CHECK((mesh.devices() == scenario.cluster.devices || mesh.devices() == scenario.ranks));
+  CHECK(mesh.replicas() % mesh.shard == 0);
+  CHECK(mesh.replicas() % mesh.expert == 0);
+  CHECK(scenario.micro_batches % scenario.schedule.update_every == 0);
+}
+
+/// Runs what is small enough; queues that are too short may deadlock, which is told as an Error.
+bool runs(Scenario scenario) {
+  const double size = static_cast<double>(scenario.micro_batches) * scenario.steps *
+                      static_cast<double>(scenario.rank_of_stage.size());
+  if (size > 2'000) return false;
+  scenario.engine = EngineKind::Native;
+  try {
+    const Metrics metrics = run_scenario(scenario, false).measurement.metrics;
+    CHECK(metrics.busy >= 0);
+    CHECK(metrics.busy <= 1 + 1e-12);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+TEST_CASE("thousands of mutations of good scenarios load or are refused") {
+  for (const std::string& text : good_scenarios()) REQUIRE(mistakes_of(parse_json(text, "")) == "");
+  int right = 0, wrong = 0, run = 0;
+  const auto count = static_cast<std::uint64_t>(cases(3000));
+  for (std::uint64_t seed = 0; seed < count; ++seed) {
+    CAPTURE(seed);
+    const std::string text = mutated_scenario(seed);
+    try {
+      const std::vector<Scenario> scenarios = load_scenarios(parse_json(text, "m.json"));
+      REQUIRE(!scenarios.empty());
+      for (const Scenario& scenario : scenarios) check_whole(scenario);
+      if (seed % 4 == 0 && runs(scenarios.front())) ++run;
+      ++right;
+    } catch (const Error& error) {
+      CHECK(std::string(error.what()).size() > 10);
+      ++wrong;
+    }
+  }
+  MESSAGE(right << " loaded, of which " << run << " were run; " << wrong << " were refused");
+  CHECK(right > 150);
+  CHECK(run > 30);
+  CHECK(wrong > 1500);
+}
+
+}  // namespace
+}  // namespace interlock::scenario_mutation_test

@@ -1,0 +1,64 @@
+// Memory of ranks that are threads.
+// SPDX-License-Identifier: Apache-2.0
+#include "validate/cpu/cpu_memory.h"
+
+#include <sys/mman.h>
+
+#include <cstring>
+#include <string>
+
+#include "base/error.h"
+
+namespace interlock {
+namespace {
+
+constexpr std::int64_t kCapacity = std::int64_t{1} << 36;  // of addresses
+constexpr int kPoison = 0xff;
+
+}  // namespace
+
+CpuMemory::CpuMemory(int rank, bool poison) : rank_(rank), poison_(poison), slab_(kCapacity) {
+  void* memory = mmap(nullptr, static_cast<std::size_t>(kCapacity), PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) throw Error("cannot reserve memory for device " + std::to_string(rank));
+  base_ = static_cast<std::byte*>(memory);
+}
+
+CpuMemory::~CpuMemory() { munmap(base_, static_cast<std::size_t>(kCapacity)); }
+
+Block CpuMemory::take(std::int64_t bytes, MemoryClass memory_class) {
+  if (bytes == 0) return {};
+  const std::scoped_lock lock(mutex_);
+  const std::int64_t offset = slab_.allocate(bytes, memory_class);
+  if (offset < 0) {
+    throw Error("device " + std::to_string(rank_) + " has no room for " + std::to_string(bytes) +
+                " bytes of " + name_of(memory_class));
+  }
+  const Block block = {base_ + offset, offset, bytes};
+  if (poison_) std::memset(block.data, kPoison, static_cast<std::size_t>(bytes));
+  return block;
+}
+
+void CpuMemory::give_back(Block& block) {
+  if (!block) return;
+  const std::scoped_lock lock(mutex_);
+  if (poison_) std::memset(block.data, kPoison, static_cast<std::size_t>(block.bytes));
+  slab_.release(block.offset);
+  block = {};
+}
+
+void CpuMemory::retag(const Block& block, MemoryClass memory_class) {
+  if (!block) return;
+  const std::scoped_lock lock(mutex_);
+  slab_.retag(block.offset, memory_class);
+}
+
+HeldMemory CpuMemory::held() const {
+  const std::scoped_lock lock(mutex_);
+  return {.peak = slab_.peak(),
+          .allocated_peak = slab_.allocated_peak(),
+          .reach = slab_.reach(),
+          .at_peak = slab_.at_peak()};
+}
+
+}  // namespace interlock

@@ -1,0 +1,177 @@
+// GpuProbe: noise, tokens and targets go up; then what training would call is called.
+// SPDX-License-Identifier: Apache-2.0
+#include "validate/cuda/bench/gpu_probe.h"
+
+#include <cuda_bf16.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numeric>
+
+#include "base/draws.h"
+#include "validate/cuda/kernels/cuda_call.h"
+
+namespace interlock::cuda {
+
+namespace {
+
+constexpr int kNumbers = 262'139;      // before they repeat; a prime, so that rows differ
+constexpr std::int64_t kLabels = 512;  // bytes before the labels: the loss
+
+std::int64_t rounded(std::int64_t bytes) { return (bytes + 255) / 256 * 256; }
+
+const std::vector<float>& noise() {
+  static const std::vector<float> numbers = [] {
+    Random random(1, 11);
+    std::vector<float> drawn(kNumbers);
+    for (float& number : drawn) number = static_cast<float>(draw_normal(random));
+    return drawn;
+  }();
+  return numbers;
+}
+
+/// Of each probe: a part of an attention, a step, or what is no step.
+void run_part(const GpuKernel& k, ProbePlan::Call call) {
+  const bool forward = k.step.kind == StepKind::Forward;
+  if (call == ProbePlan::Call::Scores && forward) return attention_scores(k);
+  if (call == ProbePlan::Call::Values && forward) return attention_values(k);
+  const AttentionScratch scratch = attention_scratch(k);
+  if (call == ProbePlan::Call::Values) return attention_value_gradients(k, scratch);
+  set_queries_aside(k, scratch);
+  attention_score_gradients(k, scratch);
+}
+
+void run_softmax(const GpuKernel& k) {
+  const Matrix shape = shape_of(k.step.probabilities);
+  char* weights = k.at(k.step.probabilities);
+  if (k.step.kind == StepKind::Forward) return causal_softmax(k.lane(), weights, 1, shape);
+  causal_softmax_gradient(k.lane(), k.at(k.step.dx), weights, 1, shape);
+}
+
+}  // namespace
+
+void fill_with_noise(const Lane& lane, char* begin, std::int64_t bytes) {
+  const std::vector<float>& numbers = noise();
+  const std::int64_t period = kNumbers * bytes_of(lane.element);
+  const std::int64_t first = std::min(bytes, period) / bytes_of(lane.element);
+  const auto send = [&](const auto& host) {
+    require(cudaMemcpyAsync(begin, host.data(), static_cast<std::size_t>(first) * sizeof(host[0]),
+                            cudaMemcpyHostToDevice, lane.stream),
+            "send noise");
+    require(cudaStreamSynchronize(lane.stream), "send noise");
+  };
+  if (lane.element == Element::Fp32) {
+    send(numbers);
+  } else {
+    std::vector<__nv_bfloat16> narrow(numbers.size());
+    std::transform(numbers.begin(), numbers.end(), narrow.begin(),
+                   [](float number) { return __float2bfloat16_rn(number); });
+    send(narrow);
+  }
+  // What is there is copied behind itself, so that the numbers go on repeating.
+  for (std::int64_t filled = first * bytes_of(lane.element); filled > 0 && filled < bytes;) {
+    const std::int64_t more = std::min(filled, bytes - filled);
+    require(cudaMemcpyAsync(begin + filled, begin, static_cast<std::size_t>(more),
+                            cudaMemcpyDeviceToDevice, lane.stream),
+            "spread noise");
+    filled += more;
+  }
+  require(cudaStreamSynchronize(lane.stream), "spread noise");
+}
+
+GpuProbe::GpuProbe(const Probe& probe, const Engine& engine, Scratch& arena, std::int64_t cache)
+    : kind_(probe.kind), role_(probe.work.role), plan_(plan_probe(probe)), engine_(engine) {
+  engine_.lane.element = plan_.element;
+  steps_ = {plan_.step};
+  const std::int64_t each = operand_bytes(plan_), count = sets_of(each, cache);
+  const std::int64_t labels = kLabels + rounded(plan_.tokens * 3 * std::int64_t{sizeof(int)});
+  char* begin = arena.take(labels + count * each, engine_.lane.stream);
+  fill_with_noise(engine_.lane, begin, labels + count * each);
+  put_labels(begin);
+  for (std::int64_t i = 0; i < count; ++i) add_set(begin + labels + i * each);
+  issue(0);  // chooses algorithms, and makes scratch as large as it has to be
+  fill_with_noise(engine_.lane, engine_.scratch->take(0, engine_.lane.stream),
+                  engine_.scratch->bytes());
+}
+
+/// Tokens in no order that a processor could foresee; targets are the columns of a row by turns.
+void GpuProbe::put_labels(char* to) {
+  loss_ = reinterpret_cast<float*>(to);
+  if (plan_.tokens == 0) return;
+  const auto rows = static_cast<std::size_t>(plan_.tokens);
+  const Layer& layer = plan_.layers->front();
+  std::vector<std::int32_t> tokens(rows), order(rows), targets(rows);
+  for (std::size_t row = 0; row < rows; ++row) {
+    tokens[row] =
+        static_cast<std::int32_t>(row * 2654435761U % static_cast<std::size_t>(layer.inputs));
+    targets[row] = static_cast<std::int32_t>(row % static_cast<std::size_t>(layer.outputs));
+  }
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) {
+    return tokens[static_cast<std::size_t>(a)] < tokens[static_cast<std::size_t>(b)];
+  });
+  auto* at = reinterpret_cast<std::int32_t*>(to + kLabels);
+  const auto send = [&](const std::vector<std::int32_t>& numbers) {
+    require(cudaMemcpyAsync(at, numbers.data(), rows * sizeof(numbers[0]), cudaMemcpyHostToDevice,
+                            engine_.lane.stream),
+            "send labels");
+    require(cudaStreamSynchronize(engine_.lane.stream), "send labels");
+    at += rows;
+    return at - rows;
+  };
+  labels_.tokens = send(tokens);
+  labels_.order = send(order);
+  labels_.targets = send(targets);
+}
+
+void GpuProbe::add_set(char* begin) {
+  Set& set = sets_.emplace_back();
+  set.operands = operands_at(plan_, begin);
+  set.tensors.places = set.operands.places;
+  set.tensors.weights = &set.operands.weights;
+  set.tensors.gradients = &set.operands.gradients;
+  set.tensors.batch = labels_;
+  set.tensors.loss = loss_;
+  set.tensors.samples = plan_.samples;
+  set.tensors.rows_per_sample = plan_.rows_per_sample;
+  // Squares of gradients are never negative.
+  if (set.operands.state.second == nullptr) return;
+  require(
+      cudaMemsetAsync(set.operands.state.second, 0,
+                      static_cast<std::size_t>(plan_.size) * sizeof(float), engine_.lane.stream),
+      "begin with zeros");
+}
+
+void GpuProbe::issue(int number) const {
+  const Set& set = sets_[static_cast<std::size_t>(number) % sets_.size()];
+  const GpuKernel kernel = {engine_, steps_.front(), set.tensors};
+  switch (plan_.call) {
+    case ProbePlan::Call::Step:
+      return run_steps(engine_, steps_, set.tensors);
+    case ProbePlan::Call::Scores:
+    case ProbePlan::Call::Values:
+      return run_part(kernel, plan_.call);
+    case ProbePlan::Call::Softmax:
+      return run_softmax(kernel);
+    case ProbePlan::Call::Copy:
+      return scale(engine_.lane, set.operands.places[static_cast<std::size_t>(Place::Output)],
+                   set.operands.places[static_cast<std::size_t>(Place::Input)], 1, plan_.size);
+    case ProbePlan::Call::Descent:
+      return descend(engine_.lane, set.operands.state, plan_.descent, plan_.size);
+  }
+}
+
+std::string GpuProbe::kernel() const {
+  static const std::array<const char*, kProbeKinds> kinds = {
+      "copy",     "",    "",        "",           "",          "relu",
+      "gelu",     "add", "softmax", "layer-norm", "embedding", "cross-entropy",
+      "momentum", "adam"};
+  static const std::array<const char*, kOpRoles> roles = {"", " forward", " input-gradient",
+                                                          " weight-gradient"};
+  const std::string name = kinds[static_cast<std::size_t>(kind_)];
+  return name.empty() ? engine_.products->last_algorithm()
+                      : name + roles[static_cast<std::size_t>(role_)];
+}
+
+}  // namespace interlock::cuda

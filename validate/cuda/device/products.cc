@@ -1,0 +1,246 @@
+// Products: descriptors, heuristics and calls of cuBLASLt.
+// SPDX-License-Identifier: Apache-2.0
+//
+// cuBLASLt thinks in columns: row-major c = a b is column-major c' = b' a', so operands change
+// places and keep their transposition.
+#include "validate/cuda/device/products.h"
+
+#include <cstdint>
+#include <numeric>
+
+#include "base/error.h"
+#include "validate/cuda/kernels/cuda_call.h"
+
+namespace interlock::cuda {
+
+namespace {
+
+/// A matrix as cuBLASLt sees it: columns of `rows` numbers, `lead` apart.
+struct Layout {
+  cublasLtMatrixLayout_t layout = nullptr;
+
+  Layout(Element element, std::int64_t rows, std::int64_t columns, std::int64_t lead) {
+    const cudaDataType_t type = element == Element::Fp32 ? CUDA_R_32F : CUDA_R_16BF;
+    require(cublasLtMatrixLayoutCreate(&layout, type, static_cast<std::uint64_t>(rows),
+                                       static_cast<std::uint64_t>(columns), lead),
+            "describe a matrix");
+  }
+  ~Layout() { cublasLtMatrixLayoutDestroy(layout); }
+  Layout(const Layout&) = delete;
+  Layout& operator=(const Layout&) = delete;
+
+  void repeat(std::int32_t batch, std::int64_t step) const {
+    require(cublasLtMatrixLayoutSetAttribute(layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &batch,
+                                             sizeof batch),
+            "describe a batch");
+    require(cublasLtMatrixLayoutSetAttribute(layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET,
+                                             &step, sizeof step),
+            "describe a batch");
+  }
+};
+
+struct Preference {
+  cublasLtMatmulPreference_t preference = nullptr;
+
+  Preference() { require(cublasLtMatmulPreferenceCreate(&preference), "describe preferences"); }
+  ~Preference() { cublasLtMatmulPreferenceDestroy(preference); }
+  Preference(const Preference&) = delete;
+  Preference& operator=(const Preference&) = delete;
+
+  template <class Value>
+  void set(cublasLtMatmulPreferenceAttributes_t attribute, Value value) const {
+    require(cublasLtMatmulPreferenceSetAttribute(preference, attribute, &value, sizeof value),
+            "describe preferences");
+  }
+};
+
+template <class Value>
+Value algorithm_value(const cublasLtMatmulAlgo_t& algorithm,
+                      cublasLtMatmulAlgoConfigAttributes_t attribute) {
+  Value value{};
+  std::size_t written = 0;
+  const cublasStatus_t status =
+      cublasLtMatmulAlgoConfigGetAttribute(&algorithm, attribute, &value, sizeof value, &written);
+  return status == CUBLAS_STATUS_SUCCESS ? value : Value{};  // older libraries know fewer
+}
+
+CudaProduct record_of(const ProductShape& shape, const cublasLtMatmulHeuristicResult_t& chosen) {
+  const cublasLtMatmulAlgo_t& algo = chosen.algo;
+  CudaProduct one = {.shape = describe(shape),
+                     .waves = chosen.wavesCount,
+                     .workspace = static_cast<std::int64_t>(chosen.workspaceSize)};
+  one.algorithm = algorithm_value<std::int32_t>(algo, CUBLASLT_ALGO_CONFIG_ID);
+  one.tile = algorithm_value<std::int32_t>(algo, CUBLASLT_ALGO_CONFIG_TILE_ID);
+  one.stages = algorithm_value<std::int32_t>(algo, CUBLASLT_ALGO_CONFIG_STAGES_ID);
+  one.split_k = algorithm_value<std::int32_t>(algo, CUBLASLT_ALGO_CONFIG_SPLITK_NUM);
+  one.cluster = algorithm_value<std::uint16_t>(algo, CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID);
+  return one;
+}
+
+const char* name_of_role(ProductRole role) {
+  switch (role) {
+    case ProductRole::Forward:
+      return "forward";
+    case ProductRole::InputGradient:
+      return "input gradient";
+    case ProductRole::WeightGradient:
+      return "weight gradient";
+    case ProductRole::Attention:
+      return "attention";
+  }
+  return "";
+}
+
+}  // namespace
+
+struct Products::Plan {
+  cublasLtMatmulDesc_t operation = nullptr;
+  std::unique_ptr<Layout> a, b, c;  // in cuBLASLt's places
+  cublasLtMatmulHeuristicResult_t chosen{};
+  bool found = false;
+  std::int64_t calls = 0;
+
+  explicit Plan(const ProductShape& s) {
+    require(cublasLtMatmulDescCreate(&operation, CUBLAS_COMPUTE_32F, CUDA_R_32F), "describe");
+    set(CUBLASLT_MATMUL_DESC_TRANSA, s.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
+    set(CUBLASLT_MATMUL_DESC_TRANSB, s.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
+    set(CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET, std::int32_t{s.sms});
+    if (s.bias) set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
+    a = std::make_unique<Layout>(s.element, s.transpose_b ? s.k : s.n, s.transpose_b ? s.n : s.k,
+                                 s.lead_b);
+    b = std::make_unique<Layout>(s.element, s.transpose_a ? s.m : s.k, s.transpose_a ? s.k : s.m,
+                                 s.lead_a);
+    c = std::make_unique<Layout>(s.element, s.n, s.m, s.lead_c);
+    if (s.batch == 1) return;
+    a->repeat(s.batch, s.step_b);
+    b->repeat(s.batch, s.step_a);
+    c->repeat(s.batch, s.step_c);
+  }
+  ~Plan() { cublasLtMatmulDescDestroy(operation); }
+  Plan(const Plan&) = delete;
+  Plan& operator=(const Plan&) = delete;
+
+  template <class Value>
+  void set(cublasLtMatmulDescAttributes_t attribute, Value value) const {
+    require(cublasLtMatmulDescSetAttribute(operation, attribute, &value, sizeof value), "describe");
+  }
+
+  /// Asks for the best algorithm; `found` says whether there is one.
+  void choose(cublasLtHandle_t handle, int alignment) {
+    const Preference preference;
+    const auto bytes = static_cast<std::uint32_t>(alignment);
+    preference.set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, std::size_t{kWorkspace});
+    preference.set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, bytes);
+    preference.set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, bytes);
+    preference.set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, bytes);
+    preference.set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, bytes);
+    int count = 0;
+    const cublasStatus_t status =
+        cublasLtMatmulAlgoGetHeuristic(handle, operation, a->layout, b->layout, c->layout,
+                                       c->layout, preference.preference, 1, &chosen, &count);
+    found = status == CUBLAS_STATUS_SUCCESS && count > 0;
+  }
+};
+
+std::string describe(const ProductShape& shape) {
+  std::string text =
+      std::to_string(shape.m) + " x " + std::to_string(shape.n) + " x " + std::to_string(shape.k);
+  if (shape.batch > 1) text += ", " + std::to_string(shape.batch) + " of them";
+  text += shape.element == Element::Fp32 ? " fp32, " : " bf16, ";
+  text += name_of_role(shape.role);
+  if (shape.bias) text += ", bias in the product";
+  if (shape.accumulate) text += ", added";
+  return text + ", on " + std::to_string(shape.sms) + " multiprocessors";
+}
+
+int alignment_of(const ProductShape& shape, const ProductOperands& operands) {
+  constexpr std::int64_t kMost = 16;
+  const std::int64_t element = bytes_of(shape.element);
+  std::int64_t alignment = kMost;
+  for (const std::int64_t size :
+       {shape.lead_a, shape.lead_b, shape.lead_c, shape.step_a, shape.step_b, shape.step_c}) {
+    alignment = std::gcd(alignment, size * element);
+  }
+  for (const void* tensor : {operands.a, operands.b, static_cast<const void*>(operands.c)}) {
+    alignment = std::gcd(alignment, reinterpret_cast<std::intptr_t>(tensor) % kMost);
+  }
+  return static_cast<int>(alignment);
+}
+
+Products::Products(int device) {
+  const CurrentDevice current(device);
+  require(cublasLtCreate(&handle_), "begin");
+  try {
+    workspace_ = allocate(kWorkspace, "the workspace of products");
+  } catch (...) {
+    cublasLtDestroy(handle_);
+    throw;
+  }
+}
+
+Products::~Products() {
+  plans_.clear();
+  cudaFree(workspace_);
+  cublasLtDestroy(handle_);
+}
+
+Products::Plan& Products::plan_of(const ProductShape& shape) {
+  std::unique_ptr<Plan>& plan = plans_[shape];
+  if (plan) return *plan;
+  auto fresh = std::make_unique<Plan>(shape);
+  // An address of the right alignment: the algorithm may depend on it.
+  if (shape.bias) fresh->set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, workspace_);
+  fresh->choose(handle_, shape.alignment);
+  plan = std::move(fresh);
+  return *plan;
+}
+
+void Products::run(const Lane& lane, ProductShape shape, const ProductOperands& operands) {
+  shape.alignment = alignment_of(shape, operands);
+  if (listener) listener(shape, operands);
+  // A bias goes into the product only where it lies as one expects of it.
+  const bool aside = shape.bias && reinterpret_cast<std::uintptr_t>(operands.bias) % 16 != 0;
+  if (aside || (shape.bias && !plan_of(shape).found)) {
+    shape.bias = false;
+    run_planned(lane, shape, operands);
+    return add_rows(lane, operands.c, operands.c, operands.bias,
+                    {shape.m, static_cast<int>(shape.n)});
+  }
+  run_planned(lane, shape, operands);
+}
+
+void Products::run_planned(const Lane& lane, const ProductShape& shape,
+                           const ProductOperands& operands) {
+  Plan& plan = plan_of(shape);
+  if (!plan.found) throw Error("cuBLASLt has no algorithm for " + describe(shape));
+  if (shape.bias) plan.set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, operands.bias);
+  const float alpha = 1, beta = shape.accumulate ? 1 : 0;
+  require(cublasLtMatmul(handle_, plan.operation, &alpha, operands.b, plan.a->layout, operands.a,
+                         plan.b->layout, &beta, operands.c, plan.c->layout, operands.c,
+                         plan.c->layout, &plan.chosen.algo, workspace_, kWorkspace, lane.stream),
+          describe(shape).c_str());
+  ++plan.calls;
+  last_ = &plan;
+}
+
+std::vector<CudaProduct> Products::record() const {
+  std::vector<CudaProduct> products;
+  for (const auto& [shape, plan] : plans_) {
+    if (!plan->found) continue;
+    products.push_back(record_of(shape, plan->chosen));
+    products.back().calls = plan->calls;
+  }
+  return products;
+}
+
+std::string Products::last_algorithm() const {
+  if (last_ == nullptr) return "";
+  const CudaProduct one = record_of({}, last_->chosen);
+  const auto part = [](const char* name, int value) {
+    return std::string(" ") + name + " " + std::to_string(value);
+  };
+  return "cublasLt" + part("algorithm", one.algorithm) + part("tile", one.tile) +
+         part("stages", one.stages) + part("split-k", one.split_k) + part("cluster", one.cluster);
+}
+
+}  // namespace interlock::cuda

@@ -1,0 +1,31 @@
+// GpuInputs: tokens, features and targets of a whole run, on the device before it begins.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "validate/cuda/stage/gpu_steps.h"
+#include "validate/network/job.h"
+
+namespace interlock::cuda {
+
+/// What one stage reads of every micro-batch.
+class GpuInputs {
+ public:
+  /// On the current device. `first`: the stage reads inputs; `loss`: it reads targets.
+  GpuInputs(const Job& job, bool first, bool loss);
+  ~GpuInputs();
+  GpuInputs(const GpuInputs&) = delete;
+  GpuInputs& operator=(const GpuInputs&) = delete;
+
+  const std::vector<GpuBatch>& batches() const { return batches_; }
+
+ private:
+  std::vector<GpuBatch> batches_;
+  std::vector<void*> blocks_;
+};
+
+/// Micro-batches of a whole run.
+inline int count_batches(const Program& program) { return program.micro_batches * program.steps; }
+
+}  // namespace interlock::cuda

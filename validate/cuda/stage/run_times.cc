@@ -1,0 +1,74 @@
+// RunTimes: events around what is issued, and the trace that they make when the run is over.
+// SPDX-License-Identifier: Apache-2.0
+#include "validate/cuda/stage/run_times.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "validate/cuda/kernels/cuda_call.h"
+
+namespace interlock::cuda {
+
+Events::~Events() {
+  for (cudaEvent_t event : events_) cudaEventDestroy(event);
+}
+
+cudaEvent_t Events::make() {
+  cudaEvent_t event = nullptr;
+  require(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "make an event");
+  events_.push_back(event);
+  return event;
+}
+
+cudaEvent_t Events::mark(cudaStream_t stream, bool capturing) {
+  cudaEvent_t event = nullptr;
+  require(cudaEventCreate(&event), "make an event");
+  events_.push_back(event);
+  require(cudaEventRecordWithFlags(event, stream,
+                                   capturing ? cudaEventRecordExternal : cudaEventRecordDefault),
+          "mark a time");
+  return event;
+}
+
+TraceLog RunTimes::log() const {
+  const auto time_of = [&](int rank, cudaEvent_t event) {
+    float milliseconds = 0;
+    require(
+        cudaEventElapsedTime(&milliseconds, begin.at(gpu[static_cast<std::size_t>(rank)]), event),
+        "read a time");
+    return Seconds(milliseconds / 1e3);
+  };
+  std::vector<Transfer> messages;
+  for (const MarkedTransfer& t : transfers) {
+    Transfer message = {.channel = t.channel, .micro_batch = t.micro_batch};
+    message.sent = time_of(t.rank, t.sent);
+    message.start = t.start != nullptr ? time_of(t.rank, t.start) : message.sent;
+    message.end = t.end != nullptr ? time_of(t.rank, t.end) : message.sent;
+    message.arrival = message.end;
+    messages.push_back(message);
+  }
+  std::vector<Span> spans;
+  std::map<int, Seconds> free;  // by rank
+  for (const MarkedOp& op : ops) {
+    Span span = {.rank = op.rank, .op = op.op, .micro_batch = op.micro_batch};
+    span.start = time_of(op.rank, op.start);
+    span.end = time_of(op.rank, op.end);
+    if (op.message >= 0) {
+      const Transfer& message = messages[static_cast<std::size_t>(op.message)];
+      const Seconds from = std::max(free[op.rank], message.sent);
+      span.exposed = std::max(Seconds(0), std::min(span.start, message.arrival) - from);
+    }
+    free[op.rank] = span.end;
+    spans.push_back(span);
+  }
+  std::stable_sort(spans.begin(), spans.end(),
+                   [](const Span& a, const Span& b) { return a.start < b.start; });
+  std::stable_sort(messages.begin(), messages.end(),
+                   [](const Transfer& a, const Transfer& b) { return a.start < b.start; });
+  TraceLog log;
+  log.spans = std::move(spans);
+  log.transfers = std::move(messages);
+  return log;
+}
+
+}  // namespace interlock::cuda

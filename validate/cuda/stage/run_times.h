@@ -1,0 +1,55 @@
+// RunTimes: events around what is issued, and the trace that they make when the run is over.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Times count from an event of each GPU. GPUs have clocks of their own: between GPUs, times are as
+// near as their first events were.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <map>
+#include <vector>
+
+#include "sim/program/trace.h"
+
+namespace interlock::cuda {
+
+/// Events of a run; they live as long as this.
+class Events {
+ public:
+  Events() = default;
+  ~Events();
+  Events(const Events&) = delete;
+  Events& operator=(const Events&) = delete;
+
+  /// One that others wait for, not yet recorded.
+  cudaEvent_t make();
+  /// One that tells the time, recorded on `stream`; inside a graph it is recorded when that runs.
+  cudaEvent_t mark(cudaStream_t stream, bool capturing);
+
+ private:
+  std::vector<cudaEvent_t> events_;
+};
+
+struct MarkedOp {
+  int rank = 0, op = 0, micro_batch = 0;
+  cudaEvent_t start = nullptr, end = nullptr;
+  int message = -1;  // the last transfer that came before it and after the op before, if any did
+};
+
+struct MarkedTransfer {
+  int channel = 0, micro_batch = 0, rank = 0;                  // the sender's
+  cudaEvent_t sent = nullptr, start = nullptr, end = nullptr;  // nothing: it took no time
+};
+
+struct RunTimes {
+  std::map<int, cudaEvent_t> begin;  // by GPU
+  std::vector<int> gpu;              // by rank
+  std::vector<MarkedOp> ops;
+  std::vector<MarkedTransfer> transfers;
+
+  /// Spans and transfers, each in order of start.
+  TraceLog log() const;
+};
+
+}  // namespace interlock::cuda
