@@ -1,4 +1,4 @@
-// What the sweep and the machine both begin with, and what both say of a wait.
+// EngineState: what both native engines begin with, and what both say of a wait.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/module_file.h"
 #include "sim/engines/child.h"
-#include "sim/engines/machine.h"
+#include "sim/engines/event_loop.h"
 #include "sim/program/cursor.h"
 
 namespace interlock {
@@ -36,7 +36,7 @@ SimGridRun simgrid_module() {
 }
 
 /// Whether ranks have several streams in a fixed order of ops, and nobody says in which order these
-/// hand over what they send and join: the sweep, whose streams run ahead, does not know.
+/// hand over what they send and join: the longest path, whose streams run ahead, cannot know.
 bool lacks_wire_order(const Program& program) {
   return program.wire_order.empty() &&
          std::any_of(program.ranks.begin(), program.ranks.end(),
@@ -45,12 +45,12 @@ bool lacks_wire_order(const Program& program) {
 
 }  // namespace
 
-RunSummary run_native_loop(const Program& program, const TraceSink& sink) {
-  CHECK(!shares_links(program), "the native loop knows no contention");
-  Machine machine(program, sink);
-  machine.start();
-  while (machine.next_time() < Machine::kForever) machine.run_instant();
-  return machine.finish("native");
+RunSummary run_event_loop(const Program& program, const TraceSink& sink) {
+  CHECK(!shares_links(program), "the event loop knows no contention");
+  EventLoop loop(program, sink);
+  loop.start();
+  while (loop.next_time() < EventLoop::kForever) loop.run_instant();
+  return loop.finish("native");
 }
 
 RunSummary run_native(const Program& program, const TraceSink& sink) {
@@ -61,7 +61,7 @@ RunSummary run_native(const Program& program, const TraceSink& sink) {
   }
   const bool in_time_order =
       chooses_order(program) || program.interference.any() || lacks_wire_order(program);
-  return in_time_order ? run_native_loop(program, sink) : run_sweep(program, sink);
+  return in_time_order ? run_event_loop(program, sink) : run_longest_path(program, sink);
 }
 
 void load_simgrid() { simgrid_module(); }

@@ -15,13 +15,14 @@ enum class EngineKind { Auto, SimGrid, Native };
 
 /// Longest path over the fixed order of `program`. Throws: Error on deadlock, saying who waits for
 /// what. REQUIRES: !chooses_order(program) && !shares_links(program).
-RunSummary run_sweep(const Program& program, const TraceSink& sink);
+RunSummary run_longest_path(const Program& program, const TraceSink& sink);
 
 /// Time-ordered loop without SimGrid, for any program that shares no links.
 /// Throws: Error on deadlock. REQUIRES: !shares_links(program).
-RunSummary run_native_loop(const Program& program, const TraceSink& sink);
+RunSummary run_event_loop(const Program& program, const TraceSink& sink);
 
-/// The sweep or the loop. Throws: Error if the program shares links, or on deadlock.
+/// Runs by the longest path where the order is fixed, else by the event loop. Throws: Error if the
+/// program shares links, or on deadlock.
 RunSummary run_native(const Program& program, const TraceSink& sink);
 
 /// Opens the SimGrid module, so that children made later have it. Throws: Error if that fails.
@@ -38,7 +39,7 @@ EngineKind choose_engine(EngineKind kind, const Program& program);
 RunSummary run_program(const Program& program, EngineKind kind, const TraceSink& sink);
 
 /// `program` with the order that a run of it realised: ranks and wires repeat it, whatever the
-/// times. The sweep of a frozen program that shares no links gives the times of that run.
+/// times. The longest path of a frozen program that shares no links has the times of that run.
 Program freeze(const Program& program, EngineKind kind);
 /// Likewise of a run that was logged, by an engine or by an executor. REQUIRES: all of it was.
 Program freeze(const Program& program, const TraceLog& log);

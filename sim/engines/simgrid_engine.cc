@@ -1,12 +1,12 @@
-// The SimGrid engine: a Machine driven by SimGrid's clock, with contention from its max-min solver.
+// The SimGrid engine: an EventLoop driven by its clock, with contention from its max-min solver.
 // SPDX-License-Identifier: Apache-2.0
 //
 // SimGrid polls its models for their next date; ours is one of them. When polled it runs every
-// event of the machine that comes before the network's next date, and stops early if a flow must
+// event of the loop that comes before the network's next date, and stops early if a flow must
 // start, because flows may be started only after the clock has moved. A transfer that is alone on
 // all its links ends at a date known at once; when a second one touches one of its links, what is
 // left of the first and the whole second become flows of SimGrid's. Latency stays with the
-// machine: SimGrid weighs flows by latency, so its links have none.
+// loop: SimGrid weighs flows by latency, so its links have none.
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -14,7 +14,7 @@
 
 #include "base/error.h"
 #include "sim/engines/binding_links.h"
-#include "sim/engines/machine.h"
+#include "sim/engines/event_loop.h"
 #include "sim/engines/simgrid_network.h"
 
 namespace interlock {
@@ -27,7 +27,7 @@ namespace resource = simgrid::kernel::resource;
 /// Transfers on wires that share links: alone and timed by us, or flows of SimGrid's.
 class Contention {
  public:
-  Contention(const Program& program, Machine& machine);
+  Contention(const Program& program, EventLoop& loop);
 
   /// Whether flows wait for the clock to move before they can start.
   bool flows_wait() const { return !waiting_.empty(); }
@@ -60,7 +60,7 @@ class Contention {
   void end_flow(int wire);
 
   const Program& program_;
-  Machine& machine_;
+  EventLoop& loop_;
   NetworkModel* network_ = nullptr;  // there is none before the platform
   std::vector<s4u::Host*> origins_;  // of each wire
   s4u::Host* destination_ = nullptr;
@@ -71,18 +71,18 @@ class Contention {
   std::unordered_map<resource::Action*, int> flows_;  // the wire of each flow under way
 };
 
-Contention::Contention(const Program& program, Machine& machine)
+Contention::Contention(const Program& program, EventLoop& loop)
     : program_(program),
-      machine_(machine),
+      loop_(loop),
       origins_(program.wires.size()),
       ways_(binding_links(program)),
       wires_(program.wires.size()),
       links_(program.links.size()) {
   make_platform();
-  machine.start_shared = [this](int wire, Bytes bytes, double occupancy) {
+  loop.start_shared = [this](int wire, Bytes bytes, double occupancy) {
     start(wire, bytes, occupancy);
   };
-  machine.on_timer = [this](int wire, std::uint32_t g) { alone_ended(wire, g); };
+  loop.on_timer = [this](int wire, std::uint32_t g) { alone_ended(wire, g); };
 }
 
 /// A flat star: each shared wire is a host whose way out is the wire's links. SimGrid then needs no
@@ -112,13 +112,13 @@ void Contention::make_platform() {
 
 double Contention::next_network_date(double now) const {
   const double wait = network_->next_occurring_event(now);
-  return wait < 0 ? Machine::kForever : now + wait;
+  return wait < 0 ? EventLoop::kForever : now + wait;
 }
 
 void Contention::start(int index, Bytes bytes, double occupancy) {
   const auto& ways = ways_[index];
   WireState& wire = wires_[index];
-  wire.started = machine_.now();
+  wire.started = loop_.now();
   wire.occupancy = occupancy;
   wire.bytes = bytes.value();
   for (const int link : ways) forget_ended(link);
@@ -130,7 +130,7 @@ void Contention::start(int index, Bytes bytes, double occupancy) {
     if (idle) {
       for (const int link : ways) links_[link].alone = index;
     }
-    machine_.set_timer(wire.started + wire.occupancy, index, wire.generation);
+    loop_.set_timer(wire.started + wire.occupancy, index, wire.generation);
     return;
   }
   for (const int link : ways) {
@@ -142,7 +142,7 @@ void Contention::start(int index, Bytes bytes, double occupancy) {
 /// A transfer that was alone and ends at this very instant no longer holds its links.
 void Contention::forget_ended(int link) {
   const int index = links_[link].alone;
-  if (index < 0 || wires_[index].started + wires_[index].occupancy > machine_.now()) return;
+  if (index < 0 || wires_[index].started + wires_[index].occupancy > loop_.now()) return;
   for (const int used : ways_[index]) links_[used].alone = -1;
 }
 
@@ -152,7 +152,7 @@ void Contention::promote(int index) {
   for (const int link : ways_[index]) links_[link].alone = -1;
   ++wire.generation;
   wire.alone = false;
-  const double done = (machine_.now() - wire.started) / wire.occupancy;
+  const double done = (loop_.now() - wire.started) / wire.occupancy;
   start_flow(index, wire.bytes * (1 - done));
 }
 
@@ -179,14 +179,14 @@ void Contention::alone_ended(int index, std::uint32_t generation) {
   for (const int link : ways_[index]) {
     if (links_[link].alone == index) links_[link].alone = -1;
   }
-  machine_.end_shared(index, machine_.now());
+  loop_.end_shared(index, loop_.now());
 }
 
 void Contention::end_flow(int index) {
   for (const int link : ways_[index]) --links_[link].flows;
   ++wires_[index].generation;
   const double clock = in_ticks(program_, Seconds(s4u::Engine::get_clock()));
-  machine_.end_shared(index, std::max(machine_.now(), clock));
+  loop_.end_shared(index, std::max(loop_.now(), clock));
 }
 
 void Contention::clock_moved() {
@@ -201,26 +201,26 @@ void Contention::clock_moved() {
     action->unref();
   }
   for (const int wire : ended) end_flow(wire);
-  if (!ended.empty()) machine_.settle();
+  if (!ended.empty()) loop_.settle();
 }
 
 /// Our place among SimGrid's models.
 class TaskModel : public resource::Model {
  public:
-  TaskModel(const Program& program, Machine& machine, Contention& contention)
-      : Model("interlock"), program_(program), machine_(machine), contention_(contention) {}
+  TaskModel(const Program& program, EventLoop& loop, Contention& contention)
+      : Model("interlock"), program_(program), loop_(loop), contention_(contention) {}
 
   double next_occurring_event(double now) override {
     const double limit = contention_.next_network_date(now);
     contention_.polled = true;
-    while (!contention_.flows_wait() && machine_.next_time() < Machine::kForever &&
-           seconds(machine_.next_time()) < limit) {
-      machine_.run_instant();
+    while (!contention_.flows_wait() && loop_.next_time() < EventLoop::kForever &&
+           seconds(loop_.next_time()) < limit) {
+      loop_.run_instant();
     }
     contention_.polled = false;
-    if (contention_.flows_wait()) return std::max(0.0, seconds(machine_.now()) - now);
-    if (machine_.next_time() >= Machine::kForever) return -1.0;
-    return std::max(0.0, seconds(machine_.next_time()) - now);
+    if (contention_.flows_wait()) return std::max(0.0, seconds(loop_.now()) - now);
+    if (loop_.next_time() >= EventLoop::kForever) return -1.0;
+    return std::max(0.0, seconds(loop_.next_time()) - now);
   }
   void update_actions_state(double /*now*/, double /*delta*/) override {}
 
@@ -228,7 +228,7 @@ class TaskModel : public resource::Model {
   double seconds(double ticks) const { return in_seconds(program_, ticks).value(); }
 
   const Program& program_;
-  Machine& machine_;
+  EventLoop& loop_;
   Contention& contention_;
 };
 
@@ -238,15 +238,15 @@ extern "C" void interlock_run_simgrid(const Program& program, const TraceSink& s
                                       RunSummary& summary) {
   s4u::Engine* engine = make_engine();
   CHECK(s4u::Engine::get_clock() == 0, "SimGrid has run in this process before");
-  Machine machine(program, sink);
-  Contention contention(program, machine);
-  engine->add_model(std::make_shared<TaskModel>(program, machine, contention));
+  EventLoop loop(program, sink);
+  Contention contention(program, loop);
+  engine->add_model(std::make_shared<TaskModel>(program, loop, contention));
   s4u::Engine::on_time_advance_cb([&](double) { contention.clock_moved(); });
   contention.polled = true;
-  machine.start();
+  loop.start();
   contention.polled = false;
   engine->run();
-  summary = machine.finish("simgrid");
+  summary = loop.finish("simgrid");
 }
 
 }  // namespace interlock

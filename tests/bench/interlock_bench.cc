@@ -70,7 +70,7 @@ double metrics_memory(const HeapLoopCase& c) {
 }
 
 void run_case(const HeapLoopCase& c, int rounds) {
-  std::vector<double> heap, native, sweep, loop, simgrid;
+  std::vector<double> heap, native, path, loop, simgrid;
   HeapLoopResult reference;
   for (int round = 0; round < rounds; ++round) {
     const double yardstick = seconds_of([&] { reference = run_heap_loop(c); });
@@ -79,15 +79,15 @@ void run_case(const HeapLoopCase& c, int rounds) {
     native.push_back(seconds_of([&] { summary = run_native(make_program(c), {}); }) / yardstick);
     CHECK(std::abs(summary.makespan.value() / reference.makespan - 1) < 1e-9, "equal makespans");
     const Program program = make_program(c);
-    sweep.push_back(seconds_of([&] { run_sweep(program, {}); }) / yardstick);
-    loop.push_back(seconds_of([&] { run_native_loop(program, {}); }) / yardstick);
+    path.push_back(seconds_of([&] { run_longest_path(program, {}); }) / yardstick);
+    loop.push_back(seconds_of([&] { run_event_loop(program, {}); }) / yardstick);
     const auto [seconds] = in_child<1>(
         [&]() -> std::array<double, 1> { return {seconds_of([&] { run_simgrid(program, {}); })}; });
     simgrid.push_back(seconds / yardstick);
   }
   std::printf("%6d x %-6d %9lld  %8.1f  %9.2f  %9.2f  %9.2f  %9.2f  %9.0f\n", c.stages,
               c.micro_batches, static_cast<long long>(reference.tasks), median(heap),
-              median(native), median(sweep), median(loop), median(simgrid),
+              median(native), median(path), median(loop), median(simgrid),
               metrics_memory(c) / 1e6);
   std::fflush(stdout);
 }
@@ -98,7 +98,7 @@ void run_engines(int rounds) {
   load_simgrid();
   std::printf(
       "1F1B with transfers, one step; ratios to the heap loop, median of %d rounds\n"
-      "  stages x M         tasks  heap loop     native      sweep    machine    simgrid     "
+      "  stages x M         tasks  heap loop     native       path       loop    simgrid     "
       "memory\n"
       "                            ns / task  lower+run      alone      alone     engine         "
       "MB\n",

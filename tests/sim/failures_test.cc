@@ -42,8 +42,8 @@ Program both_send_first(int depth, bool synchronous = false) {
 }
 
 std::vector<std::function<Realised(const Program&)>> all_engines() {
-  return {[](const Program& p) { return realise(p, run_sweep); },
-          [](const Program& p) { return realise(p, run_native_loop); },
+  return {[](const Program& p) { return realise(p, run_longest_path); },
+          [](const Program& p) { return realise(p, run_event_loop); },
           [](const Program& p) { return realise_simgrid(p); }};
 }
 
@@ -125,7 +125,7 @@ TEST_CASE("readouts reach whoever waits for them, whatever is in flight") {
   chain.policy.in_flight = 3;
   chain.policy.queue.kind = QueuePolicy::Kind::Unlimited;
   chain.cluster.port_latency = Seconds(100);
-  CHECK(realise(program_of(chain), run_native_loop).deadlock == "");
+  CHECK(realise(program_of(chain), run_event_loop).deadlock == "");
   CHECK(realise_simgrid(program_of(chain)).deadlock == "");
 }
 

@@ -72,9 +72,9 @@ TEST_CASE("the sweep and the loop agree exactly under jitter") {
     Program program = program_of(chain);
     if (chooses_order(program)) continue;
     program.variation = random_variation(random, program);
-    const Realised swept = realise(program, run_sweep);
+    const Realised swept = realise(program, run_longest_path);
     INFO("seed " << seed << ": " << describe(chain));
-    CHECK(difference(swept, realise(program, run_native_loop)) == "");
+    CHECK(difference(swept, realise(program, run_event_loop)) == "");
     ended += swept.deadlock.empty() ? 1 : 0;
   }
   CHECK(ended > 150);
@@ -97,11 +97,11 @@ TEST_CASE("an order that was chosen under jitter replays to identical times") {
     const TestChain chain = random_choosing_chain(random);
     Program program = program_of(chain);
     program.variation = random_variation(random, program);
-    const Realised realised = realise(program, run_native_loop);
+    const Realised realised = realise(program, run_event_loop);
     if (!realised.deadlock.empty()) continue;
     const Program frozen = freeze(program, EngineKind::Native);
     INFO("seed " << seed << ": " << describe(chain));
-    CHECK(difference(realised, realise(frozen, run_sweep)) == "");
+    CHECK(difference(realised, realise(frozen, run_longest_path)) == "");
   }
 }
 

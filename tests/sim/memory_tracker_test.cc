@@ -190,7 +190,7 @@ TEST_CASE("peaks are those of the sorted trace when a sweep runs ahead on each r
     const TestChain chain = random_heavy_chain(random, false);
     const Program program = program_of(chain);
     INFO("seed " << seed << ": " << describe(chain));
-    if (!chooses_order(program)) check_run(program, run_sweep);
+    if (!chooses_order(program)) check_run(program, run_longest_path);
   }
 }
 
@@ -200,7 +200,7 @@ TEST_CASE("peaks are those of the sorted trace when ranks run in order of time")
     const TestChain chain = random_heavy_chain(random, seed % 2 == 0);
     const Program program = program_of(chain);
     INFO("seed " << seed << ": " << describe(chain));
-    check_run(program, run_native_loop);
+    check_run(program, run_event_loop);
     if (seed % 5 == 0) {
       check_run(program, [](const Program& p, const TraceSink& sink) {
         run_program(p, EngineKind::SimGrid, sink);

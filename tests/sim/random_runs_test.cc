@@ -23,9 +23,9 @@ TEST_CASE("the sweep and the loop agree exactly on random programs of fixed orde
     const TestChain chain = random_chain(random);
     const Program program = program_of(chain);
     if (chooses_order(program)) continue;
-    const Realised swept = realise(program, run_sweep);
+    const Realised swept = realise(program, run_longest_path);
     INFO("seed " << seed << ": " << describe(chain));
-    CHECK(difference(swept, realise(program, run_native_loop)) == "");
+    CHECK(difference(swept, realise(program, run_event_loop)) == "");
     outcomes.count(swept);
   }
   CHECK(outcomes.ended > 200);
@@ -53,14 +53,14 @@ TEST_CASE("a frozen order replays to identical times, whatever chose it") {
     const TestChain chain = random_choosing_chain(random);
     const Program program = program_of(chain);
     if (!chooses_order(program)) continue;  // fewer micro-batches than may be in flight
-    const Realised realised = realise(program, run_native_loop);
+    const Realised realised = realise(program, run_event_loop);
     outcomes.count(realised);
     if (!realised.deadlock.empty()) continue;
     const Program frozen = freeze(program, EngineKind::Native);
     INFO("seed " << seed << ": " << describe(chain));
     CHECK_FALSE(chooses_order(frozen));
-    CHECK(difference(realised, realise(frozen, run_sweep)) == "");
-    CHECK(difference(realised, realise(frozen, run_native_loop)) == "");
+    CHECK(difference(realised, realise(frozen, run_longest_path)) == "");
+    CHECK(difference(realised, realise(frozen, run_event_loop)) == "");
   }
   CHECK(outcomes.ended > 300);
 }
@@ -74,7 +74,7 @@ TEST_CASE("an order that SimGrid realised replays in the sweep to 1e-9") {
     if (!realised.deadlock.empty()) continue;
     const Program frozen = freeze(program, EngineKind::SimGrid);
     INFO("seed " << seed << ": " << describe(chain));
-    CHECK(difference(realised, realise(frozen, run_sweep), 1e-9) == "");
+    CHECK(difference(realised, realise(frozen, run_longest_path), 1e-9) == "");
   }
 }
 
@@ -97,9 +97,10 @@ TEST_CASE("a frozen wire that several channels use keeps the order of their mess
     for (const Channel& channel : program.channels) ++channels_of_wire[channel.wire];
     CHECK(*std::max_element(channels_of_wire.begin(), channels_of_wire.end()) > 2);
     INFO("queue " << static_cast<int>(kind));
-    const Realised realised = realise(program, run_native_loop);
+    const Realised realised = realise(program, run_event_loop);
     REQUIRE(realised.deadlock == "");
-    CHECK(difference(realised, realise(freeze(program, EngineKind::Native), run_sweep)) == "");
+    CHECK(difference(realised, realise(freeze(program, EngineKind::Native), run_longest_path)) ==
+          "");
   }
 }
 
@@ -110,8 +111,8 @@ TEST_CASE("a stage does not replay when its message is made at that very instant
       make_chain(std::vector<ChainStage>{{8, 0, 0}, {0, 2, 2}, {1, 0, 1}}, ScheduleKind::Dgl);
   chain.steps = 6;
   const Program program = program_of(chain);
-  const Realised looped = realise(program, run_native_loop);
-  CHECK(difference(looped, realise(program, run_sweep)) == "");
+  const Realised looped = realise(program, run_event_loop);
+  CHECK(difference(looped, realise(program, run_longest_path)) == "");
   for (const Span& span : looped.log.spans) {
     const OpInfo& op = program.ops[span.op];
     if (op.kind == OpKind::F && op.stage > 0)
@@ -122,8 +123,8 @@ TEST_CASE("a stage does not replay when its message is made at that very instant
     const TestChain replaying = random_chain(random, ScheduleKind::Dgl);
     const Program random_program = program_of(replaying);
     INFO("seed " << seed << ": " << describe(replaying));
-    CHECK(difference(realise(random_program, run_native_loop),
-                     realise(random_program, run_sweep)) == "");
+    CHECK(difference(realise(random_program, run_event_loop),
+                     realise(random_program, run_longest_path)) == "");
   }
 }
 

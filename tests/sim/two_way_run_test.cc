@@ -40,9 +40,9 @@ TEST_CASE("engines agree on every two-way schedule, whatever ops and transfers t
         }
         const Program program = program_of(chain);
         INFO(schedule_entry(kind).name << ", p " << p << ", M " << m);
-        const Realised swept = realise(program, run_sweep);
+        const Realised swept = realise(program, run_longest_path);
         CHECK(swept.deadlock == "");
-        CHECK(difference(swept, realise(program, run_native_loop)) == "");
+        CHECK(difference(swept, realise(program, run_event_loop)) == "");
         CHECK(difference(swept, realise_simgrid(program)) == "");
       }
     }

@@ -87,8 +87,8 @@ TEST_CASE("the sweep and the loop agree exactly on fixed orders") {
     const Program program = lower_scenario(load(point.trial), point.trial.steps);
     if (chooses_order(program)) return;
     TraceLog swept, looped;
-    run_sweep(program, log_sink(swept));
-    run_native_loop(program, log_sink(looped));
+    run_longest_path(program, log_sink(swept));
+    run_event_loop(program, log_sink(looped));
     const auto order = [](const Span& a, const Span& b) {
       return std::tie(a.rank, a.micro_batch, a.op) < std::tie(b.rank, b.micro_batch, b.op);
     };

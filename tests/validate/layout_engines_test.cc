@@ -64,11 +64,11 @@ TEST_CASE("sweep, machine and SimGrid tell the same of collectives that share no
     const Program program = lower_scenario(load(trial), 2);
     if (shares_links(program) || program.collectives.empty()) return;
     ++compared;
-    const auto machine = times_of(program, run_native_loop);
+    const auto machine = times_of(program, run_event_loop);
     CHECK(times_of(program, run_simgrid_apart) == machine);
     if (chooses_order(program)) return;
     ++swept;
-    CHECK(times_of(program, run_sweep) == machine);
+    CHECK(times_of(program, run_longest_path) == machine);
   });
   MESSAGE(compared << " programs with collectives, " << swept << " of them swept");
   CHECK(compared > 10);

@@ -86,7 +86,7 @@ TEST_CASE("updates and turns on old inputs are those of the recurrence, in all e
     const ReplayRun expected = expected_run(c, depth);
     const Program program = lower_scenario(load(trial), trial.steps);
     INFO("round " << round << ": " << document(trial));
-    for (auto* engine : {run_sweep, run_native_loop, run_simgrid_child}) {
+    for (auto* engine : {run_longest_path, run_event_loop, run_simgrid_child}) {
       if (engine == run_simgrid_child && round % 10 != 0) continue;
       ReplayRun run;
       TraceSink sink{.span = [&](const Span& span) {

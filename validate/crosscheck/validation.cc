@@ -25,7 +25,7 @@ OpClock clock_for(const Scenario& scenario, const Program& program) {
 TraceLog compared_log(const Execution& execution, const MeasuredRun& run, OpClock clock) {
   if (clock == OpClock::Wall) return run.log;
   TraceLog log;
-  run_native_loop(replay_of(execution.program, run.log, run.samples, clock), log_sink(log));
+  run_event_loop(replay_of(execution.program, run.log, run.samples, clock), log_sink(log));
   return log;
 }
 

@@ -122,7 +122,7 @@ TEST_CASE("every small shape of every family ends, keeps nothing, and runs as it
     INFO(describe(chain));
     CHECK(run.deadlock == "");
     CHECK(fault_of_balance(program, run.log) == "");
-    if (!chooses_order(program)) CHECK(difference(run, realise(program, run_native_loop)) == "");
+    if (!chooses_order(program)) CHECK(difference(run, realise(program, run_event_loop)) == "");
     if (++shapes % 25 == 0) CHECK(difference(run, realise_simgrid(program), 1e-9) == "");
     if (!has_plain_rules(chain)) return;
     CHECK(fault_of_times(program, run.log, order_times(chain)) == "");

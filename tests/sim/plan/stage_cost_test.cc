@@ -215,8 +215,8 @@ TEST_CASE("busy time is how long a rank computes for one micro-batch of a run") 
     chain.costs = c.prices();
     const StageTime time = busy_time(c.modules, c.strategy, roles_of(chain), 1);
     std::vector<Seconds> busy(c.stages());
-    run_sweep(program_of(chain),
-              {.span = [&](const Span& span) { busy[span.rank] += span.end - span.start; }});
+    run_longest_path(program_of(chain),
+                     {.span = [&](const Span& span) { busy[span.rank] += span.end - span.start; }});
     INFO("seed " << seed);
     for (int s = 0; s < c.stages(); ++s) {
       const Seconds told = time(s, c.partition.boundaries[s], c.partition.boundaries[s + 1]);

@@ -278,10 +278,10 @@ TEST_CASE("the engines agree on slices of unequal times and messages") {
                             .split = random.integer(0, 1) == 0,
                             .latency = Seconds(random.uniform())};
     const Program program = program_of(chain);
-    const Realised swept = realise(program, run_sweep);
+    const Realised swept = realise(program, run_longest_path);
     INFO("seed " << seed);
     CHECK(swept.deadlock == "");
-    CHECK(difference(swept, realise(program, run_native_loop)) == "");
+    CHECK(difference(swept, realise(program, run_event_loop)) == "");
     CHECK(difference(swept, realise_simgrid(program), 1e-9) == "");
   }
 }

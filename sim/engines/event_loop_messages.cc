@@ -1,14 +1,14 @@
-// Messages of a machine: queues, rendezvous, and the wires they travel on.
+// Messages of an event loop: queues, rendezvous, and the wires they travel on.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <utility>
 
 #include "base/error.h"
-#include "sim/engines/machine.h"
+#include "sim/engines/event_loop.h"
 
 namespace interlock {
 
-bool Machine::send(int stream, StreamState& state) {
+bool EventLoop::send(int stream, StreamState& state) {
   const int index = state.cursor.instruction().index;
   ChannelState& queue = channels_[index];
   if (std::exchange(state.handed_over, false)) {
@@ -42,7 +42,7 @@ bool Machine::send(int stream, StreamState& state) {
 
 /// Rendezvous: the message is on its way; its sender stands for as long as the message will have to
 /// wait for the receiver, as far as that is known.
-bool Machine::stand_until_asked(int stream, StreamState& state, ChannelState& queue) {
+bool EventLoop::stand_until_asked(int stream, StreamState& state, ChannelState& queue) {
   state.handed_over = true;
   if (queue.asked < ++queue.sent) {
     queue.sender = stream;
@@ -58,7 +58,7 @@ bool Machine::stand_until_asked(int stream, StreamState& state, ChannelState& qu
 }
 
 /// A stream that starts an unbroken run of ops before a rendezvous Receive knows when it will ask.
-void Machine::announce_receive(StreamState& state) {
+void EventLoop::announce_receive(StreamState& state) {
   double end = now_;
   Cursor cursor = state.cursor;
   for (; !cursor.done(); cursor.next()) {
@@ -84,7 +84,7 @@ void Machine::announce_receive(StreamState& state) {
 }
 
 /// The receiver asks, or announces that it will ask, for the next message at `time`.
-void Machine::ask(ChannelState& queue, double time) {
+void EventLoop::ask(ChannelState& queue, double time) {
   ++queue.asked;
   queue.ask_time = time;
   if (queue.sender < 0 || queue.asked < queue.sent) return;
@@ -96,7 +96,7 @@ void Machine::ask(ChannelState& queue, double time) {
   }
 }
 
-bool Machine::receive(int stream, StreamState& state) {
+bool EventLoop::receive(int stream, StreamState& state) {
   const int index = state.cursor.instruction().index;
   ChannelState& queue = channels_[index];
   if (queue.replay >= 0 && queue.was_taken && !has_arrived(queue)) {
@@ -131,12 +131,12 @@ bool Machine::receive(int stream, StreamState& state) {
 }
 
 /// Both streams of a synchronous channel stand there.
-void Machine::meet(int index, int micro_batch) {
+void EventLoop::meet(int index, int micro_batch) {
   streams_[channels_[index].sender].handed_over = true;
   transfer(index, micro_batch);
 }
 
-void Machine::transfer(int index, int micro_batch) {
+void EventLoop::transfer(int index, int micro_batch) {
   ChannelState& queue = channels_[index];
   ++queue.untaken;
   if (sink_.memory) {
@@ -162,7 +162,7 @@ void Machine::transfer(int index, int micro_batch) {
 }
 
 /// Starts the front message of a wire that shares links.
-void Machine::carry(int index) {
+void EventLoop::carry(int index) {
   SharedWire& wire = wires_[index];
   wire.carrying = true;
   wire.started = now_;
@@ -181,12 +181,12 @@ void Machine::carry(int index) {
 }
 
 /// A flow whose time is `factor` times what its bytes take: as if it had so many more.
-void Machine::start_flow(const WireFlow& flow, double factor) {
+void EventLoop::start_flow(const WireFlow& flow, double factor) {
   const Seconds alone = flow.bytes / program_.wires[flow.wire].bandwidth;
   start_shared(flow.wire, flow.bytes * factor, scaled(in_ticks(program_, alone), factor));
 }
 
-void Machine::end_shared(int index, double time) {
+void EventLoop::end_shared(int index, double time) {
   const int whole = program_.wires[index].part_of;
   SharedWire& wire = wires_[whole < 0 ? index : whole];
   CHECK(wire.carrying, "a transfer ended that was not under way");
@@ -207,7 +207,7 @@ void Machine::end_shared(int index, double time) {
 }
 
 /// The times of a message are known: tells the sink, and whoever waits for it.
-void Machine::report(const Pending& pending, double start, double end, double arrival) {
+void EventLoop::report(const Pending& pending, double start, double end, double arrival) {
   if (channels_[pending.channel].wire >= 0) {
     makespan_ = std::max(makespan_, arrival);
     if (sink_.transfer) {
@@ -229,7 +229,7 @@ void Machine::report(const Pending& pending, double start, double end, double ar
   deliver(pending.channel, {pending.sent, arrival});
 }
 
-void Machine::wake_at(int& stream, double time) {
+void EventLoop::wake_at(int& stream, double time) {
   if (stream < 0) return;
   if (time > now_) {
     heap_.push({time, std::exchange(stream, -1), 0});
@@ -238,7 +238,7 @@ void Machine::wake_at(int& stream, double time) {
   }
 }
 
-void Machine::deliver(int index, const Message& message) {
+void EventLoop::deliver(int index, const Message& message) {
   ChannelState& queue = channels_[index];
   queue.messages.push(message);
   wake_at(queue.receiver, message.arrival);

@@ -1,4 +1,4 @@
-// Sweep: the state of a longest-path sweep over a program whose order is fixed.
+// LongestPath: runs a program whose order is fixed, stream by stream, as a longest path.
 // SPDX-License-Identifier: Apache-2.0
 //
 // Each stream runs ahead on its own clock until it needs something that no other stream has
@@ -19,9 +19,9 @@
 
 namespace interlock {
 
-class Sweep {
+class LongestPath {
  public:
-  Sweep(const Program& program, const TraceSink& sink);
+  LongestPath(const Program& program, const TraceSink& sink);
   RunSummary run();
 
  private:

@@ -1,4 +1,4 @@
-// What a machine remembers of streams, ranks, channels and collectives under way.
+// EventLoopState: what an event loop remembers of streams, ranks, channels and collectives.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -10,8 +10,8 @@
 
 namespace interlock {
 
-/// The parts of the state of a Machine. Times are ticks.
-struct MachineState {
+/// The parts of the state of a EventLoop. Times are ticks.
+struct EventLoopState {
   struct Message {
     double sent, arrival;
   };

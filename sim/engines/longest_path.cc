@@ -1,17 +1,17 @@
-// The sweep: streams, turns and events.
+// The longest path: streams, turns, events, queues, rendezvous and wires.
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/engines/sweep.h"
+#include "sim/engines/longest_path.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "base/error.h"
-#include "sim/engines/machine.h"
+#include "sim/engines/event_loop.h"
 #include "sim/program/deadlock.h"
 
 namespace interlock {
 
-Sweep::Sweep(const Program& program, const TraceSink& sink)
+LongestPath::LongestPath(const Program& program, const TraceSink& sink)
     : program_(program),
       sink_(sink),
       code_(sink.memory ? Code{} : code_without_memory(program)),
@@ -31,7 +31,7 @@ Sweep::Sweep(const Program& program, const TraceSink& sink)
   for (ChannelState& queue : channels_) queue.room = std::max(0, queue.depth);
 }
 
-[[gnu::flatten]] RunSummary Sweep::run() {
+[[gnu::flatten]] RunSummary LongestPath::run() {
   // The last in is the first out, which keeps what neighbours share in the cache. In turn, if
   // memory is watched, so that no stream falls far behind.
   for (int s = static_cast<int>(streams_.size()) - 1; s >= 0; --s) ready_.push_back(s);
@@ -46,7 +46,7 @@ Sweep::Sweep(const Program& program, const TraceSink& sink)
   return {"native", count_tasks(program_), in_seconds(program_, makespan_)};
 }
 
-void Sweep::advance(int stream) {
+void LongestPath::advance(int stream) {
   StreamState& state = streams_[stream];
   while (!state.cursor.done() && execute(stream, state)) {
     state.cursor.next();
@@ -57,7 +57,7 @@ void Sweep::advance(int stream) {
 }
 
 /// Runs one instruction; false if the stream was set aside and must run it again later.
-bool Sweep::execute(int stream, StreamState& state) {
+bool LongestPath::execute(int stream, StreamState& state) {
   const Instruction& instruction = state.cursor.instruction();
   switch (instruction.code) {
     case Opcode::Compute:
@@ -85,7 +85,7 @@ bool Sweep::execute(int stream, StreamState& state) {
 }
 
 /// Whether the next Compute of a rank of several streams belongs to this one.
-bool Sweep::takes_turn(int stream, StreamState& state) {
+bool LongestPath::takes_turn(int stream, StreamState& state) {
   const auto& order = program_.ranks[state.rank].order;
   Turns& turns = rank_turns_[state.rank];
   CHECK(turns.next < order.size(), "a frozen order that is too short");
@@ -94,7 +94,7 @@ bool Sweep::takes_turn(int stream, StreamState& state) {
   return false;
 }
 
-bool Sweep::compute(int stream, StreamState& state) {
+bool LongestPath::compute(int stream, StreamState& state) {
   RankState& rank = ranks_[state.rank];
   const int op = state.cursor.instruction().index;
   if (rank.several_streams && !takes_turn(stream, state)) return false;
@@ -111,7 +111,7 @@ bool Sweep::compute(int stream, StreamState& state) {
 }
 
 /// Runs `op` from `start` to `end`: tells the sink, with what the device waited for before it.
-void Sweep::run_op(StreamState& state, int op, double start, double end) {
+void LongestPath::run_op(StreamState& state, int op, double start, double end) {
   RankState& rank = ranks_[state.rank];
   if (sink_.span) {
     const double message =
@@ -125,7 +125,7 @@ void Sweep::run_op(StreamState& state, int op, double start, double end) {
   state.time = rank.free = end;
 }
 
-void Sweep::record(StreamState& state) {
+void LongestPath::record(StreamState& state) {
   const Cursor& cursor = state.cursor;
   const int index = cursor.instruction().index;
   const Event& event = program_.events[index];
@@ -140,7 +140,7 @@ void Sweep::record(StreamState& state) {
   note_record(index, cursor.micro_batch(), state.time);
 }
 
-void Sweep::note_record(int index, int micro_batch, double time) {
+void LongestPath::note_record(int index, int micro_batch, double time) {
   const Event& event = program_.events[index];
   const int number = micro_batch / event.micro_batches;
   Generation& generation = events_[index][number];
@@ -150,13 +150,13 @@ void Sweep::note_record(int index, int micro_batch, double time) {
   CHECK(generation.records == event.recorders, "a member records a generation once");
   if (event.collective >= 0) run_collective(index, generation, micro_batch);
   if (event.next >= 0) note_record(event.next, micro_batch, generation.time);
-  events_[index].finish(number, Machine::generations_kept(event));
+  events_[index].finish(number, EventLoop::generations_kept(event));
   wake_all(event_waiters_[index]);
 }
 
 /// Members join collectives of a lane in one order, so that this one comes after all that the last
 /// member joined before.
-void Sweep::run_collective(int index, Generation& generation, int micro_batch) {
+void LongestPath::run_collective(int index, Generation& generation, int micro_batch) {
   const Event& event = program_.events[index];
   const Collective& collective = program_.collectives[event.collective];
   double& free = lane_free_[collective.lane];
@@ -177,7 +177,7 @@ void Sweep::run_collective(int index, Generation& generation, int micro_batch) {
                     in_seconds(program_, free), event.collective, micro_batch});
 }
 
-bool Sweep::wait(int stream, StreamState& state) {
+bool LongestPath::wait(int stream, StreamState& state) {
   const Cursor& cursor = state.cursor;
   if (cursor.micro_batch() < 0) return true;
   const int index = cursor.instruction().index;
@@ -196,7 +196,7 @@ bool Sweep::wait(int stream, StreamState& state) {
   return true;
 }
 
-void Sweep::change_memory(const StreamState& state) {
+void LongestPath::change_memory(const StreamState& state) {
   const Instruction& instruction = state.cursor.instruction();
   const Buffer& buffer = program_.buffers[instruction.index];
   if (buffer.message >= 0) return let_go(buffer.message, state.cursor.micro_batch(), state.time);
@@ -205,34 +205,34 @@ void Sweep::change_memory(const StreamState& state) {
 }
 
 /// Of a message that its transfer and a head read.
-void Sweep::let_go(int channel, int micro_batch, double time) {
+void LongestPath::let_go(int channel, int micro_batch, double time) {
   const auto end = holds_.let_go(channel, micro_batch, time);
   if (!end) return;
   const Channel& what = program_.channels[channel];
   change_memory(*end, what.from_rank, MemoryClass::Boundary, -what.bytes.value());
 }
 
-void Sweep::change_memory(double at, int rank, MemoryClass memory_class, double bytes) {
+void LongestPath::change_memory(double at, int rank, MemoryClass memory_class, double bytes) {
   sink_.memory({in_seconds(program_, at), bytes, rank, memory_class});
 }
 
-void Sweep::wake(int& stream) {
+void LongestPath::wake(int& stream) {
   if (stream >= 0) ready_.push_back(std::exchange(stream, -1));
 }
 
-void Sweep::wake_all(std::vector<int>& streams) {
+void LongestPath::wake_all(std::vector<int>& streams) {
   ready_.insert(ready_.end(), streams.begin(), streams.end());
   streams.clear();
 }
 
-RunSummary run_sweep(const Program& program, const TraceSink& sink) {
-  CHECK(!chooses_order(program), "the sweep needs a fixed order");
-  CHECK(!shares_links(program), "the sweep knows no contention");
-  CHECK(!program.interference.any(), "the sweep knows no kernels that change their rate");
-  return Sweep(program, sink).run();
+RunSummary run_longest_path(const Program& program, const TraceSink& sink) {
+  CHECK(!chooses_order(program), "the longest path needs a fixed order");
+  CHECK(!shares_links(program), "the longest path knows no contention");
+  CHECK(!program.interference.any(), "the longest path knows no kernels that change their rate");
+  return LongestPath(program, sink).run();
 }
 
-bool Sweep::send(int stream, StreamState& state) {
+bool LongestPath::send(int stream, StreamState& state) {
   state.run_start = kNever;
   const int index = state.cursor.instruction().index;
   ChannelState& queue = channels_[index];
@@ -260,7 +260,7 @@ bool Sweep::send(int stream, StreamState& state) {
 }
 
 /// The message that was sent last over `wire` keeps its sender until it has left.
-void Sweep::stand_until_left(StreamState& state, int wire) {
+void LongestPath::stand_until_left(StreamState& state, int wire) {
   const double left = wire_free_[wire];
   if (left > state.time && !ranks_[state.rank].several_streams) {
     state.message_sent = state.time;
@@ -271,7 +271,7 @@ void Sweep::stand_until_left(StreamState& state, int wire) {
 
 /// Rendezvous: the message is on its way; its sender stands for as long as the message will have to
 /// wait for the receiver, as far as that is known.
-bool Sweep::stand_until_asked(int stream, StreamState& state, ChannelState& queue) {
+bool LongestPath::stand_until_asked(int stream, StreamState& state, ChannelState& queue) {
   queue.sender_stands = queue.taken.empty();
   if (queue.sender_stands) {
     queue.sender = stream;
@@ -282,7 +282,7 @@ bool Sweep::stand_until_asked(int stream, StreamState& state, ChannelState& queu
   return true;
 }
 
-bool Sweep::receive(int stream, StreamState& state) {
+bool LongestPath::receive(int stream, StreamState& state) {
   const int index = state.cursor.instruction().index;
   ChannelState& queue = channels_[index];
   if (queue.synchronous) return meet_sender(stream, state);
@@ -303,7 +303,7 @@ bool Sweep::receive(int stream, StreamState& state) {
 }
 
 /// Whole turns on old inputs until the message has arrived.
-void Sweep::replay(StreamState& state, const ChannelState& queue) {
+void LongestPath::replay(StreamState& state, const ChannelState& queue) {
   const double turn = times_.op(queue.replay, state.cursor.micro_batch());
   while (queue.messages.front().arrival > state.time) {
     run_op(state, queue.replay, state.time, state.time + turn);
@@ -313,13 +313,13 @@ void Sweep::replay(StreamState& state, const ChannelState& queue) {
 
 /// When a rendezvous lets its sender go: a message's way before the receiver asks, but not before
 /// the receiver knew when that would be, which is when it began its last unbroken run of ops.
-double Sweep::release_time(const StreamState& state, const ChannelState& queue) const {
+double LongestPath::release_time(const StreamState& state, const ChannelState& queue) const {
   if (state.run_start == kNever || ranks_[state.rank].several_streams) return state.time;
   return std::max(state.run_start, state.time - queue.occupancy - queue.latency);
 }
 
 /// Synchronous, from the sender: it offers its message and stands until the receiver has it.
-bool Sweep::meet_receiver(int stream, StreamState& state) {
+bool LongestPath::meet_receiver(int stream, StreamState& state) {
   const int index = state.cursor.instruction().index;
   ChannelState& queue = channels_[index];
   if (!queue.taken.empty()) {
@@ -339,7 +339,7 @@ bool Sweep::meet_receiver(int stream, StreamState& state) {
   return false;
 }
 
-bool Sweep::meet_sender(int stream, StreamState& state) {
+bool LongestPath::meet_sender(int stream, StreamState& state) {
   const int index = state.cursor.instruction().index;
   ChannelState& queue = channels_[index];
   if (queue.messages.empty()) {
@@ -357,7 +357,7 @@ bool Sweep::meet_sender(int stream, StreamState& state) {
 }
 
 /// In a frozen program, messages of a wire keep the order that was realised.
-bool Sweep::wire_is_free_for(int stream, int channel) {
+bool LongestPath::wire_is_free_for(int stream, int channel) {
   const int wire = channels_[channel].wire;
   if (wire < 0 || program_.wire_order.empty()) return true;
   const auto& order = program_.wire_order[wire];
@@ -368,13 +368,13 @@ bool Sweep::wire_is_free_for(int stream, int channel) {
   return false;
 }
 
-void Sweep::wire_was_used(int wire) {
+void LongestPath::wire_was_used(int wire) {
   if (program_.wire_order.empty()) return;
   ++wire_turns_[wire].next;
   wake_all(wire_turns_[wire].waiting);
 }
 
-Sweep::Message Sweep::transfer(int index, double at, int micro_batch) {
+LongestPath::Message LongestPath::transfer(int index, double at, int micro_batch) {
   const ChannelState& queue = channels_[index];
   double end = at, arrival = at;
   if (queue.wire >= 0) {
@@ -403,7 +403,7 @@ Sweep::Message Sweep::transfer(int index, double at, int micro_batch) {
   return {at, arrival};
 }
 
-void Sweep::take(StreamState& state, const Message& message) {
+void LongestPath::take(StreamState& state, const Message& message) {
   if (message.arrival <= state.time) return;
   state.time = message.arrival;
   state.message_sent = message.sent;

@@ -1,6 +1,6 @@
 // Streams, ranks and the choice among ready ops.
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/engines/machine.h"
+#include "sim/engines/event_loop.h"
 
 #include <algorithm>
 #include <tuple>
@@ -11,7 +11,7 @@
 
 namespace interlock {
 
-Machine::Machine(const Program& program, const TraceSink& sink)
+EventLoop::EventLoop(const Program& program, const TraceSink& sink)
     : program_(program),
       sink_(sink),
       code_(sink.memory ? Code{} : code_without_memory(program)),
@@ -34,12 +34,12 @@ Machine::Machine(const Program& program, const TraceSink& sink)
   }
 }
 
-void Machine::start() {
+void EventLoop::start() {
   for (int s = static_cast<int>(streams_.size()) - 1; s >= 0; --s) runnable_.push_back(s);
   drain();
 }
 
-void Machine::run_instant() {
+void EventLoop::run_instant() {
   now_ = heap_.top().time;
   while (!heap_.empty() && heap_.top().time == now_) {
     // Everything due now is entered; drain() then lets ranks choose, which may make more due.
@@ -52,7 +52,7 @@ void Machine::run_instant() {
   }
 }
 
-void Machine::enter(const TimedEvent& event) {
+void EventLoop::enter(const TimedEvent& event) {
   if (event.id < 0) return on_timer(-1 - event.id, event.generation);
   const int lane = event.id - static_cast<int>(streams_.size());
   const int load = lane - static_cast<int>(lanes_.size());
@@ -72,25 +72,25 @@ void Machine::enter(const TimedEvent& event) {
   advance(event.id);
 }
 
-void Machine::settle() {
+void EventLoop::settle() {
   drain();
   while (!heap_.empty() && heap_.top().time == now_) run_instant();
 }
 
-RunSummary Machine::finish(const char* engine) const {
+RunSummary EventLoop::finish(const char* engine) const {
   std::vector<std::optional<Instruction>> standing;
   for (const StreamState& state : streams_) standing.push_back(state.cursor.standing());
   require_done(program_, standing);
   return {engine, count_tasks(program_), in_seconds(program_, makespan_)};
 }
 
-void Machine::set_timer(double time, int wire, std::uint32_t generation) {
+void EventLoop::set_timer(double time, int wire, std::uint32_t generation) {
   heap_.push({time, -1 - wire, generation});
 }
 
 /// Advances what was woken, then lets ranks choose. Events that this makes due at the same instant
 /// are left to the caller.
-void Machine::drain() {
+void EventLoop::drain() {
   do {
     while (!runnable_.empty()) {
       const int stream = runnable_.back();
@@ -108,7 +108,7 @@ void Machine::drain() {
 /// Nothing more happens at this instant: who waits for a message that is not there replays. Those
 /// whose message is there go on first, as what they do at this very instant may be what others wait
 /// for.
-void Machine::replay_or_go_on() {
+void EventLoop::replay_or_go_on() {
   const auto here = [&](int stream) {
     return has_arrived(channels_[streams_[stream].cursor.instruction().index]);
   };
@@ -123,13 +123,13 @@ void Machine::replay_or_go_on() {
   }
 }
 
-[[gnu::flatten]] void Machine::advance(int stream) {
+[[gnu::flatten]] void EventLoop::advance(int stream) {
   StreamState& state = streams_[stream];
   while (!state.cursor.done() && execute(stream, state)) state.cursor.next();
 }
 
 /// Runs one instruction; false if the stream must stand there until it is woken.
-bool Machine::execute(int stream, StreamState& state) {
+bool EventLoop::execute(int stream, StreamState& state) {
   const Instruction& instruction = state.cursor.instruction();
   switch (instruction.code) {
     case Opcode::Compute:
@@ -157,7 +157,7 @@ bool Machine::execute(int stream, StreamState& state) {
   return true;
 }
 
-bool Machine::compute(int stream, StreamState& state) {
+bool EventLoop::compute(int stream, StreamState& state) {
   RankState& rank = ranks_[state.rank];
   if (rank.several_streams) {
     rank.ready.push_back(stream);
@@ -169,7 +169,7 @@ bool Machine::compute(int stream, StreamState& state) {
   return false;
 }
 
-void Machine::start_compute(int stream, StreamState& state, int op) {
+void EventLoop::start_compute(int stream, StreamState& state, int op) {
   RankState& rank = ranks_[state.rank];
   const double takes = times_.op(op, state.cursor.micro_batch()), end = now_ + takes;
   Span span{.rank = state.rank, .op = op, .micro_batch = state.cursor.micro_batch()};
@@ -193,12 +193,12 @@ void Machine::start_compute(int stream, StreamState& state, int op) {
   heap_.push({end, stream, 0});
 }
 
-void Machine::ask_to_choose(int rank) {
+void EventLoop::ask_to_choose(int rank) {
   if (!std::exchange(ranks_[rank].will_choose, true)) choosers_.push_back(rank);
 }
 
 /// Starts the first ready op of a free rank: by the frozen order, else by priority.
-void Machine::choose(int index) {
+void EventLoop::choose(int index) {
   RankState& rank = ranks_[index];
   rank.will_choose = false;
   if (rank.busy || rank.ready.empty()) return;
@@ -225,7 +225,7 @@ void Machine::choose(int index) {
 }
 
 /// F, H, R, I, B, W, U; then the nearer loss; then the older micro-batch; then the lower stage.
-bool Machine::precedes(int stream, int other) const {
+bool EventLoop::precedes(int stream, int other) const {
   auto priority = [&](int s) {
     const OpInfo& op = next_op(s);
     return std::tuple(op.kind, op.loss - op.stage, streams_[s].cursor.micro_batch(), op.stage, s);
@@ -234,13 +234,13 @@ bool Machine::precedes(int stream, int other) const {
 }
 
 /// The op at which a ready stream stands, behind what it allocates.
-const OpInfo& Machine::next_op(int stream) const {
+const OpInfo& EventLoop::next_op(int stream) const {
   Cursor cursor = streams_[stream].cursor;
   while (cursor.instruction().code != Opcode::Compute) cursor.next();
   return program_.ops[cursor.instruction().index];
 }
 
-void Machine::change_memory(const StreamState& state) {
+void EventLoop::change_memory(const StreamState& state) {
   if (!sink_.memory) return;
   const Instruction& instruction = state.cursor.instruction();
   const Buffer& buffer = program_.buffers[instruction.index];
@@ -250,22 +250,22 @@ void Machine::change_memory(const StreamState& state) {
 }
 
 /// Of a message that its transfer and a head read.
-void Machine::let_go(int channel, int micro_batch, double time) {
+void EventLoop::let_go(int channel, int micro_batch, double time) {
   const auto end = holds_.let_go(channel, micro_batch, time);
   if (!end) return;
   const Channel& what = program_.channels[channel];
   change_memory(*end, what.from_rank, MemoryClass::Boundary, -what.bytes.value());
 }
 
-void Machine::change_memory(double at, int rank, MemoryClass memory_class, double bytes) {
+void EventLoop::change_memory(double at, int rank, MemoryClass memory_class, double bytes) {
   if (sink_.memory) sink_.memory({in_seconds(program_, at), bytes, rank, memory_class});
 }
 
-void Machine::wake(int& stream) {
+void EventLoop::wake(int& stream) {
   if (stream >= 0) runnable_.push_back(std::exchange(stream, -1));
 }
 
-bool Machine::record(int stream, StreamState& state) {
+bool EventLoop::record(int stream, StreamState& state) {
   const Cursor& cursor = state.cursor;
   const int index = cursor.instruction().index;
   const Event& event = program_.events[index];
@@ -283,7 +283,7 @@ bool Machine::record(int stream, StreamState& state) {
   return true;
 }
 
-void Machine::note_record(int index, int micro_batch) {
+void EventLoop::note_record(int index, int micro_batch) {
   const Event& event = program_.events[index];
   Generation& generation = events_[index][micro_batch / event.micro_batches];
   if (++generation.records < event.recorders) return;
@@ -295,7 +295,7 @@ void Machine::note_record(int index, int micro_batch) {
   if (lanes_[lane].joined.size() == 1) start_collective(lane);
 }
 
-bool Machine::wait(int stream, StreamState& state) {
+bool EventLoop::wait(int stream, StreamState& state) {
   const Cursor& cursor = state.cursor;
   if (cursor.micro_batch() < 0) return true;
   const int index = cursor.instruction().index;
@@ -312,7 +312,7 @@ bool Machine::wait(int stream, StreamState& state) {
 }
 
 /// Completes the generation of `micro_batch`.
-void Machine::complete(int index, int micro_batch) {
+void EventLoop::complete(int index, int micro_batch) {
   const Event& event = program_.events[index];
   const int number = micro_batch / event.micro_batches;
   Generation& generation = events_[index][number];
@@ -324,7 +324,7 @@ void Machine::complete(int index, int micro_batch) {
 }
 
 /// The front of the lane: its end is known, or its flows share links with others.
-void Machine::start_collective(int index) {
+void EventLoop::start_collective(int index) {
   LaneState& lane = lanes_[index];
   const Event& event = program_.events[lane.joined.front().event];
   const Collective& collective = program_.collectives[event.collective];
@@ -345,7 +345,7 @@ void Machine::start_collective(int index) {
 }
 
 /// A flow of the collective under way has ended.
-void Machine::end_flow(int index) {
+void EventLoop::end_flow(int index) {
   LaneState& lane = lanes_[index];
   if (--lane.flows_left > 0) return;
   const Event& event = program_.events[lane.joined.front().event];
@@ -354,7 +354,7 @@ void Machine::end_flow(int index) {
   heap_.push({end, static_cast<std::int32_t>(streams_.size()) + index, 0});
 }
 
-void Machine::end_collective(int index) {
+void EventLoop::end_collective(int index) {
   LaneState& lane = lanes_[index];
   const Joined done = lane.joined.front();
   const Event& event = program_.events[done.event];
@@ -379,7 +379,7 @@ void Machine::end_collective(int index) {
 }
 
 /// Whether `event`, the end of an op of `rank` as it was known once, is still that.
-bool Machine::ends_compute(const TimedEvent& event, int rank) {
+bool EventLoop::ends_compute(const TimedEvent& event, int rank) {
   if (!rates_->is_current(rank, event.generation)) return false;
   ranks_[rank].free = now_;
   makespan_ = std::max(makespan_, now_);
@@ -389,25 +389,25 @@ bool Machine::ends_compute(const TimedEvent& event, int rank) {
   return true;
 }
 
-void Machine::change_load(int rank, const KernelLoad& load, bool begins) {
+void EventLoop::change_load(int rank, const KernelLoad& load, bool begins) {
   const auto end = rates_->change(rank, load, begins, now_);
   if (end) heap_.push({end->time, end->stream, end->generation});
 }
 
 /// A message of `channel` is on its way, or no longer.
-void Machine::change_loads(int index, bool begins) {
+void EventLoop::change_loads(int index, bool begins) {
   const Channel& channel = program_.channels[index];
   change_load(channel.from_rank, rates_->of_sender(index), begins);
   change_load(channel.to_rank, rates_->of_receiver(index), begins);
 }
 
-void Machine::change_loads(const Collective& collective, bool begins) {
+void EventLoop::change_loads(const Collective& collective, bool begins) {
   const KernelLoad& load = rates_->of_member(collective);
   for (const int rank : program_.lanes[collective.lane].ranks) change_load(rank, load, begins);
 }
 
 /// A message of a wire of its own, whose times are known beforehand.
-void Machine::load_while_sent(int channel, double start, double end) {
+void EventLoop::load_while_sent(int channel, double start, double end) {
   if (end == start) return;  // its end might come before its start, as both are the same instant
   const auto first = static_cast<std::int32_t>(streams_.size() + lanes_.size());
   if (start > now_) {

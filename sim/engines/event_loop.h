@@ -1,4 +1,4 @@
-// Machine: a program under way, in time order. The clock belongs to whoever drives it.
+// EventLoop: a program under way, in time order. The clock belongs to whoever drives it.
 // SPDX-License-Identifier: Apache-2.0
 //
 // A driver asks for next_time(), moves its clock there and calls run_instant(), until nothing is
@@ -15,18 +15,18 @@
 
 #include "sim/engines/engine_state.h"
 #include "sim/engines/event_heap.h"
+#include "sim/engines/event_loop_state.h"
 #include "sim/engines/generations.h"
 #include "sim/engines/kernel_rates.h"
-#include "sim/engines/machine_state.h"
 #include "sim/engines/message_holds.h"
 #include "sim/engines/varied_times.h"
 #include "sim/program/trace.h"
 
 namespace interlock {
 
-class Machine {
+class EventLoop {
  public:
-  Machine(const Program& program, const TraceSink& sink);
+  EventLoop(const Program& program, const TraceSink& sink);
 
   /// Lets every stream run to its first wait, at time 0.
   void start();
@@ -39,7 +39,7 @@ class Machine {
   /// Called when so many bytes may start on a wire that shares links, alone they take `occupancy`
   /// ticks.
   std::function<void(int wire, Bytes bytes, double occupancy)> start_shared;
-  /// The transfer that `wire` carries ended at `time`, which moves the machine's now.
+  /// The transfer that `wire` carries ended at `time`, which moves the loop's now.
   void end_shared(int wire, double time);
   /// Does what the last calls of end_shared() have made possible at now.
   void settle();
@@ -56,15 +56,15 @@ class Machine {
   }
 
  private:
-  using Message = MachineState::Message;
-  using ChannelState = MachineState::ChannelState;
-  using StreamState = MachineState::StreamState;
-  using RankState = MachineState::RankState;
-  using Pending = MachineState::Pending;
-  using Generation = MachineState::Generation;
-  using Joined = MachineState::Joined;
-  using LaneState = MachineState::LaneState;
-  using SharedWire = MachineState::SharedWire;
+  using Message = EventLoopState::Message;
+  using ChannelState = EventLoopState::ChannelState;
+  using StreamState = EventLoopState::StreamState;
+  using RankState = EventLoopState::RankState;
+  using Pending = EventLoopState::Pending;
+  using Generation = EventLoopState::Generation;
+  using Joined = EventLoopState::Joined;
+  using LaneState = EventLoopState::LaneState;
+  using SharedWire = EventLoopState::SharedWire;
 
   void enter(const TimedEvent& event);
   void drain();
