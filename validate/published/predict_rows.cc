@@ -1,88 +1,53 @@
-// Worker processes take one row after the other, and leave results in memory that all share.
+// Predicts measured rows by a pool of processes.
 // SPDX-License-Identifier: Apache-2.0
 #include "validate/published/predict_rows.h"
 
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <atomic>
-#include <cerrno>
 #include <chrono>
-#include <cstdio>
 #include <cstring>
-#include <new>
 #include <optional>
 #include <tuple>
 #include <type_traits>
 #include <utility>
 
 #include "base/error.h"
+#include "scenarios/sweep/worker_pool.h"
 #include "validate/published/long_step.h"
 
 namespace interlock {
 namespace {
 
-/// A prediction as plain bytes.
-struct SharedPrediction {
-  static constexpr std::size_t kLongest = 1000;
+/// What comes before the texts of a prediction that goes through a pipe.
+struct PipedPrediction {
   RowFigures figures;
-  double wall_time;
-  bool done;
-  char choice[kLongest], problem[kLongest];
+  double wall_time = 0;
+  std::size_t choice_size = 0;
 };
-static_assert(std::is_trivially_copyable_v<SharedPrediction>);
+static_assert(std::is_trivially_copyable_v<PipedPrediction>);
 
-/// What workers and we have in common: the next row that nobody took, then a place for each.
-class SharedRows {
- public:
-  explicit SharedRows(std::size_t rows) : bytes_(kHead + rows * sizeof(SharedPrediction)) {
-    void* memory =
-        ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) {
-      throw Error(std::string("no memory to share with workers: ") + std::strerror(errno));
-    }
-    memory_ = static_cast<char*>(memory);
-    next_ = new (memory_) std::atomic<std::size_t>(0);
-  }
-  ~SharedRows() { ::munmap(memory_, bytes_); }
-  SharedRows(const SharedRows&) = delete;
-  SharedRows& operator=(const SharedRows&) = delete;
-
-  std::size_t take() { return next_->fetch_add(1); }
-  SharedPrediction& row(std::size_t i) {
-    return reinterpret_cast<SharedPrediction*>(memory_ + kHead)[i];
-  }
-
- private:
-  static constexpr std::size_t kHead = 64;
-  std::size_t bytes_;
-  char* memory_ = nullptr;
-  std::atomic<std::size_t>* next_ = nullptr;
-};
-
-SharedPrediction shared_form(const RowPrediction& row) {
-  SharedPrediction shared{row.figures, row.wall_time, true, {}, {}};
-  std::strncpy(shared.choice, row.choice.c_str(), SharedPrediction::kLongest - 1);
-  std::strncpy(shared.problem, row.problem.c_str(), SharedPrediction::kLongest - 1);
-  return shared;
+std::string bytes_of(const RowPrediction& row) {
+  const PipedPrediction head{row.figures, row.wall_time, row.choice.size()};
+  std::string bytes(reinterpret_cast<const char*>(&head), sizeof head);
+  return bytes + row.choice + row.problem;
 }
 
-RowPrediction own_form(const SharedPrediction& shared) {
-  if (!shared.done) return {.problem = "the process that simulated it died"};
-  return {shared.figures, shared.wall_time, shared.choice, shared.problem};
+RowPrediction prediction_of(const JobResult& result) {
+  if (!result.problem.empty()) return {.problem = result.problem};
+  PipedPrediction head;
+  CHECK(result.bytes.size() >= sizeof head, "a process sends all of a prediction");
+  std::memcpy(&head, result.bytes.data(), sizeof head);
+  const std::string texts = result.bytes.substr(sizeof head);
+  CHECK(texts.size() >= head.choice_size, "a process sends all of a prediction");
+  return {head.figures, head.wall_time, texts.substr(0, head.choice_size),
+          texts.substr(head.choice_size)};
 }
 
-[[noreturn]] void work(const std::vector<const MeasuredRow*>& rows, SharedRows& shared) {
-  for (std::size_t i = shared.take(); i < rows.size(); i = shared.take()) {
-    const auto begin = std::chrono::steady_clock::now();
-    RowPrediction prediction = predict_row(*rows[i]);
-    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-    prediction.wall_time = took.count();
-    shared.row(i) = shared_form(prediction);
-  }
-  _exit(0);
+RowPrediction timed_prediction(const MeasuredRow& row) {
+  const auto begin = std::chrono::steady_clock::now();
+  RowPrediction prediction = predict_row(row);
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+  prediction.wall_time = took.count();
+  return prediction;
 }
 
 Bytes largest(const Metrics& metrics, Bytes (*bytes)(const DeviceMetrics&)) {
@@ -187,23 +152,16 @@ RowPrediction predict_row(const MeasuredRow& row) {
 }
 
 std::vector<RowPrediction> predict_rows(const std::vector<const MeasuredRow*>& rows, int jobs) {
-  SharedRows shared(rows.size());
-  std::fflush(nullptr);  // or a worker might print what waits here a second time
-  std::vector<pid_t> workers;
-  for (int i = 0; i < jobs; ++i) {
-    const pid_t id = ::fork();
-    if (id == 0) work(rows, shared);
-    if (id > 0) workers.push_back(id);
-  }
-  if (workers.empty()) throw Error("cannot start a process: " + std::string(std::strerror(errno)));
-  for (const pid_t id : workers) {
-    int status = 0;
-    while (::waitpid(id, &status, 0) < 0 && errno == EINTR) {
-    }
-  }
-  std::vector<RowPrediction> predictions;
-  predictions.reserve(rows.size());
-  for (std::size_t i = 0; i < rows.size(); ++i) predictions.push_back(own_form(shared.row(i)));
+  std::vector<RowPrediction> predictions(rows.size());
+  std::size_t next = 0;
+  run_jobs(
+      {.next = [&]() -> std::optional<std::size_t> {
+         return next < rows.size() ? std::optional(next++) : std::nullopt;
+       },
+       .work = [&](std::size_t row) { return bytes_of(timed_prediction(*rows[row])); },
+       .done = [&](const JobResult& result) { predictions[result.job] = prediction_of(result); },
+       .stop = {}},
+      jobs);
   return predictions;
 }
 
