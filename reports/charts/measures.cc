@@ -3,59 +3,39 @@
 #include "reports/charts/measures.h"
 
 #include <algorithm>
-#include <functional>
 #include <sstream>
 
 #include "base/text.h"
-#include "reports/charts/paper_figures.h"
+#include "reports/result/all_metrics.h"
 #include "reports/words/scale.h"
 
 namespace interlock {
 namespace {
 
 using Value = std::optional<double>;
-enum class MeasureKind { Time, Size, Energy, Share, Number };
 
+/// A measure: a metric of each result, or a rate that depends on the other results, too.
 struct Entry {
-  const char *key, *words;
-  MeasureKind kind;
-  std::function<Value(const ReadResult&)> of;  // none where it depends on other results
+  std::string key, words;
+  MetricKind kind;
+  const char* metric = nullptr;  // its key; null: a rate
 };
 
-double largest(const ReadResult& result, double ReadDevice::*of) {
-  double most = 0;
-  for (const ReadDevice& device : result.simulated) most = std::max(most, device.*of);
-  return most;
-}
-
 const std::vector<Entry>& entries() {
-  using R = const ReadResult&;
-  static const std::vector<Entry> all = {
-      {"step_time", "step time", MeasureKind::Time, [](R r) { return Value(r.step_time); }},
-      {"throughput", "throughput", MeasureKind::Number, {}},
-      {"speed_up", "speed-up (×)", MeasureKind::Number, {}},
-      {"gain", "gain (×)", MeasureKind::Number, {}},
-      {"busy", "busy (%)", MeasureKind::Share, [](R r) { return Value(r.busy); }},
-      {"useful", "useful (%)", MeasureKind::Share, [](R r) { return Value(r.useful); }},
-      {"mfu", "MFU (%)", MeasureKind::Share, [](R r) { return r.mfu; }},
-      {"exposed", "exposed communication", MeasureKind::Time, [](R r) { return Value(r.exposed); }},
-      {"memory", "memory", MeasureKind::Size, [](R r) { return Value(fullest(r)); }},
-      {"stash", "stash", MeasureKind::Size,
-       [](R r) { return largest(r, &ReadDevice::peak_stash); }},
-      {"traffic", "traffic", MeasureKind::Size, [](R r) { return Value(r.traffic); }},
-      {"run_time", "run time", MeasureKind::Time, [](R r) { return r.run_time; }},
-      {"least_time", "step time at least", MeasureKind::Time, [](R r) { return r.range_low; }},
-      {"most_time", "step time at most", MeasureKind::Time, [](R r) { return r.range_high; }},
-      {"energy", "energy of a step", MeasureKind::Energy, [](R r) { return r.energy; }},
-      {"power", "power (W)", MeasureKind::Number, [](R r) { return r.power; }},
-      {"cost", "cost of a step", MeasureKind::Number, [](R r) { return r.cost; }},
-      {"goal_time", "time to the goal", MeasureKind::Time, [](R r) { return r.goal_time; }},
-      {"goal_energy", "energy to the goal", MeasureKind::Energy, [](R r) { return r.goal_energy; }},
-      {"goal_cost", "cost of the goal", MeasureKind::Number, [](R r) { return r.goal_cost; }},
-      {"at_work", "peers at work", MeasureKind::Number, [](R r) { return r.peers_at_work; }},
-      {"share_of_best", "of the best rate (%)", MeasureKind::Share,
-       [](R r) { return r.share_of_best; }},
-      {"quality", "quality", MeasureKind::Number, [](R r) { return r.quality; }}};
+  static const std::vector<Entry> all = [] {
+    std::vector<Entry> entries;
+    for (const MetricRow& row : all_metrics()) {
+      if (row.figure == nullptr) continue;
+      entries.push_back({row.figure, row.words, row.kind, row.key});
+      if (row.kind == MetricKind::Share) entries.back().words += " (%)";
+      if (row.kind == MetricKind::Power) entries.back().words += " (W)";
+      if (entries.size() > 1) continue;
+      entries.push_back({"throughput", "throughput", MetricKind::Rate});
+      entries.push_back({"speed_up", "speed-up (×)", MetricKind::Rate});
+      entries.push_back({"gain", "gain (×)", MetricKind::Rate});
+    }
+    return entries;
+  }();
   return all;
 }
 
@@ -85,15 +65,14 @@ std::size_t base_of(const std::vector<ReadResult>& results, std::size_t r) {
 
 std::vector<Value> values_of(const Entry& entry, const std::vector<ReadResult>& results) {
   std::vector<Value> values;
-  const std::string key = entry.key;
   const Rates rates = rates_of(results);
   for (std::size_t r = 0; r < results.size(); ++r) {
-    if (entry.of) {
-      values.push_back(entry.of(results[r]));
-    } else if (key == "throughput") {
+    if (entry.metric) {
+      values.push_back(results[r].value(entry.metric));
+    } else if (entry.key == "throughput") {
       values.emplace_back(rates.values[r]);
     } else {
-      const double base = rates.values[key == "gain" ? base_of(results, r) : 0];
+      const double base = rates.values[entry.key == "gain" ? base_of(results, r) : 0];
       values.push_back(base > 0 ? Value(rates.values[r] / base) : Value());
     }
   }
@@ -103,7 +82,7 @@ std::vector<Value> values_of(const Entry& entry, const std::vector<ReadResult>& 
 /// What one name stands for everywhere, if results say what it is: "WikiText perplexity".
 std::string quality_words(const std::vector<ReadResult>& results) {
   for (const ReadResult& result : results) {
-    if (result.quality) return result.quality_measure;
+    if (result.value("quality")) return result.quality_measure;
   }
   return "quality";
 }
@@ -118,11 +97,11 @@ std::string currency_words(const std::vector<ReadResult>& results) {
   return words.empty() ? "no price" : words;
 }
 
-Scale scale_of(MeasureKind kind, const std::vector<double>& values) {
-  if (kind == MeasureKind::Time) return scale_of_seconds(values);
-  if (kind == MeasureKind::Size) return scale_of_bytes(values);
-  if (kind == MeasureKind::Energy) return scale_of_joules(values);
-  if (kind == MeasureKind::Share) return {.unit = "", .size = 0.01, .decimals = 1};
+Scale scale_of(MetricKind kind, const std::vector<double>& values) {
+  if (kind == MetricKind::Time) return scale_of_seconds(values);
+  if (kind == MetricKind::Size) return scale_of_bytes(values);
+  if (kind == MetricKind::Energy) return scale_of_joules(values);
+  if (kind == MetricKind::Share) return {.unit = "", .size = 0.01, .decimals = 1};
   return scale_of_numbers(values, "");
 }
 
@@ -163,21 +142,21 @@ std::vector<Measured> measured(const std::string& list, const std::vector<ReadRe
 }
 
 Rates rates_of(const std::vector<ReadResult>& results) {
-  const auto all = [&](const std::optional<double> ReadResult::*rate) {
+  const auto all_know = [&](const char* rate) {
     return std::all_of(results.begin(), results.end(),
-                       [&](const ReadResult& result) { return (result.*rate).has_value(); });
+                       [&](const ReadResult& result) { return result.value(rate).has_value(); });
   };
   Rates rates;
-  if (all(&ReadResult::samples_per_s)) rates.unit = "samples/s";
-  if (all(&ReadResult::tokens_per_s)) rates.unit = "tokens/s";
+  for (const char* unit : {"tokens", "samples"}) {
+    const std::string key = std::string(unit) + "_per_s";
+    if (!all_know(key.c_str())) continue;
+    rates.unit = std::string(unit) + "/s";
+    for (const ReadResult& result : results) rates.values.push_back(*result.value(key));
+    return rates;
+  }
   for (const ReadResult& result : results) {
-    if (rates.unit == "tokens/s") {
-      rates.values.push_back(*result.tokens_per_s);
-    } else if (rates.unit == "samples/s") {
-      rates.values.push_back(*result.samples_per_s);
-    } else {
-      rates.values.push_back(result.step_time > 0 ? 1 / result.step_time : 0);
-    }
+    const double step = result.value("step_time_s").value_or(0);
+    rates.values.push_back(step > 0 ? 1 / step : 0);
   }
   return rates;
 }

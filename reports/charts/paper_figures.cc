@@ -87,8 +87,8 @@ std::string utilisation_figure(const std::vector<ReadResult>& results) {
       {"useful", swatch(OpKind::F).colour},
       {"other work: heads, recompute, extra traversals, updates", swatch(OpKind::R).colour}};
   for (std::size_t r = 0; r < results.size(); ++r) {
-    chart.panels[r].note = "mean: busy " + format_percent(results[r].busy) + ", useful " +
-                           format_percent(results[r].useful);
+    chart.panels[r].note = "mean: busy " + format_percent(results[r].known("busy")) + ", useful " +
+                           format_percent(results[r].known("useful"));
     for (const ReadDevice& device : results[r].simulated) {
       chart.panels[r].values.push_back({device.useful, std::max(0.0, device.busy - device.useful)});
     }
@@ -121,22 +121,17 @@ std::vector<double> only(const std::vector<bool>& used, const std::vector<double
 /// A line at what each device has, but not far above all bars, which it would only make short.
 void draw_capacities(const std::vector<ReadResult>& results, double most, BarChart& chart) {
   const auto near = [&](const ReadResult& result) {
-    return result.memory_capacity && *result.memory_capacity < 4 * most;
+    const auto capacity = result.value("memory_capacity_bytes");
+    return capacity && *capacity < 4 * most;
   };
   if (std::none_of(results.begin(), results.end(), near)) return;
   chart.limit_name = "memory of a device";
   for (std::size_t r = 0; r < results.size(); ++r) {
-    chart.panels[r].limit = results[r].memory_capacity;
+    chart.panels[r].limit = results[r].value("memory_capacity_bytes");
   }
 }
 
 }  // namespace
-
-double fullest(const ReadResult& result) {
-  double most = 0;
-  for (const ReadDevice& device : result.simulated) most = std::max(most, device.peak_memory);
-  return most;
-}
 
 std::string memory_figure(const std::vector<ReadResult>& results) {
   BarChart chart = chart_of(results, "memory");
@@ -144,9 +139,9 @@ std::string memory_figure(const std::vector<ReadResult>& results) {
   std::vector<double> sizes;
   for (std::size_t r = 0; r < results.size(); ++r) {
     BarPanel& panel = chart.panels[r];
-    sizes.push_back(fullest(results[r]));
+    sizes.push_back(results[r].known("peak_memory_bytes"));
     panel.note = "fullest: " + format(Bytes(sizes.back()));
-    const auto& capacity = results[r].memory_capacity;
+    const auto capacity = results[r].value("memory_capacity_bytes");
     if (capacity) panel.note += " of " + format(Bytes(*capacity));
     for (const ReadDevice& device : results[r].simulated) {
       std::vector<double>& bar = panel.values.emplace_back();
@@ -177,11 +172,11 @@ std::string breakdown_figure(const std::vector<ReadResult>& results) {
   std::vector<bool> used(time_parts().size(), false);
   for (std::size_t r = 0; r < results.size(); ++r) {
     BarPanel& panel = chart.panels[r];
-    panel.note = "step " + format(Seconds(results[r].step_time)) + ", busy " +
-                 format_percent(results[r].busy);
+    panel.note = "step " + format(Seconds(results[r].known("step_time_s"))) + ", busy " +
+                 format_percent(results[r].known("busy"));
     for (const ReadDevice& device : results[r].simulated) {
       const Bubbles* bubbles = device.bubbles ? &*device.bubbles : nullptr;
-      panel.values.push_back(part_shares(device.time, bubbles, results[r].step_time));
+      panel.values.push_back(part_shares(device.time, bubbles, results[r].known("step_time_s")));
       for (std::size_t i = 0; i < used.size(); ++i) used[i] = used[i] || panel.values.back()[i] > 0;
     }
   }

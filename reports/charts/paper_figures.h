@@ -34,7 +34,4 @@ std::string pareto_figure(const std::vector<ReadResult>& results);
 /// across.
 std::string table_figure(const std::vector<ReadResult>& results, const std::string& measures);
 
-/// The largest peak of any device, in bytes.
-double fullest(const ReadResult& result);
-
 }  // namespace interlock

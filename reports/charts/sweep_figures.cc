@@ -91,7 +91,8 @@ std::string meaning(const std::vector<Measured>& measures, const std::vector<Rea
 }
 
 bool fits(const ReadResult& result) {
-  return !result.memory_capacity || fullest(result) <= *result.memory_capacity;
+  const auto capacity = result.value("memory_capacity_bytes");
+  return !capacity || result.known("peak_memory_bytes") <= *capacity;
 }
 
 /// Results that fit, than which no other is better in one and as good in the other, the least
@@ -100,8 +101,8 @@ std::vector<std::size_t> front_of(const std::vector<ReadResult>& results, const 
   std::vector<std::size_t> order(results.size());
   for (std::size_t r = 0; r < order.size(); ++r) order[r] = r;
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    return std::pair(fullest(results[a]), -rates.values[a]) <
-           std::pair(fullest(results[b]), -rates.values[b]);
+    return std::pair(results[a].known("peak_memory_bytes"), -rates.values[a]) <
+           std::pair(results[b].known("peak_memory_bytes"), -rates.values[b]);
   });
   std::vector<std::size_t> front;
   for (const std::size_t r : order) {
@@ -146,7 +147,7 @@ std::string pareto_figure(const std::vector<ReadResult>& results) {
   std::vector<double> memory;
   for (const ReadResult& result : results) {
     names.push_back(result.name);
-    memory.push_back(fullest(result));
+    memory.push_back(result.known("peak_memory_bytes"));
   }
   const Scale scale = scale_of_bytes(memory);
   const std::string common = common_name(names);

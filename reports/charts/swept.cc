@@ -65,7 +65,7 @@ void finish(const std::vector<ReadResult>& results, Along& along) {
 bool along_quality(const std::vector<ReadResult>& results, Along& along) {
   std::vector<double> values;
   for (const ReadResult& result : results) {
-    if (result.quality) values.push_back(*result.quality);
+    if (const auto quality = result.value("quality")) values.push_back(*quality);
   }
   if (values.size() < results.size() || distinct(values).size() < 2) return false;
   along.values = values;

@@ -3,7 +3,6 @@
 #include "reports/page/page_sweep.h"
 
 #include <algorithm>
-#include <cmath>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -11,6 +10,7 @@
 #include "reports/headlines/figures.h"
 #include "reports/page/page_frame.h"
 #include "reports/words/encode.h"
+#include "sim/measure/metric_table.h"
 
 namespace interlock {
 namespace {
@@ -100,20 +100,27 @@ struct Measure {
 
 const Metrics& metrics_of(const ScenarioResult& result) { return result.measurement.metrics; }
 
+/// "s" and "B" for what is scaled to a unit for people, "share" for percent.
+const char* unit_of(MetricKind kind) {
+  if (kind == MetricKind::Time) return "s";
+  return kind == MetricKind::Size ? "B" : "share";
+}
+
+Measure measure_of(const MetricRow& row) {
+  return {row.key, row.words, unit_of(row.kind), row.better == Better::More,
+          [&row](const ScenarioResult& result) { return number_of(row, metrics_of(result)); }};
+}
+
 /// What all results produce, the most telling there is.
 Measure rate_measure(const Results& results) {
-  const auto all = [&](const std::optional<double> Metrics::*rate) {
-    return std::all_of(results.begin(), results.end(), [&](const ScenarioResult& result) {
-      return (metrics_of(result).*rate).has_value();
+  for (const char* unit : {"tokens", "samples"}) {
+    const MetricRow& row = step_metric(std::string(unit) + "_per_s");
+    const bool all = std::all_of(results.begin(), results.end(), [&](const ScenarioResult& result) {
+      return number_of(row, metrics_of(result)).has_value();
     });
-  };
-  if (all(&Metrics::tokens_per_s)) {
-    return {"tokens_per_s", "throughput", "tokens/s", true,
-            [](const ScenarioResult& result) { return metrics_of(result).tokens_per_s; }};
-  }
-  if (all(&Metrics::samples_per_s)) {
-    return {"samples_per_s", "throughput", "samples/s", true,
-            [](const ScenarioResult& result) { return metrics_of(result).samples_per_s; }};
+    Measure rate = measure_of(row);
+    rate.unit = std::string(unit) + "/s";
+    if (all) return rate;
   }
   return {"steps_per_s", "throughput", "steps/s", true,
           [](const ScenarioResult& result) -> std::optional<double> {
@@ -123,27 +130,18 @@ Measure rate_measure(const Results& results) {
 }
 
 std::vector<Measure> all_measures(const Results& results) {
-  using Value = std::optional<double>;
-  return {{"step_time_s", "step time", "s", false,
-           [](const ScenarioResult& r) -> Value { return metrics_of(r).step_time.value(); }},
-          rate_measure(results),
-          {"busy", "busy", "share", true,
-           [](const ScenarioResult& r) -> Value { return metrics_of(r).busy; }},
-          {"useful", "useful", "share", true,
-           [](const ScenarioResult& r) -> Value { return metrics_of(r).useful; }},
-          {"mfu", "MFU", "share", true,
-           [](const ScenarioResult& r) -> Value { return metrics_of(r).mfu; }},
-          {"exposed_communication_s", "exposed communication", "s", false,
-           [](const ScenarioResult& r) -> Value {
-             return metrics_of(r).exposed_communication.value();
-           }},
-          {"peak_memory_bytes", "peak memory", "B", false,
-           [](const ScenarioResult& r) -> Value {
-             return std::round(fullest_device(metrics_of(r)).peak_memory.value());
-           }},
-          {"goodput", "goodput of the run", "share", true, [](const ScenarioResult& r) -> Value {
-             return r.run ? Value(r.run->statistics.goodput.mean) : std::nullopt;
-           }}};
+  std::vector<Measure> measures;
+  for (const MetricRow& row : step_metrics()) {
+    if ((row.traits & kOnPage) == 0) continue;
+    measures.push_back(measure_of(row));
+    if (measures.size() == 1) measures.push_back(rate_measure(results));
+  }
+  measures.push_back({"goodput", "goodput of the run", "share", true,
+                      [](const ScenarioResult& result) -> std::optional<double> {
+                        if (!result.run) return std::nullopt;
+                        return result.run->statistics.goodput.mean;
+                      }});
+  return measures;
 }
 
 /// Figures that every result has.

@@ -2,10 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reports/result/result_file.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
+#include "base/error.h"
 #include "base/text.h"
+#include "reports/result/all_metrics.h"
 
 namespace interlock {
 namespace {
@@ -19,12 +22,6 @@ constexpr const char* kTraining = "interlock-training/1";
 double number_of(ObjectReader& reader, const char* key, double most = kMost) {
   const auto node = reader.require(key, "a number");
   return node ? read_number(*node, 0, most, reader.diagnostics()).value_or(0) : 0;
-}
-
-std::optional<double> number_or_null(ObjectReader& reader, const char* key) {
-  const auto node = reader.require(key, "a number, or null");
-  if (!node || node->value->kind == Kind::Null) return std::nullopt;
-  return read_number(*node, 0, kMost, reader.diagnostics());
 }
 
 std::string text_of(ObjectReader& reader, const char* key) {
@@ -104,53 +101,83 @@ std::vector<SweptValue> read_swept(const JsonNode& node, Diagnostics& diagnostic
   return swept;
 }
 
-/// The number at `path` inside `value`, where all of it is there.
-std::optional<double> number_at(const JsonValue& value, std::initializer_list<const char*> path) {
-  const JsonValue* at = &value;
-  for (const char* key : path) {
-    at = at->kind == Kind::Object ? at->find(key) : nullptr;
-    if (at == nullptr) return std::nullopt;
+/// Returns the node at `pointer` ("/utilisation/busy") below `node`, where all of the way is there.
+std::optional<JsonNode> node_at(JsonNode node, std::string_view pointer) {
+  while (!pointer.empty()) {
+    const std::size_t end = std::min(pointer.find('/', 1), pointer.size());
+    const std::string key(pointer.substr(1, end - 1));
+    const bool object = node.value->kind == Kind::Object;
+    if (!object || node.value->find(key) == nullptr) return std::nullopt;
+    node = node.child(key);
+    pointer.remove_prefix(end);
   }
-  return at->kind == Kind::Number ? std::optional(at->number) : std::nullopt;
+  return node;
 }
 
-void read_economics(const JsonValue& value, ReadResult& result) {
-  result.range_low = number_at(value, {"range", "low_s"});
-  result.range_high = number_at(value, {"range", "high_s"});
-  result.energy = number_at(value, {"energy_j"});
-  result.power = number_at(value, {"energy", "mean_power_w"});
-  result.cost = number_at(value, {"cost", "step"});
-  result.goal_time = number_at(value, {"goal", "time_s"});
-  result.goal_energy = number_at(value, {"goal", "energy_j"});
-  result.goal_cost = number_at(value, {"goal", "cost", "amount"});
-  if (result.cost) result.currency = value.find("cost")->find("currency")->text;
+std::optional<double> number_at(const JsonNode& node, std::string_view pointer) {
+  const auto found = node_at(node, pointer);
+  const bool number = found && found->value->kind == Kind::Number;
+  return number ? std::optional(found->value->number) : std::nullopt;
 }
 
-/// What only some results have, and files of earlier versions lack.
-void read_extras(const JsonValue& value, ReadResult& result) {
-  result.mfu = number_at(value, {"utilisation", "mfu"});
-  result.exposed = number_at(value, {"exposed_communication_s"}).value_or(0);
-  result.run_time = number_at(value, {"run", "wall_s", "mean"});
-  result.share_of_best = number_at(value, {"swarm", "share_of_best", "mean"});
-  const JsonValue* links = value.find("links");
-  for (std::size_t i = 0; links && i < links->items.size(); ++i) {
-    const double stands_for = number_at(links->items[i], {"stands_for"}).value_or(1);
-    result.traffic += number_at(links->items[i], {"bytes"}).value_or(0) * stands_for;
+std::string words_at(const JsonNode& node, std::string_view pointer) {
+  const auto found = node_at(node, pointer);
+  return found && found->value->kind == Kind::String ? found->value->text : "";
+}
+
+/// Tells whether a metric is null where it is not known.
+bool may_be_null(const MetricRow& row) {
+  return std::holds_alternative<MetricFormula>(row.field) ||
+         std::holds_alternative<std::optional<double> Metrics::*>(row.field);
+}
+
+/// Reads a metric that every result has; reports one that is missing or no number.
+void read_always(const JsonNode& node, const MetricRow& row, ReadResult& result,
+                 Diagnostics& diagnostics) {
+  const auto found = node_at(node, row.pointer);
+  const std::string expected = may_be_null(row) ? "a number, or null" : "a number";
+  if (!found) {
+    report(diagnostics, node,
+           "missing key " + in_quotes(row.pointer + 1) + "; expected " + expected);
+  } else if (found->value->kind != Kind::Null || !may_be_null(row)) {
+    const auto value = read_number(*found, 0, kMost, diagnostics);
+    if (value) result.values[row.key] = *value;
   }
-  const JsonValue* swarm = value.find("swarm");
-  const JsonValue* peers =
-      swarm && swarm->kind == Kind::Object ? swarm->find("peer_busy") : nullptr;
-  if (peers && !peers->items.empty()) {
-    double sum = 0;
-    for (const JsonValue& peer : peers->items) sum += peer.number;
-    result.peers_at_work = sum;
+}
+
+void read_metrics(const JsonNode& node, ReadResult& result, Diagnostics& diagnostics) {
+  for (const MetricRow& row : all_metrics()) {
+    const bool word = row.kind == MetricKind::Words || row.kind == MetricKind::Truth;
+    if (row.pointer == nullptr || word) continue;
+    if ((row.traits & kAlways) != 0) {
+      read_always(node, row, result, diagnostics);
+    } else if (const auto value = number_at(node, row.pointer)) {
+      result.values[row.key] = *value;
+    }
   }
-  read_economics(value, result);
-  result.quality = number_at(value, {"scenario", "quality", "value"});
-  if (result.quality) {
-    const JsonValue* words = value.find("scenario")->find("quality")->find("measure");
-    if (words) result.quality_measure = words->text;
+  result.currency = words_at(node, "/cost/currency");
+  result.quality_measure = words_at(node, "/scenario/quality/measure");
+}
+
+/// Adds the metrics that follow from arrays of the result.
+void add_totals(const JsonNode& node, ReadResult& result) {
+  double memory = 0, stash = 0;
+  for (const ReadDevice& device : result.simulated) {
+    memory = std::max(memory, device.peak_memory);
+    stash = std::max(stash, device.peak_stash);
   }
+  result.values["peak_memory_bytes"] = memory;
+  result.values["peak_stash_bytes"] = stash;
+  double& traffic = result.values["traffic_bytes"] = 0;
+  const auto links = node_at(node, "/links");
+  for (std::size_t i = 0; links && i < links->value->items.size(); ++i) {
+    const double alike = number_at(links->item(i), "/stands_for").value_or(1);
+    traffic += number_at(links->item(i), "/bytes").value_or(0) * alike;
+  }
+  const auto peers = node_at(node, "/swarm/peer_busy");
+  if (!peers || peers->value->items.empty()) return;
+  double& at_work = result.values["peers_at_work"] = 0;
+  for (const JsonValue& peer : peers->value->items) at_work += peer.number;
 }
 
 ReadResult read_result(const JsonNode& node, Diagnostics& diagnostics) {
@@ -159,16 +186,7 @@ ReadResult read_result(const JsonNode& node, Diagnostics& diagnostics) {
   result.file = node.value->file ? *node.value->file : "";
   result.name = text_of(reader, "name");
   result.devices = static_cast<int>(number_of(reader, "devices_total", 1e9));
-  result.step_time = number_of(reader, "step_time_s");
-  result.tokens_per_s = number_or_null(reader, "tokens_per_s");
-  result.samples_per_s = number_or_null(reader, "samples_per_s");
-  result.memory_capacity = number_or_null(reader, "memory_capacity_bytes");
-  if (const auto shares = reader.require("utilisation", "an object")) {
-    ObjectReader means(*shares, diagnostics);
-    result.busy = number_of(means, "busy");
-    result.useful = number_of(means, "useful");
-  }
-  if (node.value->kind == Kind::Object) read_extras(*node.value, result);
+  read_metrics(node, result, diagnostics);
   if (const auto sweep = reader.get("sweep")) result.swept = read_swept(*sweep, diagnostics);
   for (const JsonNode& device : items_of(reader, "devices")) {
     result.simulated.push_back(read_device(device, diagnostics));
@@ -176,6 +194,7 @@ ReadResult read_result(const JsonNode& node, Diagnostics& diagnostics) {
   if (result.simulated.empty() && diagnostics.empty()) {
     report(diagnostics, node.child("devices"), "has no device; expected at least one");
   }
+  add_totals(node, result);
   const auto scenario = reader.get("scenario");
   if (scenario && scenario->value->kind == Kind::Object) {
     JsonValue document = *scenario->value;
@@ -206,7 +225,10 @@ TrainingCurve read_curve(const JsonNode& node, Diagnostics& diagnostics) {
   curve.losses = numbers_of(reader, "loss");
   for (const double end : numbers_of(reader, "measured_end_s")) curve.ends.emplace_back(end);
   curve.simulated_step = Seconds(number_of(reader, "simulated_step_time_s"));
-  curve.measured_step = Seconds(number_or_null(reader, "measured_step_time_s").value_or(0));
+  const auto measured = reader.require("measured_step_time_s", "a number, or null");
+  if (measured && measured->value->kind != Kind::Null) {
+    curve.measured_step = Seconds(read_number(*measured, 0, kMost, diagnostics).value_or(0));
+  }
   if (!curve.ends.empty() && curve.ends.size() != curve.losses.size()) {
     report(diagnostics, node.child("measured_end_s"),
            "expected as many times as losses, " + std::to_string(curve.losses.size()) + ", got " +
@@ -238,6 +260,17 @@ void read_one(const JsonNode& node, ResultFiles& files, Diagnostics& diagnostics
 }
 
 }  // namespace
+
+std::optional<double> ReadResult::value(std::string_view key) const {
+  const auto found = values.find(key);
+  return found == values.end() ? std::nullopt : std::optional(found->second);
+}
+
+double ReadResult::known(std::string_view key) const {
+  const auto found = values.find(key);
+  CHECK(found != values.end(), "a result that was read has what every result has");
+  return found->second;
+}
 
 ResultFiles read_result_files(const std::vector<JsonValue>& documents) {
   ResultFiles files;

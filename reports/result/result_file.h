@@ -3,9 +3,12 @@
 #pragma once
 
 #include <array>
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/json/json.h"
@@ -28,25 +31,16 @@ struct ReadDevice {
 struct ReadResult {
   std::string file, name;
   std::vector<SweptValue> swept;
-  int devices = 1;  // of the whole layout
-  double step_time = 0;
-  std::optional<double> tokens_per_s, samples_per_s;
-  double busy = 0, useful = 0;
-  std::optional<double> mfu;
-  double exposed = 0;  // seconds of a step
-  double traffic = 0;  // bytes of a step, on all links together
-  std::optional<double> memory_capacity;
-  std::optional<double> run_time;                      // seconds of a whole run, where there is one
-  std::optional<double> peers_at_work, share_of_best;  // of a swarm, likewise
-  std::optional<double> range_low, range_high;         // of the step time, seconds
-  std::optional<double> energy, power;                 // J of a step; W
-  std::optional<double> cost;                          // of a step
-  std::optional<double> goal_time, goal_energy, goal_cost;  // s, J, money
-  std::string currency;
-  std::optional<double> quality;  // as the scenario tells it
-  std::string quality_measure;
+  int devices = 1;                                    // of the whole layout
+  std::map<std::string, double, std::less<>> values;  // of all_metrics() by key; known ones only
+  std::string currency, quality_measure;              // as the scenario tells them
   std::vector<ReadDevice> simulated;
   std::shared_ptr<const JsonValue> scenario;  // none if the result has none
+
+  /// Returns the metric with this key, in SI; nothing if the result does not know it.
+  std::optional<double> value(std::string_view key) const;
+  /// Returns a metric that every result has. REQUIRES: it was read.
+  double known(std::string_view key) const;
 };
 
 /// What files hold, in order; one kind only.

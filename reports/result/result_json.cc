@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reports/result/result_json.h"
 
-#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "reports/headlines/economics_figures.h"
@@ -10,6 +9,7 @@
 #include "reports/headlines/swarm_json.h"
 #include "reports/headlines/variation_figures.h"
 #include "reports/report.h"
+#include "reports/result/all_metrics.h"
 #include "reports/result/scenario_json.h"
 #include "reports/words/encode.h"
 #include "reports/words/mesh_words.h"
@@ -20,15 +20,6 @@ namespace interlock {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-Json or_null(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
-
-/// Whole bytes as whole numbers; only means over steps have fractions.
-Json bytes_json(Bytes bytes) {
-  const double value = bytes.value();
-  const bool whole = std::floor(value) == value && std::abs(value) < 0x1p53;
-  return whole ? Json(static_cast<std::int64_t>(value)) : Json(value);
-}
 
 Json modules_per_stage(const Partition& partition) {
   Json counts = Json::array();
@@ -170,46 +161,6 @@ void add_layout(Json& json, const ScenarioResult& result) {
   }
 }
 
-void add_times(Json& json, const Metrics& metrics) {
-  json["engine"] = metrics.engine;
-  json["tasks"] = metrics.tasks;
-  json["skipped_tasks"] = metrics.skipped_tasks;
-  json["wall_time_s"] = metrics.wall_time.value();
-  json["step_time_s"] = metrics.step_time.value();
-  json["makespan_s"] = metrics.makespan.value();
-  json["steady"] = metrics.steady;
-  json["fill_steps"] = metrics.fill_steps;
-  json["measured_steps"] = metrics.measured_steps;
-  json["fill_latency_s"] = metrics.fill_latency.value();
-  json["window_begin_s"] = metrics.window_begin.value();
-  json["window_end_s"] = metrics.window_end.value();
-}
-
-void add_figures(Json& json, const Metrics& metrics, int devices) {
-  const auto each = [&](std::optional<double> rate) {
-    return or_null(rate ? std::optional(*rate / devices) : std::nullopt);
-  };
-  json["samples_per_s"] = or_null(metrics.samples_per_s);
-  json["tokens_per_s"] = or_null(metrics.tokens_per_s);
-  json["samples_per_s_per_device"] = each(metrics.samples_per_s);
-  json["tokens_per_s_per_device"] = each(metrics.tokens_per_s);
-  json["utilisation"] = {{"busy", metrics.busy},
-                         {"useful", metrics.useful},
-                         {"mfu", or_null(metrics.mfu)},
-                         {"hfu", or_null(metrics.hfu)}};
-  json["attention_flops"] = metrics.attention_flops;
-  json["bubble_fraction"] = 1 - metrics.busy;
-  json["exposed_communication_s"] = metrics.exposed_communication.value();
-  json["limiting_device"] = metrics.limiting_device;
-  json["fits_in_memory"] = metrics.fits_in_memory;
-  const bool known = metrics.memory_capacity > Bytes(0);
-  json["memory_capacity_bytes"] = known ? bytes_json(metrics.memory_capacity) : Json(nullptr);
-  json["host_peak_bytes"] = bytes_json(metrics.host_memory);
-  const bool host_known = metrics.host_capacity > Bytes(0);
-  json["host_capacity_bytes"] = host_known ? bytes_json(metrics.host_capacity) : Json(nullptr);
-  json["staleness"] = staleness_json(metrics);
-}
-
 /// By class: seconds, and their shares by level.
 void add_pricing(Json& json, const Scenario& scenario) {
   for (const PricingLevels& levels : pricing_levels(scenario)) {
@@ -228,8 +179,8 @@ Json result_document(const ScenarioResult& result) {
   Json json;
   add_identity(json, result);
   add_layout(json, result);
-  add_times(json, metrics);
-  add_figures(json, metrics, result.scenario.mesh.devices());
+  add_step_metrics(json, metrics);
+  json["staleness"] = staleness_json(metrics);
   add_economics(json, result);
   json["critical_path_s"] = path_json(metrics);
   add_pricing(json, result.scenario);

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "reports/result/all_metrics.h"
 #include "reports/sweeps/sweep_row.h"
 #include "reports/sweeps/sweep_store.h"
 #include "reports/terminal/layout.h"
@@ -19,12 +20,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Columns of which more is better.
+/// Tells whether the largest values of a column are the best; of a swept path none is.
 bool more_is_better(const std::string& column) {
-  static const std::vector<std::string> more = {"busy", "useful",         "mfu",
-                                                "hfu",  "fits_in_memory", "steady"};
-  return column.find("_per_s") != std::string::npos ||
-         std::find(more.begin(), more.end(), column) != more.end();
+  const MetricRow* row = find_metric(column);
+  return row != nullptr && row->better == Better::More;
 }
 
 std::size_t count_of(Database& database, const std::string& condition) {

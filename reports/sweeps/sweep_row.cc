@@ -10,6 +10,8 @@
 #include "base/checksum.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "reports/headlines/figures.h"
+#include "reports/result/all_metrics.h"
 #include "reports/result/result_json.h"
 #include "reports/result/scenario_json.h"
 #include "reports/words/encode.h"
@@ -20,54 +22,16 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// A figure of the result, and where it stands there.
-struct ResultColumn {
-  const char *name, *pointer, *meaning;
-};
+/// Returns the metrics that have columns at `place`, in their order.
+std::vector<const MetricRow*> metrics_at(Columns place) {
+  std::vector<const MetricRow*> rows;
+  for (const MetricRow& row : all_metrics()) {
+    if (row.columns == place) rows.push_back(&row);
+  }
+  return rows;
+}
 
-constexpr ResultColumn kResultColumns[] = {
-    {"step_time_s", "/step_time_s", "a step"},
-    {"samples_per_s", "/samples_per_s", "of all devices"},
-    {"tokens_per_s", "/tokens_per_s", "of all devices"},
-    {"samples_per_s_per_device", "/samples_per_s_per_device", ""},
-    {"tokens_per_s_per_device", "/tokens_per_s_per_device", ""},
-    {"busy", "/utilisation/busy", "share of time, mean over devices"},
-    {"useful", "/utilisation/useful", "likewise, of the main network's own passes"},
-    {"mfu", "/utilisation/mfu", "model flops utilisation"},
-    {"hfu", "/utilisation/hfu", "with recompute"},
-    {"bubble_fraction", "/bubble_fraction", "1 - busy"},
-    {"exposed_communication_s", "/exposed_communication_s", "of a step, waiting for messages"},
-    {"fits_in_memory", "/fits_in_memory", "1 or 0"},
-    {"memory_capacity_bytes", "/memory_capacity_bytes", "of a device"},
-    {"host_peak_bytes", "/host_peak_bytes", "of the host that keeps most"},
-    {"energy_j", "/energy_j", "of a step"},
-    {"mean_power_w", "/energy/mean_power_w", "of all devices"},
-    {"cost", "/cost/step", "of a step, in `currency`"},
-    {"cost_per_million_tokens", "/cost/million_tokens", ""},
-    {"cost_per_million_samples", "/cost/million_samples", ""},
-    {"currency", "/cost/currency", ""},
-    {"goal_time_s", "/goal/time_s", "to the scenario's goal, or of its run"},
-    {"goal_energy_j", "/goal/energy_j", ""},
-    {"goal_cost", "/goal/cost/amount", ""},
-    {"range_low_s", "/range/low_s", "of the step time"},
-    {"range_high_s", "/range/high_s", ""},
-    {"model", "/model", "name"},
-    {"cluster", "/cluster", "name"},
-    {"strategy", "/strategy", ""},
-    {"schedule", "/schedule", ""},
-    {"devices_total", "/devices_total", "of the layout"},
-    {"devices_simulated", "/devices_simulated", "others are like these"},
-    {"micro_batches", "/micro_batches", "of a step and replica"},
-    {"makespan_s", "/makespan_s", "of the whole simulation"},
-    {"fill_latency_s", "/fill_latency_s", ""},
-    {"steady", "/steady", "1 or 0"},
-    {"fill_steps", "/fill_steps", "before those that are measured"},
-    {"measured_steps", "/measured_steps", ""},
-    {"limiting_device", "/limiting_device", "the first of the busiest"},
-    {"engine", "/engine", ""},
-    {"tasks", "/tasks", "of the simulation"},
-    {"skipped_tasks", "/skipped_tasks", "of these, not simulated"},
-};
+constexpr Columns kPlaces[] = {Columns::Headline, Columns::Identity, Columns::Simulation};
 
 SqlValue cell_of(const Json& value) {
   if (value.is_boolean()) return std::int64_t{value.get<bool>()};
@@ -75,6 +39,16 @@ SqlValue cell_of(const Json& value) {
   if (value.is_number()) return value.get<double>();
   if (value.is_string()) return value.get<std::string>();
   return {};
+}
+
+SqlValue cell_at(const Json& document, const char* pointer) {
+  const Json::json_pointer at(pointer);
+  return document.contains(at) ? cell_of(document[at]) : SqlValue{};
+}
+
+/// Returns the cell of a metric that follows from an array of the result.
+SqlValue cell_of(const MetricRow& row, const Metrics& metrics) {
+  return cell_of(bytes_json(Bytes(number_of(row, metrics).value_or(0))));
 }
 
 std::string value_text(const JsonValue& value) {
@@ -130,7 +104,7 @@ class RowWriter {
   SweepRow& row() { return row_; }
 
  private:
-  std::vector<SweepColumn> columns_;
+  std::vector<std::string> columns_;
   SweepRow row_;
 };
 
@@ -143,16 +117,10 @@ void set_identity(const SweepPlan& plan, const SweepSource& source, RowWriter& w
   writer.set("command", command_of(source, settings));
 }
 
-Bytes largest(const Metrics& metrics, Bytes DeviceMetrics::*bytes) {
-  Bytes most(0);
-  for (const DeviceMetrics& device : metrics.devices) most = std::max(most, device.*bytes);
-  return most;
-}
-
 /// Why a plan that was simulated is none; empty: it is one.
 std::string misfit(const Metrics& metrics) {
   if (metrics.fits_in_memory) return "";
-  const Bytes peak = largest(metrics, &DeviceMetrics::peak_memory);
+  const Bytes peak = fullest_device(metrics).peak_memory;
   if (metrics.memory_capacity > Bytes(0) && peak > metrics.memory_capacity) {
     return "does not fit: " + format(peak) + " of " + format(metrics.memory_capacity);
   }
@@ -163,16 +131,10 @@ std::string misfit(const Metrics& metrics) {
 void set_result(const ScenarioResult& result, RowWriter& writer) {
   const Metrics& metrics = result.measurement.metrics;
   Json document = result_document(result);
-  for (const ResultColumn& column : kResultColumns) {
-    const Json::json_pointer pointer(column.pointer);
-    if (document.contains(pointer)) writer.set(column.name, cell_of(document[pointer]));
+  for (const MetricRow& row : all_metrics()) {
+    if (row.columns == Columns::None) continue;
+    writer.set(row.key, row.pointer ? cell_at(document, row.pointer) : cell_of(row, metrics));
   }
-  const auto bytes = [](Bytes value) { return static_cast<std::int64_t>(value.value()); };
-  Bytes traffic(0);
-  for (const LinkMetrics& link : metrics.links) traffic += link.bytes * link.stands_for;
-  writer.set("peak_memory_bytes", bytes(largest(metrics, &DeviceMetrics::peak_memory)));
-  writer.set("peak_stash_bytes", bytes(largest(metrics, &DeviceMetrics::peak_stash)));
-  writer.set("traffic_bytes", traffic.value());
   const std::string problem = misfit(metrics);
   if (!problem.empty()) writer.set("error", problem);
   for (const char* key : {"scenario", "wall_time_s", "format", "program_version", "sweep"}) {
@@ -212,28 +174,22 @@ std::string column_of(const std::string& path) {
   return path.find('.') == std::string::npos ? "scenario." + path : path;
 }
 
-std::vector<SweepColumn> sweep_columns(const std::vector<std::string>& paths) {
-  std::vector<SweepColumn> columns = {{"name", "of the scenario"}};
-  for (const std::string& path : paths) columns.push_back({column_of(path), "what it was set to"});
-  columns.push_back({"error", "why there are no figures, or why the plan does not fit; else null"});
-  for (const ResultColumn& column : kResultColumns) {
-    columns.push_back({column.name, column.meaning});
-    if (std::string_view(column.name) != "fits_in_memory") continue;
-    columns.push_back({"peak_memory_bytes", "of the fullest device"});
-    columns.push_back({"peak_stash_bytes", "of the device that keeps most"});
-    columns.push_back({"traffic_bytes", "of a step, on all links together"});
+std::vector<std::string> sweep_columns(const std::vector<std::string>& paths) {
+  std::vector<std::string> columns = {"name"};
+  for (const std::string& path : paths) columns.push_back(column_of(path));
+  columns.emplace_back("error");
+  for (const Columns place : kPlaces) {
+    for (const MetricRow* row : metrics_at(place)) columns.emplace_back(row->key);
   }
-  columns.push_back({"scenario_hash", "SHA-256 of the scenario as in its result"});
-  columns.push_back({"seed", ""});
-  columns.push_back({"program_version", ""});
-  columns.push_back({"command", "that runs the scenario again"});
-  columns.push_back({"wall_time_s", "that it took; the only column that differs between runs"});
+  for (const char* last : {"scenario_hash", "seed", "program_version", "command", "wall_time_s"}) {
+    columns.emplace_back(last);
+  }
   return columns;
 }
 
-std::size_t place_of(const std::vector<SweepColumn>& columns, const std::string& name) {
+std::size_t place_of(const std::vector<std::string>& columns, const std::string& name) {
   for (std::size_t i = 0; i < columns.size(); ++i) {
-    if (columns[i].name == name) return i;
+    if (columns[i] == name) return i;
   }
   CHECK(false, "a column is named that no sweep has");
   return 0;

@@ -11,12 +11,6 @@
 
 namespace interlock {
 
-/// A column, and what is in it.
-struct SweepColumn {
-  std::string name;
-  const char* meaning;
-};
-
 /// Where the scenarios of a sweep come from, as it was typed.
 struct SweepSource {
   std::string file;
@@ -31,11 +25,11 @@ struct SweepRow {
 
 /// The columns of a sweep over `paths`, without "id". A path has its name; one without a dot is
 /// "scenario.PATH". Those of results are figures of docs/result.md.
-std::vector<SweepColumn> sweep_columns(const std::vector<std::string>& paths);
+std::vector<std::string> sweep_columns(const std::vector<std::string>& paths);
 /// The column that a path has.
 std::string column_of(const std::string& path);
 /// The place of column `name`, which must be there.
-std::size_t place_of(const std::vector<SweepColumn>& columns, const std::string& name);
+std::size_t place_of(const std::vector<std::string>& columns, const std::string& name);
 
 /// Runs scenario `id` of `plan`. What goes wrong with it is in the row, which may be all there is.
 SweepRow run_sweep_row(const SweepPlan& plan, std::size_t id, const SweepSource& source);

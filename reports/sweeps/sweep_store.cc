@@ -30,13 +30,13 @@ std::string parameters(std::size_t count) {
   return text;
 }
 
-std::string column_list(const std::vector<SweepColumn>& columns) {
+std::string column_list(const std::vector<std::string>& columns) {
   std::string text = "id";
-  for (const SweepColumn& column : columns) text += ", " + sql_name(column.name);
+  for (const std::string& column : columns) text += ", " + sql_name(column);
   return text;
 }
 
-std::string insert_into_results(const std::vector<SweepColumn>& columns) {
+std::string insert_into_results(const std::vector<std::string>& columns) {
   return "INSERT OR REPLACE INTO results(" + column_list(columns) + ") VALUES(" +
          parameters(columns.size() + 1) + ")";
 }
@@ -70,11 +70,11 @@ SweepIdentity read_identity(Database& database) {
 }
 
 void create(Database& database, const SweepIdentity& identity,
-            const std::vector<SweepColumn>& columns) {
+            const std::vector<std::string>& columns) {
   Statement other = database.prepare("SELECT name FROM sqlite_master");
   if (other.step()) read_identity(database);  // throws
   std::string sql = "BEGIN IMMEDIATE; CREATE TABLE results(id INTEGER PRIMARY KEY";
-  for (const SweepColumn& column : columns) sql += ", " + sql_name(column.name);
+  for (const std::string& column : columns) sql += ", " + sql_name(column);
   database.run(sql +
                ");"
                "CREATE TABLE details(id INTEGER PRIMARY KEY, result TEXT);"
@@ -94,7 +94,7 @@ void create(Database& database, const SweepIdentity& identity,
 }
 
 void check_identity(Database& database, const SweepIdentity& identity,
-                    const std::vector<SweepColumn>& columns) {
+                    const std::vector<std::string>& columns) {
   const SweepIdentity there = read_identity(database);
   if (there.document != identity.document || there.points != identity.points) {
     throw Error(database.path() + ": holds another sweep, of " + std::to_string(there.points) +
@@ -110,7 +110,7 @@ void check_identity(Database& database, const SweepIdentity& identity,
 
 /// The file of a sweep, made if need be.
 Database opened(const std::string& path, const SweepIdentity& identity,
-                const std::vector<SweepColumn>& columns) {
+                const std::vector<std::string>& columns) {
   Database database(path, Database::Mode::Write);
   const bool there = stored(database, "format").has_value();
   if (there) check_identity(database, identity, columns);  // what is refused stays as it is
@@ -239,7 +239,7 @@ std::size_t SweepStore::take_rows(const std::string& path) {
     mine.step();
     for (std::size_t i = 0; i < columns_.size(); ++i) {
       if (i == wall_time || mine.cell(static_cast<int>(i) + 1) == row.cells[i]) continue;
-      throw Error(path + ": row " + std::to_string(row.id) + " has another " + columns_[i].name +
+      throw Error(path + ": row " + std::to_string(row.id) + " has another " + columns_[i] +
                   " than in " + database_.path() + "; expected parts of one sweep");
     }
     mine.step();

@@ -59,7 +59,7 @@ class SweepStore {
   std::size_t take_rows(const std::string& path);
 
   FileLock lock_;
-  std::vector<SweepColumn> columns_;
+  std::vector<std::string> columns_;
   Database database_;
   Statement insert_, insert_details_;
 };

@@ -40,6 +40,7 @@ MeasureInputs measure_inputs(const Scenario& scenario) {
   const double micro_batches = scenario.micro_batches;
   MeasureInputs inputs = {.steps = scenario.steps,
                           .engine = scenario.engine,
+                          .devices = scenario.mesh.devices(),
                           .attention_flops = graph.attention_flops,
                           .memory_capacity = scenario.cluster.device.memory};
   if (graph.samples_per_micro_batch) {

@@ -173,6 +173,7 @@ Metrics Collector::finish(const MeasureInputs& inputs) {
   metrics.measured_steps = window_.steps;
   metrics.fill_latency = Seconds(std::max(0.0, fill_latency_));
   metrics.attention_flops = inputs.attention_flops;
+  metrics.devices_total = inputs.devices;
   fill_devices(metrics, inputs);
   fill_links(metrics);
 

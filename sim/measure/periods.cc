@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/random.h"
+#include "sim/measure/metric_table.h"
 #include "sim/program/ticks.h"
 
 namespace interlock {
@@ -129,21 +130,17 @@ std::optional<Metrics> add_periods(const Metrics& shorter, const Metrics& longer
   auto grown = [n](auto a, auto b) { return b + n * (b - a); };
   Metrics whole = longer;
   whole.step_time = grown(shorter.step_time, longer.step_time);
-  whole.makespan = grown(shorter.makespan, longer.makespan);
-  whole.window_begin = grown(shorter.window_begin, longer.window_begin);
-  whole.window_end = grown(shorter.window_end, longer.window_end);
-  whole.exposed_communication = grown(shorter.exposed_communication, longer.exposed_communication);
-  whole.skipped_tasks = periods * (longer.tasks - shorter.tasks);
-  whole.tasks += whole.skipped_tasks;
   // Shares of time become times, grow, and become shares again.
   auto share = [&](double a, double b) {
     if (whole.step_time <= Seconds(0)) return b;
     return grown(a * shorter.step_time, b * longer.step_time) / whole.step_time;
   };
-  whole.busy = share(shorter.busy, longer.busy);
-  whole.useful = share(shorter.useful, longer.useful);
-  if (longer.mfu) whole.mfu = share(*shorter.mfu, *longer.mfu);
-  if (longer.hfu) whole.hfu = share(*shorter.hfu, *longer.hfu);
+  for (const MetricRow& row : step_metrics()) {
+    const auto a = number_of(row, shorter), b = number_of(row, longer);
+    if (row.growth == Growth::Linear && b) set_number(row, grown(*a, *b), whole);
+    if (row.growth == Growth::Share && b) set_number(row, share(*a, *b), whole);
+  }
+  whole.skipped_tasks = whole.tasks - longer.tasks;
   for (std::size_t d = 0; d < whole.devices.size(); ++d) {
     const DeviceMetrics &a = shorter.devices[d], &b = longer.devices[d];
     whole.devices[d].busy = share(a.busy, b.busy);

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "sim/measure/metric_table.h"
 
 namespace interlock {
 
@@ -38,31 +39,32 @@ Program varied_program(const ProgramOfSteps& lower, const VariedSteps& varied, i
   return program;
 }
 
-/// Sums of what is averaged over seeds.
-struct Sums {
+/// What is averaged over seeds: a value for each, in their order.
+struct Samples {
   std::vector<double> step_time, steps_per_s, busy;
-  double useful = 0, exposed = 0, mfu = 0, hfu = 0;
+  std::vector<double> sums = std::vector<double>(step_metrics().size());  // of all metrics
 
   void add(const Metrics& metrics) {
     step_time.push_back(metrics.step_time.value());
     steps_per_s.push_back(metrics.step_time > Seconds(0) ? Seconds(1) / metrics.step_time : 0);
     busy.push_back(metrics.busy);
-    useful += metrics.useful;
-    exposed += metrics.exposed_communication.value();
-    mfu += metrics.mfu.value_or(0);
-    hfu += metrics.hfu.value_or(0);
+    for (std::size_t i = 0; i < sums.size(); ++i) {
+      sums[i] += number_of(step_metrics()[i], metrics).value_or(0);
+    }
   }
 };
 
-void set_means(const Sums& sums, const VariedOutcome& outcome, const MeasureInputs& inputs,
+void set_means(const Samples& samples, const VariedOutcome& outcome, const MeasureInputs& inputs,
                Metrics& metrics) {
-  const double seeds = outcome.seeds, rate = outcome.steps_per_s.mean;
+  for (std::size_t i = 0; i < samples.sums.size(); ++i) {
+    const MetricRow& row = step_metrics()[i];
+    const bool averaged = (row.traits & kMeanOverSeeds) != 0 && number_of(row, metrics);
+    if (averaged) set_number(row, samples.sums[i] / outcome.seeds, metrics);
+  }
+  // To the last bit as their spreads, which stand beside them.
   metrics.step_time = Seconds(outcome.step_time.mean);
   metrics.busy = outcome.busy.mean;
-  metrics.useful = sums.useful / seeds;
-  metrics.exposed_communication = Seconds(sums.exposed / seeds);
-  if (metrics.mfu) metrics.mfu = sums.mfu / seeds;
-  if (metrics.hfu) metrics.hfu = sums.hfu / seeds;
+  const double rate = outcome.steps_per_s.mean;
   if (inputs.samples_per_step) metrics.samples_per_s = *inputs.samples_per_step * rate;
   if (inputs.tokens_per_step) metrics.tokens_per_s = *inputs.tokens_per_step * rate;
 }
@@ -81,20 +83,20 @@ std::optional<VariedMeasurement> measure_seeds(const Program& program, const See
                                                const MeasureInputs& inputs, bool more,
                                                bool keep_log) {
   VariedMeasurement result;
-  Sums sums;
+  Samples samples;
   for (int seed = 0; seed < asked.count; ++seed) {
     Program seeded = program;
     seeded.variation.seed += static_cast<std::uint64_t>(seed);
     Measurement one = measure_after(std::move(seeded), asked.fill, inputs, keep_log && seed == 0);
     if (one.all_begun && more) return std::nullopt;
-    sums.add(one.metrics);
+    samples.add(one.metrics);
     if (seed == 0) result.measurement = std::move(one);
   }
   result.outcome = {.seeds = asked.count,
-                    .step_time = spread_of(sums.step_time),
-                    .steps_per_s = spread_of(sums.steps_per_s),
-                    .busy = spread_of(sums.busy)};
-  set_means(sums, result.outcome, inputs, result.measurement.metrics);
+                    .step_time = spread_of(samples.step_time),
+                    .steps_per_s = spread_of(samples.steps_per_s),
+                    .busy = spread_of(samples.busy)};
+  set_means(samples, result.outcome, inputs, result.measurement.metrics);
   return result;
 }
 

@@ -25,11 +25,14 @@ std::vector<ReadResult> sweep_of(const std::vector<std::string>& strategies) {
       result.swept = {{"training.strategy", strategy, std::nullopt},
                       {"cluster.devices", std::to_string(devices), devices}};
       result.devices = devices;
-      result.step_time = 0.1 / 3 / devices;
-      result.samples_per_s = 64 / result.step_time;
-      result.busy = 1.0 / 3 + 0.1 / devices;
-      result.useful = 0.7 * result.busy;
-      result.memory_capacity = 4e9;
+      const double step_time = 0.1 / 3 / devices, busy = 1.0 / 3 + 0.1 / devices;
+      result.values = {{"step_time_s", step_time},
+                       {"samples_per_s", 64 / step_time},
+                       {"busy", busy},
+                       {"useful", 0.7 * busy},
+                       {"memory_capacity_bytes", 4e9},
+                       {"traffic_bytes", 0},
+                       {"peak_memory_bytes", 1e9 / 3 + 2e9 / devices}};
       for (const int device : {0, 1}) {
         ReadDevice own{.device = device, .busy = 0.9 / (device + 1) / 1.1};
         own.useful = own.busy * 0.7;
@@ -88,7 +91,7 @@ TEST_CASE("numbers of figures are those of results, to the last digit") {
   const std::vector<ReadResult> results = sweep_of({"global", "local"});
   std::vector<double> useful, stash, bubble, busy;
   for (const ReadResult& result : results) {
-    busy.push_back(result.busy);
+    busy.push_back(result.known("busy"));
     for (const ReadDevice& device : result.simulated) {
       useful.push_back(device.useful);
       stash.push_back(device.memory[static_cast<std::size_t>(MemoryClass::Stash)]);
@@ -113,7 +116,7 @@ TEST_CASE("a sweep has a curve for each value of what is not its axis, in order 
   // Speed-up over the first: 1, 2, 4 at 1, 2, 4 devices is a straight line from the first point.
   const std::vector<double> rates = tips(svg, "samples/s ");
   REQUIRE(rates.size() == 6);
-  CHECK(rates[1] == results[2].samples_per_s);
+  CHECK(rates[1] == results[2].known("samples_per_s"));
   CHECK(rates[1] / rates[0] == doctest::Approx(2));
 }
 
@@ -124,7 +127,9 @@ TEST_CASE("the Pareto front is what no other result beats in both") {
   CHECK(one.find("1: 2: ") != std::string::npos);
   CHECK(one.find("2: 1") == std::string::npos);
   // With throughput falling instead, all are.
-  for (ReadResult& result : results) result.samples_per_s = 1 / *result.samples_per_s;
+  for (ReadResult& result : results) {
+    result.values["samples_per_s"] = 1 / result.known("samples_per_s");
+  }
   const std::string all = words_of(pareto_figure(results));
   CHECK(all.find("3: 0: ") != std::string::npos);
 }
@@ -145,12 +150,12 @@ TEST_CASE("figures say what they need and results have not") {
 
 TEST_CASE("a sweep draws the measures that it is asked for") {
   std::vector<ReadResult> results = sweep_of({"global", "local"});
-  results[4].traffic = 3e6;
+  results[4].values["traffic_bytes"] = 3e6;
   const std::string svg = sweep_figure(results, "step_time,traffic,gain");
   CHECK(read_markup(svg).error == "");
   CHECK(words_of(svg).find("step time (ms)\n") != std::string::npos);
   CHECK(tips(svg, ", traffic ")[4] == 3e6);
-  CHECK(tips(svg, ", step_time ")[1] == results[1].step_time);
+  CHECK(tips(svg, ", step_time ")[1] == results[1].known("step_time_s"));
   // Gain is over the first with the same values but for the last path, devices: 1, 2, 4 each.
   const std::vector<Measured> gain = measured("gain", results);
   CHECK(*gain[0].values[2] == doctest::Approx(4));
@@ -186,7 +191,7 @@ TEST_CASE("tables have a row for each result, or the last path across") {
         "| busy (%) | 1 | 2 | 4 |\n| --- | ---: | ---: | ---: |\n"
         "| global | 43.3 | 38.3 | 35.8 |\n| local | 43.3 | 38.3 | 35.8 |\n");
   results.resize(2);
-  results[1].quality = 28.5;
+  results[1].values["quality"] = 28.5;
   results[1].quality_measure = "perplexity";
   CHECK(table_figure(results, "step_time,quality") ==
         "|  | step time (ms) | perplexity |\n| --- | ---: | ---: |\n"
@@ -196,8 +201,7 @@ TEST_CASE("tables have a row for each result, or the last path across") {
 TEST_CASE("a utilisation figure of four stages looks as it did, beside its closed form") {
   // GPipe, p = 4, m = 8, equal stages: busy m / (m + p - 1) = 72.7 % on every device, all useful.
   ReadResult result{.file = "four.json", .name = "four equal stages, GPipe", .devices = 4};
-  result.step_time = 33e-3;
-  result.busy = result.useful = 8.0 / 11;
+  result.values = {{"step_time_s", 33e-3}, {"busy", 8.0 / 11}, {"useful", 8.0 / 11}};
   for (int device = 0; device < 4; ++device) {
     ReadDevice own{.device = device, .busy = 8.0 / 11, .useful = 8.0 / 11};
     result.simulated.push_back(own);

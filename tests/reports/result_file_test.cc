@@ -68,10 +68,14 @@ TEST_CASE("what is read is what was written, to the last bit") {
     const Metrics& metrics = written[r].measurement.metrics;
     const ReadResult& result = read.results[r];
     CHECK(result.name == written[r].scenario.name);
-    CHECK(result.step_time == metrics.step_time.value());
-    CHECK(result.busy == metrics.busy);
-    CHECK(result.useful == metrics.useful);
-    CHECK(result.memory_capacity == metrics.memory_capacity.value());
+    int numbers = 0;
+    for (const MetricRow& row : step_metrics()) {
+      INFO(row.key);
+      const bool number = row.kind != MetricKind::Truth && row.kind != MetricKind::Words;
+      if (number) CHECK(result.value(row.key) == number_of(row, metrics));
+      numbers += number && result.value(row.key) ? 1 : 0;
+    }
+    CHECK(numbers >= 20);
     REQUIRE(result.swept.size() == 1);
     CHECK(result.swept[0].path == "training.strategy.n_wise");
     CHECK(result.swept[0].number == (r == 0 ? 1 : 3));

@@ -92,8 +92,8 @@ TEST_CASE("parts of one colour differ in their hatching, and all have words of t
 }
 
 TEST_CASE("the figure of where time goes divides bubbles by cause, with patterns for its legend") {
-  ReadResult result{.file = "r.json", .name = "two devices", .step_time = 2};
-  result.busy = result.useful = 0.5;
+  ReadResult result{.file = "r.json", .name = "two devices"};
+  result.values = {{"step_time_s", 2}, {"busy", 0.5}, {"useful", 0.5}};
   Bubbles bubbles{};
   at(bubbles, BubbleCause::Fill) = 0.7;
   at(bubbles, BubbleCause::Room) = 0.3;
