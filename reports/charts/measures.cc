@@ -142,22 +142,12 @@ std::vector<Measured> measured(const std::string& list, const std::vector<ReadRe
 }
 
 Rates rates_of(const std::vector<ReadResult>& results) {
-  const auto all_know = [&](const char* rate) {
+  const MetricRow& rate = telling_rate([&](const MetricRow& row) {
     return std::all_of(results.begin(), results.end(),
-                       [&](const ReadResult& result) { return result.value(rate).has_value(); });
-  };
-  Rates rates;
-  for (const char* unit : {"tokens", "samples"}) {
-    const std::string key = std::string(unit) + "_per_s";
-    if (!all_know(key.c_str())) continue;
-    rates.unit = std::string(unit) + "/s";
-    for (const ReadResult& result : results) rates.values.push_back(*result.value(key));
-    return rates;
-  }
-  for (const ReadResult& result : results) {
-    const double step = result.value("step_time_s").value_or(0);
-    rates.values.push_back(step > 0 ? 1 / step : 0);
-  }
+                       [&](const ReadResult& result) { return result.value(row.key).has_value(); });
+  });
+  Rates rates{.unit = rate_unit(rate)};
+  for (const ReadResult& result : results) rates.values.push_back(result.known(rate.key));
   return rates;
 }
 

@@ -27,9 +27,10 @@ std::vector<std::string> measure_names();
 /// Throws: Error for an unknown name. REQUIRES: results is not empty.
 std::vector<Measured> measured(const std::string& list, const std::vector<ReadResult>& results);
 
-/// What results produce each second: tokens, samples or steps, whatever all of them know.
+/// What results produce each second: tokens, samples, micro-batches or steps, the first of these
+/// that all of them know.
 struct Rates {
-  std::string unit = "steps/s";
+  std::string unit;
   std::vector<double> values;  // (results)
 };
 Rates rates_of(const std::vector<ReadResult>& results);

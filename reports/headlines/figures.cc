@@ -31,10 +31,11 @@ Figure step_figure(const Metrics& metrics) {
 }
 
 Figure throughput_figure(const Metrics& metrics) {
-  const Throughput rate = throughput(metrics);
-  const std::string number = format_number(rate.per_second);
-  Figure figure{"Throughput", number + " " + rate.unit, ""};
-  if (rate.unit == "tokens/s" && metrics.samples_per_s) {
+  const MetricRow& rate =
+      telling_rate([&](const MetricRow& row) { return number_of(row, metrics).has_value(); });
+  const std::string number = format_number(*number_of(rate, metrics));
+  Figure figure{"Throughput", number + " " + rate_unit(rate), ""};
+  if (metrics.tokens_per_s && metrics.samples_per_s) {
     figure.note = format_number(*metrics.samples_per_s) + " samples/s";
   }
   return figure;
@@ -206,10 +207,12 @@ std::vector<std::string> warnings(const ScenarioResult& result) {
   return lines;
 }
 
-Throughput throughput(const Metrics& metrics) {
-  if (metrics.tokens_per_s) return {*metrics.tokens_per_s, "tokens/s"};
-  if (metrics.samples_per_s) return {*metrics.samples_per_s, "samples/s"};
-  return {metrics.step_time > Seconds(0) ? 1 / metrics.step_time.value() : 0, "steps/s"};
+const MetricRow& common_rate(const std::vector<ScenarioResult>& results) {
+  return telling_rate([&](const MetricRow& row) {
+    return std::all_of(results.begin(), results.end(), [&](const ScenarioResult& result) {
+      return number_of(row, result.measurement.metrics).has_value();
+    });
+  });
 }
 
 const DeviceMetrics& fullest_device(const Metrics& metrics) {
@@ -262,23 +265,6 @@ Cell spare_memory(const Metrics& metrics, const DeviceMetrics& device) {
   if (metrics.memory_capacity <= Bytes(0)) return {kUnknown};
   const double share = 1 - device.peak_memory / metrics.memory_capacity;
   return {fixed(100 * share, 1), std::nullopt, share < 0};
-}
-
-/// The unit in which every one of `results` has a throughput.
-std::string common_rate(const std::vector<ScenarioResult>& results) {
-  const auto all_have = [&](std::optional<double> Metrics::*rate) {
-    return std::all_of(results.begin(), results.end(), [&](const ScenarioResult& result) {
-      return (result.measurement.metrics.*rate).has_value();
-    });
-  };
-  if (all_have(&Metrics::tokens_per_s)) return "tokens/s";
-  return all_have(&Metrics::samples_per_s) ? "samples/s" : "steps/s";
-}
-
-double rate_in(const Metrics& metrics, const std::string& unit) {
-  if (unit == "tokens/s") return *metrics.tokens_per_s;
-  if (unit == "samples/s") return *metrics.samples_per_s;
-  return metrics.step_time > Seconds(0) ? 1 / metrics.step_time.value() : 0;
 }
 
 template <class Value>
@@ -419,10 +405,11 @@ void add_swarm_columns(const std::vector<ScenarioResult>& results, Grid& grid) {
 }  // namespace
 
 Grid comparison_grid(const std::vector<ScenarioResult>& results) {
-  const std::string unit = common_rate(results);
+  const MetricRow& throughput = common_rate(results);
   const std::string common = common_name(results);
   const auto steps = values_of(results, [](const Metrics& m) { return m.step_time.value(); });
-  const auto rates = values_of(results, [&](const Metrics& m) { return rate_in(m, unit); });
+  const auto rates =
+      values_of(results, [&](const Metrics& m) { return *number_of(throughput, m); });
   const auto peaks =
       values_of(results, [](const Metrics& m) { return fullest_device(m).peak_memory.value(); });
   const auto waits =
@@ -430,7 +417,7 @@ Grid comparison_grid(const std::vector<ScenarioResult>& results) {
   const Scale step = scale_of_seconds(steps);
   const Scale memory = scale_of_bytes(peaks);
   const Scale wait = scale_of_seconds(waits);
-  const Scale rate = scale_of_numbers(rates, unit);
+  const Scale rate = scale_of_numbers(rates, rate_unit(throughput));
   Grid grid{{{"Scenario", "", false},
              {"Step time", step.unit},
              {"Speed-up", "×"},

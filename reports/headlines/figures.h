@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "scenarios/simulate/run_scenario.h"
+#include "sim/measure/metric_table.h"
 
 namespace interlock {
 
@@ -58,12 +59,9 @@ Grid comparison_grid(const std::vector<ScenarioResult>& results);
 /// What the columns of that table mean.
 std::string comparison_note();
 
-/// What one step produces each second, and in which unit: tokens, else samples, else steps.
-struct Throughput {
-  double per_second = 0;
-  std::string unit;  // "tokens/s"
-};
-Throughput throughput(const Metrics& metrics);
+/// Returns the rate that all `results` know and that tells most: tokens, samples, micro-batches or
+/// steps a second.
+const MetricRow& common_rate(const std::vector<ScenarioResult>& results);
 
 /// The device whose memory peaks highest.
 const DeviceMetrics& fullest_device(const Metrics& metrics);

@@ -111,22 +111,12 @@ Measure measure_of(const MetricRow& row) {
           [&row](const ScenarioResult& result) { return number_of(row, metrics_of(result)); }};
 }
 
-/// What all results produce, the most telling there is.
+/// Returns the most telling rate that all results know.
 Measure rate_measure(const Results& results) {
-  for (const char* unit : {"tokens", "samples"}) {
-    const MetricRow& row = step_metric(std::string(unit) + "_per_s");
-    const bool all = std::all_of(results.begin(), results.end(), [&](const ScenarioResult& result) {
-      return number_of(row, metrics_of(result)).has_value();
-    });
-    Measure rate = measure_of(row);
-    rate.unit = std::string(unit) + "/s";
-    if (all) return rate;
-  }
-  return {"steps_per_s", "throughput", "steps/s", true,
-          [](const ScenarioResult& result) -> std::optional<double> {
-            const Seconds step = metrics_of(result).step_time;
-            return step > Seconds(0) ? 1 / step.value() : 0;
-          }};
+  const MetricRow& row = common_rate(results);
+  Measure rate = measure_of(row);
+  rate.unit = rate_unit(row);
+  return rate;
 }
 
 std::vector<Measure> all_measures(const Results& results) {

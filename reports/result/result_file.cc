@@ -168,6 +168,12 @@ void add_totals(const JsonNode& node, ReadResult& result) {
   }
   result.values["peak_memory_bytes"] = memory;
   result.values["peak_stash_bytes"] = stash;
+  const double step = result.value("step_time_s").value_or(0);
+  const double rate = result.values["steps_per_s"] = step > 0 ? 1 / step : 0;
+  const auto micro_batches = result.value("micro_batches");
+  const bool counted = micro_batches && !words_at(node, "/schedule").empty();  // else a workload
+  const double replicas = number_at(node, "/parallel/data").value_or(1);
+  if (counted) result.values["micro_batches_per_s"] = *micro_batches * replicas * rate;
   double& traffic = result.values["traffic_bytes"] = 0;
   const auto links = node_at(node, "/links");
   for (std::size_t i = 0; links && i < links->value->items.size(); ++i) {

@@ -21,7 +21,7 @@ int decimals_for(const std::vector<double>& values, double size) {
   return std::clamp(2 - static_cast<int>(std::floor(std::log10(least / size))), 0, 3);
 }
 
-/// `written` is the largest of `values` as base/text formats it, "12.3 ms" say.
+/// Returns the scale of the unit in `written`, which is one of `values` as base/text formats it.
 Scale scale_of(const std::string& written, const std::vector<double>& values) {
   const std::string unit = written.substr(written.rfind(' ') + 1);
   const auto one = parse_quantity("1 " + unit);
@@ -31,8 +31,14 @@ Scale scale_of(const std::string& written, const std::vector<double>& values) {
 
 }  // namespace
 
+/// Minutes, hours and days are for columns in which no value is less than one of them.
 Scale scale_of_seconds(const std::vector<double>& values) {
-  return scale_of(format(Seconds(*std::max_element(values.begin(), values.end()))), values);
+  const double most = *std::max_element(values.begin(), values.end());
+  double shown = most;
+  for (const double value : values) {
+    if (most >= 1 && value > 0) shown = std::min(shown, std::max(value, 1.0));
+  }
+  return scale_of(format(Seconds(shown)), values);
 }
 
 Scale scale_of_bytes(const std::vector<double>& values) {

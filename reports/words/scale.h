@@ -16,8 +16,9 @@ struct Scale {
   int decimals = 0;  // for values in this unit
 };
 
-/// The unit that base/text would choose for the largest value, with decimals for the smallest that
-/// is not 0 (three digits, but at most three decimals). Values are in SI.
+/// Return the unit that base/text would choose for the largest value (seconds unless every other
+/// value has a minute, an hour or a day), with decimals for the smallest that is not 0 (three
+/// digits, but at most three decimals). Values are in SI.
 /// REQUIRES: values is not empty.
 Scale scale_of_seconds(const std::vector<double>& values);
 Scale scale_of_bytes(const std::vector<double>& values);

@@ -41,6 +41,7 @@ MeasureInputs measure_inputs(const Scenario& scenario) {
   MeasureInputs inputs = {.steps = scenario.steps,
                           .engine = scenario.engine,
                           .devices = scenario.mesh.devices(),
+                          .micro_batches_per_step = micro_batches * replicas,
                           .attention_flops = graph.attention_flops,
                           .memory_capacity = scenario.cluster.device.memory};
   if (graph.samples_per_micro_batch) {

@@ -174,6 +174,7 @@ Metrics Collector::finish(const MeasureInputs& inputs) {
   metrics.fill_latency = Seconds(std::max(0.0, fill_latency_));
   metrics.attention_flops = inputs.attention_flops;
   metrics.devices_total = inputs.devices;
+  metrics.micro_batches_per_step = inputs.micro_batches_per_step;
   fill_devices(metrics, inputs);
   fill_links(metrics);
 

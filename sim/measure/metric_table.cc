@@ -16,6 +16,13 @@ Known each(const Known& rate, const Metrics& metrics) {
 }
 Known samples_of_a_device(const Metrics& metrics) { return each(metrics.samples_per_s, metrics); }
 Known tokens_of_a_device(const Metrics& metrics) { return each(metrics.tokens_per_s, metrics); }
+Known steps_per_s(const Metrics& metrics) {
+  return metrics.step_time > Seconds(0) ? 1 / metrics.step_time.value() : 0;
+}
+Known micro_batches_per_s(const Metrics& metrics) {
+  if (metrics.micro_batches_per_step <= 0) return std::nullopt;
+  return metrics.micro_batches_per_step * *steps_per_s(metrics);
+}
 Known bubble_fraction(const Metrics& metrics) { return 1 - metrics.busy; }
 
 Known if_known(Bytes capacity) {
@@ -78,6 +85,10 @@ const std::vector<MetricRow>& step_metrics() {
        "holds"},
       {"tokens_per_s", "/tokens_per_s", nullptr, "throughput", Rate, kMore, kFirst, Growth::Formula,
        kAlways, &M::tokens_per_s, "tokens per second; null for models without tokens"},
+      {"micro_batches_per_s", nullptr, nullptr, "throughput", Rate, kMore, kNone, Growth::Formula,
+       0, micro_batches_per_s, "micro-batches of all replicas per second; not counted in traces"},
+      {"steps_per_s", nullptr, nullptr, "throughput", Rate, kMore, kNone, Growth::Formula, 0,
+       steps_per_s, "steps per second"},
       {"samples_per_s_per_device", "/samples_per_s_per_device", nullptr, nullptr, Rate, kMore,
        kFirst, Growth::Formula, 0, samples_of_a_device, "`samples_per_s` over `devices_total`"},
       {"tokens_per_s_per_device", "/tokens_per_s_per_device", nullptr, nullptr, Rate, kMore, kFirst,
@@ -141,6 +152,20 @@ const MetricRow& step_metric(std::string_view key) {
                                 [&](const MetricRow& one) { return key == one.key; });
   CHECK(row != step_metrics().end(), "a metric is asked for by a key of the table");
   return *row;
+}
+
+const MetricRow& telling_rate(const std::function<bool(const MetricRow&)>& known) {
+  for (const char* key : {"tokens_per_s", "samples_per_s", "micro_batches_per_s"}) {
+    if (known(step_metric(key))) return step_metric(key);
+  }
+  return step_metric("steps_per_s");
+}
+
+std::string rate_unit(const MetricRow& rate) {
+  std::string unit = rate.key;
+  unit.resize(unit.find("_per_s"));
+  std::replace(unit.begin(), unit.end(), '_', '-');
+  return unit + "/s";
 }
 
 namespace {

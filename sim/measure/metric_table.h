@@ -10,7 +10,9 @@
 // table:busy`.
 #pragma once
 
+#include <functional>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <variant>
 #include <vector>
@@ -63,6 +65,11 @@ const std::vector<MetricRow>& step_metrics();
 
 /// Returns the row of step_metrics() with this key. REQUIRES: there is one.
 const MetricRow& step_metric(std::string_view key);
+
+/// Returns the first that is `known` of tokens, samples and micro-batches a second, else steps.
+const MetricRow& telling_rate(const std::function<bool(const MetricRow&)>& known);
+/// Returns the unit of a rate: "micro-batches/s" of "micro_batches_per_s".
+std::string rate_unit(const MetricRow& rate);
 
 /// Returns the metric as a number in SI, truths as 1 or 0; nothing for words and unknown numbers.
 std::optional<double> number_of(const MetricRow& row, const Metrics& metrics);

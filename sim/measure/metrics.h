@@ -70,8 +70,9 @@ struct Metrics {
   std::string attention_flops = "none";
   double busy = 0, useful = 0;  // means over devices
   Seconds exposed_communication;
-  int limiting_device = 0;  // the first of the busiest
-  int devices_total = 1;    // of the layout, simulated or not
+  int limiting_device = 0;            // the first of the busiest
+  int devices_total = 1;              // of the layout, simulated or not
+  double micro_batches_per_step = 0;  // of all replicas; 0: not counted
   bool fits_in_memory = true;
   Bytes memory_capacity;                  // of each device
   Bytes host_memory, host_capacity;       // of the host that keeps most; capacity 0: unknown
@@ -106,7 +107,8 @@ struct LongStep {
 struct MeasureInputs {
   int steps = 8;  // to measure
   EngineKind engine = EngineKind::Auto;
-  int devices = 1;  // of the layout, simulated or not
+  int devices = 1;                    // of the layout, simulated or not
+  double micro_batches_per_step = 0;  // of all replicas; 0: not counted
   std::optional<double> samples_per_step, tokens_per_step;
   FlopsPerSecond peak;  // of one device; 0 if unknown
   std::string attention_flops = "none";

@@ -49,7 +49,10 @@ double figure(const Json& result, const std::string& key) {
     }
     return most;
   }
-  if (key == "steps_per_s") return 1 / result["step_time_s"].get<double>();
+  if (key == "micro_batches_per_s") {
+    const double of_all = result["micro_batches"].get<double>() * result["parallel"]["data"];
+    return of_all * (1 / result["step_time_s"].get<double>());
+  }
   const bool share = result["utilisation"].contains(key);
   return (share ? result["utilisation"][key] : result[key]).get<double>();
 }

@@ -19,6 +19,16 @@ TEST_CASE("a column takes the unit of its largest value and three digits of its 
   CHECK(scaled(80.0 * 1024 * 1024 * 1024, sizes) == "80.0");
 }
 
+TEST_CASE("a column has minutes, hours or days only if every value has one of them") {
+  const Scale short_and_long = scale_of_seconds({8.46, 200});
+  CHECK(short_and_long.unit == "s");
+  CHECK(scaled(8.46, short_and_long) == "8.46");
+  CHECK(scale_of_seconds({0.5, 200}).unit == "s");
+  CHECK(scale_of_seconds({0, 120, 200}).unit == "min");
+  CHECK(scale_of_seconds({120, 90'000}).unit == "min");
+  CHECK(scale_of_seconds({0.0123, 0.5}).unit == "ms");
+}
+
 TEST_CASE("every magnitude has a unit") {
   for (int power = -12; power <= 18; ++power) {
     const double value = 1.7 * std::pow(10, power);

@@ -70,6 +70,18 @@ TEST_CASE("several scenarios are compared by throughput with the first") {
   CHECK(comparison_grid({two_devices(), unknown}).columns[3].unit == "steps/s");
 }
 
+TEST_CASE("models without samples are compared by micro-batches, not by steps of any size") {
+  auto few = two_devices(), many = two_devices();
+  for (auto* result : {&few, &many}) result->measurement.metrics.samples_per_s = std::nullopt;
+  few.measurement.metrics.micro_batches_per_step = 4;
+  few.measurement.metrics.step_time = Seconds(6e-3);
+  many.measurement.metrics.micro_batches_per_step = 64;
+  many.measurement.metrics.step_time = Seconds(24e-3);
+  const Grid grid = comparison_grid({few, many});
+  CHECK(grid.rows[1][2].text == "4.00");  // 16 times the work in 4 times the time
+  CHECK(grid.columns[3].unit == "micro-batches/s");
+}
+
 TEST_CASE("a comparison says how much memory is left, and warns where it is too little") {
   const Grid grid = comparison_grid({two_devices(), too_large()});
   CHECK(grid.columns[8].head == "Spare");

@@ -229,15 +229,16 @@ Grid value_grid(const Accuracy& accuracy) {
 }
 
 std::string accuracy_table(const Accuracy& accuracy, const TableStyle& style, bool all_rows) {
-  std::string text = lay_out(accuracy_grid(accuracy), style) + "\n";
+  std::string text =
+      all_rows ? "All\n" + lay_out(value_grid(accuracy), style)
+               : "Furthest off\n" + lay_out(worst_grid(accuracy, kWorstOnTerminal), style);
+  const Grid refused = refused_grid(accuracy);
+  if (!refused.rows.empty()) text += "\nRefused\n" + lay_out(refused, style);
+  text += "\n" + lay_out(accuracy_grid(accuracy), style) + "\n";
   for (const std::string& line : wrap(accuracy_note(), static_cast<std::size_t>(style.width))) {
     text += line + "\n";
   }
-  text += "\n" + accuracy_totals(accuracy);
-  const Grid refused = refused_grid(accuracy);
-  if (!refused.rows.empty()) text += "\nRefused\n" + lay_out(refused, style);
-  if (all_rows) return text + "\nAll\n" + lay_out(value_grid(accuracy), style);
-  return text + "\nFurthest off\n" + lay_out(worst_grid(accuracy, kWorstOnTerminal), style);
+  return text + "\n" + accuracy_totals(accuracy);
 }
 
 std::string accuracy_markdown(const Accuracy& accuracy, const std::string& command,
