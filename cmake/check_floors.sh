@@ -56,7 +56,7 @@ check() {
     add_rooms("reports/answers reports/charts reports/kineto reports/sweeps reports/traces")
     add_rooms("reports/page")
     add_rooms("validate validate/exact validate/network")
-    add_rooms("validate/executors validate/cpu/layers")
+    add_rooms("validate/executors validate/stage validate/cpu/layers")
     add_rooms("validate/calibration validate/cpu validate/cuda/kernels")
     add_rooms("validate/cuda/device")
     add_rooms("validate/cuda/stage")

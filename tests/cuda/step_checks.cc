@@ -7,7 +7,7 @@
 
 #include "base/json/json.h"
 #include "tests/cuda/device_numbers.h"
-#include "validate/cpu/stage_network.h"
+#include "validate/cpu/cpu_steps.h"
 #include "validate/cuda/stage/gpu_steps.h"
 
 using namespace interlock;
@@ -57,22 +57,25 @@ Made run_on_cpu(const Trial& trial) {
   size_of(Place::Output).resize(output);
   size_of(Place::OutputGradient) = trial.slopes;
   size_of(Place::InputGradient).resize(inputs);
-  std::vector<double*> at_weights, at_gradients;
+  const auto address = [](Numbers& numbers) { return reinterpret_cast<char*>(numbers.data()); };
+  std::vector<char*> at_weights, at_gradients;
   for (Numbers& w : weights) gradients.emplace_back(w.size(), 0.0);
-  for (Numbers& w : weights) at_weights.push_back(w.data());
-  for (Numbers& g : gradients) at_gradients.push_back(g.data());
-  StageTensors<double> on;
-  for (std::size_t p = 0; p < places.size(); ++p) on.places[p] = places[p].data();
+  for (Numbers& w : weights) at_weights.push_back(address(w));
+  for (Numbers& g : gradients) at_gradients.push_back(address(g));
+  StageTensors on;
+  for (std::size_t p = 0; p < places.size(); ++p) on.places[p] = address(places[p]);
   on.weights = &at_weights;
   on.gradients = &at_gradients;
-  on.targets = trial.targets.data();
+  const auto run = [&](const std::vector<Step>& steps) {
+    return interlock::run_steps<double>(steps, on, trial.targets.data());
+  };
   on.samples = trial.samples;
   on.rows_per_sample = trial.rows_per_sample;
-  Made made = {{run_steps(plan.forward, on)}};
+  Made made = {{run(plan.forward)}};
   made.push_back(size_of(Place::Output));
-  if (!plan.passing.empty()) run_steps(plan.passing, on);
+  if (!plan.passing.empty()) run(plan.passing);
   made.push_back(size_of(Place::InputGradient));
-  run_steps(plan.backward, on);
+  run(plan.backward);
   made.push_back(size_of(Place::InputGradient));
   made.insert(made.end(), gradients.begin(), gradients.end());
   return made;
@@ -83,7 +86,7 @@ Made run_on_gpu(const Trial& trial, OnDevice& device) {
   Products products(0);
   Scratch scratch;
   const Engine engine = {device.lane(), &products, &scratch, 16};
-  GpuTensors on;
+  StageTensors on;
   const auto room = [&](Place place, std::int64_t bytes) {
     on.places[static_cast<std::size_t>(place)] =
         static_cast<char*>(device.room(static_cast<std::size_t>(bytes)));  // more than enough
@@ -108,21 +111,20 @@ Made run_on_gpu(const Trial& trial, OnDevice& device) {
                    [&](int a, int b) { return trial.tokens[a] < trial.tokens[b]; });
   on.weights = &weights;
   on.gradients = &gradients;
-  on.batch = {device.put_tokens(trial.tokens), device.put_tokens(order), nullptr,
-              device.put_tokens(trial.targets)};
   Numbers nothing = {0};
-  on.loss = device.put_fp32(nothing);
+  const GpuBatch batch = {device.put_tokens(trial.tokens), device.put_tokens(order), nullptr,
+                          device.put_tokens(trial.targets), device.put_fp32(nothing)};
   on.samples = trial.samples;
   on.rows_per_sample = trial.rows_per_sample;
   const auto at = [&](Place place, std::size_t size) {
     return device.get(on.places[static_cast<std::size_t>(place)], size);
   };
-  run_steps(engine, plan.forward, on);
-  Made made = {device.get_fp32(on.loss, 1)};
+  run_steps(engine, plan.forward, on, batch);
+  Made made = {device.get_fp32(batch.loss, 1)};
   made.push_back(at(Place::Output, static_cast<std::size_t>(plan.output.size())));
-  run_steps(engine, plan.passing, on);
+  run_steps(engine, plan.passing, on, batch);
   made.push_back(at(Place::InputGradient, trial.input.size()));
-  run_steps(engine, plan.backward, on);
+  run_steps(engine, plan.backward, on, batch);
   made.push_back(at(Place::InputGradient, trial.input.size()));
   for (std::size_t p = 0; p < weights.size(); ++p) {
     made.push_back(device.get(gradients[p], trial.weights[p].size()));

@@ -10,7 +10,7 @@
 #include <map>
 
 #include "sim/plan/schedules/strategy.h"
-#include "validate/cpu/stage_network.h"
+#include "validate/cpu/cpu_steps.h"
 
 namespace interlock::golden_gradients_test {
 namespace {
@@ -24,21 +24,23 @@ std::vector<Layer> scale_layers(bool loss) {
   return layers;
 }
 
+constexpr std::int32_t kTarget = 1;  // of the only row
+
+char* address(Pair& pair) { return reinterpret_cast<char*>(pair.data()); }
+
 /// A stage of one scale, or a head of one scale and a loss.
 struct ScaleStage {
   std::vector<Layer> layers;
   StagePlan plan;
   Pair weight{}, gradient{}, input{}, output{}, stash{}, workspace{};
 
-  StageTensors<double> tensors(const std::vector<double*>& weights,
-                               const std::vector<double*>& gradients, Pair* dy, Pair* dx) {
-    static constexpr std::int32_t kTarget = 1;
-    StageTensors<double> all;
+  StageTensors tensors(const std::vector<char*>& weights, const std::vector<char*>& gradients,
+                       Pair* dy, Pair* dx) {
+    StageTensors all;
     all.weights = &weights;
     all.gradients = &gradients;
-    all.targets = &kTarget;
     const auto set = [&](Place place, Pair* pair) {
-      all.places[static_cast<std::size_t>(place)] = pair == nullptr ? nullptr : pair->data();
+      all.places[static_cast<std::size_t>(place)] = pair == nullptr ? nullptr : address(*pair);
     };
     set(Place::Input, &input);
     set(Place::Stash, &stash);
@@ -58,30 +60,30 @@ ScaleStage make_scale(bool loss, Pair weight) {
 
 /// What `stage` makes of `input`.
 Pair forward(ScaleStage& stage, const Pair& input) {
-  const std::vector<double*> weights = {stage.weight.data()}, none = {stage.gradient.data()};
+  const std::vector<char*> weights = {address(stage.weight)}, none = {address(stage.gradient)};
   stage.input = input;
-  run_steps(stage.plan.forward, stage.tensors(weights, none, nullptr, nullptr));
+  run_steps<double>(stage.plan.forward, stage.tensors(weights, none, nullptr, nullptr), &kTarget);
   return stage.output;
 }
 
 /// The gradient of its input, where `dy` is that of its output.
 Pair backward(ScaleStage& stage, Pair dy, bool makes_weight_gradients) {
-  const std::vector<double*> weights = {stage.weight.data()}, all = {stage.gradient.data()};
+  const std::vector<char*> weights = {address(stage.weight)}, all = {address(stage.gradient)};
   Pair dx{};
-  run_steps(makes_weight_gradients ? stage.plan.backward : stage.plan.passing,
-            stage.tensors(weights, all, &dy, &dx));
+  run_steps<double>(makes_weight_gradients ? stage.plan.backward : stage.plan.passing,
+                    stage.tensors(weights, all, &dy, &dx), &kTarget);
   return dx;
 }
 
 /// The gradient of a head's loss at what it reads.
 Pair head_gradient(const Pair& output) {
   ScaleStage head = make_scale(true, {1, 1});
-  const std::vector<double*> weights = {head.weight.data()}, all = {head.gradient.data()};
+  const std::vector<char*> weights = {address(head.weight)}, all = {address(head.gradient)};
   Pair dx{};
   head.input = output;
   auto tensors = head.tensors(weights, all, nullptr, &dx);
-  run_steps(head.plan.forward, tensors);
-  run_steps(head.plan.backward, tensors);
+  run_steps<double>(head.plan.forward, tensors, &kTarget);
+  run_steps<double>(head.plan.backward, tensors, &kTarget);
   return dx;
 }
 

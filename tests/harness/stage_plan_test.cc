@@ -8,7 +8,7 @@
 
 #include "base/random.h"
 #include "tests/models/built.h"
-#include "validate/cpu/stage_network.h"
+#include "validate/cpu/cpu_steps.h"
 
 namespace interlock::stage_plan_test {
 namespace {
@@ -19,8 +19,8 @@ struct PlannedStage {
   StagePlan plan;
   std::vector<std::vector<double>> weights, gradients, blocks;
   std::vector<std::int32_t> targets;
-  StageTensors<double> tensors;
-  std::vector<double*> weight_pointers, gradient_pointers;
+  StageTensors tensors;
+  std::vector<char*> weight_pointers, gradient_pointers;
 };
 
 struct StageShape {
@@ -32,6 +32,13 @@ double noise(Random& random) { return 2 * random.uniform() - 1; }
 
 std::vector<double>& block(PlannedStage& stage, Place place) {
   return stage.blocks[static_cast<std::size_t>(place)];
+}
+
+char* address(std::vector<double>& numbers) { return reinterpret_cast<char*>(numbers.data()); }
+
+double run_steps(const std::vector<Step>& steps, const PlannedStage& stage,
+                 StepPart part = StepPart::All) {
+  return interlock::run_steps<double>(steps, stage.tensors, stage.targets.data(), part);
 }
 
 void make_blocks(PlannedStage& stage, std::int64_t input) {
@@ -46,7 +53,7 @@ void make_blocks(PlannedStage& stage, std::int64_t input) {
   }
   block(stage, Place::InputGradient).assign(static_cast<std::size_t>(input), kNan);
   for (std::size_t p = 0; p < stage.blocks.size(); ++p) {
-    stage.tensors.places[p] = stage.blocks[p].data();
+    stage.tensors.places[p] = address(stage.blocks[p]);
   }
 }
 
@@ -66,23 +73,23 @@ void make_stage(PlannedStage& stage, const StageShape& shape, std::uint64_t seed
     // Norms' gains, too, are anything but one.
     for (double& w : stage.weights.back()) w = noise(random) * (p.rows > 1 ? 0.6 : 1);
   }
-  for (auto& w : stage.weights) stage.weight_pointers.push_back(w.data());
-  for (auto& g : stage.gradients) stage.gradient_pointers.push_back(g.data());
+  for (auto& w : stage.weights) stage.weight_pointers.push_back(address(w));
+  for (auto& g : stage.gradients) stage.gradient_pointers.push_back(address(g));
   make_blocks(stage, rows * shape.columns);
   stage.tensors.weights = &stage.weight_pointers;
   stage.tensors.gradients = &stage.gradient_pointers;
   stage.tensors.samples = shape.samples;
   stage.tensors.rows_per_sample = shape.rows_per_sample;
   for (std::int64_t r = 0; r < rows; ++r) stage.targets.push_back(static_cast<int>(r % 3));
-  stage.tensors.targets = stage.targets.data();
 }
 
 /// What is differentiated: the loss, or the output along `direction`.
 double value_of(PlannedStage& stage, const std::vector<double>& input,
                 const std::vector<double>& direction) {
   block(stage, Place::Input) = input;
-  stage.tensors.places[static_cast<std::size_t>(Place::Input)] = block(stage, Place::Input).data();
-  double value = run_steps(stage.plan.forward, stage.tensors);
+  stage.tensors.places[static_cast<std::size_t>(Place::Input)] =
+      address(block(stage, Place::Input));
+  double value = run_steps(stage.plan.forward, stage);
   const std::vector<double>& y = block(stage, Place::Output);
   for (std::size_t i = 0; i < y.size(); ++i) value += y[i] * direction[i];
   return value;
@@ -132,12 +139,12 @@ void check_slope(double along, double difference) {
 std::vector<double> run_backwards(PlannedStage& stage) {
   std::vector<double> passed;
   if (!stage.plan.passing.empty()) {
-    run_steps(stage.plan.passing, stage.tensors);
+    run_steps(stage.plan.passing, stage);
     passed = block(stage, Place::InputGradient);
   }
-  run_steps(stage.plan.backward, stage.tensors, StepPart::ButLate);
+  run_steps(stage.plan.backward, stage, StepPart::ButLate);
   for (double& number : block(stage, Place::Workspace)) number = std::nan("");
-  run_steps(stage.plan.backward, stage.tensors, StepPart::Late);
+  run_steps(stage.plan.backward, stage, StepPart::Late);
   return passed;
 }
 
@@ -165,7 +172,7 @@ void check_gradients(std::vector<Layer> layers, StageShape shape, std::uint64_t 
   if (!stage.plan.splits) {  // its halves cannot run apart
     for (auto& g : stage.gradients) std::fill(g.begin(), g.end(), 0.0);
     value();
-    run_steps(stage.plan.backward, stage.tensors);
+    run_steps(stage.plan.backward, stage);
   }
   for (std::size_t p = 0; p < stage.weights.size(); ++p) {
     INFO("parameter ", parameters_of("m", stage.layers)[p].name);

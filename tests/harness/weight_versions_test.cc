@@ -7,7 +7,7 @@
 
 #include "sim/engines/engines.h"
 #include "tests/harness/support/training.h"
-#include "validate/cpu/stage_network.h"
+#include "validate/cpu/cpu_steps.h"
 #include "validate/network/job_plan.h"
 
 namespace interlock::weight_versions_test {
@@ -23,9 +23,11 @@ struct HandStage {
   std::vector<std::vector<double>> blocks;
 };
 
-std::vector<double*> pointers(Weights& weights) {
-  std::vector<double*> begins;
-  for (auto& weight : weights) begins.push_back(weight.data());
+char* address(std::vector<double>& numbers) { return reinterpret_cast<char*>(numbers.data()); }
+
+std::vector<char*> pointers(Weights& weights) {
+  std::vector<char*> begins;
+  for (auto& weight : weights) begins.push_back(address(weight));
   return begins;
 }
 
@@ -57,9 +59,11 @@ HandStage make_hand_stage(const Job& job, int index) {
   return stage;
 }
 
-StageTensors<double> tensors_of(HandStage& stage, const Job& job) {
-  StageTensors<double> tensors;
-  for (std::size_t p = 0; p < stage.blocks.size(); ++p) tensors.places[p] = stage.blocks[p].data();
+StageTensors tensors_of(HandStage& stage, const Job& job) {
+  StageTensors tensors;
+  for (std::size_t p = 0; p < stage.blocks.size(); ++p) {
+    tensors.places[p] = address(stage.blocks[p]);
+  }
   tensors.samples = job.network.samples_per_micro_batch;
   tensors.rows_per_sample = job.network.rows_per_sample;
   return tensors;
@@ -77,8 +81,8 @@ double go_through(std::vector<HandStage>& stages, const Job& job, int micro_batc
                   const VersionOf& forward, const VersionOf& backward) {
   const Batch data = job.batch(micro_batch);
   double loss = 0;
-  std::vector<StageTensors<double>> tensors;
-  std::vector<std::vector<double*>> weights, later_weights, gradients;
+  std::vector<StageTensors> tensors;
+  std::vector<std::vector<char*>> weights, later_weights, gradients;
   for (HandStage& stage : stages) {
     const int s = static_cast<int>(weights.size());
     weights.push_back(pointers(stage.versions.at(static_cast<std::size_t>(forward(s)))));
@@ -95,17 +99,16 @@ double go_through(std::vector<HandStage>& stages, const Job& job, int micro_batc
     tensors.push_back(tensors_of(stages[s], job));
     tensors[s].weights = &weights[s];
     tensors[s].gradients = &gradients[s];
-    tensors[s].targets = data.targets.data();
-    loss += run_steps(stages[s].planned.plan.forward, tensors[s]);
+    loss += run_steps<double>(stages[s].planned.plan.forward, tensors[s], data.targets.data());
   }
   for (std::size_t s = stages.size(); s-- > 0;) {
     if (s + 1 < stages.size()) {
       block(stages[s], Place::OutputGradient) = block(stages[s + 1], Place::InputGradient);
       tensors[s].places[static_cast<std::size_t>(Place::OutputGradient)] =
-          block(stages[s], Place::OutputGradient).data();
+          address(block(stages[s], Place::OutputGradient));
     }
     tensors[s].weights = &later_weights[s];
-    run_steps(stages[s].planned.plan.backward, tensors[s]);
+    run_steps<double>(stages[s].planned.plan.backward, tensors[s], data.targets.data());
   }
   return loss;
 }

@@ -21,7 +21,7 @@ CpuMemory::CpuMemory(int rank, bool poison) : rank_(rank), poison_(poison), slab
   void* memory = mmap(nullptr, static_cast<std::size_t>(kCapacity), PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) throw Error("cannot reserve memory for device " + std::to_string(rank));
-  base_ = static_cast<std::byte*>(memory);
+  base_ = static_cast<char*>(memory);
 }
 
 CpuMemory::~CpuMemory() { munmap(base_, static_cast<std::size_t>(kCapacity)); }
@@ -34,7 +34,7 @@ Block CpuMemory::take(std::int64_t bytes, MemoryClass memory_class) {
     throw Error("device " + std::to_string(rank_) + " has no room for " + std::to_string(bytes) +
                 " bytes of " + name_of(memory_class));
   }
-  const Block block = {base_ + offset, offset, bytes};
+  const Block block = {.rank = rank_, .data = base_ + offset, .offset = offset, .bytes = bytes};
   if (poison_) std::memset(block.data, kPoison, static_cast<std::size_t>(bytes));
   return block;
 }

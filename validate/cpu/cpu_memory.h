@@ -7,16 +7,9 @@
 #include <mutex>
 
 #include "validate/executors/slab.h"
-#include "validate/network/job.h"
+#include "validate/stage/stage_device.h"
 
 namespace interlock {
-
-/// Bytes of a slab; of no bytes, nothing.
-struct Block {
-  std::byte* data = nullptr;
-  std::int64_t offset = -1, bytes = 0;
-  explicit operator bool() const { return data != nullptr; }
-};
 
 /// Address space is reserved, memory used as it is touched. May be used from several threads:
 /// senders put messages where their receivers are.
@@ -40,7 +33,7 @@ class CpuMemory {
   bool poison_;
   mutable std::mutex mutex_;
   Slab slab_;
-  std::byte* base_;
+  char* base_;
 };
 
 }  // namespace interlock

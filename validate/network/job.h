@@ -34,6 +34,12 @@ struct Descent {
   double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
 };
 
+/// Factors of one update.
+struct StepFactors {
+  double mean = 1;                          // of gradients: one over how many were added up
+  double correction1 = 1, correction2 = 1;  // of Adam: 1 - beta^step
+};
+
 struct Job {
   const Program& program;
   const NeuralNetwork& network;

@@ -187,16 +187,19 @@ StageJob plan_stage_of_job(const Job& job, int stage, int element) {
   const bool reversible = job.stash == StashMode::Rebuilt;
   planned.rebuilds = inputs.rebuilds = reversible && stage + 1 < job.program.stages;
   planned.returns_input = reversible && stage > 0;
-  planned.workspace = bytes_before(job.program, OpKind::F, stage, MemoryClass::Workspace);
-  const auto program_element = static_cast<std::int64_t>(element_bytes(job.precision));
-  const std::int64_t room = planned.workspace / program_element * element;
+  // The program counts numbers of the job's precision; an exact run may have larger ones.
+  const auto room = [&](OpKind kind, MemoryClass memory_class) {
+    const auto program_element = static_cast<std::int64_t>(element_bytes(job.precision));
+    return bytes_before(job.program, kind, stage, memory_class) / program_element * element;
+  };
+  planned.workspace = room(OpKind::F, MemoryClass::Workspace);
   for (const bool early : {true, false}) {
     inputs.again_early = early;
     inputs.input_gradient = stage > 0 ? Place::InputGradient : Place::Workspace;
     planned.plan = plan_stage(inputs);
     inputs.input_gradient = Place::None;
     planned.plan_without = plan_stage(inputs);
-    if (planned.needed() <= room) break;
+    if (planned.needed() <= planned.workspace) break;
   }
   planned.again = static_cast<int>(inputs.again.size());
   planned.runs_again = has_op(job.program, OpKind::R, stage);
@@ -215,7 +218,7 @@ StageJob plan_stage_of_job(const Job& job, int stage, int element) {
                   .element = element,
                   .input_rectified = ends_rectified(*planned.layers),
                   .input_gradient = read ? Place::InputGradient : Place::Workspace});
-  planned.head = bytes_before(job.program, OpKind::H, stage, MemoryClass::Head);
+  planned.head = room(OpKind::H, MemoryClass::Head);
   return planned;
 }
 

@@ -26,7 +26,7 @@ struct StageJob {
   std::int64_t kept() const { return (drops_input() ? 0 : plan.input) + plan.stash; }
   /// Of the workspace, what an op needs.
   std::int64_t needed() const;
-  /// Bytes that the program gives it while an op, or its head, runs.
+  /// Bytes that the program gives it while an op, or its head, runs, for numbers of that size.
   std::int64_t workspace = 0, head = 0;
 };
 

@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/error_figures.h"
 #include "scenarios/simulate/run_scenario.h"
-#include "validate/cpu/cpu_workload.h"
+#include "validate/cpu/cpu_run.h"
 #include "validate/executors/cuda_executor.h"
 #include "validate/executors/settled_program.h"
 #include "validate/training/staleness.h"

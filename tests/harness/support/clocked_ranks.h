@@ -5,7 +5,7 @@
 // so that memory is what it was simulated to be.
 #pragma once
 
-#include "validate/cpu/cpu_workload.h"
+#include "validate/cpu/cpu_run.h"
 
 namespace interlock {
 

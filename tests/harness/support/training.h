@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "scenarios/simulate/run_scenario.h"
-#include "validate/cpu/cpu_workload.h"
+#include "validate/cpu/cpu_run.h"
 
 namespace interlock {
 

@@ -8,12 +8,6 @@
 
 namespace interlock {
 
-/// Factors of one step.
-struct StepFactors {
-  double mean = 1;                          // of gradients: one over how many were added up
-  double correction1 = 1, correction2 = 1;  // of Adam: 1 - beta^step
-};
-
 /// `count` numbers of each.
 template <class T>
 struct UpdatedNumbers {

@@ -76,8 +76,8 @@ class Block {
   }
 
   void run() const {
-    run_steps(engine_, plan_.forward, tensors_);
-    run_steps(engine_, plan_.backward, tensors_);
+    run_steps(engine_, plan_.forward, tensors_, {});
+    run_steps(engine_, plan_.backward, tensors_, {});
   }
 
  private:
@@ -95,7 +95,7 @@ class Block {
   StagePlan plan_;
   std::vector<std::unique_ptr<Scratch>> rooms_;
   std::vector<char*> weights_, gradients_;
-  GpuTensors tensors_;
+  StageTensors tensors_;
 };
 
 /// The median of the runs of `work` as a graph, in seconds, by marks inside it.

@@ -97,7 +97,7 @@ GpuProbe::GpuProbe(const Probe& probe, const Engine& engine, Scratch& arena, std
 
 /// Tokens in no order that a processor could foresee; targets are the columns of a row by turns.
 void GpuProbe::put_labels(char* to) {
-  loss_ = reinterpret_cast<float*>(to);
+  labels_.loss = reinterpret_cast<float*>(to);
   if (plan_.tokens == 0) return;
   const auto rows = static_cast<std::size_t>(plan_.tokens);
   const Layer& layer = plan_.layers->front();
@@ -131,8 +131,6 @@ void GpuProbe::add_set(char* begin) {
   set.tensors.places = set.operands.places;
   set.tensors.weights = &set.operands.weights;
   set.tensors.gradients = &set.operands.gradients;
-  set.tensors.batch = labels_;
-  set.tensors.loss = loss_;
   set.tensors.samples = plan_.samples;
   set.tensors.rows_per_sample = plan_.rows_per_sample;
   // Squares of gradients are never negative.
@@ -145,10 +143,10 @@ void GpuProbe::add_set(char* begin) {
 
 void GpuProbe::issue(int number) const {
   const Set& set = sets_[static_cast<std::size_t>(number) % sets_.size()];
-  const GpuKernel kernel = {engine_, steps_.front(), set.tensors};
+  const GpuKernel kernel = {engine_, steps_.front(), set.tensors, labels_};
   switch (plan_.call) {
     case ProbePlan::Call::Step:
-      return run_steps(engine_, steps_, set.tensors);
+      return run_steps(engine_, steps_, set.tensors, labels_);
     case ProbePlan::Call::Scores:
     case ProbePlan::Call::Values:
       return run_part(kernel, plan_.call);

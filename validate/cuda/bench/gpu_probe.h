@@ -30,7 +30,7 @@ class GpuProbe {
  private:
   struct Set {
     ProbeOperands operands;
-    GpuTensors tensors;
+    StageTensors tensors;
   };
   void put_labels(char* to);
   void add_set(char* begin);
@@ -42,7 +42,6 @@ class GpuProbe {
   std::vector<Step> steps_;
   std::deque<Set> sets_;  // tensors refer to operands beside them
   GpuBatch labels_;
-  float* loss_ = nullptr;
 };
 
 }  // namespace interlock::cuda

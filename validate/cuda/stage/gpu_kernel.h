@@ -9,7 +9,8 @@ namespace interlock::cuda {
 struct GpuKernel {
   const Engine& engine;
   const Step& step;
-  const GpuTensors& on;
+  const StageTensors& on;
+  const GpuBatch& batch;
 
   const Lane& lane() const { return engine.lane; }
   const Layer& layer() const { return *step.layer; }

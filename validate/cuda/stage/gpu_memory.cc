@@ -22,8 +22,8 @@ GpuMemory::GpuMemory(int rank, std::int64_t capacity, bool poison)
 
 GpuMemory::~GpuMemory() { cudaFree(base_); }
 
-Extent GpuMemory::take(std::int64_t bytes, MemoryClass memory_class, cudaStream_t stream,
-                       const std::string& what) {
+Block GpuMemory::take(std::int64_t bytes, MemoryClass memory_class, cudaStream_t stream,
+                      const std::string& what) {
   if (bytes == 0) return {};
   const std::int64_t offset = slab_.allocate(bytes, memory_class);
   if (offset < 0) {
@@ -51,20 +51,23 @@ Extent GpuMemory::take(std::int64_t bytes, MemoryClass memory_class, cudaStream_
       use = uses_.insert(use, {end, before.end, before.last}) + 1;
     }
   }
-  Extent extent = {this, base_ + offset, offset, bytes, nullptr};
   if (poison_) {
-    require(cudaMemsetAsync(extent.data, kPoison, static_cast<std::size_t>(bytes), stream),
+    require(cudaMemsetAsync(base_ + offset, kPoison, static_cast<std::size_t>(bytes), stream),
             "poison");
   }
-  return extent;
+  return {.rank = rank_,
+          .data = base_ + offset,
+          .offset = offset,
+          .bytes = bytes,
+          .holders = std::make_shared<int>(1)};
 }
 
-void GpuMemory::note_use(const Extent& extent, const LastUse& use) {
-  if (extent) uses_.push_back({extent.offset, extent.offset + extent.bytes, use});
+void GpuMemory::note_use(const Block& block, const LastUse& use) {
+  if (block) uses_.push_back({block.offset, block.offset + block.bytes, use});
 }
 
-void GpuMemory::retag(const Extent& extent, MemoryClass memory_class) {
-  if (extent) slab_.retag(extent.offset, memory_class);
+void GpuMemory::retag(const Block& block, MemoryClass memory_class) {
+  if (block) slab_.retag(block.offset, memory_class);
 }
 
 HeldMemory GpuMemory::held() const {
@@ -74,17 +77,16 @@ HeldMemory GpuMemory::held() const {
           .at_peak = slab_.at_peak()};
 }
 
-Extent share(Extent& extent) {
-  if (!extent.holders) extent.holders = std::make_shared<int>(1);
-  ++*extent.holders;
-  return extent;
+void GpuMemory::give_back(Block& block, const LastUse& use) {
+  if (!block) return;
+  note_use(block, use);
+  if (--*block.holders == 0) slab_.release(block.offset);
+  block = {};
 }
 
-void give_back(Extent& extent, const LastUse& use) {
-  if (!extent) return;
-  extent.memory->note_use(extent, use);
-  if (!extent.holders || --*extent.holders == 0) extent.memory->release(extent);
-  extent = {};
+Block share(const Block& block) {
+  ++*block.holders;
+  return block;
 }
 
 }  // namespace interlock::cuda

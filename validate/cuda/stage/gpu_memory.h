@@ -14,26 +14,14 @@
 #include <vector>
 
 #include "validate/executors/slab.h"
-#include "validate/network/job.h"
+#include "validate/stage/stage_device.h"
 
 namespace interlock::cuda {
 
-class GpuMemory;
+/// A second holder of the same bytes: a message over a link that takes no time stays where it is.
+Block share(const Block& block);
 
-/// Bytes of a device; of no bytes, nothing. A message over a link that takes no time stays where it
-/// is, so that two may hold the same bytes.
-struct Extent {
-  GpuMemory* memory = nullptr;
-  char* data = nullptr;
-  std::int64_t offset = -1, bytes = 0;
-  std::shared_ptr<int> holders;  // none: one
-  explicit operator bool() const { return data != nullptr; }
-};
-
-/// A second holder of the same bytes.
-Extent share(Extent& extent);
-
-/// Where an extent was used last: on a stream, before an event that may be recorded later.
+/// Where a block was used last: on a stream, before an event that may be recorded later.
 struct LastUse {
   cudaStream_t stream = nullptr;
   cudaEvent_t behind = nullptr;
@@ -48,12 +36,13 @@ class GpuMemory {
   GpuMemory& operator=(const GpuMemory&) = delete;
 
   /// For what `stream` writes first; `what` is named where there is no room.
-  Extent take(std::int64_t bytes, MemoryClass memory_class, cudaStream_t stream,
-              const std::string& what);
+  Block take(std::int64_t bytes, MemoryClass memory_class, cudaStream_t stream,
+             const std::string& what);
   /// Whoever takes its bytes next waits for `use`, too.
-  void note_use(const Extent& extent, const LastUse& use);
-  void release(const Extent& extent) { slab_.release(extent.offset); }
-  void retag(const Extent& extent, MemoryClass memory_class);
+  void note_use(const Block& block, const LastUse& use);
+  /// A holder has used `block` for the last time; the last one frees its bytes.
+  void give_back(Block& block, const LastUse& use);
+  void retag(const Block& block, MemoryClass memory_class);
   HeldMemory held() const;
 
  private:
@@ -70,7 +59,7 @@ class GpuMemory {
   std::vector<Use> uses_;
 };
 
-/// A holder has used `extent` for the last time; the last one gives its bytes back.
-void give_back(Extent& extent, const LastUse& use);
+/// By rank. A block belongs to the memory of its rank, whichever stage holds it.
+using GpuMemories = std::vector<std::unique_ptr<GpuMemory>>;
 
 }  // namespace interlock::cuda

@@ -136,48 +136,28 @@ void GpuPass::issue(int rank, const Instruction& instruction) {
 void GpuPass::compute(int rank, const Instruction& instruction) {
   const OpInfo& info = job_.program.ops[static_cast<std::size_t>(instruction.index)];
   RankState& state = ranks_[static_cast<std::size_t>(rank)];
-  GpuStage& own = stage(info.stage);
-  const int micro_batch = instruction.micro_batch;
-  MarkedOp op = {.rank = rank, .op = instruction.index, .micro_batch = micro_batch};
+  GpuDevice& device = *devices_[static_cast<std::size_t>(info.stage)];
+  MarkedOp op = {.rank = rank, .op = instruction.index, .micro_batch = instruction.micro_batch};
   op.message = std::exchange(state.message, -1);
-  own.behind = events_.make();
-  bool makes = false;  // a loss
+  state.last = events_.make();
+  device.begin_use({compute_of(rank), state.last});
   if (options_.times) op.start = events_.mark(compute_of(rank), capturing_);
-  switch (info.kind) {
-    case OpKind::F:
-      run_forward(own, micro_batch);
-      if (!own.under_way[micro_batch].output) makes = true;
-      break;
-    case OpKind::H:
-      run_head(own, micro_batch);
-      makes = true;
-      break;
-    case OpKind::I:
-    case OpKind::W:
-    case OpKind::B:
-      run_backward(own, info.kind, info.loss, micro_batch);
-      break;
-    case OpKind::U:
-      run_update(own, micro_batch);
-      break;
-    case OpKind::R:
-      run_again(own, info.loss, micro_batch);
-      break;
-  }
-  require(cudaEventRecord(own.behind, compute_of(rank)), "record the end of an op");
-  state.last = own.behind;
+  stage(info.stage).run(info, instruction.micro_batch)();
+  require(cudaEventRecord(state.last, compute_of(rank)), "record the end of an op");
   if (options_.times) {
     op.end = state.last_mark = events_.mark(compute_of(rank), capturing_);
     times_.ops.push_back(op);
   }
-  if (makes) note_loss(own, micro_batch);
+  if (const int made = device.take_noted_loss(); made >= 0) {
+    note_loss({info.stage, made, state.last});
+  }
 }
 
 /// The host goes on only two steps ahead of the losses, so that it sees in time what went wrong.
-void GpuPass::note_loss(const GpuStage& stage, int micro_batch) {
-  made_[static_cast<std::size_t>(stage.stage)].insert(micro_batch);
+void GpuPass::note_loss(const PendingLoss& loss) {
+  made_[static_cast<std::size_t>(loss.stage)].insert(loss.micro_batch);
   if (capturing_) return;
-  pending_.push_back({stage.stage, micro_batch, stage.behind});
+  pending_.push_back(loss);
   while (pending_.size() > most_pending_) {
     const PendingLoss oldest = pending_.front();
     pending_.pop_front();
@@ -187,7 +167,7 @@ void GpuPass::note_loss(const GpuStage& stage, int micro_batch) {
 }
 
 void GpuPass::check_loss(int stage, int micro_batch) const {
-  const float loss = losses_[static_cast<std::size_t>(stage)][micro_batch];
+  const float loss = devices_[static_cast<std::size_t>(stage)]->losses()[micro_batch];
   if (!std::isfinite(loss)) throw Error(loss_problem(job_, stage, micro_batch));
 }
 
@@ -211,58 +191,15 @@ Outcome GpuPass::outcome() const {
   outcome.losses.resize(stages_.size());
   outcome.dump = dumped_batches(job_);
   for (std::size_t s = 0; s < stages_.size(); ++s) {
-    const GpuStage& own = *stages_[s];
-    outcome.dump.insert(outcome.dump.end(), own.dump.begin(), own.dump.end());
+    const std::vector<NamedArray>& dump = stages_[s]->dump();
+    outcome.dump.insert(outcome.dump.end(), dump.begin(), dump.end());
     for (const int micro_batch : made_[s]) {
       check_loss(static_cast<int>(s), micro_batch);
-      outcome.losses[s][micro_batch] = losses_[s][micro_batch];
+      outcome.losses[s][micro_batch] = devices_[s]->losses()[micro_batch];
     }
   }
   for (const auto& memory : memories_) outcome.memory.push_back(memory->held());
   return outcome;
-}
-
-namespace {
-
-/// Tensors in a message: in list form, one for each loss.
-std::int64_t tensors_of(const Channel& channel, const GpuStage& from) {
-  return std::lround(channel.bytes.value() / static_cast<double>(from.plans.plan.input));
-}
-
-}  // namespace
-
-/// Both stages are on one rank: what was made changes hands in the order of one stream.
-void GpuPass::keep_on_rank(int rank, const Channel& channel, Mail& mail) {
-  GpuStage& from = stage(channel.from_stage);
-  GpuMicroBatch& batch = from.under_way.at(mail.micro_batch);
-  if (channel.cargo == Cargo::Gradient) {
-    pack(channel, mail);
-    return mail.there.swap(mail.here);
-  }
-  if (!batch.head_is_due) {
-    mail.there.emplace_back(0, std::exchange(batch.output, {}));
-    batch.sent = true;
-    return forget(from, mail.micro_batch);
-  }
-  Extent copy = from.take(batch.output.bytes, MemoryClass::Boundary, "the output");
-  scale(from.engine.lane, copy.data, batch.output.data, 1,
-        batch.output.bytes / bytes_of(from.engine.lane.element));
-  mail.there.emplace_back(0, copy);
-  batch.sent = true;
-  ranks_[static_cast<std::size_t>(rank)].last = record_on(compute_of(rank));
-}
-
-/// What leaves: of activations the output itself, which stays with its stage until it has left.
-void GpuPass::pack(const Channel& channel, Mail& mail) {
-  GpuStage& from = stage(channel.from_stage);
-  GpuMicroBatch& batch = from.under_way.at(mail.micro_batch);
-  if (channel.cargo == Cargo::Activation) return;
-  for (std::int64_t n = tensors_of(channel, from); n > 0; --n) {
-    CHECK(!batch.outgoing.empty(), "a gradient is made before it is sent");
-    mail.here.push_back(std::move(batch.outgoing.front()));
-    batch.outgoing.pop_front();
-  }
-  forget(from, mail.micro_batch);
 }
 
 void GpuPass::send(int rank, const Instruction& instruction) {
@@ -270,7 +207,8 @@ void GpuPass::send(int rank, const Instruction& instruction) {
   Channeled& queue = channels_[static_cast<std::size_t>(instruction.index)];
   Mail mail = {.micro_batch = instruction.micro_batch};
   if (channel.wire < 0) {
-    keep_on_rank(rank, channel, mail);
+    // What was made changes hands in the order of one stream.
+    mail.there = stage(channel.from_stage).hand_over(channel, mail.micro_batch);
     queue.mail.push_back(std::move(mail));
     return;
   }
@@ -280,22 +218,12 @@ void GpuPass::send(int rank, const Instruction& instruction) {
     queue.taken.pop_front();
     ranks_[static_cast<std::size_t>(rank)].last = record_on(compute_of(rank));
   }
-  pack(channel, mail);
+  mail.here = stage(channel.from_stage).pack(channel, mail.micro_batch);
   const RankState& state = ranks_[static_cast<std::size_t>(rank)];
   mail.ready = state.last;
   mail.mark = state.last_mark;
   if (!channel.synchronous) start_transfer(instruction.index, mail);
   queue.mail.push_back(std::move(mail));
-}
-
-/// What a message is read from, with its losses.
-std::vector<std::pair<int, Extent*>> GpuPass::sources_of(const Channel& channel, Mail& mail) {
-  if (channel.cargo == Cargo::Activation) {
-    return {{0, &stage(channel.from_stage).under_way.at(mail.micro_batch).output}};
-  }
-  std::vector<std::pair<int, Extent*>> sources;
-  for (auto& [loss, extent] : mail.here) sources.emplace_back(loss, &extent);
-  return sources;
 }
 
 void GpuPass::start_transfer(int index, Mail& mail) {
@@ -308,9 +236,7 @@ void GpuPass::start_transfer(int index, Mail& mail) {
                              .rank = channel.from_rank,
                              .sent = mail.mark};
   if (inside && options_.link == CudaLink::Zero) {
-    for (auto& [loss, extent] : sources_of(channel, mail)) {
-      mail.there.emplace_back(loss, share(*extent));
-    }
+    for (const auto& [loss, block] : mail.here) mail.there.emplace_back(loss, share(block));
     mail.arrived = mail.ready;
     mail.read = {compute_of(channel.from_rank), mail.ready};
   } else {
@@ -318,9 +244,8 @@ void GpuPass::start_transfer(int index, Mail& mail) {
     require(cudaStreamWaitEvent(way, mail.ready), "wait for what is sent");
     const std::string what = "a message for stage " + std::to_string(channel.to_stage);
     GpuMemory& memory = *memories_[static_cast<std::size_t>(channel.to_rank)];
-    for (auto& [loss, extent] : sources_of(channel, mail)) {
-      mail.there.emplace_back(loss,
-                              memory.take(extent->bytes, MemoryClass::Boundary, arrival, what));
+    for (const auto& [loss, block] : mail.here) {
+      mail.there.emplace_back(loss, memory.take(block.bytes, MemoryClass::Boundary, arrival, what));
     }
     if (options_.times) transfer.start = events_.mark(way, capturing_);
     ship_all(channel, mail);
@@ -334,12 +259,11 @@ void GpuPass::start_transfer(int index, Mail& mail) {
   times_.transfers.push_back(transfer);
 }
 
-void GpuPass::ship_all(const Channel& channel, Mail& mail) {
+void GpuPass::ship_all(const Channel& channel, const Mail& mail) {
   const auto wire = static_cast<std::size_t>(channel.wire);
-  const auto sources = sources_of(channel, mail);
-  const double share = 1.0 / static_cast<double>(sources.size());
-  for (std::size_t i = 0; i < sources.size(); ++i) {
-    const Extent &from = *sources[i].second, &to = mail.there[i].second;
+  const double share = 1.0 / static_cast<double>(mail.here.size());
+  for (std::size_t i = 0; i < mail.here.size(); ++i) {
+    const Block &from = mail.here[i].second, &to = mail.there[i].second;
     if (rig_.nccl) {
       rig_.nccl->transfer({channel.from_rank, from.data, rig_.ways[wire]},
                           {channel.to_rank, to.data, rig_.arrivals[wire]}, from.bytes);
@@ -355,14 +279,6 @@ void GpuPass::ship_all(const Channel& channel, Mail& mail) {
           .capturing = capturing_},
          options_.link, rig_.ways[wire]);
   }
-}
-
-/// The message has arrived: the sender's part is given back behind the copy.
-void GpuPass::release(const Channel& channel, Mail& mail) {
-  if (channel.cargo == Cargo::Activation) {
-    return release_output(stage(channel.from_stage), mail.micro_batch, mail.read);
-  }
-  for (auto& [loss, extent] : mail.here) give_back(extent, mail.read);
 }
 
 void GpuPass::receive(int rank, const Instruction& instruction) {
@@ -387,13 +303,12 @@ void GpuPass::receive(int rank, const Instruction& instruction) {
       require(cudaStreamWaitEvent(other, mail.arrived), "wait until a message has arrived");
     }
     if (channel.depth > 0) queue.taken.push_back(record_on(own));
-    release(channel, mail);
+    // What the sender holds of it is given back behind the copy.
+    devices_[static_cast<std::size_t>(channel.from_stage)]->begin_use(mail.read);
+    stage(channel.from_stage).release(channel, mail.micro_batch, mail.here);
     ranks_[static_cast<std::size_t>(rank)].message = mail.transfer;
   }
-  GpuMicroBatch& batch = stage(channel.to_stage).under_way[instruction.micro_batch];
-  for (auto& [loss, extent] : mail.there) {
-    (channel.cargo == Cargo::Activation ? batch.input : batch.gradients[loss]) = extent;
-  }
+  stage(channel.to_stage).receive(channel, instruction.micro_batch, mail.there);
 }
 
 namespace {
@@ -414,22 +329,6 @@ std::int64_t memory_of_device(const DeviceGroup& group) {
     least = least == 0 ? share : std::min(least, share);
   }
   return least;
-}
-
-void add_parameters(GpuStage& stage, int module, bool of_head) {
-  const NeuralNetwork& network = stage.job->network;
-  const NetworkModule& one = network.modules[static_cast<std::size_t>(module)];
-  int number = first_parameter(network, module, of_head);
-  const auto parameters =
-      of_head ? parameters_of(one.name + ".head", one.head) : parameters_of(one.name, one.layers);
-  for (const Parameter& parameter : parameters) {
-    stage.parameters.push_back(
-        {.parameter = parameter, .number = number++, .of_head = of_head, .at = {}});
-  }
-}
-
-bool makes_loss(const GpuStage& stage) {
-  return stage.role.head || stage.plans.layers->back().kind == LayerKind::CrossEntropy;
 }
 
 }  // namespace
@@ -463,6 +362,7 @@ GpuPass::GpuPass(const Job& job, const CudaOptions& options, Rig& rig, bool capt
       made_(static_cast<std::size_t>(job.program.stages)),
       channels_(job.program.channels.size()),
       ranks_(job.program.ranks.size()) {
+  if (capturing) job_.dump_step = -1;  // which waits for a stream
   for (std::size_t r = 0; r < ranks_.size(); ++r) {
     const Member& member = rig.group.members()[r];
     const CurrentDevice current(member.gpu);
@@ -471,71 +371,38 @@ GpuPass::GpuPass(const Job& job, const CudaOptions& options, Rig& rig, bool capt
         std::make_unique<GpuMemory>(static_cast<int>(r), rig.memory, options.poison));
   }
   stages_.resize(static_cast<std::size_t>(job.program.stages));
-  inputs_.resize(stages_.size());
-  losses_.resize(stages_.size(), nullptr);
-  try {
-    for (std::size_t r = 0; r < ranks_.size(); ++r) {
-      const CurrentDevice current(times_.gpu[r]);
-      std::vector<GpuStage*> own;
-      for (const int stage : job.program.ranks[r].stages) {
-        set_up_stage(static_cast<int>(r), stage);
-        own.push_back(stages_[static_cast<std::size_t>(stage)].get());
-      }
-      if (!own.empty()) place_parameters(own, job.program.ranks[r]);
+  devices_.resize(stages_.size());
+  for (std::size_t r = 0; r < ranks_.size(); ++r) {
+    const CurrentDevice current(times_.gpu[r]);
+    const Rank& rank = job.program.ranks[r];
+    std::vector<Stage*> own;
+    for (const int index : rank.stages) {
+      add_stage(static_cast<int>(r), index);
+      own.push_back(&stage(index));
     }
-    wait_for_all();
-  } catch (...) {
-    release_losses();
-    throw;
+    if (!own.empty()) place_parameters(own, rank);
   }
+  wait_for_all();
 }
 
 GpuPass::~GpuPass() {
   for (const int gpu : times_.gpu) finish_device(gpu);
-  release_losses();
 }
 
-void GpuPass::release_losses() noexcept {
-  for (float*& losses : losses_) {
-    cudaFreeHost(losses);
-    losses = nullptr;
-  }
-}
-
-void GpuPass::set_up_stage(int rank, int index) {
+void GpuPass::add_stage(int rank, int index) {
   const auto s = static_cast<std::size_t>(index), r = static_cast<std::size_t>(rank);
   const Member& member = rig_.group.members()[r];
-  auto stage = std::make_unique<GpuStage>();
   const Element element = job_.precision == Precision::Bf16 ? Element::Bf16 : Element::Fp32;
-  stage->job = &job_;
-  stage->stage = index;
-  stage->role = job_.roles[s];
-  stage->plans = plan_stage_of_job(job_, index, static_cast<int>(bytes_of(element)));
-  stage->memory = memories_[r].get();
-  stage->engine = {.lane = {member.compute, member.sms, element},
-                   .products = rig_.products[r].get(),
-                   .scratch = rig_.scratch[r].get(),
-                   .planned_sms = options_.planned_sms > 0 ? options_.planned_sms : member.sms};
-  stage->keeps_versions = job_.program.ranks[r].weight_versions > 1;
-  stage->dumps = !capturing_ && job_.dump_step >= 0;
-  for (int module = job_.first_module[s]; module < job_.first_module[s + 1]; ++module) {
-    add_parameters(*stage, module, false);
-  }
-  if (stage->role.head) add_parameters(*stage, job_.first_module[s + 1] - 1, true);
-  inputs_[s] = std::make_unique<GpuInputs>(job_, index == 0, makes_loss(*stage));
-  stage->batches = inputs_[s]->batches();
-  if (makes_loss(*stage)) {
-    // Kernels write them to the host, which looks at them while the run goes on.
-    void* losses = nullptr;
-    const std::size_t bytes = stage->batches.size() * sizeof(float);
-    require(cudaHostAlloc(&losses, bytes, cudaHostAllocPortable | cudaHostAllocMapped),
-            "memory of the host for losses");
-    std::memset(losses, 0, bytes);
-    losses_[s] = static_cast<float*>(losses);
+  const Engine engine = {
+      .lane = {member.compute, member.sms, element},
+      .products = rig_.products[r].get(),
+      .scratch = rig_.scratch[r].get(),
+      .planned_sms = options_.planned_sms > 0 ? options_.planned_sms : member.sms};
+  devices_[s] = std::make_unique<GpuDevice>(job_, index, rank, engine, memories_);
+  stages_[s] = std::make_unique<Stage>(job_, job_.program.ranks[r], index, *devices_[s]);
+  if (devices_[s]->losses() != nullptr) {
     most_pending_ += 2 * static_cast<std::size_t>(job_.program.micro_batches);
-    stage->losses = losses_[s];
   }
-  stages_[s] = std::move(stage);
 }
 
 }  // namespace interlock::cuda

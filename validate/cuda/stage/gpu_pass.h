@@ -15,11 +15,11 @@
 
 #include "validate/cuda/device/device_group.h"
 #include "validate/cuda/device/nccl.h"
-#include "validate/cuda/stage/gpu_inputs.h"
-#include "validate/cuda/stage/gpu_stage.h"
+#include "validate/cuda/stage/gpu_device.h"
 #include "validate/cuda/stage/run_times.h"
 #include "validate/executors/cuda_executor.h"
 #include "validate/executors/executor.h"
+#include "validate/stage/stage.h"
 
 namespace interlock::cuda {
 
@@ -55,7 +55,7 @@ class GpuPass {
  private:
   struct Mail {
     int micro_batch = 0, transfer = -1;
-    std::vector<std::pair<int, Extent>> here, there;  // at the sender and the receiver, with losses
+    MessageBlocks here, there;  // at the sender and the receiver
     cudaEvent_t ready = nullptr, arrived = nullptr, mark = nullptr;  // mark: of when it was ready
     LastUse read;                                                    // of what is at the sender
   };
@@ -76,10 +76,9 @@ class GpuPass {
     cudaEvent_t behind = nullptr;
   };
 
-  void set_up_stage(int rank, int stage);
-  void note_loss(const GpuStage& stage, int micro_batch);
+  void add_stage(int rank, int index);
+  void note_loss(const PendingLoss& loss);
   void check_loss(int stage, int micro_batch) const;
-  void release_losses() noexcept;
   void issue_all();
   void issue(int rank, const Instruction& instruction);
   void compute(int rank, const Instruction& instruction);
@@ -87,12 +86,8 @@ class GpuPass {
   void receive(int rank, const Instruction& instruction);
   void record(int rank, const Instruction& instruction);
   void wait(int rank, const Instruction& instruction);
-  void keep_on_rank(int rank, const Channel& channel, Mail& mail);
-  void pack(const Channel& channel, Mail& mail);
   void start_transfer(int index, Mail& mail);
-  std::vector<std::pair<int, Extent*>> sources_of(const Channel& channel, Mail& mail);
-  void ship_all(const Channel& channel, Mail& mail);
-  void release(const Channel& channel, Mail& mail);
+  void ship_all(const Channel& channel, const Mail& mail);
   void begin_together();
   void end_together();
   std::vector<cudaStream_t> streams() const;
@@ -100,18 +95,17 @@ class GpuPass {
   void wait_for_all() const;
   cudaStream_t compute_of(int rank) const;
   cudaEvent_t record_on(cudaStream_t stream);
-  GpuStage& stage(int index) { return *stages_[static_cast<std::size_t>(index)]; }
+  Stage& stage(int index) { return *stages_[static_cast<std::size_t>(index)]; }
 
-  const Job& job_;
+  Job job_;
   const CudaOptions& options_;
   Rig& rig_;
   bool capturing_;
   Events events_;
   RunTimes times_;
-  std::vector<std::unique_ptr<GpuMemory>> memories_;
-  std::vector<std::unique_ptr<GpuInputs>> inputs_;
-  std::vector<float*> losses_;  // by stage, in memory of the host
-  std::vector<std::unique_ptr<GpuStage>> stages_;
+  GpuMemories memories_;
+  std::vector<std::unique_ptr<GpuDevice>> devices_;  // by stage
+  std::vector<std::unique_ptr<Stage>> stages_;
   std::vector<std::set<int>> made_;  // micro-batches whose loss was made, by stage
   std::deque<PendingLoss> pending_;  // oldest first
   std::size_t most_pending_ = 0;     // two steps' losses

@@ -24,18 +24,18 @@ void add_or_replace(const GpuKernel& k, const Tensor& to, std::int64_t sums, Wri
 void loss_forward(const GpuKernel& k) {
   const Matrix shape = shape_of(k.step.x);
   float* rows = k.sums(shape.rows);
-  cross_entropy(k.lane(), rows, nullptr, k.at(k.step.x), k.on.batch.targets, shape);
-  mean_loss(k.lane(), k.on.loss, rows, shape.rows);
+  cross_entropy(k.lane(), rows, nullptr, k.at(k.step.x), k.batch.targets, shape);
+  mean_loss(k.lane(), k.batch.loss, rows, shape.rows);
 }
 
 void loss_gradient(const GpuKernel& k) {
   const Matrix shape = shape_of(k.step.x);
-  cross_entropy(k.lane(), k.sums(shape.rows), k.at(k.step.dx), k.at(k.step.x), k.on.batch.targets,
+  cross_entropy(k.lane(), k.sums(shape.rows), k.at(k.step.dx), k.at(k.step.x), k.batch.targets,
                 shape);
 }
 
 Lookup lookup_of(const GpuKernel& k) {
-  return {k.on.batch.tokens, k.on.batch.order, k.layer().positions > 0 ? k.on.rows_per_sample : 0};
+  return {k.batch.tokens, k.batch.order, k.layer().positions > 0 ? k.on.rows_per_sample : 0};
 }
 
 void run_forward(const GpuKernel& k) {
@@ -183,11 +183,11 @@ char* Scratch::take(std::int64_t bytes, cudaStream_t stream) {
   return data_;
 }
 
-void run_steps(const Engine& engine, const std::vector<Step>& steps, const GpuTensors& tensors,
-               GpuPart part) {
+void run_steps(const Engine& engine, const std::vector<Step>& steps, const StageTensors& tensors,
+               const GpuBatch& batch, StepPart part) {
   for (const Step& step : steps) {
-    if (part != GpuPart::All && step.late != (part == GpuPart::Late)) continue;
-    run_step({engine, step, tensors});
+    if (part != StepPart::All && step.late != (part == StepPart::Late)) continue;
+    run_step({engine, step, tensors, batch});
   }
 }
 

@@ -1,14 +1,13 @@
-// GpuSteps: runs the steps of a StagePlan on a GPU, as stage_network.h does on a CPU.
+// GpuSteps: runs the steps of a StagePlan on a GPU, as cpu_steps.h does on a CPU.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <vector>
 
 #include "validate/cuda/device/products.h"
 #include "validate/cuda/kernels/kernels.h"
-#include "validate/network/stage_plan.h"
+#include "validate/stage/stage_device.h"
 
 namespace interlock::cuda {
 
@@ -38,28 +37,15 @@ struct Engine {
   int planned_sms = 1;  // that products are planned for
 };
 
-/// What of a micro-batch is on the device from the start.
+/// What of a micro-batch is on the device from the start, and where its loss goes.
 struct GpuBatch {
   const std::int32_t *tokens = nullptr, *order = nullptr;  // see Lookup
   const float* features = nullptr;
   const std::int32_t* targets = nullptr;
+  float* loss = nullptr;
 };
 
-/// What steps work on: the begin of every block that the plan names, and an address for each
-/// parameter.
-struct GpuTensors {
-  std::array<char*, kPlaces> places{};
-  const std::vector<char*>* weights = nullptr;
-  const std::vector<char*>* gradients = nullptr;
-  GpuBatch batch;
-  float* loss = nullptr;  // where the loss of the batch goes
-  int samples = 1;
-  int rows_per_sample = 1;
-};
-
-enum class GpuPart : std::uint8_t { All, ButLate, Late };
-
-void run_steps(const Engine& engine, const std::vector<Step>& steps, const GpuTensors& tensors,
-               GpuPart part = GpuPart::All);
+void run_steps(const Engine& engine, const std::vector<Step>& steps, const StageTensors& tensors,
+               const GpuBatch& batch, StepPart part = StepPart::All);
 
 }  // namespace interlock::cuda

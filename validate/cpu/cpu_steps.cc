@@ -1,6 +1,6 @@
 // The interpreter of steps: which kernel a layer means.
 // SPDX-License-Identifier: Apache-2.0
-#include "validate/cpu/stage_network.h"
+#include "validate/cpu/cpu_steps.h"
 
 #include "base/error.h"
 #include "validate/cpu/layers/attention_kernels.h"
@@ -15,12 +15,13 @@ namespace {
 template <class T>
 struct LayerKernel {
   const Step& step;
-  const StageTensors<T>& on;
+  const StageTensors& on;
+  const std::int32_t* targets;
 
   T* at(const Tensor& tensor) const {
-    T* begin = on.places[static_cast<std::size_t>(tensor.place)];
+    char* const begin = on.places[static_cast<std::size_t>(tensor.place)];
     CHECK(begin != nullptr, "a step works on blocks that are there");
-    return begin + tensor.offset / static_cast<std::int64_t>(sizeof(T)) + tensor.first_column;
+    return reinterpret_cast<T*>(begin + tensor.offset) + tensor.first_column;
   }
   static Eigen::OuterStride<> stride(const Tensor& tensor) {
     return Eigen::OuterStride<>(tensor.stride > 0 ? tensor.stride : tensor.columns);
@@ -44,8 +45,12 @@ struct LayerKernel {
   std::size_t number(std::size_t which) const {
     return static_cast<std::size_t>(step.parameter) + which;
   }
-  const T* weight(std::size_t which = 0) const { return (*on.weights)[number(which)]; }
-  T* gradient(std::size_t which = 0) const { return (*on.gradients)[number(which)]; }
+  const T* weight(std::size_t which = 0) const {
+    return reinterpret_cast<const T*>((*on.weights)[number(which)]);
+  }
+  T* gradient(std::size_t which = 0) const {
+    return reinterpret_cast<T*>((*on.gradients)[number(which)]);
+  }
   ConstMatrixView<T> matrix() const { return {weight(), layer().inputs, layer().outputs}; }
   MatrixView<T> matrix_gradient() const { return {gradient(), layer().inputs, layer().outputs}; }
   AttentionShape attention() const {
@@ -122,7 +127,7 @@ double run_forward(const LayerKernel<T>& k) {
       average_pool_forward<T>(k.read(s.x), k.pixels(), k.view(s.y));
       return 0;
     case LayerKind::CrossEntropy:
-      return cross_entropy_forward<T>(k.read(s.x), k.on.targets);
+      return cross_entropy_forward<T>(k.read(s.x), k.targets);
     case LayerKind::Residual:
     case LayerKind::Coupling:
       break;
@@ -156,7 +161,7 @@ void run_backward_input(const LayerKernel<T>& k) {
       return average_pool_backward_input<T>(k.read(s.x), k.read(s.y), k.pixels(), s.rectified,
                                             k.view(s.dx));
     case LayerKind::CrossEntropy:
-      return cross_entropy_backward<T>(k.read(s.x), k.on.targets, k.view(s.dx));
+      return cross_entropy_backward<T>(k.read(s.x), k.targets, k.view(s.dx));
     case LayerKind::Embedding:
     case LayerKind::Relu:
     case LayerKind::Residual:
@@ -202,11 +207,12 @@ void add(const LayerKernel<T>& k) {
 }  // namespace
 
 template <class T>
-double run_steps(const std::vector<Step>& steps, const StageTensors<T>& tensors, StepPart part) {
+double run_steps(const std::vector<Step>& steps, const StageTensors& tensors,
+                 const std::int32_t* targets, StepPart part) {
   double loss = 0;
   for (const Step& step : steps) {
     if (part != StepPart::All && step.late != (part == StepPart::Late)) continue;
-    const LayerKernel<T> kernel = {step, tensors};
+    const LayerKernel<T> kernel = {step, tensors, targets};
     switch (step.kind) {
       case StepKind::Forward:
         loss += run_forward(kernel);
@@ -234,7 +240,9 @@ double run_steps(const std::vector<Step>& steps, const StageTensors<T>& tensors,
   return loss;
 }
 
-template double run_steps<float>(const std::vector<Step>&, const StageTensors<float>&, StepPart);
-template double run_steps<double>(const std::vector<Step>&, const StageTensors<double>&, StepPart);
+template double run_steps<float>(const std::vector<Step>&, const StageTensors&, const std::int32_t*,
+                                 StepPart);
+template double run_steps<double>(const std::vector<Step>&, const StageTensors&,
+                                  const std::int32_t*, StepPart);
 
 }  // namespace interlock

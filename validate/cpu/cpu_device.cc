@@ -1,0 +1,114 @@
+// What a stage asks of a CPU, done at once.
+// SPDX-License-Identifier: Apache-2.0
+#include "validate/cpu/cpu_device.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "base/error.h"
+#include "validate/cpu/cpu_steps.h"
+#include "validate/cpu/layers/dense_kernels.h"
+#include "validate/cpu/layers/update_kernels.h"
+
+namespace interlock {
+namespace {
+
+template <class T>
+T* numbers_at(char* data) {
+  return reinterpret_cast<T*>(data);
+}
+
+template <class T>
+std::int64_t numbers_in(const Block& block) {
+  return block.bytes / static_cast<std::int64_t>(sizeof(T));
+}
+
+bool is_loss(const Step& step) {
+  return step.layer != nullptr && step.layer->kind == LayerKind::CrossEntropy;
+}
+
+}  // namespace
+
+template <class T>
+void CpuDevice<T>::clear(char* to, std::int64_t bytes) {
+  std::memset(to, 0, static_cast<std::size_t>(bytes));
+}
+
+template <class T>
+void CpuDevice<T>::copy(char* to, const char* from, std::int64_t bytes) {
+  std::memcpy(to, from, static_cast<std::size_t>(bytes));
+}
+
+template <class T>
+void CpuDevice<T>::add(const Block& from, const Block& to) {
+  add_to(numbers_at<T>(from.data), numbers_in<T>(from), numbers_at<T>(to.data));
+}
+
+template <class T>
+void CpuDevice<T>::scale(const Block& block, double factor) {
+  T* const numbers = numbers_at<T>(block.data);
+  for (std::int64_t i = 0; i < numbers_in<T>(block); ++i) numbers[i] *= static_cast<T>(factor);
+}
+
+template <class T>
+const Batch& CpuDevice<T>::batch(int micro_batch) {
+  if (asked_ != micro_batch) batch_ = job_.batch(micro_batch);
+  asked_ = micro_batch;
+  return batch_;
+}
+
+template <class T>
+void CpuDevice<T>::read_input(char* to, std::int64_t bytes, int micro_batch) {
+  const Batch& data = batch(micro_batch);
+  const bool tokens = job_.network.samples == SampleKind::Tokens;
+  const std::size_t given =
+      tokens ? data.tokens.size() * sizeof(std::int64_t) : data.features.size() * sizeof(T);
+  CHECK(bytes == static_cast<std::int64_t>(given),
+        "a batch has a token, or the features, of each row of the input");
+  if (tokens) {
+    std::copy(data.tokens.begin(), data.tokens.end(), numbers_at<std::int64_t>(to));
+  } else {
+    std::copy(data.features.begin(), data.features.end(), numbers_at<T>(to));
+  }
+}
+
+template <class T>
+void CpuDevice<T>::run(const std::vector<Step>& steps, const StageTensors& tensors, StepPart part) {
+  const bool reads_targets = std::any_of(steps.begin(), steps.end(), is_loss);
+  loss_ = run_steps<T>(steps, tensors,
+                       reads_targets ? batch(tensors.micro_batch).targets.data() : nullptr, part);
+}
+
+template <class T>
+void CpuDevice<T>::note_loss(int micro_batch, bool replay) {
+  if (!std::isfinite(loss_)) throw Error(loss_problem(job_, stage_, micro_batch));
+  if (!replay) losses_[micro_batch] = loss_;
+}
+
+template <class T>
+void CpuDevice<T>::begin(const TrainedParameter& p) {
+  for (std::int64_t i = 0; i < p.parameter.size(); ++i) {
+    double value = first_value(p.parameter, job_.seed, p.number, i);
+    if (options_.first) value = options_.first(p.parameter.name, i, value);
+    numbers_at<T>(p.weight)[i] = static_cast<T>(value);
+  }
+}
+
+template <class T>
+void CpuDevice<T>::descend(const TrainedParameter& p, char* gradient, const StepFactors& factors) {
+  interlock::descend<T>(job_.descent, factors,
+                        {numbers_at<T>(p.weight), numbers_at<T>(gradient), numbers_at<T>(p.first),
+                         numbers_at<T>(p.second), p.parameter.size(), p.parameter.decays});
+}
+
+template <class T>
+std::vector<double> CpuDevice<T>::fetch(const char* numbers, std::int64_t count) {
+  const T* const begin = reinterpret_cast<const T*>(numbers);
+  return {begin, begin + count};
+}
+
+template class CpuDevice<float>;
+template class CpuDevice<double>;
+
+}  // namespace interlock

@@ -1,0 +1,67 @@
+// CpuDevice: a stage's device on the CPU, with numbers of type T.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+
+#include "validate/cpu/cpu_memory.h"
+
+namespace interlock {
+
+struct CpuOptions {
+  bool doubles = false;  // floats otherwise; doubles take twice the memory that the program says
+  bool poison = false;   // see CpuMemory
+  /// A sender keeps what it has sent until `sent` is called: for executors that know when a
+  /// transfer ends. Otherwise it is copied, and given back, at once.
+  bool keeps_sent = false;
+  /// Where a weight begins, given where its job has it begin; empty: there.
+  std::function<double(const std::string& parameter, std::int64_t index, double value)> first = {};
+};
+
+template <class T>
+class CpuDevice final : public StageDevice {
+ public:
+  /// Notes losses in `losses`, by micro-batch.
+  CpuDevice(const Job& job, int stage, const CpuOptions& options, CpuMemory& memory,
+            std::map<int, double>& losses)
+      : job_(job), stage_(stage), options_(options), memory_(memory), losses_(losses) {}
+
+  int number_bytes() const override { return sizeof(T); }
+  int state_bytes() const override { return sizeof(T); }
+  Block take(std::int64_t bytes, MemoryClass memory_class) override {
+    return memory_.take(bytes, memory_class);
+  }
+  void give_back(Block& block) override { memory_.give_back(block); }
+  void retag(const Block& block, MemoryClass memory_class) override {
+    memory_.retag(block, memory_class);
+  }
+  void note_use(const Block&) override {}
+  bool messages_linger() const override { return false; }
+  void clear(char* to, std::int64_t bytes) override;
+  void copy(char* to, const char* from, std::int64_t bytes) override;
+  void add(const Block& from, const Block& to) override;
+  void scale(const Block& block, double factor) override;
+  void read_input(char* to, std::int64_t bytes, int micro_batch) override;
+  void run(const std::vector<Step>& steps, const StageTensors& tensors, StepPart part) override;
+  void note_loss(int micro_batch, bool replay) override;
+  void begin(const TrainedParameter& parameter) override;
+  void descend(const TrainedParameter& parameter, char* gradient,
+               const StepFactors& factors) override;
+  std::vector<double> fetch(const char* numbers, std::int64_t count) override;
+
+ private:
+  const Batch& batch(int micro_batch);
+
+  const Job& job_;
+  const int stage_;
+  const CpuOptions& options_;
+  CpuMemory& memory_;
+  std::map<int, double>& losses_;
+  double loss_ = 0;  // of the steps that ran last
+  int asked_ = -1;   // the micro-batch that the job was asked for last
+  Batch batch_;      // which is this
+};
+
+}  // namespace interlock

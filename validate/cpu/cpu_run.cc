@@ -1,0 +1,156 @@
+// What ops and messages of a program do to the stages of a run on the CPU.
+// SPDX-License-Identifier: Apache-2.0
+#include "validate/cpu/cpu_run.h"
+
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <mutex>
+
+#include "base/error.h"
+
+namespace interlock {
+namespace {
+
+/// A message that has been sent and not been taken.
+struct Mail {
+  int micro_batch = 0;
+  MessageBlocks blocks;
+};
+
+struct Mailbox {
+  std::mutex mutex;
+  std::deque<Mail> mail;
+  std::deque<MessageBlocks> leaving;  // what the sender keeps until the transfer is over
+};
+
+struct RunOnCpu {
+  Job job;
+  CpuOptions options;
+  Outcome outcome;
+  std::vector<std::unique_ptr<CpuMemory>> memories;   // by rank
+  std::vector<std::unique_ptr<StageDevice>> devices;  // by stage
+  std::vector<std::unique_ptr<Stage>> stages;
+  std::vector<std::unique_ptr<Mailbox>> mailboxes;  // by channel
+
+  Stage& stage(int index) { return *stages[static_cast<std::size_t>(index)]; }
+  const Channel& channel(int index) const {
+    return job.program.channels[static_cast<std::size_t>(index)];
+  }
+  Mailbox& mailbox(int index) { return *mailboxes[static_cast<std::size_t>(index)]; }
+};
+
+void add_stage(RunOnCpu& run, const Rank& rank, int index) {
+  const auto s = static_cast<std::size_t>(index);
+  CpuMemory& memory = *run.memories.back();
+  std::map<int, double>& losses = run.outcome.losses[s];
+  if (run.options.doubles) {
+    run.devices[s] =
+        std::make_unique<CpuDevice<double>>(run.job, index, run.options, memory, losses);
+  } else {
+    run.devices[s] =
+        std::make_unique<CpuDevice<float>>(run.job, index, run.options, memory, losses);
+  }
+  run.stages[s] = std::make_unique<Stage>(run.job, rank, index, *run.devices[s]);
+}
+
+void set_up(RunOnCpu& run) {
+  const Program& program = run.job.program;
+  const auto stages = static_cast<std::size_t>(program.stages);
+  run.outcome.losses.resize(stages);
+  run.devices.resize(stages);
+  run.stages.resize(stages);
+  for (const Rank& rank : program.ranks) {
+    run.memories.push_back(
+        std::make_unique<CpuMemory>(static_cast<int>(run.memories.size()), run.options.poison));
+    std::vector<Stage*> own;
+    for (const int stage : rank.stages) {
+      add_stage(run, rank, stage);
+      own.push_back(&run.stage(stage));
+    }
+    if (!own.empty()) place_parameters(own, rank);
+  }
+  for (std::size_t c = 0; c < program.channels.size(); ++c) {
+    run.mailboxes.push_back(std::make_unique<Mailbox>());
+  }
+}
+
+EndOfOp begin(RunOnCpu& run, int op, int micro_batch) {
+  const OpInfo& info = run.job.program.ops[static_cast<std::size_t>(op)];
+  return run.stage(info.stage).run(info, micro_batch);
+}
+
+void send(RunOnCpu& run, int index, int micro_batch) {
+  const Channel& channel = run.channel(index);
+  Stage& from = run.stage(channel.from_stage);
+  Mailbox& box = run.mailbox(index);
+  Mail mail = {.micro_batch = micro_batch};
+  if (channel.wire < 0) {
+    mail.blocks = from.hand_over(channel, micro_batch);
+  } else {
+    CpuMemory& there = *run.memories[static_cast<std::size_t>(channel.to_rank)];
+    MessageBlocks own = from.pack(channel, micro_batch);
+    for (const auto& [loss, block] : own) {
+      const Block copy = there.take(block.bytes, MemoryClass::Boundary);
+      std::memcpy(copy.data, block.data, static_cast<std::size_t>(block.bytes));
+      mail.blocks.emplace_back(loss, copy);
+    }
+    if (run.options.keeps_sent) {
+      box.leaving.push_back(std::move(own));
+    } else {
+      from.release(channel, micro_batch, own);
+    }
+  }
+  const std::scoped_lock lock(box.mutex);
+  box.mail.push_back(std::move(mail));
+}
+
+void note_sent(RunOnCpu& run, int index, int micro_batch) {
+  const Channel& channel = run.channel(index);
+  if (!run.options.keeps_sent || channel.wire < 0) return;
+  std::deque<MessageBlocks>& leaving = run.mailbox(index).leaving;
+  run.stage(channel.from_stage).release(channel, micro_batch, leaving.front());
+  leaving.pop_front();
+}
+
+void receive(RunOnCpu& run, int index, int micro_batch) {
+  Mailbox& box = run.mailbox(index);
+  Mail mail;
+  {
+    const std::scoped_lock lock(box.mutex);
+    CHECK(!box.mail.empty(), "a message is sent before it is taken");
+    mail = std::move(box.mail.front());
+    box.mail.pop_front();
+  }
+  CHECK(mail.micro_batch == micro_batch, "messages of a channel keep their order");
+  const Channel& channel = run.channel(index);
+  run.stage(channel.to_stage).receive(channel, micro_batch, mail.blocks);
+}
+
+Outcome finish(RunOnCpu& run) {
+  for (const auto& memory : run.memories) run.outcome.memory.push_back(memory->held());
+  run.outcome.dump = dumped_batches(run.job);
+  for (const auto& stage : run.stages) {
+    run.outcome.dump.insert(run.outcome.dump.end(), stage->dump().begin(), stage->dump().end());
+  }
+  return std::move(run.outcome);
+}
+
+}  // namespace
+
+CpuRun make_cpu_run(const Job& job, const CpuOptions& options) {
+  if (const std::string problem = why_not_trainable(job); !problem.empty()) throw Error(problem);
+  if (job.precision != Precision::Fp32) {
+    throw Error("the CPU trains in fp32 only; expected \"precision\": \"fp32\"");
+  }
+  const auto run = std::make_shared<RunOnCpu>(RunOnCpu{.job = job, .options = options});
+  set_up(*run);
+  return {.workload = {.compute = [run](int op, int batch) { begin(*run, op, batch)(); },
+                       .send = [run](int channel, int batch) { send(*run, channel, batch); },
+                       .receive = [run](int channel, int batch) { receive(*run, channel, batch); }},
+          .begin = [run](int op, int batch) { return begin(*run, op, batch); },
+          .sent = [run](int channel, int batch) { note_sent(*run, channel, batch); },
+          .outcome = [run] { return finish(*run); }};
+}
+
+}  // namespace interlock

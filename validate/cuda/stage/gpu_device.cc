@@ -1,0 +1,145 @@
+// What a stage asks of a GPU, issued to a stream.
+// SPDX-License-Identifier: Apache-2.0
+#include "validate/cuda/stage/gpu_device.h"
+
+#include <cuda_bf16.h>
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "base/error.h"
+#include "validate/cuda/kernels/cuda_call.h"
+
+namespace interlock::cuda {
+
+namespace {
+
+bool makes_loss(const Job& job, int stage) {
+  const auto s = static_cast<std::size_t>(stage);
+  const auto last = static_cast<std::size_t>(job.first_module[s + 1] - 1);
+  return job.roles[s].head ||
+         job.network.modules[last].layers.back().kind == LayerKind::CrossEntropy;
+}
+
+}  // namespace
+
+GpuDevice::GpuDevice(const Job& job, int stage, int rank, const Engine& engine,
+                     GpuMemories& memories)
+    : job_(job),
+      stage_(stage),
+      rank_(rank),
+      engine_(engine),
+      memories_(memories),
+      inputs_(job, stage == 0, makes_loss(job, stage)) {
+  if (!makes_loss(job, stage)) return;
+  // Kernels write them to the host, which looks at them while the run goes on.
+  void* losses = nullptr;
+  const std::size_t bytes = inputs_.batches().size() * sizeof(float);
+  require(cudaHostAlloc(&losses, bytes, cudaHostAllocPortable | cudaHostAllocMapped),
+          "memory of the host for losses");
+  std::memset(losses, 0, bytes);
+  losses_ = static_cast<float*>(losses);
+}
+
+GpuDevice::~GpuDevice() { cudaFreeHost(losses_); }
+
+Block GpuDevice::take(std::int64_t bytes, MemoryClass memory_class) {
+  return memories_[static_cast<std::size_t>(rank_)]->take(bytes, memory_class, lane().stream,
+                                                          "stage " + std::to_string(stage_));
+}
+
+void GpuDevice::clear(char* to, std::int64_t bytes) {
+  require(cudaMemsetAsync(to, 0, static_cast<std::size_t>(bytes), lane().stream),
+          "begin with zeros");
+}
+
+void GpuDevice::copy(char* to, const char* from, std::int64_t bytes) {
+  cuda::scale(lane(), to, from, 1, bytes / number_bytes());
+}
+
+void GpuDevice::add(const Block& from, const Block& to) {
+  cuda::add(lane(), to.data, to.data, from.data, from.bytes / number_bytes());
+}
+
+void GpuDevice::scale(const Block& block, double factor) {
+  cuda::scale(lane(), block.data, block.data, static_cast<float>(factor),
+              block.bytes / number_bytes());
+}
+
+/// Tokens are read where they are.
+void GpuDevice::read_input(char* to, std::int64_t bytes, int micro_batch) {
+  const GpuBatch& batch = inputs_.batches()[static_cast<std::size_t>(micro_batch)];
+  if (batch.features != nullptr) from_fp32(lane(), to, batch.features, bytes / number_bytes());
+}
+
+void GpuDevice::run(const std::vector<Step>& steps, const StageTensors& tensors, StepPart part) {
+  GpuBatch batch = inputs_.batches()[static_cast<std::size_t>(tensors.micro_batch)];
+  if (losses_ != nullptr) batch.loss = losses_ + tensors.micro_batch;
+  run_steps(engine_, steps, tensors, batch, part);
+}
+
+void GpuDevice::note_loss(int micro_batch, bool replay) {
+  CHECK(!replay, "stages on GPUs learn from new inputs alone");
+  noted_loss_ = micro_batch;
+}
+
+/// Masters are exact, weights rounded.
+void GpuDevice::begin(const TrainedParameter& p) {
+  std::vector<float> values(static_cast<std::size_t>(p.parameter.size()));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    values[i] = static_cast<float>(
+        first_value(p.parameter, job_.seed, p.number, static_cast<std::int64_t>(i)));
+  }
+  const auto send = [&](char* to, const auto& numbers) {
+    require(cudaMemcpyAsync(to, numbers.data(), numbers.size() * sizeof(numbers[0]),
+                            cudaMemcpyHostToDevice, lane().stream),
+            "send weights");
+    require(cudaStreamSynchronize(lane().stream), "send weights");
+  };
+  if (p.master != nullptr) send(p.master, values);
+  if (lane().element == Element::Fp32) return send(p.weight, values);
+  std::vector<__nv_bfloat16> rounded(values.size());
+  std::transform(values.begin(), values.end(), rounded.begin(),
+                 [](float value) { return __float2bfloat16_rn(value); });
+  send(p.weight, rounded);
+}
+
+void GpuDevice::descend(const TrainedParameter& p, char* gradient, const StepFactors& factors) {
+  static_assert(static_cast<int>(Optimizer::Sgd) == 0 &&
+                static_cast<int>(Optimizer::SgdMomentum) == 1 &&
+                static_cast<int>(Optimizer::Adam) == 2);
+  const Descent& d = job_.descent;
+  const DescentStep step = {.kind = static_cast<int>(d.optimizer),
+                            .share = static_cast<float>(factors.mean),
+                            .rate = static_cast<float>(d.rate),
+                            .momentum = static_cast<float>(d.momentum),
+                            .decay = static_cast<float>(p.parameter.decays ? d.decay : 0),
+                            .beta1 = static_cast<float>(d.beta1),
+                            .beta2 = static_cast<float>(d.beta2),
+                            .epsilon = static_cast<float>(d.epsilon),
+                            .unbias1 = static_cast<float>(1 / factors.correction1),
+                            .unbias2 = static_cast<float>(1 / factors.correction2)};
+  const DescentState state = {.weights = p.weight,
+                              .gradients = gradient,
+                              .masters = reinterpret_cast<float*>(p.master),
+                              .first = reinterpret_cast<float*>(p.first),
+                              .second = reinterpret_cast<float*>(p.second)};
+  cuda::descend(lane(), state, step, p.parameter.size());
+}
+
+std::vector<double> GpuDevice::fetch(const char* numbers, std::int64_t count) {
+  const auto size = static_cast<std::size_t>(count);
+  auto* exact = reinterpret_cast<float*>(
+      engine_.scratch->take(count * static_cast<std::int64_t>(sizeof(float)), lane().stream));
+  to_fp32(lane(), exact, numbers, count);
+  std::vector<float> fetched(size);
+  require(cudaMemcpyAsync(fetched.data(), exact, size * sizeof(float), cudaMemcpyDeviceToHost,
+                          lane().stream),
+          "fetch a dump");
+  require(cudaStreamSynchronize(lane().stream), "fetch a dump");
+  return {fetched.begin(), fetched.end()};
+}
+
+}  // namespace interlock::cuda

@@ -1,0 +1,438 @@
+// The ops of a stage: forwards and heads, traversals of its layers, updates, turns on old inputs.
+// SPDX-License-Identifier: Apache-2.0
+#include "validate/stage/stage.h"
+
+#include <cmath>
+#include <utility>
+
+#include "base/error.h"
+#include "models/layers/footprint.h"
+
+namespace interlock {
+namespace {
+
+/// Sets where a place lies: `bytes` behind the start of a block, nowhere if there is none.
+void set(StageTensors& tensors, Place place, const Block& block, std::int64_t bytes = 0) {
+  tensors.places[static_cast<std::size_t>(place)] = block ? block.data + bytes : nullptr;
+}
+
+}  // namespace
+
+Stage::Stage(const Job& job, const Rank& rank, int stage, StageDevice& device)
+    : job_(job),
+      stage_(stage),
+      role_(job.roles[static_cast<std::size_t>(stage)]),
+      device_(device),
+      plans_(plan_stage_of_job(job, stage, device.number_bytes())),
+      weights_(job, stage, rank.weight_versions > 1, device) {}
+
+void place_parameters(const std::vector<Stage*>& stages, const Rank& rank) {
+  Stage& first = *stages.front();
+  Resident resident(first.job_, rank, first.device_);
+  std::vector<StageWeights*> weights;
+  for (Stage* stage : stages) weights.push_back(&stage->weights_);
+  place_weights(weights, resident);
+  // Room for inputs to learn from again; a rank that has some has no other stage.
+  const std::int64_t input = first.plans_.plan.input;
+  for (std::int64_t n = resident.left(MemoryClass::Boundary) / input; n > 0; --n) {
+    first.input_room_.push_back(resident.take(MemoryClass::Boundary, input));
+  }
+  CHECK(resident.is_empty(), "what stays is what the program says");
+}
+
+EndOfOp Stage::run(const OpInfo& op, int micro_batch) {
+  if (op.replay) return run_replay();
+  switch (op.kind) {
+    case OpKind::F:
+      return run_forward(micro_batch);
+    case OpKind::H:
+      return run_head(micro_batch);
+    case OpKind::I:
+    case OpKind::W:
+    case OpKind::B:
+      return run_backward(op.kind, op.loss, micro_batch);
+    case OpKind::U:
+      return run_update(micro_batch);
+    case OpKind::R:
+      return run_again(op.loss, micro_batch);
+  }
+  CHECK(false, "an op of a known kind");
+}
+
+// What steps work on.
+
+StageTensors Stage::tensors_of(int micro_batch) const {
+  const MicroBatch& batch = under_way_.at(micro_batch);
+  StageTensors tensors = {.weights = &weights_.of_version(batch.version),
+                          .micro_batch = micro_batch,
+                          .samples = job_.network.samples_per_micro_batch,
+                          .rows_per_sample = job_.network.rows_per_sample};
+  set(tensors, Place::Input, batch.input);
+  if (batch.lent != nullptr) tensors.places[static_cast<std::size_t>(Place::Input)] = batch.lent;
+  set(tensors, Place::Stash, batch.stash);
+  set(tensors, Place::Output, batch.output);
+  return tensors;
+}
+
+/// What is computed again lies at the end of the workspace, an input that is not kept at its start.
+void Stage::set_workspace(StageTensors& tensors, const Block& workspace) const {
+  const std::int64_t input = plans_.drops_input() ? plans_.plan.input : 0;
+  if (input > 0) set(tensors, Place::Input, workspace);
+  set(tensors, Place::Workspace, workspace, input);
+  set(tensors, Place::Again, workspace, workspace.bytes);
+}
+
+StageTensors Stage::tensors_of_traversal(int micro_batch, const Traversal& traversal) {
+  const MicroBatch& batch = under_way_.at(micro_batch);
+  StageTensors tensors = tensors_of(micro_batch);
+  if (const auto held = batch.gradients.find(traversal.loss); held != batch.gradients.end()) {
+    const std::int64_t returned = plans_.rebuilds ? output_bytes() : 0;
+    if (returned > 0) set(tensors, Place::Returned, held->second);
+    set(tensors, Place::OutputGradient, held->second, returned);
+  }
+  const std::int64_t input = plans_.returns_input ? plans_.plan.input : 0;
+  set(tensors, Place::InputGradient, batch.below, input);
+  set_workspace(tensors, batch.workspace);
+  if (plans_.rebuilds && input > 0) set(tensors, Place::Input, batch.below);
+  if (traversal.weights) tensors.gradients = &weights_.sum_for(micro_batch).of_stage;
+  return tensors;
+}
+
+// Forwards and heads.
+
+EndOfOp Stage::run_forward(int micro_batch) {
+  MicroBatch& batch = under_way_[micro_batch];
+  batch.version = weights_.version_of_forward(micro_batch);
+  const StagePlan& plan = plans_.plan;
+  if (is_first() && !plans_.rereads_input) {
+    batch.input = device_.take(plan.input, MemoryClass::Stash);
+    device_.read_input(batch.input.data, plan.input, micro_batch);
+  } else if (!is_first() && batch.lent == nullptr) {
+    CHECK(batch.input.bytes == plan.input, "a stage reads what the one before it made");
+  }
+  if (batch.input && !is_first() && !plans_.rebuilds) {
+    device_.retag(batch.input, MemoryClass::Stash);
+    keep_input(micro_batch, batch.input);
+  }
+  batch.stash = device_.take(plan.stash, MemoryClass::Stash);
+  if (!ends_in_loss()) batch.output = device_.take(output_bytes(), MemoryClass::Boundary);
+  Block workspace = device_.take(plans_.workspace, MemoryClass::Workspace);
+  if (plans_.rereads_input) device_.read_input(workspace.data, plan.input, micro_batch);
+  if (plans_.rebuilds && !is_first()) {
+    device_.copy(workspace.data, batch.input.data, plan.input);
+    device_.give_back(batch.input);
+  }
+  StageTensors tensors = tensors_of(micro_batch);
+  set_workspace(tensors, workspace);
+  device_.run(plan.forward, tensors, StepPart::All);
+  if (ends_in_loss()) device_.note_loss(micro_batch, replays_);
+  batch.head_is_due = role_.head;
+  return [this, workspace]() mutable { device_.give_back(workspace); };
+}
+
+EndOfOp Stage::run_head(int micro_batch) {
+  MicroBatch& batch = under_way_.at(micro_batch);
+  const StagePlan& plan = plans_.head_plan;
+  StageTensors tensors = tensors_of(micro_batch);
+  // Its memory has room for what it reads and writes over: the output itself if that has left, else
+  // a copy.
+  const bool copies = !batch.sent || device_.messages_linger();
+  Block input = copies ? Block() : std::exchange(batch.output, {});
+  device_.retag(input, MemoryClass::Head);
+  Block own = device_.take(plans_.head - input.bytes, MemoryClass::Head);
+  for (const Step& step : plan.backward) {
+    if (step.dx.place != Place::InputGradient || batch.gradients.count(stage_) > 0) continue;
+    batch.gradients[stage_] = device_.take(output_bytes(), MemoryClass::Boundary);
+    set(tensors, Place::InputGradient, batch.gradients[stage_]);
+  }
+  const std::int64_t copied = copies ? plan.input : 0;
+  batch.head_is_due = false;
+  if (copies) {
+    device_.copy(own.data, batch.output.data, copied);
+    batch.sent ? device_.give_back(batch.output) : device_.note_use(batch.output);
+  }
+  set(tensors, Place::Input, copies ? own : input);
+  set(tensors, Place::Stash, own, copied);
+  set(tensors, Place::Workspace, own, copied + plan.stash);
+  tensors.weights = &weights_.of_head();
+  GradientSum& sum = weights_.sum_for(micro_batch);
+  tensors.gradients = &sum.of_head;
+  device_.run(plan.forward, tensors, StepPart::All);
+  device_.note_loss(micro_batch, replays_);
+  device_.run(plan.backward, tensors, StepPart::All);
+  ++sum.head_batches;
+  return [this, micro_batch, own, input]() mutable {
+    device_.give_back(own);
+    device_.give_back(input);
+    forget(micro_batch);
+  };
+}
+
+// Traversals: gradients of losses, and what is computed again for them.
+
+/// Returns whether the gradient of the input is made though nothing reads it.
+bool Stage::drops_input_gradient(const Traversal& traversal) const {
+  return !traversal.to_previous && !job_.strategy.skip_unneeded_input_gradients;
+}
+
+/// Returns the plan without the gradient of the input where that is skipped.
+const StagePlan& Stage::plan_for(const Traversal& traversal) const {
+  const bool skips = job_.strategy.skip_unneeded_input_gradients;
+  return traversal.to_previous || !skips ? plans_.plan : plans_.plan_without;
+}
+
+/// Allocates what a traversal writes, in its first op: the one that computes again, if there is
+/// one.
+void Stage::take_room(MicroBatch& batch, const Traversal& traversal) {
+  if (std::exchange(batch.goes_back, true)) return;
+  const bool dropped = drops_input_gradient(traversal);
+  if (!is_first() && (traversal.to_previous || dropped)) {
+    batch.below =
+        device_.take(sent_down_bytes(), dropped ? MemoryClass::Workspace : MemoryClass::Boundary);
+  }
+  // A backward that does nothing, of the first layer alone, takes no time in a program either.
+  const bool idle = !traversal.weights && plan_for(traversal).passing.empty();
+  if (idle && !plans_.runs_again) return;
+  batch.workspace = device_.take(plans_.workspace, MemoryClass::Workspace);
+}
+
+/// Keeps a gradient that has gone through the stage, which it trains beside others: the first
+/// becomes the sum that later ones are added to.
+void Stage::keep_for_sum(MicroBatch& batch, int loss) {
+  if (role_.summed_gradients == 0) return;
+  Block& gradient = batch.gradients.at(loss);
+  if (batch.gradient_sum) return device_.add(gradient, batch.gradient_sum);
+  batch.gradient_sum = std::exchange(gradient, {});
+}
+
+/// Adds up, in the place of the furthest loss's, all gradients that train the stage.
+void Stage::sum_gradients(MicroBatch& batch, int loss) {
+  const Block& furthest = batch.gradients.at(loss);
+  if (batch.gradient_sum) device_.add(batch.gradient_sum, furthest);
+  for (const int added : role_.only_added) device_.add(batch.gradients.at(added), furthest);
+  if (job_.strategy.gradient != GradientMode::Mean) return;
+  device_.scale(furthest, 1.0 / (role_.summed_gradients + 1));
+}
+
+/// Gives back the gradient of a loss, which has been read for the last time; the last one's
+/// traversal is the last to read the stash, too.
+void Stage::end_traversal(int micro_batch, const Traversal& traversal) {
+  MicroBatch& batch = under_way_.at(micro_batch);
+  if (!traversal.weights) keep_for_sum(batch, traversal.loss);
+  if (const auto held = batch.gradients.find(traversal.loss); held != batch.gradients.end()) {
+    device_.give_back(held->second);
+    batch.gradients.erase(held);
+  }
+  if (!traversal.weights) return;
+  for (auto& [loss, gradient] : batch.gradients) device_.give_back(gradient);
+  batch.gradients.clear();
+  for (Block* block : {&batch.gradient_sum, &batch.stash, &batch.input}) device_.give_back(*block);
+  ++weights_.sum_for(micro_batch).batches;
+}
+
+void Stage::go_back(MicroBatch& batch, OpKind kind, const Traversal& traversal,
+                    const StageTensors& tensors) {
+  const StagePlan& plan = plan_for(traversal);
+  if (!traversal.weights) return device_.run(plan.passing, tensors, StepPart::All);
+  const bool sums = role_.summed_gradients > 0, passes = sums && traversal.to_previous;
+  // What goes further down is the gradient of the furthest loss alone.
+  if (passes) {
+    device_.run(plan.passing, tensors, StepPart::All);
+    device_.run(plan.again, tensors, StepPart::All);
+  }
+  if (sums) sum_gradients(batch, traversal.loss);
+  device_.run(passes ? plans_.plan_without.backward : plan.backward, tensors,
+              kind == OpKind::I ? StepPart::ButLate : StepPart::All);
+}
+
+/// R: computes again what I or B by the gradient of a loss reads.
+EndOfOp Stage::run_again(int loss, int micro_batch) {
+  const Traversal& traversal = traversal_of(role_, loss);
+  MicroBatch& batch = under_way_.at(micro_batch);
+  take_room(batch, traversal);
+  if (plans_.rereads_input) {
+    device_.read_input(batch.workspace.data, plans_.plan.input, micro_batch);
+  }
+  device_.run(plans_.plan.again, tensors_of_traversal(micro_batch, traversal), StepPart::All);
+  return [] {};
+}
+
+/// I, W or B by the gradient of a loss.
+EndOfOp Stage::run_backward(OpKind kind, int loss, int micro_batch) {
+  const Traversal& traversal = traversal_of(role_, loss);
+  if (kind == OpKind::W) return run_weight_half(micro_batch, traversal);
+  MicroBatch& batch = under_way_.at(micro_batch);
+  take_room(batch, traversal);
+  const StageTensors tensors = tensors_of_traversal(micro_batch, traversal);
+  if (plans_.returns_input && !plans_.rebuilds) {
+    device_.copy(batch.below.data, batch.input.data, batch.input.bytes);
+  }
+  go_back(batch, kind, traversal, tensors);
+  return [this, micro_batch, kind, &traversal] {
+    MicroBatch& own = under_way_.at(micro_batch);
+    const bool half = kind == OpKind::I && traversal.weights;
+    if (!half || !plans_.runs_again) device_.give_back(own.workspace);
+    if (drops_input_gradient(traversal)) device_.give_back(own.below);
+    if (!half) end_traversal(micro_batch, traversal);
+    Block below = std::exchange(own.below, {});
+    if (traversal.to_previous) own.outgoing.emplace_back(traversal.loss, below);
+    own.goes_back = false;
+    forget(micro_batch);
+  };
+}
+
+/// W: the second half of a backward. What was computed again is there still.
+EndOfOp Stage::run_weight_half(int micro_batch, const Traversal& traversal) {
+  MicroBatch& batch = under_way_.at(micro_batch);
+  if (!batch.workspace) {
+    batch.workspace = device_.take(plans_.workspace, MemoryClass::Workspace);
+  }
+  device_.run(plans_.plan.backward, tensors_of_traversal(micro_batch, traversal), StepPart::Late);
+  return [this, micro_batch, &traversal] {
+    device_.give_back(under_way_.at(micro_batch).workspace);
+    end_traversal(micro_batch, traversal);
+    forget(micro_batch);
+  };
+}
+
+EndOfOp Stage::run_update(int micro_batch) {
+  const bool dumps = !replays_ && micro_batch / job_.program.micro_batches == job_.dump_step;
+  weights_.update(micro_batch, versions_read(), dumps);
+  return [this] { weights_.drop_versions(versions_read()); };
+}
+
+/// Returns the versions of weights that micro-batches under way went forward with.
+std::set<int> Stage::versions_read() const {
+  std::set<int> versions;
+  for (const auto& [micro_batch, batch] : under_way_) {
+    if (batch.input) versions.insert(batch.version);
+  }
+  return versions;
+}
+
+// Turns on old inputs: decoupled greedy learning, whose stages do not wait for new ones.
+// Belilovsky et al., arXiv 1901.08164, section 3.2: a stage has a buffer of its last inputs; a turn
+// takes the least used of them, the newest of equal ones, as the authors' code does. Forward, head,
+// backward and update are those of a new input, with today's weights. Nothing is handed on.
+
+/// Keeps the input of a new micro-batch for turns to come, in the place of the oldest if need be.
+void Stage::keep_input(int micro_batch, const Block& input) {
+  if (input_room_.empty() && old_inputs_.empty()) return;
+  OldInput kept = {.micro_batch = micro_batch, .turns = 1};
+  if (input_room_.empty()) {
+    kept.data = old_inputs_.front().data;
+    old_inputs_.erase(old_inputs_.begin());
+  } else {
+    kept.data = input_room_.back();
+    input_room_.pop_back();
+  }
+  device_.copy(kept.data, input.data, input.bytes);
+  old_inputs_.push_back(kept);
+}
+
+Stage::OldInput& Stage::next_old_input() {
+  CHECK(!old_inputs_.empty(), "a stage has had an input before it learns from an old one");
+  // Oldest first: of equal ones the last.
+  OldInput* next = &old_inputs_.front();
+  for (OldInput& one : old_inputs_) {
+    if (one.turns <= next->turns) next = &one;
+  }
+  return *next;
+}
+
+/// Runs forward, head, backward and update of a micro-batch whose input the stage holds.
+void Stage::run_turn(int micro_batch) {
+  run_forward(micro_batch)();
+  if (role_.head) run_head(micro_batch)();
+  device_.give_back(under_way_.at(micro_batch).output);
+  for (const Traversal& traversal : role_.traversals) {
+    CHECK(!traversal.to_previous, "who learns from old inputs hands no gradient on");
+    if (plans_.runs_again) run_again(traversal.loss, micro_batch)();
+    run_backward(OpKind::B, traversal.loss, micro_batch)();
+  }
+  run_update(micro_batch)();
+}
+
+EndOfOp Stage::run_replay() {
+  OldInput& old = next_old_input();
+  ++old.turns;
+  std::map<int, MicroBatch> others = std::exchange(under_way_, {});
+  // No backward writes over the input of a stage, but of the first.
+  under_way_[old.micro_batch].lent = old.data;
+  replays_ = true;
+  run_turn(old.micro_batch);
+  replays_ = false;
+  under_way_ = std::move(others);
+  return [] {};
+}
+
+// Messages.
+
+/// Returns what goes down at a time: a gradient of the input, and before it the input if that
+/// returns.
+std::int64_t Stage::sent_down_bytes() const {
+  return plans_.returns_input ? 2 * plans_.plan.input : plans_.plan.input;
+}
+
+/// Returns how many gradients a message holds: in list form, one for each loss.
+std::int64_t Stage::tensors_in(const Channel& channel) const {
+  const double numbers = channel.bytes.value() / element_bytes(job_.precision);
+  return std::lround(numbers * device_.number_bytes() / static_cast<double>(sent_down_bytes()));
+}
+
+MessageBlocks Stage::pack(const Channel& channel, int micro_batch) {
+  MicroBatch& batch = under_way_.at(micro_batch);
+  if (channel.cargo == Cargo::Activation) return {{0, batch.output}};
+  MessageBlocks blocks;
+  for (std::int64_t n = tensors_in(channel); n > 0; --n) {
+    CHECK(!batch.outgoing.empty(), "a gradient is made before it is sent");
+    blocks.push_back(std::move(batch.outgoing.front()));
+    batch.outgoing.pop_front();
+  }
+  forget(micro_batch);
+  return blocks;
+}
+
+MessageBlocks Stage::hand_over(const Channel& channel, int micro_batch) {
+  if (channel.cargo != Cargo::Activation) return pack(channel, micro_batch);
+  MicroBatch& batch = under_way_.at(micro_batch);
+  batch.sent = true;
+  Block output = batch.output;
+  if (batch.head_is_due) {
+    output = device_.take(batch.output.bytes, MemoryClass::Boundary);
+    device_.copy(output.data, batch.output.data, output.bytes);
+  } else {
+    batch.output = {};
+  }
+  forget(micro_batch);
+  return {{0, output}};
+}
+
+void Stage::release(const Channel& channel, int micro_batch, MessageBlocks& blocks) {
+  if (channel.cargo != Cargo::Activation) {
+    for (auto& [loss, block] : blocks) device_.give_back(block);
+    return;
+  }
+  MicroBatch& batch = under_way_.at(micro_batch);
+  batch.sent = true;
+  batch.head_is_due ? device_.note_use(batch.output) : device_.give_back(batch.output);
+  forget(micro_batch);
+}
+
+void Stage::receive(const Channel& channel, int micro_batch, const MessageBlocks& blocks) {
+  MicroBatch& batch = under_way_[micro_batch];
+  for (const auto& [loss, block] : blocks) {
+    (channel.cargo == Cargo::Activation ? batch.input : batch.gradients[loss]) = block;
+  }
+}
+
+/// Forgets the micro-batch if nothing is held of it.
+void Stage::forget(int micro_batch) {
+  const auto found = under_way_.find(micro_batch);
+  if (found == under_way_.end()) return;
+  const MicroBatch& batch = found->second;
+  const bool holds = batch.input || batch.stash || batch.output || !batch.outgoing.empty();
+  if (!holds && batch.gradients.empty()) under_way_.erase(found);
+}
+
+}  // namespace interlock

@@ -1,0 +1,90 @@
+// StageWeights: the weights of a stage, their gradient accumulation, and their old versions.
+// SPDX-License-Identifier: Apache-2.0
+//
+// A pipeline that does not flush goes back with the weights that a micro-batch went forward with.
+// Say version 2 is the newest and micro-batch 7 went forward with version 1: weights lie twice,
+// the newest where the update writes and version 1 in a room beside it, until 7 has gone back.
+#pragma once
+
+#include <array>
+#include <map>
+#include <set>
+#include <vector>
+
+#include "validate/stage/stage_device.h"
+
+namespace interlock {
+
+/// Hands out the resident bytes of a rank, class by class; all of them begin as zeros.
+class Resident {
+ public:
+  Resident(const Job& job, const Rank& rank, StageDevice& device);
+  char* take(MemoryClass memory_class, std::int64_t bytes);
+  std::int64_t left(MemoryClass memory_class) const {
+    return left_[static_cast<std::size_t>(memory_class)].bytes;
+  }
+  bool is_empty() const;
+
+ private:
+  std::array<Block, kMemoryClasses> left_;
+};
+
+/// What the micro-batches of one update add up.
+struct GradientSum {
+  std::vector<char*> of_stage, of_head;  // by parameter
+  int batches = 0, head_batches = 0;     // in them
+};
+
+class StageWeights {
+ public:
+  /// `keeps_versions`: backwards use the weights of their forwards, else those that they find.
+  StageWeights(const Job& job, int stage, bool keeps_versions, StageDevice& device);
+
+  /// Returns the version that a forward of `micro_batch` uses.
+  int version_of_forward(int micro_batch) const;
+  /// Returns the weights that an op of a micro-batch uses whose forward used `version`.
+  const std::vector<char*>& of_version(int version) const;
+  const std::vector<char*>& of_head() const { return head_weights_; }
+  /// Returns what gradients of `micro_batch` are added to.
+  GradientSum& sum_for(int micro_batch);
+
+  /// Updates with the sum that ends with `micro_batch`; `read` are the versions that micro-batches
+  /// under way went forward with. Notes the numbers in dump() if it `dumps`.
+  void update(int micro_batch, const std::set<int>& read, bool dumps);
+  /// Frees the room of old versions that nothing reads, nor any later forward will.
+  void drop_versions(const std::set<int>& read) { drop_versions_before(version_, read); }
+  const std::vector<NamedArray>& dump() const { return dump_; }
+
+  friend void place_weights(const std::vector<StageWeights*>& stages, Resident& resident);
+
+ private:
+  /// Old weights that some backward still needs.
+  struct Version {
+    char* room = nullptr;
+    std::vector<char*> weights = {};
+  };
+  void add_parameters(int module, bool of_head);
+  std::int64_t bytes() const;
+  void place(Resident& resident);
+  GradientSum sum_at(char* room) const;
+  void keep_version(const std::set<int>& read);
+  void drop_versions_before(int newest, const std::set<int>& read);
+  void note(NamedArray& array, const char* values, double factor, bool adds);
+
+  const Job& job_;
+  const bool keeps_versions_;
+  StageDevice& device_;
+  std::vector<TrainedParameter> parameters_;  // of the stage, then of its head
+  std::vector<char*> weights_, head_weights_;
+  int version_ = 0;                      // of these; updates so far
+  std::map<int, Version> versions_;      // but for the newest
+  std::vector<char*> spare_;             // room for further ones
+  std::map<int, GradientSum> sums_;      // by update
+  std::vector<GradientSum> spare_sums_;  // zeros
+  std::vector<NamedArray> dump_;
+};
+
+/// Places the weights of the stages of a rank, what belongs to them, and their first values.
+void place_weights(const std::vector<StageWeights*>& stages, Resident& resident);
+
+}  // namespace interlock
