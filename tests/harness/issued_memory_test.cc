@@ -10,6 +10,7 @@
 #include <string>
 #include <tuple>
 
+#include "tests/harness/support/virtual_clocks.h"
 #include "tests/sim/support/realised.h"
 #include "tests/sim/support/test_chain.h"
 

@@ -80,6 +80,19 @@ Threaded thread(const Program& program, const Workload& workload = {},
   return result;
 }
 
+/// Ops wait for as long as the program says that they take; the last moment they spin.
+Workload waiting_workload(const Program& program) {
+  Workload workload;
+  workload.compute = [&program](int op, int) {
+    const std::chrono::duration<double> duration(program.ops[op].duration.value());
+    const auto end = std::chrono::steady_clock::now() + duration;
+    std::this_thread::sleep_until(end - std::chrono::microseconds(50));
+    while (std::chrono::steady_clock::now() < end) {
+    }
+  };
+  return workload;
+}
+
 /// Durations and latencies so short that tests do not wait.
 Program in_a_hurry(Program program, double factor) {
   for (OpInfo& op : program.ops) op.duration = op.duration * factor;

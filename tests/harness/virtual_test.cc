@@ -10,10 +10,10 @@
 #include "base/error.h"
 #include "sim/lower/bulk_synchronous.h"
 #include "sim/measure/memory.h"
+#include "tests/harness/support/virtual_clocks.h"
 #include "tests/sim/support/realised.h"
 #include "tests/sim/support/test_chain.h"
 #include "tests/validate/support/layout_trial.h"
-#include "validate/executors/executor.h"
 
 namespace interlock::virtual_test {
 namespace {

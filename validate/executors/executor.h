@@ -1,8 +1,6 @@
 // Executors: functions that run a Program on something else than an engine, and feed a TraceSink.
 // SPDX-License-Identifier: Apache-2.0
 //
-// virtual  nothing but logical clocks, written from the meaning of instructions (instruction.h,
-//          docs/design.md) without any code of the engines: times must equal theirs exactly.
 // cpu      a thread for each rank, real work, wall-clock times.
 // cuda     GPUs, or partitions of one; lives in a module, see validate/cuda.
 //
@@ -18,10 +16,6 @@
 #include "validate/executors/workload.h"
 
 namespace interlock {
-
-/// Logical clocks. Throws: Error on deadlock, or if the program has variation or interference.
-/// REQUIRES: !shares_links(program).
-RunSummary run_virtual(const Program& program, const TraceSink& sink);
 
 /// What a real run found out about an op that a trace does not say.
 struct OpSample {
@@ -56,9 +50,6 @@ ThreadRun run_threads(const Program& program, const Workload& workload,
 /// REQUIRES: why_not_executable(program).empty().
 std::vector<OpSample> run_in_order(const Program& program, const Workload& workload,
                                    const std::atomic<bool>* stop = nullptr);
-
-/// Ops wait for as long as the program says that they take.
-Workload waiting_workload(const Program& program);
 
 /// Why real executors cannot run `program` ("it has collectives, ..."); empty if they can.
 std::string why_not_executable(const Program& program);

@@ -85,21 +85,6 @@ ThreadRun run_threads(const Program& program, const Workload& workload,
   return ThreadedProgram(program, workload, options).run(sink);
 }
 
-Workload waiting_workload(const Program& program) {
-  std::vector<std::chrono::nanoseconds> durations;
-  for (const OpInfo& op : program.ops) {
-    durations.emplace_back(std::llround(1e9 * op.duration.value()));
-  }
-  Workload workload;
-  workload.compute = [durations = std::move(durations)](int op, int) {
-    const auto end = std::chrono::steady_clock::now() + durations[op];
-    if (durations[op] > kWakeUpDelay) std::this_thread::sleep_until(end - kWakeUpDelay);
-    while (std::chrono::steady_clock::now() < end) {
-    }
-  };
-  return workload;
-}
-
 namespace {
 
 Seconds in_seconds(std::int64_t nanoseconds) {

@@ -140,4 +140,9 @@ class VirtualClocks {
   bool changed_ = false;  // something, since it was last asked
 };
 
+/// Runs `program` on logical clocks, written from the meaning of instructions (instruction.h,
+/// docs/design.md) without any code of the engines: times must equal theirs exactly. Throws: Error
+/// on deadlock, or if the program has variation or interference. REQUIRES: !shares_links(program).
+RunSummary run_virtual(const Program& program, const TraceSink& sink);
+
 }  // namespace interlock
