@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "validate/cuda/kernels/reference.h"
+#include "tests/cuda/reference.h"
 
 namespace interlock::cuda {
 

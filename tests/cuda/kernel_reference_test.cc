@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "base/random.h"
-#include "validate/cuda/kernels/reference.h"
+#include "tests/cuda/reference.h"
 
 using namespace interlock;
 using namespace interlock::cuda;

@@ -1,7 +1,6 @@
 // Average over the pixels of each sample.
 // SPDX-License-Identifier: Apache-2.0
 #include "validate/cuda/kernels/element.cuh"
-#include "validate/cuda/kernels/reference.h"
 
 namespace interlock::cuda {
 
@@ -34,18 +33,6 @@ __global__ void spread(T* dx, const T* dy, Matrix shape, int pixels) {
 }
 
 }  // namespace
-
-namespace reference {
-
-Numbers average_pool(const Numbers& x, Matrix shape, int pixels) {
-  Numbers y(static_cast<std::size_t>(shape.size()), 0);
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    y[i / shape.columns / pixels * shape.columns + i % shape.columns] += x[i] / pixels;
-  }
-  return y;
-}
-
-}  // namespace reference
 
 void average_pool(const Lane& lane, void* y, const void* x, Matrix shape, int pixels) {
   with_element(lane, "average_pool", [&](auto one) {

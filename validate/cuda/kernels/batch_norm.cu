@@ -2,10 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Source: Ioffe and Szegedy, arXiv 1502.03167; the variance is the biased one, as in training.
-#include <cmath>
-
 #include "validate/cuda/kernels/column_sums.cuh"
-#include "validate/cuda/kernels/reference.h"
 
 namespace interlock::cuda {
 
@@ -127,53 +124,6 @@ void find_statistics(const Lane& lane, float2* statistics, const T* x, Matrix sh
 }
 
 }  // namespace
-
-namespace reference {
-
-namespace {
-
-/// Mean and 1 / deviation of a column.
-std::pair<double, double> column_statistics(const Norm& norm, std::size_t column) {
-  const auto rows = static_cast<double>(norm.shape.rows);
-  double mean = 0, squares = 0;
-  for (std::size_t i = column; i < norm.x.size(); i += norm.shape.columns) mean += norm.x[i] / rows;
-  for (std::size_t i = column; i < norm.x.size(); i += norm.shape.columns) {
-    squares += std::pow(norm.x[i] - mean, 2);
-  }
-  return {mean, 1 / std::sqrt(squares / rows + kNormEpsilon)};
-}
-
-}  // namespace
-
-Numbers batch_norm(const Norm& norm) {
-  Numbers y(norm.x.size());
-  for (std::size_t i = 0; i < y.size(); ++i) {
-    const std::size_t c = i % norm.shape.columns;
-    const auto [mean, inverse] = column_statistics(norm, c);
-    y[i] = (norm.x[i] - mean) * inverse * norm.gain[c] + norm.shift[c];
-  }
-  return y;
-}
-
-NormGradient batch_norm_gradient(const Norm& norm, const Numbers& dy) {
-  const std::size_t columns = norm.shape.columns;
-  const auto rows = static_cast<double>(norm.shape.rows);
-  NormGradient to = {Numbers(dy.size()), Numbers(columns), Numbers(columns)};
-  for (std::size_t c = 0; c < columns; ++c) {
-    const auto [mean, inverse] = column_statistics(norm, c);
-    for (std::size_t i = c; i < dy.size(); i += columns) {
-      to.dgain[c] += dy[i] * (norm.x[i] - mean) * inverse;
-      to.dshift[c] += dy[i];
-    }
-    for (std::size_t i = c; i < dy.size(); i += columns) {
-      const double n = (norm.x[i] - mean) * inverse;
-      to.dx[i] = (dy[i] - to.dshift[c] / rows - n * to.dgain[c] / rows) * norm.gain[c] * inverse;
-    }
-  }
-  return to;
-}
-
-}  // namespace reference
 
 void batch_norm(const Lane& lane, void* y, const void* x, const void* gain, const void* shift,
                 Matrix shape, float* scratch) {

@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include "validate/cuda/kernels/element.cuh"
-#include "validate/cuda/kernels/reference.h"
 
 namespace interlock::cuda {
 
@@ -78,37 +77,6 @@ __global__ void softmax_rows_gradient(T* slopes, const T* weights, float factor,
 }
 
 }  // namespace
-
-namespace reference {
-
-Numbers causal_softmax(const Numbers& scores, double factor, int tokens) {
-  Numbers weights(scores.size(), 0);
-  for (std::size_t first = 0; first < scores.size(); first += tokens) {
-    const std::size_t seen = first / tokens % tokens + 1;
-    double most = -INFINITY, sum = 0;
-    for (std::size_t c = 0; c < seen; ++c) most = std::max(most, factor * scores[first + c]);
-    for (std::size_t c = 0; c < seen; ++c) sum += std::exp(factor * scores[first + c] - most);
-    for (std::size_t c = 0; c < seen; ++c) {
-      weights[first + c] = std::exp(factor * scores[first + c] - most) / sum;
-    }
-  }
-  return weights;
-}
-
-Numbers causal_softmax_gradient(const Numbers& weights, const Numbers& dweights, double factor,
-                                int tokens) {
-  Numbers dscores(weights.size(), 0);
-  for (std::size_t first = 0; first < weights.size(); first += tokens) {
-    double sum = 0;  // weights that are not seen are 0
-    for (int c = 0; c < tokens; ++c) sum += weights[first + c] * dweights[first + c];
-    for (int c = 0; c < tokens; ++c) {
-      dscores[first + c] = factor * weights[first + c] * (dweights[first + c] - sum);
-    }
-  }
-  return dscores;
-}
-
-}  // namespace reference
 
 void causal_softmax(const Lane& lane, void* scores, float factor, Matrix shape) {
   with_lots(lane, "causal_softmax", shape.columns, [&](auto one, auto width) {

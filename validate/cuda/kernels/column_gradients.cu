@@ -1,7 +1,6 @@
 // Gradients of what is added to, or multiplies, every row: sums over columns.
 // SPDX-License-Identifier: Apache-2.0
 #include "validate/cuda/kernels/column_sums.cuh"
-#include "validate/cuda/kernels/reference.h"
 
 namespace interlock::cuda {
 
@@ -41,16 +40,6 @@ struct AddTo {
 };
 
 }  // namespace
-
-namespace reference {
-
-Numbers column_sums(const Numbers& x, int columns) {
-  Numbers sums(static_cast<std::size_t>(columns), 0);
-  for (std::size_t i = 0; i < x.size(); ++i) sums[i % columns] += x[i];
-  return sums;
-}
-
-}  // namespace reference
 
 std::int64_t column_scratch(Matrix shape, int sums) {
   return std::int64_t{parts_of_rows(shape.rows)} * sums * shape.columns;

@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include "validate/cuda/kernels/element.cuh"
-#include "validate/cuda/kernels/reference.h"
 
 namespace interlock::cuda {
 
@@ -47,33 +46,6 @@ __global__ void mean(float* loss, const float* losses, std::int64_t rows) {
 }
 
 }  // namespace
-
-namespace reference {
-
-Numbers cross_entropy(const Numbers& logits, const Tokens& targets, int classes, double& loss) {
-  Numbers probabilities(logits.size());
-  loss = 0;
-  for (std::size_t row = 0; row < targets.size(); ++row) {
-    const std::size_t first = row * classes;
-    double most = -INFINITY, sum = 0;
-    for (int c = 0; c < classes; ++c) most = std::max(most, logits[first + c]);
-    for (int c = 0; c < classes; ++c) sum += std::exp(logits[first + c] - most);
-    for (int c = 0; c < classes; ++c) {
-      probabilities[first + c] = std::exp(logits[first + c] - most) / sum;
-    }
-    loss += (std::log(sum) + most - logits[first + targets[row]]) / targets.size();
-  }
-  return probabilities;
-}
-
-Numbers cross_entropy_gradient(const Numbers& probabilities, const Tokens& targets, int classes) {
-  Numbers slopes = probabilities;
-  for (std::size_t row = 0; row < targets.size(); ++row) slopes[row * classes + targets[row]] -= 1;
-  for (double& slope : slopes) slope /= static_cast<double>(targets.size());
-  return slopes;
-}
-
-}  // namespace reference
 
 void cross_entropy(const Lane& lane, float* row_losses, void* dlogits, const void* logits,
                    const std::int32_t* targets, Matrix shape) {

@@ -6,7 +6,6 @@
 #include <cmath>
 
 #include "validate/cuda/kernels/element.cuh"
-#include "validate/cuda/kernels/reference.h"
 
 namespace interlock::cuda {
 
@@ -45,28 +44,6 @@ __global__ void step_down(DescentState state, DescentStep step, std::int64_t siz
 }
 
 }  // namespace
-
-namespace reference {
-
-void descend(Descent& state, const DescentStep& step) {
-  for (std::size_t i = 0; i < state.weights.size(); ++i) {
-    double &w = state.weights[i], &first = state.first[i], &second = state.second[i];
-    double g = state.gradients[i] * step.share;
-    state.gradients[i] = 0;
-    if (step.kind == 2) {
-      first += (1 - double{step.beta1}) * (g - first);
-      second += (1 - double{step.beta2}) * (g * g - second);
-      w -= step.rate * (first * step.unbias1 / (std::sqrt(second * step.unbias2) + step.epsilon) +
-                        step.decay * w);
-      continue;
-    }
-    g += step.decay * w;
-    if (step.kind == 1) g = first = step.momentum * first + g;
-    w -= step.rate * g;
-  }
-}
-
-}  // namespace reference
 
 void descend(const Lane& lane, const DescentState& state, const DescentStep& step,
              std::int64_t size) {

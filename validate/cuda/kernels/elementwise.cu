@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include "validate/cuda/kernels/element.cuh"
-#include "validate/cuda/kernels/reference.h"
 
 namespace interlock::cuda {
 
@@ -104,17 +103,6 @@ __global__ void cast(To* y, const From* x, std::int64_t size) {
 }
 
 }  // namespace
-
-namespace reference {
-
-double gelu(double x) { return 0.5 * x * (1 + std::tanh(kGeluRoot * (x + kGeluCube * x * x * x))); }
-
-double gelu_slope(double x) {
-  const double t = std::tanh(kGeluRoot * (x + kGeluCube * x * x * x));
-  return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * kGeluRoot * (1 + 3 * kGeluCube * x * x);
-}
-
-}  // namespace reference
 
 void gelu(const Lane& lane, void* y, const void* x, std::int64_t size) {
   launch_map(lane, "gelu", {y, x}, {size, 0}, Gelu{});

@@ -4,7 +4,6 @@
 // The gradient of a token's row is the sum over the positions that read it. Positions come sorted
 // by token, so a block that stands at the first of a token adds up the whole run, in order.
 #include "validate/cuda/kernels/element.cuh"
-#include "validate/cuda/kernels/reference.h"
 
 namespace interlock::cuda {
 
@@ -56,33 +55,6 @@ __global__ void add_by_place(T* dplaces, const T* dy, int positions, Matrix shap
 }
 
 }  // namespace
-
-namespace reference {
-
-Numbers embed(const Numbers& table, const Numbers& places, const Tokens& tokens, int positions,
-              int columns) {
-  Numbers y;
-  for (std::size_t row = 0; row < tokens.size(); ++row) {
-    for (int c = 0; c < columns; ++c) {
-      const std::size_t place = positions > 0 ? row % positions * columns + c : 0;
-      y.push_back(table[static_cast<std::size_t>(tokens[row]) * columns + c] +
-                  (positions > 0 ? places[place] : 0));
-    }
-  }
-  return y;
-}
-
-void embed_gradient(Numbers& dtable, Numbers& dplaces, const Numbers& dy, const Tokens& tokens,
-                    int positions) {
-  const std::size_t columns = dy.size() / tokens.size();
-  for (std::size_t i = 0; i < dy.size(); ++i) {
-    const std::size_t row = i / columns, c = i % columns;
-    dtable[static_cast<std::size_t>(tokens[row]) * columns + c] += dy[i];
-    if (positions > 0) dplaces[row % positions * columns + c] += dy[i];
-  }
-}
-
-}  // namespace reference
 
 void embed(const Lane& lane, void* y, const void* table, const void* places, const Lookup& lookup,
            Matrix shape) {

@@ -1,8 +1,8 @@
 // Kernels: everything of a training step but matrix products.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Each file holds a kind: a plain reference in double precision for one CPU thread (reference.h),
-// the kernel, its launcher.
+// Each file holds the kernels of a kind, and their launchers; plain references in double precision
+// lie with the tests.
 // Tensors are row-major matrices of the lane's element type; gain, shift and bias are of that type
 // too, statistics, losses and states of optimisers are fp32, as is every sum. Gradients of weights
 // are added to what is there, those of activations replace it. No kernel uses atomics, and how a

@@ -4,10 +4,7 @@
 // Backwards keep x alone, so mean and deviation are found again. Source of the gradient: Ba et al.,
 // arXiv 1607.06450, differentiated: dx = (g - mean(g) - n mean(g n)) / deviation, where n is the
 // normalised x and g is dy times the gain.
-#include <cmath>
-
 #include "validate/cuda/kernels/column_sums.cuh"
-#include "validate/cuda/kernels/reference.h"
 
 namespace interlock::cuda {
 
@@ -120,54 +117,6 @@ struct AddToBoth {
 };
 
 }  // namespace
-
-namespace reference {
-
-namespace {
-
-/// Mean and 1 / deviation of `count` numbers from x[first] on, `step` apart.
-std::pair<double, double> statistics(const Numbers& x, std::size_t first, std::int64_t count,
-                                     std::size_t step) {
-  double mean = 0, squares = 0;
-  for (std::int64_t i = 0; i < count; ++i) mean += x[first + i * step] / count;
-  for (std::int64_t i = 0; i < count; ++i) squares += std::pow(x[first + i * step] - mean, 2);
-  return {mean, 1 / std::sqrt(squares / count + kNormEpsilon)};
-}
-
-}  // namespace
-
-Numbers layer_norm(const Norm& norm) {
-  Numbers y(norm.x.size());
-  const std::size_t columns = norm.shape.columns;
-  for (std::size_t i = 0; i < y.size(); ++i) {
-    const auto [mean, inverse] = statistics(norm.x, i - i % columns, norm.shape.columns, 1);
-    y[i] = (norm.x[i] - mean) * inverse * norm.gain[i % columns] + norm.shift[i % columns];
-  }
-  return y;
-}
-
-NormGradient layer_norm_gradient(const Norm& norm, const Numbers& dy) {
-  const std::size_t columns = norm.shape.columns;
-  NormGradient to = {Numbers(dy.size()), Numbers(columns), Numbers(columns)};
-  for (std::size_t row = 0; row < dy.size(); row += columns) {
-    const auto [mean, inverse] = statistics(norm.x, row, norm.shape.columns, 1);
-    double sum = 0, sum_n = 0;
-    for (std::size_t c = 0; c < columns; ++c) {
-      const double n = (norm.x[row + c] - mean) * inverse, g = dy[row + c] * norm.gain[c];
-      sum += g / columns;
-      sum_n += g * n / columns;
-      to.dgain[c] += dy[row + c] * n;
-      to.dshift[c] += dy[row + c];
-    }
-    for (std::size_t c = 0; c < columns; ++c) {
-      const double n = (norm.x[row + c] - mean) * inverse, g = dy[row + c] * norm.gain[c];
-      to.dx[row + c] = (g - sum - n * sum_n) * inverse;
-    }
-  }
-  return to;
-}
-
-}  // namespace reference
 
 /// Of either norm: two sums a column, and two statistics of each row or column.
 std::int64_t norm_scratch(Matrix shape) {

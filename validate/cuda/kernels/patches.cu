@@ -3,7 +3,6 @@
 //
 // The gradient gathers too: a thread for each number of an image adds up what patches read it.
 #include "validate/cuda/kernels/element.cuh"
-#include "validate/cuda/kernels/reference.h"
 
 namespace interlock::cuda {
 
@@ -12,8 +11,8 @@ namespace {
 constexpr int kThreads = 256;
 
 /// Where number `i` of the patches comes from in the images; -1: from the zeros around.
-__host__ __device__ inline std::int64_t source_of(const Patches& p, int made_rows, int made_columns,
-                                                  std::int64_t i) {
+__device__ inline std::int64_t source_of(const Patches& p, int made_rows, int made_columns,
+                                         std::int64_t i) {
   const int c = static_cast<int>(i % p.channels);
   i /= p.channels;
   const int kx = static_cast<int>(i % p.kernel);
@@ -65,42 +64,6 @@ __global__ void gather_gradient(T* dimages, const T* dpatches, Patches p, int ma
 }
 
 }  // namespace
-
-namespace reference {
-
-Numbers gather_patches(const Numbers& images, const Patches& p) {
-  Numbers patches;
-  const int around = p.kernel / 2;
-  for (int s = 0; s < p.samples; ++s) {
-    for (int y = -around; y < p.rows - around; y += p.stride) {
-      for (int x = -around; x < p.columns - around; x += p.stride) {
-        for (int k = 0; k < p.kernel * p.kernel; ++k) {
-          const int py = y + k / p.kernel, px = x + k % p.kernel;
-          const bool inside = py >= 0 && py < p.rows && px >= 0 && px < p.columns;
-          for (int c = 0; c < p.channels; ++c) {
-            const std::size_t i =
-                ((static_cast<std::size_t>(s) * p.rows + py) * p.columns + px) * p.channels + c;
-            patches.push_back(inside ? images[i] : 0);
-          }
-        }
-      }
-    }
-  }
-  return patches;
-}
-
-/// The transpose, by asking for each number of the patches where it came from.
-Numbers gather_patches_gradient(const Numbers& dpatches, const Patches& p) {
-  Numbers dimages(static_cast<std::size_t>(p.samples) * p.rows * p.columns * p.channels, 0);
-  for (std::size_t i = 0; i < dpatches.size(); ++i) {
-    const std::int64_t from =
-        source_of(p, p.made_rows(), p.made_columns(), static_cast<std::int64_t>(i));
-    if (from >= 0) dimages[from] += dpatches[i];
-  }
-  return dimages;
-}
-
-}  // namespace reference
 
 void gather_patches(const Lane& lane, void* patches, const void* images, const Patches& shape) {
   const std::int64_t size = shape.made().size();

@@ -1,7 +1,7 @@
 // References of the kernels: the same in double precision on one CPU thread, as plain as can be.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Each stands in the file of its kernel. Arguments mean what they mean in kernels.h.
+// They share no code with the kernels. Arguments mean what they mean in kernels.h.
 #pragma once
 
 #include <cstdint>

@@ -1,0 +1,256 @@
+// References of the kernels, in double precision and as plain as can be.
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/cuda/reference.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace interlock::cuda::reference {
+
+namespace {
+
+// sqrt(2 / pi) and 0.044715 of the tanh form: Hendrycks and Gimpel, arXiv 1606.08415.
+constexpr double kGeluRoot = 0.79788456080286535588, kGeluCube = 0.044715;
+
+}  // namespace
+
+double gelu(double x) { return 0.5 * x * (1 + std::tanh(kGeluRoot * (x + kGeluCube * x * x * x))); }
+
+double gelu_slope(double x) {
+  const double t = std::tanh(kGeluRoot * (x + kGeluCube * x * x * x));
+  return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * kGeluRoot * (1 + 3 * kGeluCube * x * x);
+}
+
+Numbers embed(const Numbers& table, const Numbers& places, const Tokens& tokens, int positions,
+              int columns) {
+  Numbers y;
+  for (std::size_t row = 0; row < tokens.size(); ++row) {
+    for (int c = 0; c < columns; ++c) {
+      const std::size_t place = positions > 0 ? row % positions * columns + c : 0;
+      y.push_back(table[static_cast<std::size_t>(tokens[row]) * columns + c] +
+                  (positions > 0 ? places[place] : 0));
+    }
+  }
+  return y;
+}
+
+void embed_gradient(Numbers& dtable, Numbers& dplaces, const Numbers& dy, const Tokens& tokens,
+                    int positions) {
+  const std::size_t columns = dy.size() / tokens.size();
+  for (std::size_t i = 0; i < dy.size(); ++i) {
+    const std::size_t row = i / columns, c = i % columns;
+    dtable[static_cast<std::size_t>(tokens[row]) * columns + c] += dy[i];
+    if (positions > 0) dplaces[row % positions * columns + c] += dy[i];
+  }
+}
+
+namespace {
+
+/// Mean and 1 / deviation of `count` numbers from x[first] on, `step` apart.
+std::pair<double, double> statistics(const Numbers& x, std::size_t first, std::int64_t count,
+                                     std::size_t step) {
+  double mean = 0, squares = 0;
+  for (std::int64_t i = 0; i < count; ++i) mean += x[first + i * step] / count;
+  for (std::int64_t i = 0; i < count; ++i) squares += std::pow(x[first + i * step] - mean, 2);
+  return {mean, 1 / std::sqrt(squares / count + kNormEpsilon)};
+}
+
+}  // namespace
+
+Numbers layer_norm(const Norm& norm) {
+  Numbers y(norm.x.size());
+  const std::size_t columns = norm.shape.columns;
+  for (std::size_t i = 0; i < y.size(); ++i) {
+    const auto [mean, inverse] = statistics(norm.x, i - i % columns, norm.shape.columns, 1);
+    y[i] = (norm.x[i] - mean) * inverse * norm.gain[i % columns] + norm.shift[i % columns];
+  }
+  return y;
+}
+
+NormGradient layer_norm_gradient(const Norm& norm, const Numbers& dy) {
+  const std::size_t columns = norm.shape.columns;
+  NormGradient to = {Numbers(dy.size()), Numbers(columns), Numbers(columns)};
+  for (std::size_t row = 0; row < dy.size(); row += columns) {
+    const auto [mean, inverse] = statistics(norm.x, row, norm.shape.columns, 1);
+    double sum = 0, sum_n = 0;
+    for (std::size_t c = 0; c < columns; ++c) {
+      const double n = (norm.x[row + c] - mean) * inverse, g = dy[row + c] * norm.gain[c];
+      sum += g / columns;
+      sum_n += g * n / columns;
+      to.dgain[c] += dy[row + c] * n;
+      to.dshift[c] += dy[row + c];
+    }
+    for (std::size_t c = 0; c < columns; ++c) {
+      const double n = (norm.x[row + c] - mean) * inverse, g = dy[row + c] * norm.gain[c];
+      to.dx[row + c] = (g - sum - n * sum_n) * inverse;
+    }
+  }
+  return to;
+}
+
+namespace {
+
+/// Mean and 1 / deviation of a column.
+std::pair<double, double> column_statistics(const Norm& norm, std::size_t column) {
+  const auto rows = static_cast<double>(norm.shape.rows);
+  double mean = 0, squares = 0;
+  for (std::size_t i = column; i < norm.x.size(); i += norm.shape.columns) mean += norm.x[i] / rows;
+  for (std::size_t i = column; i < norm.x.size(); i += norm.shape.columns) {
+    squares += std::pow(norm.x[i] - mean, 2);
+  }
+  return {mean, 1 / std::sqrt(squares / rows + kNormEpsilon)};
+}
+
+}  // namespace
+
+Numbers batch_norm(const Norm& norm) {
+  Numbers y(norm.x.size());
+  for (std::size_t i = 0; i < y.size(); ++i) {
+    const std::size_t c = i % norm.shape.columns;
+    const auto [mean, inverse] = column_statistics(norm, c);
+    y[i] = (norm.x[i] - mean) * inverse * norm.gain[c] + norm.shift[c];
+  }
+  return y;
+}
+
+NormGradient batch_norm_gradient(const Norm& norm, const Numbers& dy) {
+  const std::size_t columns = norm.shape.columns;
+  const auto rows = static_cast<double>(norm.shape.rows);
+  NormGradient to = {Numbers(dy.size()), Numbers(columns), Numbers(columns)};
+  for (std::size_t c = 0; c < columns; ++c) {
+    const auto [mean, inverse] = column_statistics(norm, c);
+    for (std::size_t i = c; i < dy.size(); i += columns) {
+      to.dgain[c] += dy[i] * (norm.x[i] - mean) * inverse;
+      to.dshift[c] += dy[i];
+    }
+    for (std::size_t i = c; i < dy.size(); i += columns) {
+      const double n = (norm.x[i] - mean) * inverse;
+      to.dx[i] = (dy[i] - to.dshift[c] / rows - n * to.dgain[c] / rows) * norm.gain[c] * inverse;
+    }
+  }
+  return to;
+}
+
+Numbers causal_softmax(const Numbers& scores, double factor, int tokens) {
+  Numbers weights(scores.size(), 0);
+  for (std::size_t first = 0; first < scores.size(); first += tokens) {
+    const std::size_t seen = first / tokens % tokens + 1;
+    double most = -INFINITY, sum = 0;
+    for (std::size_t c = 0; c < seen; ++c) most = std::max(most, factor * scores[first + c]);
+    for (std::size_t c = 0; c < seen; ++c) sum += std::exp(factor * scores[first + c] - most);
+    for (std::size_t c = 0; c < seen; ++c) {
+      weights[first + c] = std::exp(factor * scores[first + c] - most) / sum;
+    }
+  }
+  return weights;
+}
+
+Numbers causal_softmax_gradient(const Numbers& weights, const Numbers& dweights, double factor,
+                                int tokens) {
+  Numbers dscores(weights.size(), 0);
+  for (std::size_t first = 0; first < weights.size(); first += tokens) {
+    double sum = 0;  // weights that are not seen are 0
+    for (int c = 0; c < tokens; ++c) sum += weights[first + c] * dweights[first + c];
+    for (int c = 0; c < tokens; ++c) {
+      dscores[first + c] = factor * weights[first + c] * (dweights[first + c] - sum);
+    }
+  }
+  return dscores;
+}
+
+Numbers cross_entropy(const Numbers& logits, const Tokens& targets, int classes, double& loss) {
+  Numbers probabilities(logits.size());
+  loss = 0;
+  for (std::size_t row = 0; row < targets.size(); ++row) {
+    const std::size_t first = row * classes;
+    double most = -INFINITY, sum = 0;
+    for (int c = 0; c < classes; ++c) most = std::max(most, logits[first + c]);
+    for (int c = 0; c < classes; ++c) sum += std::exp(logits[first + c] - most);
+    for (int c = 0; c < classes; ++c) {
+      probabilities[first + c] = std::exp(logits[first + c] - most) / sum;
+    }
+    loss += (std::log(sum) + most - logits[first + targets[row]]) / targets.size();
+  }
+  return probabilities;
+}
+
+Numbers cross_entropy_gradient(const Numbers& probabilities, const Tokens& targets, int classes) {
+  Numbers slopes = probabilities;
+  for (std::size_t row = 0; row < targets.size(); ++row) slopes[row * classes + targets[row]] -= 1;
+  for (double& slope : slopes) slope /= static_cast<double>(targets.size());
+  return slopes;
+}
+
+Numbers column_sums(const Numbers& x, int columns) {
+  Numbers sums(static_cast<std::size_t>(columns), 0);
+  for (std::size_t i = 0; i < x.size(); ++i) sums[i % columns] += x[i];
+  return sums;
+}
+
+namespace {
+
+/// Calls `visit(number of the patches, number of the images)` for each number of the patches; the
+/// latter is -1 for the zeros around an image.
+template <class Visit>
+void for_patches(const Patches& p, Visit visit) {
+  const int around = p.kernel / 2;
+  std::int64_t made = 0;
+  for (int s = 0; s < p.samples; ++s) {
+    for (int y = -around; y < p.rows - around; y += p.stride) {
+      for (int x = -around; x < p.columns - around; x += p.stride) {
+        for (int k = 0; k < p.kernel * p.kernel; ++k) {
+          const int py = y + k / p.kernel, px = x + k % p.kernel;
+          const bool inside = py >= 0 && py < p.rows && px >= 0 && px < p.columns;
+          const std::int64_t pixel = (std::int64_t{s} * p.rows + py) * p.columns + px;
+          for (int c = 0; c < p.channels; ++c) visit(made++, inside ? pixel * p.channels + c : -1);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+
+Numbers gather_patches(const Numbers& images, const Patches& p) {
+  Numbers patches;
+  for_patches(
+      p, [&](std::int64_t, std::int64_t from) { patches.push_back(from < 0 ? 0 : images[from]); });
+  return patches;
+}
+
+Numbers gather_patches_gradient(const Numbers& dpatches, const Patches& p) {
+  Numbers dimages(static_cast<std::size_t>(p.samples) * p.rows * p.columns * p.channels, 0);
+  for_patches(p, [&](std::int64_t made, std::int64_t from) {
+    if (from >= 0) dimages[from] += dpatches[made];
+  });
+  return dimages;
+}
+
+Numbers average_pool(const Numbers& x, Matrix shape, int pixels) {
+  Numbers y(static_cast<std::size_t>(shape.size()), 0);
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    y[i / shape.columns / pixels * shape.columns + i % shape.columns] += x[i] / pixels;
+  }
+  return y;
+}
+
+void descend(Descent& state, const DescentStep& step) {
+  for (std::size_t i = 0; i < state.weights.size(); ++i) {
+    double &w = state.weights[i], &first = state.first[i], &second = state.second[i];
+    double g = state.gradients[i] * step.share;
+    state.gradients[i] = 0;
+    if (step.kind == 2) {
+      first += (1 - double{step.beta1}) * (g - first);
+      second += (1 - double{step.beta2}) * (g * g - second);
+      w -= step.rate * (first * step.unbias1 / (std::sqrt(second * step.unbias2) + step.epsilon) +
+                        step.decay * w);
+      continue;
+    }
+    g += step.decay * w;
+    if (step.kind == 1) g = first = step.momentum * first + g;
+    w -= step.rate * g;
+  }
+}
+
+}  // namespace interlock::cuda::reference
