@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 namespace interlock::cuda::reference {
@@ -50,10 +51,11 @@ namespace {
 /// Mean and 1 / deviation of `count` numbers from x[first] on, `step` apart.
 std::pair<double, double> statistics(const Numbers& x, std::size_t first, std::int64_t count,
                                      std::size_t step) {
+  const auto all = static_cast<double>(count);
   double mean = 0, squares = 0;
-  for (std::int64_t i = 0; i < count; ++i) mean += x[first + i * step] / count;
+  for (std::int64_t i = 0; i < count; ++i) mean += x[first + i * step] / all;
   for (std::int64_t i = 0; i < count; ++i) squares += std::pow(x[first + i * step] - mean, 2);
-  return {mean, 1 / std::sqrt(squares / count + kNormEpsilon)};
+  return {mean, 1 / std::sqrt(squares / all + kNormEpsilon)};
 }
 
 }  // namespace
@@ -76,8 +78,8 @@ NormGradient layer_norm_gradient(const Norm& norm, const Numbers& dy) {
     double sum = 0, sum_n = 0;
     for (std::size_t c = 0; c < columns; ++c) {
       const double n = (norm.x[row + c] - mean) * inverse, g = dy[row + c] * norm.gain[c];
-      sum += g / columns;
-      sum_n += g * n / columns;
+      sum += g / norm.shape.columns;
+      sum_n += g * n / norm.shape.columns;
       to.dgain[c] += dy[row + c] * n;
       to.dshift[c] += dy[row + c];
     }
@@ -89,26 +91,12 @@ NormGradient layer_norm_gradient(const Norm& norm, const Numbers& dy) {
   return to;
 }
 
-namespace {
-
-/// Mean and 1 / deviation of a column.
-std::pair<double, double> column_statistics(const Norm& norm, std::size_t column) {
-  const auto rows = static_cast<double>(norm.shape.rows);
-  double mean = 0, squares = 0;
-  for (std::size_t i = column; i < norm.x.size(); i += norm.shape.columns) mean += norm.x[i] / rows;
-  for (std::size_t i = column; i < norm.x.size(); i += norm.shape.columns) {
-    squares += std::pow(norm.x[i] - mean, 2);
-  }
-  return {mean, 1 / std::sqrt(squares / rows + kNormEpsilon)};
-}
-
-}  // namespace
-
 Numbers batch_norm(const Norm& norm) {
   Numbers y(norm.x.size());
+  const std::size_t columns = norm.shape.columns;
   for (std::size_t i = 0; i < y.size(); ++i) {
-    const std::size_t c = i % norm.shape.columns;
-    const auto [mean, inverse] = column_statistics(norm, c);
+    const std::size_t c = i % columns;
+    const auto [mean, inverse] = statistics(norm.x, c, norm.shape.rows, columns);
     y[i] = (norm.x[i] - mean) * inverse * norm.gain[c] + norm.shift[c];
   }
   return y;
@@ -119,7 +107,7 @@ NormGradient batch_norm_gradient(const Norm& norm, const Numbers& dy) {
   const auto rows = static_cast<double>(norm.shape.rows);
   NormGradient to = {Numbers(dy.size()), Numbers(columns), Numbers(columns)};
   for (std::size_t c = 0; c < columns; ++c) {
-    const auto [mean, inverse] = column_statistics(norm, c);
+    const auto [mean, inverse] = statistics(norm.x, c, norm.shape.rows, columns);
     for (std::size_t i = c; i < dy.size(); i += columns) {
       to.dgain[c] += dy[i] * (norm.x[i] - mean) * inverse;
       to.dshift[c] += dy[i];
@@ -136,7 +124,7 @@ Numbers causal_softmax(const Numbers& scores, double factor, int tokens) {
   Numbers weights(scores.size(), 0);
   for (std::size_t first = 0; first < scores.size(); first += tokens) {
     const std::size_t seen = first / tokens % tokens + 1;
-    double most = -INFINITY, sum = 0;
+    double most = -std::numeric_limits<double>::infinity(), sum = 0;
     for (std::size_t c = 0; c < seen; ++c) most = std::max(most, factor * scores[first + c]);
     for (std::size_t c = 0; c < seen; ++c) sum += std::exp(factor * scores[first + c] - most);
     for (std::size_t c = 0; c < seen; ++c) {
@@ -161,16 +149,17 @@ Numbers causal_softmax_gradient(const Numbers& weights, const Numbers& dweights,
 
 Numbers cross_entropy(const Numbers& logits, const Tokens& targets, int classes, double& loss) {
   Numbers probabilities(logits.size());
+  const auto rows = static_cast<double>(targets.size());
   loss = 0;
   for (std::size_t row = 0; row < targets.size(); ++row) {
     const std::size_t first = row * classes;
-    double most = -INFINITY, sum = 0;
+    double most = -std::numeric_limits<double>::infinity(), sum = 0;
     for (int c = 0; c < classes; ++c) most = std::max(most, logits[first + c]);
     for (int c = 0; c < classes; ++c) sum += std::exp(logits[first + c] - most);
     for (int c = 0; c < classes; ++c) {
       probabilities[first + c] = std::exp(logits[first + c] - most) / sum;
     }
-    loss += (std::log(sum) + most - logits[first + targets[row]]) / targets.size();
+    loss += (std::log(sum) + most - logits[first + targets[row]]) / rows;
   }
   return probabilities;
 }

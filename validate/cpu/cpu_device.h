@@ -14,7 +14,7 @@ struct CpuOptions {
   bool doubles = false;  // floats otherwise; doubles take twice the memory that the program says
   bool poison = false;   // see CpuMemory
   /// A sender keeps what it has sent until `sent` is called: for executors that know when a
-  /// transfer ends. Otherwise it is copied, and given back, at once.
+  /// transfer ends. Otherwise it is copied, and freed, at once.
   bool keeps_sent = false;
   /// Where a weight begins, given where its job has it begin; empty: there.
   std::function<double(const std::string& parameter, std::int64_t index, double value)> first = {};
@@ -30,10 +30,10 @@ class CpuDevice final : public StageDevice {
 
   int number_bytes() const override { return sizeof(T); }
   int state_bytes() const override { return sizeof(T); }
-  Block take(std::int64_t bytes, MemoryClass memory_class) override {
-    return memory_.take(bytes, memory_class);
+  Block allocate(std::int64_t bytes, MemoryClass memory_class) override {
+    return memory_.allocate(bytes, memory_class);
   }
-  void give_back(Block& block) override { memory_.give_back(block); }
+  void free(Block& block) override { memory_.free(block); }
   void retag(const Block& block, MemoryClass memory_class) override {
     memory_.retag(block, memory_class);
   }

@@ -26,7 +26,7 @@ CpuMemory::CpuMemory(int rank, bool poison) : rank_(rank), poison_(poison), slab
 
 CpuMemory::~CpuMemory() { munmap(base_, static_cast<std::size_t>(kCapacity)); }
 
-Block CpuMemory::take(std::int64_t bytes, MemoryClass memory_class) {
+Block CpuMemory::allocate(std::int64_t bytes, MemoryClass memory_class) {
   if (bytes == 0) return {};
   const std::scoped_lock lock(mutex_);
   const std::int64_t offset = slab_.allocate(bytes, memory_class);
@@ -39,7 +39,7 @@ Block CpuMemory::take(std::int64_t bytes, MemoryClass memory_class) {
   return block;
 }
 
-void CpuMemory::give_back(Block& block) {
+void CpuMemory::free(Block& block) {
   if (!block) return;
   const std::scoped_lock lock(mutex_);
   if (poison_) std::memset(block.data, kPoison, static_cast<std::size_t>(block.bytes));

@@ -15,7 +15,7 @@ namespace interlock {
 /// senders put messages where their receivers are.
 class CpuMemory {
  public:
-  /// `poison`: what is taken and what is given back is filled with bytes that make NaN of every
+  /// `poison`: what is allocated and what is freed is filled with bytes that make NaN of every
   /// number, so that nobody can read what nobody wrote, or what is no longer his.
   CpuMemory(int rank, bool poison);
   ~CpuMemory();
@@ -23,8 +23,8 @@ class CpuMemory {
   CpuMemory& operator=(const CpuMemory&) = delete;
 
   /// Throws: Error where there is no room.
-  Block take(std::int64_t bytes, MemoryClass memory_class);
-  void give_back(Block& block);
+  Block allocate(std::int64_t bytes, MemoryClass memory_class);
+  void free(Block& block);
   void retag(const Block& block, MemoryClass memory_class);
   HeldMemory held() const;
 

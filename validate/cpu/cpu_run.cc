@@ -91,7 +91,7 @@ void send(RunOnCpu& run, int index, int micro_batch) {
     CpuMemory& there = *run.memories[static_cast<std::size_t>(channel.to_rank)];
     MessageBlocks own = from.pack(channel, micro_batch);
     for (const auto& [loss, block] : own) {
-      const Block copy = there.take(block.bytes, MemoryClass::Boundary);
+      const Block copy = there.allocate(block.bytes, MemoryClass::Boundary);
       std::memcpy(copy.data, block.data, static_cast<std::size_t>(block.bytes));
       mail.blocks.emplace_back(loss, copy);
     }

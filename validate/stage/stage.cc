@@ -30,6 +30,7 @@ void place_parameters(const std::vector<Stage*>& stages, const Rank& rank) {
   Stage& first = *stages.front();
   Resident resident(first.job_, rank, first.device_);
   std::vector<StageWeights*> weights;
+  weights.reserve(stages.size());
   for (Stage* stage : stages) weights.push_back(&stage->weights_);
   place_weights(weights, resident);
   // Room for inputs to learn from again; a rank that has some has no other stage.
@@ -105,7 +106,7 @@ EndOfOp Stage::run_forward(int micro_batch) {
   batch.version = weights_.version_of_forward(micro_batch);
   const StagePlan& plan = plans_.plan;
   if (is_first() && !plans_.rereads_input) {
-    batch.input = device_.take(plan.input, MemoryClass::Stash);
+    batch.input = device_.allocate(plan.input, MemoryClass::Stash);
     device_.read_input(batch.input.data, plan.input, micro_batch);
   } else if (!is_first() && batch.lent == nullptr) {
     CHECK(batch.input.bytes == plan.input, "a stage reads what the one before it made");
@@ -114,20 +115,20 @@ EndOfOp Stage::run_forward(int micro_batch) {
     device_.retag(batch.input, MemoryClass::Stash);
     keep_input(micro_batch, batch.input);
   }
-  batch.stash = device_.take(plan.stash, MemoryClass::Stash);
-  if (!ends_in_loss()) batch.output = device_.take(output_bytes(), MemoryClass::Boundary);
-  Block workspace = device_.take(plans_.workspace, MemoryClass::Workspace);
+  batch.stash = device_.allocate(plan.stash, MemoryClass::Stash);
+  if (!ends_in_loss()) batch.output = device_.allocate(output_bytes(), MemoryClass::Boundary);
+  Block workspace = device_.allocate(plans_.workspace, MemoryClass::Workspace);
   if (plans_.rereads_input) device_.read_input(workspace.data, plan.input, micro_batch);
   if (plans_.rebuilds && !is_first()) {
     device_.copy(workspace.data, batch.input.data, plan.input);
-    device_.give_back(batch.input);
+    device_.free(batch.input);
   }
   StageTensors tensors = tensors_of(micro_batch);
   set_workspace(tensors, workspace);
   device_.run(plan.forward, tensors, StepPart::All);
   if (ends_in_loss()) device_.note_loss(micro_batch, replays_);
   batch.head_is_due = role_.head;
-  return [this, workspace]() mutable { device_.give_back(workspace); };
+  return [this, workspace]() mutable { device_.free(workspace); };
 }
 
 EndOfOp Stage::run_head(int micro_batch) {
@@ -139,17 +140,17 @@ EndOfOp Stage::run_head(int micro_batch) {
   const bool copies = !batch.sent || device_.messages_linger();
   Block input = copies ? Block() : std::exchange(batch.output, {});
   device_.retag(input, MemoryClass::Head);
-  Block own = device_.take(plans_.head - input.bytes, MemoryClass::Head);
+  Block own = device_.allocate(plans_.head - input.bytes, MemoryClass::Head);
   for (const Step& step : plan.backward) {
     if (step.dx.place != Place::InputGradient || batch.gradients.count(stage_) > 0) continue;
-    batch.gradients[stage_] = device_.take(output_bytes(), MemoryClass::Boundary);
+    batch.gradients[stage_] = device_.allocate(output_bytes(), MemoryClass::Boundary);
     set(tensors, Place::InputGradient, batch.gradients[stage_]);
   }
   const std::int64_t copied = copies ? plan.input : 0;
   batch.head_is_due = false;
   if (copies) {
     device_.copy(own.data, batch.output.data, copied);
-    batch.sent ? device_.give_back(batch.output) : device_.note_use(batch.output);
+    batch.sent ? device_.free(batch.output) : device_.note_use(batch.output);
   }
   set(tensors, Place::Input, copies ? own : input);
   set(tensors, Place::Stash, own, copied);
@@ -162,8 +163,8 @@ EndOfOp Stage::run_head(int micro_batch) {
   device_.run(plan.backward, tensors, StepPart::All);
   ++sum.head_batches;
   return [this, micro_batch, own, input]() mutable {
-    device_.give_back(own);
-    device_.give_back(input);
+    device_.free(own);
+    device_.free(input);
     forget(micro_batch);
   };
 }
@@ -187,13 +188,13 @@ void Stage::take_room(MicroBatch& batch, const Traversal& traversal) {
   if (std::exchange(batch.goes_back, true)) return;
   const bool dropped = drops_input_gradient(traversal);
   if (!is_first() && (traversal.to_previous || dropped)) {
-    batch.below =
-        device_.take(sent_down_bytes(), dropped ? MemoryClass::Workspace : MemoryClass::Boundary);
+    batch.below = device_.allocate(sent_down_bytes(),
+                                   dropped ? MemoryClass::Workspace : MemoryClass::Boundary);
   }
   // A backward that does nothing, of the first layer alone, takes no time in a program either.
   const bool idle = !traversal.weights && plan_for(traversal).passing.empty();
   if (idle && !plans_.runs_again) return;
-  batch.workspace = device_.take(plans_.workspace, MemoryClass::Workspace);
+  batch.workspace = device_.allocate(plans_.workspace, MemoryClass::Workspace);
 }
 
 /// Keeps a gradient that has gone through the stage, which it trains beside others: the first
@@ -214,19 +215,19 @@ void Stage::sum_gradients(MicroBatch& batch, int loss) {
   device_.scale(furthest, 1.0 / (role_.summed_gradients + 1));
 }
 
-/// Gives back the gradient of a loss, which has been read for the last time; the last one's
+/// Frees the gradient of a loss, which has been read for the last time; the last one's
 /// traversal is the last to read the stash, too.
 void Stage::end_traversal(int micro_batch, const Traversal& traversal) {
   MicroBatch& batch = under_way_.at(micro_batch);
   if (!traversal.weights) keep_for_sum(batch, traversal.loss);
   if (const auto held = batch.gradients.find(traversal.loss); held != batch.gradients.end()) {
-    device_.give_back(held->second);
+    device_.free(held->second);
     batch.gradients.erase(held);
   }
   if (!traversal.weights) return;
-  for (auto& [loss, gradient] : batch.gradients) device_.give_back(gradient);
+  for (auto& [loss, gradient] : batch.gradients) device_.free(gradient);
   batch.gradients.clear();
-  for (Block* block : {&batch.gradient_sum, &batch.stash, &batch.input}) device_.give_back(*block);
+  for (Block* block : {&batch.gradient_sum, &batch.stash, &batch.input}) device_.free(*block);
   ++weights_.sum_for(micro_batch).batches;
 }
 
@@ -271,8 +272,8 @@ EndOfOp Stage::run_backward(OpKind kind, int loss, int micro_batch) {
   return [this, micro_batch, kind, &traversal] {
     MicroBatch& own = under_way_.at(micro_batch);
     const bool half = kind == OpKind::I && traversal.weights;
-    if (!half || !plans_.runs_again) device_.give_back(own.workspace);
-    if (drops_input_gradient(traversal)) device_.give_back(own.below);
+    if (!half || !plans_.runs_again) device_.free(own.workspace);
+    if (drops_input_gradient(traversal)) device_.free(own.below);
     if (!half) end_traversal(micro_batch, traversal);
     Block below = std::exchange(own.below, {});
     if (traversal.to_previous) own.outgoing.emplace_back(traversal.loss, below);
@@ -285,11 +286,11 @@ EndOfOp Stage::run_backward(OpKind kind, int loss, int micro_batch) {
 EndOfOp Stage::run_weight_half(int micro_batch, const Traversal& traversal) {
   MicroBatch& batch = under_way_.at(micro_batch);
   if (!batch.workspace) {
-    batch.workspace = device_.take(plans_.workspace, MemoryClass::Workspace);
+    batch.workspace = device_.allocate(plans_.workspace, MemoryClass::Workspace);
   }
   device_.run(plans_.plan.backward, tensors_of_traversal(micro_batch, traversal), StepPart::Late);
   return [this, micro_batch, &traversal] {
-    device_.give_back(under_way_.at(micro_batch).workspace);
+    device_.free(under_way_.at(micro_batch).workspace);
     end_traversal(micro_batch, traversal);
     forget(micro_batch);
   };
@@ -344,7 +345,7 @@ Stage::OldInput& Stage::next_old_input() {
 void Stage::run_turn(int micro_batch) {
   run_forward(micro_batch)();
   if (role_.head) run_head(micro_batch)();
-  device_.give_back(under_way_.at(micro_batch).output);
+  device_.free(under_way_.at(micro_batch).output);
   for (const Traversal& traversal : role_.traversals) {
     CHECK(!traversal.to_previous, "who learns from old inputs hands no gradient on");
     if (plans_.runs_again) run_again(traversal.loss, micro_batch)();
@@ -399,7 +400,7 @@ MessageBlocks Stage::hand_over(const Channel& channel, int micro_batch) {
   batch.sent = true;
   Block output = batch.output;
   if (batch.head_is_due) {
-    output = device_.take(batch.output.bytes, MemoryClass::Boundary);
+    output = device_.allocate(batch.output.bytes, MemoryClass::Boundary);
     device_.copy(output.data, batch.output.data, output.bytes);
   } else {
     batch.output = {};
@@ -410,12 +411,12 @@ MessageBlocks Stage::hand_over(const Channel& channel, int micro_batch) {
 
 void Stage::release(const Channel& channel, int micro_batch, MessageBlocks& blocks) {
   if (channel.cargo != Cargo::Activation) {
-    for (auto& [loss, block] : blocks) device_.give_back(block);
+    for (auto& [loss, block] : blocks) device_.free(block);
     return;
   }
   MicroBatch& batch = under_way_.at(micro_batch);
   batch.sent = true;
-  batch.head_is_due ? device_.note_use(batch.output) : device_.give_back(batch.output);
+  batch.head_is_due ? device_.note_use(batch.output) : device_.free(batch.output);
   forget(micro_batch);
 }
 

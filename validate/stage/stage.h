@@ -1,11 +1,11 @@
 // Stage: one stage of a training: its weights, what its micro-batches hold, and its ops.
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is taken when, of which class and for how long is what sim/lower/op_lowering.cc says of a
-// device. For example, of a stage in the middle under 1F1B: a forward reads `input`, which a
-// message brought, and makes `stash` and `output`; the output goes as soon as it has been sent. A
-// message then brings a gradient; B reads it, adds to the gradient sum of the weights, makes
-// `below`, which is sent on, and gives input, stash and gradient back.
+// It allocates and frees when sim/lower/op_lowering.cc says that a device does, blocks of the same
+// class and size. For example, a stage in the middle under 1F1B: a forward reads `input`, which a
+// message brought, and makes `stash` and `output`; the output is freed when it has been sent. A
+// message then brings a gradient of the output. B reads it, adds to the gradient accumulation of
+// the weights, makes `below`, which is sent on, and frees input, stash and gradient.
 #pragma once
 
 #include <deque>
@@ -21,7 +21,7 @@
 
 namespace interlock {
 
-/// Gives back the memory that an op held.
+/// Frees the memory that an op held.
 using EndOfOp = std::function<void()>;
 
 /// The tensors of a message, each with the loss whose gradient it is.
@@ -41,7 +41,7 @@ class Stage {
   /// Returns what `channel` carries to a stage of the same rank: everything changes hands, but of
   /// an output that the head is yet to read, a copy.
   MessageBlocks hand_over(const Channel& channel, int micro_batch);
-  /// Gives back what pack() returned, once it has left; an output once the head has read it, too.
+  /// Frees what pack() returned, once it has left; an output once the head has read it, too.
   void release(const Channel& channel, int micro_batch, MessageBlocks& blocks);
   void receive(const Channel& channel, int micro_batch, const MessageBlocks& blocks);
 

@@ -61,9 +61,9 @@ class StageDevice {
   virtual int state_bytes() const = 0;
 
   /// Allocates `bytes` of the device's own memory. Throws: Error where there is no room.
-  virtual Block take(std::int64_t bytes, MemoryClass memory_class) = 0;
+  virtual Block allocate(std::int64_t bytes, MemoryClass memory_class) = 0;
   /// Frees `block`, which the op under way is the last to use, and empties it.
-  virtual void give_back(Block& block) = 0;
+  virtual void free(Block& block) = 0;
   virtual void retag(const Block& block, MemoryClass memory_class) = 0;
   /// Notes that the op under way uses `block`, which something else may free.
   virtual void note_use(const Block& block) = 0;

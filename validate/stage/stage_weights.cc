@@ -14,8 +14,8 @@ Resident::Resident(const Job& job, const Rank& rank, StageDevice& device) {
   const auto program_number = static_cast<std::int64_t>(element_bytes(job.precision));
   for (std::size_t c = 0; c < kMemoryClasses; ++c) {
     const auto bytes = static_cast<std::int64_t>(rank.resident[c].value());
-    left_[c] =
-        device.take(bytes / program_number * device.number_bytes(), static_cast<MemoryClass>(c));
+    left_[c] = device.allocate(bytes / program_number * device.number_bytes(),
+                               static_cast<MemoryClass>(c));
     if (left_[c]) device.clear(left_[c].data, left_[c].bytes);
   }
 }
@@ -109,7 +109,7 @@ GradientSum& StageWeights::sum_for(int micro_batch) {
   const int update = micro_batch / job_.program.update_every;
   if (const auto found = sums_.find(update); found != sums_.end()) return found->second;
   if (spare_sums_.empty()) {
-    const Block room = device_.take(bytes(), MemoryClass::Gradients);
+    const Block room = device_.allocate(bytes(), MemoryClass::Gradients);
     device_.clear(room.data, room.bytes);
     spare_sums_.push_back(sum_at(room.data));
   }
@@ -148,7 +148,7 @@ void StageWeights::keep_version(const std::set<int>& read) {
   if (!keeps_versions_) return;
   if (read.count(version_) == 0 && job_.program.version_lag == 0) return;
   drop_versions_before(version_ + 1, read);
-  if (spare_.empty()) spare_.push_back(device_.take(bytes(), MemoryClass::WeightVersions).data);
+  if (spare_.empty()) spare_.push_back(device_.allocate(bytes(), MemoryClass::WeightVersions).data);
   Version old = {.room = spare_.back()};
   spare_.pop_back();
   char* to = old.room;

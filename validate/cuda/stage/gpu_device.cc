@@ -45,9 +45,9 @@ GpuDevice::GpuDevice(const Job& job, int stage, int rank, const Engine& engine,
 
 GpuDevice::~GpuDevice() { cudaFreeHost(losses_); }
 
-Block GpuDevice::take(std::int64_t bytes, MemoryClass memory_class) {
-  return memories_[static_cast<std::size_t>(rank_)]->take(bytes, memory_class, lane().stream,
-                                                          "stage " + std::to_string(stage_));
+Block GpuDevice::allocate(std::int64_t bytes, MemoryClass memory_class) {
+  return memories_[static_cast<std::size_t>(rank_)]->allocate(bytes, memory_class, lane().stream,
+                                                              "stage " + std::to_string(stage_));
 }
 
 void GpuDevice::clear(char* to, std::int64_t bytes) {

@@ -16,7 +16,7 @@ class GpuDevice final : public StageDevice {
   GpuDevice(const Job& job, int stage, int rank, const Engine& engine, GpuMemories& memories);
   ~GpuDevice() override;
 
-  /// Blocks that are given back, or used, from now on are so by the end of `use`.
+  /// Says where and until when blocks are used that are freed, or noted as used, from now on.
   void begin_use(const LastUse& use) { use_ = use; }
   /// Returns the losses that kernels make, by micro-batch, in memory of the host; null if the stage
   /// makes none.
@@ -26,8 +26,8 @@ class GpuDevice final : public StageDevice {
 
   int number_bytes() const override { return static_cast<int>(bytes_of(lane().element)); }
   int state_bytes() const override { return sizeof(float); }
-  Block take(std::int64_t bytes, MemoryClass memory_class) override;
-  void give_back(Block& block) override { memory_of(block).give_back(block, use_); }
+  Block allocate(std::int64_t bytes, MemoryClass memory_class) override;
+  void free(Block& block) override { memory_of(block).free(block, use_); }
   void retag(const Block& block, MemoryClass memory_class) override {
     memory_of(block).retag(block, memory_class);
   }

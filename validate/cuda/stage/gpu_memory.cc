@@ -17,13 +17,14 @@ constexpr int kPoison = 0xff;  // makes NaN of fp32 and bf16 alike
 
 GpuMemory::GpuMemory(int rank, std::int64_t capacity, bool poison)
     : rank_(rank), poison_(poison), slab_(capacity) {
-  base_ = static_cast<char*>(allocate(capacity, "the tensors of device " + std::to_string(rank)));
+  base_ =
+      static_cast<char*>(cuda::allocate(capacity, "the tensors of device " + std::to_string(rank)));
 }
 
 GpuMemory::~GpuMemory() { cudaFree(base_); }
 
-Block GpuMemory::take(std::int64_t bytes, MemoryClass memory_class, cudaStream_t stream,
-                      const std::string& what) {
+Block GpuMemory::allocate(std::int64_t bytes, MemoryClass memory_class, cudaStream_t stream,
+                          const std::string& what) {
   if (bytes == 0) return {};
   const std::int64_t offset = slab_.allocate(bytes, memory_class);
   if (offset < 0) {
@@ -77,7 +78,7 @@ HeldMemory GpuMemory::held() const {
           .at_peak = slab_.at_peak()};
 }
 
-void GpuMemory::give_back(Block& block, const LastUse& use) {
+void GpuMemory::free(Block& block, const LastUse& use) {
   if (!block) return;
   note_use(block, use);
   if (--*block.holders == 0) slab_.release(block.offset);

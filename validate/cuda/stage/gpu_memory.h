@@ -36,17 +36,17 @@ class GpuMemory {
   GpuMemory& operator=(const GpuMemory&) = delete;
 
   /// For what `stream` writes first; `what` is named where there is no room.
-  Block take(std::int64_t bytes, MemoryClass memory_class, cudaStream_t stream,
-             const std::string& what);
+  Block allocate(std::int64_t bytes, MemoryClass memory_class, cudaStream_t stream,
+                 const std::string& what);
   /// Whoever takes its bytes next waits for `use`, too.
   void note_use(const Block& block, const LastUse& use);
   /// A holder has used `block` for the last time; the last one frees its bytes.
-  void give_back(Block& block, const LastUse& use);
+  void free(Block& block, const LastUse& use);
   void retag(const Block& block, MemoryClass memory_class);
   HeldMemory held() const;
 
  private:
-  /// The last use of bytes that were given back.
+  /// The last use of bytes that were freed.
   struct Use {
     std::int64_t begin = 0, end = 0;
     LastUse last;

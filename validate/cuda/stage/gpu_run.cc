@@ -129,7 +129,7 @@ void GpuRun::issue(int rank, const Instruction& instruction) {
       return wait(rank, instruction);
     case Opcode::Allocate:
     case Opcode::Free:
-      return;  // stages take and give back what they really use
+      return;  // stages allocate and free what they really use
   }
 }
 
@@ -245,7 +245,8 @@ void GpuRun::start_transfer(int index, Mail& mail) {
     const std::string what = "a message for stage " + std::to_string(channel.to_stage);
     GpuMemory& memory = *memories_[static_cast<std::size_t>(channel.to_rank)];
     for (const auto& [loss, block] : mail.here) {
-      mail.there.emplace_back(loss, memory.take(block.bytes, MemoryClass::Boundary, arrival, what));
+      mail.there.emplace_back(loss,
+                              memory.allocate(block.bytes, MemoryClass::Boundary, arrival, what));
     }
     if (options_.times) transfer.start = events_.mark(way, capturing_);
     ship_all(channel, mail);
@@ -303,7 +304,7 @@ void GpuRun::receive(int rank, const Instruction& instruction) {
       require(cudaStreamWaitEvent(other, mail.arrived), "wait until a message has arrived");
     }
     if (channel.depth > 0) queue.taken.push_back(record_on(own));
-    // What the sender holds of it is given back behind the copy.
+    // What the sender holds of it is freed behind the copy.
     devices_[static_cast<std::size_t>(channel.from_stage)]->begin_use(mail.read);
     stage(channel.from_stage).release(channel, mail.micro_batch, mail.here);
     ranks_[static_cast<std::size_t>(rank)].message = mail.transfer;
