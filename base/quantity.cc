@@ -112,6 +112,15 @@ std::optional<WrittenQuantity> parse_quantity(std::string_view text) {
   return std::nullopt;
 }
 
+std::vector<std::string> unit_names(WrittenQuantity::Dimension dimension) {
+  std::vector<std::string> names;
+  for (const Ladder& ladder : kLadders) {
+    if (ladder.dimension != dimension) continue;
+    for (const Unit& unit : ladder.units) names.emplace_back(unit.name);
+  }
+  return names;
+}
+
 std::string format(Seconds value) { return on_ladder(value.value(), kTimes, "0 s"); }
 std::string format(Bytes value) { return on_ladder(value.value(), kBinarySizes, "0 B"); }
 std::string format(BytesPerSecond value) { return on_ladder(value.value(), kByteRates, "0 B/s"); }

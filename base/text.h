@@ -21,6 +21,8 @@ struct WrittenQuantity {
 };
 /// Returns nothing if `text` is not a finite number followed by a known unit.
 std::optional<WrittenQuantity> parse_quantity(std::string_view text);
+/// Returns the units that parse_quantity knows of a dimension: "ns", "us", ... of times.
+std::vector<std::string> unit_names(WrittenQuantity::Dimension dimension);
 
 /// Bytes of the character at the start of `text`; 0 if it is empty or no valid UTF-8.
 std::size_t utf8_length(std::string_view text);

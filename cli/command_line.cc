@@ -27,7 +27,7 @@ constexpr const char* kExamples =
   interlock schedule SCENARIO --set training.schedule=zb-h1 --csv order.csv
   interlock sweep SCENARIO --set parallel.pipeline=2,4,8 --set training.micro_batches=8..64..8
 
-docs/scenario.md explains every key of a scenario, docs/result.md every key of a result.
+docs/reference.md explains every key of a scenario, docs/result.md every key of a result.
 Exit codes: 0 success, 2 a mistake in the input, 130 interrupted, 1 a bug in interlock (or,
 of validate published --check, a missed target).)";
 
@@ -125,9 +125,10 @@ class CommandLine {
     lists.add_words("WHAT", &what_, "models, machines, schedules or frameworks; all if left out",
                     {.choices = {"models", "machines", "schedules", "frameworks"}});
     add_word_outputs(lists, "write them as JSON; - for standard output");
-    add_word_outputs(
-        add("schema", "print the JSON Schema of scenarios", [this] { schema(json_, quiet_); }),
-        "write it into a file");
+    Command& contract = add("schema", "print the JSON Schema of scenarios",
+                            [this] { schema(json_, quiet_, reference_); });
+    contract.add("--reference", &reference_, "print docs/reference.md: every key explained");
+    add_word_outputs(contract, "write it into a file");
     Command& completions =
         add("completion", "print the completion of a shell", [this] { complete(); });
     completions.add_words("SHELL", &shell_, "bash, zsh or fish",
@@ -230,7 +231,7 @@ class CommandLine {
   int exit_code_ = kSuccess;
   std::string engine_, what_, shell_, json_;
   std::vector<std::string> helped_;
-  bool quiet_ = false;
+  bool quiet_ = false, reference_ = false;
 };
 
 }  // namespace

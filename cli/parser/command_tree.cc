@@ -140,18 +140,33 @@ JsonValue commands_json(const Command& root) {
                       {"commands", std::move(commands)}});
 }
 
+namespace {
+
+/// Adds "path=" and "path=name" for every key that stands at `path`, or below it.
+void add_settings(const ContractType& type, const std::string& path,
+                  std::vector<std::string>& words) {
+  for (const std::string& name : type.names) words.push_back(path + "=" + name);
+  if (type.form == ContractType::Form::Either) {
+    for (const ContractType& form : type.of) add_settings(form, path, words);
+  }
+  if (type.form != ContractType::Form::Object) return;
+  for (const ContractKey& key : contract_object(type.object).keys) {
+    if (key.key.starts_with("$")) continue;
+    const std::string below = (path.empty() ? "" : path + ".") + key.key;
+    words.push_back(below + "=");
+    add_settings(key.type, below, words);
+  }
+}
+
+}  // namespace
+
 std::vector<std::string> setting_words() {
   std::vector<std::string> words;
-  for (const ContractObject& object : scenario_contract()) {
-    for (const ContractKey& key : object.keys) {
-      if (key.key.starts_with("$")) continue;
-      const std::string path = (object.path.empty() ? "" : object.path + ".") + key.key + "=";
-      words.push_back(path);
-      for (const std::string& name : key.names) words.push_back(path + name);
-    }
-  }
+  add_settings(contract::object(""), "", words);
   for (const std::string& name : zoo_names()) words.push_back("model=" + name);
   for (const std::string& name : catalogue_names()) words.push_back("cluster=" + name);
+  std::sort(words.begin(), words.end());
+  words.erase(std::unique(words.begin(), words.end()), words.end());
   return words;
 }
 

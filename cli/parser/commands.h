@@ -47,7 +47,7 @@ void report(const ReportOptions& options);
 void add_import(Command& command, ImportOptions& options);
 /// Makes a model of measured timelines.
 void import_kineto(const ImportOptions& options);
-/// Prints the JSON Schema of scenarios, or writes it into a file.
-void schema(const std::string& json, bool quiet);
+/// Prints the JSON Schema of scenarios, or writes it into a file; or prints docs/reference.md.
+void schema(const std::string& json, bool quiet, bool reference);
 
 }  // namespace interlock

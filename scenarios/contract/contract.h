@@ -1,10 +1,10 @@
-// The scenario contract as data: every object, its keys, and the names each key accepts.
+// The scenario contract: the table of all keys, and the reader that the loader reads them with.
 // SPDX-License-Identifier: Apache-2.0
 //
-// The loader reads through Section, which refuses (as a bug) a key that the table lacks, and a
-// table key that the loader never asks for. The JSON Schema is tested against the same table. So
-// table, loader and schema cannot drift apart. Model and cluster objects belong to their own
-// folders.
+// Types, ranges, names and defaults stand in the table alone. Section refuses (as a bug) a key that
+// the table lacks, and a key of the table that the loader never asks for. From the same table come
+// the JSON Schema (json_schema.h) and docs/reference.md (reference_page.h). Models and clusters are
+// in the table, too; their own folders read them, and tests hold these to it.
 #pragma once
 
 #include <optional>
@@ -13,38 +13,46 @@
 #include <vector>
 
 #include "base/json/json.h"
+#include "scenarios/contract/contract_types.h"
 
 namespace interlock {
 
-/// A key of one object; `names` are the texts it accepts, empty if it is no choice.
-struct ContractKey {
-  std::string key;
-  std::vector<std::string> names;
-};
-
-/// One object of a scenario; `path` is dotted, "" for the document.
-struct ContractObject {
-  std::string path;
-  std::vector<ContractKey> keys;
-};
-
-/// Every object that the scenario loader itself reads.
+/// Every object of a scenario, the document first.
 const std::vector<ContractObject>& scenario_contract();
-/// The names that `key` of the object at `path` accepts. REQUIRES: it is in the contract.
-const std::vector<std::string>& contract_names(std::string_view path, std::string_view key);
+/// The object of that name. REQUIRES: it is in the contract.
+const ContractObject& contract_object(std::string_view name);
+/// The names that `key` of the object accepts. REQUIRES: it is in the contract and has names.
+const std::vector<std::string>& contract_names(std::string_view object, std::string_view key);
 
-/// An ObjectReader bound to its object of the contract.
+/// An ObjectReader bound to its object of the contract, whose types and defaults it reads by.
+/// REQUIRES of each read: the key has that type, and a default where the caller gives none.
 class Section {
  public:
-  Section(std::string_view path, JsonNode node, Diagnostics& diagnostics);
+  Section(std::string_view object, JsonNode node, Diagnostics& diagnostics);
 
   std::optional<JsonNode> get(std::string_view key);
   std::optional<JsonNode> require(std::string_view key, std::string_view expected);
-  bool boolean(std::string_view key, bool otherwise);
-  int count(std::string_view key, int otherwise, int least, int most);
-  std::optional<int> count(std::string_view key, int most);  // at least 1; nothing if absent
-  std::string text(std::string_view key, std::string_view otherwise);
+
+  bool boolean(std::string_view key);
+  int count(std::string_view key);
+  int count(std::string_view key, int otherwise);
+  double number(std::string_view key);
+  Seconds seconds(std::string_view key);
+  /// The index of a name among contract_names.
+  int choice(std::string_view key);
   int choice(std::string_view key, int otherwise);
+  std::string text(std::string_view key, std::string_view otherwise);
+
+  // Nothing if the key is absent or wrong.
+  std::optional<int> written_count(std::string_view key);
+  std::optional<double> written_number(std::string_view key);
+  std::optional<Seconds> written_seconds(std::string_view key);
+  std::optional<Seconds> written_duration(std::string_view key);  // above zero
+
+  // `node` in the range of the key, to which it belongs: itself, or an item of its list.
+  std::optional<int> count_at(std::string_view key, const JsonNode& node);
+  std::optional<double> number_at(std::string_view key, const JsonNode& node);
+  std::optional<int> choice_at(std::string_view key, const JsonNode& node);
 
   /// Reports unknown keys.
   void finish();

@@ -7,18 +7,15 @@
 
 #include "base/text.h"
 #include "scenarios/contract/contract.h"
-#include "scenarios/contract/limits.h"
 #include "scenarios/load/scenario.h"
 
 namespace interlock {
 namespace {
 
-constexpr double kMostTokens = 1e18;
-
 using Unit = TrainingLength::Unit;
 
 void read_further_steps(Section& section, TrainingLength& length) {
-  length.further_steps = section.count("further_steps", 0, 0, kMostRunSteps);
+  length.further_steps = section.count("further_steps");
   const auto node = section.get("further_steps");
   if (!node || length.unit != Unit::Steps) return;
   report(section.diagnostics(), *node,
@@ -91,11 +88,10 @@ TrainingLength read_length(Section& section) {
       length.unit = Unit::Samples;  // further steps are no second mistake
     }
   } else if (steps) {
-    length.amount = read_count(*steps, 1, kMostRunSteps, diagnostics).value_or(1);
+    length.amount = section.count("steps", 1);
   } else {
     length.unit = samples ? Unit::Samples : Unit::Tokens;
-    length.amount =
-        read_number(samples ? *samples : *tokens, 1, kMostTokens, diagnostics).value_or(1);
+    length.amount = section.written_number(samples ? "samples" : "tokens").value_or(1);
   }
   read_further_steps(section, length);
   return length;

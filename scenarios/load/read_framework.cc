@@ -9,7 +9,6 @@ namespace interlock {
 namespace {
 
 constexpr const char* kFolder = "scenarios/frameworks";
-constexpr double kMostTraffic = 100, kMostPasses = 100, kLeastSpeed = 0.01, kMostSms = 0.9;
 
 }  // namespace
 
@@ -28,26 +27,21 @@ Framework read_framework(const JsonNode& node, Diagnostics& diagnostics) {
   if (const auto issue = section.get("exchange_issue")) {
     framework.exchange_issue = delay_at(*issue, diagnostics);
   }
-  const auto number = [&](std::string_view key, double least, double most) {
-    const double usual = least > 0 ? 1 : 0;
-    const auto written = section.get(key);
-    return written ? read_number(*written, least, most, diagnostics).value_or(usual) : usual;
-  };
-  framework.product_speed = number("product_speed", kLeastSpeed, 1);
-  framework.attention_speed = number("attention_speed", kLeastSpeed, 1);
-  framework.loss_traffic = number("loss_traffic", 1, kMostTraffic);
-  framework.softmax_traffic = number("softmax_traffic", 1, kMostTraffic);
-  framework.gradient_passes = number("gradient_passes", 0, kMostPasses);
+  framework.product_speed = section.number("product_speed");
+  framework.attention_speed = section.number("attention_speed");
+  framework.loss_traffic = section.number("loss_traffic");
+  framework.softmax_traffic = section.number("softmax_traffic");
+  framework.gradient_passes = section.number("gradient_passes");
   if (const auto rate = section.get("message_copies")) {
     framework.message_copies = bandwidth_at(*rate, diagnostics);
   }
-  framework.collective_sms = number("collective_sms", 0, kMostSms);
-  framework.fp32_gradients = section.choice("gradients", 0) == 1;
+  framework.collective_sms = section.number("collective_sms");
+  framework.fp32_gradients = section.choice("gradients") == 1;
   framework.gradient_reduction =
-      static_cast<GradientReduction>(section.choice("gradient_reduction", 0));
-  framework.overlaps_sums = section.boolean("overlaps_sums", false);
-  framework.waits_for_sends = section.boolean("waits_for_sends", false);
-  framework.divides_messages = section.boolean("divides_messages", false);
+      static_cast<GradientReduction>(section.choice("gradient_reduction"));
+  framework.overlaps_sums = section.boolean("overlaps_sums");
+  framework.waits_for_sends = section.boolean("waits_for_sends");
+  framework.divides_messages = section.boolean("divides_messages");
   if (const auto origin = section.get("origin")) check_origin(*origin, diagnostics);
   section.finish();
   return framework;

@@ -5,17 +5,13 @@
 #include <string>
 
 #include "base/text.h"
+#include "hardware/networks/network_size.h"
 #include "scenarios/contract/contract.h"
 #include "scenarios/load/loader.h"
 #include "scenarios/load/read_stage_layouts.h"
 
 namespace interlock {
 namespace {
-
-constexpr int kMostRanks = 1'000'000;
-constexpr int kMostBands = 1000;
-constexpr int kMostPrefetched = 1000;
-constexpr double kMostImbalance = 1e6;
 
 /// No machine has more devices than that; less is a matter of the cluster.
 void check_degrees(Section& section, Mesh& mesh, const Sharding& sharding) {
@@ -27,10 +23,10 @@ void check_degrees(Section& section, Mesh& mesh, const Sharding& sharding) {
     degrees += (degrees.empty() ? "" : " x ") + name_of(dimension, sharding) + " " +
                std::to_string(degree);
   }
-  if (product <= kMostRanks) return;
+  if (product <= kMostDevices) return;
   report(section.diagnostics(), section.node(),
          degrees + " are " + std::to_string(product) + " devices; expected at most " +
-             std::to_string(kMostRanks));
+             std::to_string(kMostDevices));
   mesh.degrees = {1, 1, 1, 1};
 }
 
@@ -49,9 +45,9 @@ void read_spatial(Section& section, ParallelKeys& keys) {
     }
     counts = {node->item(0), node->item(1)};
   }
-  const auto rows = read_count(counts.front(), 1, kMostBands, diagnostics);
+  const auto rows = section.count_at("spatial", counts.front());
   const auto columns =
-      counts.size() == 1 ? std::optional(1) : read_count(counts[1], 1, kMostBands, diagnostics);
+      counts.size() == 1 ? std::optional(1) : section.count_at("spatial", counts[1]);
   if (!rows || !columns || *rows * *columns == 1) return;
   if (keys.mesh.degree(Dimension::Context) > 1) {
     report(diagnostics, *node,
@@ -78,8 +74,8 @@ bool is_cube(int number) {
 void read_tensor_layout(Section& section, ParallelKeys& keys) {
   Sharding& sharding = keys.sharding;
   Diagnostics& diagnostics = section.diagnostics();
-  sharding.tensor_layout = static_cast<TensorLayout>(section.choice("tensor_layout", 0));
-  sharding.tensor_depth = section.count("tensor_depth", 1, 1, kMostRanks);
+  sharding.tensor_layout = static_cast<TensorLayout>(section.choice("tensor_layout"));
+  sharding.tensor_depth = section.count("tensor_depth");
   const auto depth = section.get("tensor_depth");
   const int ranks = sharding.tensor;
   const std::string got = ", got tensor " + std::to_string(ranks);
@@ -142,7 +138,7 @@ void read_order(Section& section, Mesh& mesh) {
 /// Groups that divide fully connected layers are, on the mesh, groups that divide experts.
 void read_split_brain(Section& section, ParallelKeys& keys) {
   const int devices = keys.mesh.degree(Dimension::Data);
-  const int group = section.count("split_brain", 1, 1, kMostRanks);
+  const int group = section.count("split_brain");
   const auto node = section.get("split_brain");
   if (group == 1) return;
   if (devices % group != 0) {
@@ -171,16 +167,16 @@ void read_subgroups(Section& section, ParallelKeys& keys) {
   const std::string of = " the " + std::to_string(replicas) +
                          " devices of equal weights (data x context); expected a divisor of " +
                          std::to_string(replicas) + ", got ";
-  mesh.expert = keys.sharding.expert = section.count("expert", 1, 1, kMostRanks);
+  mesh.expert = keys.sharding.expert = section.count("expert");
   if (const auto expert = section.get("expert"); expert && replicas % mesh.expert != 0) {
     report(diagnostics, *expert, "experts are divided among" + of + std::to_string(mesh.expert));
     mesh.expert = 1;
   }
   read_split_brain(section, keys);
-  keys.data_parallel.zero_stage = section.count("zero_stage", 0, 0, 3);
+  keys.data_parallel.zero_stage = section.count("zero_stage");
   const bool shards = keys.data_parallel.zero_stage > 0;
   const auto shard = section.get("shard");
-  mesh.shard = section.count("shard", shards ? replicas : 1, 1, kMostRanks);
+  mesh.shard = section.count("shard", shards ? replicas : 1);
   if (shard && !shards) {
     report(diagnostics, *shard,
            "nothing is divided without ZeRO; expected \"zero_stage\" of 1 to 3 beside it");
@@ -191,12 +187,10 @@ void read_subgroups(Section& section, ParallelKeys& keys) {
 }
 
 void read_data_parallel(Section& section, DataParallel& policy) {
-  policy.overlap_gradients = section.boolean("overlap_gradients", true);
-  policy.overlap_weights = section.boolean("overlap_weights", false);
-  policy.prefetch = section.count("prefetch", 1, 0, kMostPrefetched);
-  if (const auto density = section.get("gradient_density")) {
-    policy.gradient_density = read_number(*density, 0, 1, section.diagnostics()).value_or(1);
-  }
+  policy.overlap_gradients = section.boolean("overlap_gradients");
+  policy.overlap_weights = section.boolean("overlap_weights");
+  policy.prefetch = section.count("prefetch");
+  policy.gradient_density = section.number("gradient_density");
   const auto bucket = section.get("bucket");
   if (!bucket) return;
   const auto bytes = read_bytes(*bucket, section.diagnostics());
@@ -219,26 +213,24 @@ std::string name_of(Dimension dimension, const Sharding& sharding) {
 ParallelKeys read_parallel(const JsonNode& node, Diagnostics& diagnostics) {
   ParallelKeys keys{.node = node};
   Section section("parallel", node, diagnostics);
-  keys.pipeline = section.count("pipeline", kMostRanks);
-  keys.stages = section.count("stages", kMostRanks);
+  keys.pipeline = section.written_count("pipeline");
+  keys.stages = section.written_count("stages");
   keys.pipeline_node = section.get("pipeline");
   keys.stages_node = section.get("stages");
   keys.placement = section.get("placement");
   for (const auto& [key, dimension] :
        {std::pair("tensor", Dimension::Tensor), std::pair("data", Dimension::Data),
         std::pair("context", Dimension::Context)}) {
-    keys.mesh.degree(dimension) = section.count(key, 1, 1, kMostRanks);
+    keys.mesh.degree(dimension) = section.count(key);
   }
   read_spatial(section, keys);
   Sharding& sharding = keys.sharding;
   check_degrees(section, keys.mesh, sharding);
   sharding.tensor = keys.mesh.degree(Dimension::Tensor);
   sharding.context = sharding.image_parts() > 1 ? 1 : keys.mesh.degree(Dimension::Context);
-  sharding.sequence_parallel = section.boolean("sequence_parallel", false);
-  sharding.context_layout = static_cast<ContextLayout>(section.choice("context_layout", 0));
-  if (const auto imbalance = section.get("expert_imbalance")) {
-    sharding.expert_imbalance = read_number(*imbalance, 1, kMostImbalance, diagnostics).value_or(1);
-  }
+  sharding.sequence_parallel = section.boolean("sequence_parallel");
+  sharding.context_layout = static_cast<ContextLayout>(section.choice("context_layout"));
+  sharding.expert_imbalance = section.number("expert_imbalance");
   read_tensor_layout(section, keys);
   read_subgroups(section, keys);
   read_data_parallel(section, keys.data_parallel);

@@ -6,20 +6,11 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "scenarios/contract/contract.h"
-#include "scenarios/contract/limits.h"
 #include "scenarios/load/loader.h"
 #include "scenarios/load/run_conditions.h"
 
 namespace interlock {
 namespace {
-
-constexpr int kMostSpares = 1'000'000;
-
-std::optional<Seconds> time_at(Section& section, std::string_view key) {
-  const std::optional<JsonNode> node = section.get(key);
-  if (!node) return std::nullopt;
-  return read_seconds(*node, section.diagnostics());
-}
 
 /// "optimal" and its like, a time, or a number of steps.
 void read_interval(Section& section, CheckpointConditions& checkpoint) {
@@ -29,11 +20,11 @@ void read_interval(Section& section, CheckpointConditions& checkpoint) {
   Diagnostics& diagnostics = section.diagnostics();
   checkpoint.rule = Rule::Written;
   if (node->value->kind == JsonValue::Kind::Number) {
-    checkpoint.steps = read_count(*node, 1, kMostRunSteps, diagnostics);
+    checkpoint.steps = section.count_at("interval", *node);
   } else if (node->value->kind == JsonValue::Kind::String && parse_quantity(node->value->text)) {
     checkpoint.interval = read_seconds(*node, diagnostics);
   } else if (node->value->kind == JsonValue::Kind::String) {
-    checkpoint.rule = static_cast<Rule>(section.choice("interval", 0));
+    checkpoint.rule = static_cast<Rule>(section.choice("interval"));
   } else {
     report(diagnostics, *node,
            "expected \"optimal\", \"young\", \"daly\", a time such as \"30 min\" or a number of "
@@ -46,7 +37,7 @@ CheckpointConditions read_checkpoint(const JsonNode& node, Diagnostics& diagnost
   CheckpointConditions checkpoint;
   Section section("run.checkpoint", node, diagnostics);
   read_interval(section, checkpoint);
-  checkpoint.write = time_at(section, "write");
+  checkpoint.write = section.written_seconds("write");
   if (const auto bytes = section.get("bytes")) checkpoint.bytes = read_bytes(*bytes, diagnostics);
   const auto bandwidth = section.get("bandwidth");
   if (bandwidth) {
@@ -62,8 +53,8 @@ CheckpointConditions read_checkpoint(const JsonNode& node, Diagnostics& diagnost
            "says not how long a write takes; expected a time \"write\", or the \"bandwidth\" of a "
            "device to its storage");
   }
-  checkpoint.asynchronous = section.boolean("asynchronous", false);
-  checkpoint.stall = time_at(section, "stall").value_or(Seconds(0));
+  checkpoint.asynchronous = section.boolean("asynchronous");
+  checkpoint.stall = section.seconds("stall");
   if (section.get("stall") && !checkpoint.asynchronous) {
     report(diagnostics, *section.get("stall"),
            "a blocking checkpoint stalls for the whole write; expected \"asynchronous\": true "
@@ -105,12 +96,12 @@ RunConditions read_run(const JsonNode& node, Diagnostics& diagnostics) {
   if (const auto failures = section.get("failures")) {
     run.failures = read_failures("run.failures", *failures, diagnostics);
   }
-  run.on_failure = static_cast<OnFailure>(section.choice("on_failure", 0));
-  run.detection = time_at(section, "detection").value_or(Seconds(0));
-  run.reload = time_at(section, "reload");
-  run.regroup = time_at(section, "regroup").value_or(Seconds(0));
-  run.spares = section.count("spares", 0, 0, kMostSpares);
-  run.seeds = section.count("seeds", 20, 1, kMostSeeds);
+  run.on_failure = static_cast<OnFailure>(section.choice("on_failure"));
+  run.detection = section.seconds("detection");
+  run.reload = section.written_seconds("reload");
+  run.regroup = section.seconds("regroup");
+  run.spares = section.count("spares");
+  run.seeds = section.count("seeds");
   section.finish();
   if (mistakes.none()) check_rule(section, run, diagnostics);
   return run;
@@ -118,22 +109,13 @@ RunConditions read_run(const JsonNode& node, Diagnostics& diagnostics) {
 
 namespace {
 
-constexpr double kLeastShape = 0.1, kMostShape = 100;
 constexpr std::size_t kLargestTrace = std::size_t{64} << 20;
-
-/// A mean life, which cannot be zero.
-std::optional<Seconds> life_at(Section& section, std::string_view key) {
-  const std::optional<JsonNode> node = section.get(key);
-  return node ? read_duration(*node, section.diagnostics()) : std::nullopt;
-}
 
 void read_shape(Section& section, FailureConditions& failures) {
   Diagnostics& diagnostics = section.diagnostics();
-  const bool weibull = section.choice("distribution", 0) == 1;
+  const bool weibull = section.choice("distribution") == 1;
   const std::optional<JsonNode> shape = section.get("shape");
-  if (shape) {
-    failures.shape = read_number(*shape, kLeastShape, kMostShape, diagnostics).value_or(1);
-  }
+  failures.shape = section.written_number("shape").value_or(1);
   if (shape && !weibull) {
     report(diagnostics, *shape,
            "exponential lives have no shape; expected \"distribution\": \"weibull\" beside it");
@@ -161,10 +143,10 @@ FailureConditions read_failures(std::string_view path, const JsonNode& node,
                                 Diagnostics& diagnostics) {
   FailureConditions failures;
   Section section(path, node, diagnostics);
-  failures.device = life_at(section, "device_mtbf");
+  failures.device = section.written_duration("device_mtbf");
   if (path == "run.failures") {  // a swarm's peers are nodes with a link each
-    failures.link = life_at(section, "link_mtbf");
-    failures.node = life_at(section, "node_mtbf");
+    failures.link = section.written_duration("link_mtbf");
+    failures.node = section.written_duration("node_mtbf");
   }
   read_shape(section, failures);
   read_replacement(section, failures);

@@ -15,11 +15,7 @@ namespace interlock {
 namespace {
 
 constexpr const char* kSchedulePath = "training.schedule";
-constexpr int kDeepestQueue = 1'000'000;
-constexpr int kMostInFlight = 1'024;
 constexpr std::size_t kMostNamesTold = 8;
-constexpr int kMostChunks = 1'000'000;
-constexpr int kMostEvaluations = 1'000'000;
 
 bool is_global(const Strategy& strategy) { return strategy.kind == StrategyKind::Global; }
 
@@ -89,7 +85,7 @@ QueuePolicy read_queue(const JsonNode& node, Diagnostics& diagnostics) {
   } else if (node.value->kind == JsonValue::Kind::Object) {
     Section section("training.schedule.queue", node, diagnostics);
     section.require("buffered", "how many messages may wait, {\"buffered\": 1}");
-    queue = {QueuePolicy::Kind::Buffered, section.count("buffered", 1, 1, kDeepestQueue)};
+    queue = {QueuePolicy::Kind::Buffered, section.count("buffered", 1)};
     section.finish();
   } else {
     report(diagnostics, node, "expected \"rendezvous\", \"unlimited\" or {\"buffered\": 1}");
@@ -99,7 +95,7 @@ QueuePolicy read_queue(const JsonNode& node, Diagnostics& diagnostics) {
 
 /// Reads "execution" into a policy that is complete but for it.
 void read_execution(Section& section, SchedulePolicy& policy) {
-  policy.bulk_synchronous = section.choice("execution", 0) == 1;
+  policy.bulk_synchronous = section.choice("execution") == 1;
   if (!policy.bulk_synchronous) return;
   const JsonNode node = *section.get("execution");
   const ScheduleEntry& entry = schedule_entry(policy.kind);
@@ -133,18 +129,16 @@ void read_members(Section& section, SchedulePolicy& policy) {
   if (const auto queue = section.get("queue")) {
     policy.queue = read_queue(*queue, section.diagnostics());
   }
-  policy.copies_on_compute_stream = section.choice("copies", 0) == 1;
-  policy.in_flight = section.count("in_flight", 1, 1, kMostInFlight);
-  policy.update_every = section.count("update_every", policy.update_every, 1, 1'000'000'000);
-  policy.barrier = section.choice("optimizer_sync", 0) == 1;
-  policy.chunks = section.count("chunks", policy.chunks, 1, kMostChunks);
-  if (const auto overlap = section.get("overlap")) {
-    policy.overlap = read_number(*overlap, 0, 1, section.diagnostics()).value_or(0);
-  }
+  policy.copies_on_compute_stream = section.choice("copies") == 1;
+  policy.in_flight = section.count("in_flight");
+  policy.update_every = section.count("update_every", policy.update_every);
+  policy.barrier = section.choice("optimizer_sync") == 1;
+  policy.chunks = section.count("chunks", policy.chunks);
+  policy.overlap = section.number("overlap");
   if (const auto memory = section.get("memory")) {
     policy.memory = read_bytes(*memory, section.diagnostics()).value_or(Bytes(0));
   }
-  policy.evaluations = section.count("evaluations", kMostEvaluations);
+  policy.evaluations = section.written_count("evaluations");
   for (const char* elsewhere : {"slices", "file"}) section.get(elsewhere);
   read_execution(section, policy);
 }

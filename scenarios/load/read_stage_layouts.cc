@@ -26,8 +26,8 @@ std::string text_of(const RankLayout& layout) {
 RankLayout read_rank_layout(const JsonNode& node, Diagnostics& diagnostics) {
   RankLayout layout;
   Section section("parallel.stage_layouts", node, diagnostics);
-  layout.tensor = section.count("tensor", 1, 1, kMostDevices);
-  layout.data = section.count("data", 1, 1, kMostDevices);
+  layout.tensor = section.count("tensor");
+  layout.data = section.count("data");
   section.finish();
   return layout;
 }
@@ -81,10 +81,10 @@ void check_schedule(const Scenario& scenario, const JsonNode& place, Diagnostics
 
 void read_stage_layouts(Section& section, ParallelKeys& keys) {
   Diagnostics& diagnostics = section.diagnostics();
-  const auto strategy = section.choice("resharding", 2);
+  const auto strategy = section.choice("resharding");
   keys.resharding.strategy = static_cast<ReshardingStrategy>(strategy);
   keys.resharding.senders =
-      section.boolean("sender_balancing", true) ? SenderChoice::Balanced : SenderChoice::First;
+      section.boolean("sender_balancing") ? SenderChoice::Balanced : SenderChoice::First;
   keys.stage_layouts_node = section.get("stage_layouts");
   if (!keys.stage_layouts_node) {
     for (const char* key : {"resharding", "sender_balancing"}) {

@@ -20,62 +20,38 @@ constexpr std::array kKinds = {
     StrategyKind::Interlocking,   StrategyKind::Inference};
 constexpr int kPairwise = 9;
 
-/// The kinds of strategy that a key means something for.
-struct KeyUse {
-  std::string key;
-  std::vector<std::string> kinds;
-};
-
-const std::vector<KeyUse>& key_uses() {
-  static const std::vector<std::string> with_heads = {
-      "local", "interlocking", "pairwise", "greedy", "chunked", "overlapping", "backlink", "tree"};
-  static const std::vector<std::string> trained = {
-      "global",  "local",       "interlocking",    "pairwise", "greedy",
-      "chunked", "overlapping", "forward-forward", "backlink", "tree"};
-  static const std::vector<KeyUse> uses = {
-      {"n_wise", {"interlocking"}},
-      {"chunks", {"chunked"}},
-      {"modules", {"backlink"}},
-      {"arity", {"tree"}},
-      {"forward", {"overlapping"}},
-      {"gradient", {"interlocking", "pairwise", "overlapping"}},
-      {"heads", {"local", "interlocking", "pairwise", "greedy"}},
-      {"unneeded_input_gradients", trained},
-      {"head", with_heads}};
-  return uses;
-}
-
 bool starts_with_vowel(const std::string& word) {
   return std::string("aeiou").find(word.front()) != std::string::npos;
 }
 
+/// Reports every key that means nothing for `kind`.
 void check_uses(Section& section, const std::string& kind) {
-  for (const KeyUse& use : key_uses()) {
+  for (const ContractKey& use : contract_object(kStrategyPath).keys) {
     const std::optional<JsonNode> node = section.get(use.key);
-    if (!node || std::count(use.kinds.begin(), use.kinds.end(), kind)) continue;
+    if (!node || use.with.empty() || std::count(use.with.begin(), use.with.end(), kind)) continue;
     report(section.diagnostics(), *node,
            std::string("means nothing for ") + (starts_with_vowel(kind) ? "an " : "a ") + kind +
-               " strategy; expected only with " + join_choices(use.kinds));
+               " strategy; expected only with " + join_choices(use.with));
   }
 }
 
 void read_object(Section& section, StrategyKeys& keys, int kind) {
   Strategy& strategy = keys.strategy;
-  strategy.n_wise = section.count("n_wise", 2, 1, 1'000'000'000);
-  strategy.gradient = static_cast<GradientMode>(section.choice("gradient", 0));
+  strategy.n_wise = section.count("n_wise");
+  strategy.gradient = static_cast<GradientMode>(section.choice("gradient"));
   if (section.get("heads")) keys.all_heads = section.choice("heads", 0) == 1;
-  strategy.skip_unneeded_input_gradients = section.choice("unneeded_input_gradients", 0) == 1;
-  strategy.recompute_shared_forward = section.choice("forward", 0) == 1;
+  strategy.skip_unneeded_input_gradients = section.choice("unneeded_input_gradients") == 1;
+  strategy.recompute_shared_forward = section.choice("forward") == 1;
   keys.head = section.get("head");
   if (strategy.kind == StrategyKind::Chunked) {
     section.require("chunks", "the number of blocks of stages");
   }
-  strategy.chunks = section.count("chunks", 1, 1, 1'000'000'000);
+  strategy.chunks = section.count("chunks", 1);
   if (strategy.kind == StrategyKind::BackLink) {
     section.require("modules", "the number of modules that the next stage's error goes down");
   }
-  strategy.linked_modules = section.count("modules", 1, 1, 1'000'000'000);
-  strategy.arity = section.count("arity", 2, 1, 1'000'000'000);
+  strategy.linked_modules = section.count("modules", 1);
+  strategy.arity = section.count("arity");
   if (strategy.kind == StrategyKind::Overlapping && strategy.gradient == GradientMode::Mean) {
     report(section.diagnostics(), *section.get("gradient"),
            "an overlapping strategy has no \"mean\"; expected furthest or sum");

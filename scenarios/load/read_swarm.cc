@@ -12,8 +12,6 @@
 namespace interlock {
 namespace {
 
-constexpr int kMostRequests = 1'000'000;
-
 /// One value, or a list of them.
 template <class Value>
 std::vector<Value> read_each(const JsonNode& node, Diagnostics& diagnostics,
@@ -51,9 +49,8 @@ std::vector<BytesPerSecond> read_rates(const JsonNode& node, Diagnostics& diagno
 void read_links(Section& section, SwarmConditions& swarm) {
   Diagnostics& diagnostics = section.diagnostics();
   if (const auto speed = section.get("speed")) {
-    swarm.speeds = read_each<double>(*speed, diagnostics, [&](const JsonNode& one) {
-      return read_number(one, kLeastRelativeSpeed, kMostRelativeSpeed, diagnostics);
-    });
+    swarm.speeds = read_each<double>(
+        *speed, diagnostics, [&](const JsonNode& one) { return section.number_at("speed", one); });
   }
   if (const auto up = section.require("up", "a bandwidth such as \"200 Mb/s\"")) {
     swarm.up = read_rates(*up, diagnostics);
@@ -65,16 +62,10 @@ void read_links(Section& section, SwarmConditions& swarm) {
   }
 }
 
-/// A time above zero; nothing if it is absent or wrong.
-std::optional<Seconds> positive_time_at(Section& section, std::string_view key) {
-  const std::optional<JsonNode> node = section.get(key);
-  return node ? read_duration(*node, section.diagnostics()) : std::nullopt;
-}
-
 void read_times(Section& section, SwarmConditions& swarm) {
   Diagnostics& diagnostics = section.diagnostics();
-  swarm.rebalance_every = positive_time_at(section, "rebalance_every");
-  swarm.duration = positive_time_at(section, "duration").value_or(swarm.duration);
+  swarm.rebalance_every = section.written_duration("rebalance_every");
+  swarm.duration = section.written_duration("duration").value_or(swarm.duration);
   if (const auto warm_up = section.get("warm_up")) {
     swarm.warm_up = read_seconds(*warm_up, diagnostics);
     if (swarm.warm_up && *swarm.warm_up >= swarm.duration) {
@@ -83,9 +74,7 @@ void read_times(Section& section, SwarmConditions& swarm) {
                  format(swarm.duration));
     }
   }
-  if (const auto detection = section.get("detection")) {
-    swarm.detection = read_seconds(*detection, diagnostics).value_or(swarm.detection);
-  }
+  swarm.detection = section.seconds("detection");
 }
 
 }  // namespace
@@ -95,16 +84,16 @@ SwarmConditions read_swarm(const JsonNode& node, Diagnostics& diagnostics) {
   Section section("swarm", node, diagnostics);
   read_peers(section, swarm);
   read_links(section, swarm);
-  swarm.routing = static_cast<SwarmRouting>(section.choice("routing", 0));
-  swarm.int8 = section.choice("compression", 0) == 1;
-  swarm.in_flight = section.count("in_flight", kMostRequests);
-  swarm.delayed_update = section.boolean("delayed_update", true);
-  swarm.redo_lost = section.choice("lost_gradients", 0) == 0;
+  swarm.routing = static_cast<SwarmRouting>(section.choice("routing"));
+  swarm.int8 = section.choice("compression") == 1;
+  swarm.in_flight = section.written_count("in_flight");
+  swarm.delayed_update = section.boolean("delayed_update");
+  swarm.redo_lost = section.choice("lost_gradients") == 0;
   if (const auto failures = section.get("failures")) {
     swarm.failures = read_failures("swarm.failures", *failures, diagnostics);
   }
   read_times(section, swarm);
-  swarm.seeds = section.count("seeds", 5, 1, kMostSeeds);
+  swarm.seeds = section.count("seeds");
   section.finish();
   return swarm;
 }

@@ -12,8 +12,6 @@
 namespace interlock {
 namespace {
 
-constexpr int kLargestBatch = 1'000'000'000;
-constexpr int kMostSimulatedSteps = 1'000'000;
 constexpr std::array kOptimizers = {Optimizer::Sgd, Optimizer::SgdMomentum, Optimizer::Adam,
                                     Optimizer::Adam};
 
@@ -54,7 +52,7 @@ void fit_sizes(const BatchSizes& written, TrainingKeys& training) {
 void read_batch(Section& section, int data, TrainingKeys& training) {
   Diagnostics& diagnostics = section.diagnostics();
   const Mistakes mistakes(diagnostics);
-  const std::optional<int> global = section.count("global_batch_size", kLargestBatch);
+  const std::optional<int> global = section.written_count("global_batch_size");
   BatchSizes written = {.batch = global, .replicas = data};
   if (global && *global % data != 0) {
     report(diagnostics, *section.get("global_batch_size"),
@@ -70,9 +68,9 @@ void read_batch(Section& section, int data, TrainingKeys& training) {
     section.choice("micro_batch_size", 0);
     written.size = 1;
   } else {
-    written.size = section.count("micro_batch_size", kLargestBatch);
+    written.size = section.written_count("micro_batch_size");
   }
-  written.count = section.count("micro_batches", kLargestBatch);
+  written.count = section.written_count("micro_batches");
   const std::optional<JsonNode> count = section.get("micro_batches");
   if (size && count) {
     report(diagnostics, *count,
@@ -107,10 +105,9 @@ TrainingKeys read_training(const JsonNode& node, int data, Diagnostics& diagnost
   training.schedule = section.get("schedule");
   training.slices = read_slices(training.schedule, diagnostics);
   read_batch(section, data, training);
-  training.precision =
-      static_cast<Precision>(section.choice("precision", static_cast<int>(Precision::Bf16)));
+  training.precision = static_cast<Precision>(section.choice("precision"));
   if (const auto precision = section.get("precision")) training.precision_node = *precision;
-  training.optimizer = kOptimizers[static_cast<std::size_t>(section.choice("optimizer", 1))];
+  training.optimizer = kOptimizers[static_cast<std::size_t>(section.choice("optimizer"))];
   if (const auto framework = section.get("framework")) {
     training.framework = read_framework(*framework, diagnostics);
     const bool whole = training.micro_batches == 1 && !cuts_sequences(training);
@@ -118,21 +115,10 @@ TrainingKeys read_training(const JsonNode& node, int data, Diagnostics& diagnost
   }
   if (const auto again = section.get("recompute")) read_recompute(*again, training, diagnostics);
   if (const auto offload = section.get("offload")) read_offload(*offload, training, diagnostics);
-  training.steps = section.count("steps", 8, 1, kMostSimulatedSteps);
+  training.steps = section.count("steps");
   section.finish();
   return training;
 }
-
-namespace {
-
-constexpr int kMostLayers = 1'000'000;
-
-double read_share(Section& section, std::string_view key) {
-  const std::optional<JsonNode> node = section.get(key);
-  return node ? read_number(*node, 0, 1, section.diagnostics()).value_or(0) : 0;
-}
-
-}  // namespace
 
 void read_recompute(const JsonNode& node, TrainingKeys& training, Diagnostics& diagnostics) {
   if (node.value->kind == JsonValue::Kind::String) {
@@ -142,7 +128,7 @@ void read_recompute(const JsonNode& node, TrainingKeys& training, Diagnostics& d
     Section section("training.recompute", node, diagnostics);
     section.require("full_layers", "a number of layers, {\"full_layers\": 8} say");
     training.recompute = Recompute::Full;
-    training.recompute_layers = section.count("full_layers", 1, 0, kMostLayers);
+    training.recompute_layers = section.count("full_layers", 1);
     section.finish();
   } else {
     report(diagnostics, node, "expected \"none\", \"selective\", \"full\" or {\"full_layers\": 8}");
@@ -152,8 +138,8 @@ void read_recompute(const JsonNode& node, TrainingKeys& training, Diagnostics& d
 void read_offload(const JsonNode& node, TrainingKeys& training, Diagnostics& diagnostics) {
   Section section("training.offload", node, diagnostics);
   training.offload_node = node;
-  training.offload.activations = read_share(section, "activations");
-  training.offload.optimizer = read_share(section, "optimizer");
+  training.offload.activations = section.number("activations");
+  training.offload.optimizer = section.number("optimizer");
   section.finish();
 }
 

@@ -5,32 +5,23 @@
 
 #include "base/text.h"
 #include "scenarios/contract/contract.h"
-#include "scenarios/contract/limits.h"
 #include "scenarios/load/loader.h"
 #include "scenarios/load/variation_conditions.h"
 
 namespace interlock {
 namespace {
 
-constexpr int kMostNumber = 1'000'000;  // of a rank, device or step
-constexpr double kMostSlowdown = 1000;
-
-std::optional<int> count_at(Section& section, std::string_view key, int least) {
-  const std::optional<JsonNode> node = section.get(key);
-  if (!node) return std::nullopt;
-  return read_count(*node, least, kMostNumber, section.diagnostics());
-}
+constexpr double kMostSpread = 1e6;  // a message of its own says what a distribution can have
 
 double read_slowdown(Section& section) {
-  const auto node = section.require("slowdown", "how many times longer, 1.5 say");
-  if (!node) return 1;
-  return read_number(*node, 1, kMostSlowdown, section.diagnostics()).value_or(1);
+  section.require("slowdown", "how many times longer, 1.5 say");
+  return section.written_number("slowdown").value_or(1);
 }
 
 Straggler read_straggler(const JsonNode& node, Diagnostics& diagnostics) {
   Straggler straggler;
   Section section("variation.stragglers", node, diagnostics);
-  const auto rank = count_at(section, "rank", 0), device = count_at(section, "device", 0);
+  const auto rank = section.written_count("rank"), device = section.written_count("device");
   if (section.get("rank").has_value() == section.get("device").has_value() &&
       node.value->kind == JsonValue::Kind::Object) {
     report(diagnostics, node,
@@ -39,8 +30,8 @@ Straggler read_straggler(const JsonNode& node, Diagnostics& diagnostics) {
   }
   straggler.devices = {rank ? SlowDevices::Of::Rank : SlowDevices::Of::Device,
                        rank.value_or(device.value_or(0)), read_slowdown(section)};
-  straggler.first_step = count_at(section, "from_step", 1);
-  straggler.last_step = count_at(section, "to_step", 1);
+  straggler.first_step = section.written_count("from_step");
+  straggler.last_step = section.written_count("to_step");
   if (straggler.last_step && *straggler.last_step < straggler.first_step.value_or(1)) {
     report(diagnostics, *section.get("to_step"),
            "ends before step " + std::to_string(*straggler.first_step) +
@@ -54,8 +45,8 @@ SlowWay read_slow_way(const JsonNode& node, Diagnostics& diagnostics) {
   SlowWay way;
   Section section("variation.slow_links", node, diagnostics);
   const auto end_at = [&](std::string_view key) {
-    const auto end = section.require(key, "the number of a device");
-    return end ? read_count(*end, 0, kMostNumber, diagnostics).value_or(0) : 0;
+    section.require(key, "the number of a device");
+    return section.count(key, 0);
   };
   way.from = end_at("from");
   way.to = end_at("to");
@@ -70,11 +61,11 @@ SlowWay read_slow_way(const JsonNode& node, Diagnostics& diagnostics) {
 Jitter read_jitter(std::string_view path, const JsonNode& node, Diagnostics& diagnostics) {
   Jitter jitter;
   Section section(path, node, diagnostics);
-  jitter.shape = static_cast<JitterShape>(section.choice("distribution", 0));
-  jitter.scope = static_cast<JitterScope>(section.choice("per", 0));
+  jitter.shape = static_cast<JitterShape>(section.choice("distribution"));
+  jitter.scope = static_cast<JitterScope>(section.choice("per"));
   if (const auto spread = section.require("spread", "standard deviation over mean, 0.05 say")) {
     const double most = most_spread(jitter.shape);
-    const auto read = read_number(*spread, 0, kMostNumber, diagnostics);
+    const auto read = read_number(*spread, 0, kMostSpread, diagnostics);
     if (read && *read > most) {
       report(diagnostics, *spread,
              "times of a " +
@@ -126,13 +117,11 @@ std::optional<VariationConditions> read_variation(const std::optional<JsonNode>&
                            [&](const JsonNode& item) { return read_slow_way(item, diagnostics); });
   }
   if (const auto list = section.get("speeds")) {
-    variation.speeds =
-        read_list<double>(*list, "[1, 1, 0.5, 1]", diagnostics, [&](const JsonNode& item) {
-          return read_number(item, kLeastRelativeSpeed, kMostRelativeSpeed, diagnostics)
-              .value_or(1);
-        });
+    variation.speeds = read_list<double>(
+        *list, "[1, 1, 0.5, 1]", diagnostics,
+        [&](const JsonNode& item) { return section.number_at("speeds", item).value_or(1); });
   }
-  variation.seeds = section.count("seeds", 20, 1, kMostSeeds);
+  variation.seeds = section.count("seeds");
   if (const auto seeds = section.get("seeds"); seeds && !jitter && !link_jitter) {
     report(diagnostics, *seeds,
            "nothing varies at random, so all seeds are alike; expected \"jitter\" or "

@@ -291,12 +291,11 @@ Scenario load_scenario(const JsonValue& value, Diagnostics& diagnostics) {
 }
 
 void read_simulate(const JsonNode& node, Scenario& scenario, Diagnostics& diagnostics) {
-  constexpr int kLargestSeed = 2'147'483'647;
   Section section("simulate", node, diagnostics);
-  scenario.engine = static_cast<EngineKind>(section.choice("engine", 0));
-  scenario.seed = section.count("seed", 1, 0, kLargestSeed);
-  scenario.skip_periods = section.boolean("skip_periods", true);
-  scenario.memory_contention = section.boolean("memory_contention", false);
+  scenario.engine = static_cast<EngineKind>(section.choice("engine"));
+  scenario.seed = section.count("seed");
+  scenario.skip_periods = section.boolean("skip_periods");
+  scenario.memory_contention = section.boolean("memory_contention");
   if (const auto fold = section.get("fold")) scenario.unfolded = read_fold(*fold, diagnostics);
   section.finish();
 }

@@ -1,7 +1,6 @@
 // Reads "search". What is in its lists is read where scenarios are made of it.
 // SPDX-License-Identifier: Apache-2.0
 #include "base/text.h"
-#include "hardware/networks/network_size.h"
 #include "scenarios/contract/contract.h"
 #include "scenarios/load/loader.h"
 #include "scenarios/search/search_request.h"
@@ -9,10 +8,6 @@
 namespace interlock {
 
 namespace {
-
-constexpr int kMostMicroBatchSize = 1'000'000'000;
-constexpr double kMostCost = 1e18;
-constexpr double kMostWorth = 1;
 
 /// The values of a list, or the one value that is none.
 std::vector<JsonNode> items_of(const JsonNode& node) {
@@ -22,12 +17,12 @@ std::vector<JsonNode> items_of(const JsonNode& node) {
   return items;
 }
 
-std::vector<int> counts_of(Section& section, const char* key, int least, int most) {
+std::vector<int> counts_of(Section& section, const char* key) {
   const auto node = section.get(key);
   if (!node) return {};
   std::vector<int> counts;
   for (const JsonNode& item : items_of(*node)) {
-    const auto count = read_count(item, least, most, section.diagnostics());
+    const auto count = section.count_at(key, item);
     if (count) counts.push_back(*count);
   }
   if (items_of(*node).empty()) {
@@ -51,10 +46,8 @@ PlanLimits read_limits(const JsonNode& node, Diagnostics& diagnostics) {
   PlanLimits limits;
   Section section("search.limits", node, diagnostics);
   if (const auto memory = section.get("memory")) limits.memory = read_bytes(*memory, diagnostics);
-  if (const auto time = section.get("time")) limits.time = read_duration(*time, diagnostics);
-  if (const auto cost = section.get("cost")) {
-    limits.cost = read_number(*cost, 0, kMostCost, diagnostics);
-  }
+  limits.time = section.written_duration("time");
+  limits.cost = section.written_number("cost");
   if (const auto power = section.get("power")) limits.power = read_watts(*power, diagnostics);
   section.finish();
   return limits;
@@ -69,18 +62,16 @@ const char* name_of(Aim aim) {
 SearchRequest read_search(const JsonNode& node, Diagnostics& diagnostics) {
   SearchRequest request;
   Section section("search", node, diagnostics);
-  request.aim = static_cast<Aim>(section.choice("minimize", 0));
+  request.aim = static_cast<Aim>(section.choice("minimize"));
   if (const auto limits = section.get("limits")) request.limits = read_limits(*limits, diagnostics);
-  if (const auto worth = section.get("worth")) {
-    request.worth = read_number(*worth, 0, kMostWorth, diagnostics).value_or(request.worth);
-  }
-  request.devices = counts_of(section, "devices", 1, kMostDevices);
-  request.tensor = counts_of(section, "tensor", 1, kMostDevices);
-  request.pipeline = counts_of(section, "pipeline", 1, kMostDevices);
-  request.data = counts_of(section, "data", 1, kMostDevices);
-  request.zero_stages = counts_of(section, "zero_stage", 0, 3);
-  request.micro_batch_sizes = counts_of(section, "micro_batch_size", 1, kMostMicroBatchSize);
-  request.chunks = counts_of(section, "chunks", 1, kMostDevices);
+  request.worth = section.number("worth");
+  request.devices = counts_of(section, "devices");
+  request.tensor = counts_of(section, "tensor");
+  request.pipeline = counts_of(section, "pipeline");
+  request.data = counts_of(section, "data");
+  request.zero_stages = counts_of(section, "zero_stage");
+  request.micro_batch_sizes = counts_of(section, "micro_batch_size");
+  request.chunks = counts_of(section, "chunks");
   request.strategies = values_of(section, "strategy");
   request.schedules = values_of(section, "schedule");
   request.recompute = values_of(section, "recompute");

@@ -181,12 +181,12 @@ class SweepReader {
   }
 
   void read_sample(const JsonNode& node) {
-    ObjectReader reader(node, diagnostics_);
+    Section section("sweep.sample", node, diagnostics_);
     SweepSample sample;
-    const auto count = reader.require("count", "how many scenarios to draw");
-    if (count) sample.count = read_count(*count, 1, 1'000'000'000, diagnostics_).value_or(1);
-    sample.seed = static_cast<std::uint64_t>(reader.count("seed", 1, 0));
-    reader.finish();
+    section.require("count", "how many scenarios to draw");
+    sample.count = section.count("count", 1);
+    sample.seed = static_cast<std::uint64_t>(section.count("seed"));
+    section.finish();
     result_.sample = sample;
   }
 

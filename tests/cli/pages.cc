@@ -108,6 +108,15 @@ Page read_page(const std::string& text) {
   return page;
 }
 
+void check_printed(const std::string& path, const std::vector<std::string>& words) {
+  const Outcome run = run_program(words);
+  REQUIRE(run.exit_code == 0);
+  if (std::getenv("UPDATE_PAGES") != nullptr) write_file(kRoot + path, run.out);
+  INFO("to renew it: UPDATE_PAGES=1 build/bin/cli_test -tc='the page*'");
+  const bool same = run.out == read_file(kRoot + path);
+  CHECK(same);
+}
+
 void check_page(const std::string& path, bool exact) {
   const bool update = std::getenv("UPDATE_PAGES") != nullptr;
   const Page page = read_page(read_file(kRoot + path));

@@ -35,4 +35,8 @@ Page read_page(const std::string& text);
 /// the catalogue of devices.
 void check_page(const std::string& path, bool exact);
 
+/// Compares the file at `path` with what the program prints for `words`; with UPDATE_PAGES=1 it
+/// rewrites the file first.
+void check_printed(const std::string& path, const std::vector<std::string>& words);
+
 }  // namespace interlock

@@ -21,6 +21,14 @@ TEST_CASE("the page docs/related-systems.md is what its commands write") {
   check_page("docs/related-systems.md", true);
 }
 
+TEST_CASE("the page docs/reference.md is what schema --reference prints") {
+  check_printed("docs/reference.md", {"schema", "--reference"});
+}
+
+TEST_CASE("the page of editors, scenarios/scenario.schema.json, is what schema prints") {
+  check_printed("scenarios/scenario.schema.json", {"schema"});
+}
+
 TEST_CASE("the page docs/interlocking.md has the rows and words that its commands write") {
   check_page("docs/interlocking.md", false);
 }

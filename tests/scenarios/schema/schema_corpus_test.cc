@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/file.h"
+#include "scenarios/contract/json_schema.h"
 #include "scenarios/load/scenario.h"
 #include "tests/scenarios/schema/schema_checker.h"
 
@@ -16,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 
 const JsonValue& schema() {
-  static const JsonValue value = read_json_file(data_folder("scenarios") + "/scenario.schema.json");
+  static const JsonValue value = json_schema();
   return value;
 }
 

@@ -1,0 +1,162 @@
+// The scenario contract: the document, and its short sections.
+// SPDX-License-Identifier: Apache-2.0
+#include "hardware/devices/device.h"
+#include "hardware/networks/cluster_reader.h"
+#include "models/model_file.h"
+#include "scenarios/contract/contract_types.h"
+#include "scenarios/contract/limits.h"
+#include "sim/plan/mesh.h"
+
+namespace interlock::contract {
+namespace {
+
+constexpr double kMostAmount = 1e18;  // samples or tokens of a training, and what it costs
+
+/// All dimensions of a mesh but the pipeline, of which no rank can stand for another.
+std::vector<std::string> foldable() {
+  return {dimension_names().begin(), dimension_names().end() - 1};
+}
+
+ContractObject document() {
+  return {
+      .name = "",
+      .meaning = "A scenario is one what-if question to interlock. Comments (`//`) are allowed.",
+      .keys =
+          {{"$schema", text("../scenario.schema.json"), "",
+            "Path of the schema, for editors; not used."},
+           {"name", text(), "the file's name without `.json`", "Name in tables and results."},
+           {"model",
+            either({named(zoo_names), object("model.transformer"), object("model.resnet"),
+                    object("model.vgg"), object("model.mlp"), object("model.residual-mlp"),
+                    object("model.sparse-mlp"), object("model.profile"), object("model.config"),
+                    object("model.base")}),
+            "required, but beside a `workload`",
+            "The network: a name of the zoo (`interlock list models`), the path of a model file or "
+            "of a `config.json` of Hugging Face, or an object."},
+           {"cluster",
+            either({named(catalogue_names), object("cluster.named"), object("cluster.uniform"),
+                    object("cluster.machine")}),
+            "required",
+            "The machine: a name of the catalogue (`interlock list machines`), the path of a "
+            "machine file, or an object."},
+           {"parallel", object("parallel"), "", "How the work is spread over devices."},
+           {"partition", partition_type(), "balanced",
+            "Modules of each stage. `balanced`: the busiest stage has as little to do for one "
+            "micro-batch as possible, with heads, recompute, every traversal and its share of the "
+            "update counted. `uniform`: equal numbers, the first stages take the rest. Or a list "
+            "of numbers that add up to the model's; overlapping blocks that recompute have one "
+            "part more than stages."},
+           {"training", object("training"), "required, but beside a `workload`",
+            "What is trained, and how."},
+           {"simulate", object("simulate"), "", "How the run is simulated."},
+           {"variation", object("variation"), "no variation",
+            "Devices and links that are not all alike, and times that vary at random."},
+           {"run", object("run"), "no run",
+            "A whole training run of such steps: failures, checkpoints, goodput."},
+           {"goal", object("goal"), "the length of the `run`",
+            "How long training goes on until it has done what it is for. Results tell the time, "
+            "energy and money of that."},
+           {"swarm", object("swarm"), "no swarm",
+            "The stages served by interchangeable peers on slow links, which fail, join and change "
+            "stages."},
+           {"quality", object("quality"), "unknown",
+            "How good a network trained in this way is, as it was published. Pictures draw it "
+            "beside results; it changes none."},
+           {"workload", object("workload"), "none",
+            "A run that was recorded, in place of `model`, `training` and all that belongs to "
+            "them."},
+           {"sweep", object("sweep"), "one scenario",
+            "Several scenarios in one file: dotted paths, and the values that each takes."},
+           {"search", object("search"), "the usual plans",
+            "Plans that `interlock search` chooses from, and what they may take. Other commands "
+            "pass over it."}},
+      .needs = {{"model", "training"}, {"workload"}},
+      .apart = {{"workload", "model"}, {"workload", "training"}}};
+}
+
+ContractObject simulate() {
+  return {
+      .name = "simulate",
+      .meaning = "How the run is simulated.",
+      .keys = {{"engine", one_of({"auto", "simgrid", "native"}), "auto",
+                "What runs the program. `native`: no contention, and refuses links that messages "
+                "share. `simgrid`: max-min sharing on every link. `auto`: native where it is "
+                "provably equal, else simgrid."},
+               {"seed", whole(0, 2'147'483'647), "1",
+                "Seed of random numbers, which the search of the schedule `auto`, `variation`, "
+                "`run` and `swarm` draw."},
+               {"skip_periods", boolean(), "true",
+                "Measures a long step whose micro-batches settle into an exact rhythm by two "
+                "shorter ones, a period apart. Never with `--report` or `--svg`, nor under half a "
+                "million tasks."},
+               {"memory_contention", boolean(), "false",
+                "Messages, collectives and copies to hosts take memory bandwidth from the kernels "
+                "beside them."},
+               {"fold", either({one_of({"auto", "none"}), list(one_of(foldable()))}), "auto",
+                "Dimensions of the mesh of which one device stands for all. `auto`: as many as is "
+                "exact. `none`: every device is simulated. Or a list; a folding that is not exact "
+                "is refused."}}};
+}
+
+ContractObject goal() {
+  ContractObject goal = {
+      .name = "goal",
+      .meaning =
+          "How long training goes on until it has done what it is for; beside a `run`, with "
+          "its failures and restarts.",
+      .keys = length_keys()};
+  goal.keys.push_back({"strategies", map(object("goal.strategies")), "",
+                       "Lengths of strategies that need more or less, by their `kind` or as "
+                       "`3-wise`."});
+  return goal;
+}
+
+ContractObject quality() {
+  return {.name = "quality",
+          .meaning = "How good a network trained in this way is, as it was published.",
+          .keys = {{"measure", text("WikiText perplexity"), "required", "What is measured."},
+                   {"value", number(), "required", "Its value, as published."},
+                   {"source", text(), "", "Where it was published."}}};
+}
+
+ContractObject workload() {
+  return {.name = "workload",
+          .meaning =
+              "A run that was recorded as execution traces of MLCommons' Chakra. Beside it "
+              "stand `cluster`, `name`, `simulate`, `quality` and `sweep` only.",
+          .keys = {{"chakra", text("traces/rank.%d.et"), "required",
+                    "Path of the traces, a file for each rank from 0 on, with `%d` for the number "
+                    "of the rank. Rank r runs on device r."},
+                   {"precision", one_of(precision_names()), "they take no time",
+                    "Prices computations that have no duration by their `num_ops` and "
+                    "`tensor_size`, as a matrix product in this precision on the cluster's "
+                    "device."}}};
+}
+
+}  // namespace
+
+std::vector<ContractKey> length_keys() {
+  return {{"steps", whole(1, kMostRunSteps), "",
+           "How long to train; one of `steps`, `samples` and `tokens` is required."},
+          {"samples", number(1, kMostAmount), "", "How long to train, in samples."},
+          {"tokens", number(1, kMostAmount), "", "How long to train, in tokens."},
+          {"further_steps", whole(0, kMostRunSteps), "0",
+           "Beside `samples` or `tokens`: steps that it takes besides, however large the batch. "
+           "Steps to a goal are about c1 / B + c2 for a batch of B samples (Lee et al., arXiv "
+           "2003.11316): c1 are the `samples`, c2 the `further_steps`."}};
+}
+
+ContractType partition_type() {
+  return either({one_of({"balanced", "uniform"}), list(whole(1), 1)});
+}
+
+std::vector<ContractObject> document_objects() {
+  return {document(),
+          simulate(),
+          goal(),
+          {.name = "goal.strategies", .meaning = "How long to train.", .keys = length_keys()},
+          quality(),
+          workload()};
+}
+
+}  // namespace interlock::contract

@@ -1,0 +1,138 @@
+// The scenario contract: "parallel".
+// SPDX-License-Identifier: Apache-2.0
+#include "hardware/networks/network_size.h"
+#include "scenarios/contract/contract_types.h"
+#include "sim/plan/mesh.h"
+
+namespace interlock::contract {
+namespace {
+
+constexpr double kMostBands = 1000, kMostPrefetched = 1000, kMostImbalance = 1e6;
+
+/// The mesh: how many devices divide what.
+std::vector<ContractKey> degree_keys() {
+  const ContractType degree = whole(1, kMostDevices);
+  return {
+      {"pipeline", degree, "the cluster's devices over the other degrees",
+       "Ranks that the stages are spread over. A rank is one device, or the devices that divide "
+       "its "
+       "tensors, its sequences and its batch between them."},
+      {"stages", degree,
+       "`pipeline`; greedy: the model's modules; chunked: `pipeline` or `chunks`, whichever is "
+       "more",
+       "Stages that the model is cut into: at least one for each rank, at most its modules."},
+      {"placement", either({one_of({"loop", "v"}), list(whole(0), 1)}),
+       "`loop`; greedy: contiguous blocks of stages, balanced over the ranks",
+       "Rank of each stage. `loop`: 0, 1, 2, 0, 1, 2; `v`: 0, 1, 2, 2, 1, 0; or a list. Every rank "
+       "holds a stage."},
+      {"tensor", degree, "1",
+       "Devices that divide every layer between them. Heads and widths must be multiples; a "
+       "vocabulary that is none is padded to a multiple of 128 tokens for each."},
+      {"data", degree, "1",
+       "Replicas of the model, each with its part of the global batch, which must be a multiple."},
+      {"context", degree, "1", "Devices that divide every sequence between them."},
+      {"expert", degree, "1",
+       "Devices that divide the experts of a layer between them, among those of equal weights; "
+       "divides data x context."},
+      {"split_brain", degree, "1",
+       "VGGs: data devices that divide the fully connected layers between them (SplitBrain, arXiv "
+       "2112.15317); divides `data`. Convolutions are whole on each."},
+      {"spatial", either({whole(1, kMostBands), list(whole(1, kMostBands), 2, 2)}), "1",
+       "ResNets and VGGs, instead of `context`: devices that have a band of rows each of every "
+       "image, or a grid of `[rows, columns]`. Neighbours exchange halos."}};
+}
+
+/// How layers, sequences and experts are divided.
+std::vector<ContractKey> layout_keys() {
+  ContractType order = list(one_of(dimension_names()), 4, 4);
+  order.distinct = true;
+  return {
+      {"tensor_layout", one_of({"1d", "2d", "2.5d", "3d"}), "1d",
+       "How tensors are divided. `1d`: by columns, then by rows (Megatron-LM); for transformers "
+       "and "
+       "MLPs also `2d`: on a square of devices, `2.5d`: on `tensor_depth` squares, `3d`: on a cube "
+       "(Colossal-AI)."},
+      {"tensor_depth", whole(1, kMostDevices), "1",
+       "`2.5d`: squares; `tensor` = `tensor_depth` x side x side."},
+      {"sequence_parallel", boolean(), "false",
+       "`1d`: norms, residuals and dropout are divided by sequence among the tensor devices, "
+       "instead of held by each."},
+      {"context_layout", one_of({"ring", "all_to_all"}), "ring",
+       "How attention sees the whole sequence. `ring`: keys and values go round a ring beside the "
+       "kernels. `all_to_all`: parts of sequences become parts of heads, and turn back (Ulysses)."},
+      {"expert_imbalance", number(1, kMostImbalance), "1",
+       "Tokens of the busiest holder of experts over the mean, where the model has no "
+       "`capacity_factor`."},
+      {"order", order, R"(["tensor", "context", "data", "pipeline"])",
+       "Which coordinate changes first from one device of the machine to the next, the innermost "
+       "first. With 8 devices a node and `tensor` 8, the default keeps a tensor group inside a "
+       "node."}};
+}
+
+/// What devices of equal weights exchange and divide.
+std::vector<ContractKey> state_keys() {
+  return {
+      {"zero_stage", whole(0, 3), "0",
+       "What devices of equal weights (data x context) divide between them. 1: optimiser states; "
+       "2: "
+       "gradients too; 3: weights too (FSDP), which are gathered for each module's forward and "
+       "backward."},
+      {"shard", whole(1, kMostDevices), "all of them",
+       "ZeRO: devices that share one copy of the states (hybrid sharding); divides data x context. "
+       "Shards add up their gradients among each other."},
+      {"overlap_gradients", boolean(), "true",
+       "Gradients leave in buckets beside the last backward of a step, not after it."},
+      {"overlap_weights", boolean(), "false",
+       "ZeRO 1 and 2: weights are gathered beside the first forward of a step, not before it."},
+      {"gradient_density", number(0, 1), "1",
+       "Share of the gradients that are exchanged: of weights that a fixed sparse mask keeps, as "
+       "values without places. Kernels, states and memory stay those of dense weights."},
+      {"gradient_reduction", one_of({"step", "micro_batch"}), "the framework's",
+       "When devices of equal weights reduce their gradients. `step`: once for each update, after "
+       "adding up those of its micro-batches, as Megatron-LM and PyTorch's pipelines do. "
+       "`micro_batch`: after every backward, as DeepSpeed does under ZeRO 2 and 3; a device then "
+       "keeps its own part and two buckets."},
+      {"bucket", size(), "25 MiB", "Gradients that are exchanged together."},
+      {"prefetch", whole(0, kMostPrefetched), "1",
+       "ZeRO 3: modules whose weights are gathered ahead of the one that runs."}};
+}
+
+/// Pipeline ranks that divide their stages each in its own way.
+std::vector<ContractKey> stage_layout_keys() {
+  return {
+      {"stage_layouts", list(object("parallel.stage_layouts"), 1), "all alike",
+       "The layout of each pipeline rank, where they differ; tensor x data is the same for all. "
+       "Instead of `tensor`, `data`, `order` and their like."},
+      {"resharding", one_of({"point_to_point", "local_all_gather", "broadcast"}), "broadcast",
+       "`stage_layouts`: how a tensor gets from one layout to the next. `point_to_point`: a copy "
+       "for each receiver. `local_all_gather`: a copy for each node, in parts that its receivers "
+       "gather. `broadcast`: a chain through all receivers."},
+      {"sender_balancing", boolean(), "true",
+       "`stage_layouts`: chooses senders among the holders of a slice, and the order of slices, so "
+       "that the last slice is there soonest; else the first holder sends."}};
+}
+
+}  // namespace
+
+std::vector<ContractObject> parallel_objects() {
+  ContractObject parallel = {
+      .name = "parallel",
+      .meaning =
+          "How the work is spread over devices. The model is a chain of modules, cut into "
+          "stages; each pipeline rank runs one stage or more. The devices are a mesh of "
+          "pipeline x data x context x tensor, all of which are used; `pipeline` alone may "
+          "leave some of the cluster's devices idle.",
+      .keys = degree_keys()};
+  for (const auto& keys : {layout_keys(), state_keys(), stage_layout_keys()}) {
+    parallel.keys.insert(parallel.keys.end(), keys.begin(), keys.end());
+  }
+  return {parallel,
+          {.name = "parallel.stage_layouts",
+           .meaning = "The layout of one pipeline rank.",
+           .keys = {{"tensor", whole(1, kMostDevices), "1",
+                     "Devices that divide the work of the rank's stages."},
+                    {"data", whole(1, kMostDevices), "1",
+                     "Devices that divide the samples of a micro-batch."}}}};
+}
+
+}  // namespace interlock::contract

@@ -1,0 +1,112 @@
+// The scenario contract: "sweep" and "search", which stand for many scenarios.
+// SPDX-License-Identifier: Apache-2.0
+#include "hardware/networks/network_size.h"
+#include "scenarios/contract/contract_types.h"
+
+namespace interlock::contract {
+namespace {
+
+constexpr double kMost = 1e9, kMostCost = 1e18;
+
+/// Paths of keys, and the values that each takes.
+ContractType swept(double least) {
+  ContractType axes = map(either({list(anything(), 1), object("sweep.range")}), least);
+  axes.paths = true;
+  return axes;
+}
+
+ContractObject sweep() {
+  return {
+      .name = "sweep",
+      .meaning =
+          "Dotted paths, and the list of values that each takes; the file stands for the "
+          "product of all lists. Several paths with commas between them are set together: all "
+          "to one value, or each to its own of a list. An object is merged over one of the "
+          "same kind at its path, and `null` removes a key; paths later in the sweep win. The name "
+          "of each scenario gets ` | key=value` for each path, or the `name` of a value that is an "
+          "object; sweeping `name` replaces the name. All that is required may come from the "
+          "sweep.",
+      .keys = {{"grid", swept(0), "", "Further paths and values, as beside it."},
+               {"zip", one_or_more(swept(1)), "",
+                "Paths whose lists, of one length, go along together; a list of such objects: the "
+                "product of several."},
+               {"exclude", list(map(anything(), 1)), "",
+                "Combinations that are left out: swept paths, and the value of each or a list of "
+                "values."},
+               {"sample", object("sweep.sample"), "all are run",
+                "So many of what is left, drawn at random, none twice, in order."}},
+      .others = swept(0)};
+}
+
+ContractObject range() {
+  const ContractType end = either({number(), text("25 GB/s")});
+  return {.name = "sweep.range",
+          .meaning = "A range in place of a list of values, both ends included.",
+          .keys = {{"from", end, "required", "The first number or quantity."},
+                   {"to", end, "required", "The last, if a step leads there."},
+                   {"step", end, "1, without `times`", "Distance of neighbours."},
+                   {"times", above(1), "", "Each is so many times the one before; above 1."}}};
+}
+
+ContractObject limits() {
+  return {.name = "search.limits",
+          .meaning = "What a plan may take at most.",
+          .keys = {{"memory", size(), "what it has", "Memory of each device."},
+                   {"time", time(), "", "Time of the goal, or else of a step."},
+                   {"cost", number(0, kMostCost), "",
+                    "Cost of the goal, or else of a step, in the currency of the price."},
+                   {"power", power(), "", "Power of all devices, on average over a step."}}};
+}
+
+ContractObject search() {
+  const ContractType devices = one_or_more(whole(1, kMostDevices));
+  return {
+      .name = "search",
+      .meaning =
+          "Plans that `interlock search` chooses from, one value or a list of each, and what "
+          "they may take; see [search](search.md).",
+      .keys = {
+          {"minimize", one_of({"time", "memory", "cost", "energy"}), "time",
+           "What the best plan has least of: time, cost and energy of the goal, or else of a step; "
+           "memory of the fullest device."},
+          {"limits", object("search.limits"), "none", "What a plan may take at most."},
+          {"worth", number(0, 1), "0.01",
+           "Share by which a plan must be better than every one before it, in time, memory, cost "
+           "or "
+           "energy, to be worth having."},
+          {"devices", devices, "all of the cluster", "Numbers of devices to use."},
+          {"tensor", devices, "divisors of the devices that lie inside a node", "Tensor degrees."},
+          {"pipeline", devices, "divisors of the devices", "Pipeline degrees."},
+          {"data", devices, "whatever is left", "Data-parallel degrees."},
+          {"zero_stage", one_or_more(whole(0, 3)), "all that data parallelism allows",
+           "Stages of ZeRO."},
+          {"micro_batch_size", one_or_more(whole(1, kMost)), "powers of two",
+           "Samples of a micro-batch."},
+          {"chunks", devices, "2 and 4",
+           "Stages of a rank under schedules that lay several in loops."},
+          {"strategy", one_or_more(strategy_type()), "that of training",
+           "Strategies, as in `training`."},
+          {"schedule", one_or_more(schedule_type()),
+           "1f1b, interleaved, zb-h1 and zb-v under global training",
+           "Schedules, as in "
+           "`training`."},
+          {"recompute", one_or_more(recompute_type()), "`none`, `selective` and `full`",
+           "What forwards keep, as in `training`."},
+          {"partition", one_or_more(partition_type()), "balanced",
+           "Partitions, as of the scenario."}}};
+}
+
+}  // namespace
+
+std::vector<ContractObject> sweep_objects() {
+  return {sweep(),
+          {.name = "sweep.sample",
+           .meaning = "A random part of a sweep.",
+           .keys = {{"count", whole(1, kMost), "required", "Scenarios to draw."},
+                    {"seed", whole(0, kMost), "1", "Other seeds draw other scenarios."}}},
+          range(),
+          search(),
+          limits()};
+}
+
+}  // namespace interlock::contract

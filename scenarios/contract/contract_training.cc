@@ -1,0 +1,310 @@
+// The scenario contract: "training", with strategies, schedules and frameworks.
+// SPDX-License-Identifier: Apache-2.0
+#include "hardware/devices/catalogue_file.h"
+#include "hardware/devices/device.h"
+#include "scenarios/contract/contract_types.h"
+#include "sim/plan/schedules/catalogue.h"
+
+namespace interlock::contract {
+namespace {
+
+constexpr double kLargestBatch = 1e9, kMostTraffic = 100;
+
+ContractType strategy_kind() {
+  return one_of({"global", "local", "interlocking", "greedy", "chunked", "overlapping",
+                 "forward-forward", "backlink", "tree", "pairwise", "inference"});
+}
+
+ContractType schedule_kind() {
+  std::vector<std::string> names;
+  for (const ScheduleEntry& entry : schedule_catalogue()) names.push_back(entry.name);
+  return one_of(names);
+}
+
+ContractObject training() {
+  const ContractType samples = whole(1, kLargestBatch);
+  return {
+      .name = "training",
+      .meaning = "What is trained, and how.",
+      .keys =
+          {{"strategy", strategy_type(), "required, here or in the sweep",
+            "Which loss trains which stage: the `kind` of a strategy, or an object."},
+           {"schedule", schedule_type(),
+            "`naive` (one micro-batch) or `1f1b` for global training, else `eager`",
+            "The order of work: the `kind` of a schedule, or an object."},
+           {"global_batch_size", samples, "required, unless the model is a profile",
+            "Samples of one step."},
+           {"micro_batch_size", either({samples, one_of({"balanced"})}), "the global batch",
+            "Samples of one micro-batch; divides the global batch. `balanced`: `terapipe` chooses "
+            "it together with its token slices, and may mix sizes."},
+           {"micro_batches", samples, "1",
+            "Micro-batches M of one step, instead of `micro_batch_size`."},
+           {"precision", one_of(precision_names()), "bf16",
+            "Number format of the main computation; the device must support it. `fp8`: products of "
+            "linear layers only, with attention and all tensors in 16 bits."},
+           {"optimizer", one_of({"sgd", "sgd-momentum", "adam", "adamw"}), "sgd-momentum",
+            "Decides the optimiser's states and the time of an update; `adamw` costs what `adam` "
+            "does."},
+           {"recompute", recompute_type(), "none",
+            "What a forward keeps for the backward. `none`: everything. `selective`: all but "
+            "attention's inner tensors. `full`: each module's input. Or an object, for full in "
+            "some "
+            "layers only. Every gradient that passes a stage makes again what it reads."},
+           {"offload", object("training.offload"), "nothing is offloaded",
+            "What waits in the memory of each device's host; needs a machine with a `host`."},
+           {"framework",
+            either({named([] { return catalogue_entries("scenarios/frameworks"); }),
+                    object("training.framework")}),
+            "nothing is added",
+            "What the training framework adds to kernels and rates: a name (`interlock list "
+            "frameworks`), the path of a file, or an object."},
+           {"steps", whole(1, 1'000'000), "8",
+            "Steps to measure, after those that fill the pipeline; with 1 there is no fill, and "
+            "the "
+            "run is measured whole."}},
+      .apart = {{"micro_batch_size", "micro_batches"}}};
+}
+
+const std::vector<std::string>& trained_by_heads() {
+  static const std::vector<std::string> kinds = {"local",   "interlocking", "pairwise", "greedy",
+                                                 "chunked", "overlapping",  "backlink", "tree"};
+  return kinds;
+}
+
+ContractObject strategy() {
+  return {
+      .name = "training.strategy",
+      .meaning = "Which loss trains which stage.",
+      .keys = {
+          {"kind", strategy_kind(), "required",
+           "`global`: one loss, at the last stage. `local`: every stage is trained by a loss of "
+           "its "
+           "own. `interlocking`: stage i is trained by the furthest loss that it reaches, of stage "
+           "i "
+           "+ `n_wise` - 1. `pairwise`: interlocking with `n_wise` 2. `greedy`: a loss on every "
+           "module, which is a stage. `chunked`: full backpropagation inside blocks of stages, "
+           "none "
+           "between. `overlapping`: blocks of two stages (1,2), (2,3), (3,4). `forward-forward`: "
+           "every module learns from a positive and a negative pass (arXiv 2212.13345). "
+           "`backlink`: "
+           "local, but the next stage's error also goes down the last `modules` of a stage (arXiv "
+           "2205.07141). `tree`: local, but stages read the output of their parent in a tree "
+           "(arXiv "
+           "2606.21497). `inference`: forward only."},
+          {"n_wise",
+           whole(1, 1e9),
+           "2",
+           "Stages that a loss reaches, its own included. 1 is local; as many as there are stages, "
+           "or more, train like global.",
+           {"interlocking"}},
+          {"gradient",
+           one_of({"furthest", "sum", "mean"}),
+           "furthest",
+           "The gradient that trains a stage: of the furthest loss alone, or the sum or mean of "
+           "all "
+           "that reach it (overlapping has no mean).",
+           {"interlocking", "pairwise", "overlapping"}},
+          {"heads",
+           one_of({"minimal", "all"}),
+           "`all` for the list schedule, else `minimal`",
+           "Stages that own an auxiliary head: those whose loss trains something, or all.",
+           {"local", "interlocking", "pairwise", "greedy"}},
+          {"unneeded_input_gradients",
+           one_of({"computed", "skipped"}),
+           "computed",
+           "`skipped` saves the first operator's input gradient where nothing reads it.",
+           {"global", "local", "interlocking", "pairwise", "greedy", "chunked", "overlapping",
+            "forward-forward", "backlink", "tree"}},
+          {"chunks",
+           whole(1, 1e9),
+           "required with chunked",
+           "Blocks of stages; the stages must be a multiple.",
+           {"chunked"}},
+          {"modules",
+           whole(1, 1e9),
+           "required with backlink",
+           "Modules, from the top of a stage, that the error of the next stage goes down; more "
+           "than "
+           "a stage has means all.",
+           {"backlink"}},
+          {"arity",
+           whole(1, 1e9),
+           "2",
+           "Stages that read the output of one; 1 is local training of a chain.",
+           {"tree"}},
+          {"forward",
+           one_of({"shared", "recomputed"}),
+           "shared",
+           "A stage in two blocks runs its forward once, or in both; then blocks exchange nothing "
+           "backward.",
+           {"overlapping"}},
+          {"head", head_type(), "the model's",
+           "Auxiliary head of each stage that is trained by a loss of its own.",
+           trained_by_heads()}}};
+}
+
+/// What the order is, and how its ops and messages behave.
+std::vector<ContractKey> order_keys() {
+  return {
+      {"kind", schedule_kind(), "by the strategy; `file` beside `file`",
+       "The order's name, see [schedules](schedules.md). `auto` searches; `file` reads a file; "
+       "`eager` and `list` are for local and interlocking training, `dgl` and `ppll` where no "
+       "gradient crosses a boundary, all others for global training."},
+      {"file", text("order.csv"), "required with file",
+       "Path of the order of a step, as CSV in the form of PyTorch's "
+       "`torch.distributed.pipelining`: a row for each rank. See [orders in "
+       "files](orders.md#orders-in-files)."},
+      {"backward", one_of({"fused", "split"}),
+       "`split` for eager, naive-split and the zero-bubble schedules, else `fused`",
+       "Input and weight gradients of a stage are one op, or two; a split backward sends the input "
+       "gradient first."},
+      {"queue", either({one_of({"rendezvous", "unlimited"}), object("training.schedule.queue")}),
+       R"(`unlimited` for global training, `{"buffered": 4}` for dgl and ppll, else )"
+       R"(`{"buffered": 1}`)",
+       "Room of a channel between two stages. An object: a sender waits while so many messages are "
+       "untaken. `rendezvous`: it waits for as long as its message waits at the receiver. "
+       "`unlimited`: it never waits."},
+      {"copies", one_of({"overlapped", "compute_stream"}), "overlapped",
+       "Transfers run beside compute, or block both devices; the latter needs one stage a device "
+       "and `in_flight` 1."},
+      {"in_flight", whole(1, 1024), "1",
+       "`eager`, `auto`: micro-batches that a stage may have begun and not updated on. Above 1 "
+       "weights are stale, and further versions of weights and gradients take memory."},
+      {"update_every", whole(1, 1e9), "the micro-batches of a step",
+       "Micro-batches between two updates of a stage; divides those of a step. Schedules that "
+       "flush "
+       "update once for each step."},
+      {"optimizer_sync", one_of({"per_stage", "barrier"}), "per_stage",
+       "`barrier`: no stage updates before every stage has its gradients."},
+      {"execution", one_of({"futures", "bulk_synchronous"}), "futures",
+       "`futures`: an op starts when its rank is free and its inputs are there. "
+       "`bulk_synchronous`: "
+       "all ranks wait for each other after every row of the schedule (Phylanx, arXiv "
+       "2010.03012)."}};
+}
+
+/// Keys that only some schedules have a use for.
+std::vector<ContractKey> special_keys() {
+  return {
+      {"chunks", whole(1, 1e6), "the schedule's",
+       "Stages of each rank, for schedules that lay stages on ranks themselves."},
+      {"overlap", number(0, 1), "0",
+       "Share of the shorter of two overlapped ops that costs no time, for schedules that run a "
+       "forward and a backward as one: F + B - `overlap` x min(F, B)."},
+      {"memory", size(), "the device's memory", "`auto`: bytes of each device at most."},
+      {"evaluations", whole(1, 1e6), "up to 1000, fewer where a step is long",
+       "`auto`: orders that the search looks at."},
+      {"slices", either({one_of({"balanced"}), whole(1, 65'536), list(whole(1), 1)}), "balanced",
+       "`terapipe`: token slices of each sequence. `balanced`: those that the search of the "
+       "paper finds. A number: so many equal slices, the only form for a profile. Or a list "
+       "with the tokens of each."}};
+}
+
+ContractObject schedule() {
+  ContractObject schedule = {
+      .name = "training.schedule", .meaning = "The order of work.", .keys = order_keys()};
+  for (ContractKey& key : special_keys()) schedule.keys.push_back(std::move(key));
+  return schedule;
+}
+
+/// Speeds and traffic of a framework's kernels, and how often the host lets them stand still.
+std::vector<ContractKey> kernel_keys() {
+  return {
+      {"kernel_issue", time(), "0 s",
+       "The host's time to issue one kernel. A module's kernels take at least that, each; where "
+       "they take longer, the host runs ahead and its time does not show."},
+      {"backward_issue", time(), "`kernel_issue`",
+       "The host's time to issue one kernel of gradients, which autograd may do faster than the "
+       "model's own code."},
+      {"exchange_issue", time(), "0 s", "The host's time to issue one collective inside a module."},
+      {"product_speed", number(0.01, 1), "1",
+       "Speed of its matrix products, over the device's `efficiency` of `gemm`."},
+      {"attention_speed", number(0.01, 1), "1",
+       "Speed of its attention, over the device's `efficiency` of `attention`."},
+      {"loss_traffic", number(1, kMostTraffic), "1",
+       "Bytes that the loss moves, over those of a loss in one kernel each way."},
+      {"softmax_traffic", number(1, kMostTraffic), "1",
+       "Bytes that the softmax over stored attention scores moves, over those of one kernel that "
+       "also scales and masks them."}};
+}
+
+/// How a framework keeps, sums and sends.
+std::vector<ContractKey> exchange_keys() {
+  return {
+      {"gradients", one_of({"training", "fp32"}), "training",
+       "Format in which weight gradients are kept, added up and exchanged: the training "
+       "precision's, or `fp32`."},
+      {"gradient_reduction", one_of({"step", "micro_batch"}), "step",
+       "ZeRO 2 and 3: `gradient_reduction` of `parallel`, where that is not written."},
+      {"gradient_passes", number(0, 100), "0",
+       "Passes over the weights' gradients that adding a micro-batch's (or a slice's) to those "
+       "before it takes: 3 where a kernel of its own reads both and writes the sum, 0 where the "
+       "product itself adds."},
+      {"overlaps_sums", boolean(), "false",
+       "Sums of input gradients over tensor devices run beside the weight gradients of their "
+       "layer."},
+      {"waits_for_sends", boolean(), "false",
+       "A device stands still until what it sends to the next or the last stage has left, where "
+       "queues have no bound."},
+      {"divides_messages", boolean(), "false",
+       "Each tensor device sends a part of an output that all of them hold (`1d`, without "
+       "`sequence_parallel`); receivers gather the parts."},
+      {"message_copies", bandwidth(), "they leave and arrive beside the kernels",
+       "Rate at which the kernels' own queue copies messages between ranks to and from the host, "
+       "one copy when a message leaves and one when it is used."},
+      {"collective_sms", number(0, 0.9), "0",
+       "Share of the multiprocessors that its communication library takes from the kernels beside "
+       "each collective under way, where the device does not say."},
+      {"origin", map(anything()), "", "Where each number comes from; not used."}};
+}
+
+ContractObject framework() {
+  ContractObject framework = {
+      .name = "training.framework",
+      .meaning =
+          "What the training framework adds: how often kernels stand still because the host "
+          "has not issued the next one, or how many passes over the logits a loss takes.",
+      .keys = kernel_keys()};
+  for (ContractKey& key : exchange_keys()) framework.keys.push_back(std::move(key));
+  return framework;
+}
+
+ContractObject offload() {
+  return {.name = "training.offload",
+          .meaning = "Shares that wait in the memory of each device's host.",
+          .keys = {{"activations", number(0, 1), "0",
+                    "Share of the stash that leaves after its forward and comes back before its "
+                    "backward."},
+                   {"optimizer", number(0, 1), "0",
+                    "Share of the optimiser's states that the host keeps and updates: at each "
+                    "update gradients of as many weights go to the host, and weights come back."}}};
+}
+
+}  // namespace
+
+ContractType strategy_type() { return either({strategy_kind(), object("training.strategy")}); }
+
+ContractType schedule_type() { return either({schedule_kind(), object("training.schedule")}); }
+
+ContractType recompute_type() {
+  return either({one_of({"none", "selective", "full"}), object("training.recompute")});
+}
+
+std::vector<ContractObject> training_objects() {
+  return {
+      training(),
+      strategy(),
+      schedule(),
+      {.name = "training.schedule.queue",
+       .meaning = "A queue of some messages.",
+       .keys = {{"buffered", whole(1, 1e6), "required", "Messages that may wait to be taken."}}},
+      {.name = "training.recompute",
+       .meaning = "Full recompute in the first layers only.",
+       .keys = {{"full_layers", whole(0, 1e6), "required",
+                 "Layers of the model, from its start, that keep their input only; all others "
+                 "keep everything."}}},
+      offload(),
+      framework()};
+}
+
+}  // namespace interlock::contract
