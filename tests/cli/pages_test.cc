@@ -21,6 +21,10 @@ TEST_CASE("the page docs/related-systems.md is what its commands write") {
   check_page("docs/related-systems.md", true);
 }
 
+TEST_CASE("the page docs/recipes.md has the rows and words that its commands write") {
+  check_page("docs/recipes.md", false);
+}
+
 TEST_CASE("the page docs/reference.md is what schema --reference prints") {
   check_printed("docs/reference.md", {"schema", "--reference"});
 }
