@@ -19,7 +19,7 @@ std::size_t key_index(const ContractObject& object, std::string_view key) {
   return static_cast<std::size_t>(found - object.keys.begin());
 }
 
-/// The form of `key` that is asked for; of a list, that of its items.
+/// Returns the form of `key` that is asked for; for a list, that of its items.
 const ContractType& form_at(const ContractKey& key, Form form) {
   const ContractType* found = form_of(key.type, form);
   const ContractType* list = found ? nullptr : form_of(key.type, Form::List);

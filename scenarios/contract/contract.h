@@ -17,14 +17,15 @@
 
 namespace interlock {
 
-/// Every object of a scenario, the document first.
+/// Returns every object of a scenario, the document first.
 const std::vector<ContractObject>& scenario_contract();
-/// The object of that name. REQUIRES: it is in the contract.
+/// Returns the object of that name. REQUIRES: it is in the contract.
 const ContractObject& contract_object(std::string_view name);
-/// The names that `key` of the object accepts. REQUIRES: it is in the contract and has names.
+/// Returns the names that `key` of the object accepts. REQUIRES: it is in the contract and has
+/// names.
 const std::vector<std::string>& contract_names(std::string_view object, std::string_view key);
 
-/// An ObjectReader bound to its object of the contract, whose types and defaults it reads by.
+/// Reads the members of one object by their rows of the contract.
 /// REQUIRES of each read: the key has that type, and a default where the caller gives none.
 class Section {
  public:
@@ -38,18 +39,18 @@ class Section {
   int count(std::string_view key, int otherwise);
   double number(std::string_view key);
   Seconds seconds(std::string_view key);
-  /// The index of a name among contract_names.
+  /// Returns the index of a name among contract_names.
   int choice(std::string_view key);
   int choice(std::string_view key, int otherwise);
   std::string text(std::string_view key, std::string_view otherwise);
 
-  // Nothing if the key is absent or wrong.
+  // These return nothing if the key is absent or wrong.
   std::optional<int> written_count(std::string_view key);
   std::optional<double> written_number(std::string_view key);
   std::optional<Seconds> written_seconds(std::string_view key);
   std::optional<Seconds> written_duration(std::string_view key);  // above zero
 
-  // `node` in the range of the key, to which it belongs: itself, or an item of its list.
+  // These read `node`, the value of the key or an item of its list, by the range of the key.
   std::optional<int> count_at(std::string_view key, const JsonNode& node);
   std::optional<double> number_at(std::string_view key, const JsonNode& node);
   std::optional<int> choice_at(std::string_view key, const JsonNode& node);

@@ -28,7 +28,7 @@ ContractKey network_key(const std::string& otherwise) {
   return {"network", network_type(), otherwise, "What joins the cards of the nodes."};
 }
 
-/// Keys that clusters of every form have.
+/// Adds to `keys` those that clusters of every form have.
 std::vector<ContractKey> with_running_costs(std::vector<ContractKey> keys,
                                             const std::string& otherwise) {
   keys.push_back({"executor", executor_type(), "cpu",
@@ -162,7 +162,7 @@ ContractKey network_kind(const std::string& kind) {
   return {"kind", one_of({kind}), "required", "The kind of this network."};
 }
 
-/// A value for each pair of sites.
+/// Returns the type of a value for each pair of sites.
 ContractType connections() { return list(list(either({text("9 ms"), nothing()})), 1, 256); }
 
 ContractObject fat_tree() {

@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kMostAmount = 1e18;  // samples or tokens of a training, and what it costs
 
-/// All dimensions of a mesh but the pipeline, of which no rank can stand for another.
+/// Returns all dimensions of a mesh but the pipeline, whose ranks differ.
 std::vector<std::string> foldable() {
   return {dimension_names().begin(), dimension_names().end() - 1};
 }

@@ -7,7 +7,7 @@ namespace {
 
 ContractType head_kind() { return one_of({"convolution", "linear", "mlp", "lm", "later-layers"}); }
 
-/// Keys that models of every kind have, and `keys`.
+/// Returns a model with the keys that every kind has, and `keys`.
 ContractObject model(const std::string& kind, const std::string& meaning,
                      const std::vector<ContractKey>& keys) {
   ContractObject model = {.name = "model." + kind,

@@ -9,7 +9,7 @@ namespace {
 
 constexpr double kMostBands = 1000, kMostPrefetched = 1000, kMostImbalance = 1e6;
 
-/// The mesh: how many devices divide what.
+/// Lists the degrees of the mesh.
 std::vector<ContractKey> degree_keys() {
   const ContractType degree = whole(1, kMostDevices);
   return {
@@ -42,7 +42,7 @@ std::vector<ContractKey> degree_keys() {
        "image, or a grid of `[rows, columns]`. Neighbours exchange halos."}};
 }
 
-/// How layers, sequences and experts are divided.
+/// Lists the ways to divide layers, sequences and experts.
 std::vector<ContractKey> layout_keys() {
   ContractType order = list(one_of(dimension_names()), 4, 4);
   order.distinct = true;
@@ -69,7 +69,7 @@ std::vector<ContractKey> layout_keys() {
        "node."}};
 }
 
-/// What devices of equal weights exchange and divide.
+/// Lists the keys of exchanges and states among devices of equal weights.
 std::vector<ContractKey> state_keys() {
   return {
       {"zero_stage", whole(0, 3), "0",
@@ -97,7 +97,7 @@ std::vector<ContractKey> state_keys() {
        "ZeRO 3: modules whose weights are gathered ahead of the one that runs."}};
 }
 
-/// Pipeline ranks that divide their stages each in its own way.
+/// Lists the keys of pipeline ranks with layouts of their own.
 std::vector<ContractKey> stage_layout_keys() {
   return {
       {"stage_layouts", list(object("parallel.stage_layouts"), 1), "all alike",

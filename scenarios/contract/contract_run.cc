@@ -96,7 +96,7 @@ std::vector<ContractObject> run_objects() {
 
 namespace {
 
-/// What a peer is, and how its link is.
+/// Lists the keys of one peer and its link.
 std::vector<ContractKey> peer_keys() {
   const ContractType speed = number(kLeastRelativeSpeed, kMostRelativeSpeed);
   return {

@@ -8,7 +8,7 @@ namespace {
 
 constexpr double kMost = 1e9, kMostCost = 1e18;
 
-/// Paths of keys, and the values that each takes.
+/// Returns the type of an object from paths of keys to the values that each takes.
 ContractType swept(double least) {
   ContractType axes = map(either({list(anything(), 1), object("sweep.range")}), least);
   axes.paths = true;

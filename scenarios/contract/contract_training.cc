@@ -143,7 +143,7 @@ ContractObject strategy() {
            trained_by_heads()}}};
 }
 
-/// What the order is, and how its ops and messages behave.
+/// Lists the keys of an order, its ops and its messages.
 std::vector<ContractKey> order_keys() {
   return {
       {"kind", schedule_kind(), "by the strategy; `file` beside `file`",
@@ -183,7 +183,7 @@ std::vector<ContractKey> order_keys() {
        "2010.03012)."}};
 }
 
-/// Keys that only some schedules have a use for.
+/// Lists the keys that only some schedules use.
 std::vector<ContractKey> special_keys() {
   return {
       {"chunks", whole(1, 1e6), "the schedule's",
@@ -207,7 +207,7 @@ ContractObject schedule() {
   return schedule;
 }
 
-/// Speeds and traffic of a framework's kernels, and how often the host lets them stand still.
+/// Lists the speeds and traffic of a framework's kernels, and the host's time to issue them.
 std::vector<ContractKey> kernel_keys() {
   return {
       {"kernel_issue", time(), "0 s",
@@ -228,7 +228,7 @@ std::vector<ContractKey> kernel_keys() {
        "also scales and masks them."}};
 }
 
-/// How a framework keeps, sums and sends.
+/// Lists the ways of a framework to keep, sum and send.
 std::vector<ContractKey> exchange_keys() {
   return {
       {"gradients", one_of({"training", "fp32"}), "training",

@@ -19,7 +19,7 @@
 
 namespace interlock {
 
-/// How a value is written; `form` says which of the other members count.
+/// Tells how a value is written; `form` says which of the other members count.
 struct ContractType {
   enum class Form {
     Text,
@@ -55,7 +55,7 @@ struct ContractType {
 struct ContractKey {
   std::string key;
   ContractType type;
-  /// What holds without the key: "required", a value (names without quotes), or a few words.
+  /// Tells what holds without the key: "required", a value (names without quotes), or a few words.
   std::string otherwise;
   std::string meaning;                 // sentences, with names of keys and values in backticks
   std::vector<std::string> with = {};  // the kinds of its object that use it; empty: all
@@ -73,16 +73,16 @@ struct ContractObject {
   std::optional<ContractType> others = {};           // Map: further keys
 };
 
-/// The value that `key.otherwise` says; nothing if it is "required" or words.
+/// Returns the value that `key.otherwise` says; nothing if it is "required" or words.
 std::optional<JsonValue> default_value(const ContractKey& key);
 /// Returns the first form of `form` that `type` may have; null if it has none.
 const ContractType* form_of(const ContractType& type, ContractType::Form form);
 
-/// What the files of the table are written in, and the objects that each of them holds.
+/// The words that the files of the table are written in, and the objects that each file holds.
 namespace contract {
 
 ContractType text(std::string example = "");
-/// A name of a catalogue, or the path of a file.
+/// Makes a type of names of a catalogue, and paths of files.
 ContractType named(std::vector<std::string> (*known)());
 ContractType boolean();
 ContractType whole(double least, double most = kInfinity);
@@ -102,7 +102,7 @@ ContractType map(const ContractType& value, double least = 0);
 ContractType either(std::vector<ContractType> forms);
 ContractType nothing();
 ContractType anything();
-/// One value, or a list of some.
+/// Makes a type of one value, or a list of some.
 ContractType one_or_more(const ContractType& item);
 
 // Types that several sections have.

@@ -37,7 +37,7 @@ const std::vector<QuantityDefinition>& quantities() {
   return all;
 }
 
-/// `text` as an editor shows it: without backticks, and links as their words.
+/// Returns `text` for editors: without backticks, and links as their words.
 std::string plain(std::string text) {
   for (std::size_t middle; (middle = text.find("](")) != std::string::npos;) {
     const std::size_t start = text.rfind('[', middle), end = text.find(')', middle);
@@ -58,7 +58,7 @@ JsonValue reference(const std::string& name) {
   return json_object({{"$ref", json_text("#/definitions/" + name)}});
 }
 
-/// `object` with those of the bounds that there are.
+/// Adds the finite bounds of `type` to `object`.
 JsonValue bounded(JsonValue object, const ContractType& type, const std::string& least,
                   const std::string& most) {
   const bool counts = type.form == Form::List || type.form == Form::Map;

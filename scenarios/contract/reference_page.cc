@@ -77,7 +77,7 @@ std::string units_row(const std::string& name, QuantityKind dimension, const std
   return "| " + name + " | " + in_code(units) + " | " + in_code(in_quotes(example)) + " |\n";
 }
 
-/// A link to the heading of the object, as sites make anchors of headings.
+/// Returns a link to the heading of the object, whose anchor is made as sites make it.
 std::string link_to(const std::string& object) {
   std::string anchor;
   for (const char c : object) {
@@ -118,7 +118,7 @@ std::string dimension_name(QuantityKind dimension) {
   return kNames[static_cast<std::size_t>(dimension)];
 }
 
-/// How a value of `type` is written.
+/// Says how a value of `type` is written.
 std::string written(const ContractType& type) {
   switch (type.form) {
     case Form::Text:
@@ -168,7 +168,7 @@ std::string table_of(const ContractObject& object) {
   return table;
 }
 
-/// "## `parallel`", and "### `parallel.stage_layouts`" of what is in it.
+/// Writes the heading, the meaning and the table of `object`; inner objects get smaller headings.
 std::string section_of(const ContractObject& object) {
   const bool inner = object.name.find('.') != std::string::npos;
   const std::string title = object.name.empty() ? "The document" : in_code(object.name);

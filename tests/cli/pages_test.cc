@@ -2,8 +2,60 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/cli/pages.h"
 
+#include <cctype>
+#include <filesystem>
+#include <regex>
+#include <set>
+#include <sstream>
+
+#include "base/file.h"
+
 namespace interlock::pages_test {
 namespace {
+
+namespace fs = std::filesystem;
+
+/// Returns the anchors of the headings of a page, as sites make them.
+std::set<std::string> anchors_of(const std::string& text) {
+  std::set<std::string> anchors;
+  std::istringstream stream(text);
+  bool code = false;
+  for (std::string line; std::getline(stream, line);) {
+    if (line.starts_with("```")) code = !code;
+    if (code || !line.starts_with('#')) continue;
+    std::string anchor;
+    for (const char c : line.substr(line.find(' ') + 1)) {
+      const auto letter = static_cast<unsigned char>(c);
+      if (c == ' ' || c == '-') anchor += '-';
+      if (std::isalnum(letter) || c == '_') anchor += static_cast<char>(std::tolower(letter));
+    }
+    anchors.insert(anchor);
+  }
+  return anchors;
+}
+
+TEST_CASE("every link between pages leads to a file, and to a heading of it") {
+  const fs::path root = SOURCE_FOLDER;
+  std::vector<fs::path> pages = {root / "README.md", root / "HACKING.md", root / "CHANGELOG.md"};
+  for (const auto& entry : fs::directory_iterator(root / "docs")) {
+    if (entry.path().extension() == ".md") pages.push_back(entry.path());
+  }
+  int links = 0;
+  const std::regex link(R"(\]\(([^)\s#]*)(?:#([^)\s]*))?\))");
+  for (const fs::path& page : pages) {
+    const std::string text = read_file(page.string());
+    for (std::sregex_iterator match(text.begin(), text.end(), link), end; match != end; ++match) {
+      const std::string file = (*match)[1], anchor = (*match)[2];
+      if (file.starts_with("http")) continue;
+      INFO(page.filename().string() << ": " << file << "#" << anchor);
+      const fs::path target = file.empty() ? page : page.parent_path() / file;
+      REQUIRE(fs::exists(target));
+      if (!anchor.empty()) CHECK(anchors_of(read_file(target.string())).count(anchor) == 1);
+      ++links;
+    }
+  }
+  CHECK(links > 100);
+}
 
 TEST_CASE("a page has its commands, and what the last of a block prints") {
   const Page page = read_page(

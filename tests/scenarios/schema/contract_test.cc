@@ -104,7 +104,7 @@ const std::vector<Place>& places() {
   return all;
 }
 
-/// The document of `place` with `key` of its object set to `value`.
+/// Returns the document of `place` with `key` of its object set to `value`.
 JsonValue changed(const Place& place, const std::string& key, const JsonValue& value) {
   JsonValue document = documents()[static_cast<std::size_t>(place.document)];
   set_json(document, (place.path.empty() ? "" : place.path + ".") + key, value, "test");
@@ -167,7 +167,7 @@ TEST_CASE("readers know every key of the contract, and no other") {
   });
 }
 
-/// The names that a reader lists when it is given one that it does not know.
+/// Returns the names that a reader lists when it is given one that it does not know.
 Names names_told(const std::string& message, const std::string& key) {
   const std::string start = "/" + key + ": unknown name \"?\"; known: ";
   const std::size_t at = message.find(start);
@@ -271,7 +271,7 @@ TEST_CASE("a default that is written down changes nothing") {
   CHECK(accepted.size() > 120);
 }
 
-/// Keys that the sources of `folder` ask a reader for.
+/// Returns the keys that the sources of `folder` ask a reader for.
 Names keys_asked_in(const std::string& folder) {
   const std::string methods = "get|require|boolean|number|count|text|choice|seconds|bytes";
   const std::string functions =
