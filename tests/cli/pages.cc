@@ -84,7 +84,7 @@ std::string PageCommand::out() const {
   const std::size_t at = line.find(" --out ");
   if (at == line.npos) return "";
   const std::string path = line.substr(at + 7, line.find(' ', at + 7) - at - 7);
-  return path == "-" ? "" : path;
+  return path.starts_with("docs/") ? path : "";
 }
 
 std::string Page::printed(const PageCommand& command) const {
@@ -102,7 +102,13 @@ Page read_page(const std::string& text) {
       PageCommand& last = page.commands.back();
       if (last.out().empty()) std::tie(last.from, last.to) = answer_after(page.lines, i + 1);
     }
-    if (inside && line.starts_with("./run")) page.commands.push_back({line});
+    if (inside && line.starts_with("./run")) {
+      page.commands.push_back({line});
+      while (page.lines[i].ends_with('\\') && i + 1 < page.lines.size()) {
+        page.commands.back().line += "\n" + page.lines[++i];
+      }
+      continue;
+    }
     inside = line == "```sh" || (inside && line != "```");
   }
   return page;
@@ -120,13 +126,13 @@ void check_printed(const std::string& path, const std::vector<std::string>& word
 void check_page(const std::string& path, bool exact) {
   const bool update = std::getenv("UPDATE_PAGES") != nullptr;
   const Page page = read_page(read_file(kRoot + path));
-  REQUIRE(page.commands.size() > 5);
+  REQUIRE(!page.commands.empty());
+  const Folder folder;
+  furnish(folder);
+  std::filesystem::create_directories(folder.path("docs/related"));
   std::vector<std::string> answers;
   for (const PageCommand& command : page.commands) {
     CAPTURE(command.line);
-    const Folder folder;
-    furnish(folder);
-    std::filesystem::create_directories(folder.path("docs/related"));
     const Outcome run = run_shell(command.line, folder.path());
     CAPTURE(run.err);
     REQUIRE(run.exit_code == 0);

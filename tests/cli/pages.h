@@ -16,7 +16,7 @@ void furnish(const Folder& folder);
 struct PageCommand {
   std::string line;
   std::size_t from = 0, to = 0;  // lines of the page
-  /// The file of --out, from the root; empty if there is none, or standard output.
+  /// Returns the picture under docs/ that --out names; empty if it names none.
   std::string out() const;
 };
 
@@ -26,13 +26,14 @@ struct Page {
   std::string printed(const PageCommand& command) const;
 };
 
-/// Commands are lines in blocks that are fenced by ```sh and begin with ./run. What the last of a
-/// block prints is the table in Markdown, or the block fenced by ```, that comes next.
+/// Finds the commands of a page: lines in blocks fenced by ```sh that begin with ./run, each with
+/// the lines that it goes on in after a backslash. What the last command of a block prints is the
+/// table in Markdown, or the block fenced by ```, that comes next.
 Page read_page(const std::string& text);
 
-/// Runs every command of the page at `path` and compares; with UPDATE_PAGES=1 it rewrites page and
-/// pictures first. `exact`: to the last digit; else words and rows alone, as of figures that follow
-/// the catalogue of devices.
+/// Runs the commands of the page at `path` one after the other in one folder, and compares what
+/// they print; with UPDATE_PAGES=1 it rewrites page and pictures first. `exact`: to the last digit;
+/// else words and rows alone, for numbers that follow the catalogue of devices.
 void check_page(const std::string& path, bool exact);
 
 /// Compares the file at `path` with what the program prints for `words`; with UPDATE_PAGES=1 it

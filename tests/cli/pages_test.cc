@@ -1,7 +1,8 @@
-// Pages whose tables and pictures are what their commands write.
+// Pages: what their commands write, and that their scenarios and links are right.
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/cli/pages.h"
 
+#include <algorithm>
 #include <cctype>
 #include <filesystem>
 #include <regex>
@@ -67,6 +68,56 @@ TEST_CASE("a page has its commands, and what the last of a block prints") {
   CHECK(page.commands[1].out() == "");
   CHECK(page.printed(page.commands[1]) == "| x |\n| 1 |\n");
   CHECK(page.printed(page.commands[2]) == "line\n");
+}
+
+TEST_CASE("a command goes on in the next line after a backslash") {
+  const Page page = read_page("```sh\n./run a \\\n  --b\n```\n\n```\nline\n```\n");
+  REQUIRE(page.commands.size() == 1);
+  CHECK(page.commands[0].line == "./run a \\\n  --b");
+  CHECK(page.printed(page.commands[0]) == "line\n");
+}
+
+TEST_CASE("the page README.md is what its commands write") { check_page("README.md", true); }
+
+TEST_CASE("README.md has at most 150 lines of at most 120 characters") {
+  const Page page = read_page(read_file(SOURCE_FOLDER "/README.md"));
+  CHECK(page.lines.size() <= 150);
+  for (const std::string& line : page.lines) {
+    CAPTURE(line);
+    CHECK(std::count_if(line.begin(), line.end(), [](char c) { return (c & 0xC0) != 0x80; }) <=
+          120);
+  }
+}
+
+TEST_CASE("the page docs/questions.md is what its commands write") {
+  check_page("docs/questions.md", true);
+}
+
+TEST_CASE("the page docs/figures.md is what its commands write") {
+  check_page("docs/figures.md", true);
+}
+
+TEST_CASE("every scenario in docs/questions.md is right") {
+  const std::string text = read_file(SOURCE_FOLDER "/docs/questions.md");
+  const std::string fence = "```jsonc\n";
+  REQUIRE(text.find(fence) != text.npos);
+  for (std::size_t at = text.find(fence); at != text.npos; at = text.find(fence, at + 1)) {
+    const std::size_t start = at + fence.size();
+    const std::string scenario = text.substr(start, text.find("```", start) - start);
+    const Outcome run = run_program({"check", "-"}, ".", scenario);
+    CHECK(run.err == "");
+    CHECK(run.exit_code == 0);
+  }
+}
+
+TEST_CASE("the index of docs/ lists every page") {
+  const std::string index = read_file(SOURCE_FOLDER "/docs/README.md");
+  for (const auto& entry : fs::directory_iterator(SOURCE_FOLDER "/docs")) {
+    const std::string page = entry.path().filename().string();
+    CAPTURE(page);
+    if (entry.path().extension() != ".md" || page == "README.md") continue;
+    CHECK(index.find("](" + page + ")") != index.npos);
+  }
 }
 
 TEST_CASE("the page docs/related-systems.md is what its commands write") {
