@@ -31,7 +31,8 @@ inline bool is_host(MeshAxis axis) {
   return axis == MeshAxis::ToHost || axis == MeshAxis::FromHost;
 }
 
-/// What each of n members holds before and after; `bytes` of an Exchange are S.
+/// Names the collectives. Each says what one of n members holds before and after; S is the `bytes`
+/// of an Exchange.
 enum class CollectiveKind {
   AllReduce,      // S before, S after, added up
   AllGather,      // S / n before, S after
@@ -56,13 +57,13 @@ struct Exchange {
   Bytes back = {};  // Halo: of what goes to the member before
 };
 
-/// Whether two exchanges differ in their count at most.
+/// Returns true if two exchanges differ in nothing but their count.
 inline bool alike(const Exchange& a, const Exchange& b) {
   return a.kind == b.kind && a.axis == b.axis && a.bytes == b.bytes && a.back == b.back &&
          a.overlapped == b.overlapped;
 }
 
-/// Whether nobody sends anything.
+/// Returns true if no member sends anything.
 inline bool is_empty(const Exchange& exchange) {
   return exchange.bytes <= Bytes(0) && exchange.back <= Bytes(0);
 }

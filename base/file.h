@@ -27,10 +27,10 @@ void write_file(const std::string& path, std::string_view contents);
 
 /// Takes a text piece by piece.
 using TextSink = std::function<void(std::string_view)>;
-/// What hands a text over piece by piece.
+/// Hands a text over to a sink, piece by piece.
 using TextSource = std::function<void(const TextSink&)>;
-/// Likewise of a text that is too large to be held whole. If `contents` throws, `path` is as it
-/// was.
+/// Writes a text that is too large for memory, piece by piece. If `contents` throws, `path` stays
+/// as it was.
 void write_file(const std::string& path, const TextSource& contents);
 
 /// The folder of shipped data `name` ("models/zoo", say): under $INTERLOCK_DATA if set, else beside

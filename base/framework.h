@@ -19,9 +19,10 @@ struct Framework {
   /// The host's time to issue one kernel, or one collective. Kernels of a module cannot follow each
   /// other faster; where they take longer the host runs ahead and its time does not show.
   Seconds kernel_issue, exchange_issue;
-  /// The same for kernels of gradients, where something else issues them; none: as other kernels.
+  /// Time to issue a kernel of gradients, where another thread issues those; none: as other
+  /// kernels.
   std::optional<Seconds> backward_issue = {};
-  /// What its matrix products and its attention reach, over the device's efficiencies.
+  /// Speed of its matrix products and its attention, over the device's efficiencies.
   double product_speed = 1, attention_speed = 1;
   /// Bytes that the loss moves, over those of a loss in one kernel each way.
   double loss_traffic = 1;

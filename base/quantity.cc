@@ -46,7 +46,7 @@ constexpr std::array kPowers{Unit{"mW", 1, 1e3}, Unit{"W", 1}, Unit{"kW", 1e3}, 
 constexpr std::array kJoules{Unit{"J", 1}, Unit{"kJ", 1e3}, Unit{"MJ", 1e6}, Unit{"GJ", 1e9}};
 constexpr std::array kWattHours{Unit{"Wh", 3600}, Unit{"kWh", 3.6e6}, Unit{"MWh", 3.6e9},
                                 Unit{"GWh", 3.6e12}};
-// What people pay for is counted in kWh; what a step takes may be less than one.
+// Bills count kWh; a step may take less than one.
 constexpr std::array kShownEnergies{Unit{"J", 1}, Unit{"kJ", 1e3}, Unit{"kWh", 3.6e6},
                                     Unit{"MWh", 3.6e9}, Unit{"GWh", 3.6e12}};
 

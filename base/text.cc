@@ -94,7 +94,7 @@ std::string in_quotes(std::string_view text) {
 }
 
 std::optional<std::string> nearest(std::string_view word, const std::vector<std::string>& names) {
-  constexpr std::size_t kLongest = 64;  // nobody's slip, and the distance is quadratic
+  constexpr std::size_t kLongest = 64;  // too long for a slip, and the distance is quadratic
   if (word.size() > kLongest) return std::nullopt;
   std::optional<std::string> best;
   std::pair<bool, std::size_t> best_distance;

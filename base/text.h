@@ -28,7 +28,7 @@ std::vector<std::string> unit_names(WrittenQuantity::Dimension dimension);
 std::size_t utf8_length(std::string_view text);
 /// `text` with control characters and invalid bytes escaped, cut with "..." after `most` bytes.
 std::string printable(std::string_view text, std::size_t most);
-/// What the user wrote, safe to show in a message: printable, in double quotes.
+/// Quotes what the user wrote for a message: printable characters only, in double quotes.
 std::string in_quotes(std::string_view text);
 
 // For people, three significant digits: "1.83 ms", "74.5 GiB", "412 TFLOP/s", "300 GB/s",

@@ -32,8 +32,9 @@ std::int64_t output_length(std::int64_t length, const Window& window);
 /// The input that part `index` of the output reads, without padding. Requires that too.
 IndexRange input_of(std::int64_t length, int parts, int index, const Window& window);
 
-/// What a part needs beyond its own part of the input to make its own part of the output. Negative:
-/// what it has and does not need. The padding at the ends is nobody's and is not counted.
+/// Pixels that a part needs beyond its own part of the input to make its own part of the output.
+/// Negative: pixels that it has and does not need. The padding at the ends belongs to no part and
+/// is not counted.
 struct Halo {
   std::int64_t left = 0;
   std::int64_t right = 0;

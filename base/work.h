@@ -35,8 +35,8 @@ enum class OpVariant { Plain, Relu, Gelu, Softmax, Add, Dropout, Momentum, Adam,
 inline constexpr int kOpVariants = 9;
 
 /// Sizes of a matrix product, (m, k) times (k, n), of each of `batch` equal ones. k = 0: it is no
-/// product, or nobody said. Of a kernel of several products (the gradients of both operands, a
-/// fused attention), those of the product that its forward begins with.
+/// product, or its shape is unknown. Of a kernel of several products (the gradients of both
+/// operands, a fused attention), those of the product that its forward begins with.
 struct ProductShape {
   double m = 0, n = 0, k = 0, batch = 1;
   bool operator==(const ProductShape&) const = default;

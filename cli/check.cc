@@ -12,7 +12,7 @@
 namespace interlock {
 namespace {
 
-/// Of each file whether it is right, and if not what is wrong, line by line.
+/// Returns for each file whether it is right, and its mistakes line by line.
 std::string checks_json(const CommandOptions& options) {
   JsonValue files = json_list({});
   for (const std::string& input : options.inputs) {

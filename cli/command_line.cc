@@ -118,7 +118,7 @@ class CommandLine {
     return rest;
   }
 
-  /// What says what there is.
+  /// Adds the commands that print names, schema, completions and manual.
   void add_words() {
     Command& lists = add("list", "print the names of models, machines, schedules and frameworks",
                          [this] { list(what_, json_, quiet_); });

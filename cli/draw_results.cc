@@ -34,7 +34,8 @@ bool is_scenario(const JsonValue& document) {
          document.find("model");
 }
 
-/// What the files hold; in place of scenarios their results, as simulate would have written them.
+/// Reads the files; simulates scenarios among them, to the results that simulate would have
+/// written.
 std::vector<JsonValue> read_documents(const std::vector<std::string>& paths) {
   std::vector<JsonValue> documents;
   for (const std::string& path : paths) {

@@ -17,7 +17,8 @@
 namespace interlock {
 namespace {
 
-/// What was measured took long to record, and should not be lost to a slip.
+/// Refuses targets that overwrite what is read: traces take long to record, and a slip is quickly
+/// made.
 void check_target(const ImportOptions& options, const std::string& kind) {
   if (!options.out.ends_with(".json")) {
     throw Error("--out " + options.out + ": expected a name that ends with .json");

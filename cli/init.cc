@@ -19,7 +19,7 @@
 namespace interlock {
 namespace {
 
-/// What a person at a terminal types.
+/// Asks at the terminal and returns what is typed.
 std::string ask(const std::string& what) {
   std::cerr << what << ": " << std::flush;
   std::string line;

@@ -16,7 +16,7 @@ namespace interlock {
 /// can be asked, not what it is trained with.
 inline constexpr int kLongestAssumed = 32'768;
 
-/// Whether an object is a configuration and no model of our own.
+/// Returns true if an object is a configuration of Hugging Face, not a model of our own.
 bool is_config(const JsonValue& object);
 
 /// A diagnostic is added if there is none: an unknown model_type, or layers of several forms.

@@ -4,7 +4,7 @@
 // parse_json gives a plain tree. ObjectReader reads one object of it key by key: each read names
 // the key, what is acceptable and a default; anything else becomes a Diagnostic and the default is
 // returned, so that reading goes on and all mistakes of a file are reported together. finish()
-// reports every key that nobody asked for, with the nearest known one.
+// reports every key that no reader asked for, with the nearest known one.
 #pragma once
 
 #include <memory>

@@ -68,7 +68,7 @@ JsonValue& step_into(JsonValue& parent, std::string_view step, const std::string
   return parent.items[*index];
 }
 
-/// Whether both say of what kind they are, and differ: then they have no keys to share.
+/// Returns true if both objects name their kind and the kinds differ: then they share no keys.
 bool differ_in_kind(const JsonValue& target, const JsonValue& value) {
   const JsonValue* old = target.find("kind");
   const JsonValue* kind = value.find("kind");

@@ -67,7 +67,7 @@ std::string broken_string(std::string_view text) {
   return "a control character in a string; expected an escape such as \\t or \\u001f";
 }
 
-/// What may follow `last`; `separated` if its colon or comma is there already.
+/// Returns in words what may follow `last`; `separated`: its colon or comma is there already.
 std::string_view expected_after(LastParsed last, bool separated) {
   switch (last) {
     case LastParsed::Nothing:

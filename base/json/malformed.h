@@ -12,10 +12,10 @@
 
 namespace interlock {
 
-/// What the parser accepted last before it stopped.
+/// Names what the parser accepted last before it stopped.
 enum class LastParsed { Nothing, ObjectStart, ArrayStart, Key, Member, Item, Document };
 
-/// Where a text is wrong, and the sentence about it.
+/// A mistake in a text: its place, and the sentence about it.
 struct Malformed {
   std::size_t offset = 0;
   std::string message;

@@ -54,7 +54,7 @@ constexpr Asked kFlopRate = {Dimension::FlopRate, "a rate such as \"989 TFLOP/s\
 constexpr Asked kPower = {Dimension::Power, "a power such as \"400 W\"", true};
 constexpr Asked kEnergy = {Dimension::Energy, "an energy such as \"20 MWh\"", false};
 
-/// What is wrong with the value at `node` as the quantity asked for, or nothing.
+/// Returns what is wrong with the value at `node` as the quantity asked for, or null.
 const char* wrong_quantity(const JsonNode& node, const Asked& asked,
                            const std::optional<WrittenQuantity>& quantity) {
   if (node.value->kind == Kind::Number) return "a plain number has no unit";

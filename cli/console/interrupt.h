@@ -8,7 +8,7 @@
 
 namespace interlock {
 
-/// What SIGINT and SIGTERM do while it lives.
+/// Decides what SIGINT and SIGTERM do while it lives.
 class InterruptHandler {
  public:
   /// `flags` are those of sigaction.

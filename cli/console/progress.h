@@ -10,8 +10,8 @@ namespace interlock {
 
 class Progress {
  public:
-  /// Of `total` things called `noun`, `done` of which are there already. Silent where standard
-  /// error is no terminal, or if not `wanted`.
+  /// Counts `total` things called `noun`, of which `done` are there already. Silent where standard
+  /// error is not a terminal, or if not `wanted`.
   Progress(std::string noun, std::size_t total, std::size_t done, bool wanted);
   /// Takes the line away.
   ~Progress();

@@ -43,7 +43,7 @@ bool begins_number(const std::string& text) {
   return !text.empty() && text.find_first_of("0123456789-") == 0;
 }
 
-/// What `text` stands for as an axis; nothing: it is a plain value.
+/// Returns the axis that `text` stands for; nothing if it is a plain value.
 std::optional<JsonValue> axis_of(const std::string& text, const std::string& origin) {
   const std::vector<std::string> ends = ends_of(text);
   const bool range = (ends.size() == 2 || ends.size() == 3) && begins_number(ends.front()) &&

@@ -1,4 +1,4 @@
-// What train and validate have in common: samples and descent.
+// Inputs that train and validate share: samples and descent.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

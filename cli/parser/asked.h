@@ -8,7 +8,7 @@
 
 namespace interlock {
 
-/// What simulate, compare and check are asked to do.
+/// Options of simulate, compare and check.
 struct CommandOptions {
   std::vector<std::string> inputs;     // scenario files; "-" is standard input
   std::vector<std::string> overrides;  // "path=VALUE"
@@ -20,7 +20,7 @@ struct CommandOptions {
   bool require_fit = false;            // a model that does not fit is a mistake
 };
 
-/// What schedule is asked to do.
+/// Options of schedule.
 struct ScheduleOptions {
   CommandOptions command;
   bool list = false, table = false;  // instead of a scenario
@@ -29,7 +29,7 @@ struct ScheduleOptions {
   int width = 0;  // columns; 0: the terminal's
 };
 
-/// What calibrate is asked to do.
+/// Options of calibrate.
 struct CalibrateOptions {
   std::string device = "cpu";  // or "cuda", "cuda:N"
   bool quick = false, quiet = false;
@@ -38,14 +38,14 @@ struct CalibrateOptions {
   std::string command_line;        // as it was typed
 };
 
-/// What report is asked to do.
+/// Options of report.
 struct ReportOptions {
   std::vector<std::string> results;  // files of simulate --json or train --json, or scenarios
   std::string figure, out, json;
   bool quiet = false;
 };
 
-/// What train is asked to do.
+/// Options of train.
 struct TrainOptions {
   CommandOptions command;  // json, svg, report: curves of all scenarios
   std::string data;        // file whose bytes a language model learns
@@ -57,7 +57,7 @@ struct TrainOptions {
   int dump_step = 0;
 };
 
-/// What validate run is asked to do.
+/// Options of validate run.
 struct ValidateOptions {
   TrainOptions training;   // json: errors; report: both timelines
   int fill = 2;            // steps before those that are compared
@@ -65,7 +65,7 @@ struct ValidateOptions {
   std::string clock = "auto";
 };
 
-/// What validate published is asked to do.
+/// Options of validate published.
 struct PublishedOptions {
   std::vector<std::string> files, sources;   // none of both: all that are shipped
   std::string html, json, markdown, errors;  // where to write; empty: not at all; json "-": stdout
@@ -74,7 +74,7 @@ struct PublishedOptions {
   std::string command_line;  // as it was typed
 };
 
-/// What import is asked to do.
+/// Options of import.
 struct ImportOptions {
   std::vector<std::string> traces;  // or the one file
   std::string out, json;
@@ -86,21 +86,21 @@ struct ImportOptions {
   std::string output;               // chimera
 };
 
-/// What explain is asked to do.
+/// Options of explain.
 struct ExplainOptions {
   CommandOptions command;  // one input; json
   bool all = false;        // also changes that bring nothing
   int jobs = 0;            // processes; 0: as many as processors
 };
 
-/// What search is asked to do.
+/// Options of search.
 struct SearchOptions {
   CommandOptions command;  // one input; json
   std::string out;         // where the best plan goes; empty: nowhere
   int jobs = 0;            // processes; 0: as many as processors
 };
 
-/// What init is asked to do.
+/// Options of init.
 struct InitOptions {
   std::string model, machine;  // empty: asked for
   std::string out, json;       // empty: standard output; not at all

@@ -30,7 +30,7 @@ void add_traces(Command& command, CommandOptions& options) {
               "write a file for each device as PyTorch's profiler does", "FOLDER");
 }
 
-/// What is trained, and how.
+/// Adds the options that say what is trained, and how.
 void add_training(Command& command, TrainOptions& options, const char* steps) {
   add_inputs(command, options.command);
   command.add("--steps", &options.steps, steps, "N",

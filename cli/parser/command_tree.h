@@ -15,12 +15,13 @@ namespace interlock {
 
 /// Describes an option, a flag, or a word that stands alone.
 struct Option {
-  /// Where a value goes; null for help and version, which the parser answers. A bool is a flag.
+  /// The variable that takes a value; null for help and version, which the parser answers. A bool
+  /// is a flag.
   using Target = std::variant<bool*, int*, double*, std::optional<double>*, std::string*,
                               std::vector<std::string>*>;
   enum class Value { None, File, Folder, Choice, Setting, Other };
 
-  /// What the parser refuses, and what help tells.
+  /// Rules that the parser enforces, and that help tells.
   struct Rules {
     bool required = false, shows_default = false;
     int words = 0;                     // at most, of a list that stands alone; 0: any number

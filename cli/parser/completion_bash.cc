@@ -13,7 +13,7 @@ std::string joined(const std::vector<std::string>& words) {
   return text;
 }
 
-/// What may stand next: commands and options.
+/// Returns the words that may stand next: commands and options.
 std::string words_of(const Command& node) {
   std::string text;
   for (const Command& below : node.commands) text += below.name + " ";
@@ -57,7 +57,7 @@ std::string value_cases(const Command& node) {
   return text;
 }
 
-/// What stands alone: files or names, offered where the word begins no option.
+/// Returns the case of words that begin no option: files or names are offered for them.
 std::string word_case(const Command& node) {
   for (const Option& option : node.options) {
     if (!option.positional || option.value == Value::Other) continue;

@@ -9,7 +9,7 @@
 
 namespace interlock {
 
-/// What of a sweep's file is printed and written.
+/// Options of rank: the rows of a sweep's file that are printed and written.
 struct RankOptions {
   std::string database;
   std::string by, where, order;  // a column, an SQL expression, "least" or "most"

@@ -25,7 +25,7 @@ bool reduces_or_spreads(CollectiveKind kind) {
   return kind == CollectiveKind::Broadcast || kind == CollectiveKind::Reduce;
 }
 
-/// Whether `algorithm` is one for this kind and group.
+/// Returns true if `algorithm` serves this kind of collective and this group.
 bool applies(CollectiveAlgorithm algorithm, const Task& task) {
   switch (algorithm) {
     case CollectiveAlgorithm::Auto:

@@ -10,7 +10,7 @@
 //   Ring          2 (n-1)/n S over each edge of the ring, 2 (n-1) latencies. Where nodes have g
 //                 members each there are g rings (channels), whose edges between nodes start at
 //                 different members: each member's own card carries 1/g of the bytes.
-//   Tree          two trees over the nodes, each for half the bytes, in which nobody is inside
+//   Tree          two trees over the nodes, each for half the bytes, in which no node is inside
 //                 both (Sanders, Speck and Traff, Parallel Computing 35(12), 2009, recalled; as
 //                 NCCL's, chains inside the nodes): 2 (g-1) + 2 log2 m latencies
 //   Hierarchical  reduce-scatter inside the nodes, all-reduce of the parts between equal members
@@ -33,7 +33,7 @@ namespace interlock {
 enum class CollectiveAlgorithm { Auto, Ring, Tree, Hierarchical, Direct };
 inline constexpr int kCollectiveAlgorithms = 5;
 
-/// What one device sends another over the whole of a collective.
+/// The bytes that one device sends another over the whole of a collective.
 struct Flow {
   int from = 0;  // devices, or kHost
   int to = 0;

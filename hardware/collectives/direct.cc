@@ -24,7 +24,7 @@ std::vector<int> sample(int first, int last, int limit) {
   return numbers;
 }
 
-/// What pairs send, and the latencies of one step and of all, in turn.
+/// The traffic of all pairs, with the latencies of one step and of all steps in turn.
 struct Pairs {
   Traffic traffic;  // latency: of the slowest pair
   Seconds in_turn;

@@ -18,11 +18,11 @@ struct Grouping {
 };
 
 Grouping group_by_node(const Cluster& cluster, const std::vector<int>& group);
-/// The same devices as if each were a node of its own.
+/// Returns the grouping of the same devices in which each is a node of its own.
 Grouping one_by_one(const Grouping& grouping);
 /// All members, node after node.
 std::vector<int> in_order(const Grouping& grouping);
-/// Whether there are several nodes, of several members each, and all of as many.
+/// Returns true if there are several nodes with the same number of members, more than one.
 bool is_rectangular(const Grouping& grouping);
 
 /// Which member of a node of `size` has the bytes of `channel` first; members differ by channel.
@@ -34,7 +34,7 @@ double share_from_before(const Grouping& grouping, int size, int local);
 /// One-way latency between two devices.
 Seconds hop(const Cluster& cluster, int from, int to);
 
-/// What an algorithm sends, edge by edge, before equal edges are put together.
+/// The traffic of an algorithm, edge by edge, before equal edges are put together.
 struct Traffic {
   std::vector<Flow> flows;
   Seconds latency;

@@ -13,7 +13,7 @@
 namespace interlock {
 namespace {
 
-/// What ranks hold and need along each axis.
+/// The ranges that ranks hold and need along one axis.
 struct Line {
   std::vector<IndexRange> own;   // by coordinate
   std::vector<IndexRange> need;  // likewise

@@ -40,7 +40,7 @@ struct TensorShape {
   Bytes element;
 };
 
-/// Where rank number `position` of a grid of this shape is.
+/// Returns the coordinates of rank number `position` in a grid of this shape.
 std::vector<int> coordinates(const std::vector<int>& shape, std::size_t position);
 
 Movement send_receive(int from, int to, Bytes bytes);

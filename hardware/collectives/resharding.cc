@@ -91,7 +91,7 @@ std::vector<Slice> divided(const Cluster& cluster, std::vector<Slice> slices,
   return jobs;
 }
 
-/// What one sender's way to do a job takes.
+/// The flows and the time of one sender's way to do a job.
 struct Way {
   std::vector<Flow> flows;
   JobOption option;

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Cross-mesh resharding as in Zhuang et al., arXiv 2211.05322: the tensor falls into slices that
-// nobody cuts further; a slice goes from one of its holders to all who need it. With t the time of
-// a slice over the link between hosts, to A hosts of B receivers each (their cost model):
+// no device cuts further; a slice goes from one of its holders to all who need it. With t the time
+// of a slice over the link between hosts, to A hosts of B receivers each (their cost model):
 //   PointToPoint    A B t        a copy for each receiver
 //   LocalAllGather  A t          a part of a slice for each receiver of a host, gathered inside it
 //   Broadcast       t + A t / K  a chain through all receivers, in K chunks

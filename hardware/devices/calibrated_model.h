@@ -17,7 +17,8 @@
 
 namespace interlock {
 
-/// How long a device takes to move so many bytes, launches left out. Times do not decrease.
+/// The time that a device takes to move a number of bytes, launches left out. Times do not
+/// decrease.
 struct StreamPoint {
   Bytes bytes;
   Seconds time;

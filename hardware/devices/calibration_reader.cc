@@ -128,7 +128,7 @@ std::shared_ptr<const CalibratedModel> read_calibration(const JsonNode& node,
   });
   each_object(reader, "table",
               [&](ObjectReader& one) { model->table.push_back(read_row(one, *model)); });
-  // What was measured, how, and how well it fits is for people.
+  // These members tell people what was measured, how, and how well it fits.
   for (const char* told : {"date", "program_version", "command", "processor", "driver", "clocks",
                            "seed", "rejected", "drift", "residuals", "copies", "interference"}) {
     reader.get(told);

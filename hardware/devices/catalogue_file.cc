@@ -35,7 +35,7 @@ std::optional<CatalogueEntry> read_entry(const std::string& path, const JsonNode
   }
 }
 
-/// What a quantity may be, in numbers and in words.
+/// The values that a quantity may have, in numbers and in words.
 template <class Q>
 struct Range {
   Q least, most;

@@ -32,7 +32,7 @@ struct CatalogueEntry {
 std::optional<CatalogueEntry> find_entry(const JsonNode& node, const std::string& folder,
                                          Diagnostics& diagnostics);
 
-/// Whether the "origin" of a catalogue file is an object of sentences.
+/// Checks that the "origin" of a catalogue file is an object of sentences.
 void check_origin(const JsonNode& node, Diagnostics& diagnostics);
 /// Reads it, if there is one.
 void read_origin(ObjectReader& reader);
@@ -44,7 +44,8 @@ Bytes read_memory(ObjectReader& reader, std::string_view key);
 Seconds read_delay(ObjectReader& reader, std::string_view key);
 /// An object with "latency" (absent means 0) and "bandwidth".
 LinkSpeed read_speed(ObjectReader& reader, std::string_view key);
-/// The same for values that are no members: a diagnostic and 0 if they do not fit.
+/// Reads a value that is not a member of an object; adds a diagnostic and returns 0 if it does not
+/// fit.
 BytesPerSecond bandwidth_at(const JsonNode& node, Diagnostics& diagnostics);
 Seconds delay_at(const JsonNode& node, Diagnostics& diagnostics);
 

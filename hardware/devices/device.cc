@@ -10,7 +10,8 @@ namespace {
 
 std::size_t index_of(Precision precision) { return static_cast<std::size_t>(precision); }
 
-/// A tile takes a time of its own to begin and to end: at another rate that is so many other steps.
+/// Returns the tiles of products in `precision`. The time to fill and drain a tile stays the same,
+/// so at another rate it is another number of steps.
 ProductTiles tiles_at(const Device& device, Precision precision) {
   if (precision == Precision::Bf16 || precision == Precision::Fp16) return device.tiles;
   ProductTiles tiles = device.tiles;
@@ -33,7 +34,7 @@ double tiled_share(const Work& work, const ProductTiles& tiles) {
 
 Seconds compute_time(const Work& work, const Device& device, Precision precision) {
   if (work.flops == Flops()) return Seconds();
-  // Of 8-bit training only the products of linear layers and convolutions are in 8 bits.
+  // In 8-bit training only the products of linear layers and convolutions are in 8 bits.
   const bool wide = precision == Precision::Fp8 && work.op_class != OpClass::Gemm &&
                     work.op_class != OpClass::Convolution && supports(device, Precision::Bf16);
   if (wide) precision = Precision::Bf16;

@@ -41,7 +41,7 @@ struct Device {
   /// the kernels beside them.
   double collective_sms = 0, message_sms = 0;
   std::optional<DevicePower> power = {};  // none: unknown
-  /// Of a device that was measured: asked before rates and efficiencies are.
+  /// The model of a device that was measured; it comes before rates and efficiencies.
   std::shared_ptr<const CalibratedModel> calibrated = nullptr;
 };
 
@@ -53,9 +53,9 @@ const std::vector<std::string>& priced_by_names();
 /// "fp32", "tf32", "fp16", "bf16", "fp8": by Precision, as scenarios and catalogue files write it.
 const std::vector<std::string>& precision_names();
 
-/// Whether `device` can price work whose duration was not measured.
+/// Returns true if `device` can price work whose duration was not measured.
 bool has_rates(const Device& device);
-/// Whether `device` can price such work in `precision`.
+/// Returns true if `device` can price work in `precision` whose duration was not measured.
 bool supports(const Device& device, Precision precision);
 /// Names of the precisions that `device` supports.
 std::vector<std::string> supported_precisions(const Device& device);

@@ -22,8 +22,8 @@ namespace interlock {
 /// A diagnostic is added for each mistake.
 Device read_device(const JsonNode& node, Diagnostics& diagnostics);
 
-/// What a device's name, path or object stands for. A diagnostic is added, and nothing returned, if
-/// there is no such thing.
+/// Finds the device that a name, path or object stands for. Adds a diagnostic and returns nothing
+/// if there is none.
 std::optional<CatalogueEntry> find_device(const JsonNode& node, Diagnostics& diagnostics);
 
 /// Names of the devices in the catalogue, sorted.

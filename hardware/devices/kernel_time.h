@@ -14,7 +14,7 @@ namespace interlock {
 enum class PricedBy { Table, Kernel, Roofline, Datasheet };
 inline constexpr int kPricedBy = 4;
 
-/// What a kernel's duration is made of. What was measured counts as compute.
+/// The parts of a kernel's duration. A measured duration counts as compute.
 struct KernelTime {
   Seconds launch;           // of all its launches
   Seconds compute, memory;  // under either roof; the longer one counts

@@ -4,8 +4,8 @@
 // A library cuts the result into tiles, one for a multiprocessor at a time, and takes the size of
 // tiles, and the number of parts that the inner dimension is cut into, that end soonest. Time is
 // lost in three ways: tiles reach over the edge of the result; the last wave leaves
-// multiprocessors idle; filling and draining a tile's pipeline takes as long as so many steps of
-// the inner dimension. Smaller tiles fit better but load more operands for each multiplication.
+// multiprocessors idle; filling and draining a tile's pipeline takes as long as a number of steps
+// of the inner dimension. Smaller tiles fit better but load more operands for each multiplication.
 #pragma once
 
 #include "base/work.h"

@@ -9,8 +9,8 @@ namespace interlock {
 struct RealDevices {
   /// Virtual: nothing but clocks. Cpu: a thread for each device. Cuda: GPUs, or parts of one.
   enum class Kind { Virtual, Cpu, Cuda };
-  /// Of the parts of one GPU; Emulated (of threads): a message arrives no sooner than the
-  /// scenario's links say.
+  /// How messages between the parts of one GPU travel. Emulated, for threads: a message arrives no
+  /// sooner than the scenario's links say.
   enum class Links { Immediate, Emulated, CopyEngine, Paced, Zero };
   Kind kind = Kind::Cpu;
   Links links = Links::Immediate;

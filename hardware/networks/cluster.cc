@@ -120,8 +120,8 @@ void cross_network(const Cluster& cluster, int from, int to, Route& route) {
   }
 }
 
-/// Where a message leaves its node: beside the card of the same number as the destination's, if
-/// cards of different numbers are not joined.
+/// Returns the device at which a message leaves its node: the one beside the card that has the
+/// number of the destination's card, if cards of different numbers are not joined.
 int device_of_exit(const Cluster& cluster, int from, int to) {
   const auto* tree = std::get_if<FatTree>(&cluster.network);
   if (tree == nullptr || tree->rails == 0) return from;

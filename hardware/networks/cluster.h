@@ -26,7 +26,7 @@ namespace interlock {
 
 /// One ideal switch between all network cards.
 struct IdealSwitch {};
-/// What joins the nodes, or the devices themselves (a torus of devices).
+/// The network that joins the nodes, or the devices themselves (a torus of devices).
 using Network = std::variant<IdealSwitch, FatTree, Dragonfly, Torus, Wan>;
 
 /// A machine as a scenario asks for it. `mesh`: a private full-duplex link for each pair.
@@ -49,7 +49,7 @@ struct Cluster {
   Network network;
   LinkSpeed host;     // of each device to its host's memory, each direction; bandwidth 0: unknown
   Bytes host_memory;  // of each node's host; 0: unknown
-  /// What a host takes to issue a kernel, over what frameworks' figures say.
+  /// Time that a host takes to issue a kernel, over the time that frameworks state.
   double host_pace = 1;
   /// Links that have a part of their bandwidth only: (link, how many times less).
   std::vector<std::pair<LinkId, double>> slow_links = {};

@@ -1,4 +1,4 @@
-// Whether the nodes of a scenario fit its network, in one sentence with the numbers if not.
+// Checks that the nodes of a scenario fit its network; says the numbers in one sentence if not.
 // SPDX-License-Identifier: Apache-2.0
 #include "hardware/networks/network_size.h"
 

@@ -10,9 +10,9 @@ namespace interlock {
 /// Most devices of a machine: above any that is planned.
 inline constexpr int kMostDevices = 1'000'000;
 
-/// Whether messages can pass between nodes.
+/// Returns true if messages can pass between nodes.
 bool joins_nodes(const Cluster& cluster);
-/// Nodes where nobody says how many: as many as the network is made for, else 1.
+/// Returns the nodes of a cluster that names no number: as many as its network is made for, else 1.
 int nodes_joined(const Cluster& cluster);
 /// Lays `nodes` on the network; a diagnostic at `where` if they do not fit.
 void fit_network(Cluster& cluster, int nodes, const JsonNode& where, Diagnostics& diagnostics);

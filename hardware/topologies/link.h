@@ -23,7 +23,7 @@ struct Link {
   BytesPerSecond bandwidth;
 };
 
-/// What a kind of links is like, each direction for itself.
+/// Latency and bandwidth of a kind of links, each direction for itself.
 struct LinkSpeed {
   Seconds latency;
   BytesPerSecond bandwidth;

@@ -9,8 +9,8 @@
 
 namespace interlock {
 
-/// Of one node; devices and switches are numbered from socket to socket. Several sockets are joined
-/// in pairs, each with a link of its own.
+/// The PCIe tree of one node. Devices and switches are numbered from socket to socket. Each pair of
+/// sockets has a link of its own.
 struct PcieTree {
   int switches = 1;  // a multiple of the sockets
   int sockets = 1;

@@ -14,7 +14,7 @@ std::size_t pair_of(int sites, int from, int to) {
          static_cast<std::size_t>(to);
 }
 
-/// What is known of the way from one site to the destination.
+/// The shortest way known from one site to the destination.
 struct Distance {
   Seconds delay;
   int hops = 0;

@@ -30,7 +30,7 @@ struct HeadSpec {
 /// The kinds of tensors that cross module boundaries.
 enum class SiteKind { Vector, Image, Sequence };
 
-/// What a head reads and what it must predict.
+/// The place of a head: what it reads, and what it must predict.
 struct HeadSite {
   SiteKind kind = SiteKind::Vector;
   double samples = 1;    // one micro-batch

@@ -8,7 +8,7 @@
 namespace interlock {
 namespace {
 
-/// What neighbours along one dimension exchange, in pixels, and the most that one has then.
+/// Pixels that neighbours along one dimension exchange, and the most that one of them holds then.
 struct Border {
   std::int64_t onwards = 0;  // to the next part
   std::int64_t back = 0;     // to the one before

@@ -32,7 +32,7 @@ struct Images {
   double element = 2;  // bytes
 
   int parts() const { return rows.parts * columns.parts; }
-  /// Of one device.
+  /// Returns the elements that one device holds.
   double elements() const {
     return count * rows.longest_part() * columns.longest_part() * static_cast<double>(channels);
   }
@@ -52,9 +52,10 @@ struct Kernel {
 };
 Window window_of(const Kernel& kernel);
 
-/// What one device does; `images` become their output.
+/// Returns the part of a convolution that one device computes; `images` become their output.
 Operator convolve(Images& images, const Kernel& kernel);
-/// Of each maximum its place is kept, see max_pool.
+/// Returns a pooling by maxima, which keeps the place of each, see max_pool; `images` become their
+/// output.
 Operator pool(Images& images, const Window& window);
 /// The mean of each channel, of the samples that are the device's own behind it: parts are added up
 /// by a reduce-scatter, whose adjoint is an all-gather.

@@ -42,7 +42,7 @@ struct Module {
   std::vector<Work> backward_weight;       // gradients of the weights
   std::vector<Work> recompute;             // run again before the backward, if BuildOptions asks
   std::vector<Work> update;                // optimiser step
-  // What the devices that share the module exchange in each of these, see Sharding.
+  // Exchanges between the devices that share the module, in each pass, see Sharding.
   std::vector<Exchange> forward_exchanges, backward_input_exchanges, first_backward_input_exchanges,
       backward_weight_exchanges, recompute_exchanges;
   std::int64_t parameters = 0;
@@ -57,7 +57,7 @@ struct Module {
 };
 
 /// A part of every sequence of a micro-batch: `length` tokens that follow `context` others, of `of`
-/// in all. Of a profile, whose tokens nobody knows, they count equal parts.
+/// in all. A profile does not know its tokens: there they count equal parts.
 struct TokenSlice {
   int length = 1, context = 0, of = 1;
   bool operator==(const TokenSlice&) const = default;
@@ -75,8 +75,8 @@ struct ModelGraph {
   std::function<ModelGraph(const TokenSlice&)> slice;
 };
 
-/// What a forward keeps for the backward: everything, all but attention's inner tensors, or only
-/// each module's input.
+/// Names what a backward computes again. A forward keeps everything (None), all but the inner
+/// tensors of attention (Selective), or only the input of each module (Full).
 enum class Recompute { None, Selective, Full };
 
 /// Everything outside the architecture that changes the work of one micro-batch.
@@ -85,7 +85,7 @@ struct BuildOptions {
   Precision precision = Precision::Bf16;
   Optimizer optimizer = Optimizer::SgdMomentum;
   Recompute recompute = Recompute::None;
-  std::optional<int> recompute_layers;  // only the first so many of the modules that may
+  std::optional<int> recompute_layers;  // only this many modules, the first of those that may
   Framework framework;
   Sharding sharding;
   std::optional<JsonNode> head;  // the strategy's "head", which overrides the model's

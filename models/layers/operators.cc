@@ -38,7 +38,7 @@ std::vector<Work> update_of(const Module& module, const BuildOptions& options) {
                      options.framework.fp32_gradients);
 }
 
-/// What the loss and the softmax of attention move in `framework`.
+/// Sets the bytes that the loss and the softmax of attention move in `framework`.
 void apply_framework(std::vector<Work>& works, const Framework& framework) {
   for (Work& work : works) {
     if (work.op_class == OpClass::Loss) work.bytes *= framework.loss_traffic;
@@ -70,7 +70,7 @@ void append_casts(std::vector<Work>& works, const Operator& op, bool backward) {
          backward ? OpRole::InputGradient : OpRole::Forward);
 }
 
-/// What the gradients of an operator's inputs exchange in `framework`.
+/// Returns the exchanges of the gradients of an operator's inputs in `framework`.
 std::vector<Exchange> input_exchanges(const Operator& op, const Framework& framework) {
   std::vector<Exchange> exchanges = op.input_exchanges;
   const bool waits_for_weights = op.weight_gradient.flops > Flops();

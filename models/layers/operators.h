@@ -4,9 +4,9 @@
 // A builder writes each module as a list of operators; make_module adds them up. Conventions:
 // a multiply-add is 2 flops; only matrix products, convolutions and attention have flops (the
 // convention behind MFU); bytes count every tensor that the kernel reads or writes once, at the
-// element size of the precision. An operator saves what its own backward needs and nobody else
-// saves already: a ReLU saves nothing, because its output is the input that the next operator (or
-// the next module) saves.
+// element size of the precision. An operator saves what its own backward needs and no other
+// operator saves already: a ReLU saves nothing, because its output is the input that the next
+// operator (or the next module) saves.
 #pragma once
 
 #include <cstdint>
@@ -81,7 +81,7 @@ Operator global_average_pool(double elements, double pooled, double element);
 /// Softmax and cross-entropy. Logits are kept in fp32 (Korthikanti et al., arXiv 2205.05198, 4.3).
 Operator cross_entropy(double rows, std::int64_t classes, double element);
 
-/// What make_module needs to know besides the operators.
+/// The facts about a module that its operators do not tell.
 struct ModuleFrame {
   std::string name;
   Bytes input;

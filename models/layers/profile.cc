@@ -123,8 +123,8 @@ void keep_input_only(Module& module, Bytes input) {
   module.recompute = module.forward;
 }
 
-/// What a slice takes of a measured micro-batch: its share, wherever it lies in the sequence. A
-/// step updates once, whatever it is cut into.
+/// Builds the graph of one slice of a measured micro-batch: its share of the times, wherever it
+/// lies in the sequence. A step updates once, however it is cut.
 ModelGraph slice_of(std::vector<ProfileModule> modules, const TokenSlice& slice,
                     const BuildOptions& options) {
   const double share = static_cast<double>(slice.length) / slice.of;

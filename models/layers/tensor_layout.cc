@@ -148,7 +148,7 @@ Operator linear_on_cube(const Linear& whole, LinearRole role, const Sharding& sh
   return op;
 }
 
-/// Where the columns of the input (of a Row layer: of the output) of a pair are.
+/// Returns the axis that divides the columns of a pair's input (of a Row layer: of its output).
 MeshAxis outer_columns_axis(const Sharding& sharding) {
   return is_cube(sharding) ? MeshAxis::TensorDepth : MeshAxis::TensorRow;
 }
@@ -264,7 +264,7 @@ Operator sharded_cross_entropy(double rows, std::int64_t classes, LinearRole rol
   const ActivationParts parts = output_parts(sharding, role);
   Operator op = cross_entropy(rows / parts.rows, classes / parts.columns, element);
   if (parts.columns > 1) {
-    // Of each row in fp32: the largest logit, the sum of exponentials, and the target's logit.
+    // Three numbers in fp32 a row: the largest logit, the sum of exponentials, the target's logit.
     MeshAxis axis = MeshAxis::Tensor;
     if (divides_columns(sharding)) {
       axis = role == LinearRole::Column ? MeshAxis::TensorRow : outer_columns_axis(sharding);

@@ -35,7 +35,8 @@ struct ActivationParts {
 ActivationParts outer_parts(const Sharding& sharding);
 /// Between the two layers of a pair.
 ActivationParts inner_parts(const Sharding& sharding);
-/// Of the output of a layer of this role; the other role's is its input.
+/// Returns how the output of a layer of this role is divided; its input is divided as the output of
+/// the other role.
 ActivationParts output_parts(const Sharding& sharding, LinearRole role);
 
 /// Devices on a side of the square or cube; nothing if `tensor` and `tensor_depth` make none, or

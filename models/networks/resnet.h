@@ -25,7 +25,7 @@ struct ResNet {
 };
 
 ResNet read_resnet(ObjectReader& reader);
-/// Of all layers on the long way, in turn.
+/// Returns the windows of all layers on the long way, in turn.
 std::vector<Window> windows_of(const ResNet& net);
 ModelGraph build_resnet(const ResNet& shape, const BuildOptions& options);
 

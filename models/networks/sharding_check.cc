@@ -14,7 +14,7 @@ void report_at_model(ObjectReader& reader, const std::string& message) {
   report(reader.diagnostics(), reader.node(), message);
 }
 
-/// Where a message about the number at `key` belongs.
+/// Returns the node that a message about the number at `key` points to.
 JsonNode place_of(ObjectReader& reader, std::string_view key) {
   return reader.get(key).value_or(reader.node());
 }
@@ -43,7 +43,7 @@ void check_head(ObjectReader& reader, const HeadSpec& head, const Sharding& shar
                               "; expected a multiple of " + number(parts));
 }
 
-/// What rows and columns of devices cannot share.
+/// Refuses models that rows and columns of devices cannot share.
 void refuse_grids(ObjectReader& reader, const Transformer& t) {
   const auto refuse = [&](bool has, std::string_view key) {
     if (!has) return;
@@ -122,7 +122,7 @@ void check_experts(ObjectReader& reader, const Transformer& t, const Sharding& s
   }
 }
 
-/// Whether the halo of a part comes from the parts beside it only.
+/// Returns true if the halo of every part comes only from the parts beside it.
 bool near(int length, int parts, const Window& window) {
   for (int i = 0; i < parts; ++i) {
     const Halo halo = halo_of(length, parts, i, window);

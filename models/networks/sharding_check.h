@@ -15,8 +15,8 @@ namespace interlock {
 void check_parts(ObjectReader& reader, std::string_view key, std::int64_t value, std::int64_t parts,
                  const std::string& among);
 
-/// What any model needs whose tensors are divided: a square or cube where the layout is one.
-/// Returns whether the rest can be looked at.
+/// Checks what every model with divided tensors needs: a square or cube where the layout is one.
+/// Returns true if the rest can be checked.
 bool check_layout(ObjectReader& reader, const Sharding& sharding);
 
 /// Adds a diagnostic if a layout that divides rows cannot divide the samples of a micro-batch.
@@ -29,9 +29,8 @@ void check_sharding(ObjectReader& reader, const Transformer& shape, const BuildO
 void pad_vocabulary(Transformer& shape, const Sharding& sharding);
 void check_sharding(ObjectReader& reader, const Mlp& shape, const BuildOptions& options);
 
-/// Whether square images of so many pixels on a side have enough of them for their parts in front
-/// of and behind each of `windows`, which follow one another, and halos no further than the next
-/// part.
+/// Checks that square images of `side` pixels have a pixel for each part in front of and behind
+/// each of `windows`, which follow one another, and halos that reach no further than the next part.
 void check_images(ObjectReader& reader, int side, const std::vector<Window>& windows,
                   const Sharding& sharding);
 

@@ -64,7 +64,7 @@ int needed_of(const SparseLayer& layer, int before, int workers, int i, int j) {
   return i == j ? held : static_cast<int>(std::lround(layer.density * held));
 }
 
-/// What the busiest workers of a layer do.
+/// The work of the busiest workers of a layer.
 struct Busiest {
   std::int64_t inputs = 0;      // neurons that one reads
   std::int64_t travelling = 0;  // neurons that one sends or receives

@@ -120,7 +120,7 @@ Vgg read_vgg(ObjectReader& reader) {
     vgg.layers = read_count(*layers, 11, 19, reader.diagnostics()).value_or(16);
     if (std::find(kLayers.begin(), kLayers.end(), std::to_string(vgg.layers)) == kLayers.end()) {
       report(reader.diagnostics(), *layers,
-             "no VGG has so many layers; expected 11, 13, 16 or 19, got " +
+             "no VGG has this number of layers; expected 11, 13, 16 or 19, got " +
                  std::to_string(vgg.layers));
     }
   }

@@ -31,7 +31,7 @@ struct Vgg {
 };
 
 Vgg read_vgg(ObjectReader& reader);
-/// Of all layers that read images, in turn.
+/// Returns the windows of all layers that read images, in turn.
 std::vector<Window> windows_of(const Vgg& shape);
 ModelGraph build_vgg(const Vgg& shape, const BuildOptions& options);
 

@@ -76,7 +76,8 @@ int held_key_heads(const Transformer& shape, const Sharding& sharding);
 /// From the query-key-value product to the projection.
 void append_attention(const Transformer& shape, const BlockSizes& sizes,
                       std::vector<Operator>& block);
-/// What slices after this one read of it, whatever is recomputed: keys and values, or the states.
+/// Returns the bytes of a slice that later slices read, whatever is recomputed: keys and values, or
+/// the states.
 Bytes kept_for_later(const Transformer& shape, const BlockSizes& sizes,
                      const BuildOptions& options);
 
@@ -95,7 +96,7 @@ void append_experts(const Transformer& shape, const BlockSizes& sizes,
 /// Tokens or patches to vectors, with all that is added to them.
 Module embedding_module(const Transformer& shape, const BlockSizes& sizes,
                         const BuildOptions& options);
-/// What the readout predicts, and auxiliary heads likewise.
+/// Returns what the readout and the auxiliary heads predict.
 HeadSite site_of(const Transformer& shape, const BuildOptions& options);
 /// From the last block's output to the loss.
 Module readout_module(const Transformer& shape, const BlockSizes& sizes,

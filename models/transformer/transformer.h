@@ -87,7 +87,7 @@ struct Transformer {
   double dropout = 0;  // only whether there is any matters
   Attention attention = Attention::Materialised;
   int chunk_size = 1;          // Retention: tokens
-  std::optional<int> window;   // a token sees itself and those before it, so many in all
+  std::optional<int> window;   // tokens that a token sees: itself and those before it
   bool bidirectional = false;  // tokens see those behind them too
   Latents latents;
   Patches patches;
@@ -100,7 +100,7 @@ struct Transformer {
   std::optional<TokenSlice> slice;  // this part of each sequence, alone
 };
 
-/// What crosses from one module to the next, as heads see it.
+/// Returns the kind of tensor that crosses from one module to the next, as heads see it.
 SiteKind site_kind(const Transformer& shape);
 Transformer read_transformer(ObjectReader& reader);
 ModelGraph build_transformer(const Transformer& shape, const BuildOptions& options);

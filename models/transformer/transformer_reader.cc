@@ -7,7 +7,7 @@
 namespace interlock {
 namespace {
 
-/// What each number may be depends on the others; looked at once each is right by itself.
+/// Checks the numbers against each other, once each is right by itself.
 void check_shape(ObjectReader& reader, const Transformer& t) {
   check_attention(reader, t);
   if (t.positions == Transformer::Positions::Learned && t.max_positions < t.sequence_length) {

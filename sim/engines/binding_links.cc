@@ -12,7 +12,8 @@ bool contains(const std::vector<int>& links, int link) {
   return std::find(links.begin(), links.end(), link) != links.end();
 }
 
-/// Whether `other` holds back whatever `link` could; of two that do so for each other, the first.
+/// Returns true if `other` holds back every flow that `link` could. If each of two links does so
+/// for the other, the first stands in.
 bool stands_in(const Program& program, const std::vector<std::vector<int>>& users, int other,
                int link) {
   const BytesPerSecond own = program.links[link].bandwidth, rate = program.links[other].bandwidth;

@@ -35,8 +35,8 @@ SimGridRun simgrid_module() {
   return run;
 }
 
-/// Whether ranks have several streams in a fixed order of ops, and nobody says in which order these
-/// hand over what they send and join: the longest path, whose streams run ahead, cannot know.
+/// Returns true if ranks have several streams in a fixed order of ops, but no order in which these
+/// hand over messages and join collectives: LongestPath, whose streams run ahead, needs one.
 bool lacks_wire_order(const Program& program) {
   return program.wire_order.empty() &&
          std::any_of(program.ranks.begin(), program.ranks.end(),

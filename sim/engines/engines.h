@@ -41,7 +41,7 @@ RunSummary run_program(const Program& program, EngineKind kind, const TraceSink&
 /// `program` with the order that a run of it realised: ranks and wires repeat it, whatever the
 /// times. The longest path of a frozen program that shares no links has the times of that run.
 Program freeze(const Program& program, EngineKind kind);
-/// Likewise of a run that was logged, by an engine or by an executor. REQUIRES: all of it was.
+/// Freezes the order of a run that an engine or an executor logged. REQUIRES: all of it was logged.
 Program freeze(const Program& program, const TraceLog& log);
 
 }  // namespace interlock

@@ -249,7 +249,7 @@ void EventLoop::change_memory(const StreamState& state) {
   change_memory(now_, state.rank, buffer.memory_class, sign * buffer.bytes.value());
 }
 
-/// Of a message that its transfer and a head read.
+/// Frees a message once both its transfer and a head have read it.
 void EventLoop::let_go(int channel, int micro_batch, double time) {
   const auto end = holds_.let_go(channel, micro_batch, time);
   if (!end) return;
@@ -378,7 +378,7 @@ void EventLoop::end_collective(int index) {
   lane.waiting.clear();
 }
 
-/// Whether `event`, the end of an op of `rank` as it was known once, is still that.
+/// Returns true if `event`, an end that was once planned for an op of `rank`, still holds.
 bool EventLoop::ends_compute(const TimedEvent& event, int rank) {
   if (!rates_->is_current(rank, event.generation)) return false;
   ranks_[rank].free = now_;

@@ -1,11 +1,11 @@
-// EventLoop: a program under way, in time order. The clock belongs to whoever drives it.
+// EventLoop: a program under way, in time order. The clock belongs to its driver.
 // SPDX-License-Identifier: Apache-2.0
 //
 // A driver asks for next_time(), moves its clock there and calls run_instant(), until nothing is
 // left. Within one instant everything that has become possible is entered before any rank that may
 // choose chooses; ops that take no time make the instant go round again.
 // Transfers on wires of their own are worked out when they are sent. Those on wires that share a
-// link are handed to the driver by `start_shared`, who reports their end by end_shared().
+// link are handed to the driver by `start_shared`; the driver reports their end by end_shared().
 #pragma once
 
 #include <cstdint>
@@ -36,8 +36,7 @@ class EventLoop {
   /// Throws: Error if streams wait that nothing will wake.
   RunSummary finish(const char* engine) const;
 
-  /// Called when so many bytes may start on a wire that shares links, alone they take `occupancy`
-  /// ticks.
+  /// Called when `bytes` may start on a wire that shares links; alone they take `occupancy` ticks.
   std::function<void(int wire, Bytes bytes, double occupancy)> start_shared;
   /// The transfer that `wire` carries ended at `time`, which moves the loop's now.
   void end_shared(int wire, double time);
@@ -112,7 +111,7 @@ class EventLoop {
 
   const Program& program_;
   const TraceSink& sink_;
-  Code code_;  // that streams walk, if nobody watches memory
+  Code code_;  // that streams walk, if no sink watches memory
   std::vector<StreamState> streams_;
   std::vector<RankState> ranks_;
   std::vector<ChannelState> channels_;

@@ -180,7 +180,7 @@ void EventLoop::carry(int index) {
   }
 }
 
-/// A flow whose time is `factor` times what its bytes take: as if it had so many more.
+/// Starts a flow that takes `factor` times as long as its bytes do: with `factor` times the bytes.
 void EventLoop::start_flow(const WireFlow& flow, double factor) {
   const Seconds alone = flow.bytes / program_.wires[flow.wire].bandwidth;
   start_shared(flow.wire, flow.bytes * factor, scaled(in_ticks(program_, alone), factor));
@@ -206,7 +206,7 @@ void EventLoop::end_shared(int index, double time) {
   if (!wire.pending.empty()) carry(whole < 0 ? index : whole);
 }
 
-/// The times of a message are known: tells the sink, and whoever waits for it.
+/// Tells the sink and the waiting stream the times of a message, once they are known.
 void EventLoop::report(const Pending& pending, double start, double end, double arrival) {
   if (channels_[pending.channel].wire >= 0) {
     makespan_ = std::max(makespan_, arrival);

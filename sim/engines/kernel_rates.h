@@ -18,7 +18,7 @@
 
 namespace interlock {
 
-/// What a communication takes from the kernels of a device: shares.
+/// The shares of a device that a communication takes from its kernels.
 struct KernelLoad {
   double sms = 0, memory = 0;
 };
@@ -36,7 +36,7 @@ class KernelRates {
   };
   /// `span`, all of which takes `ticks` alone, begins at `now`.
   End begin(const Span& span, int stream, double ticks, double now);
-  /// Whether an End of `rank` is the last that was said.
+  /// Returns true if an End of `rank` is the last one that was announced.
   bool is_current(int rank, std::uint32_t generation) const {
     return ranks_[rank].generation == generation;
   }

@@ -84,7 +84,7 @@ bool LongestPath::execute(int stream, StreamState& state) {
   return true;
 }
 
-/// Whether the next Compute of a rank of several streams belongs to this one.
+/// Returns true if the next Compute of a rank with several streams belongs to this stream.
 bool LongestPath::takes_turn(int stream, StreamState& state) {
   const auto& order = program_.ranks[state.rank].order;
   Turns& turns = rank_turns_[state.rank];
@@ -204,7 +204,7 @@ void LongestPath::change_memory(const StreamState& state) {
   change_memory(state.time, state.rank, buffer.memory_class, sign * buffer.bytes.value());
 }
 
-/// Of a message that its transfer and a head read.
+/// Frees a message once both its transfer and a head have read it.
 void LongestPath::let_go(int channel, int micro_batch, double time) {
   const auto end = holds_.let_go(channel, micro_batch, time);
   if (!end) return;

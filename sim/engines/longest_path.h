@@ -3,8 +3,8 @@
 //
 // Each stream runs ahead on its own clock until it needs something that no other stream has
 // computed yet (a message, room in a queue, an event, its turn); it is then set aside and taken up
-// again by whoever provides it. No clock is shared and no event is queued, so the order in which
-// streams are taken up does not matter, and a task costs a few nanoseconds.
+// again by the stream that provides it. No clock is shared and no event is queued, so the order in
+// which streams are taken up does not matter, and a task costs a few nanoseconds.
 #pragma once
 
 #include <deque>
@@ -31,7 +31,7 @@ class LongestPath {
     double sent, arrival;
   };
 
-  // What a send or a receive touches, together.
+  // The state of a channel that a send or a receive touches.
   struct ChannelState {
     Fifo<Message> messages;  // sent and untaken
     double occupancy = 0, latency = 0;
@@ -43,8 +43,8 @@ class LongestPath {
     bool synchronous = false;
     bool sender_waits = false;   // until the message has left
     bool sender_stands = false;  // rendezvous: sent, and not yet asked for
-    /// What senders wait for, a time a message: bounded, when it was taken; rendezvous, when its
-    /// sender may go; synchronous, when it had arrived.
+    /// Times that senders wait for, one a message. Bounded: when it was taken; rendezvous: when its
+    /// sender may go; synchronous: when it had arrived.
     Fifo<double> taken;
   };
 
@@ -101,7 +101,7 @@ class LongestPath {
 
   const Program& program_;
   const TraceSink& sink_;
-  Code code_;  // that streams walk, if nobody watches memory
+  Code code_;  // that streams walk, if no sink watches memory
   std::vector<StreamState> streams_;
   std::vector<RankState> ranks_;
   std::vector<ChannelState> channels_;

@@ -29,7 +29,7 @@ class Contention {
  public:
   Contention(const Program& program, EventLoop& loop);
 
-  /// Whether flows wait for the clock to move before they can start.
+  /// Returns true if flows wait for the clock to move before they can start.
   bool flows_wait() const { return !waiting_.empty(); }
   double next_network_date(double now) const;
   void clock_moved();

@@ -3,7 +3,7 @@
 //
 // All that is private to SimGrid, or written otherwise in another version, is here. A wrong guess
 // of what is private would not be told by the compiler: cmake/simgrid.cmake runs simgrid_probe.cc
-// before it builds the engine, and refuses versions that nobody has looked at.
+// before it builds the engine, and refuses versions that were never tried.
 #pragma once
 
 #include <simgrid/kernel/resource/Action.hpp>

@@ -1,11 +1,11 @@
-// Whether the SimGrid at hand shares links as the engine expects: run when a build is configured.
-// SPDX-License-Identifier: Apache-2.0
+// Tests that the installed SimGrid shares links as the engine expects; runs when a build is
+// configured. SPDX-License-Identifier: Apache-2.0
 //
 // Two flows of 1 and 3 MB leave two hosts at 0 s and share one link of 1 GB/s; a third of 3 MB has
 // a link of 2 GB/s to itself.
 //   each of the first two gets 0.5 GB/s: the smaller ends at 1 MB / 0.5 GB/s = 2 ms
 //   the other has 2 MB left and all of the link:          2 ms + 2 MB / 1 GB/s = 4 ms
-//   the third is held back by nobody:                            3 MB / 2 GB/s = 1.5 ms
+//   the third has a link to itself:                              3 MB / 2 GB/s = 1.5 ms
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>

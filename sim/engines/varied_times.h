@@ -14,7 +14,7 @@ class VariedTimes {
  public:
   explicit VariedTimes(const Program& program);
 
-  /// Of op `index` for `micro_batch`.
+  /// Returns the ticks of op `index` for `micro_batch`.
   double op(int index, int micro_batch) const {
     if (ops_vary_) [[unlikely]]
       return varied_op(index, micro_batch);
@@ -27,7 +27,7 @@ class VariedTimes {
   struct Message {
     double occupancy = 0, latency = 0;
   };
-  /// What a message of `channel` takes that should take `planned`.
+  /// Returns the times of a message of `channel` whose planned times are `planned`.
   Message message(int channel, int micro_batch, Message planned) const {
     if (transfers_vary_) [[unlikely]]
       return varied_message(channel, micro_batch, planned);
@@ -38,7 +38,7 @@ class VariedTimes {
   }
 
  private:
-  /// What an op is, to the generator of its factors.
+  /// The key of an op for the generator of its factors.
   struct OpIdentity {
     std::uint64_t key = 0;
     int rank = 0;

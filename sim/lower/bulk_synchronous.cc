@@ -24,7 +24,7 @@ struct Unit {
 };
 using Units = std::vector<std::vector<Unit>>;  // (ranks, ops)
 
-/// What runs again before a backward belongs to it, and so do the pieces of an op.
+/// Returns true if both belong to one op: pieces of it, or the recompute before a backward.
 bool same_op(const OpInfo& a, const OpInfo& b, int micro_batch_a, int micro_batch_b) {
   const auto recomputes = [](const OpInfo& op) { return op.kind == OpKind::R; };
   return a.stage == b.stage && micro_batch_a == micro_batch_b && a.loss == b.loss &&

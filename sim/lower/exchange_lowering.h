@@ -17,7 +17,7 @@
 
 namespace interlock {
 
-/// What lowering may leave out.
+/// The parts of a program that lowering may leave out.
 struct Brevity {
   std::array<bool, kMeshAxes> inside = {};  // exchanges along an axis are part of their op
   bool once = false;   // each exchange once, whatever its count: only links are asked for
@@ -43,7 +43,7 @@ class ExchangeLowering {
   void compute(const Op& op, const ComputePiece& piece);
   /// All of `exchanges`, a generation of `window` micro-batches.
   void begin(const Op& op, const std::vector<Exchange>& exchanges, int window);
-  /// What begin(), or `sends`, began for the generation of `micro_batch`.
+  /// Ends what begin(), or `sends`, began for the generation of `micro_batch`.
   void end(const Op& op, const std::vector<Exchange>& exchanges, int window, int micro_batch);
   /// Each turn of `answer` will begin when that of `exchange` is done.
   void answer(const Op& op, const Exchange& exchange, const Exchange& answer, int window);

@@ -91,7 +91,7 @@ Seconds FoldedLinks::add_collective(const CollectivePlan& plan, const Member& me
   return alone_ ? occupancy(inputs_.cluster, plan.flows) : longest;
 }
 
-/// Where one member stands for its group, flows that do the same in it are one.
+/// Unites flows of a group that do the same, where one member stands for the group.
 void FoldedLinks::unite_alike(const CollectivePlan& plan) {
   std::map<std::tuple<Bytes, std::size_t, BytesPerSecond, Seconds>, std::vector<int>> first;
   for (const Flow& flow : plan.flows) {
@@ -142,7 +142,7 @@ void FoldedLinks::count(const std::vector<int>& links, Bytes bytes) {
   }
 }
 
-/// What was counted since the last call.
+/// Returns what was counted since the last call.
 FoldedLinks::Orbit FoldedLinks::counted() {
   Orbit orbit;
   orbit.reserve(touched_.size());

@@ -23,7 +23,7 @@ class FoldedLinks {
   /// `alone`: ranks do not meet those that they stand for, as if there were none.
   FoldedLinks(const LowerInputs& inputs, bool alone);
 
-  /// What equal ranks do together on a link.
+  /// The messages and flows of equal ranks on one link.
   struct Use {
     int link = 0, messages = 0;  // at once
     Bytes bytes = {};            // of a collective
@@ -38,7 +38,7 @@ class FoldedLinks {
     int rank;
     bool alone;
   };
-  /// What `plan` says for the member's group. Returns how long the flows take alone.
+  /// Adds the flows of `plan` for the member's group. Returns the seconds that they take alone.
   Seconds add_collective(const CollectivePlan& plan, const Member& member, Orbit& orbit);
 
   int device_of_rank(int rank) const { return devices_[rank]; }

@@ -18,7 +18,7 @@ class InstructionWriter {
   void compute(const Op& op, const OpInfo& info);
   void allocate(const Op& op, MemoryClass memory_class, Bytes bytes);
   void free(const Op& op, MemoryClass memory_class, Bytes bytes);
-  /// Of what leaves by `channel`, which `op` was the last but the transfer to read.
+  /// Frees a message that leaves by `channel`, which only its transfer still reads after `op`.
   void free_message(const Op& op, Bytes bytes, int channel);
   /// The event remembered in `known`, made at the first call.
   int event(int& known, int recorders, int micro_batches);

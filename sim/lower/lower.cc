@@ -111,7 +111,7 @@ std::array<const OpCost*, 4> costs_of_ops(const StageCost& stage) {
   return {&stage.forward, &stage.backward_input, &stage.backward_weight, &stage.recompute};
 }
 
-/// Whether ops of a stage exchange anything.
+/// Returns true if ops of a stage exchange anything.
 bool exchanges_inside(const StageCost& stage) {
   const auto costs = costs_of_ops(stage);
   return std::any_of(costs.begin(), costs.end(),
@@ -264,7 +264,7 @@ Program lower(const LowerInputs& given) {
   }
   bool shares = false;
   Brevity brevity = what_to_leave_out(inputs, shares);
-  // Where equal ranks do not do the same, nobody knows which of them meet.
+  // If equal ranks do not do the same, it is unknown which of them meet.
   if (!inputs.contention) {
     brevity.alone = !lower_all(inputs, {.once = true}).folding_problem.empty();
   }

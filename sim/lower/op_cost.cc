@@ -8,7 +8,7 @@ namespace interlock {
 
 namespace {
 
-/// Of a stage and its head. Flops of optimisers count nowhere.
+/// Returns the cost of the update of a stage and its head. Flops of optimisers count nowhere.
 OpCost update(const StageCost& stage) {
   OpCost cost = stage.update;
   cost += stage.head_update;

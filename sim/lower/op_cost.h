@@ -18,7 +18,7 @@ class OpCosts {
   int before(int stage) const;
   /// The stages that read the output of `stage`.
   std::vector<int> after(int stage) const;
-  /// The same stage of the model, `copies` copies on.
+  /// Returns the stage that holds the same part of the model, `copies` copies on.
   int in_copy_after(int stage, int copies) const {
     const int own = stage % stages_of_replica_;
     return stage - own + (own + copies * stages_of_copy_) % stages_of_replica_;
@@ -37,7 +37,7 @@ class OpCosts {
   const StageCost& of_stage(const Op& op) const { return of_stage(op.stage, op.micro_batch); }
   /// The activation that a forward receives.
   Bytes input(const Op& op) const;
-  /// What a backward sends to the stage below: the gradient of the input.
+  /// Returns the bytes that a backward sends to the stage below: the gradient of the input.
   Bytes input_gradient(const Op& op) const;
   /// I, B, W. CHECKs that the op's loss reaches its stage.
   const Traversal& traversal(const Op& op) const;

@@ -1,4 +1,4 @@
-// What surrounds each compute op: messages, memory and events.
+// Writes the instructions around each compute op: messages, memory and events.
 // SPDX-License-Identifier: Apache-2.0
 //
 // Memory: a forward turns the received activation into stash, which lives until the weight
@@ -54,7 +54,7 @@ void OpLowering::append_pair(const Op& first, const Op& second) {
   end(second);
 }
 
-/// What an op waits for and takes.
+/// Writes what an op waits for and takes.
 void OpLowering::begin(const Op& op) {
   const StageCost& stage = costs_.of_stage(op);
   switch (op.kind) {
@@ -82,13 +82,13 @@ void OpLowering::run(const Op& op, double share) {
   const bool again = makes_input_gradient && recomputes(op);
   ComputePiece first{.kind = OpKind::R, .share = share}, piece = piece_of(op, share);
   if (again) first.cost = costs_.recompute(op);
-  // What was gathered to compute again is there still.
+  // Weights that were gathered for the recompute are still there.
   if (op.kind == OpKind::F || makes_input_gradient) add_gathers(op, again ? first : piece);
   add_sends(op, piece);
   const Bytes buffers = buffers_of(op, first) + buffers_of(op, piece);
   writer_.allocate(op, MemoryClass::Communication, buffers);
   if (op.completes) writer_.allocate(op, MemoryClass::Communication, unsent_gradients(op));
-  // What is computed again lies in the workspace.
+  // Recomputed activations lie in the workspace.
   if (makes_input_gradient) writer_.allocate(op, MemoryClass::Workspace, stage.workspace);
   if (again) exchanges_.compute(op, first);
   exchanges_.compute(op, piece);
@@ -103,7 +103,7 @@ ComputePiece OpLowering::piece_of(const Op& op, double share) const {
           .share = share};
 }
 
-/// What an op gives back and sends.
+/// Writes what an op frees and sends.
 void OpLowering::end(const Op& op) {
   const StageCost& stage = costs_.of_stage(op);
   switch (op.kind) {
@@ -158,7 +158,8 @@ void OpLowering::begin_head(const Op& op) {
   writer_.free_message(op, stage.output, channel);
 }
 
-/// What a traversal reads and makes: the gradient from above, and one for below or for nobody.
+/// Writes what a traversal reads and makes: the gradient from above, and the one for the stage
+/// below, if there is a stage below.
 void OpLowering::begin_traversal(const Op& op) {
   const Traversal& traversal = costs_.traversal(op);
   receive_gradients(op);
@@ -173,7 +174,7 @@ void OpLowering::begin_traversal(const Op& op) {
 void OpLowering::end_backward(const Op& op) {
   const Traversal& traversal = costs_.traversal(op);
   const bool makes_input_gradient = op.kind != OpKind::W;
-  // What a recompute makes again lives in the workspace: of one traversal, from I until W if split.
+  // Recomputed activations live in the workspace: those of one traversal, from I until W if split.
   const bool keeps_workspace = recomputes(op) && op.kind == OpKind::I && traversal.weights;
   if (!keeps_workspace) {
     writer_.free(op, MemoryClass::Workspace, costs_.of_stage(op).workspace);
@@ -213,8 +214,8 @@ Seconds OpLowering::whole_time(const Op& op) const {
 
 bool OpLowering::recomputes(const Op& op) const { return costs_.recompute(op).time > Seconds(0); }
 
-/// An input gradient that nobody needs is made all the same, unless it is skipped; one that stops
-/// inside the stage is none of its input.
+/// Returns true if the input gradient of a traversal is dropped: no stage needs it. It is made all
+/// the same, unless it is skipped; a gradient that stops inside the stage is not one of its input.
 bool OpLowering::drops_input_gradient(const Traversal& traversal) const {
   if (traversal.partial || inputs_.strategy.kind == StrategyKind::ForwardForward) return false;
   return !traversal.to_previous && !inputs_.strategy.skip_unneeded_input_gradients;
@@ -291,7 +292,7 @@ bool OpLowering::reads_stash_first(const Op& op) const {
          op.loss == inputs_.roles[op.stage].traversals.front().loss;
 }
 
-/// Whether nothing but ops of the same micro-batch come between a forward and its backward.
+/// Returns true if only ops of the same micro-batch come between a forward and its backward.
 bool OpLowering::stays(const Op& forward) const {
   const auto own = [&](const Op& op) {
     return op.stage == forward.stage && op.micro_batch == forward.micro_batch;
@@ -315,7 +316,7 @@ void OpLowering::send_stash(const Op& op) {
   writer_.allocate(op, MemoryClass::HostStash, stage.host_stash);
 }
 
-/// What the op, or the pair, after [first, last] reads, unless they make it.
+/// Fetches what the op, or the pair, after [first, last] reads, unless they make it.
 void OpLowering::fetch_ahead(const Op& first, const Op& last) {
   if (next_.empty() || stays_) return;
   const auto makes_stash_of = [](const Op& op, const Op& next) {
@@ -399,8 +400,8 @@ void OpLowering::add_sends(const Op& op, ComputePiece& piece) const {
   piece.sends_all = op.completes;
 }
 
-/// What communication takes while an op runs: weights of the module at work and of those gathered
-/// ahead, and a bucket that gradients are put into.
+/// Returns the buffers of communication while an op runs: weights of the module at work and of
+/// those gathered ahead, and a bucket for gradients.
 Bytes OpLowering::buffers_of(const Op& op, const ComputePiece& piece) const {
   Bytes bytes(0);
   for (const Exchange& gather : piece.gathers) {
@@ -412,7 +413,7 @@ Bytes OpLowering::buffers_of(const Op& op, const ComputePiece& piece) const {
   return bytes;
 }
 
-/// What the op that completes gradients leaves for the update to send.
+/// Returns the gradients that the op that completes them leaves for the update to send.
 Bytes OpLowering::unsent_gradients(const Op& op) const {
   Bytes bytes(0);
   if (sends_early(op.stage)) return bytes;
@@ -485,7 +486,7 @@ void OpLowering::wait_for_weights(const Op& op) {
                  op.micro_batch - update_every());
 }
 
-// The last stage hands its readout on at the begin of each period; the other stages take it over
+// The last stage hands its readout on at the start of each period; the other stages take it over
 // before the last micro-batch of that period, by when it has long arrived.
 void OpLowering::exchange_readout(const Op& op) {
   const int period = inputs_.strategy.readout_every * inputs_.schedule.micro_batches;

@@ -35,7 +35,7 @@ class OpLowering {
   void begin_traversal(const Op& op);
   void end_backward(const Op& op);
   void end_traversal(const Op& op);
-  /// Of an op with what it first computes again.
+  /// Returns the time of an op, what it first computes again included.
   Seconds whole_time(const Op& op) const;
   bool recomputes(const Op& op) const;
   bool drops_input_gradient(const Traversal& traversal) const;
@@ -47,7 +47,7 @@ class OpLowering {
   void add_gathers(const Op& op, ComputePiece& piece) const;
   void add_sends(const Op& op, ComputePiece& piece) const;
   std::vector<Exchange> gradients_in_buckets(const Op& op) const;
-  /// Whether gradients leave with the last backward before the update of the stage.
+  /// Returns true if gradients leave with the last backward before the update of the stage.
   bool sends_early(int stage) const {
     return inputs_.data_parallel.overlap_gradients && completes_[stage];
   }
@@ -72,7 +72,7 @@ class OpLowering {
     return mesh_of_rank(inputs_, inputs_.schedule.rank_of_stage[op.stage]);
   }
   int update_every() const { return inputs_.policy.update_every; }
-  /// Whether several micro-batches are in flight, of which one does the update for all.
+  /// Returns true if several micro-batches are in flight and one of them does the update for all.
   bool has_windows() const;
   int barrier();
   int window_event(int stage);

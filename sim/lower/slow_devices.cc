@@ -12,7 +12,7 @@ namespace interlock {
 
 namespace {
 
-/// What is known of each slow one, by number.
+/// The slowdowns of ranks and devices, by number.
 struct SlowNumbers {
   std::map<int, double> ranks, devices;
 

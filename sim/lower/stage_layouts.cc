@@ -1,4 +1,4 @@
-// What crosses between stages that are divided otherwise, and what their groups do.
+// Messages between stages that are divided in different ways, and the collectives of their groups.
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/lower/stage_layouts.h"
 

@@ -25,8 +25,8 @@ struct StageLayouts {
   bool empty() const { return meshes.empty(); }
 };
 
-/// Where the devices of pipeline rank `rank` hold a tensor of `whole` bytes, `held` on each: cut
-/// by data, and by tensor devices as far as those do not hold copies.
+/// Places a tensor of `whole` bytes on the devices of pipeline rank `rank`, `held` bytes on each:
+/// cut by data, and by tensor devices unless these hold copies.
 TensorPlacement placement_of(const Mesh& mesh, int rank, Bytes whole, Bytes held);
 
 /// So many tensors over the boundary above stage `below`.
@@ -38,7 +38,7 @@ struct Crossing {
 Resharding plan_crossing(const Cluster& cluster, const StageLayouts& layouts,
                          const std::vector<int>& rank_of_stage, const Crossing& crossing);
 
-/// The same collective of every group of a pipeline rank, all at once.
+/// Plans one collective for all groups of a pipeline rank at once.
 CollectivePlan plan_of_all_groups(const Cluster& cluster, const Mesh& mesh, int rank,
                                   const Exchange& exchange);
 

@@ -82,7 +82,7 @@ int Wiring::make_channel(Cargo cargo, int from_stage, int to_stage, int micro_ba
                   .to_stage = to_stage,
                   .depth = depth_of(inputs_.policy.queue),
                   .bytes = message_bytes(cargo, from_stage, to_stage, micro_batch)};
-  // Copies of resident bytes wait for nobody.
+  // Copies of resident bytes do not wait.
   const bool resident = cargo == Cargo::Readout || cargo == Cargo::Copy;
   if (resident) {
     channel.depth = Channel::kUnlimited;
@@ -196,8 +196,8 @@ double size_ratio(const std::vector<Flow>& flows, const std::vector<Flow>& other
 
 namespace {
 
-/// What a member of `n` at least reads and writes in its memory: once each byte that leaves or
-/// enters, and a second operand for each that is added up.
+/// Returns the least bytes that a member of `n` reads and writes in its memory: each byte that
+/// leaves or enters once, and a second operand for each byte that is added up.
 Bytes memory_bytes(const Exchange& exchange, std::size_t n) {
   const Bytes moved = exchange.bytes * (static_cast<double>(n - 1) / static_cast<double>(n));
   switch (exchange.kind) {
@@ -310,7 +310,7 @@ std::string Wiring::finish() {
   return problem;
 }
 
-/// Where ranks stand for others, flows that play the same part are one.
+/// Makes the flows of a collective; where ranks stand for others, equal flows are one.
 void Wiring::make_flows(int index) {
   Collective& collective = program_.collectives[index];
   std::map<std::vector<LinkId>, std::vector<Bytes>> flows;
@@ -384,8 +384,8 @@ void Wiring::mark_shared_links() {
   spread_sharing();
 }
 
-/// What has several flows is all SimGrid's if one of them is, or some would not end with the
-/// others.
+/// Gives all flows of a collective to SimGrid if one of them shares a link; else they would not end
+/// together.
 void Wiring::spread_sharing() {
   for (Collective& collective : program_.collectives) {
     const auto& flows = collective.flows;
@@ -405,7 +405,7 @@ void Wiring::spread_sharing() {
   }
 }
 
-/// By lane: whether somebody else uses one of its links.
+/// Returns for each communicator whether another user shares one of its links.
 std::vector<bool> Wiring::lanes_that_meet(const std::vector<LinkUse>& uses) const {
   std::vector<bool> meets(program_.lanes.size(), false);
   for (const Wire& wire : program_.wires) {
@@ -432,7 +432,8 @@ std::string Wiring::share_links() {
   }
   const std::vector<bool> meets = lanes_that_meet(uses);
   for (std::size_t l = 0; l < uses.size(); ++l) {
-    // A lane that meets nobody is no flow: its occupancy knows what its equals carry.
+    // A communicator that shares no link needs no flow: its occupancy includes what its equals
+    // carry.
     const bool of_lane = uses[l].last_user < static_cast<int>(program_.lanes.size());
     const bool apart = of_lane && !meets[static_cast<std::size_t>(uses[l].last_user)];
     if ((uses[l].users == 1 && apart) || alone_) uses[l].share = 1;
@@ -468,7 +469,7 @@ void Wiring::note_use(std::vector<LinkUse>& uses, int user, const std::vector<in
   }
 }
 
-/// What a collective and its equals carry over the links that they use.
+/// Notes the bytes that a collective and its equals carry over the links that they use.
 void Wiring::note_loads(int index) {
   Collective& collective = program_.collectives[index];
   const auto classes = folded_.class_uses(*planned_[index].orbit);

@@ -62,7 +62,7 @@ class Wiring {
   void make_flows(int collective);
   std::string fold_links();
   std::string share_links();
-  /// What uses a class of links.
+  /// The users of a class of links.
   struct LinkUse {
     int users = 0, last_user = 0;
     double share = 1;   // of the program's link, see ProgramLink
@@ -81,7 +81,7 @@ class Wiring {
   OpCosts costs_;
   bool alone_;
   FoldedLinks folded_;
-  /// What a collective is made of until its wires are.
+  /// The flows of a collective, before it has wires.
   struct Planned {
     std::vector<Flow> flows;
     std::shared_ptr<const FoldedLinks::Orbit> orbit;

@@ -15,7 +15,7 @@ struct Code {
   std::vector<Instruction> instructions;
   std::vector<Segment> segments;
 };
-/// The code of `program` without Allocate and Free, for runs whose memory nobody watches.
+/// The code of `program` without Allocate and Free, for runs whose memory is not watched.
 Code code_without_memory(const Program& program);
 
 /// Walks the instructions of one stream in order. Cheap to copy.
@@ -28,7 +28,8 @@ class Cursor {
   bool done() const { return instruction_ == nullptr; }
   const Instruction& instruction() const { return *instruction_; }
   int micro_batch() const { return instruction_->micro_batch + base_; }
-  /// Where the stream stands, with the micro-batch of this turn; empty at its end.
+  /// Returns the instruction at which the stream stands, with the micro-batch of this turn; nothing
+  /// at the end.
   std::optional<Instruction> standing() const {
     if (done()) return std::nullopt;
     return Instruction{instruction_->code, instruction_->index, micro_batch()};
@@ -52,7 +53,7 @@ class Cursor {
   std::int32_t segment_ = -1, iteration_ = 0, round_ = 0;
 };
 
-/// Whether nothing but Allocate and Free comes before the next Compute, if there is one.
+/// Returns true if only Allocate and Free come before the next Compute, if there is one.
 bool only_memory_before_op(Cursor cursor);
 
 }  // namespace interlock

@@ -45,7 +45,7 @@ std::string waits_for(const Program& program, const Instruction& instruction) {
   return "for its turn" + batch;
 }
 
-/// What keeps streams from going on: copies that need both of them, or a lack of room.
+/// Says what to try if streams cannot go on: copies that need both of them, or more room in queues.
 std::string what_to_try(const Program& program) {
   const auto& channels = program.channels;
   if (std::any_of(channels.begin(), channels.end(), [](auto& c) { return c.synchronous; })) {

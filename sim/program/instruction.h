@@ -57,7 +57,7 @@ struct Segment {
 struct Stream {
   std::int32_t first = 0, count = 0;  // in Program::segments
   std::int32_t repeats = 1, stride = 0;
-  std::int32_t lead = 0, tail = 0;  // segments at the begin and the end
+  std::int32_t lead = 0, tail = 0;  // segments at the start and the end
 };
 
 }  // namespace interlock

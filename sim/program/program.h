@@ -36,11 +36,11 @@ struct OpInfo {
   Flops counted = {};                          // behind MFU, see base/work.h
 };
 
-/// What kernels lose to communication that is under way beside them on their device. See
+/// The shares that kernels lose to communication beside them on their device. See
 /// sim/engines/kernel_rates.h.
 struct Interference {
   double collective_sms = 0, message_sms = 0;  // shares of multiprocessors, of each
-  BytesPerSecond memory_bandwidth = {};        // of a device; 0: nobody contends for it
+  BytesPerSecond memory_bandwidth = {};        // of a device; 0: no contention
 
   bool any() const { return collective_sms > 0 || message_sms > 0 || memory_bandwidth.value() > 0; }
 };
@@ -52,7 +52,7 @@ struct Buffer {
   int message = -1;  // channel: its messages, which the sender reads beside the transfer; see Free
 };
 
-/// What a device keeps in the memory of its host.
+/// The bytes that a device keeps in the memory of its host.
 struct HostMemory {
   Bytes optimizer;  // states that are updated there
   Bytes gradients;  // on their way to the update
@@ -102,7 +102,7 @@ struct Program {
   std::vector<std::vector<std::int32_t>> wire_order;
 };
 
-/// What the user calls a micro-batch of the program: one of his, counted through the run, and a
+/// A micro-batch of the program in the user's terms: a micro-batch, counted through the run, and a
 /// slice of it.
 struct SliceNumber {
   int micro_batch = 0, slice = 0;
@@ -119,9 +119,9 @@ inline int model_stage(const Program& program, int stage) {
 std::int64_t turns_of(const Program& program, const Stream& stream, int index);
 /// Computes, messages between ranks and joinings of collectives, over the whole run.
 std::int64_t count_tasks(const Program& program);
-/// Whether two wires share a link, so that only an engine with contention is exact.
+/// Returns true if two wires share a link, so that only an engine with contention is exact.
 bool shares_links(const Program& program);
-/// Whether some rank chooses its order at run time.
+/// Returns true if a rank chooses its order at run time.
 bool chooses_order(const Program& program);
 
 }  // namespace interlock

@@ -58,7 +58,7 @@ Seconds horizon(const Program& program) {
 /// Ticks are decimal, because people write durations in decimals: what takes 7 ms and then 6 ms
 /// ends exactly with what takes 13 ms, and who is first at a tie is no matter of rounding.
 void round_durations(Program& program, double most_ticks_per_second) {
-  // Where links are shared, ends of flows are rounded to ticks too. A tick that is well above the
+  // On shared links the ends of flows are rounded to ticks too. A tick that is well above the
   // rounding of the solver makes equal situations end equally, so that a steady state can repeat.
   const double most_ticks = shares_links(program) ? 0x1p50 : 0x1p53;
   // Rounding may add, and what slows kernels down more so.

@@ -66,7 +66,7 @@ struct TraceLog {
 /// A sink that appends to `log`.
 TraceSink log_sink(TraceLog& log);
 
-/// What an engine says when it is done.
+/// The totals of a run that an engine reports at its end.
 struct RunSummary {
   std::string engine;  // "native" or "simgrid"
   std::int64_t tasks = 0;

@@ -13,7 +13,8 @@
 namespace interlock {
 
 enum class JitterShape { Lognormal, Normal, Gamma, Uniform };
-/// What has one factor: an op or message; a rank, or the way between two, in a step; or all along.
+/// Names what has one factor: each op or message; each rank, or way between two ranks, in a step;
+/// or each of these for the whole run.
 enum class JitterScope { Op, Step, Device };
 
 struct Jitter {
@@ -35,7 +36,7 @@ struct SlowSteps {
   double slowdown = 1;
 };
 
-/// Durations of ops that somebody measured, in place of a program's own.
+/// Measured durations of ops, in place of a program's own.
 struct MeasuredTimes {
   std::vector<std::vector<double>> ops;  // seconds, by op and micro-batch; below 0: as planned
 };

@@ -24,7 +24,7 @@ struct LinkBytes {
   Bytes bytes;
 };
 
-/// What messages carry. Copy: the weight gradients of one copy of a stage, for another.
+/// Names what messages carry. Copy: the weight gradients of one copy of a stage, for another.
 enum class Cargo : std::uint8_t { Activation, Gradient, Readout, Copy };
 
 /// A queue of messages from a stage to a neighbour. Order is kept.
@@ -83,8 +83,8 @@ struct Event {
   bool in_turn = false;   // who records it stands until the collectives before it are done
 };
 
-/// What the members of a group exchange. Those of one lane (a communicator) come one after the
-/// other, in the order in which their last members join; at one instant, in any.
+/// An exchange of the members of a group. Collectives of one lane (a communicator) come one after
+/// the other, in the order in which their last members join; at one instant, in any order.
 struct Collective {
   CollectiveKind kind = CollectiveKind::AllReduce;
   MeshAxis axis = MeshAxis::Data;
@@ -98,7 +98,7 @@ struct Collective {
   bool shared = false;  // another lane, or a wire of messages, uses one of its links
   using Flow = WireFlow;
   std::vector<Flow> flows;  // all at once, over wires of the lane
-  /// Where ranks stand for others: what it and its equals carry. Else flows say it.
+  /// Bytes that it and its equals carry, where ranks stand for others; else its flows say them.
   std::vector<LinkBytes> loads = {};
 };
 

@@ -10,7 +10,7 @@
 
 namespace interlock {
 
-/// What checkpoints and failures cost; an interval is the training between two checkpoints.
+/// The costs of checkpoints and failures; an interval is the training between two checkpoints.
 struct CheckpointCosts {
   Seconds write;    // of one checkpoint; training stands meanwhile
   Seconds restart;  // after a failure, until training goes on

@@ -45,7 +45,7 @@ std::optional<Number> number_in(std::string_view text) {
   return number;
 }
 
-/// What is wrong with a line, or nothing and its event.
+/// Reads the event of a line; returns what is wrong with the line, or nothing.
 std::string read_line(std::string_view line, DeviceEvent& event) {
   std::string_view rest = line;
   const std::string_view time = trimmed(take(rest, ','));

@@ -12,7 +12,7 @@
 namespace interlock {
 namespace {
 
-/// Of a Weibull distribution: mean = scale * Gamma(1 + 1 / shape).
+/// Returns the scale of a Weibull distribution: mean = scale * Gamma(1 + 1 / shape).
 Seconds scale_of(Seconds mean, double shape) { return mean / std::tgamma(1 + 1 / shape); }
 
 }  // namespace

@@ -57,7 +57,7 @@ class OutageStream {
   /// The next event; nothing if there is none. It stays next until pop.
   const std::optional<DeviceEvent>& next() const { return next_; }
   void pop();
-  /// Whether any device may still come up.
+  /// Returns true if a device may still come up.
   bool brings_up() const;
 
  private:

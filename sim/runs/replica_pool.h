@@ -18,7 +18,8 @@ class ReplicaPool {
   /// training; those of `absent` are not there.
   ReplicaPool(int replicas, int devices_per_replica, int devices, const std::vector<int>& absent);
 
-  /// Whether a device of a replica went down; the replica then neither runs nor holds the state.
+  /// Applies an event. Returns true if a device of a replica went down; the replica then neither
+  /// runs nor holds the state.
   bool apply(const DeviceEvent& event);
   /// Replicas that could be made of all devices that are up.
   int possible() const;

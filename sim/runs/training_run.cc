@@ -18,7 +18,7 @@ namespace {
 constexpr RunTicks kNever = std::numeric_limits<RunTicks>::max();
 constexpr std::int64_t kMostEvents = 5'000'000;
 
-/// What the run is doing. Drain: waiting for an earlier checkpoint to be safe.
+/// Names what the run is doing. Drain: waiting for an earlier checkpoint to be safe.
 enum class Activity { Steps, Write, Drain, Detect, Wait, Rebuild, Done };
 
 /// Devices that are not there at first: the trace brings them up before it takes them down.
@@ -81,8 +81,8 @@ class TrainingRun {
     }
   }
 
-  /// Whether an outage comes before the end of what is going on. What waits for devices, or is
-  /// about to look which are there, sees those of its last instant too.
+  /// Returns true if an outage comes before the current activity ends. A run that waits for
+  /// devices, or is about to count them, sees those of its last instant too.
   bool event_comes_first() {
     const bool last_instant = activity_ == Activity::Detect || activity_ == Activity::Wait;
     const auto& next = outages_.next();
@@ -163,7 +163,7 @@ class TrainingRun {
     work();
   }
 
-  /// What training does next, everything being in order.
+  /// Starts what training does next if no device is down.
   void work() {
     ledger_.settle(now_);
     if (ledger_.finished()) {

@@ -55,7 +55,7 @@ struct RunPlan {
   FailureModel failures;
 };
 
-/// What a run took. wall = useful + lost + checkpoint + restart + idle, to the tick.
+/// The time of a run, divided. wall = useful + lost + checkpoint + restart + idle, to the tick.
 struct RunOutcome {
   Seconds wall;
   Seconds useful;      // in steps that lasted

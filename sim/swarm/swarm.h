@@ -69,7 +69,7 @@ struct SwarmOutcome {
   std::vector<double> peer_busy;          // computing, of the time in which it is there
   std::vector<double> stage_utilisation;  // the same of all peers of a stage
   Seconds without_a_peer;                 // time in which some stage has none
-  // Of the whole run:
+  // Counts over the whole run:
   std::int64_t steps = 0;                          // averaged by every stage
   std::int64_t forwards = 0, forwards_redone = 0;  // of one stage each
   std::int64_t backwards = 0, backwards_redone = 0;
@@ -81,7 +81,7 @@ struct SwarmOutcome {
   Bytes lost, on_way;                           // to or from the dead; at the end
 };
 
-/// What happened to gradients, in order, for whoever keeps accounts.
+/// An event of a gradient, for sinks that keep accounts.
 struct SwarmRecord {
   enum class Kind { Added, Gone, HandedOver, Averaged } kind;
   Seconds time;
@@ -101,8 +101,8 @@ SwarmOutcome simulate_swarm(const SwarmInputs& inputs, std::uint64_t seed,
 /// an unhindered way there and back (Little's law asks for once), and at least one for each peer.
 int enough_in_flight(const SwarmInputs& inputs);
 
-/// Micro-batches per second of stages with so many peers of speed 1: the slowest stage's, of
-/// peers / (2 forward + backward), the last stage's forward counted once.
+/// Returns the micro-batches per second of stages that have `peers` of speed 1: the rate of the
+/// slowest stage, peers / (2 forward + backward); the last stage's forward counts once.
 double swarm_rate(const std::vector<SwarmStage>& stages, const std::vector<int>& peers);
 /// The best such rate over all ways to deal `peers` to the stages; 0 if there are too few.
 double best_swarm_rate(const std::vector<SwarmStage>& stages, int peers);

@@ -1,4 +1,4 @@
-// What a swarm could do at best, in closed form.
+// Bounds of what a swarm can do, in closed form.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-// What a simulated swarm is made of; for the sources of swarm.h only.
+// Parts of a simulated swarm, for the sources of swarm.h only.
 // SPDX-License-Identifier: Apache-2.0
 //
 // A life is one stay of a machine in the swarm; one that comes back is a new life. Others take a

@@ -74,7 +74,7 @@ void Swarm::keep_leavers(int stage) {
   }
 }
 
-/// Throws: Error if nobody is, or ever comes, at `stage`.
+/// Throws: Error if no peer is, or ever comes, at `stage`.
 void Swarm::check_hope(int stage) const {
   int there = 0;
   for (const int life : life_of_) {
@@ -225,7 +225,7 @@ void Swarm::handed_over(const Bulk& bulk) {
   const int stage = peers_[bulk.from].stage;
   --handing_over_[stage];
   const bool may_leave = --peers_[bulk.to].held == 0;
-  if (!is_alive(bulk.from)) {  // it died after the last byte had left; nobody confirms
+  if (!is_alive(bulk.from)) {  // it died after the last byte had left, and cannot confirm
     peers_[bulk.from].life = Life::Draining;
     if (may_leave) try_leave(bulk.to);
     return;

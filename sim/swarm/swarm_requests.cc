@@ -51,7 +51,7 @@ void Swarm::place(int& slot, int peer) {
   if (before >= 0 && --peers_[before].held == 0) try_leave(before);
 }
 
-/// Asks for the next op of a micro-batch that is in flight and waits for nobody.
+/// Asks for the next op of a micro-batch that is in flight and does not wait.
 void Swarm::advance(int id) {
   MicroBatch& batch = batches_[id];
   const bool has_gradient = batch.back < stages_;
@@ -198,7 +198,7 @@ void Swarm::recover(int dead) {
       place(batch.gradient_at, kNobody);
     }
     if (batch.executor != dead && batch.input_from != dead && batch.gradient_from != dead) continue;
-    ++batch.token;  // messages under way are void, also if nobody can be asked now
+    ++batch.token;  // messages under way are void, even if no peer can be asked now
     batch.input_from = batch.gradient_from = kNobody;
     place(batch.executor, kNobody);
     advance(id);

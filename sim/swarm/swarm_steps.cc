@@ -44,7 +44,8 @@ int Swarm::next_micro_batch() {
   return static_cast<int>(newest_ % 2) * size + issued_++;
 }
 
-/// Whether some of the first `stages_below` stages lack the micro-batch's part of the gradient.
+/// Returns true if one of the first `stages_below` stages lacks the micro-batch's part of the
+/// gradient.
 bool Swarm::lacks(int id, int stages_below) const {
   const MicroBatch& batch = batches_[id];
   for (int stage = 0; stage < stages_below; ++stage) {
@@ -91,7 +92,7 @@ void Swarm::add_gradient(int id, int stage, int peer) {
   if (--averaging(slot, stage).missing == 0) try_averaging(slot, stage);
 }
 
-/// What `dead` had added since the last averaging is gone.
+/// Drops the gradients that `dead` had added since the last averaging.
 void Swarm::lose_gradients(int dead) {
   const int stage = peers_[dead].stage;
   for (int slot = 0; slot < 2; ++slot) {
@@ -107,7 +108,7 @@ void Swarm::lose_gradients(int dead) {
   }
 }
 
-/// What is under way does not count: the peers that are left begin anew.
+/// Ends an averaging that is under way: the peers that are left begin anew.
 void Swarm::stop_averaging(int slot, int stage) {
   Averaging& one = averaging(slot, stage);
   one.phase = Phase::Collecting;
@@ -118,7 +119,7 @@ void Swarm::stop_averaging(int slot, int stage) {
   }
 }
 
-/// Of micro-batch `id` at `stage`; it is computed again, or dropped.
+/// Drops the gradient of micro-batch `id` at `stage`; it is computed again, or given up.
 void Swarm::lose_gradient(Averaging& one, int id, int stage) {
   MicroBatch& batch = batches_[id];
   if (!inputs_.redo_lost) {
@@ -146,7 +147,8 @@ void Swarm::try_averaging(int slot, int stage) {
     const bool takes_part = life == Life::Serving || life == Life::Draining;
     if (takes_part && peers_[peer].stage == stage) one.members.push_back(peer);
   }
-  if (one.members.empty()) return;  // all that it has was dropped; whoever comes will try again
+  if (one.members.empty())
+    return;  // all that it has was dropped; the next peer that comes tries again
   one.phase = Phase::Averaging;
   ++one.generation;
   const int members = static_cast<int>(one.members.size()), place = slot * stages_ + stage;
