@@ -17,8 +17,8 @@
 namespace interlock {
 namespace {
 
-/// Refuses targets that overwrite what is read: traces take long to record, and a slip is quickly
-/// made.
+/// Refuses a target that cannot be written, or that is one of the traces: these took long to
+/// record.
 void check_target(const ImportOptions& options, const std::string& kind) {
   if (!options.out.ends_with(".json")) {
     throw Error("--out " + options.out + ": expected a name that ends with .json");

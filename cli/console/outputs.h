@@ -13,7 +13,7 @@ namespace interlock {
 /// Throws: Error if a file could certainly not be written, before time is spent on simulating.
 void check_outputs(const CommandOptions& options);
 
-/// Refuses a file that cannot be written, named by one option.
+/// Throws: Error if the file that `option` names cannot be written.
 void check_output(const char* option, const std::string& path);
 
 /// Writes the files that `options` asks for, and the JSON to standard output for "-".

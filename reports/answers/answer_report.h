@@ -15,16 +15,16 @@ namespace interlock {
 std::string words_of(const StepPiece& part, const Answers& answers);
 /// "forward on device 2", "activations over gpu3 up".
 std::string words_of(const PathShare& share, const Answers& answers);
-/// What limits the step, or keeps it from running at all, in a sentence.
+/// Returns in a sentence what limits the step, or keeps it from running at all.
 std::string limit_sentence(const Answers& answers);
-/// What could not be explained, and why; usually nothing.
+/// Returns what could not be explained, and why; usually nothing.
 std::vector<std::string> unexplained(const Answers& answers);
 
 /// `--set 'cluster.port.bandwidth=462 GB/s'`, as a shell takes it.
 std::string set_options(const Change& change);
 
-/// Where a step goes, what limits it, and what every step better brings. `all`: also what brings
-/// nothing.
+/// Writes where the time of a step goes, what limits it, and what every change gains. `all`: also
+/// changes that gain nothing.
 std::string answers_text(const Answers& answers, const TableStyle& style, bool all);
 /// "interlock-explanation/1", see docs/explain.md.
 std::string answers_json(const Answers& answers);

@@ -1,4 +1,4 @@
-// What a search found as JSON: "interlock-search/1", see docs/search.md.
+// The result of a search as JSON: "interlock-search/1", see docs/search.md.
 // SPDX-License-Identifier: Apache-2.0
 #include <nlohmann/json.hpp>
 

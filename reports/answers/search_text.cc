@@ -1,4 +1,4 @@
-// What a search found, as a terminal shows it.
+// The result of a search, as a terminal shows it.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <numeric>
@@ -64,8 +64,8 @@ std::vector<Figure> effort(const SearchResult& result) {
       {"Plans", grouped(counts.plans), refused},
       {"Bounds of layouts", grouped(counts.bounded_layouts), losses(counts, Grade::LayoutBound)},
       {"Bounds of plans", grouped(counts.bounded), losses(counts, Grade::PlanBound)},
-      {"Looks", grouped(counts.looked_at), losses(counts, Grade::Look)},
-      {"Judgements", grouped(counts.judged), losses(counts, Grade::Judgement)}};
+      {"Quick estimates", grouped(counts.looked_at), losses(counts, Grade::Look)},
+      {"Full simulations", grouped(counts.judged), losses(counts, Grade::Judgement)}};
   figures.insert(figures.end(), stages.begin(), stages.end());
   if (counts.shortened > 0) {
     figures.back().note += "; " + grouped(counts.shortened) + " by a shorter step";

@@ -14,7 +14,8 @@ namespace {
 
 constexpr std::size_t kMostReasons = 2;
 
-/// What a device spends time on. Backwards are whole or in two parts, as the schedule has them.
+/// Names what a device spends time on. Backwards are whole or in two parts, as the schedule has
+/// them.
 const char* words_of(TimeUse use) {
   static constexpr std::array kWords = {"forwards",   "backwards", "backwards",
                                         "backwards",  "heads",     "recomputation",
@@ -50,7 +51,7 @@ std::string loss_words(const FoundPlan& plan, const FoundPlan& best, Aim aim) {
   const std::size_t at = static_cast<std::size_t>(aim);
   const double own = plan.estimate.figures[at], least = best.estimate.figures[at];
   const double more = least > 0 ? own / least - 1 : 0;
-  std::string words = more < kLeastShare ? "as good in " + std::string(name_of(aim))
+  std::string words = more < kLeastShare ? "the same " + std::string(name_of(aim))
                                          : signed_percent(more) + "% " + name_of(aim);
   std::map<std::string, double> longer;  // over the step of the best, by words
   for (std::size_t use = 0; use < kTimeUses; ++use) {

@@ -20,7 +20,7 @@ std::string money_words(const Money& money) {
   return format_number(money.amount) + " " + money.currency;
 }
 
-/// Of what a million is counted: tokens, else samples, else steps.
+/// The unit of which a million is counted: tokens, else samples, else steps.
 struct Unit {
   double per_step = 1;
   std::string name = "steps";
@@ -41,7 +41,7 @@ Figure range_figure(const Confidence& confidence) {
 }
 
 Figure energy_figure(const Economics& economics) {
-  std::string note = "a step; " + format(*economics.power) + " in the mean";
+  std::string note = "a step; " + format(*economics.power) + " on average";
   if (!economics.covers_nodes) note += ", nodes left out";
   if (!economics.covers_links) note += ", links left out";
   return {"Energy", format(*economics.energy), note};

@@ -13,7 +13,7 @@ namespace interlock {
 std::vector<Figure> economics_figures(const ScenarioResult& result);
 /// Adds columns to a row for each of `results`: the ends of ranges that were drawn, if any were.
 void add_range_columns(const std::vector<ScenarioResult>& results, Grid& grid);
-/// Likewise, if any has a goal or a price.
+/// Adds columns of goals and prices, if a result has one.
 void add_economics_columns(const std::vector<ScenarioResult>& results, Grid& grid);
 /// Adds "energy_j", "energy", "cost", "goal", "range" and "extrapolates".
 void add_economics(nlohmann::ordered_json& json, const ScenarioResult& result);

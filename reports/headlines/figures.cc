@@ -141,7 +141,7 @@ std::vector<Figure> headline_figures(const ScenarioResult& result) {
 
 namespace {
 
-/// What of a workload could not be used.
+/// Adds a line for each part of a workload that could not be used.
 void add_notes(const TraceNotes& notes, std::vector<std::string>& lines) {
   if (notes.without_time > 0) {
     lines.push_back("Nodes without a duration: " + plural(notes.without_time, "op") +

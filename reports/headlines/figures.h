@@ -20,11 +20,11 @@ struct Figure {
 };
 std::vector<Figure> headline_figures(const ScenarioResult& result);
 
-/// What was simulated, in one line: model, machine, stages, strategy, schedule. Devices have the
-/// numbers that they have in the machine, here as in all that follows.
+/// Returns what was simulated, in one line: model, machine, stages, strategy, schedule. Devices
+/// have the numbers that they have in the machine, here as in all that follows.
 std::string subtitle(const ScenarioResult& result);
 
-/// What the reader must know before trusting the figures; usually nothing.
+/// Returns what the reader must know before trusting the figures; usually nothing.
 std::vector<std::string> warnings(const ScenarioResult& result);
 
 struct Column {
@@ -49,14 +49,14 @@ std::string rows_left_out(const Grid& shown, const Grid& all);
 Grid device_grid(const ScenarioResult& result);
 /// A row for each link: bytes per step and utilisation.
 Grid link_grid(const ScenarioResult& result);
-/// What all `names` begin with, up to a " | "; empty if nothing. REQUIRES: there are names.
+/// Returns what all `names` begin with, up to a " | "; empty if nothing. REQUIRES: there are names.
 std::string common_name(const std::vector<std::string>& names);
 std::string common_name(const std::vector<ScenarioResult>& results);
 /// `name` without the common name.
 std::string own_name(const std::string& name, const std::string& common);
 /// A row for each scenario, without the common name; speed-up is over the first.
 Grid comparison_grid(const std::vector<ScenarioResult>& results);
-/// What the columns of that table mean.
+/// Returns what the columns of that table mean.
 std::string comparison_note();
 
 /// Returns the rate that all `results` know and that tells most: tokens, samples, micro-batches or

@@ -21,7 +21,8 @@ class MegatronArguments {
   /// `file` is what messages call it.
   MegatronArguments(const std::string& text, std::string file);
 
-  /// Whether it was said; a value of false or 0 takes that back. The name is then known.
+  /// Returns true if the flag was given; a value of false or 0 takes it back. Marks the name as
+  /// known.
   bool flag(const std::string& name);
   std::optional<std::string> text(const std::string& name);
   /// A whole number of at least 0; anything else is a mistake.

@@ -14,7 +14,7 @@
 
 namespace interlock {
 
-/// What arguments do not say.
+/// Facts that the arguments do not say.
 struct MegatronSurroundings {
   std::string name;     // of the scenario
   std::string cluster;  // a machine's name or path

@@ -106,7 +106,8 @@ bool earlier(const Node& a, const Node& b) {
   return std::pair(a.id.size(), a.id) < std::pair(b.id.size(), b.id);
 }
 
-/// Of those that wait for nobody, the one whose name comes first.
+/// Returns the nodes in an order in which each comes after those that it reads; among several that
+/// could be next, the first by name.
 std::vector<std::size_t> in_order(const Graph& graph, const std::string& file) {
   const auto before = [&](std::size_t a, std::size_t b) {
     return earlier(graph.nodes[a], graph.nodes[b]);

@@ -22,7 +22,7 @@ MeasuredPart& part_called(DurationTable& table, const std::string& name) {
   return table.parts.back();
 }
 
-/// What a phase of a whole file is of: its rank, or the file.
+/// Returns the name of the part that a phase of a whole file belongs to: its rank, or the file.
 std::string whole_name(const DurationTable& table, const KinetoEvents& events) {
   return events.rank ? "rank " + std::to_string(*events.rank)
                      : "file " + std::to_string(table.files.size());
@@ -46,7 +46,7 @@ std::vector<std::string> parts_of(const std::vector<OpOccurrence>& ops, const st
   return parts;
 }
 
-/// Whether an op goes into the table. An update of a whole file that has no parts does not.
+/// Returns true if an op goes into the table. The update of a whole file without parts does not.
 bool is_used(const OpOccurrence& op, const std::vector<std::string>& parts) {
   return !op.name.part.empty() || op.name.phase != Phase::Update || !parts.empty();
 }

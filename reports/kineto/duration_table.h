@@ -65,7 +65,7 @@ ModuleTimes module_times(const MeasuredPart& part);
 
 /// The table as a model file: modules in the order of parts.
 std::string duration_json(const DurationTable& table);
-/// What became of the traces, and what the table lacks, for a terminal.
+/// Reports for a terminal what was read of the traces, and what the table lacks.
 std::string duration_report(const DurationTable& table, const TableStyle& style);
 
 }  // namespace interlock

@@ -44,7 +44,7 @@ class Characters {
   bool ended_ = false;
 };
 
-/// What the parser iterates over; without characters, the end.
+/// The iterator of the parser; without characters it is the end.
 class CharacterIterator {
  public:
   using difference_type = std::ptrdiff_t;
@@ -185,7 +185,7 @@ class TraceParser {
   std::optional<int> rank() const { return rank_; }
 
  private:
-  /// Where the innermost value lies that is not skipped.
+  /// The place of the innermost value that is not skipped.
   enum class Place { Outside, Root, Events, Event, Arguments, Distributed };
 
   bool enter_object() {
@@ -236,7 +236,7 @@ class TraceParser {
   Characters& text_;
   const std::function<void(const ParsedEvent&)>& take_;
   Place place_ = Place::Outside;
-  int skipped_ = 0;  // levels of values that nobody reads
+  int skipped_ = 0;  // levels of values that are skipped
   bool found_ = false, bare_ = false;
   std::string key_;
   ParsedEvent event_;

@@ -63,7 +63,7 @@ struct KinetoEvents {
 /// Throws: Error naming `file` if it is cut off, no trace, has no event of a device, or two that
 /// overlap on a stream by more than a microsecond, to which older profilers round.
 KinetoEvents read_kineto(const TextPieces& text, const std::string& file);
-/// Likewise of a file, which may be compressed.
+/// Reads the events of a file, which may be compressed.
 KinetoEvents read_kineto_file(const std::string& path);
 
 }  // namespace interlock

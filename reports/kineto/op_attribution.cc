@@ -29,7 +29,7 @@ struct Moment {
   std::int64_t at = 0;
 };
 
-/// What a kernel belongs to: a range, and what that range is to it.
+/// The owner of a kernel: a range, and how the range was found.
 struct Owner {
   std::int32_t range = 0;  // in events.host
   PhaseName name;

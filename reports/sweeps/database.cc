@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kPatience = 5000;  // ms, for another program that reads or writes
 
-/// What to do about an error; empty: nothing is known.
+/// Returns what to do about an error; empty if nothing is known.
 const char* advice(int code) {
   switch (code & 0xff) {
     case SQLITE_FULL:

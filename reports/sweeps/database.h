@@ -29,7 +29,7 @@ class Database {
   void run(const std::string& sql);
   Statement prepare(const std::string& sql);
   const std::string& path() const { return path_; }
-  /// What SQLite says of a call that gave `code`.
+  /// Throws: Error with what SQLite says of a call that returned `code`.
   [[noreturn]] void fail(int code, const std::string& sql) const;
 
  private:
@@ -45,7 +45,7 @@ class Statement {
  public:
   /// Sets parameter `index`, from 1.
   void bind(int index, const SqlValue& cell);
-  /// Whether there is a row. After the last one it can be bound and run again.
+  /// Steps to the next row; returns false after the last one, when it can be bound and run again.
   bool step();
   /// SqlValue `column` of the row, from 0.
   SqlValue cell(int column) const;

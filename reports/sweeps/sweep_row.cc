@@ -71,7 +71,7 @@ std::string shell_word(const std::string& word) {
   return quoted + "'";
 }
 
-/// What runs one scenario again.
+/// Returns the command that runs one scenario again.
 std::string command_of(const SweepSource& source, const std::vector<SweepSetting>& settings) {
   std::string command = "interlock simulate " + shell_word(source.file);
   const auto add = [&](const std::string& text) { command += " --set " + shell_word(text); };
@@ -143,7 +143,7 @@ void set_result(const ScenarioResult& result, RowWriter& writer) {
   writer.row().details = document.dump();
 }
 
-/// What went wrong, where a file says each of its mistakes on a line of its own.
+/// Puts the lines of an error, one for each mistake of a file, into one line.
 std::string one_line(const std::string& error) {
   std::string line;
   for (const char c : error) line += c == '\n' ? std::string("; ") : std::string(1, c);

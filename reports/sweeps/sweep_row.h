@@ -11,7 +11,7 @@
 
 namespace interlock {
 
-/// Where the scenarios of a sweep come from, as it was typed.
+/// The source of a sweep's scenarios, as it was typed.
 struct SweepSource {
   std::string file;
   std::vector<std::string> overrides;  // those that are not swept

@@ -41,7 +41,7 @@ std::string insert_into_results(const std::vector<std::string>& columns) {
          parameters(columns.size() + 1) + ")";
 }
 
-/// What is written beside the rows; nothing where the file is empty.
+/// Returns what is stored under `key` beside the rows; nothing if the file is empty.
 std::optional<std::string> stored(Database& database, const std::string& key) {
   Statement tables = database.prepare("SELECT 1 FROM sqlite_master WHERE name = 'sweep'");
   if (!tables.step()) return std::nullopt;

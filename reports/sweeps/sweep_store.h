@@ -15,7 +15,7 @@
 
 namespace interlock {
 
-/// What sweep a file holds.
+/// The sweep that a file holds.
 struct SweepIdentity {
   std::string document;            // the scenario with its "sweep" and what was overridden, as JSON
   std::vector<std::string> paths;  // that are swept, of which each has a column
@@ -41,7 +41,7 @@ class SweepStore {
   /// Opens the file of a sweep, or makes it. Throws: Error if it holds another sweep, or no sweep,
   /// or another process writes it.
   SweepStore(const std::string& path, const SweepIdentity& identity);
-  /// Leaves one file, without a log beside it, unless somebody reads it just now.
+  /// Leaves one file, without a log beside it, unless another program reads it just now.
   ~SweepStore();
   SweepStore(const SweepStore&) = delete;
   SweepStore& operator=(const SweepStore&) = delete;
@@ -64,7 +64,7 @@ class SweepStore {
   Statement insert_, insert_details_;
 };
 
-/// What sweep the file at `path` holds. Throws: Error if it holds none.
+/// Reads which sweep the file at `path` holds. Throws: Error if it holds none.
 SweepIdentity stored_identity(const std::string& path);
 
 }  // namespace interlock

@@ -28,7 +28,8 @@ struct Mark {
   bool shade = false;
 };
 
-/// What is drawn: a stretch of time in whole ticks, and the micro-batches that are numbered from 0.
+/// The part of a run that is drawn: a stretch of time in whole ticks, and the micro-batches that
+/// are numbered from 0.
 struct View {
   const ScenarioResult* result;
   GridStyle style;
@@ -168,7 +169,7 @@ int column_of(const View& view, std::int64_t time) {
   return std::clamp(static_cast<int>(std::ceil(share * view.columns - 0.5)), 0, view.columns);
 }
 
-/// "2F3" if it fits into so many columns, else "F3", else "F".
+/// Shortens "2F3" to "F3", then to "F", until it fits into `columns`.
 std::string fitting(std::string label, int columns) {
   const auto fits = [&] { return static_cast<int>(label.size()) <= columns; };
   if (!fits()) label.erase(0, label.find_first_not_of("0123456789"));

@@ -79,7 +79,7 @@ std::vector<KernelStream> streams_of(const ProfiledDevice& device,
   return streams;
 }
 
-/// What a kernel is called, and further arguments of its event.
+/// Returns the name of a kernel, and further arguments of its event.
 std::pair<std::string, std::string> kernel_words(const ProfiledDevice& device,
                                                  const KernelStream& stream, std::int32_t index) {
   const Program& program = device.program();

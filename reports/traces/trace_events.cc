@@ -28,7 +28,7 @@ struct Numbering {
   }
 };
 
-/// Where an op or a transfer lies.
+/// The place of an op or a transfer.
 struct Place {
   std::int32_t track = -1;
   std::int64_t start = 0, end = 0;

@@ -17,8 +17,8 @@ namespace interlock {
 /// op that made it over its link to the op that used it. REQUIRES: the log was kept.
 TextSource trace_events(const ScenarioResult& result);
 
-/// What the profiler of PyTorch would have written on the device that `rank` simulates: kernels by
-/// stream with their launches, and steps. REQUIRES: the log was kept.
+/// Writes what the profiler of PyTorch would have written on the device that `rank` simulates:
+/// kernels by stream with their launches, and steps. REQUIRES: the log was kept.
 TextSource kineto_trace(const ScenarioResult& result, int rank);
 
 }  // namespace interlock

@@ -9,7 +9,7 @@
 
 namespace interlock {
 
-/// Of each op "F", or "2F" where its rank has several stages: of stage 2.
+/// Returns the label of each op: "F", or "2F" (of stage 2) if its rank has several stages.
 inline std::vector<std::string> op_labels(const Program& program) {
   std::vector<bool> several(static_cast<std::size_t>(program.stages), false);
   for (const Rank& rank : program.ranks) {

@@ -51,7 +51,8 @@ constexpr Swatch swatch(OpKind kind) {
   return {"#999999", "#000000", ""};
 }
 
-/// What a kind of op means in a program: turns on old inputs bear the letter of forwards run again.
+/// Returns the meaning of a kind of op in a program; turns on old inputs have the letter of
+/// forwards that run again.
 inline std::string meaning_in(const Program& program, OpKind kind) {
   bool replays = false, others = false;
   for (const OpInfo& op : program.ops) {
@@ -62,8 +63,8 @@ inline std::string meaning_in(const Program& program, OpKind kind) {
   return (others ? meaning + " or " : "") + "replay of an old input";
 }
 
-/// Whether an op belongs to the main network and yet trains nothing on its stage: a gradient that
-/// only passes through, a forward that is run again. Such ops are painted paler.
+/// Returns true if an op of the main network trains nothing on its stage: a gradient that only
+/// passes through, a forward that runs again. Such ops are painted paler.
 inline bool is_pale(const OpInfo& op) {
   const bool main =
       op.kind == OpKind::F || op.kind == OpKind::I || op.kind == OpKind::B || op.kind == OpKind::W;

@@ -136,7 +136,7 @@ std::vector<double> part_shares(const std::array<double, kTimeUses>& time, const
   const double idle = std::max(0.0, 1 - std::accumulate(time.begin(), time.begin() + kOpUses, 0.0));
   const double exposed = time[static_cast<std::size_t>(TimeUse::Exposed)];
   if (bubbles == nullptr || !(step_time > 0)) {
-    // Where a window cuts an op, what it waited for may come to a little more than there is.
+    // If a window cuts an op, its waits may add up to a little more than its idle time.
     shares[kExposed] = exposed <= idle + kShareRounding ? exposed : idle;
     shares[kBubble] = time[static_cast<std::size_t>(TimeUse::Bubble)];
     return shares;

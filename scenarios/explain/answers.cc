@@ -13,7 +13,7 @@
 namespace interlock {
 namespace {
 
-/// What a process tells of a run, byte by byte.
+/// The outcome of a run as a process sends it, byte by byte.
 struct ToldOutcome {
   double step_time = 0, work = 0, peak_memory = 0, memory_capacity = 0;
   bool fits = true;

@@ -11,19 +11,19 @@
 
 namespace interlock {
 
-/// What a changed scenario gave.
+/// The outcome of a changed scenario.
 struct TriedChange {
   Change change;
   Seconds step_time;
-  /// Work of its step over that of the baseline's: samples, or micro-batches where nobody knows how
-  /// many samples they hold.
+  /// Work of its step over that of the baseline's: samples, or micro-batches if their samples are
+  /// not known.
   double work = 1;
   Seconds gain;       // of the baseline's step time, for equal work; below 0: a loss
   Bytes peak_memory;  // of the fullest device
   Bytes memory_capacity;
   bool fits = true;
   /// Energy and money of a step, for equal work over the baseline's. None where either is unknown,
-  /// and of other hardware, which nobody has given a power and a price.
+  /// and of other hardware, which has no power and price.
   std::optional<double> energy, cost;
 };
 

@@ -1,7 +1,7 @@
 // Change: a scenario one step better in one thing, as --set says it.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Changes are proposed generously: one that the loader refuses is no change, and nobody is told.
+// Changes are proposed generously: one that the loader refuses is left out without a word.
 #pragma once
 
 #include <string>
@@ -24,7 +24,7 @@ struct Change {
   std::vector<std::string> settings;  // "path=VALUE", in order
 };
 
-/// What changes start from.
+/// The scenario that changes start from.
 struct Baseline {
   JsonValue document;  // as it was simulated, without a sweep
   JsonValue opened;    // the same with machine, device and framework open

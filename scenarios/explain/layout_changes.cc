@@ -1,4 +1,4 @@
-// The same devices laid out otherwise.
+// Changes of the layout: other degrees and placements of as many devices.
 // SPDX-License-Identifier: Apache-2.0
 #include "scenarios/explain/change.h"
 

@@ -164,7 +164,7 @@ void other_devices(const Baseline& baseline, std::vector<Change>& changes) {
   }
 }
 
-/// What slows devices and links down, taken away.
+/// Takes away what slows devices and links down.
 void undisturbed(const Baseline& baseline, std::vector<Change>& changes) {
   constexpr MachinePart kDisturbances[] = {
       {"variation.stragglers", "no stragglers"},

@@ -63,14 +63,14 @@ void n_wise(const Baseline& baseline, std::vector<Change>& changes) {
   add(n - 1);
 }
 
-/// Whether weights are those of a step that is done when the next begins.
+/// Returns true if each step ends before the next begins, so that no weights are stale.
 bool is_synchronous(const ScheduleEntry& entry) {
   return entry.flushes || entry.any_strategy || entry.kind == ScheduleKind::Naive ||
          entry.kind == ScheduleKind::NaiveSplit || entry.kind == ScheduleKind::Eager ||
          entry.kind == ScheduleKind::List || entry.kind == ScheduleKind::Ppll;
 }
 
-/// Whether `entry` is another schedule of the strategy that has an order of its own.
+/// Returns true if `entry` is another schedule of the strategy, with an order of its own.
 bool is_other_schedule(const ScheduleEntry& entry, const Scenario& scenario) {
   const bool global = scenario.strategy.kind == StrategyKind::Global;
   return !entry.any_strategy && entry.kind != scenario.schedule.kind &&
@@ -167,7 +167,7 @@ void partitions(const Baseline& baseline, std::vector<Change>& changes) {
   }
 }
 
-/// Where the first layers only are recomputed.
+/// Adds a layer more, and a layer less, that each rank recomputes.
 void recomputed_layers(const Baseline& baseline, double layers, std::vector<Change>& changes) {
   const int ranks = baseline.result.scenario.ranks;
   const std::string path = "training.recompute.full_layers";

@@ -81,7 +81,7 @@ std::string link_of(const Program& program, const Channel& channel) {
   return wire < 0 ? "" : narrowest_link(program, wire);
 }
 
-/// What the busiest device executes.
+/// Adds the kernels that the busiest device executes.
 void add_kernels(const Measurement& run, int rank, Parts& parts) {
   const TimeWindow window = window_of(run.metrics);
   for (const Span& span : run.log.spans) {
@@ -171,7 +171,7 @@ std::vector<PathShare> shares_of(const Measurement& run, const std::vector<PathP
   return shares;
 }
 
-/// What the device executes, where spans are not at hand.
+/// Adds the busy time of a device of which there are no spans.
 void add_busy(const Metrics& metrics, int rank, Parts& parts) {
   const DeviceMetrics& device = metrics.devices[rank];
   parts.add(Part::Compute, rank, "",

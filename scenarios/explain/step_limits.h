@@ -51,8 +51,8 @@ struct StepLimits {
   std::vector<PathShare> path;   // likewise; empty where the run is not known span by span
 };
 
-/// Of a mean step of the measured window. Without the causes of the run (too long, varied, or with
-/// replay) there is no path, and exposed communication stands for transfers.
+/// Divides the time of a mean step of the measured window. Without the causes of the run (too long,
+/// varied, or with replay) there is no path, and exposed communication stands for transfers.
 StepLimits step_limits(const ScenarioResult& result);
 
 }  // namespace interlock

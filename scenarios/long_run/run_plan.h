@@ -18,7 +18,7 @@ struct RunResult {
   std::optional<CheckpointCosts> costs;  // where checkpoints are written and something fails
 };
 
-/// What a run needs to know of its steps.
+/// Facts about the steps of a run.
 struct StepFacts {
   const Metrics& metrics;
   std::optional<double> samples, tokens;  // of a step, all replicas together

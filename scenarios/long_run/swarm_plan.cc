@@ -89,7 +89,7 @@ void check_length(const SwarmInputs& inputs, int seeds) {
               ", by a shorter \"duration\", larger micro-batches or fewer \"seeds\"");
 }
 
-/// Whether the peers fit the stages.
+/// Checks that the peers fit the stages.
 void check_peers(const Scenario& scenario, const JsonNode& swarm, Diagnostics& diagnostics) {
   const std::size_t written = scenario.swarm->peers.size();
   const int stages = stage_count(scenario);

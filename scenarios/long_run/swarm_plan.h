@@ -9,7 +9,7 @@
 
 namespace interlock {
 
-/// What a swarm's seeds gave.
+/// The outcomes of a swarm, one for each seed.
 struct SwarmResult {
   SwarmInputs inputs;
   SwarmStatistics statistics;

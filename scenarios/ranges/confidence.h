@@ -10,7 +10,8 @@
 
 namespace interlock {
 
-/// Where the step time lies with probability `level`, as far as errors were like those of `basis`.
+/// The range that holds the step time with probability `level`, if its error is like those of
+/// `basis`.
 struct TimeRange {
   Seconds low, high;
   double level = 0.8;

@@ -118,7 +118,7 @@ Basis basis_of(const std::vector<ErrorTable>& tables, const RunTraits& traits) {
            "): the range is that of all devices"}};
 }
 
-/// Whether some table has `name` among the names that `member` points to.
+/// Returns true if a table has `name` among the names that `member` points to.
 bool covers(const Tables& tables, std::vector<std::string> ErrorTable::*member,
             const std::string& name) {
   return std::any_of(tables.begin(), tables.end(), [&](const ErrorTable* table) {
@@ -145,7 +145,7 @@ void flag(const Tables& tables, const RunTraits& traits, std::vector<std::string
   }
 }
 
-/// Whether the device prices anything of `graph`; else a profile has measured it all.
+/// Returns true if the device prices a part of `graph`; else a profile has measured all of it.
 bool is_priced(const ModelGraph& graph) {
   return std::any_of(graph.modules.begin(), graph.modules.end(), [](const Module& module) {
     return std::any_of(module.forward.begin(), module.forward.end(),

@@ -16,7 +16,7 @@
 
 namespace interlock {
 
-/// What makes one run like another.
+/// Traits in which one run is like another.
 struct RunTraits {
   std::string generation;  // of its devices: "A100"
   std::string framework;   // empty: none is named
@@ -37,7 +37,7 @@ struct ErrorTable {
   std::vector<double> ratios;                                  // measured step time over predicted
 };
 
-/// What a file of them holds.
+/// The contents of a file of errors.
 struct PublishedErrors {
   std::vector<ErrorTable> tables;
   /// How many times further from the middle, in logarithms, the rows of a source lie than those of
@@ -56,9 +56,9 @@ struct RatioSpread {
   double low = 1, middle = 1, high = 1;
 };
 inline constexpr double kRangeLevel = 0.8;  // between low and high
-/// Of the tables most like a run: of its generation and framework, else of its generation, else
-/// all; nothing where rows are too few. Each table weighs alike, since a run is rather like one of
-/// another table than like one more row of the same.
+/// Returns the spread of the tables most like a run: those of its generation and framework, else of
+/// its generation, else all; nothing if they have too few rows. Each table has the same weight,
+/// since a new run is more like a run of another table than like one more row of the same.
 std::optional<RatioSpread> spread_of(const std::vector<ErrorTable>& tables,
                                      const RunTraits& traits);
 

@@ -14,7 +14,7 @@ struct StarterQuestion {
   int devices = 1;
 };
 
-/// What is chosen for the user.
+/// The plan that is chosen for the user.
 struct StarterPlan {
   int tensor = 1, pipeline = 1, data = 1;
   int global_batch_size = 1, micro_batch_size = 1;

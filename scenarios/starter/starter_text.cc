@@ -48,7 +48,7 @@ std::string head(const Starter& starter) {
                      starter.question.machine + ", written by interlock init.\n";
   if (starter.plans == 0) return text;
   const std::string memory = format(starter.peak_memory) + " of " + format(starter.memory);
-  text += "// Of " + std::to_string(starter.plans) + " plans this one is the ";
+  text += "// Among " + std::to_string(starter.plans) + " plans this one is the ";
   if (starter.fits_well) {
     text += "fastest that fits well: " + format(starter.step_time) + " a step, " + memory + ".\n";
   } else if (starter.fits) {

@@ -18,7 +18,7 @@ constexpr int kResult = 1, kOrder = 2;  // tags
 constexpr std::int64_t kEnd = -1;       // in place of a job
 constexpr unsigned kNap = 50;           // us
 
-/// What a rank says: that it is ready, what a job gave, or why it gave nothing.
+/// Names what a rank says: that it is ready, the result of a job, or why there is none.
 enum class Word : char { Ready, Done, Problem };
 
 int own_rank() {

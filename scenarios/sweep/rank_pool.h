@@ -10,7 +10,7 @@
 
 namespace interlock {
 
-/// What the module that is built with MPI can do; it is opened at run time.
+/// The functions of the module that is built with MPI, which is opened at run time.
 struct MpiCalls {
   int (*rank)();
   bool (*run)(const Jobs&);

@@ -27,7 +27,7 @@ struct SweepAxis {
   std::size_t count() const { return paths.front().values.size(); }
 };
 
-/// What a combination must not be: at each of these paths, one of these values.
+/// Combinations that are left out: those that have, at each of these paths, one of these values.
 struct SweepExclusion {
   struct Part {
     std::size_t axis = 0, path = 0;      // in SweepAxes
@@ -54,7 +54,7 @@ struct SweepAxes {
 /// Reads "sweep", whose values nodes go on pointing at. `most`: combinations.
 SweepAxes read_sweep(const JsonNode& sweep, double most, Diagnostics& diagnostics);
 
-/// Whether two values are the same, wherever they were written.
+/// Returns true if two values are the same, wherever they were written.
 bool same_value(const JsonValue& one, const JsonValue& other);
 
 }  // namespace interlock

@@ -17,7 +17,8 @@ namespace {
 
 constexpr std::size_t kLongestLabel = 60;
 
-/// Whether an object at `path` may have a "name" of its own; elsewhere it names the scenario.
+/// Returns true if an object at `path` may have a "name" of its own; elsewhere it names the
+/// scenario.
 bool owns_name(const std::string& path, const JsonValue& value) {
   if (path == "cluster") return value.find("machine") == nullptr;
   return path == "model" || path == "cluster.device";
@@ -61,7 +62,7 @@ const JsonValue* name_in(const JsonValue& value) {
   return name && name->kind == JsonValue::Kind::String ? name : nullptr;
 }
 
-/// What a value adds to the name of its scenario: "key=value", or the members of an object.
+/// Returns what a value adds to the name of its scenario: "key=value", or the members of an object.
 std::string label(const SweptPath& swept, const JsonValue& value) {
   if (swept.path == "name") return "";
   const bool speaks =

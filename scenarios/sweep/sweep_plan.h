@@ -32,8 +32,8 @@ struct SweepPoint {
 
 class SweepPlan {
  public:
-  /// Of a document without "sweep" it has one point, the document. Mistakes in "sweep" are
-  /// reported; there is then no point.
+  /// Plans the points of `document`; without "sweep" the document is the only one. Mistakes in
+  /// "sweep" are reported, and leave no point.
   SweepPlan(JsonValue document, double most, Diagnostics& diagnostics);
 
   std::size_t size() const { return size_; }

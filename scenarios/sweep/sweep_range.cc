@@ -54,7 +54,7 @@ struct Range {
   double factor = 1;  // in place of a step
 };
 
-/// What is wrong with a range whose parts are right; empty: nothing.
+/// Returns what is wrong with a range whose parts are right; empty if nothing.
 std::string problem_of(const Range& range) {
   if (range.from->unit != range.to->unit || (range.step && range.step->unit != range.from->unit)) {
     return "a range in different units; expected one unit throughout";

@@ -47,7 +47,7 @@ bool read_all(int from, void* data, std::size_t size) {
   return true;
 }
 
-/// What comes before the bytes of a result.
+/// The head that comes before the bytes of a result.
 struct PipeHead {
   std::uint64_t size = 0;
   bool problem = false;
@@ -66,7 +66,7 @@ class NoBrokenPipe {
 };
 
 [[noreturn]] void work_and_exit(int orders, int results, pid_t parent, const Jobs& jobs) {
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // nobody would take the result
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // no process would take the result
   if (::getppid() != parent) _exit(1);
   std::signal(SIGINT, SIG_IGN);  // the parent hears it too, and decides
   for (std::uint64_t job = 0; read_all(orders, &job, sizeof job);) {
@@ -220,7 +220,7 @@ class Pool {
 }  // namespace
 
 bool run_jobs(const Jobs& jobs, int processes) {
-  CHECK(processes >= 1, "somebody has to work");
+  CHECK(processes >= 1, "a pool has at least one process");
   return Pool(jobs, processes).run();
 }
 

@@ -9,14 +9,14 @@
 
 namespace interlock {
 
-/// What a job gave.
+/// The result of a job.
 struct JobResult {
   std::size_t job = 0;
   std::string bytes;    // that `work` returned
   std::string problem;  // what it threw, or how its process died; empty: all is well
 };
 
-/// What there is to do.
+/// The jobs of a pool.
 struct Jobs {
   std::function<std::optional<std::size_t>()> next;  // asked here; nothing: there are no more
   std::function<std::string(std::size_t)> work;      // called in a forked process

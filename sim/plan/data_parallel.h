@@ -37,10 +37,11 @@ Bytes own_part(const Mesh& mesh, Bytes whole, Bytes of_experts);
 /// gradients one update of the stage adds up.
 void apply_zero(const DataParallel& policy, const Mesh& mesh, int backwards, StageCost& stage);
 
-/// What is exchanged when gradients are complete; the weights' own bytes are those before sharding.
+/// Returns the exchanges once gradients are complete; the weights' own bytes are those before
+/// sharding.
 std::vector<Exchange> gradient_exchanges(const DataParallel& policy, const Mesh& mesh,
                                          const StageCost& stage);
-/// What brings the weights of a stage together again.
+/// Returns the exchanges that bring the weights of a stage together again.
 std::vector<Exchange> weight_exchanges(const DataParallel& policy, const Mesh& mesh,
                                        const StageCost& stage);
 

@@ -6,7 +6,7 @@
 
 namespace interlock {
 
-/// Whether two modules differ in their names at most.
+/// Returns true if two modules differ in nothing but their names.
 bool equal_work(const Module& a, const Module& b);
 
 }  // namespace interlock

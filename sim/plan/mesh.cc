@@ -51,7 +51,8 @@ std::vector<int> devices_along(const Mesh& mesh, Dimension dimension, Coordinate
   return devices;
 }
 
-/// Of `all`: the block of `size` neighbours with `device`, or those at its place in every block.
+/// Returns from `all` the block of `size` neighbours that holds `device`, or the devices that have
+/// its place in each block.
 std::vector<int> block_of(const std::vector<int>& all, int device, int size, bool neighbours) {
   const int place = static_cast<int>(std::find(all.begin(), all.end(), device) - all.begin());
   const int count = static_cast<int>(all.size());

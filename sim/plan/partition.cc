@@ -25,9 +25,9 @@ namespace {
 /// The least possible busiest time of the stages so far over the first modules, by their number.
 using BusiestTimes = std::vector<Seconds>;
 
-/// Where the last of `stage` + 1 stages that hold the first `end` modules should begin, and the
-/// busiest time that this gives. For a given end a stage grows as its begin moves down, so the
-/// search stops as soon as the stage alone is busier than the best cut found.
+/// Returns the first module of the last of `stage` + 1 stages that hold the first `end` modules,
+/// and the busiest time that this gives. For a given end a stage grows as its first module moves
+/// down, so the search stops as soon as the stage alone is busier than the best cut found.
 std::pair<int, Seconds> best_begin(const BusiestTimes& before, const StageTime& time, int stage,
                                    int end) {
   std::pair<int, Seconds> best{stage, Seconds(kInfinity)};

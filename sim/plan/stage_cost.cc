@@ -56,7 +56,7 @@ Footprint footprint_of(std::int64_t parameters, const PriceInputs& inputs) {
   return footprint(parameters, inputs.optimizer, inputs.precision, inputs.framework.fp32_gradients);
 }
 
-/// What the auxiliary head adds to the state of its stage.
+/// Returns the state that an auxiliary head adds to its stage.
 Footprint head_state(const Head& head, const PriceInputs& inputs) {
   Footprint state = footprint_of(head.parameters, inputs);
   if (!head.trainable) state.gradients = state.optimizer = Bytes(0);
@@ -120,7 +120,7 @@ void append_tied(StageCost& stage, const StageCost& module, int first_module) {
   stage.update += module.tied_update;
 }
 
-/// What is left of a module that only goes forward.
+/// Returns the cost of a module that only goes forward.
 StageCost forward_only(const StageCost& module) {
   StageCost cost;
   cost.forward = module.forward;
@@ -224,7 +224,7 @@ void apply_stash_mode(StashMode mode, std::vector<StageCost>& stages) {
   if (mode == StashMode::Kept) return;
   Bytes input(0);
   for (StageCost& stage : stages) {
-    // What the second forward makes lives as long as one backward.
+    // The activations of the second forward live as long as one backward.
     stage.recompute += stage.forward;
     stage.workspace += stage.stash;
     // Nothing is computed back from a loss, so the last stage holds its input.

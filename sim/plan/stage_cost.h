@@ -17,14 +17,14 @@
 
 namespace interlock {
 
-/// What one op costs.
+/// The cost of one op.
 struct OpCost {
   Seconds time;          // of its kernels
   Flops flops;           // executed
   Flops counted = {};    // behind MFU, see base/work.h
   Seconds waiting = {};  // for its exchanges, as far as they do not run beside the kernels
   std::vector<Exchange> exchanges = {};  // equal ones counted together
-  // Of the time: shares that wait for arithmetic, for memory. The rest: launches, message copies.
+  // Shares of the time that wait for arithmetic and for memory. The rest: launches, message copies.
   double compute_bound = 0, memory_bound = 0;
   /// Nothing is exchanged beside the kernels of another op: what waits, waits.
   OpCost& operator+=(const OpCost& other);
@@ -55,7 +55,8 @@ struct StageCost {
   Bytes returned;        // of the output, with its gradient: where stages are reversible
   Footprint state;       // weights, gradients, optimiser states; a stage's include its head's
   Footprint head_state;  // of a module's head
-  // Of what is divided by experts, in `state` too; another group of devices holds equal ones.
+  // State of the layers that experts divide, part of `state`; another group of devices holds a
+  // copy.
   Footprint expert_state;
   Footprint tied_state;  // of weights shared with the first module, held where that one is not
   OpCost tied_update;
@@ -68,11 +69,11 @@ struct StageCost {
   Bytes host_gradients, host_weights;  // to and from the host at an update, see Offload
   Bytes host_optimizer;                // states that the host keeps
   int modules = 1;
-  /// What comes back from the stage above.
+  /// Returns the bytes that come back from the stage above.
   Bytes output_gradient() const { return output + returned; }
 };
 
-/// What prices a module.
+/// The inputs that price a module.
 struct PriceInputs {
   Device device;
   Precision precision = Precision::Bf16;
@@ -97,7 +98,7 @@ void apply_stash_mode(StashMode mode, std::vector<StageCost>& stages);
 /// The op I (weights false) or B (weights true) of one traversal.
 OpCost traversal_cost(const StageCost& stage, const Strategy& strategy, const Traversal& traversal);
 
-/// What a traversal first computes again.
+/// Returns the cost of the recompute with which a traversal begins.
 const OpCost& recompute_cost(const StageCost& stage, const Traversal& traversal);
 
 /// Busy time of modules [first, last) as `stage` for one micro-batch, everything it executes

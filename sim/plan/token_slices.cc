@@ -36,7 +36,7 @@ struct Path {
   double longest = 0;
 };
 
-/// Of the slicings whose slices all take less than `bound`, the one of least sum.
+/// Returns the slicing of least sum among those whose slices all take less than `bound`.
 Path shortest_path(const Prices& prices, double bound) {
   const int units = static_cast<int>(prices.of_end.size()) - 1;
   std::vector<double> sums(units + 1, kInfinity);

@@ -15,7 +15,7 @@ namespace interlock {
 inline constexpr const char* kChakraVersion = "0.0.4";
 /// The unit of its times, in seconds.
 inline constexpr double kChakraTime = 1e-6;
-/// What interlock_cargo says, by Cargo.
+/// The values of interlock_cargo, by Cargo.
 inline constexpr std::array kCargoNames = {"activation", "gradient", "readout", "copy"};
 inline constexpr int kMostChakraCount = 1'000'000'000;
 

@@ -19,7 +19,7 @@ constexpr std::size_t kLargestFile = std::size_t{1} << 30;
 constexpr double kMostSeconds = 1e9, kMostBytes = 1e18, kMostFlops = 1e24;
 constexpr std::size_t kMostShown = 40;  // of a text
 
-/// What the ends of messages, and what members of groups, say.
+/// Returns the rank that `key` names, at an end of a message or as a member of a group.
 int rank_of(const ChakraAttributes& said, const char* key, std::optional<int> otherwise) {
   const std::optional<int> rank = said.count(key, 0);
   if (rank) return *rank;
@@ -76,7 +76,7 @@ std::optional<NodeOp> op_of(const ChakraAttributes& said) {
 NodeKind kind_of(const chakra::Node& message, const ChakraAttributes& said) {
   switch (message.type()) {
     case chakra::COMP_NODE:
-      // What hosts do takes no time: only devices are simulated.
+      // Ops of hosts take no time: only devices are simulated.
       return said.is_true("is_cpu_op") ? NodeKind::Other : NodeKind::Compute;
     case chakra::COMM_SEND_NODE:
       return NodeKind::Send;

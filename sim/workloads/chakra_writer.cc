@@ -28,7 +28,7 @@ chakra::NodeType type_of(NodeKind kind) {
   return chakra::METADATA_NODE;
 }
 
-/// Of those that execution_traces() makes.
+/// Returns the type of a collective that execution_traces() makes.
 chakra::CollectiveCommType type_of(const std::optional<CollectiveKind>& kind) {
   if (!kind) return chakra::BARRIER;
   switch (*kind) {

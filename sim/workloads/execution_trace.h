@@ -27,7 +27,7 @@ enum class NodeKind : std::uint8_t {
   Other,  // takes no time, but what comes after it waits for what it waits for
 };
 
-// What an op or a message is to us; nodes of other tools do not say it.
+// Our facts about an op or a message; nodes of other tools do not tell them.
 struct NodeCargo {
   Cargo cargo = Cargo::Activation;
   int stage = 0;  // at this end
@@ -54,14 +54,14 @@ struct ExecutionNode {
   // Send, Receive; `bytes` of all
   int from = 0, to = 0, tag = 0;
   Bytes bytes;  // of a Compute: that it moves; of a Collective: what each member has before it
-  /// Of the channel, as in Channel; where `ordered`, its messages are one queue of that depth.
+  /// Facts of the channel, as in Channel; if `ordered`, its messages are one queue of that depth.
   bool ordered = false, synchronous = false;
   std::optional<NodeCargo> cargo;
   int depth = Channel::kUnlimited;
 
   // Collective
   std::optional<CollectiveKind> collective;  // nothing: a barrier
-  std::string group;                         // whoever names it is a member
+  std::string group;                         // ranks that name it are its members
 };
 
 /// The steps of a run, and which of them were measured; see Program.
@@ -71,7 +71,7 @@ struct TraceSteps {
   bool operator==(const TraceSteps&) const = default;
 };
 
-/// What one rank executes.
+/// The nodes that one rank executes.
 struct ExecutionTrace {
   std::string file;  // for messages; where it was read from
   std::vector<ExecutionNode> nodes;
@@ -84,7 +84,7 @@ struct ExecutionTrace {
 std::vector<ExecutionTrace> execution_traces(const Program& program, const TraceLog& log,
                                              const std::vector<int>& devices);
 
-/// What nodes are missing or meaningless, in words for whoever gave the files.
+/// Nodes that are missing or meaningless, in words for the user who gave the files.
 struct TraceNotes {
   std::int64_t without_time = 0;  // Computes whose duration is 0
   std::int64_t others = 0;        // nodes that take no time because of what they are

@@ -238,7 +238,7 @@ class Builder {
     if (!steps) return;
     for (int i = 0; i < static_cast<int>(graph_.nodes.size()); ++i) {
       const ExecutionNode& node = node_of(i);
-      if (node.kind == NodeKind::Compute && !node.op) return;  // somebody added what is not ours
+      if (node.kind == NodeKind::Compute && !node.op) return;  // another tool added a node
       const bool inside =
           0 <= node.micro_batch && node.micro_batch / steps->micro_batches < steps->steps;
       const bool known =

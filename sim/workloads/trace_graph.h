@@ -11,7 +11,7 @@ namespace interlock {
 
 struct GraphNode {
   const ExecutionNode* node = nullptr;
-  NodeKind kind = NodeKind::Other;  // Other, too, where nobody takes part but the rank itself
+  NodeKind kind = NodeKind::Other;  // Other, too, if only the rank itself takes part
   int rank = 0;
   std::vector<int> after;  // places in TraceGraph::nodes, all of them before this one
   int partner = -1;        // the other end of a message
@@ -32,7 +32,7 @@ struct TraceGraph {
   std::vector<int> first;                // by rank, and the number of all nodes behind
   std::vector<std::vector<int>> groups;  // their ranks
   std::vector<Meeting> meetings;
-  std::optional<TraceSteps> steps;  // nothing: one step, whose ops nobody named
+  std::optional<TraceSteps> steps;  // nothing: one step, whose ops have no names
 };
 
 /// The graph of `traces`, which must outlive it. Where several nodes of a rank could be next, the

@@ -17,7 +17,7 @@
 namespace interlock {
 namespace {
 
-/// What wiring needs to know of a program without stages: rank r is device r.
+/// Returns the inputs of wiring for a program without stages: rank r is device r.
 LowerInputs wiring_inputs(const Cluster& cluster, int ranks) {
   LowerInputs inputs{.schedule = {.stages = ranks}, .cluster = cluster};
   inputs.schedule.ranks.resize(static_cast<std::size_t>(ranks));
@@ -54,8 +54,8 @@ class Lowering {
   const GraphNode& at(int node) const { return graph_.nodes[static_cast<std::size_t>(node)]; }
   int& event_of(int node) { return event_of_[static_cast<std::size_t>(node)]; }
   int nodes() const { return static_cast<int>(graph_.nodes.size()); }
-  /// The same of all that meet. Of a tool that knows no micro-batches each op of a rank is one, and
-  /// each collective of the run.
+  /// Returns the micro-batch of a node; nodes that meet have the same. In traces of a tool that
+  /// knows no micro-batches each op of a rank is one, and each collective of the run.
   int micro_batch(int node) const {
     const GraphNode& own = at(node);
     if (!graph_.steps) return own.meeting >= 0 ? own.meeting : own.number;

@@ -69,7 +69,7 @@ class Layout {
   std::vector<int>& needs(int node) { return needs_[static_cast<std::size_t>(node - begin_)]; }
   int& stream_of(int node) { return stream_of_[static_cast<std::size_t>(node - begin_)]; }
 
-  /// Whether all nodes say in which stream of our program they were.
+  /// Returns true if all nodes name their stream of our program.
   bool is_written() const {
     if (!graph_.steps) return false;
     for (int i = begin_; i < end_; ++i) {
@@ -105,8 +105,8 @@ class Layout {
     return laid;
   }
 
-  /// What must be done before: Computes, collectives and arrivals. A Receive is done when its
-  /// message has come and what it comes after is done.
+  /// Finds the nodes that must be done before: Computes, collectives and arrivals. A Receive is
+  /// done when its message has come and the nodes that it comes after are done.
   void find_needs(int node) {
     std::vector<int>& own = needs(node);
     for (const int before : at(node).after) {

@@ -97,7 +97,7 @@ TEST_CASE("latency grows with the distance, which is at most half of every ring"
     longest = std::max(longest, way.links.size());
     sum += static_cast<double>(way.links.size());
   }
-  MESSAGE("3 + 2 + 2 at most; an even ring of k is k / 4 in the mean: 1.5 + 1 + 1");
+  MESSAGE("3 + 2 + 2 at most; an even ring of k is k / 4 on average: 1.5 + 1 + 1");
   CHECK_EQ(longest, 7);
   CHECK_EQ(sum / cluster.devices, doctest::Approx(3.5));
 }

@@ -184,7 +184,7 @@ TEST_CASE("docs/ranges.md counts what lies within the ranges of the shipped erro
   const std::string sum = "**" + percent(static_cast<double>(within) / rows) + " % of all rows (" +
                           std::to_string(within) + " of " + std::to_string(rows) + "), " +
                           percent(shares / static_cast<double>(lines.size())) +
-                          " % in the mean over tables";
+                          " % on average over tables";
   CAPTURE(sum);
   CHECK(page.find(sum) != std::string::npos);
 }

@@ -99,7 +99,7 @@ TEST_CASE("the table of one scenario says it in words") {
   has("5.00 ms to 8.00 ms");
   has("80% of two runs; it was never done");
   has("6.01 J");
-  has("1.00 kW in the mean");
+  has("1.00 kW on average");
   has("0.0781 USD");
   has("for a million samples, at 3 USD a device and hour");
   has("10.0 min");

@@ -108,7 +108,7 @@ TEST_CASE("ranges of synthetic calibrations hold the truth as often as they say"
   MESSAGE("80 % of 300 is 240, give or take 3.3 binomial deviations of " << deviation << "; found "
                                                                          << within);
   CHECK(std::abs(within - 0.8 * kTrials) < 3.3 * deviation);
-  MESSAGE("the upper end over the lower one: " << width << " in the mean");
+  MESSAGE("the upper end over the lower one: " << width << " on average");
   CHECK(width > 1.05);
   CHECK(width < 1.5);
 }

@@ -119,7 +119,7 @@ TEST_CASE(
            usable_processors());
   std::printf(
       "%d plans, %d of which share links: a bound is below the simulated time by %.1f %%, "
-      "below the peak by %.1f %% in the mean\n",
+      "below the peak by %.1f %% on average\n",
       loaded, shared, 100 * mean / loaded, 100 * memory / loaded);
   CHECK(loaded > static_cast<int>(plans / 4));
   CHECK(shared > static_cast<int>(plans / 20));

@@ -39,10 +39,11 @@ struct Probe {
   std::int64_t inputs = 1, samples = 1, side = 1;  // Convolution: channels that it reads, images
 };
 
-/// What other processors of the machine, or the rest of the device, do meanwhile.
+/// Names what other processors of the machine, or the rest of the device, do meanwhile.
 enum class Beside { Nothing, Products, Copies };
 
-/// Of single executions, in seconds: what the device was busy with them, and by the wall's clock.
+/// Times of single executions, in seconds: those that the device was busy, and those of the wall
+/// clock.
 struct Readings {
   std::vector<double> busy, wall;
   std::string kernel;  // that ran, as the library calls it
@@ -62,7 +63,8 @@ struct Bench {
   std::function<Readings(const Probe& probe, int count, Beside beside)> time;
   /// Calls of a kernel that does nothing.
   std::function<Readings(int count)> launch;
-  /// Messages of so many bytes from one worker to another, one way. Empty: there is no other.
+  /// Times messages of `bytes` from one worker to another, one way. Empty: there is no other
+  /// worker.
   std::function<Readings(Bytes bytes, int count)> copy;
 };
 

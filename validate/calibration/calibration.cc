@@ -46,7 +46,7 @@ double size_of(const Probe& probe) {
   return probe.work.flops > Flops(0) ? probe.work.flops.value() : probe.work.bytes.value();
 }
 
-/// Of each class the probe of middle size, alone and beside others.
+/// Times the probe of middle size of each class, alone and beside others.
 std::vector<Slowdown> slowdowns(const Bench& bench, std::vector<Probe> probes, int readings) {
   std::sort(probes.begin(), probes.end(),
             [](const Probe& a, const Probe& b) { return size_of(a) < size_of(b); });

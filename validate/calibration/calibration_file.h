@@ -8,7 +8,7 @@
 
 namespace interlock {
 
-/// What a calibration cannot know of itself.
+/// Facts that a calibration cannot measure.
 struct CalibrationStamp {
   std::string date, command, program_version;
 };

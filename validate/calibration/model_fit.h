@@ -23,7 +23,8 @@ struct RooflinePrior {
   double ridge = 1e-4;
 };
 
-/// What `samples`, of one class, look like at first sight. REQUIRES: a sample at least.
+/// Returns a first guess of the roofline of `samples`, all of one class. REQUIRES: at least one
+/// sample.
 RooflinePrior first_guess(const std::vector<Sample>& samples);
 
 /// The smooth roofline of `samples`. Products keep the speed of the stream, which does not show in

@@ -1,4 +1,4 @@
-// Samples as CSV, for whoever wants to fit something else.
+// Samples as CSV, to fit other models to.
 // SPDX-License-Identifier: Apache-2.0
 #include <sstream>
 

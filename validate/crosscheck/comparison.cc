@@ -15,7 +15,7 @@ double time_of(const OpSample& sample, OpClock clock) {
 
 using OpTimes = std::map<int, std::vector<double>>;  // by op
 
-/// Of the micro-batches from `first` on.
+/// Collects the times of each op, over the micro-batches from `first` on.
 OpTimes times_by_op(const std::vector<OpSample>& samples, OpClock clock, int first) {
   OpTimes times;
   for (const OpSample& sample : samples) {

@@ -42,7 +42,7 @@ struct MeasuredRun {
   TraceLog log;
   std::vector<OpSample> samples;  // of the run
   std::vector<OpSample> alone;    // of the same ops, one after the other; empty: not measured
-  std::vector<Bytes> peaks;       // that tensors took, by rank; empty: nobody counted
+  std::vector<Bytes> peaks;       // that tensors took, by rank; empty: not counted
 };
 
 struct DeviceComparison {
@@ -69,7 +69,7 @@ struct Comparison {
 
 struct ComparisonInputs {
   std::string name;
-  int fill = 1;  // steps at the begin that are left out
+  int fill = 1;  // steps at the start that are left out
   OpClock clock = OpClock::Wall;
   MeasureInputs measure;
 };

@@ -19,9 +19,9 @@ OpClock clock_for(const Scenario& scenario, const Program& program) {
   return threads && crowded ? OpClock::Processor : OpClock::Wall;
 }
 
-/// What is compared as the measured run: the run itself, or, by the processor's clock, what the
-/// engine makes of the times that threads were on processors, in the order of the run. In order of
-/// time, so that memory is told as well.
+/// Returns the log that is compared as the measured run: the run itself, or, by the processor's
+/// clock, what the engine makes of the times that threads were on processors, in the order of the
+/// run. The log is in order of time, so that memory is told as well.
 TraceLog compared_log(const Execution& execution, const MeasuredRun& run, OpClock clock) {
   if (clock == OpClock::Wall) return run.log;
   TraceLog log;

@@ -101,7 +101,7 @@ std::vector<Cell> row_of(const Comparison& comparison, const Scale& time) {
       {fixed(100 * comparison.spread, 1)}};
 }
 
-/// What all of them come to.
+/// Sums up the comparisons.
 std::string summary(const std::vector<Comparison>& comparisons) {
   std::vector<double> errors, alone, predicted, measured;
   for (const Comparison& comparison : comparisons) {

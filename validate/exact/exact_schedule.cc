@@ -86,7 +86,8 @@ class ProgramText {
     add_bound(stage);
   }
 
-  /// What comes before a rank can begin, all its work, and what must follow its last backward.
+  /// Bounds the step by a rank: what comes before it can begin, all its work, and what must follow
+  /// its last backward.
   void add_bound(int stage) {
     double before = 0;
     for (int s = 0; s < stage; ++s) before += time(0, s) + inputs_.transfer;

@@ -29,7 +29,7 @@ struct ExactResult {
   double bound = 0;     // no order is shorter; the makespan, if that was proved
 };
 
-/// Whether the program "cbc" can be found.
+/// Returns true if the program "cbc" can be found.
 bool has_exact_solver();
 
 /// From the first start to the last end of one step. Nothing if CBC is not installed or found no

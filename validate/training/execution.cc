@@ -24,7 +24,7 @@ namespace {
   throw Error(scenario.file + ": " + scenario.name + ": " + path + ": " + problem);
 }
 
-/// Whether what the cluster names can train it.
+/// Checks that the executor that the cluster names can train the network.
 void check_executor(const Scenario& scenario, const NeuralNetwork& network, bool graph) {
   const RealDevices::Kind kind = scenario.cluster.executor.kind;
   if (kind == RealDevices::Kind::Virtual) {

@@ -36,8 +36,8 @@ struct Execution {
 /// The layers of the scenario's model. Throws: Error if it has none that can be executed.
 NeuralNetwork network_of(const Scenario& scenario);
 
-/// What executors are given to train `program`, which is that of `scenario`. It refers to `program`
-/// and `network`.
+/// Returns the job that executors are given to train `program`, the program of `scenario`. It
+/// refers to `program` and `network`.
 Job job_of(const Scenario& scenario, const Program& program, const NeuralNetwork& network,
            const ExecutionOptions& options);
 
@@ -48,7 +48,7 @@ void check_trainable(const Scenario& scenario, const NeuralNetwork& network, boo
 Execution execute(const Scenario& scenario, const NeuralNetwork& network,
                   const ExecutionOptions& options);
 
-/// What `execution` learnt and took, beside what simulating `scenario` says.
+/// Returns the losses and times of `execution`, beside those of the simulated `scenario`.
 TrainingCurve training_curve(const Scenario& scenario, const Execution& execution,
                              const ExecutionOptions& options);
 

@@ -62,9 +62,10 @@ double ListScheduler::ready(const ListSlot& slot) const {
   return time;
 }
 
-/// Whether every micro-batch under way on the rank can still finish, one after the other, after
-/// `bytes` more for `micro_batch`: what is left must do for the oldest; it then gives
-/// back all that it holds, and so on (the banker's algorithm). The oldest may always go on.
+/// Returns true if every micro-batch under way on the rank can still finish, one after the other,
+/// after `bytes` more for `micro_batch`: the room that is left must be enough for the oldest; that
+/// one then frees all that it holds, and so on (the banker's algorithm). The oldest may always go
+/// on.
 bool ListScheduler::leaves_room(const ListRank& rank, int micro_batch, double bytes) const {
   if (bytes <= 0) return true;
   int oldest = inputs_.micro_batches, newest = 0;
@@ -83,7 +84,7 @@ bool ListScheduler::leaves_room(const ListRank& rank, int micro_batch, double by
   return true;
 }
 
-/// What a micro-batch has on a rank, and what it still takes there to finish.
+/// Returns the bytes that a micro-batch holds on a rank, and those that it still needs to finish.
 ListScheduler::Holding ListScheduler::holding_of(const ListRank& rank, int micro_batch) const {
   Holding holding;
   for (const int s : rank.stages) {

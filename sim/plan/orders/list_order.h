@@ -37,7 +37,7 @@ struct ListInputs {
   std::vector<double> memory;            // (ranks) bytes that ops may take; empty: no limit
 };
 
-/// What ranks prefer.
+/// The preferences of ranks.
 struct ListRules {
   bool forward_first = false;  // else a backward that another stage waits for comes first
   std::vector<int> ahead;      // (stages) forwards ahead of backwards at most; empty: no limit

@@ -21,7 +21,7 @@ void take(const std::vector<Op>& from, std::size_t first, int later, std::vector
   }
 }
 
-/// Whether the loop over runs begins or ends behind run `run`.
+/// Returns true if the loop over runs begins or ends behind run `run`.
 bool ends_part(const Sequence& sequence, std::size_t run) {
   const std::size_t lead = sequence.lead, tail = sequence.runs.size() - sequence.tail;
   return run + 1 == sequence.runs.size() ||

@@ -10,9 +10,9 @@ namespace {
 
 constexpr int kFarthest = 6;  // places
 
-/// Whether two ops of a rank, one right after the other, must stay so: of one micro-batch and
-/// stage, of one kind and stage (messages keep their order), kept apart by `in_flight`, and
-/// everything with an update.
+/// Returns true if two neighbouring ops of a rank must keep their order: ops of one micro-batch and
+/// stage, of one kind and stage (messages keep their order), ops that `in_flight` keeps apart, and
+/// every op beside an update.
 bool bound(const Op& before, const Op& after, int in_flight) {
   if (before.kind == OpKind::U || after.kind == OpKind::U) return true;
   if (before.stage != after.stage) return false;

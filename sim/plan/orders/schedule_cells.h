@@ -9,7 +9,7 @@
 
 namespace interlock {
 
-/// What a cell says, or each half of one that holds a pair.
+/// The action of a cell, or of each half of a cell that holds a pair.
 struct Action {
   int stage = 0;
   std::string word;  // "F", "SEND_B", ...

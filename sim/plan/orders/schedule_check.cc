@@ -17,13 +17,13 @@ namespace {
 
 constexpr int kNone = -1;
 
-/// Where an op stands.
+/// The place of an op in its order.
 struct Place {
   int rank = kNone, index = kNone;
   bool known() const { return rank != kNone; }
 };
 
-/// What a micro-batch does on a stage.
+/// The ops of a micro-batch on a stage.
 struct Visit {
   Place forward, input, weight, full;
   const Place& backward() const { return full.known() ? full : input; }
@@ -133,7 +133,7 @@ class Checker {
     return std::nullopt;
   }
 
-  /// What must be done before `op` and is done elsewhere or earlier, at most two ops.
+  /// Returns the ops that must come before `op`, on other ranks or earlier on its own: at most two.
   std::array<Place, 2> needs(const Op& op) const {
     const auto of = [&](int stage) -> const Visit& {
       return visits_.find({stage, op.micro_batch})->second;
@@ -155,7 +155,8 @@ class Checker {
 
   bool done(const Place& place) const { return place.index < next_[place.rank]; }
 
-  /// What the next op of `rank` still waits for, or nothing. A pair waits for both.
+  /// Returns the op that the next op of `rank` still waits for, if there is one. A pair waits for
+  /// both.
   Place missing(int rank) const {
     const auto& ops = order_.ranks[rank];
     for (std::size_t i = next_[rank]; i < ops.size(); ++i) {
@@ -196,7 +197,7 @@ class Checker {
     return std::nullopt;
   }
 
-  /// Where each stage makes its activations, or else its gradients, in order.
+  /// Returns for each stage the places that make its activations, or else its gradients, in order.
   std::vector<std::vector<Place>> makers(bool forward) const {
     std::vector<std::vector<Place>> of_stage(order_.stages);
     for (int rank = 0; rank < static_cast<int>(order_.ranks.size()); ++rank) {
@@ -239,7 +240,7 @@ class Checker {
       message += "; on rank " + std::to_string(next) + ", " + name({next, next_[next]}) + " " +
                  waits(next);
     }
-    return blame(first, message + "; expected an order in which somebody can go on");
+    return blame(first, message + "; expected an order in which a rank can go on");
   }
 
   std::string waits(int rank) const {

@@ -19,7 +19,7 @@ struct StepOrder {
   std::vector<std::vector<Op>> ranks;  // (ranks)
 };
 
-/// What is wrong with an order: the op at `place` of `rank`, and a sentence about it.
+/// A mistake in an order: the op at `place` of `rank`, and a sentence about it.
 struct OrderMistake {
   int rank = 0, place = 0;
   std::string message;

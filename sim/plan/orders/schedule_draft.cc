@@ -142,7 +142,7 @@ namespace {
 /// An action by its word, stage and micro-batch.
 using Key = std::tuple<std::string, int, int>;
 
-/// What must stand in the row before, or after, a message.
+/// The op that must stand in the row before, or after, a message.
 struct MessageRule {
   std::string partner;    // the word of the other end
   int partner_stage = 1;  // relative to the stage

@@ -25,7 +25,7 @@ struct Draft {
   }
 };
 
-/// Whether an action is F, I, W or B.
+/// Returns true if an action is F, I, W or B.
 bool is_compute(const Action& action);
 /// Refuses a rank that runs nothing.
 void require_ops(const Draft& draft);

@@ -135,14 +135,14 @@ TEST_CASE("a mistake is one sentence with line and cell, and the cell is marked 
   CHECK(
       mistake_of("0F0,0F1,0B0,0B1\n1F0,1B1,1F1,1B0\n") ==
       "x.csv:2: cell 2, \"1B1\": waits for 1F1, which comes later on rank 1; expected an order in "
-      "which somebody can go on\n"
+      "which a rank can go on\n"
       "  rank 0  0F0  0F1  0B0  0B1\n"
       "  rank 1  1F0  1B1  1F1  1B0\n"
       "               ^^^");
   CHECK(
       mistake_of("0F0,0B0,0F1,0B1\n1F1,1B1,1F0,1B0\n") ==
       "x.csv:1: cell 2, \"0B0\": waits for 1B0, which comes later on rank 1; on rank 1, 1F1 waits "
-      "for 0F1, which comes later on rank 0; expected an order in which somebody can go on\n"
+      "for 0F1, which comes later on rank 0; expected an order in which a rank can go on\n"
       "  rank 0  0F0  0B0  0F1  0B1\n"
       "               ^^^\n"
       "  rank 1  1F1  1B1  1F0  1B0");
@@ -172,7 +172,7 @@ TEST_CASE("each kind of mistake has its words") {
       "other");
   begins("0F0,0W0,0I0\n",
          "x.csv:1: cell 2, \"0W0\": waits for 0I0, which comes later on rank 0; expected an order "
-         "in which somebody can go on");
+         "in which a rank can go on");
   begins("0B0,1F0\n1B0\n",
          "x.csv:1: cell 1, \"0B0\": is of micro-batch 0, but 0F0 is nowhere; expected every "
          "micro-batch on every stage");

@@ -26,7 +26,7 @@ class GpuBench {
   GpuBench& operator=(const GpuBench&) = delete;
 
   BenchFacts facts() const;
-  /// Of the part of the device that is timed.
+  /// Returns the bytes of memory of the part of the device that is timed.
   std::int64_t memory() const { return device_.memory / partitions_; }
   std::int64_t cache() const { return cache_; }
   Readings time(const Probe& probe, int count, Beside beside);

@@ -24,7 +24,7 @@ class GpuNeighbours {
 
   /// Gives every neighbour work for `busy`; `stream` begins when all of them have.
   void begin(Seconds busy, cudaStream_t stream);
-  /// Whether all of them are still at it.
+  /// Returns true if all of them still run.
   bool busy() const;
   void wait() const;
 

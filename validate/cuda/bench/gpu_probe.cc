@@ -31,7 +31,7 @@ const std::vector<float>& noise() {
   return numbers;
 }
 
-/// Of each probe: a part of an attention, a step, or what is no step.
+/// Runs the part of a probe: of an attention, of a step, or of a kernel that is not a step.
 void run_part(const GpuKernel& k, ProbePlan::Call call) {
   const bool forward = k.step.kind == StepKind::Forward;
   if (call == ProbePlan::Call::Scores && forward) return attention_scores(k);
@@ -69,7 +69,7 @@ void fill_with_noise(const Lane& lane, char* begin, std::int64_t bytes) {
                    [](float number) { return __float2bfloat16_rn(number); });
     send(narrow);
   }
-  // What is there is copied behind itself, so that the numbers go on repeating.
+  // The filled part is copied behind itself, so that the numbers go on repeating.
   for (std::int64_t filled = first * bytes_of(lane.element); filled > 0 && filled < bytes;) {
     const std::int64_t more = std::min(filled, bytes - filled);
     require(cudaMemcpyAsync(begin + filled, begin, static_cast<std::size_t>(more),

@@ -24,7 +24,7 @@ class GpuProbe {
   /// One execution, on set `number` modulo their count.
   void issue(int number) const;
   int sets() const { return static_cast<int>(sets_.size()); }
-  /// What ran: the library's algorithm, or the kernel's name. REQUIRES: issue() was called.
+  /// Returns what ran: the library's algorithm, or the kernel's name. REQUIRES: issue() was called.
   std::string kernel() const;
 
  private:

@@ -130,7 +130,7 @@ void note_block(ProbePlan& plan, const Tensor& tensor) {
   bytes = std::max(bytes, tensor.offset + tensor.size() * bytes_of(plan.element));
 }
 
-/// Whether the step reads what its layer read: the input gradient of a product does not.
+/// Returns true if the step reads what its layer read: the input gradient of a product does not.
 bool reads_input(const Step& step) {
   if (step.layer == nullptr) return true;
   if (step.layer->kind == LayerKind::Embedding) return false;  // tokens are elsewhere

@@ -51,7 +51,7 @@ inline constexpr int kMostRepeats = 50;
 int sets_of(std::int64_t operand_bytes, std::int64_t cache);
 /// Executions in a reading, which shall take long enough beside its clock. `once`: s.
 int repeats_of(double once);
-/// Whether the clock, in MHz, was another one after the readings than before; 0: nobody knows.
+/// Returns true if the clock, in MHz, changed during the readings; 0: it is unknown.
 bool clock_moved(int before, int after);
 
 }  // namespace interlock::cuda

@@ -150,7 +150,7 @@ bool DeviceGroup::split(int members, const CudaOptions& options, unsigned flags,
   refusal = plan.refusal;
   unsigned granted = 0;
   // Multiprocessors come in clusters of unequal size, so the driver may have fewer groups than
-  // arithmetic. Where nobody asked for a size, a smaller one may do.
+  // arithmetic. If no size was asked for, a smaller one may do.
   while (refusal.empty()) {
     require_driver(driver_.split_by_count(nullptr, &granted, &whole, nullptr, flags,
                                           static_cast<unsigned>(plan.sms)),

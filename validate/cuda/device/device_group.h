@@ -35,21 +35,21 @@ class DeviceGroup {
   DeviceGroup& operator=(const DeviceGroup&) = delete;
 
   const std::vector<Member>& members() const { return members_; }
-  /// Whether all members are on one GPU, so that a run can be one graph.
+  /// Returns true if all members are on one GPU, so that a run can be one graph.
   bool one_gpu() const { return one_gpu_; }
   /// A stream for what leaves `from` for `to`; of paced links, on what no partition has.
   cudaStream_t make_way(int from, int to, CudaLink link);
   /// Multiprocessors behind paced links; 0: they run wherever there is room.
   int link_sms() const { return link_sms_; }
-  /// What was made of what was asked for, a sentence each.
+  /// Returns how each request was met, a sentence each.
   const std::vector<std::string>& notes() const { return notes_; }
 
  private:
   void take_gpus(int members, const CudaOptions& options);
   void take_partitions(int members, const CudaOptions& options);
   void take_streams(int members, int gpu);
-  /// Whether partitions of the size asked for, or of the largest that there are, exist under
-  /// `flags`; else `refusal` says why.
+  /// Tries to split the GPU under `flags` into partitions of the size asked for, or of the largest
+  /// size. Returns false, and the reason in `refusal`, if it cannot.
   bool split(int members, const CudaOptions& options, unsigned flags, std::string& refusal);
   void make_partitions(std::vector<CUdevResource>& groups, CUdevResource& rest, int gpu);
   CUgreenCtx make_green(CUdevResource& resource, int gpu);
@@ -68,7 +68,7 @@ class DeviceGroup {
   std::vector<std::string> notes_;
 };
 
-/// What a GPU says about partitions. `fine`: without regard to clusters of blocks.
+/// Returns the limits that a GPU sets to partitions. `fine`: without regard to clusters of blocks.
 PartitionLimits limits_of(const CUdevResource& whole, int major, bool fine);
 
 }  // namespace interlock::cuda

@@ -9,7 +9,8 @@
 
 namespace interlock::cuda {
 
-/// What partitions of a GPU need (green contexts: since CUDA 12.4, their streams since 12.5).
+/// Driver functions that partitions of a GPU need (green contexts: since CUDA 12.4, their streams
+/// since 12.5).
 struct DriverFunctions {
   PFN_cuGetErrorString_v6000 get_error_string = nullptr;
   PFN_cuDeviceGet_v2000 device_get = nullptr;

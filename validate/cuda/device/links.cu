@@ -51,7 +51,7 @@ __global__ void paced_copy(uint4* to, const uint4* from, std::int64_t bytes, dou
 void copy_beside(const Shipment& s, cudaStream_t stream) {
   const auto size = static_cast<std::size_t>(s.bytes);
 #if CUDART_VERSION >= 12080
-  // Whether batches can be captured is nowhere promised.
+  // No documentation promises that batches can be captured.
   if (!s.capturing) {
     cudaMemcpyAttributes attributes{};
     attributes.srcAccessOrder = cudaMemcpySrcAccessOrderStream;

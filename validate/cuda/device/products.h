@@ -21,7 +21,7 @@
 
 namespace interlock::cuda {
 
-/// What a product is for, by which it is recorded.
+/// Names what a product is for; records are by role.
 enum class ProductRole { Forward, InputGradient, WeightGradient, Attention };
 
 /// c (m, n) = a b, or c += a b; row-major. `a` is stored (m, k), or (k, m) if transposed; `b` is
@@ -67,7 +67,8 @@ class Products {
   /// Tensors may lie anywhere: the shape's alignment is found out.
   void run(const Lane& lane, ProductShape shape, const ProductOperands& operands);
   std::vector<CudaProduct> record() const;
-  /// What ran last, as the library calls it: "cublasLt 66 tile 18 ..."; empty: nothing has run.
+  /// Returns the algorithm that ran last, as the library calls it: "cublasLt 66 tile 18 ...";
+  /// empty: nothing has run.
   std::string last_algorithm() const;
   /// Is told of every product before it runs, if there is one.
   std::function<void(const ProductShape&, const ProductOperands&)> listener;

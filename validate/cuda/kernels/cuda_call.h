@@ -1,4 +1,4 @@
-// What CUDA's libraries answer, as errors of ours.
+// Turns the status codes of CUDA's libraries into our errors.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

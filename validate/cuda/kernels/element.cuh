@@ -1,4 +1,4 @@
-// What kernels share: element types, packs of 16 bytes, sums over a block, sizes of grids.
+// Shared by kernels: element types, packs of 16 bytes, sums over a block, sizes of grids.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -129,7 +129,7 @@ void with_element(const Lane& lane, const char* kernel, Launch launch) {
   require(cudaGetLastError(), kernel);
 }
 
-/// The same, and the width of the lots that rows of so many columns fall into, as a type.
+/// Launches with the element type, and with the width of the lots of a row of `columns`, as types.
 template <class Launch>
 void with_lots(const Lane& lane, const char* kernel, int columns, Launch launch) {
   with_element(lane, kernel, [&](auto one) {

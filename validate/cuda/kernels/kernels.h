@@ -19,7 +19,8 @@ namespace interlock::cuda {
 enum class Element { Fp32, Bf16 };
 inline std::int64_t bytes_of(Element element) { return element == Element::Fp32 ? 4 : 2; }
 
-/// Where kernels run: a stream, the multiprocessors behind it, and what tensors are made of.
+/// The place where kernels run: a stream, the multiprocessors behind it, and what tensors are made
+/// of.
 struct Lane {
   cudaStream_t stream = nullptr;
   int sms = 1;

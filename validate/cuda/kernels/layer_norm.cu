@@ -118,7 +118,7 @@ struct AddToBoth {
 
 }  // namespace
 
-/// Of either norm: two sums a column, and two statistics of each row or column.
+/// Returns the scratch of either norm: two sums a column, and two statistics of each row or column.
 std::int64_t norm_scratch(Matrix shape) {
   return column_scratch(shape, 2) + 2 * std::max<std::int64_t>(shape.rows, 2 * shape.columns);
 }

@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kThreads = 256;
 
-/// Where number `i` of the patches comes from in the images; -1: from the zeros around.
+/// Returns the place in the images that number `i` of the patches comes from; -1: the zeros around.
 __device__ inline std::int64_t source_of(const Patches& p, int made_rows, int made_columns,
                                          std::int64_t i) {
   const int c = static_cast<int>(i % p.channels);
