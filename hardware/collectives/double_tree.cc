@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // In a tree over places 0, 1, 2, ... in order, only odd places have children. The second tree has
-// everybody one place further on, so that no node has children in both. Members of one node are
+// every node one place further on, so that no node has children in both. Members of one node are
 // taken for nodes themselves, since a chain over them would be no tree.
 #include <algorithm>
 #include <bit>

@@ -20,7 +20,7 @@ struct Swatch {
   const char* meaning;  // for legends
 };
 
-/// Lines on an area, so that what has one colour can be told apart, in print and by everybody.
+/// Lines on an area, so that what has one colour can be told apart, in print and by every eye.
 enum class Hatch { None, Rising, Falling, Upright, Level, Dots, Crossed };
 /// "rising", ...: of a style, or part of a name; empty for None.
 constexpr const char* name_of(Hatch hatch) {

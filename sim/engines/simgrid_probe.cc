@@ -1,5 +1,5 @@
-// Tests that the installed SimGrid shares links as the engine expects; runs when a build is
-// configured. SPDX-License-Identifier: Apache-2.0
+// Tests at configuration that the installed SimGrid shares links as the engine expects.
+// SPDX-License-Identifier: Apache-2.0
 //
 // Two flows of 1 and 3 MB leave two hosts at 0 s and share one link of 1 GB/s; a third of 3 MB has
 // a link of 2 GB/s to itself.

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Plants one violation after another in an empty tree and sees check_floors.sh refuse each.
+# Plants one violation after another in an empty tree and sees check_floors.sh, and then
+# check_words.sh, refuse each.
 # Usage: plant_violations.sh ROOT
 set -euo pipefail
 check=$1/cmake/check_floors.sh
 tree=$(mktemp -d)
 trap 'rm -rf -- "$tree"' EXIT
-head='// What this file is for.\n// SPDX-License-Identifier: Apache-2.0\n'
+head='// A file that is planted here.\n// SPDX-License-Identifier: Apache-2.0\n'
 passed=0
 failed=0
 
@@ -119,6 +120,24 @@ refused models/a.h "#pragma once\\n" "does not say what the file is for"
 refused models/a.h "// What.\\n#pragma once\\n" "no licence tag"
 refused docs/a.md "see ..""/shared/design.md\\n" "names a folder outside the project"
 refused docs/a.md "see /wor""k/main\\n" "names a folder outside the project"
+
+check=$1/cmake/check_words.sh
+comment() { printf '%s%s\\nint f();\\n' "$head" "$1"; }
+accepted models/a.cc "$(comment '/// Returns the same, whatever it is.')"
+accepted models/a.cc "$(comment '/// Returns what is left.\\n/// The same word may open a second line.')"
+accepted models/a.cc "$(comment '/// Beginning at the beginning.')"
+accepted tests/models/a.cc "$(comment '/// What tests say is theirs, whoever reads it.')"
+for opener in Of What Whether Likewise 'The same' Where; do
+  refused models/a.cc "$(comment "/// $opener it is.")" "a comment opens with a verb"
+  refused models/a.cc "$(comment "  // $opener, that is.")" "a comment opens with a verb"
+  refused models/a.h "$(comment "int i;  ///< $opener it is.")" "a comment opens with a verb"
+done
+refused models/a.cc "// What it is.\\n" "a comment opens with a verb"
+for words in 'the begin' 'in the mean' 'so many' somebody nobody everybody whoever 'that which' 'what there is' mended; do
+  refused models/a.cc "$(comment "/// Takes $words, too.")" "\"$words\" is retired"
+  refused models/a.cc "$(comment "const char* text = \"$words\";")" "\"$words\" is retired"
+  refused docs/a.md "# A\\n\\nText: $words.\\n" "\"$words\" is retired"
+done
 
 echo "$passed passed, $failed failed"
 ((failed == 0))

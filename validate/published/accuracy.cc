@@ -94,7 +94,7 @@ AccuracyFigures figures_of(const Accuracy& accuracy, const Values& values) {
   return figures;
 }
 
-/// What of `target` the figures miss. Nothing is reached where nothing counts.
+/// Returns the parts of `target` that the figures miss. Without rows that count nothing is reached.
 std::vector<std::string> missed_by(const AccuracyFigures& figures, const AccuracyTarget& target) {
   std::vector<std::string> missed;
   const auto compare = [&](const char* name, std::optional<double> bound, double value, int sign) {
@@ -178,7 +178,7 @@ std::optional<double> above_zero(double value) {
   return value > 0 && std::isfinite(value) ? std::optional(value) : std::nullopt;
 }
 
-/// Samples a second, or steps where nobody says how many samples one has.
+/// Returns samples a second, or steps a second if the samples of a step are unknown.
 double pace(const RowFigures& row) {
   return row.samples_per_s > 0 ? row.samples_per_s : 1 / row.step_time;
 }

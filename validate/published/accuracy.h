@@ -75,7 +75,7 @@ Accuracy judge(std::vector<MeasurementFile> files, int jobs);
 Accuracy judge(std::vector<MeasurementFile> files,
                std::vector<std::vector<std::vector<RowPrediction>>> predictions);
 
-/// Whether every target is reached.
+/// Returns true if every target is reached.
 bool reaches_targets(const Accuracy& accuracy);
 
 }  // namespace interlock

@@ -14,7 +14,7 @@ namespace interlock {
 Grid accuracy_grid(const Accuracy& accuracy);
 /// The totals that stand below it.
 std::string accuracy_totals(const Accuracy& accuracy);
-/// What the columns mean.
+/// Returns what the columns mean.
 std::string accuracy_note();
 /// The `most` values of each table and quantity that are furthest off, the furthest first.
 Grid worst_grid(const Accuracy& accuracy, std::size_t most);

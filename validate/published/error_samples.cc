@@ -85,7 +85,7 @@ std::vector<ErrorTable> error_tables(const Accuracy& accuracy) {
 }
 
 double widening_of(const std::vector<ErrorTable>& tables) {
-  // Of each row, how far it is from the middle over how far the end of the range is.
+  // Each row: its distance from the middle over that of the end of the range.
   std::vector<std::pair<double, double>> needed;  // widening, weight
   double lines = 0;
   for (const ErrorTable& left : tables) {

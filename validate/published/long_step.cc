@@ -13,7 +13,8 @@ constexpr int kTurns = 3;   // of the loop, for each stage of it, until times ha
 constexpr int kApart = 4;   // turns between the two steps: what nearly repeats is averaged
 constexpr int kSaving = 2;  // times that both together must be shorter than the step
 
-/// Whether a further turn of the loop needs no more memory: not so where a step keeps everything.
+/// Returns true if a further turn of the loop needs no more memory; it does if a step keeps
+/// everything.
 bool same_memory(const ScenarioResult& few, const ScenarioResult& more) {
   const auto peak = [](const ScenarioResult& result) {
     return fullest_device(result.measurement.metrics).peak_memory;

@@ -13,7 +13,7 @@
 
 namespace interlock {
 
-/// `scenario` with so many micro-batches, everything else alike.
+/// Returns `scenario` with this number of micro-batches, everything else equal.
 Scenario with_micro_batches(const Scenario& scenario, int micro_batches);
 
 /// The numbers of micro-batches of two shorter steps.

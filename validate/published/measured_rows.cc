@@ -16,7 +16,7 @@ using Kind = JsonValue::Kind;
 constexpr double kMostMeasured = 1e18;
 constexpr double kMostFlops = 1e30;
 
-/// What a column of a table holds.
+/// A column of a table, by what it holds.
 struct MeasuredColumn {
   enum class Role { Word, Flops, Candidates, Measured, Path };
   Role role = Role::Path;
@@ -162,7 +162,7 @@ MeasuredRow* find_row(MeasuredTable& table, const std::string& id) {
   return nullptr;
 }
 
-/// Whether a row is one of those that a rule of "fitted" names: {"column": value, ...}.
+/// Returns true if a rule of "fitted" names the row: {"column": value, ...}.
 bool matches(const JsonValue& rule, const JsonValue& cells, const std::vector<std::string>& names) {
   return std::all_of(rule.members.begin(), rule.members.end(), [&](const JsonMember& member) {
     const auto at = std::find(names.begin(), names.end(), member.first) - names.begin();
@@ -176,7 +176,7 @@ bool matches(const JsonValue& rule, const JsonValue& cells, const std::vector<st
   });
 }
 
-/// What "fitted" and "remarks" refer to.
+/// The rows that "fitted" and "remarks" refer to.
 struct TableRows {
   MeasuredTable& table;
   std::vector<std::string> columns;
@@ -242,7 +242,7 @@ void read_remarks(const JsonNode& node, MeasuredTable& table, Diagnostics& diagn
   }
 }
 
-/// What rows must have besides what their columns say.
+/// Checks what rows must have besides what their columns say.
 void check_row(const JsonNode& node, const MeasuredRow& row, MeasuredTable& table,
                Diagnostics& diagnostics) {
   if (row.id.empty()) report(diagnostics, node, "expected an id");

@@ -1,4 +1,4 @@
-// MeasurementFile: runs that somebody measured, each with the scenario that restates it.
+// MeasurementFile: measured runs of others, each with the scenario that restates it.
 // SPDX-License-Identifier: Apache-2.0
 //
 // A file holds the tables of one source. A table has a scenario, which is the base of all its rows,
@@ -15,7 +15,7 @@
 
 namespace interlock {
 
-/// What was measured, in the unit of its name.
+/// Names a measured quantity, in the unit of its name.
 enum class Measurand {
   StepTime,         // step_time_s
   StepDifference,   // step_difference_s: over the step time of the row `base`
@@ -36,9 +36,9 @@ enum class Measurand {
 inline constexpr int kMeasurands = 15;
 /// "step_time_s", ...: by Measurand.
 const std::vector<std::string>& measurand_names();
-/// Whether it tells memory, and no speed.
+/// Returns true if a quantity is one of memory, not of speed.
 bool is_memory(Measurand what);
-/// Whether it compares a row with another one.
+/// Returns true if a quantity compares a row with another one.
 bool needs_base(Measurand what);
 
 /// The figures that a table should reach: shares, and nothing where nothing was promised.
@@ -67,7 +67,7 @@ struct MeasuredRow {
   std::vector<CandidateScenario> candidates;  // what the source leaves open; empty: nothing
 };
 
-/// What was fitted on this quantity of `row`; empty: nothing. No rate changes what a device holds.
+/// Returns what was fitted on this quantity of `row`; empty if nothing. Rates do not change memory.
 std::string fitted_on(const MeasuredRow& row, Measurand what);
 
 struct MeasuredTable {
@@ -88,7 +88,7 @@ struct MeasurementFile {
 /// Reads one file. Throws: Error with every mistake of it; what a scenario makes of the keys that
 /// rows set is not looked at.
 MeasurementFile read_measurements(const std::string& path);
-/// Likewise of a document that is already parsed.
+/// Reads measurements from a document that is already parsed.
 MeasurementFile read_measurements(const JsonValue& document, const std::string& name);
 
 /// The names of the files that are shipped, sorted.

@@ -17,7 +17,7 @@
 namespace interlock {
 namespace {
 
-/// What comes before the texts of a prediction that goes through a pipe.
+/// The head of a prediction that goes through a pipe; its texts follow.
 struct PipedPrediction {
   RowFigures figures;
   double wall_time = 0;
@@ -130,7 +130,8 @@ RowPrediction predict_document(const JsonValue& document) {
   }
 }
 
-/// What was predicted before what was refused, what fits before what does not, then the faster one.
+/// Orders predicted rows before refused ones, those that fit before those that do not, then by
+/// speed.
 bool better(const RowPrediction& a, const RowPrediction& b) {
   const auto place = [](const RowPrediction& row) {
     return std::tuple(!row.problem.empty(), !row.figures.fits, row.figures.step_time);

@@ -1,4 +1,4 @@
-// What interlock predicts for measured rows, by several processes at once.
+// Predicts measured rows, in several processes at once.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -9,7 +9,7 @@
 
 namespace interlock {
 
-/// What a simulation says in numbers; 0: the scenario does not say it.
+/// The numbers of a simulation; 0: the scenario does not tell them.
 struct RowFigures {
   double step_time = 0, samples_per_s = 0, tokens_per_s = 0;
   double devices = 0;
@@ -30,7 +30,7 @@ struct RowPrediction {
 /// REQUIRES: jobs >= 1.
 std::vector<RowPrediction> predict_rows(const std::vector<const MeasuredRow*>& rows, int jobs);
 
-/// The same of one row, here. Of candidates it is the fastest of those that fit, or of all if none
+/// Predicts one row, in this process: the fastest of its candidates that fit, or of all if none
 /// does.
 RowPrediction predict_row(const MeasuredRow& row);
 

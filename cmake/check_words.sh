@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# Refuses retired words in product text, and comments that open without a verb or a name.
+# Usage: check_words.sh [FOLDER]; HACKING.md has the words that we use instead.
+set -euo pipefail
+export LC_ALL=C
+cd -- "${1:-$(dirname -- "${BASH_SOURCE[0]}")/..}"
+
+# Rooms not yet under the rule; the list only shrinks.
+later='^\./(sim/(causes|measure|plan/schedules|workloads/rank_walk)|reports/(charts|page|result|traces/message_ends|web)|scenarios/(contract|load|search|simulate)|validate/(cpu|cuda/stage|executors|network))'
+# Pages that are made of other files, or that another page replaces.
+made='^\./(docs/(scenario|schedules)\.md$|reports/published/)'
+
+files() {
+  find . \( -name .git -o -name 'build*' -o -path ./tests \) -prune -o -type f \
+    \( -name '*.h' -o -name '*.cc' -o -name '*.cu' -o -name '*.cuh' -o -name '*.js' -o -name '*.css' \
+    -o -name '*.md' -o -name 'CMakeLists.txt' -o -name '*.cmake' \) -print | grep -Ev "$later|$made" | sort
+}
+
+check() {
+  awk '
+  function bad(what) { printf "%s:%d: %s\n", FILENAME, FNR, what; failed = 1 }
+  function retire(words, better) { instead[words] = better; pattern[words] = "(^|[^A-Za-z_])" words "([^A-Za-z_]|$)" }
+  BEGIN {
+    retire("the begin", "the start"); retire("in the mean", "on average")
+    retire("so many", "the number, or the name of what is counted")
+    retire("somebody", "who or what does it"); retire("nobody", "no rank, no reader, ...")
+    retire("everybody", "who or what does it"); retire("whoever", "who or what does it")
+    retire("that which", "the name of the thing"); retire("what there is", "the name of the thing")
+    retire("mended", "repaired"); retire("as good in time", "the same time")
+    retire("Judgements", "full simulations"); retire("Looks", "quick estimates")
+  }
+  FNR == 1 { after_comment = 0; code = FILENAME ~ /\.(h|cc|cu|cuh|js)$/ }
+  {
+    for (words in instead) if ($0 ~ pattern[words]) {
+      bad("\"" words "\" is retired; write " instead[words])
+    }
+  }
+  code {
+    comment = $0 ~ /^[ \t]*\/\//
+    if (match($0, /(^|[ \t])\/\/\/?<? (Of|What|Whether|Likewise|The same|Where)[ ,]/) && !(comment && after_comment))
+      bad("a comment opens with a verb or names the thing, not with " word_at(substr($0, RSTART)))
+    after_comment = comment && $0 !~ /SPDX-License-Identifier/
+  }
+  function word_at(text) { sub(/^[ \t]*\/\/\/?<? /, "", text); sub(/[ ,].*/, "", text); return text }
+  END { exit failed }
+  ' "$@"
+}
+
+mapfile -t list < <(files)
+if ((${#list[@]} == 0)); then
+  echo "no files to check in $PWD" >&2
+  exit 1
+fi
+check "${list[@]}"
+echo "no retired words in ${#list[@]} files"
