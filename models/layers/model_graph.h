@@ -6,6 +6,13 @@
 // before it. The last module holds the network's true loss inside its forward and backward.
 // Every module also carries the auxiliary head that would sit on it if it ended a stage that is
 // trained by a loss of its own; whether a head is used is the strategy's business, not the model's.
+//
+// Example: an MLP of 784, 1024 and 1024 widths and 10 classes, 32 samples in fp32, is three
+// modules:
+//   layer0   803,840 parameters    output 131,072 bytes (32 x 1024 x 4)    stash 100,352 (its
+//   input) layer1   1,049,600             output 131,072                          stash 131,072
+//   readout  10,250                holds the loss; no output               stash 132,352
+// The forward of layer0 is a product of 51.4 Mflop (2 x 32 x 784 x 1024) and a ReLU.
 #pragma once
 
 #include <cstdint>

@@ -6,6 +6,14 @@
 // use a link at once and one is simulated, that one sees a k-th of the link. Users that take turns
 // at a class must see the same share of it, on every link of it; else the folding is not exact, and
 // problem() says why. It is a quotient of the graph of flows by the symmetry of the layout.
+//
+// Example: eight devices of a DGX A100, 2 stages x 2 replicas x 2 tensor devices. Devices 0 to 3
+// hold stage 0; rank 0 is device 0, rank 1 is device 4.
+//   message 0 -> 1      stands for 0 -> 4, 1 -> 5, 2 -> 6, 3 -> 7
+//   its links           "gpu0 up" and "gpu4 down", each stands for 4 ports; share 1
+//   all-reduce, rank 0  crosses "gpu0 up", and "gpu1 down" for the 4 ports down of stage 0
+// With 2 nodes of eight devices and one card a node, a stage on each node, eight messages leave by
+// "node0 nic0 up" at once: the one that is simulated sees a share of 1/8 of it.
 #pragma once
 
 #include <string>

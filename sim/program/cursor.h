@@ -1,5 +1,9 @@
 // Cursor: walking the instructions of a stream.
 // SPDX-License-Identifier: Apache-2.0
+//
+// Example: rank 0 of the 1F1B in program.h. The cursor stands at Allocate (0), Allocate (0), F (0),
+// Send (0), then enters the loop: ..., F (1), Send (1), Receive (0), B (0), ..., F (2), and so on.
+// In the second step the same instructions stand at micro-batches 4 higher.
 #pragma once
 
 #include <cstdint>

@@ -6,6 +6,8 @@
 // where the micro-batch of an instruction is its own plus stride times iteration, on both levels;
 // the segments of lead and tail run once.
 //
+// Example: repeats 2 x { 3 x { F (0) } stride 1 } with stride 3 computes F0 F1 F2, then F3 F4 F5.
+//
 // Compute    runs ops[index] on the rank's device.
 // Send       hands a message to channels[index]. Waits for room (see Channel); the transfer itself
 //            runs beside compute unless the channel is synchronous.

@@ -5,6 +5,19 @@
 // runs one Compute at a time: when it becomes free, the first that is ready by priority (see
 // Schedule; then the lower stage, then the lower stream), or, if `order` is filled, the one whose
 // turn it is. Dependencies are stream order, channels and events; nothing else.
+//
+// Example: 1F1B of two stages and four micro-batches. Channel 0 carries activations up, channel 1
+// gradients down; micro-batches in brackets are those of the first turn.
+//   rank 0, repeats = steps, stride 4:
+//     1 x { Allocate stash (0), Allocate output (0), F (0), Send 0 (0) }
+//     3 x { Allocate stash (1), Allocate output (1), F (1), Send 0 (1),
+//           Receive 1 (0), B (0), Free gradient (0), Free stash (0) }
+//     1 x { Receive 1 (3), B (3), Free gradient (3), Free stash (3) }    1 x { U (3) }
+//     computes F0 F1 B0 F2 B1 F3 B2 B3 U
+//   rank 1, repeats = steps, stride 4:
+//     4 x { Receive 0 (0), Allocate stash (0), Free input (0), F (0),
+//           Allocate gradient (0), B (0), Free stash (0), Send 1 (0) }    1 x { U (3) }
+//     computes F0 B0 F1 B1 F2 B2 F3 B3 U
 #pragma once
 
 #include <array>

@@ -3,6 +3,14 @@
 //
 // Spans of one rank come in order of their start; nothing is promised between ranks. Engines and
 // executors feed the same sinks, so that metrics and reports work on predicted and measured runs.
+//
+// Example: the 1F1B of program.h with F = 1 s, B = 2 s and messages of 0.5 s without latency begins
+//   span      rank 0 F0  0 to 1 s        transfer  channel 0, micro-batch 0: sent 1, 1 to 1.5 s
+//   span      rank 0 F1  1 to 2 s        transfer  channel 0, micro-batch 1: sent 2, 2 to 2.5 s
+//   span      rank 1 F0  1.5 to 2.5 s, 0.5 s exposed
+//   span      rank 1 B0  2.5 to 4.5 s    transfer  channel 1, micro-batch 0: sent 4.5, 4.5 to 5 s
+//   span      rank 0 B0  5 to 7 s, 0.5 s exposed
+// and its memory: stash of 3 MB, +3 MB on rank 0 at 0 s and 1 s, -3 MB at 7 s, when B0 ends.
 #pragma once
 
 #include <cstdint>

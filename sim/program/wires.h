@@ -1,5 +1,14 @@
 // Channels, wires and collectives: how the ranks of a program reach each other.
 // SPDX-License-Identifier: Apache-2.0
+//
+// Example: two stages on two devices of a DGX A100, messages of 1 MB.
+//   stage 0 -> channel 0 (activations, 1 MB: 4.33 us at 231 GB/s, then 3.4 us of latency)
+//           -> wire 0 (rank 0 to rank 1) -> links "gpu0 up", "gpu1 down"     -> stage 1
+//   stage 1 -> channel 1 (gradients)
+//           -> wire 1 (rank 1 to rank 0) -> links "gpu1 up", "gpu0 down"     -> stage 0
+// A second stage on rank 0 would add channels, not wires: its messages queue on wire 0. With tensor
+// devices the exchanges inside ops have wires of their own that cross "gpu0 up" too, so that
+// wire 0 is shared and only SimGrid is exact.
 #pragma once
 
 #include <cstdint>

@@ -6,6 +6,10 @@
 // micro-batch. Sequences are written as runs: a short body repeated while the micro-batch advances,
 // so that a schedule of millions of ops takes a few lines of memory. Micro-batches are numbered
 // through the whole run; step n holds [n * M, (n + 1) * M).
+//
+// Example: 1F1B of two stages and M = 4 micro-batches. Rank 0 has one sequence, repeats = steps and
+// stride 4, of the runs 1 x { F0 }, 3 x { F1 B0 }, 1 x { B3 }, 1 x { U3 }: in the first step
+// F0 F1 B0 F2 B1 F3 B2 B3 U3.
 #pragma once
 
 #include <cstddef>
