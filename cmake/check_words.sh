@@ -32,9 +32,9 @@ check() {
   FNR == 1 { after_comment = 0; code = FILENAME ~ /\.(h|cc|cu|cuh|js)$/ }
   # A line of the change log that tells which words changed names them.
   !/^- Words: / {
-    for (words in instead) if ($0 ~ pattern[words]) {
+    low = tolower($0)
+    for (words in instead) if ((words ~ /[A-Z]/ ? $0 : low) ~ pattern[words])
       bad("\"" words "\" is retired; write " instead[words])
-    }
   }
   code {
     comment = $0 ~ /^[ \t]*\/\//

@@ -15,7 +15,7 @@
 
 namespace interlock {
 
-/// Steps in turn, the flows of a step at once; ends of a flow are ranks. Nobody sends to itself.
+/// Steps in turn, the flows of a step at once; ends of a flow are ranks. No rank sends to itself.
 struct Movement {
   std::vector<std::vector<Flow>> steps;
 };

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A device of a uniform cluster may be nothing but memory: it can run what was measured (a
-// profile), but has no rates to price anything else with. Whoever prices a model asks has_rates()
-// and supports() first and tells the user; here a missing rate is our own mistake.
+// profile), but has no rates to price anything else with. Callers that price a model ask
+// has_rates() and supports() first and tell the user; here a missing rate is our own mistake.
 #pragma once
 
 #include <array>

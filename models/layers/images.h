@@ -5,7 +5,7 @@
 // for each device of a group, as DistDL does (Hewett and Grady, arXiv 2006.03108). Before each
 // window that is wider than its stride, neighbours exchange halos, first rows, then columns with
 // what rows have brought, so that corners take two hops; the backward pass sends the gradients of
-// halos back, the columns first, where they are added. Nobody computes anything twice.
+// halos back, the columns first, where they are added. No device computes anything twice.
 // Where a cut is uneven one device stands for all that has the largest part everywhere, and the
 // widest halos. Batch norms take the statistics of the device's own part, as frameworks do unless
 // told otherwise. Behind the images devices divide the samples.

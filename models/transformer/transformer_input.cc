@@ -23,7 +23,7 @@ Operator position_table(const Transformer& t, const BlockSizes& z) {
 }
 
 /// Pixels of each patch times weights, whole on every tensor device, and one more token, the same
-/// in every image. Nobody needs a gradient of pixels.
+/// in every image. No gradient of pixels is needed.
 /// Source: Dosovitskiy et al., An Image is Worth 16x16 Words, arXiv 2010.11929, section 3.1.
 void append_patches(const Transformer& t, const BlockSizes& z, std::vector<Operator>& operators) {
   const Transformer::Patches& patches = t.patches;

@@ -79,7 +79,7 @@ void ExchangeLowering::before_piece(const Op& op, Part& part, int piece, Progres
   if (part.inside) return pass_inside(part, progress);
   write_out(op, progress);
   if (part.purpose == Purpose::Beside) return put(Opcode::Record, op, part, turn);
-  // So many are on their way while the kernels before them run.
+  // This number of gathers is on its way while the kernels before them run.
   const int ahead = inputs_.data_parallel.prefetch;
   for (int next = turn == 0 ? 0 : turn + ahead; next <= std::min(turn + ahead, count - 1); ++next) {
     put(Opcode::Record, op, part, next);

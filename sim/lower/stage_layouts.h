@@ -29,7 +29,7 @@ struct StageLayouts {
 /// cut by data, and by tensor devices unless these hold copies.
 TensorPlacement placement_of(const Mesh& mesh, int rank, Bytes whole, Bytes held);
 
-/// So many tensors over the boundary above stage `below`.
+/// Tensors that cross the boundary above stage `below`.
 struct Crossing {
   int below = 0;
   bool upwards = true;

@@ -5,6 +5,12 @@
 // context and tensor coordinates. `order` says which of them changes first from one device to the
 // next. Experts are divided among devices that hold equal weights otherwise; so are, under ZeRO,
 // the states of the optimiser, gradients and weights.
+//
+// Example: tensor 2 x data 2 x pipeline 2 in the usual order, tensor, context, data, pipeline.
+//   device     0  1  2  3  4  5  6  7
+//   tensor     0  1  0  1  0  1  0  1
+//   data       0  0  1  1  0  0  1  1
+//   pipeline   0  0  0  0  1  1  1  1
 #pragma once
 
 #include <array>

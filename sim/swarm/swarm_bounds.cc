@@ -25,7 +25,7 @@ double swarm_rate(const std::vector<SwarmStage>& stages, const std::vector<int>&
 double best_swarm_rate(const std::vector<SwarmStage>& stages, int peers) {
   const int count = static_cast<int>(stages.size());
   if (peers < count) return 0;
-  // Each further peer goes to the slowest stage. Whoever beats that must have more peers there.
+  // Each further peer goes to the slowest stage. A better deal must have more peers there.
   std::vector<int> dealt(stages.size(), 1);
   const auto rate = [&](int stage) { return dealt[stage] / swarm_work(stages, stage).value(); };
   for (int left = peers - count; left > 0; --left) {

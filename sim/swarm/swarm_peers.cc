@@ -67,7 +67,7 @@ std::vector<int> Swarm::end_transfers(int dead) {
   return cut_off;
 }
 
-/// Whoever was about to leave the stage is needed there.
+/// Keeps the peers that were about to leave the stage: they are needed there.
 void Swarm::keep_leavers(int stage) {
   for (int peer = 0; peer < static_cast<int>(peers_.size()); ++peer) {
     if (peers_[peer].life == Life::Draining && peers_[peer].stage == stage) serve(peer);

@@ -46,7 +46,7 @@ std::vector<int> Swarm::stages_by_load() {
   return stages;
 }
 
-/// Whoever is leaving its stage anyway goes to `to`. Returns whether someone is.
+/// Sends a peer that is leaving its stage anyway to `to`. Returns false if there is none.
 bool Swarm::move_leaver(int to) {
   for (int id = 0; id < static_cast<int>(peers_.size()); ++id) {
     if (peers_[id].life != Life::Draining || !is_alive(id)) continue;

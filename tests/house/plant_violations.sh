@@ -138,6 +138,9 @@ for words in 'the begin' 'in the mean' 'so many' somebody nobody everybody whoev
   refused models/a.cc "$(comment "const char* text = \"$words\";")" "\"$words\" is retired"
   refused docs/a.md "# A\\n\\nText: $words.\\n" "\"$words\" is retired"
 done
+refused models/a.cc "$(comment '/// Sends it. Nobody asks.')" '"nobody" is retired'
+refused docs/a.md "# A\\n\\nLooks: 3\\n" '"Looks" is retired'
+accepted docs/a.md "# A\\n\\nIt looks good.\\n"
 
 echo "$passed passed, $failed failed"
 ((failed == 0))

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Partitions are green contexts: streams that run on disjoint sets of multiprocessors. They are
-// split off in one call, as two calls may overlap, and their sizes are read back. Nobody makes such
-// a context current: a stream alone decides where its kernels run. What no partition gets has
+// split off in one call, as two calls may overlap, and their sizes are read back. No thread makes
+// such a context current: a stream alone decides where its kernels run. What no partition gets has
 // streams of its own, on which paced links run.
 #pragma once
 
