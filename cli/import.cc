@@ -71,7 +71,7 @@ void import_chimera(const ImportOptions& options) {
   const std::string& file = options.traces.front();
   const auto output = parse_quantity(options.output);
   if (!output || output->dimension != WrittenQuantity::Dimension::Size || output->value < 0) {
-    throw Error("--output " + options.output + ": expected a size, \"6 MiB\" say");
+    throw Error("--output " + options.output + ": expected a size, e.g. \"6 MiB\"");
   }
   write_model(options,
               read_chimera_blocks(read_file(file), file,

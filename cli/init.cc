@@ -52,8 +52,8 @@ void ask_for_missing(InitOptions& options) {
   if (missing.empty()) return;
   if (isatty(STDIN_FILENO) == 0 || isatty(STDERR_FILENO) == 0) {
     throw Error("missing " + missing +
-                "; interlock init --model gpt2-xl --machine dgx-a100-80g "
-                "--devices 8, say");
+                "; e.g. interlock init --model gpt2-xl --machine dgx-a100-80g "
+                "--devices 8");
   }
   if (options.model.empty())
     options.model = ask("Model, a name of interlock list models or a file");

@@ -37,7 +37,7 @@ Shard read_shard(const std::string& text) {
   const Shard shard = {number(text.substr(0, slash)),
                        slash == std::string::npos ? 0 : number(text.substr(slash + 1))};
   if (shard.part >= 1 && shard.part <= shard.parts) return shard;
-  throw Error("--shard " + in_quotes(text) + ": expected PART/PARTS, from 1/8 to 8/8 say");
+  throw Error("--shard " + in_quotes(text) + ": expected PART/PARTS, e.g. 1/8 to 8/8");
 }
 
 SweepPlan plan_of(const SweptDocument& swept, const std::string& file) {

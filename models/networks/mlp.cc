@@ -47,7 +47,7 @@ void read_hidden_sizes(ObjectReader& reader, const JsonNode& node, Mlp& mlp) {
   if (list.kind != JsonValue::Kind::Array || list.items.empty() ||
       list.items.size() >= kMostModules) {
     report(reader.diagnostics(), node,
-           "wrong list of hidden layers; expected 1 to 99999 widths, [4096, 4096] say");
+           "wrong list of hidden layers; expected 1 to 99999 widths, e.g. [4096, 4096]");
     return;
   }
   for (std::size_t i = 0; i < list.items.size(); ++i) {

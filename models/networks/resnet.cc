@@ -99,13 +99,13 @@ Module readout_module(const ResNet& net, const Images& x, const BuildOptions& op
 
 void read_blocks(ObjectReader& reader, ResNet& net) {
   constexpr std::size_t kMostGroups = 8;
-  const auto node = reader.require("blocks", "a list of blocks in each group, [3, 4, 6, 3] say");
+  const auto node = reader.require("blocks", "a list of blocks in each group, e.g. [3, 4, 6, 3]");
   if (!node) return;
   const JsonValue& list = *node->value;
   if (list.kind != JsonValue::Kind::Array || list.items.empty() ||
       list.items.size() > kMostGroups) {
     report(reader.diagnostics(), *node,
-           "wrong list of groups; expected 1 to 8 numbers of blocks, [3, 4, 6, 3] say");
+           "wrong list of groups; expected 1 to 8 numbers of blocks, e.g. [3, 4, 6, 3]");
     return;
   }
   for (std::size_t group = 0; group < list.items.size(); ++group) {

@@ -172,8 +172,8 @@ void check_parts(ObjectReader& reader, std::string_view key, std::int64_t value,
   if (value % parts == 0) return;
   report(reader.diagnostics(), place_of(reader, key),
          std::string(key) + " " + number(value) + " cannot be divided among " + among +
-             "; expected a multiple of " + number(parts) + ", " +
-             number((value / parts + 1) * parts) + " say");
+             "; expected a multiple of " + number(parts) + ", e.g. " +
+             number((value / parts + 1) * parts));
 }
 
 void check_samples(ObjectReader& reader, const BuildOptions& options) {

@@ -123,7 +123,7 @@ SparseMlp read_sparse_mlp(ObjectReader& reader, int workers) {
   if (value.kind != JsonValue::Kind::Array || value.items.empty() ||
       value.items.size() > kMostModules) {
     report(reader.diagnostics(), *list,
-           "wrong list of layers; expected 1 to 100000, [{\"size\": 4096, \"density\": 0.1}] say");
+           "wrong list of layers; expected 1 to 100000, e.g. [{\"size\": 4096, \"density\": 0.1}]");
     return shape;
   }
   int before = shape.input_size;

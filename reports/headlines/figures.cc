@@ -149,7 +149,7 @@ void add_notes(const TraceNotes& notes, std::vector<std::string>& lines) {
   }
   if (notes.others > 0) {
     lines.push_back("Nodes that are not of the device: " + plural(notes.others, "node") +
-                    " (of hosts, say), which take no time.");
+                    " (e.g. of hosts), which take no time.");
   }
 }
 

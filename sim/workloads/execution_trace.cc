@@ -40,7 +40,7 @@ void check_whole(const Program& program, const TraceLog& log) {
     });
   }
   if (ops == std::ssize(log.spans)) return;
-  throw Error("the run is too long to be kept whole; expected fewer steps: training.steps 1, say");
+  throw Error("the run is too long to be kept whole; expected fewer steps, e.g. training.steps 1");
 }
 
 std::vector<bool> events_of_several_ranks(const Program& program) {

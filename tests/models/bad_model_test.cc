@@ -146,7 +146,7 @@ TEST_CASE("groups of a ResNet are a list of 1 to 8 counts") {
   for (const char* blocks : {"3", "[]", "[1, 1, 1, 1, 1, 1, 1, 1, 1]"}) {
     check_mistake(std::string(R"({"kind": "resnet", "block": "basic", "blocks": )") + blocks + "}",
                   "s.json:1: /model/blocks: wrong list of groups; expected 1 to 8 numbers of "
-                  "blocks, [3, 4, 6, 3] say");
+                  "blocks, e.g. [3, 4, 6, 3]");
   }
   const std::vector<std::string> found =
       mistakes(R"({"kind": "resnet", "block": "basic", "blocks": [1, 0]})");
@@ -170,7 +170,7 @@ TEST_CASE("an MLP's hidden layers are given once and listed in full") {
                 "\"hidden_sizes\", or \"layers\" with \"hidden_size\"");
   check_mistake(R"({"kind": "mlp", "input_size": 5, "hidden_sizes": [], "classes": 3})",
                 "s.json:1: /model/hidden_sizes: wrong list of hidden layers; expected 1 to 99999 "
-                "widths, [4096, 4096] say");
+                "widths, e.g. [4096, 4096]");
   const std::vector<std::string> found = mistakes(R"({"kind": "mlp"})");
   CHECK(found.size() == 4);
 }

@@ -189,7 +189,7 @@ TEST_CASE("grids of tensor ranks have their shapes") {
 TEST_CASE("what the model cannot divide is said with its numbers") {
   CHECK(refused({R"(parallel={"pipeline": 1, "tensor": 64})"}) ==
         "test.json:2: /model/attention_heads: attention_heads 16 cannot be divided among 64 tensor "
-        "devices; expected a multiple of 64, 64 say");
+        "devices; expected a multiple of 64, e.g. 64");
   CHECK(mistakes({"parallel.tensor=2", "parallel.pipeline=2"}) ==
         "test.json:2: /model: a profile cannot be divided among 2 tensor devices; expected tensor "
         "1, or a transformer or an MLP");

@@ -19,7 +19,7 @@ constexpr std::string_view kPair = ")OVERLAP_F_B";
 constexpr std::array<std::string_view, 4> kComputeWords = {"F", "I", "W", "B"};
 constexpr std::array<std::string_view, 4> kMessageWords = {"SEND_F", "RECV_F", "SEND_B", "RECV_B"};
 constexpr std::array<std::string_view, 3> kShardWords = {"UNSHARD", "RESHARD", "REDUCE_GRAD"};
-constexpr const char* kExpected = "expected stage, letter and micro-batch, 0F1 say";
+constexpr const char* kExpected = "expected stage, letter and micro-batch, e.g. 0F1";
 
 std::string_view trimmed(std::string_view text) {
   const std::size_t first = text.find_first_not_of(" \t\r");

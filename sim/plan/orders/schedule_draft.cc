@@ -64,7 +64,7 @@ void require_ops(const Draft& draft) {
                 " runs nothing; expected an op such as 0F0 in every row");
   }
   if (!draft.rows.empty()) return;
-  throw Error(draft.cells.file + ": holds no op; expected a row for each rank, 0F0,0B0 say");
+  throw Error(draft.cells.file + ": holds no op; expected a row for each rank, e.g. 0F0,0B0");
 }
 
 void read_old_letters(Draft& draft) {

@@ -130,7 +130,7 @@ TEST_CASE("a row of Chimera's tables becomes as many blocks as are asked for") {
   CHECK(size_at(modules[0], "output") == 6.0 * 1024 * 1024);
   CHECK(import("5", "6 MiB").err ==
         "blocks.csv: no row of micro-batches of 5; expected one of 4, 8\n");
-  CHECK(import("8", "6").err == "--output 6: expected a size, \"6 MiB\" say\n");
+  CHECK(import("8", "6").err == "--output 6: expected a size, e.g. \"6 MiB\"\n");
 }
 
 }  // namespace

@@ -37,10 +37,10 @@ TEST_CASE("heads and widths that tensor devices cannot share are reported togeth
   REQUIRE(found.size() == 2);
   CHECK(found[0] ==
         "s.json:2: /model/attention_heads: attention_heads 12 cannot be divided among 5 tensor "
-        "devices; expected a multiple of 5, 15 say");
+        "devices; expected a multiple of 5, e.g. 15");
   CHECK(found[1] ==
         "s.json:1: /model: ffn_hidden_size 192 cannot be divided among 5 tensor devices; expected "
-        "a multiple of 5, 195 say");
+        "a multiple of 5, e.g. 195");
 }
 
 TEST_CASE("key heads are divided or copied equally") {
@@ -52,10 +52,10 @@ TEST_CASE("key heads are divided or copied equally") {
 TEST_CASE("a sequence that context and tensor devices cannot share is reported with all numbers") {
   check_mistake(kModel + "}", {.context = 5},
                 "s.json:2: /model/sequence_length: sequence_length 24 cannot be divided among 5 "
-                "context devices; expected a multiple of 5, 25 say");
+                "context devices; expected a multiple of 5, e.g. 25");
   check_mistake(kModel + "}", {.tensor = 4, .sequence_parallel = true, .context = 4},
                 "s.json:2: /model/sequence_length: sequence_length 24 cannot be divided among 4 "
-                "context devices x 4 tensor devices; expected a multiple of 16, 32 say");
+                "context devices x 4 tensor devices; expected a multiple of 16, e.g. 32");
 }
 
 TEST_CASE("an all-to-all of context devices needs heads for all of them") {
@@ -63,11 +63,11 @@ TEST_CASE("an all-to-all of context devices needs heads for all of them") {
   sharding.context_layout = ContextLayout::AllToAll;
   check_mistake(kModel + "}", sharding,
                 "s.json:2: /model/attention_heads: attention_heads 12 cannot be divided among 4 "
-                "context devices x 2 tensor devices; expected a multiple of 8, 16 say");
+                "context devices x 2 tensor devices; expected a multiple of 8, e.g. 16");
   sharding = {.context = 4, .context_layout = ContextLayout::AllToAll};
   check_mistake(kModel + R"(, "kv_heads": 6})", sharding,
                 "s.json:2: /model/kv_heads: kv_heads 6 cannot be divided among 4 context devices; "
-                "expected a multiple of 4, 8 say");
+                "expected a multiple of 4, e.g. 8");
 }
 
 TEST_CASE("retention cannot be divided by sequence") {
@@ -84,7 +84,7 @@ TEST_CASE("experts are divided equally, by the 1D layout, and only if there are 
   const std::string model = kModel + R"(, "experts": 6})";
   check_mistake(model, {.expert = 4},
                 "s.json:2: /model/experts: experts 6 cannot be divided among 4 expert devices; "
-                "expected a multiple of 4, 8 say");
+                "expected a multiple of 4, e.g. 8");
   const std::vector<std::string> found = mistakes(model, grid(TensorLayout::TwoD, 4), 2);
   REQUIRE(found.size() == 1);
   CHECK(found[0] ==
@@ -92,7 +92,7 @@ TEST_CASE("experts are divided equally, by the 1D layout, and only if there are 
         "that layout or no \"experts\"");
   check_mistake(kModel + R"(, "experts": 4, "expert_ffn_hidden_size": 10})", {.tensor = 4},
                 "s.json:2: /model/expert_ffn_hidden_size: expert_ffn_hidden_size 10 cannot be "
-                "divided among 4 tensor devices; expected a multiple of 4, 12 say");
+                "divided among 4 tensor devices; expected a multiple of 4, e.g. 12");
 }
 
 TEST_CASE("keys of experts need experts, and fit them") {
@@ -150,7 +150,7 @@ TEST_CASE("widths of an MLP are divided where its layout divides them") {
   check_mistake(R"({"kind": "mlp", "input_size": 8, "hidden_sizes": [16], "classes": 10})",
                 {.tensor = 3},
                 "s.json:1: /model/hidden_sizes: hidden_sizes 16 cannot be divided among 3 tensor "
-                "devices; expected a multiple of 3, 18 say");
+                "devices; expected a multiple of 3, e.g. 18");
   check_mistake(R"({"kind": "mlp", "input_size": 8, "hidden_sizes": [16], "classes": 10,
                     "head": {"kind": "mlp", "hidden_size": 6}})",
                 {.tensor = 4},

@@ -147,7 +147,7 @@ TEST_CASE("a mistake is one sentence with line and cell, and the cell is marked 
       "               ^^^\n"
       "  rank 1  1F1  1B1  1F0  1B0");
   CHECK(mistake_of("0F0,0F1,0F2,0F3,0F4,0F5,0B0,0B1,0B2,0B3,0B4,,oops,0B5\n") ==
-        "x.csv:1: cell 13, \"oops\": is no op; expected stage, letter and micro-batch, 0F1 say\n"
+        "x.csv:1: cell 13, \"oops\": is no op; expected stage, letter and micro-batch, e.g. 0F1\n"
         "  rank 0  ...  0B2  0B3  0B4  .  oops  0B5\n"
         "                                 ^^^^");
 }
@@ -158,7 +158,7 @@ TEST_CASE("each kind of mistake has its words") {
     const std::string mistake = mistake_of(text);
     CHECK(mistake.substr(0, mistake.find('\n')) == words);
   };
-  begins("", "x.csv: holds no op; expected a row for each rank, 0F0,0B0 say");
+  begins("", "x.csv: holds no op; expected a row for each rank, e.g. 0F0,0B0");
   begins("0F0,0B0\n,\n0F1,0B1\n",
          "x.csv:2: rank 1 runs nothing; expected an op such as 0F0 in every row");
   begins("0F0,0F0,0B0\n", "x.csv:1: cell 2, \"0F0\": is run a second time; expected every op once");
@@ -194,8 +194,8 @@ TEST_CASE("each kind of mistake has its words") {
          "x.csv:1: cell 3, \"0B1\": overtakes the message of 1B0, which is sent first; expected "
          "neighbouring stages to take micro-batches in one order");
   begins("0F9999999,0B0\n",
-         "x.csv:1: cell 1, \"0F9999999\": is no op; expected stage, letter and micro-batch, 0F1 "
-         "say");
+         "x.csv:1: cell 1, \"0F9999999\": is no op; expected stage, letter and micro-batch, "
+         "e.g. 0F1");
 }
 
 TEST_CASE("communication that contradicts the compute has its words too") {
