@@ -21,6 +21,10 @@
 // All-gather and reduce-scatter move half of what all-reduce does; broadcast and reduce move S over
 // each edge of a chain or of the trees. Shift goes to the next member in the order given, Halo to
 // both neighbours at once; all others keep together what is in one node.
+//
+// Example: an all-reduce of 800 MB among devices 0 to 3 of one node, as a ring. Its flows are
+// 0 -> 1, 1 -> 2, 2 -> 3 and 3 -> 0 of 2 x 3/4 x 800 MB = 1200 MB each, all at once, after six
+// latencies: through ports of 200 GB/s it takes 6 ms and these.
 #pragma once
 
 #include <vector>

@@ -97,6 +97,14 @@ TEST_CASE("the page docs/figures.md is what its commands write") {
   check_page("docs/figures.md", true);
 }
 
+TEST_CASE(
+    "the pages docs/explain.md, docs/ranges.md and docs/sweeps.md are what their commands write") {
+  for (const char* page : {"explain", "ranges", "sweeps"}) {
+    CAPTURE(page);
+    check_page("docs/" + std::string(page) + ".md", true);
+  }
+}
+
 TEST_CASE("every scenario in docs/questions.md is right") {
   const std::string text = read_file(SOURCE_FOLDER "/docs/questions.md");
   const std::string fence = "```jsonc\n";
