@@ -28,7 +28,7 @@ void check(const TrainOptions& options, std::size_t scenarios) {
 
 void write_curves(const CommandOptions& files, const std::vector<TrainingCurve>& curves) {
   if (!files.quiet && files.json != "-") print(training_table(curves, terminal_style()));
-  if (!files.svg.empty()) write_file(files.svg, training_svg(curves));
+  if (!files.svg.empty()) write_file(files.svg, line_chart_svg(training_chart(curves)));
   if (!files.report.empty()) write_file(files.report, training_html(curves));
   if (files.json == "-") print(training_json(curves));
   if (!files.json.empty() && files.json != "-") write_file(files.json, training_json(curves));

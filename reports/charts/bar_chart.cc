@@ -6,7 +6,9 @@
 #include <cmath>
 #include <numeric>
 
+#include "base/error.h"
 #include "reports/charts/chart_axes.h"
+#include "reports/charts/page_picture.h"
 #include "reports/charts/svg_text.h"
 #include "reports/words/encode.h"
 #include "reports/words/scale.h"
@@ -22,18 +24,24 @@ constexpr std::size_t kLongestTitle = 50;  // letters of a panel's width
 constexpr double kRoomForSums = 1.1;       // above the highest bar
 constexpr double kWrittenBar = 30;         // least width of a bar with its sum above
 
+/// Where the plot of a panel lies.
 struct PanelPlace {
-  double left = 0, top = 0;
+  double left = 0, width = kBarPanel;
+  Axis y;
 };
 struct BarPlace {
   double left = 0, width = 0;
-  const Axis* y = nullptr;
 };
+
+std::string pattern_id(const BarChart& chart, std::size_t part) {
+  return chart.page_id + "part-" + std::to_string(part);
+}
 
 /// What a part is filled with: its colour, or its pattern.
 std::string fill_of(const BarChart& chart, std::size_t part) {
   const BarPart& look = chart.parts[part];
-  return look.hatch == Hatch::None ? look.colour : "url(#part-" + std::to_string(part) + ")";
+  if (look.hatch == Hatch::None) return look.colour;
+  return "url(#" + pattern_id(chart, part) + ")";
 }
 
 constexpr const char* lines_of(Hatch hatch) {
@@ -61,7 +69,7 @@ std::string patterns(const BarChart& chart) {
   for (std::size_t part = 0; part < chart.parts.size(); ++part) {
     const BarPart& look = chart.parts[part];
     if (look.hatch == Hatch::None) continue;
-    text += "<pattern id=\"part-" + std::to_string(part) +
+    text += "<pattern id=\"" + pattern_id(chart, part) +
             "\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\"><rect width=\"6\" "
             "height=\"6\" fill=\"" +
             look.colour + "\"/><path d=\"" + lines_of(look.hatch) +
@@ -92,59 +100,69 @@ std::size_t stride_of(std::size_t bars) {
   return stride;
 }
 
+/// All digits in a file, a few on a page.
+std::string tip_of(const BarChart& chart, const std::string& bar, std::size_t part, double value) {
+  const std::string words = chart.bar_label + " " + bar + ", " + chart.parts[part].name;
+  if (chart.page_id.empty()) return words + ": " + exact(value);
+  return words + ", " + chart.label + ": " + few_digits(value / chart.unit);
+}
+
 std::string one_bar(const BarChart& chart, const BarPanel& panel, std::size_t bar,
-                    const BarPlace& at) {
+                    const BarPlace& at, const Axis& y) {
   std::string text;
   double below = 0;
   for (std::size_t part = 0; part < chart.parts.size(); ++part) {
     const double value = panel.values[bar][part];
     if (!(value > 0)) continue;
-    const double from = at.y->at(below / chart.unit), to = at.y->at((below + value) / chart.unit);
+    const double from = y.at(below / chart.unit), to = y.at((below + value) / chart.unit);
     text += "<rect" + attribute("x", at.left) + attribute("y", to) + attribute("width", at.width) +
             attribute("height", from - to) + " fill=\"" + fill_of(chart, part) + "\">" +
-            tooltip(chart.bar_label + " " + panel.bars[bar] + ", " + chart.parts[part].name + ": " +
-                    exact(value)) +
-            "</rect>\n";
+            tooltip(tip_of(chart, panel.bars[bar], part, value)) + "</rect>\n";
     below += value;
   }
   return text;
 }
 
-std::string bars_of(const BarChart& chart, const BarPanel& panel, const PanelPlace& at,
-                    const Axis& y) {
+std::string bars_of(const BarChart& chart, const BarPanel& panel, const PanelPlace& at) {
   const std::size_t stride = stride_of(panel.bars.size());
   const std::size_t count = (panel.bars.size() + stride - 1) / stride;
-  const double room = kBarPanel / static_cast<double>(std::max<std::size_t>(count, 1));
+  const double room = at.width / static_cast<double>(std::max<std::size_t>(count, 1));
   const double width = std::min(room * 0.8, 60.0);
   const auto every = static_cast<std::size_t>(std::ceil(24 / room));
   std::string text, sums, names;
   for (std::size_t i = 0; i < count; ++i) {
     const std::size_t bar = i * stride;
     const double middle = at.left + (static_cast<double>(i) + 0.5) * room;
-    text += one_bar(chart, panel, bar, {middle - width / 2, width, &y});
+    text += one_bar(chart, panel, bar, {middle - width / 2, width}, at.y);
     const double total = stack_of(panel.values[bar]) / chart.unit;
     const bool written = chart.writes_sums && room >= kWrittenBar;
-    if (written) sums += text_at(middle, y.at(total) - 4, fixed(total, chart.decimals));
-    if (i % every == 0) names += text_at(middle, y.begin + 17, panel.bars[bar]);
+    if (written) sums += text_at(middle, at.y.at(total) - 4, fixed(total, chart.decimals));
+    if (i % every == 0) names += text_at(middle, at.y.begin + 17, panel.bars[bar]);
   }
   return text + "<g text-anchor=\"middle\" fill=\"#333333\">\n" + sums + names +
-         text_at(at.left + kBarPanel / 2, y.begin + 37, chart.bar_label) + "</g>\n";
+         text_at(at.left + at.width / 2, at.y.begin + 37, chart.bar_label) + "</g>\n";
 }
 
-std::string draw(const BarChart& chart, const BarPanel& panel, const PanelPlace& at,
-                 const Axis& y) {
-  std::string note = panel.note;
+std::string stride_words(const BarChart& chart, const BarPanel& panel) {
   const std::size_t stride = stride_of(panel.bars.size());
-  if (stride > 1) note += "; every " + std::to_string(stride) + "th " + chart.bar_label;
+  return stride > 1 ? "every " + std::to_string(stride) + "th " + chart.bar_label : "";
+}
+
+std::string heading(const BarChart& chart, const BarPanel& panel, double left, double top) {
+  const std::string stride = stride_words(chart, panel);
+  return text_at(left - 44, top + 14, shortened(panel.title), " font-weight=\"bold\"") +
+         text_at(left - 44, top + 30, panel.note + (stride.empty() ? "" : "; " + stride),
+                 " fill=\"#555555\"");
+}
+
+std::string draw(const BarChart& chart, const BarPanel& panel, const PanelPlace& at) {
   std::string text =
-      text_at(at.left - 44, at.top + 14, shortened(panel.title), " font-weight=\"bold\"");
-  text += text_at(at.left - 44, at.top + 30, note, " fill=\"#555555\"");
-  text += marks_up(y, at.left, at.left + kBarPanel, chart.label) + bars_of(chart, panel, at, y);
-  text += svg_line(at.left, y.begin, at.left + kBarPanel, y.begin, "#555555");
+      marks_up(at.y, at.left, at.left + at.width, chart.label) + bars_of(chart, panel, at);
+  text += svg_line(at.left, at.y.begin, at.left + at.width, at.y.begin, "#555555");
   if (panel.limit) {
-    const double height = y.at(*panel.limit / chart.unit);
+    const double height = at.y.at(*panel.limit / chart.unit);
     text += "<path d=\"M" + svg_number(at.left) + " " + svg_number(height) + "h" +
-            svg_number(kBarPanel) + "\" stroke=\"#000000\" stroke-dasharray=\"6 3\">" +
+            svg_number(at.width) + "\" stroke=\"#000000\" stroke-dasharray=\"6 3\">" +
             tooltip(chart.limit_name + ": " + exact(*panel.limit)) + "</path>\n";
   }
   return text;
@@ -162,32 +180,55 @@ Range values_of(const BarChart& chart) {
   return range;
 }
 
-}  // namespace
-
-std::string bar_chart_svg(const BarChart& chart) {
+std::vector<LegendEntry> entries_of(const BarChart& chart) {
   std::vector<LegendEntry> entries;
   for (std::size_t part = 0; part < chart.parts.size(); ++part) {
     entries.push_back({chart.parts[part].name, {fill_of(chart, part), ""}, true});
   }
   if (!chart.limit_name.empty()) entries.push_back({chart.limit_name, {"#000000", "6 3"}});
+  return entries;
+}
+
+}  // namespace
+
+std::string bar_chart_svg(const BarChart& chart) {
   const std::size_t in_row = chart.panels.size() == 4 ? 2 : std::min(chart.panels.size(), kInRow);
   const std::size_t rows = (chart.panels.size() + in_row - 1) / in_row;
   const double width =
       std::max(kBarPanelLeft + static_cast<double>(in_row) * (kBarPanel + kBarPanelGap), 760.0);
-  const Legend legend = chart_legend(entries, kBarLegend, width);
+  const Legend legend = chart_legend(entries_of(chart), kBarLegend, width);
   const double top = kBarLegend + legend.height, row = kAbove + kBarPanelHeight + kBelow;
   const Range range = values_of(chart);
   std::string text =
       open_chart(chart.title, chart.subtitle, {width, top + row * static_cast<double>(rows)}) +
       patterns(chart) + legend.svg;
   for (std::size_t p = 0; p < chart.panels.size(); ++p) {
-    const std::size_t column = p % in_row, above = p / in_row;
-    const PanelPlace at{kBarPanelLeft + static_cast<double>(column) * (kBarPanel + kBarPanelGap),
-                        top + static_cast<double>(above) * row};
-    text += draw(chart, chart.panels[p], at,
-                 axis_over(range, at.top + kAbove + kBarPanelHeight, at.top + kAbove));
+    const double left =
+        kBarPanelLeft + static_cast<double>(p % in_row) * (kBarPanel + kBarPanelGap);
+    const double above = top + static_cast<double>(p / in_row) * row, below = above + kAbove;
+    text += heading(chart, chart.panels[p], left, above) +
+            draw(chart, chart.panels[p],
+                 {left, kBarPanel, axis_over(range, below + kBarPanelHeight, below)});
   }
   return text + "</svg>\n";
+}
+
+std::string bar_chart_html(const BarChart& chart) {
+  CHECK(!chart.page_id.empty(), "patterns of a page need names");
+  constexpr double kTop = 26, kRight = 16, kWideBar = 24, kWidest = 1080;
+  PagePicture picture{chart.title, chart.subtitle, entries_of(chart)};
+  for (const BarPanel& panel : chart.panels) {
+    const double width =
+        std::clamp(kWideBar * static_cast<double>(panel.bars.size()), kBarPanel, kWidest);
+    const Axis y = axis_over(values_of(chart), kTop + kBarPanelHeight, kTop);
+    picture.panels.push_back({chart.label + " of each " + chart.bar_label,
+                              draw(chart, panel, {kBarPanelLeft, width, y}),
+                              kBarPanelLeft + width + kRight, kTop + kBarPanelHeight + kBelow});
+    const std::string stride = stride_words(chart, panel);
+    if (!stride.empty()) picture.notes.push_back(stride);
+  }
+  if (!picture.panels.empty()) picture.panels[0].svg.insert(0, patterns(chart));
+  return picture_html(picture);
 }
 
 }  // namespace interlock

@@ -34,10 +34,16 @@ struct BarChart {
   std::string limit_name;
   std::vector<BarPart> parts;  // from below
   std::vector<BarPanel> panels;
+  std::string page_id = {};  // on a page: unlike that of its other charts; empty in a file
 };
 
-/// SVG. Each part of a bar has its value as results print it; sums stand above where there is room.
-/// Of more than 128 bars every second, fourth, ... is drawn, which the panel says.
+/// Returns a file of SVG. Each part of a bar has its value as results print it; sums stand above
+/// where there is room. Of more than 128 bars every second, fourth, ... is drawn, which the panel
+/// says.
 std::string bar_chart_svg(const BarChart& chart);
+
+/// Returns the same panels for a page, without their titles, as wide as their bars need. REQUIRES:
+/// chart.page_id is not empty.
+std::string bar_chart_html(const BarChart& chart);
 
 }  // namespace interlock

@@ -23,6 +23,7 @@ constexpr double kFarFromZero = 0.5;  // least over most, from which an axis doe
 constexpr double kMarkRounding = 1e-9;
 constexpr double kRow = 20;      // height of a row of the legend
 constexpr double kLetter = 6.6;  // width, about
+constexpr double kLine = 24, kBox = 14;
 
 }  // namespace
 
@@ -60,6 +61,18 @@ Axis axis_of(const std::vector<double>& values, double begin, double end) {
   return {.from = values.front(), .to = values.back(), .begin = begin, .end = end, .marks = values};
 }
 
+std::vector<double> logarithmic_marks(const Range& range) {
+  std::vector<double> marks;
+  for (int power = static_cast<int>(std::floor(std::log10(range.least)));; ++power) {
+    for (const char* digit : {"1", "2", "5"}) {
+      const double mark = std::stod(digit + std::string("e") + std::to_string(power));
+      if (mark <= range.least) marks.clear();
+      marks.push_back(mark);
+      if (mark >= range.most && marks.size() > 1) return marks;
+    }
+  }
+}
+
 std::string svg_line(double x, double y, double to_x, double to_y, const std::string& colour) {
   return "<path d=\"M" + svg_number(x) + " " + svg_number(y) + "L" + svg_number(to_x) + " " +
          svg_number(to_y) + "\" stroke=\"" + colour + "\"/>\n";
@@ -81,9 +94,13 @@ std::string marks_across(const Axis& x, double y, const std::string& label) {
 
 std::string marks_up(const Axis& y, double left, double right, const std::string& label) {
   std::string text = "<g text-anchor=\"end\" fill=\"#333333\">\n";
-  for (double mark = y.from; mark <= y.to + 1e-9 * y.step; mark += y.step) {
+  const auto add = [&](double mark, const std::string& words) {
     text += svg_line(left, y.at(mark), right, y.at(mark), "#e5e5e5");
-    text += text_at(left - 7, y.at(mark) + 4, fixed(mark, y.decimals));
+    text += text_at(left - 7, y.at(mark) + 4, words);
+  };
+  for (const double mark : y.marks) add(mark, exact(mark));
+  for (double mark = y.from; y.marks.empty() && mark <= y.to + 1e-9 * y.step; mark += y.step) {
+    add(mark, fixed(mark, y.decimals));
   }
   return text + "</g>\n" + text_at(left - 50, y.end - 12, label, " fill=\"#333333\"");
 }
@@ -92,8 +109,18 @@ Look curve_look(std::size_t number) {
   return {kColours[number % kColours.size()], kDashes[number / kColours.size() % kDashes.size()]};
 }
 
+std::string legend_sign(const LegendEntry& entry, double x, double y) {
+  if (entry.area) {
+    return "<rect" + attribute("x", x) + attribute("y", y - kBox / 2) + attribute("width", kBox) +
+           attribute("height", kBox) + " fill=\"" + entry.look.colour + "\"/>\n";
+  }
+  return "<path fill=\"none\" stroke-width=\"1.6\" stroke=\"" + entry.look.colour + "\"" +
+         (entry.look.dash.empty() ? "" : " stroke-dasharray=\"" + entry.look.dash + "\"") +
+         " d=\"M" + svg_number(x) + " " + svg_number(y) + "h" + svg_number(kLine) + "\"/>\n";
+}
+
 Legend chart_legend(const std::vector<LegendEntry>& entries, double y, double width) {
-  constexpr double kLeft = 64, kLine = 24, kBox = 14;
+  constexpr double kLeft = 64;
   Legend legend{"", kRow};
   double x = kLeft;
   for (const LegendEntry& entry : entries) {
@@ -104,17 +131,7 @@ Legend chart_legend(const std::vector<LegendEntry>& entries, double y, double wi
       legend.height += kRow;
     }
     const double middle = y + legend.height - kRow;
-    if (entry.area) {
-      legend.svg += "<rect" + attribute("x", x) + attribute("y", middle - kBox / 2) +
-                    attribute("width", kBox) + attribute("height", kBox) + " fill=\"" +
-                    entry.look.colour + "\"/>\n";
-    } else {
-      legend.svg +=
-          "<path fill=\"none\" stroke-width=\"1.6\" stroke=\"" + entry.look.colour + "\"" +
-          (entry.look.dash.empty() ? "" : " stroke-dasharray=\"" + entry.look.dash + "\"") +
-          " d=\"M" + svg_number(x) + " " + svg_number(middle) + "h" + svg_number(kLine) + "\"/>\n";
-    }
-    legend.svg += text_at(x + sign + 6, middle + 4, entry.name);
+    legend.svg += legend_sign(entry, x, middle) + text_at(x + sign + 6, middle + 4, entry.name);
     x += wide;
   }
   return legend;

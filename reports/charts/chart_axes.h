@@ -28,8 +28,11 @@ struct Axis {
 
 /// Begins at 0 where the values do not lie far above it.
 Axis axis_over(Range range, double begin, double end);
-/// Logarithmic, with a mark at each of `values`. REQUIRES: they ascend, from above 0.
+/// Returns a logarithmic axis with a mark at each of `values`. REQUIRES: they ascend, from above 0.
 Axis axis_of(const std::vector<double>& values, double begin, double end);
+/// Returns such marks that hold `range`: of 0.3 to 7, 0.2, 0.5, 1, 2, 5 and 10. REQUIRES:
+/// range.least > 0.
+std::vector<double> logarithmic_marks(const Range& range);
 /// Marks of `x` below its line at height `y`, and what they count.
 std::string marks_across(const Axis& x, double y, const std::string& label);
 /// Marks of `y` at the left of a panel that goes from `left` to `right`, lines of its grid, and
@@ -50,6 +53,8 @@ struct LegendEntry {
   Look look;
   bool area = false;  // a box; else a line
 };
+/// The line or the box of an entry, from `x` rightwards at height `y`.
+std::string legend_sign(const LegendEntry& entry, double x, double y);
 /// In rows of at most `width`, the first at height `y`.
 struct Legend {
   std::string svg;

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "reports/charts/chart_axes.h"
+#include "reports/charts/page_picture.h"
 #include "reports/charts/svg_text.h"
 
 namespace interlock {
@@ -14,99 +15,148 @@ namespace {
 constexpr double kCurvePanel = 380, kCurvePanelGap = 70, kCurvePanelHeight = 260,
                  kCurvePanelLeft = 64, kCurveLegend = 64, kBottom = 52;
 constexpr double kBelowLegend = 12, kNote = 18;
+constexpr const char* kFails = "#b3261e";  // of a cross
 
-using Curve = std::vector<std::pair<double, double>>;
+/// Where a panel lies, and for which pages its points lead to sections.
+struct Place {
+  double left = 0, top = 0;
+  bool page = false;
+  std::size_t sections = 0;
+};
+struct Axes {
+  Axis x, y;
+};
 
-bool is_point(const std::pair<double, double>& point) {
-  return std::isfinite(point.first) && std::isfinite(point.second);
-}
+bool is_there(const ChartPoint& point) { return std::isfinite(point.x) && std::isfinite(point.y); }
 
-std::string path(const Curve& curve, const Look& look, const Axis& x, const Axis& y) {
+std::string path(const ChartCurve& curve, const Look& look, const Axes& axes) {
   std::string d;
   bool under_way = false;
-  for (const auto& point : curve) {
-    if (is_point(point)) {
-      d += (under_way ? "L" : "M") + svg_number(x.at(point.first)) + " " +
-           svg_number(y.at(point.second));
+  for (const ChartPoint& point : curve) {
+    if (is_there(point)) {
+      d += (under_way ? "L" : "M") + svg_number(axes.x.at(point.x)) + " " +
+           svg_number(axes.y.at(point.y));
     }
-    under_way = is_point(point);
+    under_way = is_there(point);
   }
   return "<path fill=\"none\" stroke-width=\"1.6\" stroke-linejoin=\"round\" stroke=\"" +
          look.colour + "\"" + (look.dash.empty() ? "" : " stroke-dasharray=\"" + look.dash + "\"") +
          " d=\"" + d + "\"/>\n";
 }
 
-/// The text of point `p` of curve `c`, if there is one.
-std::string text_of(const std::vector<std::vector<std::string>>& texts, std::size_t c,
-                    std::size_t p) {
-  return c < texts.size() && p < texts[c].size() ? texts[c][p] : "";
+/// The mark of `point` with `tip` beside the pointer.
+std::string mark(const ChartPoint& point, Dots dots, const std::string& colour, const Axes& axes,
+                 const std::string& tip) {
+  const double x = axes.x.at(point.x), y = axes.y.at(point.y);
+  if (point.mark == PointMark::Cross) {
+    return "<path stroke=\"" + std::string(kFails) + "\" stroke-width=\"2\" d=\"M" +
+           svg_number(x - 4) + " " + svg_number(y - 4) + "l8 8m0 -8l-8 8\">" + tooltip(tip) +
+           "</path>\n";
+  }
+  std::string look = " r=\"3\" fill=\"" + colour + "\"";
+  if (point.mark == PointMark::Pale) look += " fill-opacity=\"0.4\"";
+  if (dots == Dots::OnPages) look = " r=\"6\" fill-opacity=\"0\"";
+  return "<circle" + attribute("cx", x) + attribute("cy", y) + look + ">" + tooltip(tip) +
+         "</circle>\n";
 }
 
-std::string dots(const LineChart& chart, const ChartPanel& panel, std::size_t c, const Axis& x,
-                 const Axis& y) {
+/// Name and numbers: all digits in a file, a few on a page.
+std::string tip_of(const ChartPoint& point, const ChartPanel& panel, const std::string& curve,
+                   bool page) {
+  if (!page && !point.tip.empty()) return point.tip;
+  const auto number = page ? few_digits : exact;
+  return (page && !point.name.empty() ? point.name : curve) + ": " + panel.x_label + " " +
+         number(point.x) + ", " + panel.y_label + " " + number(point.y);
+}
+
+std::string dots(const LineChart& chart, const ChartPanel& panel, std::size_t c, const Axes& axes,
+                 const Place& at) {
   std::string text;
-  for (std::size_t p = 0; p < panel.curves[c].size(); ++p) {
-    const auto& point = panel.curves[c][p];
-    if (!is_point(point)) continue;
-    std::string tip = text_of(panel.tips, c, p);
-    if (tip.empty()) {
-      tip = chart.names[c] + ": " + panel.x_label + " " + exact(point.first) + ", " +
-            panel.y_label + " " + exact(point.second);
-    }
-    text += "<circle" + attribute("cx", x.at(point.first)) + attribute("cy", y.at(point.second)) +
-            " r=\"3\" fill=\"" + curve_look(c).colour + "\">" + tooltip(tip) + "</circle>\n";
-    const std::string word = text_of(panel.words, c, p);
-    if (!word.empty()) text += text_at(x.at(point.first) + 6, y.at(point.second) - 5, word);
+  for (const ChartPoint& point : panel.curves[c]) {
+    if (!is_there(point)) continue;
+    const std::string dot = mark(point, panel.dots, curve_look(c).colour, axes,
+                                 tip_of(point, panel, chart.names[c], at.page));
+    const bool leads = at.page && point.result && *point.result < at.sections;
+    text += leads ? "<a href=\"#" + section_name(*point.result) + "\">" + dot + "</a>" : dot;
+    if (!point.word.empty())
+      text += text_at(axes.x.at(point.x) + 6, axes.y.at(point.y) - 5, point.word);
   }
   return text;
 }
 
-std::string draw(const LineChart& chart, const ChartPanel& panel, double left, double top) {
+Axes axes_of(const ChartPanel& panel, const Place& at) {
   Range across, up;
-  for (const Curve& curve : panel.curves) {
-    for (const auto& point : curve) {
-      if (!is_point(point)) continue;
-      across.add(point.first);
-      up.add(point.second);
+  for (const ChartCurve& curve : panel.curves) {
+    for (const ChartPoint& point : curve) {
+      if (!is_there(point)) continue;
+      across.add(point.x);
+      up.add(point.y);
     }
   }
-  const Axis x = panel.marks.empty() ? axis_over(across, left, left + kCurvePanel)
-                                     : axis_of(panel.marks, left, left + kCurvePanel);
-  const Axis y = axis_over(up, top + kCurvePanelHeight, top);
-  std::string text = marks_up(y, x.begin, x.end, panel.y_label);
-  text += marks_across(x, y.begin, panel.x_label);
+  const double right = at.left + kCurvePanel, bottom = at.top + kCurvePanelHeight;
+  return {panel.x_marks.empty() ? axis_over(across, at.left, right)
+                                : axis_of(panel.x_marks, at.left, right),
+          panel.y_marks.empty() ? axis_over(up, bottom, at.top)
+                                : axis_of(panel.y_marks, bottom, at.top)};
+}
+
+std::string draw(const LineChart& chart, const ChartPanel& panel, const Place& at) {
+  const Axes axes = axes_of(panel, at);
+  std::string text = marks_up(axes.y, axes.x.begin, axes.x.end, panel.y_label);
+  text += marks_across(axes.x, axes.y.begin, panel.x_label);
+  for (const ChartCurve& guide : panel.guides) text += path(guide, {"#999999", "2 2"}, axes);
   for (std::size_t c = 0; c < panel.curves.size(); ++c) {
     const bool joined = c >= chart.unjoined.size() || !chart.unjoined[c];
-    if (joined) text += path(panel.curves[c], curve_look(c), x, y);
-    if (panel.points) text += dots(chart, panel, c, x, y);
+    const bool dotted = panel.dots == Dots::Drawn || (at.page && panel.dots == Dots::OnPages);
+    if (at.page) text += "<g class=\"curve\">";
+    if (joined) text += path(panel.curves[c], curve_look(c), axes);
+    if (dotted) text += dots(chart, panel, c, axes, at);
+    if (at.page) text += "</g>\n";
   }
   return text;
 }
 
-}  // namespace
-
-std::string line_chart_svg(const LineChart& chart) {
+std::vector<LegendEntry> entries_of(const LineChart& chart) {
   std::vector<LegendEntry> entries;
   for (std::size_t c = 0; c < chart.names.size(); ++c) {
     entries.push_back(
         {chart.names[c], curve_look(c), c < chart.unjoined.size() && chart.unjoined[c]});
   }
+  return entries;
+}
+
+}  // namespace
+
+std::string line_chart_svg(const LineChart& chart) {
   const double panels = static_cast<double>(chart.panels.size());
   const double width = std::max(kCurvePanelLeft + panels * (kCurvePanel + kCurvePanelGap), 600.0);
-  const Legend legend = chart_legend(entries, kCurveLegend, width);
+  const Legend legend = chart_legend(entries_of(chart), kCurveLegend, width);
   const double top = kCurveLegend + legend.height + kBelowLegend;
   const double below = top + kCurvePanelHeight + kBottom;
   const double notes = kNote * static_cast<double>(chart.notes.size());
   std::string text = open_chart(chart.title, chart.subtitle, {width, below + notes}) + legend.svg;
   for (std::size_t p = 0; p < chart.panels.size(); ++p) {
-    text += draw(chart, chart.panels[p],
-                 kCurvePanelLeft + static_cast<double>(p) * (kCurvePanel + kCurvePanelGap), top);
+    const double left = kCurvePanelLeft + static_cast<double>(p) * (kCurvePanel + kCurvePanelGap);
+    text += draw(chart, chart.panels[p], {left, top});
   }
   for (std::size_t n = 0; n < chart.notes.size(); ++n) {
     text += text_at(kCurvePanelLeft, below + kNote * (static_cast<double>(n) + 0.6), chart.notes[n],
                     " fill=\"#555555\"");
   }
   return text + "</svg>\n";
+}
+
+std::string line_chart_html(const LineChart& chart, std::size_t sections) {
+  constexpr double kTop = 26, kRight = 26;
+  const double width = kCurvePanelLeft + kCurvePanel + kRight;
+  PagePicture picture{.title = chart.title, .subtitle = chart.subtitle, .notes = chart.notes};
+  if (chart.names.size() > 1) picture.entries = entries_of(chart);
+  for (const ChartPanel& panel : chart.panels) {
+    picture.panels.push_back({panel.y_label + " against " + panel.x_label,
+                              draw(chart, panel, {kCurvePanelLeft, kTop, true, sections}), width,
+                              kTop + kCurvePanelHeight + kBottom});
+  }
+  return picture_html(picture);
 }
 
 }  // namespace interlock

@@ -2,22 +2,34 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace interlock {
 
+enum class PointMark { Dot, Pale, Cross };
+
+/// A point of a curve, {8, 0.5} say.
+struct ChartPoint {
+  double x = 0, y = 0;
+  std::string name = {};  // beside the pointer on a page; empty: the curve's
+  std::string tip = {};   // beside the pointer in a file; empty: the name and both numbers
+  std::string word = {};  // written at the point
+  PointMark mark = PointMark::Dot;
+  std::optional<std::size_t> result = std::nullopt;  // a page leads from the point to its section
+};
+using ChartCurve = std::vector<ChartPoint>;
+
+enum class Dots { None, OnPages, Drawn };  // OnPages: unseen, with numbers beside the pointer
+
 /// Axes with their units in the label: "time (s)".
 struct ChartPanel {
   std::string x_label, y_label;
-  /// (x, y) of each curve of the chart, in order of x; empty where it has none.
-  std::vector<std::vector<std::pair<double, double>>> curves;
-  bool points = false;  // a dot at each point, with its numbers
-  /// Instead of a curve's name and numbers beside the pointer, and a word at each dot: by curve and
-  /// point; may be empty.
-  std::vector<std::vector<std::string>> tips = {}, words = {};
-  std::vector<double> marks = {};  // below a logarithmic axis across; empty: it is linear
+  std::vector<ChartCurve> curves;  // of the chart's names, in order of x; empty where it has none
+  Dots dots = Dots::None;
+  std::vector<double> x_marks = {}, y_marks = {};  // of a logarithmic axis; empty: it is linear
+  std::vector<ChartCurve> guides = {};             // grey lines to read points by
 };
 
 struct LineChart {
@@ -28,8 +40,12 @@ struct LineChart {
   std::vector<std::string> notes = {};  // lines below
 };
 
-/// SVG. Values that are not finite are left out; a curve is cut there. Text stays text, and equal
-/// charts give equal bytes. Both axes begin at 0 where a panel's values do not lie far above it.
+/// Returns a file of SVG. Values that are not finite are left out; a curve is cut there. Text stays
+/// text, and equal charts give equal bytes. Both axes begin at 0 where a panel's values do not lie
+/// far above it.
 std::string line_chart_svg(const LineChart& chart);
+
+/// Returns the same panels for a page whose first `sections` results have a section.
+std::string line_chart_html(const LineChart& chart, std::size_t sections = 0);
 
 }  // namespace interlock

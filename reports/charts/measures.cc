@@ -19,6 +19,7 @@ struct Entry {
   std::string key, words;
   MetricKind kind;
   const char* metric = nullptr;  // its key; null: a rate
+  bool on_page = false, more_is_better = true;
 };
 
 const std::vector<Entry>& entries() {
@@ -26,11 +27,12 @@ const std::vector<Entry>& entries() {
     std::vector<Entry> entries;
     for (const MetricRow& row : all_metrics()) {
       if (row.figure == nullptr) continue;
-      entries.push_back({row.figure, row.words, row.kind, row.key});
+      entries.push_back({row.figure, row.words, row.kind, row.key, (row.traits & kOnPage) != 0,
+                         row.better == Better::More});
       if (row.kind == MetricKind::Share) entries.back().words += " (%)";
       if (row.kind == MetricKind::Power) entries.back().words += " (W)";
       if (entries.size() > 1) continue;
-      entries.push_back({"throughput", "throughput", MetricKind::Rate});
+      entries.push_back({"throughput", "throughput", MetricKind::Rate, nullptr, true});
       entries.push_back({"speed_up", "speed-up (×)", MetricKind::Rate});
       entries.push_back({"gain", "gain (×)", MetricKind::Rate});
     }
@@ -124,6 +126,14 @@ Measured measure(const Entry& entry, const std::vector<ReadResult>& results) {
 }
 
 }  // namespace
+
+std::vector<PageMeasure> page_measures() {
+  std::vector<PageMeasure> measures;
+  for (const Entry& entry : entries()) {
+    if (entry.on_page) measures.push_back({entry.key, entry.more_is_better});
+  }
+  return measures;
+}
 
 std::vector<std::string> measure_names() {
   std::vector<std::string> names;

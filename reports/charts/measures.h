@@ -19,6 +19,13 @@ struct Measured {
   int decimals = 0;                           // of what is shown
 };
 
+/// A measure that pages show of sweeps, and whether its largest value is the best.
+struct PageMeasure {
+  std::string key;
+  bool more_is_better = false;
+};
+std::vector<PageMeasure> page_measures();
+
 /// The names of all measures, in the order of help texts.
 std::vector<std::string> measure_names();
 

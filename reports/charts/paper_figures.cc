@@ -7,7 +7,6 @@
 #include <map>
 
 #include "base/text.h"
-#include "reports/charts/bar_chart.h"
 #include "reports/charts/training_report.h"
 #include "reports/headlines/figures.h"
 #include "reports/words/palette.h"
@@ -16,13 +15,6 @@
 
 namespace interlock {
 namespace {
-
-std::vector<std::string> names_of(const std::vector<ReadResult>& results) {
-  std::vector<std::string> names;
-  names.reserve(results.size());
-  for (const ReadResult& result : results) names.push_back(result.name);
-  return names;
-}
 
 /// A chart with a panel for each result and a bar for each device, still without values.
 BarChart chart_of(const std::vector<ReadResult>& results, const std::string& figure) {
@@ -45,6 +37,13 @@ BarChart chart_of(const std::vector<ReadResult>& results, const std::string& fig
 
 }  // namespace
 
+std::vector<std::string> names_of(const std::vector<ReadResult>& results) {
+  std::vector<std::string> names;
+  names.reserve(results.size());
+  for (const ReadResult& result : results) names.push_back(result.name);
+  return names;
+}
+
 const std::vector<std::string>& figure_names() {
   static const std::vector<std::string> all = {"timeline", "utilisation", "memory",   "breakdown",
                                                "sweep",    "pareto",      "tradeoff", "table"};
@@ -58,7 +57,7 @@ std::string figure_svg(const std::string& figure, const ResultFiles& files) {
           "figure tradeoff draws losses, and these results have none; expected files of "
           "interlock train --json");
     }
-    return training_svg(files.curves);
+    return line_chart_svg(training_chart(files.curves));
   }
   if (files.results.empty()) {
     throw Error("figure " + figure +
@@ -162,31 +161,43 @@ std::string memory_figure(const std::vector<ReadResult>& results) {
   return bar_chart_svg(chart);
 }
 
-std::string breakdown_figure(const std::vector<ReadResult>& results) {
-  BarChart chart = chart_of(results, "breakdown");
-  chart.title = "Where the time of each device goes";
-  chart.label = "share of a step (%)";
-  chart.unit = 0.01;
-  chart.most = 1;
-  chart.writes_sums = false;
+BarChart breakdown_chart(std::vector<BarPanel> panels) {
+  BarChart chart{.title = "Where the time of each device goes",
+                 .bar_label = "device",
+                 .label = "share of a step (%)",
+                 .unit = 0.01,
+                 .writes_sums = false,
+                 .most = 1};
   std::vector<bool> used(time_parts().size(), false);
-  for (std::size_t r = 0; r < results.size(); ++r) {
-    BarPanel& panel = chart.panels[r];
-    panel.note = "step " + format(Seconds(results[r].known("step_time_s"))) + ", busy " +
-                 format_percent(results[r].known("busy"));
-    for (const ReadDevice& device : results[r].simulated) {
-      const Bubbles* bubbles = device.bubbles ? &*device.bubbles : nullptr;
-      panel.values.push_back(part_shares(device.time, bubbles, results[r].known("step_time_s")));
-      for (std::size_t i = 0; i < used.size(); ++i) used[i] = used[i] || panel.values.back()[i] > 0;
+  for (const BarPanel& panel : panels) {
+    for (const std::vector<double>& bar : panel.values) {
+      for (std::size_t i = 0; i < used.size(); ++i) used[i] = used[i] || bar[i] > 0;
     }
   }
   for (std::size_t i = 0; i < used.size(); ++i) {
     const TimePart& part = time_parts()[i];
     if (used[i]) chart.parts.push_back({part.name, part.colour, part.hatch});
   }
-  for (BarPanel& panel : chart.panels) {
+  for (BarPanel& panel : panels) {
     for (std::vector<double>& bar : panel.values) bar = only(used, bar);
   }
+  chart.panels = std::move(panels);
+  return chart;
+}
+
+std::string breakdown_figure(const std::vector<ReadResult>& results) {
+  BarChart empty = chart_of(results, "breakdown");
+  for (std::size_t r = 0; r < results.size(); ++r) {
+    BarPanel& panel = empty.panels[r];
+    panel.note = "step " + format(Seconds(results[r].known("step_time_s"))) + ", busy " +
+                 format_percent(results[r].known("busy"));
+    for (const ReadDevice& device : results[r].simulated) {
+      const Bubbles* bubbles = device.bubbles ? &*device.bubbles : nullptr;
+      panel.values.push_back(part_shares(device.time, bubbles, results[r].known("step_time_s")));
+    }
+  }
+  BarChart chart = breakdown_chart(std::move(empty.panels));
+  chart.subtitle = empty.subtitle;
   return bar_chart_svg(chart);
 }
 

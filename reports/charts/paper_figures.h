@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "reports/charts/bar_chart.h"
+#include "reports/charts/line_chart.h"
 #include "reports/result/result_file.h"
 
 namespace interlock {
@@ -29,9 +31,22 @@ std::string breakdown_figure(const std::vector<ReadResult>& results);
 std::string sweep_figure(const std::vector<ReadResult>& results, const std::string& measures = "");
 std::string pareto_figure(const std::vector<ReadResult>& results);
 
+/// The chart of the sweep figure. `measures`: names with commas between them. Nothing if results
+/// differ in no number. REQUIRES: results is not empty.
+std::optional<LineChart> sweep_chart(const std::vector<ReadResult>& results,
+                                     const std::string& measures);
+/// Throughput against the measure `less`, of which less is better. REQUIRES: all results have it.
+LineChart pareto_chart(const std::vector<ReadResult>& results, const std::string& less);
+
+/// The shares of a step that devices spend on each of time_parts(), a panel for each result, with
+/// the parts that some device has. `panels` have values of all parts.
+BarChart breakdown_chart(std::vector<BarPanel> panels);
+
 /// Results as a table in Markdown. With several measures a row is a result and a column a measure;
 /// one measure has a row for each combination of all swept paths but the last, and its values
 /// across.
 std::string table_figure(const std::vector<ReadResult>& results, const std::string& measures);
+
+std::vector<std::string> names_of(const std::vector<ReadResult>& results);
 
 }  // namespace interlock

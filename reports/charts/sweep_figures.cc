@@ -43,6 +43,19 @@ Curves curves_of(const std::vector<ReadResult>& results, const Along& along) {
   return curves;
 }
 
+PointMark mark_of(const ReadResult& result) {
+  return result.fits ? PointMark::Dot : PointMark::Cross;
+}
+
+void note_failing(const std::vector<ReadResult>& results, LineChart& chart) {
+  const auto too_large = std::count_if(results.begin(), results.end(),
+                                       [](const ReadResult& result) { return !result.fits; });
+  if (too_large == 0) return;
+  chart.notes.push_back("Crosses: " + std::to_string(too_large) + " of " +
+                        std::to_string(results.size()) +
+                        " results do not fit in the memory of a device");
+}
+
 /// The panel of a measure. Beside the pointer stand the numbers of results, rates for ratios.
 ChartPanel panel_of(const Measured& measure, const Along& along,
                     const std::vector<ReadResult>& results, const Curves& curves) {
@@ -51,20 +64,21 @@ ChartPanel panel_of(const Measured& measure, const Along& along,
   ChartPanel panel{.x_label = along.label,
                    .y_label = measure.label,
                    .curves = {},
-                   .points = true,
-                   .marks = along.marks};
+                   .dots = Dots::Drawn,
+                   .x_marks = along.marks};
   for (const std::vector<std::size_t>& members : curves.members) {
-    panel.curves.emplace_back();
-    panel.tips.emplace_back();
-    panel.words.emplace_back();
+    ChartCurve& curve = panel.curves.emplace_back();
     for (const std::size_t r : members) {
       if (!measure.values[r]) continue;
-      panel.words.back().push_back(point_of(results[r], along));
       const double value = *measure.values[r];
-      panel.curves.back().emplace_back(along.values[r], value / measure.unit);
-      panel.tips.back().push_back(along.label + " " + exact(along.values[r]) + ", " +
-                                  (ratio ? rates.unit : measure.key) + " " +
-                                  exact(ratio ? rates.values[r] : value));
+      curve.push_back({.x = along.values[r],
+                       .y = value / measure.unit,
+                       .tip = along.label + " " + exact(along.values[r]) + ", " +
+                              (ratio ? rates.unit : measure.key) + " " +
+                              exact(ratio ? rates.values[r] : value),
+                       .word = point_of(results[r], along),
+                       .mark = mark_of(results[r]),
+                       .result = r});
     }
   }
   return panel;
@@ -90,50 +104,97 @@ std::string meaning(const std::vector<Measured>& measures, const std::vector<Rea
   return words;
 }
 
-bool fits(const ReadResult& result) {
-  const auto capacity = result.value("memory_capacity_bytes");
-  return !capacity || result.known("peak_memory_bytes") <= *capacity;
-}
-
-/// Results that fit, than which no other is better in one and as good in the other, the least
-/// memory first.
-std::vector<std::size_t> front_of(const std::vector<ReadResult>& results, const Rates& rates) {
+/// Results that fit, than which no other is better in one and as good in the other, the least of
+/// `measure` first. REQUIRES: all results have it.
+std::vector<std::size_t> front_of(const std::vector<ReadResult>& results, const Measured& measure,
+                                  const Rates& rates) {
   std::vector<std::size_t> order(results.size());
   for (std::size_t r = 0; r < order.size(); ++r) order[r] = r;
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    return std::pair(results[a].known("peak_memory_bytes"), -rates.values[a]) <
-           std::pair(results[b].known("peak_memory_bytes"), -rates.values[b]);
+    return std::pair(*measure.values[a], -rates.values[a]) <
+           std::pair(*measure.values[b], -rates.values[b]);
   });
   std::vector<std::size_t> front;
   for (const std::size_t r : order) {
     const bool better = front.empty() || rates.values[r] > rates.values[front.back()];
-    if (better && fits(results[r])) front.push_back(r);
+    if (better && results[r].fits) front.push_back(r);
   }
   return front;
 }
 
 }  // namespace
 
-std::string sweep_figure(const std::vector<ReadResult>& results, const std::string& measures) {
-  const Along along = find_axis(results);
-  const Rates rates = rates_of(results);
-  if (!(rates.values.front() > 0))
-    throw Error("figure sweep compares throughput with the first result's, which is 0");
-  std::vector<std::string> whole;
-  whole.reserve(results.size());
-  for (const ReadResult& result : results) whole.push_back(result.name);
-  const Curves curves = curves_of(results, along);
-  const std::string common = common_name(whole);
-  const std::vector<Measured> shown =
-      measured(measures.empty() ? "busy,useful,speed_up" : measures, results);
-  LineChart chart{.title = "Utilisation and speed-up" + (common.empty() ? "" : ": " + common),
-                  .subtitle = meaning(shown, results, own_name(whole.front(), common)),
+std::optional<LineChart> sweep_chart(const std::vector<ReadResult>& results,
+                                     const std::string& measures) {
+  const std::optional<Along> along = find_axis(results);
+  if (!along) return std::nullopt;
+  const Curves curves = curves_of(results, *along);
+  const std::string common = common_name(names_of(results));
+  const std::vector<Measured> shown = measured(measures, results);
+  LineChart chart{.title = common.empty() ? shown.front().label : common,
+                  .subtitle = meaning(shown, results, own_name(results.front().name, common)),
                   .names = curves.names};
-  if (!measures.empty()) chart.title = common.empty() ? shown.front().label : common;
   for (const Measured& measure : shown) {
-    chart.panels.push_back(panel_of(measure, along, results, curves));
+    chart.panels.push_back(panel_of(measure, *along, results, curves));
   }
-  return line_chart_svg(chart);
+  note_failing(results, chart);
+  return chart;
+}
+
+std::string sweep_figure(const std::vector<ReadResult>& results, const std::string& measures) {
+  auto chart = sweep_chart(results, measures.empty() ? "busy,useful,speed_up" : measures);
+  if (!chart) {
+    throw Error(
+        "figure sweep needs results that differ in a number; expected a scenario with a "
+        "sweep over one, \"parallel.pipeline\": [1, 2, 4] say");
+  }
+  if (!(rates_of(results).values.front() > 0))
+    throw Error("figure sweep compares throughput with the first result's, which is 0");
+  if (measures.empty()) {
+    const std::string common = common_name(names_of(results));
+    chart->title = "Utilisation and speed-up" + (common.empty() ? "" : ": " + common);
+  }
+  return line_chart_svg(*chart);
+}
+
+LineChart pareto_chart(const std::vector<ReadResult>& results, const std::string& less) {
+  const Rates rates = rates_of(results);
+  const Measured measure = measured(less, results).front();
+  const bool memory = less == "memory";
+  const std::string words = measure.label.substr(0, measure.label.rfind(" ("));
+  const std::vector<std::string> names = names_of(results);
+  const std::string common = common_name(names), meant = meaning({measure}, results, "");
+  LineChart chart{.title = "Throughput against " + words + (common.empty() ? "" : ": " + common),
+                  .subtitle = meant + (meant.empty() ? "" : "; ") + "up and to the left is better",
+                  .names = {"results", "Pareto front"},
+                  .unjoined = {true, false}};
+  ChartPanel panel{.x_label = measure.label,
+                   .y_label = "throughput (" + rates.unit + ")",
+                   .curves = {{}, {}},
+                   .dots = Dots::Drawn};
+  const auto point = [&](std::size_t r) {
+    return ChartPoint{.x = *measure.values[r] / measure.unit,
+                      .y = rates.values[r],
+                      .name = own_name(names[r], common),
+                      .tip = names[r] + ": " + less + " " + exact(*measure.values[r]) +
+                             (memory ? " bytes, " : ", ") + exact(rates.values[r]) + " " +
+                             rates.unit,
+                      .mark = mark_of(results[r]),
+                      .result = r};
+  };
+  for (std::size_t r = 0; r < results.size(); ++r) panel.curves[0].push_back(point(r));
+  for (const std::size_t r : front_of(results, measure, rates)) {
+    ChartPoint& best = panel.curves[1].emplace_back(point(r));
+    best.word = std::to_string(panel.curves[1].size());
+    if (panel.curves[1].size() > kMostNotes) continue;
+    chart.notes.push_back(
+        best.word + ": " + best.name + ": " + format_number(rates.values[r]) + " " + rates.unit +
+        ", " +
+        (memory ? format(Bytes(*measure.values[r])) : measure.label + " " + shown(measure, r)));
+  }
+  note_failing(results, chart);
+  chart.panels = {std::move(panel)};
+  return chart;
 }
 
 std::string pareto_figure(const std::vector<ReadResult>& results) {
@@ -142,49 +203,7 @@ std::string pareto_figure(const std::vector<ReadResult>& results) {
         "figure pareto compares results, and there is one; expected several files, or a "
         "scenario with a sweep");
   }
-  const Rates rates = rates_of(results);
-  std::vector<std::string> names;
-  std::vector<double> memory;
-  for (const ReadResult& result : results) {
-    names.push_back(result.name);
-    memory.push_back(result.known("peak_memory_bytes"));
-  }
-  const Scale scale = scale_of_bytes(memory);
-  const std::string common = common_name(names);
-  LineChart chart{
-      .title = "Throughput against memory" + (common.empty() ? "" : ": " + common),
-      .subtitle = "memory: the peak of the fullest device; up and to the left is better",
-      .names = {"results", "Pareto front"},
-      .unjoined = {true, false}};
-  ChartPanel panel{.x_label = "memory (" + scale.unit + ")",
-                   .y_label = "throughput (" + rates.unit + ")",
-                   .curves = {{}, {}},
-                   .points = true,
-                   .tips = {{}, {}},
-                   .words = {{}, {}}};
-  const auto add = [&](std::size_t curve, std::size_t r) {
-    panel.curves[curve].emplace_back(memory[r] / scale.size, rates.values[r]);
-    panel.tips[curve].push_back(names[r] + ": memory " + exact(memory[r]) + " bytes, " +
-                                exact(rates.values[r]) + " " + rates.unit);
-  };
-  for (std::size_t r = 0; r < results.size(); ++r) add(0, r);
-  for (const std::size_t r : front_of(results, rates)) {
-    add(1, r);
-    const std::string number = std::to_string(panel.curves[1].size());
-    panel.words[1].push_back(number);
-    if (panel.curves[1].size() > kMostNotes) continue;
-    chart.notes.push_back(number + ": " + own_name(names[r], common) + ": " +
-                          format_number(rates.values[r]) + " " + rates.unit + ", " +
-                          format(Bytes(memory[r])));
-  }
-  const auto too_large = std::count_if(results.begin(), results.end(),
-                                       [](const ReadResult& result) { return !fits(result); });
-  if (too_large > 0) {
-    chart.notes.push_back(std::to_string(too_large) + " of " + std::to_string(results.size()) +
-                          " results do not fit in the memory of a device");
-  }
-  chart.panels = {std::move(panel)};
-  return line_chart_svg(chart);
+  return line_chart_svg(pareto_chart(results, "memory"));
 }
 
 }  // namespace interlock

@@ -3,6 +3,7 @@
 #include "reports/charts/swept.h"
 
 #include <algorithm>
+#include <functional>
 #include <set>
 
 #include "base/text.h"
@@ -39,8 +40,6 @@ std::vector<double> distinct(const std::vector<double>& values) {
   const std::set<double> all(values.begin(), values.end());
   return {all.begin(), all.end()};
 }
-
-std::string last_key(const std::string& path) { return path.substr(path.rfind('.') + 1); }
 
 /// A number at the end of a path is a place in a list, which says less than the key of the list.
 std::string axis_words(const std::string& path) {
@@ -87,9 +86,40 @@ Along along_path(const std::vector<ReadResult>& results, const SweptValue& candi
   return along;
 }
 
+template <class Value, class Same>
+std::size_t place_in(std::vector<Value>& values, const Value& value, const Same& same) {
+  const auto known = std::find_if(values.begin(), values.end(),
+                                  [&](const Value& other) { return same(other, value); });
+  const auto place = static_cast<std::size_t>(known - values.begin());
+  if (known == values.end()) values.push_back(value);
+  return place;
+}
+
 }  // namespace
 
-Along find_axis(const std::vector<ReadResult>& results) {
+std::string last_key(const std::string& path) { return path.substr(path.rfind('.') + 1); }
+
+SweptTable swept_table(const std::vector<ReadResult>& results) {
+  SweptTable table;
+  for (std::size_t r = 0; r < results.size(); ++r) {
+    const std::vector<SweptValue>& swept = results[r].swept;
+    std::string name;
+    for (std::size_t i = 0; i + 1 < swept.size(); ++i) {
+      name += (name.empty() ? "" : ", ") + swept_words(swept[i]);
+    }
+    const std::size_t row = place_in(table.rows, name, std::equal_to<>());
+    const std::size_t column =
+        place_in(table.columns, swept.back(),
+                 [](const SweptValue& a, const SweptValue& b) { return a.label == b.label; });
+    table.cells.resize(table.rows.size());
+    table.cells[row].resize(std::max(table.cells[row].size(), column + 1));
+    table.cells[row][column] = r;
+  }
+  for (auto& row : table.cells) row.resize(table.columns.size());
+  return table;
+}
+
+std::optional<Along> find_axis(const std::vector<ReadResult>& results) {
   Along best;
   std::size_t most = 1;
   for (const SweptValue& candidate : results.front().swept) {
@@ -102,11 +132,7 @@ Along find_axis(const std::vector<ReadResult>& results) {
   if (most == 1 && along_quality(results, best)) return best;
   if (most == 1) {
     for (const ReadResult& result : results) best.values.push_back(result.devices);
-    if (distinct(best.values).size() < 2) {
-      throw Error(
-          "figure sweep needs results that differ in a number; expected a scenario with a "
-          "sweep over one, \"parallel.pipeline\": [1, 2, 4] say");
-    }
+    if (distinct(best.values).size() < 2) return std::nullopt;
   }
   finish(results, best);
   return best;

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,15 +19,30 @@ struct Along {
   bool quality = false;       // published; a curve is then a scenario's, and points have names
 };
 
-/// The swept number or quantity that takes the most values, the first of several; else the
-/// published quality, else the number of devices. Throws: Error if nothing differs. REQUIRES:
-/// results is not empty.
-Along find_axis(const std::vector<ReadResult>& results);
+/// Returns the swept number or quantity that takes the most values, the first of several; else the
+/// published quality, else the number of devices; nothing if none differs. REQUIRES: results is not
+/// empty.
+std::optional<Along> find_axis(const std::vector<ReadResult>& results);
 
 /// What names the curve of a result: its other swept values, else its file.
 std::string curve_of(const ReadResult& result, const Along& along);
 /// What names its point on the curve, where that is not clear from the axis.
 std::string point_of(const ReadResult& result, const Along& along);
+
+/// A sweep of schedules by micro-batches 2 and 4 as a table: {{"gpipe", "1f1b"}, {2, 4}, {{0, 1},
+/// {2, 3}}}, where results are told by their number.
+struct SweptTable {
+  std::vector<std::string> rows;    // all swept values but the last
+  std::vector<SweptValue> columns;  // values of the last
+  std::vector<std::vector<std::optional<std::size_t>>> cells;
+};
+
+/// Lays `results` out, rows and columns as they come; of several in one place the last. REQUIRES:
+/// all have swept values.
+SweptTable swept_table(const std::vector<ReadResult>& results);
+
+/// The last key of a path: "micro_batches".
+std::string last_key(const std::string& path);
 
 /// A swept value in words: its label, with the key where that does not speak for itself.
 std::string swept_words(const SweptValue& value);

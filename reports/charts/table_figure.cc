@@ -6,6 +6,7 @@
 #include "reports/charts/paper_figures.h"
 #include "reports/charts/swept.h"
 #include "reports/headlines/figures.h"
+#include "reports/words/scale.h"
 
 namespace interlock {
 namespace {
@@ -41,40 +42,21 @@ std::string by_result(const std::vector<ReadResult>& results,
   return text;
 }
 
-/// All swept values of `result` but the last, and its model where files differ.
-std::string row_name(const ReadResult& result) {
-  std::string name;
-  for (std::size_t i = 0; i + 1 < result.swept.size(); ++i) {
-    name += (name.empty() ? "" : ", ") + swept_words(result.swept[i]);
-  }
-  return name;
-}
-
-std::size_t place_of(const std::string& name, std::vector<std::string>& names) {
-  const auto known = std::find(names.begin(), names.end(), name);
-  const auto place = static_cast<std::size_t>(known - names.begin());
-  if (known == names.end()) names.push_back(name);
-  return place;
-}
-
 std::string across(const std::vector<ReadResult>& results, const Measured& measure) {
-  std::vector<std::string> rows, columns;
-  std::vector<std::vector<std::string>> cells;
-  for (std::size_t r = 0; r < results.size(); ++r) {
-    if (results[r].swept.empty()) return by_result(results, {measure});
-    const std::size_t row = place_of(row_name(results[r]), rows);
-    const std::size_t column = place_of(results[r].swept.back().label, columns);
-    cells.resize(rows.size());
-    cells[row].resize(std::max(cells[row].size(), column + 1), "–");
-    cells[row][column] = shown(measure, r);
+  if (std::any_of(results.begin(), results.end(),
+                  [](const ReadResult& result) { return result.swept.empty(); })) {
+    return by_result(results, {measure});
   }
-  std::vector<std::string> head = columns;
-  head.insert(head.begin(), measure.label);
+  const SweptTable table = swept_table(results);
+  std::vector<std::string> head = {measure.label};
+  for (const SweptValue& value : table.columns) head.push_back(value.label);
   std::string text = line(head) + ruler(head.size());
-  for (std::size_t row = 0; row < rows.size(); ++row) {
-    cells[row].resize(columns.size(), "–");
-    cells[row].insert(cells[row].begin(), rows[row]);
-    text += line(cells[row]);
+  for (std::size_t row = 0; row < table.rows.size(); ++row) {
+    std::vector<std::string> cells = {table.rows[row]};
+    for (const auto& result : table.cells[row]) {
+      cells.push_back(result ? shown(measure, *result) : kUnknown);
+    }
+    text += line(cells);
   }
   return text;
 }

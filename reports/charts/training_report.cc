@@ -5,11 +5,9 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
-#include <utility>
+#include <numeric>
 
 #include "base/text.h"
-#include "reports/charts/line_chart.h"
-#include "reports/charts/loss_points.h"
 #include "reports/terminal/layout.h"
 #include "reports/words/scale.h"
 
@@ -18,7 +16,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::size_t kPointsInFile = 100;
 constexpr std::size_t kEnds = 20;  // steps whose mean is the first, or the last, loss, at most
 
 Json staleness_json(const TrainingCurve& run) {
@@ -51,11 +48,33 @@ Json json_of(const TrainingCurve& run) {
   return json;
 }
 
-std::vector<std::pair<double, double>> pairs(const std::vector<double>& x,
-                                             const std::vector<double>& y) {
-  std::vector<std::pair<double, double>> points;
-  for (std::size_t i = 0; i < x.size(); ++i) points.emplace_back(x[i], y[i]);
-  return points;
+/// When `steps` steps were done, in seconds; NaN of a run without a clock.
+double end_of(const TrainingCurve& run, std::size_t steps) {
+  if (run.ends.empty()) return std::nan("");
+  return steps == 0 ? 0 : run.ends[steps - 1].value();
+}
+
+/// Mean of values[begin, end). REQUIRES: begin < end.
+double mean_of(const std::vector<double>& values, std::size_t begin, std::size_t end) {
+  const auto first = values.begin();
+  const double sum = std::accumulate(first + static_cast<std::ptrdiff_t>(begin),
+                                     first + static_cast<std::ptrdiff_t>(end), 0.0);
+  return sum / static_cast<double>(end - begin);
+}
+
+/// Cuts `run` into stretches of equal length and adds the loss of each, at its middle, to the curve
+/// against steps, the one against measured and the one against simulated time.
+void add_losses(const TrainingCurve& run, std::vector<ChartPanel>& panels) {
+  const std::size_t steps = run.losses.size(), points = std::min(steps, kMostLossPoints);
+  for (ChartPanel& panel : panels) panel.curves.emplace_back();
+  for (std::size_t p = 0; p < points; ++p) {
+    const std::size_t begin = p * steps / points, end = (p + 1) * steps / points;
+    const double middle = (static_cast<double>(begin) + static_cast<double>(end)) / 2;
+    const double loss = mean_of(run.losses, begin, end);
+    panels[0].curves.back().push_back({middle, loss});
+    panels[1].curves.back().push_back({(end_of(run, begin) + end_of(run, end)) / 2, loss});
+    panels[2].curves.back().push_back({middle * run.simulated_step.value(), loss});
+  }
 }
 
 /// Steps whose mean is the first loss of `run`, and of others that of the last one.
@@ -150,25 +169,22 @@ std::string training_json(const std::vector<TrainingCurve>& curves) {
   return list.dump(2) + "\n";
 }
 
-std::string training_svg(const std::vector<TrainingCurve>& curves) {
+LineChart training_chart(const std::vector<TrainingCurve>& curves) {
   LineChart chart{.title = "Loss against steps and time",
                   .subtitle =
                       "loss of the whole network; simulated time: steps x predicted step "
                       "time"};
-  ChartPanel by_step{.x_label = "steps", .y_label = "loss (nats)", .curves = {}};
-  ChartPanel measured{.x_label = "measured time (s)", .y_label = "loss (nats)", .curves = {}};
-  ChartPanel simulated{.x_label = "simulated time (s)", .y_label = "loss (nats)", .curves = {}};
+  for (const char* x : {"steps", "measured time (s)", "simulated time (s)"}) {
+    chart.panels.push_back(
+        {.x_label = x, .y_label = "loss (nats)", .curves = {}, .dots = Dots::OnPages});
+  }
   const std::string common = curves.empty() ? "" : common_name(names_of(curves));
   if (!common.empty()) chart.title = common + ": loss against steps and time";
   for (const TrainingCurve& run : curves) {
     chart.names.push_back(own_name(run.name, common));
-    const LossPoints points = loss_points(run, kPointsInFile);
-    by_step.curves.push_back(pairs(points.steps, points.loss));
-    measured.curves.push_back(pairs(points.measured, points.loss));
-    simulated.curves.push_back(pairs(points.simulated, points.loss));
+    add_losses(run, chart.panels);
   }
-  chart.panels = {std::move(by_step), std::move(measured), std::move(simulated)};
-  return line_chart_svg(chart);
+  return chart;
 }
 
 }  // namespace interlock

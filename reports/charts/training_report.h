@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "reports/charts/line_chart.h"
 #include "reports/headlines/figures.h"
 #include "reports/report.h"
 #include "reports/result/training_curve.h"
@@ -24,8 +25,10 @@ std::string training_table(const std::vector<TrainingCurve>& curves, const Table
 /// "interlock-training/1", see docs/training.md.
 std::string training_json(const std::vector<TrainingCurve>& curves);
 
-/// Three panels side by side: loss against steps, measured time and simulated time. Each point is
-/// the mean of a hundredth of the run.
-std::string training_svg(const std::vector<TrainingCurve>& curves);
+/// The most points of a run in its chart; each is the mean over a stretch of steps.
+inline constexpr std::size_t kMostLossPoints = 100;
+
+/// Three panels side by side: loss against steps, measured time and simulated time.
+LineChart training_chart(const std::vector<TrainingCurve>& curves);
 
 }  // namespace interlock

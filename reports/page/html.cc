@@ -5,6 +5,7 @@
 
 #include "base/checksum.h"
 #include "base/text.h"
+#include "reports/charts/page_picture.h"
 #include "reports/headlines/explanation_figures.h"
 #include "reports/headlines/figures.h"
 #include "reports/page/page_breakdown.h"
@@ -74,7 +75,7 @@ Room room_for(std::size_t drawn) {
           std::min(kBarsOfPage / drawn, kMostDevicesDrawn)};
 }
 
-std::string scenario_html(const ScenarioResult& result, const Room& room) {
+std::string scenario_html(const ScenarioResult& result, const Room& room, std::size_t index) {
   const Excerpt excerpt = choose_excerpt(result.measurement, room.spans);
   std::string html = tagged("p", "class=\"note\"", subtitle(result));
   const std::string layout = layout_words(result.scenario);
@@ -82,7 +83,7 @@ std::string scenario_html(const ScenarioResult& result, const Room& room) {
   html += origin_html(result);
   html += warnings_html(result) + figures_html(result);
   html += tagged("h3", "", "Devices") + long_table_html(device_grid(result), "devices");
-  html += breakdown_html(result, room.bars);
+  html += breakdown_html(result, room.bars, section_name(index) + "-");
   const Grid bubbles = bubble_grid(result);
   if (bubbles.columns.size() > 1) {
     html += "<details><summary>Why devices are idle</summary>\n" +
@@ -112,7 +113,7 @@ std::string comparison_title(const std::vector<ScenarioResult>& results) {
 std::string content_html(const std::vector<ScenarioResult>& results) {
   if (results.size() == 1) {
     return "<section>" + tagged("h1", "", results[0].scenario.name) +
-           scenario_html(results[0], room_for(1)) + "</section>\n";
+           scenario_html(results[0], room_for(1), 0) + "</section>\n";
   }
   const std::size_t drawn = std::min(results.size(), kMostDrawn);
   std::string html = tagged("h1", "", comparison_title(results));
@@ -128,8 +129,9 @@ std::string content_html(const std::vector<ScenarioResult>& results) {
       "<p><label><input type=\"checkbox\" id=\"same-scale\" checked> same time scale in all "
       "charts</label></p>\n";
   for (std::size_t i = 0; i < drawn; ++i) {
-    html += "<section " + section_id(i) + ">" + tagged("h2", "", results[i].scenario.name) +
-            scenario_html(results[i], room_for(drawn)) + "</section>\n";
+    html += "<section id=\"" + section_name(i) + "\" tabindex=\"-1\">" +
+            tagged("h2", "", results[i].scenario.name) +
+            scenario_html(results[i], room_for(drawn), i) + "</section>\n";
   }
   return html;
 }

@@ -106,11 +106,9 @@ std::string html_page(const std::string& title, const std::string& content) {
                {"style", embedded({"page.css", "views.css"})},
                {"content", content},
                {"footer", "Made by interlock " INTERLOCK_VERSION "."},
-               {"script", embedded({"axis.js",      "data.js",        "view.js",     "chart.js",
-                                    "graph.js",     "describe.js",    "coverage.js", "timeline.js",
-                                    "selection.js", "utilisation.js", "memory.js",   "roam.js",
-                                    "plot.js",      "curves.js",      "heatmap.js",  "pareto.js",
-                                    "sweep.js",     "losses.js",      "accuracy.js", "main.js"})}});
+               {"script", embedded({"axis.js", "data.js", "view.js", "chart.js", "graph.js",
+                                    "describe.js", "coverage.js", "timeline.js", "selection.js",
+                                    "utilisation.js", "memory.js", "choices.js", "main.js"})}});
 }
 
 }  // namespace interlock

@@ -1,193 +1,207 @@
-// Sweeps as small JSON: paths with their values, then a row of figures for each result.
+// Sweeps: a heat-map and curves for each measure, of which the page's script shows one.
 // SPDX-License-Identifier: Apache-2.0
 #include "reports/page/page_sweep.h"
 
 #include <algorithm>
-#include <functional>
-#include <nlohmann/json.hpp>
+#include <numeric>
 #include <optional>
 
+#include "reports/charts/measures.h"
+#include "reports/charts/page_picture.h"
+#include "reports/charts/paper_figures.h"
+#include "reports/charts/swept.h"
 #include "reports/headlines/figures.h"
 #include "reports/page/page_frame.h"
+#include "reports/report.h"
 #include "reports/words/encode.h"
-#include "sim/measure/metric_table.h"
+#include "reports/words/scale.h"
 
 namespace interlock {
 namespace {
 
-using Json = nlohmann::ordered_json;
-using Results = std::vector<ScenarioResult>;
+using Results = std::vector<ReadResult>;
 
 constexpr std::size_t kFewestUnswept = 3;  // results that are worth a front
+constexpr std::size_t kMostCurves = 12, kMostDots = 240;
 
-/// A swept path and the values that it takes: numbers ascending, others as they come.
-struct SweptAxis {
-  std::string path;
-  std::vector<SweptValue> values;
+/// The results of a page, as its views need them.
+struct Sweep {
+  const std::vector<ScenarioResult>& results;
+  const Results& read;
+  std::optional<SweptTable> table;  // of several rows and columns
+  std::size_t drawn = 0;
 };
 
-const SweptValue* swept_at(const ScenarioResult& result, const std::string& path) {
-  for (const SweptValue& value : result.scenario.swept) {
-    if (value.path == path) return &value;
+/// A table where every result has a place of its own, its columns ascending if they are numbers.
+std::optional<SweptTable> table_of(const Results& results) {
+  const auto same_paths = [&](const ReadResult& result) {
+    return std::equal(result.swept.begin(), result.swept.end(), results[0].swept.begin(),
+                      results[0].swept.end(),
+                      [](const SweptValue& a, const SweptValue& b) { return a.path == b.path; });
+  };
+  if (results[0].swept.size() < 2 || !std::all_of(results.begin(), results.end(), same_paths))
+    return std::nullopt;
+  SweptTable table = swept_table(results);
+  std::vector<std::size_t> order(table.columns.size());
+  std::iota(order.begin(), order.end(), 0);
+  if (std::all_of(table.columns.begin(), table.columns.end(),
+                  [](const SweptValue& value) { return value.number.has_value(); })) {
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+      return *table.columns[a].number < *table.columns[b].number;
+    });
   }
-  return nullptr;
-}
-
-bool same_value(const SweptValue& a, const SweptValue& b) {
-  return a.label == b.label && a.number == b.number;
-}
-
-std::optional<std::size_t> index_in(const SweptAxis& axis, const SweptValue& value) {
-  const auto found = std::find_if(axis.values.begin(), axis.values.end(),
-                                  [&](const SweptValue& one) { return same_value(one, value); });
-  if (found == axis.values.end()) return std::nullopt;
-  return static_cast<std::size_t>(found - axis.values.begin());
-}
-
-void sort_numbers(SweptAxis& axis) {
-  const bool numbers = std::all_of(axis.values.begin(), axis.values.end(),
-                                   [](const SweptValue& value) { return value.number; });
-  if (!numbers) return;
-  std::stable_sort(axis.values.begin(), axis.values.end(),
-                   [](const SweptValue& a, const SweptValue& b) { return *a.number < *b.number; });
-}
-
-/// Paths to which every result has a value, of which there are several.
-std::vector<SweptAxis> axes_of(const Results& results) {
-  std::vector<SweptAxis> axes;
-  for (const SweptValue& candidate : results.front().scenario.swept) {
-    if (candidate.path == "name") continue;
-    SweptAxis axis{candidate.path, {}};
-    bool everywhere = true;
-    for (const ScenarioResult& result : results) {
-      const SweptValue* value = swept_at(result, candidate.path);
-      everywhere = everywhere && value != nullptr;
-      if (value && !index_in(axis, *value)) axis.values.push_back(*value);
+  SweptTable sorted{table.rows, {}, std::vector(table.rows.size(), table.cells[0])};
+  std::size_t places = 0;
+  for (std::size_t c = 0; c < order.size(); ++c) {
+    sorted.columns.push_back(table.columns[order[c]]);
+    for (std::size_t row = 0; row < table.rows.size(); ++row) {
+      sorted.cells[row][c] = table.cells[row][order[c]];
+      places += sorted.cells[row][c] ? 1 : 0;
     }
-    if (!everywhere || axis.values.size() < 2) continue;
-    sort_numbers(axis);
-    axes.push_back(std::move(axis));
   }
-  return axes;
+  const bool several = sorted.rows.size() > 1 && sorted.columns.size() > 1;
+  return several && places == results.size() ? std::optional(sorted) : std::nullopt;
 }
 
-/// The last key of a path, or all of it if another path ends alike.
-std::string short_name(const SweptAxis& axis, const std::vector<SweptAxis>& axes) {
-  const auto last = [](const std::string& path) { return path.substr(path.rfind('.') + 1); };
-  const auto alike = std::count_if(axes.begin(), axes.end(), [&](const SweptAxis& other) {
-    return last(other.path) == last(axis.path);
-  });
-  return alike > 1 ? axis.path : last(axis.path);
-}
+/// A measure of a table's results.
+struct Heat {
+  const Results& results;
+  const Measured& measure;
+  std::optional<std::size_t> best = {}, worst = {};  // of those that fit
 
-Json axis_json(const SweptAxis& axis, const std::vector<SweptAxis>& axes) {
-  Json values = Json::array();
-  for (const SweptValue& value : axis.values) {
-    values.push_back({{"label", clean_utf8(value.label)}});
-    if (value.number) values.back()["number"] = *value.number;
-  }
-  return {{"path", clean_utf8(axis.path)},
-          {"name", clean_utf8(short_name(axis, axes))},
-          {"values", std::move(values)}};
-}
-
-/// A figure of results. `unit`: "s", "B" and "share" are scaled for people, others are written.
-struct Measure {
-  std::string key, name, unit;
-  bool more_is_better = false;
-  std::function<std::optional<double>(const ScenarioResult&)> value;
+  double value(std::size_t result) const { return *measure.values[result]; }
 };
 
-const Metrics& metrics_of(const ScenarioResult& result) { return result.measurement.metrics; }
-
-/// "s" and "B" for what is scaled to a unit for people, "share" for percent.
-const char* unit_of(MetricKind kind) {
-  if (kind == MetricKind::Time) return "s";
-  return kind == MetricKind::Size ? "B" : "share";
-}
-
-Measure measure_of(const MetricRow& row) {
-  return {row.key, row.words, unit_of(row.kind), row.better == Better::More,
-          [&row](const ScenarioResult& result) { return number_of(row, metrics_of(result)); }};
-}
-
-/// Returns the most telling rate that all results know.
-Measure rate_measure(const Results& results) {
-  const MetricRow& row = common_rate(results);
-  Measure rate = measure_of(row);
-  rate.unit = rate_unit(row);
-  return rate;
-}
-
-std::vector<Measure> all_measures(const Results& results) {
-  std::vector<Measure> measures;
-  for (const MetricRow& row : step_metrics()) {
-    if ((row.traits & kOnPage) == 0) continue;
-    measures.push_back(measure_of(row));
-    if (measures.size() == 1) measures.push_back(rate_measure(results));
+Heat heat_of(const Results& results, const Measured& measure, bool more_is_better) {
+  Heat heat{results, measure};
+  const auto better = [&](std::size_t a, std::size_t b) {
+    return more_is_better ? heat.value(a) > heat.value(b) : heat.value(a) < heat.value(b);
+  };
+  for (std::size_t r = 0; r < results.size(); ++r) {
+    if (!results[r].fits) continue;
+    if (!heat.best || better(r, *heat.best)) heat.best = r;
+    if (!heat.worst || better(*heat.worst, r)) heat.worst = r;
   }
-  measures.push_back({"goodput", "goodput of the run", "share", true,
-                      [](const ScenarioResult& result) -> std::optional<double> {
-                        if (!result.run) return std::nullopt;
-                        return result.run->statistics.goodput.mean;
-                      }});
-  return measures;
+  return heat;
 }
 
-/// Figures that every result has.
-std::vector<Measure> measures_of(const Results& results) {
-  std::vector<Measure> measures = all_measures(results);
-  std::erase_if(measures, [&](const Measure& measure) {
-    return std::any_of(results.begin(), results.end(),
-                       [&](const ScenarioResult& result) { return !measure.value(result); });
-  });
-  return measures;
-}
-
-Json result_row(const ScenarioResult& result, const std::vector<SweptAxis>& axes,
-                const std::vector<Measure>& measures) {
-  Json at = Json::array(), values = Json::array();
-  for (const SweptAxis& axis : axes) at.push_back(*index_in(axis, *swept_at(result, axis.path)));
-  for (const Measure& measure : measures) values.push_back(*measure.value(result));
-  Json row{{"at", std::move(at)}, {"values", std::move(values)}};
-  std::string words;
-  for (const std::string& line : warnings(result)) words += (words.empty() ? "" : " ") + line;
-  if (!words.empty()) row["warning"] = clean_utf8(words);
-  if (!metrics_of(result).fits_in_memory) row["fails"] = true;
-  return row;
-}
-
-std::string sweep_json(const Results& results, const std::vector<SweptAxis>& axes,
-                       std::size_t drawn) {
-  const std::vector<Measure> measures = measures_of(results);
-  const std::string common = common_name(results);
-  Json json{{"axes", Json::array()}, {"measures", Json::array()}, {"drawn", drawn}};
-  for (const SweptAxis& axis : axes) json["axes"].push_back(axis_json(axis, axes));
-  for (const Measure& measure : measures) {
-    json["measures"].push_back({{"key", measure.key},
-                                {"name", measure.name},
-                                {"unit", measure.unit},
-                                {"more_is_better", measure.more_is_better}});
+/// `why`: what a result that does not fit says.
+std::string cell_html(const Heat& heat, std::size_t result, const std::string& why, bool leads) {
+  constexpr double kStrong = 0.6;  // share of the ramp from which letters change their colour
+  std::string text = shown(heat.measure, result), look;
+  if (!heat.results[result].fits) {
+    text = "✗ " + text;
+    look = " class=\"fails\" title=\"" + escape_markup(why) + "\"";
+  } else {
+    const bool best = result == *heat.best;
+    const double whole = heat.value(*heat.best) - heat.value(*heat.worst);
+    const double share = whole == 0 ? 0.5 : (heat.value(result) - heat.value(*heat.worst)) / whole;
+    const std::string classes =
+        std::string(share > kStrong ? "strong" : "") + (best ? " best" : "");
+    if (best) text = "★ " + text;
+    look = (classes.empty() ? "" : " class=\"" + classes + "\"") + std::string(" style=\"--t:") +
+           fixed(share, 2) + "\"";
   }
-  Json& rows = json["results"] = Json::array();
-  for (const ScenarioResult& result : results) {
-    rows.push_back(result_row(result, axes, measures));
-    rows.back()["name"] = clean_utf8(own_name(result.scenario.name, common));
+  if (leads) text = "<a href=\"#" + section_name(result) + "\">" + text + "</a>";
+  return "<td" + look + ">" + text + "</td>";
+}
+
+std::string heat_html(const Sweep& sweep, const Heat& heat) {
+  const SweptTable& table = *sweep.table;
+  const std::vector<SweptValue>& swept = sweep.read[0].swept;
+  std::string corner;
+  for (std::size_t i = 0; i + 1 < swept.size(); ++i) {
+    corner += (i == 0 ? "" : ", ") + last_key(swept[i].path);
   }
-  return json.dump();
+  std::string html =
+      "<div class=\"scroll heat-place\"><table class=\"heat\">\n<caption class=\"note\">" +
+      escape_markup(heat.measure.label) + "</caption>\n<thead><tr><th class=\"corner\">" +
+      escape_markup(corner) + " ↓<br>" + escape_markup(last_key(swept.back().path)) + " →</th>";
+  for (const SweptValue& value : table.columns) {
+    html += "<th scope=\"col\">" + escape_markup(value.label) + "</th>";
+  }
+  html += "</tr></thead>\n<tbody>\n";
+  for (std::size_t row = 0; row < table.rows.size(); ++row) {
+    html += "<tr><th scope=\"row\">" + escape_markup(table.rows[row]) + "</th>";
+    for (const std::optional<std::size_t>& result : table.cells[row]) {
+      std::string why;
+      if (result && !sweep.read[*result].fits) {
+        for (const std::string& line : warnings(sweep.results[*result])) why += line + " ";
+      }
+      html += result ? cell_html(heat, *result, why, *result < sweep.drawn)
+                     : "<td class=\"missing\">–</td>";
+    }
+    html += "</tr>\n";
+  }
+  html += "</tbody></table></div>\n<p class=\"note\">";
+  html += !heat.best ? "Nothing fits"
+                     : "Worst " + shown(heat.measure, *heat.worst) +
+                           " <span class=\"ramp\"></span> " + shown(heat.measure, *heat.best);
+  return html + " · ★ best · ✗ does not fit, point at it for why · – not run</p>\n";
+}
+
+/// The curves of one measure, not more than can be told apart.
+std::string curves_html(const Sweep& sweep, LineChart chart) {
+  chart.title = chart.panels[0].y_label + " along " + chart.panels[0].x_label;
+  if (chart.names.size() > kMostCurves) {
+    chart.notes.push_back("The first " + std::to_string(kMostCurves) + " of " +
+                          std::to_string(chart.names.size()) + " curves; the tables have all.");
+    chart.names.resize(kMostCurves);
+    chart.panels[0].curves.resize(kMostCurves);
+  }
+  std::size_t points = 0;
+  for (const ChartCurve& curve : chart.panels[0].curves) points += curve.size();
+  if (points > kMostDots) chart.panels[0].dots = Dots::None;
+  return line_chart_html(chart, sweep.drawn);
+}
+
+bool all_have(const Measured& measure) {
+  return std::all_of(measure.values.begin(), measure.values.end(),
+                     [](const std::optional<double>& value) { return value.has_value(); });
+}
+
+/// A part of the page for each measure that all results have.
+std::string measures_html(const Sweep& sweep) {
+  std::string parts;
+  for (const auto& [key, more_is_better] : page_measures()) {
+    const Measured measure = measured(key, sweep.read).front();
+    const std::optional<LineChart> chart = sweep_chart(sweep.read, key);
+    if (!all_have(measure)) continue;
+    parts += "<div data-name=\"" + escape_markup(measure.label) + "\">\n";
+    if (sweep.table) parts += heat_html(sweep, heat_of(sweep.read, measure, more_is_better));
+    if (chart) parts += curves_html(sweep, *chart);
+    parts += "</div>\n";
+  }
+  if (!sweep.table && !find_axis(sweep.read)) return "";
+  return tagged("h2", "", "The sweep") + "<div class=\"choices\" data-words=\"Measure\">\n" +
+         parts + "</div>\n";
+}
+
+/// Throughput against measures that all results have, of which less is better.
+std::string trade_offs_html(const Results& results, std::size_t drawn) {
+  std::string parts;
+  for (const auto& [key, more_is_better] : page_measures()) {
+    const bool inverse = key == "step_time";
+    const bool few = parts.empty() || results.size() <= kMostDots;
+    if (more_is_better || inverse || !few || !all_have(measured(key, results).front())) continue;
+    const LineChart chart = pareto_chart(results, key);
+    parts += "<div data-name=\"" + escape_markup(chart.panels[0].x_label) + "\">\n" +
+             line_chart_html(chart, drawn) + "</div>\n";
+  }
+  return tagged("h2", "", "Trade-offs") +
+         "<div class=\"choices\" data-words=\"Throughput against\">\n" + parts + "</div>\n";
 }
 
 }  // namespace
 
-std::string section_id(std::size_t index) {
-  return "id=\"scenario-" + std::to_string(index) + "\" tabindex=\"-1\"";
-}
-
 std::string sweep_html(const std::vector<ScenarioResult>& results, std::size_t drawn) {
-  const std::vector<SweptAxis> axes = axes_of(results);
-  if (axes.empty() && results.size() < kFewestUnswept) return "";
-  return "<div id=\"sweep\">\n" +
-         data_html("application/sweep+json", sweep_json(results, axes, drawn)) + "</div>\n";
+  if (results.size() < 2) return "";
+  const Results read = read_result_files({parse_json(result_json(results), "all")}).results;
+  const bool swept = std::none_of(read.begin(), read.end(),
+                                  [](const ReadResult& result) { return result.swept.empty(); });
+  if (!swept && results.size() < kFewestUnswept) return "";
+  const std::string measures = swept ? measures_html({results, read, table_of(read), drawn}) : "";
+  return "<div id=\"sweep\">\n" + measures + trade_offs_html(read, drawn) + "</div>\n";
 }
 
 }  // namespace interlock

@@ -1,4 +1,4 @@
-// PageSweep: the data of a page's views of many results, heat-maps, curves and Pareto fronts.
+// PageSweep: a page's views of many results: heat-maps, curves and the Pareto front.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -10,12 +10,11 @@
 
 namespace interlock {
 
-/// The id of the section of result `index`, as an attribute; views lead there.
-std::string section_id(std::size_t index);
-
-/// A place for the views with their data: what was swept, and each result's figures, in SI, as the
-/// result JSON has them. Empty where there is nothing to compare: two results that no sweep made.
-/// `drawn`: results that have a section. REQUIRES: there are results.
+/// Returns, for each measure that all results have, a table with a row for each combination of the
+/// swept values but the last (from two swept paths on) and curves along a swept number; and
+/// throughput against memory. Empty where there is nothing to compare: two results that no sweep
+/// made. Points and cells of the first `drawn` results lead to their sections. REQUIRES: there are
+/// results.
 std::string sweep_html(const std::vector<ScenarioResult>& results, std::size_t drawn);
 
 }  // namespace interlock

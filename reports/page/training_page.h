@@ -9,8 +9,8 @@
 
 namespace interlock {
 
-/// The table of training_table, and losses against steps, measured time and simulated time, whose
-/// values show at a cursor. Points are means over at most a five-hundredth of a run.
+/// Returns the table of training_table, and the chart of training_chart, whose values show beside
+/// the pointer.
 std::string training_html(const std::vector<TrainingCurve>& curves);
 
 }  // namespace interlock

@@ -12,51 +12,38 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Returns a row without a member.
-MetricRow later_metric(const char* key, const char* pointer, MetricKind kind, Better better,
-                       Columns columns, const char* figure = nullptr, const char* words = nullptr) {
-  return {key, pointer, figure, words, kind, better, columns, Growth::None, 0, {}, ""};
-}
-
-/// Returns a row of what identifies a result.
-MetricRow identity_metric(const char* key, const char* pointer, MetricKind kind) {
-  return later_metric(key, pointer, kind, Better::Neither, Columns::Identity);
-}
-
 std::vector<MetricRow> made_afterwards() {
   using enum MetricKind;
-  constexpr Better kMore = Better::More, kLess = Better::Less;
-  constexpr Columns kFirst = Columns::Headline, kNone = Columns::None;
+  constexpr Better kMore = Better::More, kLess = Better::Less, kNeither = Better::Neither;
+  constexpr Columns kFirst = Columns::Headline, kId = Columns::Identity, kNone = Columns::None;
+  constexpr Growth kStays = Growth::None;
   return {
-      later_metric("run_time_s", "/run/wall_s/mean", Time, kLess, kNone, "run_time", "run time"),
-      later_metric("energy_j", "/energy_j", Energy, kLess, kFirst, "energy", "energy of a step"),
-      later_metric("mean_power_w", "/energy/mean_power_w", Power, kLess, kFirst, "power", "power"),
-      later_metric("cost", "/cost/step", Money, kLess, kFirst, "cost", "cost of a step"),
-      later_metric("cost_per_million_tokens", "/cost/million_tokens", Money, kLess, kFirst),
-      later_metric("cost_per_million_samples", "/cost/million_samples", Money, kLess, kFirst),
-      later_metric("currency", "/cost/currency", Words, Better::Neither, kFirst),
-      later_metric("goal_time_s", "/goal/time_s", Time, kLess, kFirst, "goal_time",
-                   "time to the goal"),
-      later_metric("goal_energy_j", "/goal/energy_j", Energy, kLess, kFirst, "goal_energy",
-                   "energy to the goal"),
-      later_metric("goal_cost", "/goal/cost/amount", Money, kLess, kFirst, "goal_cost",
-                   "cost of the goal"),
-      later_metric("range_low_s", "/range/low_s", Time, kLess, kFirst, "least_time",
-                   "step time at least"),
-      later_metric("range_high_s", "/range/high_s", Time, kLess, kFirst, "most_time",
-                   "step time at most"),
-      later_metric("peers_at_work", nullptr, Count, kMore, kNone, "at_work", "peers at work"),
-      later_metric("share_of_best", "/swarm/share_of_best/mean", Share, kMore, kNone,
-                   "share_of_best", "of the best rate"),
-      later_metric("quality", "/scenario/quality/value", Count, Better::Neither, kNone, "quality",
-                   "quality"),
-      identity_metric("model", "/model", Words),
-      identity_metric("cluster", "/cluster", Words),
-      identity_metric("strategy", "/strategy", Words),
-      identity_metric("schedule", "/schedule", Words),
-      identity_metric("devices_total", "/devices_total", Count),
-      identity_metric("devices_simulated", "/devices_simulated", Count),
-      identity_metric("micro_batches", "/micro_batches", Count),
+      {"run_time_s", "/run/wall_s/mean", "run_time", "run time", Time, kLess, kNone, kStays,
+       kOnPage},
+      {"energy_j", "/energy_j", "energy", "energy of a step", Energy, kLess, kFirst, kStays,
+       kOnPage},
+      {"mean_power_w", "/energy/mean_power_w", "power", "power", Power, kLess, kFirst},
+      {"cost", "/cost/step", "cost", "cost of a step", Money, kLess, kFirst, kStays, kOnPage},
+      {"cost_per_million_tokens", "/cost/million_tokens", nullptr, nullptr, Money, kLess, kFirst},
+      {"cost_per_million_samples", "/cost/million_samples", nullptr, nullptr, Money, kLess, kFirst},
+      {"currency", "/cost/currency", nullptr, nullptr, Words, kNeither, kFirst},
+      {"goal_time_s", "/goal/time_s", "goal_time", "time to the goal", Time, kLess, kFirst},
+      {"goal_energy_j", "/goal/energy_j", "goal_energy", "energy to the goal", Energy, kLess,
+       kFirst},
+      {"goal_cost", "/goal/cost/amount", "goal_cost", "cost of the goal", Money, kLess, kFirst},
+      {"range_low_s", "/range/low_s", "least_time", "step time at least", Time, kLess, kFirst},
+      {"range_high_s", "/range/high_s", "most_time", "step time at most", Time, kLess, kFirst},
+      {"peers_at_work", nullptr, "at_work", "peers at work", Count, kMore, kNone, kStays, kOnPage},
+      {"share_of_best", "/swarm/share_of_best/mean", "share_of_best", "of the best rate", Share,
+       kMore, kNone, kStays, kOnPage},
+      {"quality", "/scenario/quality/value", "quality", "quality", Count, kNeither, kNone},
+      {"model", "/model", nullptr, nullptr, Words, kNeither, kId},
+      {"cluster", "/cluster", nullptr, nullptr, Words, kNeither, kId},
+      {"strategy", "/strategy", nullptr, nullptr, Words, kNeither, kId},
+      {"schedule", "/schedule", nullptr, nullptr, Words, kNeither, kId},
+      {"devices_total", "/devices_total", nullptr, nullptr, Count, kNeither, kId},
+      {"devices_simulated", "/devices_simulated", nullptr, nullptr, Count, kNeither, kId},
+      {"micro_batches", "/micro_batches", nullptr, nullptr, Count, kNeither, kId},
   };
 }
 

@@ -192,6 +192,7 @@ ReadResult read_result(const JsonNode& node, Diagnostics& diagnostics) {
   result.file = node.value->file ? *node.value->file : "";
   result.name = text_of(reader, "name");
   result.devices = static_cast<int>(number_of(reader, "devices_total", 1e9));
+  result.fits = reader.boolean("fits_in_memory", true);
   read_metrics(node, result, diagnostics);
   if (const auto sweep = reader.get("sweep")) result.swept = read_swept(*sweep, diagnostics);
   for (const JsonNode& device : items_of(reader, "devices")) {

@@ -32,6 +32,7 @@ struct ReadResult {
   std::string file, name;
   std::vector<SweptValue> swept;
   int devices = 1;                                    // of the whole layout
+  bool fits = true;                                   // in the memory of devices and hosts
   std::map<std::string, double, std::less<>> values;  // of all_metrics() by key; known ones only
   std::string currency, quality_measure;              // as the scenario tells them
   std::vector<ReadDevice> simulated;

@@ -159,6 +159,4 @@ async function start() {
 }
 
 start();
-startSweep();
-startLosses();
-startAccuracy();
+startChoices();

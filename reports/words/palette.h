@@ -22,11 +22,6 @@ struct Swatch {
 
 /// Lines on an area, so that what has one colour can be told apart, in print and by every eye.
 enum class Hatch { None, Rising, Falling, Upright, Level, Dots, Crossed };
-/// "rising", ...: of a style, or part of a name; empty for None.
-constexpr const char* name_of(Hatch hatch) {
-  constexpr std::array kNames{"", "rising", "falling", "upright", "level", "dots", "crossed"};
-  return kNames[static_cast<std::size_t>(hatch)];
-}
 
 inline constexpr std::array kOpKindsInOrder{OpKind::F, OpKind::H, OpKind::R, OpKind::I,
                                             OpKind::B, OpKind::W, OpKind::U};

@@ -24,14 +24,9 @@ static_assert(kCausesInOrder.front() == BubbleCause::Exchange, "what older resul
 
 constexpr const char* kLight = "#e5e5e5";
 constexpr const char* kDark = "#666666";
-constexpr const char* kIdle = "idle";
-constexpr const char* kMessage = "message";
 
 TimePart part_of(TimeUse use) {
-  const auto op = [](const char* name, OpKind kind) {
-    const Swatch look = swatch(kind);
-    return TimePart{name, look.colour, look.ink};
-  };
+  const auto op = [](const char* name, OpKind kind) { return TimePart{name, swatch(kind).colour}; };
   switch (use) {
     case TimeUse::Forward:
       return op("forward", OpKind::F);
@@ -46,15 +41,15 @@ TimePart part_of(TimeUse use) {
     case TimeUse::Recompute:
       return op("recompute", OpKind::R);
     case TimeUse::Extra:
-      return {"extra traversals", "#b3a2d8", "#000000"};
+      return {"extra traversals", "#b3a2d8"};
     case TimeUse::Update:
       return op("optimiser update", OpKind::U);
     case TimeUse::Exposed:
-      return {"exposed communication", kDark, "#ffffff", Hatch::None, kMessage};
+      return {"exposed communication", kDark};
     case TimeUse::Bubble:
-      return {"bubble", kLight, "#000000", Hatch::None, kIdle};
+      return {"bubble", kLight};
   }
-  return {"", kLight, "#000000"};
+  return {"", kLight};
 }
 
 Hatch hatch_of(BubbleCause cause) {
@@ -81,11 +76,9 @@ Hatch hatch_of(BubbleCause cause) {
 }
 
 TimePart part_of(BubbleCause cause) {
-  if (cause == BubbleCause::Message)
-    return {words_of(cause), kDark, "#ffffff", Hatch::None, kMessage};
-  if (cause == BubbleCause::Exchange)
-    return {words_of(cause), "#999999", "#000000", hatch_of(cause), kMessage};
-  return {words_of(cause), kLight, "#000000", hatch_of(cause), kIdle};
+  if (cause == BubbleCause::Message) return {words_of(cause), kDark};
+  if (cause == BubbleCause::Exchange) return {words_of(cause), "#999999", hatch_of(cause)};
+  return {words_of(cause), kLight, hatch_of(cause)};
 }
 
 std::vector<TimePart> all_parts() {

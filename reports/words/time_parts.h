@@ -15,9 +15,7 @@ namespace interlock {
 struct TimePart {
   const char* name;    // "forward", "waiting for gradients"
   const char* colour;  // "#rrggbb"
-  const char* ink;     // text on it
   Hatch hatch = Hatch::None;
-  const char* tone = "";  // of idle time on pages, which are light or dark: "idle", "message"
 };
 
 /// First ops, then messages on their way, exchanges inside ops, and why the device is idle.

@@ -54,10 +54,10 @@ struct MetricRow {
   MetricKind kind;
   Better better;
   Columns columns;
-  Growth growth;
-  unsigned traits;
-  MetricField field;
-  const char* meaning;  // one sentence, as docs/result.md has it
+  Growth growth = Growth::None;
+  unsigned traits = 0;
+  MetricField field = {};
+  const char* meaning = "";  // one sentence, as docs/result.md has it
 };
 
 /// Returns the metrics of a simulated step, in the order of the result JSON.

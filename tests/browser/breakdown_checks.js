@@ -1,42 +1,53 @@
-// Breakdown checks: bars are as wide as they say, and their parts fill them.
+// Breakdown checks: the parts of bars fill them, and each is named once.
 // SPDX-License-Identifier: Apache-2.0
-const bars = () => [...document.querySelectorAll('.breakdown li > div')];
+const svg = document.querySelector('.picture .panels svg');
+const parts = [...svg.querySelectorAll('rect')].filter((rect) => rect.querySelector('title'));
+const words = (part) => part.querySelector('title').textContent;
+const bars = new Map();
+for (const part of parts) {
+  const bar = /^device ([^,]+), /.exec(words(part))[1];
+  bars.set(bar, [...(bars.get(bar) || []), part]);
+}
 
 tell({
   'there is a bar for each device, and one for their mean': () => {
     const devices = document.querySelectorAll('.devices tbody tr').length;
-    expect(bars().length === devices + 1, `${bars().length} bars of ${devices} devices`);
+    expect(bars.size === devices + 1, `${bars.size} bars of ${devices} devices`);
   },
-  'each part is as wide as its number says': () => {
-    for (const bar of bars()) {
-      const whole = bar.getBoundingClientRect().width;
-      for (const part of bar.children) {
-        const share = Number(/: ([0-9.]+) ?% of a step/.exec(part.title)[1]) / 100;
-        const { width } = part.getBoundingClientRect();
-        expect(near(width / whole, share, 0.0006 + 0.5 / whole), `${width} px: ${part.title}`);
+  'the parts of a bar fill it': () => {
+    const sum = (bar) => bar.reduce((all, part) => all + part.getBoundingClientRect().height, 0);
+    const [whole] = [...bars.values()].map(sum);
+    for (const [name, bar] of bars) {
+      expect(near(sum(bar), whole, 0.5), `${sum(bar)} of ${whole} px: ${name}`);
+      for (const part of bar) {
+        const share = Number(/: ([0-9.]+)\s*$/.exec(words(part))[1]) / 100;
+        const { height } = part.getBoundingClientRect();
+        expect(near(height / whole, share, 0.0006 + 0.5 / whole), `${height} px: ${words(part)}`);
       }
     }
   },
-  'the parts of a bar fill it': () => {
-    for (const bar of bars()) {
-      const whole = bar.getBoundingClientRect().width;
-      const sum = [...bar.children].reduce((a, part) => a + part.getBoundingClientRect().width, 0);
-      expect(near(sum, whole, 0.5), `${sum} of ${whole} px: ${bar.getAttribute('aria-label')}`);
-    }
-  },
   'the legend names every part once': () => {
-    const names = [...document.querySelector('.breakdown').previousElementSibling.children]
-      .map((entry) => entry.textContent);
-    const used = new Set([...document.querySelectorAll('.breakdown i')]
-      .map((part) => /^[^,]+, (.*): [^:]+$/.exec(part.title)[1]));
+    const names = [...document.querySelectorAll('.picture .legend li')]
+      .map((entry) => entry.textContent.trim());
+    const used = new Set(parts.map((part) => /^[^,]+, (.*), share of/.exec(words(part))[1]));
     expect(names.length === new Set(names).size, names.join());
     expect(names.length === used.size && names.every((name) => used.has(name)), [...used].join());
   },
-  'numbers in bars lie inside them': () => {
-    for (const number of document.querySelectorAll('.breakdown b')) {
-      const own = number.getBoundingClientRect();
-      const part = number.parentElement.getBoundingClientRect();
-      expect(own.left >= part.left && own.right <= part.right, `${number.textContent} is cut off`);
-    }
+  'idle time is hatched in the colours of the page': () => {
+    const pattern = document.querySelector('.picture pattern rect[fill="#e5e5e5"]');
+    const lane = document.createElement('i');
+    lane.style.color = 'var(--lane)';
+    document.body.append(lane);
+    const wanted = getComputedStyle(lane).color;
+    lane.remove();
+    expect(getComputedStyle(pattern).fill === wanted, getComputedStyle(pattern).fill);
+  },
+  'letters are large enough to be read': () => {
+    const scale = svg.getBoundingClientRect().width / svg.viewBox.baseVal.width;
+    expect(12 * scale >= 8, `${12 * scale} pixels`);
+  },
+  'nothing sticks out of the window': () => {
+    const root = document.documentElement;
+    expect(root.scrollWidth <= innerWidth, `${root.scrollWidth} of ${innerWidth} pixels`);
   },
 });

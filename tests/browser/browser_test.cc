@@ -112,15 +112,15 @@ TEST_CASE("reports fit narrow windows, and light and dark ones") {
   }
 }
 
-TEST_CASE("bars of where time goes are as wide as they say") {
+TEST_CASE("bars of where time goes are as high as they say, in the colours of the page") {
   for (const int width : {360, 1280}) {
     INFO(width << " pixels");
-    browser().open(html_report({pairwise()}), {.width = width});
+    browser().open(html_report({pairwise()}), {.width = width, .dark = width == 360});
     check_all("breakdown_checks.js");
   }
 }
 
-TEST_CASE("a sweep's heat-map, curves and Pareto front are its data's") {
+TEST_CASE("a sweep's measures are chosen, and its cells and points lead to sections") {
   for (const int width : {420, 1280}) {
     INFO(width << " pixels");
     browser().open(html_report(sweep()), {.width = width, .dark = width == 420});
@@ -129,7 +129,7 @@ TEST_CASE("a sweep's heat-map, curves and Pareto front are its data's") {
   }
 }
 
-TEST_CASE("losses show at a cursor, and runs can be switched off") {
+TEST_CASE("losses show beside the pointer, and runs can be switched off") {
   for (const int width : {420, 1280}) {
     INFO(width << " pixels");
     browser().open(training_html({training("fast", 2e-3), training("slow", 3e-3)}),

@@ -1,11 +1,10 @@
-// Data of sweeps in pages: figures are the result JSON's, and nothing breaks out.
+// Sweeps in pages: cells and points are the result JSON's figures, and nothing breaks out.
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
-#include <algorithm>
+#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "reports/report.h"
 #include "tests/reports/support/handmade.h"
@@ -15,15 +14,59 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr const char* kOpen = "<script type=\"application/sweep+json\">";
+std::string between(const std::string& text, const std::string& open, const std::string& close,
+                    std::size_t from = 0) {
+  const std::size_t begin = text.find(open, from);
+  if (begin == std::string::npos) return "";
+  const std::size_t end = text.find(close, begin + open.size());
+  return text.substr(begin + open.size(), end - begin - open.size());
+}
 
-/// Null if the page has none.
-Json sweep_of(const std::string& page) {
-  const std::string open = kOpen;
-  const std::size_t at = page.find(open);
-  if (at == std::string::npos) return nullptr;
-  const std::size_t begin = at + open.size();
-  return Json::parse(page.substr(begin, page.find("</script>", begin) - begin));
+std::vector<std::string> split(const std::string& text, const std::string& open,
+                               const std::string& close) {
+  std::vector<std::string> parts;
+  for (std::size_t at = text.find(open); at != text.npos; at = text.find(open, at + 1)) {
+    parts.push_back(between(text, open, close, at));
+  }
+  return parts;
+}
+
+std::size_t count(const std::string& text, const std::string& part) {
+  return split(text, part, "").size();
+}
+
+/// Text without its markup.
+std::string plain(const std::string& markup) {
+  std::string text;
+  bool inside = false;
+  for (const char c : "<td" + markup) {
+    if (c == '<' || c == '>') {
+      inside = c == '<';
+    } else if (!inside) {
+      text += c;
+    }
+  }
+  return text;
+}
+
+/// Cells of the table of `measure`, row by row, with their markup.
+std::vector<std::vector<std::string>> heat_of(const std::string& page, const std::string& measure) {
+  const std::string part = between(page, "data-name=\"" + measure + "\"", "</table>");
+  std::vector<std::vector<std::string>> rows;
+  for (const std::string& row : split(between(part, "<tbody>", "</tbody>"), "<tr>", "</tr>")) {
+    rows.push_back(split(row, "<td", "</td>"));
+  }
+  return rows;
+}
+
+/// Checks that `cell` shows `value`, as far as its decimals go.
+void check_shown(const std::string& cell, double value) {
+  const std::string text = plain(cell);
+  const std::string digits = text.substr(text.find_first_of("0123456789"));
+  const std::size_t point = digits.find('.');
+  const auto decimals = point == digits.npos ? 0 : static_cast<int>(digits.size() - point) - 1;
+  INFO(text << " for " << value);
+  CHECK(std::abs(std::stod(digits) - value) <= 0.5001 * std::pow(10, -decimals));
 }
 
 std::vector<ScenarioResult> swept(const std::string& sweep) {
@@ -41,67 +84,77 @@ std::vector<ScenarioResult> swept(const std::string& sweep) {
   return results;
 }
 
-double figure(const Json& result, const std::string& key) {
-  if (key == "peak_memory_bytes") {
-    double most = 0;
-    for (const Json& device : result["devices"]) {
-      most = std::max(most, device["peak_memory_bytes"].get<double>());
-    }
-    return most;
-  }
-  if (key == "micro_batches_per_s") {
-    const double of_all = result["micro_batches"].get<double>() * result["parallel"]["data"];
-    return of_all * (1 / result["step_time_s"].get<double>());
-  }
-  const bool share = result["utilisation"].contains(key);
-  return (share ? result["utilisation"][key] : result[key]).get<double>();
-}
-
 }  // namespace
 
-TEST_CASE("a page of a sweep holds every result's figures as the result JSON has them") {
+TEST_CASE("tables of a sweep show every result's figures as the result JSON has them") {
   const std::vector<ScenarioResult> results =
       swept(R"({"training.schedule": ["gpipe", "1f1b"], "training.micro_batches": [8, 2, 4]})");
-  const Json data = sweep_of(html_report(results));
+  const std::string page = html_report(results);
   const Json all = Json::parse(result_json(results));
-  REQUIRE(data["results"].size() == 6);
-  CHECK(data["axes"][0]["name"] == "schedule");
-  CHECK(data["axes"][1]["path"] == "training.micro_batches");
-  int fails = 0;
-  std::set<std::pair<int, int>> places;
+  const std::vector<std::string> columns = {"2", "4", "8"};  // numbers ascend
+  const std::string head = between(page, "data-name=\"busy (%)\"", "</thead>");
+  CHECK(split(head, "<th scope=\"col\">", "</th>") == columns);
+  CHECK(split(between(page, "data-name=\"busy (%)\"", "</table>"), "<th scope=\"row\">", "</th>") ==
+        std::vector<std::string>{"gpipe", "1f1b"});
+  const auto step = heat_of(page, "step time (ms)"), busy = heat_of(page, "busy (%)"),
+             rate = heat_of(page, "throughput (micro-batches/s)");
+  REQUIRE(busy.size() == 2);
   for (std::size_t r = 0; r < 6; ++r) {
-    const Json& row = data["results"][r];
-    places.emplace(row["at"][0].get<int>(), row["at"][1].get<int>());
-    const Json& number = data["axes"][1]["values"][row["at"][1].get<std::size_t>()]["number"];
-    CHECK(number == all[r]["sweep"]["training.micro_batches"]);
-    CHECK(data["axes"][0]["values"][row["at"][0].get<std::size_t>()]["label"] ==
-          all[r]["sweep"]["training.schedule"]);
-    for (std::size_t m = 0; m < data["measures"].size(); ++m) {
-      const std::string key = data["measures"][m]["key"];
-      INFO(key << " of " << all[r]["name"]);
-      CHECK(row["values"][m].get<double>() == figure(all[r], key));
-    }
-    CHECK(row.contains("fails") == !all[r]["fits_in_memory"].get<bool>());
-    if (row.contains("fails")) ++fails;
-    if (row.contains("fails")) {
-      CHECK(row["warning"].get<std::string>().starts_with("Does not fit: device "));
-    }
+    const Json& result = all[r];
+    const std::size_t row = result["sweep"]["training.schedule"] == "gpipe" ? 0 : 1;
+    const int batches = result["sweep"]["training.micro_batches"].get<int>();
+    const std::size_t column = batches == 2 ? 0 : batches == 4 ? 1 : 2;
+    check_shown(step[row].at(column), 1e3 * result["step_time_s"].get<double>());
+    check_shown(rate[row].at(column), batches / result["step_time_s"].get<double>());
+    check_shown(busy[row].at(column), 100 * result["utilisation"]["busy"].get<double>());
+    const std::string& cell = busy[row][column];
+    CHECK((cell.find("class=\"fails\"") != cell.npos) == !result["fits_in_memory"].get<bool>());
+    CHECK(cell.find("href=\"#scenario-" + std::to_string(r) + "\"") != cell.npos);
   }
   INFO("GPipe keeps all 8 x 300 MiB on every device, which has 2 GiB; 1F1B at most 4");
-  CHECK(fails == 1);
-  CHECK(places.size() == 6);
-  CHECK(data["axes"][1]["values"].dump() ==
-        R"([{"label":"2","number":2.0},{"label":"4","number":4.0},{"label":"8","number":8.0}])");
+  CHECK(busy[0][2].find("title=\"Does not fit: device ") != std::string::npos);
 }
 
-TEST_CASE("results that no sweep made have no axes, and two of them no picture") {
+TEST_CASE("the best cell of a table is the best of those that fit") {
+  const std::string page = html_report(
+      swept(R"({"training.schedule": ["gpipe", "1f1b"], "training.micro_batches": [8, 2, 4]})"));
+  for (const char* name : {"step time (ms)", "busy (%)"}) {
+    const std::string measure = name;
+    CAPTURE(measure);
+    double best = 0;
+    std::vector<double> starred;
+    for (const auto& row : heat_of(page, measure)) {
+      for (const std::string& cell : row) {
+        const std::string text = plain(cell);
+        if (cell.find("fails") != cell.npos) continue;
+        const double value = std::stod(text.substr(text.find_first_of("0123456789")));
+        const bool less = measure == "step time (ms)";
+        if (best == 0 || (less ? value < best : value > best)) best = value;
+        if (text.find("★") != text.npos) starred.push_back(value);
+      }
+    }
+    CHECK(starred == std::vector<double>{best});
+  }
+}
+
+TEST_CASE("curves have a point for each result, which leads to its section") {
+  const std::string page = html_report(swept(R"({"training.micro_batches": [8, 2, 4]})"));
+  const std::string busy = between(page, "data-name=\"busy (%)\"", "</figure>");
+  CHECK(busy.find("busy (%) along micro batches") != std::string::npos);
+  CHECK(busy.find("<table") == std::string::npos);  // there is one path
+  CHECK(count(busy, "class=\"curve\"") == 1);
+  for (const char* section : {"#scenario-0", "#scenario-1", "#scenario-2"}) {
+    CHECK(count(busy, section) == 1);
+  }
+}
+
+TEST_CASE("results that no sweep made have no curves, and two of them no picture") {
   const ScenarioResult one = two_devices();
-  CHECK(sweep_of(html_report({one})).is_null());
-  CHECK(sweep_of(html_report({one, one})).is_null());
-  const Json three = sweep_of(html_report({one, one, one}));
-  CHECK(three["axes"].empty());
-  CHECK(three["results"].size() == 3);
-  CHECK(three["drawn"] == 3);
+  CHECK(html_report({one}).find("id=\"sweep\"") == std::string::npos);
+  CHECK(html_report({one, one}).find("id=\"sweep\"") == std::string::npos);
+  const std::string three = html_report({one, one, one});
+  CHECK(three.find("Throughput against memory") != std::string::npos);
+  CHECK(three.find("The sweep") == std::string::npos);
 }
 
 TEST_CASE("a path of which only some results have a value is no axis") {
@@ -109,10 +162,9 @@ TEST_CASE("a path of which only some results have a value is no axis") {
   results[0].scenario.swept = {{"a.x", "1", 1}, {"b", "2", 2}};
   results[1].scenario.swept = {{"a.x", "3", 3}};
   results[2].scenario.swept = {{"a.x", "2", 2}, {"b", "2", 2}};
-  const Json data = sweep_of(html_report(results));
-  REQUIRE(data["axes"].size() == 1);
-  CHECK(data["axes"][0]["path"] == "a.x");
-  CHECK(data["results"][1]["at"] == Json::array({2}));
+  const std::string page = html_report(results);
+  CHECK(page.find("<table class=\"heat\"") == std::string::npos);
+  CHECK(page.find("busy (%) along x") != std::string::npos);
 }
 
 TEST_CASE("what a sweep is called and what it sets cannot break out of the page") {
@@ -126,7 +178,6 @@ TEST_CASE("what a sweep is called and what it sets cannot break out of the page"
   CHECK(page.find("<script>alert") == std::string::npos);
   CHECK(page.find("<img") == std::string::npos);
   CHECK(page.find("<!--") == std::string::npos);
-  CHECK(sweep_of(page)["axes"][0]["path"].get<std::string>().substr(0, 10) == "</script><");
 }
 
 TEST_CASE("a sweep of 1,000 results is small beside the page") {
@@ -138,12 +189,14 @@ TEST_CASE("a sweep of 1,000 results is small beside the page") {
                              {"y", std::to_string(r % 40), r % 40}};
   }
   const std::string page = html_report(results);
-  const std::size_t begin = page.find(kOpen);
-  const std::size_t size = page.find("</script>", begin) - begin;
+  const std::size_t begin = page.find("<div id=\"sweep\">");
+  const std::size_t size = page.find("same-scale", begin) - begin;
   INFO(size << " bytes");
-  CHECK(size < 300'000);
-  CHECK(sweep_of(page)["results"].size() == 1000);
-  CHECK(sweep_of(page)["drawn"] == kMostDrawn);
+  CHECK(size < 1'000'000);
+  CHECK(heat_of(page, "busy (%)").size() == 25);
+  CHECK(page.find("The first 12 of 25 curves") != std::string::npos);
+  CHECK(page.find("href=\"#scenario-" + std::to_string(kMostDrawn - 1) + "\"") != page.npos);
+  CHECK(page.find("href=\"#scenario-" + std::to_string(kMostDrawn) + "\"") == page.npos);
 }
 
 TEST_CASE("no two scripts of a page give a name to different things") {

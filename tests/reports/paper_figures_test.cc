@@ -170,7 +170,7 @@ TEST_CASE("quantities are an axis, logarithmic where they lie far apart") {
   for (int i = 0; i < 3; ++i) {
     results[i].swept = {{"cluster.link.bandwidth", quantities[i], std::nullopt}};
   }
-  const Along along = find_axis(results);
+  const Along along = *find_axis(results);
   CHECK(along.label == "bandwidth (Mb/s)");
   CHECK(along.values == std::vector<double>{500, 5000, 50'000});
   CHECK(along.marks == along.values);

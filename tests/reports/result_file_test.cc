@@ -76,6 +76,7 @@ TEST_CASE("what is read is what was written, to the last bit") {
       numbers += number && result.value(row.key) ? 1 : 0;
     }
     CHECK(numbers >= 20);
+    CHECK(result.fits == metrics.fits_in_memory);
     REQUIRE(result.swept.size() == 1);
     CHECK(result.swept[0].path == "training.strategy.n_wise");
     CHECK(result.swept[0].number == (r == 0 ? 1 : 3));

@@ -79,10 +79,10 @@ TEST_CASE("parts of one colour differ in their hatching, and all have words of t
   std::set<std::string> names;
   std::set<std::pair<std::string, Hatch>> causes;
   int cause_count = 0;
+  const std::string idle = time_parts().back().colour;
   for (const TimePart& part : time_parts()) {
     names.insert(part.name);
-    const bool cause = std::string(part.tone) == "idle" && std::string(part.name) != "bubble";
-    if (!cause) continue;
+    if (std::string(part.colour) != idle || std::string(part.name) == "bubble") continue;
     causes.insert({part.colour, part.hatch});
     ++cause_count;
   }

@@ -1,8 +1,7 @@
-// Accuracy as JSON, and as data of a page.
+// Accuracy as JSON.
 // SPDX-License-Identifier: Apache-2.0
 #include <nlohmann/json.hpp>
 
-#include "reports/page/page_frame.h"
 #include "reports/words/encode.h"
 #include "validate/published/accuracy_report.h"
 
@@ -70,7 +69,7 @@ Json json_of(const Accuracy& accuracy, const AccuracyLine& line) {
           {"missed", line.missed}};
 }
 
-Json json_of(const Accuracy& accuracy, const JudgedValue& value, bool scenario) {
+Json json_of(const Accuracy& accuracy, const JudgedValue& value) {
   const MeasurementFile& file = accuracy.files[value.file];
   const MeasuredTable& table = file.tables[value.table];
   const MeasuredRow& row = table.rows[value.row];
@@ -93,15 +92,13 @@ Json json_of(const Accuracy& accuracy, const JudgedValue& value, bool scenario) 
   if (table.memory_stated) {
     json["fits"] = prediction.figures.fits;
   }
-  if (scenario) json["scenario"] = document_json(row.document);
+  json["scenario"] = document_json(row.document);
   return json;
 }
 
-Json values_json(const Accuracy& accuracy, bool scenarios) {
+Json values_json(const Accuracy& accuracy) {
   Json list = Json::array();
-  for (const JudgedValue& value : accuracy.values) {
-    list.push_back(json_of(accuracy, value, scenarios));
-  }
+  for (const JudgedValue& value : accuracy.values) list.push_back(json_of(accuracy, value));
   return list;
 }
 
@@ -118,18 +115,6 @@ Json sources_json(const Accuracy& accuracy) {
   return list;
 }
 
-/// A paragraph for each line.
-std::string totals_html(const Accuracy& accuracy) {
-  const std::string text = accuracy_totals(accuracy);
-  std::string html;
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = text.find('\n', begin);
-    html += tagged("p", "class=\"note\"", text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return html;
-}
-
 }  // namespace
 
 std::string accuracy_json(const Accuracy& accuracy) {
@@ -137,31 +122,8 @@ std::string accuracy_json(const Accuracy& accuracy) {
   for (const AccuracyLine& line : accuracy.lines) lines.push_back(json_of(accuracy, line));
   const Json json{{"format", "interlock-accuracy/1"},   {"speed", json_of(accuracy.speed)},
                   {"memory", json_of(accuracy.memory)}, {"sources", sources_json(accuracy)},
-                  {"figures", std::move(lines)},        {"values", values_json(accuracy, true)}};
+                  {"figures", std::move(lines)},        {"values", values_json(accuracy)}};
   return json.dump(1) + "\n";
-}
-
-std::string accuracy_html(const Accuracy& accuracy) {
-  const std::string title = "Predictions against published measurements";
-  std::string sources;
-  for (const MeasurementFile& file : accuracy.files) {
-    std::string words = file.title + ". " + file.paper;
-    for (const std::string& part : {file.place, file.address, file.licence}) {
-      if (!part.empty()) words += ", " + part;
-    }
-    for (const std::string& note : file.notes) words += ". " + note;
-    sources += tagged("h3", "", file.name) + tagged("p", "class=\"note\"", words);
-  }
-  const Grid refused = refused_grid(accuracy);
-  const std::string content =
-      tagged("h1", "", title) + totals_html(accuracy) + "<div>\n" +
-      data_html("application/accuracy+json", values_json(accuracy, false).dump()) + "</div>\n" +
-      tagged("h2", "", "Figures") + table_html(accuracy_grid(accuracy), "accuracy") +
-      tagged("p", "class=\"note\"", accuracy_note()) + tagged("h2", "", "All values") +
-      table_html(value_grid(accuracy), "accuracy") +
-      (refused.rows.empty() ? "" : tagged("h2", "", "Refused") + table_html(refused, "accuracy")) +
-      tagged("h2", "", "Sources") + sources;
-  return html_page(title, content);
 }
 
 }  // namespace interlock
