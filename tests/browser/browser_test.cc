@@ -71,7 +71,7 @@ Chromium& browser() {
 void keep_picture(const std::string& name) {
   const char* const folder = std::getenv("INTERLOCK_SCREENSHOTS");
   if (folder == nullptr) return;
-  write_file(std::string(folder) + "/" + name + ".png.base64", browser().screenshot());
+  write_file(std::string(folder) + "/" + name + ".png", browser().screenshot());
 }
 
 void check_all(const std::string& script) {
@@ -137,6 +137,28 @@ TEST_CASE("losses show beside the pointer, and runs can be switched off") {
     check_all("losses_checks.js");
     keep_picture("losses-" + std::to_string(width));
   }
+}
+
+TEST_CASE("the picture docs/report.png is as wide and about as high as the report that it shows") {
+  const std::string path = PROJECT_FOLDER "/docs/report.png";
+  const std::string text = read_file(PROJECT_FOLDER "/scenarios/quickstart/pairwise.json");
+  const Scenario scenario =
+      load_scenarios(parse_json(text, PROJECT_FOLDER "/scenarios/quickstart/pairwise.json")).at(0);
+  browser().open(html_report({run_scenario(scenario, true)}), {.width = 1240});
+  check_all("picture_checks.js");
+  const std::string picture = browser().screenshot(".selection");
+  if (std::getenv("UPDATE_PAGES") != nullptr) write_file(path, picture);
+  // The size stands behind the signature and the head of the first chunk, the most first.
+  const auto size = [](const std::string& png, std::size_t at) {
+    int pixels = 0;
+    for (std::size_t i = at; i < at + 4; ++i)
+      pixels = pixels << 8 | static_cast<unsigned char>(png[i]);
+    return pixels;
+  };
+  const std::string kept = read_file(path);
+  INFO("to renew it: UPDATE_PAGES=1 build/bin/browser_test -tc='the picture*'");
+  CHECK(size(kept, 16) == size(picture, 16));
+  CHECK(size(kept, 20) == doctest::Approx(size(picture, 20)).epsilon(0.1));  // other fonts
 }
 
 int main(int argc, char** argv) {

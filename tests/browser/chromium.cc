@@ -16,6 +16,7 @@
 #include <stdexcept>
 
 #include "base/file.h"
+#include "tests/support/base64.h"
 
 namespace interlock {
 namespace {
@@ -170,9 +171,16 @@ std::vector<PageCheck> Chromium::check(const std::string& script) {
   return checks_in(answer["result"].value("value", ""));
 }
 
-std::string Chromium::screenshot() {
-  return call("Page.captureScreenshot", {{"format", "png"}, {"captureBeyondViewport", true}})
-      .at("data");
+std::string Chromium::screenshot(const std::string& selector) {
+  const std::string size =
+      "(box => [innerWidth, Math.ceil(box.bottom + scrollY)])(document.querySelector('" + selector +
+      "').getBoundingClientRect())";
+  const Json reach =
+      call("Runtime.evaluate", {{"expression", size}, {"returnByValue", true}})["result"]["value"];
+  const Json clip{{"x", 0}, {"y", 0}, {"width", reach[0]}, {"height", reach[1]}, {"scale", 1}};
+  const Json picture = call("Page.captureScreenshot",
+                            {{"format", "png"}, {"captureBeyondViewport", true}, {"clip", clip}});
+  return decode_base64(picture.at("data"));
 }
 
 }  // namespace interlock

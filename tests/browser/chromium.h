@@ -37,8 +37,9 @@ class Chromium {
   void open(const std::string& page, const BrowserWindow& window = {});
   /// Runs the checks of `script`, a file of this folder, on the open page; see checks.js.
   std::vector<PageCheck> check(const std::string& script);
-  /// The page as PNG in base64, as far as it reaches down.
-  std::string screenshot();
+  /// Returns the page as PNG, as far as it reaches down, or down to the first element that
+  /// `selector` finds.
+  std::string screenshot(const std::string& selector = "html");
 
  private:
   using Json = nlohmann::json;

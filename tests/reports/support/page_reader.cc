@@ -6,24 +6,10 @@
 
 #include <stdexcept>
 
+#include "tests/support/base64.h"
+
 namespace interlock {
 namespace {
-
-std::string decoded(const std::string& base64) {
-  const std::string digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string bytes;
-  std::uint32_t group = 0;
-  int bits = 0;
-  for (const char c : base64) {
-    if (c == '=') break;
-    group = group << 6 | static_cast<std::uint32_t>(digits.find(c));
-    bits += 6;
-    if (bits < 8) continue;
-    bits -= 8;
-    bytes += static_cast<char>(group >> bits & 255);
-  }
-  return bytes;
-}
 
 std::string expanded(const std::string& packed) {
   for (std::size_t size = 1 << 16;; size *= 4) {
@@ -68,7 +54,7 @@ std::vector<PageScenario> scenarios_of_page(const std::string& page) {
     PageScenario scenario;
     scenario.json =
         nlohmann::json::parse(page.substr(begin, page.find("</script>", begin) - begin));
-    scenario.columns = expanded(decoded(scenario.json["columns"].get<std::string>()));
+    scenario.columns = expanded(decode_base64(scenario.json["columns"].get<std::string>()));
     scenarios.push_back(std::move(scenario));
   }
   return scenarios;
