@@ -24,7 +24,7 @@ constexpr std::size_t kLongestTitle = 50;  // letters of a panel's width
 constexpr double kRoomForSums = 1.1;       // above the highest bar
 constexpr double kWrittenBar = 30;         // least width of a bar with its sum above
 
-/// Where the plot of a panel lies.
+/// The place of a panel's plot in the picture.
 struct PanelPlace {
   double left = 0, width = kBarPanel;
   Axis y;
@@ -37,7 +37,7 @@ std::string pattern_id(const BarChart& chart, std::size_t part) {
   return chart.page_id + "part-" + std::to_string(part);
 }
 
-/// What a part is filled with: its colour, or its pattern.
+/// Returns the fill of a part: its colour, or its pattern.
 std::string fill_of(const BarChart& chart, std::size_t part) {
   const BarPart& look = chart.parts[part];
   if (look.hatch == Hatch::None) return look.colour;
@@ -93,7 +93,7 @@ std::string shortened(const std::string& words) {
   return text + "…";
 }
 
-/// Of so many bars every how-manieth is drawn.
+/// Returns n where every nth of `bars` is drawn.
 std::size_t stride_of(std::size_t bars) {
   std::size_t stride = 1;
   while (bars > stride * kMostBarsInPanel) stride *= 2;

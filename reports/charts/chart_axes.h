@@ -45,7 +45,8 @@ std::string svg_line(double x, double y, double to_x, double to_y, const std::st
 struct Look {
   std::string colour, dash;  // dash: of lines, may be empty
 };
-/// Of curve `number` of a chart: the first eight differ in colour, further ones also in dashes.
+/// Returns the look of curve `number` of a chart: the first eight differ in colour, further ones
+/// also in dashes.
 Look curve_look(std::size_t number);
 
 struct LegendEntry {

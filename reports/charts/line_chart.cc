@@ -17,7 +17,7 @@ constexpr double kCurvePanel = 380, kCurvePanelGap = 70, kCurvePanelHeight = 260
 constexpr double kBelowLegend = 12, kNote = 18;
 constexpr const char* kFails = "#b3261e";  // of a cross
 
-/// Where a panel lies, and for which pages its points lead to sections.
+/// The place of a panel in a file or in a page whose first `sections` results have a section.
 struct Place {
   double left = 0, top = 0;
   bool page = false;

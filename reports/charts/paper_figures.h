@@ -14,7 +14,7 @@ namespace interlock {
 /// The most results in one picture of timelines or devices.
 inline constexpr std::size_t kMostPanels = 12;
 
-/// What results can be drawn as, in the order of help texts.
+/// Names all figures, in the order of help texts.
 const std::vector<std::string>& figure_names();
 
 /// SVG of `figure`, after which a colon and measures may follow in sweeps. Every number of a result

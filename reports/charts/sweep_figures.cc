@@ -84,7 +84,7 @@ ChartPanel panel_of(const Measured& measure, const Along& along,
   return panel;
 }
 
-/// What measures mean that do not speak for themselves.
+/// Explains the measures that do not speak for themselves.
 std::string meaning(const std::vector<Measured>& measures, const std::vector<ReadResult>& results,
                     const std::string& first) {
   const std::vector<SweptValue>& swept = results.front().swept;

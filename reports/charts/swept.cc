@@ -60,7 +60,7 @@ void finish(const std::vector<ReadResult>& results, Along& along) {
   if (far) along.marks = values;
 }
 
-/// What they are worth, where all results say so and differ in it.
+/// Fills `along` with the quality of results, if all tell it and it differs.
 bool along_quality(const std::vector<ReadResult>& results, Along& along) {
   std::vector<double> values;
   for (const ReadResult& result : results) {

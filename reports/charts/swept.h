@@ -10,7 +10,7 @@
 
 namespace interlock {
 
-/// What goes along the axis, and the value of each result.
+/// The quantity along an axis, and the value of each result.
 struct Along {
   std::string path;  // of a sweep; empty: devices
   std::string label;
@@ -24,9 +24,9 @@ struct Along {
 /// empty.
 std::optional<Along> find_axis(const std::vector<ReadResult>& results);
 
-/// What names the curve of a result: its other swept values, else its file.
+/// Names the curve of a result: its other swept values, else its file.
 std::string curve_of(const ReadResult& result, const Along& along);
-/// What names its point on the curve, where that is not clear from the axis.
+/// Names its point on the curve, if that is not clear from the axis.
 std::string point_of(const ReadResult& result, const Along& along);
 
 /// A sweep of schedules by micro-batches 2 and 4 as a table: {{"gpipe", "1f1b"}, {2, 4}, {{0, 1},

@@ -1,4 +1,4 @@
-// What training came to, as a table, as JSON and as a picture.
+// Losses of trained scenarios as a table, as JSON and as a chart.
 // SPDX-License-Identifier: Apache-2.0
 #include "reports/charts/training_report.h"
 

@@ -17,7 +17,7 @@ std::vector<std::string> names_of(const std::vector<TrainingCurve>& curves);
 /// A row for each curve: first and last loss, step time measured and simulated, memory. The first
 /// and the last loss are means of as many steps, at most 20, and no step is in both.
 Grid training_grid(const std::vector<TrainingCurve>& curves);
-/// What its columns mean.
+/// Explains its columns.
 std::string training_note(const std::vector<TrainingCurve>& curves);
 /// Both for a terminal, and how old the weights of forwards were.
 std::string training_table(const std::vector<TrainingCurve>& curves, const TableStyle& style);

@@ -55,7 +55,7 @@ std::string excerpt_html(const ScenarioResult& result, const Excerpt& excerpt) {
                     "measured steps.");
 }
 
-/// What it takes to get the same numbers again.
+/// Names all that is needed to get the same numbers again.
 std::string origin_html(const ScenarioResult& result) {
   constexpr std::size_t kDigits = 12;
   const std::string hash = sha256(scenario_json(result.scenario).dump()).substr(0, kDigits);

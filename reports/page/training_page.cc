@@ -10,7 +10,7 @@
 namespace interlock {
 namespace {
 
-/// What the curves leave out.
+/// Says how to read the curves, and what they leave out.
 std::string note_of(const std::vector<TrainingCurve>& curves) {
   std::size_t steps = 0;
   bool stopped = false, broken = false;

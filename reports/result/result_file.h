@@ -44,7 +44,7 @@ struct ReadResult {
   double known(std::string_view key) const;
 };
 
-/// What files hold, in order; one kind only.
+/// The contents of files, in order; one kind only.
 struct ResultFiles {
   std::vector<ReadResult> results;
   std::vector<TrainingCurve> curves;

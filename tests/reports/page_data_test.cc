@@ -40,7 +40,7 @@ PageScenario page_of(const ScenarioResult& result) {
   return scenarios_of_page(html_report({result})).at(0);
 }
 
-/// Lane and entry of what each entry of lane `own` waited for, as page_order.h says.
+/// Lane and entry of what each entry of lane `own` waited for, see PlaceColumns.
 std::vector<std::pair<int, int>> causes_of(const PageScenario& page, const Json& json, int own) {
   const auto lanes = page.column<int>(json["cause_lane"]);
   const auto steps = page.column<int>(json["cause_step"]);
