@@ -1,10 +1,13 @@
-// Curves in a picture: where a point must lie, what is cut, and what is named.
+// Charts of curves and bars: where a point must lie, what is cut, and what is named.
 // SPDX-License-Identifier: Apache-2.0
 #include "reports/charts/line_chart.h"
 
 #include <doctest/doctest.h>
 
 #include <limits>
+
+#include "reports/charts/bar_chart.h"
+#include "reports/charts/chart_axes.h"
 
 namespace interlock::line_chart_test {
 
@@ -54,6 +57,71 @@ TEST_CASE("every curve is named once, and names cannot break the picture") {
   CHECK(holds(svg, ">&lt;first&gt;</text>"));
   CHECK(holds(svg, ">second</text>"));
   CHECK(!holds(svg, "<first>"));
+}
+
+TEST_CASE("a page has the panels of a file, in elements that scale") {
+  // 380 wide from 64 and 260 high, as in a file, but from 26 downwards.
+  const LineChart chart{.title = "t", .panels = {{"step", "loss", {{{0, 8}, {5, 2}, {10, 4}}}}}};
+  const std::string html = line_chart_html({.title = chart.title,
+                                            .names = {"one", "<two>"},
+                                            .panels = {chart.panels[0], chart.panels[0]}});
+  INFO(html);
+  const std::size_t first = html.find("d=\"M64 26L254 221L444 156\"");
+  REQUIRE(first != html.npos);
+  CHECK(html.find("d=\"M64 26L254 221L444 156\"", first + 1) != html.npos);
+  CHECK(holds(html, "<svg viewBox=\"0 0 470 338\""));
+  CHECK(holds(html, "aria-label=\"loss against step\""));
+  CHECK(holds(html, "</svg>&lt;two&gt;</li>"));
+  CHECK(!holds(html, "xmlns"));
+}
+
+TEST_CASE("points of a page are told in a few digits, and lead to sections that it has") {
+  ChartPanel panel{"x (s)",
+                   "y",
+                   {{{.x = 1.0 / 3, .y = 2, .tip = "exact", .result = 0},
+                     {.x = 1, .y = 3, .name = "best", .result = 1}}}};
+  panel.dots = Dots::Drawn;
+  const LineChart chart{.names = {"one"}, .panels = {panel}};
+  const std::string html = line_chart_html(chart, 1);
+  INFO(html);
+  CHECK(holds(html, "<title>one: x (s) 0.3333, y 2</title>"));
+  CHECK(holds(html, "<title>best: x (s) 1, y 3</title>"));
+  CHECK(holds(html, "<a href=\"#scenario-0\">"));
+  CHECK(!holds(html, "#scenario-1"));
+  const std::string svg = line_chart_svg(chart);
+  CHECK(holds(svg, "<title>exact</title>"));
+  CHECK(holds(svg, "<title>one: x (s) 1, y 3</title>"));
+  CHECK(!holds(svg, "href"));
+}
+
+TEST_CASE("logarithmic axes go both ways, and a cross stands in its own place") {
+  // log(10 / 1) / log(100 / 1) is half of 380 across and of 260 up.
+  ChartPanel panel{"x", "y", {{{.x = 10, .y = 10, .mark = PointMark::Cross}}}};
+  panel.dots = Dots::Drawn;
+  panel.x_marks = panel.y_marks = {1, 10, 100};
+  const std::string svg = line_chart_svg({.names = {"one"}, .panels = {panel}});
+  INFO(svg);
+  CHECK(holds(svg, "d=\"M250 222l8 8m0 -8l-8 8\""));
+}
+
+TEST_CASE("marks of a logarithmic axis are the closest 1, 2, 5 around its values") {
+  using Marks = std::vector<double>;
+  CHECK(logarithmic_marks({0.3, 7}) == Marks{0.2, 0.5, 1, 2, 5, 10});
+  CHECK(logarithmic_marks({2, 100}) == Marks{2, 5, 10, 20, 50, 100});
+  CHECK(logarithmic_marks({1, 1}) == Marks{1, 2});
+}
+
+TEST_CASE("bars of a page have patterns of their own name, and say what they show") {
+  BarChart chart{.bar_label = "device", .label = "share (%)", .unit = 0.01};
+  chart.parts = {{"idle", "#e5e5e5", Hatch::Rising}};
+  chart.panels = {{.bars = {"7"}, .values = {{1.0 / 3}}}};
+  CHECK(holds(bar_chart_svg(chart), "<title>device 7, idle: 0.3333333333333333</title>"));
+  chart.page_id = "scenario-4-";
+  const std::string html = bar_chart_html(chart);
+  INFO(html);
+  CHECK(holds(html, "<pattern id=\"scenario-4-part-0\""));
+  CHECK(holds(html, "fill=\"url(#scenario-4-part-0)\""));
+  CHECK(holds(html, "<title>device 7, idle, share (%): 33.33</title>"));
 }
 
 }  // namespace interlock::line_chart_test
