@@ -1,18 +1,15 @@
-// Walks all streams of a program beside the log of its run.
+// Carries causes along the issues of a program, beside the log of its run.
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/causes/causes.h"
 
 #include <algorithm>
-#include <map>
 #include <utility>
 
-#include "sim/causes/log_index.h"
-#include "sim/program/cursor.h"
+#include "sim/program/issue_order.h"
+#include "sim/program/log_index.h"
 
 namespace interlock {
 namespace {
-
-constexpr double kJust = 1 - 1e-9;  // engines that share links are no more exact
 
 Wait wait_for(Cargo cargo) {
   if (cargo == Cargo::Activation) return Wait::Activation;
@@ -27,186 +24,153 @@ class Walk {
       : program_(program),
         log_(log),
         index_(index_log(program, log)),
-        queues_(program.channels.size()),
-        events_(program.events.size()),
-        begun_(log.collectives.size(), false) {
-    for (std::size_t r = 0; r < program.ranks.size(); ++r) {
-      const Rank& rank = program.ranks[r];
-      for (int s = 0; s < rank.streams; ++s) {
-        const Stream& stream = program.streams[rank.first_stream + s];
-        streams_.push_back({.cursor = Cursor(program, stream), .rank = static_cast<int>(r)});
-      }
-    }
+        ranks_(ranks_of_streams(program)),
+        streams_(program.streams.size()) {
     causes_.spans.resize(log.spans.size());
     causes_.transfers.resize(log.transfers.size());
     causes_.collectives.resize(log.collectives.size());
   }
 
   std::optional<Causes> run() {
-    for (bool progress = true; progress;) {
-      progress = false;
-      for (Standing& stream : streams_) {
-        while (!stream.cursor.done() && step(stream)) {
-          stream.cursor.next();
-          progress = true;
-        }
-        if (lost_) return std::nullopt;
-      }
-    }
-    const bool whole = std::all_of(streams_.begin(), streams_.end(),
-                                   [](const Standing& stream) { return stream.cursor.done(); });
-    if (!whole || computed_ != log_.spans.size()) return std::nullopt;
+    visit_issues(program_, code_without_memory(program_),
+                 [&](const Issue& issue, const Cursor& cursor) {
+                   step(issue, cursor);
+                   return !lost_;
+                 });
+    if (lost_ || computed_ != log_.spans.size()) return std::nullopt;
     return std::move(causes_);
   }
 
  private:
   struct Standing {
-    Cursor cursor;
-    int rank = 0;
-    Cause reached = {};  // why it is where it is
-    bool handed_over = false;
+    Cause reached;                          // why it is where it is
     std::optional<Seconds> announced = {};  // when it was known that it would ask for a message
   };
-  /// A receiver asks for a message, which its sender knows from `known` on.
-  struct Ask {
-    Cause cause;
-    Seconds known;
+  struct Message {
+    int sender = 0, micro_batch = 0;  // its stream; as the sender counts
+    Cause sent, taken;                // why, and when it arrived
   };
-  struct Queue {
-    std::vector<Cause> sent, taken;  // by message; why, and when it arrived
-    std::vector<Ask> asked;
-  };
-  struct Generation {
-    int records = 0;
-    Cause last;
-    bool complete = false;
-  };
-  /// One instruction; false if the stream stands.
-  bool step(Standing& stream) {
-    const Instruction& instruction = stream.cursor.instruction();
-    switch (instruction.code) {
+
+  void step(const Issue& issue, const Cursor& cursor) {
+    Standing& stream = streams_[issue.stream];
+    switch (issue.instruction.code) {
       case Opcode::Compute:
-        return compute(stream);
+        return compute(stream, issue, cursor);
       case Opcode::Send:
-        return send(stream);
+        return send(stream, issue);
       case Opcode::Receive:
-        return receive(stream);
+        return receive(stream, issue);
       case Opcode::Record:
-        return record(stream);
+        return record(stream, issue);
       case Opcode::Wait:
-        return wait(stream);
+        stream.announced.reset();
+        if (issue.slot >= 0) later(stream.reached, at(generations_, issue.slot));
+        return;
       default:
-        return true;
+        return;
     }
   }
 
-  bool compute(Standing& stream) {
-    const int op = stream.cursor.instruction().index;
-    const std::int32_t index = index_.spans.take(op, stream.cursor.micro_batch());
+  void compute(Standing& stream, const Issue& issue, const Cursor& cursor) {
+    const auto [code, op, micro_batch] = issue.instruction;
+    const std::int32_t index = index_.spans.take(op, micro_batch);
     if (index < 0) return lose();
     ++computed_;
     Cause cause = stream.reached;
     const TraceNode before = {Kind::Span, index_.span_before[index]};
     if (before.index >= 0 && stream.reached.node != before) {
-      later(cause, {before, Wait::Device, log_.spans[before.index].end}, Wait::Device);
+      later(cause, {before, Wait::Device, log_.spans[before.index].end});
     }
     causes_.spans[index] = cause;
-    if (!stream.announced && asks_after_op(stream)) stream.announced = log_.spans[index].start;
+    // A rank of several streams does not know itself.
+    const bool knows = program_.ranks[ranks_[issue.stream]].streams == 1;
+    if (knows && !stream.announced && asks_after_op(cursor)) {
+      stream.announced = log_.spans[index].start;
+    }
     stream.reached = {{Kind::Span, index}, Wait::Nothing, log_.spans[index].end};
-    return true;
   }
 
-  /// Whether nothing but ops come before a rendezvous: whoever sends then knows when. A rank of
-  /// several streams does not know itself.
-  bool asks_after_op(const Standing& stream) const {
-    if (program_.ranks[stream.rank].streams > 1) return false;
-    for (Cursor cursor = stream.cursor; !cursor.done(); cursor.next()) {
+  /// Returns whether nothing but ops come before a rendezvous: its sender then knows when.
+  bool asks_after_op(Cursor cursor) const {
+    for (; !cursor.done(); cursor.next()) {
       const Instruction& instruction = cursor.instruction();
       if (instruction.code == Opcode::Receive) {
-        const Channel& channel = program_.channels[instruction.index];
-        return channel.depth == 0 && !channel.synchronous;
+        return is_rendezvous(program_.channels[instruction.index]);
       }
       if (instruction.code == Opcode::Send || instruction.code == Opcode::Wait) return false;
     }
     return false;
   }
 
-  bool send(Standing& stream) {
-    stream.announced.reset();
-    const int index = stream.cursor.instruction().index;
-    const Channel& channel = program_.channels[index];
-    Queue& queue = queues_[index];
-    if (stream.handed_over) return stand_until_asked(stream, channel, queue);
-    if (!channel.synchronous && channel.depth > 0) {
-      const std::size_t sent = queue.sent.size(), depth = static_cast<std::size_t>(channel.depth);
-      if (sent >= depth && queue.taken.size() <= sent - depth) return false;
-      if (sent >= depth) later(stream.reached, queue.taken[sent - depth], Wait::Room);
-    }
-    if (channel.synchronous) {
-      if (queue.asked.size() <= queue.sent.size()) return false;
-      later(stream.reached, queue.asked[queue.sent.size()].cause, Wait::Room);
-    }
-    Cause carried = carry(stream, channel, index);
-    if (lost_) return false;
-    queue.sent.push_back(carried);
-    if (channel.sender_waits) carried.at = log_.transfers[carried.node.index].end;
-    const bool stands = channel.sender_waits || (channel.synchronous && channel.wire >= 0);
-    if (stands) later(stream.reached, carried, carried.wait);
-    stream.handed_over = channel.depth == 0 && !channel.synchronous;
-    return !stream.handed_over || stand_until_asked(stream, channel, queue);
+  static bool is_rendezvous(const Channel& channel) {
+    return channel.depth == 0 && !channel.synchronous;
   }
 
-  /// Why and when a message arrives that `stream` sends now.
-  Cause carry(const Standing& stream, const Channel& channel, int index) {
+  void send(Standing& stream, const Issue& issue) {
+    stream.announced.reset();
+    const Channel& channel = program_.channels[issue.instruction.index];
+    if (issue.after >= 0) later(stream.reached, messages_[issue.after].taken, Wait::Room);
+    at(messages_, issue.slot) = {issue.stream, issue.instruction.micro_batch, {}, {}};
+    if (!channel.synchronous) carry(issue.instruction.index, messages_[issue.slot]);
+  }
+
+  /// Notes why and when `message` arrives that its sender hands over now.
+  void carry(int index, Message& message) {
+    const Channel& channel = program_.channels[index];
+    Cause& sender = streams_[message.sender].reached;
     const Wait wait = wait_for(channel.cargo);
-    if (channel.wire < 0) return {stream.reached.node, wait, stream.reached.at};
-    const std::int32_t number = index_.transfers.take(index, stream.cursor.micro_batch());
-    if (number < 0) {
-      lose();
-      return {};
-    }
+    message.sent = {sender.node, wait, sender.at};
+    if (channel.wire < 0) return;
+    const std::int32_t number = index_.transfers.take(index, message.micro_batch);
+    if (number < 0) return lose();
     const Transfer& transfer = log_.transfers[number];
-    Cause cause = stream.reached;
+    Cause& cause = causes_.transfers[number] = sender;
     const std::int32_t before = index_.transfer_before[number];
     if (before >= 0 && transfer.start > transfer.sent) {
       cause = {{Kind::Transfer, before}, Wait::Wire, log_.transfers[before].end};
     }
-    causes_.transfers[number] = cause;
-    return {{Kind::Transfer, number}, wait, transfer.arrival};
-  }
-
-  /// Rendezvous: see docs/design.md.
-  bool stand_until_asked(Standing& stream, const Channel& channel, const Queue& queue) {
-    if (queue.asked.size() < queue.sent.size()) return false;
-    const Ask& ask = queue.asked[queue.sent.size() - 1];
-    const Seconds release = ask.cause.at - channel.occupancy - channel.latency;
-    later(stream.reached, {ask.cause.node, Wait::Room, std::max(ask.known, release)}, Wait::Room);
-    stream.handed_over = false;
-    return true;
-  }
-
-  bool receive(Standing& stream) {
-    const int index = stream.cursor.instruction().index;
-    Queue& queue = queues_[index];
-    if (program_.channels[index].replay >= 0) return lose();
-    const std::size_t number = queue.taken.size();
-    if (queue.asked.size() == number) {
-      queue.asked.push_back({stream.reached, stream.announced.value_or(stream.reached.at)});
-      stream.announced.reset();
+    message.sent = {{Kind::Transfer, number}, wait, transfer.arrival};
+    if (channel.sender_waits) {
+      later(sender, {message.sent.node, wait, transfer.end});
+    } else if (channel.synchronous) {
+      later(sender, message.sent);
     }
-    if (queue.sent.size() <= number) return false;
-    later(stream.reached, queue.sent[number], queue.sent[number].wait);
-    queue.taken.push_back(stream.reached);
-    return true;
   }
 
-  bool record(Standing& stream) {
-    const int index = stream.cursor.instruction().index;
-    const int micro_batch = stream.cursor.micro_batch();
+  void receive(Standing& stream, const Issue& issue) {
+    const int index = issue.instruction.index;
+    const Channel& channel = program_.channels[index];
+    if (channel.replay >= 0) return lose();
+    Message& message = messages_[issue.slot];
+    const Cause asked = stream.reached;
+    const Seconds known = stream.announced.value_or(asked.at);
+    stream.announced.reset();
+    Cause& sender = streams_[message.sender].reached;
+    if (channel.synchronous) {
+      later(sender, asked, Wait::Room);
+      carry(index, message);
+    } else if (is_rendezvous(channel)) {  // see docs/design.md
+      const Seconds release = asked.at - channel.occupancy - channel.latency;
+      later(sender, {asked.node, Wait::Room, std::max(known, release)});
+    }
+    later(stream.reached, message.sent);
+    message.taken = stream.reached;
+  }
+
+  void record(Standing& stream, const Issue& issue) {
+    const auto [code, index, micro_batch] = issue.instruction;
     const Event& event = program_.events[index];
-    if (event.in_turn) stand_for_lane(stream, collective_of(event, micro_batch, stream.reached.at));
-    note_record(index, micro_batch, stream.reached);
-    return !lost_;
+    if (event.in_turn && issue.after < 0) {
+      stand_for_lane(stream, index_.collectives.find(event, micro_batch, stream.reached.at));
+    }
+    const Cause cause = issue.after < 0 ? stream.reached : generations_[issue.after];
+    Cause& generation = at(generations_, issue.slot);
+    if (generation.wait == Wait::Nothing) {
+      generation = cause;
+      generation.wait = Wait::Sign;
+    }
+    later(generation, cause, Wait::Sign);
+    if (issue.completes && event.collective >= 0) join(event, micro_batch, generation);
   }
 
   /// The stream stands until the collectives before number `number` that had been joined are done.
@@ -218,73 +182,49 @@ class Walk {
       first = index_.collective_before[first];
     }
     if (joined(first) > stream.reached.at) return;
-    const Seconds end = log_.collectives[before].end;
-    later(stream.reached, {{Kind::Collective, before}, Wait::Exchange, end}, Wait::Exchange);
+    later(stream.reached, end_of_collective(before));
   }
 
-  void note_record(int index, int micro_batch, const Cause& cause) {
-    const Event& event = program_.events[index];
-    Generation& generation = events_[index][micro_batch / event.micro_batches];
-    if (generation.records++ == 0 || cause.at > generation.last.at) generation.last = cause;
-    if (generation.records < event.recorders) return;
-    generation.complete = true;
-    generation.last.wait = Wait::Sign;
-    if (event.collective < 0) return;
-    const std::int32_t number = collective_of(event, micro_batch, generation.last.at);
-    if (number < 0) return static_cast<void>(lose());
-    begun_[number] = true;
-    const CollectiveSpan& span = log_.collectives[number];
+  /// Notes why the collective began that all have joined now. `generation` is its end from then on.
+  void join(const Event& event, int micro_batch, Cause& generation) {
+    const std::int32_t number = index_.collectives.find(event, micro_batch, generation.at);
+    if (number < 0) return lose();
+    index_.collectives.take(number);
     const std::int32_t before = index_.collective_before[number];
-    Cause& begun = causes_.collectives[number] = generation.last;
-    if (before >= 0 && span.start > span.joined) {
-      begun = {{Kind::Collective, before}, Wait::Wire, log_.collectives[before].end};
+    causes_.collectives[number] = generation;
+    if (before >= 0 && log_.collectives[number].start > joined(number)) {
+      causes_.collectives[number] = end_of_collective(before);
+      causes_.collectives[number].wait = Wait::Wire;
     }
-    generation.last = {{Kind::Collective, number}, Wait::Exchange, span.end};
-    if (event.next >= 0) note_record(event.next, micro_batch, generation.last);
+    generation = end_of_collective(number);
   }
 
   Seconds joined(std::int32_t number) const { return log_.collectives[number].joined; }
-
-  /// The first one of `event` that was joined at `at` or later, or -1. One collective may be there
-  /// for several events; the micro-batch is that of whoever joined last.
-  std::int32_t collective_of(const Event& event, int micro_batch, Seconds at) const {
-    const int first = micro_batch / event.micro_batches * event.micro_batches;
-    std::int32_t found = -1;
-    for (int b = first; b < first + event.micro_batches; ++b) {
-      for (const std::int32_t number : index_.collectives.all(event.collective, b)) {
-        if (begun_[number] || joined(number) < at * kJust) continue;
-        if (found < 0 || joined(number) < joined(found)) found = number;
-      }
-    }
-    return found;
+  Cause end_of_collective(std::int32_t number) const {
+    return {{Kind::Collective, number}, Wait::Exchange, log_.collectives[number].end};
   }
 
-  bool wait(Standing& stream) {
-    stream.announced.reset();
-    if (stream.cursor.micro_batch() < 0) return true;
-    const int index = stream.cursor.instruction().index;
-    const Event& event = program_.events[index];
-    const int number = stream.cursor.micro_batch() / event.micro_batches;
-    const Generation& generation = events_[index][number];
-    if (!generation.complete) return false;
-    later(stream.reached, generation.last, generation.last.wait);
-    return true;
-  }
-
-  /// `reached` is replaced if `other` is later.
+  /// Replaces `reached` if `other` is later.
+  static void later(Cause& reached, const Cause& other) { later(reached, other, other.wait); }
   static void later(Cause& reached, const Cause& other, Wait wait) {
     if (other.at > reached.at) reached = {other.node, wait, other.at};
   }
 
-  bool lose() { return !(lost_ = true); }
+  template <class T>
+  static T& at(std::vector<T>& slots, std::int32_t slot) {
+    if (slots.size() <= static_cast<std::size_t>(slot)) slots.resize(slot + 1);
+    return slots[slot];
+  }
+
+  void lose() { lost_ = true; }
 
   const Program& program_;
   const TraceLog& log_;
   LogIndex index_;
+  std::vector<int> ranks_;  // by stream
   std::vector<Standing> streams_;
-  std::vector<Queue> queues_;
-  std::vector<std::map<int, Generation>> events_;
-  std::vector<bool> begun_;  // by collective of the log
+  std::vector<Message> messages_;  // by slot
+  std::vector<Cause> generations_;
   Causes causes_;
   std::size_t computed_ = 0;  // ops that were met
   bool lost_ = false;

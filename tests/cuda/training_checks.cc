@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "sim/engines/engines.h"
+#include "sim/program/issue_order.h"
 #include "tests/harness/support/training.h"
 #include "validate/cuda/device/nccl.h"
 #include "validate/cuda/kernels/cuda_call.h"

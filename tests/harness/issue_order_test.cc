@@ -3,11 +3,15 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
 
 #include "base/error.h"
 #include "tests/harness/support/happens_before.h"
 #include "tests/sim/support/realised.h"
 #include "tests/sim/support/test_chain.h"
+#include "validate/executors/executor.h"
 
 namespace interlock::issue_order_test {
 namespace {
@@ -56,6 +60,53 @@ TEST_CASE("a frozen program is issued in the order that its ranks realised") {
   CHECK(frozen > 100);
 }
 
+/// What is wrong with the slots of `order`, counted again by channel and by event; empty if
+/// nothing.
+std::string wrong_slot(const Program& program, const std::vector<Issue>& order) {
+  std::vector<std::vector<int>> sent(program.channels.size()), taken(program.channels.size());
+  std::map<std::pair<int, int>, std::pair<int, int>> generations;  // slot, records
+  std::set<int> slots;
+  for (const auto& [stream, instruction, slot, after, completes] : order) {
+    const auto [code, index, micro_batch] = instruction;
+    if (code == Opcode::Send) {
+      const Channel& channel = program.channels[index];
+      const int room = static_cast<int>(sent[index].size()) - channel.depth;
+      const bool waits = !channel.synchronous && channel.depth > 0 && room >= 0;
+      if (after != (waits ? taken[index].at(room) : -1)) return "room of another message";
+      sent[index].push_back(slot);
+    } else if (code == Opcode::Receive) {
+      taken[index].push_back(slot);
+      if (slot != sent[index].at(taken[index].size() - 1)) return "another message";
+    } else if (code == Opcode::Record || (code == Opcode::Wait && micro_batch >= 0)) {
+      const Event& event = program.events[index];
+      auto& [known, records] =
+          generations.try_emplace({index, micro_batch / event.micro_batches}, slot, 0)
+              .first->second;
+      if (code == Opcode::Record && records == 0 && !slots.insert(slot).second)
+        return "a slot twice";
+      if (code == Opcode::Record && completes != (++records >= event.recorders)) return "completes";
+      if (slot != known) return "another generation";
+    } else if (slot != -1) {
+      return "a slot for nothing";
+    }
+  }
+  return "";
+}
+
+TEST_CASE("slots join both ends of a message, and the records of a generation to what waits") {
+  int bounded = 0;
+  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+    Random random(823, seed);
+    const TestChain chain = random_chain(random);
+    const Program program = program_of(chain);
+    if (chooses_order(program) || !deadlock_of(program).empty()) continue;
+    INFO("seed " << seed << ": " << describe(chain));
+    CHECK(wrong_slot(program, issue_order(program)) == "");
+    for (const Issue& issue : issue_order(program)) bounded += issue.after >= 0 ? 1 : 0;
+  }
+  CHECK(bounded > 100);
+}
+
 TEST_CASE("the checker of orders refuses orders that are none") {
   const Program program = program_of(make_chain(3, ScheduleKind::OneFOneB));
   const std::vector<Issue> good = issue_order(program);
@@ -81,7 +132,8 @@ TEST_CASE("ops of ranks take turns, and a message follows its op at once") {
   chain.micro_batches = 3;
   const Program program = program_of(chain);
   std::string ops;
-  for (const auto& [stream, instruction] : issue_order(program)) {
+  for (const Issue& issue : issue_order(program)) {
+    const Instruction& instruction = issue.instruction;
     if (instruction.code == Opcode::Compute) {
       const OpInfo& op = program.ops[instruction.index];
       ops += std::to_string(op.stage) + letter(op.kind) + std::to_string(instruction.micro_batch);

@@ -13,6 +13,7 @@
 #include "tests/harness/support/virtual_clocks.h"
 #include "tests/sim/support/realised.h"
 #include "tests/sim/support/test_chain.h"
+#include "validate/executors/executor.h"
 
 namespace interlock::issued_memory_test {
 namespace {

@@ -54,14 +54,4 @@ std::vector<OpSample> run_in_order(const Program& program, const Workload& workl
 /// Why real executors cannot run `program` ("it has collectives, ..."); empty if they can.
 std::string why_not_executable(const Program& program);
 
-/// The order in which one host thread may issue the whole of `program`: every instruction after all
-/// that it depends on, ranks by turns. Micro-batches are those of the turn. A sender whose message
-/// must be waited for (rendezvous, synchronous) goes on behind its Receive.
-struct Issue {
-  int stream = 0;
-  Instruction instruction;
-};
-/// Throws: Error on deadlock. REQUIRES: ranks have one stream, or the program is frozen.
-std::vector<Issue> issue_order(const Program& program);
-
 }  // namespace interlock

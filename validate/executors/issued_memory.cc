@@ -3,12 +3,11 @@
 #include "validate/executors/issued_memory.h"
 
 #include <algorithm>
-#include <deque>
 #include <functional>
-#include <map>
 #include <utility>
 
-#include "validate/executors/unroll.h"
+#include "sim/engines/message_holds.h"
+#include "sim/program/log_index.h"
 
 namespace interlock {
 namespace {
@@ -17,44 +16,33 @@ class IssuedStreams {
  public:
   IssuedStreams(const Program& program, const TraceLog& log)
       : program_(program),
+        log_(log),
+        index_(index_log(program, log)),
+        rank_(ranks_of_streams(program)),
         time_(program.streams.size()),
         with_op_(program.streams.size()),
-        rank_(program.streams.size()),
-        free_(program.ranks.size()),
-        queues_(program.channels.size()) {
-    for (std::size_t r = 0; r < program.ranks.size(); ++r) {
-      const auto first = rank_.begin() + program.ranks[r].first_stream;
-      std::fill(first, first + program.ranks[r].streams, static_cast<int>(r));
-    }
-    for (const Span& span : log.spans) spans_[{span.op, span.micro_batch}] = span;
-    std::vector<Transfer> transfers = log.transfers;
-    std::stable_sort(transfers.begin(), transfers.end(),
-                     [](const Transfer& a, const Transfer& b) { return a.start < b.start; });
-    for (const Transfer& one : transfers) {
-      transfers_[{one.channel, one.micro_batch}].push_back(one);
-    }
-  }
+        free_(program.ranks.size()) {}
 
   std::vector<MemoryChange> walk(const std::vector<Issue>& issued) {
     for (std::size_t i = 0; i < issued.size(); ++i) {
-      const auto [stream, instruction] = issued[i];
-      switch (instruction.code) {
+      const Issue& issue = issued[i];
+      switch (issue.instruction.code) {
         case Opcode::Compute:
-          compute(stream, instruction);
+          compute(issue);
           break;
         case Opcode::Send:
-          send(stream, instruction);
+          send(issue);
           break;
         case Opcode::Receive:
-          receive(stream, instruction);
+          receive(issue);
           break;
         case Opcode::Record: {
-          Seconds& event = events_[generation(instruction)];
-          event = std::max(event, time(stream));
+          Seconds& event = at(events_, issue.slot);
+          event = std::max(event, at(time_, issue.stream));
           break;
         }
         case Opcode::Wait:
-          if (instruction.micro_batch >= 0) wait_until(stream, events_[generation(instruction)]);
+          if (issue.slot >= 0) wait_until(issue.stream, at(events_, issue.slot));
           break;
         case Opcode::Allocate:
         case Opcode::Free:
@@ -68,30 +56,29 @@ class IssuedStreams {
  private:
   struct Message {
     int stream = 0, micro_batch = 0;  // the sender's
-    Seconds sent, arrival;
-  };
-  struct Queue {
-    std::deque<Message> messages;
-    std::vector<Seconds> taken;
-    std::size_t sent = 0;
+    Seconds sent, arrival, taken;
   };
 
-  Seconds& time(int stream) { return time_[static_cast<std::size_t>(stream)]; }
-  int rank(int stream) const { return rank_[static_cast<std::size_t>(stream)]; }
-  Seconds& free(int stream) { return free_[static_cast<std::size_t>(rank(stream))]; }
-  void wait_until(int stream, Seconds then) { time(stream) = std::max(time(stream), then); }
-
-  std::pair<int, int> generation(const Instruction& instruction) const {
-    const Event& event = program_.events[static_cast<std::size_t>(instruction.index)];
-    return {instruction.index, instruction.micro_batch / event.micro_batches};
+  template <class T>
+  static T& at(std::vector<T>& items, int index) {
+    const auto place = static_cast<std::size_t>(index);
+    if (items.size() <= place) items.resize(place + 1);
+    return items[place];
+  }
+  const Channel& channel_of(int index) const {
+    return program_.channels[static_cast<std::size_t>(index)];
+  }
+  void wait_until(int stream, Seconds then) {
+    at(time_, stream) = std::max(at(time_, stream), then);
   }
 
-  /// Whether the rest of the stream until its next op changes memory only: that is done with it.
-  bool leads_to_op(const std::vector<Issue>& issued, std::size_t at) const {
-    if (program_.ranks[static_cast<std::size_t>(rank(issued[at].stream))].streams == 1)
-      return false;
-    for (std::size_t i = at + 1; i < issued.size(); ++i) {
-      if (issued[i].stream != issued[at].stream) continue;
+  /// Returns whether the rest of the stream until its next op changes memory only: that is done
+  /// with it.
+  bool leads_to_op(const std::vector<Issue>& issued, std::size_t from) {
+    const int rank = at(rank_, issued[from].stream);
+    if (program_.ranks[static_cast<std::size_t>(rank)].streams == 1) return false;
+    for (std::size_t i = from + 1; i < issued.size(); ++i) {
+      if (issued[i].stream != issued[from].stream) continue;
       const Opcode code = issued[i].instruction.code;
       if (code == Opcode::Compute) return true;
       if (code != Opcode::Allocate && code != Opcode::Free) return false;
@@ -100,48 +87,47 @@ class IssuedStreams {
   }
 
   /// Where a rank chooses, what stands before an op from an Allocate on is done when it begins.
-  void memory(const std::vector<Issue>& issued, std::size_t at) {
-    const auto [stream, instruction] = issued[at];
-    std::vector<Instruction>& with = with_op_[static_cast<std::size_t>(stream)];
-    const bool takes = instruction.code == Opcode::Allocate;
-    if (!with.empty() || (takes && leads_to_op(issued, at))) {
-      with.push_back(instruction);
+  void memory(const std::vector<Issue>& issued, std::size_t place) {
+    const Issue& issue = issued[place];
+    std::vector<Instruction>& with = at(with_op_, issue.stream);
+    const bool takes = issue.instruction.code == Opcode::Allocate;
+    if (!with.empty() || (takes && leads_to_op(issued, place))) {
+      with.push_back(issue.instruction);
     } else {
-      change(time(stream), instruction, rank(stream));
+      change(issue.stream, issue.instruction);
     }
   }
 
-  void compute(int stream, const Instruction& instruction) {
-    const auto found = spans_.find({instruction.index, instruction.micro_batch});
-    if (found == spans_.end()) return;
-    wait_until(stream, free(stream));
-    std::vector<Instruction>& with = with_op_[static_cast<std::size_t>(stream)];
-    for (const Instruction& one : with) change(time(stream), one, rank(stream));
+  void compute(const Issue& issue) {
+    const auto [code, op, micro_batch] = issue.instruction;
+    const std::int32_t span = index_.spans.take(op, micro_batch);
+    if (span < 0) return;
+    Seconds& free = at(free_, at(rank_, issue.stream));
+    wait_until(issue.stream, free);
+    std::vector<Instruction>& with = at(with_op_, issue.stream);
+    for (const Instruction& one : with) change(issue.stream, one);
     with.clear();
-    time(stream) = free(stream) = found->second.end;
+    at(time_, issue.stream) = free = log_.spans[static_cast<std::size_t>(span)].end;
   }
 
-  void send(int stream, const Instruction& instruction) {
-    const Channel& channel = program_.channels[static_cast<std::size_t>(instruction.index)];
-    Queue& queue = queues_[static_cast<std::size_t>(instruction.index)];
-    const auto depth = static_cast<std::size_t>(std::max(0, channel.depth));
-    if (!channel.synchronous && depth > 0 && queue.sent >= depth) {
-      wait_until(stream, queue.taken[queue.sent - depth]);
-    }
-    ++queue.sent;
-    queue.messages.push_back({stream, instruction.micro_batch, time(stream), time(stream)});
-    if (!channel.synchronous) hand_over(instruction.index, queue.messages.back(), time(stream));
+  void send(const Issue& issue) {
+    if (issue.after >= 0) wait_until(issue.stream, at(messages_, issue.after).taken);
+    const Seconds now = at(time_, issue.stream);
+    Message& message = at(messages_, issue.slot);
+    message = {issue.stream, issue.instruction.micro_batch, now, now, {}};
+    const int index = issue.instruction.index;
+    if (!channel_of(index).synchronous) hand_over(index, message, now);
   }
 
   /// Its bytes are the receiver's at once, and the sender's until it has left.
   void hand_over(int index, Message& message, Seconds now) {
-    const Channel& channel = program_.channels[static_cast<std::size_t>(index)];
-    std::deque<Transfer>& known = transfers_[{index, message.micro_batch}];
+    const Channel& channel = channel_of(index);
+    const std::int32_t known = index_.transfers.take(index, message.micro_batch);
     Seconds end = message.arrival = now;
-    if (!known.empty()) {
-      end = std::max(now, known.front().end);
-      message.arrival = std::max(now, known.front().arrival);
-      known.pop_front();
+    if (known >= 0) {
+      const Transfer& transfer = log_.transfers[static_cast<std::size_t>(known)];
+      end = std::max(now, transfer.end);
+      message.arrival = std::max(now, transfer.arrival);
     }
     changes_.push_back({now, channel.received.value_or(channel.bytes).value(), channel.to_rank,
                         MemoryClass::Boundary});
@@ -154,44 +140,40 @@ class IssuedStreams {
     changes_.push_back({now, -channel.bytes.value(), channel.from_rank, MemoryClass::Boundary});
   }
 
-  /// Of a message that its transfer and a head of the sender read: the later of them gives it back.
   void let_go(int index, int micro_batch, Seconds now) {
-    const auto [other, first] = held_.try_emplace({index, micro_batch}, now);
-    if (first) return;
-    give_back(program_.channels[static_cast<std::size_t>(index)], std::max(now, other->second));
-    held_.erase(other);
+    const auto end = holds_.let_go(index, micro_batch, now);
+    if (end) give_back(channel_of(index), *end);
   }
 
-  void receive(int stream, const Instruction& instruction) {
-    const Channel& channel = program_.channels[static_cast<std::size_t>(instruction.index)];
-    Queue& queue = queues_[static_cast<std::size_t>(instruction.index)];
-    Message message = queue.messages.front();
-    queue.messages.pop_front();
-    wait_until(stream, message.sent);
-    if (channel.synchronous) hand_over(instruction.index, message, time(stream));
-    wait_until(stream, message.arrival);
-    queue.taken.push_back(time(stream));
-    if (channel.synchronous || channel.depth == 0) wait_until(message.stream, time(stream));
+  void receive(const Issue& issue) {
+    const int index = issue.instruction.index;
+    const Channel& channel = channel_of(index);
+    Message& message = at(messages_, issue.slot);
+    wait_until(issue.stream, message.sent);
+    if (channel.synchronous) hand_over(index, message, at(time_, issue.stream));
+    wait_until(issue.stream, message.arrival);
+    message.taken = at(time_, issue.stream);
+    if (channel.synchronous || channel.depth == 0) wait_until(message.stream, message.taken);
   }
 
-  void change(Seconds now, const Instruction& instruction, int rank) {
+  void change(int stream, const Instruction& instruction) {
+    const Seconds now = at(time_, stream);
     const Buffer& buffer = program_.buffers[static_cast<std::size_t>(instruction.index)];
     if (buffer.message >= 0) return let_go(buffer.message, instruction.micro_batch, now);
     const double sign = instruction.code == Opcode::Allocate ? 1 : -1;
-    changes_.push_back({now, sign * buffer.bytes.value(), rank, buffer.memory_class});
+    changes_.push_back({now, sign * buffer.bytes.value(), at(rank_, stream), buffer.memory_class});
   }
 
   const Program& program_;
-  std::map<std::pair<int, int>, Span> spans_;  // by op and micro-batch
-  /// By channel and micro-batch: one for each loss.
-  std::map<std::pair<int, int>, std::deque<Transfer>> transfers_;
+  const TraceLog& log_;
+  LogIndex index_;
+  std::vector<int> rank_;                          // by stream
   std::vector<Seconds> time_;                      // by stream, as programs know it
   std::vector<std::vector<Instruction>> with_op_;  // by stream: memory that its op begins with
-  std::vector<int> rank_;                          // by stream
   std::vector<Seconds> free_;                      // by rank: when its last op ended
-  std::vector<Queue> queues_;
-  std::map<std::pair<int, int>, Seconds> events_;  // by event and generation: the last record
-  std::map<std::pair<int, int>, Seconds> held_;    // by channel and micro-batch: who let go first
+  std::vector<Message> messages_;                  // by slot
+  std::vector<Seconds> events_;                    // by slot of a generation: the last record
+  MessageHolds<Seconds> holds_;
   std::vector<MemoryChange> changes_;
 };
 

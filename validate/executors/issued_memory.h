@@ -8,7 +8,8 @@
 
 #include <vector>
 
-#include "validate/executors/executor.h"
+#include "sim/program/issue_order.h"
+#include "sim/program/trace.h"
 
 namespace interlock {
 

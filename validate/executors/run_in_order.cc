@@ -1,13 +1,33 @@
-// A program's ops one after the other on the caller's thread.
+// What real executors can run, and ops one after the other on the caller's thread.
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "base/error.h"
 #include "sim/engines/engines.h"
+#include "sim/program/issue_order.h"
 #include "validate/executors/executor.h"
 #include "validate/executors/stopwatch.h"
 
 namespace interlock {
 
+std::string why_not_executable(const Program& program) {
+  const bool inside = std::any_of(program.ops.begin(), program.ops.end(),
+                                  [](const OpInfo& op) { return !op.inside.empty(); });
+  if (inside || !program.collectives.empty()) {
+    return "it has collectives, which only engines run; expected one device for each stage, "
+           "without data, tensor, context or expert parallelism and without offloading";
+  }
+  const bool replays = std::any_of(program.channels.begin(), program.channels.end(),
+                                   [](const Channel& channel) { return channel.replay >= 0; });
+  if (replays) {
+    return "its turns on old inputs are not written out; expected a settled program";
+  }
+  return "";
+}
+
 std::vector<OpSample> run_in_order(const Program& program, const Workload& workload,
                                    const std::atomic<bool>* stop) {
+  CHECK(why_not_executable(program).empty(), "a program that can be run for real");
   const Program fixed = chooses_order(program) ? freeze(program, EngineKind::Auto) : program;
   std::vector<OpSample> samples;
   for (const Issue& issue : issue_order(fixed)) {

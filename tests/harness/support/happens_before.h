@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "validate/executors/executor.h"
+#include "sim/program/issue_order.h"
 
 namespace interlock {
 
