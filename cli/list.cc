@@ -65,10 +65,7 @@ std::vector<Row> machine_rows() {
 std::vector<Row> schedule_rows() {
   std::vector<Row> rows;
   for (const ScheduleEntry& entry : schedule_catalogue()) {
-    const std::string trains = entry.any_strategy ? "all"
-                               : entry.global     ? "global"
-                               : entry.local      ? "local"
-                                                  : "local, interlocking";
+    const std::string trains = name_of(entry.trains);
     rows.push_back({entry.name,
                     trains + ": " + entry.summary + " [" + entry.source + "]",
                     {{"trains", json_text(trains)},

@@ -7,7 +7,6 @@
 #include "cli/parser/commands.h"
 #include "reports/words/scale.h"
 #include "scenarios/simulate/schedule_survey.h"
-#include "validate/schedule_formulas.h"
 
 namespace interlock {
 namespace {
@@ -34,12 +33,11 @@ std::string evaluated(const Formula& formula, std::string (*format_value)(double
 std::string count(double value) { return number(value, 2); }
 
 std::string table_row(const SurveyRow& row, double traffic_of_1f1b) {
-  const ScheduleFormulas formulas = formulas_of(row.entry->name);
   const bool inputs = row.entry->stash != StashMode::Kept;
   const char* unit = !inputs ? "" : row.stash == 1 ? " input" : " inputs";
-  const std::string name = "`" + row.entry->name + "`" + (row.entry->global ? "" : " (local)");
-  return "| " + name + " | " + percent(row.bubble) + " | " + evaluated(formulas.bubble, percent) +
-         " | " + count(row.stash) + unit + " | " + evaluated(formulas.stash, count) + " | " +
+  const std::string name = "`" + row.entry->name + "`" + (row.entry->global() ? "" : " (local)");
+  return "| " + name + " | " + percent(row.bubble) + " | " + evaluated(row.entry->bubble, percent) +
+         " | " + count(row.stash) + unit + " | " + evaluated(row.entry->stashed, count) + " | " +
          count(row.traffic / traffic_of_1f1b) + " | " + count(row.weight_copies) + " |\n";
 }
 
@@ -80,20 +78,15 @@ and `file` have no order of their own.
 
 std::string schedule_table() {
   const std::vector<SurveyRow> rows = survey_schedules(kSize);
-  const auto usual = std::find_if(rows.begin(), rows.end(), [](const SurveyRow& row) {
-    return row.entry->kind == ScheduleKind::OneFOneB;
-  });
+  const auto usual = std::find_if(rows.begin(), rows.end(),
+                                  [](const SurveyRow& row) { return row.entry->name == "1f1b"; });
   CHECK(usual != rows.end(), "1f1b takes every size");
   std::string text = kTableHead;
   for (const SurveyRow& row : rows) text += table_row(row, usual->traffic);
   text += kNotes;
   for (const ScheduleEntry& entry : schedule_catalogue()) {
-    const char* trains = entry.any_strategy ? "all"
-                         : entry.global     ? "global"
-                         : entry.local      ? "local"
-                                            : "local, interlocking";
-    text += "| `" + entry.name + "` | " + trains + " | " + entry.summary + " | " + entry.source +
-            " |\n";
+    text += "| `" + entry.name + "` | " + name_of(entry.trains) + " | " + entry.summary + " | " +
+            entry.source + " |\n";
   }
   return text;
 }

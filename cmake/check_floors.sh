@@ -115,12 +115,20 @@ check() {
     if ((space, name) in type_home) bad("a second " name "; see " type_home[space, name])
     type_home[space, name] = file
   }
-  function list_sources(   i, names, count) {
+  function list_sources(   i, names, count, folder) {
+    if (match($0, /[a-z_\/]+\/\*\.cc/)) {  # all sources of a folder
+      folder = file
+      sub(/[^\/]*$/, "", folder)
+      globbed[folder substr($0, RSTART, RLENGTH - 5)] = 1
+    }
     count = split($0, names, /[^a-z0-9_.]+/)
     for (i = 1; i <= count; ++i) listed[names[i]] = lists = 1
   }
-  function finish_lists(   base) {
+  function finish_lists(   base, folder) {
     if (lists) for (base in source) if (!(base in listed)) {
+      folder = source[base]
+      sub(/\/[^\/]*$/, "", folder)
+      if (folder in globbed) continue
       printf "%s: no CMakeLists.txt names it, so nothing builds it\n", source[base]; failed = 1
     }
   }

@@ -165,7 +165,7 @@ std::string subtitle(const ScenarioResult& result) {
   }
   line += ", " + plural(scenario.partition.stages(), "stage") + ", " + name_of(scenario.strategy) +
           (scenario.strategy.kind == StrategyKind::Inference ? ", " : " training, ") +
-          schedule_entry(scenario.schedule.kind).name + " schedule, " +
+          scenario.schedule.kind->name + " schedule, " +
           plural(scenario.micro_batches, "micro-batch", "es");
   if (!scenario.slices.empty()) {
     const auto slices = static_cast<std::int64_t>(scenario.slices.size());

@@ -107,7 +107,7 @@ void add_identity(Json& json, const ScenarioResult& result) {
   json["cluster"] = clean_utf8(scenario.cluster.name);
   const bool ours = !scenario.workload;  // else nobody says
   json["strategy"] = ours ? Json(name_of(scenario.strategy)) : Json(nullptr);
-  json["schedule"] = ours ? Json(schedule_entry(scenario.schedule.kind).name) : Json(nullptr);
+  json["schedule"] = ours ? Json(scenario.schedule.kind->name) : Json(nullptr);
   json["partition"] = modules_per_stage(scenario.partition);
   json["micro_batches"] = scenario.micro_batches;
   json["token_slices"] = Json::array();

@@ -140,10 +140,7 @@ std::string row_label(const View& view, int rank) {
 View make_view(const ScenarioResult& result, const GridStyle& style) {
   View view{&result, style};
   view.devices = device_numbers(result.scenario);
-  const ScheduleKind kind = result.scenario.schedule.kind;
-  const bool in_steps = schedule_entry(kind).flushes || kind == ScheduleKind::Naive ||
-                        kind == ScheduleKind::NaiveSplit;
-  if (in_steps) {
+  if (result.scenario.schedule.kind->parts_steps()) {
     view_step(view);
   } else {
     view_steady_state(view);

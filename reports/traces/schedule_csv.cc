@@ -21,7 +21,7 @@ std::string schedule_csv(const ScenarioResult& result) {
   if (scenario.workload) {
     throw Error(who + "the order of a workload is in its traces; expected a model and a schedule");
   }
-  if (schedule_entry(scenario.schedule.kind).slices) {
+  if (scenario.schedule.kind->slices) {
     throw Error(who +
                 "the text form has no token slices; expected a schedule of whole "
                 "micro-batches");

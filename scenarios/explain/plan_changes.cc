@@ -65,21 +65,20 @@ void n_wise(const Baseline& baseline, std::vector<Change>& changes) {
 
 /// Returns true if each step ends before the next begins, so that no weights are stale.
 bool is_synchronous(const ScheduleEntry& entry) {
-  return entry.flushes || entry.any_strategy || entry.kind == ScheduleKind::Naive ||
-         entry.kind == ScheduleKind::NaiveSplit || entry.kind == ScheduleKind::Eager ||
-         entry.kind == ScheduleKind::List || entry.kind == ScheduleKind::Ppll;
+  if (entry.trains == Trains::Any) return true;
+  return entry.global() ? entry.parts_steps() : !entry.replays;
 }
 
 /// Returns true if `entry` is another schedule of the strategy, with an order of its own.
 bool is_other_schedule(const ScheduleEntry& entry, const Scenario& scenario) {
   const bool global = scenario.strategy.kind == StrategyKind::Global;
-  return !entry.any_strategy && entry.kind != scenario.schedule.kind &&
-         entry.kind != ScheduleKind::File && entry.global == global;
+  return entry.order == OrderSource::Function && &entry != scenario.schedule.kind &&
+         entry.global() == global;
 }
 
 void schedules(const Baseline& baseline, std::vector<Change>& changes) {
   const Scenario& scenario = baseline.result.scenario;
-  const ScheduleEntry& own = schedule_entry(scenario.schedule.kind);
+  const ScheduleEntry& own = *scenario.schedule.kind;
   for (const ScheduleEntry& entry : schedule_catalogue()) {
     if (!is_other_schedule(entry, scenario)) continue;
     Change change{
@@ -120,7 +119,7 @@ void queues(const Baseline& baseline, std::vector<Change>& changes) {
                        "updates without a barrier",
                        {"training.schedule.optimizer_sync=per_stage"}});
   }
-  if (schedule_entry(schedule.kind).kind == ScheduleKind::Eager) {
+  if (schedule.kind->limits_in_flight && schedule.kind->order == OrderSource::Function) {
     changes.push_back({ChangeKind::Training,
                        "one more micro-batch in flight on each stage",
                        {set("training.schedule.in_flight", schedule.in_flight + 1)}});

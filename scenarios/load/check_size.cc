@@ -61,7 +61,7 @@ void check_size(const Scenario& scenario, int stages, int slices, const JsonNode
                in_words(kMostOpsOfRun));
     return;
   }
-  if (scenario.schedule.kind == ScheduleKind::Auto &&
+  if (scenario.schedule.kind->order == OrderSource::Search &&
       once * scenario.micro_batches > kMostOpsSearched) {
     report(diagnostics, place,
            "\"auto\" would look for the order of about " + in_words(once * scenario.micro_batches) +
@@ -76,7 +76,7 @@ void check_size(const Scenario& scenario, int stages, int slices, const JsonNode
                " ops; expected at most " + in_words(kMostOpsInFlight));
     return;
   }
-  if (schedule_entry(scenario.schedule.kind).flushes) return;
+  if (scenario.schedule.kind->flushes) return;
   const std::int64_t length = pattern_length(scenario);
   const double pattern = std::min(static_cast<double>(length), micro_batches) * once;
   if (length == 0 || pattern > kLongestPattern) {

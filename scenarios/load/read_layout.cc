@@ -84,12 +84,12 @@ void check_chunks(const ParallelKeys& parallel, int stages, int chunks, Diagnost
 /// A schedule that lays stages itself has as many on each rank.
 void check_schedule_layout(const ParallelKeys& parallel, const Layout& layout,
                            const SchedulePolicy& schedule, Diagnostics& diagnostics) {
-  if (schedule_entry(schedule.kind).layout == StageLayout::Any) return;
+  if (schedule.kind->layout == StageLayout::Any) return;
   const int expected = layout.ranks * schedule.chunks;
   if (layout.stages == expected) return;
   report(diagnostics, stages_place(parallel),
-         in_quotes(schedule_entry(schedule.kind).name) + " gives each of the " +
-             std::to_string(layout.ranks) + " ranks " +
+         in_quotes(schedule.kind->name) + " gives each of the " + std::to_string(layout.ranks) +
+             " ranks " +
              (schedule.chunks == 1 ? "one stage" : std::to_string(schedule.chunks) + " stages") +
              "; expected " + std::to_string(expected) + ", got " + std::to_string(layout.stages));
 }
@@ -113,8 +113,8 @@ std::string reason_of_stages(const ParallelKeys& parallel, const Layout& layout,
   if (parallel.stages_node || layout.stages != layout.ranks * chunks) return "";
   const std::string ranks = std::to_string(layout.ranks) + " ranks (parallel.pipeline)";
   if (chunks == 1) return ": there is one for each of the " + ranks;
-  return ": " + in_quotes(schedule_entry(bounds.schedule->kind).name) + " puts " +
-         std::to_string(chunks) + " on each of the " + ranks;
+  return ": " + in_quotes(bounds.schedule->kind->name) + " puts " + std::to_string(chunks) +
+         " on each of the " + ranks;
 }
 
 void check_stages(const ParallelKeys& parallel, const Layout& layout, const LayoutBounds& bounds,
@@ -232,8 +232,7 @@ std::optional<Layout> fit_layout(const ParallelKeys& parallel, const LayoutBound
 
 std::vector<int> read_placement(const ParallelKeys& parallel, const Layout& layout,
                                 const LayoutBounds& bounds, Diagnostics& diagnostics) {
-  const StageLayout laid =
-      bounds.schedule ? schedule_entry(bounds.schedule->kind).layout : StageLayout::Any;
+  const StageLayout laid = bounds.schedule ? bounds.schedule->kind->layout : StageLayout::Any;
   std::vector<int> pattern = rank_pattern(layout, laid == StageLayout::V);
   if (is_laid_by_file(bounds)) {
     const auto first = bounds.schedule->placement.begin();
@@ -252,7 +251,7 @@ std::vector<int> read_placement(const ParallelKeys& parallel, const Layout& layo
   }
   if (laid == StageLayout::Any) return written;
   report(diagnostics, node,
-         in_quotes(schedule_entry(bounds.schedule->kind).name) +
+         in_quotes(bounds.schedule->kind->name) +
              " lays stages on ranks itself; expected no placement, or " +
              (laid == StageLayout::V ? "\"v\"" : "\"loop\""));
   return {};

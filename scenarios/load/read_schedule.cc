@@ -22,15 +22,22 @@ bool is_global(const Strategy& strategy) { return strategy.kind == StrategyKind:
 /// Whether `entry` can train by `strategy`. The list form is defined for a loss that reaches N
 /// stages, so it has no chunks and no overlapping blocks; PPLL's queues carry activations only.
 bool fits(const ScheduleEntry& entry, const Strategy& strategy) {
-  if (strategy.kind == StrategyKind::Inference) return entry.kind == ScheduleKind::GPipe;
-  const bool n_wise =
-      strategy.kind == StrategyKind::Local || strategy.kind == StrategyKind::Interlocking;
-  if (entry.any_strategy) return strategy.kind != StrategyKind::Tree;  // its search is for chains
-  const bool sends_no_gradients =
-      strategy.kind == StrategyKind::Local || strategy.kind == StrategyKind::Greedy ||
-      strategy.kind == StrategyKind::Tree || strategy.kind == StrategyKind::ForwardForward;
-  if (entry.local) return sends_no_gradients;
-  return entry.global == is_global(strategy) && (entry.kind != ScheduleKind::List || n_wise);
+  const StrategyKind kind = strategy.kind;
+  if (kind == StrategyKind::Inference) return entry.infers;
+  switch (entry.trains) {
+    case Trains::Global:
+      return is_global(strategy);
+    case Trains::Partial:
+      return !is_global(strategy);
+    case Trains::NWise:
+      return kind == StrategyKind::Local || kind == StrategyKind::Interlocking;
+    case Trains::Local:
+      return kind == StrategyKind::Local || kind == StrategyKind::Greedy ||
+             kind == StrategyKind::Tree || kind == StrategyKind::ForwardForward;
+    case Trains::Any:
+      return kind != StrategyKind::Tree;  // its search is for chains
+  }
+  return false;
 }
 
 std::vector<std::string> fitting_names(const Strategy& strategy) {
@@ -47,26 +54,25 @@ std::string choices_of(const std::vector<std::string>& names) {
                                         : "one of \"interlock list schedules\"";
 }
 
-ScheduleKind default_kind(const TrainingKeys& training) {
-  if (names_order_file(training)) return ScheduleKind::File;
+const ScheduleEntry& default_kind(const TrainingKeys& training) {
+  if (names_order_file(training)) return schedule_named("file");
   const Strategy& strategy = training.strategy.strategy;
-  if (strategy.kind == StrategyKind::Inference) return ScheduleKind::GPipe;
-  if (!is_global(strategy)) return ScheduleKind::Eager;
-  return training.micro_batches == 1 ? ScheduleKind::Naive : ScheduleKind::OneFOneB;
+  if (strategy.kind == StrategyKind::Inference) return schedule_named("gpipe");
+  if (!is_global(strategy)) return schedule_named("eager");
+  return schedule_named(training.micro_batches == 1 ? "naive" : "1f1b");
 }
 
-/// The schedule named at `node`, or a diagnostic that lists those which fit the strategy.
-std::optional<ScheduleKind> read_kind(const JsonNode& node, const Strategy& strategy,
-                                      Diagnostics& diagnostics) {
+/// The schedule named at `node`, or null and a diagnostic that lists those which fit the strategy.
+const ScheduleEntry* read_kind(const JsonNode& node, const Strategy& strategy,
+                               Diagnostics& diagnostics) {
   const std::optional<std::string> name = read_text(node, diagnostics);
-  if (!name) return std::nullopt;
-  for (const ScheduleEntry& entry : schedule_catalogue()) {
-    if (entry.name != *name) continue;
-    if (fits(entry, strategy)) return entry.kind;
+  if (!name) return nullptr;
+  if (const ScheduleEntry* const entry = find_schedule(*name)) {
+    if (fits(*entry, strategy)) return entry;
     report(diagnostics, node,
            in_quotes(*name) + " is no schedule for " + name_of(strategy) + " training; expected " +
                choices_of(fitting_names(strategy)));
-    return std::nullopt;
+    return nullptr;
   }
   const std::vector<std::string> names = fitting_names(strategy);
   const std::optional<std::string> meant = nearest(*name, names);
@@ -74,7 +80,7 @@ std::optional<ScheduleKind> read_kind(const JsonNode& node, const Strategy& stra
          "unknown schedule " + in_quotes(*name) + "; " +
              (meant ? "did you mean \"" + *meant + "\"? " : "") + "known for " + name_of(strategy) +
              " training: " + choices_of(names));
-  return std::nullopt;
+  return nullptr;
 }
 
 QueuePolicy read_queue(const JsonNode& node, Diagnostics& diagnostics) {
@@ -98,11 +104,11 @@ void read_execution(Section& section, SchedulePolicy& policy) {
   policy.bulk_synchronous = section.choice("execution") == 1;
   if (!policy.bulk_synchronous) return;
   const JsonNode node = *section.get("execution");
-  const ScheduleEntry& entry = schedule_entry(policy.kind);
+  const ScheduleEntry& entry = *policy.kind;
   const auto refuse = [&](const std::string& message) {
     report(section.diagnostics(), node, message);
   };
-  if (policy.kind == ScheduleKind::Auto || entry.replays) {
+  if (entry.order == OrderSource::Search || entry.replays) {
     refuse("phases are rows of a written order, and " + in_quotes(entry.name) +
            " has none; expected \"futures\"");
   }
@@ -143,9 +149,8 @@ void read_members(Section& section, SchedulePolicy& policy) {
   read_execution(section, policy);
 }
 
-SchedulePolicy default_policy(ScheduleKind kind, const TrainingKeys& training) {
-  const ScheduleEntry& entry = schedule_entry(kind);
-  SchedulePolicy policy{.kind = kind,
+SchedulePolicy default_policy(const ScheduleEntry& entry, const TrainingKeys& training) {
+  SchedulePolicy policy{.kind = &entry,
                         .split_backward = entry.split_backward,
                         .waits_for_sends = training.framework.waits_for_sends,
                         .update_every = entry.updates_each ? 1 : training.micro_batches,
@@ -159,16 +164,17 @@ SchedulePolicy default_policy(ScheduleKind kind, const TrainingKeys& training) {
 }
 
 void check_backward(const JsonNode& node, const SchedulePolicy& policy, Diagnostics& diagnostics) {
-  const ScheduleEntry& entry = schedule_entry(policy.kind);
-  if (policy.kind == ScheduleKind::Auto) {
+  const ScheduleEntry& entry = *policy.kind;
+  if (entry.order == OrderSource::Search) {
     report(diagnostics, node, "\"auto\" tries fused and split backwards; expected no \"backward\"");
-  } else if (policy.kind == ScheduleKind::Naive && policy.split_backward) {
-    report(diagnostics, node, "naive with a split backward is \"naive-split\"; expected fused");
-  } else if (policy.kind == ScheduleKind::NaiveSplit && !policy.split_backward) {
-    report(diagnostics, node, "naive-split with a fused backward is \"naive\"; expected split");
-  } else if (policy.kind == ScheduleKind::File) {
+  } else if (!entry.other_backward.empty() && policy.split_backward != entry.split_backward) {
+    const char* const words[] = {"fused", "split"};
+    report(diagnostics, node,
+           entry.name + " with a " + words[policy.split_backward] + " backward is " +
+               in_quotes(entry.other_backward) + "; expected " + words[entry.split_backward]);
+  } else if (entry.order == OrderSource::File) {
     report(diagnostics, node, "the file says which backwards are split; expected no \"backward\"");
-  } else if (policy.kind == ScheduleKind::List && policy.split_backward) {
+  } else if (entry.sends_lists && policy.split_backward) {
     report(diagnostics, node, "the list form sends after its whole backward; expected fused");
   } else if (entry.overlaps) {
     report(diagnostics, node,
@@ -200,7 +206,7 @@ void check_replays(Section& section, const SchedulePolicy& policy) {
 
 /// Keys that only some schedules have a use for.
 void check_traits(Section& section, const SchedulePolicy& policy) {
-  const ScheduleEntry& entry = schedule_entry(policy.kind);
+  const ScheduleEntry& entry = *policy.kind;
   if (const auto node = section.get("chunks"); node && entry.layout == StageLayout::Any) {
     report(section.diagnostics(), *node,
            in_quotes(entry.name) +
@@ -217,7 +223,7 @@ void check_traits(Section& section, const SchedulePolicy& policy) {
            in_quotes(entry.name) + " overlaps no ops; expected it with a schedule that does");
   }
   for (const char* key : {"memory", "evaluations"}) {
-    if (const auto node = section.get(key); node && entry.kind != ScheduleKind::Auto) {
+    if (const auto node = section.get(key); node && entry.order != OrderSource::Search) {
       report(section.diagnostics(), *node,
              in_quotes(entry.name) + " searches for nothing; expected it with \"auto\"");
     }
@@ -236,10 +242,10 @@ void check_traits(Section& section, const SchedulePolicy& policy) {
 
 void check_policy(Section& section, const SchedulePolicy& policy, const TrainingKeys& training) {
   Diagnostics& diagnostics = section.diagnostics();
-  const std::string name = schedule_entry(policy.kind).name;
+  const std::string name = policy.kind->name;
   const bool global = is_global(training.strategy.strategy);
-  const bool searches = policy.kind == ScheduleKind::Auto;
-  const bool has_limit = policy.kind == ScheduleKind::Eager || (searches && !global);
+  const bool searches = policy.kind->order == OrderSource::Search;
+  const bool has_limit = policy.kind->limits_in_flight && !global;
   if (const auto node = section.get("backward")) check_backward(*node, policy, diagnostics);
   if (const auto node = section.get("in_flight"); node && policy.in_flight > 1 && !has_limit) {
     report(diagnostics, *node,
@@ -258,7 +264,7 @@ void check_policy(Section& section, const SchedulePolicy& policy, const Training
   const auto node = section.get("update_every");
   if (!node || !training.batch_valid) return;
   const int batch = training.micro_batches, every = policy.update_every;
-  const bool flushes = schedule_entry(policy.kind).flushes || (searches && global);
+  const bool flushes = policy.kind->flushes || (searches && global);
   if (flushes && every != batch) {
     report(diagnostics, *node,
            "\"" + name + "\" updates once for each step; expected its " + std::to_string(batch) +
@@ -274,16 +280,16 @@ bool is_text(const JsonNode& node) { return node.value->kind == JsonValue::Kind:
 
 SchedulePolicy read_policy(const TrainingKeys& training, Diagnostics& diagnostics) {
   const Strategy& strategy = training.strategy.strategy;
-  const ScheduleKind otherwise = default_kind(training);
+  const ScheduleEntry& otherwise = default_kind(training);
   if (!training.schedule) return default_policy(otherwise, training);
   if (is_text(*training.schedule)) {
-    const auto kind = read_kind(*training.schedule, strategy, diagnostics);
-    return default_policy(kind.value_or(otherwise), training);
+    const auto* const kind = read_kind(*training.schedule, strategy, diagnostics);
+    return default_policy(kind ? *kind : otherwise, training);
   }
   Section section(kSchedulePath, *training.schedule, diagnostics);
   const auto written = section.get("kind");
-  const auto kind = written ? read_kind(*written, strategy, diagnostics) : otherwise;
-  SchedulePolicy policy = default_policy(kind.value_or(otherwise), training);
+  const auto* const kind = written ? read_kind(*written, strategy, diagnostics) : &otherwise;
+  SchedulePolicy policy = default_policy(kind ? *kind : otherwise, training);
   const Mistakes mistakes(diagnostics);
   read_members(section, policy);
   const bool certain = kind && (written || training.batch_valid);
@@ -296,15 +302,14 @@ SchedulePolicy read_policy(const TrainingKeys& training, Diagnostics& diagnostic
 
 SchedulePolicy read_schedule(const TrainingKeys& training, Diagnostics& diagnostics) {
   SchedulePolicy policy = read_policy(training, diagnostics);
-  if (policy.kind == ScheduleKind::File || names_order_file(training)) {
+  if (policy.kind->order == OrderSource::File || names_order_file(training)) {
     read_order_file(training, policy, diagnostics);
   }
   if (policy.stash != StashMode::Kept && training.recompute != Recompute::None) {
     report(diagnostics, training.node.child("recompute"),
-           in_quotes(schedule_entry(policy.kind).name) +
-               " says itself what a forward keeps; expected \"none\"");
+           in_quotes(policy.kind->name) + " says itself what a forward keeps; expected \"none\"");
   }
-  if (training.balances_batch && !schedule_entry(policy.kind).slices) {
+  if (training.balances_batch && !policy.kind->slices) {
     report(diagnostics, training.node.child("micro_batch_size"),
            "a batch is balanced together with the slices of its sequences; expected a number of "
            "samples, or the schedule \"terapipe\"");
@@ -348,9 +353,9 @@ void read_order_file(const TrainingKeys& training, SchedulePolicy& policy,
     return;
   }
   const JsonNode node = training.schedule->child("file");
-  if (policy.kind != ScheduleKind::File) {
+  if (policy.kind->order != OrderSource::File) {
     report(diagnostics, node,
-           in_quotes(schedule_entry(policy.kind).name) +
+           in_quotes(policy.kind->name) +
                " has an order of its own; expected no \"file\", or the kind \"file\"");
     return;
   }

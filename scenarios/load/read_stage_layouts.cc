@@ -67,7 +67,7 @@ bool sends_to_neighbours(const Strategy& strategy) {
 
 void check_schedule(const Scenario& scenario, const JsonNode& place, Diagnostics& diagnostics) {
   const SchedulePolicy& schedule = scenario.schedule;
-  const ScheduleEntry& entry = schedule_entry(schedule.kind);
+  const ScheduleEntry& entry = *schedule.kind;
   const bool whole = !entry.slices && !entry.replays && entry.layout != StageLayout::Mirrored &&
                      schedule.copies == 1 && entry.stash == StashMode::Kept;
   if (whole) return;

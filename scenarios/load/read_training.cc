@@ -90,8 +90,9 @@ bool cuts_sequences(const TrainingKeys& training) {
   const JsonValue& schedule = *training.schedule->value;
   const JsonValue* kind =
       schedule.kind == JsonValue::Kind::Object ? schedule.find("kind") : &schedule;
-  return kind && kind->kind == JsonValue::Kind::String &&
-         kind->text == schedule_entry(ScheduleKind::TeraPipe).name;
+  if (!kind || kind->kind != JsonValue::Kind::String) return false;
+  const ScheduleEntry* const entry = find_schedule(kind->text);
+  return entry != nullptr && entry->slices;
 }
 
 }  // namespace

@@ -148,7 +148,7 @@ void fit_schedule(const Sections& sections, Scenario& scenario, Diagnostics& dia
     check_schedule_keys(*training.schedule, diagnostics);
   }
   scenario.strategy.all_heads =
-      training.strategy.all_heads.value_or(scenario.schedule.kind == ScheduleKind::List);
+      training.strategy.all_heads.value_or(scenario.schedule.kind->sends_lists);
   const bool has_heads = scenario.strategy.kind != StrategyKind::Global &&
                          scenario.strategy.kind != StrategyKind::ForwardForward &&
                          scenario.strategy.kind != StrategyKind::Inference;
@@ -162,7 +162,7 @@ void fit_schedule(const Sections& sections, Scenario& scenario, Diagnostics& dia
 void check_shape(const Sections& sections, const Scenario& scenario, const Layout& layout,
                  Diagnostics& diagnostics) {
   const TrainingKeys& training = sections.training;
-  const ScheduleEntry& entry = schedule_entry(scenario.schedule.kind);
+  const ScheduleEntry& entry = *scenario.schedule.kind;
   if (!training.batch_valid || entry.problem == nullptr) return;
   const std::string problem = entry.problem(
       {layout.ranks, layout.stages, scenario.micro_batches, scenario.schedule.update_every});
@@ -258,7 +258,7 @@ Scenario load_scenario(const JsonValue& value, Diagnostics& diagnostics) {
   scenario.steps = training.steps;
   fit_schedule(sections, scenario, diagnostics);
   const std::optional<int> stages = fit_stages(sections, document, scenario, diagnostics);
-  const bool cuts = schedule_entry(scenario.schedule.kind).slices;
+  const bool cuts = scenario.schedule.kind->slices;
   const int slices = cuts ? training.slices.count : 1;
   if (stages) check_size(scenario, *stages, slices, document, diagnostics);
   check_memory(training, sections.graph, sections.cluster, cuts, diagnostics);
@@ -282,7 +282,7 @@ Scenario load_scenario(const JsonValue& value, Diagnostics& diagnostics) {
   scenario.schedule.message_parts = message_parts(scenario);
   choose_partition(scenario, sections.partition, *stages);
   if (cuts) choose_slices(scenario, training.slices);
-  const StageLayout laid = schedule_entry(scenario.schedule.kind).layout;
+  const StageLayout laid = scenario.schedule.kind->layout;
   if (laid == StageLayout::Mirrored || scenario.schedule.copies > 1) add_copy(scenario);
   if (scenario.run) check_run(scenario, document.child("run"), diagnostics);
   if (scenario.goal) check_goal(scenario, document.child("goal"), diagnostics);

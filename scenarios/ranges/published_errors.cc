@@ -171,7 +171,7 @@ RunTraits traits_of(const Scenario& scenario) {
   return {.generation = generation_of(scenario.cluster.device.name),
           .framework = scenario.framework.name,
           .strategy = name_of(scenario.strategy),
-          .schedule = schedule_entry(scenario.schedule.kind).name,
+          .schedule = scenario.schedule.kind->name,
           .precision =
               contract_names("training", "precision")[static_cast<std::size_t>(scenario.precision)],
           .devices = scenario.mesh.devices()};

@@ -100,7 +100,7 @@ class PlanWork {
     const bool fixed = std::all_of(schedule.ranks.begin(), schedule.ranks.end(),
                                    [](const auto& rank) { return rank.size() == 1; });
     return scenario_.strategy.kind == StrategyKind::Global && plain && fixed &&
-           schedule_entry(scenario_.schedule.kind).flushes;
+           scenario_.schedule.kind->flushes;
   }
 
   Seconds time_of(const Op& op) const {

@@ -85,7 +85,7 @@ std::int64_t tasks_of(const Scenario& scenario, int steps) {
 /// A step of fewer micro-batches, so that SimGrid simulates no more than it should; as it is where
 /// its schedule has no steady loop.
 Scenario shortened(const Scenario& scenario, std::int64_t tasks_in_step) {
-  const ScheduleEntry& entry = schedule_entry(scenario.schedule.kind);
+  const ScheduleEntry& entry = *scenario.schedule.kind;
   const int micro_batches = scenario.micro_batches;
   const bool fits = scenario.parts.empty() && scenario.slices.empty() &&
                     scenario.schedule.update_every == micro_batches && entry.period != nullptr;

@@ -53,13 +53,6 @@ std::string kind_of(const JsonValue& value) {
 
 namespace {
 
-const ScheduleEntry* entry_named(const std::string& name) {
-  for (const ScheduleEntry& entry : schedule_catalogue()) {
-    if (entry.name == name) return &entry;
-  }
-  return nullptr;
-}
-
 std::vector<int> divisors(int number, int most) {
   std::vector<int> found;
   for (int divisor = 1; divisor <= std::min(number, most); ++divisor) {
@@ -218,7 +211,7 @@ std::vector<WorkOrder> PlanSpace::orders(const PlanLayout& layout) const {
   }
   std::vector<WorkOrder> orders;
   for (const JsonValue& schedule : or_usual(request_.schedules, usual)) {
-    const ScheduleEntry* entry = entry_named(kind_of(schedule));
+    const ScheduleEntry* entry = find_schedule(kind_of(schedule));
     std::vector<int> chunks = {1};
     if (entry != nullptr && entry->layout == StageLayout::Loop && layout.pipeline > 1) {
       chunks = or_usual(request_.chunks, {2, 4});

@@ -102,7 +102,7 @@ void choose_partition(Scenario& scenario, const PartitionKeys& keys, int stages)
     scenario.partition = uniform_partition(modules, parts);
   }
   if (!search && !scenario.rank_of_stage.empty()) return;
-  const bool list = scenario.schedule.kind == ScheduleKind::List;
+  const bool list = scenario.schedule.kind->sends_lists;
   const auto roles = make_roles(scenario.strategy, stages, list);
   const auto time_of_graph = [&](const ModelGraph& graph, int rank) {
     return busy_time(price_modules(graph, price_inputs(scenario, rank)), scenario.strategy, roles,

@@ -56,13 +56,12 @@ bool lies_as(const Scenario& scenario, const ScheduleEntry& entry) {
 /// Whether a schedule trains as "auto" does: what it is given is used for one update, all of it.
 bool competes(const Scenario& scenario, const ScheduleEntry& entry) {
   const bool global = scenario.strategy.kind == StrategyKind::Global;
-  if (entry.kind == ScheduleKind::Auto || entry.kind == ScheduleKind::File) return false;
+  if (entry.order != OrderSource::Function) return false;
   // Another way to send gradients, or eager by another name.
-  if (entry.kind == ScheduleKind::List || entry.local) return false;
+  if (entry.sends_lists || entry.trains == Trains::Local) return false;
   if (entry.slices) return false;
-  if (entry.global != global || entry.stash != StashMode::Kept) return false;
-  const bool naive = entry.kind == ScheduleKind::Naive || entry.kind == ScheduleKind::NaiveSplit;
-  if (global && !entry.flushes && !naive) return false;
+  if (entry.global() != global || entry.stash != StashMode::Kept) return false;
+  if (global && !entry.parts_steps()) return false;
   if (!lies_as(scenario, entry)) return false;
   const int stages = static_cast<int>(scenario.rank_of_stage.size());
   return entry.problem == nullptr || entry
@@ -76,13 +75,11 @@ std::vector<SchedulePolicy> candidates(const Scenario& scenario) {
   for (const ScheduleEntry& entry : schedule_catalogue()) {
     if (!competes(scenario, entry)) continue;
     SchedulePolicy policy = scenario.schedule;
-    policy.kind = entry.kind;
+    policy.kind = &entry;
     policy.chunks = static_cast<int>(scenario.rank_of_stage.size()) / scenario.ranks;
     policy.split_backward = entry.split_backward;
     policies.push_back(policy);
-    const bool either =
-        entry.kind != ScheduleKind::Naive && !(entry.flushes && entry.split_backward);
-    if (!either || entry.kind == ScheduleKind::NaiveSplit) continue;
+    if (!entry.other_backward.empty() || (entry.flushes && entry.split_backward)) continue;
     policies.push_back(policy);
     policies.back().split_backward = !policy.split_backward;
   }
@@ -139,7 +136,7 @@ std::vector<SchedulePolicy> orders_of(const std::vector<SchedulePolicy>& policie
     }
     if (order.size() < schedule.ranks.size()) continue;
     orders.push_back(policy);
-    orders.back().kind = ScheduleKind::Auto;
+    orders.back().kind = &schedule_named("auto");
     orders.back().order = std::make_shared<const std::vector<std::vector<Op>>>(std::move(order));
   }
   return orders;
@@ -193,7 +190,7 @@ SearchInputs search_inputs(const Scenario& scenario, const LowerInputs& inputs) 
 }  // namespace
 
 Scenario resolve_auto(const Scenario& scenario) {
-  if (scenario.schedule.kind != ScheduleKind::Auto || scenario.schedule.order) return scenario;
+  if (!scenario.schedule.is_sought()) return scenario;
   const LowerInputs inputs = lower_inputs(scenario);
   const SearchInputs search = search_inputs(scenario, inputs);
   const FoundSchedules found = find_schedules(search, judge_of(scenario, inputs));
@@ -218,7 +215,7 @@ Scenario resolve_auto(const Scenario& scenario) {
     const bool certain = scenario.strategy.kind == StrategyKind::Global;
     if (++looks >= kLooksAtFlushed && certain && !shares_links(measured.program)) break;
   }
-  if (best.schedule.kind == ScheduleKind::Auto && !best.schedule.order) {
+  if (best.schedule.is_sought()) {
     refuse(scenario, search.capacity, least);
   }
   return best;

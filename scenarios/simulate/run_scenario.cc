@@ -73,7 +73,7 @@ enum class Keep { Nothing, Explanation, Log };
 /// What is measured, long steps by two shorter ones where that is exact.
 MeasureInputs measure_inputs_of(const Scenario& scenario, const LowerInputs& inputs) {
   MeasureInputs measured = measure_inputs(scenario);
-  const ScheduleEntry& entry = schedule_entry(scenario.schedule.kind);
+  const ScheduleEntry& entry = *scenario.schedule.kind;
   if (scenario.skip_periods && !scenario.schedule.bulk_synchronous && !varies(scenario) &&
       entry.period != nullptr) {
     const int stages = static_cast<int>(scenario.rank_of_stage.size()) / scenario.copies;
@@ -317,7 +317,7 @@ void lay_stages_out(const Scenario& scenario, LowerInputs& inputs) {
 
 LowerInputs lower_inputs(const Scenario& scenario) {
   const int stages = static_cast<int>(scenario.rank_of_stage.size()) / scenario.copies;
-  const bool list = scenario.schedule.kind == ScheduleKind::List;
+  const bool list = scenario.schedule.kind->sends_lists;
   LowerInputs inputs = {.policy = scenario.schedule,
                         .strategy = scenario.strategy,
                         .roles = make_roles(scenario.strategy, stages, list),

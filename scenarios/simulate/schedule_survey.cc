@@ -49,7 +49,7 @@ std::string survey_scenario(const ScheduleEntry& entry, const SurveySize& size) 
          std::to_string(size.devices) +
          R"(, "memory": "80 GiB", "link": {"bandwidth": "1000 PB/s"}},
   "training": {"strategy": ")" +
-         (entry.global ? "global" : "local") + R"(", "schedule": )" + schedule +
+         (entry.global() ? "global" : "local") + R"(", "schedule": )" + schedule +
          R"(, "micro_batches": )" + std::to_string(size.micro_batches) + R"(, "steps": 4}
 })";
 }
@@ -57,7 +57,7 @@ std::string survey_scenario(const ScheduleEntry& entry, const SurveySize& size) 
 std::vector<SurveyRow> survey_schedules(const SurveySize& size) {
   std::vector<SurveyRow> rows;
   for (const ScheduleEntry& entry : schedule_catalogue()) {
-    if (entry.kind == ScheduleKind::File || entry.kind == ScheduleKind::Auto) continue;
+    if (entry.order != OrderSource::Function) continue;
     const ScheduleShape shape{.ranks = size.devices,
                               .stages = size.devices * entry.chunks,
                               .micro_batches = size.micro_batches,

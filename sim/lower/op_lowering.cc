@@ -223,7 +223,7 @@ bool OpLowering::drops_input_gradient(const Traversal& traversal) const {
 
 void OpLowering::receive_gradients(const Op& op) {
   const StageRole& role = inputs_.roles[op.stage];
-  const bool list = inputs_.policy.kind == ScheduleKind::List;
+  const bool list = inputs_.policy.kind->sends_lists;
   const bool first = op.loss == role.traversals.front().loss;
   const bool last = op.loss == role.traversals.back().loss;
   int messages = op.loss > op.stage ? 1 : 0;
@@ -240,7 +240,7 @@ void OpLowering::receive_gradients(const Op& op) {
 
 void OpLowering::send_gradients(const Op& op, const Traversal& traversal) {
   const auto& traversals = inputs_.roles[op.stage].traversals;
-  const bool list = inputs_.policy.kind == ScheduleKind::List;
+  const bool list = inputs_.policy.kind->sends_lists;
   const bool any = std::any_of(traversals.begin(), traversals.end(),
                                [](const Traversal& t) { return t.to_previous; });
   if (!(list ? any && traversal.weights : traversal.to_previous)) return;

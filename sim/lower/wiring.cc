@@ -44,7 +44,7 @@ Bytes Wiring::message_bytes(Cargo cargo, int from_stage, int to_stage, int micro
       return costs_.of_stage(from_stage, micro_batch).output;
     case Cargo::Gradient: {
       const Bytes tensor = costs_.input_gradient({.stage = from_stage, .micro_batch = micro_batch});
-      if (inputs_.policy.kind != ScheduleKind::List) return tensor;
+      if (!inputs_.policy.kind->sends_lists) return tensor;
       const auto& traversals = inputs_.roles[from_stage].traversals;
       const auto tensors = std::count_if(traversals.begin(), traversals.end(),
                                          [](const Traversal& t) { return t.to_previous; });

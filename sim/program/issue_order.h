@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // This is the one place that knows what instructions wait for: room in queues, rendezvous, events,
-// turns of frozen orders. It knows no clock. Whoever asks what a finished run depended on walks the
-// issues, and carries along what it wants to know: causes, nodes of execution traces, memory.
+// turns of frozen orders. It knows no clock. Readers that ask what a finished run depended on walk
+// the issues, and carry along what they want to know: causes, nodes of execution traces, memory.
 //
 // Two stages, one micro-batch, stage 0 on stream 0 and stage 1 on stream 1, are issued as
 //   stream 0  Compute 0F0
@@ -41,7 +41,7 @@ struct Issue {
 void visit_issues(const Program& program, const Code& code,
                   const std::function<bool(const Issue&, const Cursor&)>& visit);
 
-/// Returns all issues, in the order in which one host thread may issue them. Throws: Error on
+/// Returns all issues in the order in which one host thread may issue them. Throws: Error on
 /// deadlock. REQUIRES: ranks have one stream, or the program is frozen.
 std::vector<Issue> issue_order(const Program& program);
 

@@ -120,7 +120,7 @@ class NodeWriter {
     int recorder = kNone;  // the last
     bool several = false;
   };
-  /// What one rank has done for a generation of an event.
+  /// Counts what one rank has done for a generation of an event.
   struct Generation {
     int expected = 0, records = 0;
     Nodes done;

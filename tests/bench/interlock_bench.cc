@@ -31,7 +31,7 @@ namespace {
 
 Program make_program(const HeapLoopCase& c) {
   const Strategy strategy;
-  LowerInputs inputs{.policy = {.kind = ScheduleKind::OneFOneB, .update_every = c.micro_batches},
+  LowerInputs inputs{.policy = {.kind = &schedule_named("1f1b"), .update_every = c.micro_batches},
                      .strategy = strategy,
                      .roles = make_roles(strategy, c.stages, false)};
   inputs.cluster = {.name = "mesh", .devices = c.stages, .mesh = true};
@@ -87,8 +87,7 @@ void run_case(const HeapLoopCase& c, int rounds) {
   }
   std::printf("%6d x %-6d %9lld  %8.1f  %9.2f  %9.2f  %9.2f  %9.2f  %9.0f\n", c.stages,
               c.micro_batches, static_cast<long long>(reference.tasks), median(heap),
-              median(native), median(path), median(loop), median(simgrid),
-              metrics_memory(c) / 1e6);
+              median(native), median(path), median(loop), median(simgrid), metrics_memory(c) / 1e6);
   std::fflush(stdout);
 }
 

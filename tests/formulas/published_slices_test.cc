@@ -41,7 +41,7 @@ SliceTime slice_time(const JsonValue& fit) {
 double simulated_step(const SliceInputs& inputs, const std::vector<int>& lengths) {
   const int slices = static_cast<int>(lengths.size());
   LowerInputs lowered{
-      .policy = {.kind = ScheduleKind::TeraPipe, .update_every = inputs.sequences * slices}};
+      .policy = {.kind = &schedule_named("terapipe"), .update_every = inputs.sequences * slices}};
   lowered.cluster = {.devices = inputs.stages,
                      .devices_per_node = inputs.stages,
                      .mesh = true,

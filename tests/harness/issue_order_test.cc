@@ -108,7 +108,7 @@ TEST_CASE("slots join both ends of a message, and the records of a generation to
 }
 
 TEST_CASE("the checker of orders refuses orders that are none") {
-  const Program program = program_of(make_chain(3, ScheduleKind::OneFOneB));
+  const Program program = program_of(make_chain(3, "1f1b"));
   const std::vector<Issue> good = issue_order(program);
   REQUIRE(broken_rule(program, good, Listed::Everything) == "");
   int refused = 0;
@@ -128,7 +128,7 @@ TEST_CASE("the checker of orders refuses orders that are none") {
 }
 
 TEST_CASE("ops of ranks take turns, and a message follows its op at once") {
-  TestChain chain = make_chain(2, ScheduleKind::GPipe);
+  TestChain chain = make_chain(2, "gpipe");
   chain.micro_batches = 3;
   const Program program = program_of(chain);
   std::string ops;
@@ -145,10 +145,10 @@ TEST_CASE("ops of ranks take turns, and a message follows its op at once") {
 }
 
 TEST_CASE("what only engines can run is named") {
-  CHECK(why_not_executable(program_of(make_chain(2, ScheduleKind::GPipe))).empty());
-  TestChain replaying = make_chain(3, ScheduleKind::Dgl);
+  CHECK(why_not_executable(program_of(make_chain(2, "gpipe"))).empty());
+  TestChain replaying = make_chain(3, "dgl");
   CHECK(why_not_executable(program_of(replaying)).find("old inputs") != std::string::npos);
-  Program grouped = program_of(make_chain(2, ScheduleKind::GPipe));
+  Program grouped = program_of(make_chain(2, "gpipe"));
   grouped.collectives.push_back({});
   CHECK(why_not_executable(grouped).find("collectives") != std::string::npos);
 }

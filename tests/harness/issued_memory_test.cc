@@ -100,7 +100,7 @@ TEST_CASE("of a rank with several streams memory is taken when its op begins") {
 }
 
 TEST_CASE("a run that ends early has the memory of what was issued") {
-  const Program program = program_of(make_chain(3, ScheduleKind::OneFOneB));
+  const Program program = program_of(make_chain(3, "1f1b"));
   const std::vector<Issue> whole = issue_order(program);
   TraceLog log = realise(program, run_virtual).log;
   log.memory.clear();

@@ -112,7 +112,7 @@ bool check_equal(const Program& program, Tally& tally) {
 void count(const TestChain& chain, const Program& program, Tally& tally) {
   const SchedulePolicy& policy = chain.policy;
   const char* const queues[] = {"rendezvous", "buffered", "unlimited"};
-  tally.count("schedule", schedule_entry(policy.kind).name);
+  tally.count("schedule", policy.kind->name);
   tally.count("strategy", name_of(chain.strategy));
   tally.count("queue", queues[static_cast<int>(policy.queue.kind)]);
   tally.count("in flight", std::to_string(policy.in_flight));
@@ -222,7 +222,7 @@ TEST_CASE("logical clocks and engines agree exactly on what devices keep with th
 }
 
 TEST_CASE("what logical clocks cannot do is refused") {
-  Program program = program_of(make_chain(2, ScheduleKind::GPipe));
+  Program program = program_of(make_chain(2, "gpipe"));
   program.variation.compute.spread = 0.1;
   CHECK_THROWS_WITH_AS(run_virtual(program, {}), doctest::Contains("variation"), Error);
   program.variation = {};

@@ -115,6 +115,17 @@ for named in b.cc a.cc; do
     *) verdict models/a.cc "beside a list of $named it was $result" ;;
   esac
 done
+# All sources of the folder that they glob; and of no other.
+for globbed in layers networks; do
+  plant models/networks/a.cc "$head"
+  mkdir -p "$tree/models"
+  echo "file(GLOB families CONFIGURE_DEPENDS $globbed/*.cc)" >"$tree/models/CMakeLists.txt"
+  if output=$("$check" "$tree"); then result=accepted; else result="refused: $output"; fi
+  case $globbed/$result in
+    networks/accepted | "layers/refused: models/networks/a.cc: no CMakeLists.txt names it"*) verdict models/networks/a.cc ok ;;
+    *) verdict models/networks/a.cc "beside a glob of $globbed it was $result" ;;
+  esac
+done
 refused models/string_util.h "$head" "a file is named after what it is"
 refused models/a.h "#pragma once\\n" "does not say what the file is for"
 refused models/a.h "// What.\\n#pragma once\\n" "no licence tag"

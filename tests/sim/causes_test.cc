@@ -161,7 +161,7 @@ TEST_CASE(
   for (int stages = 1; stages <= 6; ++stages) {
     for (const int batches : {6, 9}) {
       const ChainStage stage = {.forward = f, .backward_input = b / 2, .backward_weight = b / 2};
-      TestChain chain = make_chain(std::vector<ChainStage>(stages, stage), ScheduleKind::OneFOneB);
+      TestChain chain = make_chain(std::vector<ChainStage>(stages, stage), "1f1b");
       chain.micro_batches = batches;
       const Seconds step((batches + stages - 1) * (f + b));
       const auto ranks = two_steps(chain, step);
@@ -181,7 +181,7 @@ TEST_CASE(
 TEST_CASE("local training of unequal stages: a fast stage waits for activations only") {
   std::vector<ChainStage> stages(4);
   for (int i = 0; i < 4; ++i) stages[i] = {.forward = 1, .backward_weight = i == 0 ? 5.0 : 1.0};
-  TestChain chain = make_chain(stages, ScheduleKind::Eager);
+  TestChain chain = make_chain(stages, "eager");
   chain.strategy = kLocal;
   chain.micro_batches = 4;
   // The first stage forwards 1 and, as it has no input gradient to make, works back 5.
@@ -204,7 +204,7 @@ TEST_CASE("messages that nothing hides are on the critical path, with all their 
   // Two stages, one micro-batch: f, c, f, b, c, b, all in a row.
   std::vector<ChainStage> stages(2);
   for (ChainStage& stage : stages) stage.output = 500;  // half a second on 1 kB/s
-  TestChain chain = make_chain(stages, ScheduleKind::GPipe);
+  TestChain chain = make_chain(stages, "gpipe");
   chain.micro_batches = 1;
   chain.steps = 3;
   const Program program = program_of(chain);

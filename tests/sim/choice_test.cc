@@ -141,13 +141,13 @@ std::string order_of(const TestChain& chain) {
 TEST_CASE("forwards go before heads and backwards, backwards before updates") {
   // Both stages on one rank, local. At 1, stage 0 is done with F0: its head (0 s) and stage 1's
   // forward are ready. At 4, after its backward of 2 s, its update and stage 1's backward are.
-  TestChain chain = make_chain(2, ScheduleKind::Eager);
+  TestChain chain = make_chain(2, "eager");
   chain.rank_of_stage = {0, 0};
   CHECK(order_of(chain) == "0F0@0 1F0@1 0H0@2 0B0@2 1B0@4 0U0@6 1U0@6");
 }
 
 TEST_CASE("an older micro-batch goes before a newer one of the same kind") {
-  TestChain chain = make_chain(std::vector<ChainStage>{{.update = 1}}, ScheduleKind::Eager);
+  TestChain chain = make_chain(std::vector<ChainStage>{{.update = 1}}, "eager");
   chain.policy.in_flight = 2;
   chain.steps = 4;
   // Forwards first, then backwards, updates last: U0 waits for B1, and F2 follows U0 at once.
@@ -160,8 +160,7 @@ TEST_CASE("a nearer loss goes before a further one, though it is of a newer micr
   // loss, ready after its head, and of loss 2, ready when stage 2 has sent it. At 7 both are ready:
   // I of loss 1 for micro-batch 1, and I of loss 2 for micro-batch 0.
   TestChain chain = make_chain(
-      std::vector<ChainStage>{{1, 1, 1, 0, 0, 0}, {1, 2, 1, 1, 0, 0}, {1, 1, 1, 0, 0, 0}},
-      ScheduleKind::Eager);
+      std::vector<ChainStage>{{1, 1, 1, 0, 0, 0}, {1, 2, 1, 1, 0, 0}, {1, 1, 1, 0, 0, 0}}, "eager");
   chain.strategy = n_wise(3, true);
   chain.policy.in_flight = 2;
   chain.policy.queue.kind = QueuePolicy::Kind::Unlimited;

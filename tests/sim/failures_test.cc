@@ -102,7 +102,7 @@ TEST_CASE("a stage that waits for a message nobody sends is named with its neigh
 }
 
 TEST_CASE("of many streams that wait the first eight are listed, and the rest counted") {
-  TestChain chain = make_chain(12, ScheduleKind::OneFOneB);
+  TestChain chain = make_chain(12, "1f1b");
   chain.micro_batches = 24;
   chain.policy.queue.kind = QueuePolicy::Kind::Rendezvous;  // 1F1B cannot live without room
   for (const auto& engine : all_engines()) {
@@ -118,7 +118,7 @@ TEST_CASE("of many streams that wait the first eight are listed, and the rest co
 TEST_CASE("readouts reach whoever waits for them, whatever is in flight") {
   // The period of 2 micro-batches is no multiple of 3 in flight, so that several sequences of stage
   // 0 wait for readouts at once, which take 100 s to come.
-  TestChain chain = make_chain(2, ScheduleKind::Eager);
+  TestChain chain = make_chain(2, "eager");
   chain.micro_batches = 2;
   chain.steps = 4;
   chain.strategy.readout_every = 1;
@@ -207,7 +207,7 @@ TEST_CASE("a sink that throws ends the child and passes its exception on") {
 }
 
 TEST_CASE("many SimGrid runs fit in one process, each from time 0") {
-  const Program program = program_of(make_chain(3, ScheduleKind::Naive));
+  const Program program = program_of(make_chain(3, "naive"));
   const Realised first = realise_simgrid(program);
   for (int i = 0; i < 5; ++i) CHECK(difference(first, realise_simgrid(program)) == "");
   CHECK(first.summary.makespan == Seconds(9));  // 3 stages of F, I and W, 1 s each

@@ -278,7 +278,7 @@ TEST_CASE("durations are whole ticks, and the sum of all stays under 2^53 of the
 }
 
 TEST_CASE("a block's second forward and what its backward runs again are ops of their own length") {
-  TestChain chain = make_chain(1, ScheduleKind::Eager);
+  TestChain chain = make_chain(1, "eager");
   chain.strategy = {.kind = StrategyKind::Overlapping, .recompute_shared_forward = true};
   chain.costs[0].next_forward = {Seconds(2), Flops(2)};
   chain.costs[0].recompute = {Seconds(4), Flops(4)};

@@ -84,7 +84,7 @@ TEST_CASE("a frozen wire that several channels use keeps the order of their mess
   TestChain chain = make_chain(
       std::vector<ChainStage>{
           {1, 1, 1, 1, 0, 3000}, {2, 1, 1, 1, 0, 5000}, {1, 2, 1, 1, 0, 2000}, {1, 1, 3, 0, 0, 0}},
-      ScheduleKind::Eager);
+      "eager");
   chain.strategy = n_wise(2);
   chain.rank_of_stage = {0, 1, 0, 1};
   chain.policy.in_flight = 2;
@@ -107,8 +107,7 @@ TEST_CASE("a frozen wire that several channels use keeps the order of their mess
 TEST_CASE("a stage does not replay when its message is made at that very instant") {
   // Stage 0 sends every 8 s. Stage 1 passes it on in no time, works 4 s, and replays for 4 s, stage
   // 2 works 2 s and replays three times: at 16, 24, ... both end a replay as both messages come.
-  TestChain chain =
-      make_chain(std::vector<ChainStage>{{8, 0, 0}, {0, 2, 2}, {1, 0, 1}}, ScheduleKind::Dgl);
+  TestChain chain = make_chain(std::vector<ChainStage>{{8, 0, 0}, {0, 2, 2}, {1, 0, 1}}, "dgl");
   chain.steps = 6;
   const Program program = program_of(chain);
   const Realised looped = realise(program, run_event_loop);
@@ -120,7 +119,7 @@ TEST_CASE("a stage does not replay when its message is made at that very instant
   }
   for (std::uint64_t seed = 0; seed < 400; ++seed) {
     Random random(5112, seed);
-    const TestChain replaying = random_chain(random, ScheduleKind::Dgl);
+    const TestChain replaying = random_chain(random, "dgl");
     const Program random_program = program_of(replaying);
     INFO("seed " << seed << ": " << describe(replaying));
     CHECK(difference(realise(random_program, run_event_loop),

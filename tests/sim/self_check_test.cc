@@ -76,8 +76,7 @@ TEST_CASE("whatever does not add up is named") {
 }
 
 TEST_CASE("a trace that lacks an op, a message, or a byte given back is found out") {
-  TestChain chain =
-      make_chain(std::vector<ChainStage>(2, {.output = 100, .stash = 50}), ScheduleKind::OneFOneB);
+  TestChain chain = make_chain(std::vector<ChainStage>(2, {.output = 100, .stash = 50}), "1f1b");
   chain.micro_batches = 3;
   chain.steps = 2;
   const Program program = program_of(chain);
@@ -97,7 +96,7 @@ TEST_CASE("a trace that lacks an op, a message, or a byte given back is found ou
 }
 
 TEST_CASE("a program whose messages nobody receives is found out") {
-  Program program = program_of(make_chain(2, ScheduleKind::OneFOneB));
+  Program program = program_of(make_chain(2, "1f1b"));
   const TraceAudit audit = audit_of(program);
   for (Instruction& instruction : program.instructions) {
     if (instruction.code == Opcode::Receive) instruction.code = Opcode::Free;

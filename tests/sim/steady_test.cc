@@ -126,7 +126,7 @@ StepWindow window_of(TestChain chain, int steps, int wanted) {
 TEST_CASE(
     "equal local stages repeat from the first step on; the first ends late by the way there") {
   for (int stages = 1; stages <= 5; ++stages) {
-    const StepWindow window = window_of(make_chain(stages, ScheduleKind::Eager), 12, 8);
+    const StepWindow window = window_of(make_chain(stages, "eager"), 12, 8);
     CHECK(window.first_step == (stages == 1 ? 0 : 1));
     CHECK(window.steps == 8);
   }
@@ -137,8 +137,7 @@ TEST_CASE("a fast stage before a slow one fills its queue first: three steps") {
   // 0, 3, 6, then waits for stage 1, which takes a message every 12 s from 1 on: 15, 27, ...
   // Steps end at 13 + 12 n. Starts relative to that: -13, -22, -31, -34, -34, ...: step 3 is the
   // first that all later ones equal, and as long as they, so the window begins with it.
-  const TestChain chain =
-      make_chain(std::vector<ChainStage>{{1, 1, 1}, {4, 4, 4}}, ScheduleKind::Eager);
+  const TestChain chain = make_chain(std::vector<ChainStage>{{1, 1, 1}, {4, 4, 4}}, "eager");
   std::string starts;
   TestChain six = chain;
   six.steps = 6;
@@ -156,7 +155,7 @@ TEST_CASE("a fast stage before a slow one fills its queue first: three steps") {
 }
 
 TEST_CASE("updates every two steps' worth of readouts make a cycle of two steps") {
-  TestChain chain = make_chain(3, ScheduleKind::Eager);
+  TestChain chain = make_chain(3, "eager");
   chain.micro_batches = 2;
   chain.strategy.readout_every = 2;
   chain.costs[2].update.time = Seconds(1);
@@ -169,7 +168,7 @@ Metrics measured(const TestChain& chain, int steps) {
 }
 
 TEST_CASE("a fast first stage behind an unlimited queue runs away: no steady state is claimed") {
-  TestChain chain = make_chain(std::vector<ChainStage>{{1, 1, 1}, {4, 4, 4}}, ScheduleKind::Eager);
+  TestChain chain = make_chain(std::vector<ChainStage>{{1, 1, 1}, {4, 4, 4}}, "eager");
   CHECK(measured(chain, 8).steady);
   chain.policy.queue.kind = QueuePolicy::Kind::Unlimited;
   const Metrics metrics = measured(chain, 8);

@@ -10,7 +10,8 @@
 namespace interlock::two_way_run_test {
 namespace {
 
-TestChain pipeline(ScheduleKind kind, int ranks, int micro_batches, const ChainStage& stage = {}) {
+TestChain pipeline(std::string_view kind, int ranks, int micro_batches,
+                   const ChainStage& stage = {}) {
   TestChain chain = make_laid_chain(ranks, kind, stage);
   chain.micro_batches = micro_batches;
   return chain;
@@ -27,8 +28,7 @@ TestChain with_state(TestChain chain) {
 }
 
 TEST_CASE("engines agree on every two-way schedule, whatever ops and transfers take") {
-  for (const auto kind : {ScheduleKind::DualPipe, ScheduleKind::DualPipeV, ScheduleKind::Chimera,
-                          ScheduleKind::Hanayo}) {
+  for (const std::string_view kind : {"dualpipe", "dualpipe-v", "chimera", "hanayo"}) {
     for (int p : {2, 4}) {
       for (int m : {2 * p, 4 * p}) {
         TestChain chain = with_state(pipeline(kind, p, m, {2, 3, 1, 0, 0.5, 500, 700}));
@@ -39,7 +39,7 @@ TEST_CASE("engines agree on every two-way schedule, whatever ops and transfers t
           if (chain.copies == 1 && s % 3 == 1) chain.costs[s].forward.time = Seconds(2.5);
         }
         const Program program = program_of(chain);
-        INFO(schedule_entry(kind).name << ", p " << p << ", M " << m);
+        INFO(schedule_named(kind).name << ", p " << p << ", M " << m);
         const Realised swept = realise(program, run_longest_path);
         CHECK(swept.deadlock == "");
         CHECK(difference(swept, realise(program, run_event_loop)) == "");
@@ -50,16 +50,15 @@ TEST_CASE("engines agree on every two-way schedule, whatever ops and transfers t
 }
 
 TEST_CASE("two-way schedules never deadlock, with or without transfers and a barrier") {
-  for (const auto kind : {ScheduleKind::DualPipe, ScheduleKind::DualPipeV, ScheduleKind::Chimera,
-                          ScheduleKind::Hanayo}) {
+  for (const std::string_view kind : {"dualpipe", "dualpipe-v", "chimera", "hanayo"}) {
     for (int p = 2; p <= 10; p += 2) {
-      for (int m = 2 * p; m <= 6 * p; m += kind == ScheduleKind::Chimera ? p : 2) {
+      for (int m = 2 * p; m <= 6 * p; m += kind == "chimera" ? p : 2) {
         TestChain chain = pipeline(kind, p, m, {.output = m % 4 == 0 ? 0.0 : 3000.0});
         chain.steps = 3;
         chain.policy.barrier = m % 3 == 0;
         const Program program = program_of(chain);
         const Realised run = realise(program, run_native);
-        INFO(schedule_entry(kind).name << ", p " << p << ", M " << m);
+        INFO(schedule_named(kind).name << ", p " << p << ", M " << m);
         CHECK(run.deadlock == "");
         CHECK(run.summary.tasks == count_tasks(program));
       }
@@ -68,7 +67,7 @@ TEST_CASE("two-way schedules never deadlock, with or without transfers and a bar
 }
 
 TEST_CASE("a deadlock names stages of the model, of whichever copy") {
-  TestChain chain = pipeline(ScheduleKind::DualPipe, 4, 8);
+  TestChain chain = pipeline("dualpipe", 4, 8);
   chain.policy.queue = {QueuePolicy::Kind::Rendezvous, 0};
   const std::string told = realise(program_of(chain), run_native).deadlock;
   INFO(told);
@@ -83,7 +82,7 @@ TEST_CASE("a pair takes F + B - overlap x min(F, B), recompute in B, and both pa
   // way: F0 F1 alone, then 3 times F0 with B1 (the first time alone) and F1 with B0, then B1 and
   // I0, W0: 5 pairs, and nobody waits.
   for (double overlap : {0.0, 0.25, 1.0}) {
-    TestChain chain = pipeline(ScheduleKind::DualPipe, 2, 8, {3, 1, 4});
+    TestChain chain = pipeline("dualpipe", 2, 8, {3, 1, 4});
     for (StageCost& cost : chain.costs) cost.recompute = {Seconds(2), Flops(0)};
     chain.policy.overlap = overlap;
     const Program program = program_of(chain);
@@ -95,7 +94,7 @@ TEST_CASE("a pair takes F + B - overlap x min(F, B), recompute in B, and both pa
 }
 
 TEST_CASE("both copies of a stage are resident, and exchange gradients before they update") {
-  for (const auto kind : {ScheduleKind::DualPipe, ScheduleKind::Chimera}) {
+  for (const std::string_view kind : {"dualpipe", "chimera"}) {
     TestChain chain = with_state(pipeline(kind, 4, 8, {.output = 100}));
     const Program program = program_of(chain);
     for (const Rank& rank : program.ranks) {
@@ -111,7 +110,7 @@ TEST_CASE("both copies of a stage are resident, and exchange gradients before th
       const int from = link.name[0] - '0', to = link.name[3] - '0';
       const double neighbours = std::abs(from - to) == 1 ? 8 * 100 : 0;
       const double opposite = from + to == 3 ? 2 * kGradients : 0;
-      INFO(schedule_entry(kind).name << ", link " << link.name);
+      INFO(schedule_named(kind).name << ", link " << link.name);
       CHECK(link.bytes == Bytes(neighbours + opposite));
     }
     CHECK(metrics.links.size() == 6 + 2);
@@ -121,21 +120,20 @@ TEST_CASE("both copies of a stage are resident, and exchange gradients before th
 TEST_CASE("an update waits for the gradients of the other copy") {
   // Chimera on 2 ranks, 2 micro-batches, F = B = 1 s: both ranks end their backwards at 4 s. The
   // gradients of stage 0 take 2 s at 1 kB/s both ways; then its update of 1 s, then stage 1's.
-  TestChain chain = pipeline(ScheduleKind::Chimera, 2, 2, {1, 0.5, 0.5, 0, 1});
+  TestChain chain = pipeline("chimera", 2, 2, {1, 0.5, 0.5, 0, 1});
   const TestChain stateful = with_state(chain);
   CHECK(realise(program_of(chain), run_native).summary.makespan == Seconds(4 + 2));
   CHECK(realise(program_of(stateful), run_native).summary.makespan == Seconds(4 + 2 + 1 + 2 + 1));
 }
 
 TEST_CASE("a step of many micro-batches is as small a program as a short one") {
-  for (const auto kind : {ScheduleKind::DualPipe, ScheduleKind::DualPipeV, ScheduleKind::Chimera,
-                          ScheduleKind::Hanayo}) {
+  for (const std::string_view kind : {"dualpipe", "dualpipe-v", "chimera", "hanayo"}) {
     const auto size = [&](int m) { return program_of(pipeline(kind, 8, m)).instructions.size(); };
-    INFO(schedule_entry(kind).name);
+    INFO(schedule_named(kind).name);
     CHECK(size(80) == size(6400));
   }
   const auto waves = [](int m) {
-    TestChain chain = make_laid_chain(8, ScheduleKind::Hanayo, {}, 4);
+    TestChain chain = make_laid_chain(8, "hanayo", {}, 4);
     chain.micro_batches = m;
     return program_of(chain).instructions.size();
   };

@@ -96,7 +96,7 @@ TEST_CASE("a stage begins a micro-batch once it has made the updates due in_flig
 TEST_CASE("a stage that is always busy lets no sequence run ahead of the others") {
   // One local stage, two in flight, an update every two: if nothing held them back, all even
   // micro-batches would come before the first update, which is the last in priority.
-  TestChain chain = make_chain(1, ScheduleKind::Eager);
+  TestChain chain = make_chain(1, "eager");
   chain.micro_batches = 2;
   chain.policy.update_every = 2;
   chain.policy.in_flight = 2;

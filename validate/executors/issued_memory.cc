@@ -86,7 +86,7 @@ class IssuedStreams {
     return false;
   }
 
-  /// Where a rank chooses, what stands before an op from an Allocate on is done when it begins.
+  /// Keeps what stands before an op from an Allocate on, where a rank chooses, until the op begins.
   void memory(const std::vector<Issue>& issued, std::size_t place) {
     const Issue& issue = issued[place];
     std::vector<Instruction>& with = at(with_op_, issue.stream);

@@ -31,7 +31,7 @@ Scenario with_micro_batches(const Scenario& scenario, int micro_batches) {
 }
 
 std::optional<ShorterSteps> shorter_steps(const Scenario& scenario) {
-  const ScheduleEntry& entry = schedule_entry(scenario.schedule.kind);
+  const ScheduleEntry& entry = *scenario.schedule.kind;
   const int all = scenario.micro_batches;
   const bool loop = entry.period != nullptr && !scenario.schedule.order && scenario.parts.empty() &&
                     !scenario.variation && !scenario.run && !scenario.swarm &&

@@ -189,7 +189,7 @@ TrainingCurve training_curve(const Scenario& scenario, const Execution& executio
   const Metrics simulated = run_scenario(scenario, false).measurement.metrics;
   TrainingCurve curve{.name = scenario.name,
                       .strategy = name_of(scenario.strategy),
-                      .schedule = schedule_entry(scenario.schedule.kind).name,
+                      .schedule = scenario.schedule.kind->name,
                       .executor = name_of(scenario.cluster.executor.kind),
                       .seed = options.seed,
                       .wanted_steps = options.steps,

@@ -49,8 +49,6 @@ Sequence asynchronous_sequence(const ScheduleInputs& inputs, int stage) {
   return sequence;
 }
 
-}  // namespace
-
 Schedule make_asynchronous(const ScheduleInputs& inputs) {
   Schedule schedule = one_sequence_a_stage(inputs, asynchronous_sequence);
   schedule.ahead = inputs.stages - 1;
@@ -84,6 +82,72 @@ std::string pipedream_2bw_problem(const ScheduleShape& shape) {
          "expected at least " +
          std::to_string(shape.stages) + " micro-batches between updates, one for each stage, got " +
          std::to_string(shape.update_every);
+}
+
+}  // namespace
+
+ScheduleEntry schedules::pipedream() {
+  return {.name = "pipedream",
+          .updates_each = true,
+          .summary = "1F1B without a flush; a backward has the weights of its forward (stashed)",
+          .source = "PipeDream, SOSP 2019, arXiv 1806.03377",
+          .make = make_pipedream,
+          .bubble = formulas::kNoBubble,
+          .stashed = formulas::kDevices};
+}
+
+ScheduleEntry schedules::pipedream_2bw() {
+  return {.name = "pipedream-2bw",
+          .summary = "1F1B without a flush; two versions of the weights, gradients one update late",
+          .source = "PipeDream-2BW, arXiv 2006.09503",
+          .make = make_pipedream_2bw,
+          .problem = pipedream_2bw_problem,
+          .bubble = formulas::kNoBubble,
+          .stashed = formulas::kDevices};
+}
+
+ScheduleEntry schedules::pipelined_backprop() {
+  return {.name = "pipelined-backprop",
+          .updates_each = true,
+          .summary = "1F1B without a flush; a backward has the newest weights, none are stashed",
+          .source = "Kosson et al., Pipelined Backpropagation at Scale, arXiv 2003.11666",
+          .make = make_asynchronous,
+          .bubble = formulas::kNoBubble,
+          .stashed = formulas::kDevices};
+}
+
+ScheduleEntry schedules::delayed_gradients() {
+  return {
+      .name = "ddg",
+      .updates_each = true,
+      .summary = "stages go back on delayed gradients of old activations, with the newest weights",
+      .source = "Huo et al., DDG, arXiv 1804.10574",
+      .make = make_asynchronous,
+      .bubble = formulas::kNoBubble,
+      .stashed = formulas::kDevices};
+}
+
+ScheduleEntry schedules::features_replay() {
+  return {.name = "features-replay",
+          .updates_each = true,
+          .stash = StashMode::Replayed,
+          .summary = "ddg that keeps only the inputs of stages and runs their forwards again",
+          .source = "Huo et al., Features Replay, arXiv 1807.04511",
+          .make = make_asynchronous,
+          .bubble = formulas::kNoBubble,
+          .stashed = {"p - 1", [](const PipelineShape& s) { return s.devices - 1.0; }}};
+}
+
+ScheduleEntry schedules::petra() {
+  return {
+      .name = "petra",
+      .updates_each = true,
+      .stash = StashMode::Rebuilt,
+      .summary = "reversible stages: only the last keeps an input, outputs return with gradients",
+      .source = "PETRA, arXiv 2406.02052",
+      .make = make_asynchronous,
+      .bubble = formulas::kNoBubble,
+      .stashed = formulas::kOne};
 }
 
 }  // namespace interlock

@@ -9,6 +9,7 @@
 #include "sim/plan/schedules/stage_ops.h"
 
 namespace interlock {
+namespace {
 
 Schedule make_breadth_first(const ScheduleInputs& inputs) {
   Schedule schedule = empty_schedule(inputs);
@@ -27,6 +28,20 @@ Schedule make_breadth_first(const ScheduleInputs& inputs) {
     schedule.ranks[rank] = {{order.take(), inputs.steps, inputs.micro_batches}};
   }
   return schedule;
+}
+
+}  // namespace
+
+ScheduleEntry schedules::breadth_first() {
+  return {.name = "breadth-first",
+          .flushes = true,
+          .layout = StageLayout::Loop,
+          .chunks = 2,
+          .summary = "stages laid in loops, each of which runs all of a step before the next",
+          .source = "Lamy-Poirier, arXiv 2211.05953",
+          .make = make_breadth_first,
+          .bubble = formulas::kHalfFlush,
+          .stashed = formulas::kAll};
 }
 
 }  // namespace interlock

@@ -1,4 +1,4 @@
-// The catalogue of schedules.
+// The catalogue of schedules: the entries that families define.
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/plan/schedules/catalogue.h"
 
@@ -7,247 +7,34 @@
 
 namespace interlock {
 
-namespace {
-
-// Periods of steady loops.
-int every_micro_batch(const ScheduleShape&) { return 1; }
-int every_rank(const ScheduleShape& shape) { return shape.ranks; }
-
-}  // namespace
-
-// NOLINTNEXTLINE(readability-function-size): a table
 const std::vector<ScheduleEntry>& schedule_catalogue() {
-  static const std::vector<ScheduleEntry> entries = {
-      {.kind = ScheduleKind::Naive,
-       .name = "naive",
-       .summary = "one micro-batch at a time, one stage busy at a time",
-       .source = "model parallelism",
-       .make = make_chain},
-      {.kind = ScheduleKind::NaiveSplit,
-       .name = "naive-split",
-       .split_backward = true,
-       .summary = "naive, but input gradients are sent before weight gradients are made",
-       .source = "2BP, arXiv 2405.18047",
-       .make = make_chain},
-      {.kind = ScheduleKind::GPipe,
-       .name = "gpipe",
-       .flushes = true,
-       .summary = "all forwards of a step, then all backwards, then a flush",
-       .source = "GPipe, arXiv 1811.06965",
-       .make = make_gpipe},
-      {.kind = ScheduleKind::TeraPipe,
-       .name = "terapipe",
-       .flushes = true,
-       .slices = true,
-       .summary = "gpipe by slices of the tokens of a sequence, not by whole micro-batches",
-       .source = "TeraPipe, arXiv 2102.07988",
-       .make = make_terapipe},
-      {.kind = ScheduleKind::OneFOneB,
-       .name = "1f1b",
-       .flushes = true,
-       .summary = "one forward, one backward in turn, with a flush",
-       .source = "PipeDream-flush, arXiv 2006.09503; Megatron-LM, arXiv 2104.04473",
-       .make = make_one_f_one_b,
-       .period = every_micro_batch},
-      {.kind = ScheduleKind::DualPipe,
-       .name = "dualpipe",
-       .flushes = true,
-       .overlaps = true,
-       .layout = StageLayout::Mirrored,
-       .summary =
-           "two copies in opposite directions; forwards of one overlap backwards of the other",
-       .source = "DeepSeek-V3, arXiv 2412.19437",
-       .make = make_dual_pipe,
-       .problem = dual_pipe_problem},  // no period: copies take halves, so numbers would move
-      {.kind = ScheduleKind::DualPipeV,
-       .name = "dualpipe-v",
-       .flushes = true,
-       .overlaps = true,
-       .layout = StageLayout::V,
-       .chunks = 2,
-       .summary = "dualpipe cut in half: one copy, laid as a V, whose two ways overlap",
-       .source = "DeepSeek-V3, arXiv 2412.19437; DualPipe's authors on DualPipeV",
-       .make = make_dual_pipe,
-       .problem = dual_pipe_v_problem,
-       .period = every_micro_batch},
-      {.kind = ScheduleKind::Chimera,
-       .name = "chimera",
-       .flushes = true,
-       .layout = StageLayout::Mirrored,
-       .summary = "two copies in opposite directions, each 1F1B in the bubbles of the other",
-       .source = "Li and Hoefler, arXiv 2107.06925",
-       .make = make_chimera,
-       .problem = chimera_problem,
-       .period = every_rank},
-      {.kind = ScheduleKind::Hanayo,
-       .name = "hanayo",
-       .flushes = true,
-       .layout = StageLayout::V,
-       .chunks = 2,
-       .summary = "1f1b over one copy, laid as a V of 2w chunks a rank: w waves, less idle",
-       .source = "Liu et al., arXiv 2308.15762",
-       .make = make_hanayo,
-       .problem = hanayo_problem,
-       .period = every_rank},
-      {.kind = ScheduleKind::EagerOneFOneB,
-       .name = "eager-1f1b",
-       .flushes = true,
-       .summary = "1f1b with twice as many forwards ahead, so that transfers hide behind compute",
-       .source = "Zhuang et al., arXiv 2211.05322",
-       .make = make_eager_one_f_one_b,
-       .period = every_micro_batch},
-      {.kind = ScheduleKind::Interleaved,
-       .name = "interleaved",
-       .flushes = true,
-       .layout = StageLayout::Loop,
-       .chunks = 2,
-       .summary = "1f1b over several stages a rank, laid in loops: less idle, more messages",
-       .source = "Megatron-LM, arXiv 2104.04473",
-       .make = make_interleaved,
-       .problem = whole_rounds_problem,
-       .period = every_rank},
-      {.kind = ScheduleKind::BreadthFirst,
-       .name = "breadth-first",
-       .flushes = true,
-       .layout = StageLayout::Loop,
-       .chunks = 2,
-       .summary = "stages laid in loops, each of which runs all of a step before the next",
-       .source = "Lamy-Poirier, arXiv 2211.05953",
-       .make = make_breadth_first},
-      {.kind = ScheduleKind::ZbH1,
-       .name = "zb-h1",
-       .split_backward = true,
-       .flushes = true,
-       .summary = "1f1b whose weight gradients fill the bubbles, in the same memory",
-       .source = "Zero Bubble, arXiv 2401.10241",
-       .make = make_zb_h1,
-       .period = every_micro_batch},
-      {.kind = ScheduleKind::ZbH2,
-       .name = "zb-h2",
-       .split_backward = true,
-       .flushes = true,
-       .summary = "zb-h1 with twice the memory and, where F = I = W, no bubble",
-       .source = "Zero Bubble, arXiv 2401.10241",
-       .make = make_zb_h2,
-       .period = every_micro_batch},
-      {.kind = ScheduleKind::InterleavedZb,
-       .name = "interleaved-zb",
-       .split_backward = true,
-       .flushes = true,
-       .layout = StageLayout::Loop,
-       .chunks = 2,
-       .summary = "interleaved, with weight gradients held back as in zb-h1",
-       .source = "PyTorch's ScheduleInterleavedZeroBubble, after arXiv 2401.10241",
-       .make = make_interleaved_zero_bubble,
-       .problem = whole_rounds_problem,
-       .period = every_rank},
-      {.kind = ScheduleKind::ZbV,
-       .name = "zb-v",
-       .split_backward = true,
-       .flushes = true,
-       .layout = StageLayout::V,
-       .chunks = 2,
-       .summary = "two stages a rank, down and up again: no bubble in the memory of 1f1b",
-       .source = "Qi et al., arXiv 2405.15362",
-       .make = make_zb_v,
-       .problem = one_v_problem,
-       .period = every_micro_batch},
-      {.kind = ScheduleKind::PipeDream,
-       .name = "pipedream",
-       .updates_each = true,
-       .summary = "1F1B without a flush; a backward has the weights of its forward (stashed)",
-       .source = "PipeDream, SOSP 2019, arXiv 1806.03377",
-       .make = make_pipedream},
-      {.kind = ScheduleKind::PipeDream2Bw,
-       .name = "pipedream-2bw",
-       .summary = "1F1B without a flush; two versions of the weights, gradients one update late",
-       .source = "PipeDream-2BW, arXiv 2006.09503",
-       .make = make_pipedream_2bw,
-       .problem = pipedream_2bw_problem},
-      {.kind = ScheduleKind::PipelinedBackprop,
-       .name = "pipelined-backprop",
-       .updates_each = true,
-       .summary = "1F1B without a flush; a backward has the newest weights, none are stashed",
-       .source = "Kosson et al., Pipelined Backpropagation at Scale, arXiv 2003.11666",
-       .make = make_asynchronous},
-      {.kind = ScheduleKind::DelayedGradients,
-       .name = "ddg",
-       .updates_each = true,
-       .summary = "stages go back on delayed gradients of old activations, with the newest weights",
-       .source = "Huo et al., DDG, arXiv 1804.10574",
-       .make = make_asynchronous},
-      {.kind = ScheduleKind::FeaturesReplay,
-       .name = "features-replay",
-       .updates_each = true,
-       .stash = StashMode::Replayed,
-       .summary = "ddg that keeps only the inputs of stages and runs their forwards again",
-       .source = "Huo et al., Features Replay, arXiv 1807.04511",
-       .make = make_asynchronous},
-      {.kind = ScheduleKind::Petra,
-       .name = "petra",
-       .updates_each = true,
-       .stash = StashMode::Rebuilt,
-       .summary = "reversible stages: only the last keeps an input, outputs return with gradients",
-       .source = "PETRA, arXiv 2406.02052",
-       .make = make_asynchronous},
-      {.kind = ScheduleKind::Auto,
-       .name = "auto",
-       .any_strategy = true,
-       .summary = "an order found for these times and this memory, by list scheduling and search",
-       .source = "after the automatic schedules of Zero Bubble, arXiv 2401.10241",
-       .make = make_explicit_order},
-      {.kind = ScheduleKind::File,
-       .name = "file",
-       .flushes = true,
-       .overlaps = true,
-       .summary = "the order that a CSV file writes, {\"file\": \"order.csv\"}",
-       .source = "the form of PyTorch's torch.distributed.pipelining",
-       .make = make_explicit_order},
-      {.kind = ScheduleKind::Eager,
-       .name = "eager",
-       .global = false,
-       .split_backward = true,
-       .summary = "every gradient is sent the moment it exists; each stage updates on its own",
-       .source = "Interlocking Backpropagation, JMLR 23(171), 2022, with eager sends",
-       .make = make_chain},
-      {.kind = ScheduleKind::Dgl,
-       .name = "dgl",
-       .global = false,
-       .local = true,
-       .updates_each = true,
-       .replays = true,
-       .queue = 4,
-       .layout = StageLayout::OneEach,
-       .summary = "local training that learns again from a replay buffer rather than wait",
-       .source = "Belilovsky et al., Decoupled Greedy Learning, arXiv 1901.08164",
-       .make = make_chain},
-      {.kind = ScheduleKind::Ppll,
-       .name = "ppll",
-       .global = false,
-       .local = true,
-       .queue = 4,
-       .summary = "local training whose stages hand activations on through deeper queues",
-       .source = "PPLL, arXiv 2411.12780",
-       .make = make_chain},
-      {.kind = ScheduleKind::List,
-       .name = "list",
-       .global = false,
-       .summary = "gradients travel as one list a stage, as in the authors' N-wise class",
-       .source = "Interlocking Backpropagation, JMLR 23(171), 2022",
-       .make = make_chain},
-  };
+#define INTERLOCK_ENTRY(name) schedules::name(),
+  static const std::vector<ScheduleEntry> entries = {INTERLOCK_SCHEDULES(INTERLOCK_ENTRY)};
+#undef INTERLOCK_ENTRY
   return entries;
 }
 
-const ScheduleEntry& schedule_entry(ScheduleKind kind) {
+const ScheduleEntry* find_schedule(std::string_view name) {
   for (const ScheduleEntry& entry : schedule_catalogue()) {
-    if (entry.kind == kind) return entry;
+    if (entry.name == name) return &entry;
   }
-  CHECK(false, "a schedule kind without a catalogue entry");
+  return nullptr;
 }
 
-Schedule make_schedule(const ScheduleInputs& inputs) {
-  return schedule_entry(inputs.policy.kind).make(inputs);
+const ScheduleEntry& schedule_named(std::string_view name) {
+  const ScheduleEntry* const entry = find_schedule(name);
+  CHECK(entry != nullptr, "a schedule of that name");
+  return *entry;
 }
+
+const char* name_of(Trains trains) {
+  if (trains == Trains::Any) return "all";
+  if (trains == Trains::Global) return "global";
+  return trains == Trains::Local ? "local" : "local, interlocking";
+}
+
+bool SchedulePolicy::is_sought() const { return kind->order == OrderSource::Search && !order; }
+
+Schedule make_schedule(const ScheduleInputs& inputs) { return inputs.policy.kind->make(inputs); }
 
 }  // namespace interlock

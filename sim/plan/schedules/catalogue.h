@@ -5,44 +5,19 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/units.h"
+#include "sim/plan/schedules/formulas.h"
 #include "sim/plan/schedules/schedule.h"
 #include "sim/plan/schedules/strategy.h"
 
 namespace interlock {
 
-enum class ScheduleKind {
-  Naive,
-  NaiveSplit,
-  GPipe,
-  OneFOneB,
-  EagerOneFOneB,
-  Interleaved,
-  BreadthFirst,
-  ZbH1,
-  ZbH2,
-  ZbV,
-  InterleavedZb,
-  DualPipe,
-  DualPipeV,
-  Chimera,
-  Hanayo,
-  PipeDream,
-  PipeDream2Bw,
-  PipelinedBackprop,
-  DelayedGradients,
-  FeaturesReplay,
-  Petra,
-  Ppll,
-  Dgl,
-  TeraPipe,
-  Eager,
-  List,
-  Auto,
-  File,
-};
+struct ScheduleEntry;
+/// Returns the schedule of that name. REQUIRES: there is one.
+const ScheduleEntry& schedule_named(std::string_view name);
 
 /// How a schedule lays stages on ranks. Any: as the scenario says. Loop: 0, 1, 2, 0, 1, 2, ...; V:
 /// 0, 1, 2, 2, 1, 0, ...; Mirrored: one stage a rank, and a second copy of the model in reverse.
@@ -64,7 +39,7 @@ struct QueuePolicy {
 
 /// Everything under training.schedule of a scenario, defaults already filled in.
 struct SchedulePolicy {
-  ScheduleKind kind = ScheduleKind::OneFOneB;
+  const ScheduleEntry* kind = &schedule_named("1f1b");
   bool split_backward = false;
   QueuePolicy queue;
   bool copies_on_compute_stream = false;
@@ -86,9 +61,12 @@ struct SchedulePolicy {
   std::shared_ptr<const std::vector<std::vector<Op>>> order;
   Bytes memory;                    // Auto: of each device at most; 0: what it has
   std::optional<int> evaluations;  // Auto: orders to look at
+
+  /// Returns whether a search has yet to find the order.
+  bool is_sought() const;
 };
 
-/// What a schedule is made from.
+/// Holds all that a schedule is made from.
 struct ScheduleInputs {
   int stages = 1;  // of all copies
   int copies = 1;
@@ -112,33 +90,55 @@ struct ScheduleShape {
 
 Schedule make_schedule(const ScheduleInputs& inputs);
 
-/// A line of the catalogue.
+/// Names the losses that a schedule is made for: one at the last stage; losses of some stages each
+/// (local, interlocking and the like); losses that reach N stages each; losses whose gradients
+/// cross no boundary; all of these.
+enum class Trains { Global, Partial, NWise, Local, Any };
+/// Returns the word for people: "global", "local", "local, interlocking", "all".
+const char* name_of(Trains trains);
+
+/// Says who orders the ops of a schedule: its function, a search, a file.
+enum class OrderSource { Function, Search, File };
+
+/// A line of the catalogue. Example: docs/schedules.md shows all of them,
+/// sim/plan/schedules/gpipe.cc defines one.
 struct ScheduleEntry {
-  ScheduleKind kind;
-  std::string name;             // as scenarios write it
-  bool global = true;           // for global training; else for local and interlocking
-  bool any_strategy = false;    // for both
-  bool local = false;           // only where no gradient crosses a boundary
-  bool split_backward = false;  // the default
-  bool flushes = false;         // updates once a step, after all of it
-  bool updates_each = false;    // updates after each micro-batch, by default
-  bool overlaps = false;        // runs pairs of ops as one
-  bool slices = false;          // cuts sequences into token slices
-  bool replays = false;         // learns again from old inputs rather than wait for a new one
+  std::string name;  // as scenarios write it
+  Trains trains = Trains::Global;
+  OrderSource order = OrderSource::Function;
+  bool infers = false;            // runs inference, too: forwards alone
+  bool split_backward = false;    // the default
+  bool flushes = false;           // updates once a step, after all of it
+  bool one_at_a_time = false;     // a micro-batch leaves the pipeline before the next one enters
+  bool updates_each = false;      // updates after each micro-batch, by default
+  bool overlaps = false;          // runs pairs of ops as one
+  bool slices = false;            // cuts sequences into token slices
+  bool replays = false;           // learns again from old inputs rather than wait for a new one
+  bool limits_in_flight = false;  // a scenario may say how many micro-batches are in flight
+  bool sends_lists = false;       // all gradients of a stage travel as one message
   StashMode stash = StashMode::Kept;
-  int queue = 1;  // local and interlocking: messages that may wait, by default
+  int queue = 1;  // but for global training: messages that may wait, by default
   StageLayout layout = StageLayout::Any;
-  int chunks = 1;  // stages of a rank, by default
+  int chunks = 1;                   // stages of a rank, by default
+  std::string other_backward = {};  // the schedule that this one is with the other kind of backward
   std::string summary;
   std::string source;
   Schedule (*make)(const ScheduleInputs&);
-  /// What is wrong with a shape, as "...; expected ..., got ..."; empty if nothing.
+  /// Says what is wrong with a shape, as "...; expected ..., got ..."; empty if nothing.
   std::string (*problem)(const ScheduleShape&) = nullptr;
   /// Micro-batches by which a step can grow so that its steady loop makes one more turn and nothing
   /// else changes; none: the order has no such loop, or its memory grows with M.
   int (*period)(const ScheduleShape&) = nullptr;
+  Formula bubble = {}, stashed = {};  // what papers and derivations say, see formulas.h
+
+  bool global() const { return trains == Trains::Global || trains == Trains::Any; }
+  /// Returns whether a step is over before the next one begins.
+  bool parts_steps() const { return flushes || one_at_a_time; }
 };
+
+/// Returns all schedules, in the order in which people read them.
 const std::vector<ScheduleEntry>& schedule_catalogue();
-const ScheduleEntry& schedule_entry(ScheduleKind kind);
+/// Returns the schedule of that name; null if there is none.
+const ScheduleEntry* find_schedule(std::string_view name);
 
 }  // namespace interlock

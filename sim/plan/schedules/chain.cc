@@ -60,8 +60,6 @@ Sequence chain_sequence(const ScheduleInputs& inputs, int stage, int first) {
   return sequence;
 }
 
-}  // namespace
-
 Schedule make_chain(const ScheduleInputs& inputs) {
   Schedule schedule = one_sequence_a_stage(
       inputs, [](const ScheduleInputs& in, int stage) { return chain_sequence(in, stage, 0); });
@@ -77,6 +75,80 @@ Schedule make_chain(const ScheduleInputs& inputs) {
     }
   }
   return schedule;
+}
+
+}  // namespace
+
+ScheduleEntry schedules::naive() {
+  return {.name = "naive",
+          .one_at_a_time = true,
+          .other_backward = "naive-split",
+          .summary = "one micro-batch at a time, one stage busy at a time",
+          .source = "model parallelism",
+          .make = make_chain,
+          .bubble = {"1 - 1/p", [](const PipelineShape& s) { return 1 - 1.0 / s.devices; }},
+          .stashed = formulas::kOne};
+}
+
+ScheduleEntry schedules::naive_split() {
+  return {.name = "naive-split",
+          .split_backward = true,
+          .one_at_a_time = true,
+          .other_backward = "naive",
+          .summary = "naive, but input gradients are sent before weight gradients are made",
+          .source = "2BP, arXiv 2405.18047",
+          .make = make_chain,
+          .bubble = {"1 - 3 / (2p + 1)",
+                     [](const PipelineShape& s) { return 1 - 3.0 / (2 * s.devices + 1); }},
+          .stashed = formulas::kOne};
+}
+
+ScheduleEntry schedules::eager() {
+  return {.name = "eager",
+          .trains = Trains::Partial,
+          .split_backward = true,
+          .limits_in_flight = true,
+          .summary = "every gradient is sent the moment it exists; each stage updates on its own",
+          .source = "Interlocking Backpropagation, JMLR 23(171), 2022, with eager sends",
+          .make = make_chain,
+          .bubble = formulas::kNoBubble,
+          .stashed = formulas::kOne};
+}
+
+ScheduleEntry schedules::decoupled_greedy() {
+  return {.name = "dgl",
+          .trains = Trains::Local,
+          .updates_each = true,
+          .replays = true,
+          .queue = 4,
+          .layout = StageLayout::OneEach,
+          .summary = "local training that learns again from a replay buffer rather than wait",
+          .source = "Belilovsky et al., Decoupled Greedy Learning, arXiv 1901.08164",
+          .make = make_chain,
+          .bubble = formulas::kNoBubble,
+          .stashed = formulas::kOne};
+}
+
+ScheduleEntry schedules::ppll() {
+  return {.name = "ppll",
+          .trains = Trains::Local,
+          .queue = 4,
+          .summary = "local training whose stages hand activations on through deeper queues",
+          .source = "PPLL, arXiv 2411.12780",
+          .make = make_chain,
+          .bubble = formulas::kNoBubble,
+          .stashed = formulas::kOne};
+}
+
+ScheduleEntry schedules::gradient_lists() {
+  return {.name = "list",
+          .trains = Trains::NWise,
+          .sends_lists = true,
+          .summary = "gradients travel as one list a stage, as in the authors' N-wise class",
+          .source = "Interlocking Backpropagation, JMLR 23(171), 2022",
+          .make = make_chain,
+          .bubble = formulas::kNoBubble,
+          .stashed = formulas::kOne};
 }
 
 }  // namespace interlock

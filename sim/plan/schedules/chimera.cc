@@ -15,6 +15,7 @@
 #include "sim/plan/schedules/stage_ops.h"
 
 namespace interlock {
+namespace {
 
 Schedule make_chimera(const ScheduleInputs& inputs) {
   Schedule schedule = empty_schedule(inputs);
@@ -53,6 +54,21 @@ std::string chimera_problem(const ScheduleShape& shape) {
          std::to_string(p) + " micro-batches, such as " +
          (m > p ? std::to_string(more - p) + " or " : "") + std::to_string(more) + ", got " +
          std::to_string(m);
+}
+
+}  // namespace
+
+// Its (p - 2)/(2m + p - 2) is for F = B: no formula of its bubble here.
+ScheduleEntry schedules::chimera() {
+  return {.name = "chimera",
+          .flushes = true,
+          .layout = StageLayout::Mirrored,
+          .summary = "two copies in opposite directions, each 1F1B in the bubbles of the other",
+          .source = "Li and Hoefler, arXiv 2107.06925",
+          .make = make_chimera,
+          .problem = chimera_problem,
+          .period = every_rank,
+          .stashed = formulas::kDevices};
 }
 
 }  // namespace interlock

@@ -76,8 +76,6 @@ void append_phases(RunWriter& order, TwoWays way, int to_middle, int from_end, i
   for (int n = 0; n < from_end; ++n) order.append({way.w()});
 }
 
-}  // namespace
-
 Schedule make_dual_pipe(const ScheduleInputs& inputs) {
   Schedule schedule = empty_schedule(inputs);
   const int of_copy = inputs.stages / inputs.copies, each = inputs.micro_batches / inputs.copies;
@@ -111,6 +109,43 @@ std::string dual_pipe_v_problem(const ScheduleShape& shape) {
   if (shape.micro_batches >= least) return "";
   return "fills both ways of its " + std::to_string(shape.ranks) + " ranks; expected at least " +
          std::to_string(least) + " micro-batches, got " + std::to_string(shape.micro_batches);
+}
+
+}  // namespace
+
+// (p/2 - 1)(F&B + B - 3W) (arXiv 2412.19437) = p - 2 are idle where overlap gains nothing. No
+// period: copies take halves, so numbers would move.
+ScheduleEntry schedules::dual_pipe() {
+  return {.name = "dualpipe",
+          .flushes = true,
+          .overlaps = true,
+          .layout = StageLayout::Mirrored,
+          .summary =
+              "two copies in opposite directions; forwards of one overlap backwards of the other",
+          .source = "DeepSeek-V3, arXiv 2412.19437",
+          .make = make_dual_pipe,
+          .problem = dual_pipe_problem,
+          .bubble = {"(p - 2) / (3m + p - 2)",
+                     [](const PipelineShape& s) {
+                       return formulas::share(s.devices - 2, 3.0 * s.micro_batches);
+                     }},
+          .stashed = {"p + 1", [](const PipelineShape& s) { return s.devices + 1.0; }}};
+}
+
+// On stages half as long, p - 1 are idle.
+ScheduleEntry schedules::dual_pipe_v() {
+  return {.name = "dualpipe-v",
+          .flushes = true,
+          .overlaps = true,
+          .layout = StageLayout::V,
+          .chunks = 2,
+          .summary = "dualpipe cut in half: one copy, laid as a V, whose two ways overlap",
+          .source = "DeepSeek-V3, arXiv 2412.19437; DualPipe's authors on DualPipeV",
+          .make = make_dual_pipe,
+          .problem = dual_pipe_v_problem,
+          .period = every_micro_batch,
+          .bubble = formulas::kThirdFlush,
+          .stashed = {"p + 1/2", [](const PipelineShape& s) { return s.devices + 0.5; }}};
 }
 
 }  // namespace interlock

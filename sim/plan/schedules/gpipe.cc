@@ -19,10 +19,21 @@ Sequence gpipe_sequence(const ScheduleInputs& inputs, int stage) {
   return {{forwards, backwards, update}, inputs.steps, micro_batches};
 }
 
-}  // namespace
-
 Schedule make_gpipe(const ScheduleInputs& inputs) {
   return one_sequence_a_stage(inputs, gpipe_sequence);
+}
+
+}  // namespace
+
+ScheduleEntry schedules::gpipe() {
+  return {.name = "gpipe",
+          .infers = true,
+          .flushes = true,
+          .summary = "all forwards of a step, then all backwards, then a flush",
+          .source = "GPipe, arXiv 1811.06965",
+          .make = make_gpipe,
+          .bubble = formulas::kFlush,
+          .stashed = formulas::kAll};
 }
 
 }  // namespace interlock

@@ -51,8 +51,6 @@ Sequence hanayo_sequence(const ScheduleInputs& inputs, const std::vector<int>& s
   return {order.take(), inputs.steps, inputs.micro_batches};
 }
 
-}  // namespace
-
 Schedule make_hanayo(const ScheduleInputs& inputs) {
   Schedule schedule = empty_schedule(inputs);
   const auto stages = stages_of_ranks(inputs);
@@ -67,6 +65,26 @@ std::string hanayo_problem(const ScheduleShape& shape) {
   if (chunks % 2 == 0) return "";
   return "goes down and up again in each wave; expected an even number of chunks, such as " +
          std::to_string(chunks + 1) + ", got " + std::to_string(chunks);
+}
+
+}  // namespace
+
+// Its cells leave 2(p - 1) of the longer pass of a stage, here a backward of half a device's share.
+ScheduleEntry schedules::hanayo() {
+  return {.name = "hanayo",
+          .flushes = true,
+          .layout = StageLayout::V,
+          .chunks = 2,
+          .summary = "1f1b over one copy, laid as a V of 2w chunks a rank: w waves, less idle",
+          .source = "Liu et al., arXiv 2308.15762",
+          .make = make_hanayo,
+          .problem = hanayo_problem,
+          .period = every_rank,
+          .bubble = {"2(p - 1) / (3m + 2(p - 1))",
+                     [](const PipelineShape& s) {
+                       return formulas::share(2.0 * (s.devices - 1), 3.0 * s.micro_batches);
+                     }},
+          .stashed = formulas::kDevices};
 }
 
 }  // namespace interlock

@@ -70,8 +70,6 @@ Schedule make_rounds(const ScheduleInputs& inputs,
   return schedule;
 }
 
-}  // namespace
-
 Schedule make_interleaved(const ScheduleInputs& inputs) {
   return make_rounds(inputs, [](int ranks, int rank, int chunks) -> Rules {
     const int after = ranks - 1 - rank;
@@ -93,6 +91,42 @@ std::string whole_rounds_problem(const ScheduleShape& shape) {
          "multiple of " +
          std::to_string(shape.ranks) + " such as " + some + std::to_string(below + shape.ranks) +
          ", got " + std::to_string(shape.micro_batches);
+}
+
+}  // namespace
+
+ScheduleEntry schedules::interleaved() {
+  return {.name = "interleaved",
+          .flushes = true,
+          .layout = StageLayout::Loop,
+          .chunks = 2,
+          .summary = "1f1b over several stages a rank, laid in loops: less idle, more messages",
+          .source = "Megatron-LM, arXiv 2104.04473",
+          .make = make_interleaved,
+          .problem = whole_rounds_problem,
+          .period = every_rank,
+          .bubble = formulas::kHalfFlush,
+          .stashed = {"p + (p - 1)/2",
+                      [](const PipelineShape& s) { return s.devices + (s.devices - 1) / 2.0; }}};
+}
+
+// Stages half as long leave half of what zb-h1 leaves.
+ScheduleEntry schedules::interleaved_zero_bubble() {
+  return {.name = "interleaved-zb",
+          .split_backward = true,
+          .flushes = true,
+          .layout = StageLayout::Loop,
+          .chunks = 2,
+          .summary = "interleaved, with weight gradients held back as in zb-h1",
+          .source = "PyTorch's ScheduleInterleavedZeroBubble, after arXiv 2401.10241",
+          .make = make_interleaved_zero_bubble,
+          .problem = whole_rounds_problem,
+          .period = every_rank,
+          .bubble = {"(p - 1) / (6m + p - 1)",
+                     [](const PipelineShape& s) {
+                       return formulas::share(s.devices - 1, 6.0 * s.micro_batches);
+                     }},
+          .stashed = formulas::kDevices};
 }
 
 }  // namespace interlock

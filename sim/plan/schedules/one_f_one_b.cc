@@ -1,14 +1,66 @@
 // 1F1B: a stage runs as many forwards ahead as there are stages after it, then one F, one B.
 // SPDX-License-Identifier: Apache-2.0
+//
+// Eager 1F1B runs twice as many ahead: between the forward of a micro-batch and its backward a
+// stage then has other work for as long as the way to the last stage and back takes, transfers
+// included. It pays with up to twice the stash. Source: Zhuang et al., arXiv 2211.05322, section 4.
+#include <algorithm>
+
 #include "sim/plan/schedules/families.h"
 #include "sim/plan/schedules/stage_ops.h"
 
 namespace interlock {
+namespace {
+
+/// Returns `ahead` forwards of a stage, then one forward and one backward in turn, then what is
+/// left.
+Sequence one_f_one_b_sequence(const ScheduleInputs& inputs, int stage, int ahead) {
+  const int micro_batches = inputs.micro_batches;
+  ahead = std::min(ahead, micro_batches);
+  Run warm_up{.ops = {{OpKind::F, stage, 0, stage}}, .repeats = ahead};
+  Run steady{.ops = {{OpKind::F, stage, ahead, stage}}, .repeats = micro_batches - ahead};
+  append_backward(steady.ops, inputs, stage, 0);
+  Run cool_down{.repeats = ahead};
+  append_backward(cool_down.ops, inputs, stage, micro_batches - ahead);
+  Run update{.ops = {{OpKind::U, stage, micro_batches - 1, stage}}};
+  return {{warm_up, steady, cool_down, update}, inputs.steps, micro_batches};
+}
 
 Schedule make_one_f_one_b(const ScheduleInputs& inputs) {
   return one_sequence_a_stage(inputs, [](const ScheduleInputs& in, int stage) {
     return one_f_one_b_sequence(in, stage, in.stages - 1 - stage);
   });
+}
+
+Schedule make_eager_one_f_one_b(const ScheduleInputs& inputs) {
+  return one_sequence_a_stage(inputs, [](const ScheduleInputs& in, int stage) {
+    return one_f_one_b_sequence(in, stage, 2 * (in.stages - 1 - stage));
+  });
+}
+
+}  // namespace
+
+ScheduleEntry schedules::one_f_one_b() {
+  return {.name = "1f1b",
+          .flushes = true,
+          .summary = "one forward, one backward in turn, with a flush",
+          .source = "PipeDream-flush, arXiv 2006.09503; Megatron-LM, arXiv 2104.04473",
+          .make = make_one_f_one_b,
+          .period = every_micro_batch,
+          .bubble = formulas::kFlush,
+          .stashed = formulas::kDevices};
+}
+
+ScheduleEntry schedules::eager_one_f_one_b() {
+  return {
+      .name = "eager-1f1b",
+      .flushes = true,
+      .summary = "1f1b with twice as many forwards ahead, so that transfers hide behind compute",
+      .source = "Zhuang et al., arXiv 2211.05322",
+      .make = make_eager_one_f_one_b,
+      .period = every_micro_batch,
+      .bubble = formulas::kFlush,
+      .stashed = formulas::kTwice};
 }
 
 }  // namespace interlock

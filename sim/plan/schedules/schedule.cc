@@ -1,6 +1,8 @@
-// Schedules expanded and written as text.
+// Schedules expanded, written as text, and marked where gradients are complete.
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/plan/schedules/schedule.h"
+
+#include <algorithm>
 
 namespace interlock {
 
@@ -53,6 +55,63 @@ std::string to_text(const Schedule& schedule) {
     text += line + '\n';
   }
   return text;
+}
+
+namespace {
+
+bool makes_gradients(const Op& op) { return op.kind == OpKind::B || op.kind == OpKind::W; }
+
+/// The next of `ops` from `first` on that makes or uses gradients of `stage`; nothing if none does.
+const Op* next_of_stage(const std::vector<Op>& ops, std::size_t first, int stage) {
+  const auto found =
+      std::find_if(ops.begin() + static_cast<std::ptrdiff_t>(first), ops.end(), [&](const Op& op) {
+        const bool uses = op.kind == OpKind::U;
+        return op.stage == stage && (uses || makes_gradients(op));
+      });
+  return found == ops.end() ? nullptr : &*found;
+}
+
+/// Whether the update of the stage of op `index` is next for it, in the last turn of run `run`.
+bool is_last(const Sequence& sequence, std::size_t run, std::size_t index) {
+  const int stage = sequence.runs[run].ops[index].stage;
+  const Op* next = next_of_stage(sequence.runs[run].ops, index + 1, stage);
+  for (++run; next == nullptr && run < sequence.runs.size(); ++run) {
+    if (sequence.runs[run].repeats > 0) next = next_of_stage(sequence.runs[run].ops, 0, stage);
+  }
+  return next != nullptr && next->kind == OpKind::U;
+}
+
+/// Whether it is next in every turn.
+bool is_last_in_turn(const Run& run, std::size_t index) {
+  const Op* next = next_of_stage(run.ops, index + 1, run.ops[index].stage);
+  return next != nullptr && next->kind == OpKind::U;
+}
+
+void mark(Sequence& sequence) {
+  for (std::size_t r = 0; r < sequence.runs.size(); ++r) {
+    const auto only_at_the_end = [&](std::size_t i) {
+      return is_last(sequence, r, i) && !is_last_in_turn(sequence.runs[r], i);
+    };
+    bool parts = false;
+    for (std::size_t i = 0; i < sequence.runs[r].ops.size(); ++i) {
+      parts = parts || (makes_gradients(sequence.runs[r].ops[i]) && only_at_the_end(i));
+    }
+    const int repeats = sequence.runs[r].repeats;
+    if (parts && repeats > 1) split_turns(sequence, r, repeats - 1);
+    for (std::size_t i = 0; i < sequence.runs[r].ops.size(); ++i) {
+      Op& op = sequence.runs[r].ops[i];
+      // A run that was parted has a turn of its own after it, whose ops come first.
+      op.completes = makes_gradients(op) && is_last(sequence, r, i);
+    }
+  }
+}
+
+}  // namespace
+
+void mark_last_backwards(Schedule& schedule) {
+  for (std::vector<Sequence>& rank : schedule.ranks) {
+    for (Sequence& sequence : rank) mark(sequence);
+  }
 }
 
 }  // namespace interlock

@@ -27,18 +27,6 @@ Schedule one_sequence_a_stage(const ScheduleInputs& inputs,
   return schedule;
 }
 
-Sequence one_f_one_b_sequence(const ScheduleInputs& inputs, int stage, int ahead) {
-  const int micro_batches = inputs.micro_batches;
-  ahead = std::min(ahead, micro_batches);
-  Run warm_up{.ops = {{OpKind::F, stage, 0, stage}}, .repeats = ahead};
-  Run steady{.ops = {{OpKind::F, stage, ahead, stage}}, .repeats = micro_batches - ahead};
-  append_backward(steady.ops, inputs, stage, 0);
-  Run cool_down{.repeats = ahead};
-  append_backward(cool_down.ops, inputs, stage, micro_batches - ahead);
-  Run update{.ops = {{OpKind::U, stage, micro_batches - 1, stage}}};
-  return {{warm_up, steady, cool_down, update}, inputs.steps, micro_batches};
-}
-
 Schedule empty_schedule(const ScheduleInputs& inputs) {
   Schedule schedule{.stages = inputs.stages,
                     .copies = inputs.copies,
@@ -79,6 +67,15 @@ std::string mirrored_problem(const ScheduleShape& shape) {
   return "sends micro-batches in from both ends; expected an even number of ranks, such as " +
          std::to_string(shape.ranks + 1) + ", got " + std::to_string(shape.ranks);
 }
+
+std::string one_v_problem(const ScheduleShape& shape) {
+  if (shape.stages == 2 * shape.ranks) return "";
+  return "goes down and up again once; expected 2 chunks, got " +
+         std::to_string(shape.stages / shape.ranks);
+}
+
+int every_micro_batch(const ScheduleShape&) { return 1; }
+int every_rank(const ScheduleShape& shape) { return shape.ranks; }
 
 void RunWriter::append(std::span<const Op> body) {
   if (body.empty()) return;

@@ -54,12 +54,15 @@ class RunWriter {
 /// Stages of each rank, in order.
 std::vector<std::vector<int>> stages_of_ranks(const ScheduleInputs& inputs);
 
-/// `ahead` forwards of a stage, then one forward and one backward in turn, then what is left.
-Sequence one_f_one_b_sequence(const ScheduleInputs& inputs, int stage, int ahead);
-
-/// What is wrong with a shape for two copies of the model in opposite directions, as
+/// Says what is wrong with a shape for two copies of the model in opposite directions, as
 /// ScheduleEntry::problem says it.
 std::string mirrored_problem(const ScheduleShape& shape);
+/// Does so for one V: a stage on the way down and one on the way up.
+std::string one_v_problem(const ScheduleShape& shape);
+
+/// Periods of steady loops, see ScheduleEntry::period.
+int every_micro_batch(const ScheduleShape& shape);
+int every_rank(const ScheduleShape& shape);
 
 /// A schedule whose ranks hold `of_stage(inputs, stage)` for each of their stages.
 Schedule one_sequence_a_stage(const ScheduleInputs& inputs,

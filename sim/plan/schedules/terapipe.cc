@@ -33,10 +33,24 @@ Sequence terapipe_sequence(const ScheduleInputs& inputs, int stage) {
   return {{forwards, backwards, update}, inputs.steps, total};
 }
 
-}  // namespace
-
 Schedule make_terapipe(const ScheduleInputs& inputs) {
   return one_sequence_a_stage(inputs, terapipe_sequence);
+}
+
+}  // namespace
+
+ScheduleEntry schedules::terapipe() {
+  return {.name = "terapipe",
+          .flushes = true,
+          .slices = true,
+          .summary = "gpipe by slices of the tokens of a sequence, not by whole micro-batches",
+          .source = "TeraPipe, arXiv 2102.07988",
+          .make = make_terapipe,
+          .bubble = {"(p - 1) / (4m + p - 1), of 4 slices",
+                     [](const PipelineShape& s) {
+                       return formulas::share(s.devices - 1, 4.0 * s.micro_batches);
+                     }},
+          .stashed = formulas::kAll};
 }
 
 }  // namespace interlock

@@ -79,8 +79,6 @@ Sequence zb_v_sequence(const ScheduleInputs& inputs, const std::vector<int>& sta
   return order.finish();
 }
 
-}  // namespace
-
 Schedule make_zb_v(const ScheduleInputs& inputs) {
   Schedule schedule = empty_schedule(inputs);
   const auto stages = stages_of_ranks(inputs);
@@ -90,10 +88,21 @@ Schedule make_zb_v(const ScheduleInputs& inputs) {
   return schedule;
 }
 
-std::string one_v_problem(const ScheduleShape& shape) {
-  if (shape.stages == 2 * shape.ranks) return "";
-  return "goes down and up again once; expected 2 chunks, got " +
-         std::to_string(shape.stages / shape.ranks);
+}  // namespace
+
+ScheduleEntry schedules::zb_v() {
+  return {.name = "zb-v",
+          .split_backward = true,
+          .flushes = true,
+          .layout = StageLayout::V,
+          .chunks = 2,
+          .summary = "two stages a rank, down and up again: no bubble in the memory of 1f1b",
+          .source = "Qi et al., arXiv 2405.15362",
+          .make = make_zb_v,
+          .problem = one_v_problem,
+          .period = every_micro_batch,
+          .bubble = formulas::kNoBubble,
+          .stashed = formulas::kDevices};
 }
 
 }  // namespace interlock

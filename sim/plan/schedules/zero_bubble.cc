@@ -44,8 +44,6 @@ Sequence zero_bubble_sequence(const ScheduleInputs& inputs, int stage, int depth
   return {runs, inputs.steps, micro_batches};
 }
 
-}  // namespace
-
 Schedule make_zb_h1(const ScheduleInputs& inputs) {
   return one_sequence_a_stage(inputs, [](const ScheduleInputs& in, int stage) {
     return zero_bubble_sequence(in, stage, 1);
@@ -56,6 +54,33 @@ Schedule make_zb_h2(const ScheduleInputs& inputs) {
   return one_sequence_a_stage(inputs, [](const ScheduleInputs& in, int stage) {
     return zero_bubble_sequence(in, stage, 2);
   });
+}
+
+}  // namespace
+
+// Weight gradients leave p - 1 of 3m + p - 1 idle.
+ScheduleEntry schedules::zb_h1() {
+  return {.name = "zb-h1",
+          .split_backward = true,
+          .flushes = true,
+          .summary = "1f1b whose weight gradients fill the bubbles, in the same memory",
+          .source = "Zero Bubble, arXiv 2401.10241",
+          .make = make_zb_h1,
+          .period = every_micro_batch,
+          .bubble = formulas::kThirdFlush,
+          .stashed = formulas::kDevices};
+}
+
+ScheduleEntry schedules::zb_h2() {
+  return {.name = "zb-h2",
+          .split_backward = true,
+          .flushes = true,
+          .summary = "zb-h1 with twice the memory and, where F = I = W, no bubble",
+          .source = "Zero Bubble, arXiv 2401.10241",
+          .make = make_zb_h2,
+          .period = every_micro_batch,
+          .bubble = formulas::kNoBubble,
+          .stashed = formulas::kTwice};
 }
 
 }  // namespace interlock

@@ -52,7 +52,7 @@ TEST_CASE("a steady step takes as long however many are measured") {
 }
 
 /// A chain of `kind` on 4 ranks, or on as many stages.
-TestChain small_chain(ScheduleKind kind, int micro_batches, int steps) {
+TestChain small_chain(std::string_view kind, int micro_batches, int steps) {
   TestChain chain = make_laid_chain(4, kind);
   chain.micro_batches = micro_batches;
   chain.policy.update_every = micro_batches;
@@ -61,8 +61,8 @@ TestChain small_chain(ScheduleKind kind, int micro_batches, int steps) {
 }
 
 TEST_CASE("the program of every family is as small for many steps as for few") {
-  for (const ScheduleKind kind : families()) {
-    INFO(schedule_entry(kind).name);
+  for (const std::string_view kind : families()) {
+    INFO(schedule_named(kind).name);
     const auto size = [&](int steps) {
       return program_of(small_chain(kind, 8, steps)).instructions.size();
     };
@@ -72,8 +72,8 @@ TEST_CASE("the program of every family is as small for many steps as for few") {
 
 TEST_CASE("a family whose steps have a loop makes a program of one size for all its turns") {
   int looped = 0;
-  for (const ScheduleKind kind : families()) {
-    const ScheduleEntry& entry = schedule_entry(kind);
+  for (const std::string_view kind : families()) {
+    const ScheduleEntry& entry = schedule_named(kind);
     if (entry.period == nullptr) continue;
     INFO(entry.name);
     const auto size = [&](int micro_batches) {

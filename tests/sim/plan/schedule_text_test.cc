@@ -67,12 +67,12 @@ TEST_CASE("a B without a W stays a whole backward beside Bs that are halves") {
 TEST_CASE("every flushed global schedule survives being written and read") {
   int checked = 0;
   for (const ScheduleEntry& entry : schedule_catalogue()) {
-    const bool named = entry.kind != ScheduleKind::File && entry.kind != ScheduleKind::Auto;
-    if (!entry.global || !entry.flushes || !named) continue;
+    const bool named = entry.name != "file" && entry.name != "auto";
+    if (!entry.global() || !entry.flushes || !named) continue;
     for (int ranks = 1; ranks <= 5; ++ranks) {
       for (int micro_batches = 1; micro_batches <= 12; ++micro_batches) {
         INFO(entry.name << " on " << ranks << " ranks, " << micro_batches << " micro-batches");
-        TestChain chain = make_laid_chain(ranks, entry.kind);
+        TestChain chain = make_laid_chain(ranks, entry.name);
         chain.micro_batches = micro_batches;
         const int stages = static_cast<int>(chain.rank_of_stage.size()) / chain.copies;
         if (entry.problem && !entry.problem({ranks, stages, micro_batches}).empty()) continue;
@@ -97,9 +97,9 @@ TEST_CASE("every flushed global schedule survives being written and read") {
 TEST_CASE("a read order, as a schedule, has the ops of the text and an update a stage, in runs") {
   const std::string text = pytorch_file("pytorch_dualpipev_4rank_10mb.csv");
   const StepOrder order = parse_schedule_text(text, "x.csv");
-  TestChain chain = make_laid_chain(4, ScheduleKind::DualPipeV);
+  TestChain chain = make_laid_chain(4, "dualpipe-v");
   chain.micro_batches = order.micro_batches;
-  chain.policy.kind = ScheduleKind::File;
+  chain.policy.kind = &schedule_named("file");
   chain.policy.order = std::make_shared<const std::vector<std::vector<Op>>>(order.ranks);
   const Schedule schedule = schedule_of(chain);
   for (std::size_t rank = 0; rank < order.ranks.size(); ++rank) {

@@ -210,7 +210,7 @@ TEST_CASE("busy time is what the ops of a stage add up to, updates shared out") 
 TEST_CASE("busy time is how long a rank computes for one micro-batch of a run") {
   for (std::uint64_t seed = 0; seed < 100; ++seed) {
     const PricedCase c(seed, false);
-    TestChain chain = make_chain(c.stages(), ScheduleKind::Eager);
+    TestChain chain = make_chain(c.stages(), "eager");
     chain.strategy = c.strategy;
     chain.costs = c.prices();
     const StageTime time = busy_time(c.modules, c.strategy, roles_of(chain), 1);

@@ -40,7 +40,7 @@ Schedule schedule_of(const SlicedChain& chain, const TestChain& one) {
 }
 
 Program program_of(const SlicedChain& chain) {
-  TestChain one = make_chain(chain.slices.front(), ScheduleKind::TeraPipe);
+  TestChain one = make_chain(chain.slices.front(), "terapipe");
   one.policy.split_backward = chain.split;
   LowerInputs inputs{.schedule = schedule_of(chain, one),
                      .policy = one.policy,
@@ -49,7 +49,7 @@ Program program_of(const SlicedChain& chain) {
   inputs.cluster.port_latency = chain.latency;
   inputs.policy.update_every = inputs.schedule.micro_batches;
   for (const std::vector<ChainStage>& slice : chain.slices) {
-    const TestChain costs = make_chain(slice, ScheduleKind::TeraPipe);
+    const TestChain costs = make_chain(slice, "terapipe");
     inputs.stages.insert(inputs.stages.end(), costs.costs.begin(), costs.costs.end());
   }
   return lower(inputs);
@@ -57,7 +57,7 @@ Program program_of(const SlicedChain& chain) {
 
 /// The same work by GPipe: of `slices` equal ones, each is a micro-batch.
 Program gpipe_of(const SlicedChain& chain) {
-  TestChain one = make_chain(chain.slices.front(), ScheduleKind::GPipe);
+  TestChain one = make_chain(chain.slices.front(), "gpipe");
   one.policy.split_backward = chain.split;
   one.micro_batches = chain.micro_batches * static_cast<int>(chain.slices.size());
   one.steps = chain.steps;
@@ -90,7 +90,7 @@ TEST_CASE("slices go forward in the order of the sequence and backward in revers
   const SlicedChain chain{
       .slices = std::vector<std::vector<ChainStage>>(3, std::vector<ChainStage>(2)),
       .micro_batches = 2};
-  const TestChain one = make_chain(2, ScheduleKind::TeraPipe);
+  const TestChain one = make_chain(2, "terapipe");
   // Micro-batch 0 is slices 0 to 2, micro-batch 1 slices 3 to 5.
   CHECK(to_text(schedule_of(chain, one)) ==
         "0F0 0F1 0F2 0F3 0F4 0F5 0B2 0B1 0B0 0B5 0B4 0B3 0U5\n"
@@ -102,7 +102,7 @@ TEST_CASE("micro-batches of several sizes go back one by one, each with its slic
       .slices = std::vector<std::vector<ChainStage>>(4, std::vector<ChainStage>(2)),
       .parts = {3, 1},
       .steps = 2};
-  CHECK(to_text(schedule_of(chain, make_chain(2, ScheduleKind::TeraPipe))) ==
+  CHECK(to_text(schedule_of(chain, make_chain(2, "terapipe"))) ==
         "0F0 0F1 0F2 0F3 0B2 0B1 0B0 0B3 0U3 0F4 0F5 0F6 0F7 0B6 0B5 0B4 0B7 0U7\n"
         "1F0 1F1 1F2 1F3 1B2 1B1 1B0 1B3 1U3 1F4 1F5 1F6 1F7 1B6 1B5 1B4 1B7 1U7\n");
 }

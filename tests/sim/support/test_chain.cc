@@ -70,15 +70,15 @@ Choice one_of(Random& random, const std::vector<Choice>& choices) {
   return choices[random.integer(0, static_cast<int>(choices.size()) - 1)];
 }
 
-Strategy random_strategy(Random& random, ScheduleKind kind, int stages) {
+Strategy random_strategy(Random& random, std::string_view kind, int stages) {
   Strategy strategy;
-  if (schedule_entry(kind).global) return strategy;
+  if (schedule_named(kind).global()) return strategy;
   std::vector<StrategyKind> kinds = {StrategyKind::Local, StrategyKind::Interlocking};
-  const bool no_gradients = kind == ScheduleKind::Ppll || schedule_entry(kind).replays;
+  const bool no_gradients = kind == "ppll" || schedule_named(kind).replays;
   if (no_gradients) {
     kinds = {StrategyKind::Local, StrategyKind::Greedy, StrategyKind::ForwardForward,
              StrategyKind::Tree};
-  } else if (kind != ScheduleKind::List) {
+  } else if (kind != "list") {
     for (int other = 3; other <= 8; ++other) kinds.push_back(static_cast<StrategyKind>(other));
   }
   strategy.kind = one_of(random, kinds);
@@ -105,8 +105,8 @@ int stages_of_copy(const TestChain& chain) {
 }
 
 /// Stages on ranks, as the schedule lays them, and micro-batches; not yet checked.
-TestChain random_shape(Random& random, ScheduleKind kind, int most_stages) {
-  const ScheduleEntry& entry = schedule_entry(kind);
+TestChain random_shape(Random& random, std::string_view kind, int most_stages) {
+  const ScheduleEntry& entry = schedule_named(kind);
   TestChain chain;
   if (entry.layout == StageLayout::Any || entry.layout == StageLayout::OneEach) {
     chain = make_chain(random.integer(1, most_stages), kind);
@@ -124,10 +124,10 @@ TestChain random_shape(Random& random, ScheduleKind kind, int most_stages) {
   return chain;
 }
 
-TestChain random_chain_of(Random& random, ScheduleKind kind, int most_stages) {
+TestChain random_chain_of(Random& random, std::string_view kind, int most_stages) {
   TestChain chain = random_shape(random, kind, most_stages);
   while (!shape_problem(chain).empty()) chain = random_shape(random, kind, most_stages);
-  const ScheduleEntry& entry = schedule_entry(kind);
+  const ScheduleEntry& entry = schedule_named(kind);
   chain.steps = random.integer(1, 4);
   chain.strategy = random_strategy(random, kind, stages_of_copy(chain));
   draw_costs(chain, random);
@@ -141,12 +141,11 @@ TestChain random_chain_of(Random& random, ScheduleKind kind, int most_stages) {
   if (!needs_room) chain.policy.queue = random_queue(random);
   chain.policy.copies_on_compute_stream = !needs_room && random.integer(0, 3) == 0;
   chain.policy.barrier = random.integer(0, 3) == 0;
-  const bool may_split =
-      kind != ScheduleKind::Naive && kind != ScheduleKind::NaiveSplit && kind != ScheduleKind::List;
+  const bool may_split = kind != "naive" && kind != "naive-split" && kind != "list";
   if (may_split && is_plain(chain)) chain.policy.split_backward = random.integer(0, 1) == 0;
   const int every = random.integer(0, 2);
   const bool one_chain = chain.strategy.kind != StrategyKind::Tree;
-  if (every * chain.micro_batches > 1 && !entry.global && one_chain) {
+  if (every * chain.micro_batches > 1 && !entry.global() && one_chain) {
     chain.strategy.readout_every = every;
   }
   return chain;
@@ -158,11 +157,11 @@ Strategy n_wise(int n, bool all_heads) {
   return {.kind = StrategyKind::Interlocking, .n_wise = n, .all_heads = all_heads};
 }
 
-TestChain make_chain(const std::vector<ChainStage>& stages, ScheduleKind kind) {
-  const ScheduleEntry& entry = schedule_entry(kind);
+TestChain make_chain(const std::vector<ChainStage>& stages, std::string_view kind) {
+  const ScheduleEntry& entry = schedule_named(kind);
   TestChain chain;
-  chain.policy = {.kind = kind, .split_backward = entry.split_backward, .replays = entry.replays};
-  if (!entry.global) {
+  chain.policy = {.kind = &entry, .split_backward = entry.split_backward, .replays = entry.replays};
+  if (!entry.global()) {
     chain.strategy = kLocal;
     chain.policy.queue = {QueuePolicy::Kind::Buffered, 1};
   }
@@ -174,12 +173,12 @@ TestChain make_chain(const std::vector<ChainStage>& stages, ScheduleKind kind) {
   return chain;
 }
 
-TestChain make_chain(int stages, ScheduleKind kind) {
+TestChain make_chain(int stages, std::string_view kind) {
   return make_chain(std::vector<ChainStage>(stages), kind);
 }
 
-TestChain make_laid_chain(int ranks, ScheduleKind kind, const ChainStage& stage, int chunks) {
-  const ScheduleEntry& entry = schedule_entry(kind);
+TestChain make_laid_chain(int ranks, std::string_view kind, const ChainStage& stage, int chunks) {
+  const ScheduleEntry& entry = schedule_named(kind);
   const int copies = entry.layout == StageLayout::Mirrored ? 2 : 1;
   const int rows = chunks > 0 ? chunks : entry.chunks * copies;
   TestChain chain = make_chain(std::vector<ChainStage>(std::size_t{1} * rows * ranks, stage), kind);
@@ -193,17 +192,17 @@ TestChain make_laid_chain(int ranks, ScheduleKind kind, const ChainStage& stage,
   return chain;
 }
 
-std::vector<ScheduleKind> families() {
-  std::vector<ScheduleKind> kinds;
+std::vector<std::string_view> families() {
+  std::vector<std::string_view> kinds;
   for (const ScheduleEntry& entry : schedule_catalogue()) {
-    const bool given = entry.kind == ScheduleKind::File || entry.kind == ScheduleKind::Auto;
-    if (!given) kinds.push_back(entry.kind);
+    const bool given = entry.name == "file" || entry.name == "auto";
+    if (!given) kinds.push_back(entry.name);
   }
   return kinds;
 }
 
 std::string shape_problem(const TestChain& chain) {
-  const ScheduleEntry& entry = schedule_entry(chain.policy.kind);
+  const ScheduleEntry& entry = *chain.policy.kind;
   if (entry.problem == nullptr) return "";
   return entry.problem(
       {ranks_of(chain), stages_of_copy(chain), chain.micro_batches, chain.policy.update_every});
@@ -218,7 +217,7 @@ void draw_costs(TestChain& chain, Random& random) {
   for (int slice = 0; slice < chain.slices; ++slice) {
     std::vector<StageCost> of_copy(stages_of_copy(chain));
     for (StageCost& cost : of_copy) cost = random_cost(random, draw);
-    apply_stash_mode(schedule_entry(chain.policy.kind).stash, of_copy);
+    apply_stash_mode(chain.policy.kind->stash, of_copy);
     for (int copy = 0; copy < chain.copies; ++copy) {
       chain.costs.insert(chain.costs.end(), of_copy.begin(), of_copy.end());
     }
@@ -228,14 +227,14 @@ void draw_costs(TestChain& chain, Random& random) {
 
 TestChain random_chain(Random& random) { return random_chain(random, one_of(random, families())); }
 
-TestChain random_chain(Random& random, ScheduleKind kind) {
+TestChain random_chain(Random& random, std::string_view kind) {
   TestChain chain = random_chain_of(random, kind, 6);
-  if (kind == ScheduleKind::Eager) chain.policy.in_flight = random.integer(1, 3);
+  if (kind == "eager") chain.policy.in_flight = random.integer(1, 3);
   return chain;
 }
 
 TestChain random_choosing_chain(Random& random) {
-  TestChain chain = random_chain_of(random, ScheduleKind::Eager, 6);
+  TestChain chain = random_chain_of(random, "eager", 6);
   if (random.integer(0, 1) == 0) {
     for (int& rank : chain.rank_of_stage) rank /= 2;
   }
@@ -248,7 +247,7 @@ TestChain random_choosing_chain(Random& random) {
 std::string describe(const TestChain& chain) {
   const Strategy& strategy = chain.strategy;
   const SchedulePolicy& policy = chain.policy;
-  std::string text = schedule_entry(policy.kind).name + ", " + name_of(strategy);
+  std::string text = policy.kind->name + ", " + name_of(strategy);
   text += ", " + std::to_string(chain.rank_of_stage.size()) + " stages on ranks";
   for (const int rank : chain.rank_of_stage) text += ' ' + std::to_string(rank);
   text += ", M " + std::to_string(chain.micro_batches) + ", steps " + std::to_string(chain.steps);
@@ -270,10 +269,10 @@ std::string describe(const TestChain& chain) {
   return text;
 }
 
-bool is_flushed(const TestChain& chain) { return schedule_entry(chain.policy.kind).flushes; }
+bool is_flushed(const TestChain& chain) { return chain.policy.kind->flushes; }
 
 bool is_plain(const TestChain& chain) {
-  const StageLayout layout = schedule_entry(chain.policy.kind).layout;
+  const StageLayout layout = chain.policy.kind->layout;
   return layout == StageLayout::Any || layout == StageLayout::OneEach;
 }
 
@@ -282,7 +281,7 @@ int update_every(const TestChain& chain) {
 }
 
 std::vector<StageRole> roles_of(const TestChain& chain) {
-  const bool list = chain.policy.kind == ScheduleKind::List;
+  const bool list = chain.policy.kind->name == "list";
   return roles_of_copies(make_roles(chain.strategy, stages_of_copy(chain), list), chain.copies);
 }
 

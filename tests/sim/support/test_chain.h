@@ -35,22 +35,22 @@ inline const Strategy kLocal{.kind = StrategyKind::Local};
 
 /// A chain under a schedule with that schedule's defaults, one stage a rank; training is global or
 /// local.
-TestChain make_chain(const std::vector<ChainStage>& stages, ScheduleKind kind);
-TestChain make_chain(int stages, ScheduleKind kind);  // of unit costs
+TestChain make_chain(const std::vector<ChainStage>& stages, std::string_view kind);
+TestChain make_chain(int stages, std::string_view kind);  // of unit costs
 /// A chain of equal stages on `ranks` ranks, copied and laid as its schedule asks for; `chunks`: of
 /// a rank, if not as many as by default.
-TestChain make_laid_chain(int ranks, ScheduleKind kind, const ChainStage& stage = {},
+TestChain make_laid_chain(int ranks, std::string_view kind, const ChainStage& stage = {},
                           int chunks = 0);
 
 /// The schedules that make their order themselves: all but those of a file and of a search.
-std::vector<ScheduleKind> families();
+std::vector<std::string_view> families();
 /// What the catalogue has against `chain`; empty if nothing.
 std::string shape_problem(const TestChain& chain);
 
 /// Any legal chain: every strategy, schedule, layout and policy; whole seconds, so that ties
 /// abound, or arbitrary costs; several stages on some ranks.
 TestChain random_chain(Random& random);
-TestChain random_chain(Random& random, ScheduleKind kind);
+TestChain random_chain(Random& random, std::string_view kind);
 /// Costs of every op, slice and message of `chain`, which stay laid as they are.
 void draw_costs(TestChain& chain, Random& random);
 /// The same with an eager schedule of several sequences on some rank.

@@ -76,8 +76,6 @@ std::vector<Op> with_updates(std::vector<Op> ops, const ScheduleInputs& inputs, 
   return ops;
 }
 
-}  // namespace
-
 Schedule make_explicit_order(const ScheduleInputs& inputs) {
   CHECK(inputs.policy.order, "an explicit order is there");
   Schedule schedule = empty_schedule(inputs);
@@ -95,6 +93,29 @@ Schedule make_explicit_order(const ScheduleInputs& inputs) {
     schedule.weight_versions.assign(inputs.stages, inputs.policy.in_flight - 1);
   }
   return schedule;
+}
+
+}  // namespace
+
+ScheduleEntry schedules::searched_order() {
+  return {
+      .name = "auto",
+      .trains = Trains::Any,
+      .order = OrderSource::Search,
+      .limits_in_flight = true,
+      .summary = "an order found for these times and this memory, by list scheduling and search",
+      .source = "after the automatic schedules of Zero Bubble, arXiv 2401.10241",
+      .make = make_explicit_order};
+}
+
+ScheduleEntry schedules::file_order() {
+  return {.name = "file",
+          .order = OrderSource::File,
+          .flushes = true,
+          .overlaps = true,
+          .summary = "the order that a CSV file writes, {\"file\": \"order.csv\"}",
+          .source = "the form of PyTorch's torch.distributed.pipelining",
+          .make = make_explicit_order};
 }
 
 }  // namespace interlock
