@@ -1,4 +1,4 @@
-// Explicit order: the ops of one step as somebody wrote or found them, repeated for every step.
+// Explicit order: the ops of one step written or found by a search, repeated for every step.
 // SPDX-License-Identifier: Apache-2.0
 //
 // An order is a plain list; runs are found again by looking, at each op, for the body that repeats

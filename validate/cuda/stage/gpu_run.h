@@ -13,6 +13,7 @@
 #include <set>
 #include <vector>
 
+#include "sim/program/issue_order.h"
 #include "validate/cuda/device/device_group.h"
 #include "validate/cuda/device/nccl.h"
 #include "validate/cuda/stage/gpu_device.h"
