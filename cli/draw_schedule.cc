@@ -21,7 +21,7 @@ std::string drawing(const ScenarioResult& result, const GridStyle& grid, bool ex
   std::vector<Figure> figures = schedule_figures(result);
   if (exact) figures.push_back(exact_figure(result));
   const TableStyle style = {grid.colour, grid.width};
-  std::string text = paint(result.scenario.name, Ink::Strong, style) + "\n";
+  std::string text = paint(result.plan.scenario.name, Ink::Strong, style) + "\n";
   for (const std::string& line : wrap(subtitle(result), std::max(grid.width, 60))) {
     text += paint(line, Ink::Faint, style) + "\n";
   }

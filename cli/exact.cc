@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "cli/parser/commands.h"
 #include "reports/terminal/terminal_grid.h"
+#include "scenarios/plan/lower_plan.h"
 #include "validate/exact/exact_schedule.h"
 
 namespace interlock {
@@ -16,21 +17,22 @@ constexpr int kMostVisits = 40;  // stages x micro-batches, of which the search 
   throw Error(scenario.file + ": " + scenario.name + ": --exact " + why);
 }
 
-void check_scenario(const Scenario& scenario) {
-  const auto stages = static_cast<int>(scenario.rank_of_stage.size());
+void check_plan(const Plan& plan) {
+  const Scenario& scenario = plan.scenario;
+  const auto stages = static_cast<int>(plan.rank_of_stage.size());
   const bool plain = !scenario.workload && scenario.strategy.kind == StrategyKind::Global &&
-                     stages == scenario.ranks && scenario.schedule.stash == StashMode::Kept &&
-                     scenario.slices.empty() && scenario.parts.empty() &&
+                     stages == scenario.ranks && plan.schedule.stash == StashMode::Kept &&
+                     plan.slices.empty() && plan.parts.empty() &&
                      scenario.recompute == Recompute::None;
   if (!plain) {
     refuse(scenario,
            "knows one stage a device only; expected global training without recompute, "
            "copies or slices");
   }
-  if (stages * scenario.micro_batches > kMostVisits) {
+  if (stages * plan.micro_batches > kMostVisits) {
     refuse(scenario, "would search for days; expected at most " + std::to_string(kMostVisits) +
                          " stages x micro-batches, got " +
-                         std::to_string(stages * scenario.micro_batches));
+                         std::to_string(stages * plan.micro_batches));
   }
   if (!has_exact_solver()) {
     refuse(scenario, "needs the program cbc; expected it installed (apt-get install coinor-cbc)");
@@ -65,20 +67,21 @@ double span_of_step(const Scenario& scenario, const Program& program) {
 }  // namespace
 
 Figure exact_figure(const ScenarioResult& result) {
-  const Scenario& scenario = result.scenario;
-  check_scenario(scenario);
-  const Program program = lower_scenario(scenario, 1);
+  const Plan& plan = result.plan;
+  const Scenario& scenario = plan.scenario;
+  check_plan(plan);
+  const Program program = lower_plan(plan, 1);
   const double span = span_of_step(scenario, program);
   ExactInputs inputs{.transfer = transfer_time(scenario, program),
-                     .micro_batches = scenario.micro_batches,
+                     .micro_batches = plan.micro_batches,
                      .at_most = span};
-  const std::vector<StageCost> costs = lower_inputs(scenario).stages;
+  const std::vector<StageCost> costs = lower_inputs(plan).stages;
   const std::vector<int> held = most_held(result);
   for (std::size_t stage = 0; stage < costs.size(); ++stage) {
     inputs.stages.push_back({.forward = costs[stage].forward.time.value(),
                              .input = costs[stage].backward_input.time.value(),
                              .weight = costs[stage].backward_weight.time.value(),
-                             .held = held[scenario.rank_of_stage[stage]]});
+                             .held = held[plan.rank_of_stage[stage]]});
   }
   const std::optional<ExactResult> exact = solve_exact(inputs);
   if (!exact) refuse(scenario, "found no order in its time; expected fewer micro-batches");

@@ -19,7 +19,7 @@ std::vector<ScenarioResult> run_all(const std::vector<Scenario>& scenarios, bool
     const bool keep_log = pictures && results.size() < kMostDrawn;
     ScenarioResult& result = results.emplace_back(run_scenario(scenario, keep_log));
     if (draws == 0 || scenario.workload || !scenario.cluster.device.calibrated) continue;
-    result.confidence = calibrated_range(result.scenario, draws);
+    result.confidence = calibrated_range(result.plan, draws);
   }
   return results;
 }

@@ -42,9 +42,10 @@ void train(const TrainOptions& options) {
   check(options, scenarios.size());
   std::vector<NeuralNetwork> networks;
   networks.reserve(scenarios.size());
+  std::vector<Plan> plans;
   for (const Scenario& scenario : scenarios) {
     networks.push_back(network_of(scenario));
-    check_trainable(scenario, networks.back(), options.graph);
+    plans.push_back(plan_training(scenario, networks.back(), options.graph));
   }
   const StopOnInterrupt interrupt;
   std::vector<TrainingCurve> curves;
@@ -62,8 +63,8 @@ void train(const TrainOptions& options) {
                                    .dump_step = options.dump.empty() ? -1 : options.dump_step,
                                    .graph = options.graph,
                                    .stop = &StopOnInterrupt::asked()};
-      const Execution execution = execute(scenario, network, asked);
-      curves.push_back(training_curve(scenario, execution, asked));
+      const Execution execution = execute(plans[i], network, asked);
+      curves.push_back(training_curve(plans[i], execution, asked));
       if (!options.dump.empty()) write_file(options.dump, npz(execution.outcome.dump));
     } catch (const Error&) {
       if (curves.empty()) throw;

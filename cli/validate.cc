@@ -27,13 +27,13 @@ struct Predictions {
   std::string checksum;
 };
 
-/// Predicts all scenarios before any of them runs, so that no prediction can know a measurement.
-Predictions predict_all(const ValidateOptions& options, const std::vector<Scenario>& scenarios) {
+/// Before anything runs, so that nobody can say that it was known.
+Predictions predict_all(const ValidateOptions& options, const std::vector<Plan>& plans) {
   const int steps = options.training.steps;
   Predictions predictions;
-  predictions.results.reserve(scenarios.size());
-  for (const Scenario& scenario : scenarios) {
-    predictions.results.push_back(predict(scenario, options.fill, steps));
+  predictions.results.reserve(plans.size());
+  for (const Plan& plan : plans) {
+    predictions.results.push_back(predict(plan, options.fill, steps));
   }
   const std::string text = prediction_json(predictions.results, options.fill, steps);
   predictions.checksum = sha256(text);
@@ -51,11 +51,12 @@ void validate_run(const ValidateOptions& options) {
   check_single(training.command, scenarios.size());
   std::vector<NeuralNetwork> networks;
   networks.reserve(scenarios.size());
+  std::vector<Plan> plans;
   for (const Scenario& scenario : scenarios) {
     networks.push_back(network_of(scenario));
-    check_trainable(scenario, networks.back(), training.graph);
+    plans.push_back(plan_training(scenario, networks.back(), training.graph));
   }
-  const Predictions predictions = predict_all(options, scenarios);
+  const Predictions predictions = predict_all(options, plans);
   const StopOnInterrupt interrupt;
   std::vector<Comparison> comparisons;
   std::vector<ScenarioResult> timelines;
@@ -74,7 +75,7 @@ void validate_run(const ValidateOptions& options) {
           {.execution = execution, .fill = options.fill, .clock = clock_of(options.clock)});
       comparisons.push_back(std::move(validation.comparison));
       timelines.push_back(predictions.results[i]);
-      timelines.back().scenario.name = "predicted | " + scenarios[i].name;
+      timelines.back().plan.scenario.name = "predicted | " + scenarios[i].name;
       timelines.push_back(std::move(validation.measured));
     } catch (const Error&) {
       if (comparisons.empty()) throw;

@@ -44,6 +44,7 @@ check() {
     add_rooms("sim/swarm")
     add_rooms("scenarios/contract")
     add_rooms("scenarios/load")
+    add_rooms("scenarios/plan")
     add_rooms("scenarios/long_run scenarios/ranges")
     add_rooms("scenarios/simulate")
     add_rooms("scenarios/sweep")

@@ -19,7 +19,7 @@ constexpr const char* kKindNames[] = {"machine", "plan", "training"};
 
 Json device_of_rank(const Answers& answers, int rank) {
   if (rank < 0) return nullptr;
-  return device_numbers(answers.baseline.result.scenario).at(static_cast<std::size_t>(rank));
+  return device_numbers(answers.baseline.result.plan).at(static_cast<std::size_t>(rank));
 }
 
 Json part_json(const StepPiece& part, const Answers& answers) {
@@ -86,7 +86,7 @@ std::string answers_json(const Answers& answers) {
   const double step = metrics.step_time.value();
   Json json{{"format", "interlock-explanation/1"},
             {"program_version", INTERLOCK_VERSION},
-            {"name", clean_utf8(result.scenario.name)},
+            {"name", clean_utf8(result.plan.scenario.name)},
             {"step_time_s", step},
             {"limited_by", clean_utf8(limit_sentence(answers))},
             {"fits_in_memory", metrics.fits_in_memory}};
@@ -105,7 +105,7 @@ std::string answers_json(const Answers& answers) {
     json["changes"].push_back(change_json(tried, step));
   }
   json["refused_changes"] = answers.refused;
-  json["scenario"] = scenario_json(result.scenario);
+  json["scenario"] = scenario_json(result.plan.scenario);
   return json.dump(1) + "\n";
 }
 

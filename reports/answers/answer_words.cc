@@ -14,10 +14,10 @@ namespace {
 
 using Part = StepPiece::Kind;
 
-std::string numbers_of(const std::vector<int>& ranks, const Scenario& scenario) {
+std::string numbers_of(const std::vector<int>& ranks, const Plan& plan) {
   std::vector<int> numbers;
   numbers.reserve(ranks.size());
-  const std::vector<int> all = device_numbers(scenario);
+  const std::vector<int> all = device_numbers(plan);
   for (const int rank : ranks) numbers.push_back(all.at(static_cast<std::size_t>(rank)));
   std::sort(numbers.begin(), numbers.end());
   return list_stages(numbers);
@@ -30,9 +30,9 @@ std::string busiest(const Answers& answers) {
   const std::size_t devices = result.measurement.metrics.devices.size();
   if (devices > 1 && limits.as_busy.size() == devices) return "every device";
   if (limits.as_busy.size() > 1 && limits.as_busy.size() <= 8) {
-    return "devices " + numbers_of(limits.as_busy, result.scenario);
+    return "devices " + numbers_of(limits.as_busy, result.plan);
   }
-  return "device " + numbers_of({limits.rank}, result.scenario);
+  return "device " + numbers_of({limits.rank}, result.plan);
 }
 
 /// Links have names such as "0->1" and "gpu3 up"; groups have words.
@@ -110,7 +110,7 @@ std::string words_of(const PathShare& share, const Answers& answers) {
   switch (share.kind) {
     case PathShare::Kind::Op:
       return meaning_in(result.measurement.program, share.op) + " on device " +
-             numbers_of({share.rank}, result.scenario);
+             numbers_of({share.rank}, result.plan);
     case PathShare::Kind::Message:
       return std::string(name_of(share.cargo)) + (share.link.empty() ? "" : " over " + share.link);
     case PathShare::Kind::Collective:
@@ -127,9 +127,8 @@ std::string limit_sentence(const Answers& answers) {
   if (!metrics.fits_in_memory && !metrics.devices.empty()) {
     const DeviceMetrics& fullest = fullest_device(metrics);
     text = fullest.peak_memory > metrics.memory_capacity
-               ? "Memory of device " +
-                     numbers_of({fullest.rank}, answers.baseline.result.scenario) + ": it lacks " +
-                     format(fullest.peak_memory - metrics.memory_capacity) +
+               ? "Memory of device " + numbers_of({fullest.rank}, answers.baseline.result.plan) +
+                     ": it lacks " + format(fullest.peak_memory - metrics.memory_capacity) +
                      ", so nothing runs; if it had them: "
                : std::string("Memory of a host, so nothing runs; if it sufficed: ");
   }
@@ -153,7 +152,7 @@ std::string limit_sentence(const Answers& answers) {
 
 std::vector<std::string> unexplained(const Answers& answers) {
   const ScenarioResult& result = answers.baseline.result;
-  const Scenario& scenario = result.scenario;
+  const Scenario& scenario = result.plan.scenario;
   std::vector<std::string> lines;
   if (answers.baseline.limits.path.empty()) {
     lines.push_back(

@@ -65,7 +65,7 @@ std::vector<Figure> effort(const SearchResult& result) {
       {"Bounds of layouts", grouped(counts.bounded_layouts), losses(counts, Grade::LayoutBound)},
       {"Bounds of plans", grouped(counts.bounded), losses(counts, Grade::PlanBound)},
       {"Quick estimates", grouped(counts.looked_at), losses(counts, Grade::Look)},
-      {"Full simulations", grouped(counts.judged), losses(counts, Grade::Judgement)}};
+      {"Full simulations", grouped(counts.judged), losses(counts, Grade::Simulation)}};
   figures.insert(figures.end(), stages.begin(), stages.end());
   if (counts.shortened > 0) {
     figures.back().note += "; " + grouped(counts.shortened) + " by a shorter step";

@@ -80,7 +80,7 @@ Grid bubble_grid(const ScenarioResult& result) {
   const std::vector<BubbleCause> causes = causes_of(*metrics.explanation);
   Grid grid{{{"Device", ""}}, {}};
   for (const BubbleCause cause : causes) grid.columns.push_back({words_of(cause), "%"});
-  const std::vector<int> numbers = device_numbers(result.scenario);
+  const std::vector<int> numbers = device_numbers(result.plan);
   for (std::size_t r = 0; r < metrics.explanation->devices.size(); ++r) {
     std::vector<Cell> row = {{std::to_string(numbers.at(r))}};
     for (const BubbleCause cause : causes) {

@@ -62,7 +62,7 @@ Figure exposed_figure(const Metrics& metrics) {
 
 /// "device 3", as the machine counts.
 std::string device_name(const ScenarioResult& result, int rank) {
-  return "device " + std::to_string(device_numbers(result.scenario).at(rank));
+  return "device " + std::to_string(device_numbers(result.plan).at(rank));
 }
 
 Figure memory_figure(const ScenarioResult& result) {
@@ -106,7 +106,7 @@ Figure bubble_figure(const Metrics& metrics) {
 
 Figure limiting_figure(const ScenarioResult& result) {
   const Metrics& metrics = result.measurement.metrics;
-  const int number = device_numbers(result.scenario).at(metrics.limiting_device);
+  const int number = device_numbers(result.plan).at(metrics.limiting_device);
   Figure figure{"Limiting device", std::to_string(number), ""};
   for (const DeviceMetrics& device : metrics.devices) {
     if (device.rank != metrics.limiting_device) continue;
@@ -156,24 +156,25 @@ void add_notes(const TraceNotes& notes, std::vector<std::string>& lines) {
 }  // namespace
 
 std::string subtitle(const ScenarioResult& result) {
-  const Scenario& scenario = result.scenario;
+  const Plan& plan = result.plan;
+  const Scenario& scenario = plan.scenario;
   const Metrics& metrics = result.measurement.metrics;
   std::string line = scenario.model_name + " on " + device_words(result);
   if (scenario.workload) {
     return line + ", execution traces of " + plural(scenario.workload->steps.steps, "step") + ", " +
            metrics.engine + " engine";
   }
-  line += ", " + plural(scenario.partition.stages(), "stage") + ", " + name_of(scenario.strategy) +
+  line += ", " + plural(plan.partition.stages(), "stage") + ", " + name_of(scenario.strategy) +
           (scenario.strategy.kind == StrategyKind::Inference ? ", " : " training, ") +
-          scenario.schedule.kind->name + " schedule, " +
-          plural(scenario.micro_batches, "micro-batch", "es");
-  if (!scenario.slices.empty()) {
-    const auto slices = static_cast<std::int64_t>(scenario.slices.size());
+          plan.schedule.kind->name + " schedule, " +
+          plural(plan.micro_batches, "micro-batch", "es");
+  if (!plan.slices.empty()) {
+    const auto slices = static_cast<std::int64_t>(plan.slices.size());
     line += " of " + plural(slices, "token slice");
   }
-  if (!scenario.parts.empty()) {
+  if (!plan.parts.empty()) {
     std::int64_t slices = 0;
-    for (const BatchPart& part : scenario.parts) slices += std::ssize(part.slices);
+    for (const BatchPart& part : plan.parts) slices += std::ssize(part.slices);
     line += " of several sizes with " + plural(slices, "token slice") + " in all";
   }
   line += " a step, " + metrics.engine + " engine";
@@ -203,7 +204,7 @@ std::vector<std::string> warnings(const ScenarioResult& result) {
   if (!peak.empty()) {
     lines.push_back("At the peak: " + peak + R"(. Write an "efficiency" into the device.)");
   }
-  if (result.scenario.workload) add_notes(result.scenario.workload->notes, lines);
+  if (result.plan.scenario.workload) add_notes(result.plan.scenario.workload->notes, lines);
   return lines;
 }
 
@@ -307,7 +308,7 @@ Grid device_grid(const ScenarioResult& result) {
              {"Spare", "%"},
              {"Mostly", "", false}},
             {}};
-  const std::vector<int> numbers = device_numbers(result.scenario);
+  const std::vector<int> numbers = device_numbers(result.plan);
   for (const auto& device : metrics.devices) {
     grid.rows.push_back({{std::to_string(numbers.at(device.rank))},
                          {list_stages(device.stages)},
@@ -346,7 +347,7 @@ std::string common_name(const std::vector<std::string>& names) {
 std::string common_name(const std::vector<ScenarioResult>& results) {
   std::vector<std::string> names;
   names.reserve(results.size());
-  for (const ScenarioResult& result : results) names.push_back(result.scenario.name);
+  for (const ScenarioResult& result : results) names.push_back(result.plan.scenario.name);
   return common_name(names);
 }
 
@@ -385,7 +386,7 @@ void add_swarm_columns(const std::vector<ScenarioResult>& results, Grid& grid) {
   bool any = false, samples = true;
   for (const ScenarioResult& result : results) {
     any = any || result.swarm;
-    samples = samples && result.scenario.graph.samples_per_micro_batch;
+    samples = samples && result.plan.scenario.graph.samples_per_micro_batch;
   }
   if (!any) return;
   grid.columns.push_back({"Swarm", samples ? "samples/s" : "micro-batches/s"});
@@ -432,7 +433,7 @@ Grid comparison_grid(const std::vector<ScenarioResult>& results) {
   for (std::size_t i = 0; i < results.size(); ++i) {
     const Metrics& metrics = results[i].measurement.metrics;
     const bool comparable = rates[0] > 0;
-    grid.rows.push_back({{own_name(results[i].scenario.name, common)},
+    grid.rows.push_back({{own_name(results[i].plan.scenario.name, common)},
                          {scaled(steps[i], step)},
                          {comparable ? fixed(rates[i] / rates[0], 2) : kUnknown},
                          {scaled(rates[i], rate)},

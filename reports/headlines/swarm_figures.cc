@@ -51,8 +51,8 @@ Figure changes_figure(const SwarmStatistics& statistics) {
 std::vector<Figure> swarm_figures(const ScenarioResult& result) {
   if (!result.swarm) return {};
   const SwarmResult& swarm = *result.swarm;
-  return {rate_figure(swarm, result.scenario.graph.samples_per_micro_batch), peers_figure(swarm),
-          changes_figure(swarm.statistics)};
+  return {rate_figure(swarm, result.plan.scenario.graph.samples_per_micro_batch),
+          peers_figure(swarm), changes_figure(swarm.statistics)};
 }
 
 }  // namespace interlock

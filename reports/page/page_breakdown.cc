@@ -45,7 +45,7 @@ std::vector<double> shares_of(const Metrics& metrics, int rank, Seconds step) {
 /// The mean of all devices if there are several, then those drawn.
 BarPanel bars_of(const ScenarioResult& result, const std::vector<int>& ranks) {
   const Metrics& metrics = result.measurement.metrics;
-  const std::vector<int> numbers = device_numbers(result.scenario);
+  const std::vector<int> numbers = device_numbers(result.plan);
   const Seconds step = step_of(result);
   BarPanel panel;
   if (metrics.devices.size() > 1) {

@@ -99,7 +99,8 @@ Json staleness_json(const Metrics& metrics) {
 }
 
 void add_identity(Json& json, const ScenarioResult& result) {
-  const Scenario& scenario = result.scenario;
+  const Plan& plan = result.plan;
+  const Scenario& scenario = plan.scenario;
   json["format"] = "interlock-result/1";
   json["program_version"] = INTERLOCK_VERSION;
   json["name"] = clean_utf8(scenario.name);
@@ -107,13 +108,13 @@ void add_identity(Json& json, const ScenarioResult& result) {
   json["cluster"] = clean_utf8(scenario.cluster.name);
   const bool ours = !scenario.workload;  // else nobody says
   json["strategy"] = ours ? Json(name_of(scenario.strategy)) : Json(nullptr);
-  json["schedule"] = ours ? Json(scenario.schedule.kind->name) : Json(nullptr);
-  json["partition"] = modules_per_stage(scenario.partition);
-  json["micro_batches"] = scenario.micro_batches;
+  json["schedule"] = ours ? Json(plan.schedule.kind->name) : Json(nullptr);
+  json["partition"] = modules_per_stage(plan.partition);
+  json["micro_batches"] = plan.micro_batches;
   json["token_slices"] = Json::array();
-  for (const TokenSlice& slice : scenario.slices) json["token_slices"].push_back(slice.length);
+  for (const TokenSlice& slice : plan.slices) json["token_slices"].push_back(slice.length);
   json["parts"] = Json::array();
-  for (const BatchPart& part : scenario.parts) {
+  for (const BatchPart& part : plan.parts) {
     Json lengths = Json::array();
     for (const TokenSlice& slice : part.slices) lengths.push_back(slice.length);
     json["parts"].push_back({{"samples", part.samples}, {"token_slices", lengths}});
@@ -150,12 +151,12 @@ Json parallel_json(const Scenario& scenario) {
 }
 
 void add_layout(Json& json, const ScenarioResult& result) {
-  const Scenario& scenario = result.scenario;
+  const Scenario& scenario = result.plan.scenario;
   json["parallel"] = parallel_json(scenario);
   json["devices_total"] = scenario.mesh.devices();
   json["devices_simulated"] = result.measurement.metrics.devices.size();
   json["folded"] = Json::object();
-  for (const Dimension dimension : folded_dimensions(scenario)) {
+  for (const Dimension dimension : folded_dimensions(result.plan)) {
     const std::string& name = dimension_names()[static_cast<std::size_t>(dimension)];
     json["folded"][name] = scenario.mesh.degree(dimension);
   }
@@ -183,12 +184,12 @@ Json result_document(const ScenarioResult& result) {
   json["staleness"] = staleness_json(metrics);
   add_economics(json, result);
   json["critical_path_s"] = path_json(metrics);
-  add_pricing(json, result.scenario);
+  add_pricing(json, result.plan.scenario);
   json["devices"] = Json::array();
-  const std::vector<Coordinates> coordinates = rank_coordinates(result.scenario);
+  const std::vector<Coordinates> coordinates = rank_coordinates(result.plan);
   for (const auto& device : metrics.devices) {
     const Coordinates& at = coordinates.at(device.rank);
-    const int number = device_of(result.scenario.mesh, at);
+    const int number = device_of(result.plan.scenario.mesh, at);
     json["devices"].push_back(device_json(device, at, number));
     json["devices"].back()["bubble_s"] = bubbles_json(metrics, device.rank);
   }
@@ -200,10 +201,10 @@ Json result_document(const ScenarioResult& result) {
                              {"stands_for", link.stands_for}});
   }
   if (result.varied) json["variation"] = variation_json(result);
-  json["sweep"] = sweep_json(result.scenario);
-  json["scenario"] = scenario_json(result.scenario);
+  json["sweep"] = sweep_json(result.plan.scenario);
+  json["scenario"] = scenario_json(result.plan.scenario);
   json["run"] = result.run ? run_json(*result.run) : Json(nullptr);
-  const bool samples_known = result.scenario.graph.samples_per_micro_batch.has_value();
+  const bool samples_known = result.plan.scenario.graph.samples_per_micro_batch.has_value();
   json["swarm"] = result.swarm ? swarm_json(*result.swarm, samples_known) : Json(nullptr);
   return json;
 }

@@ -46,7 +46,7 @@ std::vector<int> most_held(const ScenarioResult& result) {
 
 std::vector<Figure> schedule_figures(const ScenarioResult& result) {
   const Metrics& metrics = result.measurement.metrics;
-  const std::vector<int> devices = device_numbers(result.scenario);
+  const std::vector<int> devices = device_numbers(result.plan);
   const std::vector<int> held = most_held(result);
   const auto most = std::max_element(held.begin(), held.end());
   const auto largest = std::max_element(
@@ -54,7 +54,7 @@ std::vector<Figure> schedule_figures(const ScenarioResult& result) {
       [](const DeviceMetrics& a, const DeviceMetrics& b) { return a.peak_stash < b.peak_stash; });
   const DeviceMetrics& fullest = fullest_device(metrics);
   std::vector<Figure> figures = {
-      {"Step time", format(metrics.step_time), micro_batches(result.scenario.micro_batches)},
+      {"Step time", format(metrics.step_time), micro_batches(result.plan.micro_batches)},
       {"Bubble", format_percent(1 - metrics.busy), "idle share of the devices, steady state"},
       {"Peak stash", micro_batches(*most),
        "of one stage each, on device " + std::to_string(devices.at(most - held.begin()))},

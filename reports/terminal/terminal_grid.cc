@@ -139,8 +139,8 @@ std::string row_label(const View& view, int rank) {
 
 View make_view(const ScenarioResult& result, const GridStyle& style) {
   View view{&result, style};
-  view.devices = device_numbers(result.scenario);
-  if (result.scenario.schedule.kind->parts_steps()) {
+  view.devices = device_numbers(result.plan);
+  if (result.plan.schedule.kind->parts_steps()) {
     view_step(view);
   } else {
     view_steady_state(view);

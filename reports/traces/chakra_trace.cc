@@ -10,14 +10,14 @@ namespace interlock {
 namespace {
 
 std::vector<ExecutionTrace> traces_of(const ScenarioResult& result) {
-  if (!folded_dimensions(result.scenario).empty()) {
+  if (!folded_dimensions(result.plan).empty()) {
     throw Error(
         "only some devices are simulated, which stand for the others; expected --set "
         "simulate.fold=none");
   }
   const Measurement& measured = result.measurement;
   std::vector<ExecutionTrace> traces =
-      execution_traces(measured.program, measured.log, device_numbers(result.scenario));
+      execution_traces(measured.program, measured.log, device_numbers(result.plan));
   for (ExecutionTrace& trace : traces) {
     trace.steps->fill = measured.metrics.fill_steps;
     trace.steps->measured = measured.metrics.measured_steps;
@@ -32,7 +32,8 @@ std::vector<std::string> chakra_files(const ScenarioResult& result) {
   try {
     for (const ExecutionTrace& trace : traces_of(result)) files.push_back(chakra_bytes(trace));
   } catch (const Error& error) {
-    throw Error(result.scenario.file + ": " + result.scenario.name + ": --chakra: " + error.what());
+    throw Error(result.plan.scenario.file + ": " + result.plan.scenario.name +
+                ": --chakra: " + error.what());
   }
   return files;
 }

@@ -108,7 +108,7 @@ std::pair<std::string, std::string> kernel_words(const ProfiledDevice& device,
 }
 
 void write_header(EventText& text, const ProfiledDevice& device) {
-  const Scenario& scenario = device.result.scenario;
+  const Scenario& scenario = device.result.plan.scenario;
   text << R"({"schemaVersion":1,"deviceProperties":[{"id":)" << device.process() << R"(,"name":)"
        << json_string(scenario.cluster.device.name) << R"(,"totalGlobalMem":)"
        << static_cast<std::int64_t>(scenario.cluster.device.memory.value())
@@ -124,7 +124,7 @@ void write_names(EventText& text, const ProfiledDevice& device) {
                    << R"(,"tid":)" << place.second << R"(,"args":{"name":)" << json_string(words)
                    << "}}";
   };
-  const int number = device_numbers(device.result.scenario).at(device.rank);
+  const int number = device_numbers(device.result.plan).at(device.rank);
   name("process_name", {device.host(), device.host_thread()}, "host");
   name("thread_name", {device.host(), device.host_thread()}, "launches");
   for (std::size_t s = 0; s < device.streams.size(); ++s) {

@@ -7,21 +7,20 @@
 namespace interlock {
 
 std::string schedule_csv(const ScenarioResult& result) {
-  const Scenario& scenario = result.scenario;
-  const auto stages = static_cast<int>(scenario.rank_of_stage.size());
+  const Plan& plan = result.plan;
+  const Scenario& scenario = plan.scenario;
   const ScheduleInputs inputs = {
-      .stages = stages,
-      .copies = scenario.copies,
-      .micro_batches = scenario.micro_batches,
-      .rank_of_stage = scenario.rank_of_stage,
-      .roles = roles_of_copies(make_roles(scenario.strategy, stages / scenario.copies, false),
-                               scenario.copies),
-      .policy = scenario.schedule};
+      .stages = static_cast<int>(plan.rank_of_stage.size()),
+      .copies = plan.copies,
+      .micro_batches = plan.micro_batches,
+      .rank_of_stage = plan.rank_of_stage,
+      .roles = roles_of_copies(make_roles(scenario.strategy, scenario.stages, false), plan.copies),
+      .policy = plan.schedule};
   const std::string who = scenario.file + ": " + scenario.name + ": ";
   if (scenario.workload) {
     throw Error(who + "the order of a workload is in its traces; expected a model and a schedule");
   }
-  if (scenario.schedule.kind->slices) {
+  if (plan.schedule.kind->slices) {
     throw Error(who +
                 "the text form has no token slices; expected a schedule of whole "
                 "micro-batches");

@@ -81,7 +81,7 @@ void name_thread(EventText& text, std::pair<int, int> place, const std::string& 
 
 void write_names(EventText& text, const Drawing& drawing) {
   const Numbering& numbers = drawing.numbers;
-  const std::vector<int> devices = device_numbers(drawing.result.scenario);
+  const std::vector<int> devices = device_numbers(drawing.result.plan);
   name_process(text, numbers.steps(), "steps", 0);
   name_thread(text, {numbers.steps(), numbers.first_thread()}, "steps", 0);
   for (int rank = 0; rank < numbers.ranks; ++rank) {
@@ -236,7 +236,7 @@ TextSource trace_events(const ScenarioResult& result) {
     const Metrics& metrics = result.measurement.metrics;
     EventText text(out);
     text << R"({"displayTimeUnit":"ns","otherData":{"program":"interlock )" << INTERLOCK_VERSION
-         << R"(","scenario":)" << json_string(result.scenario.name) << R"(,"engine":)"
+         << R"(","scenario":)" << json_string(result.plan.scenario.name) << R"(,"engine":)"
          << json_string(metrics.engine) << R"(,"step_time_s":)" << metrics.step_time.value()
          << R"(},"traceEvents":[)";
     write_names(text, drawing);

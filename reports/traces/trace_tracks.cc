@@ -54,7 +54,7 @@ std::string wire_name(const Program& program, const std::vector<int>& devices, i
 
 void add_lanes(const ScenarioResult& result, bool copies, std::vector<Track>& tracks) {
   const Program& program = result.measurement.program;
-  const std::vector<int> devices = device_numbers(result.scenario);
+  const std::vector<int> devices = device_numbers(result.plan);
   std::vector<const Collective*> any(program.lanes.size());
   for (const Collective& collective : program.collectives) any[collective.lane] = &collective;
   std::vector<std::vector<Slice>> lanes = by_place<CollectiveSpan>(
@@ -107,7 +107,7 @@ std::vector<std::vector<Slice>> without_overlap(std::vector<Slice> slices) {
 std::vector<Track> lay_tracks(const ScenarioResult& result) {
   const Program& program = result.measurement.program;
   const TraceLog& log = result.measurement.log;
-  const std::vector<int> devices = device_numbers(result.scenario);
+  const std::vector<int> devices = device_numbers(result.plan);
   std::vector<Track> tracks;
   auto ranks = by_place<Span>(log.spans, program.ranks.size(),
                               [](const Span& span) { return static_cast<int>(span.rank); });

@@ -18,10 +18,6 @@ const std::string& name_of(Dimension dimension) {
   return dimension_names()[static_cast<std::size_t>(dimension)];
 }
 
-const Unfolded& unfolded_of(const Scenario& scenario) {
-  return scenario.unfolded ? *scenario.unfolded : kFolded;
-}
-
 void append(std::string& list, const std::string& words, const std::string& before) {
   list += (list.empty() ? "" : before) + words;
 }
@@ -69,35 +65,35 @@ std::string option_words(const Scenario& scenario) {
 
 }  // namespace
 
-std::vector<Coordinates> rank_coordinates(const Scenario& scenario) {
-  return simulated_ranks(scenario.mesh, unfolded_of(scenario));
+std::vector<Coordinates> rank_coordinates(const Plan& plan) {
+  return simulated_ranks(plan.scenario.mesh, plan.unfolded);
 }
 
-std::vector<int> device_numbers(const Scenario& scenario) {
+std::vector<int> device_numbers(const Plan& plan) {
   std::vector<int> numbers;
-  for (const Coordinates& at : rank_coordinates(scenario)) {
-    numbers.push_back(device_of(scenario.mesh, at));
+  for (const Coordinates& at : rank_coordinates(plan)) {
+    numbers.push_back(device_of(plan.scenario.mesh, at));
   }
   return numbers;
 }
 
-std::vector<Dimension> folded_dimensions(const Scenario& scenario) {
+std::vector<Dimension> folded_dimensions(const Plan& plan) {
   std::vector<Dimension> folded;
   std::copy_if(kOutermostFirst.begin(), kOutermostFirst.end(), std::back_inserter(folded),
                [&](Dimension dimension) {
-                 return scenario.mesh.degree(dimension) > 1 &&
-                        !unfolded_of(scenario)[static_cast<std::size_t>(dimension)];
+                 return plan.scenario.mesh.degree(dimension) > 1 &&
+                        !plan.unfolded[static_cast<std::size_t>(dimension)];
                });
   return folded;
 }
 
 std::string device_words(const ScenarioResult& result) {
-  const Scenario& scenario = result.scenario;
+  const Scenario& scenario = result.plan.scenario;
   const int devices = scenario.mesh.devices();
   std::string words = std::to_string(devices) + (devices == 1 ? " device" : " devices");
   if (!scenario.cluster.name.empty()) words += " of " + scenario.cluster.name;
   std::string folded;
-  for (const Dimension dimension : folded_dimensions(scenario)) {
+  for (const Dimension dimension : folded_dimensions(result.plan)) {
     const std::string degree = std::to_string(scenario.mesh.degree(dimension));
     append(folded, "1 of " + degree + " " + name_of(dimension), ", ");
   }

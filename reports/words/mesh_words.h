@@ -9,13 +9,13 @@
 
 namespace interlock {
 
-/// Returns the place of each simulated rank in the mesh; of folded devices, that of the first.
-std::vector<Coordinates> rank_coordinates(const Scenario& scenario);
+/// Where each simulated rank lies in the mesh; where several devices are folded, the first of them.
+std::vector<Coordinates> rank_coordinates(const Plan& plan);
 /// The numbers of those devices in the machine.
-std::vector<int> device_numbers(const Scenario& scenario);
+std::vector<int> device_numbers(const Plan& plan);
 
 /// Dimensions of several devices of which one is simulated.
-std::vector<Dimension> folded_dimensions(const Scenario& scenario);
+std::vector<Dimension> folded_dimensions(const Plan& plan);
 
 /// "1024 devices", and how many of them are simulated if not all are.
 std::string device_words(const ScenarioResult& result);

@@ -7,6 +7,7 @@
 
 #include "scenarios/contract/open_names.h"
 #include "scenarios/contract/set_key.h"
+#include "scenarios/plan/step_time.h"
 #include "scenarios/simulate/economics.h"
 #include "scenarios/sweep/worker_pool.h"
 
@@ -20,20 +21,19 @@ struct ToldOutcome {
   double energy = 0, cost = 0;  // of the step; 0: unknown
 };
 
-double work_of(const Scenario& scenario) {
-  if (scenario.workload) return 1;
-  const auto samples = measure_inputs(scenario).samples_per_step;
+double work_of(const Plan& plan) {
+  if (plan.scenario.workload) return 1;
+  const auto samples = measure_inputs(plan).samples_per_step;
   return samples ? *samples
-                 : scenario.micro_batches * double(scenario.mesh.degree(Dimension::Data));
+                 : plan.micro_batches * double(plan.scenario.mesh.degree(Dimension::Data));
 }
 
-ToldOutcome told_of(const ScenarioResult& result) {
-  const Metrics& metrics = result.measurement.metrics;
+ToldOutcome told_of(const Plan& plan, const Metrics& metrics) {
   ToldOutcome told{.step_time = metrics.step_time.value(),
-                   .work = work_of(result.scenario),
+                   .work = work_of(plan),
                    .memory_capacity = metrics.memory_capacity.value(),
                    .fits = metrics.fits_in_memory};
-  const Economics economics = economics_of(result.scenario, metrics);
+  const Economics economics = economics_of(plan, metrics);
   if (economics.energy) told.energy = economics.energy->value();
   if (economics.cost) told.cost = economics.cost->amount;
   for (const DeviceMetrics& device : metrics.devices) {
@@ -65,12 +65,12 @@ TriedChange tried(const Change& change, const std::string& bytes, const Scenario
   std::memcpy(&told, bytes.data(), sizeof told);
   TriedChange result{.change = change,
                      .step_time = Seconds(told.step_time),
-                     .work = told.work / work_of(before.scenario),
+                     .work = told.work / work_of(before.plan),
                      .peak_memory = Bytes(told.peak_memory),
                      .memory_capacity = Bytes(told.memory_capacity),
                      .fits = told.fits};
   if (change.kind != Change::Kind::Machine) {
-    const ToldOutcome own = told_of(before);
+    const ToldOutcome own = told_of(before.plan, before.measurement.metrics);
     result.energy = ratio(told.energy / result.work, own.energy);
     result.cost = ratio(told.cost / result.work, own.cost);
   }
@@ -101,7 +101,8 @@ Answers answer(const JsonValue& document, int processes, const ChangesTried& tol
            [&](std::size_t job) {
              JsonValue changed = document;
              apply_overrides(changed, changes[job].settings);
-             return bytes_of(told_of(run_scenario(only_scenario(changed), false)));
+             const Plan plan = make_plan(only_scenario(changed));
+             return bytes_of(told_of(plan, estimate_step(plan, Grade::Simulation).metrics));
            },
        .done =
            [&](const JobResult& result) {

@@ -21,7 +21,7 @@ const std::string* text_at(const JsonValue& document, const char* path) {
 }
 
 void micro_batches(const Baseline& baseline, std::vector<Change>& changes) {
-  const int count = baseline.result.scenario.micro_batches;
+  const int count = baseline.result.plan.micro_batches;
   const JsonValue* size = value_at(baseline.document, "training.micro_batch_size");
   if (size != nullptr && size->kind == JsonValue::Kind::String) return;  // chosen already
   const bool batch = value_at(baseline.document, "training.global_batch_size") != nullptr;
@@ -46,11 +46,11 @@ void micro_batches(const Baseline& baseline, std::vector<Change>& changes) {
 
 /// The number of stages that a loss reaches, one more and one less.
 void n_wise(const Baseline& baseline, std::vector<Change>& changes) {
-  const Strategy& strategy = baseline.result.scenario.strategy;
+  const Strategy& strategy = baseline.result.plan.scenario.strategy;
   const bool local = strategy.kind == StrategyKind::Local;
   if (!local && strategy.kind != StrategyKind::Interlocking) return;
   const int n = local ? 1 : strategy.n_wise;
-  const int stages = baseline.result.scenario.partition.stages();
+  const int stages = baseline.result.plan.partition.stages();
   const auto add = [&](int wise) {
     if (wise < 1 || wise > stages) return;
     changes.push_back(
@@ -70,17 +70,17 @@ bool is_synchronous(const ScheduleEntry& entry) {
 }
 
 /// Returns true if `entry` is another schedule of the strategy, with an order of its own.
-bool is_other_schedule(const ScheduleEntry& entry, const Scenario& scenario) {
-  const bool global = scenario.strategy.kind == StrategyKind::Global;
-  return entry.order == OrderSource::Function && &entry != scenario.schedule.kind &&
+bool is_other_schedule(const ScheduleEntry& entry, const Plan& plan) {
+  const bool global = plan.scenario.strategy.kind == StrategyKind::Global;
+  return entry.order == OrderSource::Function && &entry != plan.schedule.kind &&
          entry.global() == global;
 }
 
 void schedules(const Baseline& baseline, std::vector<Change>& changes) {
-  const Scenario& scenario = baseline.result.scenario;
-  const ScheduleEntry& own = *scenario.schedule.kind;
+  const Plan& plan = baseline.result.plan;
+  const ScheduleEntry& own = *plan.schedule.kind;
   for (const ScheduleEntry& entry : schedule_catalogue()) {
-    if (!is_other_schedule(entry, scenario)) continue;
+    if (!is_other_schedule(entry, plan)) continue;
     Change change{
         is_synchronous(entry) == is_synchronous(own) ? ChangeKind::Plan : ChangeKind::Training,
         "the schedule " + entry.name,
@@ -93,12 +93,12 @@ void schedules(const Baseline& baseline, std::vector<Change>& changes) {
   if (own.chunks > 1) {
     changes.push_back({ChangeKind::Plan,
                        "one more stage on each rank",
-                       {set("training.schedule.chunks", scenario.schedule.chunks + 1)}});
+                       {set("training.schedule.chunks", plan.schedule.chunks + 1)}});
   }
 }
 
 void queues(const Baseline& baseline, std::vector<Change>& changes) {
-  const SchedulePolicy& schedule = baseline.result.scenario.schedule;
+  const SchedulePolicy& schedule = baseline.result.plan.schedule;
   if (schedule.queue.kind == QueuePolicy::Kind::Buffered) {
     changes.push_back({ChangeKind::Plan,
                        "room for one more message between stages",
@@ -153,7 +153,7 @@ void move_modules(const Partition& partition, int from, std::vector<Change>& cha
 
 void partitions(const Baseline& baseline, std::vector<Change>& changes) {
   constexpr int kMostStages = 1024;  // that are listed
-  const Partition& partition = baseline.result.scenario.partition;
+  const Partition& partition = baseline.result.plan.partition;
   const std::string* written = text_at(baseline.document, "partition");
   const bool balanced = value_at(baseline.document, "partition") == nullptr ||
                         (written != nullptr && *written == "balanced");
@@ -168,7 +168,7 @@ void partitions(const Baseline& baseline, std::vector<Change>& changes) {
 
 /// Adds a layer more, and a layer less, that each rank recomputes.
 void recomputed_layers(const Baseline& baseline, double layers, std::vector<Change>& changes) {
-  const int ranks = baseline.result.scenario.ranks;
+  const int ranks = baseline.result.plan.scenario.ranks;
   const std::string path = "training.recompute.full_layers";
   changes.push_back(
       {ChangeKind::Plan, "one layer more a rank recomputed", {set(path, layers + ranks)}});
@@ -193,7 +193,7 @@ void recomputation(const Baseline& baseline, std::vector<Change>& changes) {
 }
 
 void kept_elsewhere(const Baseline& baseline, std::vector<Change>& changes) {
-  const Scenario& scenario = baseline.result.scenario;
+  const Scenario& scenario = baseline.result.plan.scenario;
   if (!has_host(scenario.cluster)) return;
   if (scenario.offload.optimizer < 1) {
     changes.push_back({ChangeKind::Plan,
@@ -208,7 +208,7 @@ void kept_elsewhere(const Baseline& baseline, std::vector<Change>& changes) {
 }
 
 void kernels(const Baseline& baseline, std::vector<Change>& changes) {
-  const Scenario& scenario = baseline.result.scenario;
+  const Scenario& scenario = baseline.result.plan.scenario;
   if (!has_rates(scenario.cluster.device)) return;
   changes.push_back(
       {ChangeKind::Plan, "attention that never stores its scores", {"model.attention=fused"}});
@@ -227,7 +227,7 @@ void kernels(const Baseline& baseline, std::vector<Change>& changes) {
 
 std::vector<Change> plan_changes(const Baseline& baseline) {
   std::vector<Change> changes;
-  if (baseline.result.scenario.workload) return changes;
+  if (baseline.result.plan.scenario.workload) return changes;
   for (const auto propose : {micro_batches, n_wise, schedules, queues, partitions, recomputation,
                              kept_elsewhere, kernels}) {
     propose(baseline, changes);

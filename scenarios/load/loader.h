@@ -49,10 +49,7 @@ int read_readout_every(const JsonNode& head);
 
 /// training.schedule.slices as written.
 struct SliceKeys {
-  enum class Kind { Balanced, Equal, Explicit };
-  Kind kind = Kind::Balanced;
-  int count = 128;           // slices, or as many as balancing may make
-  std::vector<int> lengths;  // tokens; Explicit
+  SliceRule rule;
   std::optional<JsonNode> node;
 };
 SliceKeys read_slices(const std::optional<JsonNode>& schedule, Diagnostics& diagnostics);
@@ -105,14 +102,10 @@ void check_schedule_keys(const JsonNode& schedule, Diagnostics& diagnostics);
 
 /// Whether sequences of `graph` can be cut as written, under a schedule that cuts them.
 void check_slices(const TrainingKeys& training, const ModelGraph& graph, Diagnostics& diagnostics);
-/// Fills in the slices of a scenario that is complete but for them.
-void choose_slices(Scenario& scenario, const SliceKeys& keys);
 
 /// "partition" as written.
 struct PartitionKeys {
-  enum class Kind { Balanced, Uniform, Explicit };
-  Kind kind = Kind::Balanced;
-  std::vector<int> modules;  // of each stage; Explicit
+  PartitionRule rule;
   bool valid = true;
 };
 PartitionKeys read_partition(const std::optional<JsonNode>& node, Diagnostics& diagnostics);
@@ -123,11 +116,6 @@ struct PartitionSize {
 };
 void check_partition(const PartitionKeys& keys, const JsonNode& node, const PartitionSize& size,
                      Diagnostics& diagnostics);
-
-/// Cuts the model of a scenario that is complete but for its partition and, where it is empty,
-/// its rank_of_stage. `balanced` minimises the busy time of the busiest stage for one micro-batch,
-/// heads, recompute and every traversal included.
-void choose_partition(Scenario& scenario, const PartitionKeys& keys, int stages);
 
 /// Says in one sentence if the run of `scenario` would be absurdly long, or its order of work.
 /// `slices`: of a micro-batch, at most.
@@ -140,7 +128,7 @@ void check_run(const Scenario& scenario, const JsonNode& run, Diagnostics& diagn
 void check_swarm(const Scenario& scenario, const JsonNode& swarm, Diagnostics& diagnostics);
 void check_search(const JsonNode& search, Diagnostics& diagnostics);
 
-/// The scenario of a document without "sweep", but for a batch that is to be balanced.
+/// Reads a document without "sweep".
 Scenario load_scenario(const JsonValue& value, Diagnostics& diagnostics);
 
 /// The name of a scenario that has none: its file's, without folders and ending.

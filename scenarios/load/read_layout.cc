@@ -1,6 +1,8 @@
-// Reads "parallel": how many ranks and stages there are, and which rank runs each stage.
+// Reads how many ranks and stages there are, which rank runs each stage, and "partition".
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cstdint>
+#include <numeric>
 #include <string>
 
 #include "base/text.h"
@@ -256,4 +258,64 @@ std::vector<int> read_placement(const ParallelKeys& parallel, const Layout& layo
              (laid == StageLayout::V ? "\"v\"" : "\"loop\""));
   return {};
 }
+
+namespace {
+
+constexpr int kMostModules = 1'000'000;
+/// Evaluations of the search for a balanced partition that take some seconds.
+constexpr double kMostCuts = 1e9;
+
+}  // namespace
+
+PartitionKeys read_partition(const std::optional<JsonNode>& node, Diagnostics& diagnostics) {
+  PartitionKeys keys;
+  if (!node) return keys;
+  const Mistakes mistakes(diagnostics);
+  if (node->value->kind == JsonValue::Kind::Array) {
+    keys.rule.kind = PartitionRule::Kind::Explicit;
+    for (std::size_t i = 0; i < node->value->items.size(); ++i) {
+      const auto count = read_count(node->item(i), 1, kMostModules, diagnostics);
+      keys.rule.modules.push_back(count.value_or(1));
+    }
+  } else if (node->value->kind == JsonValue::Kind::String) {
+    if (read_choice(*node, contract_names("", "partition"), diagnostics) == 1) {
+      keys.rule.kind = PartitionRule::Kind::Uniform;
+    }
+  } else {
+    report(diagnostics, *node,
+           "expected \"balanced\", \"uniform\" or a list with the modules of each stage");
+  }
+  keys.valid = mistakes.none();
+  return keys;
+}
+
+void check_partition(const PartitionKeys& keys, const JsonNode& node, const PartitionSize& size,
+                     Diagnostics& diagnostics) {
+  if (!keys.valid) return;
+  const bool search = keys.rule.kind == PartitionRule::Kind::Balanced && size.parts < size.modules;
+  const double blocks = search ? size.parts : size.lays_ranks ? size.ranks : 0;
+  if (blocks * size.modules * size.modules > kMostCuts) {
+    report(diagnostics, node,
+           "balancing " + std::to_string(size.modules) + " modules over " +
+               std::to_string(search ? size.parts : size.ranks) +
+               (search ? " stages is too large a search; expected \"uniform\" or a list with the "
+                         "modules of each stage"
+                       : " ranks is too large a search; expected \"placement\" to be given"));
+  }
+  if (keys.rule.kind != PartitionRule::Kind::Explicit) return;
+  if (keys.rule.modules.size() != static_cast<std::size_t>(size.parts)) {
+    report(diagnostics, node,
+           "gives the modules of " + std::to_string(keys.rule.modules.size()) +
+               " stages; expected those of " + std::to_string(size.parts));
+    return;
+  }
+  const auto sum =
+      std::accumulate(keys.rule.modules.begin(), keys.rule.modules.end(), std::int64_t{0});
+  if (sum != size.modules) {
+    report(diagnostics, node,
+           "places " + std::to_string(sum) + " modules; expected all " +
+               std::to_string(size.modules) + " of the model");
+  }
+}
+
 }  // namespace interlock

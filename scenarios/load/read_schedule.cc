@@ -1,8 +1,10 @@
 // Reads training.schedule: the order of work, and its policies, with the strategy's defaults.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <numeric>
 #include <string>
 
 #include "base/file.h"
@@ -381,6 +383,77 @@ void read_order_file(const TrainingKeys& training, SchedulePolicy& policy,
     policy.order = std::make_shared<const std::vector<std::vector<Op>>>(std::move(order.ranks));
   } catch (const Error& error) {
     report(diagnostics, node, error.what());
+  }
+}
+
+namespace {
+
+constexpr int kMostSlices = 65'536;
+
+std::string in_tokens(std::int64_t tokens) { return std::to_string(tokens) + " tokens"; }
+
+void check_lengths(const SliceKeys& keys, int tokens, Diagnostics& diagnostics) {
+  const std::int64_t sum =
+      std::accumulate(keys.rule.lengths.begin(), keys.rule.lengths.end(), std::int64_t{0});
+  if (keys.rule.kind == SliceRule::Kind::Explicit && sum != tokens) {
+    report(diagnostics, *keys.node,
+           "adds up to " + in_tokens(sum) + "; expected the " + std::to_string(tokens) +
+               " of a sequence");
+  } else if (keys.rule.kind == SliceRule::Kind::Equal && keys.rule.count > tokens) {
+    report(diagnostics, *keys.node,
+           "more slices than a sequence has tokens; expected at most " + std::to_string(tokens) +
+               ", got " + std::to_string(keys.rule.count));
+  }
+}
+
+}  // namespace
+
+SliceKeys read_slices(const std::optional<JsonNode>& schedule, Diagnostics& diagnostics) {
+  SliceKeys keys;
+  if (!schedule || schedule->value->kind != JsonValue::Kind::Object) return keys;
+  if (!schedule->value->find("slices")) return keys;
+  keys.node = schedule->child("slices");
+  const JsonValue& value = *keys.node->value;
+  if (value.kind == JsonValue::Kind::Array && !value.items.empty()) {
+    keys.rule.kind = SliceRule::Kind::Explicit;
+    for (std::size_t i = 0; i < value.items.size(); ++i) {
+      const auto length = read_count(keys.node->item(i), 1, 1'000'000'000, diagnostics);
+      keys.rule.lengths.push_back(length.value_or(1));
+    }
+    keys.rule.count = static_cast<int>(keys.rule.lengths.size());
+  } else if (value.kind == JsonValue::Kind::Number) {
+    keys.rule.kind = SliceRule::Kind::Equal;
+    keys.rule.count = read_count(*keys.node, 1, kMostSlices, diagnostics).value_or(1);
+  } else if (value.kind == JsonValue::Kind::String) {
+    read_choice(*keys.node, contract_names("training.schedule", "slices"), diagnostics);
+    keys.rule.count = SliceRule().count;
+  } else {
+    report(diagnostics, *keys.node,
+           "expected \"balanced\", a number of equal slices, or a list with the tokens of each");
+  }
+  return keys;
+}
+
+void check_slices(const TrainingKeys& training, const ModelGraph& graph, Diagnostics& diagnostics) {
+  const SliceKeys& keys = training.slices;
+  const JsonNode place = keys.node.value_or(training.schedule.value_or(training.node));
+  if (!graph.slice) {
+    report(diagnostics, place,
+           "the samples of " + graph.name +
+               " are no sequences of tokens; expected a transformer "
+               "or a profile with this schedule");
+  } else if (!graph.tokens_per_sample) {
+    if (keys.rule.kind != SliceRule::Kind::Equal) {
+      report(diagnostics, place,
+             "a profile does not say what a slice costs, so it is cut into equal parts; expected "
+             "their number, {\"kind\": \"terapipe\", \"slices\": 8}");
+    }
+    if (training.balances_batch) {
+      report(diagnostics, training.node.child("micro_batch_size"),
+             "a profile was measured with one size of micro-batch; expected that size");
+    }
+  } else {
+    check_lengths(keys, static_cast<int>(*graph.tokens_per_sample), diagnostics);
   }
 }
 

@@ -1,4 +1,4 @@
-// Reads "variation": stragglers, jitter, slow links and devices of several speeds.
+// Reads "variation": stragglers, jitter, slow links and devices of several speeds; fits it.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <string>
@@ -129,6 +129,89 @@ std::optional<VariationConditions> read_variation(const std::optional<JsonNode>&
   }
   section.finish();
   return mistakes.none() ? std::optional(variation) : std::nullopt;
+}
+
+namespace {
+
+/// "there is no rank 4; expected 0 to 3".
+void check_number(const char* what, int number, int count, const JsonNode& node,
+                  Diagnostics& diagnostics) {
+  if (number < count) return;
+  report(diagnostics, node,
+         std::string("there is no ") + what + " " + std::to_string(number) + "; expected 0 to " +
+             std::to_string(count - 1));
+}
+
+void check_straggler(const Straggler& straggler, const Scenario& scenario, const JsonNode& node,
+                     Diagnostics& diagnostics) {
+  const int number = straggler.devices.number;
+  if (straggler.devices.of == SlowDevices::Of::Rank) {
+    check_number("rank", number, scenario.ranks, node.child("rank"), diagnostics);
+  } else {
+    check_number("device", number, scenario.mesh.devices(), node.child("device"), diagnostics);
+  }
+  const auto check_step = [&](const char* key, const std::optional<int>& step) {
+    if (!step || *step <= scenario.steps) return;
+    report(diagnostics, node.child(key),
+           "step " + std::to_string(*step) + " is not measured; expected 1 to the " +
+               std::to_string(scenario.steps) + " of training.steps");
+  };
+  check_step("from_step", straggler.first_step);
+  check_step("to_step", straggler.last_step);
+}
+
+/// One simulated rank stands for several devices where ranks have layouts of their own.
+void check_single_devices(const ParallelKeys& parallel, const VariationConditions& variation,
+                          const JsonNode& node, Diagnostics& diagnostics) {
+  const std::vector<RankLayout>& layouts = parallel.stage_layouts;
+  const bool several = !layouts.empty() && layouts.front().devices() > 1;
+  const bool single =
+      std::any_of(variation.stragglers.begin(), variation.stragglers.end(),
+                  [](const Straggler& s) { return s.devices.of == SlowDevices::Of::Device; });
+  if (!several || !(variation.random() || single)) return;
+  report(diagnostics, node,
+         "under \"stage_layouts\" the devices of a rank are simulated as one; expected no jitter, "
+         "and stragglers that are a \"rank\"");
+}
+
+}  // namespace
+
+bool VariationConditions::varies() const {
+  return random() || std::any_of(stragglers.begin(), stragglers.end(),
+                                 [](const Straggler& s) { return !s.always(); });
+}
+
+void check_variation(const Scenario& scenario, const ParallelKeys& parallel,
+                     const std::optional<Cluster>& cluster, const JsonNode& document,
+                     Diagnostics& diagnostics) {
+  if (!scenario.variation) return;
+  const VariationConditions& variation = *scenario.variation;
+  const JsonNode node = document.child("variation");
+  for (std::size_t i = 0; i < variation.stragglers.size(); ++i) {
+    check_straggler(variation.stragglers[i], scenario, node.child("stragglers").item(i),
+                    diagnostics);
+  }
+  for (std::size_t i = 0; cluster && i < variation.slow_links.size(); ++i) {
+    const JsonNode way = node.child("slow_links").item(i);
+    const SlowWay& slow = variation.slow_links[i];
+    check_number("device", slow.from, cluster->devices, way.child("from"), diagnostics);
+    check_number("device", slow.to, cluster->devices, way.child("to"), diagnostics);
+  }
+  const int speeds = static_cast<int>(variation.speeds.size());
+  if (speeds > 0 && speeds != scenario.ranks) {
+    report(diagnostics, node.child("speeds"),
+           "has the speeds of " + std::to_string(speeds) + " ranks; expected one for each of the " +
+               std::to_string(scenario.ranks) + " pipeline ranks");
+  }
+  check_single_devices(parallel, variation, node, diagnostics);
+}
+
+Cluster with_slow_links(Cluster cluster, const std::optional<VariationConditions>& variation) {
+  if (!variation) return cluster;
+  for (const SlowWay& way : variation->slow_links) {
+    slow_link(cluster, way.from, way.to, way.slowdown);
+  }
+  return cluster;
 }
 
 }  // namespace interlock

@@ -76,15 +76,7 @@ void describe(const TraceWorkload& workload, Scenario& scenario) {
   scenario.micro_batches = workload.named ? program.micro_batches : 1;
   scenario.steps = workload.steps.measured;
   scenario.graph.modules.resize(static_cast<std::size_t>(program.stages));
-  scenario.rank_of_stage.assign(static_cast<std::size_t>(program.stages), 0);
-  for (int stage = 0; stage <= program.stages; ++stage) {
-    scenario.partition.boundaries.push_back(stage);
-  }
-  for (std::size_t rank = 0; rank < program.ranks.size(); ++rank) {
-    for (const int stage : program.ranks[rank].stages) {
-      scenario.rank_of_stage[static_cast<std::size_t>(stage)] = static_cast<int>(rank);
-    }
-  }
+  scenario.stages = program.stages;
 }
 
 }  // namespace

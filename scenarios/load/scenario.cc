@@ -192,14 +192,15 @@ std::optional<int> fit_stages(const Sections& sections, const JsonNode& document
   const bool divided = scenario.data_parallel.zero_stage >= 2;
   scenario.data_parallel.gradient_reduction = sections.parallel->gradient_reduction.value_or(
       divided ? scenario.framework.gradient_reduction : GradientReduction::Step);
-  scenario.rank_of_stage = read_placement(*sections.parallel, *layout, bounds, diagnostics);
+  scenario.stages = layout->stages;
+  scenario.placement = read_placement(*sections.parallel, *layout, bounds, diagnostics);
   scenario.strategy.n_wise = std::min(scenario.strategy.n_wise, layout->stages);
   if (bounds.modules) {
     check_partition(sections.partition, sections.partition_node.value_or(document),
                     {.modules = *bounds.modules,
                      .parts = parts_of(scenario.strategy, layout->stages),
                      .ranks = layout->ranks,
-                     .lays_ranks = scenario.rank_of_stage.empty()},
+                     .lays_ranks = scenario.placement.empty()},
                     diagnostics);
   }
   check_shape(sections, scenario, *layout, diagnostics);
@@ -223,17 +224,6 @@ int message_parts(const Scenario& scenario) {
   return scenario.framework.divides_messages && equal ? sharding.tensor : 1;
 }
 
-/// A second copy of the model, whose stages lie on the ranks in reverse, or as the file says.
-void add_copy(Scenario& scenario) {
-  scenario.copies = 2;
-  if (!scenario.schedule.placement.empty()) {
-    scenario.rank_of_stage = scenario.schedule.placement;
-    return;
-  }
-  const std::vector<int> first = scenario.rank_of_stage;
-  for (const int rank : first) scenario.rank_of_stage.push_back(scenario.ranks - 1 - rank);
-}
-
 }  // namespace
 
 Scenario load_scenario(const JsonValue& value, Diagnostics& diagnostics) {
@@ -249,7 +239,9 @@ Scenario load_scenario(const JsonValue& value, Diagnostics& diagnostics) {
     sections.cluster->device.collective_sms = training.framework.collective_sms;
   }
   scenario.strategy = training.strategy.strategy;
+  scenario.partition = sections.partition.rule;
   scenario.micro_batches = training.micro_batches;
+  scenario.balances_batch = training.balances_batch;
   scenario.precision = training.precision;
   scenario.optimizer = training.optimizer;
   scenario.framework = training.framework;
@@ -259,7 +251,8 @@ Scenario load_scenario(const JsonValue& value, Diagnostics& diagnostics) {
   fit_schedule(sections, scenario, diagnostics);
   const std::optional<int> stages = fit_stages(sections, document, scenario, diagnostics);
   const bool cuts = scenario.schedule.kind->slices;
-  const int slices = cuts ? training.slices.count : 1;
+  if (cuts) scenario.slices = training.slices.rule;
+  const int slices = cuts ? training.slices.rule.count : 1;
   if (stages) check_size(scenario, *stages, slices, document, diagnostics);
   check_memory(training, sections.graph, sections.cluster, cuts, diagnostics);
   if (sections.graph) fit_graph(sections, document, cuts, diagnostics);
@@ -277,13 +270,8 @@ Scenario load_scenario(const JsonValue& value, Diagnostics& diagnostics) {
   scenario.graph = std::move(*sections.graph);
   scenario.model_name = scenario.graph.name;
   scenario.model_text = std::make_shared<const ModelText>(text_of(sections));
-  scenario.cluster = std::move(*sections.cluster);
-  slow_links_of(scenario);
+  scenario.cluster = with_slow_links(std::move(*sections.cluster), scenario.variation);
   scenario.schedule.message_parts = message_parts(scenario);
-  choose_partition(scenario, sections.partition, *stages);
-  if (cuts) choose_slices(scenario, training.slices);
-  const StageLayout laid = scenario.schedule.kind->layout;
-  if (laid == StageLayout::Mirrored || scenario.schedule.copies > 1) add_copy(scenario);
   if (scenario.run) check_run(scenario, document.child("run"), diagnostics);
   if (scenario.goal) check_goal(scenario, document.child("goal"), diagnostics);
   if (scenario.swarm) check_swarm(scenario, document.child("swarm"), diagnostics);

@@ -1,9 +1,13 @@
-// Scenario: one what-if question, complete and checked.
+// Scenario: one what-if question, typed and checked.
 // SPDX-License-Identifier: Apache-2.0
 //
 // A document (scenario file plus --set overrides) is read strictly: every mistake is reported with
 // file, line and path, all together. A Scenario that exists is complete: defaults are filled in and
-// its parts fit each other.
+// its parts fit each other. It says what was asked. What is chosen for it (where the model is cut,
+// which order "auto" stands for, which devices others stand for) is in its Plan.
+//
+// Example: "partition": "balanced" is the rule {Balanced}; that 24 layers on 4 ranks become stages
+// of 7, 6, 6 and 5 is said by the plan alone.
 #pragma once
 
 #include <memory>
@@ -24,17 +28,24 @@
 #include "sim/plan/data_parallel.h"
 #include "sim/plan/mesh.h"
 #include "sim/plan/offload.h"
-#include "sim/plan/partition.h"
 #include "sim/plan/schedules/catalogue.h"
 #include "sim/plan/schedules/strategy.h"
 
 namespace interlock {
 
-/// A micro-batch of a step whose micro-batches differ in size.
-struct BatchPart {
-  int samples = 1;
-  std::shared_ptr<const ModelGraph> graph;  // of so many samples
-  std::vector<TokenSlice> slices;           // in order
+/// How the model is cut into stages, as "partition" says.
+struct PartitionRule {
+  enum class Kind { Balanced, Uniform, Explicit };
+  Kind kind = Kind::Balanced;
+  std::vector<int> modules;  // of each stage; Explicit
+};
+
+/// How sequences are cut, as training.schedule.slices says.
+struct SliceRule {
+  enum class Kind { Balanced, Equal, Explicit };
+  Kind kind = Kind::Balanced;
+  int count = 128;           // slices, or as many as balancing may make
+  std::vector<int> lengths;  // tokens; Explicit
 };
 
 /// How one pipeline rank divides its stages, where not all do it alike.
@@ -74,14 +85,14 @@ struct Scenario {
   /// devices of a rank as tensor ranks.
   std::vector<RankLayout> rank_layouts;
   ReshardingChoice resharding;
-  int copies = 1;                  // of the model, where a schedule keeps several
-  std::vector<int> rank_of_stage;  // (stages of all copies)
-  Partition partition;
+  int stages = 1;              // of one copy of the model
+  std::vector<int> placement;  // rank of each stage; empty: by what stages cost
+  PartitionRule partition;
+  std::optional<SliceRule> slices;  // where the schedule cuts sequences
   Strategy strategy;
   SchedulePolicy schedule;
-  int micro_batches = 1;           // M
-  std::vector<TokenSlice> slices;  // of each micro-batch, in order; empty: it is whole
-  std::vector<BatchPart> parts;    // the micro-batches, where they differ in size; else empty
+  int micro_batches = 1;        // M
+  bool balances_batch = false;  // the size of a micro-batch is to be chosen; `graph` has one sample
   Precision precision = Precision::Bf16;
   Optimizer optimizer = Optimizer::SgdMomentum;
   Framework framework;

@@ -47,15 +47,7 @@ std::optional<VariationConditions> read_variation(const std::optional<JsonNode>&
 void check_variation(const Scenario& scenario, const ParallelKeys& parallel,
                      const std::optional<Cluster>& cluster, const JsonNode& document,
                      Diagnostics& diagnostics);
-/// Slows the links of its cluster.
-void slow_links_of(Scenario& scenario);
-
-/// What is slow all the time, stragglers and ranks of other speeds.
-std::vector<SlowDevices> always_slow(const VariationConditions& variation);
-/// Why ranks of `scenario` differ from those for which they would stand under `unfolded`; empty if
-/// they do not.
-std::string variation_folding_problem(const Scenario& scenario, const Unfolded& unfolded);
-/// What engines are told of `scenario`. REQUIRES: its folding is resolved.
-Variation variation_of(const Scenario& scenario);
+/// Returns `cluster` with the slow links of `variation`.
+Cluster with_slow_links(Cluster cluster, const std::optional<VariationConditions>& variation);
 
 }  // namespace interlock

@@ -104,7 +104,7 @@ RunPlan plan_without_checkpoints(const Scenario& scenario, const StepFacts& fact
                .replicas = layout.replicas,
                .devices_per_replica = layout.devices_per_replica,
                .spares = run.spares,
-               .micro_batches = scenario.micro_batches,
+               .micro_batches = facts.micro_batches,
                .micro_batch_time = facts.micro_batch_time,
                .replicas_hold_state = layout.hold_state,
                .on_failure = run.on_failure,

@@ -22,6 +22,7 @@ struct RunResult {
 struct StepFacts {
   const Metrics& metrics;
   std::optional<double> samples, tokens;  // of a step, all replicas together
+  int micro_batches = 1;                  // of a step
   Seconds micro_batch_time;               // that one more adds to a step
 };
 

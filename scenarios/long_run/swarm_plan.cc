@@ -16,7 +16,7 @@ namespace {
 constexpr double kMostSwarmOps = 3e8;  // of all seeds
 constexpr double kMostParts = 2e7;     // of gradients: stages x micro-batches
 
-int stage_count(const Scenario& scenario) { return scenario.partition.stages(); }
+int stage_count(const Scenario& scenario) { return parts_of(scenario.strategy, scenario.stages); }
 
 /// Peers of each stage.
 std::vector<int> peers_of(const Scenario& scenario) {
@@ -130,7 +130,7 @@ void check_swarm(const Scenario& scenario, const JsonNode& swarm, Diagnostics& d
            "a peer of a swarm is one device, and peers of a stage are its data parallelism; "
            "expected \"parallel\" with nothing but \"pipeline\" and \"stages\"");
   }
-  if (!scenario.slices.empty() || !scenario.parts.empty()) {
+  if (scenario.slices) {
     report(diagnostics, swarm,
            "a swarm sends whole micro-batches of one size; expected a schedule other than "
            "terapipe");

@@ -14,10 +14,11 @@ struct PeakShare {
   std::array<bool, kOpClasses> classes{};  // of those at the peak
 };
 
-PeakShare peak_share(const Scenario& scenario) {
+PeakShare peak_share(const Plan& plan) {
+  const Scenario& scenario = plan.scenario;
   const Device& device = scenario.cluster.device;
   PeakShare share;
-  visit_kernels(scenario, [&](const Work& work) {
+  visit_kernels(plan, [&](const Work& work) {
     const OpClass priced = priced_class(work);
     const Seconds time = time_of(work, device, scenario.precision);
     share.all += time;
@@ -37,11 +38,11 @@ bool any_at_peak(const Device& device) {
 
 }  // namespace
 
-std::optional<std::string> peak_rates(const Scenario& scenario) {
-  const Device& device = scenario.cluster.device;
+std::optional<std::string> peak_rates(const Plan& plan) {
+  const Device& device = plan.scenario.cluster.device;
   // Every device of the catalogue states all efficiencies: nothing is added up for those.
-  if (device.calibrated || scenario.workload || !any_at_peak(device)) return std::nullopt;
-  const PeakShare share = peak_share(scenario);
+  if (device.calibrated || plan.scenario.workload || !any_at_peak(device)) return std::nullopt;
+  const PeakShare share = peak_share(plan);
   if (share.at_peak <= share.all * kWorthTelling) return std::nullopt;
   std::string kernels = "kernels are";
   if (share.at_peak < share.all) {

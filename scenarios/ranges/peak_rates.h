@@ -5,13 +5,13 @@
 #include <optional>
 #include <string>
 
-#include "scenarios/load/scenario.h"
+#include "scenarios/plan/plan.h"
 
 namespace interlock {
 
 /// Returns a sentence on the kernels that are priced at the peak rates because the device states no
 /// efficiency for them; nothing if they take less than kWorthTelling of the kernels' time, or if
 /// the device was calibrated. No measured run says how far off such a prediction is.
-std::optional<std::string> peak_rates(const Scenario& scenario);
+std::optional<std::string> peak_rates(const Plan& plan);
 
 }  // namespace interlock

@@ -167,11 +167,12 @@ std::string generation_of(const std::string& device) {
   }
 }
 
-RunTraits traits_of(const Scenario& scenario) {
+RunTraits traits_of(const Plan& plan) {
+  const Scenario& scenario = plan.scenario;
   return {.generation = generation_of(scenario.cluster.device.name),
           .framework = scenario.framework.name,
           .strategy = name_of(scenario.strategy),
-          .schedule = scenario.schedule.kind->name,
+          .schedule = plan.schedule.kind->name,
           .precision =
               contract_names("training", "precision")[static_cast<std::size_t>(scenario.precision)],
           .devices = scenario.mesh.devices()};
@@ -227,13 +228,14 @@ Confidence range_from(const PublishedErrors& errors, const RunTraits& traits, Se
           .extrapolates = std::move(basis.reasons)};
 }
 
-Confidence published_range(const Scenario& scenario, Seconds step) {
+Confidence published_range(const Plan& plan, Seconds step) {
+  const Scenario& scenario = plan.scenario;
   const Device& device = scenario.cluster.device;
   if (scenario.workload || device.calibrated || !is_priced(scenario.graph)) return {};
-  if (const auto peak = peak_rates(scenario)) return {.extrapolates = {*peak}, .at_peak = *peak};
+  if (const auto peak = peak_rates(plan)) return {.extrapolates = {*peak}, .at_peak = *peak};
   // A sweep asks thousands of times for runs that are alike.
   static std::map<RunTraits, Confidence> known;
-  const RunTraits traits = traits_of(scenario);
+  const RunTraits traits = traits_of(plan);
   auto found = known.find(traits);
   if (found == known.end()) {
     found = known.emplace(traits, range_from(published_errors(), traits, Seconds(1))).first;

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "scenarios/load/scenario.h"
+#include "scenarios/plan/plan.h"
 #include "scenarios/ranges/confidence.h"
 
 namespace interlock {
@@ -24,7 +24,7 @@ struct RunTraits {
   int devices = 1;
   auto operator<=>(const RunTraits&) const = default;
 };
-RunTraits traits_of(const Scenario& scenario);
+RunTraits traits_of(const Plan& plan);
 /// "A100" of "A100-SXM4-80GB", "RTX-3090" of "RTX-3090-24GB": up to the first part with a digit.
 std::string generation_of(const std::string& device);
 
@@ -67,6 +67,6 @@ Confidence range_from(const PublishedErrors& errors, const RunTraits& traits, Se
 
 /// Returns the range of a scenario by the shipped errors. No range where the device priced nothing,
 /// priced kernels at its peak rates, or was calibrated: published rows say nothing of those.
-Confidence published_range(const Scenario& scenario, Seconds step);
+Confidence published_range(const Plan& plan, Seconds step);
 
 }  // namespace interlock

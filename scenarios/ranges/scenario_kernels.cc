@@ -11,7 +11,8 @@ using Visit = std::function<void(const Work&)>;
 
 }  // namespace
 
-void visit_kernels(const Scenario& scenario, const Visit& visit_one) {
+void visit_kernels(const Plan& plan, const Visit& visit_one) {
+  const Scenario& scenario = plan.scenario;
   const bool heads = scenario.strategy.kind != StrategyKind::Global &&
                      scenario.strategy.kind != StrategyKind::Inference;
   const Visit visit = [&](const Work& work) {
@@ -31,8 +32,8 @@ void visit_kernels(const Scenario& scenario, const Visit& visit_one) {
     }
   };
   visit_graph(scenario.graph, visit);
-  for (const TokenSlice& slice : scenario.slices) visit_graph(scenario.graph.slice(slice), visit);
-  for (const BatchPart& part : scenario.parts) {
+  for (const TokenSlice& slice : plan.slices) visit_graph(scenario.graph.slice(slice), visit);
+  for (const BatchPart& part : plan.parts) {
     visit_graph(*part.graph, visit);
     for (const TokenSlice& slice : part.slices) visit_graph(part.graph->slice(slice), visit);
   }

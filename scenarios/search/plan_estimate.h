@@ -1,15 +1,13 @@
 // PlanEstimate: what a plan takes, as exactly as was worth the effort.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Three ways to know it, each dearer than the one before and none below it: a bound, without
-// simulation; a look, two steps as if no two messages ever met on a link; and a judgement, the
-// scenario as it is, by SimGrid where links are shared. A judgement that would take long is made of
-// a shorter step: that one over a look at it, times the look at the whole.
+// Known by one of the grades of scenarios/plan/step_time.h. A simulation that would take long is
+// made of a shorter step: that one over a look at it, times the look at the whole.
 #pragma once
 
 #include <array>
 
-#include "scenarios/search/plan_bound.h"
+#include "scenarios/plan/step_time.h"
 #include "scenarios/search/search_request.h"
 #include "sim/measure/metrics.h"
 
@@ -33,15 +31,12 @@ struct PlanEstimate {
   bool exact = false;                    // a look at what shares no links
 };
 
-/// How much is known of a plan: a bound of its layout, a bound of its own, a look, a judgement.
-enum class Grade { LayoutBound, PlanBound, Look, Judgement };
-inline constexpr int kGrades = 4;
+/// What a plan like `plan` costs whose steps are bounded by `bound`.
+PlanFigures figures_of(const Plan& plan, const StepEstimate& bound);
 
-/// What `bound` of a step of `scenario` means.
-PlanFigures figures_of(const Scenario& scenario, const StepBound& bound);
-
-/// REQUIRES: the order of work of `scenario` is known.
-PlanEstimate look_at(const Scenario& scenario);
-PlanEstimate judge(const Scenario& scenario, const PlanEstimate& look);
+/// Estimates `plan` by Grade::Look. REQUIRES: its order of work is known.
+PlanEstimate estimate_by_look(const Plan& plan);
+/// Estimates `plan`, at which `look` was, by Grade::Simulation.
+PlanEstimate estimate_by_simulation(const Plan& plan, const PlanEstimate& look);
 
 }  // namespace interlock

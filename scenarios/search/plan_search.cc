@@ -15,7 +15,7 @@ namespace interlock {
 namespace {
 
 /// What is taken from the queue at once, whatever the number of processes: what is looked at
-/// depends on it. Judgements are dear, and those before them may make them needless.
+/// depends on it. Simulations are dear, and those before them may make them needless.
 constexpr int kRound = 64;
 constexpr std::array kEffort = {1, 4, 8};  // to know better what is known by Grade
 /// The next best plans after the best are found even if they are worth nothing.
@@ -113,7 +113,7 @@ class PlanSearch {
     if (known.grade == Grade::LayoutBound) ++counts.bounded_layouts;
     if (known.grade == Grade::PlanBound) ++counts.bounded;
     if (known.grade == Grade::Look) ++counts.looked_at;
-    if (known.grade != Grade::Judgement) return;
+    if (known.grade != Grade::Simulation) return;
     ++counts.judged;
     const PlanEstimate& estimate = known.estimate;
     const int judged = estimate.judged_micro_batches;
@@ -148,7 +148,7 @@ class PlanSearch {
     if (memory > 0 && at(Aim::Memory) > memory) return Loss::Memory;
     if (limits.time && at(Aim::Time) > limits.time->value()) return Loss::Time;
     if (limits.cost && at(Aim::Cost) > *limits.cost) return Loss::Cost;
-    if (known.grade != Grade::Judgement) return std::nullopt;
+    if (known.grade != Grade::Simulation) return std::nullopt;
     if (limits.power && estimate.power > limits.power->value()) return Loss::Power;
     if (!estimate.fits && at(Aim::Memory) <= estimate.memory_capacity) return Loss::HostMemory;
     return std::nullopt;
@@ -208,7 +208,7 @@ class PlanSearch {
     int effort = 0;
     while (!queue_.empty() && effort < kRound) {
       const Candidate next = pop();
-      if (next.grade == Grade::Judgement) {
+      if (next.grade == Grade::Simulation) {
         if (round.empty()) {
           finish(next);
         } else {

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Best first. Layouts and plans wait in the order of what is known of them: no plan can take less
-// than it is thought to. Whatever comes first is looked at more closely (bound, look, judgement,
+// than it is thought to. Whatever comes first is looked at more closely (bound, look, simulation,
 // see PlanEstimate) and waits again; what comes first and is judged is the next best plan. So
 // nothing is simulated that a bound can decide on, and what is found is what simulating all plans
 // would find.

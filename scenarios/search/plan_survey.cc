@@ -50,10 +50,10 @@ Findings findings_of(const JobResult& result) {
   return findings;
 }
 
-ToldEstimate told_of(const Scenario& scenario, const StepBound& bound) {
+ToldEstimate told_of(const Plan& plan, const StepEstimate& bound) {
   ToldEstimate told{.refused = false};
-  told.estimate.figures = figures_of(scenario, bound);
-  told.estimate.memory_capacity = scenario.cluster.device.memory.value();
+  told.estimate.figures = figures_of(plan, bound);
+  told.estimate.memory_capacity = plan.scenario.cluster.device.memory.value();
   return told;
 }
 
@@ -86,9 +86,9 @@ PlanSurvey::PlanSurvey(const PlanSpace& space, int processes)
   for (const PlanLayout& layout : space.layouts()) orders_.push_back(space.orders(layout));
 }
 
-Scenario PlanSurvey::scenario_of(std::size_t layout, const WorkOrder& order) const {
-  return load_point(
-      std::make_shared<const JsonValue>(space_.document_of(space_.layouts()[layout], order)));
+Plan PlanSurvey::plan_of(std::size_t layout, const WorkOrder& order) const {
+  return lay_out(load_point(
+      std::make_shared<const JsonValue>(space_.document_of(space_.layouts()[layout], order))));
 }
 
 /// By the first of its plans that the loader takes.
@@ -96,8 +96,8 @@ std::string PlanSurvey::bound_of_layout(std::size_t layout) const {
   std::string refusal;
   for (const WorkOrder& order : orders_[layout]) {
     try {
-      const Scenario scenario = scenario_of(layout, order);
-      return bytes_of({told_of(scenario, bound_layout(scenario, family_of(orders_[layout])))}, "");
+      const Plan plan = plan_of(layout, order);
+      return bytes_of({told_of(plan, bound_layout(plan.scenario, family_of(orders_[layout])))}, "");
     } catch (const Error& error) {
       if (refusal.empty()) refusal = error.what();
     }
@@ -110,8 +110,8 @@ std::string PlanSurvey::bounds_of_plans(std::size_t layout) const {
   std::vector<ToldEstimate> told(orders_[layout].size());
   for (std::size_t i = 0; i < told.size(); ++i) {
     try {
-      const Scenario scenario = scenario_of(layout, orders_[layout][i]);
-      told[i] = told_of(scenario, bound_plan(scenario));
+      const Plan plan = plan_of(layout, orders_[layout][i]);
+      told[i] = told_of(plan, estimate_step(plan, Grade::PlanBound));
     } catch (const Error& error) {
       if (refusal.empty()) refusal = error.what();
     }
@@ -121,10 +121,10 @@ std::string PlanSurvey::bounds_of_plans(std::size_t layout) const {
 
 std::string PlanSurvey::better(const Candidate& candidate) const {
   if (candidate.grade == Grade::LayoutBound) return bounds_of_plans(candidate.layout);
-  const Scenario scenario =
-      scenario_of(candidate.layout, orders_[candidate.layout][candidate.order]);
-  const PlanEstimate estimate =
-      candidate.grade == Grade::PlanBound ? look_at(scenario) : judge(scenario, candidate.estimate);
+  const Plan plan = plan_of(candidate.layout, orders_[candidate.layout][candidate.order]);
+  const PlanEstimate estimate = candidate.grade == Grade::PlanBound
+                                    ? estimate_by_look(plan)
+                                    : estimate_by_simulation(plan, candidate.estimate);
   return bytes_of({{false, estimate}}, "");
 }
 
@@ -147,9 +147,9 @@ std::vector<Findings> PlanSurvey::bound_layouts() const {
 }
 
 std::vector<Findings> PlanSurvey::know_better(const std::vector<Candidate>& candidates) const {
-  const bool judges = std::any_of(candidates.begin(), candidates.end(),
-                                  [](const Candidate& one) { return one.grade == Grade::Look; });
-  if (judges) open_simgrid();
+  const bool simulates = std::any_of(candidates.begin(), candidates.end(),
+                                     [](const Candidate& one) { return one.grade == Grade::Look; });
+  if (simulates) open_simgrid();
   // The dearest first, so that no process is left alone with one in the end.
   std::vector<std::size_t> turns(candidates.size());
   std::iota(turns.begin(), turns.end(), std::size_t{0});

@@ -39,7 +39,7 @@ class PlanSurvey {
   std::vector<Findings> know_better(const std::vector<Candidate>& candidates) const;
 
  private:
-  Scenario scenario_of(std::size_t layout, const WorkOrder& order) const;
+  Plan plan_of(std::size_t layout, const WorkOrder& order) const;
   std::string bound_of_layout(std::size_t layout) const;
   std::string bounds_of_plans(std::size_t layout) const;
   std::string better(const Candidate& candidate) const;

@@ -11,8 +11,8 @@
 
 #include "base/random.h"
 #include "base/text.h"
+#include "scenarios/plan/step_time.h"
 #include "scenarios/ranges/scenario_kernels.h"
-#include "scenarios/simulate/run_scenario.h"
 
 namespace interlock {
 namespace {
@@ -34,10 +34,11 @@ bool same(const MeasuredKernel& a, const Work& b) {
 }
 
 /// The distinct kernels that a fitted model prices, in order of their first appearance.
-std::vector<Priced> priced_kernels(const Scenario& scenario) {
+std::vector<Priced> priced_kernels(const Plan& plan) {
+  const Scenario& scenario = plan.scenario;
   std::vector<Priced> kernels;
   const CalibratedModel& model = *scenario.cluster.device.calibrated;
-  visit_kernels(scenario, [&](const Work& work) {
+  visit_kernels(plan, [&](const Work& work) {
     if (std::any_of(kernels.begin(), kernels.end(),
                     [&](const Priced& known) { return same(known.row, work); })) {
       return;
@@ -101,16 +102,15 @@ KernelRatios ratios_of(const CalibratedModel& model, OpClass op_class, Precision
   return ratios;
 }
 
-std::vector<Seconds> drawn_steps(const Scenario& scenario, int draws) {
+std::vector<Seconds> drawn_steps(const Plan& plan, int draws) {
+  const Scenario& scenario = plan.scenario;
   const CalibratedModel& model = *scenario.cluster.device.calibrated;
-  const std::vector<Priced> kernels = priced_kernels(scenario);
+  const std::vector<Priced> kernels = priced_kernels(plan);
   std::array<KernelRatios, kOpClasses> ratios;
   for (std::size_t i = 0; i < ratios.size(); ++i) {
     ratios[i] = ratios_of(model, static_cast<OpClass>(i), scenario.precision);
   }
-  Scenario drawn = scenario;
-  drawn.run.reset();
-  drawn.swarm.reset();
+  Plan drawn = plan;
   std::vector<Seconds> steps;
   for (int draw = 0; draw < draws; ++draw) {
     Random random(static_cast<std::uint64_t>(scenario.seed), static_cast<std::uint64_t>(draw));
@@ -124,31 +124,32 @@ std::vector<Seconds> drawn_steps(const Scenario& scenario, int draws) {
       changed->table.back().time *= from[static_cast<std::size_t>(pick)];
     }
     sort_table(*changed);
-    drawn.cluster.device.calibrated = std::move(changed);
-    steps.push_back(run_scenario(drawn, false).measurement.metrics.step_time);
+    drawn.scenario.cluster.device.calibrated = std::move(changed);
+    steps.push_back(estimate_step(drawn, Grade::Simulation).time);
   }
   return steps;
 }
 
-Confidence calibrated_range(const Scenario& scenario, int draws) {
+Confidence calibrated_range(const Plan& plan, int draws) {
   CHECK(draws >= kFewestDraws, "enough draws for a range");
-  std::vector<Seconds> steps = drawn_steps(scenario, draws);
+  std::vector<Seconds> steps = drawn_steps(plan, draws);
   std::sort(steps.begin(), steps.end());
   const double outside = (1 - kLevel) / 2;
   return {.range = TimeRange{.low = Seconds(quantile(steps, outside)),
                              .high = Seconds(quantile(steps, 1 - outside)),
                              .level = kLevel,
                              .basis = std::to_string(draws) + " draws of the residuals of " +
-                                      scenario.cluster.device.name},
-          .extrapolates = calibration_limits(scenario)};
+                                      plan.scenario.cluster.device.name},
+          .extrapolates = calibration_limits(plan)};
 }
 
-std::vector<std::string> calibration_limits(const Scenario& scenario) {
+std::vector<std::string> calibration_limits(const Plan& plan) {
+  const Scenario& scenario = plan.scenario;
   const Device& device = scenario.cluster.device;
   const CalibratedModel& model = *device.calibrated;
   std::array<bool, kOpClasses> unknown{}, larger{};
   Seconds all, of_unknown, of_larger;
-  visit_kernels(scenario, [&](const Work& work) {
+  visit_kernels(plan, [&](const Work& work) {
     const KernelTime time = kernel_time(work, device, scenario.precision);
     const auto op_class = static_cast<std::size_t>(work.op_class);
     all += time.whole();

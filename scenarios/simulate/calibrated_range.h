@@ -10,7 +10,7 @@
 
 #include <vector>
 
-#include "scenarios/load/scenario.h"
+#include "scenarios/plan/plan.h"
 #include "scenarios/ranges/confidence.h"
 
 namespace interlock {
@@ -24,15 +24,14 @@ struct KernelRatios {
 };
 KernelRatios ratios_of(const CalibratedModel& model, OpClass op_class, Precision precision);
 
-/// The step times of `draws` draws, under `scenario.seed`. REQUIRES: the device was calibrated;
-/// `scenario` is resolved, as results hold it.
-std::vector<Seconds> drawn_steps(const Scenario& scenario, int draws);
+/// The step times of `draws` draws, under the scenario's seed. REQUIRES: the device was calibrated.
+std::vector<Seconds> drawn_steps(const Plan& plan, int draws);
 
 /// The middle `level` of them, with what it does not hold for. REQUIRES: as above;
 /// draws >= kFewestDraws.
-Confidence calibrated_range(const Scenario& scenario, int draws);
+Confidence calibrated_range(const Plan& plan, int draws);
 
 /// Why prices on a calibrated device reach beyond what was measured; nothing is simulated.
-std::vector<std::string> calibration_limits(const Scenario& scenario);
+std::vector<std::string> calibration_limits(const Plan& plan);
 
 }  // namespace interlock

@@ -83,18 +83,20 @@ TrainingCosts disturbed(const Scenario& scenario, const Economics& economics, co
 }
 
 /// The steps of the goal, or of the run; nothing if there is neither.
-std::optional<double> steps_wanted(const Scenario& scenario) {
+std::optional<double> steps_wanted(const Plan& plan) {
+  const Scenario& scenario = plan.scenario;
   if (!scenario.goal && !scenario.run) return std::nullopt;
-  const MeasureInputs measured = measure_inputs(scenario);
+  const MeasureInputs measured = measure_inputs(plan);
   return steps_of(scenario.goal ? scenario.goal->length : scenario.run->length,
                   {measured.samples_per_step, measured.tokens_per_step});
 }
 
-Economics economics_with(const Scenario& scenario, const Metrics& metrics, const RunResult* run) {
+Economics economics_with(const Plan& plan, const Metrics& metrics, const RunResult* run) {
+  const Scenario& scenario = plan.scenario;
   Economics economics{.devices = scenario.mesh.devices()};
   add_energy(scenario, metrics, economics);
   economics.cost = cost_of(scenario.cluster, economics.devices, metrics.step_time);
-  if (const auto steps = steps_wanted(scenario)) {
+  if (const auto steps = steps_wanted(plan)) {
     economics.training = run != nullptr
                              ? disturbed(scenario, economics, *run, *steps)
                              : undisturbed(scenario, economics, *steps, metrics.step_time);
@@ -104,12 +106,12 @@ Economics economics_with(const Scenario& scenario, const Metrics& metrics, const
 
 }  // namespace
 
-Economics economics_of(const Scenario& scenario, const Metrics& metrics) {
-  return economics_with(scenario, metrics, nullptr);
+Economics economics_of(const Plan& plan, const Metrics& metrics) {
+  return economics_with(plan, metrics, nullptr);
 }
 
 Economics economics_of(const ScenarioResult& result) {
-  return economics_with(result.scenario, result.measurement.metrics,
+  return economics_with(result.plan, result.measurement.metrics,
                         result.run ? &*result.run : nullptr);
 }
 

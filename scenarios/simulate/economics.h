@@ -41,7 +41,7 @@ struct Economics {
 };
 
 /// Knows the steps of a goal, but no failures: those of a "run" need its result.
-Economics economics_of(const Scenario& scenario, const Metrics& metrics);
+Economics economics_of(const Plan& plan, const Metrics& metrics);
 /// The same; under a "run", with the time that its failures and checkpoints cost.
 Economics economics_of(const ScenarioResult& result);
 

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "scenarios/load/loader.h"
-#include "scenarios/simulate/balance_batch.h"
 #include "scenarios/sweep/sweep_plan.h"
 
 namespace interlock {
@@ -12,9 +11,6 @@ namespace {
 
 Scenario load_one(std::shared_ptr<const JsonValue> document, Diagnostics& diagnostics) {
   Scenario scenario = load_scenario(*document, diagnostics);
-  if (diagnostics.empty() && !scenario.workload) {
-    balance_batch(*document, load_scenario, scenario);
-  }
   scenario.document = std::move(document);
   return scenario;
 }

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "scenarios/plan/lower_plan.h"
 #include "scenarios/simulate/run_scenario.h"
 #include "sim/engines/engines.h"
 #include "tests/bench/in_child.h"
@@ -47,7 +48,7 @@ Program make_program(const ContentionCase& one, int cards) {
       "variation": {"stragglers": [)" +
       stragglers + R"(]},
       "simulate": {"fold": "none"}})";
-  return lower_scenario(load_scenarios(parse_json(text, "bench")).front(), 1);
+  return lower_plan(make_plan(load_scenarios(parse_json(text, "bench")).front()), 1);
 }
 
 void run_case(const ContentionCase& one, int rounds) {

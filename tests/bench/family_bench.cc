@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "scenarios/plan/lower_plan.h"
 #include "scenarios/simulate/run_scenario.h"
 #include "tests/bench/heap_loop.h"
 #include "tests/bench/timing.h"
@@ -34,9 +35,9 @@ std::string pipeline(const std::string& strategy, const std::string& schedule, i
          std::to_string(micro_batches) + R"(, "steps": 1}})";
 }
 
-std::optional<Scenario> load(const std::string& text) {
+std::optional<Plan> load(const std::string& text) {
   try {
-    return load_scenarios(parse_json(text, "bench")).front();
+    return lay_out(load_scenarios(parse_json(text, "bench")).front());
   } catch (const Error&) {
     return std::nullopt;  // the family does not take this size
   }
@@ -46,10 +47,10 @@ void run_family(const ScheduleEntry& entry, int rounds) {
   const HeapLoopCase yardstick{.stages = 512, .micro_batches = 1024};
   const std::string schedule =
       entry.slices ? R"({"kind": ")" + entry.name + R"(", "slices": 4})" : '"' + entry.name + '"';
-  const auto scenario = load(pipeline(entry.global() ? "global" : "local", schedule,
-                                      yardstick.stages, yardstick.micro_batches));
-  if (!scenario) return;
-  const LowerInputs inputs = lower_inputs(*scenario);
+  const auto plan = load(pipeline(entry.global() ? "global" : "local", schedule, yardstick.stages,
+                                  yardstick.micro_batches));
+  if (!plan) return;
+  const LowerInputs inputs = lower_inputs(*plan);
   std::vector<double> lowering, running, ratios;
   std::int64_t tasks = 0;
   std::size_t instructions = 0;
@@ -58,7 +59,7 @@ void run_family(const ScheduleEntry& entry, int rounds) {
     const double heap = seconds_of([&] { reference = run_heap_loop(yardstick); });
     Program program;
     RunSummary summary;
-    lowering.push_back(seconds_of([&] { program = lower_steps(*scenario, inputs, 1); }));
+    lowering.push_back(seconds_of([&] { program = lower_plan(*plan, inputs, 1); }));
     running.push_back(seconds_of([&] { summary = run_native(program, {}); }));
     tasks = summary.tasks;
     instructions = program.instructions.size();

@@ -78,10 +78,9 @@ std::map<Op, std::vector<double>> starts_of(const ScenarioResult& result,
 
 std::vector<int> devices_of(const ScenarioResult& result) {
   std::vector<int> devices;
-  const Scenario& scenario = result.scenario;
-  for (const Coordinates& at :
-       simulated_ranks(scenario.mesh, scenario.unfolded.value_or(kFolded))) {
-    devices.push_back(device_of(scenario.mesh, at));
+  const Mesh& mesh = result.plan.scenario.mesh;
+  for (const Coordinates& at : simulated_ranks(mesh, result.plan.unfolded)) {
+    devices.push_back(device_of(mesh, at));
   }
   return devices;
 }

@@ -6,6 +6,7 @@
 
 #include <cmath>
 
+#include "scenarios/plan/lower_plan.h"
 #include "scenarios/simulate/run_scenario.h"
 #include "tests/harness/support/training.h"
 #include "validate/crosscheck/validation.h"
@@ -68,7 +69,7 @@ Made made(const std::string& strategy, double factor) {
           strategy + R"(, "micro_batches": 4, "steps": 6}})",
       "made.json");
   const Scenario scenario = load_scenarios(document).front();
-  Program slower = lower_scenario(scenario, 8);
+  Program slower = lower_plan(make_plan(scenario), 8);
   TraceLog log;
   run_native(slower, log_sink(log));
   Made result{.predicted = measure_trace(slower, log, 2, {.steps = 6})};
@@ -125,7 +126,7 @@ TEST_CASE("a run that stood still between its steps is an error of the replay") 
 
 TEST_CASE("the measured timeline has the step that is compared, by either clock") {
   const Training training = make_training({.model = kResidualMlp, .devices = 2, .steps = 6});
-  const ScenarioResult predicted = predict(training.scenario, 2, 4);
+  const ScenarioResult predicted = predict(training.plan, 2, 4);
   for (const OpClock clock : {OpClock::Wall, OpClock::Processor}) {
     ValidationOptions options = {.fill = 2, .clock = clock};
     options.execution = {.steps = 6, .descent = training.descent};

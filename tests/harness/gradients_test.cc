@@ -30,7 +30,7 @@ std::map<std::string, std::vector<double>> gradients_of(const TrainingText& text
 int stage_of(const Training& training, const std::string& parameter) {
   for (std::size_t m = 0; m < training.network.modules.size(); ++m) {
     if (parameter.rfind(training.network.modules[m].name + ".", 0) != 0) continue;
-    const auto& cuts = training.scenario.partition.boundaries;
+    const auto& cuts = training.plan.partition.boundaries;
     int stage = 0;
     while (cuts[static_cast<std::size_t>(stage) + 1] <= static_cast<int>(m)) ++stage;
     return stage;

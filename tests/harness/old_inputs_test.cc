@@ -136,13 +136,13 @@ TEST_CASE("turns on old inputs come to the same bits however late threads are") 
   const Training training = make_training(waiting_text(2));
   ExecutionOptions options = {.steps = kSteps, .descent = training.descent};
   options.batches = [&](int b) { return made_up_batch(training.network, 1, b); };
-  const auto losses = execute(training.scenario, training.network, options).outcome.losses;
+  const auto losses = execute(training.plan, training.network, options).outcome.losses;
   for (int run = 0; run < 8; ++run) {
     options.batches = [&, run](int b) {
       std::this_thread::sleep_for(std::chrono::microseconds((b * 7919 + run * 104729) % 3000));
       return made_up_batch(training.network, 1, b);
     };
-    CHECK(execute(training.scenario, training.network, options).outcome.losses == losses);
+    CHECK(execute(training.plan, training.network, options).outcome.losses == losses);
   }
 }
 

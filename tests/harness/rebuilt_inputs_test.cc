@@ -162,13 +162,13 @@ TEST_CASE("reversible stages come to the same bits however late threads are") {
   const Training training = make_training(reversible_text(5));
   ExecutionOptions options = {.steps = kSteps, .descent = training.descent};
   options.batches = [&](int b) { return made_up_batch(training.network, 1, b); };
-  const auto losses = execute(training.scenario, training.network, options).outcome.losses;
+  const auto losses = execute(training.plan, training.network, options).outcome.losses;
   for (int run = 0; run < 8; ++run) {
     options.batches = [&, run](int b) {
       std::this_thread::sleep_for(std::chrono::microseconds((b * 7919 + run * 104729) % 3000));
       return made_up_batch(training.network, 1, b);
     };
-    CHECK(execute(training.scenario, training.network, options).outcome.losses == losses);
+    CHECK(execute(training.plan, training.network, options).outcome.losses == losses);
   }
 }
 
@@ -177,14 +177,14 @@ TEST_CASE("reversible stages, and reversible blocks under other schedules, are r
     TrainingText text = reversible_text(3);
     if (!petra) text.schedule = "";
     Training training = make_training(text);
-    training.scenario.cluster.executor.kind = RealDevices::Kind::Cuda;
+    training.plan.scenario.cluster.executor.kind = RealDevices::Kind::Cuda;
     const std::string expected =
         petra ? "/training/schedule: stages that run forwards again, or learn from old inputs, are "
                 "trained on CPUs; expected "
               : "/model/reversible: reversible blocks are trained on CPUs; expected ";
     std::string message;
     try {
-      check_trainable(training.scenario, training.network, false);
+      plan_training(training.plan.scenario, training.network, false);
     } catch (const Error& error) {
       message = error.what();
     }

@@ -32,7 +32,7 @@ BatchSource late_batches(const NeuralNetwork& network, std::uint64_t run) {
 /// All that a run came to: losses of every stage, and the dump of step 3.
 std::map<std::string, std::vector<double>> numbers_of(const Training& training,
                                                       const ExecutionOptions& options) {
-  const Execution execution = execute(training.scenario, training.network, options);
+  const Execution execution = execute(training.plan, training.network, options);
   std::map<std::string, std::vector<double>> numbers = by_name(execution.outcome);
   for (std::size_t stage = 0; stage < execution.outcome.losses.size(); ++stage) {
     for (const auto& [batch, loss] : execution.outcome.losses[stage]) {
@@ -77,7 +77,7 @@ TEST_CASE(
     const Training training = make_training(text);
     ExecutionOptions options = {.steps = 6, .descent = training.descent};
     options.batches = late_batches(training.network, 3);
-    const Execution run = execute(training.scenario, training.network, options);
+    const Execution run = execute(training.plan, training.network, options);
     TraceLog simulated;
     run_native(training.program, log_sink(simulated));
     // Counted once more, from the spans of the simulation: updates before the own one, less those
@@ -94,7 +94,7 @@ TEST_CASE(
     std::map<int, std::int64_t> expected;
     for (const auto& [batch, missed] : most) ++expected[missed];
     INFO(count, " in flight");
-    const TrainingCurve curve = training_curve(training.scenario, run, options);
+    const TrainingCurve curve = training_curve(training.plan, run, options);
     CHECK(curve.staleness == expected);
     CHECK((expected.rbegin()->first > 0) == (count > 1));
   }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "scenarios/plan/lower_plan.h"
 #include "sim/lower/bulk_synchronous.h"
 #include "sim/measure/memory.h"
 #include "tests/harness/support/virtual_clocks.h"
@@ -170,7 +171,7 @@ TEST_CASE("logical clocks and engines agree exactly on collectives, ZeRO and fol
     const LayoutTrial trial = random_layout(seed, RandomCluster::Mesh);
     try {
       const Scenario scenario = load(trial);
-      const Program program = lower_scenario(scenario, scenario.steps);
+      const Program program = lower_plan(make_plan(scenario), scenario.steps);
       if (shares_links(program)) {
         tally.count("layout", "shares links");
         continue;
@@ -212,7 +213,7 @@ TEST_CASE("logical clocks and engines agree exactly on what devices keep with th
             "}, \"micro_batches\": " + std::to_string(random.integer(2, 6))};
     INFO(document(trial));
     const Scenario scenario = load(trial);
-    const Program program = lower_scenario(scenario, scenario.steps);
+    const Program program = lower_plan(make_plan(scenario), scenario.steps);
     for (const Event& event : program.events) in_turn += event.in_turn ? 1 : 0;
     check_equal(program, tally);
   }

@@ -13,6 +13,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "scenarios/plan/lower_plan.h"
 #include "sim/engines/engines.h"
 #include "tests/properties/random_scenario.h"
 #include "tests/support/cases.h"
@@ -26,7 +27,8 @@ using Json = nlohmann::ordered_json;
 /// Simulates `scenario`, or returns nothing where it is refused.
 std::optional<ScenarioResult> result_of(const Json& scenario) {
   try {
-    return run_unexplained(load_scenarios(parse_json(scenario.dump(), "random")).front());
+    return simulate_plan(make_plan(load_scenarios(parse_json(scenario.dump(), "random")).front()),
+                         Keep::Nothing);
   } catch (const Error&) {
     return std::nullopt;
   }
@@ -65,9 +67,7 @@ void check_property(const Property& property, int least) {
   if (only == nullptr) CHECK(held * 100 >= least * count);
 }
 
-Program program_of(const ScenarioResult& result) {
-  return lower_scenario(resolve_folding(result.scenario), 1);
-}
+Program program_of(const ScenarioResult& result) { return lower_plan(result.plan, 1); }
 
 /// Returns how far two runs may differ whose times are equal but for rounding. Where links are
 /// shared or kernels slow down, ends are rounded to ticks, whose length depends on the program.
@@ -76,9 +76,9 @@ double rounding(const Program& program) {
 }
 
 bool folds(const ScenarioResult& result) {
-  const Unfolded& unfolded = *result.scenario.unfolded;
+  const Unfolded& unfolded = result.plan.unfolded;
   for (int i = 0; i + 1 < kDimensions; ++i) {
-    if (!unfolded[i] && result.scenario.mesh.degrees[i] > 1) return true;
+    if (!unfolded[i] && result.plan.scenario.mesh.degrees[i] > 1) return true;
   }
   return false;
 }

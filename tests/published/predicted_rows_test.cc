@@ -124,9 +124,9 @@ TEST_CASE("long steps by two shorter ones take as long as whole ones") {
     JsonValue document = parse_json(shared, "shared.json");
     set_json(document, "training.schedule", parse_override(schedule, "test"), "test");
     const Scenario scenario = load_scenarios(document).front();
-    const bool shortened = shorter_steps(scenario).has_value();
+    const bool shortened = shorter_steps(lay_out(scenario)).has_value();
     CHECK(shortened == (std::string(schedule) != "\"gpipe\""));
-    const LongStepResult result = run_long_step(scenario);
+    const LongStepResult result = run_long_step(lay_out(scenario));
     const Metrics whole = run_scenario(scenario, false).measurement.metrics;
     CHECK(result.step_time.value() == doctest::Approx(whole.step_time.value()).epsilon(1e-3));
     CHECK(result.result.measurement.metrics.devices[0].peak_memory == whole.devices[0].peak_memory);
@@ -138,7 +138,7 @@ TEST_CASE("steps that are short, or whose order is written down, stay whole") {
     JsonValue document = parse_json(kPipeline, "p.json");
     set_json(document, "training.micro_batches", parse_override("400", "test"), "test");
     set_json(document, path, parse_override(value, "test"), "test");
-    return shorter_steps(load_scenarios(document).front()).has_value();
+    return shorter_steps(lay_out(load_scenarios(document).front())).has_value();
   };
   CHECK(shortened("training.schedule", "1f1b"));
   CHECK_FALSE(shortened("training.micro_batches", "40"));

@@ -46,12 +46,12 @@ TEST_CASE("a layout is told in one line, its degrees from the outside in") {
 TEST_CASE("the machine's devices are counted, and which of them were simulated") {
   ScenarioResult result = two_devices();
   CHECK(device_words(result) == "2 devices of toy-node");
-  result.scenario.mesh.degrees = {8, 1, 16, 2};
+  result.plan.scenario.mesh.degrees = {8, 1, 16, 2};
   CHECK(device_words(result) ==
         "256 devices of toy-node (2 simulated: 1 of 16 data, 1 of 8 tensor)");
-  result.scenario.unfolded = Unfolded{true, false, false, true};
+  result.plan.unfolded = Unfolded{true, false, false, true};
   CHECK(device_words(result) == "256 devices of toy-node (2 simulated: 1 of 16 data)");
-  result.scenario.unfolded = Unfolded{true, true, true, true};
+  result.plan.unfolded = Unfolded{true, true, true, true};
   CHECK(device_words(result) == "256 devices of toy-node");
 }
 

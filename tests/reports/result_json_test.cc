@@ -82,7 +82,7 @@ TEST_CASE("values arrive in SI units") {
 TEST_CASE("token slices are listed, and micro-batches stay the user's") {
   ScenarioResult result = two_devices();
   CHECK(Json::parse(result_json(result))["token_slices"] == Json::array());
-  result.scenario.slices = {{600, 0, 1000}, {400, 600, 1000}};
+  result.plan.slices = {{600, 0, 1000}, {400, 600, 1000}};
   const Json json = Json::parse(result_json(result));
   CHECK(json["micro_batches"] == 1);
   CHECK(json["token_slices"] == Json::array({600, 400}));
@@ -91,8 +91,8 @@ TEST_CASE("token slices are listed, and micro-batches stay the user's") {
 TEST_CASE("micro-batches that differ in size are listed with their slices") {
   ScenarioResult result = two_devices();
   CHECK(Json::parse(result_json(result))["parts"] == Json::array());
-  result.scenario.parts = {{.samples = 4, .slices = {{600, 0, 1000}, {400, 600, 1000}}},
-                           {.samples = 1, .slices = {{1000, 0, 1000}}}};
+  result.plan.parts = {{.samples = 4, .slices = {{600, 0, 1000}, {400, 600, 1000}}},
+                       {.samples = 1, .slices = {{1000, 0, 1000}}}};
   const Json json = Json::parse(result_json(result));
   CHECK(json["token_slices"] == Json::array());
   CHECK(json["parts"] == Json::parse(R"([{"samples": 4, "token_slices": [600, 400]},
@@ -127,7 +127,7 @@ TEST_CASE("what is unknown is null") {
 
 TEST_CASE("several results are an array, and any name can be written") {
   auto odd = two_devices();
-  odd.scenario.name = "broken \xff UTF-8 and \"quotes\"";
+  odd.plan.scenario.name = "broken \xff UTF-8 and \"quotes\"";
   const Json json = Json::parse(result_json(std::vector{two_devices(), odd}));
   REQUIRE(json.size() == 2);
   CHECK(json[1]["name"] == "broken \uFFFD UTF-8 and \"quotes\"");

@@ -121,7 +121,7 @@ TEST_CASE("traces of every schedule family keep the rules of viewers, and hold e
     const TraceFile file = check_rules(run);
     // Runs that never flush end with messages that nobody has used yet.
     CHECK(file.arrows <= arrows_expected(run.measurement));
-    if (run.scenario.schedule.kind->flushes) {
+    if (run.plan.schedule.kind->flushes) {
       CHECK(file.arrows == arrows_expected(run.measurement));
     }
     ++families;

@@ -1,6 +1,5 @@
 // "auto": its keys, what it refuses, and what is left of the scenario once an order is found.
 // SPDX-License-Identifier: Apache-2.0
-#include "scenarios/simulate/resolve_auto.h"
 #include "scenarios/simulate/run_scenario.h"
 #include "tests/scenarios/documents.h"
 
@@ -45,17 +44,17 @@ TEST_CASE("global training by auto updates once a step and has no limit in fligh
         "expected 1 with \"auto\", got 2");
 }
 
-TEST_CASE("a resolved scenario has a schedule that is found no second time") {
-  const Scenario resolved = resolve_auto(loaded(searching("\"auto\"")));
-  CHECK((resolved.schedule.kind->name != "auto" || resolved.schedule.order));
-  const Scenario again = resolve_auto(resolved);
-  CHECK(again.schedule.kind == resolved.schedule.kind);
-  CHECK(again.schedule.order == resolved.schedule.order);
+TEST_CASE("a plan has a schedule that is found no second time") {
+  const Plan plan = make_plan(loaded(searching("\"auto\"")));
+  CHECK((plan.schedule.kind->name != "auto" || plan.schedule.order));
+  const Plan again = complete(plan);
+  CHECK(again.schedule.kind == plan.schedule.kind);
+  CHECK(again.schedule.order == plan.schedule.order);
 }
 
-TEST_CASE("a scenario that names its schedule is resolved to itself") {
+TEST_CASE("a scenario that names its schedule is planned with it") {
   const Scenario scenario = loaded(searching("\"gpipe\""));
-  CHECK(resolve_auto(scenario).schedule.kind->name == "gpipe");
+  CHECK(make_plan(scenario).schedule.kind->name == "gpipe");
 }
 
 TEST_CASE("where not even the leanest order fits a device, no larger limit is proposed") {

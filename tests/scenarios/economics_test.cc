@@ -64,7 +64,7 @@ TEST_CASE("half of a machine answers for half of what is around its devices") {
   const Scenario scenario =
       loaded({"cluster=null",
               R"(cluster={"machine": "dgx-a100-80g", "devices": 4, "power": {"node": "3.3 kW"}})"});
-  const Economics step = economics_of(scenario, {.step_time = Seconds(2), .busy = 0.5});
+  const Economics step = economics_of(lay_out(scenario), {.step_time = Seconds(2), .busy = 0.5});
   CHECK(step.node_energy.value() == doctest::Approx(3300));
 }
 

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "base/json/json.h"
+#include "scenarios/plan/lower_plan.h"
 #include "scenarios/simulate/run_scenario.h"
 
 namespace interlock::explanation_test {
@@ -25,8 +26,8 @@ TEST_CASE("everything begins when its cause says, with collectives and shared li
   for (const char* name : {"llama-3-8b-fsdp", "llama-3-8b", "zero-bubble", "networks", "offload",
                            "overlapping", "in-flight", "stragglers"}) {
     const std::string file = std::string(EXAMPLES_FOLDER "/") + name + ".json";
-    const Scenario scenario = resolve_folding(load_scenarios(read_json_file(file)).front());
-    const Program program = lower_scenario(scenario, 3);
+    const Scenario scenario = load_scenarios(read_json_file(file)).front();
+    const Program program = lower_plan(make_plan(scenario), 3);
     TraceLog log;
     const RunSummary run = run_program(program, scenario.engine, log_sink(log));
     const auto causes = find_causes(program, log);

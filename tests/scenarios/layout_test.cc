@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "scenarios/plan/plan.h"
 #include "sim/plan/stage_cost.h"
 #include "tests/scenarios/documents.h"
 
@@ -13,12 +14,12 @@ const std::string kEight = "model.modules.0.repeat=8";
 
 TEST_CASE("placement loop wraps around the ranks, v turns back") {
   const Overrides six = {kEight, "parallel.pipeline=3", "parallel.stages=6"};
-  CHECK(loaded(six).rank_of_stage == std::vector<int>{0, 1, 2, 0, 1, 2});
+  CHECK(loaded(six).placement == std::vector<int>{0, 1, 2, 0, 1, 2});
   Overrides v = six;
   v.push_back("parallel.placement=v");
-  CHECK(loaded(v).rank_of_stage == std::vector<int>{0, 1, 2, 2, 1, 0});
+  CHECK(loaded(v).placement == std::vector<int>{0, 1, 2, 2, 1, 0});
   v[2] = "parallel.stages=8";
-  CHECK(loaded(v).rank_of_stage == std::vector<int>{0, 1, 2, 2, 1, 0, 0, 1});
+  CHECK(loaded(v).placement == std::vector<int>{0, 1, 2, 2, 1, 0, 0, 1});
 }
 
 TEST_CASE("a list places every stage, and no rank may be left without one") {
@@ -28,7 +29,7 @@ TEST_CASE("a list places every stage, and no rank may be left without one") {
     all.push_back("parallel.placement=" + list);
     return all;
   };
-  CHECK(loaded(with("[1, 0, 0, 1]")).rank_of_stage == std::vector<int>{1, 0, 0, 1});
+  CHECK(loaded(with("[1, 0, 0, 1]")).placement == std::vector<int>{1, 0, 0, 1});
   CHECK(mistakes(with("[0, 0, 0, 0]")) ==
         "set: /parallel/placement: rank 1 holds no stage; expected one for each of the 2 ranks");
   CHECK(mistakes(with("[0, 1]")) ==
@@ -38,14 +39,13 @@ TEST_CASE("a list places every stage, and no rank may be left without one") {
 }
 
 TEST_CASE("greedy training has a stage for each module, laid over the ranks in blocks") {
-  const Scenario scenario = loaded({kEight, "parallel.pipeline=3", "training.strategy=greedy"});
-  CHECK(scenario.partition.boundaries == std::vector<int>{0, 1, 2, 3, 4, 5, 6, 7, 8});
+  const Plan plan = lay_out(loaded({kEight, "parallel.pipeline=3", "training.strategy=greedy"}));
+  CHECK(plan.partition.boundaries == std::vector<int>{0, 1, 2, 3, 4, 5, 6, 7, 8});
   // Eight equal modules over three ranks: no rank may hold more than three.
-  REQUIRE(scenario.rank_of_stage.size() == 8);
-  CHECK(std::is_sorted(scenario.rank_of_stage.begin(), scenario.rank_of_stage.end()));
+  REQUIRE(plan.rank_of_stage.size() == 8);
+  CHECK(std::is_sorted(plan.rank_of_stage.begin(), plan.rank_of_stage.end()));
   for (int rank = 0; rank < 3; ++rank) {
-    const auto held =
-        std::count(scenario.rank_of_stage.begin(), scenario.rank_of_stage.end(), rank);
+    const auto held = std::count(plan.rank_of_stage.begin(), plan.rank_of_stage.end(), rank);
     CHECK(held >= 2);
     CHECK(held <= 3);
   }
@@ -58,12 +58,12 @@ TEST_CASE("chunks have whole numbers of stages") {
         "training.strategy={\"kind\": \"chunked\", \"chunks\": " + std::to_string(chunks) + "}");
     return more;
   };
-  CHECK(loaded(chunked(2, {})).rank_of_stage.size() == 4);
-  CHECK(loaded(chunked(8, {})).rank_of_stage == std::vector<int>{0, 1, 2, 3, 0, 1, 2, 3});
+  CHECK(loaded(chunked(2, {})).stages == 4);
+  CHECK(loaded(chunked(8, {})).placement == std::vector<int>{0, 1, 2, 3, 0, 1, 2, 3});
   CHECK(mistakes(chunked(3, {"parallel.pipeline=4"})) ==
         "set: /parallel/pipeline: 4 stages make no whole number for each of the 3 chunks; expected "
         "parallel.stages such as 6");
-  CHECK(loaded(chunked(3, {"parallel.stages=6"})).rank_of_stage.size() == 6);
+  CHECK(loaded(chunked(3, {"parallel.stages=6"})).stages == 6);
 }
 
 TEST_CASE("uniform and explicit partitions are what they say") {
@@ -73,8 +73,8 @@ TEST_CASE("uniform and explicit partitions are what they say") {
     all.push_back("partition=" + partition);
     return all;
   };
-  CHECK(loaded(with("uniform")).partition.boundaries == std::vector<int>{0, 3, 6, 8});
-  CHECK(loaded(with("[1, 5, 2]")).partition.boundaries == std::vector<int>{0, 1, 6, 8});
+  CHECK(lay_out(loaded(with("uniform"))).partition.boundaries == std::vector<int>{0, 3, 6, 8});
+  CHECK(lay_out(loaded(with("[1, 5, 2]"))).partition.boundaries == std::vector<int>{0, 1, 6, 8});
   CHECK(mistakes(with("[1, 5, 3]")) ==
         "set: /partition: places 9 modules; expected all 8 of the model");
   CHECK(mistakes(with("[4, 4]")) ==
@@ -85,12 +85,13 @@ TEST_CASE("uniform and explicit partitions are what they say") {
 }
 
 /// Busy time of the busiest stage, added up from the prices of the stages themselves.
-Seconds busiest(const Scenario& scenario) {
+Seconds busiest(const Plan& plan) {
+  const Scenario& scenario = plan.scenario;
   const std::vector<StageRole> roles =
-      make_roles(scenario.strategy, scenario.partition.stages(), false);
+      make_roles(scenario.strategy, plan.partition.stages(), false);
   const auto modules = price_modules(
       scenario.graph, {scenario.cluster.device, scenario.precision, scenario.optimizer});
-  const auto stages = price_stages(modules, scenario.partition, scenario.strategy, roles);
+  const auto stages = price_stages(modules, plan.partition, scenario.strategy, roles);
   Seconds most;
   for (std::size_t i = 0; i < stages.size(); ++i) {
     const StageCost& stage = stages[i];
@@ -106,13 +107,13 @@ Seconds busiest(const Scenario& scenario) {
 }
 
 /// The least `busiest` over every way to cut the modules into as many stages.
-Seconds best_by_search(Scenario scenario) {
-  const int modules = static_cast<int>(scenario.graph.modules.size());
-  std::vector<int>& cuts = scenario.partition.boundaries;
+Seconds best_by_search(Plan plan) {
+  const int modules = static_cast<int>(plan.scenario.graph.modules.size());
+  std::vector<int>& cuts = plan.partition.boundaries;
   Seconds best(1e300);
   const std::function<void(std::size_t)> place = [&](std::size_t stage) {
     if (stage + 1 == cuts.size()) {
-      best = std::min(best, busiest(scenario));
+      best = std::min(best, busiest(plan));
       return;
     }
     const int left = static_cast<int>(cuts.size() - 1 - stage);
@@ -133,9 +134,9 @@ TEST_CASE("balanced partitions are as good as the best of all, heads and travers
         "cluster": {"machine": "dgx-a100-80g", "devices": 4},
         "training": {"global_batch_size": 32, "strategy": )") +
                              strategy + "}}";
-    const Scenario scenario = load_scenarios(parse_json(text, "test.json")).front();
-    CHECK(scenario.partition.stages() == 4);
-    const double found = busiest(scenario).value(), best = best_by_search(scenario).value();
+    const Plan plan = lay_out(load_scenarios(parse_json(text, "test.json")).front());
+    CHECK(plan.partition.stages() == 4);
+    const double found = busiest(plan).value(), best = best_by_search(plan).value();
     MESSAGE(std::string(strategy) << ": busiest stage " << found << " s, best of all cuts " << best
                                   << " s");
     CHECK(found == doctest::Approx(best).epsilon(1e-12));

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "scenarios/plan/lower_plan.h"
 #include "scenarios/simulate/run_scenario.h"
 #include "tests/scenarios/documents.h"
 
@@ -18,18 +19,18 @@ const std::string kTransformer = R"({
                "micro_batch_size": "balanced", "precision": "fp16", "steps": 2}
 })";
 
-Scenario loaded_with(const Overrides& overrides) {
-  return load_scenarios(document(kTransformer, overrides)).front();
+Plan planned(const Overrides& overrides) {
+  return make_plan(load_scenarios(document(kTransformer, overrides)).front());
 }
 
-Metrics run(const Scenario& scenario) { return run_scenario(scenario, false).measurement.metrics; }
-Metrics run(const Overrides& overrides) { return run(loaded_with(overrides)); }
+Metrics run(const Plan& plan) { return simulate_plan(plan, Keep::Nothing).measurement.metrics; }
+Metrics run(const Overrides& overrides) { return run(planned(overrides)); }
 
 /// Of all samples, the tokens of slices that others follow: a recompute spares their keys and
 /// values.
-double followed_tokens(const Scenario& scenario) {
+double followed_tokens(const Plan& plan) {
   double tokens = 0;
-  for (const BatchPart& part : scenario.parts) {
+  for (const BatchPart& part : plan.parts) {
     for (const TokenSlice& slice : part.slices) {
       const bool last = slice.context + slice.length == slice.of;
       tokens += last ? 0 : static_cast<double>(part.samples) * slice.length;
@@ -40,9 +41,9 @@ double followed_tokens(const Scenario& scenario) {
 
 /// Of all samples, the scores of a head that slices do not store: of l tokens with the c before
 /// them, the square of the whole has c l twice.
-double scores_left_out(const Scenario& scenario) {
+double scores_left_out(const Plan& plan) {
   double pairs = 0;
-  for (const BatchPart& part : scenario.parts) {
+  for (const BatchPart& part : plan.parts) {
     for (const TokenSlice& slice : part.slices) {
       pairs += static_cast<double>(part.samples) * slice.length * slice.context;
     }
@@ -57,7 +58,7 @@ TEST_CASE("a batch that no good size divides is mixed, and faster than in any on
   for (const Batch& batch : {Batch{"11", "256"}, {"13", "256"}, {"17", "128"}}) {
     const Overrides sizes = {"training.global_batch_size=" + batch.samples,
                              "model.sequence_length=" + batch.tokens};
-    const Scenario mixed = loaded_with(sizes);
+    const Plan mixed = planned(sizes);
     REQUIRE(mixed.parts.size() > 1);
     CHECK(mixed.parts.front().samples > mixed.parts.back().samples);
     CHECK(mixed.micro_batches == static_cast<int>(mixed.parts.size()));
@@ -80,26 +81,26 @@ TEST_CASE("a batch that no good size divides is mixed, and faster than in any on
 TEST_CASE("a batch that one size suits best stays whole multiples of it") {
   for (const int batch : {2, 3, 4, 5, 7, 12}) {
     const std::string samples = "training.global_batch_size=" + std::to_string(batch);
-    const Scenario chosen = loaded_with({samples});
+    const Plan chosen = planned({samples});
     if (!chosen.parts.empty()) continue;
     INFO(batch << " samples in " << chosen.micro_batches << " micro-batches");
     CHECK(batch % chosen.micro_batches == 0);
     const std::string size = std::to_string(batch / chosen.micro_batches);
-    const Scenario written = loaded_with({samples, "training.micro_batch_size=" + size});
+    const Plan written = planned({samples, "training.micro_batch_size=" + size});
     CHECK(chosen.slices == written.slices);
     CHECK(run(chosen).step_time == run(written).step_time);
   }
   // Nor are one sample, or slices that are written.
-  CHECK(loaded_with({"training.global_batch_size=1"}).parts.empty());
-  CHECK(loaded_with({R"(training.schedule={"kind": "terapipe", "slices": 1})"}).parts.empty());
+  CHECK(planned({"training.global_batch_size=1"}).parts.empty());
+  CHECK(planned({R"(training.schedule={"kind": "terapipe", "slices": 1})"}).parts.empty());
 }
 
 TEST_CASE("a mixed step has the samples, flops, messages and stash of the batch") {
   for (const char* recompute : {"none", "full"}) {
     const std::string kept = std::string("training.recompute=") + recompute;
-    const Scenario scenario = loaded_with({kept});
-    REQUIRE(!scenario.parts.empty());
-    const Metrics mixed = run(scenario);
+    const Plan plan = planned({kept});
+    REQUIRE(!plan.parts.empty());
+    const Metrics mixed = run(plan);
     const Overrides plain = {kept, "training.schedule=gpipe", "training.micro_batch_size=1"};
     const Metrics whole = run(plain);
     const double steps = mixed.step_time / whole.step_time;  // shares are of the time of a step
@@ -107,17 +108,17 @@ TEST_CASE("a mixed step has the samples, flops, messages and stash of the batch"
     CHECK(*mixed.tokens_per_s * mixed.step_time.value() == doctest::Approx(11 * 256));
     CHECK(*mixed.mfu * steps == doctest::Approx(*whole.mfu));
     // Two products of 2 flops for 64 elements of 8 heads in 8 blocks; twice that backward.
-    const bool full = scenario.recompute == Recompute::Full;
-    const double left_out = scores_left_out(scenario), passes = full ? 4 : 3;
+    const bool full = plan.scenario.recompute == Recompute::Full;
+    const double left_out = scores_left_out(plan), passes = full ? 4 : 3;
     const double possible = whole.step_time.value() * 125e12 * 4;  // flops of four V100
     CHECK((*whole.hfu - *mixed.hfu * steps) * possible ==
           doctest::Approx(left_out * 2 * 2 * 64 * 8 * 8 * passes));
-    const auto parts = static_cast<std::int64_t>(scenario.parts.size());
+    const auto parts = static_cast<std::int64_t>(plan.parts.size());
     CHECK(mixed.staleness == std::map<int, std::int64_t>{{0, 2 * parts}});
     for (std::size_t l = 0; l < whole.links.size(); ++l) {
       CHECK(mixed.links[l].bytes.value() == doctest::Approx(whole.links[l].bytes.value()));
     }
-    const double kept_tokens = full ? followed_tokens(scenario) : 0;
+    const double kept_tokens = full ? followed_tokens(plan) : 0;
     const double scores = full ? 0 : left_out * 8 * 2 * 2;  // of 8 heads, fp16, of two blocks
     const double spared = kept_tokens * 2 * 512 * 2 * 2;    // keys and values, fp16, of two blocks
     INFO(kept_tokens << " tokens whose keys and values later slices read: " << spared << " bytes");
@@ -129,15 +130,15 @@ TEST_CASE("a mixed step has the samples, flops, messages and stash of the batch"
 }
 
 TEST_CASE("sizes of a step differ in slices too, where that is best") {
-  const std::vector<BatchPart> parts = loaded_with({"training.recompute=full"}).parts;
+  const std::vector<BatchPart> parts = planned({"training.recompute=full"}).parts;
   REQUIRE(parts.size() > 1);
   CHECK(parts.front().slices.size() > parts.back().slices.size());
 }
 
 TEST_CASE("every part of a mixed step covers its sequences") {
-  const Scenario scenario = loaded_with({});
+  const Plan plan = planned({});
   int samples = 0;
-  for (const BatchPart& part : scenario.parts) {
+  for (const BatchPart& part : plan.parts) {
     samples += part.samples;
     CHECK(*part.graph->samples_per_micro_batch == part.samples);
     int tokens = 0;
@@ -149,8 +150,8 @@ TEST_CASE("every part of a mixed step covers its sequences") {
   }
   CHECK(samples == 11);
   // Parts are micro-batches of the program, and their slices its units of work.
-  const Program program = lower_scenario(scenario, 2);
-  CHECK(whole_micro_batches(program) == scenario.micro_batches);
+  const Program program = lower_plan(plan, 2);
+  CHECK(whole_micro_batches(program) == plan.micro_batches);
   CHECK(program.update_every == program.micro_batches);
 }
 

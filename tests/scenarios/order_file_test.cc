@@ -108,13 +108,13 @@ TEST_CASE("a file fixes ranks, stages and placement, also of two copies") {
   write_file(path, "0F0,1F1,1B1,0B0\n0F1,1F0,1B0,0B1\n");
   const Overrides overrides = {R"(training.schedule={"file": ")" + path + "\"}",
                                "training.micro_batches=2"};
-  const Scenario scenario = loaded(overrides);
-  CHECK(scenario.ranks == 2);
-  CHECK(scenario.copies == 2);
-  CHECK(scenario.rank_of_stage == std::vector{0, 1, 1, 0});
-  CHECK(scenario.partition.stages() == 2);
+  const Plan plan = make_plan(loaded(overrides));
+  CHECK(plan.scenario.ranks == 2);
+  CHECK(plan.copies == 2);
+  CHECK(plan.rank_of_stage == std::vector{0, 1, 1, 0});
+  CHECK(plan.partition.stages() == 2);
   // Two modules a stage, so F = 2 and B = 4 ms: F, F, B, B on both ranks without a gap.
-  const Metrics metrics = run_scenario(scenario, false).measurement.metrics;
+  const Metrics metrics = simulate_plan(plan, Keep::Nothing).measurement.metrics;
   CHECK(metrics.step_time.value() == doctest::Approx(12e-3).epsilon(1e-12));
   std::remove(path.c_str());
 }

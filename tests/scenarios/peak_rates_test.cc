@@ -57,7 +57,7 @@ TEST_CASE("a device that states all efficiencies has a range and no such words")
                      "device": ")" +
                     name + "\"}"});
     CAPTURE(name);
-    CHECK(!peak_rates(shipped));
+    CHECK(!peak_rates(lay_out(shipped)));
   }
 }
 
@@ -75,7 +75,7 @@ TEST_CASE("classes that an efficiency leaves out are named, with their share of 
     }
   }
   const double percent = 100 * (products / all);
-  const std::string told = peak_rates(scenario).value_or("");
+  const std::string told = peak_rates(lay_out(scenario)).value_or("");
   MESSAGE(percent << " % of the time is products: " << told);
   CHECK(std::abs(std::stod(told) - percent) < 0.06);
   CHECK(told.find("of the kernels' time (gemm) is priced at the peak rates") != std::string::npos);
@@ -84,11 +84,13 @@ TEST_CASE("classes that an efficiency leaves out are named, with their share of 
 
 TEST_CASE("stored scores are products, whose efficiency is that of gemm") {
   const Overrides stored = {"model.attention=materialised"};
-  CHECK(peak_rates(from_data_sheet(every_class("attention"))));
-  CHECK(!peak_rates(from_data_sheet(every_class("attention"), stored)));
+  CHECK(peak_rates(lay_out(from_data_sheet(every_class("attention")))));
+  CHECK(!peak_rates(lay_out(from_data_sheet(every_class("attention"), stored))));
 }
 
-TEST_CASE("what a profile measured is priced by no device") { CHECK(!peak_rates(loaded())); }
+TEST_CASE("what a profile measured is priced by no device") {
+  CHECK(!peak_rates(lay_out(loaded())));
+}
 
 }  // namespace
 }  // namespace interlock::peak_rates_test

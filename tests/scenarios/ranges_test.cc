@@ -97,7 +97,7 @@ TEST_CASE("ranges of synthetic calibrations hold the truth as often as they say"
   double width = 0;
   for (int trial = 0; trial < kTrials; ++trial) {
     const Scenario scenario = chain(calibration(random, 60), trial + 1);
-    const Confidence found = calibrated_range(scenario, kDraws);
+    const Confidence found = calibrated_range(make_plan(scenario), kDraws);
     REQUIRE(found.range);
     const Seconds truth =
         run_scenario(with_true_times(scenario, random), false).measurement.metrics.step_time;
@@ -116,11 +116,11 @@ TEST_CASE("ranges of synthetic calibrations hold the truth as often as they say"
 TEST_CASE("draws are the same for the same seed, and others for another") {
   std::mt19937 random(3);
   const std::string device = calibration(random, 40);
-  const std::vector<Seconds> once = drawn_steps(chain(device, 1), 20);
-  CHECK(once == drawn_steps(chain(device, 1), 20));
-  CHECK(once != drawn_steps(chain(device, 2), 20));
+  const std::vector<Seconds> once = drawn_steps(make_plan(chain(device, 1)), 20);
+  CHECK(once == drawn_steps(make_plan(chain(device, 1)), 20));
+  CHECK(once != drawn_steps(make_plan(chain(device, 2)), 20));
   MESSAGE("the first draws of more are the draws of fewer");
-  const std::vector<Seconds> more = drawn_steps(chain(device, 1), 30);
+  const std::vector<Seconds> more = drawn_steps(make_plan(chain(device, 1)), 30);
   CHECK(std::equal(once.begin(), once.end(), more.begin()));
 }
 
@@ -129,12 +129,13 @@ TEST_CASE("a calibrated device says what lies beyond its measurements") {
   Scenario scenario = chain(calibration(random, 40), 1);
   const auto limits = [&] {
     std::string all;
-    for (const std::string& reason : calibration_limits(scenario)) all += reason + "\n";
+    for (const std::string& reason : calibration_limits(lay_out(scenario))) all += reason + "\n";
     return all;
   };
   MESSAGE("of elementwise kernels and losses no sample was taken; products are all within");
   CHECK(limits().find("gemm") == std::string::npos);
-  CHECK(run_scenario(scenario, false).confidence.extrapolates == calibration_limits(scenario));
+  CHECK(run_scenario(scenario, false).confidence.extrapolates ==
+        calibration_limits(lay_out(scenario)));
   CHECK(!run_scenario(scenario, false).confidence.range);
   auto less = std::make_shared<CalibratedModel>(*scenario.cluster.device.calibrated);
   std::erase_if(less->table, [](const MeasuredKernel& row) { return row.work.flops > Flops(2e6); });

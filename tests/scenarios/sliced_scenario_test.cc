@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "scenarios/plan/lower_plan.h"
 #include "scenarios/simulate/run_scenario.h"
 #include "tests/scenarios/documents.h"
 
@@ -30,7 +31,7 @@ Metrics run(const Overrides& overrides) {
 
 std::vector<int> lengths_of(const Scenario& scenario) {
   std::vector<int> lengths;
-  for (const TokenSlice& slice : scenario.slices) lengths.push_back(slice.length);
+  for (const TokenSlice& slice : lay_out(scenario).slices) lengths.push_back(slice.length);
   return lengths;
 }
 
@@ -39,13 +40,13 @@ TEST_CASE("slices are balanced, so many equal ones, or as listed") {
   CHECK(lengths_of(sliced({kWritten + "3}"})) == std::vector<int>{342, 341, 341});
   const Scenario listed = sliced({kWritten + "[600, 400, 24]}"});
   CHECK(lengths_of(listed) == std::vector<int>{600, 400, 24});
-  CHECK(listed.slices[2] == TokenSlice{24, 1000, 1024});
+  CHECK(lay_out(listed).slices[2] == TokenSlice{24, 1000, 1024});
   for (const int tokens : {1024, 1000, 7}) {
     const std::vector<int> lengths =
         lengths_of(sliced({"model.sequence_length=" + std::to_string(tokens)}));
     CHECK(std::accumulate(lengths.begin(), lengths.end(), 0) == tokens);
   }
-  CHECK(sliced({"training.schedule=gpipe"}).slices.empty());
+  CHECK(lay_out(sliced({"training.schedule=gpipe"})).slices.empty());
 }
 
 TEST_CASE("one slice of the whole sequence takes the time, flops and memory of gpipe") {
@@ -112,7 +113,7 @@ TEST_CASE("balanced slices are no slower than any equal ones, and shorter at the
 TEST_CASE("late slices of attention cost more, and all slices of retention the same") {
   const auto costs_of_forward = [](const std::string& attention) {
     const Scenario scenario = sliced({"model.attention=" + attention, kWritten + "8}"});
-    const std::vector<OpInfo> ops = lower_scenario(scenario, 1).ops;
+    const std::vector<OpInfo> ops = lower_plan(make_plan(scenario), 1).ops;
     return std::count_if(ops.begin(), ops.end(),
                          [](const OpInfo& op) { return op.kind == OpKind::F && op.stage == 1; });
   };
@@ -133,8 +134,8 @@ TEST_CASE("a balanced batch is that of the best size, each with its best slices"
     least = std::min(least, step(size).measurement.metrics.step_time.value());
   }
   const Metrics& metrics = chosen.measurement.metrics;
-  INFO(chosen.scenario.micro_batches << " micro-batches, " << metrics.step_time.value()
-                                     << " s; best of all sizes " << least << " s");
+  INFO(chosen.plan.micro_batches << " micro-batches, " << metrics.step_time.value()
+                                 << " s; best of all sizes " << least << " s");
   CHECK(metrics.step_time.value() <= least * 1.02);  // transfers and the update are left out
   CHECK(*metrics.samples_per_s * metrics.step_time.value() == doctest::Approx(12));
 }

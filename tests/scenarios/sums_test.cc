@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/json/json.h"
 #include "base/random.h"
+#include "scenarios/plan/lower_plan.h"
 #include "scenarios/simulate/run_scenario.h"
 #include "sim/measure/self_check.h"
 
@@ -120,7 +121,7 @@ void check_sums(const Metrics& metrics) {
 void check_by_clock(const Scenario& scenario, const Metrics& metrics) {
   const int further = 40;
   const int steps = metrics.fill_steps + metrics.measured_steps + further;
-  const Program program = lower_scenario(scenario, steps);
+  const Program program = lower_plan(make_plan(scenario), steps);
   TraceLog log;
   run_program(program, EngineKind::Native, log_sink(log));
   const TimeWindow window = {metrics.window_begin, metrics.window_end};

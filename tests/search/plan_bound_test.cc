@@ -1,13 +1,12 @@
 // Bounds are bounds: no plan of thousands takes less than what is known of it beforehand.
 // SPDX-License-Identifier: Apache-2.0
-#include "scenarios/search/plan_bound.h"
-
 #include <doctest/doctest.h>
 
 #include <cstdio>
 #include <cstring>
 
 #include "base/error.h"
+#include "scenarios/plan/step_time.h"
 #include "scenarios/search/plan_estimate.h"
 #include "scenarios/simulate/economics.h"
 #include "scenarios/simulate/run_scenario.h"
@@ -41,34 +40,35 @@ double peak_of(const Metrics& metrics) {
   return peak;
 }
 
-Slack slack_of(const JsonValue& plan) {
+Slack slack_of(const JsonValue& document) {
   Slack slack;
   std::vector<Scenario> scenarios;
   try {
-    scenarios = load_scenarios(plan);
+    scenarios = load_scenarios(document);
   } catch (const Error&) {
     return slack;
   }
   slack.loaded = true;
   const Scenario& scenario = scenarios.front();
-  const Metrics metrics = run_unexplained(scenario).measurement.metrics;
-  const StepBound layout = bound_layout(scenario, {.overlap = scenario.schedule.overlap});
-  const StepBound own = bound_plan(scenario);
+  const Plan plan = lay_out(scenario);
+  const Metrics metrics = estimate_step(complete(plan), Grade::Simulation).metrics;
+  const StepEstimate layout = bound_layout(scenario, {.overlap = scenario.schedule.overlap});
+  const StepEstimate own = estimate_step(plan, Grade::PlanBound);
   const double time = metrics.step_time.value(), peak = peak_of(metrics);
   slack.layout_time = slack_of(layout.time.value(), time);
   slack.plan_time = slack_of(own.time.value(), time);
   slack.layout_memory = slack_of(layout.memory.value(), peak);
   slack.plan_memory = slack_of(own.memory.value(), peak);
-  slack.busy = slack_of(own.busy.value(), metrics.busy * time);
+  slack.busy = slack_of(own.busy * own.time.value(), metrics.busy * time);
   slack.links = 1;
   for (const LinkMetrics& link : metrics.links) {
     slack.links = std::min(slack.links, 1 - link.utilisation);
   }
-  const PlanEstimate look = look_at(scenario);
+  const PlanEstimate look = estimate_by_look(plan);
   slack.shared = !look.exact;
   slack.look = slack_of(look.figures[static_cast<std::size_t>(Aim::Time)], time);
-  if (const auto energy = economics_of(scenario, metrics).energy) {
-    const PlanFigures figures = figures_of(scenario, own);
+  if (const auto energy = economics_of(plan, metrics).energy) {
+    const PlanFigures figures = figures_of(plan, own);
     slack.energy = slack_of(figures[static_cast<std::size_t>(Aim::Energy)], energy->value());
   }
   return slack;

@@ -28,9 +28,10 @@ std::vector<Figures> simulate_all(const std::string& space) {
     } catch (const Error&) {
       continue;
     }
-    const Metrics metrics = run_unexplained(scenarios.front()).measurement.metrics;
+    const Plan own = make_plan(scenarios.front());
+    const Metrics metrics = estimate_step(own, Grade::Simulation).metrics;
     if (!metrics.fits_in_memory) continue;
-    const Economics economics = economics_of(scenarios.front(), metrics);
+    const Economics economics = economics_of(own, metrics);
     double peak = 0;
     for (const DeviceMetrics& device : metrics.devices) {
       peak = std::max(peak, device.peak_memory.value());

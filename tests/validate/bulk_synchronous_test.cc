@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/random.h"
+#include "scenarios/plan/lower_plan.h"
 #include "scenarios/simulate/run_scenario.h"
 #include "tests/scenarios/documents.h"
 
@@ -137,7 +138,7 @@ TEST_CASE("what has no phases is refused") {
   const Scenario chooses =
       loaded({"parallel.pipeline=2", "parallel.stages=4", "training.micro_batches=4",
               R"(training.schedule={"kind": "gpipe", "execution": "bulk_synchronous"})"});
-  CHECK_THROWS_WITH_AS(lower_scenario(chooses, 1),
+  CHECK_THROWS_WITH_AS(lower_plan(make_plan(chooses), 1),
                        doctest::Contains("a rank that chooses its order has no phases"), Error);
 }
 

@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "base/random.h"
+#include "scenarios/plan/lower_plan.h"
 #include "tests/support/cases.h"
 #include "tests/validate/support/small_grid.h"
 
@@ -65,7 +66,7 @@ TEST_CASE("SimGrid and native agree to 1e-9 on every small chain") {
   int runs = 0;
   for_small_grid([&](const GridPoint& point) {
     if (++runs % 5 != 0 && !is_soak()) return;  // a fork for each
-    const Program program = lower_scenario(load(point.trial), point.trial.steps);
+    const Program program = lower_plan(make_plan(load(point.trial)), point.trial.steps);
     INFO(document(point.trial));
     CHECK(difference(sorted_spans(program, EngineKind::Native),
                      sorted_spans(program, EngineKind::SimGrid)) <= 1e-9);
@@ -75,7 +76,7 @@ TEST_CASE("SimGrid and native agree to 1e-9 on every small chain") {
 TEST_CASE("SimGrid and native agree to 1e-9 on 150 random programs") {
   for (std::uint64_t seed = 0; seed < 150; ++seed) {
     const Trial trial = random_trial(seed);
-    const Program program = lower_scenario(load(trial), trial.steps);
+    const Program program = lower_plan(make_plan(load(trial)), trial.steps);
     INFO("seed " << seed << "\n" << document(trial));
     CHECK(difference(sorted_spans(program, EngineKind::Native),
                      sorted_spans(program, EngineKind::SimGrid)) <= 1e-9);
@@ -84,7 +85,7 @@ TEST_CASE("SimGrid and native agree to 1e-9 on 150 random programs") {
 
 TEST_CASE("the sweep and the loop agree exactly on fixed orders") {
   for_small_grid([](const GridPoint& point) {
-    const Program program = lower_scenario(load(point.trial), point.trial.steps);
+    const Program program = lower_plan(make_plan(load(point.trial)), point.trial.steps);
     if (chooses_order(program)) return;
     TraceLog swept, looped;
     run_longest_path(program, log_sink(swept));
@@ -103,7 +104,7 @@ TEST_CASE("a frozen order chooses nothing and replays to identical times in ever
   int froze = 0;
   for (std::uint64_t seed = 200; seed < 300; ++seed) {
     const Trial trial = random_trial(seed);
-    const Program program = lower_scenario(load(trial), trial.steps);
+    const Program program = lower_plan(make_plan(load(trial)), trial.steps);
     const std::vector<Span> realised = sorted_spans(program, EngineKind::Native);
     const Program frozen = freeze(program, EngineKind::Native);
     INFO("seed " << seed << "\n" << document(trial));

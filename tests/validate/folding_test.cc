@@ -30,8 +30,8 @@ Count check_foldings(LayoutTrial trial, double epsilon) {
   Count count;
   trial.fold = "\"none\"";
   const ScenarioResult whole = run(trial);
-  for (const Unfolded& unfolded : foldings(whole.scenario.mesh)) {
-    if (unfolded == *whole.scenario.unfolded) continue;
+  for (const Unfolded& unfolded : foldings(whole.plan.scenario.mesh)) {
+    if (unfolded == whole.plan.unfolded) continue;
     trial.fold = fold_text(unfolded);
     INFO(document(trial));
     try {
@@ -222,7 +222,7 @@ TEST_CASE("auto simulates all devices where it must, with the figures of none") 
   const ScenarioResult chosen = run(trial);
   trial.fold = "\"none\"";
   const ScenarioResult whole = run(trial);
-  CHECK(*chosen.scenario.unfolded == foldings(whole.scenario.mesh).back());
+  CHECK(chosen.plan.unfolded == foldings(whole.plan.scenario.mesh).back());
   CHECK(chosen.measurement.metrics.devices.size() == 6);
   CHECK(difference(chosen, whole, 0) == "");
 }

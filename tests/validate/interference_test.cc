@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "scenarios/plan/lower_plan.h"
 #include "sim/engines/engines.h"
 #include "tests/validate/support/layout_trial.h"
 
@@ -174,7 +175,7 @@ TEST_CASE("the trace of every engine does the work of its ops at the rates that 
     if (scenario.mesh.devices() > 16) continue;
     scenario.cluster.device.collective_sms = 0.15;
     scenario.cluster.device.message_sms = 0.05;
-    Program program = bound_by_arithmetic(lower_scenario(resolve_folding(scenario), 2));
+    Program program = bound_by_arithmetic(lower_plan(make_plan(scenario), 2));
     if (program.channels.empty() && program.collectives.empty()) continue;
     CAPTURE(seed);
     TraceLog log;
@@ -207,7 +208,7 @@ TEST_CASE("SimGrid and the native loop tell the same of kernels that are slowed 
     scenario.cluster.device.collective_sms = 0.15;
     scenario.cluster.device.message_sms = 0.05;
     scenario.memory_contention = true;
-    const Program program = bound_by_arithmetic(lower_scenario(resolve_folding(scenario), 2));
+    const Program program = bound_by_arithmetic(lower_plan(make_plan(scenario), 2));
     if (shares_links(program)) continue;
     CAPTURE(seed);
     const RunSummary native = run_program(program, EngineKind::Native, {});

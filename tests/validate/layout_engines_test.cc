@@ -7,6 +7,8 @@
 #include <map>
 
 #include "hardware/collectives/collective.h"
+#include "scenarios/plan/lower_plan.h"
+#include "scenarios/plan/step_time.h"
 #include "tests/support/cases.h"
 #include "tests/validate/support/layout_trial.h"
 
@@ -61,7 +63,7 @@ TEST_CASE("sweep, machine and SimGrid tell the same of collectives that share no
   int compared = 0, swept = 0;
   for_layouts(cases(40), RandomCluster::Mesh, [&](LayoutTrial trial) {
     trial.fold = compared % 2 == 0 ? "\"auto\"" : "\"none\"";
-    const Program program = lower_scenario(load(trial), 2);
+    const Program program = lower_plan(make_plan(load(trial)), 2);
     if (shares_links(program) || program.collectives.empty()) return;
     ++compared;
     const auto machine = times_of(program, run_event_loop);
@@ -76,9 +78,10 @@ TEST_CASE("sweep, machine and SimGrid tell the same of collectives that share no
 
 /// Bytes on each link of a run that folds nothing, by its name: what every message and collective
 /// of its trace sends from device to device, along the routes between them.
-std::map<std::string, double> bytes_sent(const Scenario& scenario) {
-  const Program program = lower_scenario(scenario, scenario.steps);
-  const std::vector<Coordinates> ranks = simulated_ranks(scenario.mesh, *scenario.unfolded);
+std::map<std::string, double> bytes_sent(const Plan& plan) {
+  const Scenario& scenario = plan.scenario;
+  const Program program = lower_plan(plan, scenario.steps);
+  const std::vector<Coordinates> ranks = simulated_ranks(scenario.mesh, plan.unfolded);
   std::map<std::string, double> bytes;
   const auto send = [&](int from, int to, Bytes sent) {
     for (const LinkId id : route(scenario.cluster, from, to).links) {
@@ -89,12 +92,12 @@ std::map<std::string, double> bytes_sent(const Scenario& scenario) {
     const Collective& collective = program.collectives[index];
     const Coordinates& at = ranks[program.lanes[collective.lane].ranks.front()];
     const auto group = group_of(scenario.mesh, collective.axis, at);
-    const auto plan = plan_exchange(scenario.cluster, group,
-                                    {.kind = collective.kind,
-                                     .axis = collective.axis,
-                                     .bytes = collective.bytes,
-                                     .back = collective.back});
-    for (const Flow& flow : plan.flows) send(flow.from, flow.to, flow.bytes * times);
+    const auto planned = plan_exchange(scenario.cluster, group,
+                                       {.kind = collective.kind,
+                                        .axis = collective.axis,
+                                        .bytes = collective.bytes,
+                                        .back = collective.back});
+    for (const Flow& flow : planned.flows) send(flow.from, flow.to, flow.bytes * times);
   };
   TraceSink sink;
   sink.transfer = [&](const Transfer& transfer) {
@@ -118,9 +121,9 @@ TEST_CASE("links carry what messages and collectives send over them, and no more
     trial.fold = "\"none\"";
     Scenario scenario = load(trial);
     scenario.steps = 1;
-    scenario = resolve_folding(scenario);
-    auto sent = bytes_sent(scenario);
-    for (const LinkMetrics& link : run_scenario(scenario, false).measurement.metrics.links) {
+    const Plan plan = make_plan(scenario);
+    auto sent = bytes_sent(plan);
+    for (const LinkMetrics& link : estimate_step(plan, Grade::Simulation).metrics.links) {
       INFO(link.name << " of " << document(trial));
       CHECK(link.bytes.value() == doctest::Approx(sent[link.name]).epsilon(1e-12));
       sent.erase(link.name);

@@ -148,7 +148,7 @@ TEST_CASE("nothing starts before its inputs have ended and arrived") {
 
 TEST_CASE("a stage begins no batch before it is done with the one its limit allows for") {
   for_runs([](const Observed& run) {
-    const Plan& plan = run.point.plan;
+    const TrialPolicy& plan = run.point.plan;
     for (int i = 0; i < run.stages(); ++i) {
       for (int b = plan.flushed() ? run.point.trial.micro_batches : plan.in_flight;
            b < run.batches(); ++b) {

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "base/random.h"
+#include "scenarios/plan/lower_plan.h"
 #include "tests/validate/support/trial.h"
 
 namespace interlock::replay_test {
@@ -84,7 +85,7 @@ TEST_CASE("updates and turns on old inputs are those of the recurrence, in all e
     trial.steps = c.batches;
     trial.schedule = R"({"kind": "dgl", "queue": {"buffered": )" + std::to_string(depth) + "}}";
     const ReplayRun expected = expected_run(c, depth);
-    const Program program = lower_scenario(load(trial), trial.steps);
+    const Program program = lower_plan(make_plan(load(trial)), trial.steps);
     INFO("round " << round << ": " << document(trial));
     for (auto* engine : {run_longest_path, run_event_loop, run_simgrid_child}) {
       if (engine == run_simgrid_child && round % 10 != 0) continue;
@@ -126,7 +127,7 @@ TEST_CASE("a device keeps the inputs that it may learn from again") {
   trial.stages.assign(3, {.times = {Seconds(1e-3), Seconds(1e-3), Seconds(1e-3), Seconds(0)},
                           .output = Bytes(1000)});
   trial.schedule = R"({"kind": "dgl", "queue": {"buffered": 3}})";
-  const Program program = lower_scenario(load(trial), 1);
+  const Program program = lower_plan(make_plan(load(trial)), 1);
   const auto boundary = static_cast<std::size_t>(MemoryClass::Boundary);
   CHECK(program.ranks[0].resident[boundary].value() == 0);
   CHECK(program.ranks[2].resident[boundary].value() == 3000);

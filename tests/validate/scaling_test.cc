@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
+#include "scenarios/plan/lower_plan.h"
 #include "tests/validate/support/small_grid.h"
 
 namespace interlock::scaling_test {
@@ -16,7 +17,7 @@ void scale(StageTimes& times, double factor) {
 
 Seconds makespan(const Trial& trial) {
   const Scenario scenario = load(trial);
-  return run_program(lower_scenario(scenario, scenario.steps), scenario.engine, {}).makespan;
+  return run_program(lower_plan(make_plan(scenario), scenario.steps), scenario.engine, {}).makespan;
 }
 
 TEST_CASE("hardware twice as fast halves every time, to the last bit") {

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/random.h"
+#include "scenarios/plan/lower_plan.h"
 #include "tests/validate/support/layout_trial.h"
 #include "tests/validate/support/progressive_filling.h"
 
@@ -20,8 +21,8 @@ struct Traced {
 };
 
 Traced trace(const LayoutTrial& trial) {
-  const Scenario scenario = resolve_folding(load(trial));
-  Traced traced{.program = lower_scenario(scenario, scenario.steps)};
+  const Scenario scenario = load(trial);
+  Traced traced{.program = lower_plan(make_plan(scenario), scenario.steps)};
   run_program(traced.program, scenario.engine, log_sink(traced.log));
   return traced;
 }
@@ -206,8 +207,8 @@ TEST_CASE("shared transfers end when progressive filling says so, in 400 random 
 
 /// The makespan of one step, all durations longer by their share of a 10^-12th.
 double jittered(const LayoutTrial& trial, std::uint64_t seed) {
-  const Scenario scenario = resolve_folding(load(trial));
-  Program program = lower_scenario(scenario, scenario.steps);
+  const Scenario scenario = load(trial);
+  Program program = lower_plan(make_plan(scenario), scenario.steps);
   Random random(seed, 5);
   for (OpInfo& op : program.ops) {
     const double longer = op.duration.value() * 1e-12 * random.uniform();

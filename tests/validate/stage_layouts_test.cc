@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
+#include "scenarios/plan/lower_plan.h"
 #include "scenarios/simulate/run_scenario.h"
 #include "tests/scenarios/documents.h"
 
@@ -33,7 +34,7 @@ std::string layouts(const std::string& list) { return "parallel.stage_layouts=" 
 
 /// Alone: of the messages from one rank to another.
 double message_time(const Scenario& scenario, int from, int to) {
-  const Program program = lower_scenario(scenario, 1);
+  const Program program = lower_plan(make_plan(scenario), 1);
   for (const Channel& channel : program.channels) {
     if (channel.from_rank == from && channel.to_rank == to) {
       return (channel.occupancy + channel.latency).value();
@@ -148,7 +149,7 @@ TEST_CASE("eager 1F1B hides resharding that is shorter than an op, 1F1B does not
 
 TEST_CASE("devices of both sides hold what they hold, and give all of it back") {
   const Scenario scenario = laid({layouts(R"([{"tensor": 4}, {"data": 4}])"), "partition=[2, 6]"});
-  const Program program = lower_scenario(scenario, 1);
+  const Program program = lower_plan(make_plan(scenario), 1);
   for (const Channel& channel : program.channels) {
     if (channel.wire < 0) continue;
     const double whole = 16 * kSample;

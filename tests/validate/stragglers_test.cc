@@ -7,6 +7,7 @@
 #include <functional>
 #include <numeric>
 
+#include "scenarios/plan/lower_plan.h"
 #include "tests/validate/support/trial.h"
 
 namespace interlock::stragglers_test {
@@ -217,7 +218,7 @@ TEST_CASE("slower is never faster where orders are fixed") {
       Trial trial = equal_trial(4, strategy, schedule);
       trial.micro_batches = 3;
       try {
-        if (chooses_order(lower_scenario(load(trial), 2))) continue;
+        if (chooses_order(lower_plan(make_plan(load(trial)), 2))) continue;
       } catch (const Error&) {  // a schedule that the strategy cannot have
         continue;
       }
@@ -243,7 +244,7 @@ double step_on_slow_links(const char* strategy, const char* schedule, double tra
   trial.micro_batches = 8;
   Scenario scenario = load(trial);
   scenario.variation = VariationConditions{.slow_links = {{1, 2, slow}, {2, 1, slow}}};
-  slow_links_of(scenario);
+  scenario.cluster = with_slow_links(std::move(scenario.cluster), scenario.variation);
   return run_scenario(scenario, false).measurement.metrics.step_time.value();
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "scenarios/plan/lower_plan.h"
 
 namespace interlock {
 
@@ -31,28 +32,29 @@ TraceLog compared_log(const Execution& execution, const MeasuredRun& run, OpCloc
 
 }  // namespace
 
-ScenarioResult predict(const Scenario& scenario, int fill, int steps) {
-  Program program = lower_scenario(scenario, fill + steps);
-  MeasureInputs inputs = measure_inputs(scenario);
+ScenarioResult predict(const Plan& plan, int fill, int steps) {
+  Program program = lower_plan(plan, fill + steps);
+  MeasureInputs inputs = measure_inputs(plan);
   inputs.steps = steps;
   inputs.explain = true;
   TraceLog log;
-  const RunSummary summary = run_program(program, scenario.engine, log_sink(log));
-  ScenarioResult result{scenario, measure_trace(std::move(program), std::move(log), fill, inputs)};
+  const RunSummary summary = run_program(program, plan.scenario.engine, log_sink(log));
+  ScenarioResult result{plan, measure_trace(std::move(program), std::move(log), fill, inputs)};
   result.measurement.metrics.engine = summary.engine;
   return result;
 }
 
 Validation validate(const ScenarioResult& predicted, const NeuralNetwork& network,
                     const ValidationOptions& options) {
-  const Scenario& scenario = predicted.scenario;
+  const Plan& plan = predicted.plan;
+  const Scenario& scenario = plan.scenario;
   ExecutionOptions alone = options.execution;
   alone.alone = true;
   MeasuredRun run;
   if (scenario.cluster.executor.kind == RealDevices::Kind::Cpu) {
-    run.alone = execute(scenario, network, alone).samples;
+    run.alone = execute(plan, network, alone).samples;
   }
-  Execution execution = execute(scenario, network, options.execution);
+  Execution execution = execute(plan, network, options.execution);
   if (execution.stopped) {
     throw Error(scenario.name + ": interrupted before its end; nothing to compare");
   }
@@ -64,12 +66,12 @@ Validation validate(const ScenarioResult& predicted, const NeuralNetwork& networ
   ComparisonInputs inputs{.name = scenario.name,
                           .fill = options.fill,
                           .clock = options.clock.value_or(clock_for(scenario, execution.program)),
-                          .measure = measure_inputs(scenario)};
+                          .measure = measure_inputs(plan)};
   inputs.measure.steps = options.execution.steps - options.fill;
   Validation validation{.comparison = compare_runs(predicted.measurement, run, inputs),
-                        .measured = {.scenario = scenario}};
+                        .measured = {.plan = plan}};
   inputs.measure.explain = true;
-  validation.measured.scenario.name =
+  validation.measured.plan.scenario.name =
       "measured, " + std::string(name_of(inputs.clock)) + " clock | " + scenario.name;
   TraceLog compared = compared_log(execution, run, inputs.clock);
   validation.measured.measurement = measure_trace(std::move(execution.program), std::move(compared),

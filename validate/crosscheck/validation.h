@@ -13,8 +13,8 @@
 
 namespace interlock {
 
-/// Simulates `fill` + `steps` steps of `scenario`, and leaves out the first.
-ScenarioResult predict(const Scenario& scenario, int fill, int steps);
+/// What an engine says of `fill` + `steps` steps of `plan`; the first are left out.
+ScenarioResult predict(const Plan& plan, int fill, int steps);
 
 /// The prediction as JSON, "interlock-prediction/1": written before anything runs.
 std::string prediction_json(const std::vector<ScenarioResult>& predictions, int fill, int steps);

@@ -22,41 +22,39 @@ bool same_memory(const ScenarioResult& few, const ScenarioResult& more) {
   return peak(few) == peak(more);
 }
 
-}  // namespace
-
-Scenario with_micro_batches(const Scenario& scenario, int micro_batches) {
-  Scenario other = scenario;
-  other.micro_batches = other.schedule.update_every = micro_batches;
-  return other;
+ScenarioResult run_with(const Plan& laid_out, int micro_batches) {
+  return simulate_plan(complete(with_micro_batches(laid_out, micro_batches)), Keep::Explanation);
 }
 
-std::optional<ShorterSteps> shorter_steps(const Scenario& scenario) {
-  const ScheduleEntry& entry = *scenario.schedule.kind;
-  const int all = scenario.micro_batches;
-  const bool loop = entry.period != nullptr && !scenario.schedule.order && scenario.parts.empty() &&
+}  // namespace
+
+std::optional<ShorterSteps> shorter_steps(const Plan& plan) {
+  const Scenario& scenario = plan.scenario;
+  const ScheduleEntry& entry = *plan.schedule.kind;
+  const int all = plan.micro_batches;
+  const bool loop = entry.period != nullptr && !plan.schedule.order && plan.parts.empty() &&
                     !scenario.variation && !scenario.run && !scenario.swarm &&
-                    scenario.schedule.update_every == all;
+                    plan.schedule.update_every == all;
   if (!loop) return std::nullopt;
-  const int stages = static_cast<int>(scenario.rank_of_stage.size()) / scenario.copies;
-  const int period = entry.period({scenario.ranks, stages, all});
+  const int period = entry.period({scenario.ranks, scenario.stages, all});
   const int turns = (kTurns * scenario.ranks + period - 1) / period + 1;
   const int few = all % period + turns * period, more = few + kApart * period;
   if (kSaving * (few + more) > all) return std::nullopt;
   return ShorterSteps{few, more};
 }
 
-LongStepResult run_long_step(const Scenario& scenario) {
-  if (const std::optional<ShorterSteps> shorter = shorter_steps(scenario)) {
-    const ScenarioResult few = run_scenario(with_micro_batches(scenario, shorter->few), false);
-    ScenarioResult more = run_scenario(with_micro_batches(scenario, shorter->more), false);
+LongStepResult run_long_step(const Plan& plan) {
+  if (const std::optional<ShorterSteps> shorter = shorter_steps(plan)) {
+    const ScenarioResult few = run_with(plan, shorter->few);
+    ScenarioResult more = run_with(plan, shorter->more);
     const Seconds first = few.measurement.metrics.step_time;
     const Seconds last = more.measurement.metrics.step_time;
     const Seconds turn = (last - first) / (shorter->more - shorter->few);
     if (same_memory(few, more)) {
-      return {std::move(more), last + turn * (scenario.micro_batches - shorter->more)};
+      return {std::move(more), last + turn * (plan.micro_batches - shorter->more)};
     }
   }
-  ScenarioResult result = run_scenario(scenario, false);
+  ScenarioResult result = simulate_plan(complete(plan), Keep::Explanation);
   const Seconds step_time = result.measurement.metrics.step_time;
   return {std::move(result), step_time};
 }

@@ -13,20 +13,18 @@
 
 namespace interlock {
 
-/// Returns `scenario` with this number of micro-batches, everything else equal.
-Scenario with_micro_batches(const Scenario& scenario, int micro_batches);
-
 /// The numbers of micro-batches of two shorter steps.
 struct ShorterSteps {
   int few = 1, more = 1;
 };
 /// Nothing if the step is too short to gain by it, or its schedule is no loop.
-std::optional<ShorterSteps> shorter_steps(const Scenario& scenario);
+std::optional<ShorterSteps> shorter_steps(const Plan& plan);
 
 struct LongStepResult {
   ScenarioResult result;  // of the whole step, or of the longer one of two shorter ones
   Seconds step_time;      // of the whole step
 };
-LongStepResult run_long_step(const Scenario& scenario);
+/// Simulates `plan`, which is laid out.
+LongStepResult run_long_step(const Plan& plan);
 
 }  // namespace interlock

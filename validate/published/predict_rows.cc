@@ -69,7 +69,7 @@ Bytes state_memory(const DeviceMetrics& device) {
 
 /// How long a pass of the stage in the middle takes; 0: there is none of that kind.
 double pass_time(const ScenarioResult& result, OpKind kind) {
-  const int middle = result.scenario.partition.stages() / 2;
+  const int middle = result.plan.partition.stages() / 2;
   for (const OpInfo& op : result.measurement.program.ops) {
     if (op.kind == kind && op.stage == middle) return op.duration.value();
   }
@@ -87,15 +87,15 @@ double mean_pass_time(const ScenarioResult& result, OpKind kind) {
   return count > 0 ? sum / count : 0;
 }
 
-RowFigures figures_of(const Scenario& scenario) {
-  const LongStepResult step = run_long_step(scenario);
+RowFigures figures_of(const Plan& plan) {
+  const LongStepResult step = run_long_step(plan);
   const ScenarioResult& result = step.result;
   const Metrics& metrics = result.measurement.metrics;
-  const MeasureInputs whole = measure_inputs(scenario);
+  const MeasureInputs whole = measure_inputs(plan);
   return {.step_time = step.step_time.value(),
           .samples_per_s = whole.samples_per_step.value_or(0) / step.step_time.value(),
           .tokens_per_s = whole.tokens_per_step.value_or(0) / step.step_time.value(),
-          .devices = static_cast<double>(result.scenario.mesh.devices()),
+          .devices = static_cast<double>(result.plan.scenario.mesh.devices()),
           .forward = pass_time(result, OpKind::F),
           .backward = pass_time(result, OpKind::B) + pass_time(result, OpKind::I) +
                       pass_time(result, OpKind::W),
@@ -124,7 +124,7 @@ RowPrediction predict_document(const JsonValue& document) {
   try {
     const std::vector<Scenario> scenarios = load_scenarios(document);
     if (scenarios.size() != 1) return {.problem = "a sweep; expected one scenario"};
-    return {.figures = figures_of(scenarios.front())};
+    return {.figures = figures_of(lay_out(scenarios.front()))};
   } catch (const Error& error) {
     return {.problem = one_line(error.what(), document)};
   }

@@ -9,7 +9,8 @@
 
 #include "base/error.h"
 #include "base/error_figures.h"
-#include "scenarios/simulate/run_scenario.h"
+#include "scenarios/plan/lower_plan.h"
+#include "scenarios/plan/step_time.h"
 #include "validate/cpu/cpu_run.h"
 #include "validate/executors/cuda_executor.h"
 #include "validate/executors/settled_program.h"
@@ -140,19 +141,20 @@ NeuralNetwork network_of(const Scenario& scenario) {
   return network;
 }
 
-Job job_of(const Scenario& scenario, const Program& program, const NeuralNetwork& network,
+Job job_of(const Plan& plan, const Program& program, const NeuralNetwork& network,
            const ExecutionOptions& options) {
+  const Scenario& scenario = plan.scenario;
   std::vector<Recompute> recompute;
   for (const Module& module : scenario.graph.modules) {
     recompute.push_back(module.recompute.empty() ? Recompute::None : scenario.recompute);
   }
   return {.program = program,
           .network = network,
-          .first_module = scenario.partition.boundaries,
+          .first_module = plan.partition.boundaries,
           .strategy = scenario.strategy,
-          .roles = lower_inputs(scenario).roles,
+          .roles = lower_inputs(plan).roles,
           .recompute = std::move(recompute),
-          .stash = scenario.schedule.stash,
+          .stash = plan.schedule.stash,
           .precision = scenario.precision,
           .descent = options.descent,
           .seed = options.seed,
@@ -160,21 +162,23 @@ Job job_of(const Scenario& scenario, const Program& program, const NeuralNetwork
           .dump_step = options.dump_step};
 }
 
-void check_trainable(const Scenario& scenario, const NeuralNetwork& network, bool graph) {
+Plan plan_training(const Scenario& scenario, const NeuralNetwork& network, bool graph) {
   check_executor(scenario, network, graph);
-  const Program program = settled(lower_scenario(scenario, 1), scenario.engine);
-  check_job(scenario, job_of(scenario, program, network, {}));
+  Plan plan = make_plan(scenario);
+  const Program program = settled(lower_plan(plan, 1), scenario.engine);
+  check_job(scenario, job_of(plan, program, network, {}));
+  return plan;
 }
 
-Execution execute(const Scenario& scenario, const NeuralNetwork& network,
-                  const ExecutionOptions& options) {
+Execution execute(const Plan& plan, const NeuralNetwork& network, const ExecutionOptions& options) {
+  const Scenario& scenario = plan.scenario;
   check_executor(scenario, network, options.graph);
-  Execution execution{.program = lower_scenario(scenario, options.steps)};
+  Execution execution{.program = lower_plan(plan, options.steps)};
   Program program = settled(execution.program, scenario.engine);
   const bool cuda = scenario.cluster.executor.kind == RealDevices::Kind::Cuda;
   // One host thread issues everything on GPUs, so nothing can be chosen on the way.
   if (cuda && chooses_order(program)) program = freeze(program, scenario.engine);
-  const Job job = job_of(scenario, program, network, options);
+  const Job job = job_of(plan, program, network, options);
   check_job(scenario, job);
   if (cuda) {
     run_on_gpus(scenario, job, options, execution);
@@ -184,9 +188,10 @@ Execution execute(const Scenario& scenario, const NeuralNetwork& network,
   return execution;
 }
 
-TrainingCurve training_curve(const Scenario& scenario, const Execution& execution,
+TrainingCurve training_curve(const Plan& plan, const Execution& execution,
                              const ExecutionOptions& options) {
-  const Metrics simulated = run_scenario(scenario, false).measurement.metrics;
+  const Scenario& scenario = plan.scenario;
+  const Metrics simulated = estimate_step(plan, Grade::Simulation).metrics;
   TrainingCurve curve{.name = scenario.name,
                       .strategy = name_of(scenario.strategy),
                       .schedule = scenario.schedule.kind->name,

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "reports/charts/training_report.h"
-#include "scenarios/load/scenario.h"
+#include "scenarios/plan/plan.h"
 #include "validate/executors/executor.h"
 #include "validate/network/job.h"
 #include "validate/training/data_set.h"
@@ -36,20 +36,20 @@ struct Execution {
 /// The layers of the scenario's model. Throws: Error if it has none that can be executed.
 NeuralNetwork network_of(const Scenario& scenario);
 
-/// Returns the job that executors are given to train `program`, the program of `scenario`. It
-/// refers to `program` and `network`.
-Job job_of(const Scenario& scenario, const Program& program, const NeuralNetwork& network,
+/// What executors are given to train `program`, which is that of `plan`. It refers to `program`
+/// and `network`.
+Job job_of(const Plan& plan, const Program& program, const NeuralNetwork& network,
            const ExecutionOptions& options);
 
-/// Throws: Error if the scenario cannot be trained, or not as a `graph`. Nothing runs.
-void check_trainable(const Scenario& scenario, const NeuralNetwork& network, bool graph);
+/// Returns the plan by which `scenario` is trained.
+/// Throws: Error if it cannot be, or not as a `graph`. Nothing runs.
+Plan plan_training(const Scenario& scenario, const NeuralNetwork& network, bool graph);
 
 /// Trains. Throws: Error if the scenario cannot be trained, or a loss is not a number.
-Execution execute(const Scenario& scenario, const NeuralNetwork& network,
-                  const ExecutionOptions& options);
+Execution execute(const Plan& plan, const NeuralNetwork& network, const ExecutionOptions& options);
 
-/// Returns the losses and times of `execution`, beside those of the simulated `scenario`.
-TrainingCurve training_curve(const Scenario& scenario, const Execution& execution,
+/// What `execution` learnt and took, beside what simulating `plan` says.
+TrainingCurve training_curve(const Plan& plan, const Execution& execution,
                              const ExecutionOptions& options);
 
 }  // namespace interlock

@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "base/random.h"
+#include "scenarios/plan/lower_plan.h"
 #include "sim/engines/engines.h"
 #include "sim/measure/memory.h"
 #include "tests/harness/support/clocked_ranks.h"
@@ -31,12 +32,12 @@ Training make_training(const TrainingText& text) {
       std::to_string(text.steps) + text.more_training + "}" + text.more + "}";
   Training training;
   try {
-    training.scenario = load_scenarios(parse_json(document, "training.json")).front();
+    training.plan = make_plan(load_scenarios(parse_json(document, "training.json")).front());
   } catch (const Error& error) {
     FAIL(document, "\n", std::string(error.what()));
   }
-  const Scenario& scenario = training.scenario;
-  training.program = lower_scenario(scenario, text.steps);
+  const Scenario& scenario = training.plan.scenario;
+  training.program = lower_plan(training.plan, text.steps);
   training.network = network_of(scenario);
   training.descent.optimizer = scenario.optimizer;
   return training;
@@ -45,7 +46,7 @@ Training make_training(const TrainingText& text) {
 Job job_of(const Training& training) {
   const NeuralNetwork& network = training.network;
   const std::uint64_t seed = training.seed;
-  return job_of(training.scenario, training.program, network,
+  return job_of(training.plan, training.program, network,
                 {.batches = [&network, seed](int b) { return made_up_batch(network, seed, b); },
                  .descent = training.descent,
                  .seed = seed,

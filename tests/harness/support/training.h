@@ -13,7 +13,7 @@ namespace interlock {
 
 /// Everything that a job refers to. Not to be copied once a job was made of it.
 struct Training {
-  Scenario scenario;
+  Plan plan;
   Program program;
   NeuralNetwork network;
   Descent descent = {.optimizer = Optimizer::Sgd, .rate = 0.1};

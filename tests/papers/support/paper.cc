@@ -28,7 +28,7 @@ const ScenarioResult& Paper::at(const std::vector<std::string>& labels) const {
   for (const std::string& label : labels) wanted += " | " + label;
   for (const ScenarioResult& result : results_) {
     const bool all = std::all_of(labels.begin(), labels.end(), [&](const std::string& label) {
-      return has(result.scenario, label);
+      return has(result.plan.scenario, label);
     });
     if (!all) continue;
     INFO(name_ << wanted << " is one result");

@@ -325,7 +325,7 @@ TEST_CASE("a step simulated with an imported table takes as long as the step it 
   const std::string table = duration_json(table_of(exported(run)));
   const ScenarioResult again =
       simulated(kFourStages, {bare[0], bare[1], "model=null", "model=" + table});
-  CHECK(again.scenario.partition.stages() == 4);
+  CHECK(again.plan.partition.stages() == 4);
   CHECK(again.measurement.metrics.step_time.value() ==
         doctest::Approx(run.measurement.metrics.step_time.value()).epsilon(1e-9));
 }

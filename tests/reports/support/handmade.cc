@@ -11,13 +11,15 @@ constexpr double kMs = 1e-3;
 constexpr double kMiB = 1024.0 * 1024.0;
 constexpr double kGiB = 1024.0 * kMiB;
 
-Scenario scenario_named(const std::string& name, int stages, std::string_view schedule) {
-  Scenario scenario{.name = name, .file = "handmade.json", .model_name = "toy-mlp"};
+Plan plan_named(const std::string& name, int stages, std::string_view schedule) {
+  Plan plan;
+  Scenario& scenario = plan.scenario;
+  scenario = {.name = name, .file = "handmade.json", .model_name = "toy-mlp"};
   scenario.cluster.name = "toy-node";
   scenario.ranks = scenario.mesh.degree(Dimension::Pipeline) = stages;
-  for (int stage = 0; stage <= stages; ++stage) scenario.partition.boundaries.push_back(3 * stage);
-  scenario.schedule.kind = &schedule_named(schedule);
-  return scenario;
+  for (int stage = 0; stage <= stages; ++stage) plan.partition.boundaries.push_back(3 * stage);
+  plan.schedule.kind = &schedule_named(schedule);
+  return plan;
 }
 
 /// Ops F, B and U of each stage (3 * stage + 0, 1, 2), channels up (2 * s) and down (2 * s + 1).
@@ -122,7 +124,7 @@ class PipelineLog {
 
 ScenarioResult two_devices() {
   ScenarioResult result;
-  result.scenario = scenario_named("two devices", 2, "naive");
+  result.plan = plan_named("two devices", 2, "naive");
   Measurement& measurement = result.measurement;
   measurement.program = chain_program(2, Seconds(0.25 * kMs), Seconds(0));
   const auto at = [](double ms) { return Seconds(ms * kMs); };
@@ -153,8 +155,8 @@ ScenarioResult two_devices() {
 
 ScenarioResult pipeline_run(const PipelineSize& size) {
   ScenarioResult result;
-  result.scenario = scenario_named("synthetic pipeline", size.devices, "gpipe");
-  result.scenario.micro_batches = size.micro_batches;
+  result.plan = plan_named("synthetic pipeline", size.devices, "gpipe");
+  result.plan.micro_batches = size.micro_batches;
   Measurement& measurement = result.measurement;
   measurement.program = chain_program(size.devices, Seconds(0.1 * kMs), Seconds(0.05 * kMs));
   measurement.program.micro_batches = size.micro_batches;

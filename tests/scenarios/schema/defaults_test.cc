@@ -9,8 +9,9 @@ TEST_CASE("a scenario that says little is complete") {
   const Scenario scenario = loaded();
   CHECK(scenario.name == "test");
   CHECK(scenario.ranks == 4);
-  CHECK(scenario.rank_of_stage == std::vector<int>{0, 1, 2, 3});
-  CHECK(scenario.partition.boundaries == std::vector<int>{0, 1, 2, 3, 4});
+  CHECK(scenario.stages == 4);
+  CHECK(scenario.placement == std::vector<int>{0, 1, 2, 3});
+  CHECK(scenario.partition.kind == PartitionRule::Kind::Balanced);
   CHECK(scenario.micro_batches == 1);
   CHECK(scenario.precision == Precision::Bf16);
   CHECK(scenario.optimizer == Optimizer::SgdMomentum);

@@ -11,11 +11,12 @@
 namespace interlock::scenario_mutation_test {
 namespace {
 
-/// What is loaded fits together.
+/// What is loaded fits together, and so does what is chosen for it.
 void check_whole(const Scenario& scenario) {
-  const int stages = static_cast<int>(std::ssize(scenario.rank_of_stage));
-  CHECK(scenario.partition.stages() == parts_of(scenario.strategy, stages));
-  CHECK(scenario.partition.boundaries.back() == std::ssize(scenario.graph.modules));
+  const Plan plan = lay_out(scenario);
+  CHECK(std::ssize(plan.rank_of_stage) == scenario.stages * plan.copies);
+  CHECK(plan.partition.stages() == parts_of(scenario.strategy, scenario.stages));
+  CHECK(plan.partition.boundaries.back() == std::ssize(scenario.graph.modules));
   const Mesh& mesh = scenario.mesh;
   CHECK(mesh.degree(Dimension::Pipeline) == scenario.ranks);
   CHECK(mesh.devices() <= scenario.cluster.devices);
@@ -27,8 +28,8 @@ void check_whole(const Scenario& scenario) {
 
 /// Runs what is small enough; queues that are too short may deadlock, which is told as an Error.
 bool runs(Scenario scenario) {
-  const double size = static_cast<double>(scenario.micro_batches) * scenario.steps *
-                      static_cast<double>(scenario.rank_of_stage.size());
+  const double size =
+      static_cast<double>(scenario.micro_batches) * scenario.steps * scenario.stages;
   if (size > 2'000) return false;
   scenario.engine = EngineKind::Native;
   try {

@@ -72,14 +72,14 @@ struct Comparison {
 };
 
 /// The rank of the folded run that stands for each rank of the whole one.
-std::vector<int> representatives(const Scenario& folded, const Scenario& whole) {
+std::vector<int> representatives(const Plan& folded, const Plan& whole) {
   std::map<Coordinates, int> ranks;
-  const std::vector<Coordinates> simulated = simulated_ranks(folded.mesh, *folded.unfolded);
+  const std::vector<Coordinates> simulated = simulated_ranks(folded.scenario.mesh, folded.unfolded);
   for (std::size_t r = 0; r < simulated.size(); ++r) ranks[simulated[r]] = static_cast<int>(r);
   std::vector<int> found;
-  for (Coordinates at : simulated_ranks(whole.mesh, *whole.unfolded)) {
+  for (Coordinates at : simulated_ranks(whole.scenario.mesh, whole.unfolded)) {
     for (int i = 0; i + 1 < kDimensions; ++i) {
-      if (!(*folded.unfolded)[i]) at[i] = 0;
+      if (!folded.unfolded[i]) at[i] = 0;
     }
     found.push_back(ranks.at(at));
   }
@@ -100,7 +100,7 @@ std::string difference(const ScenarioResult& folded, const ScenarioResult& whole
   const double step = all.step_time.value();
   comparison.compare("exposed communication", few.exposed_communication.value() + step,
                      all.exposed_communication.value() + step);
-  const std::vector<int> stands_for = representatives(folded.scenario, whole.scenario);
+  const std::vector<int> stands_for = representatives(folded.plan, whole.plan);
   for (std::size_t d = 0; d < all.devices.size(); ++d) {
     comparison.compare(few.devices[static_cast<std::size_t>(stands_for[d])], all.devices[d]);
   }

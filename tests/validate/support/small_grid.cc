@@ -29,10 +29,10 @@ void add_global(Trial trial, const std::function<void(const GridPoint&)>& visit)
   const int stages = static_cast<int>(trial.stages.size());
   for (const char* schedule : {"naive", "naive-split", "gpipe", "1f1b"}) {
     trial.schedule = "\"" + std::string(schedule) + "\"";
-    const Plan plan{.schedule = schedule,
-                    .n_wise = stages,
-                    .split = trial.schedule == "\"naive-split\"",
-                    .update_every = trial.micro_batches};
+    const TrialPolicy plan{.schedule = schedule,
+                           .n_wise = stages,
+                           .split = trial.schedule == "\"naive-split\"",
+                           .update_every = trial.micro_batches};
     visit({plan, trial});
   }
 }
@@ -43,12 +43,12 @@ void add_chains(Trial trial, int n, const std::function<void(const GridPoint&)>&
     trial.strategy = n == 1 ? "\"local\"" : n_wise(n, all);
     for (const char* backward : {"split", "fused"}) {
       for (int in_flight : {1, 2}) {
-        Plan plan{.schedule = "eager",
-                  .n_wise = n,
-                  .all_heads = all,
-                  .split = backward == std::string("split"),
-                  .in_flight = in_flight,
-                  .update_every = trial.micro_batches % 2 ? 1 : 2};
+        TrialPolicy plan{.schedule = "eager",
+                         .n_wise = n,
+                         .all_heads = all,
+                         .split = backward == std::string("split"),
+                         .in_flight = in_flight,
+                         .update_every = trial.micro_batches % 2 ? 1 : 2};
         trial.schedule = "{\"kind\": \"eager\", \"backward\": \"" + std::string(backward) +
                          "\", \"in_flight\": " + std::to_string(in_flight) +
                          ", \"update_every\": " + std::to_string(plan.update_every) + "}";
@@ -57,11 +57,11 @@ void add_chains(Trial trial, int n, const std::function<void(const GridPoint&)>&
     }
     if (n == 1) continue;
     trial.schedule = rendezvous("list");
-    const Plan plan{.schedule = "list",
-                    .n_wise = n,
-                    .all_heads = all,
-                    .split = false,
-                    .update_every = trial.micro_batches};
+    const TrialPolicy plan{.schedule = "list",
+                           .n_wise = n,
+                           .all_heads = all,
+                           .split = false,
+                           .update_every = trial.micro_batches};
     visit({plan, trial});
   }
 }

@@ -10,7 +10,7 @@
 namespace interlock {
 
 /// What a trial trains, in words a test can reason with.
-struct Plan {
+struct TrialPolicy {
   std::string schedule;  // "naive", "naive-split", "gpipe", "1f1b", "eager", "list"
   int n_wise = 1;        // as many as stages: global
   bool all_heads = false;
@@ -22,7 +22,7 @@ struct Plan {
 };
 
 struct GridPoint {
-  Plan plan;
+  TrialPolicy plan;
   Trial trial;  // two steps
 };
 

@@ -7,6 +7,7 @@
 #include <cstdio>
 
 #include "base/error.h"
+#include "scenarios/plan/lower_plan.h"
 
 namespace interlock {
 namespace {
@@ -113,7 +114,7 @@ Measurement simulate(const Trial& trial) { return run_scenario(load(trial), fals
 
 Traced trace(const Trial& trial) {
   const Scenario scenario = load(trial);
-  Traced traced{.program = lower_scenario(scenario, scenario.steps)};
+  Traced traced{.program = lower_plan(make_plan(scenario), scenario.steps)};
   run_program(traced.program, scenario.engine, log_sink(traced.log));
   return traced;
 }

@@ -1,12 +1,12 @@
 // Adds up what cannot be avoided.
 // SPDX-License-Identifier: Apache-2.0
-#include "scenarios/search/plan_bound.h"
+#include "scenarios/plan/step_bound.h"
 
 #include <algorithm>
 #include <functional>
 #include <vector>
 
-#include "scenarios/simulate/run_scenario.h"
+#include "scenarios/plan/lower_plan.h"
 #include "sim/lower/op_cost.h"
 #include "sim/plan/stage_cost.h"
 
@@ -46,20 +46,32 @@ struct RankWork {
   Bytes memory;
 };
 
-LowerInputs inputs_of_step(const Scenario& scenario) {
-  LowerInputs inputs = lower_inputs(scenario);
-  inputs.schedule = schedule_of(scenario, inputs, 1);
+LowerInputs inputs_of_step(const Plan& plan) {
+  LowerInputs inputs = lower_inputs(plan);
+  inputs.schedule = schedule_of(plan, inputs, 1);
   return inputs;
+}
+
+struct StepBound {
+  Seconds time;
+  Bytes memory;
+  Seconds busy;  // of kernels in a step, a mean over the devices
+};
+
+StepEstimate estimate_of(const StepBound& bound) {
+  return {.time = bound.time,
+          .memory = bound.memory,
+          .busy = bound.time > Seconds(0) ? std::min(1.0, bound.busy / bound.time) : 0};
 }
 
 class PlanWork {
  public:
-  explicit PlanWork(const Scenario& scenario)
-      : scenario_(scenario), times_(scenario), inputs_(inputs_of_step(scenario)), costs_(inputs_) {}
+  explicit PlanWork(const Plan& plan)
+      : times_(plan.scenario), inputs_(inputs_of_step(plan)), costs_(inputs_) {}
   PlanWork(const PlanWork&) = delete;  // its costs point into it
   PlanWork& operator=(const PlanWork&) = delete;
 
-  StepBound bound() const {
+  StepEstimate bound() const {
     const Schedule& schedule = inputs_.schedule;
     std::vector<RankWork> ranks;
     for (std::size_t rank = 0; rank < schedule.ranks.size(); ++rank) ranks.push_back(work_of(rank));
@@ -69,7 +81,7 @@ class PlanWork {
       bound.memory = std::max(bound.memory, rank.memory);
       bound.busy += rank.kernels / static_cast<double>(ranks.size());
     }
-    if (!flushes()) return bound;
+    if (!flushes()) return estimate_of(bound);
     const RankWork& first = ranks[static_cast<std::size_t>(schedule.rank_of_stage.front())];
     const OpKind back = backward();
     const Seconds end = first.last_stage == 0 ? first.behind : Seconds(0);
@@ -78,7 +90,7 @@ class PlanWork {
       bound.time = std::max(bound.time, chain(OpKind::F, rank.first_stage) + inside +
                                             chain(back, rank.last_stage) + end);
     }
-    return bound;
+    return estimate_of(bound);
   }
 
  private:
@@ -99,8 +111,8 @@ class PlanWork {
     const bool plain = schedule.copies == 1 && schedule.replicas == 1 && schedule.slices == 1;
     const bool fixed = std::all_of(schedule.ranks.begin(), schedule.ranks.end(),
                                    [](const auto& rank) { return rank.size() == 1; });
-    return scenario_.strategy.kind == StrategyKind::Global && plain && fixed &&
-           scenario_.schedule.kind->flushes;
+    return inputs_.strategy.kind == StrategyKind::Global && plain && fixed &&
+           inputs_.policy.kind->flushes;
   }
 
   Seconds time_of(const Op& op) const {
@@ -239,7 +251,6 @@ class PlanWork {
     return work;
   }
 
-  const Scenario& scenario_;
   OpTimes times_;
   LowerInputs inputs_;
   OpCosts costs_;
@@ -247,9 +258,9 @@ class PlanWork {
 
 }  // namespace
 
-StepBound bound_plan(const Scenario& scenario) { return PlanWork(scenario).bound(); }
+StepEstimate bound_plan(const Plan& plan) { return PlanWork(plan).bound(); }
 
-StepBound bound_layout(const Scenario& scenario, const ScheduleFamily& family) {
+StepEstimate bound_layout(const Scenario& scenario, const ScheduleFamily& family) {
   const StrategyKind kind = scenario.strategy.kind;
   const bool global = kind == StrategyKind::Global;
   // What others do with a micro-batch depends on where stages begin.
@@ -281,7 +292,7 @@ StepBound bound_layout(const Scenario& scenario, const ScheduleFamily& family) {
   // A device begins the backward of a micro-batch when it has done all of its forward. The mean of
   // what devices then hold is no more than the most.
   if (global && family.keeps_stash) bound.memory += (whole.stash - whole.host_stash) / ranks;
-  return bound;
+  return estimate_of(bound);
 }
 
 }  // namespace interlock

@@ -2,13 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "scenarios/load/scenario.h"
+#include "scenarios/plan/plan.h"
 #include "sim/measure/metrics.h"
 
 namespace interlock {
 
 /// Adds to `metrics` what the host of that node keeps which keeps most, each device at its peak.
-/// REQUIRES: `scenario` is the one that was measured, its folding resolved.
-void add_host_memory(const Scenario& scenario, Metrics& metrics);
+/// REQUIRES: `plan` is the one that was measured.
+void add_host_memory(const Plan& plan, Metrics& metrics);
 
 }  // namespace interlock

@@ -1,17 +1,18 @@
 // Sums over the devices of each node, folded ones included.
 // SPDX-License-Identifier: Apache-2.0
-#include "scenarios/simulate/host_memory.h"
+#include "scenarios/plan/host_memory.h"
 
 #include <algorithm>
 #include <map>
 
 namespace interlock {
 
-void add_host_memory(const Scenario& scenario, Metrics& metrics) {
+void add_host_memory(const Plan& plan, Metrics& metrics) {
+  const Scenario& scenario = plan.scenario;
   metrics.host_capacity = scenario.cluster.host_memory;
   if (!scenario.offload.any()) return;
   const Mesh& mesh = scenario.mesh;
-  const Unfolded unfolded = scenario.unfolded.value_or(kFolded);
+  const Unfolded& unfolded = plan.unfolded;
   std::map<Coordinates, Bytes> simulated;
   const std::vector<Coordinates> ranks = simulated_ranks(mesh, unfolded);
   for (const DeviceMetrics& device : metrics.devices) {

@@ -1,13 +1,15 @@
 // The search behind "auto": which schedules compete, and what judges them.
 // SPDX-License-Identifier: Apache-2.0
-#include "scenarios/simulate/resolve_auto.h"
+#include "scenarios/plan/find_schedule.h"
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 
 #include "base/error.h"
 #include "base/text.h"
-#include "scenarios/simulate/run_scenario.h"
+#include "scenarios/plan/lower_plan.h"
+#include "scenarios/plan/step_time.h"
 #include "sim/lower/list_inputs.h"
 #include "sim/measure/quick_look.h"
 #include "sim/plan/orders/auto_schedule.h"
@@ -21,32 +23,32 @@ constexpr double kLeastLooks = 10, kMostLooks = 1000;
 constexpr int kStepsOfLook = 4;             // and more where a step has few micro-batches
 constexpr std::size_t kLooksAtFlushed = 2;  // the best, and the best hand-made one
 
-bool is_v(const Scenario& scenario, int stage) {
-  const int turn = stage / scenario.ranks, place = stage % scenario.ranks;
-  const int rank = turn % 2 == 0 ? place : scenario.ranks - 1 - place;
-  return scenario.rank_of_stage[stage] == rank;
+bool is_v(const Plan& plan, int stage) {
+  const int turn = stage / plan.scenario.ranks, place = stage % plan.scenario.ranks;
+  const int rank = turn % 2 == 0 ? place : plan.scenario.ranks - 1 - place;
+  return plan.rank_of_stage[stage] == rank;
 }
 
 /// Whether the stages of a scenario lie as a schedule wants them.
-bool lies_as(const Scenario& scenario, const ScheduleEntry& entry) {
-  const int stages = static_cast<int>(scenario.rank_of_stage.size());
+bool lies_as(const Plan& plan, const ScheduleEntry& entry) {
+  const int stages = static_cast<int>(plan.rank_of_stage.size());
   const auto all = [&](auto&& holds) {
     for (int stage = 0; stage < stages; ++stage) {
       if (!holds(stage)) return false;
     }
-    return stages % scenario.ranks == 0;
+    return stages % plan.scenario.ranks == 0;
   };
-  const auto in_loops = [&](int s) { return scenario.rank_of_stage[s] == s % scenario.ranks; };
+  const auto in_loops = [&](int s) { return plan.rank_of_stage[s] == s % plan.scenario.ranks; };
   switch (entry.layout) {
     case StageLayout::Any:
       return true;
     case StageLayout::OneEach:
-      return stages == scenario.ranks && all(in_loops);
+      return stages == plan.scenario.ranks && all(in_loops);
     case StageLayout::Loop:
       return all(in_loops);
     case StageLayout::V:
-      return stages % (entry.chunks * scenario.ranks) == 0 &&
-             all([&](int s) { return is_v(scenario, s); });
+      return stages % (entry.chunks * plan.scenario.ranks) == 0 &&
+             all([&](int s) { return is_v(plan, s); });
     case StageLayout::Mirrored:
       return false;
   }
@@ -54,29 +56,29 @@ bool lies_as(const Scenario& scenario, const ScheduleEntry& entry) {
 }
 
 /// Whether a schedule trains as "auto" does: what it is given is used for one update, all of it.
-bool competes(const Scenario& scenario, const ScheduleEntry& entry) {
-  const bool global = scenario.strategy.kind == StrategyKind::Global;
+bool competes(const Plan& plan, const ScheduleEntry& entry) {
+  const bool global = plan.scenario.strategy.kind == StrategyKind::Global;
   if (entry.order != OrderSource::Function) return false;
   // Another way to send gradients, or eager by another name.
   if (entry.sends_lists || entry.trains == Trains::Local) return false;
   if (entry.slices) return false;
   if (entry.global() != global || entry.stash != StashMode::Kept) return false;
   if (global && !entry.parts_steps()) return false;
-  if (!lies_as(scenario, entry)) return false;
-  const int stages = static_cast<int>(scenario.rank_of_stage.size());
-  return entry.problem == nullptr || entry
-                                         .problem({scenario.ranks, stages, scenario.micro_batches,
-                                                   scenario.schedule.update_every})
-                                         .empty();
+  if (!lies_as(plan, entry)) return false;
+  const int stages = static_cast<int>(plan.rank_of_stage.size());
+  return entry.problem == nullptr ||
+         entry
+             .problem({plan.scenario.ranks, stages, plan.micro_batches, plan.schedule.update_every})
+             .empty();
 }
 
-std::vector<SchedulePolicy> candidates(const Scenario& scenario) {
+std::vector<SchedulePolicy> candidates(const Plan& plan) {
   std::vector<SchedulePolicy> policies;
   for (const ScheduleEntry& entry : schedule_catalogue()) {
-    if (!competes(scenario, entry)) continue;
-    SchedulePolicy policy = scenario.schedule;
+    if (!competes(plan, entry)) continue;
+    SchedulePolicy policy = plan.schedule;
     policy.kind = &entry;
-    policy.chunks = static_cast<int>(scenario.rank_of_stage.size()) / scenario.ranks;
+    policy.chunks = static_cast<int>(plan.rank_of_stage.size()) / plan.scenario.ranks;
     policy.split_backward = entry.split_backward;
     policies.push_back(policy);
     if (!entry.other_backward.empty() || (entry.flushes && entry.split_backward)) continue;
@@ -99,24 +101,24 @@ double busiest(const ListInputs& list) {
   return *std::max_element(busy.begin(), busy.end());
 }
 
-/// A scenario that takes one schedule after the other.
+/// A plan that takes one schedule after the other.
 struct Trial {
-  Scenario scenario;
+  Plan plan;
   LowerInputs inputs;
 };
 
 /// A few steps of a schedule, without contention.
 Program program_of(Trial& trial, const SchedulePolicy& policy) {
-  trial.scenario.schedule = trial.inputs.policy = policy;
-  const int stages = static_cast<int>(trial.scenario.rank_of_stage.size());
-  const int steps = kStepsOfLook + 2 * stages / trial.scenario.micro_batches;
-  Program program = lower_steps(trial.scenario, trial.inputs, steps);
+  trial.plan.schedule = policy;
+  const int stages = static_cast<int>(trial.plan.rank_of_stage.size());
+  const int steps = kStepsOfLook + 2 * stages / trial.plan.micro_batches;
+  Program program = lower_plan(trial.plan, trial.inputs, steps);
   for (Wire& wire : program.wires) wire.shared = false;
   return program;
 }
 
-ScheduleJudge judge_of(const Scenario& scenario, const LowerInputs& inputs) {
-  const auto trial = std::make_shared<Trial>(Trial{scenario, inputs});
+ScheduleJudge judge_of(const Plan& plan, const LowerInputs& inputs) {
+  const auto trial = std::make_shared<Trial>(Trial{plan, inputs});
   return {
       [trial](const SchedulePolicy& policy) { return quick_step_time(program_of(*trial, policy)); },
       [trial](const SchedulePolicy& policy) { return quick_peaks(program_of(*trial, policy)); }};
@@ -142,29 +144,29 @@ std::vector<SchedulePolicy> orders_of(const std::vector<SchedulePolicy>& policie
   return orders;
 }
 
-SearchInputs search_inputs(const Scenario& scenario, const LowerInputs& inputs) {
-  const Bytes capacity = scenario.schedule.memory > Bytes(0) ? scenario.schedule.memory
-                                                             : scenario.cluster.device.memory;
-  SearchInputs search{.candidates = candidates(scenario),
-                      .own = scenario.schedule,
+SearchInputs search_inputs(const Plan& plan, const LowerInputs& inputs) {
+  const Bytes capacity =
+      plan.schedule.memory > Bytes(0) ? plan.schedule.memory : plan.scenario.cluster.device.memory;
+  SearchInputs search{.candidates = candidates(plan),
+                      .own = plan.schedule,
                       .capacity = capacity.value(),
-                      .seed = scenario.seed};
-  ScheduleInputs shape{.stages = static_cast<int>(scenario.rank_of_stage.size()),
-                       .micro_batches = scenario.micro_batches,
-                       .rank_of_stage = scenario.rank_of_stage,
+                      .seed = plan.scenario.seed};
+  ScheduleInputs shape{.stages = static_cast<int>(plan.rank_of_stage.size()),
+                       .micro_batches = plan.micro_batches,
+                       .rank_of_stage = plan.rank_of_stage,
                        .roles = inputs.roles,
-                       .policy = scenario.schedule};
+                       .policy = plan.schedule};
   for (const bool split : {true, false}) {
     shape.policy.split_backward = split;
     search.lists.push_back(list_inputs(inputs, shape, capacity));
   }
   search.bound = busiest(search.lists.back());
   const double ops = 3.0 * shape.stages * shape.micro_batches;
-  search.evaluations = scenario.schedule.evaluations.value_or(
+  search.evaluations = plan.schedule.evaluations.value_or(
       static_cast<int>(std::clamp(kOpsOfSearch / ops, kLeastLooks, kMostLooks)));
-  if (scenario.strategy.readout_every > 0) {
+  if (plan.scenario.strategy.readout_every > 0) {
     search.lists.clear();  // readouts travel at micro-batches that one step does not show
-  } else if (scenario.strategy.kind == StrategyKind::Global) {
+  } else if (plan.scenario.strategy.kind == StrategyKind::Global) {
     search.starts = orders_of(search.candidates, shape);
     // Updates come at the end of the step, those of a rank together.
     for (ListInputs& list : search.lists) {
@@ -174,12 +176,12 @@ SearchInputs search_inputs(const Scenario& scenario, const LowerInputs& inputs) 
   return search;
 }
 
-[[noreturn]] void refuse(const Scenario& scenario, double capacity, double least) {
+[[noreturn]] void refuse(const Plan& plan, double capacity, double least) {
   const std::string leanest = format(Bytes(least));
-  const std::string start = scenario.file + ": " + scenario.name +
+  const std::string start = plan.scenario.file + ": " + plan.scenario.name +
                             ": /training/schedule: no order of work was found that fits into " +
                             format(Bytes(capacity)) + " a device";
-  if (scenario.schedule.memory > Bytes(0)) {
+  if (plan.schedule.memory > Bytes(0)) {
     throw Error(start + "; expected \"memory\" of at least " + leanest +
                 ", which the leanest one takes");
   }
@@ -189,36 +191,32 @@ SearchInputs search_inputs(const Scenario& scenario, const LowerInputs& inputs) 
 
 }  // namespace
 
-Scenario resolve_auto(const Scenario& scenario) {
-  if (!scenario.schedule.is_sought()) return scenario;
-  const LowerInputs inputs = lower_inputs(scenario);
-  const SearchInputs search = search_inputs(scenario, inputs);
-  const FoundSchedules found = find_schedules(search, judge_of(scenario, inputs));
-  // The judge knows no contention and saw only a few steps; the last word has a real run.
-  Scenario trial = scenario, best = scenario;
+SchedulePolicy find_schedule(const Plan& plan) {
+  const LowerInputs inputs = lower_inputs(plan);
+  const SearchInputs search = search_inputs(plan, inputs);
+  const FoundSchedules found = find_schedules(search, judge_of(plan, inputs));
+  // The judge knows no contention and saw only a few steps; the last word has a full simulation.
+  Plan trial = plan;
+  std::optional<SchedulePolicy> best;
   Seconds best_time(kInfinity);
   double least = found.least_memory;
   std::size_t looks = 0;
   for (const SchedulePolicy& policy : found.fitting) {
     trial.schedule = policy;
-    const Measurement measured = run_scenario(trial, false).measurement;
-    double peak = 0;
-    for (const DeviceMetrics& device : measured.metrics.devices) {
-      peak = std::max(peak, device.peak_memory.value());
-    }
+    trial.unfolded = exact_folding(trial);
+    const StepEstimate step = estimate_step(trial, Grade::Simulation);
+    const double peak = step.memory.value();
     least = std::max(least, peak);
     if (peak > search.capacity) continue;
-    if (measured.metrics.step_time < best_time) {
-      best_time = measured.metrics.step_time;
-      best = trial;
+    if (step.time < best_time) {
+      best_time = step.time;
+      best = policy;
     }
-    const bool certain = scenario.strategy.kind == StrategyKind::Global;
-    if (++looks >= kLooksAtFlushed && certain && !shares_links(measured.program)) break;
+    const bool certain = plan.scenario.strategy.kind == StrategyKind::Global;
+    if (++looks >= kLooksAtFlushed && certain && !step.shares_links) break;
   }
-  if (best.schedule.is_sought()) {
-    refuse(scenario, search.capacity, least);
-  }
-  return best;
+  if (!best) refuse(plan, search.capacity, least);
+  return *best;
 }
 
 }  // namespace interlock

@@ -3,13 +3,13 @@
 //
 // A step of one size is loaded as if that size had been written, and its partition is that of the
 // size. A step of several sizes has the partition of the best step of one size.
-#include "scenarios/simulate/balance_batch.h"
+#include "scenarios/plan/balance_batch.h"
 
-#include <algorithm>
 #include <memory>
 #include <string>
 
-#include "scenarios/simulate/slice_tokens.h"
+#include "scenarios/load/loader.h"
+#include "scenarios/plan/slice_tokens.h"
 
 namespace interlock {
 namespace {
@@ -40,12 +40,13 @@ bool balances_slices(const JsonValue& document) {
   return !slices || holds_text(slices);
 }
 
-std::vector<BatchPart> part_sizes(const JsonValue& document, const LoadScenario& load, int batch) {
+/// The models of micro-batches of as many samples as a part of the step may have.
+std::vector<BatchPart> part_sizes(const JsonValue& document, int batch) {
   std::vector<BatchPart> sizes;
   for (int samples = 1; samples <= batch; ++samples) {
     if (samples > kLargestPart && samples != batch) continue;
     Diagnostics diagnostics;
-    Scenario one = load(of_one_part(document, samples), diagnostics);
+    Scenario one = load_scenario(of_one_part(document, samples), diagnostics);
     if (!diagnostics.empty()) continue;  // a key that only fits another size
     sizes.push_back({samples, std::make_shared<const ModelGraph>(std::move(one.graph)), {}});
   }
@@ -53,34 +54,47 @@ std::vector<BatchPart> part_sizes(const JsonValue& document, const LoadScenario&
 }
 
 /// Divides the step into parts of several sizes, if that is faster.
-void mix_sizes(const std::vector<BatchPart>& sizes, int batch, Scenario& scenario) {
-  PartsPlan plan = plan_parts(scenario, sizes, batch);
-  const double better = planned_span(scenario).value() * (1 - 1e-9);  // than by rounding alone
-  if (plan.parts.empty() || plan.span.value() >= better) return;
-  scenario.parts = std::move(plan.parts);
-  scenario.slices.clear();
-  scenario.micro_batches = static_cast<int>(scenario.parts.size());
-  scenario.schedule.update_every = scenario.micro_batches;
+void mix_sizes(const std::vector<BatchPart>& sizes, int batch, Plan& plan) {
+  PartsPlan mixed = plan_parts(plan, sizes, batch);
+  const double better = planned_span(plan).value() * (1 - 1e-9);  // than by rounding alone
+  if (mixed.parts.empty() || mixed.span.value() >= better) return;
+  const int micro_batches = static_cast<int>(mixed.parts.size());
+  plan = with_micro_batches(std::move(plan), micro_batches);
+  plan.parts = std::move(mixed.parts);
+  plan.slices.clear();
+}
+
+/// The plan of the size that takes least of all that divide the batch.
+Plan best_size(const Scenario& scenario) {
+  Plan best = lay_out_one_size(scenario);
+  const int batch = scenario.micro_batches;
+  Seconds least = planned_span(best);
+  for (int samples = 2; samples <= batch; ++samples) {
+    if (batch % samples != 0) continue;
+    Diagnostics diagnostics;
+    Scenario candidate = load_scenario(sized(*scenario.document, samples), diagnostics);
+    if (!diagnostics.empty()) continue;  // a key that only fits another size
+    Plan plan = lay_out_one_size(candidate);
+    const Seconds span = planned_span(plan);
+    if (span >= least) continue;
+    least = span;
+    best = std::move(plan);
+  }
+  best.scenario.document = scenario.document;
+  best.scenario.swept = scenario.swept;
+  best.scenario.balances_batch = false;
+  return best;
 }
 
 }  // namespace
 
-void balance_batch(const JsonValue& document, const LoadScenario& load, Scenario& scenario) {
-  if (!holds_text(document.find("training")->find("micro_batch_size"))) return;
+Plan balance_batch(const Scenario& scenario) {
+  Plan plan = best_size(scenario);
   const int batch = scenario.micro_batches;
-  Seconds least = planned_span(scenario);
-  for (int samples = 2; samples <= batch; ++samples) {
-    if (batch % samples != 0) continue;
-    Diagnostics diagnostics;
-    Scenario candidate = load(sized(document, samples), diagnostics);
-    if (!diagnostics.empty()) continue;  // a key that only fits another size
-    const Seconds span = planned_span(candidate);
-    if (span >= least) continue;
-    least = span;
-    scenario = std::move(candidate);
-  }
+  const JsonValue& document = *scenario.document;
   const bool mixes = batch > 2 && batch <= kMostSamplesMixed && balances_slices(document);
-  if (mixes) mix_sizes(part_sizes(document, load, batch), batch, scenario);
+  if (mixes) mix_sizes(part_sizes(document, batch), batch, plan);
+  return plan;
 }
 
 }  // namespace interlock

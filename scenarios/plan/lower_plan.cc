@@ -1,0 +1,236 @@
+// Prices the stages of a plan, orders its steps, and lowers them.
+// SPDX-License-Identifier: Apache-2.0
+#include "scenarios/plan/lower_plan.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <numeric>
+#include <tuple>
+
+#include "base/error.h"
+#include "hardware/collectives/collective.h"
+#include "scenarios/plan/plan_variation.h"
+#include "sim/lower/bulk_synchronous.h"
+
+namespace interlock {
+namespace {
+
+/// `device` with the kernels of `framework`.
+Device device_under(const Framework& framework, Device device) {
+  const auto efficiency = [&](OpClass op_class) -> Efficiency& {
+    return device.efficiency[static_cast<std::size_t>(op_class)];
+  };
+  Efficiency& products = efficiency(OpClass::Gemm);
+  Efficiency& attention = efficiency(OpClass::Attention);
+  products.compute *= framework.product_speed;
+  attention.compute *= framework.attention_speed;
+  for (std::optional<double>* own : {&products.compute_fp8, &products.compute_fp32}) {
+    if (*own) **own *= framework.product_speed;
+  }
+  if (attention.compute_fp32) *attention.compute_fp32 *= framework.attention_speed;
+  return device;
+}
+
+/// `framework` on hosts that issue kernels at the pace of `cluster`.
+Framework framework_on(const Cluster& cluster, Framework framework) {
+  framework.kernel_issue = framework.kernel_issue * cluster.host_pace;
+  framework.exchange_issue = framework.exchange_issue * cluster.host_pace;
+  if (auto& issue = framework.backward_issue) issue = *issue * cluster.host_pace;
+  return framework;
+}
+
+/// How `rank` divides its stages.
+Mesh mesh_of(const Scenario& scenario, int rank) {
+  Mesh mesh = scenario.mesh;
+  if (scenario.rank_layouts.empty()) return mesh;
+  const RankLayout& layout = scenario.rank_layouts[rank];
+  mesh.degree(Dimension::Tensor) = layout.tensor;
+  mesh.degree(Dimension::Data) = layout.data;
+  if (scenario.data_parallel.zero_stage > 0) mesh.shard = layout.data;
+  return mesh;
+}
+
+/// Neighbouring stages on different ranks, between which messages go.
+std::vector<std::pair<StageCost*, StageCost*>> stages_apart(const Plan& plan,
+                                                            std::vector<StageCost>& stages) {
+  std::vector<std::pair<StageCost*, StageCost*>> pairs;
+  for (std::size_t stage = 0; stage + 1 < stages.size(); ++stage) {
+    if (plan.rank_of_stage[stage] == plan.rank_of_stage[stage + 1]) continue;
+    pairs.emplace_back(&stages[stage], &stages[stage + 1]);
+  }
+  return pairs;
+}
+
+/// Adds the copies of messages between ranks that the framework has the kernels' queue make: each
+/// op copies what it reads of another rank, and what another rank reads of it.
+void add_message_copies(const Plan& plan, std::vector<StageCost>& stages) {
+  const BytesPerSecond rate = plan.scenario.framework.message_copies;
+  if (rate == BytesPerSecond()) return;
+  for (const auto& [before, after] : stages_apart(plan, stages)) {
+    const OpCost copy{.time = before->output / rate};
+    for (StageCost* end : {before, after}) {
+      end->forward += copy;
+      if (plan.scenario.strategy.kind == StrategyKind::Global) end->backward_input += copy;
+    }
+  }
+}
+
+/// Adds what puts messages together again that tensor devices sent in parts: an op gathers what it
+/// reads of another rank.
+void add_message_gathers(const Plan& plan, const PriceInputs& prices,
+                         std::vector<StageCost>& stages) {
+  if (plan.schedule.message_parts == 1) return;
+  for (const auto& [before, after] : stages_apart(plan, stages)) {
+    const Exchange gather{.kind = CollectiveKind::AllGather, .bytes = before->output};
+    const OpCost cost{.waiting = prices.exchange_time(gather), .exchanges = {gather}};
+    after->forward += cost;
+    if (plan.scenario.strategy.kind == StrategyKind::Global) before->backward_input += cost;
+  }
+}
+
+/// Returns how many backwards of a micro-batch or of a slice one update of a stage adds up.
+int backwards_of_update(const Plan& plan, const StageRole& role) {
+  std::size_t pieces = static_cast<std::size_t>(plan.schedule.update_every) *
+                       std::max<std::size_t>(1, plan.slices.size());
+  if (!plan.parts.empty()) pieces = 0;
+  for (const BatchPart& part : plan.parts) pieces += part.slices.size();
+  const auto makes_gradients = [](const Traversal& traversal) { return traversal.weights; };
+  const auto traversals =
+      std::count_if(role.traversals.begin(), role.traversals.end(), makes_gradients);
+  return static_cast<int>(pieces) * static_cast<int>(traversals);
+}
+
+/// The costs of stages that are divided in ways of their own, and what they hand on.
+void lay_stages_out(const Plan& plan, LowerInputs& inputs) {
+  const Scenario& scenario = plan.scenario;
+  StageLayouts& layouts = inputs.layouts;
+  layouts.resharding = scenario.resharding;
+  std::vector<std::vector<StageCost>> modules;  // by rank
+  for (int rank = 0; rank < scenario.ranks; ++rank) {
+    layouts.meshes.push_back(mesh_of(scenario, rank));
+    modules.push_back(
+        price_modules(*scenario.rank_layouts[rank].graph, price_inputs(scenario, rank)));
+  }
+  const Partition& partition = plan.partition;
+  for (int stage = 0; stage < partition.stages(); ++stage) {
+    const int rank = plan.rank_of_stage[stage], first = partition.boundaries[stage];
+    StageCost cost = price_stages(modules[rank], partition, scenario.strategy, inputs.roles)[stage];
+    apply_zero(scenario.data_parallel, layouts.meshes[rank],
+               backwards_of_update(plan, inputs.roles[stage]), cost);
+    apply_offload(scenario.offload, scenario.data_parallel, layouts.meshes[rank], cost);
+    layouts.inputs.push_back(first == 0 ? Bytes(0) : modules[rank][first - 1].output);
+    layouts.outputs.push_back(cost.output);
+    layouts.whole_outputs.push_back(
+        scenario.graph.modules[partition.boundaries[stage + 1] - 1].output);
+    inputs.stages.push_back(std::move(cost));
+  }
+  add_message_copies(plan, inputs.stages);
+}
+
+}  // namespace
+
+PriceInputs price_inputs(const Scenario& scenario, int rank) {
+  PriceInputs prices = {device_under(scenario.framework, scenario.cluster.device),
+                        scenario.precision, scenario.optimizer,
+                        framework_on(scenario.cluster, scenario.framework)};
+  // Groups of the first rank stand for all; many modules exchange the same.
+  const auto known =
+      std::make_shared<std::map<std::tuple<CollectiveKind, MeshAxis, double, double>, Seconds>>();
+  prices.exchange_time = [known, cluster = scenario.cluster, mesh = mesh_of(scenario, rank),
+                          rank](const Exchange& exchange) {
+    const auto [entry, fresh] = known->try_emplace(
+        {exchange.kind, exchange.axis, exchange.bytes.value(), exchange.back.value()}, Seconds(0));
+    if (fresh) {
+      const std::vector<int> group = group_of(mesh, exchange.axis, {0, 0, 0, rank});
+      entry->second = time_alone(cluster, plan_exchange(cluster, group, exchange));
+    }
+    return entry->second;
+  };
+  return prices;
+}
+
+LowerInputs lower_inputs(const Plan& plan) {
+  const Scenario& scenario = plan.scenario;
+  const bool list = plan.schedule.kind->sends_lists;
+  LowerInputs inputs = {.policy = plan.schedule,
+                        .strategy = scenario.strategy,
+                        .roles = make_roles(scenario.strategy, scenario.stages, list),
+                        .cluster = scenario.cluster,
+                        .mesh = scenario.mesh,
+                        .unfolded = plan.unfolded,
+                        .data_parallel = scenario.data_parallel,
+                        .memory_contention = scenario.memory_contention};
+  if (scenario.variation) inputs.slow = always_slow(*scenario.variation);
+  const PriceInputs prices = price_inputs(scenario);
+  const auto append_costs = [&](const ModelGraph& graph) {
+    std::vector<StageCost> once =
+        price_stages(price_modules(graph, prices), plan.partition, scenario.strategy, inputs.roles);
+    apply_stash_mode(plan.schedule.stash, once);
+    for (std::size_t s = 0; s < once.size(); ++s) {
+      StageCost& stage = once[s];
+      apply_zero(scenario.data_parallel, scenario.mesh, backwards_of_update(plan, inputs.roles[s]),
+                 stage);
+      apply_offload(scenario.offload, scenario.data_parallel, scenario.mesh, stage);
+    }
+    add_message_copies(plan, once);
+    add_message_gathers(plan, prices, once);
+    for (int copy = 0; copy < plan.copies; ++copy) {
+      inputs.stages.insert(inputs.stages.end(), once.begin(), once.end());
+    }
+  };
+  for (const BatchPart& part : plan.parts) {
+    for (const TokenSlice& slice : part.slices) append_costs(part.graph->slice(slice));
+  }
+  const bool whole = plan.parts.empty() && plan.slices.empty();
+  if (!scenario.rank_layouts.empty()) {
+    lay_stages_out(plan, inputs);
+  } else if (whole) {
+    append_costs(scenario.graph);
+  }
+  for (const TokenSlice& slice : plan.slices) append_costs(scenario.graph.slice(slice));
+  inputs.roles = roles_of_copies(inputs.roles, plan.copies);
+  return inputs;
+}
+
+Schedule schedule_of(const Plan& plan, LowerInputs& inputs, int steps) {
+  // Readouts travel once in a period of whole steps, so the written order must span one.
+  const int period = plan.scenario.strategy.readout_every * plan.micro_batches;
+  std::vector<int> parts;
+  int slices = std::max(1, static_cast<int>(plan.slices.size()));
+  int turns = plan.micro_batches;  // through the slices, in a step
+  for (const BatchPart& part : plan.parts) parts.push_back(static_cast<int>(part.slices.size()));
+  if (!parts.empty()) {
+    slices = std::accumulate(parts.begin(), parts.end(), 0);
+    turns = inputs.policy.update_every = 1;
+  }
+  inputs.policy.update_every *= slices;
+  return make_schedule({.stages = static_cast<int>(plan.rank_of_stage.size()),
+                        .copies = plan.copies,
+                        .slices = slices,
+                        .micro_batches = turns * slices,
+                        .parts = std::move(parts),
+                        .steps = steps,
+                        .rank_of_stage = plan.rank_of_stage,
+                        .roles = inputs.roles,
+                        .policy = plan.schedule,
+                        .unroll = period > 0 ? period : 1});
+}
+
+Program lower_plan(const Plan& plan, LowerInputs inputs, int steps) {
+  inputs.policy = plan.schedule;
+  inputs.schedule = schedule_of(plan, inputs, steps);
+  Program program = lower(inputs);
+  if (!plan.schedule.bulk_synchronous) return program;
+  const std::string problem = bulk_synchronous_problem(program);
+  if (problem.empty()) return bulk_synchronous(program);
+  throw Error(plan.scenario.file + ": " + plan.scenario.name +
+              ": /training/schedule/execution: " + problem + ", or \"futures\"");
+}
+
+Program lower_plan(const Plan& plan, int steps) {
+  CHECK(!plan.scenario.workload, "a workload has its program");
+  return lower_plan(plan, lower_inputs(plan), steps);
+}
+
+}  // namespace interlock

@@ -1,0 +1,26 @@
+// lower_plan: Plan to Program, and what its kernels and exchanges take.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "scenarios/plan/plan.h"
+#include "sim/lower/lower.h"
+
+namespace interlock {
+
+/// Lowers `steps` steps.
+Program lower_plan(const Plan& plan, int steps);
+/// Lowers `steps` steps from `inputs`, which serve several lengths, and may say otherwise than
+/// lower_inputs() does how devices are folded and links shared.
+Program lower_plan(const Plan& plan, LowerInputs inputs, int steps);
+
+/// Prices the stages of `plan`, and returns what lowering is told of it, but for the order of work,
+/// which depends on the steps.
+LowerInputs lower_inputs(const Plan& plan);
+/// Returns the order of `steps` steps; fits the windows of `inputs` to slices. REQUIRES: it is
+/// known.
+Schedule schedule_of(const Plan& plan, LowerInputs& inputs, int steps);
+
+/// Returns what prices the modules of `scenario`, on `rank` where ranks have layouts of their own.
+PriceInputs price_inputs(const Scenario& scenario, int rank = 0);
+
+}  // namespace interlock

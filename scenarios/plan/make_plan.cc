@@ -1,0 +1,99 @@
+// Scenario to Plan: every choice, in the order in which they depend on each other.
+// SPDX-License-Identifier: Apache-2.0
+#include <string>
+
+#include "base/error.h"
+#include "scenarios/plan/balance_batch.h"
+#include "scenarios/plan/cut_model.h"
+#include "scenarios/plan/find_schedule.h"
+#include "scenarios/plan/lower_plan.h"
+#include "scenarios/plan/plan_variation.h"
+#include "scenarios/plan/slice_tokens.h"
+#include "sim/lower/unfold.h"
+
+namespace interlock {
+namespace {
+
+/// A traced run: each of its stages is a module of its own.
+Plan plan_of_workload(const Scenario& scenario) {
+  const Program& program = scenario.workload->program;
+  Plan plan{.scenario = scenario,
+            .rank_of_stage = std::vector<int>(static_cast<std::size_t>(program.stages)),
+            .schedule = scenario.schedule,
+            .micro_batches = scenario.micro_batches,
+            .unfolded = scenario.unfolded.value_or(kFolded)};
+  for (int stage = 0; stage <= program.stages; ++stage) plan.partition.boundaries.push_back(stage);
+  for (std::size_t rank = 0; rank < program.ranks.size(); ++rank) {
+    for (const int stage : program.ranks[rank].stages) {
+      plan.rank_of_stage[static_cast<std::size_t>(stage)] = static_cast<int>(rank);
+    }
+  }
+  return plan;
+}
+
+/// Adds a second copy of the model, whose stages lie on the ranks in reverse, or as the file of the
+/// schedule says.
+void add_copy(Plan& plan) {
+  plan.copies = 2;
+  if (!plan.schedule.placement.empty()) {
+    plan.rank_of_stage = plan.schedule.placement;
+    return;
+  }
+  const std::vector<int> first = plan.rank_of_stage;
+  for (const int rank : first) plan.rank_of_stage.push_back(plan.scenario.ranks - 1 - rank);
+}
+
+}  // namespace
+
+Plan make_plan(const Scenario& scenario) { return complete(lay_out(scenario)); }
+
+Plan complete(Plan plan) {
+  if (plan.scenario.workload) return plan;
+  if (plan.schedule.is_sought()) plan.schedule = find_schedule(plan);
+  plan.unfolded = exact_folding(plan);
+  return plan;
+}
+
+Plan lay_out(const Scenario& scenario) {
+  if (scenario.workload) return plan_of_workload(scenario);
+  return scenario.balances_batch ? balance_batch(scenario) : lay_out_one_size(scenario);
+}
+
+Plan lay_out_one_size(const Scenario& scenario) {
+  CutModel cut = cut_model(scenario);
+  Plan plan{.scenario = scenario,
+            .rank_of_stage = std::move(cut.rank_of_stage),
+            .partition = std::move(cut.partition),
+            .schedule = scenario.schedule,
+            .micro_batches = scenario.micro_batches,
+            .unfolded = scenario.unfolded.value_or(kFolded)};
+  if (scenario.slices) plan.slices = cut_sequences(plan, *scenario.slices);
+  const StageLayout laid = plan.schedule.kind->layout;
+  if (laid == StageLayout::Mirrored || plan.schedule.copies > 1) add_copy(plan);
+  return plan;
+}
+
+Unfolded exact_folding(const Plan& plan) {
+  const Scenario& scenario = plan.scenario;
+  const std::vector<Unfolded> all = foldings(scenario.mesh);
+  if (all.size() == 1) return all.front();
+  Plan tried = plan;
+  std::string problem;
+  for (const Unfolded& unfolded : scenario.unfolded ? std::vector{*scenario.unfolded} : all) {
+    tried.unfolded = unfolded;
+    problem = variation_folding_problem(tried, unfolded);
+    if (!problem.empty()) continue;
+    problem = lower_plan(tried, 1).folding_problem;
+    if (problem.empty()) return unfolded;
+  }
+  throw Error(scenario.file + ": " + scenario.name +
+              ": /simulate/fold: ranks that stand for others would not do what those do: " +
+              problem + "; expected \"auto\", which simulates them all where it must");
+}
+
+Plan with_micro_batches(Plan plan, int micro_batches) {
+  plan.micro_batches = plan.schedule.update_every = micro_batches;
+  return plan;
+}
+
+}  // namespace interlock

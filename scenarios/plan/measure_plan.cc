@@ -1,0 +1,128 @@
+// Programs of a plan for several lengths, and what is measured of their runs.
+// SPDX-License-Identifier: Apache-2.0
+#include "scenarios/plan/measure_plan.h"
+
+#include <numeric>
+
+#include "base/error.h"
+#include "scenarios/plan/host_memory.h"
+#include "scenarios/plan/lower_plan.h"
+#include "scenarios/plan/plan_variation.h"
+
+namespace interlock {
+namespace {
+
+ProgramOfSteps programs_of(Plan plan, LowerInputs inputs) {
+  return [plan = std::move(plan), inputs = std::move(inputs)](int steps,
+                                                              double most_ticks_per_second) {
+    LowerInputs like = inputs;
+    like.most_ticks_per_second = most_ticks_per_second;
+    return lower_plan(plan, std::move(like), steps);
+  };
+}
+
+bool varies(const Plan& plan) {
+  return plan.scenario.variation && plan.scenario.variation->varies();
+}
+
+/// Samples of a step, all replicas together; nothing where nobody says what a micro-batch holds.
+std::optional<double> samples_per_step(const Plan& plan) {
+  const std::optional<double>& each = plan.scenario.graph.samples_per_micro_batch;
+  if (!each) return std::nullopt;
+  double samples = *each * static_cast<double>(plan.micro_batches);
+  if (!plan.parts.empty()) samples = 0;  // it is theirs
+  for (const BatchPart& part : plan.parts) samples += part.samples;
+  return samples * static_cast<double>(plan.scenario.mesh.degree(Dimension::Data));
+}
+
+MeasuredPlan measure_workload(const Plan& plan, Keep keep) {
+  const TraceWorkload& workload = *plan.scenario.workload;
+  MeasureInputs inputs = measure_inputs(plan);
+  inputs.peak = FlopsPerSecond(0);
+  if (workload.precision) {
+    const Device& device = plan.scenario.cluster.device;
+    const auto& peak = device.peak[static_cast<std::size_t>(*workload.precision)];
+    if (peak) inputs.peak = *peak;
+  }
+  inputs.explain = true;
+  return {.measurement =
+              measure_after(workload.program, workload.steps.fill, inputs, keep == Keep::Log)};
+}
+
+MeasuredPlan measure_training(const Plan& plan, Keep keep) {
+  const LowerInputs inputs = lower_inputs(plan);
+  MeasuredPlan measured;
+  if (!varies(plan)) {
+    measured.measurement = measure_steady(plan, inputs, keep);
+  } else {
+    // The steady steps of those that vary are not what is shown.
+    const Measurement steady = measure_steady(plan, inputs, Keep::Nothing);
+    const VariationConditions& variation = *plan.scenario.variation;
+    const VariedSteps steps = {variation_of(plan), variation.random() ? variation.seeds : 1};
+    VariedMeasurement varied = measure_varied(programs_of(plan, inputs), steps,
+                                              measure_inputs(plan), steady, keep == Keep::Log);
+    measured = {std::move(varied.measurement), varied.outcome};
+  }
+  add_host_memory(plan, measured.measurement.metrics);
+  return measured;
+}
+
+}  // namespace
+
+MeasuredPlan measure_plan(const Plan& plan, Keep keep) {
+  try {
+    return plan.scenario.workload ? measure_workload(plan, keep) : measure_training(plan, keep);
+  } catch (const Error& error) {  // a deadlock, or links that the chosen engine does not know
+    throw Error(plan.scenario.file + ": " + plan.scenario.name + ": " + error.what());
+  }
+}
+
+MeasureInputs measure_inputs(const Plan& plan) {
+  const Scenario& scenario = plan.scenario;
+  const double replicas = scenario.mesh.degree(Dimension::Data);
+  MeasureInputs inputs = {.steps = scenario.steps,
+                          .engine = scenario.engine,
+                          .devices = scenario.mesh.devices(),
+                          .micro_batches_per_step = plan.micro_batches * replicas,
+                          .samples_per_step = samples_per_step(plan),
+                          .attention_flops = scenario.graph.attention_flops,
+                          .memory_capacity = scenario.cluster.device.memory};
+  if (inputs.samples_per_step && scenario.graph.tokens_per_sample) {
+    inputs.tokens_per_step = *inputs.samples_per_step * *scenario.graph.tokens_per_sample;
+  }
+  const auto& peak = scenario.cluster.device.peak[static_cast<std::size_t>(scenario.precision)];
+  if (peak) inputs.peak = *peak;
+  if (scenario.variation && !scenario.variation->speeds.empty()) {
+    const std::vector<double>& speeds = scenario.variation->speeds;
+    const double sum = std::accumulate(speeds.begin(), speeds.end(), 0.0);
+    inputs.peak = inputs.peak * (sum / static_cast<double>(speeds.size()));
+  }
+  return inputs;
+}
+
+Measurement measure_steady(const Plan& plan, const LowerInputs& inputs, Keep keep) {
+  MeasureInputs measured = measure_inputs(plan);
+  measured.explain = keep != Keep::Nothing;
+  const ScheduleEntry& entry = *plan.schedule.kind;
+  if (plan.scenario.skip_periods && !plan.schedule.bulk_synchronous && !varies(plan) &&
+      entry.period != nullptr) {
+    const int period =
+        entry.period({plan.scenario.ranks, plan.scenario.stages, plan.micro_batches});
+    measured.long_step = {plan.micro_batches, period, [&](int micro_batches) {
+                            return programs_of(with_micro_batches(plan, micro_batches), inputs);
+                          }};
+  }
+  return measure(programs_of(plan, inputs), measured, keep == Keep::Log);
+}
+
+Seconds micro_batch_time(const Plan& plan, Seconds step_time) {
+  const double micro_batches = plan.micro_batches;
+  if (plan.schedule.order || !plan.parts.empty()) return step_time / micro_batches;
+  Plan longer = plan;
+  longer.micro_batches *= 2;
+  longer.schedule.update_every *= 2;
+  const Measurement measured = measure_steady(longer, lower_inputs(plan), Keep::Nothing);
+  return (measured.metrics.step_time - step_time) / micro_batches;
+}
+
+}  // namespace interlock

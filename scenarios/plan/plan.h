@@ -1,0 +1,59 @@
+// Plan: a scenario with every choice made, so that programs can be lowered from it.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Example: 24 equal layers, "partition": "balanced", "schedule": "1f1b" on 4 ranks with data 8. The
+// plan has the boundaries {0, 6, 12, 18, 24}, the ranks {0, 1, 2, 3}, the order 1F1B, and simulates
+// one replica for all eight, as they do the same at the same time.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "scenarios/load/scenario.h"
+#include "sim/plan/partition.h"
+
+namespace interlock {
+
+/// A micro-batch of a step whose micro-batches differ in size.
+struct BatchPart {
+  int samples = 1;
+  std::shared_ptr<const ModelGraph> graph;  // of so many samples
+  std::vector<TokenSlice> slices;           // in order
+};
+
+struct Plan {
+  Scenario scenario;               // what was asked; where it left that open, with the batch chosen
+  int copies = 1;                  // of the model, where a schedule keeps several
+  std::vector<int> rank_of_stage;  // (stages of all copies)
+  Partition partition;
+  SchedulePolicy schedule;
+  int micro_batches = 1;           // M
+  std::vector<TokenSlice> slices;  // of each micro-batch, in order; empty: it is whole
+  std::vector<BatchPart> parts;    // the micro-batches, where they differ in size; else empty
+  Unfolded unfolded = kFolded;     // dimensions of which every coordinate is simulated
+};
+
+/// Makes every choice that `scenario` leaves open: partition, placement, slices, the sizes of
+/// micro-batches, the order of "auto", and which devices are simulated for others.
+/// Throws: Error if no order fits into the memory of a device, or a folding that is asked for is
+/// not exact.
+Plan make_plan(const Scenario& scenario);
+
+/// Makes the choices that take no search: "auto" stays to be found, and devices are folded as far
+/// as was asked, or as can be, whether that is exact or not. Bounds and looks need no more.
+Plan lay_out(const Scenario& scenario);
+/// Finds the order of "auto" and an exact folding for what is laid out. Throws: Error as
+/// make_plan().
+Plan complete(Plan laid_out);
+
+/// Lays `scenario` out as it is written, its micro-batches of the size that its model has.
+Plan lay_out_one_size(const Scenario& scenario);
+
+/// Returns the dimensions that must be simulated whole; folding the others is exact.
+/// Throws: Error if the scenario asks for a folding that is not.
+Unfolded exact_folding(const Plan& plan);
+
+/// Returns `plan` with another number of micro-batches in a step, all of which update once.
+Plan with_micro_batches(Plan plan, int micro_batches);
+
+}  // namespace interlock

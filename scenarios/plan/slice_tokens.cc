@@ -1,0 +1,145 @@
+// Cuts sequences into token slices, and steps into micro-batches of several sizes.
+// SPDX-License-Identifier: Apache-2.0
+#include "scenarios/plan/slice_tokens.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "scenarios/plan/lower_plan.h"
+#include "sim/plan/stage_cost.h"
+#include "sim/plan/token_slices.h"
+
+namespace interlock {
+namespace {
+
+/// Balanced slices are whole multiples of a 128th of the sequence; more would take seconds.
+constexpr int kUnits = 128;
+/// In which parts of a step are searched first, as there are many sizes.
+constexpr int kCoarseUnits = 32;
+
+/// Tokens of a sequence and the units that a search cuts it into, the last one perhaps shorter.
+struct Grain {
+  int tokens, unit;
+  static Grain of(int tokens, int units) { return {tokens, (tokens - 1) / units + 1}; }
+  int units() const { return (tokens - 1) / unit + 1; }
+  TokenSlice slice(int length, int context) const {
+    const int begin = context * unit;
+    return {std::min(tokens, (context + length) * unit) - begin, begin, tokens};
+  }
+};
+
+int tokens_of(const ModelGraph& graph) { return static_cast<int>(*graph.tokens_per_sample); }
+
+/// Time of the busiest rank for one slice of micro-batches of `graph`, forward and backward.
+Seconds busiest_rank(const Plan& plan, const ModelGraph& graph, const TokenSlice& slice) {
+  const Scenario& scenario = plan.scenario;
+  const int stages = scenario.stages;
+  const std::vector<StageRole> roles = make_roles(scenario.strategy, stages, false);
+  const PriceInputs prices = price_inputs(scenario);
+  const std::vector<StageCost> costs = price_stages(price_modules(graph.slice(slice), prices),
+                                                    plan.partition, scenario.strategy, roles);
+  std::vector<Seconds> busy(scenario.ranks);
+  for (int stage = 0; stage < stages; ++stage) {
+    Seconds& rank = busy[plan.rank_of_stage[stage]];
+    rank += costs[stage].forward.time + costs[stage].recompute.time;
+    rank += traversal_cost(costs[stage], scenario.strategy, roles[stage].traversals.back()).time;
+  }
+  return *std::max_element(busy.begin(), busy.end());
+}
+
+SliceTime slice_time(const Plan& plan, const ModelGraph& graph, const Grain& grain) {
+  return [&plan, &graph, grain](int length, int context) {
+    return busiest_rank(plan, graph, grain.slice(length, context));
+  };
+}
+
+SliceInputs slice_inputs(const Plan& plan, const Grain& grain) {
+  return {.units = grain.units(),
+          .stages = plan.scenario.ranks,
+          .sequences = plan.micro_batches,
+          .time = slice_time(plan, plan.scenario.graph, grain)};
+}
+
+/// Slices of `lengths` tokens, one behind the other.
+std::vector<TokenSlice> in_a_row(const std::vector<int>& lengths) {
+  const int of = std::accumulate(lengths.begin(), lengths.end(), 0);
+  std::vector<TokenSlice> slices;
+  int context = 0;
+  for (const int length : lengths) {
+    slices.push_back({length, context, of});
+    context += length;
+  }
+  return slices;
+}
+
+/// Slices of `lengths` units of `grain`.
+std::vector<TokenSlice> in_grains(const std::vector<int>& lengths, const Grain& grain) {
+  std::vector<TokenSlice> slices;
+  int context = 0;
+  for (const int length : lengths) {
+    slices.push_back(grain.slice(length, context));
+    context += length;
+  }
+  return slices;
+}
+
+Division divide(const Plan& plan, const std::vector<BatchPart>& sizes, int samples,
+                const Grain& grain) {
+  StepInputs inputs{.units = grain.units(), .stages = plan.scenario.ranks, .samples = samples};
+  for (const BatchPart& size : sizes) {
+    inputs.sizes.push_back({size.samples, slice_time(plan, *size.graph, grain)});
+  }
+  return balanced_parts(inputs);
+}
+
+/// Of `sizes`, those that `division` uses.
+std::vector<BatchPart> used_sizes(const std::vector<BatchPart>& sizes, const Division& division) {
+  std::vector<BatchPart> used;
+  for (const BatchPart& size : sizes) {
+    const auto& parts = division.parts;
+    const auto is_size = [&](const SlicedPart& part) { return part.samples == size.samples; };
+    if (std::any_of(parts.begin(), parts.end(), is_size)) used.push_back(size);
+  }
+  return used;
+}
+
+}  // namespace
+
+std::vector<TokenSlice> cut_sequences(const Plan& plan, const SliceRule& rule) {
+  const ModelGraph& graph = plan.scenario.graph;
+  const int tokens = graph.tokens_per_sample ? tokens_of(graph) : rule.count;
+  switch (rule.kind) {
+    case SliceRule::Kind::Explicit:
+      return in_a_row(rule.lengths);
+    case SliceRule::Kind::Equal:
+      return in_a_row(equal_slices(tokens, rule.count));
+    case SliceRule::Kind::Balanced:
+      break;
+  }
+  const Grain grain = Grain::of(tokens, kUnits);
+  return in_grains(balanced_slices(slice_inputs(plan, grain)).lengths, grain);
+}
+
+Seconds planned_span(const Plan& plan) {
+  std::vector<int> lengths;
+  for (const TokenSlice& slice : plan.slices) lengths.push_back(slice.length);
+  return span_of(slice_inputs(plan, {plan.slices.front().of, 1}), lengths);
+}
+
+PartsPlan plan_parts(const Plan& plan, std::vector<BatchPart> sizes, int samples) {
+  const int tokens = tokens_of(plan.scenario.graph);
+  sizes = used_sizes(sizes, divide(plan, sizes, samples, Grain::of(tokens, kCoarseUnits)));
+  if (sizes.size() < 2) return {};
+  const Grain grain = Grain::of(tokens, kUnits);
+  const Division division = divide(plan, sizes, samples, grain);
+  if (used_sizes(sizes, division).size() < 2) return {};
+  PartsPlan found{.span = division.span};
+  for (const SlicedPart& part : division.parts) {
+    const auto size = std::find_if(sizes.begin(), sizes.end(),
+                                   [&](const BatchPart& s) { return s.samples == part.samples; });
+    found.parts.push_back({part.samples, size->graph, in_grains(part.lengths, grain)});
+  }
+  return found;
+}
+
+}  // namespace interlock

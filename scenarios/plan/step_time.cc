@@ -1,0 +1,57 @@
+// Climbs from bounds to simulations.
+// SPDX-License-Identifier: Apache-2.0
+#include "scenarios/plan/step_time.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "scenarios/plan/lower_plan.h"
+#include "scenarios/plan/measure_plan.h"
+#include "scenarios/plan/step_bound.h"
+
+namespace interlock {
+namespace {
+
+StepEstimate estimate_of(const Measurement& measured) {
+  const Metrics& metrics = measured.metrics;
+  StepEstimate estimate{.time = metrics.step_time,
+                        .busy = metrics.busy,
+                        .metrics = metrics,
+                        .shares_links = shares_links(measured.program)};
+  for (const DeviceMetrics& device : metrics.devices) {
+    estimate.memory = std::max(estimate.memory, device.peak_memory);
+  }
+  return estimate;
+}
+
+/// A few steps as if no two messages ever met on a link, devices folded as far as can be. Where
+/// ranks do what one order says, contention only delays: no step is shorter than this.
+StepEstimate look_at(const Plan& plan) {
+  constexpr int kFewSteps = 2;  // in the steady state they are as long as more
+  Plan alone = plan;
+  if (plan.scenario.mesh.devices() > 1) alone.unfolded = kFolded;
+  alone.scenario.steps = std::min(plan.scenario.steps, kFewSteps);
+  alone.scenario.engine = EngineKind::Native;
+  LowerInputs inputs = lower_inputs(alone);
+  inputs.contention = false;
+  // Kernels lose nothing to what is sent beside them: how much that is depends on when it is sent.
+  inputs.cluster.device.collective_sms = inputs.cluster.device.message_sms = 0;
+  inputs.memory_contention = false;
+  const Measurement measured = measure_steady(alone, inputs, Keep::Nothing);
+  const Program& program = measured.program;
+  StepEstimate estimate = estimate_of(measured);
+  estimate.exact = !program.ignores_contention && program.folding_problem.empty();
+  estimate.chooses = chooses_order(program);
+  return estimate;
+}
+
+}  // namespace
+
+StepEstimate estimate_step(const Plan& plan, Grade grade) {
+  CHECK(grade != Grade::LayoutBound, "a layout has no step, but a bound for those of its plans");
+  if (grade == Grade::PlanBound) return bound_plan(plan);
+  if (grade == Grade::Look) return look_at(plan);
+  return estimate_of(measure_plan(plan, Keep::Nothing).measurement);
+}
+
+}  // namespace interlock

@@ -1,0 +1,50 @@
+// estimate_step: how long a step takes, as exactly as the one who asks can afford.
+// SPDX-License-Identifier: Apache-2.0
+//
+// One ladder. Each grade is dearer than the one before, and none says more time than the next:
+//
+//   LayoutBound  microseconds  no plan of the layout is shorter, whatever its schedule
+//   PlanBound    10 us         no step of the plan is shorter
+//   Look         ms            two steps, as if no two messages ever met on a link
+//   Simulation   ms to s       the plan as it is, by SimGrid where links are shared
+//
+// The search climbs it plan by plan and stops where a bound decides; "auto", `explain`, `init` and
+// ranges take its top. Below it lies what a stage takes for one micro-batch (busy_time), which
+// partitions and slices balance. The list scheduler behind "auto" compares thousands of orders of
+// one program: it has a judge of its own, sim/measure/quick_look.
+#pragma once
+
+#include "scenarios/plan/plan.h"
+#include "sim/measure/metrics.h"
+
+namespace interlock {
+
+/// How much is known of a step.
+enum class Grade { LayoutBound, PlanBound, Look, Simulation };
+inline constexpr int kGrades = 4;
+
+struct StepEstimate {
+  Seconds time;               // of a step
+  Bytes memory;               // of the fullest device
+  double busy = 0;            // share of the time in which kernels run, a mean over the devices
+  Metrics metrics;            // of Look and Simulation
+  bool exact = true;          // false: a Look at what shares links, or at devices that differ
+  bool shares_links = false;  // the simulated program does
+  bool chooses = false;       // some rank chooses its order at run time: contention may help it
+};
+
+/// Estimates a step of `plan`, which is no workload but for a Simulation. REQUIRES: its order is
+/// known; of a Simulation its folding is exact; grade > LayoutBound.
+StepEstimate estimate_step(const Plan& plan, Grade grade);
+
+/// What is known of all schedules that a layout may have.
+struct ScheduleFamily {
+  double overlap = 0;       // the most that one lets ops overlap, see SchedulePolicy
+  bool keeps_stash = true;  // each keeps all that a forward made until its backward
+};
+
+/// Bounds the steps of every plan that differs from that of `scenario` in partition, placement and
+/// schedule only: Grade::LayoutBound.
+StepEstimate bound_layout(const Scenario& scenario, const ScheduleFamily& family);
+
+}  // namespace interlock
