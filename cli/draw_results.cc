@@ -42,7 +42,7 @@ std::vector<JsonValue> read_documents(const std::vector<std::string>& paths) {
     JsonValue document = read_json_file(path);
     if (is_scenario(document)) {
       std::vector<ScenarioResult> results;
-      for (const Scenario& scenario : load_scenarios(document)) {
+      for (const Question& scenario : load_questions(document)) {
         results.push_back(run_scenario(scenario, false));
       }
       document = parse_json(result_json(results), path);
@@ -60,7 +60,7 @@ ScenarioResult simulated_again(const ReadResult& result) {
                 "has no scenario, so its timeline cannot be simulated again; expected a "
                 "result that this version of interlock wrote");
   }
-  ScenarioResult again = run_scenario(load_scenarios(*result.scenario).front(), true);
+  ScenarioResult again = run_scenario(load_questions(*result.scenario).front(), true);
   const double step = again.measurement.metrics.step_time.value();
   const double told = result.known("step_time_s");
   constexpr double kRounding = 1e-9;

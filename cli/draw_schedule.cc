@@ -21,7 +21,7 @@ std::string drawing(const ScenarioResult& result, const GridStyle& grid, bool ex
   std::vector<Figure> figures = schedule_figures(result);
   if (exact) figures.push_back(exact_figure(result));
   const TableStyle style = {grid.colour, grid.width};
-  std::string text = paint(result.plan.scenario.name, Ink::Strong, style) + "\n";
+  std::string text = paint(result.plan.question.name, Ink::Strong, style) + "\n";
   for (const std::string& line : wrap(subtitle(result), std::max(grid.width, 60))) {
     text += paint(line, Ink::Faint, style) + "\n";
   }
@@ -30,7 +30,7 @@ std::string drawing(const ScenarioResult& result, const GridStyle& grid, bool ex
 
 void draw(const ScheduleOptions& options) {
   check_outputs(options.command);
-  const std::vector<Scenario> scenarios = load_inputs(options.command);
+  const std::vector<Question> scenarios = load_inputs(options.command);
   const bool files =
       !options.command.svg.empty() || !options.command.csv.empty() || !options.command.json.empty();
   if (files && scenarios.size() > 1) {
@@ -40,7 +40,7 @@ void draw(const ScheduleOptions& options) {
   }
   std::string text;
   std::vector<ScenarioResult> results;
-  for (const Scenario& scenario : scenarios) {
+  for (const Question& scenario : scenarios) {
     results = {run_scenario(scenario, true)};
     text +=
         (text.empty() ? "" : "\n") + drawing(results.front(), grid_style(options), options.exact);

@@ -13,12 +13,12 @@ namespace {
 
 constexpr int kMostVisits = 40;  // stages x micro-batches, of which the search grows exponentially
 
-[[noreturn]] void refuse(const Scenario& scenario, const std::string& why) {
+[[noreturn]] void refuse(const Question& scenario, const std::string& why) {
   throw Error(scenario.file + ": " + scenario.name + ": --exact " + why);
 }
 
 void check_plan(const Plan& plan) {
-  const Scenario& scenario = plan.scenario;
+  const Question& scenario = plan.question;
   const auto stages = static_cast<int>(plan.rank_of_stage.size());
   const bool plain = !scenario.workload && scenario.strategy.kind == StrategyKind::Global &&
                      stages == scenario.ranks && plan.schedule.stash == StashMode::Kept &&
@@ -40,7 +40,7 @@ void check_plan(const Plan& plan) {
 }
 
 /// The time of a message between neighbours, the same everywhere.
-double transfer_time(const Scenario& scenario, const Program& program) {
+double transfer_time(const Question& scenario, const Program& program) {
   std::optional<double> time;
   for (const Channel& channel : program.channels) {
     const double takes = (channel.occupancy + channel.latency).value();
@@ -53,7 +53,7 @@ double transfer_time(const Scenario& scenario, const Program& program) {
 }
 
 /// From the first start to the last end of a step that runs alone, updates left out.
-double span_of_step(const Scenario& scenario, const Program& program) {
+double span_of_step(const Question& scenario, const Program& program) {
   double begin = 1e300, end = 0;
   const TraceSink sink{.span = [&](const Span& span) {
     if (program.ops[span.op].kind == OpKind::U) return;
@@ -68,7 +68,7 @@ double span_of_step(const Scenario& scenario, const Program& program) {
 
 Figure exact_figure(const ScenarioResult& result) {
   const Plan& plan = result.plan;
-  const Scenario& scenario = plan.scenario;
+  const Question& scenario = plan.question;
   check_plan(plan);
   const Program program = lower_plan(plan, 1);
   const double span = span_of_step(scenario, program);

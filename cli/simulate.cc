@@ -11,11 +11,11 @@ namespace interlock {
 namespace {
 
 /// `draws`: for the range of each step on a calibrated device; 0: it has none.
-std::vector<ScenarioResult> run_all(const std::vector<Scenario>& scenarios, bool pictures,
+std::vector<ScenarioResult> run_all(const std::vector<Question>& scenarios, bool pictures,
                                     int draws) {
   std::vector<ScenarioResult> results;
   results.reserve(scenarios.size());
-  for (const Scenario& scenario : scenarios) {
+  for (const Question& scenario : scenarios) {
     const bool keep_log = pictures && results.size() < kMostDrawn;
     ScenarioResult& result = results.emplace_back(run_scenario(scenario, keep_log));
     if (draws == 0 || scenario.workload || !scenario.cluster.device.calibrated) continue;
@@ -26,7 +26,7 @@ std::vector<ScenarioResult> run_all(const std::vector<Scenario>& scenarios, bool
 
 void run(const CommandOptions& options, bool always_array) {
   check_outputs(options);
-  const std::vector<Scenario> scenarios = load_inputs(options);
+  const std::vector<Question> scenarios = load_inputs(options);
   check_single(options, scenarios.size());
   const bool pictures = !options.report.empty() || !options.svg.empty() || !options.trace.empty() ||
                         !options.kineto.empty() || !options.chakra.empty();

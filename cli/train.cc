@@ -38,12 +38,12 @@ void write_curves(const CommandOptions& files, const std::vector<TrainingCurve>&
 
 void train(const TrainOptions& options) {
   check_outputs(options.command);
-  const std::vector<Scenario> scenarios = load_inputs(options.command);
+  const std::vector<Question> scenarios = load_inputs(options.command);
   check(options, scenarios.size());
   std::vector<NeuralNetwork> networks;
   networks.reserve(scenarios.size());
   std::vector<Plan> plans;
-  for (const Scenario& scenario : scenarios) {
+  for (const Question& scenario : scenarios) {
     networks.push_back(network_of(scenario));
     plans.push_back(plan_training(scenario, networks.back(), options.graph));
   }
@@ -52,7 +52,7 @@ void train(const TrainOptions& options) {
   std::exception_ptr failed;
   for (std::size_t i = 0; i < scenarios.size(); ++i) {
     if (StopOnInterrupt::asked()) break;
-    const Scenario& scenario = scenarios[i];
+    const Question& scenario = scenarios[i];
     const NeuralNetwork& network = networks[i];
     if (!options.command.quiet) tell("training " + scenario.name + " ...");
     try {

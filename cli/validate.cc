@@ -47,12 +47,12 @@ Predictions predict_all(const ValidateOptions& options, const std::vector<Plan>&
 void validate_run(const ValidateOptions& options) {
   const TrainOptions& training = options.training;
   check_outputs(training.command);
-  const std::vector<Scenario> scenarios = load_inputs(training.command);
+  const std::vector<Question> scenarios = load_inputs(training.command);
   check_single(training.command, scenarios.size());
   std::vector<NeuralNetwork> networks;
   networks.reserve(scenarios.size());
   std::vector<Plan> plans;
-  for (const Scenario& scenario : scenarios) {
+  for (const Question& scenario : scenarios) {
     networks.push_back(network_of(scenario));
     plans.push_back(plan_training(scenario, networks.back(), training.graph));
   }
@@ -75,7 +75,7 @@ void validate_run(const ValidateOptions& options) {
           {.execution = execution, .fill = options.fill, .clock = clock_of(options.clock)});
       comparisons.push_back(std::move(validation.comparison));
       timelines.push_back(predictions.results[i]);
-      timelines.back().plan.scenario.name = "predicted | " + scenarios[i].name;
+      timelines.back().plan.question.name = "predicted | " + scenarios[i].name;
       timelines.push_back(std::move(validation.measured));
     } catch (const Error&) {
       if (comparisons.empty()) throw;

@@ -7,16 +7,16 @@
 
 namespace interlock {
 
-std::vector<Scenario> load_inputs(const CommandOptions& options, const FileLoaded& loaded) {
+std::vector<Question> load_inputs(const CommandOptions& options, const FileLoaded& loaded) {
   if (std::count(options.inputs.begin(), options.inputs.end(), "-") > 1) {
     throw Error("\"-\" is given twice; expected standard input once");
   }
-  std::vector<Scenario> scenarios;
+  std::vector<Question> scenarios;
   std::string mistakes;
   for (const std::string& input : options.inputs) {
     try {
-      std::vector<Scenario> found =
-          load_scenarios(read_scenario_document(input, options.overrides));
+      std::vector<Question> found =
+          load_questions(read_scenario_document(input, options.overrides));
       if (loaded) loaded(input, found.size());
       std::move(found.begin(), found.end(), std::back_inserter(scenarios));
     } catch (const Error& error) {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cli/parser/commands.h"
-#include "scenarios/load/scenario.h"
+#include "scenarios/load/question.h"
 
 namespace interlock {
 
@@ -14,6 +14,6 @@ namespace interlock {
 using FileLoaded = std::function<void(const std::string& file, std::size_t scenarios)>;
 
 /// The scenarios of all files, in order. Throws: Error with the mistakes of every file.
-std::vector<Scenario> load_inputs(const CommandOptions& options, const FileLoaded& loaded = {});
+std::vector<Question> load_inputs(const CommandOptions& options, const FileLoaded& loaded = {});
 
 }  // namespace interlock

@@ -176,7 +176,7 @@ void require_fit(const std::vector<ScenarioResult>& results) {
                                           [](const DeviceMetrics& a, const DeviceMetrics& b) {
                                             return a.peak_memory < b.peak_memory;
                                           });
-    throw Error(result.plan.scenario.name + ": does not fit in memory: device " +
+    throw Error(result.plan.question.name + ": does not fit in memory: device " +
                 std::to_string(fullest->rank) + " needs " + format(fullest->peak_memory) +
                 " and has " + format(metrics.memory_capacity) + ", so it lacks " +
                 format(fullest->peak_memory - metrics.memory_capacity));

@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "scenarios/load/scenario.h"
+#include "scenarios/load/question.h"
 
 namespace interlock {
 namespace {

@@ -86,7 +86,7 @@ std::string answers_json(const Answers& answers) {
   const double step = metrics.step_time.value();
   Json json{{"format", "interlock-explanation/1"},
             {"program_version", INTERLOCK_VERSION},
-            {"name", clean_utf8(result.plan.scenario.name)},
+            {"name", clean_utf8(result.plan.question.name)},
             {"step_time_s", step},
             {"limited_by", clean_utf8(limit_sentence(answers))},
             {"fits_in_memory", metrics.fits_in_memory}};
@@ -105,7 +105,7 @@ std::string answers_json(const Answers& answers) {
     json["changes"].push_back(change_json(tried, step));
   }
   json["refused_changes"] = answers.refused;
-  json["scenario"] = scenario_json(result.plan.scenario);
+  json["scenario"] = scenario_json(result.plan.question);
   return json.dump(1) + "\n";
 }
 

@@ -164,7 +164,7 @@ std::string room(const Answers& answers, const TableStyle& style) {
 std::string answers_text(const Answers& answers, const TableStyle& style, bool all) {
   const ScenarioResult& result = answers.baseline.result;
   const Metrics& metrics = result.measurement.metrics;
-  std::string text = paragraph(result.plan.scenario.name, Ink::Strong, style);
+  std::string text = paragraph(result.plan.question.name, Ink::Strong, style);
   text += paragraph(subtitle(result), Ink::Faint, style) + "\n";
   text += figure_lines({{"Step time", format(metrics.step_time), ""},
                         {"Limited by", limit_sentence(answers), ""}},

@@ -152,7 +152,7 @@ std::string limit_sentence(const Answers& answers) {
 
 std::vector<std::string> unexplained(const Answers& answers) {
   const ScenarioResult& result = answers.baseline.result;
-  const Scenario& scenario = result.plan.scenario;
+  const Question& scenario = result.plan.question;
   std::vector<std::string> lines;
   if (answers.baseline.limits.path.empty()) {
     lines.push_back(

@@ -312,7 +312,7 @@ Seconds common_length(const std::vector<ScenarioResult>& results) {
 
 std::string svg_timeline(const ScenarioResult& result) {
   const TimelinePanel panel = step_panel(result, kTop);
-  return open_timeline(result.plan.scenario.name, subtitle(result), panel.bottom) + legend({panel}) +
+  return open_timeline(result.plan.question.name, subtitle(result), panel.bottom) + legend({panel}) +
          panel_svg(panel) + axis(panel) + caption(panel) + "</svg>\n";
 }
 
@@ -327,7 +327,7 @@ std::string svg_timelines(const std::vector<ScenarioResult>& results) {
   for (const ScenarioResult& result : results) {
     panels.push_back(window_panel(result, top, length));
     text += text_at(kTimelineLeft, top - 7,
-                    own_name(result.plan.scenario.name, common) + ": step time " +
+                    own_name(result.plan.question.name, common) + ": step time " +
                         format(result.measurement.metrics.step_time) + ", busy " +
                         format_percent(result.measurement.metrics.busy),
                     " font-weight=\"bold\"") +

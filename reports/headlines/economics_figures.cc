@@ -47,7 +47,7 @@ Figure energy_figure(const Economics& economics) {
   return {"Energy", format(*economics.energy), note};
 }
 
-Figure cost_figure(const Scenario& scenario, const Metrics& metrics, const Money& cost) {
+Figure cost_figure(const Question& scenario, const Metrics& metrics, const Money& cost) {
   const Unit unit = unit_of(metrics);
   return {"Cost", money_words({cost.amount / unit.per_step * kMillion, cost.currency}),
           "for a million " + unit.name + ", at " +
@@ -71,7 +71,7 @@ Json money_json(const std::optional<Money>& money) {
   return {{"amount", money->amount}, {"currency", money->currency}};
 }
 
-Json energy_json(const Scenario& scenario, const Economics& economics) {
+Json energy_json(const Question& scenario, const Economics& economics) {
   if (!economics.energy) return nullptr;
   const auto if_known = [](bool known, Joules energy) {
     return known ? Json(energy.value()) : Json(nullptr);
@@ -87,7 +87,7 @@ Json cost_json(const ScenarioResult& result, const Economics& economics) {
   if (!economics.cost) return nullptr;
   const Unit unit = unit_of(result.measurement.metrics);
   return {{"currency", economics.cost->currency},
-          {"device_hour", result.plan.scenario.cluster.price->amount},
+          {"device_hour", result.plan.question.cluster.price->amount},
           {"step", economics.cost->amount},
           {"million_" + unit.name, economics.cost->amount / unit.per_step * kMillion}};
 }
@@ -113,7 +113,7 @@ Json range_json(const std::optional<TimeRange>& range) {
 std::string common_currency(const std::vector<ScenarioResult>& results) {
   std::string common;
   for (const ScenarioResult& result : results) {
-    const std::optional<HourlyPrice>& price = result.plan.scenario.cluster.price;
+    const std::optional<HourlyPrice>& price = result.plan.question.cluster.price;
     if (!price) continue;
     if (!common.empty() && common != price->currency) return "";
     common = price->currency;
@@ -153,7 +153,7 @@ std::vector<Figure> economics_figures(const ScenarioResult& result) {
     figures.push_back(
         {"Range", "none", "no measured run had kernels priced at the peak rates, as this one has"});
   }
-  const Scenario& scenario = result.plan.scenario;
+  const Question& scenario = result.plan.question;
   if (!scenario.goal && !scenario.cluster.price) return figures;
   const Economics economics = economics_of(result);
   if (economics.power) figures.push_back(energy_figure(economics));
@@ -167,7 +167,7 @@ std::vector<Figure> economics_figures(const ScenarioResult& result) {
 void add_range_columns(const std::vector<ScenarioResult>& results, Grid& grid) {
   // Ranges of published runs, which every catalogue device has, would be in every table.
   const auto is_drawn = [](const ScenarioResult& result) {
-    return result.confidence.range && result.plan.scenario.cluster.device.calibrated;
+    return result.confidence.range && result.plan.question.cluster.device.calibrated;
   };
   if (std::none_of(results.begin(), results.end(), is_drawn)) return;
   Amounts lows, highs;
@@ -187,7 +187,7 @@ void add_economics_columns(const std::vector<ScenarioResult>& results, Grid& gri
   for (const ScenarioResult& result : results) {
     const Economics economics = economics_of(result);
     const Unit unit = unit_of(result.measurement.metrics);
-    const bool goal = result.plan.scenario.goal && economics.training;
+    const bool goal = result.plan.question.goal && economics.training;
     goals = goals || goal;
     times.push_back(goal ? std::optional(economics.training->time.value()) : std::nullopt);
     energies.push_back(goal && economics.training->energy
@@ -214,7 +214,7 @@ void add_economics_columns(const std::vector<ScenarioResult>& results, Grid& gri
 void add_economics(Json& json, const ScenarioResult& result) {
   const Economics economics = economics_of(result);
   json["energy_j"] = or_null(economics.energy);
-  json["energy"] = energy_json(result.plan.scenario, economics);
+  json["energy"] = energy_json(result.plan.question, economics);
   json["cost"] = cost_json(result, economics);
   json["goal"] = goal_json(economics.training);
   json["range"] = range_json(result.confidence.range);

@@ -157,7 +157,7 @@ void add_notes(const TraceNotes& notes, std::vector<std::string>& lines) {
 
 std::string subtitle(const ScenarioResult& result) {
   const Plan& plan = result.plan;
-  const Scenario& scenario = plan.scenario;
+  const Question& scenario = plan.question;
   const Metrics& metrics = result.measurement.metrics;
   std::string line = scenario.model_name + " on " + device_words(result);
   if (scenario.workload) {
@@ -204,7 +204,7 @@ std::vector<std::string> warnings(const ScenarioResult& result) {
   if (!peak.empty()) {
     lines.push_back("At the peak: " + peak + R"(. Write an "efficiency" into the device.)");
   }
-  if (result.plan.scenario.workload) add_notes(result.plan.scenario.workload->notes, lines);
+  if (result.plan.question.workload) add_notes(result.plan.question.workload->notes, lines);
   return lines;
 }
 
@@ -347,7 +347,7 @@ std::string common_name(const std::vector<std::string>& names) {
 std::string common_name(const std::vector<ScenarioResult>& results) {
   std::vector<std::string> names;
   names.reserve(results.size());
-  for (const ScenarioResult& result : results) names.push_back(result.plan.scenario.name);
+  for (const ScenarioResult& result : results) names.push_back(result.plan.question.name);
   return common_name(names);
 }
 
@@ -386,7 +386,7 @@ void add_swarm_columns(const std::vector<ScenarioResult>& results, Grid& grid) {
   bool any = false, samples = true;
   for (const ScenarioResult& result : results) {
     any = any || result.swarm;
-    samples = samples && result.plan.scenario.graph.samples_per_micro_batch;
+    samples = samples && result.plan.question.graph.samples_per_micro_batch;
   }
   if (!any) return;
   grid.columns.push_back({"Swarm", samples ? "samples/s" : "micro-batches/s"});
@@ -433,7 +433,7 @@ Grid comparison_grid(const std::vector<ScenarioResult>& results) {
   for (std::size_t i = 0; i < results.size(); ++i) {
     const Metrics& metrics = results[i].measurement.metrics;
     const bool comparable = rates[0] > 0;
-    grid.rows.push_back({{own_name(results[i].plan.scenario.name, common)},
+    grid.rows.push_back({{own_name(results[i].plan.question.name, common)},
                          {scaled(steps[i], step)},
                          {comparable ? fixed(rates[i] / rates[0], 2) : kUnknown},
                          {scaled(rates[i], rate)},

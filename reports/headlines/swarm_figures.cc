@@ -51,7 +51,7 @@ Figure changes_figure(const SwarmStatistics& statistics) {
 std::vector<Figure> swarm_figures(const ScenarioResult& result) {
   if (!result.swarm) return {};
   const SwarmResult& swarm = *result.swarm;
-  return {rate_figure(swarm, result.plan.scenario.graph.samples_per_micro_batch),
+  return {rate_figure(swarm, result.plan.question.graph.samples_per_micro_batch),
           peers_figure(swarm), changes_figure(swarm.statistics)};
 }
 

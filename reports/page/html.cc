@@ -58,11 +58,11 @@ std::string excerpt_html(const ScenarioResult& result, const Excerpt& excerpt) {
 /// Names all that is needed to get the same numbers again.
 std::string origin_html(const ScenarioResult& result) {
   constexpr std::size_t kDigits = 12;
-  const std::string hash = sha256(scenario_json(result.plan.scenario).dump()).substr(0, kDigits);
+  const std::string hash = sha256(scenario_json(result.plan.question).dump()).substr(0, kDigits);
   return tagged("p", "class=\"note origin\"",
                 "Scenario " + hash + " (begin of its SHA-256), engine " +
                     result.measurement.metrics.engine + ", seed " +
-                    std::to_string(result.plan.scenario.seed) +
+                    std::to_string(result.plan.question.seed) +
                     ", interlock " INTERLOCK_VERSION ".");
 }
 
@@ -79,7 +79,7 @@ Room room_for(std::size_t drawn) {
 std::string scenario_html(const ScenarioResult& result, const Room& room, std::size_t index) {
   const Excerpt excerpt = choose_excerpt(result.measurement, room.spans);
   std::string html = tagged("p", "class=\"note\"", subtitle(result));
-  const std::string layout = layout_words(result.plan.scenario);
+  const std::string layout = layout_words(result.plan.question);
   if (!layout.empty()) html += tagged("p", "class=\"note\"", layout);
   html += origin_html(result);
   html += warnings_html(result) + figures_html(result);
@@ -113,7 +113,7 @@ std::string comparison_title(const std::vector<ScenarioResult>& results) {
 
 std::string content_html(const std::vector<ScenarioResult>& results) {
   if (results.size() == 1) {
-    return "<section>" + tagged("h1", "", results[0].plan.scenario.name) +
+    return "<section>" + tagged("h1", "", results[0].plan.question.name) +
            scenario_html(results[0], room_for(1), 0) + "</section>\n";
   }
   const std::size_t drawn = std::min(results.size(), kMostDrawn);
@@ -131,7 +131,7 @@ std::string content_html(const std::vector<ScenarioResult>& results) {
       "charts</label></p>\n";
   for (std::size_t i = 0; i < drawn; ++i) {
     html += "<section id=\"" + section_name(i) + "\" tabindex=\"-1\">" +
-            tagged("h2", "", results[i].plan.scenario.name) +
+            tagged("h2", "", results[i].plan.question.name) +
             scenario_html(results[i], room_for(drawn), i) + "</section>\n";
   }
   return html;
@@ -142,7 +142,7 @@ std::string content_html(const std::vector<ScenarioResult>& results) {
 std::string html_report(const std::vector<ScenarioResult>& results) {
   CHECK(!results.empty(), "a report needs a result");
   const std::string title =
-      results.size() == 1 ? results[0].plan.scenario.name : comparison_title(results);
+      results.size() == 1 ? results[0].plan.question.name : comparison_title(results);
   return html_page(title, content_html(results));
 }
 

@@ -498,7 +498,7 @@ std::string page_data(const ScenarioResult& result, const Excerpt& excerpt) {
                   .order = order_for_page(result.measurement, excerpt),
                   .causes = find_causes(program, result.measurement.log),
                   .devices = device_numbers(result.plan)};
-  Json json{{"name", clean_utf8(result.plan.scenario.name)},
+  Json json{{"name", clean_utf8(result.plan.question.name)},
             {"step_time", metrics.step_time.value()},
             {"steps", metrics.measured_steps},
             {"micro_batches", program.micro_batches},

@@ -13,7 +13,7 @@
 
 #include "base/json/json.h"
 #include "reports/result/training_curve.h"
-#include "scenarios/load/scenario.h"
+#include "scenarios/load/question.h"
 #include "sim/measure/metrics.h"
 
 namespace interlock {

@@ -100,7 +100,7 @@ Json staleness_json(const Metrics& metrics) {
 
 void add_identity(Json& json, const ScenarioResult& result) {
   const Plan& plan = result.plan;
-  const Scenario& scenario = plan.scenario;
+  const Question& scenario = plan.question;
   json["format"] = "interlock-result/1";
   json["program_version"] = INTERLOCK_VERSION;
   json["name"] = clean_utf8(scenario.name);
@@ -121,7 +121,7 @@ void add_identity(Json& json, const ScenarioResult& result) {
   }
 }
 
-Json parallel_json(const Scenario& scenario) {
+Json parallel_json(const Question& scenario) {
   const Mesh& mesh = scenario.mesh;
   const Sharding& sharding = scenario.sharding;
   const DataParallel& policy = scenario.data_parallel;
@@ -151,7 +151,7 @@ Json parallel_json(const Scenario& scenario) {
 }
 
 void add_layout(Json& json, const ScenarioResult& result) {
-  const Scenario& scenario = result.plan.scenario;
+  const Question& scenario = result.plan.question;
   json["parallel"] = parallel_json(scenario);
   json["devices_total"] = scenario.mesh.devices();
   json["devices_simulated"] = result.measurement.metrics.devices.size();
@@ -163,7 +163,7 @@ void add_layout(Json& json, const ScenarioResult& result) {
 }
 
 /// By class: seconds, and their shares by level.
-void add_pricing(Json& json, const Scenario& scenario) {
+void add_pricing(Json& json, const Question& scenario) {
   for (const PricingLevels& levels : pricing_levels(scenario)) {
     Json& own = json["priced_by"][op_class_names()[static_cast<std::size_t>(levels.op_class)]];
     own["time_s"] = levels.time.value();
@@ -184,12 +184,12 @@ Json result_document(const ScenarioResult& result) {
   json["staleness"] = staleness_json(metrics);
   add_economics(json, result);
   json["critical_path_s"] = path_json(metrics);
-  add_pricing(json, result.plan.scenario);
+  add_pricing(json, result.plan.question);
   json["devices"] = Json::array();
   const std::vector<Coordinates> coordinates = rank_coordinates(result.plan);
   for (const auto& device : metrics.devices) {
     const Coordinates& at = coordinates.at(device.rank);
-    const int number = device_of(result.plan.scenario.mesh, at);
+    const int number = device_of(result.plan.question.mesh, at);
     json["devices"].push_back(device_json(device, at, number));
     json["devices"].back()["bubble_s"] = bubbles_json(metrics, device.rank);
   }
@@ -201,10 +201,10 @@ Json result_document(const ScenarioResult& result) {
                              {"stands_for", link.stands_for}});
   }
   if (result.varied) json["variation"] = variation_json(result);
-  json["sweep"] = sweep_json(result.plan.scenario);
-  json["scenario"] = scenario_json(result.plan.scenario);
+  json["sweep"] = sweep_json(result.plan.question);
+  json["scenario"] = scenario_json(result.plan.question);
   json["run"] = result.run ? run_json(*result.run) : Json(nullptr);
-  const bool samples_known = result.plan.scenario.graph.samples_per_micro_batch.has_value();
+  const bool samples_known = result.plan.question.graph.samples_per_micro_batch.has_value();
   json["swarm"] = result.swarm ? swarm_json(*result.swarm, samples_known) : Json(nullptr);
   return json;
 }

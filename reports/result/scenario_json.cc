@@ -61,7 +61,7 @@ Json json_of(const JsonValue& value, const std::string& folder = "") {
 
 Json value_json(const JsonValue& value) { return json_of(value); }
 
-Json scenario_json(const Scenario& scenario) {
+Json scenario_json(const Question& scenario) {
   if (!scenario.document) return nullptr;
   Json json{{"name", clean_utf8(scenario.name)}};
   for (const auto& [key, member] : scenario.document->members) {
@@ -74,7 +74,7 @@ std::string scenario_file(const JsonValue& document, const std::string& folder) 
   return json_of(document, folder).dump(2) + "\n";
 }
 
-Json sweep_json(const Scenario& scenario) {
+Json sweep_json(const Question& scenario) {
   Json json = Json::object();
   for (const SweptValue& value : scenario.swept) {
     json[clean_utf8(value.path)] =

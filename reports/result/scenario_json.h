@@ -5,13 +5,13 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
-#include "scenarios/load/scenario.h"
+#include "scenarios/load/question.h"
 
 namespace interlock {
 
 /// The document of `scenario` with its name, without "$schema" and "sweep"; files that it names are
 /// written as seen from where the program runs. Null if there is no document.
-nlohmann::ordered_json scenario_json(const Scenario& scenario);
+nlohmann::ordered_json scenario_json(const Question& scenario);
 
 /// A part of a document, its files written likewise.
 nlohmann::ordered_json value_json(const JsonValue& value);
@@ -21,6 +21,6 @@ nlohmann::ordered_json value_json(const JsonValue& value);
 std::string scenario_file(const JsonValue& document, const std::string& folder);
 
 /// An object from the paths of a sweep to the values of `scenario`.
-nlohmann::ordered_json sweep_json(const Scenario& scenario);
+nlohmann::ordered_json sweep_json(const Question& scenario);
 
 }  // namespace interlock

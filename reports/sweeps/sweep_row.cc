@@ -155,12 +155,12 @@ void run_point(const SweepPlan& plan, RowWriter& writer) {
   Diagnostics diagnostics;
   SweepPoint point = plan.point(writer.row().id - 1, diagnostics);
   diagnostics.throw_if_any();
-  Scenario bare;
+  Question bare;
   bare.document = std::make_shared<const JsonValue>(std::move(point.document));
   const JsonValue* name = bare.document->find("name");
   bare.name = name && name->kind == JsonValue::Kind::String ? name->text : "";
   writer.set("name", clean_utf8(bare.name));
-  Scenario scenario = load_point(bare.document);
+  Question scenario = load_point(bare.document);
   scenario.swept = std::move(point.swept);
   writer.set("name", clean_utf8(scenario.name));
   writer.set("scenario_hash", sha256(scenario_json(scenario).dump()));

@@ -12,9 +12,9 @@ namespace {
 constexpr std::size_t kMostDevicesInTable = 24;
 
 std::string single_table(const ScenarioResult& result, const TableStyle& style) {
-  std::string text = paragraph(result.plan.scenario.name, Ink::Strong, style);
+  std::string text = paragraph(result.plan.question.name, Ink::Strong, style);
   text += paragraph(subtitle(result), Ink::Faint, style);
-  const std::string layout = layout_words(result.plan.scenario);
+  const std::string layout = layout_words(result.plan.question);
   if (!layout.empty()) text += paragraph(layout, Ink::Faint, style);
   text += "\n";
   text += figure_lines(headline_figures(result), style) + "\n";

@@ -32,7 +32,7 @@ std::vector<std::string> chakra_files(const ScenarioResult& result) {
   try {
     for (const ExecutionTrace& trace : traces_of(result)) files.push_back(chakra_bytes(trace));
   } catch (const Error& error) {
-    throw Error(result.plan.scenario.file + ": " + result.plan.scenario.name +
+    throw Error(result.plan.question.file + ": " + result.plan.question.name +
                 ": --chakra: " + error.what());
   }
   return files;

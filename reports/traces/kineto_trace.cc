@@ -108,7 +108,7 @@ std::pair<std::string, std::string> kernel_words(const ProfiledDevice& device,
 }
 
 void write_header(EventText& text, const ProfiledDevice& device) {
-  const Scenario& scenario = device.result.plan.scenario;
+  const Question& scenario = device.result.plan.question;
   text << R"({"schemaVersion":1,"deviceProperties":[{"id":)" << device.process() << R"(,"name":)"
        << json_string(scenario.cluster.device.name) << R"(,"totalGlobalMem":)"
        << static_cast<std::int64_t>(scenario.cluster.device.memory.value())

@@ -8,7 +8,7 @@ namespace interlock {
 
 std::string schedule_csv(const ScenarioResult& result) {
   const Plan& plan = result.plan;
-  const Scenario& scenario = plan.scenario;
+  const Question& scenario = plan.question;
   const ScheduleInputs inputs = {
       .stages = static_cast<int>(plan.rank_of_stage.size()),
       .copies = plan.copies,

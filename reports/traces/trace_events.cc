@@ -236,7 +236,7 @@ TextSource trace_events(const ScenarioResult& result) {
     const Metrics& metrics = result.measurement.metrics;
     EventText text(out);
     text << R"({"displayTimeUnit":"ns","otherData":{"program":"interlock )" << INTERLOCK_VERSION
-         << R"(","scenario":)" << json_string(result.plan.scenario.name) << R"(,"engine":)"
+         << R"(","scenario":)" << json_string(result.plan.question.name) << R"(,"engine":)"
          << json_string(metrics.engine) << R"(,"step_time_s":)" << metrics.step_time.value()
          << R"(},"traceEvents":[)";
     write_names(text, drawing);

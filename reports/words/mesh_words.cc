@@ -32,7 +32,7 @@ std::string degree_words(const Mesh& mesh) {
 }
 
 /// How the devices of each dimension divide what they divide, where there is a choice.
-std::string option_words(const Scenario& scenario) {
+std::string option_words(const Question& scenario) {
   const Mesh& mesh = scenario.mesh;
   const Sharding& sharding = scenario.sharding;
   std::string words;
@@ -66,13 +66,13 @@ std::string option_words(const Scenario& scenario) {
 }  // namespace
 
 std::vector<Coordinates> rank_coordinates(const Plan& plan) {
-  return simulated_ranks(plan.scenario.mesh, plan.unfolded);
+  return simulated_ranks(plan.question.mesh, plan.unfolded);
 }
 
 std::vector<int> device_numbers(const Plan& plan) {
   std::vector<int> numbers;
   for (const Coordinates& at : rank_coordinates(plan)) {
-    numbers.push_back(device_of(plan.scenario.mesh, at));
+    numbers.push_back(device_of(plan.question.mesh, at));
   }
   return numbers;
 }
@@ -81,14 +81,14 @@ std::vector<Dimension> folded_dimensions(const Plan& plan) {
   std::vector<Dimension> folded;
   std::copy_if(kOutermostFirst.begin(), kOutermostFirst.end(), std::back_inserter(folded),
                [&](Dimension dimension) {
-                 return plan.scenario.mesh.degree(dimension) > 1 &&
+                 return plan.question.mesh.degree(dimension) > 1 &&
                         !plan.unfolded[static_cast<std::size_t>(dimension)];
                });
   return folded;
 }
 
 std::string device_words(const ScenarioResult& result) {
-  const Scenario& scenario = result.plan.scenario;
+  const Question& scenario = result.plan.question;
   const int devices = scenario.mesh.devices();
   std::string words = std::to_string(devices) + (devices == 1 ? " device" : " devices");
   if (!scenario.cluster.name.empty()) words += " of " + scenario.cluster.name;
@@ -102,7 +102,7 @@ std::string device_words(const ScenarioResult& result) {
   return words + " (" + std::to_string(simulated) + " simulated: " + folded + ")";
 }
 
-std::string layout_words(const Scenario& scenario) {
+std::string layout_words(const Question& scenario) {
   const Mesh& mesh = scenario.mesh;
   if (mesh.devices() == mesh.degree(Dimension::Pipeline)) return "";
   std::string order;

@@ -20,7 +20,7 @@ std::vector<Dimension> folded_dimensions(const Plan& plan);
 /// "1024 devices", and how many of them are simulated if not all are.
 std::string device_words(const ScenarioResult& result);
 /// "pipeline 8 x data 16 x tensor 8, ...": degrees, options and order; empty for a pipeline alone.
-std::string layout_words(const Scenario& scenario);
+std::string layout_words(const Question& scenario);
 
 /// "all-reduce".
 std::string name_of(CollectiveKind kind);

@@ -22,10 +22,10 @@ struct ToldOutcome {
 };
 
 double work_of(const Plan& plan) {
-  if (plan.scenario.workload) return 1;
+  if (plan.question.workload) return 1;
   const auto samples = measure_inputs(plan).samples_per_step;
   return samples ? *samples
-                 : plan.micro_batches * double(plan.scenario.mesh.degree(Dimension::Data));
+                 : plan.micro_batches * double(plan.question.mesh.degree(Dimension::Data));
 }
 
 ToldOutcome told_of(const Plan& plan, const Metrics& metrics) {
@@ -53,8 +53,8 @@ std::optional<double> ratio(double after, double before) {
   return after > 0 && before > 0 ? std::optional(after / before) : std::nullopt;
 }
 
-Scenario only_scenario(const JsonValue& document) {
-  std::vector<Scenario> scenarios = load_scenarios(document);
+Question only_scenario(const JsonValue& document) {
+  std::vector<Question> scenarios = load_questions(document);
   if (scenarios.size() == 1) return std::move(scenarios.front());
   throw Error(scenarios.front().file + ": explain takes one scenario, and its sweep makes " +
               std::to_string(scenarios.size()) + "; leave one: --set sweep=null --set PATH=VALUE");
@@ -86,7 +86,7 @@ TriedChange tried(const Change& change, const std::string& bytes, const Scenario
 Answers answer(const JsonValue& document, int processes, const ChangesTried& told) {
   Answers answers;
   Baseline& baseline = answers.baseline;
-  const Scenario scenario = only_scenario(document);
+  const Question scenario = only_scenario(document);
   baseline.document = *scenario.document;
   baseline.opened = with_files_open(baseline.document);
   baseline.result = run_scenario(scenario, true);

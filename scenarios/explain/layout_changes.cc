@@ -11,7 +11,7 @@ std::string set(const std::string& path, int value) { return path + "=" + std::t
 
 /// Twice of one dimension for half of another.
 void trade(const Baseline& baseline, Dimension more, Dimension less, std::vector<Change>& changes) {
-  const Mesh& mesh = baseline.result.plan.scenario.mesh;
+  const Mesh& mesh = baseline.result.plan.question.mesh;
   if (mesh.degree(less) % 2 != 0) return;
   Change change{ChangeKind::Plan,
                 "twice the " + dimension_names()[static_cast<std::size_t>(more)] +
@@ -33,7 +33,7 @@ void trade(const Baseline& baseline, Dimension more, Dimension less, std::vector
 }
 
 void states(const Baseline& baseline, std::vector<Change>& changes) {
-  const Scenario& scenario = baseline.result.plan.scenario;
+  const Question& scenario = baseline.result.plan.question;
   if (scenario.mesh.replicas() == 1) return;
   const int stage = scenario.data_parallel.zero_stage;
   constexpr const char* kDivided[] = {"nothing", "the optimiser's states", "gradients too",
@@ -47,7 +47,7 @@ void states(const Baseline& baseline, std::vector<Change>& changes) {
 }
 
 void overlaps(const Baseline& baseline, std::vector<Change>& changes) {
-  const Scenario& scenario = baseline.result.plan.scenario;
+  const Question& scenario = baseline.result.plan.question;
   const DataParallel& policy = scenario.data_parallel;
   const auto switch_on = [&](const std::string& words, const std::string& path) {
     changes.push_back({ChangeKind::Plan, words, {path + "=true"}});
@@ -79,7 +79,7 @@ void overlaps(const Baseline& baseline, std::vector<Change>& changes) {
 
 std::vector<Change> layout_changes(const Baseline& baseline) {
   std::vector<Change> changes;
-  const Scenario& scenario = baseline.result.plan.scenario;
+  const Question& scenario = baseline.result.plan.question;
   if (scenario.workload || !scenario.rank_layouts.empty()) return changes;
   constexpr Dimension kTraded[] = {Dimension::Pipeline, Dimension::Data, Dimension::Context,
                                    Dimension::Tensor};

@@ -69,7 +69,7 @@ void widen_tree(const Baseline& baseline, const MachinePart& part, std::vector<C
 
 /// Rates of the device, where kernels are priced by them.
 void faster_arithmetic(const Baseline& baseline, std::vector<Change>& changes) {
-  const Scenario& scenario = baseline.result.plan.scenario;
+  const Question& scenario = baseline.result.plan.question;
   const std::string peaks = "cluster.device.peak.";
   Change change{Change::Kind::Machine, "devices that compute twice as fast", {}};
   std::vector<std::string> names = {
@@ -86,7 +86,7 @@ void faster_arithmetic(const Baseline& baseline, std::vector<Change>& changes) {
 }
 
 /// `speeds` of ranks, with those in `faster` doubled.
-std::string speeds_text(const Scenario& scenario, const std::vector<bool>& faster) {
+std::string speeds_text(const Question& scenario, const std::vector<bool>& faster) {
   std::vector<double> speeds(static_cast<std::size_t>(scenario.ranks), 1);
   if (scenario.variation && !scenario.variation->speeds.empty()) {
     speeds = scenario.variation->speeds;
@@ -102,7 +102,7 @@ std::string speeds_text(const Scenario& scenario, const std::vector<bool>& faste
 /// Measured times have no rates: devices are faster as a whole. So is the busiest one, or all that
 /// are as busy while others wait for them.
 void faster_devices(const Baseline& baseline, std::vector<Change>& changes) {
-  const Scenario& scenario = baseline.result.plan.scenario;
+  const Question& scenario = baseline.result.plan.question;
   if (scenario.workload || scenario.ranks > 1024) return;
   const auto ranks = static_cast<std::size_t>(scenario.ranks);
   const auto add = [&](const std::string& words, const std::vector<bool>& faster) {
@@ -129,7 +129,7 @@ void faster_devices(const Baseline& baseline, std::vector<Change>& changes) {
 template <class Measure>
 void next_device(const Baseline& baseline, const Measure& measure, const char* of_what,
                  std::vector<Change>& changes) {
-  const Device& own = baseline.result.plan.scenario.cluster.device;
+  const Device& own = baseline.result.plan.question.cluster.device;
   std::optional<double> best;
   std::string name;
   for (const std::string& candidate : device_names()) {
@@ -147,7 +147,7 @@ void next_device(const Baseline& baseline, const Measure& measure, const char* o
 }
 
 void other_devices(const Baseline& baseline, std::vector<Change>& changes) {
-  const Scenario& scenario = baseline.result.plan.scenario;
+  const Question& scenario = baseline.result.plan.question;
   const auto precision = static_cast<std::size_t>(scenario.precision);
   const auto rate = [=](const Device& device) {
     return device.peak[precision].value_or(FlopsPerSecond(0)).value();

@@ -46,7 +46,7 @@ void micro_batches(const Baseline& baseline, std::vector<Change>& changes) {
 
 /// The number of stages that a loss reaches, one more and one less.
 void n_wise(const Baseline& baseline, std::vector<Change>& changes) {
-  const Strategy& strategy = baseline.result.plan.scenario.strategy;
+  const Strategy& strategy = baseline.result.plan.question.strategy;
   const bool local = strategy.kind == StrategyKind::Local;
   if (!local && strategy.kind != StrategyKind::Interlocking) return;
   const int n = local ? 1 : strategy.n_wise;
@@ -71,7 +71,7 @@ bool is_synchronous(const ScheduleEntry& entry) {
 
 /// Returns true if `entry` is another schedule of the strategy, with an order of its own.
 bool is_other_schedule(const ScheduleEntry& entry, const Plan& plan) {
-  const bool global = plan.scenario.strategy.kind == StrategyKind::Global;
+  const bool global = plan.question.strategy.kind == StrategyKind::Global;
   return entry.order == OrderSource::Function && &entry != plan.schedule.kind &&
          entry.global() == global;
 }
@@ -168,7 +168,7 @@ void partitions(const Baseline& baseline, std::vector<Change>& changes) {
 
 /// Adds a layer more, and a layer less, that each rank recomputes.
 void recomputed_layers(const Baseline& baseline, double layers, std::vector<Change>& changes) {
-  const int ranks = baseline.result.plan.scenario.ranks;
+  const int ranks = baseline.result.plan.question.ranks;
   const std::string path = "training.recompute.full_layers";
   changes.push_back(
       {ChangeKind::Plan, "one layer more a rank recomputed", {set(path, layers + ranks)}});
@@ -193,7 +193,7 @@ void recomputation(const Baseline& baseline, std::vector<Change>& changes) {
 }
 
 void kept_elsewhere(const Baseline& baseline, std::vector<Change>& changes) {
-  const Scenario& scenario = baseline.result.plan.scenario;
+  const Question& scenario = baseline.result.plan.question;
   if (!has_host(scenario.cluster)) return;
   if (scenario.offload.optimizer < 1) {
     changes.push_back({ChangeKind::Plan,
@@ -208,7 +208,7 @@ void kept_elsewhere(const Baseline& baseline, std::vector<Change>& changes) {
 }
 
 void kernels(const Baseline& baseline, std::vector<Change>& changes) {
-  const Scenario& scenario = baseline.result.plan.scenario;
+  const Question& scenario = baseline.result.plan.question;
   if (!has_rates(scenario.cluster.device)) return;
   changes.push_back(
       {ChangeKind::Plan, "attention that never stores its scores", {"model.attention=fused"}});
@@ -227,7 +227,7 @@ void kernels(const Baseline& baseline, std::vector<Change>& changes) {
 
 std::vector<Change> plan_changes(const Baseline& baseline) {
   std::vector<Change> changes;
-  if (baseline.result.plan.scenario.workload) return changes;
+  if (baseline.result.plan.question.workload) return changes;
   for (const auto propose : {micro_batches, n_wise, schedules, queues, partitions, recomputation,
                              kept_elsewhere, kernels}) {
     propose(baseline, changes);

@@ -18,8 +18,8 @@ constexpr double kLongestPattern = 2e7;                 // ops until the order o
 constexpr std::int64_t kLongestPeriod = 1'000'000'000;  // micro-batches
 
 /// Gradients that pass a stage at most, and its other ops.
-double ops_per_stage(const Scenario& scenario, int stages) {
-  const Strategy& strategy = scenario.strategy;
+double ops_per_stage(const Question& question, int stages) {
+  const Strategy& strategy = question.strategy;
   double gradients = 1;
   if (strategy.kind == StrategyKind::Interlocking) gradients = std::min(strategy.n_wise, stages);
   if (strategy.kind == StrategyKind::Overlapping) gradients = 2;
@@ -28,11 +28,11 @@ double ops_per_stage(const Scenario& scenario, int stages) {
 }
 
 /// Micro-batches until local, interlocking and naive orders repeat; 0 if beyond counting.
-std::int64_t pattern_length(const Scenario& scenario) {
+std::int64_t pattern_length(const Question& question) {
   const std::int64_t readout =
-      std::int64_t{scenario.strategy.readout_every} * scenario.micro_batches;
+      std::int64_t{question.strategy.readout_every} * question.micro_batches;
   std::int64_t length =
-      std::lcm<std::int64_t>(scenario.schedule.update_every, scenario.schedule.in_flight);
+      std::lcm<std::int64_t>(question.schedule.update_every, question.schedule.in_flight);
   if (readout > kLongestPeriod) return 0;
   if (readout > 0) length = std::lcm(length, readout);
   return length > kLongestPeriod ? 0 : length;
@@ -42,17 +42,17 @@ std::string in_words(double ops) { return format_number(ops); }
 
 }  // namespace
 
-void check_size(const Scenario& scenario, int stages, int slices, const JsonNode& place,
+void check_size(const Question& question, int stages, int slices, const JsonNode& place,
                 Diagnostics& diagnostics) {
-  if (scenario.schedule.copies_on_compute_stream && stages > scenario.ranks) {
+  if (question.schedule.copies_on_compute_stream && stages > question.ranks) {
     report(diagnostics, place,
            "copies on the compute stream leave a device one stage; expected " +
-               std::to_string(scenario.ranks) + " stages, got " + std::to_string(stages));
+               std::to_string(question.ranks) + " stages, got " + std::to_string(stages));
     return;
   }
-  const double once = ops_per_stage(scenario, stages) * stages;
+  const double once = ops_per_stage(question, stages) * stages;
   const double micro_batches =
-      static_cast<double>(scenario.micro_batches) * slices * scenario.steps;
+      static_cast<double>(question.micro_batches) * slices * question.steps;
   if (once * micro_batches > kMostOpsOfRun) {
     report(diagnostics, place,
            "the run has about " + in_words(once * micro_batches) +
@@ -61,23 +61,23 @@ void check_size(const Scenario& scenario, int stages, int slices, const JsonNode
                in_words(kMostOpsOfRun));
     return;
   }
-  if (scenario.schedule.kind->order == OrderSource::Search &&
-      once * scenario.micro_batches > kMostOpsSearched) {
+  if (question.schedule.kind->order == OrderSource::Search &&
+      once * question.micro_batches > kMostOpsSearched) {
     report(diagnostics, place,
-           "\"auto\" would look for the order of about " + in_words(once * scenario.micro_batches) +
+           "\"auto\" would look for the order of about " + in_words(once * question.micro_batches) +
                " ops (stages x micro-batches); expected at most " + in_words(kMostOpsSearched) +
                ", or the name of a schedule");
     return;
   }
-  const double in_flight = std::min<double>(scenario.schedule.in_flight, micro_batches) * slices;
+  const double in_flight = std::min<double>(question.schedule.in_flight, micro_batches) * slices;
   if (once * in_flight > kMostOpsInFlight) {
     report(diagnostics, place,
            "the micro-batches in flight take " + in_words(once * in_flight) +
                " ops; expected at most " + in_words(kMostOpsInFlight));
     return;
   }
-  if (scenario.schedule.kind->flushes) return;
-  const std::int64_t length = pattern_length(scenario);
+  if (question.schedule.kind->flushes) return;
+  const std::int64_t length = pattern_length(question);
   const double pattern = std::min(static_cast<double>(length), micro_batches) * once;
   if (length == 0 || pattern > kLongestPattern) {
     report(diagnostics, place,

@@ -7,7 +7,7 @@
 
 #include "base/text.h"
 #include "scenarios/contract/contract.h"
-#include "scenarios/load/scenario.h"
+#include "scenarios/load/question.h"
 
 namespace interlock {
 namespace {
@@ -97,9 +97,9 @@ TrainingLength read_length(Section& section) {
   return length;
 }
 
-void check_length(const Scenario& scenario, const TrainingLength& length, const JsonNode& node,
+void check_length(const Question& question, const TrainingLength& length, const JsonNode& node,
                   Diagnostics& diagnostics) {
-  const ModelGraph& graph = scenario.graph;
+  const ModelGraph& graph = question.graph;
   const bool tokens = length.unit == Unit::Tokens;
   if (length.unit == Unit::Steps) return;
   if (!graph.samples_per_micro_batch) {
@@ -121,16 +121,16 @@ Goal read_goal(const JsonNode& node, Diagnostics& diagnostics) {
   return goal;
 }
 
-void check_goal(Scenario& scenario, const JsonNode& node, Diagnostics& diagnostics) {
-  Goal& goal = *scenario.goal;
-  for (const std::string& name : names_for(scenario.strategy)) {
+void check_goal(Question& question, const JsonNode& node, Diagnostics& diagnostics) {
+  Goal& goal = *question.goal;
+  for (const std::string& name : names_for(question.strategy)) {
     for (const auto& [own, length] : goal.strategies) {
       if (own != name) continue;
       goal.length = length;
-      return check_length(scenario, length, node.child("strategies").child(name), diagnostics);
+      return check_length(question, length, node.child("strategies").child(name), diagnostics);
     }
   }
-  check_length(scenario, goal.length, node, diagnostics);
+  check_length(question, goal.length, node, diagnostics);
 }
 
 }  // namespace interlock

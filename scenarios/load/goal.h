@@ -16,7 +16,7 @@
 namespace interlock {
 
 class Section;
-struct Scenario;
+struct Question;
 
 struct TrainingLength {
   enum class Unit { Steps, Samples, Tokens };
@@ -41,12 +41,12 @@ double steps_of(const TrainingLength& length, const StepContent& step);
 
 /// Reads "steps", "samples", "tokens" and "further_steps" of an object that has them.
 TrainingLength read_length(Section& section);
-/// Finds what a step of `scenario` lacks for `length`, written at `node`.
-void check_length(const Scenario& scenario, const TrainingLength& length, const JsonNode& node,
+/// Finds what a step of `question` lacks for `length`, written at `node`.
+void check_length(const Question& question, const TrainingLength& length, const JsonNode& node,
                   Diagnostics& diagnostics);
 
 Goal read_goal(const JsonNode& node, Diagnostics& diagnostics);
-/// Chooses the length of the strategy of `scenario`, which is complete and has a goal.
-void check_goal(Scenario& scenario, const JsonNode& node, Diagnostics& diagnostics);
+/// Chooses the length of the strategy of `question`, which is complete and has a goal.
+void check_goal(Question& question, const JsonNode& node, Diagnostics& diagnostics);
 
 }  // namespace interlock

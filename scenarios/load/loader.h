@@ -10,16 +10,16 @@
 #include <vector>
 
 #include "scenarios/load/parallel_keys.h"
-#include "scenarios/load/scenario.h"
+#include "scenarios/load/question.h"
 
 namespace interlock {
 
 /// "simulate", which every scenario may have; and "quality", which changes no result.
-void read_simulate(const JsonNode& node, Scenario& scenario, Diagnostics& diagnostics);
+void read_simulate(const JsonNode& node, Question& question, Diagnostics& diagnostics);
 void check_quality(const JsonNode& node, Diagnostics& diagnostics);
 
 /// The scenario of a document with a "workload". REQUIRES: it has one.
-Scenario load_workload(const JsonNode& document, Diagnostics& diagnostics);
+Question load_workload(const JsonNode& document, Diagnostics& diagnostics);
 
 /// Whether diagnostics were added since it was made.
 class Mistakes {
@@ -82,7 +82,7 @@ TrainingKeys read_training(const JsonNode& node, int data, Diagnostics& diagnost
 /// training.recompute and training.offload, and what the model and the machine have against them.
 void read_recompute(const JsonNode& node, TrainingKeys& training, Diagnostics& diagnostics);
 void read_offload(const JsonNode& node, TrainingKeys& training, Diagnostics& diagnostics);
-void check_contention(const Scenario& scenario, const std::optional<Cluster>& cluster,
+void check_contention(const Question& question, const std::optional<Cluster>& cluster,
                       const JsonNode& document, Diagnostics& diagnostics);
 void check_memory(const TrainingKeys& training, const std::optional<ModelGraph>& graph,
                   const std::optional<Cluster>& cluster, bool cuts_sequences,
@@ -117,19 +117,19 @@ struct PartitionSize {
 void check_partition(const PartitionKeys& keys, const JsonNode& node, const PartitionSize& size,
                      Diagnostics& diagnostics);
 
-/// Says in one sentence if the run of `scenario` would be absurdly long, or its order of work.
+/// Says in one sentence if the run of `question` would be absurdly long, or its order of work.
 /// `slices`: of a micro-batch, at most.
-void check_size(const Scenario& scenario, int stages, int slices, const JsonNode& place,
+void check_size(const Question& question, int stages, int slices, const JsonNode& place,
                 Diagnostics& diagnostics);
 
-/// Reports every setting under "run", or "swarm", that contradicts the rest of `scenario`, which is
+/// Reports every setting under "run", or "swarm", that contradicts the rest of `question`, which is
 /// complete, and what is wrong in "search" whatever the rest is.
-void check_run(const Scenario& scenario, const JsonNode& run, Diagnostics& diagnostics);
-void check_swarm(const Scenario& scenario, const JsonNode& swarm, Diagnostics& diagnostics);
+void check_run(const Question& question, const JsonNode& run, Diagnostics& diagnostics);
+void check_swarm(const Question& question, const JsonNode& swarm, Diagnostics& diagnostics);
 void check_search(const JsonNode& search, Diagnostics& diagnostics);
 
 /// Reads a document without "sweep".
-Scenario load_scenario(const JsonValue& value, Diagnostics& diagnostics);
+Question load_question(const JsonValue& value, Diagnostics& diagnostics);
 
 /// The name of a scenario that has none: its file's, without folders and ending.
 std::string default_name(const JsonValue& document);

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "scenarios/load/scenario.h"
+#include "scenarios/load/question.h"
 
 namespace interlock {
 

@@ -65,8 +65,8 @@ bool sends_to_neighbours(const Strategy& strategy) {
           kind == StrategyKind::Inference);
 }
 
-void check_schedule(const Scenario& scenario, const JsonNode& place, Diagnostics& diagnostics) {
-  const SchedulePolicy& schedule = scenario.schedule;
+void check_schedule(const Question& question, const JsonNode& place, Diagnostics& diagnostics) {
+  const SchedulePolicy& schedule = question.schedule;
   const ScheduleEntry& entry = *schedule.kind;
   const bool whole = !entry.slices && !entry.replays && entry.layout != StageLayout::Mirrored &&
                      schedule.copies == 1 && entry.stash == StashMode::Kept;
@@ -119,18 +119,18 @@ void read_stage_layouts(Section& section, ParallelKeys& keys) {
   keys.mesh.degree(Dimension::Tensor) = keys.stage_layouts.front().devices();
 }
 
-void check_stage_layouts(const ParallelKeys& keys, const Scenario& scenario,
+void check_stage_layouts(const ParallelKeys& keys, const Question& question,
                          const JsonNode& document, Diagnostics& diagnostics) {
   if (!keys.stage_layouts_node) return;
   const JsonNode& node = *keys.stage_layouts_node;
-  if (!sends_to_neighbours(scenario.strategy)) {
+  if (!sends_to_neighbours(question.strategy)) {
     report(diagnostics, node,
-           "stages of different layouts cannot be trained " + name_of(scenario.strategy) +
-               (scenario.strategy.readout_every > 0 ? " with stale heads" : "") +
+           "stages of different layouts cannot be trained " + name_of(question.strategy) +
+               (question.strategy.readout_every > 0 ? " with stale heads" : "") +
                "; expected \"global\", \"local\", \"interlocking\" or \"chunked\"");
   }
-  check_schedule(scenario, node, diagnostics);
-  if (scenario.unfolded && *scenario.unfolded != kFolded) {
+  check_schedule(question, node, diagnostics);
+  if (question.unfolded && *question.unfolded != kFolded) {
     report(diagnostics, document.child("simulate").child("fold"),
            "with parallel.stage_layouts one rank is simulated for all devices of a pipeline rank; "
            "expected \"auto\"");
@@ -138,17 +138,17 @@ void check_stage_layouts(const ParallelKeys& keys, const Scenario& scenario,
 }
 
 void build_stage_layouts(const ParallelKeys& keys, const JsonNode& model, BuildOptions options,
-                         Scenario& scenario, Diagnostics& diagnostics) {
+                         Question& question, Diagnostics& diagnostics) {
   if (!keys.stage_layouts_node) return;
   const int samples = options.micro_batch_size;
-  scenario.resharding = keys.resharding;
+  question.resharding = keys.resharding;
   for (std::size_t rank = 0; rank < keys.stage_layouts.size(); ++rank) {
     RankLayout layout = keys.stage_layouts[rank];
     const auto same = std::find_if(
-        scenario.rank_layouts.begin(), scenario.rank_layouts.end(), [&](const RankLayout& known) {
+        question.rank_layouts.begin(), question.rank_layouts.end(), [&](const RankLayout& known) {
           return known.tensor == layout.tensor && known.data == layout.data;
         });
-    if (same != scenario.rank_layouts.end()) {
+    if (same != question.rank_layouts.end()) {
       layout.graph = same->graph;
     } else if (samples % layout.data != 0) {
       report(diagnostics, keys.stage_layouts_node->item(rank),
@@ -168,7 +168,7 @@ void build_stage_layouts(const ParallelKeys& keys, const JsonNode& model, BuildO
         return;
       }
     }
-    scenario.rank_layouts.push_back(std::move(layout));
+    question.rank_layouts.push_back(std::move(layout));
   }
 }
 

@@ -10,10 +10,10 @@ namespace interlock {
 /// "stage_layouts" and how tensors get from one to the next.
 void read_stage_layouts(Section& section, ParallelKeys& keys);
 /// What strategy, schedule and folding have against them.
-void check_stage_layouts(const ParallelKeys& keys, const Scenario& scenario,
+void check_stage_layouts(const ParallelKeys& keys, const Question& question,
                          const JsonNode& document, Diagnostics& diagnostics);
 /// Builds the graph of each; `options` are those of the undivided model.
 void build_stage_layouts(const ParallelKeys& keys, const JsonNode& model, BuildOptions options,
-                         Scenario& scenario, Diagnostics& diagnostics);
+                         Question& question, Diagnostics& diagnostics);
 
 }  // namespace interlock

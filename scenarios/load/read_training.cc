@@ -168,9 +168,9 @@ void check_offload(const TrainingKeys& training, const Cluster& cluster, Diagnos
 
 }  // namespace
 
-void check_contention(const Scenario& scenario, const std::optional<Cluster>& cluster,
+void check_contention(const Question& question, const std::optional<Cluster>& cluster,
                       const JsonNode& document, Diagnostics& diagnostics) {
-  if (!scenario.memory_contention || !cluster || has_rates(cluster->device)) return;
+  if (!question.memory_contention || !cluster || has_rates(cluster->device)) return;
   report(diagnostics, document.child("simulate").child("memory_contention"),
          "nobody knows the memory bandwidth of the devices of " + in_quotes(cluster->name) +
              "; expected a cluster with a \"device\", \"a100-80g\" say");

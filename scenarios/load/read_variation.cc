@@ -142,19 +142,19 @@ void check_number(const char* what, int number, int count, const JsonNode& node,
              std::to_string(count - 1));
 }
 
-void check_straggler(const Straggler& straggler, const Scenario& scenario, const JsonNode& node,
+void check_straggler(const Straggler& straggler, const Question& question, const JsonNode& node,
                      Diagnostics& diagnostics) {
   const int number = straggler.devices.number;
   if (straggler.devices.of == SlowDevices::Of::Rank) {
-    check_number("rank", number, scenario.ranks, node.child("rank"), diagnostics);
+    check_number("rank", number, question.ranks, node.child("rank"), diagnostics);
   } else {
-    check_number("device", number, scenario.mesh.devices(), node.child("device"), diagnostics);
+    check_number("device", number, question.mesh.devices(), node.child("device"), diagnostics);
   }
   const auto check_step = [&](const char* key, const std::optional<int>& step) {
-    if (!step || *step <= scenario.steps) return;
+    if (!step || *step <= question.steps) return;
     report(diagnostics, node.child(key),
            "step " + std::to_string(*step) + " is not measured; expected 1 to the " +
-               std::to_string(scenario.steps) + " of training.steps");
+               std::to_string(question.steps) + " of training.steps");
   };
   check_step("from_step", straggler.first_step);
   check_step("to_step", straggler.last_step);
@@ -181,14 +181,14 @@ bool VariationConditions::varies() const {
                                  [](const Straggler& s) { return !s.always(); });
 }
 
-void check_variation(const Scenario& scenario, const ParallelKeys& parallel,
+void check_variation(const Question& question, const ParallelKeys& parallel,
                      const std::optional<Cluster>& cluster, const JsonNode& document,
                      Diagnostics& diagnostics) {
-  if (!scenario.variation) return;
-  const VariationConditions& variation = *scenario.variation;
+  if (!question.variation) return;
+  const VariationConditions& variation = *question.variation;
   const JsonNode node = document.child("variation");
   for (std::size_t i = 0; i < variation.stragglers.size(); ++i) {
-    check_straggler(variation.stragglers[i], scenario, node.child("stragglers").item(i),
+    check_straggler(variation.stragglers[i], question, node.child("stragglers").item(i),
                     diagnostics);
   }
   for (std::size_t i = 0; cluster && i < variation.slow_links.size(); ++i) {
@@ -198,10 +198,10 @@ void check_variation(const Scenario& scenario, const ParallelKeys& parallel,
     check_number("device", slow.to, cluster->devices, way.child("to"), diagnostics);
   }
   const int speeds = static_cast<int>(variation.speeds.size());
-  if (speeds > 0 && speeds != scenario.ranks) {
+  if (speeds > 0 && speeds != question.ranks) {
     report(diagnostics, node.child("speeds"),
            "has the speeds of " + std::to_string(speeds) + " ranks; expected one for each of the " +
-               std::to_string(scenario.ranks) + " pipeline ranks");
+               std::to_string(question.ranks) + " pipeline ranks");
   }
   check_single_devices(parallel, variation, node, diagnostics);
 }

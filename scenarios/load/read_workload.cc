@@ -69,14 +69,14 @@ std::shared_ptr<const TraceWorkload> read_chakra_files(const std::string& patter
 }
 
 /// What reports ask of any scenario: here each stage is a module of its own.
-void describe(const TraceWorkload& workload, Scenario& scenario) {
+void describe(const TraceWorkload& workload, Question& question) {
   const Program& program = workload.program;
-  scenario.ranks = static_cast<int>(program.ranks.size());
-  scenario.mesh.degree(Dimension::Pipeline) = scenario.ranks;
-  scenario.micro_batches = workload.named ? program.micro_batches : 1;
-  scenario.steps = workload.steps.measured;
-  scenario.graph.modules.resize(static_cast<std::size_t>(program.stages));
-  scenario.stages = program.stages;
+  question.ranks = static_cast<int>(program.ranks.size());
+  question.mesh.degree(Dimension::Pipeline) = question.ranks;
+  question.micro_batches = workload.named ? program.micro_batches : 1;
+  question.steps = workload.steps.measured;
+  question.graph.modules.resize(static_cast<std::size_t>(program.stages));
+  question.stages = program.stages;
 }
 
 }  // namespace
@@ -102,13 +102,13 @@ std::optional<Precision> read_precision(Section& workload, const std::optional<C
 
 }  // namespace
 
-Scenario load_workload(const JsonNode& document, Diagnostics& diagnostics) {
-  Scenario scenario;
-  scenario.file = document.value->file ? *document.value->file : "";
+Question load_workload(const JsonNode& document, Diagnostics& diagnostics) {
+  Question question;
+  question.file = document.value->file ? *document.value->file : "";
   Section section("", document, diagnostics);
   section.get("$schema");
   section.get("sweep");
-  scenario.name = section.text("name", default_name(*document.value));
+  question.name = section.text("name", default_name(*document.value));
   for (const char* key : {"model", "parallel", "partition", "training", "variation", "run", "swarm",
                           "goal", "search"}) {
     const auto node = section.get(key);
@@ -124,7 +124,7 @@ Scenario load_workload(const JsonNode& document, Diagnostics& diagnostics) {
     if (!mistakes.none()) cluster.reset();
   }
   if (const auto quality = section.get("quality")) check_quality(*quality, diagnostics);
-  if (const auto node = section.get("simulate")) read_simulate(*node, scenario, diagnostics);
+  if (const auto node = section.get("simulate")) read_simulate(*node, question, diagnostics);
   Section workload("workload", *section.get("workload"), diagnostics);
   const auto chakra = workload.require("chakra", "the path of the files, with %d for the rank");
   const std::optional<Precision> precision = read_precision(workload, cluster);
@@ -132,18 +132,18 @@ Scenario load_workload(const JsonNode& document, Diagnostics& diagnostics) {
   if (chakra) pattern = read_text(*chakra, diagnostics);
   workload.finish();
   section.finish();
-  if (!cluster || !diagnostics.empty()) return scenario;
-  scenario.cluster = std::move(*cluster);
-  scenario.model_name = *pattern;
-  scenario.graph.name = *pattern;
+  if (!cluster || !diagnostics.empty()) return question;
+  question.cluster = std::move(*cluster);
+  question.model_name = *pattern;
+  question.graph.name = *pattern;
   try {
-    scenario.workload =
-        read_chakra_files(resolved_path(*chakra->value), scenario.cluster, precision);
-    describe(*scenario.workload, scenario);
+    question.workload =
+        read_chakra_files(resolved_path(*chakra->value), question.cluster, precision);
+    describe(*question.workload, question);
   } catch (const Error& error) {
     report(diagnostics, *chakra, error.what());
   }
-  return scenario;
+  return question;
 }
 
 }  // namespace interlock

@@ -13,7 +13,7 @@
 namespace interlock {
 
 struct ParallelKeys;
-struct Scenario;
+struct Question;
 
 /// variation.stragglers: slow for the whole run, or in measured steps [first, last], the first
 /// being 1.
@@ -43,8 +43,8 @@ struct VariationConditions {
 /// Reads "variation", if it is there; nothing after a mistake.
 std::optional<VariationConditions> read_variation(const std::optional<JsonNode>& node,
                                                   Diagnostics& diagnostics);
-/// Finds what of it does not fit the rest of `scenario`, whose layout is known, or the cluster.
-void check_variation(const Scenario& scenario, const ParallelKeys& parallel,
+/// Finds what of it does not fit the rest of `question`, whose layout is known, or the cluster.
+void check_variation(const Question& question, const ParallelKeys& parallel,
                      const std::optional<Cluster>& cluster, const JsonNode& document,
                      Diagnostics& diagnostics);
 /// Returns `cluster` with the slow links of `variation`.

@@ -38,9 +38,9 @@ std::vector<FailingParts> failing_parts(const FailureConditions& failures, int d
   return kinds;
 }
 
-FailureModel failure_model(const Scenario& scenario, int devices) {
-  const FailureConditions& failures = scenario.run->failures;
-  const Cluster& cluster = scenario.cluster;
+FailureModel failure_model(const Question& question, int devices) {
+  const FailureConditions& failures = question.run->failures;
+  const Cluster& cluster = question.cluster;
   return {.kinds = failing_parts(failures, devices, std::max(1, cluster.devices_per_node)),
           .shape = failures.shape,
           .replacement = failures.replacement,
@@ -94,10 +94,10 @@ std::int64_t interval_steps(const CheckpointConditions& checkpoint, const RunPla
   return std::max(steps, static_cast<std::int64_t>(std::min(writes, kMostPlannedSteps)));
 }
 
-RunPlan plan_without_checkpoints(const Scenario& scenario, const StepFacts& facts) {
-  const RunConditions& run = *scenario.run;
+RunPlan plan_without_checkpoints(const Question& question, const StepFacts& facts) {
+  const RunConditions& run = *question.run;
   const Metrics& metrics = facts.metrics;
-  const ReplicaLayout layout = replica_layout(scenario);
+  const ReplicaLayout layout = replica_layout(question);
   const Seconds filled = metrics.fill_steps * metrics.step_time;
   RunPlan plan{.steps = whole_steps_of(run, facts),
                .step_time = metrics.step_time,
@@ -113,7 +113,7 @@ RunPlan plan_without_checkpoints(const Scenario& scenario, const StepFacts& fact
                .regroup = run.regroup,
                .warm_up = std::max(Seconds(0), metrics.window_begin - filled)};
   const int devices = plan.replicas * plan.devices_per_replica + plan.spares;
-  plan.failures = failure_model(scenario, devices);
+  plan.failures = failure_model(question, devices);
   const double all = static_cast<double>(plan.steps) * static_cast<double>(plan.micro_batches);
   if (all * plan.replicas > kMostMicroBatches) {
     throw Error("the run has about " + format_number(all * plan.replicas) +
@@ -139,15 +139,15 @@ void check_length(const RunPlan& plan, int seeds) {
 
 }  // namespace
 
-ReplicaLayout replica_layout(const Scenario& scenario) {
-  const int replicas = scenario.mesh.degree(Dimension::Data);
-  return {replicas, scenario.mesh.devices() / replicas, scenario.data_parallel.zero_stage == 0};
+ReplicaLayout replica_layout(const Question& question) {
+  const int replicas = question.mesh.degree(Dimension::Data);
+  return {replicas, question.mesh.devices() / replicas, question.data_parallel.zero_stage == 0};
 }
 
-void check_run(const Scenario& scenario, const JsonNode& run, Diagnostics& diagnostics) {
-  const RunConditions& conditions = *scenario.run;
-  check_length(scenario, conditions.length, run, diagnostics);
-  const ReplicaLayout layout = replica_layout(scenario);
+void check_run(const Question& question, const JsonNode& run, Diagnostics& diagnostics) {
+  const RunConditions& conditions = *question.run;
+  check_length(question, conditions.length, run, diagnostics);
+  const ReplicaLayout layout = replica_layout(question);
   const int devices = layout.replicas * layout.devices_per_replica + conditions.spares;
   std::set<int> seen;
   for (const DeviceEvent& event : conditions.failures.trace) {
@@ -161,9 +161,9 @@ void check_run(const Scenario& scenario, const JsonNode& run, Diagnostics& diagn
   }
 }
 
-RunResult simulate_run(const Scenario& scenario, const StepFacts& facts) {
-  const RunConditions& run = *scenario.run;
-  RunResult result{.plan = plan_without_checkpoints(scenario, facts)};
+RunResult simulate_run(const Question& question, const StepFacts& facts) {
+  const RunConditions& run = *question.run;
+  RunResult result{.plan = plan_without_checkpoints(question, facts)};
   RunPlan& plan = result.plan;
   if (run.checkpoint) {
     CheckpointPolicy& policy = plan.checkpoint;
@@ -173,7 +173,7 @@ RunResult simulate_run(const Scenario& scenario, const StepFacts& facts) {
     plan.reload = run.reload.value_or(policy.write);
     // Spares may fail without disturbing anybody.
     const FailureModel disturbing =
-        failure_model(scenario, plan.replicas * plan.devices_per_replica);
+        failure_model(question, plan.replicas * plan.devices_per_replica);
     if (const auto mean = mean_time_between_failures(disturbing)) {
       result.costs = {.write = policy.asynchronous ? policy.stall : policy.write,
                       .restart = plan.detection + plan.reload + plan.warm_up,
@@ -183,7 +183,7 @@ RunResult simulate_run(const Scenario& scenario, const StepFacts& facts) {
   }
   check_length(plan, run.seeds);
   result.statistics =
-      goodput_over_seeds(plan, static_cast<std::uint64_t>(scenario.seed), run.seeds);
+      goodput_over_seeds(plan, static_cast<std::uint64_t>(question.seed), run.seeds);
   return result;
 }
 

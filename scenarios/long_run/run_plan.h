@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "scenarios/load/scenario.h"
+#include "scenarios/load/question.h"
 #include "sim/measure/metrics.h"
 #include "sim/runs/checkpoint_interval.h"
 #include "sim/runs/goodput.h"
@@ -31,9 +31,9 @@ struct ReplicaLayout {
   int replicas = 1, devices_per_replica = 1;
   bool hold_state = true;  // each all of it
 };
-ReplicaLayout replica_layout(const Scenario& scenario);
+ReplicaLayout replica_layout(const Question& question);
 
-/// Simulates the run of `scenario`. REQUIRES: it has one. Throws: Error if it cannot end.
-RunResult simulate_run(const Scenario& scenario, const StepFacts& facts);
+/// Simulates the run of `question`. REQUIRES: it has one. Throws: Error if it cannot end.
+RunResult simulate_run(const Question& question, const StepFacts& facts);
 
 }  // namespace interlock

@@ -16,13 +16,13 @@ namespace {
 constexpr double kMostSwarmOps = 3e8;  // of all seeds
 constexpr double kMostParts = 2e7;     // of gradients: stages x micro-batches
 
-int stage_count(const Scenario& scenario) { return parts_of(scenario.strategy, scenario.stages); }
+int stage_count(const Question& question) { return parts_of(question.strategy, question.stages); }
 
 /// Peers of each stage.
-std::vector<int> peers_of(const Scenario& scenario) {
-  const std::vector<int>& written = scenario.swarm->peers;
+std::vector<int> peers_of(const Question& question) {
+  const std::vector<int>& written = question.swarm->peers;
   if (written.size() > 1) return written;
-  return std::vector<int>(static_cast<std::size_t>(stage_count(scenario)), written.front());
+  return std::vector<int>(static_cast<std::size_t>(stage_count(question)), written.front());
 }
 
 template <class Value>
@@ -30,9 +30,9 @@ const Value& in_turn(const std::vector<Value>& values, std::size_t peer) {
   return values[peer % values.size()];
 }
 
-std::vector<SwarmPeer> make_peers(const Scenario& scenario) {
-  const SwarmConditions& swarm = *scenario.swarm;
-  const std::vector<int> counts = peers_of(scenario);
+std::vector<SwarmPeer> make_peers(const Question& question) {
+  const SwarmConditions& swarm = *question.swarm;
+  const std::vector<int> counts = peers_of(question);
   std::vector<SwarmPeer> peers;
   for (int stage = 0; stage < static_cast<int>(counts.size()); ++stage) {
     for (int i = 0; i < counts[stage]; ++i) {
@@ -48,10 +48,10 @@ std::vector<SwarmPeer> make_peers(const Scenario& scenario) {
   return peers;
 }
 
-std::vector<SwarmStage> make_stages(const Scenario& scenario, const std::vector<StageCost>& costs) {
-  const double element = element_bytes(scenario.precision);
+std::vector<SwarmStage> make_stages(const Question& question, const std::vector<StageCost>& costs) {
+  const double element = element_bytes(question.precision);
   const auto message = [&](Bytes bytes) {
-    return scenario.swarm->int8 ? int8_message(bytes, element) : bytes;
+    return question.swarm->int8 ? int8_message(bytes, element) : bytes;
   };
   std::vector<SwarmStage> stages;
   for (std::size_t stage = 0; stage < costs.size(); ++stage) {
@@ -90,9 +90,9 @@ void check_length(const SwarmInputs& inputs, int seeds) {
 }
 
 /// Checks that the peers fit the stages.
-void check_peers(const Scenario& scenario, const JsonNode& swarm, Diagnostics& diagnostics) {
-  const std::size_t written = scenario.swarm->peers.size();
-  const int stages = stage_count(scenario);
+void check_peers(const Question& question, const JsonNode& swarm, Diagnostics& diagnostics) {
+  const std::size_t written = question.swarm->peers.size();
+  const int stages = stage_count(question);
   const JsonNode node = swarm.child("peers");
   if (written > 1 && written != static_cast<std::size_t>(stages)) {
     report(diagnostics, node,
@@ -101,14 +101,14 @@ void check_peers(const Scenario& scenario, const JsonNode& swarm, Diagnostics& d
     return;
   }
   double all = 0;
-  for (const int count : peers_of(scenario)) all += count;
+  for (const int count : peers_of(question)) all += count;
   if (all > kMostPeers) {
     report(diagnostics, node,
            format_number(all) + " peers in all; expected at most " + format_number(kMostPeers));
     return;
   }
   if (all < 1) report(diagnostics, node, "no peer at all; expected one for each stage");
-  for (const DeviceEvent& event : scenario.swarm->failures.trace) {
+  for (const DeviceEvent& event : question.swarm->failures.trace) {
     if (event.first < all) continue;
     report(diagnostics, swarm.child("failures").child("trace"),
            "there is no peer " + std::to_string(event.first) + "; expected devices below the " +
@@ -119,39 +119,39 @@ void check_peers(const Scenario& scenario, const JsonNode& swarm, Diagnostics& d
 
 }  // namespace
 
-void check_swarm(const Scenario& scenario, const JsonNode& swarm, Diagnostics& diagnostics) {
-  if (scenario.strategy.kind != StrategyKind::Global) {
+void check_swarm(const Question& question, const JsonNode& swarm, Diagnostics& diagnostics) {
+  if (question.strategy.kind != StrategyKind::Global) {
     report(diagnostics, swarm,
            "peers of a swarm send gradients through all stages; expected \"strategy\": "
            "\"global\"");
   }
-  if (scenario.mesh.devices() != scenario.mesh.degree(Dimension::Pipeline)) {
+  if (question.mesh.devices() != question.mesh.degree(Dimension::Pipeline)) {
     report(diagnostics, swarm,
            "a peer of a swarm is one device, and peers of a stage are its data parallelism; "
            "expected \"parallel\" with nothing but \"pipeline\" and \"stages\"");
   }
-  if (scenario.slices) {
+  if (question.slices) {
     report(diagnostics, swarm,
            "a swarm sends whole micro-batches of one size; expected a schedule other than "
            "terapipe");
   }
-  const double parts = static_cast<double>(scenario.micro_batches) * stage_count(scenario);
+  const double parts = static_cast<double>(question.micro_batches) * stage_count(question);
   if (parts > kMostParts) {
     report(diagnostics, swarm,
            "a step has " + format_number(parts) + " micro-batches x stages; expected at most " +
                format_number(kMostParts));
   }
-  check_peers(scenario, swarm, diagnostics);
+  check_peers(question, swarm, diagnostics);
 }
 
-SwarmResult simulate_swarm_of(const Scenario& scenario, const std::vector<StageCost>& stages) {
-  const SwarmConditions& swarm = *scenario.swarm;
+SwarmResult simulate_swarm_of(const Question& question, const std::vector<StageCost>& stages) {
+  const SwarmConditions& swarm = *question.swarm;
   SwarmResult result;
   SwarmInputs& inputs = result.inputs;
-  inputs.stages = make_stages(scenario, stages);
-  inputs.peers = make_peers(scenario);
-  inputs.micro_batches = scenario.micro_batches;
-  inputs.samples_per_micro_batch = scenario.graph.samples_per_micro_batch.value_or(1);
+  inputs.stages = make_stages(question, stages);
+  inputs.peers = make_peers(question);
+  inputs.micro_batches = question.micro_batches;
+  inputs.samples_per_micro_batch = question.graph.samples_per_micro_batch.value_or(1);
   inputs.routing = swarm.routing;
   inputs.rebalance_every = swarm.rebalance_every;
   inputs.delayed_update = swarm.delayed_update;
@@ -170,7 +170,7 @@ SwarmResult simulate_swarm_of(const Scenario& scenario, const std::vector<StageC
   check_length(inputs, swarm.seeds);
   inputs.in_flight = swarm.in_flight.value_or(enough_in_flight(inputs));
   result.statistics =
-      swarm_over_seeds(inputs, static_cast<std::uint64_t>(scenario.seed), swarm.seeds);
+      swarm_over_seeds(inputs, static_cast<std::uint64_t>(question.seed), swarm.seeds);
   return result;
 }
 

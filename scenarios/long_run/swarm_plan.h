@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/json/json.h"
-#include "scenarios/load/scenario.h"
+#include "scenarios/load/question.h"
 #include "sim/plan/stage_cost.h"
 #include "sim/swarm/swarm_statistics.h"
 
@@ -15,8 +15,8 @@ struct SwarmResult {
   SwarmStatistics statistics;
 };
 
-/// Simulates the swarm of `scenario` on stages of these costs. REQUIRES: it has one.
+/// Simulates the swarm of `question` on stages of these costs. REQUIRES: it has one.
 /// Throws: Error if a stage is lost for good, or the simulation would be absurdly long.
-SwarmResult simulate_swarm_of(const Scenario& scenario, const std::vector<StageCost>& stages);
+SwarmResult simulate_swarm_of(const Question& question, const std::vector<StageCost>& stages);
 
 }  // namespace interlock

@@ -46,7 +46,7 @@ std::vector<BatchPart> part_sizes(const JsonValue& document, int batch) {
   for (int samples = 1; samples <= batch; ++samples) {
     if (samples > kLargestPart && samples != batch) continue;
     Diagnostics diagnostics;
-    Scenario one = load_scenario(of_one_part(document, samples), diagnostics);
+    Question one = load_question(of_one_part(document, samples), diagnostics);
     if (!diagnostics.empty()) continue;  // a key that only fits another size
     sizes.push_back({samples, std::make_shared<const ModelGraph>(std::move(one.graph)), {}});
   }
@@ -65,14 +65,14 @@ void mix_sizes(const std::vector<BatchPart>& sizes, int batch, Plan& plan) {
 }
 
 /// The plan of the size that takes least of all that divide the batch.
-Plan best_size(const Scenario& scenario) {
-  Plan best = lay_out_one_size(scenario);
-  const int batch = scenario.micro_batches;
+Plan best_size(const Question& question) {
+  Plan best = lay_out_one_size(question);
+  const int batch = question.micro_batches;
   Seconds least = planned_span(best);
   for (int samples = 2; samples <= batch; ++samples) {
     if (batch % samples != 0) continue;
     Diagnostics diagnostics;
-    Scenario candidate = load_scenario(sized(*scenario.document, samples), diagnostics);
+    Question candidate = load_question(sized(*question.document, samples), diagnostics);
     if (!diagnostics.empty()) continue;  // a key that only fits another size
     Plan plan = lay_out_one_size(candidate);
     const Seconds span = planned_span(plan);
@@ -80,18 +80,18 @@ Plan best_size(const Scenario& scenario) {
     least = span;
     best = std::move(plan);
   }
-  best.scenario.document = scenario.document;
-  best.scenario.swept = scenario.swept;
-  best.scenario.balances_batch = false;
+  best.question.document = question.document;
+  best.question.swept = question.swept;
+  best.question.balances_batch = false;
   return best;
 }
 
 }  // namespace
 
-Plan balance_batch(const Scenario& scenario) {
-  Plan plan = best_size(scenario);
-  const int batch = scenario.micro_batches;
-  const JsonValue& document = *scenario.document;
+Plan balance_batch(const Question& question) {
+  Plan plan = best_size(question);
+  const int batch = question.micro_batches;
+  const JsonValue& document = *question.document;
   const bool mixes = batch > 2 && batch <= kMostSamplesMixed && balances_slices(document);
   if (mixes) mix_sizes(part_sizes(document, batch), batch, plan);
   return plan;

@@ -9,6 +9,6 @@ namespace interlock {
 /// Returns the plan of least span among those of every size that divides the batch, and of steps
 /// that mix sizes if these are faster still. REQUIRES: scenario.balances_batch; the document says
 /// all that it does.
-Plan balance_batch(const Scenario& scenario);
+Plan balance_batch(const Question& question);
 
 }  // namespace interlock

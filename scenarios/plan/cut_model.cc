@@ -34,28 +34,28 @@ Partition explicit_partition(const std::vector<int>& modules) {
 
 /// Returns how long a stage of given modules keeps its rank busy for a micro-batch, on the device
 /// that it lies on.
-StageTime stage_time(const Scenario& scenario) {
-  const bool list = scenario.schedule.kind->sends_lists;
-  const auto roles = make_roles(scenario.strategy, scenario.stages, list);
+StageTime stage_time(const Question& question) {
+  const bool list = question.schedule.kind->sends_lists;
+  const auto roles = make_roles(question.strategy, question.stages, list);
   const auto time_of_graph = [&](const ModelGraph& graph, int rank) {
-    return busy_time(price_modules(graph, price_inputs(scenario, rank)), scenario.strategy, roles,
-                     scenario.schedule.update_every);
+    return busy_time(price_modules(graph, price_inputs(question, rank)), question.strategy, roles,
+                     question.schedule.update_every);
   };
-  const std::vector<int>& ranks = scenario.placement;
+  const std::vector<int>& ranks = question.placement;
   StageTime time;
-  if (scenario.rank_layouts.empty()) {
-    time = time_of_graph(scenario.graph, 0);
+  if (question.rank_layouts.empty()) {
+    time = time_of_graph(question.graph, 0);
   } else {
     std::vector<StageTime> times;  // by rank
-    for (std::size_t rank = 0; rank < scenario.rank_layouts.size(); ++rank) {
-      times.push_back(time_of_graph(*scenario.rank_layouts[rank].graph, static_cast<int>(rank)));
+    for (std::size_t rank = 0; rank < question.rank_layouts.size(); ++rank) {
+      times.push_back(time_of_graph(*question.rank_layouts[rank].graph, static_cast<int>(rank)));
     }
     time = [ranks, times](int stage, int first, int last) {
       return times[ranks[stage]](stage, first, last);
     };
   }
-  if (!scenario.variation || scenario.variation->speeds.empty() || ranks.empty()) return time;
-  return [ranks, speeds = scenario.variation->speeds, alike = std::move(time)](int stage, int first,
+  if (!question.variation || question.variation->speeds.empty() || ranks.empty()) return time;
+  return [ranks, speeds = question.variation->speeds, alike = std::move(time)](int stage, int first,
                                                                                int last) {
     return alike(stage, first, last) / speeds[ranks[stage]];
   };
@@ -63,22 +63,22 @@ StageTime stage_time(const Scenario& scenario) {
 
 }  // namespace
 
-CutModel cut_model(const Scenario& scenario) {
-  const PartitionRule& rule = scenario.partition;
-  const int modules = static_cast<int>(scenario.graph.modules.size());
-  const int parts = parts_of(scenario.strategy, scenario.stages);
+CutModel cut_model(const Question& question) {
+  const PartitionRule& rule = question.partition;
+  const int modules = static_cast<int>(question.graph.modules.size());
+  const int parts = parts_of(question.strategy, question.stages);
   const bool search = rule.kind == PartitionRule::Kind::Balanced && parts < modules;
-  CutModel cut{.partition = {}, .rank_of_stage = scenario.placement};
+  CutModel cut{.partition = {}, .rank_of_stage = question.placement};
   if (rule.kind == PartitionRule::Kind::Explicit) {
     cut.partition = explicit_partition(rule.modules);
   } else if (!search) {
     cut.partition = uniform_partition(modules, parts);
   }
   if (!search && !cut.rank_of_stage.empty()) return cut;
-  const StageTime time = stage_time(scenario);
+  const StageTime time = stage_time(question);
   if (search) cut.partition = balanced_partition(modules, parts, time);
   if (cut.rank_of_stage.empty()) {
-    cut.rank_of_stage = contiguous_ranks(scenario.ranks, scenario.stages, time);
+    cut.rank_of_stage = contiguous_ranks(question.ranks, question.stages, time);
   }
   return cut;
 }

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "scenarios/load/scenario.h"
+#include "scenarios/load/question.h"
 #include "sim/plan/partition.h"
 
 namespace interlock {
@@ -14,9 +14,9 @@ struct CutModel {
   std::vector<int> rank_of_stage;  // (stages)
 };
 
-/// Cuts the model of `scenario` as its "partition" says. `balanced` minimises the busy time of the
+/// Cuts the model of `question` as its "partition" says. `balanced` minimises the busy time of the
 /// busiest stage for one micro-batch, heads, recompute and every traversal included; stages that
 /// nothing lays on ranks are laid in contiguous blocks, so that the busiest rank is least busy.
-CutModel cut_model(const Scenario& scenario);
+CutModel cut_model(const Question& question);
 
 }  // namespace interlock

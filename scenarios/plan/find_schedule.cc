@@ -24,8 +24,8 @@ constexpr int kStepsOfLook = 4;             // and more where a step has few mic
 constexpr std::size_t kLooksAtFlushed = 2;  // the best, and the best hand-made one
 
 bool is_v(const Plan& plan, int stage) {
-  const int turn = stage / plan.scenario.ranks, place = stage % plan.scenario.ranks;
-  const int rank = turn % 2 == 0 ? place : plan.scenario.ranks - 1 - place;
+  const int turn = stage / plan.question.ranks, place = stage % plan.question.ranks;
+  const int rank = turn % 2 == 0 ? place : plan.question.ranks - 1 - place;
   return plan.rank_of_stage[stage] == rank;
 }
 
@@ -36,18 +36,18 @@ bool lies_as(const Plan& plan, const ScheduleEntry& entry) {
     for (int stage = 0; stage < stages; ++stage) {
       if (!holds(stage)) return false;
     }
-    return stages % plan.scenario.ranks == 0;
+    return stages % plan.question.ranks == 0;
   };
-  const auto in_loops = [&](int s) { return plan.rank_of_stage[s] == s % plan.scenario.ranks; };
+  const auto in_loops = [&](int s) { return plan.rank_of_stage[s] == s % plan.question.ranks; };
   switch (entry.layout) {
     case StageLayout::Any:
       return true;
     case StageLayout::OneEach:
-      return stages == plan.scenario.ranks && all(in_loops);
+      return stages == plan.question.ranks && all(in_loops);
     case StageLayout::Loop:
       return all(in_loops);
     case StageLayout::V:
-      return stages % (entry.chunks * plan.scenario.ranks) == 0 &&
+      return stages % (entry.chunks * plan.question.ranks) == 0 &&
              all([&](int s) { return is_v(plan, s); });
     case StageLayout::Mirrored:
       return false;
@@ -57,7 +57,7 @@ bool lies_as(const Plan& plan, const ScheduleEntry& entry) {
 
 /// Whether a schedule trains as "auto" does: what it is given is used for one update, all of it.
 bool competes(const Plan& plan, const ScheduleEntry& entry) {
-  const bool global = plan.scenario.strategy.kind == StrategyKind::Global;
+  const bool global = plan.question.strategy.kind == StrategyKind::Global;
   if (entry.order != OrderSource::Function) return false;
   // Another way to send gradients, or eager by another name.
   if (entry.sends_lists || entry.trains == Trains::Local) return false;
@@ -68,7 +68,7 @@ bool competes(const Plan& plan, const ScheduleEntry& entry) {
   const int stages = static_cast<int>(plan.rank_of_stage.size());
   return entry.problem == nullptr ||
          entry
-             .problem({plan.scenario.ranks, stages, plan.micro_batches, plan.schedule.update_every})
+             .problem({plan.question.ranks, stages, plan.micro_batches, plan.schedule.update_every})
              .empty();
 }
 
@@ -78,7 +78,7 @@ std::vector<SchedulePolicy> candidates(const Plan& plan) {
     if (!competes(plan, entry)) continue;
     SchedulePolicy policy = plan.schedule;
     policy.kind = &entry;
-    policy.chunks = static_cast<int>(plan.rank_of_stage.size()) / plan.scenario.ranks;
+    policy.chunks = static_cast<int>(plan.rank_of_stage.size()) / plan.question.ranks;
     policy.split_backward = entry.split_backward;
     policies.push_back(policy);
     if (!entry.other_backward.empty() || (entry.flushes && entry.split_backward)) continue;
@@ -146,11 +146,11 @@ std::vector<SchedulePolicy> orders_of(const std::vector<SchedulePolicy>& policie
 
 SearchInputs search_inputs(const Plan& plan, const LowerInputs& inputs) {
   const Bytes capacity =
-      plan.schedule.memory > Bytes(0) ? plan.schedule.memory : plan.scenario.cluster.device.memory;
+      plan.schedule.memory > Bytes(0) ? plan.schedule.memory : plan.question.cluster.device.memory;
   SearchInputs search{.candidates = candidates(plan),
                       .own = plan.schedule,
                       .capacity = capacity.value(),
-                      .seed = plan.scenario.seed};
+                      .seed = plan.question.seed};
   ScheduleInputs shape{.stages = static_cast<int>(plan.rank_of_stage.size()),
                        .micro_batches = plan.micro_batches,
                        .rank_of_stage = plan.rank_of_stage,
@@ -164,9 +164,9 @@ SearchInputs search_inputs(const Plan& plan, const LowerInputs& inputs) {
   const double ops = 3.0 * shape.stages * shape.micro_batches;
   search.evaluations = plan.schedule.evaluations.value_or(
       static_cast<int>(std::clamp(kOpsOfSearch / ops, kLeastLooks, kMostLooks)));
-  if (plan.scenario.strategy.readout_every > 0) {
+  if (plan.question.strategy.readout_every > 0) {
     search.lists.clear();  // readouts travel at micro-batches that one step does not show
-  } else if (plan.scenario.strategy.kind == StrategyKind::Global) {
+  } else if (plan.question.strategy.kind == StrategyKind::Global) {
     search.starts = orders_of(search.candidates, shape);
     // Updates come at the end of the step, those of a rank together.
     for (ListInputs& list : search.lists) {
@@ -178,7 +178,7 @@ SearchInputs search_inputs(const Plan& plan, const LowerInputs& inputs) {
 
 [[noreturn]] void refuse(const Plan& plan, double capacity, double least) {
   const std::string leanest = format(Bytes(least));
-  const std::string start = plan.scenario.file + ": " + plan.scenario.name +
+  const std::string start = plan.question.file + ": " + plan.question.name +
                             ": /training/schedule: no order of work was found that fits into " +
                             format(Bytes(capacity)) + " a device";
   if (plan.schedule.memory > Bytes(0)) {
@@ -212,7 +212,7 @@ SchedulePolicy find_schedule(const Plan& plan) {
       best_time = step.time;
       best = policy;
     }
-    const bool certain = plan.scenario.strategy.kind == StrategyKind::Global;
+    const bool certain = plan.question.strategy.kind == StrategyKind::Global;
     if (++looks >= kLooksAtFlushed && certain && !step.shares_links) break;
   }
   if (!best) refuse(plan, search.capacity, least);

@@ -8,10 +8,10 @@
 namespace interlock {
 
 void add_host_memory(const Plan& plan, Metrics& metrics) {
-  const Scenario& scenario = plan.scenario;
-  metrics.host_capacity = scenario.cluster.host_memory;
-  if (!scenario.offload.any()) return;
-  const Mesh& mesh = scenario.mesh;
+  const Question& question = plan.question;
+  metrics.host_capacity = question.cluster.host_memory;
+  if (!question.offload.any()) return;
+  const Mesh& mesh = question.mesh;
   const Unfolded& unfolded = plan.unfolded;
   std::map<Coordinates, Bytes> simulated;
   const std::vector<Coordinates> ranks = simulated_ranks(mesh, unfolded);
@@ -20,7 +20,7 @@ void add_host_memory(const Plan& plan, Metrics& metrics) {
   }
   std::map<int, Bytes> hosts;
   for (Coordinates at : simulated_ranks(mesh, {true, true, true, true})) {
-    Bytes& kept = hosts[node_of(scenario.cluster, device_of(mesh, at))];
+    Bytes& kept = hosts[node_of(question.cluster, device_of(mesh, at))];
     for (std::size_t i = 0; i + 1 < at.size(); ++i) {
       if (!unfolded[i]) at[i] = 0;
     }

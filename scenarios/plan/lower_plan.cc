@@ -41,13 +41,13 @@ Framework framework_on(const Cluster& cluster, Framework framework) {
 }
 
 /// How `rank` divides its stages.
-Mesh mesh_of(const Scenario& scenario, int rank) {
-  Mesh mesh = scenario.mesh;
-  if (scenario.rank_layouts.empty()) return mesh;
-  const RankLayout& layout = scenario.rank_layouts[rank];
+Mesh mesh_of(const Question& question, int rank) {
+  Mesh mesh = question.mesh;
+  if (question.rank_layouts.empty()) return mesh;
+  const RankLayout& layout = question.rank_layouts[rank];
   mesh.degree(Dimension::Tensor) = layout.tensor;
   mesh.degree(Dimension::Data) = layout.data;
-  if (scenario.data_parallel.zero_stage > 0) mesh.shard = layout.data;
+  if (question.data_parallel.zero_stage > 0) mesh.shard = layout.data;
   return mesh;
 }
 
@@ -65,13 +65,13 @@ std::vector<std::pair<StageCost*, StageCost*>> stages_apart(const Plan& plan,
 /// Adds the copies of messages between ranks that the framework has the kernels' queue make: each
 /// op copies what it reads of another rank, and what another rank reads of it.
 void add_message_copies(const Plan& plan, std::vector<StageCost>& stages) {
-  const BytesPerSecond rate = plan.scenario.framework.message_copies;
+  const BytesPerSecond rate = plan.question.framework.message_copies;
   if (rate == BytesPerSecond()) return;
   for (const auto& [before, after] : stages_apart(plan, stages)) {
     const OpCost copy{.time = before->output / rate};
     for (StageCost* end : {before, after}) {
       end->forward += copy;
-      if (plan.scenario.strategy.kind == StrategyKind::Global) end->backward_input += copy;
+      if (plan.question.strategy.kind == StrategyKind::Global) end->backward_input += copy;
     }
   }
 }
@@ -85,7 +85,7 @@ void add_message_gathers(const Plan& plan, const PriceInputs& prices,
     const Exchange gather{.kind = CollectiveKind::AllGather, .bytes = before->output};
     const OpCost cost{.waiting = prices.exchange_time(gather), .exchanges = {gather}};
     after->forward += cost;
-    if (plan.scenario.strategy.kind == StrategyKind::Global) before->backward_input += cost;
+    if (plan.question.strategy.kind == StrategyKind::Global) before->backward_input += cost;
   }
 }
 
@@ -103,26 +103,26 @@ int backwards_of_update(const Plan& plan, const StageRole& role) {
 
 /// The costs of stages that are divided in ways of their own, and what they hand on.
 void lay_stages_out(const Plan& plan, LowerInputs& inputs) {
-  const Scenario& scenario = plan.scenario;
+  const Question& question = plan.question;
   StageLayouts& layouts = inputs.layouts;
-  layouts.resharding = scenario.resharding;
+  layouts.resharding = question.resharding;
   std::vector<std::vector<StageCost>> modules;  // by rank
-  for (int rank = 0; rank < scenario.ranks; ++rank) {
-    layouts.meshes.push_back(mesh_of(scenario, rank));
+  for (int rank = 0; rank < question.ranks; ++rank) {
+    layouts.meshes.push_back(mesh_of(question, rank));
     modules.push_back(
-        price_modules(*scenario.rank_layouts[rank].graph, price_inputs(scenario, rank)));
+        price_modules(*question.rank_layouts[rank].graph, price_inputs(question, rank)));
   }
   const Partition& partition = plan.partition;
   for (int stage = 0; stage < partition.stages(); ++stage) {
     const int rank = plan.rank_of_stage[stage], first = partition.boundaries[stage];
-    StageCost cost = price_stages(modules[rank], partition, scenario.strategy, inputs.roles)[stage];
-    apply_zero(scenario.data_parallel, layouts.meshes[rank],
+    StageCost cost = price_stages(modules[rank], partition, question.strategy, inputs.roles)[stage];
+    apply_zero(question.data_parallel, layouts.meshes[rank],
                backwards_of_update(plan, inputs.roles[stage]), cost);
-    apply_offload(scenario.offload, scenario.data_parallel, layouts.meshes[rank], cost);
+    apply_offload(question.offload, question.data_parallel, layouts.meshes[rank], cost);
     layouts.inputs.push_back(first == 0 ? Bytes(0) : modules[rank][first - 1].output);
     layouts.outputs.push_back(cost.output);
     layouts.whole_outputs.push_back(
-        scenario.graph.modules[partition.boundaries[stage + 1] - 1].output);
+        question.graph.modules[partition.boundaries[stage + 1] - 1].output);
     inputs.stages.push_back(std::move(cost));
   }
   add_message_copies(plan, inputs.stages);
@@ -130,14 +130,14 @@ void lay_stages_out(const Plan& plan, LowerInputs& inputs) {
 
 }  // namespace
 
-PriceInputs price_inputs(const Scenario& scenario, int rank) {
-  PriceInputs prices = {device_under(scenario.framework, scenario.cluster.device),
-                        scenario.precision, scenario.optimizer,
-                        framework_on(scenario.cluster, scenario.framework)};
+PriceInputs price_inputs(const Question& question, int rank) {
+  PriceInputs prices = {device_under(question.framework, question.cluster.device),
+                        question.precision, question.optimizer,
+                        framework_on(question.cluster, question.framework)};
   // Groups of the first rank stand for all; many modules exchange the same.
   const auto known =
       std::make_shared<std::map<std::tuple<CollectiveKind, MeshAxis, double, double>, Seconds>>();
-  prices.exchange_time = [known, cluster = scenario.cluster, mesh = mesh_of(scenario, rank),
+  prices.exchange_time = [known, cluster = question.cluster, mesh = mesh_of(question, rank),
                           rank](const Exchange& exchange) {
     const auto [entry, fresh] = known->try_emplace(
         {exchange.kind, exchange.axis, exchange.bytes.value(), exchange.back.value()}, Seconds(0));
@@ -151,27 +151,27 @@ PriceInputs price_inputs(const Scenario& scenario, int rank) {
 }
 
 LowerInputs lower_inputs(const Plan& plan) {
-  const Scenario& scenario = plan.scenario;
+  const Question& question = plan.question;
   const bool list = plan.schedule.kind->sends_lists;
   LowerInputs inputs = {.policy = plan.schedule,
-                        .strategy = scenario.strategy,
-                        .roles = make_roles(scenario.strategy, scenario.stages, list),
-                        .cluster = scenario.cluster,
-                        .mesh = scenario.mesh,
+                        .strategy = question.strategy,
+                        .roles = make_roles(question.strategy, question.stages, list),
+                        .cluster = question.cluster,
+                        .mesh = question.mesh,
                         .unfolded = plan.unfolded,
-                        .data_parallel = scenario.data_parallel,
-                        .memory_contention = scenario.memory_contention};
-  if (scenario.variation) inputs.slow = always_slow(*scenario.variation);
-  const PriceInputs prices = price_inputs(scenario);
+                        .data_parallel = question.data_parallel,
+                        .memory_contention = question.memory_contention};
+  if (question.variation) inputs.slow = always_slow(*question.variation);
+  const PriceInputs prices = price_inputs(question);
   const auto append_costs = [&](const ModelGraph& graph) {
     std::vector<StageCost> once =
-        price_stages(price_modules(graph, prices), plan.partition, scenario.strategy, inputs.roles);
+        price_stages(price_modules(graph, prices), plan.partition, question.strategy, inputs.roles);
     apply_stash_mode(plan.schedule.stash, once);
     for (std::size_t s = 0; s < once.size(); ++s) {
       StageCost& stage = once[s];
-      apply_zero(scenario.data_parallel, scenario.mesh, backwards_of_update(plan, inputs.roles[s]),
+      apply_zero(question.data_parallel, question.mesh, backwards_of_update(plan, inputs.roles[s]),
                  stage);
-      apply_offload(scenario.offload, scenario.data_parallel, scenario.mesh, stage);
+      apply_offload(question.offload, question.data_parallel, question.mesh, stage);
     }
     add_message_copies(plan, once);
     add_message_gathers(plan, prices, once);
@@ -183,19 +183,19 @@ LowerInputs lower_inputs(const Plan& plan) {
     for (const TokenSlice& slice : part.slices) append_costs(part.graph->slice(slice));
   }
   const bool whole = plan.parts.empty() && plan.slices.empty();
-  if (!scenario.rank_layouts.empty()) {
+  if (!question.rank_layouts.empty()) {
     lay_stages_out(plan, inputs);
   } else if (whole) {
-    append_costs(scenario.graph);
+    append_costs(question.graph);
   }
-  for (const TokenSlice& slice : plan.slices) append_costs(scenario.graph.slice(slice));
+  for (const TokenSlice& slice : plan.slices) append_costs(question.graph.slice(slice));
   inputs.roles = roles_of_copies(inputs.roles, plan.copies);
   return inputs;
 }
 
 Schedule schedule_of(const Plan& plan, LowerInputs& inputs, int steps) {
   // Readouts travel once in a period of whole steps, so the written order must span one.
-  const int period = plan.scenario.strategy.readout_every * plan.micro_batches;
+  const int period = plan.question.strategy.readout_every * plan.micro_batches;
   std::vector<int> parts;
   int slices = std::max(1, static_cast<int>(plan.slices.size()));
   int turns = plan.micro_batches;  // through the slices, in a step
@@ -224,12 +224,12 @@ Program lower_plan(const Plan& plan, LowerInputs inputs, int steps) {
   if (!plan.schedule.bulk_synchronous) return program;
   const std::string problem = bulk_synchronous_problem(program);
   if (problem.empty()) return bulk_synchronous(program);
-  throw Error(plan.scenario.file + ": " + plan.scenario.name +
+  throw Error(plan.question.file + ": " + plan.question.name +
               ": /training/schedule/execution: " + problem + ", or \"futures\"");
 }
 
 Program lower_plan(const Plan& plan, int steps) {
-  CHECK(!plan.scenario.workload, "a workload has its program");
+  CHECK(!plan.question.workload, "a workload has its program");
   return lower_plan(plan, lower_inputs(plan), steps);
 }
 

@@ -20,7 +20,7 @@ LowerInputs lower_inputs(const Plan& plan);
 /// known.
 Schedule schedule_of(const Plan& plan, LowerInputs& inputs, int steps);
 
-/// Returns what prices the modules of `scenario`, on `rank` where ranks have layouts of their own.
-PriceInputs price_inputs(const Scenario& scenario, int rank = 0);
+/// Returns what prices the modules of `question`, on `rank` where ranks have layouts of their own.
+PriceInputs price_inputs(const Question& question, int rank = 0);
 
 }  // namespace interlock

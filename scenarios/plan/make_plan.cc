@@ -1,4 +1,4 @@
-// Scenario to Plan: every choice, in the order in which they depend on each other.
+// Question to Plan: every choice, in the order in which they depend on each other.
 // SPDX-License-Identifier: Apache-2.0
 #include <string>
 
@@ -15,13 +15,13 @@ namespace interlock {
 namespace {
 
 /// A traced run: each of its stages is a module of its own.
-Plan plan_of_workload(const Scenario& scenario) {
-  const Program& program = scenario.workload->program;
-  Plan plan{.scenario = scenario,
+Plan plan_of_workload(const Question& question) {
+  const Program& program = question.workload->program;
+  Plan plan{.question = question,
             .rank_of_stage = std::vector<int>(static_cast<std::size_t>(program.stages)),
-            .schedule = scenario.schedule,
-            .micro_batches = scenario.micro_batches,
-            .unfolded = scenario.unfolded.value_or(kFolded)};
+            .schedule = question.schedule,
+            .micro_batches = question.micro_batches,
+            .unfolded = question.unfolded.value_or(kFolded)};
   for (int stage = 0; stage <= program.stages; ++stage) plan.partition.boundaries.push_back(stage);
   for (std::size_t rank = 0; rank < program.ranks.size(); ++rank) {
     for (const int stage : program.ranks[rank].stages) {
@@ -40,53 +40,53 @@ void add_copy(Plan& plan) {
     return;
   }
   const std::vector<int> first = plan.rank_of_stage;
-  for (const int rank : first) plan.rank_of_stage.push_back(plan.scenario.ranks - 1 - rank);
+  for (const int rank : first) plan.rank_of_stage.push_back(plan.question.ranks - 1 - rank);
 }
 
 }  // namespace
 
-Plan make_plan(const Scenario& scenario) { return complete(lay_out(scenario)); }
+Plan make_plan(const Question& question) { return complete(lay_out(question)); }
 
 Plan complete(Plan plan) {
-  if (plan.scenario.workload) return plan;
+  if (plan.question.workload) return plan;
   if (plan.schedule.is_sought()) plan.schedule = find_schedule(plan);
   plan.unfolded = exact_folding(plan);
   return plan;
 }
 
-Plan lay_out(const Scenario& scenario) {
-  if (scenario.workload) return plan_of_workload(scenario);
-  return scenario.balances_batch ? balance_batch(scenario) : lay_out_one_size(scenario);
+Plan lay_out(const Question& question) {
+  if (question.workload) return plan_of_workload(question);
+  return question.balances_batch ? balance_batch(question) : lay_out_one_size(question);
 }
 
-Plan lay_out_one_size(const Scenario& scenario) {
-  CutModel cut = cut_model(scenario);
-  Plan plan{.scenario = scenario,
+Plan lay_out_one_size(const Question& question) {
+  CutModel cut = cut_model(question);
+  Plan plan{.question = question,
             .rank_of_stage = std::move(cut.rank_of_stage),
             .partition = std::move(cut.partition),
-            .schedule = scenario.schedule,
-            .micro_batches = scenario.micro_batches,
-            .unfolded = scenario.unfolded.value_or(kFolded)};
-  if (scenario.slices) plan.slices = cut_sequences(plan, *scenario.slices);
+            .schedule = question.schedule,
+            .micro_batches = question.micro_batches,
+            .unfolded = question.unfolded.value_or(kFolded)};
+  if (question.slices) plan.slices = cut_sequences(plan, *question.slices);
   const StageLayout laid = plan.schedule.kind->layout;
   if (laid == StageLayout::Mirrored || plan.schedule.copies > 1) add_copy(plan);
   return plan;
 }
 
 Unfolded exact_folding(const Plan& plan) {
-  const Scenario& scenario = plan.scenario;
-  const std::vector<Unfolded> all = foldings(scenario.mesh);
+  const Question& question = plan.question;
+  const std::vector<Unfolded> all = foldings(question.mesh);
   if (all.size() == 1) return all.front();
   Plan tried = plan;
   std::string problem;
-  for (const Unfolded& unfolded : scenario.unfolded ? std::vector{*scenario.unfolded} : all) {
+  for (const Unfolded& unfolded : question.unfolded ? std::vector{*question.unfolded} : all) {
     tried.unfolded = unfolded;
     problem = variation_folding_problem(tried, unfolded);
     if (!problem.empty()) continue;
     problem = lower_plan(tried, 1).folding_problem;
     if (problem.empty()) return unfolded;
   }
-  throw Error(scenario.file + ": " + scenario.name +
+  throw Error(question.file + ": " + question.name +
               ": /simulate/fold: ranks that stand for others would not do what those do: " +
               problem + "; expected \"auto\", which simulates them all where it must");
 }

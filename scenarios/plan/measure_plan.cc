@@ -22,25 +22,25 @@ ProgramOfSteps programs_of(Plan plan, LowerInputs inputs) {
 }
 
 bool varies(const Plan& plan) {
-  return plan.scenario.variation && plan.scenario.variation->varies();
+  return plan.question.variation && plan.question.variation->varies();
 }
 
 /// Samples of a step, all replicas together; nothing where nobody says what a micro-batch holds.
 std::optional<double> samples_per_step(const Plan& plan) {
-  const std::optional<double>& each = plan.scenario.graph.samples_per_micro_batch;
+  const std::optional<double>& each = plan.question.graph.samples_per_micro_batch;
   if (!each) return std::nullopt;
   double samples = *each * static_cast<double>(plan.micro_batches);
   if (!plan.parts.empty()) samples = 0;  // it is theirs
   for (const BatchPart& part : plan.parts) samples += part.samples;
-  return samples * static_cast<double>(plan.scenario.mesh.degree(Dimension::Data));
+  return samples * static_cast<double>(plan.question.mesh.degree(Dimension::Data));
 }
 
 MeasuredPlan measure_workload(const Plan& plan, Keep keep) {
-  const TraceWorkload& workload = *plan.scenario.workload;
+  const TraceWorkload& workload = *plan.question.workload;
   MeasureInputs inputs = measure_inputs(plan);
   inputs.peak = FlopsPerSecond(0);
   if (workload.precision) {
-    const Device& device = plan.scenario.cluster.device;
+    const Device& device = plan.question.cluster.device;
     const auto& peak = device.peak[static_cast<std::size_t>(*workload.precision)];
     if (peak) inputs.peak = *peak;
   }
@@ -57,7 +57,7 @@ MeasuredPlan measure_training(const Plan& plan, Keep keep) {
   } else {
     // The steady steps of those that vary are not what is shown.
     const Measurement steady = measure_steady(plan, inputs, Keep::Nothing);
-    const VariationConditions& variation = *plan.scenario.variation;
+    const VariationConditions& variation = *plan.question.variation;
     const VariedSteps steps = {variation_of(plan), variation.random() ? variation.seeds : 1};
     VariedMeasurement varied = measure_varied(programs_of(plan, inputs), steps,
                                               measure_inputs(plan), steady, keep == Keep::Log);
@@ -71,29 +71,29 @@ MeasuredPlan measure_training(const Plan& plan, Keep keep) {
 
 MeasuredPlan measure_plan(const Plan& plan, Keep keep) {
   try {
-    return plan.scenario.workload ? measure_workload(plan, keep) : measure_training(plan, keep);
+    return plan.question.workload ? measure_workload(plan, keep) : measure_training(plan, keep);
   } catch (const Error& error) {  // a deadlock, or links that the chosen engine does not know
-    throw Error(plan.scenario.file + ": " + plan.scenario.name + ": " + error.what());
+    throw Error(plan.question.file + ": " + plan.question.name + ": " + error.what());
   }
 }
 
 MeasureInputs measure_inputs(const Plan& plan) {
-  const Scenario& scenario = plan.scenario;
-  const double replicas = scenario.mesh.degree(Dimension::Data);
-  MeasureInputs inputs = {.steps = scenario.steps,
-                          .engine = scenario.engine,
-                          .devices = scenario.mesh.devices(),
+  const Question& question = plan.question;
+  const double replicas = question.mesh.degree(Dimension::Data);
+  MeasureInputs inputs = {.steps = question.steps,
+                          .engine = question.engine,
+                          .devices = question.mesh.devices(),
                           .micro_batches_per_step = plan.micro_batches * replicas,
                           .samples_per_step = samples_per_step(plan),
-                          .attention_flops = scenario.graph.attention_flops,
-                          .memory_capacity = scenario.cluster.device.memory};
-  if (inputs.samples_per_step && scenario.graph.tokens_per_sample) {
-    inputs.tokens_per_step = *inputs.samples_per_step * *scenario.graph.tokens_per_sample;
+                          .attention_flops = question.graph.attention_flops,
+                          .memory_capacity = question.cluster.device.memory};
+  if (inputs.samples_per_step && question.graph.tokens_per_sample) {
+    inputs.tokens_per_step = *inputs.samples_per_step * *question.graph.tokens_per_sample;
   }
-  const auto& peak = scenario.cluster.device.peak[static_cast<std::size_t>(scenario.precision)];
+  const auto& peak = question.cluster.device.peak[static_cast<std::size_t>(question.precision)];
   if (peak) inputs.peak = *peak;
-  if (scenario.variation && !scenario.variation->speeds.empty()) {
-    const std::vector<double>& speeds = scenario.variation->speeds;
+  if (question.variation && !question.variation->speeds.empty()) {
+    const std::vector<double>& speeds = question.variation->speeds;
     const double sum = std::accumulate(speeds.begin(), speeds.end(), 0.0);
     inputs.peak = inputs.peak * (sum / static_cast<double>(speeds.size()));
   }
@@ -104,10 +104,10 @@ Measurement measure_steady(const Plan& plan, const LowerInputs& inputs, Keep kee
   MeasureInputs measured = measure_inputs(plan);
   measured.explain = keep != Keep::Nothing;
   const ScheduleEntry& entry = *plan.schedule.kind;
-  if (plan.scenario.skip_periods && !plan.schedule.bulk_synchronous && !varies(plan) &&
+  if (plan.question.skip_periods && !plan.schedule.bulk_synchronous && !varies(plan) &&
       entry.period != nullptr) {
     const int period =
-        entry.period({plan.scenario.ranks, plan.scenario.stages, plan.micro_batches});
+        entry.period({plan.question.ranks, plan.question.stages, plan.micro_batches});
     measured.long_step = {plan.micro_batches, period, [&](int micro_batches) {
                             return programs_of(with_micro_batches(plan, micro_batches), inputs);
                           }};

@@ -9,7 +9,7 @@
 #include <memory>
 #include <vector>
 
-#include "scenarios/load/scenario.h"
+#include "scenarios/load/question.h"
 #include "sim/plan/partition.h"
 
 namespace interlock {
@@ -22,7 +22,7 @@ struct BatchPart {
 };
 
 struct Plan {
-  Scenario scenario;               // what was asked; where it left that open, with the batch chosen
+  Question question;               // what was asked; where it left that open, with the batch chosen
   int copies = 1;                  // of the model, where a schedule keeps several
   std::vector<int> rank_of_stage;  // (stages of all copies)
   Partition partition;
@@ -33,21 +33,21 @@ struct Plan {
   Unfolded unfolded = kFolded;     // dimensions of which every coordinate is simulated
 };
 
-/// Makes every choice that `scenario` leaves open: partition, placement, slices, the sizes of
+/// Makes every choice that `question` leaves open: partition, placement, slices, the sizes of
 /// micro-batches, the order of "auto", and which devices are simulated for others.
 /// Throws: Error if no order fits into the memory of a device, or a folding that is asked for is
 /// not exact.
-Plan make_plan(const Scenario& scenario);
+Plan make_plan(const Question& question);
 
 /// Makes the choices that take no search: "auto" stays to be found, and devices are folded as far
 /// as was asked, or as can be, whether that is exact or not. Bounds and looks need no more.
-Plan lay_out(const Scenario& scenario);
+Plan lay_out(const Question& question);
 /// Finds the order of "auto" and an exact folding for what is laid out. Throws: Error as
 /// make_plan().
 Plan complete(Plan laid_out);
 
-/// Lays `scenario` out as it is written, its micro-batches of the size that its model has.
-Plan lay_out_one_size(const Scenario& scenario);
+/// Lays `question` out as it is written, its micro-batches of the size that its model has.
+Plan lay_out_one_size(const Question& question);
 
 /// Returns the dimensions that must be simulated whole; folding the others is exact.
 /// Throws: Error if the scenario asks for a folding that is not.

@@ -17,33 +17,33 @@ std::vector<SlowDevices> always_slow(const VariationConditions& variation) {
 }
 
 std::string variation_folding_problem(const Plan& plan, const Unfolded& unfolded) {
-  const Scenario& scenario = plan.scenario;
-  if (!scenario.variation) return "";
-  const VariationConditions& variation = *scenario.variation;
-  if (variation.random() && folded_ranks(scenario.mesh, unfolded).size() > 1) {
+  const Question& question = plan.question;
+  if (!question.variation) return "";
+  const VariationConditions& variation = *question.variation;
+  if (variation.random() && folded_ranks(question.mesh, unfolded).size() > 1) {
     return "jitter makes equal devices differ";
   }
-  std::string problem = slow_folding_problem(always_slow(variation), scenario.mesh, unfolded);
+  std::string problem = slow_folding_problem(always_slow(variation), question.mesh, unfolded);
   for (const Straggler& straggler : variation.stragglers) {
     if (!problem.empty() || straggler.always()) continue;
-    problem = slow_folding_problem({straggler.devices}, scenario.mesh, unfolded);
+    problem = slow_folding_problem({straggler.devices}, question.mesh, unfolded);
   }
   return problem;
 }
 
 Variation variation_of(const Plan& plan) {
-  const Scenario& scenario = plan.scenario;
-  const VariationConditions& conditions = *scenario.variation;
-  Variation variation = {.seed = static_cast<std::uint64_t>(scenario.seed),
+  const Question& question = plan.question;
+  const VariationConditions& conditions = *question.variation;
+  Variation variation = {.seed = static_cast<std::uint64_t>(question.seed),
                          .compute = conditions.jitter,
                          .transfers = conditions.link_jitter};
   for (const Straggler& straggler : conditions.stragglers) {
     if (straggler.always()) continue;
-    const auto by_rank = slowdowns({straggler.devices}, scenario.mesh, plan.unfolded);
+    const auto by_rank = slowdowns({straggler.devices}, question.mesh, plan.unfolded);
     for (std::size_t rank = 0; rank < by_rank.size(); ++rank) {
       if (by_rank[rank] == 1) continue;
       variation.slow.push_back({static_cast<int>(rank), straggler.first_step.value_or(1) - 1,
-                                straggler.last_step.value_or(scenario.steps), by_rank[rank]});
+                                straggler.last_step.value_or(question.steps), by_rank[rank]});
     }
   }
   return variation;

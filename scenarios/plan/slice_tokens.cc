@@ -32,17 +32,17 @@ int tokens_of(const ModelGraph& graph) { return static_cast<int>(*graph.tokens_p
 
 /// Time of the busiest rank for one slice of micro-batches of `graph`, forward and backward.
 Seconds busiest_rank(const Plan& plan, const ModelGraph& graph, const TokenSlice& slice) {
-  const Scenario& scenario = plan.scenario;
-  const int stages = scenario.stages;
-  const std::vector<StageRole> roles = make_roles(scenario.strategy, stages, false);
-  const PriceInputs prices = price_inputs(scenario);
+  const Question& question = plan.question;
+  const int stages = question.stages;
+  const std::vector<StageRole> roles = make_roles(question.strategy, stages, false);
+  const PriceInputs prices = price_inputs(question);
   const std::vector<StageCost> costs = price_stages(price_modules(graph.slice(slice), prices),
-                                                    plan.partition, scenario.strategy, roles);
-  std::vector<Seconds> busy(scenario.ranks);
+                                                    plan.partition, question.strategy, roles);
+  std::vector<Seconds> busy(question.ranks);
   for (int stage = 0; stage < stages; ++stage) {
     Seconds& rank = busy[plan.rank_of_stage[stage]];
     rank += costs[stage].forward.time + costs[stage].recompute.time;
-    rank += traversal_cost(costs[stage], scenario.strategy, roles[stage].traversals.back()).time;
+    rank += traversal_cost(costs[stage], question.strategy, roles[stage].traversals.back()).time;
   }
   return *std::max_element(busy.begin(), busy.end());
 }
@@ -55,9 +55,9 @@ SliceTime slice_time(const Plan& plan, const ModelGraph& graph, const Grain& gra
 
 SliceInputs slice_inputs(const Plan& plan, const Grain& grain) {
   return {.units = grain.units(),
-          .stages = plan.scenario.ranks,
+          .stages = plan.question.ranks,
           .sequences = plan.micro_batches,
-          .time = slice_time(plan, plan.scenario.graph, grain)};
+          .time = slice_time(plan, plan.question.graph, grain)};
 }
 
 /// Slices of `lengths` tokens, one behind the other.
@@ -85,7 +85,7 @@ std::vector<TokenSlice> in_grains(const std::vector<int>& lengths, const Grain& 
 
 Division divide(const Plan& plan, const std::vector<BatchPart>& sizes, int samples,
                 const Grain& grain) {
-  StepInputs inputs{.units = grain.units(), .stages = plan.scenario.ranks, .samples = samples};
+  StepInputs inputs{.units = grain.units(), .stages = plan.question.ranks, .samples = samples};
   for (const BatchPart& size : sizes) {
     inputs.sizes.push_back({size.samples, slice_time(plan, *size.graph, grain)});
   }
@@ -106,7 +106,7 @@ std::vector<BatchPart> used_sizes(const std::vector<BatchPart>& sizes, const Div
 }  // namespace
 
 std::vector<TokenSlice> cut_sequences(const Plan& plan, const SliceRule& rule) {
-  const ModelGraph& graph = plan.scenario.graph;
+  const ModelGraph& graph = plan.question.graph;
   const int tokens = graph.tokens_per_sample ? tokens_of(graph) : rule.count;
   switch (rule.kind) {
     case SliceRule::Kind::Explicit:
@@ -127,7 +127,7 @@ Seconds planned_span(const Plan& plan) {
 }
 
 PartsPlan plan_parts(const Plan& plan, std::vector<BatchPart> sizes, int samples) {
-  const int tokens = tokens_of(plan.scenario.graph);
+  const int tokens = tokens_of(plan.question.graph);
   sizes = used_sizes(sizes, divide(plan, sizes, samples, Grain::of(tokens, kCoarseUnits)));
   if (sizes.size() < 2) return {};
   const Grain grain = Grain::of(tokens, kUnits);

@@ -19,8 +19,8 @@ Bytes total(const Footprint& state) { return state.weights + state.gradients + s
 /// What ops take, with exchanges for which they stand still. Those beside kernels may hide.
 class OpTimes {
  public:
-  explicit OpTimes(const Scenario& scenario)
-      : exchange_time_(price_inputs(scenario).exchange_time) {}
+  explicit OpTimes(const Question& question)
+      : exchange_time_(price_inputs(question).exchange_time) {}
 
   Seconds of(const OpCost& cost) const {
     Seconds time = cost.time;
@@ -67,7 +67,7 @@ StepEstimate estimate_of(const StepBound& bound) {
 class PlanWork {
  public:
   explicit PlanWork(const Plan& plan)
-      : times_(plan.scenario), inputs_(inputs_of_step(plan)), costs_(inputs_) {}
+      : times_(plan.question), inputs_(inputs_of_step(plan)), costs_(inputs_) {}
   PlanWork(const PlanWork&) = delete;  // its costs point into it
   PlanWork& operator=(const PlanWork&) = delete;
 
@@ -260,18 +260,18 @@ class PlanWork {
 
 StepEstimate bound_plan(const Plan& plan) { return PlanWork(plan).bound(); }
 
-StepEstimate bound_layout(const Scenario& scenario, const ScheduleFamily& family) {
-  const StrategyKind kind = scenario.strategy.kind;
+StepEstimate bound_layout(const Question& question, const ScheduleFamily& family) {
+  const StrategyKind kind = question.strategy.kind;
   const bool global = kind == StrategyKind::Global;
   // What others do with a micro-batch depends on where stages begin.
   if (!global && kind != StrategyKind::Local && kind != StrategyKind::Interlocking) return {};
-  const OpTimes times(scenario);
-  const std::vector<StageCost> modules = price_modules(scenario.graph, price_inputs(scenario));
+  const OpTimes times(question);
+  const std::vector<StageCost> modules = price_modules(question.graph, price_inputs(question));
   const int count = static_cast<int>(modules.size());
   StageCost whole =
       price_stages(modules, {.boundaries = {0, count}}, {}, make_roles({}, 1, false)).front();
-  apply_zero(scenario.data_parallel, scenario.mesh, 1, whole);  // the least that there can be
-  apply_offload(scenario.offload, scenario.data_parallel, scenario.mesh, whole);
+  apply_zero(question.data_parallel, question.mesh, 1, whole);  // the least that there can be
+  apply_offload(question.offload, question.data_parallel, question.mesh, whole);
   Seconds time(0), kernels(0);
   for (const OpCost* cost :
        {&whole.forward, &whole.backward_input, &whole.backward_weight, &whole.recompute}) {
@@ -284,8 +284,8 @@ StepEstimate bound_layout(const Scenario& scenario, const ScheduleFamily& family
     time -= module.first_backward_input.whole();
     kernels -= module.first_backward_input.time;
   }
-  const double ranks = scenario.ranks;
-  const double turns = scenario.micro_batches * least_share(family.overlap) / ranks;
+  const double ranks = question.ranks;
+  const double turns = question.micro_batches * least_share(family.overlap) / ranks;
   StepBound bound = {.time = std::max(Seconds(0), time * turns),
                      .memory = total(whole.state) / ranks,
                      .busy = std::max(Seconds(0), kernels * turns)};

@@ -29,9 +29,9 @@ StepEstimate estimate_of(const Measurement& measured) {
 StepEstimate look_at(const Plan& plan) {
   constexpr int kFewSteps = 2;  // in the steady state they are as long as more
   Plan alone = plan;
-  if (plan.scenario.mesh.devices() > 1) alone.unfolded = kFolded;
-  alone.scenario.steps = std::min(plan.scenario.steps, kFewSteps);
-  alone.scenario.engine = EngineKind::Native;
+  if (plan.question.mesh.devices() > 1) alone.unfolded = kFolded;
+  alone.question.steps = std::min(plan.question.steps, kFewSteps);
+  alone.question.engine = EngineKind::Native;
   LowerInputs inputs = lower_inputs(alone);
   inputs.contention = false;
   // Kernels lose nothing to what is sent beside them: how much that is depends on when it is sent.

@@ -43,8 +43,8 @@ struct ScheduleFamily {
   bool keeps_stash = true;  // each keeps all that a forward made until its backward
 };
 
-/// Bounds the steps of every plan that differs from that of `scenario` in partition, placement and
+/// Bounds the steps of every plan that differs from that of `question` in partition, placement and
 /// schedule only: Grade::LayoutBound.
-StepEstimate bound_layout(const Scenario& scenario, const ScheduleFamily& family);
+StepEstimate bound_layout(const Question& question, const ScheduleFamily& family);
 
 }  // namespace interlock

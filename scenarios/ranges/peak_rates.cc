@@ -15,12 +15,12 @@ struct PeakShare {
 };
 
 PeakShare peak_share(const Plan& plan) {
-  const Scenario& scenario = plan.scenario;
-  const Device& device = scenario.cluster.device;
+  const Question& question = plan.question;
+  const Device& device = question.cluster.device;
   PeakShare share;
   visit_kernels(plan, [&](const Work& work) {
     const OpClass priced = priced_class(work);
-    const Seconds time = time_of(work, device, scenario.precision);
+    const Seconds time = time_of(work, device, question.precision);
     share.all += time;
     if (!at_peak_rates(device, priced)) return;
     share.at_peak += time;
@@ -39,9 +39,9 @@ bool any_at_peak(const Device& device) {
 }  // namespace
 
 std::optional<std::string> peak_rates(const Plan& plan) {
-  const Device& device = plan.scenario.cluster.device;
+  const Device& device = plan.question.cluster.device;
   // Every device of the catalogue states all efficiencies: nothing is added up for those.
-  if (device.calibrated || plan.scenario.workload || !any_at_peak(device)) return std::nullopt;
+  if (device.calibrated || plan.question.workload || !any_at_peak(device)) return std::nullopt;
   const PeakShare share = peak_share(plan);
   if (share.at_peak <= share.all * kWorthTelling) return std::nullopt;
   std::string kernels = "kernels are";

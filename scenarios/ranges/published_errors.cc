@@ -168,14 +168,14 @@ std::string generation_of(const std::string& device) {
 }
 
 RunTraits traits_of(const Plan& plan) {
-  const Scenario& scenario = plan.scenario;
-  return {.generation = generation_of(scenario.cluster.device.name),
-          .framework = scenario.framework.name,
-          .strategy = name_of(scenario.strategy),
+  const Question& question = plan.question;
+  return {.generation = generation_of(question.cluster.device.name),
+          .framework = question.framework.name,
+          .strategy = name_of(question.strategy),
           .schedule = plan.schedule.kind->name,
           .precision =
-              contract_names("training", "precision")[static_cast<std::size_t>(scenario.precision)],
-          .devices = scenario.mesh.devices()};
+              contract_names("training", "precision")[static_cast<std::size_t>(question.precision)],
+          .devices = question.mesh.devices()};
 }
 
 PublishedErrors read_published_errors(const std::string& path) {
@@ -229,9 +229,9 @@ Confidence range_from(const PublishedErrors& errors, const RunTraits& traits, Se
 }
 
 Confidence published_range(const Plan& plan, Seconds step) {
-  const Scenario& scenario = plan.scenario;
-  const Device& device = scenario.cluster.device;
-  if (scenario.workload || device.calibrated || !is_priced(scenario.graph)) return {};
+  const Question& question = plan.question;
+  const Device& device = question.cluster.device;
+  if (question.workload || device.calibrated || !is_priced(question.graph)) return {};
   if (const auto peak = peak_rates(plan)) return {.extrapolates = {*peak}, .at_peak = *peak};
   // A sweep asks thousands of times for runs that are alike.
   static std::map<RunTraits, Confidence> known;

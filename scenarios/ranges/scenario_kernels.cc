@@ -12,9 +12,9 @@ using Visit = std::function<void(const Work&)>;
 }  // namespace
 
 void visit_kernels(const Plan& plan, const Visit& visit_one) {
-  const Scenario& scenario = plan.scenario;
-  const bool heads = scenario.strategy.kind != StrategyKind::Global &&
-                     scenario.strategy.kind != StrategyKind::Inference;
+  const Question& question = plan.question;
+  const bool heads = question.strategy.kind != StrategyKind::Global &&
+                     question.strategy.kind != StrategyKind::Inference;
   const Visit visit = [&](const Work& work) {
     if (work.op_class != OpClass::Measured) visit_one(work);
   };
@@ -31,13 +31,13 @@ void visit_kernels(const Plan& plan, const Visit& visit_one) {
       std::for_each(head.update.begin(), head.update.end(), each);
     }
   };
-  visit_graph(scenario.graph, visit);
-  for (const TokenSlice& slice : plan.slices) visit_graph(scenario.graph.slice(slice), visit);
+  visit_graph(question.graph, visit);
+  for (const TokenSlice& slice : plan.slices) visit_graph(question.graph.slice(slice), visit);
   for (const BatchPart& part : plan.parts) {
     visit_graph(*part.graph, visit);
     for (const TokenSlice& slice : part.slices) visit_graph(part.graph->slice(slice), visit);
   }
-  for (const RankLayout& layout : scenario.rank_layouts) visit_graph(*layout.graph, visit);
+  for (const RankLayout& layout : question.rank_layouts) visit_graph(*layout.graph, visit);
 }
 
 std::string class_list(const std::array<bool, kOpClasses>& classes) {

@@ -81,8 +81,8 @@ Plan shortened(const Plan& plan, std::int64_t tasks_in_step) {
   const bool fits = plan.parts.empty() && plan.slices.empty() &&
                     plan.schedule.update_every == micro_batches && entry.period != nullptr;
   if (!fits || tasks_in_step <= kTasksOfSimulation) return plan;
-  const int stages = plan.scenario.stages;
-  const int period = entry.period({plan.scenario.ranks, stages, micro_batches});
+  const int stages = plan.question.stages;
+  const int period = entry.period({plan.question.ranks, stages, micro_batches});
   const double wanted = double(micro_batches) * kTasksOfSimulation / double(tasks_in_step);
   const int least = std::max(static_cast<int>(wanted), stages + kLeastTurns * period);
   const int fewer = micro_batches - std::max(0, micro_batches - least) / period * period;
@@ -114,14 +114,14 @@ PlanEstimate estimate_by_look(const Plan& plan) {
 PlanEstimate estimate_by_simulation(const Plan& laid_out, const PlanEstimate& look) {
   const Plan plan = complete(laid_out);
   const std::int64_t tasks = count_tasks(lower_plan(plan, 1));
-  if (tasks * plan.scenario.steps <= kTasksOfSimulation) {
+  if (tasks * plan.question.steps <= kTasksOfSimulation) {
     PlanEstimate whole = estimate_of(plan, estimate_step(plan, Grade::Simulation));
     whole.judged_micro_batches = look.exact ? 0 : plan.micro_batches;
     return whole;
   }
   if (look.exact) return look;
   Plan shorter = shortened(plan, tasks);
-  shorter.scenario.steps = 1;
+  shorter.question.steps = 1;
   const Seconds simulated = estimate_step(shorter, Grade::Simulation).time;
   const double ratio = simulated / estimate_step(shorter, Grade::Look).time;
   PlanEstimate estimate = stretched(plan, look, std::max(1.0, ratio));

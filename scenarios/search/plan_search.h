@@ -46,7 +46,7 @@ struct SearchCounts {
 struct SearchResult {
   SearchRequest request;
   std::string name;
-  Scenario scenario;               // of the best plan, or of the closest
+  Question scenario;               // of the best plan, or of the closest
   std::vector<FoundPlan> plans;    // the best first: worth having, and the next best
   std::vector<FoundPlan> closest;  // if none is within the limits: the one that needs least memory
   SearchCounts counts;

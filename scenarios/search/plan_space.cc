@@ -10,7 +10,7 @@
 #include "models/build_model.h"
 #include "models/layers/model_graph.h"
 #include "scenarios/contract/set_key.h"
-#include "scenarios/load/scenario.h"
+#include "scenarios/load/question.h"
 #include "sim/plan/schedules/catalogue.h"
 
 namespace interlock {

@@ -53,7 +53,7 @@ Findings findings_of(const JobResult& result) {
 ToldEstimate told_of(const Plan& plan, const StepEstimate& bound) {
   ToldEstimate told{.refused = false};
   told.estimate.figures = figures_of(plan, bound);
-  told.estimate.memory_capacity = plan.scenario.cluster.device.memory.value();
+  told.estimate.memory_capacity = plan.question.cluster.device.memory.value();
   return told;
 }
 
@@ -97,7 +97,7 @@ std::string PlanSurvey::bound_of_layout(std::size_t layout) const {
   for (const WorkOrder& order : orders_[layout]) {
     try {
       const Plan plan = plan_of(layout, order);
-      return bytes_of({told_of(plan, bound_layout(plan.scenario, family_of(orders_[layout])))}, "");
+      return bytes_of({told_of(plan, bound_layout(plan.question, family_of(orders_[layout])))}, "");
     } catch (const Error& error) {
       if (refusal.empty()) refusal = error.what();
     }

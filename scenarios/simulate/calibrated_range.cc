@@ -35,17 +35,17 @@ bool same(const MeasuredKernel& a, const Work& b) {
 
 /// The distinct kernels that a fitted model prices, in order of their first appearance.
 std::vector<Priced> priced_kernels(const Plan& plan) {
-  const Scenario& scenario = plan.scenario;
+  const Question& question = plan.question;
   std::vector<Priced> kernels;
-  const CalibratedModel& model = *scenario.cluster.device.calibrated;
+  const CalibratedModel& model = *question.cluster.device.calibrated;
   visit_kernels(plan, [&](const Work& work) {
     if (std::any_of(kernels.begin(), kernels.end(),
                     [&](const Priced& known) { return same(known.row, work); })) {
       return;
     }
-    const auto time = calibrated_time(model, work, scenario.precision);
+    const auto time = calibrated_time(model, work, question.precision);
     if (!time || time->priced_by == PricedBy::Table || time->whole() <= Seconds(0)) return;
-    kernels.push_back({{scenario.precision, work, time->whole(), -1}, time->priced_by});
+    kernels.push_back({{question.precision, work, time->whole(), -1}, time->priced_by});
   });
   return kernels;
 }
@@ -103,17 +103,17 @@ KernelRatios ratios_of(const CalibratedModel& model, OpClass op_class, Precision
 }
 
 std::vector<Seconds> drawn_steps(const Plan& plan, int draws) {
-  const Scenario& scenario = plan.scenario;
-  const CalibratedModel& model = *scenario.cluster.device.calibrated;
+  const Question& question = plan.question;
+  const CalibratedModel& model = *question.cluster.device.calibrated;
   const std::vector<Priced> kernels = priced_kernels(plan);
   std::array<KernelRatios, kOpClasses> ratios;
   for (std::size_t i = 0; i < ratios.size(); ++i) {
-    ratios[i] = ratios_of(model, static_cast<OpClass>(i), scenario.precision);
+    ratios[i] = ratios_of(model, static_cast<OpClass>(i), question.precision);
   }
   Plan drawn = plan;
   std::vector<Seconds> steps;
   for (int draw = 0; draw < draws; ++draw) {
-    Random random(static_cast<std::uint64_t>(scenario.seed), static_cast<std::uint64_t>(draw));
+    Random random(static_cast<std::uint64_t>(question.seed), static_cast<std::uint64_t>(draw));
     auto changed = std::make_shared<CalibratedModel>(model);
     for (const Priced& kernel : kernels) {
       const KernelRatios& own = ratios[static_cast<std::size_t>(kernel.row.work.op_class)];
@@ -124,7 +124,7 @@ std::vector<Seconds> drawn_steps(const Plan& plan, int draws) {
       changed->table.back().time *= from[static_cast<std::size_t>(pick)];
     }
     sort_table(*changed);
-    drawn.scenario.cluster.device.calibrated = std::move(changed);
+    drawn.question.cluster.device.calibrated = std::move(changed);
     steps.push_back(estimate_step(drawn, Grade::Simulation).time);
   }
   return steps;
@@ -139,25 +139,25 @@ Confidence calibrated_range(const Plan& plan, int draws) {
                              .high = Seconds(quantile(steps, 1 - outside)),
                              .level = kLevel,
                              .basis = std::to_string(draws) + " draws of the residuals of " +
-                                      plan.scenario.cluster.device.name},
+                                      plan.question.cluster.device.name},
           .extrapolates = calibration_limits(plan)};
 }
 
 std::vector<std::string> calibration_limits(const Plan& plan) {
-  const Scenario& scenario = plan.scenario;
-  const Device& device = scenario.cluster.device;
+  const Question& question = plan.question;
+  const Device& device = question.cluster.device;
   const CalibratedModel& model = *device.calibrated;
   std::array<bool, kOpClasses> unknown{}, larger{};
   Seconds all, of_unknown, of_larger;
   visit_kernels(plan, [&](const Work& work) {
-    const KernelTime time = kernel_time(work, device, scenario.precision);
+    const KernelTime time = kernel_time(work, device, question.precision);
     const auto op_class = static_cast<std::size_t>(work.op_class);
     all += time.whole();
     if (time.priced_by == PricedBy::Datasheet) {
       unknown[op_class] = true;
       of_unknown += time.whole();
     } else if (time.priced_by != PricedBy::Table) {
-      const Measured most = largest_of(model, work, scenario.precision);
+      const Measured most = largest_of(model, work, question.precision);
       const double launches = std::max(1, work.launches);
       if (work.flops.value() <= kBeyond * launches * most.flops &&
           work.bytes.value() <= kBeyond * launches * most.bytes) {

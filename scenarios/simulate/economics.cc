@@ -28,8 +28,8 @@ double working_links(const Metrics& metrics) {
   return links;
 }
 
-void add_energy(const Scenario& scenario, const Metrics& metrics, Economics& economics) {
-  const Cluster& cluster = scenario.cluster;
+void add_energy(const Question& question, const Metrics& metrics, Economics& economics) {
+  const Cluster& cluster = question.cluster;
   const Seconds step = metrics.step_time;
   if (cluster.power.link) {
     economics.covers_links = true;
@@ -55,17 +55,17 @@ std::optional<Money> cost_of(const Cluster& cluster, double devices, Seconds tim
 }
 
 /// What `steps` steps take if nothing fails.
-TrainingCosts undisturbed(const Scenario& scenario, const Economics& economics, double steps,
+TrainingCosts undisturbed(const Question& question, const Economics& economics, double steps,
                           Seconds step_time) {
   TrainingCosts costs{.steps = steps, .time = step_time * steps};
   if (economics.energy) costs.energy = *economics.energy * steps;
-  costs.cost = cost_of(scenario.cluster, economics.devices, costs.time);
+  costs.cost = cost_of(question.cluster, economics.devices, costs.time);
   return costs;
 }
 
 /// What the run took in the mean over its seeds, for `steps` of its steps. Steps that were lost
 /// drew what steps draw; while it stood still, devices waited, and spares always do.
-TrainingCosts disturbed(const Scenario& scenario, const Economics& economics, const RunResult& run,
+TrainingCosts disturbed(const Question& question, const Economics& economics, const RunResult& run,
                         double steps) {
   const RunStatistics& took = run.statistics;
   const double scale = steps / static_cast<double>(run.plan.steps);
@@ -74,32 +74,32 @@ TrainingCosts disturbed(const Scenario& scenario, const Economics& economics, co
   const double spares = run.plan.spares;
   TrainingCosts costs{
       .steps = steps, .time = Seconds(took.wall.mean * scale), .goodput = took.goodput.mean};
-  costs.cost = cost_of(scenario.cluster, economics.devices + spares, costs.time);
+  costs.cost = cost_of(question.cluster, economics.devices + spares, costs.time);
   if (!economics.power) return costs;
   costs.energy = *economics.power * stepping +
-                 waiting_power(scenario.cluster, economics.devices) * still +
-                 waiting_power(scenario.cluster, spares) * costs.time;
+                 waiting_power(question.cluster, economics.devices) * still +
+                 waiting_power(question.cluster, spares) * costs.time;
   return costs;
 }
 
 /// The steps of the goal, or of the run; nothing if there is neither.
 std::optional<double> steps_wanted(const Plan& plan) {
-  const Scenario& scenario = plan.scenario;
-  if (!scenario.goal && !scenario.run) return std::nullopt;
+  const Question& question = plan.question;
+  if (!question.goal && !question.run) return std::nullopt;
   const MeasureInputs measured = measure_inputs(plan);
-  return steps_of(scenario.goal ? scenario.goal->length : scenario.run->length,
+  return steps_of(question.goal ? question.goal->length : question.run->length,
                   {measured.samples_per_step, measured.tokens_per_step});
 }
 
 Economics economics_with(const Plan& plan, const Metrics& metrics, const RunResult* run) {
-  const Scenario& scenario = plan.scenario;
-  Economics economics{.devices = scenario.mesh.devices()};
-  add_energy(scenario, metrics, economics);
-  economics.cost = cost_of(scenario.cluster, economics.devices, metrics.step_time);
+  const Question& question = plan.question;
+  Economics economics{.devices = question.mesh.devices()};
+  add_energy(question, metrics, economics);
+  economics.cost = cost_of(question.cluster, economics.devices, metrics.step_time);
   if (const auto steps = steps_wanted(plan)) {
     economics.training = run != nullptr
-                             ? disturbed(scenario, economics, *run, *steps)
-                             : undisturbed(scenario, economics, *steps, metrics.step_time);
+                             ? disturbed(question, economics, *run, *steps)
+                             : undisturbed(question, economics, *steps, metrics.step_time);
   }
   return economics;
 }

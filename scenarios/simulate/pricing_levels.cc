@@ -4,16 +4,16 @@
 
 namespace interlock {
 
-std::vector<PricingLevels> pricing_levels(const Scenario& scenario) {
-  const Device& device = scenario.cluster.device;
+std::vector<PricingLevels> pricing_levels(const Question& question) {
+  const Device& device = question.cluster.device;
   if (!device.calibrated) return {};
   std::array<std::array<Seconds, kPricedBy>, kOpClasses> times{};
-  for (const Module& module : scenario.graph.modules) {
+  for (const Module& module : question.graph.modules) {
     for (const auto* works : {&module.forward, &module.backward_input, &module.backward_weight,
                               &module.recompute, &module.update}) {
       for (const Work& work : *works) {
         if (work.op_class == OpClass::Measured) continue;
-        const KernelTime time = kernel_time(work, device, scenario.precision);
+        const KernelTime time = kernel_time(work, device, question.precision);
         times[static_cast<std::size_t>(work.op_class)][static_cast<std::size_t>(time.priced_by)] +=
             time.whole();
       }

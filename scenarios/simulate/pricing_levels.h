@@ -5,7 +5,7 @@
 #include <array>
 #include <vector>
 
-#include "scenarios/load/scenario.h"
+#include "scenarios/load/question.h"
 
 namespace interlock {
 
@@ -18,6 +18,6 @@ struct PricingLevels {
 
 /// Of one micro-batch that goes through all of the model and back, and one update, heads left out;
 /// by class. Empty where the device was not calibrated, or all is measured by a profile.
-std::vector<PricingLevels> pricing_levels(const Scenario& scenario);
+std::vector<PricingLevels> pricing_levels(const Question& question);
 
 }  // namespace interlock

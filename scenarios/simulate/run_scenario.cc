@@ -18,44 +18,44 @@ RunResult run_steps(const Plan& plan, const Metrics& metrics) {
                   .tokens = step.tokens_per_step,
                   .micro_batches = plan.micro_batches,
                   .micro_batch_time = Seconds(0)};
-  const bool divides = plan.scenario.run->on_failure == OnFailure::DropReplica;
-  if (divides && replica_layout(plan.scenario).replicas > 1) {
+  const bool divides = plan.question.run->on_failure == OnFailure::DropReplica;
+  if (divides && replica_layout(plan.question).replicas > 1) {
     facts.micro_batch_time = micro_batch_time(plan, metrics.step_time);
   }
-  return simulate_run(plan.scenario, facts);
+  return simulate_run(plan.question, facts);
 }
 
 /// A swarm on one copy of the model's stages.
 SwarmResult run_swarm(const Plan& plan) {
   std::vector<StageCost> stages = lower_inputs(plan).stages;
   stages.resize(static_cast<std::size_t>(plan.partition.stages()));
-  return simulate_swarm_of(plan.scenario, stages);
+  return simulate_swarm_of(plan.question, stages);
 }
 
 /// Takes no time: ranges of calibrated devices are drawn where they are asked for.
 Confidence confidence_in(const Plan& plan, Seconds step_time) {
-  if (!plan.scenario.cluster.device.calibrated) return published_range(plan, step_time);
+  if (!plan.question.cluster.device.calibrated) return published_range(plan, step_time);
   return {.range = {}, .extrapolates = calibration_limits(plan)};
 }
 
 }  // namespace
 
-ScenarioResult run_scenario(const Scenario& scenario, bool keep_log) {
-  return simulate_plan(make_plan(scenario), keep_log ? Keep::Log : Keep::Explanation);
+ScenarioResult run_scenario(const Question& question, bool keep_log) {
+  return simulate_plan(make_plan(question), keep_log ? Keep::Log : Keep::Explanation);
 }
 
 ScenarioResult simulate_plan(const Plan& plan, Keep keep) {
   MeasuredPlan measured = measure_plan(plan, keep);
   ScenarioResult result{
       .plan = plan, .measurement = std::move(measured.measurement), .varied = measured.varied};
-  const Scenario& scenario = plan.scenario;
-  if (scenario.workload) return result;
+  const Question& question = plan.question;
+  if (question.workload) return result;
   const Metrics& metrics = result.measurement.metrics;
   try {
-    if (scenario.run) result.run = run_steps(plan, metrics);
-    if (scenario.swarm) result.swarm = run_swarm(plan);
+    if (question.run) result.run = run_steps(plan, metrics);
+    if (question.swarm) result.swarm = run_swarm(plan);
   } catch (const Error& error) {
-    throw Error(scenario.file + ": " + scenario.name + ": " + error.what());
+    throw Error(question.file + ": " + question.name + ": " + error.what());
   }
   result.confidence = confidence_in(plan, metrics.step_time);
   return result;

@@ -1,7 +1,7 @@
-// The run on one page: Scenario to Plan to Program to Metrics.
+// The run on one page: Question to Plan to Program to Metrics.
 // SPDX-License-Identifier: Apache-2.0
 //
-//   text -read_scenario_document, load_scenarios-> Scenario -make_plan-> Plan -lower_plan-> Program
+//   text -read_scenario_document, load_questions-> Question -make_plan-> Plan -lower_plan-> Program
 //     -run_program-> trace -measure-> Metrics -> ScenarioResult -write_outputs-> report
 #pragma once
 
@@ -24,9 +24,9 @@ struct ScenarioResult {
   Confidence confidence = {};           // in the step time
 };
 
-/// Plans and simulates `scenario`; `keep_log` keeps the trace for a report.
+/// Plans and simulates `question`; `keep_log` keeps the trace for a report.
 /// Throws: Error, which names the scenario, if no order of work fits, or its run does not end.
-ScenarioResult run_scenario(const Scenario& scenario, bool keep_log);
+ScenarioResult run_scenario(const Question& question, bool keep_log);
 
 /// Simulates the steps of `plan`, then its long run and its swarm.
 ScenarioResult simulate_plan(const Plan& plan, Keep keep);

@@ -20,7 +20,7 @@ double of_class(const DeviceMetrics& device, MemoryClass memory_class) {
 
 SurveyRow measure_row(const ScheduleEntry& entry, const SurveySize& size) {
   const std::string text = survey_scenario(entry, size);
-  const std::vector<Scenario> scenarios = load_scenarios(parse_json(text, entry.name));
+  const std::vector<Question> scenarios = load_questions(parse_json(text, entry.name));
   const Metrics metrics = run_scenario(scenarios.front(), false).measurement.metrics;
   SurveyRow row{.entry = &entry, .bubble = 1 - metrics.busy};
   const double kept = entry.stash == StashMode::Kept ? kStash * kModules : kOutput;

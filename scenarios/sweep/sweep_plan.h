@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "scenarios/load/scenario.h"
+#include "scenarios/load/question.h"
 #include "scenarios/sweep/sweep_axes.h"
 
 namespace interlock {
@@ -57,7 +57,7 @@ class SweepPlan {
 };
 
 /// The scenario of a document without "sweep". Throws: Error with every mistake of it.
-Scenario load_point(std::shared_ptr<const JsonValue> document);
+Question load_point(std::shared_ptr<const JsonValue> document);
 
 /// A value in words: its name, itself, or the members of an object.
 std::string value_words(const JsonValue& value);

@@ -50,7 +50,7 @@ std::array<double, 3> measure_case(const ClusterCase& one) {
   const double seconds = seconds_of([&] {
     const std::string text =
         one.scenario + R"(, "simulate": {"skip_periods": false, "fold": )" + one.fold + "}}";
-    const Scenario scenario = load_scenarios(parse_json(text, "bench")).front();
+    const Question scenario = load_questions(parse_json(text, "bench")).front();
     tasks = run_scenario(scenario, false).measurement.metrics.tasks;
   });
   rusage own{}, children{};

@@ -48,7 +48,7 @@ Program make_program(const ContentionCase& one, int cards) {
       "variation": {"stragglers": [)" +
       stragglers + R"(]},
       "simulate": {"fold": "none"}})";
-  return lower_plan(make_plan(load_scenarios(parse_json(text, "bench")).front()), 1);
+  return lower_plan(make_plan(load_questions(parse_json(text, "bench")).front()), 1);
 }
 
 void run_case(const ContentionCase& one, int rounds) {

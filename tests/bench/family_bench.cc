@@ -37,7 +37,7 @@ std::string pipeline(const std::string& strategy, const std::string& schedule, i
 
 std::optional<Plan> load(const std::string& text) {
   try {
-    return lay_out(load_scenarios(parse_json(text, "bench")).front());
+    return lay_out(load_questions(parse_json(text, "bench")).front());
   } catch (const Error&) {
     return std::nullopt;  // the family does not take this size
   }
@@ -73,7 +73,7 @@ void run_family(const ScheduleEntry& entry, int rounds) {
 }
 
 Seconds step_time(const std::string& text) {
-  return run_scenario(load_scenarios(parse_json(text, "bench")).front(), false)
+  return run_scenario(load_questions(parse_json(text, "bench")).front(), false)
       .measurement.metrics.step_time;
 }
 

@@ -47,7 +47,7 @@ void time_engine(const char* engine, int steps, int rounds) {
     const double before = processor_seconds();
     wall.push_back(count / seconds_of([&] {
                      for (int i = 0; i < count; ++i)
-                       simulate_plan(make_plan(load_scenarios(document).front()), Keep::Nothing);
+                       simulate_plan(make_plan(load_questions(document).front()), Keep::Nothing);
                    }));
     processor.push_back(count / (processor_seconds() - before));
   }

@@ -24,7 +24,7 @@ ScenarioResult pipeline(int stages, int micro_batches) {
                            R"(, "memory": "80 GiB", "link": {"bandwidth": "10 GB/s"}},
     "training": {"strategy": "global", "micro_batches": )" +
                            std::to_string(micro_batches) + R"(, "steps": 1}})";
-  return run_scenario(load_scenarios(parse_json(text, "bench")).front(), true);
+  return run_scenario(load_questions(parse_json(text, "bench")).front(), true);
 }
 
 struct Size {

@@ -28,7 +28,7 @@ ScenarioResult pipeline(const std::string& strategy, int devices, int micro_batc
     "training": {"strategy": )" +
                            strategy + R"(, "micro_batches": )" + std::to_string(micro_batches) +
                            R"(, "steps": 4}})";
-  return run_scenario(load_scenarios(parse_json(text, "test.json")).at(0), true);
+  return run_scenario(load_questions(parse_json(text, "test.json")).at(0), true);
 }
 
 ScenarioResult pairwise() { return pipeline(R"({"kind": "interlocking", "n_wise": 2})", 4, 8); }
@@ -45,7 +45,7 @@ std::vector<ScenarioResult> sweep() {
     "sweep": {"training.schedule": ["gpipe", "1f1b", "zb-h1"],
       "training.micro_batches": [8, 2, 4]}})";
   std::vector<ScenarioResult> results;
-  for (const Scenario& scenario : load_scenarios(parse_json(text, "test.json"))) {
+  for (const Question& scenario : load_questions(parse_json(text, "test.json"))) {
     results.push_back(run_scenario(scenario, true));
   }
   return results;

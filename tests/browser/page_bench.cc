@@ -23,7 +23,7 @@ ScenarioResult pipeline(int devices, int micro_batches, int steps, const std::st
     "training": {"strategy": "global", "schedule": "1f1b", "micro_batches": )" +
                            std::to_string(micro_batches) + R"(, "steps": )" +
                            std::to_string(steps) + "}" + variation + "}";
-  return run_scenario(load_scenarios(parse_json(text, "bench.json")).at(0), true);
+  return run_scenario(load_questions(parse_json(text, "bench.json")).at(0), true);
 }
 
 void measure(Chromium& browser, const char* name, const ScenarioResult& result) {

@@ -132,7 +132,7 @@ TEST_CASE("a trace of another tool: 3 ms, 1 MB at 1 GB/s, 2 ms take 6 ms") {
   const TraceFolder folder;
   folder.write(0, foreign_header() + foreign_compute(5, 3000, {}) + foreign_message(6, true, {5}));
   folder.write(1, foreign_header() + foreign_message(8, false, {}) + foreign_compute(9, 2000, {8}));
-  const Scenario scenario = folder.load(kTwoDevices);
+  const Question scenario = folder.load(kTwoDevices);
   const ScenarioResult result = run_scenario(scenario, true);
   CHECK(result.measurement.metrics.step_time.value() == doctest::Approx(6e-3).epsilon(1e-12));
   CHECK(result.measurement.metrics.devices.at(0).busy == doctest::Approx(0.5));
@@ -155,7 +155,7 @@ TEST_CASE("ops of hosts take no time but hand on what they wait for, and are cou
                 varint_field(7, 900'000) + number_attribute("is_cpu_op", 27, 1));
   folder.write(0, foreign_header() + foreign_compute(1, 1000, {}) + host +
                       foreign_compute(3, 500, {2}) + foreign_compute(4, 0, {}));
-  const Scenario scenario = folder.load(kTwoDevices);
+  const Question scenario = folder.load(kTwoDevices);
   CHECK(scenario.workload->notes.others == 1);
   CHECK(scenario.workload->notes.without_time == 1);
   const ScenarioResult result = run_scenario(scenario, false);
@@ -169,7 +169,7 @@ TEST_CASE("work without a duration is priced where the scenario names a precisio
                            number_attribute("tensor_size", 13, 1'000'000);
   folder.write(0, foreign_header() + delimited(work));
   const std::string machine = R"("cluster": {"machine": "dgx-a100-80g", "devices": 1})";
-  const Scenario free = folder.load(machine);
+  const Question free = folder.load(machine);
   CHECK(run_scenario(free, false).measurement.metrics.step_time == Seconds(0));
   const ScenarioResult priced =
       run_scenario(folder.load(machine, R"(, "precision": "bf16")"), false);

@@ -78,7 +78,7 @@ std::map<Op, std::vector<double>> starts_of(const ScenarioResult& result,
 
 std::vector<int> devices_of(const ScenarioResult& result) {
   std::vector<int> devices;
-  const Mesh& mesh = result.plan.scenario.mesh;
+  const Mesh& mesh = result.plan.question.mesh;
   for (const Coordinates& at : simulated_ranks(mesh, result.plan.unfolded)) {
     devices.push_back(device_of(mesh, at));
   }
@@ -108,7 +108,7 @@ TEST_CASE("a scenario, written and read on the same cluster, has the same step a
     CAPTURE(number);
     const std::string text = "{" + one.cluster + ", " + one.rest + "}";
     const ScenarioResult first =
-        run_scenario(load_scenarios(parse_json(text, "test.json")).front(), true);
+        run_scenario(load_questions(parse_json(text, "test.json")).front(), true);
     const TraceFolder folder;
     const std::vector<std::string> files = chakra_files(first);
     CHECK(files.size() == first.measurement.program.ranks.size());
@@ -147,7 +147,7 @@ TEST_CASE("traces on another cluster take its time: twice the bandwidth, half of
     {"repeat": 2, "forward": "1 ms", "backward_input": "1 ms", "backward_weight": "1 ms",
      "output": "1 MB"}]}, "training": {"strategy": "global", "steps": 1}})";
   const ScenarioResult first =
-      run_scenario(load_scenarios(parse_json(text, "test.json")).front(), true);
+      run_scenario(load_questions(parse_json(text, "test.json")).front(), true);
   const TraceFolder folder;
   const std::vector<std::string> files = chakra_files(first);
   for (std::size_t rank = 0; rank < files.size(); ++rank) {
@@ -162,7 +162,7 @@ TEST_CASE("what traces cannot say, and devices that are left out, is refused") {
   const auto refusal = [](const std::string& rest) {
     const std::string text = "{" + std::string(kMachine) + ", " + rest + "}";
     const ScenarioResult result =
-        run_scenario(load_scenarios(parse_json(text, "test.json")).front(), true);
+        run_scenario(load_questions(parse_json(text, "test.json")).front(), true);
     try {
       chakra_files(result);
     } catch (const Error& error) {

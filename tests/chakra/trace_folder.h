@@ -30,10 +30,10 @@ class TraceFolder {
     write_file((path_ / ("rank." + std::to_string(rank) + ".et")).string(), bytes);
   }
   /// The scenario that simulates the files. `cluster`: `"cluster": ...`; `more`: of the workload.
-  Scenario load(const std::string& cluster, const std::string& more = "") const {
+  Question load(const std::string& cluster, const std::string& more = "") const {
     const std::string text =
         R"({"workload": {"chakra": "rank.%d.et")" + more + "}, " + cluster + "}";
-    return load_scenarios(parse_json(text, (path_ / "test.json").string())).front();
+    return load_questions(parse_json(text, (path_ / "test.json").string())).front();
   }
 
  private:

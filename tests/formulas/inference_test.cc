@@ -7,7 +7,7 @@ namespace interlock::inference_test {
 namespace {
 
 Measurement measured(const std::string& text, const Overrides& overrides = {}) {
-  const std::vector<Scenario> all = load_scenarios(document(text, overrides));
+  const std::vector<Question> all = load_questions(document(text, overrides));
   REQUIRE(all.size() == 1);
   return run_scenario(all.front(), true).measurement;
 }

@@ -28,7 +28,7 @@ std::string unlimited(bool split) {
 }
 
 /// Three modules a stage, the work of `times` spread over them 1 : 2 : 3.
-Scenario with_three_modules(int stages, const StageTimes& times, int linked) {
+Question with_three_modules(int stages, const StageTimes& times, int linked) {
   Trial trial;
   for (int module = 0; module < 3 * stages; ++module) {
     const double share = (1 + module % 3) / 6.0;
@@ -41,7 +41,7 @@ Scenario with_three_modules(int stages, const StageTimes& times, int linked) {
   set_json(value, "parallel.pipeline", parse_override(std::to_string(stages), ""), "");
   set_json(value, "parallel.stages", parse_override(std::to_string(stages), ""), "");
   set_json(value, "partition", parse_override("uniform", ""), "");
-  return load_scenarios(value).front();
+  return load_questions(value).front();
 }
 
 TEST_CASE("forward-forward stages take 2f + 2bw + o, whatever a head or input gradients would be") {
@@ -103,7 +103,7 @@ TEST_CASE("equal BackLink stages take f + a + bi + max(f + 2c, bw) + q + o") {
 TEST_CASE("BackLink's error goes down the last L modules only, and all of a stage at most") {
   const StageTimes times{Seconds(6e-3), Seconds(3e-3), Seconds(2.4e-3), Seconds(1e-3)};
   for (int linked = 1; linked <= 5; ++linked) {
-    const Scenario scenario = with_three_modules(4, times, linked);
+    const Question scenario = with_three_modules(4, times, linked);
     const double shares[] = {3 / 6.0, 5 / 6.0, 1};  // of the last one, two, three modules
     const Seconds down = shares[std::min(linked, 3) - 1] * times.backward();
     const EqualChain chain{4, times, Seconds(0)};
@@ -203,7 +203,7 @@ TEST_CASE("a balanced partition counts BackLink's second traversal: no cut is le
     set_json(value, "parallel.pipeline", parse_override("3", ""), "");
     set_json(value, "parallel.stages", parse_override("3", ""), "");
     set_json(value, "partition", parse_override("balanced", ""), "");
-    const std::vector<int> cuts = lay_out(load_scenarios(value).front()).partition.boundaries;
+    const std::vector<int> cuts = lay_out(load_questions(value).front()).partition.boundaries;
     const auto busiest = [&](int a, int b) {
       return std::max({busy_by_hand(trial, 0, 3, 0, a, linked),
                        busy_by_hand(trial, 1, 3, a, b, linked),

@@ -247,7 +247,7 @@ TEST_CASE("long steps of two-way schedules last as long as they do in full") {
     Trial trial = pipeline(kind, 4, 16000, {1.1, 1.3, 0.7}, family.second);
     trial.latency = Seconds(0.01);
     trial.steps = 2;
-    Scenario scenario = load(trial);
+    Question scenario = load(trial);
     const Metrics skipped = run_scenario(scenario, false).measurement.metrics;
     scenario.skip_periods = false;
     const Metrics whole = run_scenario(scenario, false).measurement.metrics;

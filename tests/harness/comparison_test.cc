@@ -68,7 +68,7 @@ Made made(const std::string& strategy, double factor) {
           "training": {"strategy": )" +
           strategy + R"(, "micro_batches": 4, "steps": 6}})",
       "made.json");
-  const Scenario scenario = load_scenarios(document).front();
+  const Question scenario = load_questions(document).front();
   Program slower = lower_plan(make_plan(scenario), 8);
   TraceLog log;
   run_native(slower, log_sink(log));

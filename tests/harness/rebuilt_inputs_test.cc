@@ -177,14 +177,14 @@ TEST_CASE("reversible stages, and reversible blocks under other schedules, are r
     TrainingText text = reversible_text(3);
     if (!petra) text.schedule = "";
     Training training = make_training(text);
-    training.plan.scenario.cluster.executor.kind = RealDevices::Kind::Cuda;
+    training.plan.question.cluster.executor.kind = RealDevices::Kind::Cuda;
     const std::string expected =
         petra ? "/training/schedule: stages that run forwards again, or learn from old inputs, are "
                 "trained on CPUs; expected "
               : "/model/reversible: reversible blocks are trained on CPUs; expected ";
     std::string message;
     try {
-      plan_training(training.plan.scenario, training.network, false);
+      plan_training(training.plan.question, training.network, false);
     } catch (const Error& error) {
       message = error.what();
     }

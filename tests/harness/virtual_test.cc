@@ -170,7 +170,7 @@ TEST_CASE("logical clocks and engines agree exactly on collectives, ZeRO and fol
   for (std::uint64_t seed = 0; seed < 150; ++seed) {
     const LayoutTrial trial = random_layout(seed, RandomCluster::Mesh);
     try {
-      const Scenario scenario = load(trial);
+      const Question scenario = load(trial);
       const Program program = lower_plan(make_plan(scenario), scenario.steps);
       if (shares_links(program)) {
         tally.count("layout", "shares links");
@@ -212,7 +212,7 @@ TEST_CASE("logical clocks and engines agree exactly on what devices keep with th
             R"(, "offload": {"activations": )" + std::to_string(random.integer(1, 4) / 4.0) +
             "}, \"micro_batches\": " + std::to_string(random.integer(2, 6))};
     INFO(document(trial));
-    const Scenario scenario = load(trial);
+    const Question scenario = load(trial);
     const Program program = lower_plan(make_plan(scenario), scenario.steps);
     for (const Event& event : program.events) in_turn += event.in_turn ? 1 : 0;
     check_equal(program, tally);

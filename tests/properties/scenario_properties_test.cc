@@ -27,7 +27,7 @@ using Json = nlohmann::ordered_json;
 /// Simulates `scenario`, or returns nothing where it is refused.
 std::optional<ScenarioResult> result_of(const Json& scenario) {
   try {
-    return simulate_plan(make_plan(load_scenarios(parse_json(scenario.dump(), "random")).front()),
+    return simulate_plan(make_plan(load_questions(parse_json(scenario.dump(), "random")).front()),
                          Keep::Nothing);
   } catch (const Error&) {
     return std::nullopt;
@@ -78,7 +78,7 @@ double rounding(const Program& program) {
 bool folds(const ScenarioResult& result) {
   const Unfolded& unfolded = result.plan.unfolded;
   for (int i = 0; i + 1 < kDimensions; ++i) {
-    if (!unfolded[i] && result.plan.scenario.mesh.degrees[i] > 1) return true;
+    if (!unfolded[i] && result.plan.question.mesh.degrees[i] > 1) return true;
   }
   return false;
 }

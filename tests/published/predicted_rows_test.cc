@@ -123,7 +123,7 @@ TEST_CASE("long steps by two shorter ones take as long as whole ones") {
     CAPTURE(schedule);
     JsonValue document = parse_json(shared, "shared.json");
     set_json(document, "training.schedule", parse_override(schedule, "test"), "test");
-    const Scenario scenario = load_scenarios(document).front();
+    const Question scenario = load_questions(document).front();
     const bool shortened = shorter_steps(lay_out(scenario)).has_value();
     CHECK(shortened == (std::string(schedule) != "\"gpipe\""));
     const LongStepResult result = run_long_step(lay_out(scenario));
@@ -138,7 +138,7 @@ TEST_CASE("steps that are short, or whose order is written down, stay whole") {
     JsonValue document = parse_json(kPipeline, "p.json");
     set_json(document, "training.micro_batches", parse_override("400", "test"), "test");
     set_json(document, path, parse_override(value, "test"), "test");
-    return shorter_steps(lay_out(load_scenarios(document).front())).has_value();
+    return shorter_steps(lay_out(load_questions(document).front())).has_value();
   };
   CHECK(shortened("training.schedule", "1f1b"));
   CHECK_FALSE(shortened("training.micro_batches", "40"));

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "scenarios/load/scenario.h"
+#include "scenarios/load/question.h"
 #include "scenarios/ranges/published_errors.h"
 #include "tests/base/thrown.h"
 #include "tests/support/cases.h"
@@ -17,7 +17,7 @@ namespace {
 
 std::string problem_of(const JsonValue& document) {
   try {
-    const std::size_t scenarios = load_scenarios(document).size();
+    const std::size_t scenarios = load_questions(document).size();
     return scenarios == 1 ? "" : "a sweep";
   } catch (const Error& error) {
     return error.what();

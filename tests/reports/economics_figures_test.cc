@@ -20,7 +20,7 @@ namespace {
 /// Two devices, a step of 6 ms, half of it busy, 128 samples; 100,000 steps to the goal.
 ScenarioResult priced() {
   ScenarioResult result = two_devices();
-  Scenario& scenario = result.plan.scenario;
+  Question& scenario = result.plan.question;
   scenario.mesh.degree(Dimension::Pipeline) = 2;
   scenario.cluster.device.power = DevicePower{Watts(500), Watts(100)};
   scenario.cluster.power = {.node = Watts(400), .link = Watts(10), .pue = 1.25};
@@ -106,16 +106,16 @@ TEST_CASE("the table of one scenario says it in words") {
   has("100 k steps; 601 kJ; 1");
   MESSAGE("who asks for neither money nor a goal is not told of them");
   ScenarioResult plain = priced();
-  plain.plan.scenario.goal.reset();
-  plain.plan.scenario.cluster.price.reset();
+  plain.plan.question.goal.reset();
+  plain.plan.question.cluster.price.reset();
   CHECK(terminal_table({plain}, {}).find("Energy") == std::string::npos);
 }
 
 TEST_CASE("several scenarios have columns, if any has a goal or a price") {
   ScenarioResult other = priced(), none = two_devices();
-  other.plan.scenario.name = "dearer";
-  other.plan.scenario.cluster.price->amount = 6;
-  none.plan.scenario.name = "unknown";
+  other.plan.question.name = "dearer";
+  other.plan.question.cluster.price->amount = 6;
+  none.plan.question.name = "unknown";
   const auto columns = [](const std::vector<ScenarioResult>& results) {
     std::string heads;
     for (const Column& column : comparison_grid(results).columns) heads += column.head + ",";
@@ -128,16 +128,16 @@ TEST_CASE("several scenarios have columns, if any has a goal or a price") {
   CHECK(grid.rows[2].back().text == "–");
   CHECK(columns({none, none}).find("Cost") == std::string::npos);
   ScenarioResult per_sample = priced();
-  per_sample.plan.scenario.goal.reset();
+  per_sample.plan.question.goal.reset();
   CHECK(columns({per_sample, none}).find("Exposed,Cost/M samples,") != std::string::npos);
   MESSAGE("two currencies have no column in common");
-  other.plan.scenario.cluster.price->currency = "EUR";
+  other.plan.question.cluster.price->currency = "EUR";
   CHECK(columns({priced(), other}).find("Cost") == std::string::npos);
 }
 
 TEST_CASE("several scenarios have columns of ranges, if any was drawn on a calibrated device") {
   ScenarioResult drawn = priced(), none = two_devices();
-  drawn.plan.scenario.cluster.device.calibrated = std::make_shared<CalibratedModel>();
+  drawn.plan.question.cluster.device.calibrated = std::make_shared<CalibratedModel>();
   const auto column_of = [](const Grid& grid, const std::string& head) {
     std::size_t at = 0;
     while (at < grid.columns.size() && grid.columns[at].head != head) ++at;

@@ -38,7 +38,7 @@ TEST_CASE("the page asks nobody for anything") {
 TEST_CASE("names cannot break out of the page") {
   const std::string evil = "</script><script>alert(1)</script><!--\"'&<img onerror=x>\xff";
   auto result = two_devices();
-  result.plan.scenario.name = result.plan.scenario.model_name = result.plan.scenario.cluster.name =
+  result.plan.question.name = result.plan.question.model_name = result.plan.question.cluster.name =
       evil;
   result.measurement.metrics.links[0].name = evil;
   const std::string page = html_report({result, result});
@@ -104,7 +104,7 @@ TEST_CASE("a large sweep is a row each in the table, and the page says how many 
   CHECK(html_report(results).find("Drawn below") == std::string::npos);
   ScenarioResult without_log = two_devices();
   without_log.measurement.log = {};
-  without_log.plan.scenario.name = "the last one";
+  without_log.plan.question.name = "the last one";
   results.push_back(without_log);
   const std::string page = html_report(results);
   CHECK(scenarios_of_page(page).size() == kMostDrawn);

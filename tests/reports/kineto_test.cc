@@ -69,7 +69,7 @@ const char* const kOneStep = R"({
   "training": {"strategy": "global", "schedule": "gpipe", "micro_batches": 4, "steps": 1}})";
 
 ScenarioResult one_step() {
-  return run_scenario(load_scenarios(parse_json(kOneStep, "test.json")).at(0), true);
+  return run_scenario(load_questions(parse_json(kOneStep, "test.json")).at(0), true);
 }
 
 }  // namespace

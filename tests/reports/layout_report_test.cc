@@ -14,14 +14,14 @@ namespace {
 
 using Json = nlohmann::json;
 
-Scenario laid(const Coordinates& degrees) {
-  Scenario scenario;
+Question laid(const Coordinates& degrees) {
+  Question scenario;
   scenario.mesh.degrees = degrees;
   return scenario;
 }
 
 TEST_CASE("a layout is told in one line, its degrees from the outside in") {
-  Scenario scenario = laid({8, 1, 16, 8});
+  Question scenario = laid({8, 1, 16, 8});
   const std::string order = ", order tensor, context, data, pipeline";
   CHECK(layout_words(scenario) == "pipeline 8 x data 16 x tensor 8" + order);
   scenario.sharding = {.tensor = 8, .sequence_parallel = true};
@@ -46,7 +46,7 @@ TEST_CASE("a layout is told in one line, its degrees from the outside in") {
 TEST_CASE("the machine's devices are counted, and which of them were simulated") {
   ScenarioResult result = two_devices();
   CHECK(device_words(result) == "2 devices of toy-node");
-  result.plan.scenario.mesh.degrees = {8, 1, 16, 2};
+  result.plan.question.mesh.degrees = {8, 1, 16, 2};
   CHECK(device_words(result) ==
         "256 devices of toy-node (2 simulated: 1 of 16 data, 1 of 8 tensor)");
   result.plan.unfolded = Unfolded{true, false, false, true};
@@ -70,7 +70,7 @@ ScenarioResult run_of(const std::string& parallel, const std::string& fold,
                  "micro_batches": 2, "steps": 1},
     "simulate": {"fold": )" + fold + "}}",
                                         "test.json");
-  return run_scenario(load_scenarios(document).front(), true);
+  return run_scenario(load_questions(document).front(), true);
 }
 
 TEST_CASE("a folded run names its devices as the machine does") {

@@ -82,7 +82,7 @@ std::map<std::string, double> parts_of(const Json& device, double step) {
 }
 
 ScenarioResult run(const std::string& text) {
-  return run_scenario(load_scenarios(parse_json(text, "four.json")).front(), true);
+  return run_scenario(load_questions(parse_json(text, "four.json")).front(), true);
 }
 
 std::string four_stages(const std::string& training) {
@@ -103,7 +103,7 @@ void check_bars(const ScenarioResult& result) {
   for (std::size_t d = 0; d < json["devices"].size(); ++d) {
     const Json& device = json["devices"][d];
     const DrawnBar& bar = bars[d + 1];
-    INFO(result.plan.scenario.name << ", " << bar.label << ": " << device["time_shares"].dump() << " "
+    INFO(result.plan.question.name << ", " << bar.label << ": " << device["time_shares"].dump() << " "
                               << device["bubble_s"].dump());
     CHECK(bar.label == std::to_string(device["device"].get<int>()));
     const auto expected = parts_of(device, json["step_time_s"].get<double>());

@@ -33,7 +33,7 @@ const char* const kDataParallel = R"({
     "micro_batches": 8, "steps": 2}})";
 
 ScenarioResult run_of(const std::string& text) {
-  return run_scenario(load_scenarios(parse_json(text, "test.json")).at(0), true);
+  return run_scenario(load_questions(parse_json(text, "test.json")).at(0), true);
 }
 
 PageScenario page_of(const ScenarioResult& result) {

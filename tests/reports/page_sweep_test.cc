@@ -78,7 +78,7 @@ std::vector<ScenarioResult> swept(const std::string& sweep) {
     "training": {"strategy": "global", "schedule": "gpipe", "micro_batches": 4},
     "sweep": )" + sweep + "}";
   std::vector<ScenarioResult> results;
-  for (const Scenario& scenario : load_scenarios(parse_json(text, "four.json"))) {
+  for (const Question& scenario : load_questions(parse_json(text, "four.json"))) {
     results.push_back(run_scenario(scenario, true));
   }
   return results;
@@ -159,9 +159,9 @@ TEST_CASE("results that no sweep made have no curves, and two of them no picture
 
 TEST_CASE("a path of which only some results have a value is no axis") {
   std::vector<ScenarioResult> results(3, two_devices());
-  results[0].plan.scenario.swept = {{"a.x", "1", 1}, {"b", "2", 2}};
-  results[1].plan.scenario.swept = {{"a.x", "3", 3}};
-  results[2].plan.scenario.swept = {{"a.x", "2", 2}, {"b", "2", 2}};
+  results[0].plan.question.swept = {{"a.x", "1", 1}, {"b", "2", 2}};
+  results[1].plan.question.swept = {{"a.x", "3", 3}};
+  results[2].plan.question.swept = {{"a.x", "2", 2}, {"b", "2", 2}};
   const std::string page = html_report(results);
   CHECK(page.find("<table class=\"heat\"") == std::string::npos);
   CHECK(page.find("busy (%) along x") != std::string::npos);
@@ -171,8 +171,8 @@ TEST_CASE("what a sweep is called and what it sets cannot break out of the page"
   const std::string evil = "</script><script>alert(1)</script><!--\"'&<img onerror=x>\xff";
   std::vector<ScenarioResult> results(3, two_devices());
   for (std::size_t r = 0; r < results.size(); ++r) {
-    results[r].plan.scenario.name = evil + " | " + std::to_string(r);
-    results[r].plan.scenario.swept = {{evil, evil + std::to_string(r), std::nullopt}};
+    results[r].plan.question.name = evil + " | " + std::to_string(r);
+    results[r].plan.question.swept = {{evil, evil + std::to_string(r), std::nullopt}};
   }
   const std::string page = html_report(results);
   CHECK(page.find("<script>alert") == std::string::npos);
@@ -184,9 +184,9 @@ TEST_CASE("a sweep of 1,000 results is small beside the page") {
   std::vector<ScenarioResult> results(1000, two_devices());
   for (int r = 0; r < 1000; ++r) {
     ScenarioResult& result = results[static_cast<std::size_t>(r)];
-    result.plan.scenario.name =
+    result.plan.question.name =
         "sweep | x=" + std::to_string(r / 40) + " | y=" + std::to_string(r % 40);
-    result.plan.scenario.swept = {{"x", std::to_string(r / 40), r / 40},
+    result.plan.question.swept = {{"x", std::to_string(r / 40), r / 40},
                                   {"y", std::to_string(r % 40), r % 40}};
   }
   const std::string page = html_report(results);

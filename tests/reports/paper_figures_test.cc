@@ -221,7 +221,7 @@ TEST_CASE("timelines of several runs have one scale of time") {
         "link": {"bandwidth": "1000 PB/s"}},
       "training": {"strategy": "global", "schedule": ")" +
                              schedule + R"(", "micro_batches": 4, "steps": 4}})";
-    return run_scenario(load_scenarios(parse_json(text, "four.json")).front(), true);
+    return run_scenario(load_questions(parse_json(text, "four.json")).front(), true);
   };
   // Naive: 4 x 4 x 3 = 48 ms a step; GPipe (4 + 3) x 3 = 21 ms. Two naive steps are 96 ms, but the
   // window of four GPipe steps has only 84: the plot of 1050 shows those, 12.5 for each ms.

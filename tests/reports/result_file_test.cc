@@ -38,7 +38,7 @@ struct Written {
 
 std::vector<ScenarioResult> runs() {
   std::vector<ScenarioResult> results;
-  for (const Scenario& scenario : load_scenarios(parse_json(kSweep, "four.json"))) {
+  for (const Question& scenario : load_questions(parse_json(kSweep, "four.json"))) {
     results.push_back(run_scenario(scenario, false));
   }
   return results;
@@ -67,7 +67,7 @@ TEST_CASE("what is read is what was written, to the last bit") {
   for (std::size_t r = 0; r < 2; ++r) {
     const Metrics& metrics = written[r].measurement.metrics;
     const ReadResult& result = read.results[r];
-    CHECK(result.name == written[r].plan.scenario.name);
+    CHECK(result.name == written[r].plan.question.name);
     int numbers = 0;
     for (const MetricRow& row : step_metrics()) {
       INFO(row.key);
@@ -98,9 +98,9 @@ TEST_CASE("a result holds the scenario that it can be simulated from again") {
   const ResultFiles read = read_result_files({read_json_file(file.path)});
   for (std::size_t r = 0; r < 2; ++r) {
     REQUIRE(read.results[r].scenario);
-    const std::vector<Scenario> again = load_scenarios(*read.results[r].scenario);
+    const std::vector<Question> again = load_questions(*read.results[r].scenario);
     REQUIRE(again.size() == 1);
-    CHECK(again[0].name == written[r].plan.scenario.name);
+    CHECK(again[0].name == written[r].plan.question.name);
     const Metrics metrics = run_scenario(again[0], false).measurement.metrics;
     CHECK(metrics.step_time == written[r].measurement.metrics.step_time);
   }

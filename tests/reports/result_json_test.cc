@@ -127,7 +127,7 @@ TEST_CASE("what is unknown is null") {
 
 TEST_CASE("several results are an array, and any name can be written") {
   auto odd = two_devices();
-  odd.plan.scenario.name = "broken \xff UTF-8 and \"quotes\"";
+  odd.plan.question.name = "broken \xff UTF-8 and \"quotes\"";
   const Json json = Json::parse(result_json(std::vector{two_devices(), odd}));
   REQUIRE(json.size() == 2);
   CHECK(json[1]["name"] == "broken \uFFFD UTF-8 and \"quotes\"");

@@ -135,7 +135,7 @@ TEST_CASE("large runs stay well-formed and under 500 KB, and say what is shown")
 
 TEST_CASE("names cannot break the picture") {
   auto result = two_devices();
-  result.plan.scenario.name = "</text><script>alert(1)</script> & \"x\" \x01\xff";
+  result.plan.question.name = "</text><script>alert(1)</script> & \"x\" \x01\xff";
   const std::string text = svg_timeline(result);
   CHECK(read_markup(text).error == "");
   CHECK(text.find("<script") == std::string::npos);

@@ -29,7 +29,7 @@ std::size_t widest_line(const std::string& text) {
 
 ScenarioResult too_large() {
   auto result = pipeline_run({});
-  result.plan.scenario.name = "A long name that a person gave to a scenario that does not fit";
+  result.plan.question.name = "A long name that a person gave to a scenario that does not fit";
   result.measurement.metrics.fits_in_memory = false;
   result.measurement.metrics.memory_capacity = Bytes(30.0 * 1024 * 1024 * 1024);
   return result;
@@ -94,8 +94,8 @@ TEST_CASE("a comparison says how much memory is left, and warns where it is too 
 
 TEST_CASE("a name keeps its line where the terminal has room for it") {
   auto one = two_devices(), other = two_devices();
-  one.plan.scenario.name = "pairwise interlocking";
-  other.plan.scenario.name = "forward=recomputed";
+  one.plan.question.name = "pairwise interlocking";
+  other.plan.question.name = "forward=recomputed";
   for (const int width : {80, 100}) {  // in two blocks, and in one
     CAPTURE(width);
     const std::string text = terminal_table({one, other}, {.colour = false, .width = width});
@@ -106,8 +106,8 @@ TEST_CASE("a name keeps its line where the terminal has room for it") {
 
 TEST_CASE("what all names of a sweep begin with is said once") {
   auto local = two_devices(), global = two_devices();
-  local.plan.scenario.name = "ResNet-50 | strategy=local";
-  global.plan.scenario.name = "ResNet-50 | strategy=global";
+  local.plan.question.name = "ResNet-50 | strategy=local";
+  global.plan.question.name = "ResNet-50 | strategy=global";
   const Grid grid = comparison_grid({local, global});
   CHECK(grid.rows[0][0].text == "strategy=local");
   CHECK(grid.rows[1][0].text == "strategy=global");
@@ -163,7 +163,7 @@ TEST_CASE("a hundred devices are shortened, with the important ones kept") {
 
 TEST_CASE("names cannot steer the terminal") {
   auto result = two_devices();
-  result.plan.scenario.name = "evil \x1b[2J name";
+  result.plan.question.name = "evil \x1b[2J name";
   CHECK_FALSE(holds(terminal_table({result}, {}), "\x1b"));
   CHECK_FALSE(holds(terminal_table({result, result}, {}), "\x1b"));
 }

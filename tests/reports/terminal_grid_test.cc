@@ -25,7 +25,7 @@ ScenarioResult step_of(const std::string& schedule, int devices, int micro_batch
     "training": {"strategy": "global", "schedule": ")" +
                            schedule + R"(", "micro_batches": )" + std::to_string(micro_batches) +
                            R"(, "steps": 3}})";
-  return run_scenario(load_scenarios(parse_json(text, "grid.json")).front(), true);
+  return run_scenario(load_questions(parse_json(text, "grid.json")).front(), true);
 }
 
 /// The rows of the first ten devices at most, without their labels and bars.

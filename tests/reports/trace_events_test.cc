@@ -27,7 +27,7 @@ ScenarioResult simulated(const std::string& text, const std::vector<std::string>
     const std::size_t equals = key.find('=');
     set_json(document, key.substr(0, equals), parse_override(key.substr(equals + 1), key), key);
   }
-  return run_scenario(load_scenarios(document).at(0), true);
+  return run_scenario(load_questions(document).at(0), true);
 }
 
 const char* const kFourStages = R"({

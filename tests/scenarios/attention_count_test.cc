@@ -63,7 +63,7 @@ struct Told {
 
 Told told(Overrides overrides, const std::string& count) {
   overrides.push_back("model.attention_flops=" + count);
-  const Scenario scenario = load_scenarios(document(kTransformer, overrides)).front();
+  const Question scenario = load_questions(document(kTransformer, overrides)).front();
   return {run_scenario(scenario, false).measurement.metrics, model_flops(scenario.graph)};
 }
 
@@ -109,7 +109,7 @@ TEST_CASE("for every causal model of the zoo the count changes MFU only") {
   for (const std::string& name : zoo_names()) {
     // A name first, as the object would be put into the one of kTransformer.
     const Overrides model = {"model=\"" + name + '"', "model={\"base\": \"" + name + "\"}"};
-    const Scenario plain = load_scenarios(document(kTransformer, {model[0]})).front();
+    const Question plain = load_questions(document(kTransformer, {model[0]})).front();
     if (plain.graph.attention_flops == "none") continue;
     if (!plain.graph.slice) {  // sees both directions
       const Overrides half = {model[0], model[1], "model.attention_flops=causal"};
@@ -127,11 +127,11 @@ TEST_CASE("both directions take the time of the whole square, a causal mask litt
   const auto loaded = [](const Overrides& mask) {
     Overrides all = {"model.sequence_length=65536", "model.attention=fused"};
     all.insert(all.end(), mask.begin(), mask.end());
-    return load_scenarios(document(kTransformer, all)).front();
+    return load_questions(document(kTransformer, all)).front();
   };
-  const Scenario causal = loaded({}),
+  const Question causal = loaded({}),
                  both = loaded({"model.bidirectional=true", "model.readout=masked-lm"});
-  const auto attention = [](const Scenario& scenario) {
+  const auto attention = [](const Question& scenario) {
     Flops total;
     for (const Work& work : scenario.graph.modules[1].forward) {
       if (work.op_class == OpClass::Attention) total += work.flops;

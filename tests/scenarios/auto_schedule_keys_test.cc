@@ -15,7 +15,7 @@ Overrides searching(const std::string& schedule) {
 }
 
 TEST_CASE("auto takes a memory and a number of evaluations") {
-  const Scenario scenario =
+  const Question scenario =
       loaded(searching(R"({"kind": "auto", "memory": "60 GiB", "evaluations": 20})"));
   CHECK(scenario.schedule.kind->name == "auto");
   CHECK(scenario.schedule.memory == Bytes(60.0 * 1024 * 1024 * 1024));
@@ -53,8 +53,8 @@ TEST_CASE("a plan has a schedule that is found no second time") {
 }
 
 TEST_CASE("a scenario that names its schedule is planned with it") {
-  const Scenario scenario = loaded(searching("\"gpipe\""));
-  CHECK(make_plan(scenario).schedule.kind->name == "gpipe");
+  const Question question = loaded(searching("\"gpipe\""));
+  CHECK(make_plan(question).schedule.kind->name == "gpipe");
 }
 
 TEST_CASE("where not even the leanest order fits a device, no larger limit is proposed") {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "scenarios/load/scenario.h"
+#include "scenarios/load/question.h"
 
 namespace interlock {
 
@@ -33,13 +33,13 @@ inline JsonValue document(const std::string& text, const Overrides& overrides = 
 }
 
 /// The scenarios of kFourModules with `overrides`.
-inline std::vector<Scenario> loaded_all(const Overrides& overrides) {
-  return load_scenarios(document(kFourModules, overrides));
+inline std::vector<Question> loaded_all(const Overrides& overrides) {
+  return load_questions(document(kFourModules, overrides));
 }
 
 /// The one scenario of kFourModules with `overrides`.
-inline Scenario loaded(const Overrides& overrides = {}) {
-  std::vector<Scenario> scenarios = loaded_all(overrides);
+inline Question loaded(const Overrides& overrides = {}) {
+  std::vector<Question> scenarios = loaded_all(overrides);
   REQUIRE(scenarios.size() == 1);
   return scenarios.front();
 }
@@ -47,7 +47,7 @@ inline Scenario loaded(const Overrides& overrides = {}) {
 /// What loading `value` says; "" if nothing is wrong.
 inline std::string mistakes_of(const JsonValue& value) {
   try {
-    load_scenarios(value);
+    load_questions(value);
   } catch (const Error& error) {
     return error.what();
   }

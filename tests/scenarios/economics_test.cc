@@ -61,7 +61,7 @@ TEST_CASE("devices that others stand for in the simulation draw and cost as well
 
 TEST_CASE("half of a machine answers for half of what is around its devices") {
   MESSAGE("DGX A100: 3.3 kW beside its devices (catalogue); 4 of 8 devices answer for 1.65 kW");
-  const Scenario scenario =
+  const Question scenario =
       loaded({"cluster=null",
               R"(cluster={"machine": "dgx-a100-80g", "devices": 4, "power": {"node": "3.3 kW"}})"});
   const Economics step = economics_of(lay_out(scenario), {.step_time = Seconds(2), .busy = 0.5});

@@ -22,7 +22,7 @@ Answers answers_of(const Overrides& overrides, const std::string& text = kFourMo
 StepLimits limits_of(const Overrides& overrides, const std::string& text = kFourModules) {
   JsonValue value = parse_json(text, "test.json");
   apply_overrides(value, overrides);
-  return step_limits(run_scenario(load_scenarios(value).front(), true));
+  return step_limits(run_scenario(load_questions(value).front(), true));
 }
 
 const TriedChange& change_with(const Answers& answers, std::string_view setting) {
@@ -89,7 +89,7 @@ TEST_CASE("the parts of a step add up to it") {
     for (const StepPiece& part : limits.parts) sum += part.seconds;
     JsonValue value = parse_json(kFourModules, "test.json");
     apply_overrides(value, overrides);
-    const auto result = run_scenario(load_scenarios(value).front(), false);
+    const auto result = run_scenario(load_questions(value).front(), false);
     CHECK(sum == doctest::Approx(result.measurement.metrics.step_time.value()).epsilon(1e-9));
   }
 }

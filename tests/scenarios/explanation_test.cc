@@ -26,7 +26,7 @@ TEST_CASE("everything begins when its cause says, with collectives and shared li
   for (const char* name : {"llama-3-8b-fsdp", "llama-3-8b", "zero-bubble", "networks", "offload",
                            "overlapping", "in-flight", "stragglers"}) {
     const std::string file = std::string(EXAMPLES_FOLDER "/") + name + ".json";
-    const Scenario scenario = load_scenarios(read_json_file(file)).front();
+    const Question scenario = load_questions(read_json_file(file)).front();
     const Program program = lower_plan(make_plan(scenario), 3);
     TraceLog log;
     const RunSummary run = run_program(program, scenario.engine, log_sink(log));
@@ -44,7 +44,7 @@ TEST_CASE("everything begins when its cause says, with collectives and shared li
 TEST_CASE("the critical path of a steady step is as long as the step, bubbles as the idle share") {
   for (const char* name : {"llama-3-8b-fsdp", "four-equal-stages", "zero-bubble", "slow-links"}) {
     const std::string file = std::string(EXAMPLES_FOLDER "/") + name + ".json";
-    const Scenario scenario = load_scenarios(read_json_file(file)).front();
+    const Question scenario = load_questions(read_json_file(file)).front();
     const Metrics metrics = run_scenario(scenario, false).measurement.metrics;
     INFO(std::string(name));
     REQUIRE(metrics.explanation);

@@ -10,7 +10,7 @@ constexpr const char* kBatch = "training.micro_batches=4";
 
 /// Flops that `mfu` or `hfu` stands for, one step: share * step time * peak * devices.
 double flops_of(const ScenarioResult& result, std::optional<double> share) {
-  const Scenario& scenario = result.plan.scenario;
+  const Question& scenario = result.plan.question;
   const auto peak = scenario.cluster.device.peak[static_cast<std::size_t>(scenario.precision)];
   return share.value() * result.measurement.metrics.step_time.value() * peak.value().value() *
          scenario.ranks;
@@ -18,7 +18,7 @@ double flops_of(const ScenarioResult& result, std::optional<double> share) {
 
 TEST_CASE("MFU counts the model's flops once a micro-batch, whatever the strategy") {
   for (const char* strategy : {"global", "local", "pairwise"}) {
-    const Scenario scenario = loaded({"model=gpt2", "cluster=dgx-a100-80g", "parallel.pipeline=4",
+    const Question scenario = loaded({"model=gpt2", "cluster=dgx-a100-80g", "parallel.pipeline=4",
                                       std::string("training.strategy=") + strategy,
                                       "training.global_batch_size=8", "training.steps=2", kBatch});
     const ScenarioResult result = run_scenario(scenario, false);

@@ -38,7 +38,7 @@ int launches_of(const std::vector<Work>& works) {
 TEST_CASE("a step of small kernels takes as long as the host needs to issue them") {
   const ScenarioResult slow = run(small_run({R"(training.framework={"kernel_issue": "1 ms"})"}));
   int launches = 0;
-  for (const Module& module : slow.plan.scenario.graph.modules) {
+  for (const Module& module : slow.plan.question.graph.modules) {
     for (const auto* works :
          {&module.forward, &module.backward_input, &module.backward_weight, &module.update}) {
       launches += launches_of(*works);
@@ -54,7 +54,7 @@ TEST_CASE("gradients may be issued at a pace of their own") {
   };
   const double all = step(R"({"kernel_issue": "1 ms"})");
   int gradients = 0;
-  for (const Module& module : run(small_run({})).plan.scenario.graph.modules) {
+  for (const Module& module : run(small_run({})).plan.question.graph.modules) {
     gradients += launches_of(module.backward_input) + launches_of(module.backward_weight);
   }
   CHECK(all - step(R"({"kernel_issue": "1 ms", "backward_issue": "0.4 ms"})") ==
@@ -64,7 +64,7 @@ TEST_CASE("gradients may be issued at a pace of their own") {
 
 TEST_CASE("collectives take the multiprocessors that the framework or the device says") {
   const auto share = [](const Overrides& overrides) {
-    return run(small_run(overrides)).plan.scenario.cluster.device.collective_sms;
+    return run(small_run(overrides)).plan.question.cluster.device.collective_sms;
   };
   const std::string library = R"(training.framework={"collective_sms": 0.2})";
   CHECK(share({}) == 0);
@@ -126,7 +126,7 @@ TEST_CASE("collectives are issued too") {
   issued.push_back(R"(training.framework={"exchange_issue": "1 s"})");
   const ScenarioResult slow = run(small_run(issued));
   int exchanges = 0;
-  for (const Module& module : slow.plan.scenario.graph.modules) {
+  for (const Module& module : slow.plan.question.graph.modules) {
     for (const auto* list : {&module.forward_exchanges, &module.backward_input_exchanges,
                              &module.backward_weight_exchanges}) {
       for (const Exchange& exchange : *list) exchanges += exchange.count;
@@ -173,7 +173,7 @@ TEST_CASE("gradients of several micro-batches are added up in as many passes as 
   const std::string two = "training.micro_batches=2";
   const ScenarioResult plain = run(small_run({kBare, two}));
   double parameters = 0;
-  for (const Module& module : plain.plan.scenario.graph.modules) {
+  for (const Module& module : plain.plan.question.graph.modules) {
     parameters += static_cast<double>(module.parameters);
   }
   const double expected = 2 * 3 * parameters * 2 / 1e9;
@@ -236,7 +236,7 @@ TEST_CASE("gradients in fp32 take two bytes a parameter more") {
   const ScenarioResult plain = run(small_run({}));
   const ScenarioResult wide = run(small_run({R"(training.framework={"gradients": "fp32"})"}));
   double parameters = 0;
-  for (const Module& module : plain.plan.scenario.graph.modules) {
+  for (const Module& module : plain.plan.question.graph.modules) {
     parameters += static_cast<double>(module.parameters);
   }
   const auto gradients = [](const ScenarioResult& result) {
@@ -257,7 +257,7 @@ TEST_CASE("sums of input gradients hide behind weight gradients if the framework
   CHECK(step_of(beside) < 0.99 * step_of(apart));
   const auto exchanges = [](const ScenarioResult& result) {
     std::pair<double, double> bytes = {0, 0};  // in turn, beside
-    for (const Module& module : result.plan.scenario.graph.modules) {
+    for (const Module& module : result.plan.question.graph.modules) {
       for (const Exchange& exchange : module.backward_input_exchanges) {
         (exchange.overlapped ? bytes.second : bytes.first) +=
             exchange.count * exchange.bytes.value();

@@ -86,7 +86,7 @@ TEST_CASE("uniform and explicit partitions are what they say") {
 
 /// Busy time of the busiest stage, added up from the prices of the stages themselves.
 Seconds busiest(const Plan& plan) {
-  const Scenario& scenario = plan.scenario;
+  const Question& scenario = plan.question;
   const std::vector<StageRole> roles =
       make_roles(scenario.strategy, plan.partition.stages(), false);
   const auto modules = price_modules(
@@ -108,7 +108,7 @@ Seconds busiest(const Plan& plan) {
 
 /// The least `busiest` over every way to cut the modules into as many stages.
 Seconds best_by_search(Plan plan) {
-  const int modules = static_cast<int>(plan.scenario.graph.modules.size());
+  const int modules = static_cast<int>(plan.question.graph.modules.size());
   std::vector<int>& cuts = plan.partition.boundaries;
   Seconds best(1e300);
   const std::function<void(std::size_t)> place = [&](std::size_t stage) {
@@ -134,7 +134,7 @@ TEST_CASE("balanced partitions are as good as the best of all, heads and travers
         "cluster": {"machine": "dgx-a100-80g", "devices": 4},
         "training": {"global_batch_size": 32, "strategy": )") +
                              strategy + "}}";
-    const Plan plan = lay_out(load_scenarios(parse_json(text, "test.json")).front());
+    const Plan plan = lay_out(load_questions(parse_json(text, "test.json")).front());
     CHECK(plan.partition.stages() == 4);
     const double found = busiest(plan).value(), best = best_by_search(plan).value();
     MESSAGE(std::string(strategy) << ": busiest stage " << found << " s, best of all cuts " << best

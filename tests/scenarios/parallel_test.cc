@@ -14,8 +14,8 @@ const std::string kTransformer = R"({
   "training": {"strategy": "global", "global_batch_size": 64}
 })";
 
-Scenario with(const Overrides& overrides) {
-  const std::vector<Scenario> all = load_scenarios(document(kTransformer, overrides));
+Question with(const Overrides& overrides) {
+  const std::vector<Question> all = load_questions(document(kTransformer, overrides));
   REQUIRE(all.size() == 1);
   return all.front();
 }
@@ -25,7 +25,7 @@ std::string refused(const Overrides& overrides) {
 }
 
 TEST_CASE("a file that says nothing of layouts has a pipeline of all devices") {
-  const Scenario scenario = with({"cluster.nodes=1", "model.layers=8"});
+  const Question scenario = with({"cluster.nodes=1", "model.layers=8"});
   CHECK(scenario.mesh.degrees == Coordinates{1, 1, 1, 8});
   CHECK(scenario.mesh.expert == 1);
   CHECK(scenario.mesh.shard == 1);
@@ -40,7 +40,7 @@ TEST_CASE("a file that says nothing of layouts has a pipeline of all devices") {
 }
 
 TEST_CASE("every key of a layout arrives where it is used") {
-  const Scenario scenario =
+  const Question scenario =
       with({R"(parallel={"tensor": 2, "context": 2, "data": 4, "expert": 4, "zero_stage": 3,
                  "shard": 2, "sequence_parallel": true, "context_layout": "all_to_all",
                  "expert_imbalance": 1.5, "overlap_gradients": false, "overlap_weights": true,
@@ -97,7 +97,7 @@ TEST_CASE("states are divided among all devices of equal weights unless a shard 
 }
 
 TEST_CASE("replicas share the global batch, and results count all of them") {
-  const Scenario scenario =
+  const Question scenario =
       loaded({"parallel={\"pipeline\": 1, \"data\": 4}", "training.global_batch_size=32",
               "training.micro_batches=2", "training.schedule=1f1b", "training.steps=1"});
   // 32 samples / 4 replicas / 2 micro-batches
@@ -114,7 +114,7 @@ TEST_CASE("ZeRO goes with every strategy") {
     for (const std::string stage : {"1", "2", "3"}) {
       CAPTURE(strategy);
       CAPTURE(stage);
-      const Scenario scenario =
+      const Question scenario =
           with({"training.strategy=" + strategy, "model.experts=null", "training.micro_batches=2",
                 R"(parallel={"pipeline": 2, "data": 32, "zero_stage": )" + stage + "}"});
       const Metrics metrics = run_scenario(scenario, false).measurement.metrics;

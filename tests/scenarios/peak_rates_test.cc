@@ -10,7 +10,7 @@ namespace interlock::peak_rates_test {
 namespace {
 
 /// An MI300X as its data sheet has it, with `more`: eight, of a small GPT each.
-Scenario from_data_sheet(const std::string& more, const Overrides& overrides = {}) {
+Question from_data_sheet(const std::string& more, const Overrides& overrides = {}) {
   Overrides all = {
       R"(model={"kind": "transformer", "layers": 4, "hidden_size": 2048, "attention_heads": 16,
                 "vocab_size": 32000, "sequence_length": 2048, "attention": "fused"})",
@@ -23,7 +23,7 @@ Scenario from_data_sheet(const std::string& more, const Overrides& overrides = {
   all.insert(all.end(), overrides.begin(), overrides.end());
   const std::string text = R"({"model": "gpt2", "cluster": "dgx-a100-80g",
                                "training": {"strategy": "global"}})";
-  return load_scenarios(document(text, all)).front();
+  return load_questions(document(text, all)).front();
 }
 
 std::string every_class(const std::string& but) {
@@ -50,7 +50,7 @@ TEST_CASE("a device that states all efficiencies has a range and no such words")
   CHECK(confidence.at_peak.empty());
   CHECK(confidence.range);
   for (const std::string& name : device_names()) {
-    const Scenario shipped =
+    const Question shipped =
         loaded({"training.global_batch_size=1", "model=\"gpt2\"",
                 "training.precision=" + std::string(name == "tpu-v3" ? "bf16" : "fp32"),
                 R"(cluster={"kind": "uniform", "devices": 1, "link": {"bandwidth": "1 GB/s"},
@@ -62,7 +62,7 @@ TEST_CASE("a device that states all efficiencies has a range and no such words")
 }
 
 TEST_CASE("classes that an efficiency leaves out are named, with their share of the time") {
-  const Scenario scenario = from_data_sheet(every_class("gemm"));
+  const Question scenario = from_data_sheet(every_class("gemm"));
   Seconds products, all;
   for (const Module& module : scenario.graph.modules) {
     for (const auto* works : {&module.forward, &module.backward_input, &module.backward_weight,

@@ -79,7 +79,7 @@ TEST_CASE("a long step measured by two short ones has the figures of the whole")
 }
 
 TEST_CASE("a long step is looked at by two short ones, too") {
-  const Scenario scenario =
+  const Question scenario =
       loaded({"training.schedule=1f1b", "training.micro_batches=70000", "training.steps=2"});
   const Metrics run = run_scenario(scenario, false).measurement.metrics;
   const Metrics look = estimate_step(lay_out(scenario), Grade::Look).metrics;

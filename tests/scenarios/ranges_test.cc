@@ -58,7 +58,7 @@ std::string calibration(std::mt19937& random, int samples) {
 }
 
 /// One device, one micro-batch: a step is the sum of its kernels.
-Scenario chain(const std::string& device, int seed) {
+Question chain(const std::string& device, int seed) {
   const std::string text = R"({
     "model": {"kind": "mlp", "input_size": 300, "hidden_sizes": [200, 170, 90], "classes": 50},
     "cluster": {"kind": "uniform", "devices": 1, "link": {"bandwidth": "1 GB/s"},
@@ -68,11 +68,11 @@ Scenario chain(const std::string& device, int seed) {
                  "optimizer": "sgd", "steps": 1},
     "simulate": {"engine": "native", "seed": )" +
                            std::to_string(seed) + "}}";
-  return load_scenarios(document(text)).front();
+  return load_questions(document(text)).front();
 }
 
 /// `scenario` with a device on which every kernel takes a factor of its own, that no model knows.
-Scenario with_true_times(Scenario scenario, std::mt19937& random) {
+Question with_true_times(Question scenario, std::mt19937& random) {
   std::normal_distribution<double> normal(0, kSpread);
   auto truth = std::make_shared<CalibratedModel>(*scenario.cluster.device.calibrated);
   truth->table.clear();
@@ -96,7 +96,7 @@ TEST_CASE("ranges of synthetic calibrations hold the truth as often as they say"
   int within = 0;
   double width = 0;
   for (int trial = 0; trial < kTrials; ++trial) {
-    const Scenario scenario = chain(calibration(random, 60), trial + 1);
+    const Question scenario = chain(calibration(random, 60), trial + 1);
     const Confidence found = calibrated_range(make_plan(scenario), kDraws);
     REQUIRE(found.range);
     const Seconds truth =
@@ -126,7 +126,7 @@ TEST_CASE("draws are the same for the same seed, and others for another") {
 
 TEST_CASE("a calibrated device says what lies beyond its measurements") {
   std::mt19937 random(5);
-  Scenario scenario = chain(calibration(random, 40), 1);
+  Question scenario = chain(calibration(random, 40), 1);
   const auto limits = [&] {
     std::string all;
     for (const std::string& reason : calibration_limits(lay_out(scenario))) all += reason + "\n";

@@ -76,7 +76,7 @@ TEST_CASE("a run without failures is its steps, and the fill of the first") {
 TEST_CASE("steps to a goal are samples over the batch, and those that it takes besides") {
   // K(B) = c1 / B + c2: 1000 samples of 8 a step are 125 steps, and 30 besides.
   const auto steps = [](const std::string& run) {
-    const Scenario scenario = loaded({"training.global_batch_size=8", "run=" + run});
+    const Question scenario = loaded({"training.global_batch_size=8", "run=" + run});
     return run_scenario(scenario, false).run->plan.steps;
   };
   CHECK(steps(R"({"samples": 1000})") == 125);

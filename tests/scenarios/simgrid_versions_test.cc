@@ -23,11 +23,11 @@ struct ContendedStep {
 };
 
 void check_steps(const std::string& file, const std::vector<ContendedStep>& steps) {
-  const auto scenarios = load_scenarios(read_json_file(EXAMPLES_FOLDER "/" + file));
+  const auto scenarios = load_questions(read_json_file(EXAMPLES_FOLDER "/" + file));
   for (const ContendedStep& step : steps) {
     INFO(step.name);
     const auto scenario = std::find_if(scenarios.begin(), scenarios.end(),
-                                       [&](const Scenario& s) { return s.name == step.name; });
+                                       [&](const Question& s) { return s.name == step.name; });
     REQUIRE(scenario != scenarios.end());
     const Metrics metrics = run_scenario(*scenario, false).measurement.metrics;
     CHECK(metrics.engine == "simgrid");

@@ -21,15 +21,15 @@ const std::string kTransformer = R"({
 })";
 const std::string kWritten = R"(training.schedule={"kind": "terapipe", "slices": )";
 
-Scenario sliced(const Overrides& overrides) {
-  return load_scenarios(document(kTransformer, overrides)).front();
+Question sliced(const Overrides& overrides) {
+  return load_questions(document(kTransformer, overrides)).front();
 }
 
 Metrics run(const Overrides& overrides) {
   return run_scenario(sliced(overrides), false).measurement.metrics;
 }
 
-std::vector<int> lengths_of(const Scenario& scenario) {
+std::vector<int> lengths_of(const Question& scenario) {
   std::vector<int> lengths;
   for (const TokenSlice& slice : lay_out(scenario).slices) lengths.push_back(slice.length);
   return lengths;
@@ -38,7 +38,7 @@ std::vector<int> lengths_of(const Scenario& scenario) {
 TEST_CASE("slices are balanced, so many equal ones, or as listed") {
   CHECK(lengths_of(sliced({kWritten + "4}"})) == std::vector<int>(4, 256));
   CHECK(lengths_of(sliced({kWritten + "3}"})) == std::vector<int>{342, 341, 341});
-  const Scenario listed = sliced({kWritten + "[600, 400, 24]}"});
+  const Question listed = sliced({kWritten + "[600, 400, 24]}"});
   CHECK(lengths_of(listed) == std::vector<int>{600, 400, 24});
   CHECK(lay_out(listed).slices[2] == TokenSlice{24, 1000, 1024});
   for (const int tokens : {1024, 1000, 7}) {
@@ -112,7 +112,7 @@ TEST_CASE("balanced slices are no slower than any equal ones, and shorter at the
 
 TEST_CASE("late slices of attention cost more, and all slices of retention the same") {
   const auto costs_of_forward = [](const std::string& attention) {
-    const Scenario scenario = sliced({"model.attention=" + attention, kWritten + "8}"});
+    const Question scenario = sliced({"model.attention=" + attention, kWritten + "8}"});
     const std::vector<OpInfo> ops = lower_plan(make_plan(scenario), 1).ops;
     return std::count_if(ops.begin(), ops.end(),
                          [](const OpInfo& op) { return op.kind == OpKind::F && op.stage == 1; });
@@ -142,8 +142,8 @@ TEST_CASE("a balanced batch is that of the best size, each with its best slices"
 
 TEST_CASE("equal slices of a profile are as many micro-batches of a share of it") {
   const Overrides whole = {"training.schedule=gpipe", "training.micro_batches=6"};
-  const Scenario cut = loaded({kWritten + "3}", "training.micro_batches=2"});
-  Scenario plain = loaded(whole);
+  const Question cut = loaded({kWritten + "3}", "training.micro_batches=2"});
+  Question plain = loaded(whole);
   const double sliced = run_scenario(cut, false).measurement.metrics.step_time.value();
   // 1 ms an op: gpipe takes (M + K - 1) 3 ms; a third of an op is one of 6 micro-batches.
   CHECK(run_scenario(plain, false).measurement.metrics.step_time.value() == doctest::Approx(27e-3));

@@ -83,8 +83,8 @@ std::string random_scenario(Random& random) {
          random_variation(random) + "}";
 }
 
-Scenario scenario_of(const std::string& text) {
-  return load_scenarios(parse_json(text, "sums.json")).front();
+Question scenario_of(const std::string& text) {
+  return load_questions(parse_json(text, "sums.json")).front();
 }
 
 double& at(Bubbles& bubbles, BubbleCause cause) { return bubbles[static_cast<std::size_t>(cause)]; }
@@ -118,7 +118,7 @@ void check_sums(const Metrics& metrics) {
 }
 
 /// The same steps in the middle of a longer run, watched by the clock: no device lacks work.
-void check_by_clock(const Scenario& scenario, const Metrics& metrics) {
+void check_by_clock(const Question& scenario, const Metrics& metrics) {
   const int further = 40;
   const int steps = metrics.fill_steps + metrics.measured_steps + further;
   const Program program = lower_plan(make_plan(scenario), steps);
@@ -155,7 +155,7 @@ TEST_CASE("parts add up to what they are parts of in random scenarios of every k
     const std::string text = random_scenario(random);
     INFO("seed " << seed << ": " << text);
     try {
-      const Scenario scenario = scenario_of(text);
+      const Question scenario = scenario_of(text);
       const ScenarioResult result = run_scenario(scenario, false);
       const Metrics& metrics = result.measurement.metrics;
       check_sums(metrics);
@@ -212,10 +212,10 @@ TEST_CASE("what tensor devices exchange inside ops is a named part of what they 
 }
 
 TEST_CASE("under jitter no device is busy for longer than the window lasts") {
-  std::vector<Scenario> scenarios =
-      load_scenarios(read_json_file(EXAMPLES_FOLDER "/stragglers.json"));
+  std::vector<Question> scenarios =
+      load_questions(read_json_file(EXAMPLES_FOLDER "/stragglers.json"));
   std::size_t checked = 0;
-  for (Scenario& scenario : scenarios) {
+  for (Question& scenario : scenarios) {
     if (!scenario.variation || !scenario.variation->varies()) continue;
     scenario.variation->seeds = 2;
     INFO(scenario.name);

@@ -5,10 +5,10 @@
 namespace interlock::sweep_test {
 namespace {
 
-std::vector<std::string> names_of(const std::vector<Scenario>& scenarios) {
+std::vector<std::string> names_of(const std::vector<Question>& scenarios) {
   std::vector<std::string> names;
   names.reserve(scenarios.size());
-  for (const Scenario& scenario : scenarios) names.push_back(scenario.name);
+  for (const Question& scenario : scenarios) names.push_back(scenario.name);
   return names;
 }
 
@@ -80,7 +80,7 @@ TEST_CASE("a sweep may reach into arrays and supply what the rest lacks") {
   JsonValue lacking = document(kFourModules, {R"(sweep={"model.modules.0.forward": ["1 ms", "2 ms"],
                                "training": [{"strategy": "local"}]})"});
   std::erase_if(lacking.members, [](const auto& member) { return member.first == "training"; });
-  CHECK(load_scenarios(lacking).size() == 2);
+  CHECK(load_questions(lacking).size() == 2);
 }
 
 TEST_CASE("paths with commas between them are set together") {

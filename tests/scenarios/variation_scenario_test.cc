@@ -114,7 +114,7 @@ TEST_CASE("replicas that add up their gradients all go at the pace of the slow o
 }
 
 TEST_CASE("a slow link is as many times slower, for every message on it") {
-  const Scenario scenario = loaded({R"(variation={"slow_links": [
+  const Question scenario = loaded({R"(variation={"slow_links": [
       {"from": 0, "to": 1, "slowdown": 4}, {"from": 2, "to": 3, "slowdown": 2}]})"});
   const BytesPerSecond whole = route(scenario.cluster, 1, 0).bandwidth;
   CHECK(route(scenario.cluster, 0, 1).bandwidth == whole / 4);
@@ -125,7 +125,7 @@ TEST_CASE("a slow link is as many times slower, for every message on it") {
 }
 
 TEST_CASE("of a way between nodes the network cards are slow, not the links inside") {
-  const Scenario scenario = loaded(
+  const Question scenario = loaded(
       {"cluster=null", R"(cluster={"machine": "dgx-a100-80g", "nodes": 2})", "parallel.pipeline=4",
        R"(variation={"slow_links": [{"from": 0, "to": 8, "slowdown": 10}]})"});
   const Cluster whole = [&] {

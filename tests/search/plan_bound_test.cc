@@ -42,14 +42,14 @@ double peak_of(const Metrics& metrics) {
 
 Slack slack_of(const JsonValue& document) {
   Slack slack;
-  std::vector<Scenario> scenarios;
+  std::vector<Question> scenarios;
   try {
-    scenarios = load_scenarios(document);
+    scenarios = load_questions(document);
   } catch (const Error&) {
     return slack;
   }
   slack.loaded = true;
-  const Scenario& scenario = scenarios.front();
+  const Question& scenario = scenarios.front();
   const Plan plan = lay_out(scenario);
   const Metrics metrics = estimate_step(complete(plan), Grade::Simulation).metrics;
   const StepEstimate layout = bound_layout(scenario, {.overlap = scenario.schedule.overlap});

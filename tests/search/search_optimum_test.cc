@@ -22,9 +22,9 @@ using Figures = std::array<double, 4>;
 std::vector<Figures> simulate_all(const std::string& space) {
   std::vector<Figures> all;
   for (const JsonValue& plan : all_plans(space)) {
-    std::vector<Scenario> scenarios;
+    std::vector<Question> scenarios;
     try {
-      scenarios = load_scenarios(plan);
+      scenarios = load_questions(plan);
     } catch (const Error&) {
       continue;
     }

@@ -42,7 +42,7 @@ TEST_CASE("a row has the result's figures, or what went wrong") {
     return row.cells[place_of(columns, column)];
   };
   const SweepRow row = sweep.row(5);  // 8 micro-batches, 4 ranks
-  const Scenario scenario = loaded({"training.micro_batches=8", "parallel.pipeline=4"});
+  const Question scenario = loaded({"training.micro_batches=8", "parallel.pipeline=4"});
   const ScenarioResult result = run_scenario(scenario, false);
   const auto json = nlohmann::json::parse(result_json(result));
   CHECK(number_or(cell(row, "step_time_s"), 0) == json["step_time_s"].get<double>());

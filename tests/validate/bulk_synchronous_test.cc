@@ -34,7 +34,7 @@ double step_time(const Stages& stages, const std::string& schedule, int micro_ba
       (strategy.front() == '{' ? strategy : '"' + strategy + '"') +
       R"(, "steps": 4, "micro_batches": )" + std::to_string(micro_batches) +
       R"(, "schedule": {"kind": ")" + schedule + R"(", "execution": ")" + execution + "\"}}}";
-  const std::vector<Scenario> all = load_scenarios(document(text));
+  const std::vector<Question> all = load_questions(document(text));
   REQUIRE(all.size() == 1);
   return run_scenario(all.front(), false).measurement.metrics.step_time.value();
 }
@@ -135,7 +135,7 @@ TEST_CASE("what has no phases is refused") {
             .find("expected queues with room") != std::string::npos);
   CHECK(refused(R"({"kind": "auto", "execution": "bulk_synchronous"})")
             .find("\"auto\" has none; expected \"futures\"") != std::string::npos);
-  const Scenario chooses =
+  const Question chooses =
       loaded({"parallel.pipeline=2", "parallel.stages=4", "training.micro_batches=4",
               R"(training.schedule={"kind": "gpipe", "execution": "bulk_synchronous"})"});
   CHECK_THROWS_WITH_AS(lower_plan(make_plan(chooses), 1),

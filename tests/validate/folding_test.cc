@@ -30,7 +30,7 @@ Count check_foldings(LayoutTrial trial, double epsilon) {
   Count count;
   trial.fold = "\"none\"";
   const ScenarioResult whole = run(trial);
-  for (const Unfolded& unfolded : foldings(whole.plan.scenario.mesh)) {
+  for (const Unfolded& unfolded : foldings(whole.plan.question.mesh)) {
     if (unfolded == whole.plan.unfolded) continue;
     trial.fold = fold_text(unfolded);
     INFO(document(trial));
@@ -222,7 +222,7 @@ TEST_CASE("auto simulates all devices where it must, with the figures of none") 
   const ScenarioResult chosen = run(trial);
   trial.fold = "\"none\"";
   const ScenarioResult whole = run(trial);
-  CHECK(chosen.plan.unfolded == foldings(whole.plan.scenario.mesh).back());
+  CHECK(chosen.plan.unfolded == foldings(whole.plan.question.mesh).back());
   CHECK(chosen.measurement.metrics.devices.size() == 6);
   CHECK(difference(chosen, whole, 0) == "");
 }

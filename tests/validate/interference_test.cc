@@ -166,7 +166,7 @@ TEST_CASE("the trace of every engine does the work of its ops at the rates that 
   int programs = 0, shared = 0, differing = 0;
   for (int seed = 2000; seed < 2100; ++seed) {
     LayoutTrial trial = random_layout(static_cast<std::uint64_t>(seed));
-    Scenario scenario;
+    Question scenario;
     try {
       scenario = load(trial);
     } catch (const Error&) {
@@ -198,7 +198,7 @@ TEST_CASE("the trace of every engine does the work of its ops at the rates that 
 TEST_CASE("SimGrid and the native loop tell the same of kernels that are slowed down") {
   int compared = 0;
   for (int seed = 2000; seed < 2100; ++seed) {
-    Scenario scenario;
+    Question scenario;
     try {
       scenario = load(random_layout(static_cast<std::uint64_t>(seed), RandomCluster::Mesh));
     } catch (const Error&) {

@@ -79,7 +79,7 @@ TEST_CASE("sweep, machine and SimGrid tell the same of collectives that share no
 /// Bytes on each link of a run that folds nothing, by its name: what every message and collective
 /// of its trace sends from device to device, along the routes between them.
 std::map<std::string, double> bytes_sent(const Plan& plan) {
-  const Scenario& scenario = plan.scenario;
+  const Question& scenario = plan.question;
   const Program program = lower_plan(plan, scenario.steps);
   const std::vector<Coordinates> ranks = simulated_ranks(scenario.mesh, plan.unfolded);
   std::map<std::string, double> bytes;
@@ -119,7 +119,7 @@ TEST_CASE("links carry what messages and collectives send over them, and no more
   int links = 0;
   for_layouts(cases(40), RandomCluster::Any, [&](LayoutTrial trial) {
     trial.fold = "\"none\"";
-    Scenario scenario = load(trial);
+    Question scenario = load(trial);
     scenario.steps = 1;
     const Plan plan = make_plan(scenario);
     auto sent = bytes_sent(plan);
@@ -159,7 +159,7 @@ TEST_CASE("shares stay below one, and a steady step takes as long however many a
   int steady = 0;
   for_layouts(cases(50), RandomCluster::Any, [&](const LayoutTrial& trial) {
     INFO(document(trial));
-    Scenario scenario = load(trial);
+    Question scenario = load(trial);
     scenario.steps = 2;
     const Metrics two = run_scenario(scenario, false).measurement.metrics;
     check_bounds(two);

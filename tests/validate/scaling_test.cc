@@ -16,7 +16,7 @@ void scale(StageTimes& times, double factor) {
 }
 
 Seconds makespan(const Trial& trial) {
-  const Scenario scenario = load(trial);
+  const Question scenario = load(trial);
   return run_program(lower_plan(make_plan(scenario), scenario.steps), scenario.engine, {}).makespan;
 }
 

@@ -21,7 +21,7 @@ struct Traced {
 };
 
 Traced trace(const LayoutTrial& trial) {
-  const Scenario scenario = load(trial);
+  const Question scenario = load(trial);
   Traced traced{.program = lower_plan(make_plan(scenario), scenario.steps)};
   run_program(traced.program, scenario.engine, log_sink(traced.log));
   return traced;
@@ -207,7 +207,7 @@ TEST_CASE("shared transfers end when progressive filling says so, in 400 random 
 
 /// The makespan of one step, all durations longer by their share of a 10^-12th.
 double jittered(const LayoutTrial& trial, std::uint64_t seed) {
-  const Scenario scenario = load(trial);
+  const Question scenario = load(trial);
   Program program = lower_plan(make_plan(scenario), scenario.steps);
   Random random(seed, 5);
   for (OpInfo& op : program.ops) {

@@ -21,7 +21,7 @@ const std::string kReplicas = R"({
 })";
 
 Metrics run(const Overrides& overrides) {
-  const std::vector<Scenario> all = load_scenarios(document(kReplicas, overrides));
+  const std::vector<Question> all = load_questions(document(kReplicas, overrides));
   REQUIRE(all.size() == 1);
   return run_scenario(all.front(), false).measurement.metrics;
 }

@@ -24,8 +24,8 @@ const std::string kLayers = R"({
 })";
 constexpr double kSample = 4096 * 2;
 
-Scenario laid(const Overrides& overrides) {
-  const std::vector<Scenario> all = load_scenarios(document(kLayers, overrides));
+Question laid(const Overrides& overrides) {
+  const std::vector<Question> all = load_questions(document(kLayers, overrides));
   REQUIRE(all.size() == 1);
   return all.front();
 }
@@ -33,7 +33,7 @@ Scenario laid(const Overrides& overrides) {
 std::string layouts(const std::string& list) { return "parallel.stage_layouts=" + list; }
 
 /// Alone: of the messages from one rank to another.
-double message_time(const Scenario& scenario, int from, int to) {
+double message_time(const Question& scenario, int from, int to) {
   const Program program = lower_plan(make_plan(scenario), 1);
   for (const Channel& channel : program.channels) {
     if (channel.from_rank == from && channel.to_rank == to) {
@@ -44,13 +44,13 @@ double message_time(const Scenario& scenario, int from, int to) {
   return 0;
 }
 
-double step_time(const Scenario& scenario) {
+double step_time(const Question& scenario) {
   return run_scenario(scenario, false).measurement.metrics.step_time.value();
 }
 
 TEST_CASE("equal layouts, one to one: a slice over a link (arXiv 2211.05322)") {
   for (const char* strategy : {"point_to_point", "local_all_gather", "broadcast"}) {
-    const Scenario scenario = laid(
+    const Question scenario = laid(
         {layouts(R"([{"data": 4}, {"data": 4}])"), std::string("parallel.resharding=") + strategy});
     INFO("a quarter of 16 samples over each of four cards");
     CHECK(message_time(scenario, 0, 1) == doctest::Approx(4 * kSample / kCard));
@@ -148,7 +148,7 @@ TEST_CASE("eager 1F1B hides resharding that is shorter than an op, 1F1B does not
 }
 
 TEST_CASE("devices of both sides hold what they hold, and give all of it back") {
-  const Scenario scenario = laid({layouts(R"([{"tensor": 4}, {"data": 4}])"), "partition=[2, 6]"});
+  const Question scenario = laid({layouts(R"([{"tensor": 4}, {"data": 4}])"), "partition=[2, 6]"});
   const Program program = lower_plan(make_plan(scenario), 1);
   for (const Channel& channel : program.channels) {
     if (channel.wire < 0) continue;

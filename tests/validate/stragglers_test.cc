@@ -46,7 +46,7 @@ VariationConditions straggling(int rank, double slowdown) {
 }
 
 double step_time_of(const Trial& trial, const VariationConditions& variation) {
-  Scenario scenario = load(trial);
+  Question scenario = load(trial);
   scenario.variation = variation;
   return run_scenario(scenario, false).measurement.metrics.step_time.value();
 }
@@ -136,7 +136,7 @@ ScenarioResult run_of_replicas(int replicas, const Jitter& jitter) {
       R"(, "overlap_gradients": false}, "training": {"strategy": "global", "steps": 60,
             "global_batch_size": )" +
       std::to_string(replicas) + "}}";
-  Scenario scenario = load_scenarios(parse_json(text, "replicas.json")).front();
+  Question scenario = load_questions(parse_json(text, "replicas.json")).front();
   scenario.variation = VariationConditions{.jitter = jitter, .seeds = kSeeds};
   return run_scenario(scenario, false);
 }
@@ -181,7 +181,7 @@ TEST_CASE("where everything comes one after the other, jitter changes no mean") 
   Trial trial = equal_trial(3, "\"global\"", "\"naive\"");
   for (TrialStage& stage : trial.stages) stage.output = Bytes(2e6);  // 2 ms on a wire of 1 GB/s
   trial.steps = 40;
-  Scenario scenario = load(trial);
+  Question scenario = load(trial);
   scenario.variation =
       VariationConditions{.jitter = {.spread = 0.2},
                           .link_jitter = {.shape = JitterShape::Gamma, .spread = 1},
@@ -242,7 +242,7 @@ double step_on_slow_links(const char* strategy, const char* schedule, double tra
   Trial trial = equal_trial(4, strategy, schedule);
   for (TrialStage& stage : trial.stages) stage.output = Bytes(transfer * 1e6);
   trial.micro_batches = 8;
-  Scenario scenario = load(trial);
+  Question scenario = load(trial);
   scenario.variation = VariationConditions{.slow_links = {{1, 2, slow}, {2, 1, slow}}};
   scenario.cluster = with_slow_links(std::move(scenario.cluster), scenario.variation);
   return run_scenario(scenario, false).measurement.metrics.step_time.value();
@@ -268,7 +268,7 @@ TEST_CASE("equal seeds give equal results, other seeds others") {
   const VariationConditions variation{.jitter = {.spread = 0.1}, .seeds = 3};
   const double once = step_time_of(trial, variation);
   CHECK(step_time_of(trial, variation) == once);
-  Scenario other = load(trial);
+  Question other = load(trial);
   other.variation = variation;
   other.seed = 99;
   CHECK(run_scenario(other, false).measurement.metrics.step_time.value() != once);

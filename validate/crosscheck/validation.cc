@@ -14,7 +14,7 @@ namespace {
 
 /// The wall tells what a run of real devices took; of threads that share processors it tells who
 /// was served first.
-OpClock clock_for(const Scenario& scenario, const Program& program) {
+OpClock clock_for(const Question& scenario, const Program& program) {
   const bool threads = scenario.cluster.executor.kind == RealDevices::Kind::Cpu;
   const bool crowded = program.ranks.size() > std::thread::hardware_concurrency();
   return threads && crowded ? OpClock::Processor : OpClock::Wall;
@@ -38,7 +38,7 @@ ScenarioResult predict(const Plan& plan, int fill, int steps) {
   inputs.steps = steps;
   inputs.explain = true;
   TraceLog log;
-  const RunSummary summary = run_program(program, plan.scenario.engine, log_sink(log));
+  const RunSummary summary = run_program(program, plan.question.engine, log_sink(log));
   ScenarioResult result{plan, measure_trace(std::move(program), std::move(log), fill, inputs)};
   result.measurement.metrics.engine = summary.engine;
   return result;
@@ -47,7 +47,7 @@ ScenarioResult predict(const Plan& plan, int fill, int steps) {
 Validation validate(const ScenarioResult& predicted, const NeuralNetwork& network,
                     const ValidationOptions& options) {
   const Plan& plan = predicted.plan;
-  const Scenario& scenario = plan.scenario;
+  const Question& scenario = plan.question;
   ExecutionOptions alone = options.execution;
   alone.alone = true;
   MeasuredRun run;
@@ -71,7 +71,7 @@ Validation validate(const ScenarioResult& predicted, const NeuralNetwork& networ
   Validation validation{.comparison = compare_runs(predicted.measurement, run, inputs),
                         .measured = {.plan = plan}};
   inputs.measure.explain = true;
-  validation.measured.plan.scenario.name =
+  validation.measured.plan.question.name =
       "measured, " + std::string(name_of(inputs.clock)) + " clock | " + scenario.name;
   TraceLog compared = compared_log(execution, run, inputs.clock);
   validation.measured.measurement = measure_trace(std::move(execution.program), std::move(compared),

@@ -131,7 +131,7 @@ std::string prediction_json(const std::vector<ScenarioResult>& predictions, int 
   for (const ScenarioResult& result : predictions) {
     const Metrics& metrics = result.measurement.metrics;
     Json json{{"format", "interlock-prediction/1"},
-              {"name", result.plan.scenario.name},
+              {"name", result.plan.question.name},
               {"engine", metrics.engine},
               {"fill_steps", fill},
               {"steps", steps},

@@ -64,7 +64,7 @@ std::vector<ErrorTable> error_tables(const Accuracy& accuracy) {
     const MeasuredRow& row = from.rows[value.row];
     const JsonValue& document =
         row.candidates.empty() ? row.document : row.candidates.front().document;
-    const RunTraits traits = traits_of(lay_out(load_scenarios(document).front()));
+    const RunTraits traits = traits_of(lay_out(load_questions(document).front()));
     const std::string source = file.name + ": " + from.name;
     ErrorTable& table = tables[{source, traits.generation, traits.framework}];
     table.source = source;

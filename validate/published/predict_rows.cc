@@ -95,7 +95,7 @@ RowFigures figures_of(const Plan& plan) {
   return {.step_time = step.step_time.value(),
           .samples_per_s = whole.samples_per_step.value_or(0) / step.step_time.value(),
           .tokens_per_s = whole.tokens_per_step.value_or(0) / step.step_time.value(),
-          .devices = static_cast<double>(result.plan.scenario.mesh.devices()),
+          .devices = static_cast<double>(result.plan.question.mesh.devices()),
           .forward = pass_time(result, OpKind::F),
           .backward = pass_time(result, OpKind::B) + pass_time(result, OpKind::I) +
                       pass_time(result, OpKind::W),
@@ -122,7 +122,7 @@ std::string one_line(std::string message, const JsonValue& document) {
 
 RowPrediction predict_document(const JsonValue& document) {
   try {
-    const std::vector<Scenario> scenarios = load_scenarios(document);
+    const std::vector<Question> scenarios = load_questions(document);
     if (scenarios.size() != 1) return {.problem = "a sweep; expected one scenario"};
     return {.figures = figures_of(lay_out(scenarios.front()))};
   } catch (const Error& error) {

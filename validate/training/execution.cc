@@ -1,4 +1,4 @@
-// Scenario to Job, Job to Workload, Workload to an executor, and back to curves.
+// Question to Job, Job to Workload, Workload to an executor, and back to curves.
 // SPDX-License-Identifier: Apache-2.0
 #include "validate/training/execution.h"
 
@@ -20,13 +20,13 @@ namespace interlock {
 
 namespace {
 
-[[noreturn]] void refuse(const Scenario& scenario, const std::string& path,
+[[noreturn]] void refuse(const Question& scenario, const std::string& path,
                          const std::string& problem) {
   throw Error(scenario.file + ": " + scenario.name + ": " + path + ": " + problem);
 }
 
 /// Checks that the executor that the cluster names can train the network.
-void check_executor(const Scenario& scenario, const NeuralNetwork& network, bool graph) {
+void check_executor(const Question& question, const NeuralNetwork& network, bool graph) {
   const RealDevices::Kind kind = scenario.cluster.executor.kind;
   if (kind == RealDevices::Kind::Virtual) {
     refuse(scenario, "/cluster/executor",
@@ -53,7 +53,7 @@ void check_executor(const Scenario& scenario, const NeuralNetwork& network, bool
   if (report.state != CudaState::Ready) refuse(scenario, "/cluster/executor", report.sentence);
 }
 
-void run_on_threads(const Scenario& scenario, const Job& job, const ExecutionOptions& options,
+void run_on_threads(const Question& scenario, const Job& job, const ExecutionOptions& options,
                     Execution& execution) {
   const CpuRun run = make_cpu_run(job, {});
   if (options.alone) {
@@ -74,7 +74,7 @@ CudaLink link_of(RealDevices::Links links) {
   return links == RealDevices::Links::Zero ? CudaLink::Zero : CudaLink::CopyEngine;
 }
 
-void run_on_gpus(const Scenario& scenario, const Job& job, const ExecutionOptions& options,
+void run_on_gpus(const Question& scenario, const Job& job, const ExecutionOptions& options,
                  Execution& execution) {
   if (options.alone) refuse(scenario, "/cluster/executor", "ops of GPUs are calibrated, not timed");
   const RealDevices& devices = scenario.cluster.executor;
@@ -93,7 +93,7 @@ void run_on_gpus(const Scenario& scenario, const Job& job, const ExecutionOption
   }
 }
 
-void check_job(const Scenario& scenario, const Job& job) {
+void check_job(const Question& scenario, const Job& job) {
   const std::string where = scenario.file + ": " + scenario.name + ": ";
   if (const std::string lacks = why_not_executable(job.program); !lacks.empty()) {
     throw Error(where + "this cannot be run for real: " + lacks);
@@ -120,7 +120,7 @@ std::vector<double> step_losses(const std::map<int, double>& losses, const Progr
 
 }  // namespace
 
-NeuralNetwork network_of(const Scenario& scenario) {
+NeuralNetwork network_of(const Question& scenario) {
   if (scenario.workload) {
     refuse(scenario, "/workload", "a trace has times, but no layers to run; expected a model");
   }
@@ -143,7 +143,7 @@ NeuralNetwork network_of(const Scenario& scenario) {
 
 Job job_of(const Plan& plan, const Program& program, const NeuralNetwork& network,
            const ExecutionOptions& options) {
-  const Scenario& scenario = plan.scenario;
+  const Question& scenario = plan.question;
   std::vector<Recompute> recompute;
   for (const Module& module : scenario.graph.modules) {
     recompute.push_back(module.recompute.empty() ? Recompute::None : scenario.recompute);
@@ -162,7 +162,7 @@ Job job_of(const Plan& plan, const Program& program, const NeuralNetwork& networ
           .dump_step = options.dump_step};
 }
 
-Plan plan_training(const Scenario& scenario, const NeuralNetwork& network, bool graph) {
+Plan plan_training(const Question& scenario, const NeuralNetwork& network, bool graph) {
   check_executor(scenario, network, graph);
   Plan plan = make_plan(scenario);
   const Program program = settled(lower_plan(plan, 1), scenario.engine);
@@ -171,7 +171,7 @@ Plan plan_training(const Scenario& scenario, const NeuralNetwork& network, bool 
 }
 
 Execution execute(const Plan& plan, const NeuralNetwork& network, const ExecutionOptions& options) {
-  const Scenario& scenario = plan.scenario;
+  const Question& scenario = plan.question;
   check_executor(scenario, network, options.graph);
   Execution execution{.program = lower_plan(plan, options.steps)};
   Program program = settled(execution.program, scenario.engine);
@@ -190,7 +190,7 @@ Execution execute(const Plan& plan, const NeuralNetwork& network, const Executio
 
 TrainingCurve training_curve(const Plan& plan, const Execution& execution,
                              const ExecutionOptions& options) {
-  const Scenario& scenario = plan.scenario;
+  const Question& scenario = plan.question;
   const Metrics simulated = estimate_step(plan, Grade::Simulation).metrics;
   TrainingCurve curve{.name = scenario.name,
                       .strategy = name_of(scenario.strategy),

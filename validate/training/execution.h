@@ -34,7 +34,7 @@ struct Execution {
 };
 
 /// The layers of the scenario's model. Throws: Error if it has none that can be executed.
-NeuralNetwork network_of(const Scenario& scenario);
+NeuralNetwork network_of(const Question& scenario);
 
 /// What executors are given to train `program`, which is that of `plan`. It refers to `program`
 /// and `network`.
@@ -43,7 +43,7 @@ Job job_of(const Plan& plan, const Program& program, const NeuralNetwork& networ
 
 /// Returns the plan by which `scenario` is trained.
 /// Throws: Error if it cannot be, or not as a `graph`. Nothing runs.
-Plan plan_training(const Scenario& scenario, const NeuralNetwork& network, bool graph);
+Plan plan_training(const Question& scenario, const NeuralNetwork& network, bool graph);
 
 /// Trains. Throws: Error if the scenario cannot be trained, or a loss is not a number.
 Execution execute(const Plan& plan, const NeuralNetwork& network, const ExecutionOptions& options);

@@ -32,11 +32,11 @@ Training make_training(const TrainingText& text) {
       std::to_string(text.steps) + text.more_training + "}" + text.more + "}";
   Training training;
   try {
-    training.plan = make_plan(load_scenarios(parse_json(document, "training.json")).front());
+    training.plan = make_plan(load_questions(parse_json(document, "training.json")).front());
   } catch (const Error& error) {
     FAIL(document, "\n", std::string(error.what()));
   }
-  const Scenario& scenario = training.plan.scenario;
+  const Question& scenario = training.plan.question;
   training.program = lower_plan(training.plan, text.steps);
   training.network = network_of(scenario);
   training.descent.optimizer = scenario.optimizer;

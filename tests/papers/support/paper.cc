@@ -8,7 +8,7 @@
 namespace interlock {
 namespace {
 
-bool has(const Scenario& scenario, const std::string& label) {
+bool has(const Question& scenario, const std::string& label) {
   return std::any_of(scenario.swept.begin(), scenario.swept.end(),
                      [&](const SweptValue& value) { return value.label == label; });
 }
@@ -17,7 +17,7 @@ bool has(const Scenario& scenario, const std::string& label) {
 
 Paper::Paper(const std::string& name, const std::vector<std::string>& overrides) : name_(name) {
   const std::string path = std::string(PAPERS_FOLDER "/") + name + ".json";
-  for (const Scenario& scenario : load_scenarios(read_scenario_document(path, overrides))) {
+  for (const Question& scenario : load_questions(read_scenario_document(path, overrides))) {
     results_.push_back(run_scenario(scenario, false));
   }
 }
@@ -28,7 +28,7 @@ const ScenarioResult& Paper::at(const std::vector<std::string>& labels) const {
   for (const std::string& label : labels) wanted += " | " + label;
   for (const ScenarioResult& result : results_) {
     const bool all = std::all_of(labels.begin(), labels.end(), [&](const std::string& label) {
-      return has(result.plan.scenario, label);
+      return has(result.plan.question, label);
     });
     if (!all) continue;
     INFO(name_ << wanted << " is one result");

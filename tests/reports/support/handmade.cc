@@ -13,7 +13,7 @@ constexpr double kGiB = 1024.0 * kMiB;
 
 Plan plan_named(const std::string& name, int stages, std::string_view schedule) {
   Plan plan;
-  Scenario& scenario = plan.scenario;
+  Question& scenario = plan.question;
   scenario = {.name = name, .file = "handmade.json", .model_name = "toy-mlp"};
   scenario.cluster.name = "toy-node";
   scenario.ranks = scenario.mesh.degree(Dimension::Pipeline) = stages;

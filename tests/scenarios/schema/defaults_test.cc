@@ -6,7 +6,7 @@ namespace interlock::defaults_test {
 namespace {
 
 TEST_CASE("a scenario that says little is complete") {
-  const Scenario scenario = loaded();
+  const Question scenario = loaded();
   CHECK(scenario.name == "test");
   CHECK(scenario.ranks == 4);
   CHECK(scenario.stages == 4);
@@ -23,11 +23,11 @@ TEST_CASE("a scenario that says little is complete") {
 }
 
 TEST_CASE("global training is naive for one micro-batch and 1F1B for more") {
-  const Scenario one = loaded();
+  const Question one = loaded();
   CHECK(one.schedule.kind->name == "naive");
-  const Scenario several = loaded({"training.micro_batches=8"});
+  const Question several = loaded({"training.micro_batches=8"});
   CHECK(several.schedule.kind->name == "1f1b");
-  for (const Scenario& scenario : {one, several}) {
+  for (const Question& question : {one, several}) {
     CHECK(!scenario.schedule.split_backward);
     CHECK(scenario.schedule.queue.kind == QueuePolicy::Kind::Unlimited);
     CHECK(!scenario.schedule.copies_on_compute_stream);
@@ -41,7 +41,7 @@ TEST_CASE("global training is naive for one micro-batch and 1F1B for more") {
 TEST_CASE("local and interlocking training is eager, split, with one message queued") {
   for (const char* strategy : {"local", "pairwise", "greedy", "overlapping"}) {
     CAPTURE(strategy);
-    const Scenario scenario =
+    const Question scenario =
         loaded({std::string("training.strategy=") + strategy, "training.micro_batches=6"});
     CHECK(scenario.schedule.kind->name == "eager");
     CHECK(scenario.schedule.split_backward);
@@ -58,8 +58,8 @@ TEST_CASE("local and interlocking training is eager, split, with one message que
 TEST_CASE("the list schedule is fused and runs all heads unless told otherwise") {
   const Overrides list = {"training.strategy={\"kind\": \"interlocking\", \"n_wise\": 3}",
                           "training.schedule=list"};
-  const Scenario scenario = loaded(list);
-  CHECK(scenario.schedule.kind->name == "list");
+  const Question question = loaded(list);
+  CHECK(question.schedule.kind->name == "list");
   CHECK(!scenario.schedule.split_backward);
   CHECK(scenario.strategy.all_heads);
   Overrides minimal = list;
@@ -84,7 +84,7 @@ TEST_CASE("a loss that reaches further than there are stages is global in extent
 }
 
 TEST_CASE("every policy of the contract is read") {
-  const Scenario scenario = loaded(
+  const Question scenario = loaded(
       {R"(training.strategy={"kind": "interlocking", "n_wise": 3, "gradient": "sum", "heads": "all",
           "unneeded_input_gradients": "skipped"})",
        R"(training.schedule={"kind": "eager", "backward": "fused", "queue": "rendezvous",
@@ -130,7 +130,7 @@ TEST_CASE("batch and micro-batch say how many micro-batches and samples there ar
   // Overrides merge objects, so the profile of the test document is replaced through a text.
   const auto sizes = [&](Overrides more) {
     more.insert(more.begin(), {"model=none", mlp[0], "cluster=none", mlp[1], mlp[2]});
-    const Scenario scenario = loaded(more);
+    const Question scenario = loaded(more);
     REQUIRE(scenario.graph.samples_per_micro_batch);
     return std::pair(scenario.micro_batches, *scenario.graph.samples_per_micro_batch);
   };
@@ -142,7 +142,7 @@ TEST_CASE("batch and micro-batch say how many micro-batches and samples there ar
 
 TEST_CASE("a profile knows its samples only if the scenario names a batch") {
   CHECK(!loaded({"training.micro_batches=4"}).graph.samples_per_micro_batch);
-  const Scenario named = loaded({"training.micro_batches=4", "training.global_batch_size=12"});
+  const Question named = loaded({"training.micro_batches=4", "training.global_batch_size=12"});
   CHECK(named.graph.samples_per_micro_batch == 3.0);
   CHECK(named.micro_batches == 4);
 }
@@ -156,7 +156,7 @@ TEST_CASE("stale copies of the readout are the strategy's business, whoever desc
 
 TEST_CASE("the name is the file's unless the scenario has one") {
   CHECK(loaded({"name=four"}).name == "four");
-  CHECK(load_scenarios(parse_json(kFourModules, "some/folder/toy.json")).front().name == "toy");
+  CHECK(load_questions(parse_json(kFourModules, "some/folder/toy.json")).front().name == "toy");
 }
 
 }  // namespace

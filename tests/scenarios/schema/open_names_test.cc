@@ -21,11 +21,11 @@ JsonValue with(const std::string& path, const std::string& value, const char* te
   return document;
 }
 
-Scenario one(const JsonValue& document) { return load_scenarios(document).front(); }
+Question one(const JsonValue& document) { return load_questions(document).front(); }
 
 TEST_CASE("a machine that is opened is the same machine but for the key") {
-  const Scenario named = one(parse_json(kNamed, "test.json"));
-  const Scenario opened = one(with("cluster.port.bandwidth", "462 GB/s"));
+  const Question named = one(parse_json(kNamed, "test.json"));
+  const Question opened = one(with("cluster.port.bandwidth", "462 GB/s"));
   CHECK(named.cluster.port_bandwidth == BytesPerSecond(231e9));
   CHECK(opened.cluster.port_bandwidth == BytesPerSecond(462e9));
   CHECK(opened.cluster.port_latency == named.cluster.port_latency);
@@ -46,7 +46,7 @@ TEST_CASE("what is set to what it was anyway changes nothing of a run") {
                                    {"training.framework.loss_traffic", "2"}}) {
     const std::string path = key;
     CAPTURE(path);
-    const Scenario scenario = one(with(path, value));
+    const Question scenario = one(with(path, value));
     CHECK(run_scenario(scenario, false).measurement.metrics.step_time == step);
   }
 }
@@ -54,7 +54,7 @@ TEST_CASE("what is set to what it was anyway changes nothing of a run") {
 TEST_CASE("a bare name opens too, and a device in it") {
   const char* bare = R"({"model": "gpt2", "cluster": "dgx-h100",
     "training": {"strategy": "global", "global_batch_size": 32}})";
-  const Scenario scenario = one(with("cluster.device.launch_overhead", "7 us", bare));
+  const Question scenario = one(with("cluster.device.launch_overhead", "7 us", bare));
   CHECK(scenario.cluster.device.launch_overhead == Seconds(7e-6));
   CHECK(scenario.cluster.devices == 8);
   CHECK(one(with("cluster.device", "b200", bare)).cluster.device.name ==

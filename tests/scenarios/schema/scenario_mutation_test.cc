@@ -12,7 +12,7 @@ namespace interlock::scenario_mutation_test {
 namespace {
 
 /// What is loaded fits together, and so does what is chosen for it.
-void check_whole(const Scenario& scenario) {
+void check_whole(const Question& scenario) {
   const Plan plan = lay_out(scenario);
   CHECK(std::ssize(plan.rank_of_stage) == scenario.stages * plan.copies);
   CHECK(plan.partition.stages() == parts_of(scenario.strategy, scenario.stages));
@@ -27,7 +27,7 @@ void check_whole(const Scenario& scenario) {
 }
 
 /// Runs what is small enough; queues that are too short may deadlock, which is told as an Error.
-bool runs(Scenario scenario) {
+bool runs(Question scenario) {
   const double size =
       static_cast<double>(scenario.micro_batches) * scenario.steps * scenario.stages;
   if (size > 2'000) return false;
@@ -50,9 +50,9 @@ TEST_CASE("thousands of mutations of good scenarios load or are refused") {
     CAPTURE(seed);
     const std::string text = mutated_scenario(seed);
     try {
-      const std::vector<Scenario> scenarios = load_scenarios(parse_json(text, "m.json"));
+      const std::vector<Question> scenarios = load_questions(parse_json(text, "m.json"));
       REQUIRE(!scenarios.empty());
-      for (const Scenario& scenario : scenarios) check_whole(scenario);
+      for (const Question& scenario : scenarios) check_whole(scenario);
       if (seed % 4 == 0 && runs(scenarios.front())) ++run;
       ++right;
     } catch (const Error& error) {

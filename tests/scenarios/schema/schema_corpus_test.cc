@@ -8,7 +8,7 @@
 
 #include "base/file.h"
 #include "scenarios/contract/json_schema.h"
-#include "scenarios/load/scenario.h"
+#include "scenarios/load/question.h"
 #include "tests/scenarios/schema/schema_checker.h"
 
 namespace interlock::schema_corpus_test {

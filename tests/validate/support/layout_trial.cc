@@ -26,8 +26,8 @@ std::string document(const LayoutTrial& trial) {
          (trial.memory_contention ? ", \"memory_contention\": true" : "") + "}}";
 }
 
-Scenario load(const LayoutTrial& trial) {
-  return load_scenarios(parse_json(document(trial), "layout")).front();
+Question load(const LayoutTrial& trial) {
+  return load_questions(parse_json(document(trial), "layout")).front();
 }
 
 ScenarioResult run(const LayoutTrial& trial) { return run_scenario(load(trial), false); }
@@ -74,10 +74,10 @@ struct Comparison {
 /// The rank of the folded run that stands for each rank of the whole one.
 std::vector<int> representatives(const Plan& folded, const Plan& whole) {
   std::map<Coordinates, int> ranks;
-  const std::vector<Coordinates> simulated = simulated_ranks(folded.scenario.mesh, folded.unfolded);
+  const std::vector<Coordinates> simulated = simulated_ranks(folded.question.mesh, folded.unfolded);
   for (std::size_t r = 0; r < simulated.size(); ++r) ranks[simulated[r]] = static_cast<int>(r);
   std::vector<int> found;
-  for (Coordinates at : simulated_ranks(whole.scenario.mesh, whole.unfolded)) {
+  for (Coordinates at : simulated_ranks(whole.question.mesh, whole.unfolded)) {
     for (int i = 0; i + 1 < kDimensions; ++i) {
       if (!folded.unfolded[i]) at[i] = 0;
     }

@@ -24,7 +24,7 @@ std::string small_transformer(int layers, bool experts = false);
 
 std::string document(const LayoutTrial& trial);
 /// Throws: Error as the scenario does.
-Scenario load(const LayoutTrial& trial);
+Question load(const LayoutTrial& trial);
 ScenarioResult run(const LayoutTrial& trial);
 
 /// The first figure in which a run that folds differs by more than `epsilon` of it from one that

@@ -104,8 +104,8 @@ std::string document(const Trial& trial) {
          trial.engine + "\"}}";
 }
 
-Scenario load(const Trial& trial) {
-  const std::vector<Scenario> scenarios = load_scenarios(parse_json(document(trial), "trial"));
+Question load(const Trial& trial) {
+  const std::vector<Question> scenarios = load_questions(parse_json(document(trial), "trial"));
   CHECK(scenarios.size() == 1, "a trial is one scenario");
   return scenarios.front();
 }
@@ -113,7 +113,7 @@ Scenario load(const Trial& trial) {
 Measurement simulate(const Trial& trial) { return run_scenario(load(trial), false).measurement; }
 
 Traced trace(const Trial& trial) {
-  const Scenario scenario = load(trial);
+  const Question scenario = load(trial);
   Traced traced{.program = lower_plan(make_plan(scenario), scenario.steps)};
   run_program(traced.program, scenario.engine, log_sink(traced.log));
   return traced;

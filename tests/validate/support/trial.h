@@ -42,7 +42,7 @@ std::string n_wise(int n, bool all_heads = false, bool skipped = false);
 std::string rendezvous(const std::string& kind);  // fused, as the authors shipped it
 
 std::string document(const Trial& trial);
-Scenario load(const Trial& trial);
+Question load(const Trial& trial);
 Measurement simulate(const Trial& trial);
 
 /// One run of `trial.steps` steps, no search for a steady state.

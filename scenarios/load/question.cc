@@ -1,6 +1,6 @@
 // Loads scenarios: reads every section, fits them together, and reports all mistakes at once.
 // SPDX-License-Identifier: Apache-2.0
-#include "scenarios/load/scenario.h"
+#include "scenarios/load/question.h"
 
 #include <algorithm>
 #include <iostream>
@@ -56,14 +56,14 @@ std::optional<ModelGraph> read_model(const Sections& sections, Diagnostics& diag
   return graph;
 }
 
-Sections read_sections(const JsonNode& document, Scenario& scenario, Diagnostics& diagnostics) {
+Sections read_sections(const JsonNode& document, Question& question, Diagnostics& diagnostics) {
   Sections sections;
   sections.training.node = sections.training.precision_node = document;
   sections.training.batch_valid = false;  // until it is read
   Section section("", document, diagnostics);
   section.get("$schema");
   section.get("sweep");
-  scenario.name = section.text("name", default_name(*document.value));
+  question.name = section.text("name", default_name(*document.value));
   const Mistakes before_parallel(diagnostics);
   sections.parallel = ParallelKeys{.node = document};
   if (const auto parallel = section.get("parallel")) {
@@ -84,12 +84,12 @@ Sections read_sections(const JsonNode& document, Scenario& scenario, Diagnostics
   sections.partition_node = section.get("partition");
   sections.partition = read_partition(sections.partition_node, diagnostics);
   if (const auto simulate = section.get("simulate")) {
-    read_simulate(*simulate, scenario, diagnostics);
+    read_simulate(*simulate, question, diagnostics);
   }
-  scenario.variation = read_variation(section.get("variation"), diagnostics);
-  if (const auto run = section.get("run")) scenario.run = read_run(*run, diagnostics);
-  if (const auto goal = section.get("goal")) scenario.goal = read_goal(*goal, diagnostics);
-  if (const auto swarm = section.get("swarm")) scenario.swarm = read_swarm(*swarm, diagnostics);
+  question.variation = read_variation(section.get("variation"), diagnostics);
+  if (const auto run = section.get("run")) question.run = read_run(*run, diagnostics);
+  if (const auto goal = section.get("goal")) question.goal = read_goal(*goal, diagnostics);
+  if (const auto swarm = section.get("swarm")) question.swarm = read_swarm(*swarm, diagnostics);
   if (const auto quality = section.get("quality")) check_quality(*quality, diagnostics);
   if (const auto search = section.get("search")) check_search(*search, diagnostics);
   section.get("workload");  // known, but in none that is read here
@@ -126,8 +126,8 @@ void check_device(const Sections& sections, const JsonNode& document, Diagnostic
   }
 }
 
-void check_readout(const Scenario& scenario, const JsonNode& place, Diagnostics& diagnostics) {
-  if (scenario.strategy.readout_every == 1 && scenario.micro_batches == 1) {
+void check_readout(const Question& question, const JsonNode& place, Diagnostics& diagnostics) {
+  if (question.strategy.readout_every == 1 && question.micro_batches == 1) {
     report(diagnostics, place,
            "a head that is renewed at every micro-batch is not stale; expected \"stale_every\" of "
            "at least 2 steps where a step is one micro-batch");
@@ -140,70 +140,70 @@ ModelText text_of(const Sections& sections) {
   return text;
 }
 
-void fit_schedule(const Sections& sections, Scenario& scenario, Diagnostics& diagnostics) {
+void fit_schedule(const Sections& sections, Question& question, Diagnostics& diagnostics) {
   const TrainingKeys& training = sections.training;
   if (training.strategy.valid) {
-    scenario.schedule = read_schedule(training, diagnostics);
+    question.schedule = read_schedule(training, diagnostics);
   } else if (training.schedule) {
     check_schedule_keys(*training.schedule, diagnostics);
   }
-  scenario.strategy.all_heads =
-      training.strategy.all_heads.value_or(scenario.schedule.kind->sends_lists);
-  const bool has_heads = scenario.strategy.kind != StrategyKind::Global &&
-                         scenario.strategy.kind != StrategyKind::ForwardForward &&
-                         scenario.strategy.kind != StrategyKind::Inference;
+  question.strategy.all_heads =
+      training.strategy.all_heads.value_or(question.schedule.kind->sends_lists);
+  const bool has_heads = question.strategy.kind != StrategyKind::Global &&
+                         question.strategy.kind != StrategyKind::ForwardForward &&
+                         question.strategy.kind != StrategyKind::Inference;
   if (const auto head = head_of(sections); head && has_heads) {
-    scenario.strategy.readout_every = read_readout_every(*head);
-    if (training.batch_valid) check_readout(scenario, *head, diagnostics);
+    question.strategy.readout_every = read_readout_every(*head);
+    if (training.batch_valid) check_readout(question, *head, diagnostics);
   }
 }
 
 /// What the schedule itself has against the sizes of the run.
-void check_shape(const Sections& sections, const Scenario& scenario, const Layout& layout,
+void check_shape(const Sections& sections, const Question& question, const Layout& layout,
                  Diagnostics& diagnostics) {
   const TrainingKeys& training = sections.training;
-  const ScheduleEntry& entry = *scenario.schedule.kind;
+  const ScheduleEntry& entry = *question.schedule.kind;
   if (!training.batch_valid || entry.problem == nullptr) return;
   const std::string problem = entry.problem(
-      {layout.ranks, layout.stages, scenario.micro_batches, scenario.schedule.update_every});
+      {layout.ranks, layout.stages, question.micro_batches, question.schedule.update_every});
   if (problem.empty()) return;
   report(diagnostics, training.schedule.value_or(training.node), entry.name + " " + problem);
 }
 
 /// The number of stages, once everything about it is known to be right.
 std::optional<int> fit_stages(const Sections& sections, const JsonNode& document,
-                              Scenario& scenario, Diagnostics& diagnostics) {
+                              Question& question, Diagnostics& diagnostics) {
   LayoutBounds bounds;
   if (sections.cluster) bounds.devices = sections.cluster->devices;
   if (sections.graph) bounds.modules = static_cast<int>(sections.graph->modules.size());
   if (sections.training.strategy.valid) {
-    bounds.strategy = &scenario.strategy;
-    bounds.schedule = &scenario.schedule;
+    bounds.strategy = &question.strategy;
+    bounds.schedule = &question.schedule;
   }
   if (!sections.parallel) return std::nullopt;
   const auto layout = fit_layout(*sections.parallel, bounds, diagnostics);
   if (!layout) return std::nullopt;
-  scenario.ranks = layout->ranks;
-  scenario.mesh = sections.parallel->mesh;
-  scenario.mesh.degree(Dimension::Pipeline) = layout->ranks;
-  scenario.sharding = sections.parallel->sharding;
-  scenario.data_parallel = sections.parallel->data_parallel;
+  question.ranks = layout->ranks;
+  question.mesh = sections.parallel->mesh;
+  question.mesh.degree(Dimension::Pipeline) = layout->ranks;
+  question.sharding = sections.parallel->sharding;
+  question.data_parallel = sections.parallel->data_parallel;
   // Frameworks that keep whole gradients add them up; the others must reduce as they come.
-  const bool divided = scenario.data_parallel.zero_stage >= 2;
-  scenario.data_parallel.gradient_reduction = sections.parallel->gradient_reduction.value_or(
-      divided ? scenario.framework.gradient_reduction : GradientReduction::Step);
-  scenario.stages = layout->stages;
-  scenario.placement = read_placement(*sections.parallel, *layout, bounds, diagnostics);
-  scenario.strategy.n_wise = std::min(scenario.strategy.n_wise, layout->stages);
+  const bool divided = question.data_parallel.zero_stage >= 2;
+  question.data_parallel.gradient_reduction = sections.parallel->gradient_reduction.value_or(
+      divided ? question.framework.gradient_reduction : GradientReduction::Step);
+  question.stages = layout->stages;
+  question.placement = read_placement(*sections.parallel, *layout, bounds, diagnostics);
+  question.strategy.n_wise = std::min(question.strategy.n_wise, layout->stages);
   if (bounds.modules) {
     check_partition(sections.partition, sections.partition_node.value_or(document),
                     {.modules = *bounds.modules,
-                     .parts = parts_of(scenario.strategy, layout->stages),
+                     .parts = parts_of(question.strategy, layout->stages),
                      .ranks = layout->ranks,
-                     .lays_ranks = scenario.placement.empty()},
+                     .lays_ranks = question.placement.empty()},
                     diagnostics);
   }
-  check_shape(sections, scenario, *layout, diagnostics);
+  check_shape(sections, question, *layout, diagnostics);
   return layout->stages;
 }
 
@@ -217,74 +217,74 @@ void fit_graph(Sections& sections, const JsonNode& document, bool cuts, Diagnost
 
 /// Tensor devices that send a part each of what goes from rank to rank: all of those that hold the
 /// same outputs.
-int message_parts(const Scenario& scenario) {
-  const Sharding& sharding = scenario.sharding;
+int message_parts(const Question& question) {
+  const Sharding& sharding = question.sharding;
   const bool equal = sharding.tensor_layout == TensorLayout::OneD && !sharding.sequence_parallel &&
-                     sharding.split_brain == 1 && scenario.rank_layouts.empty();
-  return scenario.framework.divides_messages && equal ? sharding.tensor : 1;
+                     sharding.split_brain == 1 && question.rank_layouts.empty();
+  return question.framework.divides_messages && equal ? sharding.tensor : 1;
 }
 
 }  // namespace
 
-Scenario load_scenario(const JsonValue& value, Diagnostics& diagnostics) {
+Question load_question(const JsonValue& value, Diagnostics& diagnostics) {
   const JsonNode document = {&value, ""};
   if (value.kind == JsonValue::Kind::Object && value.find("workload") != nullptr) {
     return load_workload(document, diagnostics);
   }
-  Scenario scenario;
-  scenario.file = value.file ? *value.file : "";
-  Sections sections = read_sections(document, scenario, diagnostics);
+  Question question;
+  question.file = value.file ? *value.file : "";
+  Sections sections = read_sections(document, question, diagnostics);
   const TrainingKeys& training = sections.training;
   if (sections.cluster && sections.cluster->device.collective_sms == 0) {
     sections.cluster->device.collective_sms = training.framework.collective_sms;
   }
-  scenario.strategy = training.strategy.strategy;
-  scenario.partition = sections.partition.rule;
-  scenario.micro_batches = training.micro_batches;
-  scenario.balances_batch = training.balances_batch;
-  scenario.precision = training.precision;
-  scenario.optimizer = training.optimizer;
-  scenario.framework = training.framework;
-  scenario.recompute = training.recompute;
-  scenario.offload = training.offload;
-  scenario.steps = training.steps;
-  fit_schedule(sections, scenario, diagnostics);
-  const std::optional<int> stages = fit_stages(sections, document, scenario, diagnostics);
-  const bool cuts = scenario.schedule.kind->slices;
-  if (cuts) scenario.slices = training.slices.rule;
+  question.strategy = training.strategy.strategy;
+  question.partition = sections.partition.rule;
+  question.micro_batches = training.micro_batches;
+  question.balances_batch = training.balances_batch;
+  question.precision = training.precision;
+  question.optimizer = training.optimizer;
+  question.framework = training.framework;
+  question.recompute = training.recompute;
+  question.offload = training.offload;
+  question.steps = training.steps;
+  fit_schedule(sections, question, diagnostics);
+  const std::optional<int> stages = fit_stages(sections, document, question, diagnostics);
+  const bool cuts = question.schedule.kind->slices;
+  if (cuts) question.slices = training.slices.rule;
   const int slices = cuts ? training.slices.rule.count : 1;
-  if (stages) check_size(scenario, *stages, slices, document, diagnostics);
+  if (stages) check_size(question, *stages, slices, document, diagnostics);
   check_memory(training, sections.graph, sections.cluster, cuts, diagnostics);
   if (sections.graph) fit_graph(sections, document, cuts, diagnostics);
-  check_contention(scenario, sections.cluster, document, diagnostics);
-  if (stages) check_stage_layouts(*sections.parallel, scenario, document, diagnostics);
+  check_contention(question, sections.cluster, document, diagnostics);
+  if (stages) check_stage_layouts(*sections.parallel, question, document, diagnostics);
   if (stages) {
-    check_variation(scenario, *sections.parallel, sections.cluster, document, diagnostics);
+    check_variation(question, *sections.parallel, sections.cluster, document, diagnostics);
   }
   if (diagnostics.empty()) {
-    build_stage_layouts(*sections.parallel, *sections.model, build_options(sections), scenario,
+    build_stage_layouts(*sections.parallel, *sections.model, build_options(sections), question,
                         diagnostics);
   }
-  if (!diagnostics.empty()) return scenario;
+  if (!diagnostics.empty()) return question;
   CHECK(stages && sections.graph && sections.cluster, "a scenario without mistakes is complete");
-  scenario.graph = std::move(*sections.graph);
-  scenario.model_name = scenario.graph.name;
-  scenario.model_text = std::make_shared<const ModelText>(text_of(sections));
-  scenario.cluster = with_slow_links(std::move(*sections.cluster), scenario.variation);
-  scenario.schedule.message_parts = message_parts(scenario);
-  if (scenario.run) check_run(scenario, document.child("run"), diagnostics);
-  if (scenario.goal) check_goal(scenario, document.child("goal"), diagnostics);
-  if (scenario.swarm) check_swarm(scenario, document.child("swarm"), diagnostics);
-  return scenario;
+  question.graph = std::move(*sections.graph);
+  question.model_name = question.graph.name;
+  question.model_text = std::make_shared<const ModelText>(text_of(sections));
+  question.cluster = with_slow_links(std::move(*sections.cluster), question.variation);
+  question.schedule.message_parts = message_parts(question);
+  if (question.run) check_run(question, document.child("run"), diagnostics);
+  if (question.goal) check_goal(question, document.child("goal"), diagnostics);
+  if (question.swarm) check_swarm(question, document.child("swarm"), diagnostics);
+  return question;
 }
 
-void read_simulate(const JsonNode& node, Scenario& scenario, Diagnostics& diagnostics) {
+void read_simulate(const JsonNode& node, Question& question, Diagnostics& diagnostics) {
   Section section("simulate", node, diagnostics);
-  scenario.engine = static_cast<EngineKind>(section.choice("engine"));
-  scenario.seed = section.count("seed");
-  scenario.skip_periods = section.boolean("skip_periods");
-  scenario.memory_contention = section.boolean("memory_contention");
-  if (const auto fold = section.get("fold")) scenario.unfolded = read_fold(*fold, diagnostics);
+  question.engine = static_cast<EngineKind>(section.choice("engine"));
+  question.seed = section.count("seed");
+  question.skip_periods = section.boolean("skip_periods");
+  question.memory_contention = section.boolean("memory_contention");
+  if (const auto fold = section.get("fold")) question.unfolded = read_fold(*fold, diagnostics);
   section.finish();
 }
 

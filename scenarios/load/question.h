@@ -1,8 +1,8 @@
-// Scenario: one what-if question, typed and checked.
+// Question: one what-if question, typed and checked.
 // SPDX-License-Identifier: Apache-2.0
 //
 // A document (scenario file plus --set overrides) is read strictly: every mistake is reported with
-// file, line and path, all together. A Scenario that exists is complete: defaults are filled in and
+// file, line and path, all together. A Question that exists is complete: defaults are filled in and
 // its parts fit each other. It says what was asked. What is chosen for it (where the model is cut,
 // which order "auto" stands for, which devices others stand for) is in its Plan.
 //
@@ -68,7 +68,7 @@ struct SweptValue {
   std::optional<double> number;  // if it is one
 };
 
-struct Scenario {
+struct Question {
   std::string name;
   std::string file;
   std::shared_ptr<const JsonValue> document;  // of this one alone, "sweep" carried out
@@ -119,6 +119,6 @@ JsonValue read_scenario_document(const std::string& path,
 
 /// The scenarios a document stands for: one, or the product of its "sweep".
 /// Throws: Error with every mistake of the document.
-std::vector<Scenario> load_scenarios(const JsonValue& document);
+std::vector<Question> load_questions(const JsonValue& document);
 
 }  // namespace interlock

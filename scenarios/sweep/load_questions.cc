@@ -9,22 +9,22 @@
 namespace interlock {
 namespace {
 
-Scenario load_one(std::shared_ptr<const JsonValue> document, Diagnostics& diagnostics) {
-  Scenario scenario = load_scenario(*document, diagnostics);
+Question load_one(std::shared_ptr<const JsonValue> document, Diagnostics& diagnostics) {
+  Question scenario = load_question(*document, diagnostics);
   scenario.document = std::move(document);
   return scenario;
 }
 
 }  // namespace
 
-Scenario load_point(std::shared_ptr<const JsonValue> document) {
+Question load_point(std::shared_ptr<const JsonValue> document) {
   Diagnostics diagnostics;
-  Scenario scenario = load_one(std::move(document), diagnostics);
+  Question scenario = load_one(std::move(document), diagnostics);
   diagnostics.throw_if_any();
   return scenario;
 }
 
-std::vector<Scenario> load_scenarios(const JsonValue& document) {
+std::vector<Question> load_questions(const JsonValue& document) {
   Diagnostics sweep_diagnostics;
   const SweepPlan plan(document, kMostAtOnce, sweep_diagnostics);
   std::vector<SweepPoint> points;
@@ -33,7 +33,7 @@ std::vector<Scenario> load_scenarios(const JsonValue& document) {
   }
   // The scenarios of a sweep share most of their text, and so its mistakes.
   std::vector<std::string> messages = sweep_diagnostics.messages();
-  std::vector<Scenario> scenarios;
+  std::vector<Question> scenarios;
   for (SweepPoint& point : points) {
     Diagnostics diagnostics;
     scenarios.push_back(
