@@ -1,9 +1,7 @@
 // interlock: one scenario in, a utilisation report out. The commands are in command_line.cc.
 // SPDX-License-Identifier: Apache-2.0
 //
-// scenario -load-> Question -build-> ModelGraph -partition-> Partition -make_schedule-> Schedule
-//   -lower-> Program -simulate-> Trace -measure-> Metrics -write-> report
-// is run_scenario(); the commands feed it files and print what comes out.
+// text -> Question -> Plan -> Program -> trace -> Metrics -> report: cli/simulate.cc shows the way.
 // Exit codes: 0 success, 2 the user's mistake, 1 ours, or a target that was to be checked is
 // missed.
 #include <exception>

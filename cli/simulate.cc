@@ -1,5 +1,17 @@
-// interlock simulate and interlock compare: load, run, print, write.
+// interlock simulate and interlock compare: the run on one page.
 // SPDX-License-Identifier: Apache-2.0
+//
+// Each arrow is one function, and each stage has a type of its own:
+//
+//   text      -load_questions->  Question   scenarios/load   what is asked, read strictly
+//   Question  -make_plan->       Plan       scenarios/plan   partition, placement, order, folding
+//   Plan      -lower_plan->      Program    sim/lower        ops, messages, memory, collectives
+//   Program   -run_program->     trace      sim/engines      longest path, event loop or SimGrid
+//   trace     -measure->         Metrics    sim/measure      of the steady state
+//   Metrics   -write_outputs->   report     reports          table, JSON, page, pictures, traces
+//
+// The three in the middle are called by simulate_plan(): measuring asks for programs of as many
+// steps as it takes to find the steady state, and adds what days of such steps come to.
 #include "cli/console/inputs.h"
 #include "cli/console/outputs.h"
 #include "cli/console/terminal.h"
@@ -10,29 +22,33 @@
 namespace interlock {
 namespace {
 
-/// `draws`: for the range of each step on a calibrated device; 0: it has none.
-std::vector<ScenarioResult> run_all(const std::vector<Question>& scenarios, bool pictures,
-                                    int draws) {
-  std::vector<ScenarioResult> results;
-  results.reserve(scenarios.size());
-  for (const Question& scenario : scenarios) {
-    const bool keep_log = pictures && results.size() < kMostDrawn;
-    ScenarioResult& result = results.emplace_back(run_scenario(scenario, keep_log));
-    if (draws == 0 || scenario.workload || !scenario.cluster.device.calibrated) continue;
-    result.confidence = calibrated_range(result.plan, draws);
-  }
-  return results;
+/// Says whether some output shows spans, for which the trace is kept.
+bool draws_timelines(const CommandOptions& options) {
+  return !options.report.empty() || !options.svg.empty() || !options.trace.empty() ||
+         !options.kineto.empty() || !options.chakra.empty();
+}
+
+/// Returns the result of `question`. `draws`: for the range of a step on a calibrated device; 0: it
+/// has none.
+ScenarioResult result_of(const Question& question, Keep keep, int draws) {
+  const Plan plan = make_plan(question);
+  ScenarioResult result = simulate_plan(plan, keep);
+  const bool calibrated = !question.workload && question.cluster.device.calibrated;
+  if (draws > 0 && calibrated) result.confidence = calibrated_range(plan, draws);
+  return result;
 }
 
 void run(const CommandOptions& options, bool always_array) {
   check_outputs(options);
-  const std::vector<Question> scenarios = load_inputs(options);
-  check_single(options, scenarios.size());
-  const bool pictures = !options.report.empty() || !options.svg.empty() || !options.trace.empty() ||
-                        !options.kineto.empty() || !options.chakra.empty();
-  const std::vector<ScenarioResult> results = run_all(scenarios, pictures, options.ranges);
-  const bool table = !options.quiet && options.json != "-";
-  if (table) print(terminal_table(results, terminal_style()));
+  const std::vector<Question> questions = load_inputs(options);
+  check_single(options, questions.size());
+  std::vector<ScenarioResult> results;
+  results.reserve(questions.size());
+  for (const Question& question : questions) {
+    const bool drawn = draws_timelines(options) && results.size() < kMostDrawn;
+    results.push_back(result_of(question, drawn ? Keep::Log : Keep::Explanation, options.ranges));
+  }
+  if (!options.quiet && options.json != "-") print(terminal_table(results, terminal_style()));
   if (options.require_fit) require_fit(results);
   write_outputs(options, results, always_array || results.size() > 1);
 }

@@ -1,8 +1,5 @@
-// The run on one page: Question to Plan to Program to Metrics.
+// run_scenario: a Question answered, and what is known of it then. cli/simulate.cc shows the way.
 // SPDX-License-Identifier: Apache-2.0
-//
-//   text -read_scenario_document, load_questions-> Question -make_plan-> Plan -lower_plan-> Program
-//     -run_program-> trace -measure-> Metrics -> ScenarioResult -write_outputs-> report
 #pragma once
 
 #include <optional>
