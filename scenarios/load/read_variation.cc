@@ -214,4 +214,16 @@ Cluster with_slow_links(Cluster cluster, const std::optional<VariationConditions
   return cluster;
 }
 
+std::vector<SlowDevices> VariationConditions::always_slow() const {
+  std::vector<SlowDevices> slow;
+  for (const Straggler& straggler : stragglers) {
+    if (straggler.always()) slow.push_back(straggler.devices);
+  }
+  for (std::size_t rank = 0; rank < speeds.size(); ++rank) {
+    if (speeds[rank] == 1) continue;
+    slow.push_back({SlowDevices::Of::Rank, static_cast<int>(rank), 1 / speeds[rank]});
+  }
+  return slow;
+}
+
 }  // namespace interlock

@@ -38,6 +38,8 @@ struct VariationConditions {
   bool random() const { return jitter.spread > 0 || link_jitter.spread > 0; }
   /// Whether steps differ, so that there is no steady state.
   bool varies() const;
+  /// Returns what is slow all the time: stragglers, and ranks of other speeds.
+  std::vector<SlowDevices> always_slow() const;
 };
 
 /// Reads "variation", if it is there; nothing after a mistake.

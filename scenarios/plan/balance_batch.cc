@@ -3,13 +3,11 @@
 //
 // A step of one size is loaded as if that size had been written, and its partition is that of the
 // size. A step of several sizes has the partition of the best step of one size.
-#include "scenarios/plan/balance_batch.h"
-
 #include <memory>
 #include <string>
 
 #include "scenarios/load/loader.h"
-#include "scenarios/plan/slice_tokens.h"
+#include "scenarios/plan/choices.h"
 
 namespace interlock {
 namespace {

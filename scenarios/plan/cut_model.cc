@@ -1,7 +1,6 @@
 // Cuts a model into stages by what its modules cost.
 // SPDX-License-Identifier: Apache-2.0
-#include "scenarios/plan/cut_model.h"
-
+#include "scenarios/plan/choices.h"
 #include "scenarios/plan/lower_plan.h"
 #include "sim/plan/stage_cost.h"
 

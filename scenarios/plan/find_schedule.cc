@@ -1,13 +1,12 @@
 // The search behind "auto": which schedules compete, and what judges them.
 // SPDX-License-Identifier: Apache-2.0
-#include "scenarios/plan/find_schedule.h"
-
 #include <algorithm>
 #include <memory>
 #include <optional>
 
 #include "base/error.h"
 #include "base/text.h"
+#include "scenarios/plan/choices.h"
 #include "scenarios/plan/lower_plan.h"
 #include "scenarios/plan/step_time.h"
 #include "sim/lower/list_inputs.h"

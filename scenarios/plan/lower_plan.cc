@@ -10,7 +10,6 @@
 
 #include "base/error.h"
 #include "hardware/collectives/collective.h"
-#include "scenarios/plan/plan_variation.h"
 #include "sim/lower/bulk_synchronous.h"
 
 namespace interlock {
@@ -161,7 +160,7 @@ LowerInputs lower_inputs(const Plan& plan) {
                         .unfolded = plan.unfolded,
                         .data_parallel = question.data_parallel,
                         .memory_contention = question.memory_contention};
-  if (question.variation) inputs.slow = always_slow(*question.variation);
+  if (question.variation) inputs.slow = question.variation->always_slow();
   const PriceInputs prices = price_inputs(question);
   const auto append_costs = [&](const ModelGraph& graph) {
     std::vector<StageCost> once =

@@ -3,12 +3,8 @@
 #include <string>
 
 #include "base/error.h"
-#include "scenarios/plan/balance_batch.h"
-#include "scenarios/plan/cut_model.h"
-#include "scenarios/plan/find_schedule.h"
+#include "scenarios/plan/choices.h"
 #include "scenarios/plan/lower_plan.h"
-#include "scenarios/plan/plan_variation.h"
-#include "scenarios/plan/slice_tokens.h"
 #include "sim/lower/unfold.h"
 
 namespace interlock {
@@ -41,6 +37,23 @@ void add_copy(Plan& plan) {
   }
   const std::vector<int> first = plan.rank_of_stage;
   for (const int rank : first) plan.rank_of_stage.push_back(plan.question.ranks - 1 - rank);
+}
+
+/// Says why ranks of `plan` differ from those for which they would stand under `unfolded`; empty if
+/// they do not.
+std::string variation_folding_problem(const Plan& plan, const Unfolded& unfolded) {
+  const Question& question = plan.question;
+  if (!question.variation) return "";
+  const VariationConditions& variation = *question.variation;
+  if (variation.random() && folded_ranks(question.mesh, unfolded).size() > 1) {
+    return "jitter makes equal devices differ";
+  }
+  std::string problem = slow_folding_problem(variation.always_slow(), question.mesh, unfolded);
+  for (const Straggler& straggler : variation.stragglers) {
+    if (!problem.empty() || straggler.always()) continue;
+    problem = slow_folding_problem({straggler.devices}, question.mesh, unfolded);
+  }
+  return problem;
 }
 
 }  // namespace

@@ -2,12 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "scenarios/plan/measure_plan.h"
 
+#include <algorithm>
+#include <map>
 #include <numeric>
 
 #include "base/error.h"
-#include "scenarios/plan/host_memory.h"
 #include "scenarios/plan/lower_plan.h"
-#include "scenarios/plan/plan_variation.h"
 
 namespace interlock {
 namespace {
@@ -33,6 +33,51 @@ std::optional<double> samples_per_step(const Plan& plan) {
   if (!plan.parts.empty()) samples = 0;  // it is theirs
   for (const BatchPart& part : plan.parts) samples += part.samples;
   return samples * static_cast<double>(plan.question.mesh.degree(Dimension::Data));
+}
+
+/// Returns what engines are told of jitter, and of stragglers that are slow in some steps.
+Variation variation_of(const Plan& plan) {
+  const Question& question = plan.question;
+  const VariationConditions& conditions = *question.variation;
+  Variation variation = {.seed = static_cast<std::uint64_t>(question.seed),
+                         .compute = conditions.jitter,
+                         .transfers = conditions.link_jitter};
+  for (const Straggler& straggler : conditions.stragglers) {
+    if (straggler.always()) continue;
+    const auto by_rank = slowdowns({straggler.devices}, question.mesh, plan.unfolded);
+    for (std::size_t rank = 0; rank < by_rank.size(); ++rank) {
+      if (by_rank[rank] == 1) continue;
+      variation.slow.push_back({static_cast<int>(rank), straggler.first_step.value_or(1) - 1,
+                                straggler.last_step.value_or(question.steps), by_rank[rank]});
+    }
+  }
+  return variation;
+}
+
+/// Adds what the host of that node keeps which keeps most, each device at its peak, and whether it
+/// fits; devices that are folded count, too.
+void add_host_memory(const Plan& plan, Metrics& metrics) {
+  const Question& question = plan.question;
+  metrics.host_capacity = question.cluster.host_memory;
+  if (!question.offload.any()) return;
+  const Mesh& mesh = question.mesh;
+  const Unfolded& unfolded = plan.unfolded;
+  std::map<Coordinates, Bytes> simulated;
+  const std::vector<Coordinates> ranks = simulated_ranks(mesh, unfolded);
+  for (const DeviceMetrics& device : metrics.devices) {
+    simulated[ranks.at(device.rank)] = device.host.total();
+  }
+  std::map<int, Bytes> hosts;
+  for (Coordinates at : simulated_ranks(mesh, {true, true, true, true})) {
+    Bytes& kept = hosts[node_of(question.cluster, device_of(mesh, at))];
+    for (std::size_t i = 0; i + 1 < at.size(); ++i) {
+      if (!unfolded[i]) at[i] = 0;
+    }
+    kept += simulated.at(at);
+  }
+  for (const auto& [node, kept] : hosts) metrics.host_memory = std::max(metrics.host_memory, kept);
+  const bool known = metrics.host_capacity > Bytes(0);
+  if (known && metrics.host_memory > metrics.host_capacity) metrics.fits_in_memory = false;
 }
 
 MeasuredPlan measure_workload(const Plan& plan, Keep keep) {

@@ -46,9 +46,6 @@ Plan lay_out(const Question& question);
 /// make_plan().
 Plan complete(Plan laid_out);
 
-/// Lays `question` out as it is written, its micro-batches of the size that its model has.
-Plan lay_out_one_size(const Question& question);
-
 /// Returns the dimensions that must be simulated whole; folding the others is exact.
 /// Throws: Error if the scenario asks for a folding that is not.
 Unfolded exact_folding(const Plan& plan);

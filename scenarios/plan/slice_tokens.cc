@@ -1,10 +1,9 @@
 // Cuts sequences into token slices, and steps into micro-batches of several sizes.
 // SPDX-License-Identifier: Apache-2.0
-#include "scenarios/plan/slice_tokens.h"
-
 #include <algorithm>
 #include <numeric>
 
+#include "scenarios/plan/choices.h"
 #include "scenarios/plan/lower_plan.h"
 #include "sim/plan/stage_cost.h"
 #include "sim/plan/token_slices.h"

@@ -7,7 +7,6 @@
 #include "base/error.h"
 #include "scenarios/plan/lower_plan.h"
 #include "scenarios/plan/measure_plan.h"
-#include "scenarios/plan/step_bound.h"
 
 namespace interlock {
 namespace {

@@ -37,6 +37,9 @@ struct StepEstimate {
 /// known; of a Simulation its folding is exact; grade > LayoutBound.
 StepEstimate estimate_step(const Plan& plan, Grade grade);
 
+/// Bounds a step of `plan`: Grade::PlanBound. REQUIRES: its order is known, and no workload.
+StepEstimate bound_plan(const Plan& plan);
+
 /// What is known of all schedules that a layout may have.
 struct ScheduleFamily {
   double overlap = 0;       // the most that one lets ops overlap, see SchedulePolicy

@@ -1,0 +1,47 @@
+// The choices that make_plan() makes, one function for each, in a source of its name.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "scenarios/plan/plan.h"
+
+namespace interlock {
+
+/// Lays `question` out as it is written, its micro-batches of the size that its model has.
+Plan lay_out_one_size(const Question& question);
+
+/// Returns the plan of least span among those of every size of micro-batch that divides the batch,
+/// and of steps that mix sizes if these are faster still. REQUIRES: question.balances_batch; the
+/// document says all that it does.
+Plan balance_batch(const Question& question);
+
+struct CutModel {
+  Partition partition;
+  std::vector<int> rank_of_stage;  // (stages)
+};
+/// Cuts the model as "partition" says. `balanced` minimises the busy time of the busiest stage for
+/// one micro-batch, heads, recompute and every traversal included; stages that nothing lays on
+/// ranks are laid in contiguous blocks, so that the busiest rank is least busy.
+CutModel cut_model(const Question& question);
+
+/// Returns the slices of each micro-batch by `rule`. REQUIRES: `plan` is complete but for them.
+std::vector<TokenSlice> cut_sequences(const Plan& plan, const SliceRule& rule);
+/// Returns how long a step takes by the rule that balances slices, so without transfers and update.
+/// REQUIRES: micro-batches of one size.
+Seconds planned_span(const Plan& plan);
+
+struct PartsPlan {
+  std::vector<BatchPart> parts;  // empty: those of least span are all of one size
+  Seconds span;
+};
+/// Returns the parts, of the given sizes and each with slices of its own, that `samples` take least
+/// time in. Searched in 32nds of a sequence; slices of the sizes found are then searched in 128ths.
+PartsPlan plan_parts(const Plan& plan, std::vector<BatchPart> sizes, int samples);
+
+/// Returns a schedule that can be made: the hand-made one that nothing beats, or an order of its
+/// own. REQUIRES: that of `plan` is to be found.
+/// Throws: Error if no order fits into the memory of a device, saying what would.
+SchedulePolicy find_schedule(const Plan& plan);
+
+}  // namespace interlock
