@@ -1,0 +1,63 @@
+// Plans: what is chosen for a question, and how long their steps take by every grade.
+// SPDX-License-Identifier: Apache-2.0
+#include "scenarios/plan/measure_plan.h"
+#include "scenarios/plan/step_time.h"
+#include "tests/scenarios/documents.h"
+
+namespace interlock::plan_test {
+namespace {
+
+TEST_CASE("a plan has the choices that its question leaves open: the example of plan.h") {
+  const Question question =
+      loaded({"model.modules.0.repeat=24", "cluster.devices=32", "parallel.pipeline=4",
+              "parallel.data=8", "training.schedule=1f1b", "training.micro_batches=8"});
+  const Plan plan = make_plan(question);
+  CHECK(question.partition.kind == PartitionRule::Kind::Balanced);
+  CHECK(plan.partition.boundaries == std::vector<int>{0, 6, 12, 18, 24});
+  CHECK(plan.rank_of_stage == std::vector<int>{0, 1, 2, 3});
+  CHECK(plan.schedule.kind == ScheduleKind::OneFOneB);
+  CHECK(plan.micro_batches == 8);
+  CHECK_FALSE(plan.unfolded[static_cast<std::size_t>(Dimension::Data)]);
+  CHECK(measure_plan(plan, Keep::Nothing).measurement.metrics.devices.size() == 4);
+}
+
+TEST_CASE("a question that leaves the order to a search still does so beside its plan") {
+  const Question question = loaded({"training.schedule=auto", "training.micro_batches=4"});
+  const Plan plan = make_plan(question);
+  CHECK(plan.question.schedule.kind == ScheduleKind::Auto);
+  CHECK_FALSE(plan.question.schedule.order);
+  CHECK((plan.schedule.kind != ScheduleKind::Auto || plan.schedule.order));
+  CHECK(lay_out(question).schedule.kind == ScheduleKind::Auto);
+}
+
+TEST_CASE("no grade says more time than the next, and a simulation says the closed form") {
+  for (const char* schedule : {"gpipe", "1f1b"}) {
+    const Question question =
+        loaded({"training.schedule=" + std::string(schedule), "training.micro_batches=6"});
+    const Plan plan = make_plan(question);
+    Seconds below = bound_layout(question, {}).time;
+    CHECK(below > Seconds(0));
+    for (const Grade grade : {Grade::PlanBound, Grade::Look, Grade::Simulation}) {
+      const Seconds time = estimate_step(plan, grade).time;
+      INFO(schedule << ", grade " << static_cast<int>(grade) << ": " << time.value() << " s");
+      CHECK(below.value() <= time.value() * (1 + 1e-12));
+      below = time;
+    }
+    MESSAGE("F = 1 ms and B = 2 ms on 4 stages, 6 micro-batches: (6 + 4 - 1) 3 ms = 27 ms");
+    CHECK(below.value() == doctest::Approx(27e-3).epsilon(1e-12));
+  }
+}
+
+TEST_CASE("a plan with other micro-batches keeps its cuts") {
+  const Plan plan =
+      make_plan(loaded({"model.modules.0.repeat=9", "parallel.pipeline=3", "cluster.devices=3",
+                        "training.schedule=gpipe", "training.micro_batches=6"}));
+  const Plan fewer = with_micro_batches(plan, 2);
+  CHECK(fewer.partition.boundaries == plan.partition.boundaries);
+  // Three modules a stage: (2 + 3 - 1) 9 ms.
+  CHECK(estimate_step(fewer, Grade::Simulation).time.value() ==
+        doctest::Approx(36e-3).epsilon(1e-12));
+}
+
+}  // namespace
+}  // namespace interlock::plan_test
