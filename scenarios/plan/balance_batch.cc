@@ -30,7 +30,7 @@ JsonValue of_one_part(const JsonValue& document, int samples) {
   return one;
 }
 
-/// Whether slices are chosen too: where they are written, so is their number.
+/// Says that slices are chosen too: where they are written, so is their number.
 bool balances_slices(const JsonValue& document) {
   const JsonValue* schedule = document.find("training")->find("schedule");
   if (!schedule || schedule->kind != JsonValue::Kind::Object) return true;
@@ -38,7 +38,7 @@ bool balances_slices(const JsonValue& document) {
   return !slices || holds_text(slices);
 }
 
-/// The models of micro-batches of as many samples as a part of the step may have.
+/// Builds the model for each number of samples that a part of the step may have.
 std::vector<BatchPart> part_sizes(const JsonValue& document, int batch) {
   std::vector<BatchPart> sizes;
   for (int samples = 1; samples <= batch; ++samples) {
@@ -62,7 +62,7 @@ void mix_sizes(const std::vector<BatchPart>& sizes, int batch, Plan& plan) {
   plan.slices.clear();
 }
 
-/// The plan of the size that takes least of all that divide the batch.
+/// Returns the plan of the size that takes least of all that divide the batch.
 Plan best_size(const Question& question) {
   Plan best = lay_out_one_size(question);
   const int batch = question.micro_batches;

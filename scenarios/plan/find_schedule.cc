@@ -16,7 +16,7 @@
 namespace interlock {
 namespace {
 
-// What a search takes a few seconds for.
+// A search of this size takes a few seconds.
 constexpr double kOpsOfSearch = 1e7;
 constexpr double kLeastLooks = 10, kMostLooks = 1000;
 constexpr int kStepsOfLook = 4;             // and more where a step has few micro-batches
@@ -28,7 +28,7 @@ bool is_v(const Plan& plan, int stage) {
   return plan.rank_of_stage[stage] == rank;
 }
 
-/// Whether the stages of a scenario lie as a schedule wants them.
+/// Says that the stages of a plan lie as a schedule wants them.
 bool lies_as(const Plan& plan, const ScheduleEntry& entry) {
   const int stages = static_cast<int>(plan.rank_of_stage.size());
   const auto all = [&](auto&& holds) {
@@ -54,7 +54,7 @@ bool lies_as(const Plan& plan, const ScheduleEntry& entry) {
   return false;
 }
 
-/// Whether a schedule trains as "auto" does: what it is given is used for one update, all of it.
+/// Says that a schedule trains as "auto" does: all micro-batches of a step make one update.
 bool competes(const Plan& plan, const ScheduleEntry& entry) {
   const bool global = plan.question.strategy.kind == StrategyKind::Global;
   if (entry.order != OrderSource::Function) return false;

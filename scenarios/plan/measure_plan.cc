@@ -25,7 +25,8 @@ bool varies(const Plan& plan) {
   return plan.question.variation && plan.question.variation->varies();
 }
 
-/// Samples of a step, all replicas together; nothing where nobody says what a micro-batch holds.
+/// Counts the samples of a step, all replicas together; nothing where those of a micro-batch are
+/// unknown.
 std::optional<double> samples_per_step(const Plan& plan) {
   const std::optional<double>& each = plan.question.graph.samples_per_micro_batch;
   if (!each) return std::nullopt;

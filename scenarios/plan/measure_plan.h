@@ -11,7 +11,7 @@
 
 namespace interlock {
 
-/// What is kept of a run besides its metrics: why steps take as long as they do, and its trace.
+/// Says what is kept of a run besides its metrics: why steps take as long as they do, its trace.
 enum class Keep { Nothing, Explanation, Log };
 
 struct MeasuredPlan {

@@ -17,7 +17,7 @@ namespace interlock {
 /// A micro-batch of a step whose micro-batches differ in size.
 struct BatchPart {
   int samples = 1;
-  std::shared_ptr<const ModelGraph> graph;  // of so many samples
+  std::shared_ptr<const ModelGraph> graph;  // of that number of samples
   std::vector<TokenSlice> slices;           // in order
 };
 

@@ -91,7 +91,7 @@ Division divide(const Plan& plan, const std::vector<BatchPart>& sizes, int sampl
   return balanced_parts(inputs);
 }
 
-/// Of `sizes`, those that `division` uses.
+/// Returns those of `sizes` that `division` uses.
 std::vector<BatchPart> used_sizes(const std::vector<BatchPart>& sizes, const Division& division) {
   std::vector<BatchPart> used;
   for (const BatchPart& size : sizes) {

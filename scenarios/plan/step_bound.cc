@@ -24,7 +24,7 @@ namespace {
 
 Bytes total(const Footprint& state) { return state.weights + state.gradients + state.optimizer; }
 
-/// What ops take, with exchanges for which they stand still. Those beside kernels may hide.
+/// Times of ops, with the exchanges for which they stand still. Those beside kernels may hide.
 class OpTimes {
  public:
   explicit OpTimes(const Question& question)
@@ -42,7 +42,7 @@ class OpTimes {
   std::function<Seconds(const Exchange&)> exchange_time_;
 };
 
-/// What pairs of overlapped ops take at least, over what they take alone: F + B - o min(F, B).
+/// Returns the least time of pairs of overlapped ops, over their times alone: F + B - o min(F, B).
 double least_share(double overlap) { return 1 - overlap / 2; }
 
 /// A rank's part of a step.
@@ -182,13 +182,13 @@ class PlanWork {
     return Bytes(0);
   }
 
-  /// What the input half of a split backward leaves for the other half to read.
+  /// Returns the bytes that the input half of a split backward leaves for the other half to read.
   Bytes left(const Op& op) const {
     if (!costs_.traversal(op).weights) return Bytes(0);
     return read_gradient(op) + (recomputes(op) ? costs_.of_stage(op).workspace : Bytes(0));
   }
 
-  /// Whether the stash is given back behind `op`.
+  /// Says that the stash is freed after `op`.
   bool gives_back(const Op& op) const {
     if (op.kind != OpKind::B && op.kind != OpKind::W) return false;
     return inputs_.roles[op.stage].traversals.back().loss == op.loss;
@@ -271,7 +271,7 @@ StepEstimate bound_plan(const Plan& plan) { return PlanWork(plan).bound(); }
 StepEstimate bound_layout(const Question& question, const ScheduleFamily& family) {
   const StrategyKind kind = question.strategy.kind;
   const bool global = kind == StrategyKind::Global;
-  // What others do with a micro-batch depends on where stages begin.
+  // Under other strategies the work on a micro-batch depends on where stages begin.
   if (!global && kind != StrategyKind::Local && kind != StrategyKind::Interlocking) return {};
   const OpTimes times(question);
   const std::vector<StageCost> modules = price_modules(question.graph, price_inputs(question));
@@ -286,7 +286,7 @@ StepEstimate bound_layout(const Question& question, const ScheduleFamily& family
     time += times.of(*cost);
     kernels += cost->time;
   }
-  // The input gradient of a stage that nobody needs may be skipped, wherever stages begin.
+  // An input gradient that no stage needs may be skipped, wherever stages begin.
   for (const StageCost& module : modules) {
     if (global && &module != &modules.front()) break;
     time -= module.first_backward_input.whole();

@@ -19,7 +19,7 @@
 
 namespace interlock {
 
-/// How much is known of a step.
+/// Tells how much is known of a step.
 enum class Grade { LayoutBound, PlanBound, Look, Simulation };
 inline constexpr int kGrades = 4;
 
@@ -40,7 +40,7 @@ StepEstimate estimate_step(const Plan& plan, Grade grade);
 /// Bounds a step of `plan`: Grade::PlanBound. REQUIRES: its order is known, and no workload.
 StepEstimate bound_plan(const Plan& plan);
 
-/// What is known of all schedules that a layout may have.
+/// Facts that hold for all schedules that a layout may have.
 struct ScheduleFamily {
   double overlap = 0;       // the most that one lets ops overlap, see SchedulePolicy
   bool keeps_stash = true;  // each keeps all that a forward made until its backward

@@ -1,4 +1,4 @@
-// Looks at plans, simulates them, and says what they cost.
+// Estimates plans by a look or a simulation, and prices them.
 // SPDX-License-Identifier: Apache-2.0
 #include "scenarios/search/plan_estimate.h"
 
@@ -13,7 +13,7 @@ namespace {
 
 /// Tasks that are simulated in a tenth of a second.
 constexpr std::int64_t kTasksOfSimulation = 60'000;
-/// Looks round durations otherwise than runs, and fold what runs do not.
+/// A look rounds durations otherwise than a simulation, and folds what that does not.
 constexpr double kLookSlack = 1e-6;
 constexpr double kRounding = 1e-9;
 constexpr int kLeastTurns = 1;  // of the steady loop, in a shortened step
@@ -33,7 +33,7 @@ PlanFigures figures_of(const Plan& plan, const Metrics& metrics, Bytes memory) {
   return figures;
 }
 
-/// What a plan costs whose steps are as `estimate` has them.
+/// Fills in what `plan` costs, whose steps are as `estimate` has them.
 void price(const Plan& plan, PlanEstimate& estimate) {
   Metrics metrics;
   metrics.step_time = Seconds(estimate.step_time);
@@ -61,7 +61,7 @@ PlanEstimate estimate_of(const Plan& plan, const StepEstimate& step) {
   return estimate;
 }
 
-/// The same step in `ratio` times the time: devices do what they did, and wait the rest.
+/// Returns `estimate` of a step that takes `ratio` times the time: devices wait the rest of it.
 PlanEstimate stretched(const Plan& plan, PlanEstimate estimate, double ratio) {
   estimate.step_time *= ratio;
   estimate.busy /= ratio;

@@ -13,7 +13,7 @@
 
 namespace interlock {
 
-/// What a plan should have little of, by Aim. Of what nobody knows (a price, a power), 0.
+/// The quantities of which a plan should have little, by Aim; 0 where a price or power is unknown.
 using PlanFigures = std::array<double, kAims>;
 
 struct PlanEstimate {
@@ -31,7 +31,7 @@ struct PlanEstimate {
   bool exact = false;                    // a look at what shares no links
 };
 
-/// What a plan like `plan` costs whose steps are bounded by `bound`.
+/// Prices a plan like `plan` whose steps are bounded by `bound`.
 PlanFigures figures_of(const Plan& plan, const StepEstimate& bound);
 
 /// Estimates `plan` by Grade::Look. REQUIRES: its order of work is known.

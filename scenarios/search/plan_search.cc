@@ -14,8 +14,8 @@
 namespace interlock {
 namespace {
 
-/// What is taken from the queue at once, whatever the number of processes: what is looked at
-/// depends on it. Simulations are dear, and those before them may make them needless.
+/// Effort taken from the queue at once, whatever the number of processes, as the plans that are
+/// looked at depend on it. Simulations are dear, and those before them may make them needless.
 constexpr int kRound = 64;
 constexpr std::array kEffort = {1, 4, 8};  // to know better what is known by Grade
 /// The next best plans after the best are found even if they are worth nothing.
@@ -53,7 +53,7 @@ class PlanSearch {
     return candidate.estimate.figures[static_cast<std::size_t>(request_.aim)];
   }
 
-  /// Of what is equal in what counts, the less of everything else comes first.
+  /// Orders the queue: of plans that are equal in the aim, less of everything else comes first.
   auto turn(const Candidate& candidate) const {
     return std::tuple(key(candidate), candidate.estimate.figures, static_cast<int>(candidate.grade),
                       candidate.layout, candidate.order);
@@ -177,7 +177,7 @@ class PlanSearch {
             .estimate = known.estimate};
   }
 
-  /// Whether a plan that was found is no worse in anything, but for what is not worth much.
+  /// Says that a plan that was found is no worse in anything, but for a difference below `worth`.
   bool dominated(const Candidate& known) const {
     if (request_.only_best) return !result_.plans.empty();
     return std::any_of(result_.plans.begin(), result_.plans.end(), [&](const FoundPlan& plan) {
@@ -190,7 +190,7 @@ class PlanSearch {
     });
   }
 
-  /// Whether plans that are not worth having are found, too.
+  /// Says that plans that are not worth having are found, too.
   bool wants_next_best() const { return !request_.only_best && result_.plans.size() <= kRunnersUp; }
 
   /// Takes the first of the queue as the next best plan.

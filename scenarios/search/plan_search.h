@@ -61,7 +61,7 @@ using SearchProgress = std::function<void(std::size_t done, std::size_t of)>;
 /// space is a plan.
 SearchResult search_plans(const JsonValue& document, int processes,
                           const SearchProgress& told = {});
-/// Likewise by `request`, whatever the document asks for.
+/// Searches by `request`, whatever the document asks for.
 SearchResult search_plans(const JsonValue& document, const SearchRequest& request, int processes,
                           const SearchProgress& told = {});
 

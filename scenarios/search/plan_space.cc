@@ -90,7 +90,7 @@ void refuse_auto(const SearchRequest& request, const std::string& file) {
   }
 }
 
-/// What is to be little, or limited, must be known.
+/// Refuses an aim or a limit of a quantity that is unknown.
 void require_known(const SearchRequest& request, const Cluster& cluster, const std::string& file) {
   const auto require = [&](bool known, const char* what, const char* setting) {
     if (known) return;
@@ -265,7 +265,7 @@ JsonValue PlanSpace::document_of(const PlanLayout& layout, const WorkOrder& orde
   const std::string origin = "search";
   for (const char* key : {"search", "sweep"}) set_json(document, key, {}, origin);
   for (const Setting& setting : settings(layout, order)) {
-    // What is an object in both would be merged.
+    // Two objects would be merged.
     if (setting.value.kind == JsonValue::Kind::Object) set_json(document, setting.path, {}, origin);
     set_key(document, setting.path, setting.value, origin);
   }

@@ -16,7 +16,7 @@
 namespace interlock {
 namespace {
 
-/// What a process tells of a plan, byte by byte. A refusal follows the last.
+/// The message of a process on a plan, byte by byte. A refusal follows the last.
 struct ToldEstimate {
   bool refused = true;
   PlanEstimate estimate = {};
@@ -57,7 +57,7 @@ ToldEstimate told_of(const Plan& plan, const StepEstimate& bound) {
   return told;
 }
 
-/// What all of `orders` have in common.
+/// Returns the facts that hold for all of `orders`.
 ScheduleFamily family_of(const std::vector<WorkOrder>& orders) {
   ScheduleFamily family;
   for (const ScheduleEntry& entry : schedule_catalogue()) {

@@ -19,7 +19,7 @@ struct Candidate {
   PlanEstimate estimate;
 };
 
-/// What was found out about one candidate.
+/// Estimates of one candidate, or why there are none.
 struct Findings {
   std::vector<std::optional<PlanEstimate>> estimates;  // nothing: the loader refuses it
   std::string refusal;                                 // why: the first

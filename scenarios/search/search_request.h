@@ -10,8 +10,8 @@
 
 namespace interlock {
 
-/// What of a plan should be little. Time, cost and energy are those of the goal, if there is one,
-/// else of a step; memory is that of the fullest device.
+/// The quantity that a plan should have little of. Time, cost and energy are those of the goal, if
+/// there is one, else of a step; memory is that of the fullest device.
 enum class Aim { Time, Memory, Cost, Energy };
 inline constexpr int kAims = 4;
 /// "time", "memory", "cost", "energy".
@@ -21,7 +21,7 @@ const char* name_of(Aim aim);
 /// libraries and their workspaces take more than tensors do.
 inline constexpr double kUsableMemory = 0.9;
 
-/// What a plan may take at most.
+/// Limits of what a plan may take.
 struct PlanLimits {
   std::optional<Bytes> memory;  // of each device; else kUsableMemory of what it has
   std::optional<Seconds> time;  // as of Aim

@@ -14,14 +14,14 @@ double nodes_worth(const Cluster& cluster, double devices) {
   return devices / std::max(1, cluster.devices_per_node);
 }
 
-/// What `devices` devices that wait draw, with their share of the nodes.
+/// Returns the power of `devices` devices that wait, with their share of the nodes.
 Watts waiting_power(const Cluster& cluster, double devices) {
   Watts power = cluster.device.power->idle * devices;
   if (cluster.power.node) power += *cluster.power.node * nodes_worth(cluster, devices);
   return power * cluster.power.pue;
 }
 
-/// How many links work all the time in the mean.
+/// Counts links, each by the share of the time in which it works.
 double working_links(const Metrics& metrics) {
   double links = 0;
   for (const LinkMetrics& link : metrics.links) links += link.utilisation * link.stands_for;
@@ -54,7 +54,7 @@ std::optional<Money> cost_of(const Cluster& cluster, double devices, Seconds tim
   return Money{devices * cluster.price->amount * time.value() / kHour, cluster.price->currency};
 }
 
-/// What `steps` steps take if nothing fails.
+/// Returns the costs of `steps` steps if nothing fails.
 TrainingCosts undisturbed(const Question& question, const Economics& economics, double steps,
                           Seconds step_time) {
   TrainingCosts costs{.steps = steps, .time = step_time * steps};
@@ -63,7 +63,7 @@ TrainingCosts undisturbed(const Question& question, const Economics& economics, 
   return costs;
 }
 
-/// What the run took in the mean over its seeds, for `steps` of its steps. Steps that were lost
+/// Returns the costs of `steps` steps of the run, on average over its seeds. Steps that were lost
 /// drew what steps draw; while it stood still, devices waited, and spares always do.
 TrainingCosts disturbed(const Question& question, const Economics& economics, const RunResult& run,
                         double steps) {

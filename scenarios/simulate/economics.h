@@ -20,7 +20,7 @@ struct Money {
   std::string currency;
 };
 
-/// What a length of training takes.
+/// Costs of a length of training.
 struct TrainingCosts {
   double steps = 1;
   Seconds time;
@@ -29,7 +29,7 @@ struct TrainingCosts {
   std::optional<Money> cost;     // spares of a run included
 };
 
-/// Of one step, but for `training`.
+/// Costs of one step, but for `training`.
 struct Economics {
   int devices = 1;                                  // of the layout
   Joules device_energy, link_energy, node_energy;   // drawn by the machine, PUE left out

@@ -16,8 +16,8 @@ struct PricingLevels {
   std::array<double, kPricedBy> shares{};  // by PricedBy
 };
 
-/// Of one micro-batch that goes through all of the model and back, and one update, heads left out;
-/// by class. Empty where the device was not calibrated, or all is measured by a profile.
+/// Adds up one micro-batch that goes through all of the model and back, and one update, heads left
+/// out; by class. Empty where the device was not calibrated, or all is measured by a profile.
 std::vector<PricingLevels> pricing_levels(const Question& question);
 
 }  // namespace interlock
