@@ -42,6 +42,6 @@ PartsPlan plan_parts(const Plan& plan, std::vector<BatchPart> sizes, int samples
 /// Returns a schedule that can be made: the hand-made one that nothing beats, or an order of its
 /// own. REQUIRES: that of `plan` is to be found.
 /// Throws: Error if no order fits into the memory of a device, saying what would.
-SchedulePolicy find_schedule(const Plan& plan);
+SchedulePolicy find_order(const Plan& plan);
 
 }  // namespace interlock

@@ -62,7 +62,7 @@ Plan make_plan(const Question& question) { return complete(lay_out(question)); }
 
 Plan complete(Plan plan) {
   if (plan.question.workload) return plan;
-  if (plan.schedule.is_sought()) plan.schedule = find_schedule(plan);
+  if (plan.schedule.is_sought()) plan.schedule = find_order(plan);
   plan.unfolded = exact_folding(plan);
   return plan;
 }

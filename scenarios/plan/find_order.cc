@@ -190,7 +190,7 @@ SearchInputs search_inputs(const Plan& plan, const LowerInputs& inputs) {
 
 }  // namespace
 
-SchedulePolicy find_schedule(const Plan& plan) {
+SchedulePolicy find_order(const Plan& plan) {
   const LowerInputs inputs = lower_inputs(plan);
   const SearchInputs search = search_inputs(plan, inputs);
   const FoundSchedules found = find_schedules(search, judge_of(plan, inputs));
