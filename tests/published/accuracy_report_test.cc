@@ -63,8 +63,9 @@ TEST_CASE("JSON has every value and its scenario") {
 TEST_CASE("the page draws what was predicted, and no name of a row is markup") {
   const std::string page = accuracy_html(two_rows());
   CHECK(has(page, "<div data-name=\"step_time_s\">"));
-  CHECK(has(page, "lab: &lt;/script&gt;a, times | memory, error +10.0 %, a slow disk: measured "
-                  "step_time_s 2, predicted step_time_s 2.2"));
+  CHECK(has(page,
+            "lab: &lt;/script&gt;a, times | memory, error +10.0 %, a slow disk: measured "
+            "step_time_s 2, predicted step_time_s 2.2"));
   CHECK(!has(page, "lab: b, times"));  // nothing is predicted for it
   CHECK(!has(page, "</script>a"));
 }

@@ -23,8 +23,8 @@ int count(const std::string& text, const std::string& part) {
 
 TEST_CASE("the page asks nobody for anything") {
   const std::string page = html_report({two_devices(), pipeline_run({})});
-  for (const char* reach : {"http:", "https:", "src=", "@import", "fetch(",
-                            "XMLHttpRequest", "WebSocket", "importScripts"}) {
+  for (const char* reach : {"http:", "https:", "src=", "@import", "fetch(", "XMLHttpRequest",
+                            "WebSocket", "importScripts"}) {
     CAPTURE(reach);
     CHECK(page.find(reach) == std::string::npos);
   }
