@@ -27,7 +27,7 @@ struct Predictions {
   std::string checksum;
 };
 
-/// Before anything runs, so that nobody can say that it was known.
+/// Predicts all plans before any of them runs, so that no prediction can know a measurement.
 Predictions predict_all(const ValidateOptions& options, const std::vector<Plan>& plans) {
   const int steps = options.training.steps;
   Predictions predictions;

@@ -312,8 +312,8 @@ Seconds common_length(const std::vector<ScenarioResult>& results) {
 
 std::string svg_timeline(const ScenarioResult& result) {
   const TimelinePanel panel = step_panel(result, kTop);
-  return open_timeline(result.plan.question.name, subtitle(result), panel.bottom) + legend({panel}) +
-         panel_svg(panel) + axis(panel) + caption(panel) + "</svg>\n";
+  return open_timeline(result.plan.question.name, subtitle(result), panel.bottom) +
+         legend({panel}) + panel_svg(panel) + axis(panel) + caption(panel) + "</svg>\n";
 }
 
 std::string svg_timelines(const std::vector<ScenarioResult>& results) {

@@ -9,7 +9,7 @@
 
 namespace interlock {
 
-/// Where each simulated rank lies in the mesh; where several devices are folded, the first of them.
+/// Returns the place of each simulated rank in the mesh; of folded devices, that of the first.
 std::vector<Coordinates> rank_coordinates(const Plan& plan);
 /// The numbers of those devices in the machine.
 std::vector<int> device_numbers(const Plan& plan);

@@ -46,7 +46,7 @@ std::vector<ScenarioResult> sweep() {
       "training.micro_batches": [8, 2, 4]}})";
   std::vector<ScenarioResult> results;
   for (const Question& scenario : load_questions(parse_json(text, "test.json"))) {
-    results.push_back(run_scenario(scenario, true));
+    results.push_back(run_scenario(question, true));
   }
   return results;
 }
@@ -142,9 +142,9 @@ TEST_CASE("losses show beside the pointer, and runs can be switched off") {
 TEST_CASE("the picture docs/report.png is as wide and about as high as the report that it shows") {
   const std::string path = PROJECT_FOLDER "/docs/report.png";
   const std::string text = read_file(PROJECT_FOLDER "/scenarios/quickstart/pairwise.json");
-  const Scenario scenario =
-      load_scenarios(parse_json(text, PROJECT_FOLDER "/scenarios/quickstart/pairwise.json")).at(0);
-  browser().open(html_report({run_scenario(scenario, true)}), {.width = 1240});
+  const Question question =
+      load_questions(parse_json(text, PROJECT_FOLDER "/scenarios/quickstart/pairwise.json")).at(0);
+  browser().open(html_report({run_scenario(question, true)}), {.width = 1240});
   check_all("picture_checks.js");
   const std::string picture = browser().screenshot(".selection");
   if (std::getenv("UPDATE_PAGES") != nullptr) write_file(path, picture);

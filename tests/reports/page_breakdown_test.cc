@@ -103,8 +103,8 @@ void check_bars(const ScenarioResult& result) {
   for (std::size_t d = 0; d < json["devices"].size(); ++d) {
     const Json& device = json["devices"][d];
     const DrawnBar& bar = bars[d + 1];
-    INFO(result.plan.question.name << ", " << bar.label << ": " << device["time_shares"].dump() << " "
-                              << device["bubble_s"].dump());
+    INFO(result.plan.question.name << ", " << bar.label << ": " << device["time_shares"].dump()
+                                   << " " << device["bubble_s"].dump());
     CHECK(bar.label == std::to_string(device["device"].get<int>()));
     const auto expected = parts_of(device, json["step_time_s"].get<double>());
     CHECK(bar.parts.size() == expected.size());

@@ -13,7 +13,7 @@
 
 namespace interlock {
 
-/// What an engine says of `fill` + `steps` steps of `plan`; the first are left out.
+/// Simulates `fill` + `steps` steps of `plan`, and leaves out the first.
 ScenarioResult predict(const Plan& plan, int fill, int steps);
 
 /// The prediction as JSON, "interlock-prediction/1": written before anything runs.

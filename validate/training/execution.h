@@ -36,8 +36,8 @@ struct Execution {
 /// The layers of the scenario's model. Throws: Error if it has none that can be executed.
 NeuralNetwork network_of(const Question& scenario);
 
-/// What executors are given to train `program`, which is that of `plan`. It refers to `program`
-/// and `network`.
+/// Returns the job that executors are given to train `program`, the program of `plan`. It refers to
+/// `program` and `network`.
 Job job_of(const Plan& plan, const Program& program, const NeuralNetwork& network,
            const ExecutionOptions& options);
 
@@ -48,7 +48,7 @@ Plan plan_training(const Question& scenario, const NeuralNetwork& network, bool 
 /// Trains. Throws: Error if the scenario cannot be trained, or a loss is not a number.
 Execution execute(const Plan& plan, const NeuralNetwork& network, const ExecutionOptions& options);
 
-/// What `execution` learnt and took, beside what simulating `plan` says.
+/// Returns the losses and times of `execution`, beside those of the simulated `plan`.
 TrainingCurve training_curve(const Plan& plan, const Execution& execution,
                              const ExecutionOptions& options);
 

@@ -252,7 +252,7 @@ TEST_CASE("readers refuse what is out of the ranges of the contract, and name th
 
 Seconds step_of(JsonValue document) {
   for (const char* long_run : {"run", "swarm"}) set_json(document, long_run, {}, "test");
-  return run_scenario(load_scenarios(document).front(), false).measurement.metrics.step_time;
+  return run_scenario(load_questions(document).front(), false).measurement.metrics.step_time;
 }
 
 TEST_CASE("a default that is written down changes nothing") {
