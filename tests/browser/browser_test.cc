@@ -46,7 +46,7 @@ std::vector<ScenarioResult> sweep() {
       "training.micro_batches": [8, 2, 4]}})";
   std::vector<ScenarioResult> results;
   for (const Question& scenario : load_questions(parse_json(text, "test.json"))) {
-    results.push_back(run_scenario(question, true));
+    results.push_back(run_scenario(scenario, true));
   }
   return results;
 }

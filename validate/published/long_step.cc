@@ -29,7 +29,7 @@ ScenarioResult run_with(const Plan& laid_out, int micro_batches) {
 }  // namespace
 
 std::optional<ShorterSteps> shorter_steps(const Plan& plan) {
-  const Question& question = plan.question;
+  const Question& scenario = plan.question;
   const ScheduleEntry& entry = *plan.schedule.kind;
   const int all = plan.micro_batches;
   const bool loop = entry.period != nullptr && !plan.schedule.order && plan.parts.empty() &&

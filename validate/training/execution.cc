@@ -26,7 +26,7 @@ namespace {
 }
 
 /// Checks that the executor that the cluster names can train the network.
-void check_executor(const Question& question, const NeuralNetwork& network, bool graph) {
+void check_executor(const Question& scenario, const NeuralNetwork& network, bool graph) {
   const RealDevices::Kind kind = scenario.cluster.executor.kind;
   if (kind == RealDevices::Kind::Virtual) {
     refuse(scenario, "/cluster/executor",

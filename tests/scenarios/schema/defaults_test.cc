@@ -27,7 +27,7 @@ TEST_CASE("global training is naive for one micro-batch and 1F1B for more") {
   CHECK(one.schedule.kind->name == "naive");
   const Question several = loaded({"training.micro_batches=8"});
   CHECK(several.schedule.kind->name == "1f1b");
-  for (const Question& question : {one, several}) {
+  for (const Question& scenario : {one, several}) {
     CHECK(!scenario.schedule.split_backward);
     CHECK(scenario.schedule.queue.kind == QueuePolicy::Kind::Unlimited);
     CHECK(!scenario.schedule.copies_on_compute_stream);
@@ -58,8 +58,8 @@ TEST_CASE("local and interlocking training is eager, split, with one message que
 TEST_CASE("the list schedule is fused and runs all heads unless told otherwise") {
   const Overrides list = {"training.strategy={\"kind\": \"interlocking\", \"n_wise\": 3}",
                           "training.schedule=list"};
-  const Question question = loaded(list);
-  CHECK(question.schedule.kind->name == "list");
+  const Question scenario = loaded(list);
+  CHECK(scenario.schedule.kind->name == "list");
   CHECK(!scenario.schedule.split_backward);
   CHECK(scenario.strategy.all_heads);
   Overrides minimal = list;
