@@ -36,7 +36,10 @@ TEST_CASE("the terminal has figures, the worst row with its remark, and what was
   CHECK(has(text, "lab.json:9: /model: unknown"));
   CHECK(has(text, "Speed: 1 values that nothing was fitted on, MAPE 10.0%"));
   CHECK(has(text, "Furthest off"));
-  CHECK(has(accuracy_table(two_rows(), {.width = 200}, true), "\nAll\n"));
+  CHECK(accuracy_table(two_rows(), {.width = 200}, true).starts_with("All\n"));
+  const std::string last = text.substr(text.rfind('\n', text.size() - 2) + 1);
+  INFO("the summary is the last that a terminal shows");
+  CHECK((last.starts_with("Speed: ") || last.starts_with("Memory: ")));
 }
 
 TEST_CASE("Markdown keeps bars of names out of its tables, and tells command, date and sources") {
