@@ -203,9 +203,9 @@ std::string bar_chart_svg(const BarChart& chart) {
       open_chart(chart.title, chart.subtitle, {width, top + row * static_cast<double>(rows)}) +
       patterns(chart) + legend.svg;
   for (std::size_t p = 0; p < chart.panels.size(); ++p) {
-    const double left =
-        kBarPanelLeft + static_cast<double>(p % in_row) * (kBarPanel + kBarPanelGap);
-    const double above = top + static_cast<double>(p / in_row) * row, below = above + kAbove;
+    const std::size_t place = p % in_row, row_of_panel = p / in_row;
+    const double left = kBarPanelLeft + static_cast<double>(place) * (kBarPanel + kBarPanelGap);
+    const double above = top + static_cast<double>(row_of_panel) * row, below = above + kAbove;
     text += heading(chart, chart.panels[p], left, above) +
             draw(chart, chart.panels[p],
                  {left, kBarPanel, axis_over(range, below + kBarPanelHeight, below)});

@@ -39,7 +39,8 @@ const std::vector<QuantityDefinition>& quantities() {
 
 /// Returns `text` for editors: without backticks, and links as their words.
 std::string plain(std::string text) {
-  for (std::size_t middle; (middle = text.find("](")) != std::string::npos;) {
+  for (std::size_t middle = text.find("]("); middle != std::string::npos;
+       middle = text.find("](")) {
     const std::size_t start = text.rfind('[', middle), end = text.find(')', middle);
     text.erase(middle, end + 1 - middle).erase(start, 1);
   }
@@ -164,6 +165,7 @@ JsonValue all_required(const std::vector<std::string>& keys) {
 
 std::vector<JsonValue> each_required(const std::vector<std::vector<std::string>>& sets) {
   std::vector<JsonValue> all;
+  all.reserve(sets.size());
   for (const auto& set : sets) all.push_back(all_required(set));
   return all;
 }

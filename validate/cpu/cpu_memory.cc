@@ -34,7 +34,7 @@ Block CpuMemory::allocate(std::int64_t bytes, MemoryClass memory_class) {
     throw Error("device " + std::to_string(rank_) + " has no room for " + std::to_string(bytes) +
                 " bytes of " + name_of(memory_class));
   }
-  const Block block = {.rank = rank_, .data = base_ + offset, .offset = offset, .bytes = bytes};
+  Block block = {.rank = rank_, .data = base_ + offset, .offset = offset, .bytes = bytes};
   if (poison_) std::memset(block.data, kPoison, static_cast<std::size_t>(bytes));
   return block;
 }
