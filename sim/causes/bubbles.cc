@@ -23,7 +23,7 @@ BubbleCause bubble_cause(Wait wait) {
   }
 }
 
-/// Of each step, when it begins anywhere, and whether earlier ones are over by then.
+/// The start of each step on any device, and whether earlier steps are over by then.
 struct StepBegins {
   std::vector<double> begin;
   std::vector<bool> flushed;
@@ -82,7 +82,8 @@ class Ledger {
     return ranks_[rank][static_cast<std::size_t>(cause)];
   }
 
-  /// In order of time: what was waited for last, what nobody knows, what was on its way.
+  /// Adds `idle` to the causes, in order of time: what was waited for last, unknown causes,
+  /// messages on their way.
   void divide(const IdleStretch& idle) {
     if (idle.number == IdleStretch::kNoOp) {  // no op comes after it
       bubble(idle.rank, BubbleCause::Drain) += idle_.length(idle);
@@ -97,7 +98,7 @@ class Ledger {
     divide_by_step(index, idle, on_its_way - late);
   }
 
-  /// The part of `idle` up to `end`.
+  /// Adds the part of `idle` up to `end`: to Fill and Drain at the first op of a step.
   void divide_by_step(std::size_t index, const IdleStretch& idle, double end) {
     const auto step = static_cast<std::size_t>(step_of(log_.spans[index]));
     if (!first_of_step_[index] || !steps_.flushed[step]) {

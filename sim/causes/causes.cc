@@ -173,7 +173,7 @@ class Walk {
     if (issue.completes && event.collective >= 0) join(event, micro_batch, generation);
   }
 
-  /// The stream stands until the collectives before number `number` that had been joined are done.
+  /// Makes the stream stand until the collectives before number `number` that were joined are done.
   void stand_for_lane(Standing& stream, std::int32_t number) {
     const std::int32_t before = number < 0 ? -1 : index_.collective_before[number];
     if (before < 0) return;

@@ -1,10 +1,12 @@
-// Causes: what each thing in a trace waited for last.
+// Causes: the last thing that each op and message of a trace waited for.
 // SPDX-License-Identifier: Apache-2.0
 //
-// A trace says when; this says why. The streams of the program are walked once more beside a log of
-// its run, whoever ran it, and of all that an op had to wait for the latest is kept: its device, a
-// message, a collective, a sign of another stream, or room for a message. Going from cause to cause
-// leads along the critical path to the begin of the run.
+// A trace says when; this says why. A second walk of the program's streams follows the log of a
+// run, simulated or real, and keeps the latest of all things that an op had to wait for: its
+// device, a message, a collective, a sign of another stream, or room for a message. Going from
+// cause to cause leads along the critical path to the start of the run. For example: F0 of device 1
+// starts at 3 ms; the device was free at 0, the message from device 0 came at 3 ms, so the cause is
+// that message.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +25,7 @@ struct TraceNode {
   bool operator==(const TraceNode&) const = default;
 };
 
-/// What an op or message stood for.
+/// The thing that an op or message waited for last.
 enum class Wait : std::uint8_t {
   Nothing,     // it follows its cause at once
   Device,      // another op of its rank
@@ -46,8 +48,8 @@ struct Causes {
   std::vector<Cause> spans, transfers, collectives;  // in the order of the log
 };
 
-/// Nothing if `log` is not the whole run of `program`, or the program replays old inputs (see
-/// Channel::replay).
+/// Returns the causes in `log`; nothing if it is not the whole run of `program`, or the program
+/// replays old inputs (see Channel::replay).
 std::optional<Causes> find_causes(const Program& program, const TraceLog& log);
 
 }  // namespace interlock

@@ -11,7 +11,7 @@ namespace {
 
 using Kind = TraceNode::Kind;
 
-/// When `node` began, and why.
+/// Returns when `node` began, and why.
 std::pair<Seconds, Cause> origin_of(const TraceNode& node, const TraceLog& log,
                                     const Causes& causes) {
   switch (node.kind) {
@@ -24,10 +24,10 @@ std::pair<Seconds, Cause> origin_of(const TraceNode& node, const TraceLog& log,
     case Kind::Begin:
       break;
   }
-  CHECK(false, "the begin of a run has no cause");
+  CHECK(false, "the start of a run has no cause");
 }
 
-/// The last op that ends by `end`; of several the first in the log.
+/// Returns the last op that ends by `end`; if several do at once, the first in the log.
 TraceNode last_op(const TraceLog& log, Seconds end) {
   TraceNode last;
   for (std::size_t i = 0; i < log.spans.size(); ++i) {
@@ -53,7 +53,7 @@ std::vector<PathPart> critical_path(const TraceLog& log, const Causes& causes, S
     const Seconds from = std::max(begin, std::min(began, until));
     if (from < until) path.push_back({node, from, until});
     until = from;
-    if (cause.at < until) {  // nobody knows what went on in between
+    if (cause.at < until) {  // the time in between has no known cause
       path.push_back({{}, std::max(begin, cause.at), until});
       until = path.back().begin;
     }

@@ -15,8 +15,8 @@ struct PathPart {
   Seconds begin, end;
 };
 
-/// The path that leads to the last op that ends by `end`, back to `begin`: parts without gaps, in
-/// order of time. `causes` are those of `log`. Empty if no op ends in between.
+/// Returns the path that leads to the last op that ends by `end`, back to `begin`: parts without
+/// gaps, in order of time. `causes` are those of `log`. Empty if no op ends in between.
 std::vector<PathPart> critical_path(const TraceLog& log, const Causes& causes, Seconds begin,
                                     Seconds end);
 

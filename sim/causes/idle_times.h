@@ -24,12 +24,12 @@ struct TimeWindow {
   int first_step = 0, steps = 0;  // by these steps, which repeat; 0 steps: by the clock
   bool by_clock() const { return steps == 0; }
   double length() const { return (end - begin).value(); }
-  /// The share of a span that counts.
+  /// Returns the share of a span that counts.
   double share(const Program& program, const Span& span) const;
 };
 
-/// How long an op waits for exchanges inside it: as long as its cost says, or, measured shorter, as
-/// long as it takes.
+/// Returns the time that an op waits for exchanges inside it: the time in its cost or, if it was
+/// measured shorter, its length.
 Seconds waiting_inside(const OpInfo& op, const Span& span);
 
 /// The seconds in which a device waits, up to the start of an op or the end of the window.
@@ -53,9 +53,9 @@ class IdleTimes {
   /// steps, the stretches are those before the ops as they were run, at the first steps of the
   /// window perhaps not yet as in the steady state.
   bool exact() const { return exact_; }
-  /// The seconds of [from, to) that count.
+  /// Returns the seconds of [from, to) that count.
   double inside(double from, double to) const;
-  /// The seconds of `idle` that count, and how many of them are exposed.
+  /// Returns the seconds of `idle` that count; exposed() returns how many of them are exposed.
   double length(const IdleStretch& idle) const { return inside(idle.begin, idle.end); }
   double exposed(const IdleStretch& idle) const {
     return inside(idle.end - idle.exposed, idle.end);

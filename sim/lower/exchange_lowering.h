@@ -79,7 +79,7 @@ class ExchangeLowering {
     int collective = 0, op = 0, kind = 0, loss = 0, purpose = 0, turn = 0, window = 1;
     auto operator<=>(const Key&) const = default;
   };
-  /// How far an op has come since its begin, and what of that is not written out yet.
+  /// How far an op has come since its start, and what of that is not written out yet.
   struct Progress {
     OpInfo info;  // with the flops of one piece
     Seconds time;

@@ -60,8 +60,8 @@ bool Collector::measured(int micro_batch) const {
   return 0 <= step && step < window_.steps;
 }
 
-/// The share of an op or a transfer that belongs to the steps of the window, whenever it is done:
-/// what counts for flops, bytes and replays. Steps that do not repeat are cut by the window.
+/// Returns the share of an op or a transfer that belongs to the steps of the window, whenever it is
+/// done: flops, bytes and replays count by it. Steps that do not repeat are cut by the window.
 double Collector::share_inside(Seconds start, Seconds end, int micro_batch) const {
   const double duration = (end - start).value();
   if (window_.steady || duration == 0) return measured(micro_batch) ? 1 : 0;
@@ -75,7 +75,7 @@ void Collector::add(const Span& span) {
   if (const auto idle = idle_.add(span, 0)) add_idle(*idle);
   const double counted = times_.share(program_, span);
   const Seconds duration = span.end - span.start;
-  // What an op waits for inside is no work.
+  // Waiting inside an op is no work.
   const double waiting = counted * waiting_inside(op, span).value();
   const double busy = counted * duration.value() - waiting;
   RankState& rank = ranks_[span.rank];
@@ -103,7 +103,7 @@ void Collector::add_idle(const IdleStretch& idle) {
   time[static_cast<std::size_t>(TimeUse::Bubble)] += idle_.length(idle) - exposed;
 }
 
-/// A micro-batch is stale by the updates of a stage between its forward there and the update that
+/// Counts the updates of a stage between the forward of a micro-batch there and the update that
 /// uses its gradients.
 void Collector::count_staleness(const OpInfo& op, int micro_batch) {
   StageState& stage = stages_[op.stage];

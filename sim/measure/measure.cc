@@ -61,7 +61,7 @@ struct LoggedRun {
 
 using RunPointer = std::unique_ptr<LoggedRun>;
 
-/// The window of a run that shows no repeat: its last steps before the first ranks run dry.
+/// Returns the window of a run that shows no repeat: its last steps before the first ranks run dry.
 StepWindow last_steps(const LoggedRun& run, int wanted) {
   const int dry = std::max(run.steps.overlap() + 1, drain_steps(run.program, run.steps));
   const int usable = std::max(1, run.steps.steps() - dry);
@@ -69,7 +69,7 @@ StepWindow last_steps(const LoggedRun& run, int wanted) {
   return {.first_step = usable - steps, .steps = steps, .steady = false};
 }
 
-/// A run that holds a window of steady state as closely as can be, and the window.
+/// Returns a run that holds a window of steady state as closely as can be, and the window.
 std::pair<RunPointer, StepWindow> find_steady_run(const ProgramOfSteps& lower,
                                                   const MeasureInputs& inputs, bool keep_log) {
   const int wanted = inputs.steps;
@@ -95,8 +95,8 @@ std::pair<RunPointer, StepWindow> find_steady_run(const ProgramOfSteps& lower,
   }
 }
 
-/// A sink for what a report shows of a long run: from its begin to the last of the first steps of
-/// the window that make `kMostTasksLogged` tasks, at least one.
+/// Returns a sink for the part of a long run that a report shows: from its start to the last of the
+/// first steps of the window that make `kMostTasksLogged` tasks, at least one.
 TraceSink excerpt_sink(const LoggedRun& run, const StepWindow& window, TraceLog& log) {
   const std::int64_t tasks_a_step = run.summary.tasks / run.program.steps;
   const std::int64_t limit = std::max<std::int64_t>(1, kMostTasksLogged / (tasks_a_step + 1));
@@ -151,7 +151,7 @@ Metrics collect(LoggedRun& run, const StepWindow& window, const TimeWindow& time
   return collector.finish(inputs);
 }
 
-/// A picture of so many tasks would take gigabytes, and nobody could look at it.
+/// Refuses a picture of millions of tasks: it would take gigabytes, and could not be read.
 void require_drawable(const Program& program) {
   const std::int64_t tasks = count_tasks(program) / program.steps;
   if (tasks <= kMostTasksInReport) return;
@@ -160,7 +160,7 @@ void require_drawable(const Program& program) {
               ": fewer micro-batches, or no picture");
 }
 
-/// The times of `window`. A run of one step is measured whole.
+/// Returns the times of `window`. A run of one step is measured whole.
 TimeWindow times_of(const LoggedRun& run, const StepWindow& window, bool repeats) {
   if (run.program.steps == 1) return {Seconds(0), run.summary.makespan};
   const int last = window.first_step + window.steps - 1;
@@ -246,7 +246,7 @@ Seconds since(Clock::time_point began) {
   return Seconds(std::chrono::duration<double>(Clock::now() - began).count());
 }
 
-/// Rates and wall time; figures that do not add up end the program.
+/// Fills in rates and wall time; figures that do not add up end the program.
 void complete(const MeasureInputs& inputs, Clock::time_point began, Metrics& metrics) {
   set_rates(inputs, metrics);
   metrics.wall_time = since(began);

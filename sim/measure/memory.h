@@ -27,9 +27,9 @@ class MemoryTracker {
   /// REQUIRES: not a frozen program, whose sweep tells a rank's changes out of order.
   explicit MemoryTracker(const Program& program);
   void add(const MemoryChange& change);
-  /// A rank began an op: nothing of it lies before `start` any more.
+  /// Notes that a rank began an op: none of its changes lies before `start` any more.
   void pass(int rank, Seconds start);
-  /// Settles everything. To be called once, at the end.
+  /// Settles all changes and returns the peaks. To be called once, at the end.
   std::vector<MemoryPeak> finish();
 
   /// Allocators hand out whole blocks of this many bytes.
@@ -53,7 +53,7 @@ class MemoryTracker {
     double host_stash = 0;
     MemoryPeak peak;
   };
-  /// Up to where nothing that others do can change the memory of `rank` any more.
+  /// Returns the time before which no other rank can change the memory of `rank` any more.
   double settled_before(const RankState& rank) const;
   void settle(RankState& rank, double before);
   void note_peak(RankState& rank, double time);

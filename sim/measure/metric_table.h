@@ -24,8 +24,9 @@ namespace interlock {
 /// The unit of a metric, SI: seconds, bytes, joules, watts; Share is between 0 and 1.
 enum class MetricKind { Time, Size, Energy, Power, Share, Rate, Money, Count, Truth, Words };
 enum class Better { More, Less, Neither };
-/// Where the databases of sweeps have a column for a metric: among the first, which people decide
-/// by; among what identifies a result; among the last, on the simulation itself; nowhere.
+/// The place of a metric's column in the databases of sweeps: Headline, among the first, which
+/// people decide by; Identity, among what identifies a result; Simulation, among the last, on the
+/// simulation itself; None, without a column.
 enum class Columns { Headline, Identity, Simulation, None };
 /// How a metric changes with each period of micro-batches that a step has more: not at all; by the
 /// same amount; or as a share of the step, whose time grows by the same amount. Formulas follow

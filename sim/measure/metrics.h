@@ -17,8 +17,8 @@
 
 namespace interlock {
 
-/// What a device's time goes into. Ops of the main network that train nothing on their stage, and
-/// turns on old inputs, are Extra.
+/// The uses of a device's time. Extra: ops of the main network that train nothing on their stage,
+/// and turns on old inputs.
 enum class TimeUse {
   Forward,
   BackwardInput,
@@ -82,13 +82,14 @@ struct Metrics {
   std::optional<Explanation> explanation;  // where asked for, of runs that are short enough
 };
 
-/// The window that times of devices are of.
+/// Returns the window to which the times of devices refer.
 inline TimeWindow window_of(const Metrics& metrics) {
   return {metrics.window_begin, metrics.window_end, metrics.fill_steps,
           metrics.by_clock ? 0 : metrics.measured_steps};
 }
 
-/// The index of the first of the busiest devices, which may differ by rounding; 0 if there is none.
+/// Returns the index of the first of the busiest devices, which may differ by rounding; 0 if there
+/// is none.
 int first_of_busiest(const std::vector<DeviceMetrics>& devices);
 
 /// Lowers for a number of steps, with ticks no finer than said; the search for the steady state
@@ -103,7 +104,7 @@ struct LongStep {
   std::function<ProgramOfSteps(int micro_batches)> lower;  // with another M
 };
 
-/// What turns a trace into a result besides the program.
+/// The inputs that turn a trace into a result, besides the program.
 struct MeasureInputs {
   int steps = 8;  // to measure
   EngineKind engine = EngineKind::Auto;
@@ -138,7 +139,7 @@ Measurement measure_after(Program program, int fill, const MeasureInputs& inputs
 /// REQUIRES: it has that many; spans of a rank are in order of start.
 Measurement measure_trace(Program program, TraceLog log, int fill, const MeasureInputs& inputs);
 
-/// How long each step of a logged run took, from the end of the one before.
+/// Returns the time that each step of a logged run took, from the end of the one before.
 std::vector<Seconds> step_times(const Program& program, const TraceLog& log);
 
 /// Samples and tokens a second, where a step's are known, from the step time.

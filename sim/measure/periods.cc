@@ -26,7 +26,7 @@ void BatchLog::add(const Span& span) {
   batch.end = std::max(batch.end, in_ticks(program_, span.end));
 }
 
-/// A wire may fall behind for long before anyone waits for it.
+/// Logs a transfer: a wire may fall behind for long before an op waits for it.
 void BatchLog::add(const Transfer& transfer) {
   const auto channel = static_cast<std::uint64_t>(transfer.channel);
   const std::uint64_t weight = mix64(~channel) | 1;
@@ -52,7 +52,7 @@ bool BatchLog::alike(const Batch& earlier, const Batch& later) const {
          later.weighted_starts == earlier.weighted_starts + earlier.weights * shift;
 }
 
-/// The most micro-batches of a step that begin before an earlier one has ended.
+/// Returns the most micro-batches of a step that begin before an earlier one has ended.
 int BatchLog::most_under_way(int step) const {
   const auto first = batches_.begin() + static_cast<std::ptrdiff_t>(step) * program_.micro_batches;
   const auto last = first + program_.micro_batches;
@@ -102,7 +102,7 @@ int BatchLog::rhythm(int first_step, int steps, int period) const {
 
 namespace {
 
-/// Whether everything that must not depend on the number of periods is equal.
+/// Returns whether all metrics that must not depend on the number of periods are equal.
 bool comparable(const Metrics& a, const Metrics& b) {
   if (!a.steady || !b.steady || a.fill_steps != b.fill_steps ||
       a.measured_steps != b.measured_steps || a.fill_latency != b.fill_latency ||

@@ -23,10 +23,10 @@ class BatchLog {
   void add(const Span& span);
   void add(const Transfer& transfer);
   void add(const CollectiveSpan& span);
-  /// The shortest rhythm of the steps [first, first + steps), a multiple of `period`; 0 if none.
-  /// In a stretch of each step every micro-batch is like the one a rhythm before it, all later by
-  /// the same time, and the stretch is longer than any micro-batch is under way: what comes after
-  /// depends on nothing further back, so turns of the loop could be added there.
+  /// Returns the shortest rhythm of the steps [first, first + steps), a multiple of `period`; 0 if
+  /// none. In a stretch of each step every micro-batch is like the one a rhythm before it, all
+  /// later by the same time, and the stretch is longer than any micro-batch is under way: what
+  /// comes after depends on nothing further back, so turns of the loop could be added there.
   int rhythm(int first_step, int steps, int period) const;
 
  private:
@@ -42,9 +42,9 @@ class BatchLog {
   std::vector<Batch> batches_;
 };
 
-/// The metrics of a run whose step has `periods` more periods than that of `longer`, which has one
-/// more than that of `shorter`. Rates per sample are left to the caller. Nothing if what must not
-/// depend on the number of periods does: memory, fill, staleness of single micro-batches.
+/// Returns the metrics of a run whose step has `periods` more periods than that of `longer`, which
+/// has one more than that of `shorter`. Rates per sample are left to the caller. Nothing if what
+/// must not depend on the number of periods does: memory, fill, staleness of single micro-batches.
 std::optional<Metrics> add_periods(const Metrics& shorter, const Metrics& longer,
                                    std::int64_t periods);
 

@@ -8,12 +8,12 @@
 
 namespace interlock {
 
-/// Mean length of the later half of a program's steps, by which ranks have settled, on the rank
-/// where it is longest, in seconds, no links shared; infinite if the program cannot run.
+/// Returns the mean length of the later half of a program's steps, by which ranks have settled, on
+/// the rank where it is longest, in seconds, no links shared; infinite if the program cannot run.
 /// REQUIRES: at least 4 steps.
 double quick_step_time(const Program& program);
 
-/// The most bytes that each rank holds.
+/// Returns the most bytes that each rank holds.
 std::vector<double> quick_peaks(const Program& program);
 
 }  // namespace interlock

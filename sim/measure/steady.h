@@ -21,12 +21,12 @@ class StepLog {
   explicit StepLog(const Program& program);
   void add(const Span& span);
   int steps() const { return static_cast<int>(steps_.size()); }
-  /// The latest update of `step` on any rank; 0 for step -1.
+  /// Returns the latest update of `step` on any rank; 0 for step -1.
   Seconds end(int step) const { return step < 0 ? Seconds(0) : steps_[step].end; }
   std::uint64_t signature(int step) const;
-  /// How many steps begin before `time`.
+  /// Returns the number of steps that begin before `time`.
   int begun_before(Seconds time) const;
-  /// The most steps that begin before an earlier one has ended.
+  /// Returns the most steps that begin before an earlier one has ended.
   int overlap() const;
 
  private:
@@ -45,8 +45,8 @@ struct StepWindow {
   bool steady = true;  // they repeat
 };
 
-/// The shortest fill and whole cycles nearest to `wanted` steps that the run shows to repeat; or
-/// nothing if it does not show a repeat, or is too short to hold the window.
+/// Returns the shortest fill and whole cycles nearest to `wanted` steps that the run shows to
+/// repeat; or nothing if it does not show a repeat, or is too short to hold the window.
 std::optional<StepWindow> find_window(const Program& program, const StepLog& log, int wanted);
 
 /// Steps at the end of a run that lack what later steps would do meanwhile: rivals, where ranks

@@ -22,7 +22,7 @@ constexpr int kMostRunAhead = 4;    // times as many steps as are measured, fill
 /// is larger than this once in a hundred million.
 constexpr double kHeadroom = 100;
 
-/// The program of the fill of `steady` and `steps` more.
+/// Returns the program of the fill of `steady` and `steps` more.
 Program varied_program(const ProgramOfSteps& lower, const VariedSteps& varied, int steps,
                        const Measurement& steady) {
   const Metrics& metrics = steady.metrics;
@@ -39,7 +39,7 @@ Program varied_program(const ProgramOfSteps& lower, const VariedSteps& varied, i
   return program;
 }
 
-/// What is averaged over seeds: a value for each, in their order.
+/// The quantities that are averaged over seeds: a value for each seed, in order.
 struct Samples {
   std::vector<double> step_time, steps_per_s, busy;
   std::vector<double> sums = std::vector<double>(step_metrics().size());  // of all metrics

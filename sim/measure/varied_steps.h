@@ -36,7 +36,8 @@ struct VariedMeasurement {
   VariedOutcome outcome;
 };
 
-/// `steady`: the measurement without variation. Throws: Error if that would take minutes.
+/// Measures steps that vary. `steady`: the measurement without variation. Throws: Error if that
+/// would take minutes.
 VariedMeasurement measure_varied(const ProgramOfSteps& lower, const VariedSteps& varied,
                                  const MeasureInputs& inputs, const Measurement& steady,
                                  bool keep_log);

@@ -19,8 +19,8 @@ namespace {
 
 int forwards_ahead(const ScheduleInputs& inputs, int stage) { return inputs.stages - 1 - stage; }
 
-/// Turn `b` of a stage: the forward that is ahead, while the run has it, the backward, and the
-/// update that is due after it.
+/// Returns turn `b` of a stage: the forward that is ahead, while the run has it, the backward, and
+/// the update that is due after it.
 std::vector<Op> turn(const ScheduleInputs& inputs, int stage, int b) {
   std::vector<Op> ops;
   const int next = b + forwards_ahead(inputs, stage);
@@ -55,8 +55,8 @@ Schedule make_asynchronous(const ScheduleInputs& inputs) {
   return schedule;
 }
 
-/// Weight stashing: a backward runs with the weights of its forward, so each update that comes
-/// between the two leaves a version to keep.
+/// Makes the order of weight stashing: a backward runs with the weights of its forward, so each
+/// update that comes between the two leaves a version to keep.
 Schedule make_pipedream(const ScheduleInputs& inputs) {
   Schedule schedule = make_asynchronous(inputs);
   const int every = inputs.policy.update_every;
@@ -66,8 +66,8 @@ Schedule make_pipedream(const ScheduleInputs& inputs) {
   return schedule;
 }
 
-/// Double buffering: on every stage the forwards of window t use the weights after window t - 2,
-/// which are the newest that the first stage has when the window begins.
+/// Makes the order of double buffering: on every stage the forwards of window t use the weights
+/// after window t - 2, which are the newest that the first stage has when the window begins.
 Schedule make_pipedream_2bw(const ScheduleInputs& inputs) {
   Schedule schedule = make_asynchronous(inputs);
   if (inputs.stages == 1) return schedule;  // nothing is under way across an update

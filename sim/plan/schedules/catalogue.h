@@ -23,9 +23,10 @@ const ScheduleEntry& schedule_named(std::string_view name);
 /// 0, 1, 2, 2, 1, 0, ...; Mirrored: one stage a rank, and a second copy of the model in reverse.
 enum class StageLayout { Any, OneEach, Loop, V, Mirrored };
 
-/// What a backward finds of its forward. Kept: all of it; Replayed: the input of the stage, from
-/// which the forward is run again; Rebuilt: nothing, the input is computed back from the output,
-/// which therefore travels with the gradient (reversible stages); the last one holds its input.
+/// The part of a forward that its backward finds. Kept: all of it; Replayed: the input of the
+/// stage, from which the forward is run again; Rebuilt: nothing, the input is computed back from
+/// the output, which therefore travels with the gradient (reversible stages); the last stage holds
+/// its input.
 enum class StashMode { Kept, Replayed, Rebuilt };
 
 /// Room of a channel between two stages. Depth d: a sender waits while d messages are untaken;
@@ -126,8 +127,8 @@ struct ScheduleEntry {
   Schedule (*make)(const ScheduleInputs&);
   /// Says what is wrong with a shape, as "...; expected ..., got ..."; empty if nothing.
   std::string (*problem)(const ScheduleShape&) = nullptr;
-  /// Micro-batches by which a step can grow so that its steady loop makes one more turn and nothing
-  /// else changes; none: the order has no such loop, or its memory grows with M.
+  /// Returns the micro-batches by which a step can grow so that its steady loop makes one more turn
+  /// and nothing else changes; null: the order has no such loop, or its memory grows with M.
   int (*period)(const ScheduleShape&) = nullptr;
   Formula bubble = {}, stashed = {};  // what papers and derivations say, see formulas.h
 

@@ -29,15 +29,15 @@ std::vector<Op> chain_of(const ScheduleInputs& inputs, int stage, int micro_batc
   return ops;
 }
 
-/// Micro-batches after which the pattern of chains, updates and readouts repeats.
+/// Returns the micro-batches after which the pattern of chains, updates and readouts repeats.
 std::int64_t body_length(const ScheduleInputs& inputs) {
   const std::int64_t updates =
       std::lcm<std::int64_t>(inputs.policy.update_every, inputs.policy.in_flight);
   return std::lcm<std::int64_t>(updates, inputs.unroll);
 }
 
-/// The chain that takes micro-batches first, first + in_flight, ... of the whole run. Its loop is
-/// as long as the pattern of updates (and of whatever else asks for `unroll`) needs.
+/// Returns the chain that takes micro-batches first, first + in_flight, ... of the whole run. Its
+/// loop is as long as the pattern of updates (and of whatever else asks for `unroll`) needs.
 Sequence chain_sequence(const ScheduleInputs& inputs, int stage, int first) {
   const int total = inputs.steps * inputs.micro_batches;
   const int body = static_cast<int>(std::min<std::int64_t>(body_length(inputs), total));

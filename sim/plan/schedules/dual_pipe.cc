@@ -21,24 +21,24 @@ namespace {
 /// The two directions of one rank; ops are numbered as they are asked for.
 class TwoWays {
  public:
-  /// `stages`: of direction 0 and of direction 1; `firsts`: their first micro-batches.
+  /// Takes `stages` of direction 0 and of direction 1; `firsts`: their first micro-batches.
   TwoWays(const ScheduleInputs& inputs, std::array<int, 2> stages, std::array<int, 2> firsts)
       : inputs_(inputs), stages_(stages), forwards_(firsts), backwards_(firsts) {}
 
   Op f(int way) { return op(OpKind::F, way, forwards_[way]++); }
-  /// A forward that runs as one with the backward after it.
+  /// Returns a forward that runs as one with the backward after it.
   Op f_with(int way) {
     Op forward = f(way);
     forward.overlaps_next = true;
     return forward;
   }
   Op b(int way) { return op(OpKind::B, way, backwards_[way]++); }
-  /// The input half of a backward, whose weight half is then due.
+  /// Returns the input half of a backward, whose weight half is then due.
   Op i(int way) {
     due_.push_back(op(OpKind::W, way, backwards_[way]));
     return op(OpKind::I, way, backwards_[way]++);
   }
-  /// The weight half that has been due longest.
+  /// Returns the weight half that has been due longest.
   Op w() {
     const Op oldest = due_.front();
     due_.pop_front();

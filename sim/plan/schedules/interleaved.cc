@@ -24,7 +24,7 @@ struct Rules {
   bool halves = false;  // every backward is two ops
 };
 
-/// Op `k` of its kind on a rank with `stages`, one a chunk.
+/// Returns op `k` of its kind on a rank with `stages`, one a chunk.
 Op counted_op(const ScheduleInputs& inputs, OpKind kind, const std::vector<int>& stages, int k) {
   const int chunks = static_cast<int>(stages.size()), ranks = inputs.stages / chunks;
   const int chunk = k / ranks % chunks;

@@ -71,7 +71,8 @@ const Op* next_of_stage(const std::vector<Op>& ops, std::size_t first, int stage
   return found == ops.end() ? nullptr : &*found;
 }
 
-/// Whether the update of the stage of op `index` is next for it, in the last turn of run `run`.
+/// Returns whether the next op of the stage after op `index` is its update, in the last turn of run
+/// `run`.
 bool is_last(const Sequence& sequence, std::size_t run, std::size_t index) {
   const int stage = sequence.runs[run].ops[index].stage;
   const Op* next = next_of_stage(sequence.runs[run].ops, index + 1, stage);
@@ -81,7 +82,7 @@ bool is_last(const Sequence& sequence, std::size_t run, std::size_t index) {
   return next != nullptr && next->kind == OpKind::U;
 }
 
-/// Whether it is next in every turn.
+/// Returns whether the next op of the stage after op `index` is its update, in every turn.
 bool is_last_in_turn(const Run& run, std::size_t index) {
   const Op* next = next_of_stage(run.ops, index + 1, run.ops[index].stage);
   return next != nullptr && next->kind == OpKind::U;

@@ -77,14 +77,14 @@ struct Schedule {
 /// sequence. Runs are parted where only their last turn is meant.
 void mark_last_backwards(Schedule& schedule);
 
-/// Parts run `run` of `sequence` into its first `turns` turns and the others.
-/// REQUIRES: 0 < turns < its repeats.
+/// Splits run `run` of `sequence` into its first `turns` turns and the others. REQUIRES: 0 < turns
+/// < its repeats.
 void split_turns(Sequence& sequence, std::size_t run, int turns);
 
-/// Ops of `sequence` in order, expanded. For text, checks and tests, not for engines.
+/// Returns the ops of `sequence` in order, expanded. For text, checks and tests, not for engines.
 std::vector<Op> expand(const Sequence& sequence);
-/// The ranks' orders as text, one line each, cells `stage letter micro-batch` ("2F0"); a loss
-/// of an input half is appended ("2I0:3"), sequences of a rank are parted by bars.
+/// Returns the ranks' orders as text, one line each, cells `stage letter micro-batch` ("2F0"); a
+/// loss of an input half is appended ("2I0:3"), sequences of a rank are parted by bars.
 std::string to_text(const Schedule& schedule);
 
 }  // namespace interlock

@@ -128,7 +128,7 @@ void RunWriter::append_updates(const ScheduleInputs& inputs, std::span<const int
   runs_.push_back(std::move(updates));
 }
 
-/// Whether `body` is the next repeat of `run`.
+/// Returns whether `body` is the next repeat of `run`.
 bool RunWriter::continues(const Run& run, std::span<const Op> body) {
   if (run.ops.size() != body.size()) return false;
   const int step = body.front().micro_batch - run.ops.front().micro_batch;

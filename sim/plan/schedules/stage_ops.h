@@ -1,4 +1,4 @@
-// What all schedule families share: the backward ops of a stage, and stages laid on ranks.
+// Parts that all schedule families share: the backward ops of a stage, and stages laid on ranks.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -19,11 +19,11 @@ namespace interlock {
 void append_backward(std::vector<Op>& ops, const ScheduleInputs& inputs, int stage,
                      int micro_batch);
 
-/// Sizes and ranks filled in, no order yet.
+/// Returns a schedule with sizes and ranks filled in, and no order yet.
 Schedule empty_schedule(const ScheduleInputs& inputs);
 int rank_count(const ScheduleInputs& inputs);
 
-/// An op of global training; I, B and W use the one loss that reaches the stage.
+/// Returns an op of global training; I, B and W use the one loss that reaches the stage.
 Op global_op(const ScheduleInputs& inputs, OpKind kind, int stage, int micro_batch);
 
 /// Writes an order body by body; a body that repeats the one before, a stride of micro-batches
@@ -33,15 +33,15 @@ class RunWriter {
  public:
   void append(std::span<const Op> body);
   void append(std::initializer_list<Op> body) { append(std::span(body.begin(), body.size())); }
-  /// A loop that is known to be one.
+  /// Appends a loop of `repeats` turns of `body`.
   void append_loop(std::vector<Op> body, int repeats, int stride);
   /// Turns 0, 1, ... as `add_turn` writes them, which repeat for a while within a round of turns,
   /// and rounds repeat: the bodies are turns, or rounds if there are fewer turns in a round than
   /// there would be loops of turns.
   using AddTurn = std::function<void(std::vector<Op>& body, int turn)>;
   void append_turns(int turns, int round, const AddTurn& add_turn);
-  /// The updates of `stages` at the end of a step, in order of stages of the model: ranks that hold
-  /// copies of the same stages then exchange gradients in the same order.
+  /// Appends the updates of `stages` at the end of a step, in order of stages of the model: ranks
+  /// that hold copies of the same stages then exchange gradients in the same order.
   void append_updates(const ScheduleInputs& inputs, std::span<const int> stages);
   std::vector<Run> take() { return std::move(runs_); }
 
@@ -51,7 +51,7 @@ class RunWriter {
   std::vector<Run> runs_;
 };
 
-/// Stages of each rank, in order.
+/// Returns the stages of each rank, in order.
 std::vector<std::vector<int>> stages_of_ranks(const ScheduleInputs& inputs);
 
 /// Says what is wrong with a shape for two copies of the model in opposite directions, as
@@ -64,7 +64,7 @@ std::string one_v_problem(const ScheduleShape& shape);
 int every_micro_batch(const ScheduleShape& shape);
 int every_rank(const ScheduleShape& shape);
 
-/// A schedule whose ranks hold `of_stage(inputs, stage)` for each of their stages.
+/// Returns a schedule whose ranks hold `of_stage(inputs, stage)` for each of their stages.
 Schedule one_sequence_a_stage(const ScheduleInputs& inputs,
                               Sequence (*of_stage)(const ScheduleInputs&, int stage));
 

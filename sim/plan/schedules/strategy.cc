@@ -11,7 +11,7 @@ namespace interlock {
 
 namespace {
 
-/// The furthest loss whose gradient reaches `stage`.
+/// Returns the furthest loss whose gradient reaches `stage`.
 int furthest_loss(const Strategy& strategy, int stages, int stage) {
   switch (strategy.kind) {
     case StrategyKind::Global:
@@ -38,7 +38,7 @@ int furthest_loss(const Strategy& strategy, int stages, int stage) {
   return stages - 1;
 }
 
-/// The nearest loss that trains `stage`: the furthest one, unless gradients are added up.
+/// Returns the nearest loss that trains `stage`: the furthest one, unless gradients are added up.
 int nearest_loss(const Strategy& strategy, int stages, int stage) {
   const bool adds = strategy.gradient != GradientMode::Furthest;
   if (adds && strategy.kind == StrategyKind::Interlocking) return stage;
@@ -53,8 +53,9 @@ struct LossRange {
   int nearest = 0, furthest = 0;
 };
 
-/// Every stage has a loss that goes back through all of it and on to the stage below, which takes
-/// it through its last modules only. Both losses make weight gradients there, which add up.
+/// Returns the roles under BackLink: every stage has a loss that goes back through all of it and on
+/// to the stage below, which takes it through its last modules only. Both losses make weight
+/// gradients there, which add up.
 std::vector<StageRole> backlink_roles(int stages) {
   std::vector<StageRole> roles(stages);
   for (int stage = 0; stage < stages; ++stage) {
@@ -66,7 +67,7 @@ std::vector<StageRole> backlink_roles(int stages) {
   return roles;
 }
 
-/// The losses, in order, whose gradients some stage uses; with `all` every loss.
+/// Returns the losses, in order, whose gradients some stage uses; with `all` every loss.
 std::vector<int> losses_that_train(const std::vector<LossRange>& trains, bool all) {
   std::vector<int> losses;
   for (const LossRange& range : trains) {

@@ -50,7 +50,7 @@ struct Traversal {
   bool partial = false;      // goes through the last modules of the stage only (BackLink)
 };
 
-/// What one stage does with one micro-batch besides its forward.
+/// The work of one stage on one micro-batch besides its forward.
 struct StageRole {
   bool head = false;                  // owns an auxiliary head and runs it
   bool runs_next_part = false;        // also runs the forward of the part above (Overlapping)
@@ -59,24 +59,25 @@ struct StageRole {
   std::vector<int> only_added;        // losses whose gradient is added but passes no further
 };
 
-/// The role of every stage. `list_form` keeps the gradients that the authors' N-wise class pushes
-/// through the first stages although nothing consumes them.
-/// REQUIRES: stages >= 1.
+/// Returns the role of every stage. `list_form` keeps the gradients that the authors' N-wise class
+/// pushes through the first stages although nothing consumes them. REQUIRES: stages >= 1.
 std::vector<StageRole> make_roles(const Strategy& strategy, int stages, bool list_form);
 
-/// `roles` for each of several copies of the model; losses of copy c are losses of its own stages.
+/// Returns `roles` for each of several copies of the model; losses of copy c are losses of its own
+/// stages.
 std::vector<StageRole> roles_of_copies(const std::vector<StageRole>& roles, int copies);
 
-/// The stage whose output `stage` reads, -1 for the first: the one below, but in a tree its parent.
+/// Returns the stage whose output `stage` reads, -1 for the first: the one below, but in a tree its
+/// parent.
 int stage_before(const Strategy& strategy, int stage);
-/// The stages that read the output of `stage`, in order.
+/// Returns the stages that read the output of `stage`, in order.
 std::vector<int> stages_after(const Strategy& strategy, int stage, int stages);
 
-/// Parts that the model is cut into: one a stage, but one more where neighbouring blocks both run
-/// the part that they share.
+/// Returns the parts that the model is cut into: one a stage, but one more where neighbouring
+/// blocks both run the part that they share.
 int parts_of(const Strategy& strategy, int stages);
 
-/// "global", "local", "3-wise", "greedy", ...
+/// Returns "global", "local", "3-wise", "greedy", ...
 std::string name_of(const Strategy& strategy);
 
 }  // namespace interlock

@@ -26,7 +26,7 @@ class RankOrder {
     OpKind kind;
     int chunk;
   };
-  /// Each cell is the next op of its kind and chunk, `times` times over.
+  /// Appends `times` times the next op of the kind and chunk of each cell.
   void append(int times, std::initializer_list<Cell> cells) {
     int whole = times;  // turns of which no micro-batch is missing
     for (const Cell& cell : cells) {
@@ -42,7 +42,7 @@ class RankOrder {
 
  private:
   int& next(const Cell& cell) { return next_[cell.chunk][static_cast<int>(cell.kind)]; }
-  /// The ops of the first of `turns`, which all go by.
+  /// Returns the ops of the first of `turns`, and passes all turns.
   std::vector<Op> take(std::initializer_list<Cell> cells, int turns) {
     std::vector<Op> body;
     for (const Cell& cell : cells) {

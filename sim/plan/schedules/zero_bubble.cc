@@ -1,12 +1,12 @@
 // Zero bubble: 1F1B whose weight gradients wait until there is nothing else to do.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every backward has two halves. The input half is on the way of all stages below, the weight half
-// is not: stage s keeps a number of them back and works them off while others still wait for the
-// last gradients. H1 holds as much memory as 1F1B; H2 runs twice as many forwards ahead and, where
-// F = I = W, leaves no bubble but what the update of all stages at one moment makes. The first
-// stage splits too: its input half costs what it costs, although nobody waits for it.
-// Source: Qi et al., Zero Bubble Pipeline Parallelism, arXiv 2401.10241, section 2.
+// Every backward has two halves. All stages below wait for the input half, none for the weight
+// half: stage s keeps a number of weight halves back and works them off while others still wait for
+// the last gradients. H1 holds as much memory as 1F1B; H2 runs twice as many forwards ahead and,
+// where F = I = W, leaves no bubble but that of the update of all stages at one moment. The first
+// stage splits too: its input half takes its time, although no stage waits for it. Source: Qi et
+// al., Zero Bubble Pipeline Parallelism, arXiv 2401.10241, section 2.
 #include <algorithm>
 
 #include "sim/plan/schedules/families.h"
@@ -16,7 +16,8 @@ namespace interlock {
 
 namespace {
 
-/// `depth` 1 for H1, 2 for H2: forwards ahead, and weight halves held back, for each stage beyond.
+/// Returns the order of a stage. `depth` 1 for H1, 2 for H2: forwards ahead, and weight halves held
+/// back, for each stage beyond.
 Sequence zero_bubble_sequence(const ScheduleInputs& inputs, int stage, int depth) {
   const int micro_batches = inputs.micro_batches;
   const int ahead = std::min(depth * (inputs.stages - 1 - stage), micro_batches);
