@@ -1,4 +1,4 @@
-// What a stage asks of a CPU, done at once.
+// Runs the work of a stage on a CPU: every call is done when it returns.
 // SPDX-License-Identifier: Apache-2.0
 #include "validate/cpu/cpu_device.h"
 

@@ -16,7 +16,7 @@ struct CpuOptions {
   /// A sender keeps what it has sent until `sent` is called: for executors that know when a
   /// transfer ends. Otherwise it is copied, and freed, at once.
   bool keeps_sent = false;
-  /// Where a weight begins, given where its job has it begin; empty: there.
+  /// Returns the first value of a weight, given the value that its job has; empty: the job's value.
   std::function<double(const std::string& parameter, std::int64_t index, double value)> first = {};
 };
 

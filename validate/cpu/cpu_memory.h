@@ -15,8 +15,8 @@ namespace interlock {
 /// senders put messages where their receivers are.
 class CpuMemory {
  public:
-  /// `poison`: what is allocated and what is freed is filled with bytes that make NaN of every
-  /// number, so that nobody can read what nobody wrote, or what is no longer his.
+  /// `poison`: bytes that are allocated or freed are filled with a pattern that makes NaN of every
+  /// number, so that a read before the first write, or after free(), shows in the losses.
   CpuMemory(int rank, bool poison);
   ~CpuMemory();
   CpuMemory(const CpuMemory&) = delete;

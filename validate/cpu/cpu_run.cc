@@ -1,4 +1,4 @@
-// What ops and messages of a program do to the stages of a run on the CPU.
+// Carries out the ops and messages of a program on the stages of a run on the CPU.
 // SPDX-License-Identifier: Apache-2.0
 #include "validate/cpu/cpu_run.h"
 

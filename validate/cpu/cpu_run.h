@@ -12,15 +12,16 @@ namespace interlock {
 
 struct CpuRun {
   Workload workload;
-  /// workload.compute in two parts: what this returns is to be called when the op ends.
+  /// Does the first part of workload.compute; its result is to be called when the op ends.
   std::function<EndOfOp(int op, int micro_batch)> begin;
-  /// The transfer of a message is over. On the sender's thread.
+  /// Ends the transfer of a message, on the sender's thread.
   std::function<void(int channel, int micro_batch)> sent;
-  /// To be called when the run is over.
+  /// Returns the outcome; to be called when the run is over.
   std::function<Outcome()> outcome;
 };
 
-/// `job` and what it refers to must outlive the run. Throws: Error if it cannot be trained.
+/// Makes the run of `job`, which must outlive it with what it refers to. Throws: Error if it cannot
+/// be trained.
 CpuRun make_cpu_run(const Job& job, const CpuOptions& options);
 
 }  // namespace interlock

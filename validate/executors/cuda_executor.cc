@@ -24,7 +24,7 @@ struct CudaModule {
   RunCuda run = nullptr;
 };
 
-/// `dlerror` says why the last of dlopen and dlsym failed, once.
+/// Returns why the last of dlopen and dlsym failed; dlerror() says it once.
 std::string loader_error() {
   const char* reason = dlerror();
   return reason != nullptr ? reason : "unknown reason";

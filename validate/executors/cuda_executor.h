@@ -29,7 +29,7 @@ struct CudaDevice {
   std::vector<int> peers;          // devices whose memory it reaches
 };
 
-/// What was found. Versions are as CUDA counts them: 13000 is 13.0.
+/// The GPUs and libraries that were found. Versions are as CUDA counts them: 13000 is 13.0.
 struct CudaReport {
   CudaState state = CudaState::NoModule;
   std::string sentence;  // the same for people; what to do about it, if anything is missing
@@ -40,7 +40,7 @@ struct CudaReport {
 
 CudaReport look_at_cuda();
 
-/// An entry point of the module by its name; nothing if look_at_cuda() found no module.
+/// Returns an entry point of the module by its name; null if look_at_cuda() found no module.
 void* find_in_cuda_module(const char* name);
 
 /// A product as the library ran it.

@@ -14,7 +14,7 @@ namespace interlock {
 /// multiprocessors.
 enum class CudaSplit { Auto, Green, FineGreen, Streams };
 
-/// What stands for a link between two devices on one GPU. Zero hands over at once; CopyEngine
+/// The stand-in for a link between two devices on one GPU. Zero hands over at once; CopyEngine
 /// copies beside the kernels; Paced takes as long as the channel's occupancy and latency say.
 enum class CudaLink { Zero, CopyEngine, Paced };
 

@@ -17,7 +17,7 @@
 
 namespace interlock {
 
-/// What a real run found out about an op that a trace does not say.
+/// A fact about an op that a real run found out and a trace does not say: its times on the clocks.
 struct OpSample {
   int op = 0, micro_batch = 0;
   Seconds wall;  // from start to end
@@ -37,21 +37,21 @@ struct ThreadRun {
   bool stopped = false;           // before its end; tasks are those that were done
 };
 
-/// One thread for each rank. A span is what the workload took; a transfer is what its send took,
-/// or, with emulated links, what the wire says. What takes no time in a program takes none in the
-/// memory of the trace: changes between two ops that nothing parted are one instant.
-/// Throws: Error on deadlock, naming what every rank waits for; what the workload throws.
-/// REQUIRES: why_not_executable(program).empty().
+/// Runs one thread for each rank. A span is the time that the workload took; a transfer is the time
+/// that its send took, or, with emulated links, the time of the wire. An instruction without
+/// duration takes none in the memory of the trace: changes between two ops with no wait between
+/// them are one instant. Throws: Error on deadlock, naming what every rank waits for; what the
+/// workload throws. REQUIRES: why_not_executable(program).empty().
 ThreadRun run_threads(const Program& program, const Workload& workload,
                       const ThreadOptions& options, const TraceSink& sink);
 
-/// Ops one after the other on the caller's thread, with nothing beside them, in issue_order(); what
-/// streams choose is chosen as an engine would. Samples in that order, as far as `stop` let it go.
+/// Runs ops one after the other on the caller's thread, with nothing beside them, in issue_order();
+/// streams that choose do so as an engine would. Samples in that order, as far as `stop` let it go.
 /// REQUIRES: why_not_executable(program).empty().
 std::vector<OpSample> run_in_order(const Program& program, const Workload& workload,
                                    const std::atomic<bool>* stop = nullptr);
 
-/// Why real executors cannot run `program` ("it has collectives, ..."); empty if they can.
+/// Returns why real executors cannot run `program` ("it has collectives, ..."); empty if they can.
 std::string why_not_executable(const Program& program);
 
 }  // namespace interlock

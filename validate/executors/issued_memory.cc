@@ -119,7 +119,7 @@ class IssuedStreams {
     if (!channel_of(index).synchronous) hand_over(index, message, now);
   }
 
-  /// Its bytes are the receiver's at once, and the sender's until it has left.
+  /// Gives the bytes of a message to the receiver at once; the sender holds them until it has left.
   void hand_over(int index, Message& message, Seconds now) {
     const Channel& channel = channel_of(index);
     const std::int32_t known = index_.transfers.take(index, message.micro_batch);

@@ -1,9 +1,10 @@
-// Issued memory: what a run took and gave back when, found out from its ops and messages.
+// Issued memory: the times at which a run allocated and freed, found from its ops and messages.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Devices that are told everything ahead keep no time of their own between two ops. A trace counts
-// what a program does between them at the instant at which the op before ended, or that which was
-// waited for came: so that instants of the program are instants of the trace.
+// Devices that are told everything ahead keep no time of their own between two ops. A memory change
+// between two ops counts at the end of the op before it, or at the arrival of the message that was
+// waited for, so that instants of the program are instants of the trace. For example: F0 ends at
+// 2 ms, then its stash is allocated; the change has the time 2 ms.
 #pragma once
 
 #include <vector>
@@ -13,8 +14,8 @@
 
 namespace interlock {
 
-/// The memory changes of a run of which `issued` was issued: issue_order(), or its beginning. `log`
-/// has its ops and its messages, by which instants are told; others are left out.
+/// Returns the memory changes of a run of which `issued` was issued: issue_order(), or its first
+/// part. `log` has its ops and messages, which give the instants; others are left out.
 std::vector<MemoryChange> memory_of_issued(const Program& program, const std::vector<Issue>& issued,
                                            const TraceLog& log);
 

@@ -9,11 +9,11 @@
 
 namespace interlock {
 
-/// What a GPU says about its multiprocessors.
+/// The limits of a GPU on partitions of its multiprocessors.
 struct PartitionLimits {
   int sms = 0;          // of the whole GPU
   int least = 1;        // of a partition
-  int granularity = 1;  // a partition has a multiple of so many
+  int granularity = 1;  // a partition has a multiple of this number
 };
 
 struct PartitionPlan {
@@ -22,8 +22,8 @@ struct PartitionPlan {
   std::string refusal;          // why it cannot be done, and what could; empty if it can
 };
 
-/// `partitions` equal parts of `wanted` multiprocessors each; 0: the most that fit. Nothing is
-/// shrunk: what does not fit is refused. REQUIRES: partitions >= 1, wanted >= 0.
+/// Plans `partitions` equal parts of `wanted` multiprocessors each; 0: the most that fit. No part
+/// is made smaller: a plan that does not fit is refused. REQUIRES: partitions >= 1, wanted >= 0.
 PartitionPlan plan_partitions(const PartitionLimits& limits, int partitions, int wanted);
 
 }  // namespace interlock

@@ -1,4 +1,4 @@
-// What real executors can run, and ops one after the other on the caller's thread.
+// Says why a program cannot be run for real, and runs ops one by one on the caller's thread.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 

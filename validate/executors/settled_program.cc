@@ -63,7 +63,7 @@ class Turns {
   std::vector<std::size_t> at_;
 };
 
-/// `program` without loops, whose ranks make the turns of `log` before they receive.
+/// Returns `program` without loops, whose ranks make the turns of `log` before they receive.
 Program with_turns(const Program& program, const TraceLog& log) {
   Program written = program;
   written.instructions.clear();

@@ -17,8 +17,8 @@ namespace interlock {
 /// Returns whether numbers of a training depend on what an engine or an executor chooses.
 bool leaves_numbers_open(const Program& program);
 
-/// `program` in the order of a run by `engine`, turns on old inputs written out as ops; `program`
-/// itself unless leaves_numbers_open(program). Throws: Error where the engine does.
+/// Returns `program` in the order of a run by `engine`, turns on old inputs written out as ops;
+/// `program` itself unless leaves_numbers_open(program). Throws: Error where the engine does.
 Program settled(const Program& program, EngineKind engine);
 
 }  // namespace interlock

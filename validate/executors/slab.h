@@ -18,24 +18,24 @@ class Slab {
  public:
   static constexpr std::int64_t kBlock = 256;  // bytes; every size is rounded up to a multiple
 
-  /// `capacity` in bytes.
+  /// Makes one gap of `capacity` bytes.
   explicit Slab(std::int64_t capacity);
 
-  /// The offset of `bytes` of a class, in the smallest gap that has room; -1 if none has. Nothing
-  /// takes a block that counts for nothing.
+  /// Allocates `bytes` of a class in the smallest gap that has room. Returns their offset; -1 if no
+  /// gap has room. 0 bytes take a block that the peak does not count.
   std::int64_t allocate(std::int64_t bytes, MemoryClass memory_class);
-  /// REQUIRES: `offset` is one that allocate() gave and nobody released.
+  /// Frees a block. REQUIRES: `offset` came from allocate() and was not released since.
   void release(std::int64_t offset);
   /// Gives what lies at `offset` to another class.
   void retag(std::int64_t offset, MemoryClass memory_class);
 
   std::int64_t capacity() const { return capacity_; }
   std::int64_t live() const { return live_; }  // bytes as asked for
-  /// The most bytes as asked for at once, and their classes then.
+  /// Returns the most bytes that were asked for at once; at_peak() has their classes then.
   std::int64_t peak() const { return peak_; }
   const std::array<std::int64_t, kMemoryClasses>& at_peak() const { return at_peak_; }
-  /// The most that was taken, in whole blocks; and the furthest end of a block: what lies between
-  /// them was lost to gaps.
+  /// Returns the most bytes that were taken, in whole blocks; reach() the furthest end of a block:
+  /// what lies between the two was lost to gaps.
   std::int64_t allocated_peak() const { return allocated_peak_; }
   std::int64_t reach() const { return reach_; }
 

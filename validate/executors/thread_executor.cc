@@ -52,7 +52,7 @@ ThreadRun ThreadedProgram::run(const TraceSink& sink) {
   return result;
 }
 
-/// All begin at once, when there is a thread for each.
+/// Starts all ranks at once, when there is a thread for each.
 void ThreadedProgram::start_all(std::vector<std::jthread>& threads) {
   const Lock lock(mutex_);
   try {
@@ -126,7 +126,7 @@ bool ThreadedProgram::send(Stream& stream, Lock& lock) {
   return !stands;
 }
 
-/// What the message does from the instant on at which it is on its way.
+/// Sets the times of a message that is on its way from the instant `sent` on.
 void ThreadedProgram::give_times(int index, Message& message, Time sent) {
   const Channel& channel = program_.channels[index];
   const Queue& queue = queues_[index];
@@ -151,7 +151,7 @@ void ThreadedProgram::give_times(int index, Message& message, Time sent) {
       {in_seconds(end), -channel.bytes.value(), channel.from_rank, MemoryClass::Boundary});
 }
 
-/// Of a message that its transfer and a head read.
+/// Notes that the transfer or the head that reads a message is done; the later one frees it.
 void ThreadedProgram::let_go(int index, int micro_batch, Time time) {
   const auto end = holds_.let_go(index, micro_batch, time);
   if (!end) return;
@@ -219,7 +219,7 @@ ThreadedProgram::Time ThreadedProgram::now() const {
       .count();
 }
 
-/// The thread of a rank.
+/// Runs the thread of a rank.
 void ThreadedProgram::live(int rank) {
   Lock lock(mutex_);  // free once the run has begun
   try {
@@ -253,8 +253,9 @@ bool ThreadedProgram::over(const Device& device) const {
   return std::all_of(first, first + device.streams, [](const Stream& s) { return s.done(); });
 }
 
-/// Does what streams can do before their next op; whether to look again, because some went on or,
-/// while a message was handed over, somebody changed something. Else all is as they saw it.
+/// Carries out the instructions of all streams before their next op. Returns whether to look again,
+/// because some went on or the device was poked while a message was handed over. Else nothing has
+/// changed since they looked.
 bool ThreadedProgram::enter_all(Device& device, Lock& lock) {
   bool progress = false;
   device.next = kNever;
@@ -292,7 +293,7 @@ bool ThreadedProgram::passes(Stream& stream, Lock& lock) {
   return false;
 }
 
-/// The op that a free device begins; null if there is none.
+/// Returns the op that a free device begins; null if there is none.
 ThreadedProgram::Stream* ThreadedProgram::pick(Device& device) {
   const std::vector<std::int32_t>& order = program_.ranks[&device - devices_.data()].order;
   Stream* first = nullptr;
@@ -346,8 +347,8 @@ void ThreadedProgram::change_memory(const Stream& stream, const Instruction& ins
                          sign * buffer.bytes.value(), stream.unrolled.rank, buffer.memory_class});
 }
 
-/// Until somebody pokes the rank, or what it looked for arrives: the last bit of that is spent
-/// awake.
+/// Sleeps until another rank pokes this one, or the message arrives that it looked for: the last
+/// bit of that is spent awake.
 void ThreadedProgram::sleep(Device& device, Lock& lock) {
   const bool by_the_clock = device.next != kNever;
   device.asleep = !by_the_clock;
@@ -371,7 +372,7 @@ void ThreadedProgram::sleep(Device& device, Lock& lock) {
 
 bool ThreadedProgram::must_stop() const { return options_.stop != nullptr && *options_.stop; }
 
-/// Something of this rank's has changed.
+/// Wakes `rank`, as something that it waits for may have changed.
 void ThreadedProgram::poke(int rank) {
   Device& device = devices_[rank];
   device.poked = true;
@@ -379,7 +380,7 @@ void ThreadedProgram::poke(int rank) {
   device.changed.notify_one();
 }
 
-/// Nobody begins anything any more. The first failure counts.
+/// Ends the run: no stream goes on. The first failure counts.
 void ThreadedProgram::end_run(std::exception_ptr failure) {
   if (!ended_) failure_ = std::move(failure);
   ended_ = true;

@@ -1,9 +1,9 @@
 // ThreadRun's inside: a program under way on real threads.
 // SPDX-License-Identifier: Apache-2.0
 //
-// One mutex guards everything that ranks share; it is let go while a workload works. A rank does
+// One mutex guards everything that ranks share; it is unlocked while a workload works. A rank does
 // all that its streams can do, runs an op, and so on; when nothing can be done it sleeps until
-// somebody changes something of his, or until a message arrives. When all ranks that are not done
+// another rank changes its state, or until a message arrives. When all ranks that are not done
 // sleep, and none of them by the clock, the program deadlocks.
 //
 // Times are nanoseconds since the run began. Beside the clock on the wall, streams have a time of

@@ -42,7 +42,7 @@ void refuse_unexecutable(ObjectReader& reader, const Transformer& t) {
          "tied embeddings, the default, are" + not_executable + "\"tied_embeddings\": false");
 }
 
-/// Norm, linear, GELU, linear.
+/// Returns norm, linear, GELU, linear.
 std::vector<Layer> mlp_branch(const std::string& name, int width, int hidden, bool bias) {
   return {rowwise_layer(LayerKind::LayerNorm, name + ".norm", width),
           linear_layer(name + ".first", width, hidden, bias),
@@ -50,7 +50,7 @@ std::vector<Layer> mlp_branch(const std::string& name, int width, int hidden, bo
           linear_layer(name + ".second", hidden, width, bias)};
 }
 
-/// A branch, and what went in.
+/// Returns a branch whose input is added to its output.
 Layer mlp_residual(int width, int hidden, bool bias) {
   return {.kind = LayerKind::Residual,
           .name = "mlp",
@@ -59,7 +59,7 @@ Layer mlp_residual(int width, int hidden, bool bias) {
           .branch = mlp_branch("mlp", width, hidden, bias)};
 }
 
-/// y1 = x1 + F(x2), then y2 = x2 + G(y1).
+/// Returns the couplings of y1 = x1 + F(x2), then y2 = x2 + G(y1).
 std::vector<Layer> couplings(const ResidualMlp& mlp) {
   std::vector<Layer> layers;
   for (const bool second : {false, true}) {

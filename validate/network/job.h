@@ -46,11 +46,12 @@ struct Job {
   std::vector<int> first_module;  // (stages + 1) modules [first_module[s], first_module[s + 1])
   Strategy strategy;
   std::vector<StageRole> roles;  // (stages)
-  /// (modules) What of each is not kept, and computed again before it goes back; empty: nothing.
+  /// (modules) The part of each that is not kept, but computed again before its backward; empty:
+  /// nothing is.
   std::vector<Recompute> recompute = {};
-  /// What backwards find of their forwards; Replayed: the stage's input, or nothing where that is
-  /// the batch itself, which is asked for again; Rebuilt: the output, which comes back, and the
-  /// input of the last stage, or the batch.
+  /// The part of a forward that its backward finds. Replayed: the stage's input, or nothing where
+  /// that is the batch itself, which is asked for again; Rebuilt: the output, which comes back, and
+  /// the input of the last stage, or the batch.
   StashMode stash = StashMode::Kept;
   Precision precision = Precision::Fp32;
   Descent descent;
@@ -75,12 +76,12 @@ struct HeldMemory {
 struct Outcome {
   std::vector<std::map<int, double>> losses;  // by stage whose loss it is: micro-batch -> mean
   std::vector<HeldMemory> memory;             // by rank
-  /// Of dump_step: "inputs", "targets", "weights/NAME", "gradients/NAME", "updated/NAME"; see
-  /// UpdateOfStep.
+  /// The numbers of dump_step: "inputs", "targets", "weights/NAME", "gradients/NAME",
+  /// "updated/NAME"; see UpdateOfStep.
   std::vector<NamedArray> dump;
 };
 
-/// "inputs" and "targets" of dump_step; nothing if there is none.
+/// Returns "inputs" and "targets" of dump_step; nothing if there is no such step.
 std::vector<NamedArray> dumped_batches(const Job& job);
 
 /// An update's place among those of its step. A dump of several has the weights before the first,
@@ -91,15 +92,14 @@ struct UpdateOfStep {
 };
 UpdateOfStep update_of_step(const Program& program, int micro_batch);
 
-/// The array `what`/NAME of `dump`; adds it, of zeros, on its first use.
+/// Returns the array `what`/NAME of `dump`; adds it, of zeros, on its first use.
 NamedArray& dumped_array(std::vector<NamedArray>& dump, const std::string& what,
                          const Parameter& parameter);
 
-/// What to say of a loss that is not a number: module and step.
+/// Returns the message for a loss that is not a number: it names module and step.
 std::string loss_problem(const Job& job, int stage, int micro_batch);
 
-/// Why nobody can train `job`; empty if it can be. What the program lacks, see
-/// why_not_executable().
+/// Returns why `job` cannot be trained; empty if it can. See why_not_executable() for programs.
 std::string why_not_trainable(const Job& job);
 
 }  // namespace interlock

@@ -1,4 +1,4 @@
-// What every executor says of a job alike: the batches that it dumps, and losses that went wrong.
+// Results that every executor words alike: the batches that it dumps, and losses that went wrong.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 

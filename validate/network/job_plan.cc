@@ -20,7 +20,7 @@ std::shared_ptr<const std::vector<Layer>> layers_of(const Job& job, int stage) {
   return layers;
 }
 
-/// Those of its modules that are computed again, as ranges of layers_of().
+/// Returns the modules of a stage that are computed again, as ranges of layers_of().
 std::vector<LayerRange> again_of(const Job& job, int stage) {
   std::vector<LayerRange> ranges;
   if (job.stash != StashMode::Kept) return {{0, layers_of(job, stage)->size(), false}};
@@ -36,7 +36,7 @@ std::vector<LayerRange> again_of(const Job& job, int stage) {
   return ranges;
 }
 
-/// The bytes of a class that come right before the forward, or the head, of a stage.
+/// Returns the bytes of a class that come right before the forward, or the head, of a stage.
 std::int64_t bytes_before(const Program& program, OpKind kind, int stage, MemoryClass wanted) {
   std::int64_t bytes = 0;
   for (const Instruction& instruction : program.instructions) {
@@ -55,7 +55,7 @@ std::int64_t bytes_before(const Program& program, OpKind kind, int stage, Memory
   return 0;
 }
 
-/// What the network hands to `stage`.
+/// Returns the input of `stage`: the batch, or the output of the stage before.
 Tensor input_of(const Job& job, int stage, int element) {
   if (stage == 0) {
     const NeuralNetwork& network = job.network;
@@ -78,7 +78,7 @@ bool has_op(const Program& program, OpKind kind, int stage) {
   });
 }
 
-/// What is wrong with what the program keeps of a stage, and computes again.
+/// Returns why the stage cannot keep, and compute again, what the program says; empty if it can.
 std::string why_not_kept(const Program& program, const StageJob& planned, int stage) {
   const std::string name = "stage " + std::to_string(stage);
   const bool split = has_op(program, OpKind::W, stage);
@@ -120,8 +120,8 @@ std::string why_not_strategy(const Strategy& strategy) {
   return "";
 }
 
-/// A stage that is rebuilt from its output has couplings alone, but for the layer that reads the
-/// batch; the last one holds its input.
+/// Returns why the network cannot be rebuilt from the outputs of its stages; empty if it can: they
+/// have couplings alone, but for the layer that reads the batch; the last one holds its input.
 std::string why_not_reversible(const NeuralNetwork& network) {
   for (std::size_t m = 1; m + 1 < network.modules.size(); ++m) {
     const NetworkModule& module = network.modules[m];
@@ -138,7 +138,7 @@ std::string why_not_reversible(const NeuralNetwork& network) {
   return "";
 }
 
-/// What is wrong with the memory that the program gives a stage.
+/// Returns why the memory that the program gives a stage does not suffice; empty if it does.
 std::string why_not_stage(const Job& job, int stage) {
   const int element = static_cast<int>(element_bytes(job.precision));
   const StageJob planned = plan_stage_of_job(job, stage, element);

@@ -21,12 +21,13 @@ struct StageJob {
   bool rereads_input = false;  // its input is the batch, which it asks for again
   bool rebuilds = false;       // its output comes back, and its input is computed from it
   bool returns_input = false;  // which goes down with its gradient, as the stage below needs it
-  /// Its input is not kept: it lies at the start of the workspace, for as long as an op runs.
+  /// Returns whether its input is not kept: it lies at the start of the workspace, for as long as
+  /// an op runs.
   bool drops_input() const { return rereads_input || rebuilds; }
   std::int64_t kept() const { return (drops_input() ? 0 : plan.input) + plan.stash; }
-  /// Of the workspace, what an op needs.
+  /// Returns the bytes of the workspace that an op needs.
   std::int64_t needed() const;
-  /// Bytes that the program gives it while an op, or its head, runs, for numbers of that size.
+  /// Bytes that the program gives an op of the stage, or its head, while it runs.
   std::int64_t workspace = 0, head = 0;
 };
 

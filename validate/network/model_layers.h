@@ -20,7 +20,7 @@ void build_mlp_network(ObjectReader& reader, const BuildOptions& options, Neural
 void build_residual_mlp_network(ObjectReader& reader, const BuildOptions& options,
                                 NeuralNetwork& network);
 
-/// What a head, or the readout of a network, reads.
+/// The values that a head, or the readout of a network, reads.
 struct ReadoutSite {
   SiteKind kind = SiteKind::Vector;
   int width = 1;   // features of a row
@@ -28,16 +28,16 @@ struct ReadoutSite {
   int classes = 1;
 };
 
-/// The strategy's head if there is one, else the model's, else one of kind `otherwise`. A
+/// Returns the strategy's head if there is one, else the model's, else one of kind `otherwise`. A
 /// diagnostic is added for one that cannot be executed.
 HeadSpec executable_head(ObjectReader& reader, const BuildOptions& options, const HeadSpec& own,
                          ReadoutSite site, HeadKind otherwise);
-/// From the site's tensor to the loss, with the mean over an image before.
+/// Returns the layers from the site's tensor to the loss, with the mean over an image before.
 std::vector<Layer> readout_layers(const ReadoutSite& site, bool bias);
 std::vector<Layer> head_layers(const HeadSpec& spec, const ReadoutSite& site);
 
 Layer linear_layer(const std::string& name, int inputs, int outputs, bool bias = true);
-/// Of kinds whose rows keep their width.
+/// Returns a layer of a kind whose rows keep their width.
 Layer rowwise_layer(LayerKind kind, const std::string& name, int width);
 /// Square images of `pixels` on a side; the kernel is padded so that stride 1 keeps the size.
 struct ConvolutionShape {

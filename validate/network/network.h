@@ -5,12 +5,12 @@
 // object, module by module, and tests hold them together: parameters, stash and output bytes are
 // equal. A tensor is a matrix: one row for each position (a sample; a token of one; a pixel of one,
 // row by row), one column for each feature, row-major. Linear layers are y = x W + b, W (inputs,
-// outputs). What backwards keep is what models/layers/operators.h says; a layer that it does not
-// name (Relu) keeps nothing, because the layer after it keeps the tensor: whoever reads what a Relu
-// made masks the gradient that it hands back, also where it is the next stage, or a head.
-// Convolutions have weights (kernel * kernel * inputs, outputs), rows by kernel row, kernel column,
-// input; their shortcuts' 1x1 likewise. Of Attention's columns the first third are queries, then
-// keys, then values; in each, one head after the other.
+// outputs). Backwards keep the tensors that models/layers/operators.h names; a layer that it does
+// not name (Relu) keeps nothing, because the layer after it keeps the tensor: the reader of a
+// Relu's output masks the gradient that it hands back, also where the reader is the next stage, or
+// a head. Convolutions have weights (kernel * kernel * inputs, outputs), rows by kernel row, kernel
+// column, input; their shortcuts' 1x1 likewise. The first third of Attention's columns are queries,
+// then come keys, then values; in each, one head after the other.
 #pragma once
 
 #include <cstdint>
@@ -86,21 +86,21 @@ struct Parameter {
   std::int64_t size() const { return rows * columns; }
 };
 
-/// Parameters of `layers` in the order in which every executor keeps them.
+/// Returns the parameters of `layers` in the order in which every executor keeps them.
 std::vector<Parameter> parameters_of(const std::string& module, const std::vector<Layer>& layers);
 
-/// The number of the first parameter of a module, or of its head, in the whole network, where a
-/// head's follow its module's. Heads that nobody uses count as well.
+/// Returns the number of the first parameter of a module, or of its head, in the whole network,
+/// where a head's follow its module's. Unused heads count as well.
 int first_parameter(const NeuralNetwork& network, int module, bool head);
 
-/// The first value of element `index` of parameter number `parameter` of the whole network under
-/// `seed`: equal on every executor.
+/// Returns the first value of element `index` of parameter number `parameter` of the whole network
+/// under `seed`: equal on every executor.
 double first_value(const Parameter& parameter, std::uint64_t seed, int number, std::int64_t index);
 
-/// The network that `model` (a name of the zoo, a path or an object) describes. A diagnostic is
-/// added for what is not executable: expected a transformer of GPT's form without dropout, experts,
-/// gated MLP, tied embeddings or rotary positions; a residual-mlp or an mlp; a resnet of basic
-/// blocks. Heads are of any kind but later-layers, with weights of their own.
+/// Builds the network that `model` (a name of the zoo, a path or an object) describes. A diagnostic
+/// is added for what is not executable: expected a transformer of GPT's form without dropout,
+/// experts, gated MLP, tied embeddings or rotary positions; a residual-mlp or an mlp; a resnet of
+/// basic blocks. Heads are of any kind but later-layers, with weights of their own.
 NeuralNetwork build_network(const JsonNode& model, const BuildOptions& options,
                             Diagnostics& diagnostics);
 

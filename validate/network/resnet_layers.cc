@@ -6,7 +6,7 @@
 namespace interlock {
 namespace {
 
-/// What the layers of a ResNet are made from: the images between them.
+/// The images between the layers of a ResNet.
 struct ImageSize {
   int pixels = 1, channels = 3;
 };
@@ -22,7 +22,7 @@ void refuse_unexecutable(ObjectReader& reader, const ResNet& net) {
   }
 }
 
-/// Convolution and batch norm; `image` becomes their output.
+/// Returns convolution and batch norm; `image` becomes their output.
 std::vector<Layer> normed_convolution(const std::string& name, ImageSize& image,
                                       ConvolutionShape shape) {
   shape.pixels = image.pixels;

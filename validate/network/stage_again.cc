@@ -8,7 +8,7 @@
 namespace interlock {
 namespace {
 
-/// Bytes of the probabilities of all attentions, which read `rows` rows.
+/// Returns the bytes of the probabilities of all attentions, which read `rows` rows.
 std::int64_t probability_bytes(const std::vector<Layer>& layers, std::int64_t rows, int element) {
   std::int64_t bytes = 0;
   for (const Layer& layer : layers) {
@@ -20,7 +20,7 @@ std::int64_t probability_bytes(const std::vector<Layer>& layers, std::int64_t ro
 
 }  // namespace
 
-/// The module that is computed again and has `layer`; null if none has.
+/// Returns the module that is computed again and has `layer`; null if none has.
 StagePlanner::Again* StagePlanner::again_at(std::size_t layer) {
   const auto found = std::find_if(again_.begin(), again_.end(), [&](const Again& module) {
     return module.layers.first <= layer && layer < module.layers.end;
@@ -28,8 +28,8 @@ StagePlanner::Again* StagePlanner::again_at(std::size_t layer) {
   return found == again_.end() ? nullptr : &*found;
 }
 
-/// The forward comes to `layer`, which reads `x`. What a whole module keeps beside its input is
-/// what a stage of it alone has for stash.
+/// Begins a module that is computed again if `layer`, which reads `x`, is its first. It keeps,
+/// beside its input, what a stage of this module alone has for stash.
 void StagePlanner::begin_again(std::size_t layer, const Tensor& x) {
   inside_ = again_at(layer);
   if (inside_ == nullptr || inside_->layers.first != layer) return;
@@ -46,7 +46,8 @@ void StagePlanner::begin_again(std::size_t layer, const Tensor& x) {
   kept_again_ = -inside_->bytes;
 }
 
-/// Whether what `layer` makes leaves its module: the input of the next one, which is kept.
+/// Returns whether the output of `layer` leaves its module: it is the input of the next one, which
+/// is kept.
 bool StagePlanner::leaves(std::size_t layer) const {
   if (inside_ == nullptr) return false;
   std::size_t reader = layer + 1;
@@ -54,8 +55,8 @@ bool StagePlanner::leaves(std::size_t layer) const {
   return reader >= inside_->layers.end;
 }
 
-/// The forward has planned `layer`, from `first_step` on: what makes a tensor of the module is done
-/// again, what makes its output is not.
+/// Ends the forward of `layer`, planned from `first_step` on: the steps that make a tensor of the
+/// module are done again, those that make its output are not.
 void StagePlanner::end_again(std::size_t layer, std::size_t first_step) {
   if (inside_ == nullptr) return;
   for (std::size_t i = first_step; i < plan_.forward.size(); ++i) {
@@ -70,9 +71,9 @@ void StagePlanner::end_again(std::size_t layer, std::size_t first_step) {
   inside_ = nullptr;
 }
 
-/// A backward comes to `layer` from above. The last module is computed again before all, even if
-/// others above it are not, where there is room for it beside their gradients; each other one where
-/// it goes back.
+/// Plans what is computed again when a backward comes to `layer`. The last module is computed again
+/// before all, even if others above it are not, where there is room for it beside their gradients;
+/// each other one where it goes back.
 void StagePlanner::compute_again(std::size_t layer) {
   const Again* const last = again_.empty() ? nullptr : &again_.back();
   const bool early = last != nullptr && inputs_.again_early;
@@ -86,8 +87,8 @@ void StagePlanner::compute_again(std::size_t layer) {
   steps.insert(steps.end(), module->steps.begin(), module->steps.end());
 }
 
-/// What is done again goes from the output to the input: y1 = x1 + F(x2) with y2 = x2 is undone by
-/// x2 = y2, x1 = y1 - F(x2), which leaves what F keeps where its forward has it.
+/// Plans to compute again from the output to the input: y1 = x1 + F(x2) with y2 = x2 is undone by
+/// x2 = y2, x1 = y1 - F(x2), which leaves the stash of F where its forward has it.
 void StagePlanner::rebuild() {
   CHECK(again_.size() == 1, "all layers are computed again together");
   std::vector<Step>& steps = again_.front().steps;
@@ -110,8 +111,8 @@ void StagePlanner::rebuild() {
   }
 }
 
-/// Whether the late weight gradients read tensors that stay: none of the workspace, and those of no
-/// more than one module that is computed again, as the next one takes their place.
+/// Returns whether the late weight gradients read tensors that stay: none of the workspace, and
+/// those of no more than one module that is computed again, as the next one takes their place.
 bool StagePlanner::splits() const {
   const auto modules = std::count_if(again_.begin(), again_.end(),
                                      [](const Again& module) { return module.bytes > 0; });

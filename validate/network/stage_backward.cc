@@ -12,7 +12,7 @@ bool same_place(const Tensor& a, const Tensor& b) {
 
 }  // namespace
 
-/// Through `layers`, last to first. `dy` itself stays the caller's.
+/// Plans the backward through `layers`, last to first. `dy` itself stays the caller's.
 Tensor StagePlanner::backward(const std::vector<Layer>& layers, const Gradient& dy,
                               const Want& want, bool rectified) {
   Gradient gradient = dy;
@@ -64,13 +64,13 @@ Step StagePlanner::step_of(StepKind kind, const Layer& layer, const Tensor& dy) 
           .late = kind == StepKind::BackwardWeight && makes_late};
 }
 
-/// The gradient of what a Relu made becomes that of what it read.
+/// Turns the gradient of a Relu's output into that of its input.
 void StagePlanner::mask(const Tensor& made, const Tensor& gradient) {
   CHECK(!same_place(made, gradient), "what a Relu made is there until its gradient is masked");
   steps_->push_back({.kind = StepKind::Mask, .x = made, .dx = gradient});
 }
 
-/// Layers whose weight gradient reads what they kept.
+/// Plans a layer whose weight gradient reads what it kept.
 Tensor StagePlanner::backward_product(const Layer& layer, const Gradient& dy, const Want& want,
                                       bool rectified) {
   Step step = step_of(StepKind::BackwardInput, layer, dy.tensor);
@@ -85,7 +85,7 @@ Tensor StagePlanner::backward_product(const Layer& layer, const Gradient& dy, co
   return step.dx;
 }
 
-/// Layers whose input gradient is the last to read what they kept, and may take its place.
+/// Plans a layer whose input gradient is the last to read what it kept, and may take its place.
 Tensor StagePlanner::backward_in_place(const Layer& layer, const Gradient& dy, const Want& want,
                                        bool rectified) {
   const bool weighted = layer.kind == LayerKind::LayerNorm || layer.kind == LayerKind::BatchNorm ||
@@ -137,8 +137,8 @@ Tensor StagePlanner::backward_residual(const Layer& layer, const Gradient& dy, c
   return dx;
 }
 
-/// The gradient of the half that the branch reads is that of what was copied, and the branch's;
-/// that of the other half goes on as it is.
+/// Plans a coupling: the half that the branch reads gets the gradient of its copy and that of the
+/// branch; the gradient of the other half goes on as it is.
 Tensor StagePlanner::backward_coupling(const Layer& layer, const Gradient& dy, const Want& want) {
   const bool to = layer.to_second;
   const Gradient of_branch = {half_of(dy.tensor, to), false};

@@ -52,7 +52,7 @@ Tensor StagePlanner::keep(std::int64_t rows, int columns, int bytes, bool inner)
   return tensor;
 }
 
-/// What `layer` makes of `x`, nowhere yet.
+/// Returns the output of `layer` for the input `x`, without a place yet.
 Tensor StagePlanner::made(const Layer& layer, const Tensor& x) const {
   Tensor y = {.rows = x.rows, .columns = layer.outputs};
   if (layer.kind == LayerKind::Convolution) {
@@ -66,7 +66,8 @@ Tensor StagePlanner::made(const Layer& layer, const Tensor& x) const {
   return y;
 }
 
-/// Where layer `index` reads the `tensor` before it: in the stash, for its backward.
+/// Returns the place where layer `index` reads the `tensor` before it: in the stash, for its
+/// backward.
 Tensor StagePlanner::home_before(const std::vector<Layer>& layers, std::size_t index, Tensor tensor,
                                  const Tensor& target) {
   if (index == layers.size()) {

@@ -39,10 +39,10 @@ inline constexpr int kPlaces = 9;
 /// A matrix in a block, or some of the columns of one.
 struct Tensor {
   Place place = Place::None;
-  std::int64_t offset = 0;  // bytes from the block's begin
+  std::int64_t offset = 0;  // bytes from the block's start
   std::int64_t rows = 0;
   int columns = 0;
-  int first_column = 0, stride = 0;  // of so many columns; stride 0: it is all of them
+  int first_column = 0, stride = 0;  // of `stride` columns; 0: it has them all
   std::int64_t size() const { return rows * columns; }
 };
 
@@ -56,7 +56,7 @@ enum class StepKind : std::uint8_t {
   Mask
 };
 
-/// The first or the second half of the columns.
+/// Returns the first or the second half of the columns.
 Tensor half_of(const Tensor& whole, bool second);
 
 /// One kernel, or a few.
@@ -88,8 +88,8 @@ struct PlanInputs {
   int columns = 1;
   int element = 4;               // bytes
   bool input_rectified = false;  // a Relu made the input
-  /// Where the gradient of the input goes: InputGradient; Workspace: nobody reads it; None: it is
-  /// not made.
+  /// The place of the input's gradient: InputGradient; Workspace: it is made, but not read; None:
+  /// it is not made.
   Place input_gradient = Place::InputGradient;
   std::vector<LayerRange> again = {};  // modules that are computed again, in order
   bool again_early = true;             // the last of them before all, not right before it goes back
@@ -113,7 +113,7 @@ struct StagePlan {
 /// Throws nothing; whether `workspace` is there is up to the caller.
 StagePlan plan_stage(const PlanInputs& inputs);
 
-/// Whether what `layers` make is made by a Relu.
+/// Returns whether a Relu makes the output of `layers`.
 bool ends_rectified(const std::vector<Layer>& layers);
 
 }  // namespace interlock

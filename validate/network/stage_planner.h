@@ -20,12 +20,12 @@ class StagePlanner {
   struct Kept {
     Tensor x, probabilities;
   };
-  /// A gradient on its way down; `spare`: nobody else reads it any more.
+  /// A gradient on its way down; `spare`: it has no further reader.
   struct Gradient {
     Tensor tensor;
     bool spare = false;
   };
-  /// Where a gradient shall go.
+  /// The place that a gradient shall have.
   struct Want {
     enum class Kind : std::uint8_t { Nowhere, Anywhere, At };
     Kind kind = Kind::Nowhere;
@@ -43,7 +43,7 @@ class StagePlanner {
     std::int64_t offset = 0, bytes = 0;
     std::size_t begin = 0, end = 0;  // steps that it lives through: [begin, end)
   };
-  /// From step `begin` on, so many bytes at the end belong to a module that is computed again.
+  /// From step `begin` on, `bytes` at the end belong to a module that is computed again.
   struct EndTaken {
     std::size_t begin = 0;
     std::int64_t bytes = 0;

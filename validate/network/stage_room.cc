@@ -37,7 +37,7 @@ void StagePlanner::give_back(const Tensor& tensor) {
   }
 }
 
-/// The most bytes at the end of the workspace that `tensor` may not reach while it lives.
+/// Returns the most bytes at the end of the workspace that `tensor` may not reach while it lives.
 std::int64_t StagePlanner::end_taken(const Taken& tensor) const {
   std::int64_t most = 0;
   for (std::size_t i = 0; i < end_taken_.size(); ++i) {
@@ -48,7 +48,7 @@ std::int64_t StagePlanner::end_taken(const Taken& tensor) const {
   return most;
 }
 
-/// The most bytes that are taken at one time: no way to lay them out needs less.
+/// Returns the most bytes that are taken at one time: no way to lay them out needs less.
 std::int64_t StagePlanner::most_alive() const {
   std::int64_t most = 0;
   for (const Taken& now : taken_) {
@@ -62,7 +62,7 @@ std::int64_t StagePlanner::most_alive() const {
 }
 
 /// Fills in `offsets` of what is taken, tensor by tensor in `order`. `ends`: beside one of the ends
-/// of the first so many bytes, rather than as low as it can lie. Returns the bytes needed.
+/// of the first `*ends` bytes, rather than as low as it can lie. Returns the bytes needed.
 std::int64_t StagePlanner::lay_out(const std::vector<std::size_t>& order,
                                    std::optional<std::int64_t> ends,
                                    std::vector<std::int64_t>& offsets) const {
@@ -92,7 +92,7 @@ std::int64_t StagePlanner::lay_out(const std::vector<std::size_t>& order,
   return needed;
 }
 
-/// The offsets of everything that is taken; `needed` becomes the bytes that they reach.
+/// Returns the offsets of everything that is taken; `needed` becomes the bytes that they reach.
 std::vector<std::int64_t> StagePlanner::best_offsets(std::int64_t& needed) const {
   constexpr int kTries = 200;
   std::vector<std::size_t> order(taken_.size());

@@ -60,8 +60,6 @@ EndOfOp Stage::run(const OpInfo& op, int micro_batch) {
   CHECK(false, "an op of a known kind");
 }
 
-// What steps work on.
-
 StageTensors Stage::tensors_of(int micro_batch) const {
   const MicroBatch& batch = under_way_.at(micro_batch);
   StageTensors tensors = {.weights = &weights_.of_version(batch.version),
@@ -75,7 +73,8 @@ StageTensors Stage::tensors_of(int micro_batch) const {
   return tensors;
 }
 
-/// What is computed again lies at the end of the workspace, an input that is not kept at its start.
+/// Sets the places inside the workspace: results computed again lie at its end, an input that is
+/// not kept at its start.
 void Stage::set_workspace(StageTensors& tensors, const Block& workspace) const {
   const std::int64_t input = plans_.drops_input() ? plans_.plan.input : 0;
   if (input > 0) set(tensors, Place::Input, workspace);
@@ -236,7 +235,7 @@ void Stage::go_back(MicroBatch& batch, OpKind kind, const Traversal& traversal,
   const StagePlan& plan = plan_for(traversal);
   if (!traversal.weights) return device_.run(plan.passing, tensors, StepPart::All);
   const bool sums = role_.summed_gradients > 0, passes = sums && traversal.to_previous;
-  // What goes further down is the gradient of the furthest loss alone.
+  // The stage below gets the gradient of the furthest loss alone.
   if (passes) {
     device_.run(plan.passing, tensors, StepPart::All);
     device_.run(plan.again, tensors, StepPart::All);
@@ -246,7 +245,7 @@ void Stage::go_back(MicroBatch& batch, OpKind kind, const Traversal& traversal,
               kind == OpKind::I ? StepPart::ButLate : StepPart::All);
 }
 
-/// R: computes again what I or B by the gradient of a loss reads.
+/// Runs R: computes again what I or B by the gradient of a loss reads.
 EndOfOp Stage::run_again(int loss, int micro_batch) {
   const Traversal& traversal = traversal_of(role_, loss);
   MicroBatch& batch = under_way_.at(micro_batch);
@@ -258,7 +257,7 @@ EndOfOp Stage::run_again(int loss, int micro_batch) {
   return [] {};
 }
 
-/// I, W or B by the gradient of a loss.
+/// Runs I, W or B by the gradient of a loss.
 EndOfOp Stage::run_backward(OpKind kind, int loss, int micro_batch) {
   const Traversal& traversal = traversal_of(role_, loss);
   if (kind == OpKind::W) return run_weight_half(micro_batch, traversal);
@@ -282,7 +281,7 @@ EndOfOp Stage::run_backward(OpKind kind, int loss, int micro_batch) {
   };
 }
 
-/// W: the second half of a backward. What was computed again is there still.
+/// Runs W, the second half of a backward. Tensors that were computed again are there still.
 EndOfOp Stage::run_weight_half(int micro_batch, const Traversal& traversal) {
   MicroBatch& batch = under_way_.at(micro_batch);
   if (!batch.workspace) {

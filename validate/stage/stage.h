@@ -29,7 +29,7 @@ using MessageBlocks = std::vector<std::pair<int, Block>>;
 
 class Stage {
  public:
-  /// `job` and `device` must outlive the stage. REQUIRES: `rank` has the stage.
+  /// Makes the stage; `job` and `device` must outlive it. REQUIRES: `rank` has the stage.
   Stage(const Job& job, const Rank& rank, int stage, StageDevice& device);
 
   /// Runs an op. What it returns is to be called once, when the op ends.
@@ -50,7 +50,7 @@ class Stage {
   friend void place_parameters(const std::vector<Stage*>& stages, const Rank& rank);
 
  private:
-  /// What the stage holds of one micro-batch.
+  /// The tensors of one micro-batch that the stage holds.
   struct MicroBatch {
     Block input, stash, output;
     char* lent = nullptr;                        // an input that it reads, and does not hold

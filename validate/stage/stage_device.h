@@ -25,8 +25,8 @@ struct Block {
   explicit operator bool() const { return data != nullptr; }
 };
 
-/// What steps work on: the start of every block that the plan names, and an address for each
-/// parameter. On a CPU, Input is tokens (64 bits each) for a stage that begins with an Embedding.
+/// The addresses that steps work on: the start of every block that the plan names, and one for each
+/// parameter. On a CPU, Input is tokens (64 bits each) for a stage that starts with an Embedding.
 struct StageTensors {
   std::array<char*, kPlaces> places{};
   const std::vector<char*>* weights = nullptr;
@@ -73,11 +73,11 @@ class StageDevice {
 
   virtual void clear(char* to, std::int64_t bytes) = 0;
   virtual void copy(char* to, const char* from, std::int64_t bytes) = 0;
-  /// to += from, number by number.
+  /// Computes to += from, number by number.
   virtual void add(const Block& from, const Block& to) = 0;
   virtual void scale(const Block& block, double factor) = 0;
 
-  /// Writes the tokens or features of a micro-batch, which have so many bytes.
+  /// Writes the tokens or features of a micro-batch, which take `bytes`.
   virtual void read_input(char* to, std::int64_t bytes, int micro_batch) = 0;
   virtual void run(const std::vector<Step>& steps, const StageTensors& tensors, StepPart part) = 0;
   /// Notes the loss that was made last as that of `micro_batch`; of a replay it is only checked.

@@ -1,4 +1,4 @@
-// Where the weights of a stage lie, how they change, and which old ones are kept.
+// Keeps the weights of a stage: their places, their updates, and the old versions.
 // SPDX-License-Identifier: Apache-2.0
 #include "validate/stage/stage_weights.h"
 
@@ -95,7 +95,7 @@ void place_weights(const std::vector<StageWeights*>& stages, Resident& resident)
   }
 }
 
-/// The bytes from `room` on as a sum of the gradients of all parameters.
+/// Returns the bytes from `room` on as a sum of the gradients of all parameters.
 GradientSum StageWeights::sum_at(char* room) const {
   GradientSum sum;
   for (const TrainedParameter& p : parameters_) {

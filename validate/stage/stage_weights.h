@@ -29,7 +29,7 @@ class Resident {
   std::array<Block, kMemoryClasses> left_;
 };
 
-/// What the micro-batches of one update add up.
+/// The sum of the gradients of one update, over its micro-batches.
 struct GradientSum {
   std::vector<char*> of_stage, of_head;  // by parameter
   int batches = 0, head_batches = 0;     // in them
@@ -37,7 +37,8 @@ struct GradientSum {
 
 class StageWeights {
  public:
-  /// `keeps_versions`: backwards use the weights of their forwards, else those that they find.
+  /// Takes room for the weights. `keeps_versions`: backwards use the weights of their forwards,
+  /// else those that they find.
   StageWeights(const Job& job, int stage, bool keeps_versions, StageDevice& device);
 
   /// Returns the version that a forward of `micro_batch` uses.

@@ -16,10 +16,10 @@ struct AttentionShape {
   int size = 1;  // of a head
 };
 
-/// What lies side by side in a row of queries, keys and values.
+/// The parts that lie side by side in a row of queries, keys and values.
 inline constexpr int kQuery = 0, kKey = 1, kValue = 2, kParts = 3;
 
-/// Of each block y = softmax(q k^T / sqrt(size)) v over no later token. Keeps the softmax,
+/// Computes y = softmax(q k^T / sqrt(size)) v of each block over no later token. Keeps the softmax,
 /// (blocks * positions, positions).
 template <class T>
 void attention_forward(const AttentionShape& shape, ConstMatrixView<T> qkv,
@@ -34,19 +34,19 @@ struct AttentionBackward {
 template <class T>
 void attention_backward_input(const AttentionShape& shape, AttentionBackward<T> tensors);
 
-/// Columns of a block in `tensor`, whose rows have `parts` times the width of all heads: of (query,
-/// key, value) number `part`.
+/// Returns the columns of a block in `tensor`, whose rows have `parts` times the width of all
+/// heads: of (query, key, value) number `part`.
 template <class T>
 StridedView<T> block_of(const AttentionShape& shape, std::int64_t block, T* tensor, int parts = 1,
                         int part = 0);
 
-/// scores = q k^T
+/// Computes scores = q k^T
 template <class T>
 void block_scores(const StridedView<T>& query, const StridedView<T>& key, MatrixView<T> scores);
-/// In each row the softmax of what is not later, times `scale`, and zeros.
+/// Computes in each row the softmax of the tokens that are not later, times `scale`, and zeros.
 template <class T>
 void causal_softmax(T scale, MatrixView<T> scores);
-/// y = p v
+/// Computes y = p v
 template <class T>
 void block_values(ConstMatrixView<T> probabilities, const StridedView<T>& value, StridedView<T> y);
 
@@ -60,7 +60,7 @@ struct ValuesBackward {
 };
 template <class T>
 void block_values_backward(ValuesBackward<T> tensors);
-/// The gradient of the softmax becomes that of q k^T.
+/// Turns the gradient of the softmax into that of q k^T.
 template <class T>
 void causal_softmax_backward(ConstMatrixView<T> probabilities, T scale, MatrixView<T> gradient);
 /// dq = ds k and dk = ds^T q. Where they take the places of q and k, `scratch` has the shape of q;

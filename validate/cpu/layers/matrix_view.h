@@ -1,4 +1,4 @@
-// MatrixView: row-major matrices in memory that somebody else owns, as Eigen sees them.
+// MatrixView: row-major matrices in memory of another owner, as Eigen sees them.
 // SPDX-License-Identifier: Apache-2.0
 //
 // Products are always written into a matrix of the right size with noalias() = or +=: Eigen takes
@@ -23,7 +23,7 @@ using StridedView = Eigen::Map<Matrix<T>, 0, Eigen::OuterStride<>>;
 template <class T>
 using ConstStridedView = Eigen::Map<const Matrix<T>, 0, Eigen::OuterStride<>>;
 
-/// A whole matrix, for kernels that take some of the columns of one.
+/// Returns a whole matrix, for kernels that take some of the columns of one.
 template <class T>
 StridedView<T> all_columns(MatrixView<T> matrix) {
   return {matrix.data(), matrix.rows(), matrix.cols(), Eigen::OuterStride<>(matrix.cols())};

@@ -22,7 +22,7 @@ Moments<T> moments_of_row(const ConstStridedView<T>& x, Eigen::Index r) {
   return {mean, 1 / std::sqrt(squares / count + static_cast<T>(kNormEpsilon))};
 }
 
-/// Of every column.
+/// Returns the moments of every column.
 template <class T>
 std::vector<Moments<T>> moments_of_columns(const ConstMatrixView<T>& x) {
   std::vector<Moments<T>> moments(static_cast<std::size_t>(x.cols()), Moments<T>{0, 0});

@@ -20,13 +20,13 @@ void layer_norm_backward_input(ConstStridedView<T> x, const T* gain, ConstMatrix
 template <class T>
 void layer_norm_backward_weight(ConstStridedView<T> x, ConstMatrixView<T> dy, T* dgain, T* dshift);
 
-/// What batch norm needs of each column.
+/// The numbers of each column that batch norm needs.
 template <class T>
 struct BatchNormWeights {
   const T* gain;
   const T* shift;
 };
-/// y (+)= the norm of x.
+/// Computes y (+)= the norm of x.
 template <class T>
 void batch_norm_forward(ConstMatrixView<T> x, BatchNormWeights<T> weights, MatrixView<T> y,
                         bool accumulate);

@@ -7,8 +7,8 @@
 namespace interlock {
 namespace {
 
-/// Where a row of the kernel meets a row of an image: the outputs it reaches, and the pixels that
-/// it reads for them, one every `stride`.
+/// The overlap of a row of the kernel with a row of an image: the outputs it reaches, and the
+/// pixels that it reads for them, one every `stride`.
 struct KernelReach {
   int first = 0, count = 0;  // outputs of a row
   int pixel = 0;             // that the first one reads

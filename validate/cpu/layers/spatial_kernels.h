@@ -13,23 +13,24 @@ struct ConvolutionSizes {
   int samples = 1, rows = 1, columns = 1, inputs = 1, outputs = 1, kernel = 1, stride = 1;
 };
 
-/// y = the convolution of x; `bias` may be null.
+/// Computes y = the convolution of x; `bias` may be null.
 template <class T>
 void convolution_forward(const ConvolutionSizes& sizes, const T* x, const T* weight, const T* bias,
                          T* y);
-/// dx (+)= REQUIRES: dx is not dy.
+/// Computes dx (+)= the gradient of x. REQUIRES: dx is not dy.
 template <class T>
 void convolution_backward_input(const ConvolutionSizes& sizes, const T* dy, const T* weight, T* dx,
                                 bool accumulate);
-/// `dweight` +=.
+/// Adds the gradient of the weights to `dweight`.
 template <class T>
 void convolution_backward_weight(const ConvolutionSizes& sizes, const T* x, const T* dy,
                                  T* dweight);
 
-/// y = the mean of the `pixels` rows of each sample.
+/// Computes y = the mean of the `pixels` rows of each sample.
 template <class T>
 void average_pool_forward(ConstMatrixView<T> x, int pixels, MatrixView<T> y);
-/// `rectified`: x was made by a Relu, whose backward is done on the way. dx may be x.
+/// Computes the gradient of x. `rectified`: x was made by a Relu, whose backward is done on the
+/// way. dx may be x.
 template <class T>
 void average_pool_backward_input(ConstMatrixView<T> x, ConstMatrixView<T> dy, int pixels,
                                  bool rectified, MatrixView<T> dx);

@@ -96,7 +96,7 @@ void GpuNeighbours::begin(Seconds busy, cudaStream_t stream) {
   for (std::size_t i = 0; i < neighbours_.size(); ++i) {
     const Neighbour& one = neighbours_[i];
     one.work();
-    require(cudaEventRecord(one.started, one.stream), "a neighbour's begin");
+    require(cudaEventRecord(one.started, one.stream), "a neighbour's start");
     require(cudaStreamWaitEvent(stream, one.started), "wait for a neighbour");
     const int pieces = static_cast<int>(std::min<double>(kMostPieces, std::ceil(busy / each_[i])));
     for (int piece = 0; piece < pieces; ++piece) one.work();

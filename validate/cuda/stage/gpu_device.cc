@@ -1,4 +1,4 @@
-// What a stage asks of a GPU, issued to a stream.
+// Runs the work of a stage on a GPU: every call issues it to a stream.
 // SPDX-License-Identifier: Apache-2.0
 #include "validate/cuda/stage/gpu_device.h"
 
@@ -68,7 +68,7 @@ void GpuDevice::scale(const Block& block, double factor) {
               block.bytes / number_bytes());
 }
 
-/// Tokens are read where they are.
+/// Writes the features of a micro-batch; tokens are read where they are.
 void GpuDevice::read_input(char* to, std::int64_t bytes, int micro_batch) {
   const GpuBatch& batch = inputs_.batches()[static_cast<std::size_t>(micro_batch)];
   if (batch.features != nullptr) from_fp32(lane(), to, batch.features, bytes / number_bytes());
@@ -85,7 +85,7 @@ void GpuDevice::note_loss(int micro_batch, bool replay) {
   noted_loss_ = micro_batch;
 }
 
-/// Masters are exact, weights rounded.
+/// Sets the first values of a parameter: masters are exact, weights rounded.
 void GpuDevice::begin(const TrainedParameter& p) {
   std::vector<float> values(static_cast<std::size_t>(p.parameter.size()));
   for (std::size_t i = 0; i < values.size(); ++i) {

@@ -12,7 +12,7 @@ namespace interlock::cuda {
 
 class GpuDevice final : public StageDevice {
  public:
-  /// On the current device, which is that of `rank`.
+  /// Makes the device of a stage on the current GPU, which is that of `rank`.
   GpuDevice(const Job& job, int stage, int rank, const Engine& engine, GpuMemories& memories);
   ~GpuDevice() override;
 

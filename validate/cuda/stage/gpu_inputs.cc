@@ -12,7 +12,7 @@ namespace interlock::cuda {
 
 namespace {
 
-/// Positions by their token, those of one token in order.
+/// Returns the positions by their token, those of one token in order.
 std::vector<std::int32_t> by_token(const std::vector<std::int32_t>& tokens) {
   std::vector<std::int32_t> order(tokens.size());
   std::iota(order.begin(), order.end(), 0);

@@ -9,10 +9,11 @@
 
 namespace interlock::cuda {
 
-/// What one stage reads of every micro-batch.
+/// The inputs of one stage for every micro-batch.
 class GpuInputs {
  public:
-  /// On the current device. `first`: the stage reads inputs; `loss`: it reads targets.
+  /// Copies the inputs to the current GPU. `first`: the stage reads inputs; `loss`: it reads
+  /// targets.
   GpuInputs(const Job& job, bool first, bool loss);
   ~GpuInputs();
   GpuInputs(const GpuInputs&) = delete;
@@ -25,7 +26,7 @@ class GpuInputs {
   std::vector<void*> blocks_;
 };
 
-/// Micro-batches of a whole run.
+/// Returns the micro-batches of a whole run.
 inline int count_batches(const Program& program) { return program.micro_batches * program.steps; }
 
 }  // namespace interlock::cuda

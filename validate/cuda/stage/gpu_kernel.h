@@ -23,7 +23,7 @@ struct GpuKernel {
   std::size_t number(int which) const {
     return static_cast<std::size_t>(step.parameter) + static_cast<std::size_t>(which);
   }
-  /// Room for `bytes` beside what the plan gives.
+  /// Returns room for `bytes` beside the blocks of the plan.
   char* scratch(std::int64_t bytes) const { return engine.scratch->take(bytes, lane().stream); }
   float* sums(std::int64_t numbers) const {
     return reinterpret_cast<float*>(scratch(numbers * static_cast<std::int64_t>(sizeof(float))));

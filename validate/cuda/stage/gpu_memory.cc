@@ -42,7 +42,7 @@ Block GpuMemory::allocate(std::int64_t bytes, MemoryClass memory_class, cudaStre
     if (use->last.stream != stream) {
       require(cudaStreamWaitEvent(stream, use->last.behind), "wait for the last user of memory");
     }
-    // What is left of it keeps its user; the new one answers for the rest when it is done.
+    // Bytes outside the new block keep their last user; the new block frees the others later.
     const Use before = *use;
     use = uses_.erase(use);
     if (before.begin < offset) {

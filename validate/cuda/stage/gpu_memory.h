@@ -18,10 +18,11 @@
 
 namespace interlock::cuda {
 
-/// A second holder of the same bytes: a message over a link that takes no time stays where it is.
+/// Returns a second holder of the same bytes: a message over a link that takes no time is not
+/// copied.
 Block share(const Block& block);
 
-/// Where a block was used last: on a stream, before an event that may be recorded later.
+/// The last use of a block: on a stream, before an event that may be recorded later.
 struct LastUse {
   cudaStream_t stream = nullptr;
   cudaEvent_t behind = nullptr;
@@ -29,18 +30,19 @@ struct LastUse {
 
 class GpuMemory {
  public:
-  /// `capacity` bytes of the current device. Throws: Error if it does not have them.
+  /// Takes `capacity` bytes of the current device. Throws: Error if it does not have them.
   GpuMemory(int rank, std::int64_t capacity, bool poison);
   ~GpuMemory();
   GpuMemory(const GpuMemory&) = delete;
   GpuMemory& operator=(const GpuMemory&) = delete;
 
-  /// For what `stream` writes first; `what` is named where there is no room.
+  /// Allocates a block that `stream` writes first. Throws: Error that names `what` if there is no
+  /// room.
   Block allocate(std::int64_t bytes, MemoryClass memory_class, cudaStream_t stream,
                  const std::string& what);
-  /// Whoever takes its bytes next waits for `use`, too.
+  /// Makes the next user of the block's bytes wait for `use`, too.
   void note_use(const Block& block, const LastUse& use);
-  /// A holder has used `block` for the last time; the last one frees its bytes.
+  /// Lets a holder go that used `block` for the last time; the last holder frees its bytes.
   void free(Block& block, const LastUse& use);
   void retag(const Block& block, MemoryClass memory_class);
   HeldMemory held() const;

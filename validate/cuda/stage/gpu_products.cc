@@ -12,7 +12,7 @@ namespace interlock::cuda {
 
 namespace {
 
-/// y = x w, of rows of x.
+/// Returns the shape of y = x w, for the rows of x.
 ProductShape forward_of(Matrix x, int outputs) {
   return {.role = ProductRole::Forward,
           .m = x.rows,
@@ -23,7 +23,7 @@ ProductShape forward_of(Matrix x, int outputs) {
           .lead_c = outputs};
 }
 
-/// dx = dy w'.
+/// Returns the shape of dx = dy w'.
 ProductShape input_gradient_of(Matrix x, int outputs) {
   return {.role = ProductRole::InputGradient,
           .m = x.rows,
@@ -35,7 +35,7 @@ ProductShape input_gradient_of(Matrix x, int outputs) {
           .lead_c = x.columns};
 }
 
-/// dw += x' dy.
+/// Returns the shape of dw += x' dy.
 ProductShape weight_gradient_of(Matrix x, int outputs) {
   return {.role = ProductRole::WeightGradient,
           .m = x.columns,
@@ -84,7 +84,8 @@ struct HeadBatches {
     qkv_next = next[0], out_next = next[1], scores_next = next[2];
   }
 
-  /// scores = a b', of a and b (tokens, size), rows `lead_a` and `lead_b` apart.
+  /// Returns the shape of scores = a b', of a and b (tokens, size), rows `lead_a` and `lead_b`
+  /// apart.
   ProductShape scores(std::int64_t lead_a, std::int64_t step_a, std::int64_t lead_b,
                       std::int64_t step_b) const {
     return {.role = ProductRole::Attention,
@@ -104,7 +105,7 @@ struct HeadBatches {
   struct Rows {
     std::int64_t lead = 1, step = 0;
   };
-  /// c = scores b or scores' b, of b and c (tokens, size).
+  /// Returns the shape of c = scores b or scores' b, of b and c (tokens, size).
   ProductShape values(bool transposed, Rows b, Rows c) const {
     return {.role = ProductRole::Attention,
             .m = tokens,
@@ -121,7 +122,7 @@ struct HeadBatches {
   }
 };
 
-/// Scores are divided by the root of a head's size.
+/// Returns the factor of scores: 1 over the root of a head's size.
 float score_factor(const GpuKernel& k) {
   const int size = k.layer().outputs / k.layer().heads;
   return 1 / std::sqrt(static_cast<float>(size));
@@ -255,8 +256,9 @@ void attention_score_gradients(const GpuKernel& k, const AttentionScratch& scrat
   }
 }
 
-/// dqkv may be qkv: gradients of values and queries take the place of values and queries only when
-/// these have been read for the last time; queries are read once more and are set aside.
+/// Computes the gradient of attention. dqkv may be qkv: gradients of values and queries take the
+/// place of values and queries only when these have been read for the last time; queries are read
+/// once more and are set aside.
 void attention_gradient(const GpuKernel& k) {
   const AttentionScratch scratch = attention_scratch(k);
   set_queries_aside(k, scratch);

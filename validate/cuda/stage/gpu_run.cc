@@ -43,7 +43,7 @@ void GpuRun::wait_for_all() const {
   }
 }
 
-/// All streams that work is issued to, the first rank's first.
+/// Returns all streams that work is issued to, the first rank's first.
 std::vector<cudaStream_t> GpuRun::streams() const {
   std::vector<cudaStream_t> all;
   for (const Member& member : rig_.group.members()) all.push_back(member.compute);
@@ -51,8 +51,8 @@ std::vector<cudaStream_t> GpuRun::streams() const {
   return all;
 }
 
-/// On one GPU, every stream begins behind one event, which times count from; captured, that makes
-/// all streams part of the graph.
+/// Makes every stream of one GPU begin behind one event, which times count from; captured, that
+/// makes all streams part of the graph.
 void GpuRun::begin_together() {
   if (!rig_.group.one_gpu()) {
     for (std::size_t r = 0; r < ranks_.size(); ++r) {
@@ -153,7 +153,7 @@ void GpuRun::compute(int rank, const Instruction& instruction) {
   }
 }
 
-/// The host goes on only two steps ahead of the losses, so that it sees in time what went wrong.
+/// Keeps the host at most two steps ahead of the losses, so that it sees in time what went wrong.
 void GpuRun::note_loss(const PendingLoss& loss) {
   made_[static_cast<std::size_t>(loss.stage)].insert(loss.micro_batch);
   if (capturing_) return;
@@ -207,13 +207,13 @@ void GpuRun::send(int rank, const Instruction& instruction) {
   Channeled& queue = channels_[static_cast<std::size_t>(instruction.index)];
   Mail mail = {.micro_batch = instruction.micro_batch};
   if (channel.wire < 0) {
-    // What was made changes hands in the order of one stream.
+    // Sender and receiver share one stream, whose order keeps the message safe.
     mail.there = stage(channel.from_stage).hand_over(channel, mail.micro_batch);
     queue.mail.push_back(std::move(mail));
     return;
   }
   if (channel.depth > 0 && queue.sent++ >= channel.depth) {
-    // Room for it is made by the one so many before.
+    // The message `depth` places before this one makes room for it when it is taken.
     require(cudaStreamWaitEvent(compute_of(rank), queue.taken.front()), "wait for room");
     queue.taken.pop_front();
     ranks_[static_cast<std::size_t>(rank)].last = record_on(compute_of(rank));
@@ -304,7 +304,7 @@ void GpuRun::receive(int rank, const Instruction& instruction) {
       require(cudaStreamWaitEvent(other, mail.arrived), "wait until a message has arrived");
     }
     if (channel.depth > 0) queue.taken.push_back(record_on(own));
-    // What the sender holds of it is freed behind the copy.
+    // The sender's block is freed behind the copy.
     devices_[static_cast<std::size_t>(channel.from_stage)]->begin_use(mail.read);
     stage(channel.from_stage).release(channel, mail.micro_batch, mail.here);
     ranks_[static_cast<std::size_t>(rank)].message = mail.transfer;
@@ -314,7 +314,8 @@ void GpuRun::receive(int rank, const Instruction& instruction) {
 
 namespace {
 
-/// Of what a GPU has free, that its devices share: the rest is for kernels' scratch and inputs.
+/// The part of a GPU's free memory that its devices share: the rest is for kernels' scratch and
+/// inputs.
 constexpr double kShare = 0.8;
 
 std::int64_t memory_of_device(const DeviceGroup& group) {
@@ -420,7 +421,7 @@ void check(const Job& job) {
   }
 }
 
-/// Products of all devices; those that ran alike are counted together.
+/// Returns the products of all devices; those that ran alike are counted together.
 std::vector<CudaProduct> products_of(const Rig& rig) {
   std::vector<CudaProduct> all;
   const auto key = [](const CudaProduct& p) {
@@ -446,7 +447,7 @@ std::int64_t workspace_of(const Rig& rig) {
   return most + Products::kWorkspace;
 }
 
-/// The trace, with the memory that the program says behind its ops and messages.
+/// Delivers the trace, with the memory that the program gives its ops and messages.
 void deliver(const Program& program, const GpuRun& gpu_run, const TraceSink& sink, CudaRun& run) {
   TraceLog log = gpu_run.times().log();
   if (!log.spans.empty()) log.memory = memory_of_issued(program, gpu_run.issued(), log);
@@ -470,7 +471,7 @@ void run_job(const Job& job, const CudaOptions& options, const TraceSink& sink, 
   run.outcome = gpu_run->outcome();
   run.notes = rig.group.notes();
   if (options.graph && !gpu_run->stopped()) {
-    // What was dumped and made before; memory is let go before the second run takes it.
+    // Keeps the results of the first run; its memory is freed before the second run takes it.
     const Outcome before = std::move(run.outcome);
     gpu_run.reset();
     gpu_run = std::make_unique<GpuRun>(job, options, rig, true);

@@ -1,8 +1,8 @@
 // GpuRun: one run of a whole program on GPUs: memories, stages and messages of all ranks.
 // SPDX-License-Identifier: Apache-2.0
 //
-// One host thread issues everything in an order in which whatever is waited for has been issued
-// before, as a stream that waits for an event that nobody has recorded yet does not wait at all.
+// One host thread issues everything in an order in which an event is recorded before a stream waits
+// for it, as a stream does not wait at all for an event that is not recorded yet.
 // A run is issued as it is, or captured into one graph and then run; the latter only after the
 // former, when every product has its algorithm, every kernel is loaded and scratch has its size.
 #pragma once
@@ -45,7 +45,7 @@ class GpuRun {
 
   /// Issues all, and waits for it. Throws: Error soon after a loss is not a number.
   void run();
-  /// Losses, memory and dumps. Throws: Error if a loss is not a number.
+  /// Returns losses, memory and dumps. Throws: Error if a loss is not a number.
   Outcome outcome() const;
   const RunTimes& times() const { return times_; }
   /// Everything, or what was issued before the run was stopped.
@@ -118,7 +118,7 @@ class GpuRun {
   Seconds wall_;
 };
 
-/// See run_cuda(). REQUIRES: there is a GPU.
+/// Runs a job, see run_cuda(). REQUIRES: there is a GPU.
 void run_job(const Job& job, const CudaOptions& options, const TraceSink& sink, CudaRun& run);
 
 }  // namespace interlock::cuda

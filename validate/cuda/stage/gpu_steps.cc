@@ -10,7 +10,7 @@ namespace interlock::cuda {
 
 namespace {
 
-/// Kernels that replace what they write write beside it, where it shall be added to.
+/// Writes sums beside `to`, if they shall be added to it: such kernels replace what they write.
 template <class Write>
 void add_or_replace(const GpuKernel& k, const Tensor& to, std::int64_t sums, Write write) {
   const std::int64_t own = (sums * static_cast<std::int64_t>(sizeof(float)) + 255) / 256 * 256;

@@ -20,7 +20,8 @@ class Scratch {
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;
 
-  /// At least so many bytes, until the next call. What is issued on `stream` before is done first.
+  /// Returns at least `bytes` bytes, until the next call. Work that was issued on `stream` before
+  /// is done first.
   char* take(std::int64_t bytes, cudaStream_t stream);
   std::int64_t bytes() const { return bytes_; }
 
@@ -37,7 +38,7 @@ struct Engine {
   int planned_sms = 1;  // that products are planned for
 };
 
-/// What of a micro-batch is on the device from the start, and where its loss goes.
+/// The parts of a micro-batch that are on the device from the start, and the address of its loss.
 struct GpuBatch {
   const std::int32_t *tokens = nullptr, *order = nullptr;  // see Lookup
   const float* features = nullptr;

@@ -22,9 +22,10 @@ class Events {
   Events(const Events&) = delete;
   Events& operator=(const Events&) = delete;
 
-  /// One that others wait for, not yet recorded.
+  /// Returns an event that others wait for, not yet recorded.
   cudaEvent_t make();
-  /// One that tells the time, recorded on `stream`; inside a graph it is recorded when that runs.
+  /// Returns an event with a time, recorded on `stream`; inside a graph it is recorded when that
+  /// runs.
   cudaEvent_t mark(cudaStream_t stream, bool capturing);
 
  private:
@@ -48,7 +49,7 @@ struct RunTimes {
   std::vector<MarkedOp> ops;
   std::vector<MarkedTransfer> transfers;
 
-  /// Spans and transfers, each in order of start.
+  /// Returns spans and transfers, each in order of start.
   TraceLog log() const;
 };
 
