@@ -100,7 +100,7 @@ std::size_t stride_of(std::size_t bars) {
   return stride;
 }
 
-/// All digits in a file, a few on a page.
+/// Returns the words beside the pointer: all digits in a file, a few on a page.
 std::string tip_of(const BarChart& chart, const std::string& bar, std::size_t part, double value) {
   const std::string words = chart.bar_label + " " + bar + ", " + chart.parts[part].name;
   if (chart.page_id.empty()) return words + ": " + exact(value);

@@ -54,7 +54,7 @@ struct LegendEntry {
   Look look;
   bool area = false;  // a box; else a line
 };
-/// The line or the box of an entry, from `x` rightwards at height `y`.
+/// Returns the line or the box of an entry, from `x` rightwards at height `y`.
 std::string legend_sign(const LegendEntry& entry, double x, double y);
 /// In rows of at most `width`, the first at height `y`.
 struct Legend {
@@ -70,9 +70,9 @@ struct ChartSize {
 std::string open_chart(const std::string& title, const std::string& subtitle,
                        const ChartSize& size);
 
-/// A `title` element, which viewers show beside the pointer.
+/// Returns a `title` element, which viewers show beside the pointer.
 std::string tooltip(const std::string& words);
-/// `value` in the fewest digits that give the same number back, as the result JSON has it.
+/// Returns `value` in the fewest digits that give the same number back, as the result JSON has it.
 std::string exact(double value);
 
 }  // namespace interlock

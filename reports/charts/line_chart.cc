@@ -44,7 +44,7 @@ std::string path(const ChartCurve& curve, const Look& look, const Axes& axes) {
          " d=\"" + d + "\"/>\n";
 }
 
-/// The mark of `point` with `tip` beside the pointer.
+/// Returns the mark of `point` with `tip` beside the pointer.
 std::string mark(const ChartPoint& point, Dots dots, const std::string& colour, const Axes& axes,
                  const std::string& tip) {
   const double x = axes.x.at(point.x), y = axes.y.at(point.y);
@@ -60,7 +60,7 @@ std::string mark(const ChartPoint& point, Dots dots, const std::string& colour, 
          "</circle>\n";
 }
 
-/// Name and numbers: all digits in a file, a few on a page.
+/// Returns name and numbers of `point`: all digits in a file, a few on a page.
 std::string tip_of(const ChartPoint& point, const ChartPanel& panel, const std::string& curve,
                    bool page) {
   if (!page && !point.tip.empty()) return point.tip;

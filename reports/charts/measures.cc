@@ -52,7 +52,8 @@ const Entry& entry_of(const std::string& name) {
                      : "expected one of " + join_choices(known)));
 }
 
-/// The first result of the same file whose swept values are those of `r`, but for the last path.
+/// Returns the first result of the same file whose swept values are those of `r`, but for the last
+/// path.
 std::size_t base_of(const std::vector<ReadResult>& results, std::size_t r) {
   const std::vector<SweptValue>& own = results[r].swept;
   for (std::size_t other = 0; other < r; ++other) {
@@ -81,7 +82,8 @@ std::vector<Value> values_of(const Entry& entry, const std::vector<ReadResult>& 
   return values;
 }
 
-/// What one name stands for everywhere, if results say what it is: "WikiText perplexity".
+/// Returns the name of the quality that the results measured, e.g. "WikiText perplexity"; else
+/// "quality".
 std::string quality_words(const std::vector<ReadResult>& results) {
   for (const ReadResult& result : results) {
     if (result.value("quality")) return result.quality_measure;
@@ -89,7 +91,7 @@ std::string quality_words(const std::vector<ReadResult>& results) {
   return "quality";
 }
 
-/// "USD", or "USD, EUR" where results differ.
+/// Returns the currency: "USD", or "USD, EUR" where results differ.
 std::string currency_words(const std::vector<ReadResult>& results) {
   std::string words;
   for (const ReadResult& result : results) {

@@ -26,23 +26,23 @@ struct PageMeasure {
 };
 std::vector<PageMeasure> page_measures();
 
-/// The names of all measures, in the order of help texts.
+/// Returns the names of all measures, in the order of help texts.
 std::vector<std::string> measure_names();
 
-/// Those that `list` names, with commas between them: "step_time,memory". `speed_up` is over the
-/// first result; `gain` over the first whose swept values are the same but for the last path.
-/// Throws: Error for an unknown name. REQUIRES: results is not empty.
+/// Returns the measures that `list` names, with commas between them: "step_time,memory". `speed_up`
+/// is over the first result; `gain` over the first whose swept values are the same but for the last
+/// path. Throws: Error for an unknown name. REQUIRES: results is not empty.
 std::vector<Measured> measured(const std::string& list, const std::vector<ReadResult>& results);
 
-/// What results produce each second: tokens, samples, micro-batches or steps, the first of these
-/// that all of them know.
+/// The rates of several results, all in one unit: tokens, samples, micro-batches or steps each
+/// second, the first of these that every result knows.
 struct Rates {
   std::string unit;
   std::vector<double> values;  // (results)
 };
 Rates rates_of(const std::vector<ReadResult>& results);
 
-/// What a shown value looks like: "12.3", or a dash.
+/// Returns the text of a value as a table shows it: "12.3", or a dash if it is unknown.
 std::string shown(const Measured& measure, std::size_t result);
 
 }  // namespace interlock

@@ -9,7 +9,7 @@
 
 namespace interlock {
 
-/// The id of the section of result `index` of a page: "scenario-3".
+/// Returns the id of the section of result `index` of a page: "scenario-3".
 std::string section_name(std::size_t index);
 
 struct PagePanel {

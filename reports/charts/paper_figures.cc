@@ -16,7 +16,7 @@
 namespace interlock {
 namespace {
 
-/// A chart with a panel for each result and a bar for each device, still without values.
+/// Returns a chart with a panel for each result and a bar for each device, still without values.
 BarChart chart_of(const std::vector<ReadResult>& results, const std::string& figure) {
   if (results.size() > kMostPanels) {
     throw Error("figure " + figure + " draws the devices of at most " +
@@ -97,7 +97,7 @@ std::string utilisation_figure(const std::vector<ReadResult>& results) {
 
 namespace {
 
-/// The classes of memory that any device holds at its peak.
+/// Returns the classes of memory that any device holds at its peak.
 std::array<bool, kMemoryClasses> classes_held(const std::vector<ReadResult>& results) {
   std::array<bool, kMemoryClasses> held{};
   for (const ReadResult& result : results) {
@@ -108,7 +108,7 @@ std::array<bool, kMemoryClasses> classes_held(const std::vector<ReadResult>& res
   return held;
 }
 
-/// The values of `bar` whose part is used.
+/// Returns the values of `bar` whose part is used.
 std::vector<double> only(const std::vector<bool>& used, const std::vector<double>& bar) {
   std::vector<double> values;
   for (std::size_t i = 0; i < bar.size(); ++i) {
@@ -117,7 +117,8 @@ std::vector<double> only(const std::vector<bool>& used, const std::vector<double
   return values;
 }
 
-/// A line at what each device has, but not far above all bars, which it would only make short.
+/// Draws a line at the capacity of each device, unless it lies far above all bars, which it would
+/// only make short.
 void draw_capacities(const std::vector<ReadResult>& results, double most, BarChart& chart) {
   const auto near = [&](const ReadResult& result) {
     const auto capacity = result.value("memory_capacity_bytes");

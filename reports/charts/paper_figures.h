@@ -17,13 +17,13 @@ inline constexpr std::size_t kMostPanels = 12;
 /// Names all figures, in the order of help texts.
 const std::vector<std::string>& figure_names();
 
-/// SVG of `figure`, after which a colon and measures may follow in sweeps. Every number of a result
-/// that is drawn stands in the picture with all its digits, beside the pointer. Throws: Error if
-/// the results have not what it needs. REQUIRES: figure is one of the names above, but not
+/// Returns the SVG of `figure`, after which a colon and measures may follow in sweeps. Every number
+/// of a result that is drawn stands in the picture with all its digits, beside the pointer. Throws:
+/// Error if the results have not what it needs. REQUIRES: figure is one of the names above, but not
 /// "timeline", which needs a simulation.
 std::string figure_svg(const std::string& figure, const ResultFiles& files);
 
-/// The figures one by one. REQUIRES: results is not empty.
+/// Returns the SVG of one figure. REQUIRES: results is not empty.
 std::string utilisation_figure(const std::vector<ReadResult>& results);
 std::string memory_figure(const std::vector<ReadResult>& results);
 std::string breakdown_figure(const std::vector<ReadResult>& results);
@@ -31,20 +31,21 @@ std::string breakdown_figure(const std::vector<ReadResult>& results);
 std::string sweep_figure(const std::vector<ReadResult>& results, const std::string& measures = "");
 std::string pareto_figure(const std::vector<ReadResult>& results);
 
-/// The chart of the sweep figure. `measures`: names with commas between them. Nothing if results
-/// differ in no number. REQUIRES: results is not empty.
+/// Returns the chart of the sweep figure. `measures`: names with commas between them. Nothing if
+/// results differ in no number. REQUIRES: results is not empty.
 std::optional<LineChart> sweep_chart(const std::vector<ReadResult>& results,
                                      const std::string& measures);
-/// Throughput against the measure `less`, of which less is better. REQUIRES: all results have it.
+/// Returns the chart of throughput against the measure `less`, of which less is better. REQUIRES:
+/// all results have it.
 LineChart pareto_chart(const std::vector<ReadResult>& results, const std::string& less);
 
-/// The shares of a step that devices spend on each of time_parts(), a panel for each result, with
-/// the parts that some device has. `panels` have values of all parts.
+/// Returns a chart of the shares of a step that devices spend on each of time_parts(), a panel for
+/// each result, with the parts that some device has. `panels` have values of all parts.
 BarChart breakdown_chart(std::vector<BarPanel> panels);
 
-/// Results as a table in Markdown. With several measures a row is a result and a column a measure;
-/// one measure has a row for each combination of all swept paths but the last, and its values
-/// across.
+/// Returns the results as a table in Markdown. With several measures a row is a result and a column
+/// a measure; one measure has a row for each combination of all swept paths but the last, and its
+/// values across.
 std::string table_figure(const std::vector<ReadResult>& results, const std::string& measures);
 
 std::vector<std::string> names_of(const std::vector<ReadResult>& results);

@@ -6,13 +6,13 @@
 
 namespace interlock {
 
-/// At most two decimals, none that are 0.
+/// Returns `value` with at most two decimals, none that are 0.
 std::string svg_number(double value);
 
-/// ` name="value"`.
+/// Returns ` name="value"`.
 std::string attribute(const char* name, double value);
 
-/// A `text` element; `more` holds further attributes.
+/// Returns a `text` element; `more` holds further attributes.
 std::string text_at(double x, double y, const std::string& content, const char* more = "");
 
 }  // namespace interlock

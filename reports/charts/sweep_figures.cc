@@ -56,7 +56,8 @@ void note_failing(const std::vector<ReadResult>& results, LineChart& chart) {
                         " results do not fit in the memory of a device");
 }
 
-/// The panel of a measure. Beside the pointer stand the numbers of results, rates for ratios.
+/// Returns the panel of a measure. Beside the pointer stand the numbers of results, rates for
+/// ratios.
 ChartPanel panel_of(const Measured& measure, const Along& along,
                     const std::vector<ReadResult>& results, const Curves& curves) {
   const Rates rates = rates_of(results);
@@ -104,8 +105,8 @@ std::string meaning(const std::vector<Measured>& measures, const std::vector<Rea
   return words;
 }
 
-/// Results that fit, than which no other is better in one and as good in the other, the least of
-/// `measure` first. REQUIRES: all results have it.
+/// Returns the results that fit, and than which no other is better in one measure and as good in
+/// the other, the least of `measure` first. REQUIRES: all results have it.
 std::vector<std::size_t> front_of(const std::vector<ReadResult>& results, const Measured& measure,
                                   const Rates& rates) {
   std::vector<std::size_t> order(results.size());

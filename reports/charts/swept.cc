@@ -22,13 +22,13 @@ const SweptValue* swept_at(const ReadResult& result, const std::string& path) {
   return nullptr;
 }
 
-/// The unit of "10 Gb/s"; empty of a plain number, and of what is none.
+/// Returns the unit of a value such as "10 Gb/s"; empty of a plain number, and of a text.
 std::string unit_of(const SweptValue& value) {
   if (value.number || !parse_quantity(value.label)) return "";
   return value.label.substr(value.label.find_last_of(" 0123456789.") + 1);
 }
 
-/// A number, or a quantity in `unit`.
+/// Returns the value as a number, or as a quantity in `unit`.
 std::optional<double> number_of(const SweptValue& value, const std::string& unit) {
   if (value.number) return value.number;
   const auto quantity = parse_quantity(value.label), one = parse_quantity("1 " + unit);
@@ -41,7 +41,8 @@ std::vector<double> distinct(const std::vector<double>& values) {
   return {all.begin(), all.end()};
 }
 
-/// A number at the end of a path is a place in a list, which says less than the key of the list.
+/// Returns the words of an axis: the last key of `path`. A number at its end is a place in a list,
+/// which says less.
 std::string axis_words(const std::string& path) {
   std::string words = last_key(path);
   std::replace(words.begin(), words.end(), '_', ' ');
@@ -73,7 +74,7 @@ bool along_quality(const std::vector<ReadResult>& results, Along& along) {
   return true;
 }
 
-/// The numbers that results have at the path of `candidate`, those that have one.
+/// Returns the results that have a number at the path of `candidate`, and these numbers.
 Along along_path(const std::vector<ReadResult>& results, const SweptValue& candidate) {
   const std::string unit = unit_of(candidate);
   Along along{.path = candidate.path, .label = axis_words(candidate.path)};

@@ -41,10 +41,10 @@ struct SweptTable {
 /// all have swept values.
 SweptTable swept_table(const std::vector<ReadResult>& results);
 
-/// The last key of a path: "micro_batches".
+/// Returns the last key of a path: "micro_batches".
 std::string last_key(const std::string& path);
 
-/// A swept value in words: its label, with the key where that does not speak for itself.
+/// Returns a swept value in words: its label, with the key where that does not speak for itself.
 std::string swept_words(const SweptValue& value);
 
 }  // namespace interlock

@@ -55,8 +55,8 @@ constexpr int kMostMessages = 2000;
 constexpr double kMessageLane = 9;
 constexpr std::size_t kMostMessageLanes = 32;
 
-/// A lane for each ordered pair of ranks that sends in the picture; none where they would be too
-/// many, or where no message takes time.
+/// Returns a lane for each ordered pair of ranks that sends in the picture; none where they would
+/// be too many, or where no message takes time.
 std::vector<MessageLane> message_lanes(const TimelinePanel& panel) {
   std::map<std::pair<int, int>, MessageLane> lanes;
   int messages = 0;
@@ -78,7 +78,7 @@ std::vector<MessageLane> message_lanes(const TimelinePanel& panel) {
   return found;
 }
 
-/// The lanes of `result`, nothing else.
+/// Returns a panel with the lanes of `result`, still empty.
 TimelinePanel lanes_of(const ScenarioResult& result, double top) {
   const auto ranks = static_cast<int>(result.measurement.program.ranks.size());
   TimelinePanel panel{.result = &result, .top = top, .lanes = std::min(ranks, kMostLanes)};
@@ -126,8 +126,9 @@ std::string bars(const TimelinePanel& panel, OpKind kind, bool pale) {
          text + "</g>\n";
 }
 
-/// "F3", or "2F3" where the rank has several stages, or only the letter, or nothing: what fits
-/// into `width`. Micro-batches count from 0 in each step, token slices in each of them ("F3.1").
+/// Returns the words of a bar of `width`: "F3", or "2F3" where the rank has several stages, or the
+/// letter alone, or nothing. Micro-batches count from 0 in each step, token slices in each of them
+/// ("F3.1").
 std::string bar_label(const Program& program, const Span& span, double width) {
   const OpInfo& op = program.ops[span.op];
   const bool several = program.ranks[span.rank].stages.size() > 1;
@@ -179,7 +180,7 @@ std::string message_bars(const TimelinePanel& panel) {
   return panel.messages.empty() ? "" : words + "</g>\n" + bars + "</g>\n";
 }
 
-/// A few steps of `result` from the measured window, lanes from `top` downwards.
+/// Returns a few steps of `result` from the measured window, lanes from `top` downwards.
 TimelinePanel step_panel(const ScenarioResult& result, double top) {
   TimelinePanel panel = lanes_of(result, top);
   const int most = panel.lane >= kLabelLane ? kMostLabelledBars : kMostTimelineBars;
@@ -191,7 +192,7 @@ TimelinePanel step_panel(const ScenarioResult& result, double top) {
   return panel;
 }
 
-/// The first `length` of the measured window, without messages.
+/// Returns the first `length` of the measured window, without messages.
 TimelinePanel window_panel(const ScenarioResult& result, double top, Seconds length) {
   TimelinePanel panel = lanes_of(result, top);
   panel.excerpt.begin = result.measurement.metrics.window_begin;
@@ -218,7 +219,7 @@ std::string panel_svg(const TimelinePanel& panel) {
 
 constexpr double kTop = 86;
 
-/// The element, a title and a subtitle, on white.
+/// Returns the start of the SVG: the element, a title and a subtitle, on white.
 std::string open_timeline(const std::string& title, const std::string& words, double bottom) {
   const std::string width = svg_number(kTimelineWidth), height = svg_number(bottom + 76);
   return "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" + width + "\" height=\"" + height +
@@ -230,7 +231,7 @@ std::string open_timeline(const std::string& title, const std::string& words, do
          text_at(20, 48, words, " fill=\"#555555\"");
 }
 
-/// The op letters that occur in any of `panels`, each with its colour and meaning.
+/// Returns a legend of the op letters that occur in any of `panels`.
 std::string legend(const std::vector<TimelinePanel>& panels) {
   std::string text;
   double x = kTimelineLeft;
@@ -289,7 +290,8 @@ std::string caption(const TimelinePanel& picture) {
   return text_at(kTimelineLeft, picture.bottom + 62, words, " fill=\"#555555\"");
 }
 
-/// As long as two of the longest steps, but no longer than any window or than bars allow.
+/// Returns the length of two of the longest steps, but no more than any window or the number of
+/// bars allows.
 Seconds common_length(const std::vector<ScenarioResult>& results) {
   Seconds longest, least;
   for (const ScenarioResult& result : results) {
@@ -336,7 +338,7 @@ std::string svg_timelines(const std::vector<ScenarioResult>& results) {
   }
   const TimelinePanel& last = panels.back();
   const std::string title = common.empty() ? "Timelines" : common;
-  return open_timeline(title, "each from the begin of its measured window, all to one scale",
+  return open_timeline(title, "each from the start of its measured window, all to one scale",
                        last.bottom) +
          legend(panels) + text + axis(last) +
          text_at(kTimelineLeft, last.bottom + 62,

@@ -48,13 +48,13 @@ Json json_of(const TrainingCurve& run) {
   return json;
 }
 
-/// When `steps` steps were done, in seconds; NaN of a run without a clock.
+/// Returns the time at which `steps` steps were done, in seconds; NaN of a run without a clock.
 double end_of(const TrainingCurve& run, std::size_t steps) {
   if (run.ends.empty()) return std::nan("");
   return steps == 0 ? 0 : run.ends[steps - 1].value();
 }
 
-/// Mean of values[begin, end). REQUIRES: begin < end.
+/// Returns the mean of values[begin, end). REQUIRES: begin < end.
 double mean_of(const std::vector<double>& values, std::size_t begin, std::size_t end) {
   const auto first = values.begin();
   const double sum = std::accumulate(first + static_cast<std::ptrdiff_t>(begin),
@@ -82,7 +82,7 @@ std::size_t steps_at_end(const TrainingCurve& run) {
   return std::min(kEnds, std::max<std::size_t>(1, run.losses.size() / 2));
 }
 
-/// How old the weights were, of each run whose weights were; empty if none's.
+/// Returns the ages of the weights of each run that used old weights; empty if none did.
 std::string staleness_note(const std::vector<TrainingCurve>& curves) {
   const std::string common = curves.empty() ? "" : common_name(names_of(curves));
   std::string note;

@@ -14,21 +14,21 @@ namespace interlock {
 
 std::vector<std::string> names_of(const std::vector<TrainingCurve>& curves);
 
-/// A row for each curve: first and last loss, step time measured and simulated, memory. The first
-/// and the last loss are means of as many steps, at most 20, and no step is in both.
+/// Returns a row for each curve: first and last loss, step time measured and simulated, memory. The
+/// first and the last loss are means of as many steps, at most 20, and no step is in both.
 Grid training_grid(const std::vector<TrainingCurve>& curves);
 /// Explains its columns.
 std::string training_note(const std::vector<TrainingCurve>& curves);
-/// Both for a terminal, and how old the weights of forwards were.
+/// Returns the table for a terminal, and how old the weights of forwards were.
 std::string training_table(const std::vector<TrainingCurve>& curves, const TableStyle& style);
 
-/// "interlock-training/1", see docs/training.md.
+/// Returns the JSON of the curves in the format "interlock-training/1", see docs/training.md.
 std::string training_json(const std::vector<TrainingCurve>& curves);
 
 /// The most points of a run in its chart; each is the mean over a stretch of steps.
 inline constexpr std::size_t kMostLossPoints = 100;
 
-/// Three panels side by side: loss against steps, measured time and simulated time.
+/// Returns three panels side by side: loss against steps, measured time and simulated time.
 LineChart training_chart(const std::vector<TrainingCurve>& curves);
 
 }  // namespace interlock

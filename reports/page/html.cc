@@ -60,7 +60,7 @@ std::string origin_html(const ScenarioResult& result) {
   constexpr std::size_t kDigits = 12;
   const std::string hash = sha256(scenario_json(result.plan.question).dump()).substr(0, kDigits);
   return tagged("p", "class=\"note origin\"",
-                "Scenario " + hash + " (begin of its SHA-256), engine " +
+                "Scenario " + hash + " (start of its SHA-256), engine " +
                     result.measurement.metrics.engine + ", seed " +
                     std::to_string(result.plan.question.seed) +
                     ", interlock " INTERLOCK_VERSION ".");

@@ -16,14 +16,15 @@
 namespace interlock {
 namespace {
 
-/// Length of the steps whose shares the devices have: where steps differ, those of the first seed.
+/// Returns the length of the steps whose shares the devices have: where steps differ, those of the
+/// first seed.
 Seconds step_of(const ScenarioResult& result) {
   const Metrics& metrics = result.measurement.metrics;
   if (!result.varied || metrics.measured_steps < 1) return metrics.step_time;
   return (metrics.window_end - metrics.window_begin) / metrics.measured_steps;
 }
 
-/// The ranks to draw, in order: of more than `most` the busiest and the least busy.
+/// Returns the ranks to draw, in order: of more than `most` the busiest and the least busy.
 std::vector<int> drawn_ranks(const std::vector<DeviceMetrics>& devices, std::size_t most) {
   std::vector<int> ranks(devices.size());
   std::iota(ranks.begin(), ranks.end(), 0);
@@ -42,7 +43,7 @@ std::vector<double> shares_of(const Metrics& metrics, int rank, Seconds step) {
   return part_shares(metrics.devices[index].time, bubbles, step.value());
 }
 
-/// The mean of all devices if there are several, then those drawn.
+/// Returns the mean of all devices if there are several, then those drawn.
 BarPanel bars_of(const ScenarioResult& result, const std::vector<int>& ranks) {
   const Metrics& metrics = result.measurement.metrics;
   const std::vector<int> numbers = device_numbers(result.plan);

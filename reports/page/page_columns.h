@@ -10,9 +10,9 @@
 
 namespace interlock {
 
-/// Where a column lies in the block: its first byte, and how many numbers it has. First come the
-/// lowest bytes of all its numbers, then their second ones, and so on: bytes that are alike stand
-/// side by side, which compresses best.
+/// The place of a column in the block: its first byte, and its number of numbers. The lowest bytes
+/// of all its numbers come first, then the second ones, and so on: bytes that are alike stand side
+/// by side, which compresses best.
 using ColumnPlace = std::array<std::size_t, 2>;
 
 /// Collects columns of numbers. web/data.js knows which type each one has, and expands them.
@@ -23,7 +23,7 @@ class PageColumns {
     return add(column.data(), column.size(), sizeof(Number));
   }
 
-  /// All columns in zlib's format, as base64.
+  /// Returns all columns in zlib's format, as base64.
   std::string packed() const;
 
  private:
@@ -32,11 +32,11 @@ class PageColumns {
   std::string bytes_;
 };
 
-/// Each number less the one before it: counters become the same number again and again, which
-/// compresses to nothing.
+/// Returns each number less the one before it: counters become one number again and again, which
+/// compresses to almost nothing.
 std::vector<std::int32_t> differences(std::vector<std::int32_t> numbers);
 
-/// `value` to three and a half digits, rounded down, but above 0: a gap of 0 means the same
+/// Returns `value` to three and a half digits, rounded down, but above 0: a gap of 0 means the same
 /// instant.
 float coarse(double value);
 

@@ -183,7 +183,7 @@ class GapColumn {
     gaps.push_back(none ? 0 : static_cast<float>(gap));
     now_ += gaps.back();
   }
-  /// The reader goes on by the length of what begins there.
+  /// Moves the place of the reader on by the length of the entry that begins there.
   void pass(double seconds) { now_ += seconds; }
 
   std::vector<float> gaps;
@@ -192,7 +192,7 @@ class GapColumn {
   double now_;
 };
 
-/// For people to read, not to add up.
+/// Returns a time for people to read, not to add up.
 float told(Seconds time) { return time > Seconds(0) ? coarse(time.value()) : 0; }
 
 /// Ops of one rank, field by field.
@@ -232,7 +232,7 @@ SpanColumns columns_of(const PageLane& lane, const PageParts& parts) {
   return columns;
 }
 
-/// Why each entry of lane number `own` began.
+/// Adds the cause of each entry of lane number `own`.
 void add_causes(Json& json, const std::vector<Cause>& causes, const PageLane& lane,
                 std::int32_t own, PageParts& parts) {
   PlaceColumns columns(own, parts.lanes());
@@ -292,9 +292,9 @@ std::vector<MemoryHistory> memory_by_rank(const PageParts& parts) {
   return ranks;
 }
 
-/// A change is its distance in time from the one before, and an index into the few pairs of class
-/// and bytes that occur. Distances are coarse, but start where the reader is by then: what is lost
-/// of one comes with the next.
+/// Returns the changes of memory. A change is its distance in time from the one before, and an
+/// index into the few pairs of class and bytes that occur. Distances are coarse, but start where
+/// the reader is by then: an error of one is made good by the next.
 Json memory_json(const MemoryHistory& memory, PageParts& parts) {
   std::map<std::pair<int, double>, std::uint16_t> index;
   Json pairs = Json::array();
@@ -334,7 +334,7 @@ Json ranks_json(PageParts& parts) {
   return json;
 }
 
-/// `field` of every entry of a lane.
+/// Returns `field` of every entry of a lane.
 template <class Number, class Items, class Field>
 std::vector<Number> column(const PageLane& lane, const Items& items, const Field& field) {
   std::vector<Number> numbers;
@@ -353,8 +353,8 @@ std::vector<float> start_gaps(const PageLane& lane, const Items& items, Seconds 
   return std::move(gaps.gaps);
 }
 
-/// The ops that made and used each message: entries of the lanes of its devices, -1 where there is
-/// none.
+/// Adds the ops that made and used each message: entries of the lanes of its devices, -1 where
+/// there is none.
 void add_ends(Json& json, const std::vector<MessageEnds>& ends, const PageLane& lane,
               PageParts& parts) {
   std::vector<std::int32_t> made, used;
@@ -456,7 +456,7 @@ Json collectives_json(const Program& program) {
   return json;
 }
 
-/// The op that the critical path of the measured steps ends with: its lane and entry.
+/// Returns the op that the critical path of the measured steps ends with: its lane and entry.
 Json path_end(const PageParts& parts) {
   if (!parts.causes) return nullptr;
   const Metrics& metrics = parts.result.measurement.metrics;

@@ -12,7 +12,7 @@
 
 namespace interlock {
 
-/// The data of one scenario, for the stretch that `excerpt` names.
+/// Returns the data of one scenario, for the stretch that `excerpt` names.
 std::string page_data(const ScenarioResult& result, const Excerpt& excerpt);
 
 }  // namespace interlock

@@ -38,7 +38,7 @@ std::string embedded(std::initializer_list<const char*> names) {
   return text;
 }
 
-/// `page` with each {{name}} replaced. What is put in is never searched for further names.
+/// Returns `page` with each {{name}} replaced. The replacements are not searched for further names.
 std::string fill(std::string_view page,
                  const std::vector<std::pair<std::string_view, std::string>>& parts) {
   std::string html;

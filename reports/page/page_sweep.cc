@@ -32,7 +32,8 @@ struct Sweep {
   std::size_t drawn = 0;
 };
 
-/// A table where every result has a place of its own, its columns ascending if they are numbers.
+/// Returns a table in which every result has a place of its own, its columns ascending if they are
+/// numbers; nothing if there is none.
 std::optional<SweptTable> table_of(const Results& results) {
   const auto same_paths = [&](const ReadResult& result) {
     return std::equal(result.swept.begin(), result.swept.end(), results[0].swept.begin(),
@@ -85,7 +86,7 @@ Heat heat_of(const Results& results, const Measured& measure, bool more_is_bette
   return heat;
 }
 
-/// `why`: what a result that does not fit says.
+/// Returns a cell. `why`: the sentence of a result that does not fit.
 std::string cell_html(const Heat& heat, std::size_t result, const std::string& why, bool leads) {
   constexpr double kStrong = 0.6;  // share of the ramp from which letters change their colour
   std::string text = shown(heat.measure, result), look;
@@ -140,7 +141,7 @@ std::string heat_html(const Sweep& sweep, const Heat& heat) {
   return html + " · ★ best · ✗ does not fit, point at it for why · – not run</p>\n";
 }
 
-/// The curves of one measure, not more than can be told apart.
+/// Returns the curves of one measure, not more than can be told apart.
 std::string curves_html(const Sweep& sweep, LineChart chart) {
   chart.title = chart.panels[0].y_label + " along " + chart.panels[0].x_label;
   if (chart.names.size() > kMostCurves) {
@@ -160,7 +161,7 @@ bool all_have(const Measured& measure) {
                      [](const std::optional<double>& value) { return value.has_value(); });
 }
 
-/// A part of the page for each measure that all results have.
+/// Returns a part of the page for each measure that all results have.
 std::string measures_html(const Sweep& sweep) {
   std::string parts;
   for (const auto& [key, more_is_better] : page_measures()) {
@@ -177,7 +178,8 @@ std::string measures_html(const Sweep& sweep) {
          parts + "</div>\n";
 }
 
-/// Throughput against measures that all results have, of which less is better.
+/// Returns charts of throughput against the measures that all results have, of which less is
+/// better.
 std::string trade_offs_html(const Results& results, std::size_t drawn) {
   std::string parts;
   for (const auto& [key, more_is_better] : page_measures()) {

@@ -6,7 +6,7 @@
 
 namespace interlock {
 
-/// The contents of reports/web/`name`; empty if there is no such file.
+/// Returns the contents of reports/web/`name`; empty if there is no such file.
 std::string_view web_file(std::string_view name);
 
 }  // namespace interlock

@@ -33,13 +33,13 @@ class EventText {
     return *this;
   }
   EventText& operator<<(int number) { return *this << static_cast<std::int64_t>(number); }
-  /// In the fewest digits that give the same number back.
+  /// Adds `number` in the fewest digits that give the same number back.
   EventText& operator<<(double number) {
     char digits[32];
     buffer_.append(digits, std::to_chars(digits, digits + sizeof digits, number).ptr);
     return *this;
   }
-  /// `nanoseconds` as microseconds with three decimals.
+  /// Adds `nanoseconds` as microseconds with three decimals.
   EventText& micros(std::int64_t nanoseconds) {
     if (nanoseconds < 0) buffer_ += '-';
     const std::int64_t size = nanoseconds < 0 ? -nanoseconds : nanoseconds;
@@ -63,7 +63,7 @@ class EventText {
   bool first_ = true;
 };
 
-/// `text` as a JSON string, quotes included; cleaned first.
+/// Returns `text` as a JSON string, quotes included; cleaned first.
 std::string json_string(std::string_view text);
 
 }  // namespace interlock

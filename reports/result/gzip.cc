@@ -22,7 +22,7 @@ constexpr std::size_t kBlock = std::size_t{1} << 18;
 
 using Block = std::array<unsigned char, kBlock>;
 
-/// zlib reads its input, though its type does not say so.
+/// Gives `piece` to zlib, which only reads it, though its type does not say so.
 void give(z_stream& stream, std::string_view piece) {
   stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(piece.data()));
   stream.avail_in = static_cast<uInt>(piece.size());
@@ -72,9 +72,9 @@ class Inflater {
   Inflater& operator=(const Inflater&) = delete;
   ~Inflater() { inflateEnd(&stream_); }
 
-  /// What was read and not yet used.
+  /// Returns the bytes that were read and are not yet used.
   std::string_view rest() const { return rest_; }
-  /// Reads on if nothing is left; whether there is something then.
+  /// Reads on if no bytes are left. Returns whether there are bytes then.
   bool fill() {
     if (rest_.empty()) rest_ = pieces_();
     return !rest_.empty();

@@ -8,18 +8,18 @@
 
 namespace interlock {
 
-/// Whether a file of this name holds compressed text: "run.json.gz".
+/// Returns whether a file of this name holds compressed text, e.g. "run.json.gz".
 bool is_gzip_name(const std::string& path);
 
-/// What `text` hands over, compressed as gzip does it, without name and date: equal texts give
+/// Returns the bytes of `text` as gzip compresses them, without name and date: equal texts give
 /// equal bytes.
 TextSource gzip(const TextSource& text);
 
-/// `bytes` in zlib's format (RFC 1950), which browsers expand.
+/// Returns `bytes` in zlib's format (RFC 1950), which browsers expand.
 std::string deflated(std::string_view bytes);
 
-/// The text of compressed pieces; of others, those themselves. Throws: Error, with `name` in it,
-/// when a piece is asked for that is damaged or cut off.
+/// Returns the text of compressed pieces; of other pieces, the pieces themselves. Throws: Error,
+/// with `name` in it, when a piece is asked for that is damaged or cut off.
 TextPieces gunzip(const TextPieces& pieces, const std::string& name);
 
 }  // namespace interlock

@@ -29,7 +29,7 @@ std::string text_of(ObjectReader& reader, const char* key) {
   return node ? read_text(*node, reader.diagnostics()).value_or("") : "";
 }
 
-/// The elements of an array, or nothing after a diagnostic.
+/// Returns the elements of an array, or nothing after a diagnostic.
 std::vector<JsonNode> items_of(ObjectReader& reader, const char* key) {
   std::vector<JsonNode> items;
   const auto node = reader.require(key, "an array");
@@ -41,7 +41,7 @@ std::vector<JsonNode> items_of(ObjectReader& reader, const char* key) {
   return items;
 }
 
-/// Nothing where the result has null, or was written before there were causes.
+/// Reads the bubbles; nothing where the result has null, or was written before there were causes.
 std::optional<Bubbles> read_bubbles(ObjectReader& reader) {
   const auto node = reader.get("bubble_s");
   if (!node || node->value->kind == Kind::Null) return std::nullopt;
@@ -80,7 +80,7 @@ ReadDevice read_device(const JsonNode& node, Diagnostics& diagnostics) {
   return device;
 }
 
-/// `value` as if it stood where the program runs: files that it names are written that way.
+/// Makes `value` stand where the program runs: files that it names are written that way.
 void move_here(JsonValue& value, const std::shared_ptr<const std::string>& file) {
   value.file = file;
   for (JsonValue& item : value.items) move_here(item, file);
@@ -244,7 +244,7 @@ TrainingCurve read_curve(const JsonNode& node, Diagnostics& diagnostics) {
   return curve;
 }
 
-/// The version of what is at `node`; empty after a diagnostic.
+/// Returns the version of the result at `node`; empty after a diagnostic.
 std::string format_of(const JsonNode& node, Diagnostics& diagnostics) {
   const std::string known = in_quotes(kResult) + " of interlock simulate --json or " +
                             in_quotes(kTraining) + " of interlock train --json";

@@ -45,7 +45,7 @@ Json time_json(const DeviceMetrics& device) {
   return json;
 }
 
-/// Seconds of a step; null where the run was too long to be explained.
+/// Returns the seconds of a step; null where the run was too long to be explained.
 Json bubbles_json(const Metrics& metrics, int rank) {
   if (!metrics.explanation) return nullptr;
   Json json;
@@ -106,7 +106,7 @@ void add_identity(Json& json, const ScenarioResult& result) {
   json["name"] = clean_utf8(scenario.name);
   json["model"] = clean_utf8(scenario.model_name);
   json["cluster"] = clean_utf8(scenario.cluster.name);
-  const bool ours = !scenario.workload;  // else nobody says
+  const bool ours = !scenario.workload;  // a trace does not say
   json["strategy"] = ours ? Json(name_of(scenario.strategy)) : Json(nullptr);
   json["schedule"] = ours ? Json(plan.schedule.kind->name) : Json(nullptr);
   json["partition"] = modules_per_stage(plan.partition);
@@ -162,7 +162,7 @@ void add_layout(Json& json, const ScenarioResult& result) {
   }
 }
 
-/// By class: seconds, and their shares by level.
+/// Adds the seconds of each class, and their shares by level.
 void add_pricing(Json& json, const Question& scenario) {
   for (const PricingLevels& levels : pricing_levels(scenario)) {
     Json& own = json["priced_by"][op_class_names()[static_cast<std::size_t>(levels.op_class)]];

@@ -8,7 +8,7 @@
 
 namespace interlock {
 
-/// The result contract, see result_json() of reports/report.h.
+/// Returns the result contract, see result_json() of reports/report.h.
 nlohmann::ordered_json result_document(const ScenarioResult& result);
 
 }  // namespace interlock

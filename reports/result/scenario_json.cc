@@ -18,8 +18,8 @@ Json number_json(double number) {
   return whole ? Json(static_cast<std::int64_t>(number)) : Json(number);
 }
 
-/// A path starts at the folder of the file that has it, and is written as seen from `folder`; a
-/// name is left as it is.
+/// Returns a path as seen from `folder`, given one from the folder of its own file; a name is left
+/// as it is.
 std::string text_of(const JsonValue& value, const std::string& folder) {
   namespace fs = std::filesystem;
   if (!value.file || value.text.empty()) return clean_utf8(value.text);

@@ -21,11 +21,11 @@ struct TrainingCurve {
   std::map<int, std::int64_t> staleness;
   std::vector<double> losses;  // the network's, mean over the micro-batches of each step
   std::vector<std::vector<double>> stage_losses;  // (stages, steps) of losses on stages; else empty
-  std::vector<Seconds> ends;                  // of each step, measured; empty: nobody had a clock
-  Seconds simulated_step;                     // predicted before the run
-  Seconds measured_step;                      // median; 0: nobody had a clock
-  std::vector<std::int64_t> peaks;            // bytes that tensors held, by device
-  std::vector<std::int64_t> simulated_peaks;  // likewise, predicted
+  std::vector<Seconds> ends;                      // of each step, measured; empty without a clock
+  Seconds simulated_step;                         // predicted before the run
+  Seconds measured_step;                          // median; 0 without a clock
+  std::vector<std::int64_t> peaks;                // bytes that tensors held, by device
+  std::vector<std::int64_t> simulated_peaks;      // likewise, predicted
 };
 
 }  // namespace interlock

@@ -9,7 +9,7 @@
 
 namespace interlock {
 
-/// The document `value` as a file holds it, with a line end. Texts are made valid UTF-8.
+/// Returns the document `value` as a file holds it, with a line end. Texts are made valid UTF-8.
 std::string json_file(const JsonValue& value);
 
 }  // namespace interlock

@@ -8,7 +8,8 @@
 
 namespace interlock {
 
-/// A message is made by the op before its Send, used by the op after its Receive.
+/// Returns the two ops of each message: the one before its Send makes it, the one after its Receive
+/// uses it.
 std::vector<MessageEnds> message_ends(const Program& program, const TraceLog& log) {
   struct Standing {
     std::int32_t last = -1;              // op

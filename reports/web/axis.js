@@ -8,7 +8,7 @@ const BYTE_UNITS = [
   ['TiB', 2 ** 40], ['GiB', 2 ** 30], ['MiB', 2 ** 20], ['KiB', 2 ** 10], ['B', 1],
 ];
 
-// The largest unit in which `value` is at least 1 when rounded to three digits.
+// Returns the largest unit in which `value` is at least 1 when rounded to three digits.
 function unitFor(value, units) {
   return units.find(([, size]) => Math.abs(value) >= 0.9995 * size) || units[units.length - 1];
 }
@@ -27,7 +27,8 @@ const formatSeconds = (value) => formatQuantity(value, TIME_UNITS);
 const formatBytes = (value) => formatQuantity(value, BYTE_UNITS);
 const formatPercent = (fraction) => `${(100 * fraction).toFixed(1)} %`;
 
-// An instant: enough decimals to tell the ends of `range` seconds apart to a thousandth.
+// Returns an instant with enough decimals to tell the ends of `range` seconds apart to a
+// thousandth.
 function formatInstant(time, range) {
   const [unit, size] = unitFor(Math.max(Math.abs(time), range), TIME_UNITS);
   const decimals = Math.max(0, Math.min(9, 3 - Math.floor(Math.log10(range / size))));
@@ -40,7 +41,7 @@ function roundStep(range, most) {
   return power * [1, 2, 5, 10].find((factor) => factor * power >= raw * 0.999999);
 }
 
-// Ticks from `begin` to `end` seconds: [{at, label}], and their unit.
+// Returns ticks from `begin` to `end` seconds, [{at, label}], and their unit.
 function timeTicks(begin, end, most) {
   const [unit, size] = unitFor(end - begin, TIME_UNITS);
   const step = roundStep((end - begin) / size, most);

@@ -70,7 +70,8 @@ function addChart(parent, chart) {
   return { redraw, pen: () => pen };
 }
 
-// What a chart draws with: a context in CSS pixels, the place of the plot, colours, and x of time.
+// Returns the tools to draw `chart`: a context in CSS pixels, the place of the plot, colours, and x
+// of a time.
 function makePen(canvas, chart) {
   const ratio = devicePixelRatio || 1;
   const width = canvas.clientWidth;

@@ -1,7 +1,7 @@
 // Choices: which of several pictures in the page is shown, and which of their curves.
 // SPDX-License-Identifier: Apache-2.0
 
-// "Measure: [choice]" above the parts of `place`, of which one is shown at a time.
+// Adds "Measure: [choice]" above the parts of `place`, of which one is shown at a time.
 function addChoice(place) {
   const parts = [...place.children];
   const show = () => parts.forEach((part, i) => { part.hidden = i !== Number(select.value); });
@@ -12,7 +12,7 @@ function addChoice(place) {
   show();
 }
 
-// Boxes in the legend of `figure` that switch its curves on and off.
+// Adds boxes to the legend of `figure` that switch its curves on and off.
 function addCurveBoxes(figure) {
   const panels = [...figure.querySelectorAll('.panels svg')];
   const curves = panels.map((panel) => [...panel.querySelectorAll('.curve')]);

@@ -1,7 +1,7 @@
 // Coverage: ops too many to draw one by one; each pixel column shows the mixture that it holds.
 // SPDX-License-Identifier: Apache-2.0
 
-// Colours of every kind of op as numbers: plain ones first, then pale, then dim ones.
+// Returns the colours of every kind of op as numbers: plain ones first, then pale, then dim ones.
 function paints(kinds, lane) {
   const rgb = (hex) => [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
   const idle = rgb(lane);
@@ -24,7 +24,7 @@ function paintsOfOps({ ops, palette }) {
   return Uint8Array.from(ops, (op) => op.kind + (op.pale ? palette.kinds.length : 0));
 }
 
-// For ops that are not on `path` the dim paint of their kind.
+// Returns the paint of op `i`; the dim paint of its kind if it is not on `path`.
 function paintOf(paint, palette, path, i) {
   return path && !path[i] ? 2 * palette.kinds + paint % palette.kinds : paint;
 }

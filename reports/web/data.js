@@ -1,7 +1,7 @@
 // Data: expands the columns that page_data.cc wrote into typed arrays, one object per lane.
 // SPDX-License-Identifier: Apache-2.0
 
-// Bytes of a zlib block in base64.
+// Returns the bytes of a zlib block in base64.
 async function expand(base64) {
   const text = atob(base64);
   const packed = new Uint8Array(text.length);
@@ -33,7 +33,8 @@ function columnReader(buffer) {
   };
 }
 
-// Lane and entry of what each entry of lane `own` waited for, see PlaceColumns; nothing if unknown.
+// Returns lane and entry of the cause of each entry of lane `own`, see PlaceColumns; null if
+// unknown.
 function unpackCauses(packed, read, own, lanes) {
   if (!packed.cause_lane) return null;
   const lane = read.ints(packed.cause_lane);
@@ -46,8 +47,8 @@ function unpackCauses(packed, read, own, lanes) {
   return { lane, entry };
 }
 
-// Ops of one device. busy[i] and useful[i] are the seconds of all ops before i, so that the
-// utilisation of any stretch takes two binary searches.
+// Unpacks the ops of one device. busy[i] and useful[i] are the seconds of all ops before i, so that
+// the utilisation of any stretch takes two binary searches.
 function unpackSpans(packed, read, { ops, range }) {
   const gap = read.floats(packed.gap);
   const op = read.ints(packed.op);
@@ -76,8 +77,8 @@ function unpackSpans(packed, read, { ops, range }) {
 
 const LEVELS_EVERY = 64; // changes between two that are kept by class
 
-// Memory of one device: total[i] bytes from time[i] on; changes at one instant are one entry.
-// Entry 0 is the state at the beginning of the excerpt. levelsAt(i): bytes by class.
+// Unpacks the memory of one device: total[i] bytes from time[i] on; changes at one instant are one
+// entry. Entry 0 is the state at the start of the excerpt. levelsAt(i): bytes by class.
 function unpackMemory(packed, read, { range }) {
   const gap = read.floats(packed.gap);
   const kind = read.shorts(packed.kind);
@@ -119,8 +120,8 @@ function unpackMemory(packed, read, { range }) {
   return { count: entry + 1, time, total, levelsAt, highest };
 }
 
-// Messages of a wire, or collectives of a group, which have no latency. `made` and `used` are ops
-// of the devices `from` and `to`.
+// Unpacks messages of a wire, or collectives of a group, which have no latency. `made` and `used`
+// are ops of the devices `from` and `to`.
 function unpackLane(packed, read, { range }) {
   const start = new Float64Array(packed.gap[1]);
   read.floats(packed.gap).forEach((gap, i) => { start[i] = (i ? start[i - 1] : range[0]) + gap; });
@@ -160,7 +161,7 @@ async function unpackScenario(data) {
   return { ...data, devices, wires, lanes: devices.concat(wires) };
 }
 
-// The first index in sorted `array` (of `count`) whose value is greater than `value`.
+// Returns the first index in sorted `array` (of `count`) whose value is greater than `value`.
 function upperBound(array, value, count) {
   let low = 0;
   let high = count;

@@ -1,8 +1,8 @@
 // Describe: ops, messages and collectives in words.
 // SPDX-License-Identifier: Apache-2.0
 
-// The micro-batch in its step, which slice of it `number` is, and how many slices and micro-batches
-// there are. `parts` are the slices of each micro-batch where these differ in size.
+// Returns the micro-batch in its step, the slice of it that `number` is, and the number of slices
+// and micro-batches. `parts` are the slices of each micro-batch where these differ in size.
 function sliceOf(number, { micro_batches: numbers, slices, parts }) {
   const inStep = number % numbers;
   if (!parts.length) {
@@ -15,7 +15,7 @@ function sliceOf(number, { micro_batches: numbers, slices, parts }) {
   return { microBatch, slice, slices: parts[microBatch], microBatches: parts.length };
 }
 
-// The micro-batch in its step, "3", or "3.1" where it is one of several token slices.
+// Returns the micro-batch in its step, "3", or "3.1" where it is one of several token slices.
 function batchNumber(number, scenario) {
   const { microBatch, slice } = sliceOf(number, scenario);
   return scenario.slices > 1 ? `${microBatch}.${slice}` : `${microBatch}`;
@@ -28,7 +28,7 @@ function batchWords(number, scenario) {
   return `${words}micro-batch ${microBatch} of ${microBatches} in step ${step} of the run`;
 }
 
-// Lines about `node`, the first one as a heading.
+// Returns lines about `node`, the first one as a heading.
 function describeNode(node, scenario, pen) {
   const lane = scenario.lanes[node.lane];
   const range = pen.end - pen.begin;

@@ -5,14 +5,15 @@
 
 const MOST_LINKS = 100000; // of one chain
 
-// What `node` waited for last; nothing if it began with the run or nobody knows.
+// Returns the node that `node` waited for last; null if it started with the run, or the cause is
+// unknown.
 function causeOf(scenario, { lane, entry }) {
   const { causes } = scenario.lanes[lane];
   if (!causes || causes.lane[entry] < 0) return null;
   return { lane: causes.lane[entry], entry: causes.entry[entry] };
 }
 
-// `node`, its cause, the cause of that, and so on, while they end after `until`.
+// Returns `node`, its cause, the cause of that, and so on, while they end after `until`.
 function chainOf(scenario, node, until) {
   const chain = [];
   for (let at = node; at && chain.length < MOST_LINKS; at = causeOf(scenario, at)) {
@@ -22,8 +23,8 @@ function chainOf(scenario, node, until) {
   return chain;
 }
 
-// For each lane 1 where an entry is on the critical path of the measured window; nothing if it is
-// not known.
+// Returns for each lane 1 where an entry is on the critical path of the measured window; null if
+// the path is unknown.
 function criticalPath(scenario) {
   if (!scenario.path_end) return null;
   const marks = scenario.lanes.map((lane) => new Uint8Array(lane.count));
@@ -34,7 +35,8 @@ function criticalPath(scenario) {
   return marks;
 }
 
-// Messages that op `node` used, or made: [{made, message, used}], of which an op may be unknown.
+// Returns the messages that op `node` used, or made: [{made, message, used}], of which an op may be
+// unknown.
 function messagesOf(scenario, node, side) {
   const found = [];
   scenario.wires.forEach((wire, i) => {
@@ -60,7 +62,7 @@ const WAITS = [
   'the message before it had left',
 ];
 
-// "when the gradient arrived: message 2 → 1": why `node` began when it did.
+// Says why `node` began when it did: "when the gradient arrived: message 2 → 1".
 function whyItBegan(scenario, node) {
   const lane = scenario.lanes[node.lane];
   if (!lane.causes) return '';
@@ -70,7 +72,7 @@ function whyItBegan(scenario, node) {
   return `began when ${words || 'it could'}, after ${nodeName(scenario, cause)}`;
 }
 
-// "B3 of device 2", "message 2 → 1", "all-reduce of data 0".
+// Returns "B3 of device 2", "message 2 → 1", "all-reduce of data 0".
 function nodeName(scenario, { lane, entry }) {
   const at = scenario.lanes[lane];
   if (at.op) return `${opLabel(at, entry, scenario)} of device ${at.number}`;

@@ -66,7 +66,7 @@ function memoryLegend(scenario) {
     .map((look) => [look.colour, look.meaning]));
 }
 
-// A choice of which devices the small charts show; nothing if all fit.
+// Adds a choice of the devices that the small charts show, if not all fit.
 function devicePicker(scenario, onchange) {
   const count = scenario.devices.length;
   if (count <= DEVICES_AT_ONCE) return { node: '', devices: () => scenario.devices };
@@ -122,7 +122,7 @@ function buildScenario(place, scenario) {
   charts.push(addMemory(place, scenario, options));
 }
 
-// Scenarios with the place where each one's charts go.
+// Reads the scenarios, and finds the place of the charts of each.
 async function readScenarios() {
   const blocks = document.querySelectorAll('script[type="application/scenario+json"]');
   const reading = [...blocks].map(async (block) => {

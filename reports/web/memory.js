@@ -34,19 +34,19 @@ function memoryPeak(scenario) {
   return peak;
 }
 
-// Whether the capacity is near enough to the peak to be on the axis without being asked for.
+// Returns whether the capacity is near enough to the peak to be on the axis unasked.
 function capacityIsNear(scenario) {
   return scenario.capacity > 0 && scenario.capacity < 2 * memoryPeak(scenario);
 }
 
-// The top of the axis, the same for all devices.
+// Returns the top of the axis, the same for all devices.
 function memoryCeiling(scenario) {
   const peak = memoryPeak(scenario);
   return (toCapacity) => 1.05 * (toCapacity ? Math.max(peak, scenario.capacity) : peak);
 }
 
-// For each pixel column the entry with the highest total in its time, so that no peak is lost;
-// -1 outside the excerpt.
+// Returns for each pixel column the entry with the highest total in its time, so that no peak is
+// lost; -1 outside the excerpt.
 function entriesByColumn(memory, pen, [first, last]) {
   const columns = Math.ceil(pen.width);
   const chosen = new Int32Array(columns);
@@ -64,7 +64,7 @@ function entriesByColumn(memory, pen, [first, last]) {
   return chosen;
 }
 
-// Bytes by class of each column; nothing outside the excerpt.
+// Returns the bytes by class of each column; nothing outside the excerpt.
 function levelsByColumn(memory, chosen) {
   let last = null;
   return Array.from(chosen, (entry, column) => {

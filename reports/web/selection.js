@@ -2,7 +2,7 @@
 // the chain of those that it had to wait for.
 // SPDX-License-Identifier: Apache-2.0
 
-// Middle of lane number `lane` in the picture; nothing if it is not shown.
+// Returns the middle of lane number `lane` in the picture; null if it is not shown.
 function laneMiddle(lane, scenario, lanes) {
   if (lane < lanes.devices.length) return lane * lanes.deviceHeight + lanes.bar / 2;
   const row = lane - scenario.devices.length;
@@ -31,7 +31,7 @@ function drawSelection(pen, scenario, lanes) {
   outline(pen, scenario.selected, scenario, lanes);
 }
 
-// A frame around `node`.
+// Draws a frame around `node`.
 function outline(pen, { lane, entry }, scenario, lanes) {
   const { start, end, arrival } = scenario.lanes[lane];
   const middle = laneMiddle(lane, scenario, lanes);
@@ -43,7 +43,8 @@ function outline(pen, { lane, entry }, scenario, lanes) {
   pen.context.strokeRect(x, middle - height / 2, width, height);
 }
 
-// From the end of one node to the start of the next of a chain, if they lie on different lanes.
+// Draws a line from the end of one node to the start of the next of a chain, if they lie on
+// different lanes.
 function connect(pen, from, to, scenario, lanes) {
   if (from.lane === to.lane) return;
   const [y, y2] = [from, to].map((node) => laneMiddle(node.lane, scenario, lanes));
@@ -56,7 +57,7 @@ function connect(pen, from, to, scenario, lanes) {
   context.stroke();
 }
 
-// From the end of op `made` to the start of op `used`, with a head.
+// Draws an arrow from the end of op `made` to the start of op `used`.
 function arrow(pen, made, used, scenario, lanes) {
   const [y, y2] = [made, used].map((node) => laneMiddle(node.lane, scenario, lanes));
   if (y === null || y2 === null) return;
@@ -76,13 +77,14 @@ function arrow(pen, made, used, scenario, lanes) {
   context.fill();
 }
 
-// The op of `device` nearest to `time`; nothing if it has none.
+// Returns the op of `device` nearest to `time`; null if it has none.
 function opNearest(device, lane, time) {
   const entry = entryAt(device.start, device.end, device.count, time, Infinity);
   return entry < 0 || entry >= device.count ? null : { lane, entry };
 }
 
-// What `key` chooses instead of the selected node; undefined if it is no key of ours.
+// Returns the node that `key` selects in place of the selected one; undefined if the key is not
+// ours.
 function nodeByKey(key, pen, scenario) {
   const { selected, lanes, devices } = scenario;
   const middle = (pen.begin + pen.end) / 2;
@@ -109,7 +111,8 @@ function nodeByKey(key, pen, scenario) {
   return moves[key] && moves[key]();
 }
 
-// Whether `key` moved the selection. What it chooses comes into view.
+// Moves the selection as `key` says, and brings the new node into view. Returns whether the key is
+// ours.
 function moveSelection(key, pen, scenario, options) {
   const node = nodeByKey(key, pen, scenario);
   if (node === undefined) return false;
@@ -121,7 +124,7 @@ function moveSelection(key, pen, scenario, options) {
   return true;
 }
 
-// The line below a timeline that says what is selected.
+// Adds the line below a timeline that says what is selected.
 function addSelectionLine(parent) {
   const line = element('p', { className: 'selection' });
   line.setAttribute('aria-live', 'polite');

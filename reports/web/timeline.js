@@ -4,7 +4,7 @@
 const MOST_LANES = 512;
 const GAP = 10; // between devices and wires
 
-// Where lanes lie: devices above, wires (if shown) below.
+// Lays out the lanes: devices above, wires (if shown) below.
 function laneLayout(scenario, showWires) {
   const devices = scenario.devices.slice(0, MOST_LANES);
   const wires = showWires ? scenario.wires.slice(0, MOST_LANES) : [];
@@ -57,7 +57,7 @@ function drawTimeline(pen, scenario, lanes, options) {
   pen.context.restore();
 }
 
-// "0 → 1"; "data 0": the collectives of device 0 with those beside it along that axis.
+// Returns "0 → 1"; or "data 0": the collectives of device 0 with those beside it along that axis.
 function laneName(wire, { devices }) {
   if (wire.axis) return `${wire.axis} ${devices[wire.rank].number}`;
   return `${devices[wire.from].number} → ${devices[wire.to].number}`;
@@ -72,7 +72,7 @@ function labelLanes(pen, lanes, top, height, name) {
   });
 }
 
-// Indices [first, last) of the ops that touch the view. Ops of a device never overlap.
+// Returns the indices [first, last) of the ops that touch the view. Ops of a device never overlap.
 function visible(device, pen) {
   const first = upperBound(device.end, pen.begin, device.count);
   return [first, upperBound(device.start, pen.end, device.count)];
@@ -89,7 +89,7 @@ function drawDevice(pen, device, look) {
   for (let i = first; i < last; i++) drawSpan(pen, device, i, look);
 }
 
-// "F3"; "2F3": of stage 2, where the device has several.
+// Returns "F3"; "2F3" of stage 2, where the device has several.
 function opLabel(device, i, scenario) {
   const op = scenario.ops[device.op[i]];
   const stage = device.several ? op.stage : '';
@@ -114,7 +114,7 @@ function drawSpan(pen, device, i, { top, bar, scenario, palette, path }) {
   pen.context.fillText(text, (left + right) / 2, top + bar / 2 + 0.5);
 }
 
-// Solid: the message occupies the wire; thin: latency until it arrives.
+// Draws a wire. Solid: the message occupies the wire; thin: latency until it arrives.
 function drawWire(pen, wire, top, height, path) {
   const { context, colours } = pen;
   const first = upperBound(wire.arrival, pen.begin, wire.count);
@@ -140,7 +140,7 @@ function drawWire(pen, wire, top, height, path) {
   context.globalAlpha = 1;
 }
 
-// The entry of sorted lane `begin`..`end` at `time`, or the nearest within `near`; else -1.
+// Returns the entry of sorted lane `begin`..`end` at `time`, or the nearest within `near`; else -1.
 function entryAt(begin, end, count, time, near) {
   const i = upperBound(begin, time, count) - 1;
   if (i >= 0 && time <= end[i]) return i;
@@ -150,7 +150,8 @@ function entryAt(begin, end, count, time, near) {
   return since < until ? i : i + 1;
 }
 
-// The node below a point; its entry is -1 where its lane is idle. Nothing outside of all lanes.
+// Returns the node below a point; its entry is -1 where its lane is idle. Null outside of all
+// lanes.
 function nodeAt(x, y, pen, lanes, scenario) {
   if (x < pen.left || x > pen.left + pen.width || y < 0 || y >= lanes.height) return null;
   const time = pen.time(x);

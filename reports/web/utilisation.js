@@ -71,7 +71,7 @@ function drawUtilisation(pen, devices, top) {
   pen.context.restore();
 }
 
-// Background, base line and the labels of the ends of a small chart's axis.
+// Draws background, base line and the labels of the ends of a small chart's axis.
 function drawRowFrame(pen, top, height, [high, low]) {
   const { context, colours } = pen;
   context.fillStyle = colours.lane;

@@ -3,7 +3,7 @@
 
 const LEAST_RANGE = 1e-9; // seconds
 
-// `limits` is the whole excerpt; a view never leaves it by more than its own width.
+// Returns a view of `limits`, the whole excerpt, which it never leaves by more than its own width.
 function makeView(limits, initial) {
   const listeners = [];
   const view = { begin: initial[0], end: initial[1], limits };
@@ -43,8 +43,8 @@ function linkViews(scenarios, enabled) {
 
 const STILL = 4; // pixels that a click may move
 
-// Drag, pinch, wheel and keys on `canvas` move `view`. `plot` gives the left edge and the width of
-// the drawing, in pixels; `choose` is told of clicks, if there is one.
+// Lets drag, pinch, wheel and keys on `canvas` move `view`. `plot` gives the left edge and the
+// width of the drawing, in pixels; `choose` is told of clicks, if there is one.
 function moveByHand(canvas, view, plot, choose) {
   const pointers = new Map();
   let moved = 0;

@@ -14,7 +14,7 @@ struct Excerpt {
   Seconds begin, end;
   std::int64_t spans = 0;
   bool whole = true;    // the whole trace
-  std::string caption;  // "measured steps 1 to 3 of 8", say
+  std::string caption;  // e.g. "measured steps 1 to 3 of 8"
 };
 
 /// The whole trace if it has at most `most_spans`; else the first steps of the measured window, as
