@@ -125,8 +125,8 @@ std::vector<ContractObject> links() {
                 {"memory", size(), "unknown, and taken to suffice",
                  "Of a node's host, which all its devices share; a uniform cluster is one node."},
                 {"pace", number(0.01, 100), "1",
-                 "Time that the host takes to issue a kernel or a collective, over that which "
-                 "frameworks name."}}},
+                 "Time that the host takes to issue a kernel or a collective, relative to the time "
+                 "of the framework's entry."}}},
       {.name = "cluster.pcie",
        .meaning = "The PCIe tree of a node. Messages between sockets cross both uplinks and the "
                   "socket link; a card sits beside the first device that uses it.",

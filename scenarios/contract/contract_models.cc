@@ -95,8 +95,8 @@ std::vector<ContractKey> block_keys() {
 std::vector<ContractKey> expert_keys() {
   return {
       {"experts", whole(1), "none",
-       "A mixture of so many experts in the place of each MLP, with a router. The keys below need "
-       "it."},
+       "Number of experts of the mixture, with a router, in the place of each MLP. The keys below "
+       "need it."},
       {"experts_per_token", whole(1), "1", "Experts that a token is sent to."},
       {"shared_experts", whole(0), "0", "Further experts, that every token goes through."},
       {"expert_ffn_hidden_size", whole(1), "`ffn_hidden_size`", "Width inside an expert."},
@@ -216,7 +216,7 @@ std::vector<ContractObject> fully_connected() {
 std::vector<ContractKey> module_keys() {
   return {
       {"name", text(), "its number", "Name of the module."},
-      {"repeat", whole(1, 100'000), "1", "So many equal modules in a row."},
+      {"repeat", whole(1, 100'000), "1", "Number of equal modules in a row."},
       {"forward", time(), "0 s", "Time of the forward."},
       {"backward_input", time(), "0 s", "Time of the backward for the input."},
       {"backward_weight", time(), "0 s", "Time of the backward for the weights."},

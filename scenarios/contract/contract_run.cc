@@ -58,7 +58,7 @@ ContractObject run_failures() {
            "its life."},
           shape_key(),
           {"replacement", either({one_of({"never"}), time()}), "0 s",
-           "Time until what failed is mended or replaced."},
+           "Time until a failed device is repaired or replaced."},
           {"trace", text("outages.csv"), "",
            "Path of a CSV file of further outages: a head `time_s,device,event`, then a line for "
            "each event, `down` or `up`. Devices are numbered from 0, spares last; one whose first "

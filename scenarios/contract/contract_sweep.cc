@@ -26,15 +26,16 @@ ContractObject sweep() {
           "of each scenario gets ` | key=value` for each path, or the `name` of a value that is an "
           "object; sweeping `name` replaces the name. All that is required may come from the "
           "sweep.",
-      .keys = {{"grid", swept(0), "", "Further paths and values, as beside it."},
-               {"zip", one_or_more(swept(1)), "",
-                "Paths whose lists, of one length, go along together; a list of such objects: the "
-                "product of several."},
-               {"exclude", list(map(anything(), 1)), "",
-                "Combinations that are left out: swept paths, and the value of each or a list of "
-                "values."},
-               {"sample", object("sweep.sample"), "all are run",
-                "So many of what is left, drawn at random, none twice, in order."}},
+      .keys =
+          {{"grid", swept(0), "", "Further paths and values, as beside it."},
+           {"zip", one_or_more(swept(1)), "",
+            "Paths whose lists, of one length, go along together; a list of such objects: the "
+            "product of several."},
+           {"exclude", list(map(anything(), 1)), "",
+            "Combinations that are left out: swept paths, and the value of each or a list of "
+            "values."},
+           {"sample", object("sweep.sample"), "all are run",
+            "Number of scenarios that are drawn from the rest at random, none twice, in order."}},
       .others = swept(0)};
 }
 
@@ -45,7 +46,7 @@ ContractObject range() {
           .keys = {{"from", end, "required", "The first number or quantity."},
                    {"to", end, "required", "The last, if a step leads there."},
                    {"step", end, "1, without `times`", "Distance of neighbours."},
-                   {"times", above(1), "", "Each is so many times the one before; above 1."}}};
+                   {"times", above(1), "", "Each value over the one before; above 1."}}};
 }
 
 ContractObject limits() {

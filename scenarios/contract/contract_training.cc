@@ -162,8 +162,9 @@ std::vector<ContractKey> order_keys() {
       {"queue", either({one_of({"rendezvous", "unlimited"}), object("training.schedule.queue")}),
        R"(`unlimited` for global training, `{"buffered": 4}` for dgl and ppll, else )"
        R"(`{"buffered": 1}`)",
-       "Room of a channel between two stages. An object: a sender waits while so many messages are "
-       "untaken. `rendezvous`: it waits for as long as its message waits at the receiver. "
+       "Room of a channel between two stages. An object: a sender waits while that number of "
+       "messages are untaken. `rendezvous`: it waits for as long as its message waits at the "
+       "receiver. "
        "`unlimited`: it never waits."},
       {"copies", one_of({"overlapped", "compute_stream"}), "overlapped",
        "Transfers run beside compute, or block both devices; the latter needs one stage a device "
@@ -197,7 +198,7 @@ std::vector<ContractKey> special_keys() {
        "`auto`: orders that the search looks at."},
       {"slices", either({one_of({"balanced"}), whole(1, 65'536), list(whole(1), 1)}), "balanced",
        "`terapipe`: token slices of each sequence. `balanced`: those that the search of the "
-       "paper finds. A number: so many equal slices, the only form for a profile. Or a list "
+       "paper finds. A number of equal slices, the only form for a profile. Or a list "
        "with the tokens of each."}};
 }
 

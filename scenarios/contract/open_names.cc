@@ -13,7 +13,7 @@ namespace {
 
 using Kind = JsonValue::Kind;
 
-/// Where a name may stand, and the key that holds it in the object that says the same.
+/// A place where a name may stand for an object, and the key of the object that holds the name.
 struct NamedPlace {
   std::string_view section, member, key;
 };
@@ -44,7 +44,8 @@ void open_named_places(JsonValue& document, std::string_view dotted_path) {
   }
 }
 
-/// The file's object, under the name that it has; without origins, which its changes would belie.
+/// Returns the file's object under its own name; without origins, as the user's changes would make
+/// them untrue.
 JsonValue opened(CatalogueEntry entry, bool keeps_name) {
   JsonValue object = std::move(entry.document);
   std::erase_if(object.members, [](const JsonMember& member) { return member.first == "origin"; });
@@ -55,7 +56,7 @@ JsonValue opened(CatalogueEntry entry, bool keeps_name) {
   return object;
 }
 
-/// What `name` stands for. Throws: Error.
+/// Returns the object that `name` stands for. Throws: Error.
 JsonValue open_file(const JsonValue& name, const std::string& folder, const std::string& origin) {
   Diagnostics diagnostics;
   const bool device = folder.empty();
@@ -67,7 +68,7 @@ JsonValue open_file(const JsonValue& name, const std::string& folder, const std:
   return opened(std::move(*entry), folder != "scenarios/frameworks");
 }
 
-/// Whether the file of a machine, rather than the scenario that names it, has the key.
+/// Returns whether the key belongs in the file of a machine, not in the scenario that names it.
 bool of_machine(const JsonValue& cluster, std::string_view key) {
   const std::string_view first = key.substr(0, key.find('.'));
   if (first == "network") return first.size() < key.size() && cluster.find("network") == nullptr;
@@ -75,7 +76,7 @@ bool of_machine(const JsonValue& cluster, std::string_view key) {
          std::end(kMachineKeys);
 }
 
-/// `cluster` with its machine open: its file's keys, then its own.
+/// Opens the machine of `cluster`: the keys of its file come first, then those of `cluster`.
 void open_machine(JsonValue& cluster, const std::string& origin) {
   JsonValue machine = open_file(*cluster.find("machine"), "hardware/catalogue", origin);
   for (JsonMember& own : cluster.members) {

@@ -15,7 +15,7 @@ namespace interlock {
 /// `origin`: what a message blames for a name that there is not.
 void open_names(JsonValue& document, std::string_view dotted_path, const std::string& origin);
 
-/// `document` with machine, device and framework open, as if all of their keys were set.
+/// Returns `document` with machine, device and framework open, as if all of their keys were set.
 /// Throws: Error if there is no such name.
 JsonValue with_files_open(JsonValue document);
 

@@ -10,9 +10,9 @@
 
 namespace interlock {
 
-/// As `set_json`; but a name on the way to the key (of a strategy, a schedule, a model, a machine,
-/// a device or a framework) becomes the object that says the same, see open_names. Throws: Error as
-/// `set_json` does, and for a name that stands for nothing.
+/// Sets a key as `set_json` does; but a name on the way to the key (of a strategy, a schedule, a
+/// model, a machine, a device or a framework) becomes the object that says the same, see
+/// open_names. Throws: Error as `set_json` does, and for a name that stands for nothing.
 void set_key(JsonValue& document, std::string_view dotted_path, const JsonValue& value,
              const std::string& origin);
 

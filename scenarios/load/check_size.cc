@@ -1,4 +1,4 @@
-// Refuses runs that nobody can mean: too large, too long to write down, or impossible to order.
+// Refuses absurd runs: too large, too long to write down, or impossible to order.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstdint>
@@ -17,7 +17,7 @@ constexpr double kMostOpsInFlight = 4e6;                // of all micro-batches 
 constexpr double kLongestPattern = 2e7;                 // ops until the order of work repeats
 constexpr std::int64_t kLongestPeriod = 1'000'000'000;  // micro-batches
 
-/// Gradients that pass a stage at most, and its other ops.
+/// Returns the ops of a stage for one micro-batch: its gradients, at most, and the others.
 double ops_per_stage(const Question& question, int stages) {
   const Strategy& strategy = question.strategy;
   double gradients = 1;
@@ -27,7 +27,8 @@ double ops_per_stage(const Question& question, int stages) {
   return 2 + gradients;
 }
 
-/// Micro-batches until local, interlocking and naive orders repeat; 0 if beyond counting.
+/// Returns the micro-batches until local, interlocking and naive orders repeat; 0 if beyond
+/// counting.
 std::int64_t pattern_length(const Question& question) {
   const std::int64_t readout =
       std::int64_t{question.strategy.readout_every} * question.micro_batches;

@@ -22,7 +22,7 @@ void read_further_steps(Section& section, TrainingLength& length) {
          "steps beside steps; expected \"samples\" or \"tokens\" beside it, or all in \"steps\"");
 }
 
-/// "3-wise" of an interlocking strategy with 3.
+/// Returns whether `name` has the form "3-wise": an interlocking strategy with 3.
 bool names_n_wise(const std::string& name) {
   const std::size_t dash = name.find('-');
   if (dash == 0 || dash == std::string::npos || name.substr(dash) != "-wise") return false;

@@ -31,12 +31,13 @@ struct Goal {
   std::vector<std::pair<std::string, TrainingLength>> strategies;  // by name
 };
 
-/// What a step does, where it is known.
+/// The content of a step; each number is empty where it is unknown.
 struct StepContent {
   std::optional<double> samples, tokens;
 };
 
-/// Whole steps of `length`, at least one. REQUIRES: what it counts is known.
+/// Returns the number of whole steps of `length`, at least one. REQUIRES: `step` has what it
+/// counts.
 double steps_of(const TrainingLength& length, const StepContent& step);
 
 /// Reads "steps", "samples", "tokens" and "further_steps" of an object that has them.

@@ -14,19 +14,20 @@
 
 namespace interlock {
 
-/// "simulate", which every scenario may have; and "quality", which changes no result.
+/// Reads "simulate", which every scenario may have; check_quality() checks "quality", which changes
+/// no result.
 void read_simulate(const JsonNode& node, Question& question, Diagnostics& diagnostics);
 void check_quality(const JsonNode& node, Diagnostics& diagnostics);
 
-/// The scenario of a document with a "workload". REQUIRES: it has one.
+/// Returns the scenario of a document with a "workload". REQUIRES: it has one.
 Question load_workload(const JsonNode& document, Diagnostics& diagnostics);
 
-/// Whether diagnostics were added since it was made.
+/// Tells whether diagnostics were added since it was made.
 class Mistakes {
  public:
   explicit Mistakes(const Diagnostics& diagnostics)
       : diagnostics_(&diagnostics), before_(diagnostics.messages().size()) {}
-  /// A full list no longer grows; it is then taken as a mistake.
+  /// Returns whether no mistake was added. A full list cannot grow; it counts as a mistake.
   bool none() const { return diagnostics_->messages().size() == before_ && !diagnostics_->full(); }
 
  private:
@@ -69,17 +70,17 @@ struct TrainingKeys {
   Optimizer optimizer = Optimizer::SgdMomentum;
   Framework framework;
   Recompute recompute = Recompute::None;
-  std::optional<int> recompute_layers;  // the first so many only
+  std::optional<int> recompute_layers;  // the number of first layers
   Offload offload;
   std::optional<JsonNode> offload_node;
   int steps = 8;
   JsonNode node;
   JsonNode precision_node;  // of training itself where it is not written
 };
-/// `data`: replicas that share the global batch.
+/// Reads "training". `data`: replicas that share the global batch.
 TrainingKeys read_training(const JsonNode& node, int data, Diagnostics& diagnostics);
 
-/// training.recompute and training.offload, and what the model and the machine have against them.
+/// Reads training.recompute and training.offload; reports where model or machine cannot do them.
 void read_recompute(const JsonNode& node, TrainingKeys& training, Diagnostics& diagnostics);
 void read_offload(const JsonNode& node, TrainingKeys& training, Diagnostics& diagnostics);
 void check_contention(const Question& question, const std::optional<Cluster>& cluster,
@@ -88,11 +89,12 @@ void check_memory(const TrainingKeys& training, const std::optional<ModelGraph>&
                   const std::optional<Cluster>& cluster, bool cuts_sequences,
                   Diagnostics& diagnostics);
 
-/// training.schedule with every default filled in. REQUIRES: training.strategy is valid.
+/// Returns training.schedule with every default filled in. REQUIRES: training.strategy is valid.
 SchedulePolicy read_schedule(const TrainingKeys& training, Diagnostics& diagnostics);
-/// A path in a scenario file starts at that file; one given as an override, where the user stands.
+/// Returns the path that `value` names: one in a scenario file starts at that file, one given as an
+/// override where the user stands.
 std::string resolved_path(const JsonValue& value);
-/// Whether training.schedule is an object with a "file".
+/// Returns whether training.schedule is an object with a "file".
 bool names_order_file(const TrainingKeys& training);
 /// Fills in what training.schedule.file says. REQUIRES: there is a training.schedule.
 void read_order_file(const TrainingKeys& training, SchedulePolicy& policy,
@@ -100,7 +102,7 @@ void read_order_file(const TrainingKeys& training, SchedulePolicy& policy,
 /// Finds what is wrong in training.schedule whatever the strategy is.
 void check_schedule_keys(const JsonNode& schedule, Diagnostics& diagnostics);
 
-/// Whether sequences of `graph` can be cut as written, under a schedule that cuts them.
+/// Reports where sequences of `graph` cannot be cut as written, under a schedule that cuts them.
 void check_slices(const TrainingKeys& training, const ModelGraph& graph, Diagnostics& diagnostics);
 
 /// "partition" as written.
@@ -109,7 +111,7 @@ struct PartitionKeys {
   bool valid = true;
 };
 PartitionKeys read_partition(const std::optional<JsonNode>& node, Diagnostics& diagnostics);
-/// What a partition must fit.
+/// The sizes that a partition must fit.
 struct PartitionSize {
   int modules = 1, parts = 1, ranks = 1;
   bool lays_ranks = false;  // stages are laid over ranks by their cost
@@ -131,7 +133,7 @@ void check_search(const JsonNode& search, Diagnostics& diagnostics);
 /// Reads a document without "sweep".
 Question load_question(const JsonValue& value, Diagnostics& diagnostics);
 
-/// The name of a scenario that has none: its file's, without folders and ending.
+/// Returns the name of a scenario that has none: its file's, without folders and ending.
 std::string default_name(const JsonValue& document);
 
 }  // namespace interlock

@@ -23,17 +23,18 @@ struct ParallelKeys {
   ReshardingChoice resharding;
   JsonNode node;
 };
-/// "spatial" where images are divided by the devices that would divide sequences.
+/// Returns the name of `dimension`; "spatial" where images are divided by the devices that would
+/// divide sequences.
 std::string name_of(Dimension dimension, const Sharding& sharding);
 ParallelKeys read_parallel(const JsonNode& node, Diagnostics& diagnostics);
-/// simulate.fold: the dimensions that it leaves no choice about; nothing if it is "auto".
+/// Returns the dimensions that simulate.fold leaves no choice about; nothing if it is "auto".
 std::optional<Unfolded> read_fold(const JsonNode& node, Diagnostics& diagnostics);
 
-/// How many ranks and stages there are.
+/// The number of ranks and of stages.
 struct Layout {
   int ranks = 1, stages = 1;
 };
-/// What bounds a layout; nothing where its section was wrong.
+/// The bounds of a layout; each is empty where its section was wrong.
 struct LayoutBounds {
   std::optional<int> devices, modules;
   const Strategy* strategy = nullptr;
@@ -43,8 +44,8 @@ struct LayoutBounds {
 /// a bound that is needed is unknown.
 std::optional<Layout> fit_layout(const ParallelKeys& parallel, const LayoutBounds& bounds,
                                  Diagnostics& diagnostics);
-/// The rank of each stage of one copy of the model. Empty after a diagnostic, and where the greedy
-/// strategy has modules laid over ranks by their cost.
+/// Returns the rank of each stage of one copy of the model. Empty after a diagnostic, and where the
+/// greedy strategy has modules laid over ranks by their cost.
 std::vector<int> read_placement(const ParallelKeys& parallel, const Layout& layout,
                                 const LayoutBounds& bounds, Diagnostics& diagnostics);
 

@@ -29,7 +29,7 @@ struct Sections {
   std::optional<JsonNode> model, partition_node;
 };
 
-/// The model's own head, if its object says so; the strategy's overrides it.
+/// Returns the model's own head, if its object has one; the strategy's overrides it.
 std::optional<JsonNode> head_of(const Sections& sections) {
   if (sections.training.strategy.head) return sections.training.strategy.head;
   if (!sections.model || sections.model->value->kind != JsonValue::Kind::Object) return {};
@@ -97,8 +97,8 @@ Sections read_sections(const JsonNode& document, Question& question, Diagnostics
   return sections;
 }
 
-/// A measured profile knows no samples until the scenario names a batch; every other model needs
-/// one.
+/// Gives a measured profile the samples of the written batch, if there is one; reports any other
+/// model without a global batch.
 void fit_batch(const TrainingKeys& training, ModelGraph& graph, Diagnostics& diagnostics) {
   if (!graph.samples_per_micro_batch) {
     if (training.samples_known) graph.samples_per_micro_batch = training.micro_batch_size;
@@ -108,7 +108,7 @@ void fit_batch(const TrainingKeys& training, ModelGraph& graph, Diagnostics& dia
   }
 }
 
-/// Whether the devices can price the model's work.
+/// Reports a cluster whose devices cannot price the model's work.
 void check_device(const Sections& sections, const JsonNode& document, Diagnostics& diagnostics) {
   const Device& device = sections.cluster->device;
   const TrainingKeys& training = sections.training;
@@ -158,7 +158,7 @@ void fit_schedule(const Sections& sections, Question& question, Diagnostics& dia
   }
 }
 
-/// What the schedule itself has against the sizes of the run.
+/// Reports the sizes of the run that the schedule itself refuses.
 void check_shape(const Sections& sections, const Question& question, const Layout& layout,
                  Diagnostics& diagnostics) {
   const TrainingKeys& training = sections.training;
@@ -170,7 +170,7 @@ void check_shape(const Sections& sections, const Question& question, const Layou
   report(diagnostics, training.schedule.value_or(training.node), entry.name + " " + problem);
 }
 
-/// The number of stages, once everything about it is known to be right.
+/// Returns the number of stages, once everything about it is known to be right.
 std::optional<int> fit_stages(const Sections& sections, const JsonNode& document,
                               Question& question, Diagnostics& diagnostics) {
   LayoutBounds bounds;
@@ -207,7 +207,7 @@ std::optional<int> fit_stages(const Sections& sections, const JsonNode& document
   return layout->stages;
 }
 
-/// What the model must have for its training. `cuts`: its sequences are cut.
+/// Reports what the model lacks for its training. `cuts`: its sequences are cut.
 void fit_graph(Sections& sections, const JsonNode& document, bool cuts, Diagnostics& diagnostics) {
   const bool measured = !sections.graph->samples_per_micro_batch;
   if (sections.cluster && !measured) check_device(sections, document, diagnostics);
@@ -215,8 +215,8 @@ void fit_graph(Sections& sections, const JsonNode& document, bool cuts, Diagnost
   if (cuts) check_slices(sections.training, *sections.graph, diagnostics);
 }
 
-/// Tensor devices that send a part each of what goes from rank to rank: all of those that hold the
-/// same outputs.
+/// Returns the number of tensor devices that each send a part of the messages between ranks: all of
+/// those that hold the same outputs.
 int message_parts(const Question& question) {
   const Sharding& sharding = question.sharding;
   const bool equal = sharding.tensor_layout == TensorLayout::OneD && !sharding.sequence_parallel &&

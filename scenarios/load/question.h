@@ -56,7 +56,8 @@ struct RankLayout {
   int devices() const { return tensor * data; }
 };
 
-/// What a document says of the model: of what `graph` is built, and executable networks are.
+/// The texts of a document that describe the model; `graph` and executable networks are built of
+/// them.
 struct ModelText {
   JsonValue model;                // a name, a path or an object
   std::optional<JsonValue> head;  // the strategy's
@@ -117,8 +118,8 @@ struct Question {
 JsonValue read_scenario_document(const std::string& path,
                                  const std::vector<std::string>& overrides);
 
-/// The scenarios a document stands for: one, or the product of its "sweep".
-/// Throws: Error with every mistake of the document.
+/// Returns the scenarios of a document: one, or the product of its "sweep". Throws: Error with
+/// every mistake of the document.
 std::vector<Question> load_questions(const JsonValue& document);
 
 }  // namespace interlock

@@ -10,8 +10,8 @@
 
 namespace interlock {
 
-/// training.framework: the name of a file of scenarios/frameworks/, a path, or an object.
-/// A diagnostic is added for each mistake.
+/// Reads training.framework: the name of a file of scenarios/frameworks/, a path, or an object. A
+/// diagnostic is added for each mistake.
 Framework read_framework(const JsonNode& node, Diagnostics& diagnostics);
 
 /// Names of the frameworks that a scenario may name, sorted.

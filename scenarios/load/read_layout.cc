@@ -19,19 +19,19 @@ const JsonNode& stages_place(const ParallelKeys& parallel) {
   return parallel.node;
 }
 
-/// Of one pipeline rank.
+/// Returns the devices of one pipeline rank.
 int devices_per_rank(const ParallelKeys& parallel) { return parallel.mesh.devices(); }
 
-/// "", or the number of replicas with which all of `devices` would have their place.
+/// Returns the number of replicas that would use all of `devices`, as an end of a message; or "".
 std::string fitting_data(const ParallelKeys& parallel, std::int64_t devices) {
   const int data = parallel.mesh.degree(Dimension::Data);
   const std::int64_t replica =
       std::int64_t{devices_per_rank(parallel)} / data * parallel.pipeline.value_or(1);
   if (!parallel.pipeline || devices % replica != 0) return "";
-  return ", by data " + std::to_string(devices / replica) + " say";
+  return ", e.g. with data " + std::to_string(devices / replica);
 }
 
-/// Where several devices make a pipeline rank, no device is left over.
+/// Reports devices that are left over, where several devices make a pipeline rank.
 void check_devices(const ParallelKeys& parallel, const LayoutBounds& bounds,
                    Diagnostics& diagnostics) {
   const Mesh& mesh = parallel.mesh;
@@ -50,12 +50,12 @@ void check_devices(const ParallelKeys& parallel, const LayoutBounds& bounds,
              std::to_string(devices) + fitting_data(parallel, devices));
 }
 
-/// Whether the order comes from a file, which says on which rank each stage lies.
+/// Returns whether the order comes from a file, which says on which rank each stage lies.
 bool is_laid_by_file(const LayoutBounds& bounds) {
   return bounds.schedule && !bounds.schedule->placement.empty();
 }
 
-/// The ranks and stages of the file, one copy.
+/// Returns the number of ranks, and of stages of one copy, of the file.
 Layout layout_of_file(const SchedulePolicy& schedule) {
   const auto& placement = schedule.placement;
   return {*std::max_element(placement.begin(), placement.end()) + 1,
@@ -83,7 +83,7 @@ void check_chunks(const ParallelKeys& parallel, int stages, int chunks, Diagnost
              std::to_string(next));
 }
 
-/// A schedule that lays stages itself has as many on each rank.
+/// Reports ranks with another number of stages than a schedule that lays stages itself gives them.
 void check_schedule_layout(const ParallelKeys& parallel, const Layout& layout,
                            const SchedulePolicy& schedule, Diagnostics& diagnostics) {
   if (schedule.kind->layout == StageLayout::Any) return;
@@ -108,7 +108,7 @@ void check_layout_of_file(const ParallelKeys& parallel, const Layout& layout,
              " stages");
 }
 
-/// Why there are so many stages, where nobody wrote their number.
+/// Returns the reason for the number of stages, if the scenario does not give that number.
 std::string reason_of_stages(const ParallelKeys& parallel, const Layout& layout,
                              const LayoutBounds& bounds) {
   const int chunks = bounds.schedule ? bounds.schedule->chunks : 1;
@@ -183,7 +183,7 @@ std::vector<int> read_rank_list(const JsonNode& node, const Layout& layout,
   return {};
 }
 
-/// Loop: 0, 1, 2, 0, 1, 2, ...; v: 0, 1, 2, 2, 1, 0, 0, ...
+/// Returns the ranks of stages. Loop: 0, 1, 2, 0, 1, 2, ...; v: 0, 1, 2, 2, 1, 0, 0, ...
 std::vector<int> rank_pattern(const Layout& layout, bool v) {
   std::vector<int> ranks;
   for (int stage = 0; stage < layout.stages; ++stage) {

@@ -13,7 +13,7 @@
 namespace interlock {
 namespace {
 
-/// No machine has more devices than that; less is a matter of the cluster.
+/// Reports degrees beyond the devices of any machine; smaller ones are checked with the cluster.
 void check_degrees(Section& section, Mesh& mesh, const Sharding& sharding) {
   std::int64_t product = 1;
   std::string degrees;
@@ -30,7 +30,7 @@ void check_degrees(Section& section, Mesh& mesh, const Sharding& sharding) {
   mesh.degrees = {1, 1, 1, 1};
 }
 
-/// "spatial": bands, or a grid of [rows, columns].
+/// Reads "spatial": bands, or a grid of [rows, columns].
 void read_spatial(Section& section, ParallelKeys& keys) {
   const auto node = section.get("spatial");
   if (!node) return;
@@ -70,7 +70,7 @@ bool is_cube(int number) {
   return side * side * side == number;
 }
 
-/// "tensor_layout" and what it asks of the number of tensor ranks.
+/// Reads "tensor_layout", and checks that the number of tensor ranks suits it.
 void read_tensor_layout(Section& section, ParallelKeys& keys) {
   Sharding& sharding = keys.sharding;
   Diagnostics& diagnostics = section.diagnostics();
@@ -85,19 +85,19 @@ void read_tensor_layout(Section& section, ParallelKeys& keys) {
     case TensorLayout::TwoD:
       if (is_square(ranks)) break;
       report(diagnostics, section.node(),
-             "the 2d layout needs a square of tensor ranks; expected 1, 4, 9 or 16, say" + got);
+             "the 2d layout needs a square of tensor ranks; expected e.g. 1, 4, 9 or 16" + got);
       break;
     case TensorLayout::TwoAndAHalfD:
       if (ranks % sharding.tensor_depth == 0 && is_square(ranks / sharding.tensor_depth)) break;
       report(diagnostics, section.node(),
-             "the 2.5d layout needs tensor_depth squares of tensor ranks; expected tensor = " +
-                 std::to_string(sharding.tensor_depth) + " x 1, 4, 9 or 16, say" + got);
+             "the 2.5d layout needs tensor_depth squares of tensor ranks; expected e.g. tensor = " +
+                 std::to_string(sharding.tensor_depth) + " x 1, 4, 9 or 16" + got);
       sharding.tensor_depth = 1;
       break;
     case TensorLayout::ThreeD:
       if (is_cube(ranks)) break;
       report(diagnostics, section.node(),
-             "the 3d layout needs a cube of tensor ranks; expected 1, 8, 27 or 64, say" + got);
+             "the 3d layout needs a cube of tensor ranks; expected e.g. 1, 8, 27 or 64" + got);
       break;
   }
   if (depth && sharding.tensor_layout != TensorLayout::TwoAndAHalfD) {
@@ -109,7 +109,7 @@ void read_tensor_layout(Section& section, ParallelKeys& keys) {
                                : sharding.tensor_depth;
 }
 
-/// Which dimension changes first from device to device.
+/// Reads the order of dimensions: the first changes first from device to device.
 void read_order(Section& section, Mesh& mesh) {
   const auto node = section.get("order");
   if (!node) return;
@@ -135,7 +135,8 @@ void read_order(Section& section, Mesh& mesh) {
                  [](int index) { return static_cast<Dimension>(index); });
 }
 
-/// Groups that divide fully connected layers are, on the mesh, groups that divide experts.
+/// Reads the groups that divide fully connected layers; on the mesh, they are groups that divide
+/// experts.
 void read_split_brain(Section& section, ParallelKeys& keys) {
   const int devices = keys.mesh.degree(Dimension::Data);
   const int group = section.count("split_brain");
@@ -159,7 +160,7 @@ void read_split_brain(Section& section, ParallelKeys& keys) {
   }
 }
 
-/// Degrees that lie inside data * context.
+/// Reads the degrees that lie inside data * context.
 void read_subgroups(Section& section, ParallelKeys& keys) {
   Mesh& mesh = keys.mesh;
   Diagnostics& diagnostics = section.diagnostics();

@@ -12,7 +12,7 @@
 namespace interlock {
 namespace {
 
-/// "optimal" and its like, a time, or a number of steps.
+/// Reads an interval: a rule such as "optimal", a time, or a number of steps.
 void read_interval(Section& section, CheckpointConditions& checkpoint) {
   using Rule = CheckpointConditions::Rule;
   const std::optional<JsonNode> node = section.get("interval");
@@ -64,7 +64,8 @@ CheckpointConditions read_checkpoint(const JsonNode& node, Diagnostics& diagnost
   return checkpoint;
 }
 
-/// "optimal" and its like follow from how often a failure leads back to a checkpoint.
+/// Refuses a rule such as "optimal" for a run that lacks its input: how often a failure leads back
+/// to a checkpoint.
 void check_rule(const Section& section, const RunConditions& run, Diagnostics& diagnostics) {
   if (!run.checkpoint || run.checkpoint->rule == CheckpointConditions::Rule::Written) return;
   const JsonNode checkpoint = section.node().child("checkpoint");

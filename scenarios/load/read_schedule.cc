@@ -21,8 +21,9 @@ constexpr std::size_t kMostNamesTold = 8;
 
 bool is_global(const Strategy& strategy) { return strategy.kind == StrategyKind::Global; }
 
-/// Whether `entry` can train by `strategy`. The list form is defined for a loss that reaches N
-/// stages, so it has no chunks and no overlapping blocks; PPLL's queues carry activations only.
+/// Returns whether `entry` can train by `strategy`. The list form is defined for a loss that
+/// reaches N stages, so it has no chunks and no overlapping blocks; PPLL's queues carry activations
+/// only.
 bool fits(const ScheduleEntry& entry, const Strategy& strategy) {
   const StrategyKind kind = strategy.kind;
   if (kind == StrategyKind::Inference) return entry.infers;
@@ -50,7 +51,7 @@ std::vector<std::string> fitting_names(const Strategy& strategy) {
   return names;
 }
 
-/// `names` where a sentence can hold them, else where to find them.
+/// Returns `names` where a sentence can hold them, else where to find them.
 std::string choices_of(const std::vector<std::string>& names) {
   return names.size() <= kMostNamesTold ? join_choices(names)
                                         : "one of \"interlock list schedules\"";
@@ -131,7 +132,7 @@ void read_execution(Section& section, SchedulePolicy& policy) {
   }
 }
 
-/// The members that mean the same under every schedule.
+/// Reads the members that mean the same under every schedule.
 void read_members(Section& section, SchedulePolicy& policy) {
   if (section.get("backward")) policy.split_backward = section.choice("backward", 0) == 1;
   if (const auto queue = section.get("queue")) {
@@ -189,7 +190,8 @@ void check_backward(const JsonNode& node, const SchedulePolicy& policy, Diagnost
   }
 }
 
-/// A stage that never waits for an input keeps the last ones, and waits for nothing else.
+/// Checks the replays of a schedule: a stage that never waits for an input keeps the last ones, and
+/// waits for nothing else.
 void check_replays(Section& section, const SchedulePolicy& policy) {
   if (const auto node = section.get("queue");
       node && policy.queue.kind != QueuePolicy::Kind::Buffered) {
@@ -206,7 +208,7 @@ void check_replays(Section& section, const SchedulePolicy& policy) {
   }
 }
 
-/// Keys that only some schedules have a use for.
+/// Reports keys that only other schedules have a use for.
 void check_traits(Section& section, const SchedulePolicy& policy) {
   const ScheduleEntry& entry = *policy.kind;
   if (const auto node = section.get("chunks"); node && entry.layout == StageLayout::Any) {

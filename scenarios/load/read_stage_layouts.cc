@@ -18,7 +18,7 @@ constexpr std::array kElsewhere = {"tensor",         "data",    "context",      
                                    "split_brain",    "shard",   "tensor_layout", "tensor_depth",
                                    "context_layout", "spatial", "order"};
 
-/// "tensor 4 x data 2"
+/// Returns a layout in words: "tensor 4 x data 2".
 std::string text_of(const RankLayout& layout) {
   return "tensor " + std::to_string(layout.tensor) + " x data " + std::to_string(layout.data);
 }
@@ -56,7 +56,7 @@ void read_list(const JsonNode& node, ParallelKeys& keys, Diagnostics& diagnostic
   }
 }
 
-/// The strategies under which each stage sends to its neighbours only, its output and gradients.
+/// Returns whether each stage sends to its neighbours only, its output and gradients.
 bool sends_to_neighbours(const Strategy& strategy) {
   const StrategyKind kind = strategy.kind;
   return strategy.readout_every == 0 &&

@@ -7,9 +7,9 @@
 
 namespace interlock {
 
-/// "stage_layouts" and how tensors get from one to the next.
+/// Reads "stage_layouts", and how tensors get from one layout to the next.
 void read_stage_layouts(Section& section, ParallelKeys& keys);
-/// What strategy, schedule and folding have against them.
+/// Reports where strategy, schedule or folding do not allow layouts by stage.
 void check_stage_layouts(const ParallelKeys& keys, const Question& question,
                          const JsonNode& document, Diagnostics& diagnostics);
 /// Builds the graph of each; `options` are those of the undivided model.

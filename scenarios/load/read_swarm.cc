@@ -12,7 +12,7 @@
 namespace interlock {
 namespace {
 
-/// One value, or a list of them.
+/// Reads one value, or a list of them.
 template <class Value>
 std::vector<Value> read_each(const JsonNode& node, Diagnostics& diagnostics,
                              const std::function<std::optional<Value>(const JsonNode&)>& read) {

@@ -34,7 +34,7 @@ void check_divides(const std::optional<JsonNode>& node, std::optional<int> divis
              std::to_string(*divisor));
 }
 
-/// Whichever of the sizes are written decide the rest. REQUIRES: they divide.
+/// Fills in the sizes that are not written from those that are. REQUIRES: they divide.
 void fit_sizes(const BatchSizes& written, TrainingKeys& training) {
   if (written.count) {
     training.micro_batches = *written.count;
@@ -84,7 +84,8 @@ void read_batch(Section& section, int data, TrainingKeys& training) {
   if (training.batch_valid) fit_sizes(written, training);
 }
 
-/// Whether the schedule cuts sequences, so that one micro-batch makes gradients several times.
+/// Returns whether the schedule cuts sequences, so that one micro-batch makes gradients several
+/// times.
 bool cuts_sequences(const TrainingKeys& training) {
   if (!training.schedule) return false;
   const JsonValue& schedule = *training.schedule->value;
@@ -160,8 +161,8 @@ void check_recompute(const TrainingKeys& training, const ModelGraph& graph,
 void check_offload(const TrainingKeys& training, const Cluster& cluster, Diagnostics& diagnostics) {
   if (!has_host(cluster)) {
     report(diagnostics, *training.offload_node,
-           "nobody knows the way from a device of " + in_quotes(cluster.name) +
-               " to its host's memory; expected a machine with a \"host\", such as " +
+           "the way from a device of " + in_quotes(cluster.name) +
+               " to its host's memory is unknown; expected a machine with a \"host\", such as " +
                in_quotes("dgx-a100-80g"));
   }
 }
@@ -172,8 +173,8 @@ void check_contention(const Question& question, const std::optional<Cluster>& cl
                       const JsonNode& document, Diagnostics& diagnostics) {
   if (!question.memory_contention || !cluster || has_rates(cluster->device)) return;
   report(diagnostics, document.child("simulate").child("memory_contention"),
-         "nobody knows the memory bandwidth of the devices of " + in_quotes(cluster->name) +
-             "; expected a cluster with a \"device\", \"a100-80g\" say");
+         "the memory bandwidth of the devices of " + in_quotes(cluster->name) +
+             " is unknown; expected a cluster with a \"device\", e.g. \"a100-80g\"");
 }
 
 void check_memory(const TrainingKeys& training, const std::optional<ModelGraph>& graph,

@@ -133,7 +133,7 @@ std::optional<VariationConditions> read_variation(const std::optional<JsonNode>&
 
 namespace {
 
-/// "there is no rank 4; expected 0 to 3".
+/// Reports a number beyond the last: "there is no rank 4; expected 0 to 3".
 void check_number(const char* what, int number, int count, const JsonNode& node,
                   Diagnostics& diagnostics) {
   if (number < count) return;
@@ -160,7 +160,7 @@ void check_straggler(const Straggler& straggler, const Question& question, const
   check_step("to_step", straggler.last_step);
 }
 
-/// One simulated rank stands for several devices where ranks have layouts of their own.
+/// Refuses ranks with layouts of their own, where one simulated rank stands for several devices.
 void check_single_devices(const ParallelKeys& parallel, const VariationConditions& variation,
                           const JsonNode& node, Diagnostics& diagnostics) {
   const std::vector<RankLayout>& layouts = parallel.stage_layouts;

@@ -17,7 +17,7 @@ namespace {
 constexpr const char* kRank = "%d";
 constexpr int kMostTracedRanks = 65'536;
 
-/// The files that `pattern` stands for, from rank 0 on.
+/// Returns the files that `pattern` stands for, from rank 0 on.
 std::vector<std::string> files_of(const std::string& pattern) {
   const std::size_t at = pattern.find(kRank);
   if (at == std::string::npos || pattern.find(kRank, at + 1) != std::string::npos) {
@@ -38,7 +38,7 @@ std::vector<std::string> files_of(const std::string& pattern) {
   return files;
 }
 
-/// Computations of which the trace says work and no duration take what a roofline says.
+/// Sets the durations of computations whose trace gives their work alone to those of a roofline.
 void price(const Device& device, Precision precision, std::vector<ExecutionTrace>& traces) {
   for (ExecutionTrace& trace : traces) {
     for (ExecutionNode& node : trace.nodes) {
@@ -68,7 +68,8 @@ std::shared_ptr<const TraceWorkload> read_chakra_files(const std::string& patter
   return std::make_shared<const TraceWorkload>(std::move(workload));
 }
 
-/// What reports ask of any scenario: here each stage is a module of its own.
+/// Fills in the facts of `question` that reports ask of any scenario: here each stage is a module
+/// of its own.
 void describe(const TraceWorkload& workload, Question& question) {
   const Program& program = workload.program;
   question.ranks = static_cast<int>(program.ranks.size());

@@ -1,4 +1,4 @@
-// TraceWorkload: a run that somebody else wrote down, in place of a model and its training.
+// TraceWorkload: a run that another program wrote down, in place of a model and its training.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -36,7 +36,7 @@ struct VariationConditions {
   std::vector<double> speeds;  // by pipeline rank, of the cluster's device; empty: all 1
   int seeds = 20;
   bool random() const { return jitter.spread > 0 || link_jitter.spread > 0; }
-  /// Whether steps differ, so that there is no steady state.
+  /// Returns whether steps differ, so that there is no steady state.
   bool varies() const;
   /// Returns what is slow all the time: stragglers, and ranks of other speeds.
   std::vector<SlowDevices> always_slow() const;

@@ -16,13 +16,13 @@ namespace {
 constexpr int kMostSamplesMixed = 128;
 constexpr int kLargestPart = 16;  // but for the whole batch
 
-/// `document` with `samples` in a micro-batch.
+/// Returns `document` with `samples` in a micro-batch.
 JsonValue sized(JsonValue document, int samples) {
   set_json(document, "training.micro_batch_size", parse_json(std::to_string(samples), ""), "");
   return document;
 }
 
-/// `document` with one micro-batch of `samples` in a step, whose sequences are whole.
+/// Returns `document` with one micro-batch of `samples` in a step, whose sequences are whole.
 JsonValue of_one_part(const JsonValue& document, int samples) {
   JsonValue one = sized(document, samples);
   set_json(one, "training.global_batch_size", parse_json(std::to_string(samples), ""), "");

@@ -7,7 +7,8 @@
 namespace interlock {
 namespace {
 
-/// Contiguous blocks of stages, one for each rank, whose busiest is as little busy as possible.
+/// Returns contiguous blocks of stages, one for each rank, whose busiest is as little busy as
+/// possible.
 std::vector<int> contiguous_ranks(int ranks, int stages, const StageTime& time) {
   std::vector<Seconds> sums(1);
   for (int stage = 0; stage < stages; ++stage) {

@@ -87,7 +87,7 @@ std::vector<SchedulePolicy> candidates(const Plan& plan) {
   return policies;
 }
 
-/// Seconds of the busiest rank for one step: no step is shorter.
+/// Returns the seconds of the busiest rank for one step: no step is shorter.
 double busiest(const ListInputs& list) {
   std::vector<double> busy(list.memory.size(), 0);
   for (std::size_t stage = 0; stage < list.ops.size(); ++stage) {
@@ -106,7 +106,7 @@ struct Trial {
   LowerInputs inputs;
 };
 
-/// A few steps of a schedule, without contention.
+/// Returns a program of a few steps of a schedule, without contention.
 Program program_of(Trial& trial, const SchedulePolicy& policy) {
   trial.plan.schedule = policy;
   const int stages = static_cast<int>(trial.plan.rank_of_stage.size());
@@ -123,7 +123,7 @@ ScheduleJudge judge_of(const Plan& plan, const LowerInputs& inputs) {
       [trial](const SchedulePolicy& policy) { return quick_peaks(program_of(*trial, policy)); }};
 }
 
-/// Hand-made schedules of one fixed order a rank, as orders whose ops can be moved.
+/// Returns the hand-made schedules of one fixed order a rank, as orders whose ops can be moved.
 std::vector<SchedulePolicy> orders_of(const std::vector<SchedulePolicy>& policies,
                                       const ScheduleInputs& shape) {
   std::vector<SchedulePolicy> orders;

@@ -15,7 +15,7 @@
 namespace interlock {
 namespace {
 
-/// `device` with the kernels of `framework`.
+/// Returns `device` with the kernels of `framework`.
 Device device_under(const Framework& framework, Device device) {
   const auto efficiency = [&](OpClass op_class) -> Efficiency& {
     return device.efficiency[static_cast<std::size_t>(op_class)];
@@ -31,7 +31,7 @@ Device device_under(const Framework& framework, Device device) {
   return device;
 }
 
-/// `framework` on hosts that issue kernels at the pace of `cluster`.
+/// Returns `framework` on hosts that issue kernels at the pace of `cluster`.
 Framework framework_on(const Cluster& cluster, Framework framework) {
   framework.kernel_issue = framework.kernel_issue * cluster.host_pace;
   framework.exchange_issue = framework.exchange_issue * cluster.host_pace;
@@ -39,7 +39,7 @@ Framework framework_on(const Cluster& cluster, Framework framework) {
   return framework;
 }
 
-/// How `rank` divides its stages.
+/// Returns the mesh of the devices that divide the stages of `rank`.
 Mesh mesh_of(const Question& question, int rank) {
   Mesh mesh = question.mesh;
   if (question.rank_layouts.empty()) return mesh;
@@ -50,7 +50,7 @@ Mesh mesh_of(const Question& question, int rank) {
   return mesh;
 }
 
-/// Neighbouring stages on different ranks, between which messages go.
+/// Returns the neighbouring stages on different ranks, between which messages go.
 std::vector<std::pair<StageCost*, StageCost*>> stages_apart(const Plan& plan,
                                                             std::vector<StageCost>& stages) {
   std::vector<std::pair<StageCost*, StageCost*>> pairs;
@@ -100,7 +100,8 @@ int backwards_of_update(const Plan& plan, const StageRole& role) {
   return static_cast<int>(pieces) * static_cast<int>(traversals);
 }
 
-/// The costs of stages that are divided in ways of their own, and what they hand on.
+/// Fills in the costs of stages that are divided in ways of their own, and of the messages between
+/// them.
 void lay_stages_out(const Plan& plan, LowerInputs& inputs) {
   const Question& question = plan.question;
   StageLayouts& layouts = inputs.layouts;

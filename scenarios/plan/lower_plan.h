@@ -13,8 +13,8 @@ Program lower_plan(const Plan& plan, int steps);
 /// lower_inputs() does how devices are folded and links shared.
 Program lower_plan(const Plan& plan, LowerInputs inputs, int steps);
 
-/// Prices the stages of `plan`, and returns what lowering is told of it, but for the order of work,
-/// which depends on the steps.
+/// Prices the stages of `plan`. Returns the inputs of lowering, but for the order of work, which
+/// depends on the steps.
 LowerInputs lower_inputs(const Plan& plan);
 /// Returns the order of `steps` steps; fits the windows of `inputs` to slices. REQUIRES: it is
 /// known.

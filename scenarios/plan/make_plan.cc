@@ -10,7 +10,7 @@
 namespace interlock {
 namespace {
 
-/// A traced run: each of its stages is a module of its own.
+/// Returns the plan of a traced run: each of its stages is a module of its own.
 Plan plan_of_workload(const Question& question) {
   const Program& program = question.workload->program;
   Plan plan{.question = question,

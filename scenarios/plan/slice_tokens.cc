@@ -29,7 +29,8 @@ struct Grain {
 
 int tokens_of(const ModelGraph& graph) { return static_cast<int>(*graph.tokens_per_sample); }
 
-/// Time of the busiest rank for one slice of micro-batches of `graph`, forward and backward.
+/// Returns the time of the busiest rank for one slice of micro-batches of `graph`, forward and
+/// backward.
 Seconds busiest_rank(const Plan& plan, const ModelGraph& graph, const TokenSlice& slice) {
   const Question& question = plan.question;
   const int stages = question.stages;
@@ -59,7 +60,7 @@ SliceInputs slice_inputs(const Plan& plan, const Grain& grain) {
           .time = slice_time(plan, plan.question.graph, grain)};
 }
 
-/// Slices of `lengths` tokens, one behind the other.
+/// Returns slices of `lengths` tokens, one behind the other.
 std::vector<TokenSlice> in_a_row(const std::vector<int>& lengths) {
   const int of = std::accumulate(lengths.begin(), lengths.end(), 0);
   std::vector<TokenSlice> slices;
@@ -71,7 +72,7 @@ std::vector<TokenSlice> in_a_row(const std::vector<int>& lengths) {
   return slices;
 }
 
-/// Slices of `lengths` units of `grain`.
+/// Returns slices of `lengths` units of `grain`.
 std::vector<TokenSlice> in_grains(const std::vector<int>& lengths, const Grain& grain) {
   std::vector<TokenSlice> slices;
   int context = 0;

@@ -102,7 +102,7 @@ class PlanWork {
   }
 
  private:
-  /// The shorter of the backwards that the order has.
+  /// Returns the shorter of the backwards that the order has.
   OpKind backward() const {
     for (const std::vector<Sequence>& rank : inputs_.schedule.ranks) {
       for (const Run& run : rank.front().runs) {
@@ -135,7 +135,7 @@ class PlanWork {
     return time * least_share(inputs_.policy.overlap);
   }
 
-  /// One op of `kind` of each stage below `stage`, one after the other.
+  /// Returns the time of one op of `kind` of each stage below `stage`, one after the other.
   Seconds chain(OpKind kind, int stage) const {
     Seconds time(0);
     for (int below = 0; below < stage; ++below) {
@@ -152,15 +152,15 @@ class PlanWork {
 
   bool recomputes(const Op& op) const { return costs_.recompute(op).time > Seconds(0); }
 
-  /// The gradient of the output that a backward was sent, or got from its head, and reads. Of
-  /// several losses nothing is said.
+  /// Returns the gradient of the output that a backward reads, from a message or its head; 0 if
+  /// there are several losses.
   Bytes read_gradient(const Op& op) const {
     const StageRole& role = inputs_.roles[op.stage];
     const bool sent = role.traversals.size() == 1 && (op.loss != op.stage || role.head);
     return sent ? costs_.of_stage(op).output_gradient() : Bytes(0);
   }
 
-  /// Bytes of an op that are there while it runs.
+  /// Returns the bytes of an op that are there while it runs.
   Bytes needs(const Op& op) const {
     const StageCost& stage = costs_.of_stage(op);
     switch (op.kind) {
@@ -203,7 +203,8 @@ class PlanWork {
     return bytes;
   }
 
-  /// Time of a run of which `turns` turns are in a step. Its last turn may be the last thing there.
+  /// Adds the times of a run that has `turns` turns in a step. Its last turn may be the last of the
+  /// rank.
   void add_times(const Run& run, double turns, RankWork& work) const {
     Seconds behind(0), all(0);  // its last backward in a turn; of a turn
     bool goes_back = false;

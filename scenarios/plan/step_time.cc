@@ -23,8 +23,9 @@ StepEstimate estimate_of(const Measurement& measured) {
   return estimate;
 }
 
-/// A few steps as if no two messages ever met on a link, devices folded as far as can be. Where
-/// ranks do what one order says, contention only delays: no step is shorter than this.
+/// Returns the time of a few steps as if no two messages ever met on a link, devices folded as far
+/// as can be. Where each rank has one fixed order, contention only delays: no step is shorter than
+/// this.
 StepEstimate look_at(const Plan& plan) {
   constexpr int kFewSteps = 2;  // in the steady state they are as long as more
   Plan alone = plan;

@@ -202,7 +202,8 @@ class PlanSearch {
     result_.plans.back().worth_having = !worthless;
   }
 
-  /// Finishes what is judged, and knows better what comes next. Returns whether anything waits.
+  /// Takes the next candidates: estimates them better, or finishes those that were simulated.
+  /// Returns whether any candidate waits.
   bool step() {
     std::vector<Candidate> round, judged;
     int effort = 0;

@@ -66,7 +66,7 @@ std::vector<T> or_usual(const std::vector<T>& asked, std::vector<T> usual) {
   return asked.empty() ? std::move(usual) : asked;
 }
 
-/// Sections under which a plan is not measured by its steps alone.
+/// Refuses sections under which the time of a step alone does not measure a plan.
 void refuse_sections(const JsonValue& document, const std::string& file) {
   for (const char* key : {"workload", "swarm", "run", "variation"}) {
     if (document.find(key) == nullptr) continue;
@@ -80,7 +80,7 @@ void refuse_sections(const JsonValue& document, const std::string& file) {
   }
 }
 
-/// A schedule that is itself a search would be searched for every plan.
+/// Refuses a schedule that is itself a search: each plan would be searched anew.
 void refuse_auto(const SearchRequest& request, const std::string& file) {
   for (const JsonValue& schedule : request.schedules) {
     if (kind_of(schedule) != "auto") continue;
@@ -154,7 +154,7 @@ PlanSpace::PlanSpace(JsonValue document, SearchRequest request)
   }
 }
 
-/// The ways to divide `devices` devices, as layouts of nothing else.
+/// Returns the ways to divide `devices` devices, as layouts without other settings.
 std::vector<PlanLayout> PlanSpace::degrees(int devices) const {
   std::vector<PlanLayout> found;
   const int widest = has_tokens_ ? devices_per_node_ : 1;

@@ -33,22 +33,23 @@ struct Setting {
   JsonValue value;
 };
 
-/// The name that a strategy or schedule is, or the "kind" that it has; empty if neither.
+/// Returns the name that a strategy or schedule is, or the "kind" that it has; empty if neither.
 std::string kind_of(const JsonValue& value);
 
 class PlanSpace {
  public:
-  /// Usual values are: all devices; every way to divide them in which tensor ranks lie in one node;
-  /// micro-batches of a power of two; none, selective (of transformers) and full recomputation;
-  /// every stage of ZeRO; the document's strategy, under global training with 1F1B, interleaved
-  /// (2 and 4 stages a rank), ZB-H1 and ZB-V; a balanced partition.
-  /// Throws: Error if model or cluster of `document` are wrong, or it cannot be searched.
+  /// Takes `document`, and the usual values where `request` has none: all devices; every way to
+  /// divide them in which tensor ranks lie in one node; micro-batches of a power of two; none,
+  /// selective (of transformers) and full recomputation; every stage of ZeRO; the document's
+  /// strategy, under global training with 1F1B, interleaved (2 and 4 stages a rank), ZB-H1 and
+  /// ZB-V; a balanced partition. Throws: Error if model or cluster of `document` are wrong, or it
+  /// cannot be searched.
   PlanSpace(JsonValue document, SearchRequest request);
 
   const std::vector<PlanLayout>& layouts() const { return layouts_; }
   std::vector<WorkOrder> orders(const PlanLayout& layout) const;
   std::vector<Setting> settings(const PlanLayout& layout, const WorkOrder& order) const;
-  /// The scenario of a plan.
+  /// Returns the scenario of a plan.
   JsonValue document_of(const PlanLayout& layout, const WorkOrder& order) const;
 
  private:

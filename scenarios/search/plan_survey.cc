@@ -23,7 +23,7 @@ struct ToldEstimate {
 };
 static_assert(std::is_trivially_copyable_v<ToldEstimate>, "goes through a pipe");
 
-/// The number of plans, and they.
+/// Returns the number of the estimates, and the estimates, as the bytes that a process sends.
 std::string bytes_of(const std::vector<ToldEstimate>& told, const std::string& refusal) {
   const std::size_t count = told.size();
   std::string bytes(sizeof count + count * sizeof(ToldEstimate), '\0');
@@ -71,7 +71,8 @@ ScheduleFamily family_of(const std::vector<WorkOrder>& orders) {
   return family;
 }
 
-/// For the processes to come: each would open it again. What needs it and has it not will say so.
+/// Opens SimGrid for the processes to come: each would open it again. An error is left to the plan
+/// that needs it.
 void open_simgrid() {
   try {
     load_simgrid();
@@ -91,7 +92,7 @@ Plan PlanSurvey::plan_of(std::size_t layout, const WorkOrder& order) const {
       std::make_shared<const JsonValue>(space_.document_of(space_.layouts()[layout], order))));
 }
 
-/// By the first of its plans that the loader takes.
+/// Returns the bound of a layout by the first of its plans that the loader takes.
 std::string PlanSurvey::bound_of_layout(std::size_t layout) const {
   std::string refusal;
   for (const WorkOrder& order : orders_[layout]) {

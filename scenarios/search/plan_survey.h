@@ -33,9 +33,10 @@ class PlanSurvey {
 
   const std::vector<WorkOrder>& orders(std::size_t layout) const { return orders_[layout]; }
 
-  /// A bound of each layout for all of its plans.
+  /// Returns a bound of each layout for all of its plans.
   std::vector<Findings> bound_layouts() const;
-  /// One grade better: of a layout the bounds of all its plans, else one estimate.
+  /// Returns better numbers of `candidates`: of a layout the bounds of all its plans, else one
+  /// estimate.
   std::vector<Findings> know_better(const std::vector<Candidate>& candidates) const;
 
  private:

@@ -9,7 +9,7 @@ namespace interlock {
 
 namespace {
 
-/// The values of a list, or the one value that is none.
+/// Returns the values of a list; a value that is no list is its own.
 std::vector<JsonNode> items_of(const JsonNode& node) {
   if (node.value->kind != JsonValue::Kind::Array) return {node};
   std::vector<JsonNode> items;

@@ -33,7 +33,7 @@ bool same(const MeasuredKernel& a, const Work& b) {
          a.work.shape == b.shape;
 }
 
-/// The distinct kernels that a fitted model prices, in order of their first appearance.
+/// Returns the distinct kernels that a fitted model prices, in order of their first appearance.
 std::vector<Priced> priced_kernels(const Plan& plan) {
   const Question& question = plan.question;
   std::vector<Priced> kernels;

@@ -24,14 +24,15 @@ struct KernelRatios {
 };
 KernelRatios ratios_of(const CalibratedModel& model, OpClass op_class, Precision precision);
 
-/// The step times of `draws` draws, under the scenario's seed. REQUIRES: the device was calibrated.
+/// Returns the step times of `draws` draws, under the scenario's seed. REQUIRES: the device was
+/// calibrated.
 std::vector<Seconds> drawn_steps(const Plan& plan, int draws);
 
-/// The middle `level` of them, with what it does not hold for. REQUIRES: as above;
-/// draws >= kFewestDraws.
+/// Returns the middle `level` of the drawn step times, with the limits of what was measured.
+/// REQUIRES: as above; draws >= kFewestDraws.
 Confidence calibrated_range(const Plan& plan, int draws);
 
-/// Why prices on a calibrated device reach beyond what was measured; nothing is simulated.
+/// Returns why prices on a calibrated device reach beyond what was measured; simulates nothing.
 std::vector<std::string> calibration_limits(const Plan& plan);
 
 }  // namespace interlock

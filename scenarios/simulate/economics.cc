@@ -82,7 +82,7 @@ TrainingCosts disturbed(const Question& question, const Economics& economics, co
   return costs;
 }
 
-/// The steps of the goal, or of the run; nothing if there is neither.
+/// Returns the steps of the goal, or of the run; nothing if there is neither.
 std::optional<double> steps_wanted(const Plan& plan) {
   const Question& question = plan.question;
   if (!question.goal && !question.run) return std::nullopt;

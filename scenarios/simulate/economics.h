@@ -40,9 +40,9 @@ struct Economics {
   std::optional<TrainingCosts> training;            // for the goal, or else the length of the run
 };
 
-/// Knows the steps of a goal, but no failures: those of a "run" need its result.
+/// Prices the steps of a goal without failures: those of a "run" need its result.
 Economics economics_of(const Plan& plan, const Metrics& metrics);
-/// The same; under a "run", with the time that its failures and checkpoints cost.
+/// Prices a result; under a "run", with the time that its failures and checkpoints cost.
 Economics economics_of(const ScenarioResult& result);
 
 }  // namespace interlock

@@ -10,7 +10,7 @@
 namespace interlock {
 namespace {
 
-/// Hours of steps of `metrics`, with failures and checkpoints.
+/// Simulates the hours of steps of `metrics`, with failures and checkpoints.
 RunResult run_steps(const Plan& plan, const Metrics& metrics) {
   const MeasureInputs step = measure_inputs(plan);
   StepFacts facts{.metrics = metrics,
@@ -25,7 +25,7 @@ RunResult run_steps(const Plan& plan, const Metrics& metrics) {
   return simulate_run(plan.question, facts);
 }
 
-/// A swarm on one copy of the model's stages.
+/// Simulates a swarm on one copy of the model's stages.
 SwarmResult run_swarm(const Plan& plan) {
   std::vector<StageCost> stages = lower_inputs(plan).stages;
   stages.resize(static_cast<std::size_t>(plan.partition.stages()));

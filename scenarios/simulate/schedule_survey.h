@@ -27,11 +27,11 @@ struct SurveyRow {
   double weight_copies = 0;  // weights on all devices over weights of the model
 };
 
-/// The scenario of one family, as text: what a user would write.
+/// Returns the scenario of one family as a user would write it.
 std::string survey_scenario(const ScheduleEntry& entry, const SurveySize& size);
 
-/// A row for each family that has an order of its own and takes this size, in the catalogue's
-/// order.
+/// Returns a row for each family that has an order of its own and takes this size, in the
+/// catalogue's order.
 std::vector<SurveyRow> survey_schedules(const SurveySize& size);
 
 }  // namespace interlock

@@ -128,10 +128,10 @@ TEST_CASE("ZeRO goes with every strategy") {
 TEST_CASE("degrees must multiply to the devices") {
   CHECK(refused({R"(parallel={"pipeline": 4, "data": 4, "tensor": 8})"}) ==
         "set: /parallel: data 4 x context 1 x tensor 8 x pipeline 4 are 128 devices; expected as "
-        "many as the cluster's 64, by data 2 say");
+        "many as the cluster's 64, e.g. with data 2");
   CHECK(refused({R"(parallel={"pipeline": 2, "data": 4, "tensor": 4})"}) ==
         "set: /parallel: data 4 x context 1 x tensor 4 x pipeline 2 are 32 devices; expected as "
-        "many as the cluster's 64, by data 8 say");
+        "many as the cluster's 64, e.g. with data 8");
   CHECK(refused({R"(parallel={"data": 3, "context": 2})", "training.global_batch_size=63"}) ==
         "set: /parallel: data 3 x context 2 x tensor 1 are 6 devices; expected a divisor of the "
         "cluster's 64");
@@ -171,13 +171,13 @@ TEST_CASE("grids of tensor ranks have their shapes") {
     return refused({"model.experts=null", "parallel={\"pipeline\": 1, " + keys + "}"});
   };
   CHECK(said(R"("tensor": 8, "data": 8, "tensor_layout": "2d")") ==
-        "set: /parallel: the 2d layout needs a square of tensor ranks; expected 1, 4, 9 or 16, "
-        "say, got tensor 8");
+        "set: /parallel: the 2d layout needs a square of tensor ranks; expected e.g. 1, 4, 9 or "
+        "16, got tensor 8");
   CHECK(said(R"("tensor": 8, "data": 8, "tensor_layout": "2.5d", "tensor_depth": 3)") ==
         "set: /parallel: the 2.5d layout needs tensor_depth squares of tensor ranks; expected "
-        "tensor = 3 x 1, 4, 9 or 16, say, got tensor 8");
+        "e.g. tensor = 3 x 1, 4, 9 or 16, got tensor 8");
   CHECK(said(R"("tensor": 4, "data": 16, "tensor_layout": "3d")") ==
-        "set: /parallel: the 3d layout needs a cube of tensor ranks; expected 1, 8, 27 or 64, say, "
+        "set: /parallel: the 3d layout needs a cube of tensor ranks; expected e.g. 1, 8, 27 or 64, "
         "got tensor 4");
   CHECK(said(R"("tensor": 4, "data": 16, "tensor_depth": 2)") ==
         "set: /parallel/tensor_depth: only the 2.5d layout has a depth; expected "
