@@ -24,7 +24,7 @@ class Error : public std::runtime_error {
 /// are kept, the rest only counted: a file may be wrong in a million places.
 class Diagnostics {
  public:
-  /// Adds `file:line: path: message`. A line of 0 (an override, say) and an empty path are left
+  /// Adds `file:line: path: message`. A line of 0 (e.g. of an override) and an empty path are left
   /// out.
   void add(std::string_view file, int line, std::string_view path, std::string_view message);
   bool empty() const { return messages_.empty(); }

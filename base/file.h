@@ -33,7 +33,7 @@ using TextSource = std::function<void(const TextSink&)>;
 /// as it was.
 void write_file(const std::string& path, const TextSource& contents);
 
-/// The folder of shipped data `name` ("models/zoo", say): under $INTERLOCK_DATA if set, else beside
+/// The folder of shipped data `name`, e.g. "models/zoo": under $INTERLOCK_DATA if set, else beside
 /// the running program if it was installed, else in the source tree it was built from.
 std::string data_folder(std::string_view name);
 

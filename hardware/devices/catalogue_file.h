@@ -15,7 +15,7 @@
 
 namespace interlock {
 
-/// Names of the catalogue's files in `folder` ("hardware/catalogue", say), sorted.
+/// Names of the catalogue's files in `folder`, e.g. "hardware/catalogue", sorted.
 std::vector<std::string> catalogue_entries(const std::string& folder);
 
 /// A document that something in a scenario refers to.

@@ -14,7 +14,7 @@ namespace interlock {
 
 struct ProductTiles {
   int multiprocessors = 0;  // 0: unknown, and every shape reaches the whole rate
-  double ramp = 0;          // steps of the inner dimension, in 16 bits, that its begin and end take
+  double ramp = 0;          // steps of the inner dimension, in 16 bits, that its start and end take
 };
 
 /// The share, in (0, 1], of what the device would reach if tiles filled it evenly and the inner

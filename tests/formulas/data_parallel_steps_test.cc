@@ -212,9 +212,9 @@ TEST_CASE("hybrid shards gather among themselves and add up the rest among each 
   }
 }
 
-TEST_CASE("FSDP gathers so many modules ahead as it is told to") {
+TEST_CASE("FSDP gathers the modules ahead that it is told to") {
   MESSAGE(
-      "At the begin of a pass the first modules are asked for, as many as are fetched ahead and\n"
+      "At the start of a pass the first modules are asked for, as many as are fetched ahead and\n"
       "one; before each further module one more is. A module runs once its weights are there.\n"
       "After the backward its gradients are reduced and scattered in one bucket.");
   for (const int n : {2, 4}) {
