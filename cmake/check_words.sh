@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Refuses retired words in product text, and comments that open without a verb or a name.
+# Refuses retired words in code and pages, and comments that open without a verb or a name.
 # Usage: check_words.sh [FOLDER]; HACKING.md has the words that we use instead.
 set -euo pipefail
 export LC_ALL=C
@@ -9,7 +9,7 @@ cd -- "${1:-$(dirname -- "${BASH_SOURCE[0]}")/..}"
 made='^\./reports/published/'
 
 files() {
-  find . \( -name .git -o -name 'build*' -o -path ./tests \) -prune -o -type f \
+  find . \( -name .git -o -name 'build*' \) -prune -o -type f \
     \( -name '*.h' -o -name '*.cc' -o -name '*.cu' -o -name '*.cuh' -o -name '*.js' -o -name '*.css' \
     -o -name '*.md' -o -name 'CMakeLists.txt' -o -name '*.cmake' \) -print | grep -Ev "$made" | sort
 }

@@ -152,7 +152,7 @@ TEST_CASE("an unknown name is answered with the known ones and the likely one") 
         "x.json:1: /c: unknown name \"unlike\"; known: a, b, c, d, e, f, g, h, i, j, k, ...");
 }
 
-TEST_CASE("keys that nobody asked for are reported with the nearest known one") {
+TEST_CASE("keys that are not asked for are reported with the nearest known one") {
   const auto read = [](ObjectReader& reader) {
     reader.count("micro_batches", 1);
     reader.get("steps");

@@ -8,7 +8,8 @@
 
 namespace interlock {
 
-/// What `call` throws; a sentence that matches nothing if it throws no Error.
+/// Returns the message of the Error that `call` throws; a sentence that matches nothing if it
+/// throws none.
 template <class Call>
 std::string thrown(Call call) {
   try {

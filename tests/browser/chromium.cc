@@ -38,7 +38,7 @@ std::string script_file(const std::string& name) {
   return read_file(std::string(SCRIPTS_FOLDER) + "/" + name);
 }
 
-/// What the child does until it is the browser.
+/// Runs in the child until it is the browser.
 [[noreturn]] void become(const std::string& program, const std::string& folder, int in, int out) {
   // Both moved out of the way first: either could be the number that the other one must get.
   const int input = fcntl(in, F_DUPFD, 10), output = fcntl(out, F_DUPFD, 10);
@@ -92,7 +92,7 @@ Chromium::Chromium(const std::string& program) : folder_(new_folder()) {
 }
 
 Chromium::~Chromium() {
-  close(to_);  // it ends when nobody is there to ask it
+  close(to_);  // it ends when its input is closed
   kill(child_, SIGTERM);
   waitpid(child_, nullptr, 0);
   close(from_);

@@ -19,7 +19,7 @@ struct BrowserWindow {
   bool dark = false;
 };
 
-/// What a check of a page came to: its name, and what was wrong; "" if nothing was.
+/// The result of a check of a page: its name, and what was wrong; "" if nothing was.
 struct PageCheck {
   std::string name, wrong;
 };

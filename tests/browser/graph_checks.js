@@ -13,7 +13,7 @@ tell({
     expect(/^device 1: [A-Z], .*began when .*after .*\.$/.test(chosen()), chosen());
     expect(picture(canvas) !== before, 'nothing is marked in the picture');
   },
-  'going back from cause to cause ends at the begin of the run': async () => {
+  'going back from cause to cause ends at the start of the run': async () => {
     const [canvas] = canvases();
     let steps = 0;
     for (let last = ''; chosen() !== last && steps < 5000; steps++) {

@@ -4,7 +4,7 @@
   await whenReady();
   const ready = performance.now();
   const painted = performance.getEntriesByName('first-contentful-paint')[0];
-  const times = []; // from the begin of the frame until all charts are drawn in it
+  const times = []; // from the start of the frame until all charts are drawn in it
   buttons('Everything').click();
   await frame();
   for (let i = 0; i < 24; i++) {

@@ -1,4 +1,4 @@
-// Chakra's files, byte by byte: what we write, what others write, and what nobody should.
+// Chakra's files, byte by byte: ours, those of other tools, and those that must be refused.
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/workloads/chakra_file.h"
 
@@ -100,7 +100,7 @@ TEST_CASE("ops and collectives have the attributes that Chakra's feeder knows") 
   CHECK(of_sum.at("pg_name").second.bytes == "12");
 }
 
-// What another tool might write: its own attributes and fields, numbers of other types.
+// Files of another tool: its own attributes and fields, numbers of other types.
 
 std::string number_attribute(const std::string& name, int type, std::uint64_t value) {
   return bytes_field(10, bytes_field(1, name) + varint_field(type, value));
@@ -140,7 +140,7 @@ TEST_CASE("a trace of another tool: 3 ms, 1 MB at 1 GB/s, 2 ms take 6 ms") {
   CHECK(scenario.micro_batches == 1);
 }
 
-TEST_CASE("a message nobody waits for ends the step: 3 ms, then 1 MB at 1 GB/s, take 4 ms") {
+TEST_CASE("a message that no op waits for ends the step: 3 ms, then 1 MB at 1 GB/s, take 4 ms") {
   const TraceFolder folder;
   folder.write(0, foreign_header() + foreign_compute(5, 3000, {}) + foreign_message(6, true, {5}));
   folder.write(1, foreign_header() + foreign_message(8, false, {}));

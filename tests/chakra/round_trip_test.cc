@@ -121,7 +121,7 @@ TEST_CASE("a scenario, written and read on the same cluster, has the same step a
                  << a.engine << " and " << b.engine);
     CHECK(b.step_time.value() == doctest::Approx(a.step_time.value()).epsilon(1e-9));
     CHECK(b.makespan.value() == doctest::Approx(a.makespan.value()).epsilon(1e-9));
-    // Of steps that overlap, the clock cuts what a trace shows; our own run knows that they repeat.
+    // The clock cuts steps that overlap, as a trace shows them; our own run knows that they repeat.
     const Metrics by_clock = measure_trace(first.measurement.program, first.measurement.log,
                                            a.fill_steps, {.steps = a.measured_steps})
                                  .metrics;

@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // From the public description of the encoding: a message is a row of fields, each a varint of
-// number * 8 + type, then a varint (type 0), 8 bytes (1), a length and so many bytes (2) or 4 bytes
-// (5). Varints hold 7 bits a byte, the lowest first, and all but the last byte have the 8th set.
+// number * 8 + type, then a varint (type 0), 8 bytes (1), a length and that number of bytes (2) or
+// 4 bytes (5). Varints hold 7 bits a byte, the lowest first, and all but the last byte have the 8th
+// set.
 #pragma once
 
 #include <doctest/doctest.h>

@@ -71,15 +71,15 @@ TEST_CASE("a scenario runs on a measured device, and its result says what prices
   CHECK(result.find("step_time_s")->number > 0.25);
 }
 
-TEST_CASE("devices that nobody measured, and precisions that were not, are told") {
+TEST_CASE("devices without measurements, and precisions that were not, are told") {
   const Folder folder;
   folder.file("measured.json", kDevice);
   folder.file("scenario.json", kScenario);
-  const Outcome nobody = run_program(
-      {"check", "scenario.json", "--set", "cluster.device=calibrated/nobody"}, folder.path());
-  CAPTURE(nobody.err);
-  CHECK(nobody.exit_code == 2);
-  CHECK(nobody.err.find("/cluster/device: ") != std::string::npos);
+  const Outcome none = run_program(
+      {"check", "scenario.json", "--set", "cluster.device=calibrated/none"}, folder.path());
+  CAPTURE(none.err);
+  CHECK(none.exit_code == 2);
+  CHECK(none.err.find("/cluster/device: ") != std::string::npos);
   const Outcome half =
       run_program({"check", "scenario.json", "--set", "training.precision=bf16"}, folder.path());
   CAPTURE(half.err);

@@ -14,7 +14,7 @@ bool has_program(const std::string& name) {
   return run_shell("command -v " + name + " >/dev/null", ".").exit_code == 0;
 }
 
-/// What bash offers for a command line whose words are `words`, the last one being typed.
+/// Returns what bash offers for a command line whose words are `words`, the last one being typed.
 std::vector<std::string> offered(const std::vector<std::string>& words) {
   const Folder folder;
   folder.file("interlock.bash", run_program({"completion", "bash"}).out);

@@ -29,7 +29,7 @@ struct Results {
   Outcome run(const std::string& command) const {
     return run_shell("'" INTERLOCK_PROGRAM "' " + command, folder.path());
   }
-  /// What a command says that must fail and leave no picture.
+  /// Returns the message of a command that must fail and leave no picture.
   std::string refusal(const std::string& command) const {
     const Outcome outcome = run(command);
     CHECK(outcome.exit_code == 2);

@@ -13,7 +13,7 @@ const JsonValue& at(const JsonValue& value, const std::string& key) {
   return *member;
 }
 
-/// What a command writes to standard output, which must be JSON and nothing else.
+/// Returns the standard output of a command, which must be JSON and nothing else.
 JsonValue written(const std::vector<std::string>& arguments, const std::string& folder = ".") {
   const Outcome run = run_program(arguments, folder);
   CAPTURE(run.err);

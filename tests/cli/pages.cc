@@ -24,7 +24,7 @@ std::string joined(const std::vector<std::string>& lines, std::size_t from, std:
   return text;
 }
 
-/// Where the answer to a block of commands that ends before line `at` stands.
+/// Returns the place of the answer to a block of commands that ends before line `at`.
 std::pair<std::size_t, std::size_t> answer_after(const std::vector<std::string>& lines,
                                                  std::size_t at) {
   while (at < lines.size() && is_blank(lines[at])) ++at;

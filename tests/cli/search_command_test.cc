@@ -56,7 +56,7 @@ TEST_CASE("the best plan runs as it was found, from its file and by its settings
   CHECK(at(simulated(folder, arguments), "step_time_s").number == step);
 }
 
-TEST_CASE("a search shows what it was asked for, and no progress where nobody looks") {
+TEST_CASE("a search shows what it was asked for, and no progress where no terminal is") {
   const Folder folder;
   folder.file("space.json", kSpace);
   const Outcome run = run_program(

@@ -1,4 +1,4 @@
-// What only a GPU can show: partitions are disjoint and run at once, links copy. Skipped without.
+// Checks that need a GPU: partitions are disjoint and run at once, links copy. Skipped without.
 // SPDX-License-Identifier: Apache-2.0
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>

@@ -13,7 +13,7 @@ namespace interlock::cuda {
 using reference::Numbers;
 using reference::Tokens;
 
-/// Whether there is a GPU; else `why` says what is missing.
+/// Returns whether there is a GPU; else `why` says what is missing.
 bool has_gpu(std::string& why);
 
 /// The first GPU, with tensors that live as long as this.
@@ -50,7 +50,7 @@ Tokens random_tokens(std::size_t size, int most, std::uint64_t stream);
 /// ||a - b|| / ||b||.
 double distance(const Numbers& a, const Numbers& b);
 
-/// What a kernel made, and what its reference makes of the same numbers.
+/// The output of a kernel, and that of its reference from the same numbers.
 struct Compared {
   std::string name;
   Numbers made, expected;

@@ -180,6 +180,6 @@ TEST_CASE("sets leave the cache, short kernels are repeated, and a clock that mo
   CHECK_FALSE(clock_moved(1980, 1950));
   CHECK(clock_moved(1980, 1900));
   CHECK(clock_moved(1500, 1980));
-  INFO("without NVML nobody knows");
+  INFO("without NVML the clock is unknown");
   CHECK_FALSE(clock_moved(0, 1980));
 }

@@ -15,7 +15,7 @@ using namespace interlock::cuda;
 
 namespace {
 
-/// What a stage reads and holds, in double.
+/// The tensors that a stage reads and holds, in double.
 struct Trial {
   std::vector<Layer> layers;
   int samples = 2, rows_per_sample = 1, columns = 1;
@@ -132,8 +132,8 @@ Made run_on_gpu(const Trial& trial, OnDevice& device) {
   return made;
 }
 
-/// The same with every number off by up to an ulp of bf16: how far results may be off that are
-/// rounded on their way, where a norm or a mask makes much of little.
+/// Returns `trial` with every number off by up to an ulp of bf16: how far results may be off that
+/// are rounded on their way, where a norm or a mask makes much of little.
 Trial nudged(Trial trial, std::uint64_t seed) {
   const auto nudge = [&](Numbers& numbers) {
     const Numbers by = random_numbers(numbers.size(), seed++);

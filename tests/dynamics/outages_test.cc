@@ -24,7 +24,7 @@ Spread drawn(const std::function<Seconds(Random&)>& draw) {
   return spread_of(values);
 }
 
-/// Whether a mean of kDraws values is where it should be, within five of its standard errors.
+/// Checks that a mean of kDraws values is where it should be, within five of its standard errors.
 void check_mean(const Spread& spread, double mean) {
   const double error = spread.deviation / std::sqrt(kDraws);
   INFO("mean " << spread.mean << ", expected " << mean << " +- " << error);

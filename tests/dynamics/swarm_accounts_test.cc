@@ -43,7 +43,7 @@ class Accounts {
         break;
     }
   }
-  /// Whether nothing was wrong so far.
+  /// Returns whether nothing was wrong so far.
   bool right() const { return right_; }
   /// Steps of which `stages` stages were averaged, in order from the first one.
   int whole_steps(int stages) const {
@@ -65,7 +65,7 @@ class Accounts {
     right_ = right_ && static_cast<int>(found.size()) == micro_batches_;
     int next = 0;
     for (const int micro_batch : found) right_ = right_ && micro_batch == next++;
-    // Nobody else has some of it left, and a stage never averages a step before the one before.
+    // No other peer has some of it left, and a stage never averages a step before the one before.
     for (const auto& [peer, places] : held_) {
       right_ = right_ && !places.contains({record.step, record.stage});
     }
@@ -132,7 +132,7 @@ TEST_CASE("every micro-batch is done once in each averaged step, over thousands 
     }
     REQUIRE(accounts.right());
     REQUIRE(accounts.whole_steps(static_cast<int>(inputs.stages.size())) == outcome.steps);
-    // What was run and not lost is at least the averaged steps, and no more than was ever run.
+    // At least the averaged steps were run and not lost, and no more than was ever run.
     const auto finished = outcome.micro_batches_per_s * inputs.duration.value();
     REQUIRE(finished >= static_cast<double>(outcome.steps * inputs.micro_batches) - 0.5);
     REQUIRE(finished <= static_cast<double>(outcome.steps + 2) * inputs.micro_batches + 0.5);

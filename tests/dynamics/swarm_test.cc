@@ -22,8 +22,8 @@ SwarmPeer peer_at(int stage, double speed = 1) {
           .latency = Seconds(0.001)};
 }
 
-/// Stages of 1 s forward and 2 s backward with so many equal peers each, over links that matter
-/// little.
+/// Returns stages of 1 s forward and 2 s backward with `peers` equal peers each, over links that
+/// matter little.
 SwarmInputs swarm_of(const std::vector<int>& peers) {
   SwarmInputs inputs;
   for (int stage = 0; stage < static_cast<int>(peers.size()); ++stage) {
@@ -162,7 +162,7 @@ TEST_CASE("with a slow stage, as many periods as peers that must move bring the 
   }
 }
 
-TEST_CASE("a swarm in balance moves nobody") {
+TEST_CASE("a swarm in balance moves no peer") {
   SwarmInputs inputs = swarm_of({4, 4, 4, 3});
   inputs.rebalance_every = Seconds(100);
   CHECK(simulate_swarm(inputs, 1).moves == 0);

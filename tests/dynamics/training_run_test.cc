@@ -78,7 +78,7 @@ TEST_CASE("a failure during a checkpoint loses it, one at its end does not") {
   check_times(simulate_training_run(plan, 1), {115, 100, 0, 9, 6, 0});
 }
 
-TEST_CASE("a failure of a spare disturbs nobody, and one during a recovery begins it anew") {
+TEST_CASE("a failure of a spare disturbs no replica, and one during a recovery begins it anew") {
   RunPlan plan = ten_steps();
   plan.spares = 3;
   plan.failures.trace = {down(5, 6), down(20, 0), down(23, 1)};

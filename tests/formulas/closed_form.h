@@ -7,8 +7,8 @@
 // (forward, loss and backward to the stage's output), o optimiser update, c one transfer over a
 // boundary, N how many stages a loss trains (N = 1 is local training), M micro-batches, S bytes of
 // a boundary tensor. "Period" is the time between two batches of the steady state, one micro-batch
-// a batch and one batch in flight on a stage. Derivations assume that input gradients which nobody
-// needs are computed; subtract bi from B of the stage that saves one.
+// a batch and one batch in flight on a stage. Derivations assume that unneeded input
+// gradients are computed; subtract bi from B of the stage that saves one.
 //
 // Queues: unless a row says more it holds for queues of one message, of several and of any number.
 // In a rendezvous the sender stands for as long as its message would wait at the receiver, so far
@@ -59,7 +59,7 @@ double flushed_bubble_fraction(int stages, int micro_batches);
 
 // Local and interlocking training
 
-/// f + a + B + o for K >= 2: a stage waits for nobody above it, so the dearest stage, one with a
+/// f + a + B + o for K >= 2: a stage waits for no stage above it, so the dearest stage, one with a
 /// head, sets the pace. A queue of one message carries no more than one per c, as one on the way is
 /// untaken, so there the period is no less than c (longer queues have no such bound). Holds in a
 /// rendezvous for c <= a + B + o. Copies that need the compute streams of both sides add 2c: an
@@ -77,9 +77,9 @@ Seconds eager_period(const EqualChain& chain, int n_wise);
 /// Pairwise training as its authors shipped it: fused backward, a head on every stage but the last.
 /// K >= 3: 2f + max(a + bi, B) + B + o + 2c, where the B in the maximum is the last stage's, which
 /// cannot send before its fused backward ends. K = 2: the last stage's loop, 2f + 2B + o + 2c, as
-/// long as a <= f + B + 2c; else the first one's own, f + a + B + o, whose head trains nobody else.
-/// Holds in a rendezvous for K <= 3 and for c <= max(B, 2B - a - bi) + o.
-/// Source: github.com/oscarkey/interlocking-backprop, components.py.
+/// long as a <= f + B + 2c; else the first one's own, f + a + B + o, whose head trains no other
+/// stage. Holds in a rendezvous for K <= 3 and for c <= max(B, 2B - a - bi) + o. Source:
+/// github.com/oscarkey/interlocking-backprop, components.py.
 Seconds shipped_pairwise_period(const EqualChain& chain);
 
 /// K(f + B) + bi * sum over i < K of (k_i - 1) + o + 2(K - 1)c with k_i = min(N, K - i + 1), the
@@ -112,7 +112,7 @@ Seconds busiest_stage(const std::vector<StageTimes>& stages, int n_wise);
 
 // Who does what, minimal form: only heads and gradients that train main weights
 
-/// Whether stage `stage` owns a head that somebody uses: N <= stage < K.
+/// Returns whether stage `stage` owns a head that is used: N <= stage < K.
 bool needs_head(int stages, int n_wise, int stage);
 /// Gradients that stage `stage` pushes down before the one that trains it. In all stages together
 /// (K - N)(N - 1).
@@ -120,7 +120,7 @@ int extra_traversals(int stages, int n_wise, int stage);
 /// Tensors that stage `stage` >= 2 sends down per batch: losses j >= stage, j <= K that train a
 /// stage below, so stage <= j <= stage + N - 2, and j >= N unless j = K.
 int gradient_tensors(int stages, int n_wise, int stage);
-/// The same with a head on every stage, unused gradients included: min(N - 1, k_i).
+/// Returns the number with a head on every stage, unused gradients included: min(N - 1, k_i).
 int shipped_gradient_tensors(int stages, int n_wise, int stage);
 
 // Memory: micro-batches whose activations stage `stage` holds at its peak

@@ -43,7 +43,7 @@ LayoutTrial replicas_trial(const Devices& d, const std::string& more) {
 
 double ring_share(int members) { return (members - 1.0) / members; }
 
-/// What the ring has to carry comes one after the other.
+/// The ring, which carries one exchange after the other.
 struct Lane {
   double free = 0;
   double join(double now, double takes) { return free = std::max(free, now) + takes; }
@@ -249,7 +249,7 @@ TEST_CASE("FSDP gathers the modules ahead that it is told to") {
 
 constexpr double kSlow = 1e9, kFast = 1e18;  // bytes a second
 
-/// Transformers of so many blocks on one node of `devices` devices.
+/// Returns transformers of `blocks` blocks on one node of `devices` devices.
 LayoutTrial blocks_trial(int blocks, const std::string& parallel, double bandwidth, int devices) {
   return {.model = small_transformer(blocks),
           .cluster = at_switch(devices, bandwidth),
@@ -258,7 +258,7 @@ LayoutTrial blocks_trial(int blocks, const std::string& parallel, double bandwid
                          "optimizer": "sgd", "steps": 2)"};
 }
 
-/// What exchanges add to a step of so many blocks, in seconds.
+/// Returns the time that exchanges add to a step of `blocks` blocks, in seconds.
 double added(int blocks, const std::string& parallel, int devices) {
   const auto step = [&](double bandwidth) {
     return run(blocks_trial(blocks, parallel, bandwidth, devices))

@@ -1,4 +1,4 @@
-// What eager, interleaved, breadth-first and zero-bubble schedules cost and hold: closed forms.
+// Closed forms of eager, interleaved, breadth-first and zero-bubble schedules: time and memory.
 // SPDX-License-Identifier: Apache-2.0
 //
 // p ranks, v chunks (stages) a rank, m micro-batches, f, i and w the ops of a chunk, B = i + w.

@@ -10,8 +10,8 @@
 namespace interlock::unequal_stages_test {
 namespace {
 
-/// Ops of no duration only where no rank has a choice: what a rank may know of an op that begins
-/// and ends while it chooses is nobody's business.
+/// Draws ops of no duration only where no rank has a choice: it is left open whether a rank knows
+/// of an op that begins and ends while it chooses.
 ReferenceStage random_stage(Random& random, int least) {
   return {.forward = random.integer(1, 20),
           .backward_input = random.integer(1, 20),
@@ -111,7 +111,7 @@ TEST_CASE("no eager run of unequal stages beats its loops, and most meet them") 
     INFO("seed " << seed << ", K = " << stages << ", N = " << c.n_wise << ": bound "
                  << bound.value() << " s, simulated " << metrics.step_time.value() << " s");
     CHECK(metrics.step_time >= bound * (1 - 1e-9));
-    // A local stage waits for nobody above it, so there the bound is met.
+    // A local stage waits for no stage above it, so there the bound is met.
     if (c.n_wise == 1) CHECK(close(metrics.step_time.value(), bound.value()));
     ++runs;
     met += metrics.step_time <= bound * 1.005 ? 1 : 0;

@@ -127,7 +127,7 @@ TEST_CASE("more work never takes less time on a roofline") {
   }
 }
 
-TEST_CASE("a class that nobody calibrated is priced by rates and efficiencies") {
+TEST_CASE("a class without calibration is priced by rates and efficiencies") {
   const Device device = read(kDevice);
   check_time(kernel_time({.op_class = OpClass::Loss, .bytes = Bytes(1e6)}, device, Precision::Fp32),
              PricedBy::Datasheet, 1e-3);

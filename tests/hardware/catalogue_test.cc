@@ -33,7 +33,7 @@ void collect_numbers(const JsonValue& value, const std::string& path,
   }
 }
 
-/// Whether `origin` explains `path` or an object around it.
+/// Returns whether `origin` explains `path` or an object around it.
 bool explains(const JsonValue& origin, std::string path) {
   while (true) {
     const JsonValue* sentence = origin.find(path);

@@ -1,4 +1,4 @@
-// What scenarios may write under "cluster", and what they are told when it is wrong.
+// Scenarios' "cluster": what may be written, and the messages where it is wrong.
 // SPDX-License-Identifier: Apache-2.0
 #include "hardware/networks/cluster_reader.h"
 

@@ -85,7 +85,7 @@ void carry(const std::vector<StepMessage>& messages, const StepRun& run,
   }
 }
 
-std::uint64_t everybody(int members) { return (std::uint64_t{1} << members) - 1; }
+std::uint64_t all_members(int members) { return (std::uint64_t{1} << members) - 1; }
 
 /// Rings of all devices of `nodes` nodes of `size`: channel c enters node k at member c - k and
 /// leaves at c - k - 1, for its counterpart in the next node. It closes if size divides nodes.
@@ -153,7 +153,7 @@ TEST_CASE("a ring's all-reduce, step by step, takes the planned time and adds ev
     Held held = own_contributions(n, static_cast<std::size_t>(n));
     carry(steps.messages, run, steps.arrival, held);
     for (const auto& chunks : held) {
-      for (const std::uint64_t chunk : chunks) CHECK_EQ(chunk, everybody(n));
+      for (const std::uint64_t chunk : chunks) CHECK_EQ(chunk, all_members(n));
     }
   }
 }
@@ -177,7 +177,7 @@ TEST_CASE("all-gather and reduce-scatter are the halves of it") {
   held = own_contributions(n, n);
   carry(scatter.messages, scattered, scatter.arrival, held);
   MESSAGE("place i ends with the sum of chunk i + 1");
-  for (std::size_t i = 0; i < n; ++i) CHECK_EQ(held[i][(i + 1) % n], everybody(n));
+  for (std::size_t i = 0; i < n; ++i) CHECK_EQ(held[i][(i + 1) % n], all_members(n));
 }
 
 TEST_CASE("rings over nodes: the planned flows, and no later than the planned time") {
@@ -205,7 +205,7 @@ TEST_CASE("rings over nodes: the planned flows, and no later than the planned ti
     Held held = own_contributions(n, static_cast<std::size_t>(n) * size);
     carry(steps.messages, run, steps.arrival, held);
     for (const auto& chunks : held) {
-      for (const std::uint64_t chunk : chunks) CHECK_EQ(chunk, everybody(n));
+      for (const std::uint64_t chunk : chunks) CHECK_EQ(chunk, all_members(n));
     }
   }
 }
@@ -333,7 +333,7 @@ TEST_CASE("double trees, chunk by chunk: the planned flows, and its time but for
     for (const int chunks : {4, 16}) {
       CAPTURE(chunks);
       Steps steps;
-      const int shift = n - 1;  // everybody one place further on
+      const int shift = n - 1;  // every member one place further on
       tree_steps(perfect_tree(n, 0), true, {chunks, 0, kBytes / 2}, steps);
       tree_steps(perfect_tree(n, shift), true, {chunks, chunks, kBytes / 2}, steps);
       check_edges(planned, steps.messages);
@@ -341,7 +341,7 @@ TEST_CASE("double trees, chunk by chunk: the planned flows, and its time but for
       Held held = own_contributions(n, std::size_t{2} * chunks);
       carry(steps.messages, run, steps.arrival, held);
       for (const auto& mine : held) {
-        for (const std::uint64_t chunk : mine) CHECK_EQ(chunk, everybody(n));
+        for (const std::uint64_t chunk : mine) CHECK_EQ(chunk, all_members(n));
       }
       const double levels = 2 * std::floor(std::log2(n));
       const double fill = 2 * levels * kBytes / chunks / 50e9;

@@ -159,9 +159,9 @@ TEST_CASE("halos are uneven, may be zero, and negative where a rank has what it 
   const std::vector<Expected> cases = {
       // Kernel 5, padded to keep the length: 2 on both sides but at the ends. Parts 4, 4, 3.
       {11, 3, {5, 1, 2, 1}, {{0, 2}, {2, 2}, {2, 0}}},
-      // The same without padding: outputs 0..6 in parts 3, 2, 2 read inputs 0..6, 3..8, 5..10.
+      // Without padding: outputs 0..6 in parts 3, 2, 2 read inputs 0..6, 3..8, 5..10.
       {11, 3, {5, 1, 0, 1}, {{0, 3}, {1, 1}, {3, 0}}},
-      // Pooling by 2: outputs 0..4 in parts 2, 2, 1 read 0..3, 4..7, 8..9; nobody needs 10.
+      // Pooling by 2: outputs 0..4 in parts 2, 2, 1 read 0..3, 4..7, 8..9; none reads 10.
       {11, 3, {2, 2, 0, 1}, {{0, 0}, {0, 0}, {0, -1}}},
       // Pooling by 2: inputs start at 0, 4, 8, 11, 14, 17, outputs read from 0, 4, 8, 12, 16, 18.
       {20, 6, {2, 2, 0, 1}, {{0, 0}, {0, 0}, {0, 1}, {-1, 2}, {-2, 1}, {-1, 0}}},

@@ -21,7 +21,8 @@ void check_share(const ProductShape& shape, const ProductTiles& tiles, double ex
   CHECK(share == doctest::Approx(expected).epsilon(1e-12));
 }
 
-/// 100 multiprocessors with a ramp of 64 steps, and so many flops a second in each precision.
+/// Returns 100 multiprocessors with a ramp of 64 steps, and `rates` flops a second in each
+/// precision.
 Device tiled_device(const std::map<Precision, double>& rates) {
   Device device{.name = "tiled"};
   for (const auto& [precision, rate] : rates) {

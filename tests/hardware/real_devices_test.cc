@@ -1,4 +1,4 @@
-// What runs a scenario for real: every form that a cluster may name, and the mistakes.
+// Devices that run a scenario for real: every form that a cluster may name, and the mistakes.
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 

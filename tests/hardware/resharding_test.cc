@@ -105,7 +105,7 @@ TEST_CASE("a broadcast hardly minds the number of hosts; copies cost in proporti
   }
 }
 
-TEST_CASE("every receiver gets its whole part, once, from somebody who holds it") {
+TEST_CASE("every receiver gets its whole part, once, from a sender that holds it") {
   const Cluster cluster = hosts(8, 4);
   const std::vector<int> left = range(0, 8);
   const std::vector<int> right = range(16, 12);

@@ -1,4 +1,4 @@
-// What a training run reads: the right bytes, the same for everybody, and learnable.
+// Data that a training run reads: the right bytes, the same on every rank, and learnable.
 // SPDX-License-Identifier: Apache-2.0
 #include "validate/training/data_set.h"
 

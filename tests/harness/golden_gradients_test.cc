@@ -58,7 +58,7 @@ ScaleStage make_scale(bool loss, Pair weight) {
   return stage;
 }
 
-/// What `stage` makes of `input`.
+/// Returns the output of `stage` for `input`.
 Pair forward(ScaleStage& stage, const Pair& input) {
   const std::vector<char*> weights = {address(stage.weight)}, none = {address(stage.gradient)};
   stage.input = input;

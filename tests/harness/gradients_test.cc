@@ -1,4 +1,4 @@
-// What trains which weights: gradients of runs against slopes of the losses that they belong to.
+// Gradients of runs against slopes of the losses that they belong to.
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 

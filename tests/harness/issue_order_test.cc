@@ -60,7 +60,7 @@ TEST_CASE("a frozen program is issued in the order that its ranks realised") {
   CHECK(frozen > 100);
 }
 
-/// What is wrong with the slots of `order`, counted again by channel and by event; empty if
+/// Returns what is wrong with the slots of `order`, counted again by channel and by event; empty if
 /// nothing.
 std::string wrong_slot(const Program& program, const std::vector<Issue>& order) {
   std::vector<std::vector<int>> sent(program.channels.size()), taken(program.channels.size());

@@ -19,7 +19,8 @@ struct Flow {
 
 double kept_by(const std::vector<Layer>& layers, Flow& flow);
 
-/// What backward reads of one layer, by the rules of models/layers/operators.h.
+/// Returns the tensor bytes of one layer that its backward reads, by the rules of
+/// models/layers/operators.h.
 double kept_by(const Layer& layer, Flow& flow) {
   const double input = flow.tensor();
   flow.width = layer.outputs;
@@ -165,7 +166,7 @@ TEST_CASE("a strategy's head stands on every module but the last") {
   CHECK(network.modules[1].head.empty());
 }
 
-TEST_CASE("parameters are numbered through the network, with the heads that nobody uses") {
+TEST_CASE("parameters are numbered through the network, with unused heads") {
   const NeuralNetwork network =
       network_of(R"({"kind": "mlp", "input_size": 5, "hidden_sizes": [4, 4], "classes": 3})", {});
   const auto parameters = parameters_of("layer0", network.modules[0].layers);

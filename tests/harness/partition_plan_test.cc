@@ -40,7 +40,7 @@ TEST_CASE("without a size, parts are as large as fit") {
   }
 }
 
-TEST_CASE("a refusal names what was asked for, what there is and what would do") {
+TEST_CASE("a refusal names the request, the GPU's size and a plan that would do") {
   const PartitionLimits h100 = {.sms = 132, .least = 8, .granularity = 8};
   CHECK(plan_partitions(h100, 8, 32).refusal ==
         "asked for 8 partitions of 32 multiprocessors, this device has 132; try 4 partitions, or 8 "

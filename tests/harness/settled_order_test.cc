@@ -1,4 +1,4 @@
-// What threads do when must not change a number: trainings with several micro-batches in flight.
+// Trainings with several micro-batches in flight: the timing of threads must not change a number.
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 

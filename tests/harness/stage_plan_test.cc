@@ -83,7 +83,7 @@ void make_stage(PlannedStage& stage, const StageShape& shape, std::uint64_t seed
   for (std::int64_t r = 0; r < rows; ++r) stage.targets.push_back(static_cast<int>(r % 3));
 }
 
-/// What is differentiated: the loss, or the output along `direction`.
+/// Returns the number that is differentiated: the loss, or the output along `direction`.
 double value_of(PlannedStage& stage, const std::vector<double>& input,
                 const std::vector<double>& direction) {
   block(stage, Place::Input) = input;

@@ -267,7 +267,7 @@ TEST_CASE("a run that is stopped says so and tells what it did") {
   CHECK(threaded.run.stopped);
   CHECK(threaded.log.spans.size() >= 100);
   CHECK(threaded.log.spans.size() <= 102);
-  // Also where everybody waits: a rank at work ends its op, the other sleeps.
+  // Also where every rank waits: a rank at work ends its op, the other sleeps.
   stop = false;
   workload.compute = [&](int, int) {
     std::this_thread::sleep_for(std::chrono::milliseconds(30));

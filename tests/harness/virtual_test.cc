@@ -87,7 +87,7 @@ void check_peaks(const Program& program, const TraceLog& engine, const TraceLog&
   }
 }
 
-/// Whether it ends.
+/// Returns whether the program ends.
 bool check_equal(const Program& program, Tally& tally) {
   const Realised engine = realise(program, run_native);
   tally.count("outcome", engine.deadlock.empty() ? "ended" : "deadlocked");

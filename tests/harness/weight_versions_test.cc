@@ -232,7 +232,7 @@ TEST_CASE("with two micro-batches in flight a backward uses the weights of its f
   check_versions(training, orders);
 }
 
-/// What the updates of a training that learns nothing add up: a step is an update.
+/// Returns the sums of the updates of a training that learns nothing: a step is an update.
 std::vector<std::map<std::string, std::vector<double>>> sums_of(const TrainingText& text) {
   std::vector<std::map<std::string, std::vector<double>>> sums;
   for (int step = 0; step < text.steps; ++step) {

@@ -1,4 +1,4 @@
-// What blocks of other families than GPT's do and keep, counted by hand from their papers.
+// Blocks of other families than GPT's: flops and bytes kept, counted by hand from their papers.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 

@@ -39,7 +39,7 @@ inline Flops flops_of(const std::vector<Work>& works) {
   return total;
 }
 
-/// What the convention behind MFU counts.
+/// Returns the flops that the convention behind MFU counts.
 inline Flops counted_of(const std::vector<Work>& works) {
   Flops total;
   for (const Work& work : works) total += counted_flops(work);

@@ -19,7 +19,7 @@ using Count = std::int64_t;
 
 /// Weights of a gated MLP, three matrices.
 Count gated(Count hidden, Count width) { return 3 * hidden * width; }
-/// Of queries, keys, values and output, without biases.
+/// Counts the weights of queries, keys, values and output, without biases.
 Count attention(Count hidden, Count heads, Count kv_heads, Count size) {
   return hidden * size * (2 * heads + 2 * kv_heads);
 }

@@ -23,8 +23,8 @@ inline std::string text_of(const std::vector<Exchange>& list) {
   return out.str();
 }
 
-/// What one member of a collective of n receives on average, when every byte and message goes
-/// straight from where it is to where it must be, or around a ring.
+/// The bytes that one member of a collective of n receives on average, when every byte and message
+/// goes straight from where it is to where it must be, or around a ring.
 struct Received {
   double bytes = 0;
   double messages = 0;

@@ -1,4 +1,4 @@
-// Where a model comes from: the zoo, a file beside the scenario, or the scenario itself.
+// Sources of a model: the zoo, a file beside the scenario, or the scenario itself.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <filesystem>

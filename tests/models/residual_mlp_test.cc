@@ -46,7 +46,7 @@ TEST_CASE("a reversible block has two branches over halves of the width") {
   CHECK(block.parameters == 2 * ((3 * 7 + 7) + (7 * 3 + 3) + 2 * 3));
   CHECK(products_of(graph) == 2 * (5 * 6 + 2 * 4 * 3 * 7 + 6 * 3));
   CHECK(block.output.value() == 4 * 2 * 6);
-  // Of each branch: the whole tensor whose half the norm reads, what the norm made, and what both
+  // Each branch keeps the whole tensor whose half the norm reads, what the norm made, and what both
   // GELU and the second product read.
   CHECK(block.stash.value() == 2 * (4 * 2 * (6 + 3 + 7 + 7)));
   // Per sample and branch, forward: the norm reads and writes 3 numbers each, the GELU 7 each; the

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The oracle writes the backward of a block down as a list of kernels, each with the gradients that
-// it makes and those that nobody reads after it, and adds up what is alive. It shares nothing with
+// it makes and those without a later reader, and adds up what is alive. It shares nothing with
 // the builders, which take a maximum over operators.
 #include <algorithm>
 #include <map>

@@ -1,4 +1,4 @@
-// What related systems claim of communication and memory.
+// Claims of related systems about communication and memory.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-// What related systems claim of orders of work.
+// Claims of related systems about orders of work.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstdio>
@@ -53,7 +53,8 @@ TEST_CASE("a loss for each worker's layers is J / (1 + hJ / 3L) times as fast") 
     // Greedy: a head for every layer but the last; the first workers have one for each of theirs.
     const double own = layers / workers;
     CHECK(1e3 * paper.step({j, "greedy"}) == doctest::Approx(own * (3 + head)).epsilon(1e-3));
-    // A worker keeps its own layers' activations, whoever trains them, and nothing comes back.
+    // A worker keeps its own layers' activations, also if another trains them, and nothing comes
+    // back.
     CHECK(paper.stash({j, "chunked"}) <= paper.stash({j, "backpropagation"}));
     CHECK(paper.traffic({j, "chunked"}) ==
           doctest::Approx(paper.traffic({j, "backpropagation"}) / 2));

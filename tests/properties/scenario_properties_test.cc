@@ -39,7 +39,8 @@ Json with(Json scenario, const char* key, const Json& value) {
   return scenario;
 }
 
-/// What a property says of a scenario and its result: "" if it holds; nothing if it says nothing.
+/// The verdict of a property on a scenario and its result: "" if it holds; nothing if it says
+/// nothing.
 using Verdict = std::optional<std::string>;
 using Property = std::function<Verdict(const Json& scenario, const ScenarioResult& result)>;
 

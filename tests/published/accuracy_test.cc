@@ -116,7 +116,7 @@ TEST_CASE("quantities follow from step time, and ratios from a base") {
   CHECK(value(Measurand::TokensPerS) == 30);
   CHECK(value(Measurand::TflopsPerDevice) == 1);  // 8 / 2 / 4
   CHECK(value(Measurand::PeakMemory) == 7);
-  CHECK(value(Measurand::StateMemory) == -1);  // nobody says it
+  CHECK(value(Measurand::StateMemory) == -1);  // no row has it
   CHECK(value(Measurand::SpeedUp, &base) == 1.5);
   CHECK(value(Measurand::StepDifference, &base) == 1.5);
   CHECK(value(Measurand::StashRatio, &base) == 0.75);

@@ -24,7 +24,7 @@ MeasuredRow row_on(const std::string& machine, std::map<Measurand, double> measu
   return row;
 }
 
-/// What is predicted of any row: 2 s a step of 8 devices, 10 samples and 100 tokens a second.
+/// Returns the prediction of any row: 2 s a step of 8 devices, 10 samples and 100 tokens a second.
 RowPrediction prediction() {
   return {.figures = {.step_time = 2,
                       .samples_per_s = 10,
@@ -127,7 +127,7 @@ TEST_CASE("ranges are widened until the stated share of another source's rows is
 }
 
 TEST_CASE("a source has no part in the range that its rows are tried on") {
-  // Of b alone, 20 rows of 0.91 ... 1.10, the range is 0.92 to 1.08. Of a, both tables are left
+  // The range of b alone, 20 rows of 0.91 ... 1.10, is 0.92 to 1.08. Both tables of a are left
   // out.
   ErrorTable wide = table_of("b: one", 1, 0);
   for (int i = 1; i <= 20; ++i) wide.ratios.push_back(0.9 + 0.01 * i);

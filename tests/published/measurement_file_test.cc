@@ -122,7 +122,7 @@ TEST_CASE("rows that cannot be judged are refused") {
   }
 }
 
-TEST_CASE("a second column of one name, and a quantity that nobody knows, are refused") {
+TEST_CASE("a second column of one name, and an unknown quantity, are refused") {
   const auto message = [](const std::string& columns) {
     return thrown([&] {
       read_text_file(file_with("\"columns\": [" + columns + "], \"rows\": [[1, 2, 3]]"));

@@ -21,7 +21,7 @@ int count(const std::string& text, const std::string& part) {
 
 }  // namespace
 
-TEST_CASE("the page asks nobody for anything") {
+TEST_CASE("the page asks no server for anything") {
   const std::string page = html_report({two_devices(), pipeline_run({})});
   for (const char* reach : {"http:", "https:", "src=", "@import", "fetch(", "XMLHttpRequest",
                             "WebSocket", "importScripts"}) {

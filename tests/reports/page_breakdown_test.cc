@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// Of one bar its label, and shares of a step by part.
+/// The label of one bar, and its shares of a step by part.
 struct DrawnBar {
   std::string label;
   std::map<std::string, double> parts;

@@ -85,8 +85,8 @@ int arrows_expected(const Measurement& measurement) {
   return arrows;
 }
 
-/// What every trace must be, as viewers and as trace analysis read it: rules kept, ops and peaks
-/// those of the run.
+/// Checks what every trace must be, as viewers and as trace analysis read it: rules kept, ops and
+/// peaks those of the run.
 TraceFile check_rules(const ScenarioResult& run) {
   const Measurement& measurement = run.measurement;
   TraceFile file = read_trace(whole(trace_events(run)));
@@ -119,7 +119,7 @@ TEST_CASE("traces of every schedule family keep the rules of viewers, and hold e
     CAPTURE(family.first);
     const ScenarioResult& run = family.second;
     const TraceFile file = check_rules(run);
-    // Runs that never flush end with messages that nobody has used yet.
+    // Runs that never flush end with messages that are not used yet.
     CHECK(file.arrows <= arrows_expected(run.measurement));
     if (run.plan.schedule.kind->flushes) {
       CHECK(file.arrows == arrows_expected(run.measurement));

@@ -105,7 +105,7 @@ TEST_CASE("how old weights were is said of runs whose weights were") {
   CHECK(Json::parse(training_json({stale}))["staleness"] == Json({{"0", 1}, {"2", 5}}));
 }
 
-TEST_CASE("names of runs cannot break out of the page, which asks nobody for anything") {
+TEST_CASE("names of runs cannot break out of the page, which asks no server for anything") {
   const std::string evil = "</script><script>alert(1)</script><!--\"'&<img onerror=x>\xff";
   const std::string page = training_html({run_of(3, evil), run_of(3, "b")});
   CHECK(page.find("<script>alert") == std::string::npos);

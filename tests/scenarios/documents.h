@@ -44,7 +44,7 @@ inline Question loaded(const Overrides& overrides = {}) {
   return scenarios.front();
 }
 
-/// What loading `value` says; "" if nothing is wrong.
+/// Returns the mistakes that loading `value` reports; "" if nothing is wrong.
 inline std::string mistakes_of(const JsonValue& value) {
   try {
     load_questions(value);
@@ -54,7 +54,7 @@ inline std::string mistakes_of(const JsonValue& value) {
   return "";
 }
 
-/// What kFourModules with `overrides` is refused with; "" if it is right.
+/// Returns the mistakes of kFourModules with `overrides`; "" if it is right.
 inline std::string mistakes(const Overrides& overrides) {
   return mistakes_of(document(kFourModules, overrides));
 }

@@ -1,4 +1,4 @@
-// What a framework adds to a step, against launches, bytes and exchanges counted from the model.
+// Times that a framework adds to a step, against launches, bytes and exchanges of the model.
 // SPDX-License-Identifier: Apache-2.0
 #include "base/file.h"
 #include "scenarios/load/read_framework.h"

@@ -21,7 +21,7 @@ double roofline_s(const Work& work) {
          std::max(work.flops.value() / kRate, work.bytes.value() / kStream);
 }
 
-/// So many products and elementwise kernels, as measured on such a device.
+/// Returns `samples` products and elementwise kernels, as measured on such a device.
 std::string calibration(std::mt19937& random, int samples) {
   std::normal_distribution<double> normal(0, kSpread);
   std::uniform_int_distribution<int> size(16, 512);

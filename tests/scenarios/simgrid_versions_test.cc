@@ -1,4 +1,4 @@
-// What SimGrid's versions make of the same contention.
+// Versions of SimGrid: step times under the same contention.
 // SPDX-License-Identifier: Apache-2.0
 //
 // Step times that SimGrid 3.32 gave; that they are right is for tests/validate/contention_test.cc

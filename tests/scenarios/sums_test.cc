@@ -117,7 +117,7 @@ void check_sums(const Metrics& metrics) {
   }
 }
 
-/// The same steps in the middle of a longer run, watched by the clock: no device lacks work.
+/// Checks the steps in the middle of a longer run, watched by the clock: no device lacks work.
 void check_by_clock(const Question& scenario, const Metrics& metrics) {
   const int further = 40;
   const int steps = metrics.fill_steps + metrics.measured_steps + further;
@@ -205,7 +205,7 @@ TEST_CASE("what tensor devices exchange inside ops is a named part of what they 
     check_sums(metrics);
     REQUIRE(metrics.explanation);
     Bubbles bubbles = metrics.explanation->devices[0];
-    // Where several ranks share links, exchanges are collectives between parts of ops.
+    // If several ranks share links, exchanges are collectives between parts of ops.
     const double waits = at(bubbles, BubbleCause::Exchange) + at(bubbles, BubbleCause::Message);
     CHECK(waits > 0.01 * metrics.step_time.value());
   }

@@ -50,7 +50,7 @@ TEST_CASE("a swarm must fit the rest of its scenario") {
         "parallelism; expected \"parallel\" with nothing but \"pipeline\" and \"stages\"");
 }
 
-/// What running kFourModules with `overrides` is refused with.
+/// Returns the message with which a run of kFourModules with `overrides` is refused.
 std::string refusal(const Overrides& overrides) {
   try {
     run_scenario(loaded(overrides), false);

@@ -15,7 +15,7 @@ SweepPlan plan_of(const std::string& sweep) {
   return plan;
 }
 
-/// What each scenario sets, "a b" for values a and b.
+/// Returns the settings of each scenario, "a b" for values a and b.
 std::vector<std::string> settings_of(const SweepPlan& plan) {
   std::vector<std::string> all;
   for (std::size_t i = 0; i < plan.size(); ++i) {

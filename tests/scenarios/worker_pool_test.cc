@@ -1,4 +1,4 @@
-// Jobs in forked processes: each is done once, whoever dies.
+// Jobs in forked processes: each is done once, also if a process dies.
 // SPDX-License-Identifier: Apache-2.0
 #include "scenarios/sweep/worker_pool.h"
 

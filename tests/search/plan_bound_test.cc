@@ -21,7 +21,7 @@ constexpr int kPlansOfSpace = 8;
 constexpr double kRounding = 1e-9;
 constexpr double kSimGridRounding = 1e-8;  // of runs that share links; 1.7e-9 was seen
 
-/// What one plan shows; negative slack: a bound was above what was simulated.
+/// The slack of one plan; negative: a bound was above what was simulated.
 struct Slack {
   bool loaded = false, shared = false;
   double layout_time = 0, plan_time = 0, layout_memory = 0, plan_memory = 0, busy = 0, look = 0;

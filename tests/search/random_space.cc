@@ -61,7 +61,7 @@ struct Values {
   int chunks = 1;
 };
 
-/// What PlanSpace makes of these, by other means.
+/// Returns the plan that PlanSpace makes of these values, by other means.
 Json plan_of(Json space, const Values& values) {
   Json& parallel = space["parallel"];
   parallel["tensor"] = values.tensor;

@@ -18,7 +18,7 @@ namespace {
 /// Time, memory, cost, energy.
 using Figures = std::array<double, 4>;
 
-/// What every plan that loads and fits takes, the fastest first.
+/// Returns the times of every plan that loads and fits, the fastest first.
 std::vector<Figures> simulate_all(const std::string& space) {
   std::vector<Figures> all;
   for (const JsonValue& plan : all_plans(space)) {

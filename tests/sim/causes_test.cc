@@ -29,7 +29,7 @@ bool near(Seconds a, Seconds b, Seconds allowed) {
   return std::abs((a - b).value()) <= allowed.value();
 }
 
-/// What is wrong with `cause` of something that starts at `start`; empty if nothing.
+/// Returns what is wrong with `cause` of something that starts at `start`; empty if nothing.
 std::string fault_of(const Cause& cause, Seconds start, const TraceLog& log, Seconds allowed) {
   if (!near(cause.at, start, allowed)) {
     return "begins at " + std::to_string(start.value()) + ", its cause says " +

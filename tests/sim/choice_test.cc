@@ -1,4 +1,4 @@
-// What a rank that chooses runs next, judged from the trace alone.
+// Choices of ranks: which op comes next, judged from the trace alone.
 // SPDX-License-Identifier: Apache-2.0
 //
 // Ops take time here: what a zero-length op makes ready comes after the choice of its own instant.

@@ -70,7 +70,7 @@ std::vector<int> each_its_own(std::size_t ranks) {
   return devices;
 }
 
-/// Whether two messages were handed to one wire at one instant, of which any may be first.
+/// Returns whether two messages were handed to one wire at one instant, of which any may be first.
 bool has_tie(const Program& program, const TraceLog& log) {
   std::set<std::pair<int, double>> seen;
   return std::any_of(log.transfers.begin(), log.transfers.end(), [&](const Transfer& transfer) {
@@ -79,9 +79,9 @@ bool has_tie(const Program& program, const TraceLog& log) {
   });
 }
 
-/// What writing a run of `chain` down and reading it back changes; "" if nothing. Nothing at all if
-/// the run itself deadlocks, or depends on times in a way that no trace can say, or on which of two
-/// messages is first.
+/// Returns what changes when a run of `chain` is written down and read back; "" if nothing. Nothing
+/// at all if the run itself deadlocks, or depends on times in a way that no trace can say, or on
+/// which of two messages is first.
 std::optional<std::string> change_by_trace(const TestChain& chain) {
   if (chain.policy.replays) return std::nullopt;
   const Program program = program_of(chain);

@@ -1,4 +1,4 @@
-// What engines say when they cannot go on: deadlocks, contention, children that die.
+// Messages of engines that cannot go on: deadlocks, contention, children that die.
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 #include <unistd.h>
@@ -89,7 +89,7 @@ TEST_CASE("with room for one message the same program ends, after 1 s of work an
   }
 }
 
-TEST_CASE("a stage that waits for a message nobody sends is named with its neighbour") {
+TEST_CASE("a stage that waits for a message that is not sent is named with its neighbour") {
   Program program = both_send_first(1);
   program.instructions[1].code = Opcode::Receive;  // stage 0 takes twice, and sends nothing
   program.instructions[1].index = 1;
@@ -115,7 +115,7 @@ TEST_CASE("of many streams that wait the first eight are listed, and the rest co
   }
 }
 
-TEST_CASE("readouts reach whoever waits for them, whatever is in flight") {
+TEST_CASE("readouts reach the ops that wait for them, whatever is in flight") {
   // The period of 2 micro-batches is no multiple of 3 in flight, so that several sequences of stage
   // 0 wait for readouts at once, which take 100 s to come.
   TestChain chain = make_chain(2, "eager");

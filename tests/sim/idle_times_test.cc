@@ -27,7 +27,7 @@ struct Sums {
   double idle = 0, exposed = 0;
 };
 
-/// What all stretches come to that `spans` leave in `window`.
+/// Returns the sums over all stretches that `spans` leave in `window`.
 Sums sums_of(const Program& program, const TimeWindow& window, const std::vector<Span>& spans) {
   IdleTimes times(program, window);
   Sums sums;

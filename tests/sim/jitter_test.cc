@@ -40,7 +40,7 @@ TEST_CASE("factors have mean 1 and the spread that was asked for, whatever their
       INFO("shape " << static_cast<int>(shape) << ", spread " << spread << ": mean " << moments.mean
                     << " +- " << error << ", deviation " << moments.deviation);
       CHECK(std::abs(moments.mean - 1) < 4 * error);
-      // Of a deviation the relative error is sqrt((kurtosis - 1) / 4n); a lognormal one of
+      // The relative error of a deviation is sqrt((kurtosis - 1) / 4n); a lognormal one of
       // spread 1 has a kurtosis of 41.
       CHECK(std::abs(moments.deviation / spread - 1) < 4 * std::sqrt(40.0 / 4 / kDraws));
       CHECK(moments.least >= 0);

@@ -32,7 +32,7 @@ int rhythm_of(int micro_batches, int between) {
   return log.rhythm(0, 1, 1);
 }
 
-TEST_CASE("ops in a rhythm have none while a wire falls behind, which somebody will wait for") {
+TEST_CASE("ops in a rhythm have none while a wire falls behind, which an op will wait for") {
   CHECK(rhythm_of(30, 10) == 1);
   CHECK(rhythm_of(30, 11) == 0);
 }

@@ -68,7 +68,7 @@ void check_peaks(const Program& program, const std::vector<MemoryChange>& change
   }
 }
 
-/// What a rank tells, in its own order: that it begins an op, or a change.
+/// The news of a rank, in its own order: that it begins an op, or a change.
 struct Told {
   bool begins = false;
   MemoryChange change;  // or, if it begins an op, its time

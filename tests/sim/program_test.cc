@@ -24,7 +24,7 @@ Walk walk(const Program& program, const Stream& stream) {
   return walk;
 }
 
-/// The same by nested loops.
+/// Walks the stream by nested loops.
 Walk walk_by_loops(const Program& program, const Stream& stream) {
   Walk walk;
   auto segments = [&](int first, int end, int later) {
@@ -140,7 +140,7 @@ TEST_CASE("a lowered stream computes the ops of its sequence, in their order") {
         for (Cursor c(program, program.streams[rank.first_stream + lane]); !c.done(); c.next()) {
           if (c.instruction().code != Opcode::Compute) continue;
           const OpInfo& op = program.ops[c.instruction().index];
-          // What a backward runs again before it is lowering's, not the schedule's.
+          // Lowering, not the schedule, adds what a backward runs again before it.
           if (op.kind == OpKind::R && !roles_of(chain)[op.stage].runs_next_part) continue;
           computed.push_back({op.kind, op.stage, c.micro_batch(), op.loss});
         }

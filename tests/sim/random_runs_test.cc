@@ -127,7 +127,7 @@ TEST_CASE("a stage does not replay when its message is made at that very instant
   }
 }
 
-TEST_CASE("whoever watches changes nothing") {
+TEST_CASE("a watcher changes nothing") {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     Random random(115, seed);
     const TestChain chain = random_chain(random);

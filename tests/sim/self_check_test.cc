@@ -95,7 +95,7 @@ TEST_CASE("a trace that lacks an op, a message, or a byte given back is found ou
   CHECK(memory.fault().find("what rank 1 holds of boundary at the end") != std::string::npos);
 }
 
-TEST_CASE("a program whose messages nobody receives is found out") {
+TEST_CASE("a program whose messages are not received is found out") {
   Program program = program_of(make_chain(2, "1f1b"));
   const TraceAudit audit = audit_of(program);
   for (Instruction& instruction : program.instructions) {

@@ -126,7 +126,7 @@ TEST_CASE("messages of one pair of ranks never overlap on the way, nor overtake 
 }
 
 TEST_CASE("sharing a port makes no run shorter than wires of its own would") {
-  // Of a fixed order only: where ranks choose, a delay may lead to a luckier order.
+  // Compares fixed orders only: where ranks choose, a delay may lead to a luckier order.
   int compared = 0;
   for (std::uint64_t seed = 0; seed < 150; ++seed) {
     Random random(182, seed);

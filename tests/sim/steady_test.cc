@@ -1,4 +1,4 @@
-// Where the steady state begins, and how long its cycle is.
+// Steady state: its start, and the length of its cycle.
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/measure/steady.h"
 

@@ -1,4 +1,4 @@
-// What runs of schedules with two copies, a V or overlapped pairs take, hold and send.
+// Schedules with two copies, a V or overlapped pairs: their times, memory and messages.
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
@@ -80,7 +80,7 @@ TEST_CASE("a deadlock names stages of the model, of whichever copy") {
 TEST_CASE("a pair takes F + B - overlap x min(F, B), recompute in B, and both parts their share") {
   // F 3, bi 1, bw 4, recompute 2: B = 7. Both of 2 ranks are in the middle. With 4 micro-batches a
   // way: F0 F1 alone, then 3 times F0 with B1 (the first time alone) and F1 with B0, then B1 and
-  // I0, W0: 5 pairs, and nobody waits.
+  // I0, W0: 5 pairs, and no rank waits.
   for (double overlap : {0.0, 0.25, 1.0}) {
     TestChain chain = pipeline("dualpipe", 2, 8, {3, 1, 4});
     for (StageCost& cost : chain.costs) cost.recompute = {Seconds(2), Flops(0)};

@@ -1,4 +1,4 @@
-// What a test leaves out where a program or a machine is missing, in the form that ./test collects.
+// Reports a test that is left out as a program or a machine is missing, in the form for ./test.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -112,7 +112,7 @@ TEST_CASE("parts that do not belong together are refused, and nothing is merged"
   CHECK(other.exit_code == 2);
   CHECK(other.err.find("holds another sweep") != std::string::npos);
   CHECK_FALSE(std::filesystem::exists(folder.path("all.db")));
-  // A figure that somebody changed.
+  // A figure that was changed by hand.
   std::filesystem::copy(folder.path("a.db"), folder.path("c.db"));
   Database(folder.path("c.db"), Database::Mode::Write)
       .run("UPDATE results SET step_time_s = 1 WHERE id = 2");

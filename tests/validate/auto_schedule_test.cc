@@ -158,7 +158,7 @@ TEST_CASE("the same seed finds the same order") {
 }
 
 TEST_CASE("a memory that holds one micro-batch leaves one order: one after the other") {
-  // 3 stages, F + I + W = 3: each micro-batch goes down and up, its last W is hidden by nobody.
+  // 3 stages, F + I + W = 3: each micro-batch goes down and up, no op hides its last W.
   Trial trial = global_trial(std::vector<SmallStage>(3, {1, 1, 1}), 4, 0);
   trial.schedule = searching(kUnit);
   const Metrics metrics = simulate(trial).metrics;

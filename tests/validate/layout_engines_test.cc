@@ -17,7 +17,7 @@ namespace {
 
 constexpr int kMostDevices = 16;
 
-/// Calls `check` with those of so many random trials that load, and are small.
+/// Calls `check` with each of a number of random trials that load, and are small.
 template <class Check>
 void for_layouts(int trials, RandomCluster cluster, Check check) {
   for (int seed = 1000; seed < 1000 + trials; ++seed) {

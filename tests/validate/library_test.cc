@@ -78,7 +78,7 @@ std::string line_of(const Row& row, double pure, double calibrated) {
   return line;
 }
 
-/// What the table comes to. The naive rows gave the overhead, so they do not judge it.
+/// The verdict on the table. The naive rows gave the overhead, so they do not judge it.
 struct Verdict {
   int pure_beyond = 0;
   double pure_worst = 0, calibrated_worst = 0;

@@ -67,7 +67,7 @@ void check_step(const LayoutTrial& trial, const StepOutcome& expected) {
 TEST_CASE("copies shorter than the ops beside them are hidden") {
   MESSAGE(
       "F 0-2, 2-4, 4-6, 6-8, out 2-3, 4-5, 6-7, 8-9; B 8-12, 12-16, 16-20, 20-24, back "
-      "6-7, 8-9, 12-13, 16-17: nobody waits. From 6 to 7 stash 2 leaves, 0 comes, 3 is made");
+      "6-7, 8-9, 12-13, 16-17: no op waits. From 6 to 7 stash 2 leaves, 0 comes, 3 is made");
   const LayoutTrial trial = chain_with_host(1, 4, 1, 1);
   check_step(trial, {24, 3, 3});
   const Metrics metrics = run(trial).measurement.metrics;
@@ -158,7 +158,7 @@ TEST_CASE("the hosts of a node that keep more than they have do not fit") {
 
 TEST_CASE("devices below one PCIe uplink halve it") {
   for (const double uplink : {16.0, 8.0, 4.0, 1.6}) {
-    const double copy = 2 * 8 / uplink;  // two stashes of 8 MB at so many GB/s
+    const double copy = 2 * 8 / uplink;  // two stashes of 8 MB at `uplink` GB/s
     LayoutTrial trial = chain_with_host(1, 4, 1, 1);
     trial.cluster = R"({"kind": "machine", "device": "a100-40g", "devices_per_node": 2,
         "port": {"bandwidth": "64 GB/s"}, "host": {"bandwidth": "64 GB/s"},

@@ -1,4 +1,4 @@
-// What each policy of a schedule does to the period, by closed forms.
+// Policies of a schedule: the effect of each on the period, by closed forms.
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 

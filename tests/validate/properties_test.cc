@@ -1,4 +1,4 @@
-// What must hold in every run, checked over every small chain, strategy and schedule.
+// Rules that hold in every run, checked over every small chain, strategy and schedule.
 // SPDX-License-Identifier: Apache-2.0
 //
 // The rules are restated here from the definition of the strategies; stages count from 0.
@@ -189,7 +189,7 @@ TEST_CASE("work is conserved, and a run lasts at least as long as its busiest ra
 TEST_CASE("memory never falls below what is resident and returns to it") {
   for_runs([](const Observed& run) {
     std::vector<MemoryChange> changes = run.traced.log.memory;
-    // Of one instant, what is taken first: a message may hand its bytes on while it arrives.
+    // At one instant, allocations come first: a message may hand its bytes on while it arrives.
     std::stable_sort(changes.begin(), changes.end(), [](const auto& a, const auto& b) {
       return std::pair(a.time, -a.bytes) < std::pair(b.time, -b.bytes);
     });

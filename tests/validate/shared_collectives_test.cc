@@ -36,7 +36,8 @@ std::string module_of(int forward_ms, int backward_ms, int output_mb, int parame
          ", " + text("parameters", parameters_mb, " MB") + "}";
 }
 
-/// Nodes of so many devices, all behind one card of 1 MB per ms; ports are a hundred times faster.
+/// Returns nodes of `per_node` devices, all behind one card of 1 MB per ms; ports are a hundred
+/// times faster.
 LayoutTrial card_trial(const std::vector<std::string>& modules, int per_node, int nodes) {
   std::string list;
   for (const std::string& module : modules) list += (list.empty() ? "" : ", ") + module;

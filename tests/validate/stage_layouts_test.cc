@@ -128,7 +128,7 @@ TEST_CASE("stages laid alike run as if the layout was written once") {
 }
 
 TEST_CASE("eager 1F1B hides resharding that is shorter than an op, 1F1B does not") {
-  // What a further micro-batch adds to a step; without communication both add F + B.
+  // The time that a further micro-batch adds to a step; without communication both add F + B.
   const auto period = [](const std::string& schedule, const std::string& bandwidth) {
     const auto step = [&](int micro_batches) {
       return step_time(

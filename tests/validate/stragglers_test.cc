@@ -191,7 +191,8 @@ TEST_CASE("where everything comes one after the other, jitter changes no mean") 
   const double expected = 3 * 7e-3 + 4 * 2e-3, error = step.deviation / std::sqrt(50.0);
   INFO("3 (f + B) + 4 c = " << expected << ", simulated " << step.mean << " +- " << error);
   CHECK(std::abs(step.mean - expected) < 4 * error);
-  // Of one step: 3 forwards of 3 ms and 3 backwards of 4 ms, spread 0.2, and 4 c of spread 1.
+  // The variance of one step: 3 forwards of 3 ms and 3 backwards of 4 ms, spread 0.2, and 4 c of
+  // spread 1.
   const double variance =
       3 * std::pow(0.2 * 3e-3, 2) + 3 * std::pow(0.2 * 4e-3, 2) + 4 * std::pow(2e-3, 2);
   const double deviation = std::sqrt(variance / 40);

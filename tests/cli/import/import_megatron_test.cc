@@ -32,7 +32,7 @@ torchrun $RUN pretrain_gpt.py ${GPT_ARGS[@]} $PARALLEL_ARGS \
     --recompute-activations --vocab-size 51200
 )";
 
-/// The same, as people write it.
+/// A scenario that means the same, as people write it.
 const char* const kWritten = R"({
   "model": {"kind": "transformer", "name": "run", "layers": 24, "hidden_size": 2048,
     "attention_heads": 16, "vocab_size": 51200, "sequence_length": 1024, "max_positions": 2048,

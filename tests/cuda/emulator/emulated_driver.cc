@@ -13,7 +13,7 @@ namespace emulated {
 
 namespace {
 
-/// Where a resource begins is kept in its opaque bytes.
+/// Returns the start of a resource, which is kept in its opaque bytes.
 int& first_of(CUdevResource& resource) {
   return *reinterpret_cast<int*>(resource._internal_padding);
 }

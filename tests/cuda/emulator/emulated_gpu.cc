@@ -80,7 +80,7 @@ cudaStream_t Machine::make_stream(int device, int first_sm, int sms) {
   return handle;
 }
 
-/// What is still in it runs first, as CUDA has it.
+/// Runs the work that is still in a stream before it is destroyed, as CUDA does.
 void Machine::destroy(cudaStream_t handle) {
   finish(stream(handle));
   streams_.erase(handle);

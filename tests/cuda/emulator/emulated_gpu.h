@@ -4,7 +4,7 @@
 // The CUDA module is compiled as it is against this in place of CUDA's libraries, its kernels as
 // plain C++. Whatever is sent to a stream waits there. When the host waits for something, heads of
 // streams are drawn at random until it is done, so that work runs in any order that events and
-// streams allow: what nobody waits for is late. Memory is not zero at first. Rules that CUDA
+// streams allow: work without a waiter is late. Memory is not zero at first. Rules that CUDA
 // enforces (a stream belongs to its device, a capture takes in only what joined it) are enforced.
 // EMULATED_GPUS, EMULATED_MIB and EMULATED_SEED say how many there are, how much memory each has
 // and which order is drawn. What this does not show: speed, caches, lanes of a warp that run apart.
@@ -26,7 +26,7 @@ using Work = std::function<void()>;
 
 struct Graph;
 
-/// What cudaEvent_t points to.
+/// The object that cudaEvent_t points to.
 struct Event {
   int device = 0;
   bool tells_time = true;
@@ -39,7 +39,7 @@ using EventRef = std::shared_ptr<Event>;
 
 struct Task {
   Work work;
-  EventRef awaited;  // runs once so many recordings of it have run
+  EventRef awaited;  // runs once `recording` recordings of it have run
   std::int64_t recording = 0;
 };
 
@@ -54,7 +54,7 @@ struct Graph {
   std::set<struct Stream*> streams;  // captured into it, while that lasts
 };
 
-/// What cudaStream_t points to.
+/// The object that cudaStream_t points to.
 struct Stream {
   int device = 0;
   int first_sm = 0, sms = 0;
@@ -104,7 +104,7 @@ class Machine {
   std::size_t memory() const { return memory_; }  // bytes of each device
   std::size_t free_bytes() const;                 // of the current device
 
-  /// Of the work that runs: first multiprocessor and how many.
+  /// The stream whose work runs; kernels ask it for their multiprocessors.
   const Stream* running = nullptr;
 
  private:
@@ -131,7 +131,7 @@ class Machine {
 /// Returns the emulated time in seconds: what this process has computed so far, whatever else the
 /// machine was busy with.
 double now();
-/// The same for kernels that wait for it: every look moves it on by some microseconds.
+/// Returns the time to kernels that wait for it: every look moves it on by some microseconds.
 double look_at_clock();
 
 }  // namespace emulated

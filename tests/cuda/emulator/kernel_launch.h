@@ -21,7 +21,7 @@ namespace emulated {
 extern uint3 thread_index, block_index;
 extern dim3 block_size, grid_size;
 
-/// What is known of a kernel: one that never waits for other threads needs no fibers.
+/// The manner of a kernel: one that never waits for other threads needs no fibers.
 enum class Manner : std::uint8_t { Unknown, Plain, Waits };
 
 void run_grid(dim3 grid, dim3 block, Manner& manner, const std::function<void()>& thread);

@@ -12,7 +12,8 @@
 namespace interlock {
 namespace {
 
-/// Of one instant, what gives memory back comes first, and messages leave before ops begin.
+/// The order of events of one instant: those that free memory come first, and messages leave before
+/// ops begin.
 enum class EventKind : std::uint8_t { OpEnds, TransferEnds, MessageLeaves, OpPasses, OpBegins };
 
 struct ClockEvent {

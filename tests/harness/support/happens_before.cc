@@ -126,7 +126,7 @@ class Checker {
     ++records_[cursor.instruction().index][cursor.micro_batch() / event.micro_batches];
   }
 
-  /// What nobody listed and nothing holds up. An event may complete others.
+  /// Runs all events that are not listed and not held up. An event may complete others.
   void run_all_on() {
     bool progress = !everything_;
     while (progress) {

@@ -1,4 +1,4 @@
-// Whether what happened, one thing after the other, is an order that a program allows.
+// Judges whether events, one after the other, are in an order that a program allows.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

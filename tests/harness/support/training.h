@@ -21,7 +21,7 @@ struct Training {
   int dump_step = -1;
 };
 
-/// What differs between trainings of one model.
+/// The settings in which trainings of one model differ.
 struct TrainingText {
   std::string model;
   std::string strategy = R"("global")";

@@ -123,7 +123,7 @@ void VirtualClocks::begin(Stream& stream, int op) {
   stream.computing = device.busy = changed_ = true;
   expect(stream.end);
   if (sink_.span) {
-    // Of the time in which the device did nothing: while the message was on its way, or a
+    // Idle time of the device: while the message was on its way, or a
     // collective.
     Ticks exposed = stream.collectives;
     if (stream.message_sent) {
@@ -182,7 +182,7 @@ void VirtualClocks::replay(Stream& stream) {
   begin(stream, op);
 }
 
-/// Where a device picks, what an op needs is taken when it begins.
+/// Changes memory; where a device picks, an op allocates when it begins.
 bool VirtualClocks::change_memory(const Stream& stream) {
   const Instruction& instruction = stream.instruction();
   const bool takes = instruction.code == Opcode::Allocate;

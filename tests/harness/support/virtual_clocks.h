@@ -4,9 +4,9 @@
 // Written to be read, not to be fast. Nothing is woken and no event carries a meaning: at every
 // instant each stream is asked whether it can go on, again and again until none can. Then
 // 1. every free rank of several streams picks the first of its ops that could begin;
-// 2. if none picked anything, whoever waits for a message that is not there replays an old input;
-// and if that changed something, all streams are asked again. Instants are the times that somebody
-// said something will happen at. Times are whole ticks.
+// 2. if none picked anything, a stream that waits for a message that is not there replays an old
+// input; and if that changed something, all streams are asked again. Instants are the times at
+// which an event is known to happen. Times are whole ticks.
 #pragma once
 
 #include <cstdint>
@@ -65,8 +65,8 @@ class VirtualClocks {
     // Synchronous: who stands there, the sender with this micro-batch.
     std::optional<int> offered;
     bool wanted = false;
-    // Of messages that the sender's head reads, too: the end of the transfer, or the head's begin,
-    // if the other is yet to come.
+    // Messages that the sender's head reads, too: the end of the transfer, or the head's start, if
+    // the other is yet to come.
     std::map<int, Ticks> half_read;
   };
   struct Way {

@@ -29,7 +29,8 @@ struct Stage {
   bool has_loss() const { return modules.back() == "readout"; }
 };
 
-/// What `stage` makes of `x`, row-major; of a stage with a loss, one number: its mean over rows.
+/// Returns the output of `stage` for `x`, row-major; of a stage with a loss, one number: its mean
+/// over rows.
 Vector forward(const Stage& stage, const Vector& x, const std::vector<std::int32_t>& targets);
 
 /// The input of a block of a reversible network, the only module of `stage`, from its output:

@@ -61,7 +61,7 @@ TEST_CASE("attention that runs again sends its keys round again") {
 
 TEST_CASE("an all-to-all turns parts of the sequence into parts of the heads, and back") {
   const int c = 4, s = 32, heads = 8;
-  // Of a tensor of `width` numbers a head: what goes from device 0 to each device.
+  // A tensor of `width` numbers a head: the bytes that go from device 0 to each device.
   std::vector<double> sent(c);
   for (int token = 0; token < s / c; ++token) {
     for (int head = 0; head < heads; ++head) sent[head / (heads / c)] += 2;

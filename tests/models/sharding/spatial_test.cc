@@ -99,7 +99,7 @@ std::vector<std::vector<Layer>> windows_of_resnet_50() {
       const bool halves = group > 0 && block == 0;
       const int side = group > 0 && !halves ? sides[group] / 2 : sides[group];
       modules.push_back({{3, halves ? 2 : 1, 1, side, widths[group]}});
-      // Where a cut is uneven the shortcut, one pixel of two, may look beyond its part as well.
+      // At an uneven cut the shortcut, one pixel of two, may look beyond its part as well.
       if (halves) modules.back().push_back({1, 2, 0, side, 2 * widths[group]});
     }
   }
@@ -179,7 +179,7 @@ TEST_CASE("behind the images of a ResNet sums of means are scattered, each sampl
   CHECK(readout.forward_exchanges == std::vector{scattered});
   CHECK(readout.backward_input_exchanges == std::vector{gathered});
   CHECK(flops_of(readout.forward).value() == 2 * kBatch / 4 * 2048 * 1000);
-  // Of three devices two have three samples, and sums are padded to nine.
+  // Two of three devices have three samples, and sums are padded to nine.
   const Module uneven = zoo("resnet-50", cut(3)).modules.back();
   CHECK(uneven.forward_exchanges[0].bytes == Bytes(9 * 2048 * kElement));
   CHECK(flops_of(uneven.forward).value() == 2 * 3.0 * 2048 * 1000);

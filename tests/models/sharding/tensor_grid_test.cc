@@ -55,7 +55,8 @@ struct Ledger {
   }
 };
 
-/// What device (0, 0) of a q x q grid receives. A block of X is an owner's (i, k), of W (k, j).
+/// Returns what device (0, 0) of a q x q grid receives. A block of X is an owner's (i, k), of W (k,
+/// j).
 Ledger summa(int q, double x_block, double w_block) {
   Ledger here;
   for (int product = 0; product < 3; ++product) {  // Y; the gradient of X; that of W
@@ -77,8 +78,8 @@ Ledger summa(int q, double x_block, double w_block) {
   return here;
 }
 
-/// What a device of a q x q x q cube receives, in rings: X and W gathered, Y scattered; backward
-/// the gradient of Y gathered, those of X and W scattered.
+/// Returns what a device of a q x q x q cube receives, in rings: X and W gathered, Y scattered;
+/// backward the gradient of Y gathered, those of X and W scattered.
 Ledger cube(int q, double part) {
   Ledger here;
   for (int collective = 0; collective < 6; ++collective) {

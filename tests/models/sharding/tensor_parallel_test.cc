@@ -37,7 +37,7 @@ TEST_CASE("a block keeps the bytes of Korthikanti et al., equations 1 to 4 and 6
   const double s = 2048, b = 3, h = 12288, a = 96, scores = 5 * a * s / h;
   for (const int t : {1, 2, 4, 8}) {
     for (const bool sp : {false, true}) {
-      // Of the 34, 10 are norms' inputs, inputs of the first product of each pair, and masks.
+      // 10 of the 34 are norms' inputs, inputs of the first product of each pair, and masks.
       const double none = sp ? (34 + scores) / t : 10 + (24 + scores) / t;
       const double selective = sp ? 34.0 / t : 10 + 24.0 / t;
       const double full = sp ? 2.0 / t : 2;  // a block's input, which is divided with SP

@@ -20,7 +20,7 @@ class Paper {
   const ScenarioResult& at(const std::vector<std::string>& labels) const;
   const std::vector<ScenarioResult>& results() const { return results_; }
 
-  // Of that result; seconds and bytes.
+  // The numbers of that result; seconds and bytes.
   double step(const std::vector<std::string>& labels) const;
   double memory(const std::vector<std::string>& labels) const;   // of the fullest device
   double stash(const std::vector<std::string>& labels) const;    // mean of the devices' peaks

@@ -120,7 +120,8 @@ std::vector<KinetoEvents> exported(const ScenarioResult& run) {
   return traces;
 }
 
-/// What the program says of each op that was executed: by part and phase, sorted, in microseconds.
+/// Returns the program's time of each op that was executed: by part and phase, sorted, in
+/// microseconds.
 std::map<std::pair<std::string, std::string>, Micros> program_durations(const ScenarioResult& run) {
   const Program& program = run.measurement.program;
   const TraceLog& log = run.measurement.log;

@@ -24,7 +24,7 @@ struct PageScenario {
     }
     return numbers;
   }
-  /// Of a column of differences: their sums.
+  /// Returns the sums of a column of differences.
   std::vector<int> counters(const nlohmann::json& place) const;
   /// Starts of ops, or of messages, as the page adds them up.
   std::vector<double> span_starts(const nlohmann::json& spans) const;

@@ -17,13 +17,13 @@ struct TraceSlice {
   std::int64_t start = 0, end = 0;
 };
 
-/// What a file holds, by (process, thread) or by process and name.
+/// The contents of a file, by (process, thread) or by process and name.
 struct TraceFile {
   using Place = std::pair<int, int>;
   std::map<int, std::string> processes;
   std::map<Place, std::string> threads;
   std::map<Place, std::vector<TraceSlice>> slices;  // by start, the longer first
-  /// Of each instant the sum over the series.
+  /// The sum over the series at each instant.
   std::map<std::pair<int, std::string>, std::vector<std::pair<std::int64_t, double>>> counters;
   int arrows = 0;
   std::string fault;  // the first rule that is broken; empty: none

@@ -26,8 +26,8 @@ Plan planned(const Overrides& overrides) {
 Metrics run(const Plan& plan) { return simulate_plan(plan, Keep::Nothing).measurement.metrics; }
 Metrics run(const Overrides& overrides) { return run(planned(overrides)); }
 
-/// Of all samples, the tokens of slices that others follow: a recompute spares their keys and
-/// values.
+/// Counts the tokens of slices that others follow, of all samples: a recompute spares their keys
+/// and values.
 double followed_tokens(const Plan& plan) {
   double tokens = 0;
   for (const BatchPart& part : plan.parts) {
@@ -39,8 +39,8 @@ double followed_tokens(const Plan& plan) {
   return tokens;
 }
 
-/// Of all samples, the scores of a head that slices do not store: of l tokens with the c before
-/// them, the square of the whole has c l twice.
+/// Counts the scores of a head that slices do not store, of all samples: of l tokens with the c
+/// before them, the square of the whole has c l twice.
 double scores_left_out(const Plan& plan) {
   double pairs = 0;
   for (const BatchPart& part : plan.parts) {

@@ -35,7 +35,7 @@ std::vector<int> lengths_of(const Question& scenario) {
   return lengths;
 }
 
-TEST_CASE("slices are balanced, so many equal ones, or as listed") {
+TEST_CASE("slices are balanced, a number of equal ones, or as listed") {
   CHECK(lengths_of(sliced({kWritten + "4}"})) == std::vector<int>(4, 256));
   CHECK(lengths_of(sliced({kWritten + "3}"})) == std::vector<int>{342, 341, 341});
   const Question listed = sliced({kWritten + "[600, 400, 24]}"});

@@ -1,4 +1,4 @@
-// What a scenario means where it says nothing.
+// Defaults: the meaning of a scenario where it says nothing.
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/scenarios/documents.h"
 
@@ -147,7 +147,9 @@ TEST_CASE("a profile knows its samples only if the scenario names a batch") {
   CHECK(named.micro_batches == 4);
 }
 
-TEST_CASE("stale copies of the readout are the strategy's business, whoever describes the head") {
+TEST_CASE(
+    "stale copies of the readout are the strategy's business, also if the model describes the "
+    "head") {
   const std::string head = R"({"weights": {"stale_every": 4}})";
   CHECK(loaded({"training.strategy={\"kind\": \"local\", \"head\": " + head + "}"})
             .strategy.readout_every == 4);

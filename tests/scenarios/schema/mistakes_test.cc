@@ -1,4 +1,4 @@
-// What a scenario is refused with: place, mistake, and what to write instead.
+// Refusals of a scenario: place, mistake, and what to write instead.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 

@@ -11,7 +11,7 @@
 namespace interlock::scenario_mutation_test {
 namespace {
 
-/// What is loaded fits together, and so does what is chosen for it.
+/// Checks that a loaded scenario fits together, and so does what is chosen for it.
 void check_whole(const Question& scenario) {
   const Plan plan = lay_out(scenario);
   CHECK(std::ssize(plan.rank_of_stage) == scenario.stages * plan.copies);

@@ -34,7 +34,7 @@ TEST_CASE("the schema takes every scenario that is shipped") {
   CHECK(files > 50);
 }
 
-/// What a schema cannot know: how parts of a document fit each other, or what is in other files.
+/// The mistakes that a schema cannot know: parts of a document that do not fit, or other files.
 const std::set<std::string> kNeedsTheLoader = {
     "absurd",
     "balanced_batch_of_1f1b",

@@ -19,7 +19,8 @@ std::string text(const OpName& name) {
          std::to_string(loss);
 }
 
-/// Where `spans` first differ from `expected`; empty if they are the same ops at the same times.
+/// Returns where `spans` first differ from `expected`; empty if they are the same ops at the same
+/// times.
 std::string fault_of_times(const Program& program, const TraceLog& log,
                            const std::map<OpName, OpTimes>& expected) {
   double last = 0;

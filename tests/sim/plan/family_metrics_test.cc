@@ -1,4 +1,4 @@
-// What is measured of every schedule family: shares, steps that repeat, programs that stay small.
+// Metrics of every schedule family: shares, steps that repeat, programs that stay small.
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 

@@ -51,7 +51,7 @@ TEST_CASE("a limit of memory bounds what is held as a limit of forwards ahead do
 
 TEST_CASE("weight gradients fill the time in which a rank waits") {
   // Stage 0 of two, F = I = W = 1. F0 at 0, F1 at 1; I0 of stage 1 ends at 3, so that F2 fills
-  // [2, 3) and I0 of stage 0 follows; stage 1 has I1 at 4, after F1, so W0 waits for nobody.
+  // [2, 3) and I0 of stage 0 follows; stage 1 has I1 at 4, after F1, so W0 waits for no op.
   ListInputs inputs = unit_inputs(2, 2, {.split = true});
   const auto order = list_order(inputs, {});
   REQUIRE(order);

@@ -252,7 +252,7 @@ TEST_CASE("adding gradients up takes one addition less than there are losses") {
         for (int i = 0; i < stages; ++i) {
           const int k = std::min(n, stages - i);
           CHECK(roles[i].summed_gradients == k - 1);
-          // The first stage has nobody to push gradients to: it adds them and pushes the sum.
+          // The first stage has no stage to push gradients to: it adds them and pushes the sum.
           const int pushed = i == 0 ? 1 : k;
           CHECK(static_cast<int>(roles[i].traversals.size()) == pushed);
           CHECK(static_cast<int>(roles[i].only_added.size()) == k - pushed);

@@ -13,7 +13,7 @@ namespace {
 
 std::string pytorch_file(const std::string& name) { return read_file(DATA_FOLDER "/" + name); }
 
-/// What reading `text` says; "" if it is right.
+/// Returns the mistake in `text`; "" if it is right.
 std::string mistake_of(const std::string& text) {
   try {
     parse_schedule_text(text, "x.csv");

@@ -55,7 +55,7 @@ Program program_of(const SlicedChain& chain) {
   return lower(inputs);
 }
 
-/// The same work by GPipe: of `slices` equal ones, each is a micro-batch.
+/// Returns the work as GPipe does it: each of `slices` equal slices is a micro-batch.
 Program gpipe_of(const SlicedChain& chain) {
   TestChain one = make_chain(chain.slices.front(), "gpipe");
   one.policy.split_backward = chain.split;

@@ -12,7 +12,8 @@ namespace interlock {
 
 namespace {
 
-/// What is sent: for which stage to take, A of an activation, G of a gradient, C of a copy's.
+/// The name of a message: for which stage to take, A of an activation, G of a gradient, C of a
+/// copy's.
 using MessageName = std::tuple<char, int, int, int>;  // what, taker, micro-batch, loss or sender
 
 class Walk {

@@ -27,7 +27,7 @@ struct OpTimes {
   double start = 0, end = 0;  // seconds, without what the op first computes again
 };
 
-/// Whether the rules above are all there is to `chain`: fixed orders, unlimited queues, messages
+/// Returns whether `chain` has the rules above alone: fixed orders, unlimited queues, messages
 /// beside compute, gradients one by one, no readouts, no replays.
 bool has_plain_rules(const TestChain& chain);
 

@@ -15,7 +15,7 @@ namespace interlock {
 
 namespace {
 
-/// What both sides of a channel have done so far, message by message.
+/// The work of both sides of a channel so far, message by message.
 struct Exchange {
   std::vector<Seconds> offered;   // the sender came to its Send
   std::vector<Seconds> accepted;  // the message was handed over

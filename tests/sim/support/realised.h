@@ -21,9 +21,9 @@ Realised realise(const Program& program, Engine engine);
 /// A SimGrid run, in a child.
 Realised realise_simgrid(const Program& program);
 
-/// What differs between two runs, in words; empty if every op, message, collective and change of
-/// memory has the same times, to `tolerance` of the length of the run, and both or neither
-/// deadlock.
+/// Returns what differs between two runs, in words; empty if every op, message, collective and
+/// change of memory has the same times, to `tolerance` of the length of the run, and both or
+/// neither deadlock.
 std::string difference(const Realised& a, const Realised& b, double tolerance = 0);
 
 }  // namespace interlock

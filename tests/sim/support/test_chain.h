@@ -44,7 +44,7 @@ TestChain make_laid_chain(int ranks, std::string_view kind, const ChainStage& st
 
 /// The schedules that make their order themselves: all but those of a file and of a search.
 std::vector<std::string_view> families();
-/// What the catalogue has against `chain`; empty if nothing.
+/// Returns why the catalogue refuses `chain`; empty if it does not.
 std::string shape_problem(const TestChain& chain);
 
 /// Any legal chain: every strategy, schedule, layout and policy; whole seconds, so that ties
@@ -53,13 +53,14 @@ TestChain random_chain(Random& random);
 TestChain random_chain(Random& random, std::string_view kind);
 /// Costs of every op, slice and message of `chain`, which stay laid as they are.
 void draw_costs(TestChain& chain, Random& random);
-/// The same with an eager schedule of several sequences on some rank.
+/// Draws a chain with an eager schedule of several sequences on some rank.
 TestChain random_choosing_chain(Random& random);
-/// What `chain` is, for INFO.
+/// Returns `chain` in words, for INFO.
 std::string describe(const TestChain& chain);
 
 bool is_flushed(const TestChain& chain);
-/// Whether ranks hold their stages as the scenario says, each stage with an order of its own.
+/// Returns whether ranks hold their stages as the scenario says, each stage with an order of its
+/// own.
 bool is_plain(const TestChain& chain);
 /// Micro-batches, or token slices, between two updates of a stage.
 int update_every(const TestChain& chain);

@@ -15,7 +15,7 @@ struct LaidCase {
   std::string policy;  // further members of the schedule, as JSON
 };
 
-/// Whether a schedule says itself how many stages a rank has.
+/// Returns whether a schedule says itself how many stages a rank has.
 bool has_chunks(const std::string& schedule);
 /// Stages lie in loops, under "zb-v" in a V; without transfers; two steps.
 Trial laid_trial(const LaidCase& laid);

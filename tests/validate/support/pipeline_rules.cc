@@ -76,7 +76,7 @@ class Clock {
           if (next[rank]++ == 0) begin[rank] = start;
           now[rank] = start + duration(event.what);
           moved = true;
-          if (event.what == 'W') continue;  // nobody waits for it
+          if (event.what == 'W') continue;  // no op waits for it
           end_[{event.what == 'F', event.chunk * c_.ranks + rank, event.micro_batch}] = now[rank];
         }
       }

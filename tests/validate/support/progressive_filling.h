@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Written from the definition (Bertsekas and Gallager, Data Networks, section 6.5.2, recalled) and
-// sharing nothing with any engine: all rates rise together, and whoever crosses a link that is full
+// sharing nothing with any engine: all rates rise together, and a flow that crosses a full link
 // stays at its rate. Rates are worked out anew whenever a flow begins or ends.
 #pragma once
 
@@ -16,7 +16,7 @@ struct FluidFlow {
   double end = 0;  // worked out
 };
 
-/// Fills in the ends of `flows`, over links of so many bytes a second.
+/// Fills in the ends of `flows`, over links of `bandwidths` bytes a second.
 void fill_progressively(std::vector<FluidFlow>& flows, const std::vector<double>& bandwidths);
 
 }  // namespace interlock

@@ -44,7 +44,7 @@ std::string inline_machine(int per_node, int nodes, int cards, const std::string
          (network.empty() ? "" : ", \"network\": " + network) + "}";
 }
 
-/// A cluster of at least so many devices.
+/// Draws a cluster of at least `devices` devices.
 std::string random_cluster(Random& random, int devices, RandomCluster kind) {
   const int per_node = one_of<int>(random, {1, 2, 4, 8});
   const int nodes = (devices + per_node - 1) / per_node;

@@ -37,7 +37,7 @@ std::vector<int> losses_through(const ReferenceCase& c, int i) {
   return losses;
 }
 
-/// Whether stage `below` pushes the gradient of `loss`.
+/// Returns whether stage `below` pushes the gradient of `loss`.
 bool needs(const ReferenceCase& c, int below, int loss) {
   if (below < 0) return false;
   const std::vector<int> losses = losses_through(c, below);
@@ -63,7 +63,7 @@ int list_length(const ReferenceCase& c, int i) {
   return length;
 }
 
-/// What stage `i` does with one batch; U included, whether or not this batch updates.
+/// Returns the steps of stage `i` with one batch; U included, whether or not this batch updates.
 std::vector<Step> steps_of(const ReferenceCase& c, int i) {
   const int last = static_cast<int>(c.stages.size()) - 1;
   std::vector<Step> steps = {{'=', i}};
@@ -167,7 +167,7 @@ class Loop {
     return updated_[slot.stage] >= ended - ended % c_.update_every;
   }
 
-  /// The begin, which takes no time, and an update that this batch does not make.
+  /// Returns whether `slot` takes no time: the start, or an update that this batch does not make.
   bool is_void(const Slot& slot) const {
     if (step(slot).what == '=') return true;
     return step(slot).what == 'U' && (slot.batch + 1) % c_.update_every != 0;
@@ -190,7 +190,7 @@ class Loop {
     Channel& channel = channel_of(slot, slot.stage, slot.stage + s.towards);
     const int untaken = static_cast<int>(channel.arrivals.size());
     if (slot.stands) {
-      // What the taker comes for is the front message, which may be the one before this one.
+      // The taker comes for the front message, which may be the one before this one.
       const bool awaited = channel.asked && now_ >= *channel.asked - channel.way;
       if (untaken > 1 || (untaken == 1 && !awaited)) return false;
       slot.stands = false;

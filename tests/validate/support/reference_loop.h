@@ -36,7 +36,7 @@ struct ReferenceCase {
   bool list = false;
   bool fused = false;
   bool all_heads = false;
-  bool skip_unneeded = false;  // leaves out the input half that nobody below uses
+  bool skip_unneeded = false;  // leaves out the input half that no stage below uses
   int depth = 1;               // messages put and not taken; 0: rendezvous, -1: no limit
   int in_flight = 1;
   int update_every = 1;

@@ -9,7 +9,7 @@
 
 namespace interlock {
 
-/// What a trial trains, in words a test can reason with.
+/// The settings of a trial, in words a test can reason with.
 struct TrialPolicy {
   std::string schedule;  // "naive", "naive-split", "gpipe", "1f1b", "eager", "list"
   int n_wise = 1;        // as many as stages: global
