@@ -11,7 +11,7 @@
 namespace interlock {
 
 /// Adds a diagnostic unless the number at `key` has `parts` equal parts; `among` says who gets
-/// them, "4 tensor devices" say. It stands at the key, or at the model where that has a default.
+/// them, e.g. "4 tensor devices". It stands at the key, or at the model where that has a default.
 void check_parts(ObjectReader& reader, std::string_view key, std::int64_t value, std::int64_t parts,
                  const std::string& among);
 
@@ -34,7 +34,7 @@ void check_sharding(ObjectReader& reader, const Mlp& shape, const BuildOptions& 
 void check_images(ObjectReader& reader, int side, const std::vector<Window>& windows,
                   const Sharding& sharding);
 
-/// One diagnostic for each kind of sharding that `model`, "a ResNet" say, cannot have.
+/// Adds a diagnostic for each kind of sharding that `model`, e.g. "a ResNet", cannot have.
 void refuse_tensor(ObjectReader& reader, const Sharding& sharding, const std::string& model);
 void refuse_context(ObjectReader& reader, const Sharding& sharding, const std::string& model);
 void refuse_images(ObjectReader& reader, const Sharding& sharding, const std::string& model);

@@ -10,7 +10,7 @@ namespace interlock {
 
 enum class PointMark { Dot, Pale, Cross };
 
-/// A point of a curve, {8, 0.5} say.
+/// A point of a curve, e.g. {8, 0.5}.
 struct ChartPoint {
   double x = 0, y = 0;
   std::string name = {};  // beside the pointer on a page; empty: the curve's

@@ -147,7 +147,7 @@ std::string sweep_figure(const std::vector<ReadResult>& results, const std::stri
   if (!chart) {
     throw Error(
         "figure sweep needs results that differ in a number; expected a scenario with a "
-        "sweep over one, \"parallel.pipeline\": [1, 2, 4] say");
+        "sweep over one, e.g. \"parallel.pipeline\": [1, 2, 4]");
   }
   if (!(rates_of(results).values.front() > 0))
     throw Error("figure sweep compares throughput with the first result's, which is 0");

@@ -17,7 +17,7 @@ void apply_overrides(JsonValue& document, const std::vector<std::string>& overri
   for (const std::string& override : overrides) {
     const std::size_t equals = override.find('=');
     if (equals == std::string::npos || equals == 0) {
-      throw Error("--set " + in_quotes(override) + ": expected path=VALUE, training.steps=16 say");
+      throw Error("--set " + in_quotes(override) + ": expected path=VALUE, e.g. training.steps=16");
     }
     const std::string dotted = override.substr(0, equals), origin = "--set " + dotted;
     set_key(document, dotted, parse_override(override.substr(equals + 1), origin), origin);

@@ -39,8 +39,8 @@ void read_spatial(Section& section, ParallelKeys& keys) {
   if (node->value->kind == JsonValue::Kind::Array) {
     if (node->value->items.size() != 2) {
       report(diagnostics, *node,
-             "no way to cut images; expected a number of bands, 4 say, or a grid of [rows, "
-             "columns], [2, 2] say");
+             "no way to cut images; expected a number of bands, e.g. 4, or a grid of [rows, "
+             "columns], e.g. [2, 2]");
       return;
     }
     counts = {node->item(0), node->item(1)};
@@ -198,7 +198,7 @@ void read_data_parallel(Section& section, DataParallel& policy) {
   if (!bytes) return;
   if (*bytes <= Bytes(0)) {
     report(section.diagnostics(), *bucket,
-           "a bucket of nothing; expected some bytes, \"25 MiB\" say");
+           "a bucket of nothing; expected some bytes, e.g. \"25 MiB\"");
     return;
   }
   policy.bucket = *bytes;

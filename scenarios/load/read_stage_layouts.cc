@@ -36,8 +36,8 @@ void read_list(const JsonNode& node, ParallelKeys& keys, Diagnostics& diagnostic
   const JsonValue& list = *node.value;
   if (list.kind != JsonValue::Kind::Array || list.items.empty()) {
     report(diagnostics, node,
-           "expected a list with the layout of each pipeline rank, [{\"tensor\": 4, \"data\": 1}, "
-           "{\"tensor\": 2, \"data\": 2}] say");
+           "expected a list with the layout of each pipeline rank, e.g. [{\"tensor\": 4, \"data\": "
+           "1}, {\"tensor\": 2, \"data\": 2}]");
     return;
   }
   for (std::size_t i = 0; i < list.items.size(); ++i) {
@@ -74,7 +74,7 @@ void check_schedule(const Question& question, const JsonNode& place, Diagnostics
   report(diagnostics, place,
          "stages of different layouts cannot run under " + in_quotes(entry.name) +
              "; expected a schedule of whole micro-batches and one copy of the model, "
-             "\"eager-1f1b\" say");
+             "e.g. \"eager-1f1b\"");
 }
 
 }  // namespace

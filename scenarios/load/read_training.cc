@@ -128,7 +128,7 @@ void read_recompute(const JsonNode& node, TrainingKeys& training, Diagnostics& d
     if (choice) training.recompute = static_cast<Recompute>(*choice);
   } else if (node.value->kind == JsonValue::Kind::Object) {
     Section section("training.recompute", node, diagnostics);
-    section.require("full_layers", "a number of layers, {\"full_layers\": 8} say");
+    section.require("full_layers", "a number of layers, e.g. {\"full_layers\": 8}");
     training.recompute = Recompute::Full;
     training.recompute_layers = section.count("full_layers", 1);
     section.finish();

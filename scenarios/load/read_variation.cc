@@ -14,7 +14,7 @@ namespace {
 constexpr double kMostSpread = 1e6;  // a message of its own says what a distribution can have
 
 double read_slowdown(Section& section) {
-  section.require("slowdown", "how many times longer, 1.5 say");
+  section.require("slowdown", "how many times longer, e.g. 1.5");
   return section.written_number("slowdown").value_or(1);
 }
 
@@ -63,7 +63,7 @@ Jitter read_jitter(std::string_view path, const JsonNode& node, Diagnostics& dia
   Section section(path, node, diagnostics);
   jitter.shape = static_cast<JitterShape>(section.choice("distribution"));
   jitter.scope = static_cast<JitterScope>(section.choice("per"));
-  if (const auto spread = section.require("spread", "standard deviation over mean, 0.05 say")) {
+  if (const auto spread = section.require("spread", "standard deviation over mean, e.g. 0.05")) {
     const double most = most_spread(jitter.shape);
     const auto read = read_number(*spread, 0, kMostSpread, diagnostics);
     if (read && *read > most) {
@@ -86,7 +86,7 @@ std::vector<Item> read_list(const JsonNode& node, const char* expected, Diagnost
                             const Read& read) {
   std::vector<Item> items;
   if (node.value->kind != JsonValue::Kind::Array) {
-    report(diagnostics, node, std::string("expected a list, ") + expected + " say");
+    report(diagnostics, node, std::string("expected a list, e.g. ") + expected);
     return items;
   }
   for (std::size_t i = 0; i < node.value->items.size(); ++i) items.push_back(read(node.item(i)));

@@ -22,7 +22,7 @@ std::vector<std::string> files_of(const std::string& pattern) {
   const std::size_t at = pattern.find(kRank);
   if (at == std::string::npos || pattern.find(kRank, at + 1) != std::string::npos) {
     throw Error("expected a path with one " + in_quotes(kRank) +
-                " for the number of the rank, \"traces/rank.%d.et\" say");
+                " for the number of the rank, e.g. \"traces/rank.%d.et\"");
   }
   std::vector<std::string> files;
   for (int rank = 0; rank < kMostTracedRanks; ++rank) {

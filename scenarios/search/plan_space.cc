@@ -95,7 +95,7 @@ void require_known(const SearchRequest& request, const Cluster& cluster, const s
   const auto require = [&](bool known, const char* what, const char* setting) {
     if (known) return;
     throw Error(file + ": /search: the " + what + " of " + cluster.name +
-                " is unknown; expected it to be said, " + setting + " say");
+                " is unknown; expected it to be set, e.g. " + setting);
   };
   const bool money = request.aim == Aim::Cost || request.limits.cost;
   const bool energy = request.aim == Aim::Energy || request.limits.power;
@@ -187,7 +187,7 @@ void PlanSpace::add_layouts(int devices, const JsonValue& strategy, const JsonVa
     if (layouts_.size() <= kMostLayouts) continue;
     throw Error((document_.file ? *document_.file : "") + ": /search: more than " +
                 std::to_string(kMostLayouts) +
-                " ways to divide the work; expected fewer values, \"tensor\": [1, 8] say");
+                " ways to divide the work; expected fewer values, e.g. \"tensor\": [1, 8]");
   }
 }
 

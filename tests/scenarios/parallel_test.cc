@@ -232,7 +232,7 @@ TEST_CASE("what is folded can be named") {
 
 TEST_CASE("buckets hold something, and modules ahead are a number") {
   CHECK(refused({"parallel={\"pipeline\": 4, \"data\": 16, \"bucket\": \"0 B\"}"}) ==
-        "set: /parallel/bucket: a bucket of nothing; expected some bytes, \"25 MiB\" say");
+        "set: /parallel/bucket: a bucket of nothing; expected some bytes, e.g. \"25 MiB\"");
   CHECK(refused({"parallel={\"pipeline\": 4, \"data\": 16, \"bucket\": 25, \"prefetch\": -1, "
                  "\"expert_imbalance\": 0.5}"})
             .find("/parallel/bucket: a plain number has no unit") != std::string::npos);

@@ -49,7 +49,7 @@ TEST_CASE("a variation must fit the layout and the steps that are measured") {
         "set: /variation/seeds: nothing varies at random, so all seeds are alike; expected "
         "\"jitter\" or \"link_jitter\" beside it");
   CHECK(mistakes({R"(variation={"stragglers": {"rank": 1}})"}) ==
-        "set: /variation/stragglers: expected a list, [{\"rank\": 2, \"slowdown\": 1.5}] say");
+        "set: /variation/stragglers: expected a list, e.g. [{\"rank\": 2, \"slowdown\": 1.5}]");
 }
 
 /// Two replicas of two stages, device by device: data 0 has devices 0 and 2, data 1 has 1 and 3.

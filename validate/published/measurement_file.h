@@ -56,7 +56,7 @@ struct CandidateScenario {
 struct MeasuredRow {
   std::string id;
   std::string series;         // rows that are ranked against each other; empty: none
-  std::string group;          // rows that have figures of their own, of one model say; empty: none
+  std::string group;          // rows that have figures of their own, e.g. of one model; empty: none
   std::string base;           // another row of the table, with which it is compared
   std::string note;           // what the source says of it
   std::string remark;         // why we believe that the prediction is off
