@@ -1,4 +1,4 @@
-// Spread: what a figure does over runs that differ in their seed only.
+// Spread: what a number does over runs that differ in their seed only.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -77,13 +77,13 @@ std::string errors_table(const Calibration& calibration) {
   const auto percent = [](double share) { return line("%.1f", 100 * share); };
   for (const HeldOutErrors& row : calibration.errors) {
     const std::string& name = op_class_names()[static_cast<std::size_t>(row.op_class)];
-    for (const auto& [level, figures] :
+    for (const auto& [level, summary] :
          {std::pair("roofline", row.roofline), std::pair("kernel", row.kernel)}) {
       text += line(kForm, name.c_str(), name_of(row.part), level,
-                   std::to_string(figures.count).c_str(), percent(figures.mape).c_str(),
-                   percent(figures.median).c_str(), percent(figures.p95).c_str(),
-                   percent(figures.most).c_str(), percent(figures.bias).c_str(),
-                   (percent(figures.low) + " - " + percent(figures.high)).c_str());
+                   std::to_string(summary.count).c_str(), percent(summary.mape).c_str(),
+                   percent(summary.median).c_str(), percent(summary.p95).c_str(),
+                   percent(summary.most).c_str(), percent(summary.bias).c_str(),
+                   (percent(summary.low) + " - " + percent(summary.high)).c_str());
     }
   }
   return text;

@@ -18,14 +18,14 @@ GridStyle grid_style(const ScheduleOptions& options) {
 }
 
 std::string drawing(const ScenarioResult& result, const GridStyle& grid, bool exact) {
-  std::vector<Figure> figures = schedule_figures(result);
-  if (exact) figures.push_back(exact_figure(result));
+  std::vector<Headline> headlines = schedule_headlines(result);
+  if (exact) headlines.push_back(exact_headline(result));
   const TableStyle style = {grid.colour, grid.width};
   std::string text = paint(result.plan.question.name, Ink::Strong, style) + "\n";
   for (const std::string& line : wrap(subtitle(result), std::max(grid.width, 60))) {
     text += paint(line, Ink::Faint, style) + "\n";
   }
-  return text + "\n" + terminal_grid(result, grid) + "\n" + figure_lines(figures, style);
+  return text + "\n" + terminal_grid(result, grid) + "\n" + headline_lines(headlines, style);
 }
 
 void draw(const ScheduleOptions& options) {

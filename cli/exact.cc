@@ -66,7 +66,7 @@ double span_of_step(const Question& scenario, const Program& program) {
 
 }  // namespace
 
-Figure exact_figure(const ScenarioResult& result) {
+Headline exact_headline(const ScenarioResult& result) {
   const Plan& plan = result.plan;
   const Question& scenario = plan.question;
   check_plan(plan);

@@ -6,7 +6,7 @@
 
 #include "cli/parser/asked.h"
 #include "cli/parser/command_tree.h"
-#include "reports/headlines/figures.h"
+#include "reports/headlines/headlines.h"
 
 namespace interlock {
 
@@ -38,7 +38,7 @@ std::string schedule_table();
 /// The least span of a step in the stash of this one, by CBC.
 /// Throws: Error if the scenario is of a kind or a size that it is not for, or CBC is not
 /// installed.
-Figure exact_figure(const ScenarioResult& result);
+Headline exact_headline(const ScenarioResult& result);
 /// Measures a device, prints held-out errors, and writes a device file.
 void calibrate(const CalibrateOptions& options);
 /// Draws results.

@@ -5,7 +5,7 @@
 
 #include "base/text.h"
 #include "reports/answers/answer_report.h"
-#include "reports/headlines/explanation_figures.h"
+#include "reports/headlines/explanation_headlines.h"
 #include "reports/terminal/layout.h"
 #include "reports/words/scale.h"
 
@@ -166,9 +166,9 @@ std::string answers_text(const Answers& answers, const TableStyle& style, bool a
   const Metrics& metrics = result.measurement.metrics;
   std::string text = paragraph(result.plan.question.name, Ink::Strong, style);
   text += paragraph(subtitle(result), Ink::Faint, style) + "\n";
-  text += figure_lines({{"Step time", format(metrics.step_time), ""},
-                        {"Limited by", limit_sentence(answers), ""}},
-                       style) +
+  text += headline_lines({{"Step time", format(metrics.step_time), ""},
+                          {"Limited by", limit_sentence(answers), ""}},
+                         style) +
           "\n";
   text += time_list("A step, as the busiest device spends it", answers.baseline.limits.parts,
                     answers, style);

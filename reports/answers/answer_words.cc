@@ -4,7 +4,7 @@
 
 #include "base/text.h"
 #include "reports/answers/answer_report.h"
-#include "reports/headlines/figures.h"
+#include "reports/headlines/headlines.h"
 #include "reports/words/mesh_words.h"
 #include "reports/words/op_words.h"
 #include "reports/words/palette.h"

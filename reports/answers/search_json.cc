@@ -38,7 +38,7 @@ Json counts_json(const SearchCounts& counts) {
 Json plan_json(const FoundPlan& plan, const FoundPlan& best, Aim aim) {
   const PlanLayout& layout = plan.layout;
   const PlanEstimate& estimate = plan.estimate;
-  const auto at = [&](Aim one) { return estimate.figures[static_cast<std::size_t>(one)]; };
+  const auto at = [&](Aim one) { return estimate.values[static_cast<std::size_t>(one)]; };
   Json json{{"words", clean_utf8(plan_words(plan))},
             {"worth_having", plan.worth_having},
             {"time_s", at(Aim::Time)},

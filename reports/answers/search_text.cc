@@ -47,33 +47,33 @@ std::string losses(const SearchCounts& counts, Grade grade) {
   return words.empty() ? "none lost" : words;
 }
 
-std::vector<Figure> effort(const SearchResult& result) {
+std::vector<Headline> effort(const SearchResult& result) {
   const SearchCounts& counts = result.counts;
   std::string refused = grouped(counts.layouts) + " ways to divide the work";
   if (counts.refused > 0) refused += "; " + grouped(counts.refused) + " are not possible";
-  std::vector<Figure> figures;
+  std::vector<Headline> headlines;
   if (result.memory_limit > Bytes(0)) {
     const bool written = result.request.limits.memory.has_value();
-    figures.push_back({"Memory limit", format(result.memory_limit),
-                       written
-                           ? "of each device, as \"limits\" says"
-                           : fixed(100 * kUsableMemory, 0) +
-                                 "% of a device's; the rest is left to allocators and libraries"});
+    headlines.push_back(
+        {"Memory limit", format(result.memory_limit),
+         written ? "of each device, as \"limits\" says"
+                 : fixed(100 * kUsableMemory, 0) +
+                       "% of a device's; the rest is left to allocators and libraries"});
   }
-  const std::vector<Figure> stages = {
+  const std::vector<Headline> stages = {
       {"Plans", grouped(counts.plans), refused},
       {"Bounds of layouts", grouped(counts.bounded_layouts), losses(counts, Grade::LayoutBound)},
       {"Bounds of plans", grouped(counts.bounded), losses(counts, Grade::PlanBound)},
       {"Quick estimates", grouped(counts.looked_at), losses(counts, Grade::Look)},
       {"Full simulations", grouped(counts.judged), losses(counts, Grade::Simulation)}};
-  figures.insert(figures.end(), stages.begin(), stages.end());
+  headlines.insert(headlines.end(), stages.begin(), stages.end());
   if (counts.shortened > 0) {
-    figures.back().note += "; " + grouped(counts.shortened) + " by a shorter step";
+    headlines.back().note += "; " + grouped(counts.shortened) + " by a shorter step";
   }
   if (counts.unfinished > 0) {
-    figures.push_back({"Failed", grouped(counts.unfinished), counts.failure, true});
+    headlines.push_back({"Failed", grouped(counts.unfinished), counts.failure, true});
   }
-  return figures;
+  return values;
 }
 
 /// A column that is shown only where plans differ in it.
@@ -94,8 +94,8 @@ std::vector<std::string> texts_of(const std::vector<const FoundPlan*>& plans, Te
   return texts;
 }
 
-void add_figures(const SearchResult& result, const std::vector<const FoundPlan*>& plans,
-                 Grid& grid) {
+void add_values(const SearchResult& result, const std::vector<const FoundPlan*>& plans,
+                Grid& grid) {
   const std::string currency =
       result.scenario.cluster.price ? result.scenario.cluster.price->currency : "";
   const std::array<std::string, kAims> heads = {result.scenario.goal ? "Time" : "Step", "Memory",
@@ -104,7 +104,7 @@ void add_figures(const SearchResult& result, const std::vector<const FoundPlan*>
     const std::size_t at = static_cast<std::size_t>(aim);
     std::vector<double> values;
     values.reserve(plans.size());
-    for (const FoundPlan* plan : plans) values.push_back(plan->estimate.figures[at]);
+    for (const FoundPlan* plan : plans) values.push_back(plan->estimate.values[at]);
     if (values.front() <= 0) continue;
     const Scale scale = aim == Aim::Time     ? scale_of_seconds(values)
                         : aim == Aim::Memory ? scale_of_bytes(values)
@@ -121,7 +121,7 @@ std::string plan_table(const SearchResult& result, const std::vector<const Found
                        const TableStyle& style) {
   Grid grid{{{"Plan", "", false}}, {}};
   for (std::size_t i = 0; i < plans.size(); ++i) grid.rows.push_back({{std::to_string(i + 1)}});
-  add_figures(result, plans, grid);
+  add_values(result, plans, grid);
   const auto add = [&](const char* head, bool number, auto text) {
     add_if_various(head, texts_of(plans, text), number, grid);
   };
@@ -158,7 +158,7 @@ std::string no_plan(const SearchResult& result, const TableStyle& style) {
   }
   if (result.closest.empty()) return text;
   const FoundPlan& closest = result.closest.front();
-  const double needs = closest.estimate.figures[static_cast<std::size_t>(Aim::Memory)];
+  const double needs = closest.estimate.values[static_cast<std::size_t>(Aim::Memory)];
   return text + paragraph((others ? "Of those beyond the memory, the least needs "
                                   : "The least memory that one needs is ") +
                               format(Bytes(needs)) + ": " + plan_words(closest) + ".",
@@ -169,7 +169,7 @@ std::string no_plan(const SearchResult& result, const TableStyle& style) {
 
 std::string search_text(const SearchResult& result, const TableStyle& style) {
   std::string text = paragraph(result.name, Ink::Strong, style);
-  text += figure_lines(effort(result), style) + "\n";
+  text += headline_lines(effort(result), style) + "\n";
   if (result.plans.empty()) return text + no_plan(result, style);
   std::vector<const FoundPlan*> worth, others;
   for (const FoundPlan& plan : result.plans) {

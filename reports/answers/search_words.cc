@@ -49,7 +49,7 @@ std::string plan_words(const FoundPlan& plan) {
 
 std::string loss_words(const FoundPlan& plan, const FoundPlan& best, Aim aim) {
   const std::size_t at = static_cast<std::size_t>(aim);
-  const double own = plan.estimate.figures[at], least = best.estimate.figures[at];
+  const double own = plan.estimate.values[at], least = best.estimate.values[at];
   const double more = least > 0 ? own / least - 1 : 0;
   std::string words = more < kLeastShare ? "the same " + std::string(name_of(aim))
                                          : signed_percent(more) + "% " + name_of(aim);
@@ -69,9 +69,9 @@ std::string loss_words(const FoundPlan& plan, const FoundPlan& best, Aim aim) {
     words += (i == 0 ? ": " : ", ") + signed_percent(reasons[i].first) + "% " + reasons[i].second;
   }
   const std::size_t memory = static_cast<std::size_t>(Aim::Memory);
-  const double room = plan.estimate.figures[memory] - best.estimate.figures[memory];
-  if (aim != Aim::Memory && best.estimate.figures[memory] > 0) {
-    words += "; " + signed_percent(room / best.estimate.figures[memory]) + "% memory";
+  const double room = plan.estimate.values[memory] - best.estimate.values[memory];
+  if (aim != Aim::Memory && best.estimate.values[memory] > 0) {
+    words += "; " + signed_percent(room / best.estimate.values[memory]) + "% memory";
   }
   return words;
 }

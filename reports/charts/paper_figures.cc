@@ -8,7 +8,7 @@
 
 #include "base/text.h"
 #include "reports/charts/training_report.h"
-#include "reports/headlines/figures.h"
+#include "reports/headlines/headlines.h"
 #include "reports/words/palette.h"
 #include "reports/words/scale.h"
 #include "reports/words/time_parts.h"

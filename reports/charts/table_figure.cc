@@ -5,7 +5,7 @@
 #include "reports/charts/measures.h"
 #include "reports/charts/paper_figures.h"
 #include "reports/charts/swept.h"
-#include "reports/headlines/figures.h"
+#include "reports/headlines/headlines.h"
 #include "reports/words/scale.h"
 
 namespace interlock {

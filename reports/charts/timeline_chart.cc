@@ -9,7 +9,7 @@
 
 #include "base/text.h"
 #include "reports/charts/svg_text.h"
-#include "reports/headlines/figures.h"
+#include "reports/headlines/headlines.h"
 #include "reports/report.h"
 #include "reports/words/encode.h"
 #include "reports/words/excerpt.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "reports/charts/line_chart.h"
-#include "reports/headlines/figures.h"
+#include "reports/headlines/headlines.h"
 #include "reports/report.h"
 #include "reports/result/training_curve.h"
 

@@ -50,7 +50,7 @@ std::string largest_other(const DurationTable& table) {
   return most == table.kernels.end() ? "" : printable(clean_utf8(most->first), 60);
 }
 
-std::vector<Figure> shares(const DurationTable& table) {
+std::vector<Headline> shares(const DurationTable& table) {
   const Seconds all = table.in_ops + table.other_kernels + table.communication + table.copies;
   const auto share = [&](Seconds time) {
     return all > Seconds(0) ? format_percent(time / all) : format_percent(0);
@@ -115,7 +115,7 @@ std::string duration_report(const DurationTable& table, const TableStyle& style)
     }
     text += "\n";
   }
-  text += figure_lines(shares(table), style);
+  text += headline_lines(shares(table), style);
   if (table.without_time + table.duplicates > 0) {
     text += "\nLeft out: " + counted(static_cast<std::size_t>(table.without_time), "event") +
             " without a time or a duration, " +

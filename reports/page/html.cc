@@ -1,4 +1,4 @@
-// HTML report: one offline page with figures, tables and charts of every scenario.
+// HTML report: one offline page with headlines, tables and charts of every scenario.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -6,8 +6,8 @@
 #include "base/checksum.h"
 #include "base/text.h"
 #include "reports/charts/page_picture.h"
-#include "reports/headlines/explanation_figures.h"
-#include "reports/headlines/figures.h"
+#include "reports/headlines/explanation_headlines.h"
+#include "reports/headlines/headlines.h"
 #include "reports/page/page_breakdown.h"
 #include "reports/page/page_data.h"
 #include "reports/page/page_frame.h"
@@ -25,14 +25,15 @@ constexpr std::int64_t kSpansOfPage = 2'000'000;
 constexpr std::size_t kMostDevicesDrawn = 64;  // devices of one scenario
 constexpr std::size_t kBarsOfPage = 768;
 
-std::string figures_html(const ScenarioResult& result) {
+std::string headlines_html(const ScenarioResult& result) {
   constexpr std::size_t kLongNote = 120;  // more than a card of its own width holds well
-  std::string html = "<dl class=\"figures\">\n";
-  for (const Figure& figure : headline_figures(result)) {
-    html += figure.note.size() > kLongNote ? "<div class=\"wide\">" : "<div>";
-    html += tagged("dt", "", figure.label);
-    html += tagged("dd", figure.alarm ? "class=\"value alarm\"" : "class=\"value\"", figure.value);
-    if (!figure.note.empty()) html += tagged("dd", "class=\"note\"", figure.note);
+  std::string html = "<dl class=\"headlines\">\n";
+  for (const Headline& headline : all_headlines(result)) {
+    html += headline.note.size() > kLongNote ? "<div class=\"wide\">" : "<div>";
+    html += tagged("dt", "", headline.label);
+    html +=
+        tagged("dd", headline.alarm ? "class=\"value alarm\"" : "class=\"value\"", headline.value);
+    if (!headline.note.empty()) html += tagged("dd", "class=\"note\"", headline.note);
     html += "</div>\n";
   }
   return html + "</dl>\n";
@@ -82,7 +83,7 @@ std::string scenario_html(const ScenarioResult& result, const Room& room, std::s
   const std::string layout = layout_words(result.plan.question);
   if (!layout.empty()) html += tagged("p", "class=\"note\"", layout);
   html += origin_html(result);
-  html += warnings_html(result) + figures_html(result);
+  html += warnings_html(result) + headlines_html(result);
   html += tagged("h3", "", "Devices") + long_table_html(device_grid(result), "devices");
   html += breakdown_html(result, room.bars, section_name(index) + "-");
   const Grid bubbles = bubble_grid(result);

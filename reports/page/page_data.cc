@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "reports/headlines/figures.h"
+#include "reports/headlines/headlines.h"
 #include "reports/page/page_columns.h"
 #include "reports/traces/trace_tracks.h"
 #include "reports/words/encode.h"

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "reports/headlines/figures.h"
+#include "reports/headlines/headlines.h"
 
 namespace interlock {
 

@@ -10,7 +10,7 @@
 #include "reports/charts/page_picture.h"
 #include "reports/charts/paper_figures.h"
 #include "reports/charts/swept.h"
-#include "reports/headlines/figures.h"
+#include "reports/headlines/headlines.h"
 #include "reports/page/page_frame.h"
 #include "reports/report.h"
 #include "reports/words/encode.h"

@@ -4,10 +4,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "reports/headlines/economics_figures.h"
+#include "reports/headlines/economics_headlines.h"
 #include "reports/headlines/run_json.h"
 #include "reports/headlines/swarm_json.h"
-#include "reports/headlines/variation_figures.h"
+#include "reports/headlines/variation_headlines.h"
 #include "reports/report.h"
 #include "reports/result/all_metrics.h"
 #include "reports/result/scenario_json.h"

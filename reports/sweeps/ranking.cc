@@ -73,7 +73,7 @@ std::string csv_field(const SqlValue& value) {
 
 Scale samples_scale(const std::vector<double>& values) { return scale_of_numbers(values, "1/s"); }
 
-/// A figure that the table shows, in a unit for people.
+/// A number that the table shows, in a unit for people.
 struct Shown {
   const char *column, *head, *unit;
   double size;
@@ -122,7 +122,7 @@ Scale unit_of(const Shown& shown, const std::vector<double>& values) {
   return scale;
 }
 
-void add_figures(const Ranking& ranking, std::size_t column, const Shown& shown, Grid& grid) {
+void add_values(const Ranking& ranking, std::size_t column, const Shown& shown, Grid& grid) {
   std::vector<double> known;
   for (const auto& row : ranking.rows) {
     const double value = number_or(row[column], std::nan(""));
@@ -198,7 +198,7 @@ std::string ranking_table(const Ranking& ranking, const std::vector<std::string>
     const auto column = find_column(ranking, shown.column);
     if (!column || all_null(ranking, *column)) continue;
     by_shown = by_shown || ranking.by == shown.column;
-    add_figures(ranking, *column, shown, grid);
+    add_values(ranking, *column, shown, grid);
   }
   const auto error = find_column(ranking, "error");
   if (error && !all_null(ranking, *error)) {

@@ -34,7 +34,7 @@ struct Ranking {
 /// Throws: Error if a column is none, or the expression is wrong.
 Ranking rank_rows(const std::string& path, const RankQuery& query);
 
-/// The best rows: what was swept, the figures that matter, why others failed, for a terminal.
+/// The best rows: what was swept, the numbers that matter, why others failed, for a terminal.
 std::string ranking_table(const Ranking& ranking, const std::vector<std::string>& paths,
                           const TableStyle& style);
 /// All columns of all rows; RFC 4180.

@@ -10,7 +10,7 @@
 #include "base/checksum.h"
 #include "base/error.h"
 #include "base/text.h"
-#include "reports/headlines/figures.h"
+#include "reports/headlines/headlines.h"
 #include "reports/result/all_metrics.h"
 #include "reports/result/result_json.h"
 #include "reports/result/scenario_json.h"

@@ -24,7 +24,7 @@ struct SweepRow {
 };
 
 /// The columns of a sweep over `paths`, without "id". A path has its name; one without a dot is
-/// "scenario.PATH". Those of results are figures of docs/result.md.
+/// "scenario.PATH". Those of results are numbers of docs/result.md.
 std::vector<std::string> sweep_columns(const std::vector<std::string>& paths);
 /// The column that a path has.
 std::string column_of(const std::string& path);

@@ -51,7 +51,7 @@ class SweepStore {
   /// Adds a row, or puts it in the place of the one that is there.
   void add(const SweepRow& row);
   /// Copies the rows of other files of the same sweep, all or none. Returns how many of each were
-  /// new. Throws: Error if a row is there already with other figures.
+  /// new. Throws: Error if a row is there already with other numbers.
   std::vector<std::size_t> take(const std::vector<std::string>& paths);
 
  private:

@@ -196,23 +196,23 @@ std::string paragraph(const std::string& text, Ink ink, const TableStyle& style)
   return lines;
 }
 
-std::string figure_lines(const std::vector<Figure>& figures, const TableStyle& style) {
+std::string headline_lines(const std::vector<Headline>& headlines, const TableStyle& style) {
   std::size_t label_width = 0, value_width = 0;
-  for (const auto& figure : figures) {
-    label_width = std::max(label_width, display_width(figure.label));
-    value_width = std::max(value_width, display_width(figure.value));
+  for (const auto& headline : headlines) {
+    label_width = std::max(label_width, display_width(headline.label));
+    value_width = std::max(value_width, display_width(headline.value));
   }
   const std::size_t indent = label_width + value_width + 4;
   const auto width = static_cast<std::size_t>(std::max(style.width, 60));
   const std::size_t room = std::max<std::size_t>(width - std::min(indent, width), 16);
   std::string text;
-  for (const auto& figure : figures) {
-    const Ink ink = figure.alarm ? Ink::Alarm : Ink::Strong;
-    text += pad(figure.label, label_width) + "  " + paint(figure.value, ink, style);
-    const auto notes = wrap(figure.note, room);
+  for (const auto& headline : headlines) {
+    const Ink ink = headline.alarm ? Ink::Alarm : Ink::Strong;
+    text += pad(headline.label, label_width) + "  " + paint(headline.value, ink, style);
+    const auto notes = wrap(headline.note, room);
     if (!notes[0].empty()) {
-      text += std::string(value_width - display_width(figure.value) + 2, ' ');
-      text += paint(notes[0], figure.alarm ? Ink::Alarm : Ink::Faint, style);
+      text += std::string(value_width - display_width(headline.value) + 2, ' ');
+      text += paint(notes[0], headline.alarm ? Ink::Alarm : Ink::Faint, style);
     }
     text += "\n";
     for (std::size_t i = 1; i < notes.size(); ++i) {

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "reports/headlines/figures.h"
+#include "reports/headlines/headlines.h"
 #include "reports/report.h"
 
 namespace interlock {
@@ -24,8 +24,8 @@ std::vector<std::string> wrap(std::string_view text, std::size_t width);
 /// `text` in lines of the style's width, at least 60 columns, each with its end.
 std::string paragraph(const std::string& text, Ink ink, const TableStyle& style);
 
-/// `label   value   note`, one figure a line; a note that does not fit goes on below itself.
-std::string figure_lines(const std::vector<Figure>& figures, const TableStyle& style);
+/// `label   value   note`, one headline a line; a note that does not fit goes on below itself.
+std::string headline_lines(const std::vector<Headline>& headlines, const TableStyle& style);
 
 /// `grid` as lines of at most style.width columns. What does not fit beside the first column goes
 /// into further blocks below, which repeat it.

@@ -17,7 +17,7 @@ std::string single_table(const ScenarioResult& result, const TableStyle& style) 
   const std::string layout = layout_words(result.plan.question);
   if (!layout.empty()) text += paragraph(layout, Ink::Faint, style);
   text += "\n";
-  text += figure_lines(headline_figures(result), style) + "\n";
+  text += headline_lines(all_headlines(result), style) + "\n";
   const Metrics& metrics = result.measurement.metrics;
   const Grid devices = device_grid(result);
   const Grid shown = shorten(devices, kMostDevicesInTable,

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "reports/headlines/figures.h"
+#include "reports/headlines/headlines.h"
 #include "reports/report.h"
 
 namespace interlock {
@@ -25,7 +25,7 @@ std::string terminal_grid(const ScenarioResult& result, const GridStyle& style);
 
 /// Returns the numbers that judge a schedule: step time, bubble, stash, memory. REQUIRES: the log
 /// was kept.
-std::vector<Figure> schedule_figures(const ScenarioResult& result);
+std::vector<Headline> schedule_headlines(const ScenarioResult& result);
 
 /// The most micro-batches that each device holds between forward and weight gradients; one that is
 /// under way on two of its stages counts twice. (ranks) REQUIRES: the log was kept.

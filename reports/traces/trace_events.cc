@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "reports/headlines/figures.h"
+#include "reports/headlines/headlines.h"
 #include "reports/result/event_text.h"
 #include "reports/traces/trace_counters.h"
 #include "reports/traces/trace_tracks.h"

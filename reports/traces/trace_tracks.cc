@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "reports/headlines/figures.h"
+#include "reports/headlines/headlines.h"
 #include "reports/words/mesh_words.h"
 #include "sim/measure/steady.h"
 

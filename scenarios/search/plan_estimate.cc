@@ -18,19 +18,19 @@ constexpr double kLookSlack = 1e-6;
 constexpr double kRounding = 1e-9;
 constexpr int kLeastTurns = 1;  // of the steady loop, in a shortened step
 
-PlanFigures figures_of(const Plan& plan, const Metrics& metrics, Bytes memory) {
+PlanValues values_of(const Plan& plan, const Metrics& metrics, Bytes memory) {
   const Economics economics = economics_of(plan, metrics);
-  PlanFigures figures{};
-  const auto at = [&](Aim aim) -> double& { return figures[static_cast<std::size_t>(aim)]; };
+  PlanValues values{};
+  const auto at = [&](Aim aim) -> double& { return values[static_cast<std::size_t>(aim)]; };
   at(Aim::Time) = metrics.step_time.value();
   at(Aim::Memory) = memory.value();
   if (economics.energy) at(Aim::Energy) = economics.energy->value();
   if (economics.cost) at(Aim::Cost) = economics.cost->amount;
-  if (!economics.training) return figures;
+  if (!economics.training) return values;
   at(Aim::Time) = economics.training->time.value();
   if (economics.training->energy) at(Aim::Energy) = economics.training->energy->value();
   if (economics.training->cost) at(Aim::Cost) = economics.training->cost->amount;
-  return figures;
+  return values;
 }
 
 /// Fills in what `plan` costs, whose steps are as `estimate` has them.
@@ -39,7 +39,7 @@ void price(const Plan& plan, PlanEstimate& estimate) {
   metrics.step_time = Seconds(estimate.step_time);
   metrics.busy = estimate.busy;
   metrics.links = {{.name = "", .utilisation = estimate.working_links}};
-  estimate.figures = figures_of(plan, metrics, Bytes(estimate.peak_memory));
+  estimate.values = values_of(plan, metrics, Bytes(estimate.peak_memory));
   if (const auto power = economics_of(plan, metrics).power) estimate.power = power->value();
 }
 
@@ -91,11 +91,11 @@ Plan shortened(const Plan& plan, std::int64_t tasks_in_step) {
 
 }  // namespace
 
-PlanFigures figures_of(const Plan& plan, const StepEstimate& bound) {
+PlanValues values_of(const Plan& plan, const StepEstimate& bound) {
   Metrics metrics;
   metrics.step_time = bound.time * (1 - kRounding);
   metrics.busy = bound.busy;
-  return figures_of(plan, metrics, bound.memory * (1 - kRounding));
+  return values_of(plan, metrics, bound.memory * (1 - kRounding));
 }
 
 PlanEstimate estimate_by_look(const Plan& plan) {
@@ -104,10 +104,9 @@ PlanEstimate estimate_by_look(const Plan& plan) {
   look.exact = step.exact;
   if (look.exact) return look;
   // A simulation takes no less time, and may find peaks of memory at other instants.
-  const PlanFigures bound = figures_of(plan, estimate_step(plan, Grade::PlanBound));
-  look.figures = step.chooses ? bound : stretched(plan, look, 1 - kLookSlack).figures;
-  look.figures[static_cast<std::size_t>(Aim::Memory)] =
-      bound[static_cast<std::size_t>(Aim::Memory)];
+  const PlanValues bound = values_of(plan, estimate_step(plan, Grade::PlanBound));
+  look.values = step.chooses ? bound : stretched(plan, look, 1 - kLookSlack).values;
+  look.values[static_cast<std::size_t>(Aim::Memory)] = bound[static_cast<std::size_t>(Aim::Memory)];
   return look;
 }
 

@@ -14,10 +14,10 @@
 namespace interlock {
 
 /// The quantities of which a plan should have little, by Aim; 0 where a price or power is unknown.
-using PlanFigures = std::array<double, kAims>;
+using PlanValues = std::array<double, kAims>;
 
 struct PlanEstimate {
-  PlanFigures figures{};
+  PlanValues values{};
   double power = 0;                      // watts, of all devices; 0: unknown
   double step_time = 0;                  // seconds
   double busy = 0;                       // share of the time, a mean over devices
@@ -32,7 +32,7 @@ struct PlanEstimate {
 };
 
 /// Prices a plan like `plan` whose steps are bounded by `bound`.
-PlanFigures figures_of(const Plan& plan, const StepEstimate& bound);
+PlanValues values_of(const Plan& plan, const StepEstimate& bound);
 
 /// Estimates `plan` by Grade::Look. REQUIRES: its order of work is known.
 PlanEstimate estimate_by_look(const Plan& plan);

@@ -50,12 +50,12 @@ class PlanSearch {
 
  private:
   double key(const Candidate& candidate) const {
-    return candidate.estimate.figures[static_cast<std::size_t>(request_.aim)];
+    return candidate.estimate.values[static_cast<std::size_t>(request_.aim)];
   }
 
   /// Orders the queue: of plans that are equal in the aim, less of everything else comes first.
   auto turn(const Candidate& candidate) const {
-    return std::tuple(key(candidate), candidate.estimate.figures, static_cast<int>(candidate.grade),
+    return std::tuple(key(candidate), candidate.estimate.values, static_cast<int>(candidate.grade),
                       candidate.layout, candidate.order);
   }
 
@@ -143,7 +143,7 @@ class PlanSearch {
   std::optional<Loss> beyond_limits(const Candidate& known) const {
     const PlanLimits& limits = request_.limits;
     const PlanEstimate& estimate = known.estimate;
-    const auto at = [&](Aim aim) { return estimate.figures[static_cast<std::size_t>(aim)]; };
+    const auto at = [&](Aim aim) { return estimate.values[static_cast<std::size_t>(aim)]; };
     const double memory = result_.memory_limit.value();
     if (memory > 0 && at(Aim::Memory) > memory) return Loss::Memory;
     if (limits.time && at(Aim::Time) > limits.time->value()) return Loss::Time;
@@ -161,7 +161,7 @@ class PlanSearch {
     if (loss != Loss::Memory || known.grade == Grade::LayoutBound) return;
     std::vector<FoundPlan>& closest = result_.closest;
     const auto memory = [](const PlanEstimate& estimate) {
-      return estimate.figures[static_cast<std::size_t>(Aim::Memory)];
+      return estimate.values[static_cast<std::size_t>(Aim::Memory)];
     };
     if (!closest.empty() && memory(closest.front().estimate) <= memory(known.estimate)) return;
     closest = {found(known)};
@@ -183,8 +183,8 @@ class PlanSearch {
     return std::any_of(result_.plans.begin(), result_.plans.end(), [&](const FoundPlan& plan) {
       if (!plan.worth_having) return false;
       for (std::size_t i = 0; i < kAims; ++i) {
-        const double most = known.estimate.figures[i] * (1 + request_.worth);
-        if (plan.estimate.figures[i] > most) return false;
+        const double most = known.estimate.values[i] * (1 + request_.worth);
+        if (plan.estimate.values[i] > most) return false;
       }
       return true;
     });

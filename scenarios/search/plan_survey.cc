@@ -52,7 +52,7 @@ Findings findings_of(const JobResult& result) {
 
 ToldEstimate told_of(const Plan& plan, const StepEstimate& bound) {
   ToldEstimate told{.refused = false};
-  told.estimate.figures = figures_of(plan, bound);
+  told.estimate.values = values_of(plan, bound);
   told.estimate.memory_capacity = plan.question.cluster.device.memory.value();
   return told;
 }

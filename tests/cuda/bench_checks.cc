@@ -5,7 +5,7 @@
 #include <cmath>
 #include <set>
 
-#include "base/error_figures.h"
+#include "base/error_summary.h"
 #include "validate/calibration/probe_grid.h"
 #include "validate/cuda/bench/gpu_bench.h"
 #include "validate/cuda/kernels/cuda_call.h"

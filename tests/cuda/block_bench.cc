@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/error_figures.h"
+#include "base/error_summary.h"
 #include "base/json/json.h"
 #include "validate/cuda/bench/gpu_probe.h"
 #include "validate/cuda/device/captured_graph.h"

@@ -14,28 +14,28 @@
 namespace interlock::comparison_test {
 
 TEST_CASE("figures of five errors, by hand") {
-  const ErrorFigures figures = error_figures({0.1, -0.3, 0.2, 0.0, -0.5});
-  CHECK(figures.count == 5);
-  CHECK(figures.mape == doctest::Approx(1.1 / 5));
-  CHECK(figures.median == 0.2);
-  CHECK(figures.p95 == 0.5);  // rank 4.75, rounded up
-  CHECK(figures.most == 0.5);
-  CHECK(figures.bias == doctest::Approx(-0.1));
-  CHECK(figures.low < figures.mape);
-  CHECK(figures.mape < figures.high);
-  CHECK(figures.low >= 0);
-  CHECK(figures.high <= 0.5);
-  CHECK(error_figures({}).count == 0);
+  const ErrorSummary summary = error_summary({0.1, -0.3, 0.2, 0.0, -0.5});
+  CHECK(summary.count == 5);
+  CHECK(summary.mape == doctest::Approx(1.1 / 5));
+  CHECK(summary.median == 0.2);
+  CHECK(summary.p95 == 0.5);  // rank 4.75, rounded up
+  CHECK(summary.most == 0.5);
+  CHECK(summary.bias == doctest::Approx(-0.1));
+  CHECK(summary.low < summary.mape);
+  CHECK(summary.mape < summary.high);
+  CHECK(summary.low >= 0);
+  CHECK(summary.high <= 0.5);
+  CHECK(error_summary({}).count == 0);
 }
 
 TEST_CASE("the bootstrap's interval is that of a mean: of many equal draws, sigma / sqrt(n)") {
   std::vector<double> errors(400, 0.1);
   for (std::size_t i = 1; i < errors.size(); i += 2) errors[i] = 0.3;
-  const ErrorFigures figures = error_figures(errors);
+  const ErrorSummary summary = error_summary(errors);
   const double half_width = 1.96 * 0.1 / std::sqrt(400.0);
-  INFO("0.2 +- " << half_width << ": " << figures.low << " to " << figures.high);
-  CHECK(figures.low == doctest::Approx(0.2 - half_width).epsilon(0.02));
-  CHECK(figures.high == doctest::Approx(0.2 + half_width).epsilon(0.02));
+  INFO("0.2 +- " << half_width << ": " << summary.low << " to " << summary.high);
+  CHECK(summary.low == doctest::Approx(0.2 - half_width).epsilon(0.02));
+  CHECK(summary.high == doctest::Approx(0.2 + half_width).epsilon(0.02));
 }
 
 TEST_CASE("Kendall's tau-b and clear pairs, by hand") {

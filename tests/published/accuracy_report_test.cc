@@ -17,7 +17,7 @@ Accuracy two_rows() {
       {.id = "b", .measured = {{Measurand::StepTime, 2}}}};
   MeasurementFile file{.name = "lab", .title = "A lab", .paper = "We, 2026", .notes = {"a note"}};
   file.tables.push_back(std::move(table));
-  RowPrediction first{.figures = {.step_time = 2.2, .fits = false}, .choice = "two chunks"};
+  RowPrediction first{.values = {.step_time = 2.2, .fits = false}, .choice = "two chunks"};
   return judge({file}, {{{first, {.problem = "lab.json:9: /model: unknown"}}}});
 }
 

@@ -11,7 +11,7 @@ MeasuredRow measured_row(const std::string& id, double step_time, const std::str
   return {.id = id, .series = series, .measured = {{Measurand::StepTime, step_time}}};
 }
 
-RowPrediction predicted_row(double step_time) { return {.figures = {.step_time = step_time}}; }
+RowPrediction predicted_row(double step_time) { return {.values = {.step_time = step_time}}; }
 
 /// One file of one table.
 Accuracy judged(std::vector<MeasuredRow> rows, std::vector<RowPrediction> predictions,
@@ -40,17 +40,17 @@ TEST_CASE("errors are of rows that were predicted and not fitted") {
       judged({measured_row("a", 1), measured_row("b", 2), fitted, measured_row("d", 4)},
              {predicted_row(1.1), predicted_row(1.4), predicted_row(3), {.problem = "no"}});
   REQUIRE(accuracy.lines.size() == 1);
-  const AccuracyFigures& figures = accuracy.lines[0].figures;
-  CHECK(figures.rows == 4);
-  CHECK(figures.fitted == 1);
-  CHECK(figures.refused == 1);
-  CHECK(figures.errors.count == 2);  // +10 %, -30 %
-  CHECK(figures.errors.mape == doctest::Approx(0.2));
-  CHECK(figures.errors.bias == doctest::Approx(-0.1));
-  CHECK(figures.errors.median == doctest::Approx(0.2));
-  CHECK(figures.errors.most == doctest::Approx(0.3));
-  CHECK(figures.p90 == doctest::Approx(0.3));
-  CHECK(figures.fitted_errors->mape == doctest::Approx(2));
+  const AccuracySummary& summary = accuracy.lines[0].summary;
+  CHECK(summary.rows == 4);
+  CHECK(summary.fitted == 1);
+  CHECK(summary.refused == 1);
+  CHECK(summary.errors.count == 2);  // +10 %, -30 %
+  CHECK(summary.errors.mape == doctest::Approx(0.2));
+  CHECK(summary.errors.bias == doctest::Approx(-0.1));
+  CHECK(summary.errors.median == doctest::Approx(0.2));
+  CHECK(summary.errors.most == doctest::Approx(0.3));
+  CHECK(summary.p90 == doctest::Approx(0.3));
+  CHECK(summary.fitted_errors->mape == doctest::Approx(2));
   CHECK(accuracy.speed.errors.count == 2);
   CHECK(accuracy.memory.rows == 0);
 }
@@ -60,7 +60,7 @@ TEST_CASE("rates that were fitted on a row leave its memory unseen") {
   fitted.fitted = "launch overhead";
   fitted.measured[Measurand::PeakMemory] = 100;
   RowPrediction prediction = predicted_row(1.1);
-  prediction.figures.peak_memory = 90;
+  prediction.values.peak_memory = 90;
   const Accuracy accuracy = judged({fitted}, {prediction});
   CHECK(accuracy.speed.fitted == 1);
   CHECK(accuracy.speed.errors.count == 0);
@@ -74,7 +74,7 @@ TEST_CASE("orders are counted within a series, where measurements differ by over
       {measured_row("a", 1, "s"), measured_row("b", 1.02, "s"), measured_row("c", 2, "s"),
        measured_row("d", 9, "u"), measured_row("e", 5)},
       {predicted_row(1), predicted_row(3), predicted_row(2), predicted_row(1), predicted_row(1)});
-  const OrderFigures& order = accuracy.lines[0].figures.order;
+  const OrderSummary& order = accuracy.lines[0].summary.order;
   CHECK(order.pairs == 2);
   CHECK(order.pairs_right == 1);
   CHECK(order.series == 1);
@@ -88,10 +88,10 @@ TEST_CASE("groups have lines of their own, and targets are the whole table's") {
   const std::vector<RowPrediction> predictions = {predicted_row(1.05), predicted_row(1.25)};
   const Accuracy missed = judged({a, b}, predictions, {.mape = 0.1, .most = 0.3});
   REQUIRE(missed.lines.size() == 3);
-  CHECK(missed.lines[0].figures.errors.mape == doctest::Approx(0.15));
+  CHECK(missed.lines[0].summary.errors.mape == doctest::Approx(0.15));
   CHECK(missed.lines[1].group == "small");
-  CHECK(missed.lines[1].figures.errors.mape == doctest::Approx(0.05));
-  CHECK(missed.lines[2].figures.errors.mape == doctest::Approx(0.25));
+  CHECK(missed.lines[1].summary.errors.mape == doctest::Approx(0.05));
+  CHECK(missed.lines[2].summary.errors.mape == doctest::Approx(0.25));
   CHECK(missed.lines[0].missed == std::vector<std::string>{"mean over 10.0 %"});
   CHECK_FALSE(reaches_targets(missed));
   CHECK(reaches_targets(judged({a, b}, predictions, {.mape = 0.2, .most = 0.3})));
@@ -101,15 +101,15 @@ TEST_CASE("groups have lines of their own, and targets are the whole table's") {
 
 TEST_CASE("quantities follow from step time, and ratios from a base") {
   const MeasuredRow row{.flops_per_step = 8e12};
-  const RowFigures figures{.step_time = 2,
-                           .samples_per_s = 3,
-                           .tokens_per_s = 30,
-                           .devices = 4,
-                           .peak_memory = 7,
-                           .peak_stash = 6};
-  const RowFigures base{.step_time = 0.5, .samples_per_s = 2, .peak_stash = 8};
-  const auto value = [&](Measurand what, const RowFigures* other = nullptr) {
-    return predicted_value(what, row, figures, other).value_or(-1);
+  const RowValues values{.step_time = 2,
+                         .samples_per_s = 3,
+                         .tokens_per_s = 30,
+                         .devices = 4,
+                         .peak_memory = 7,
+                         .peak_stash = 6};
+  const RowValues base{.step_time = 0.5, .samples_per_s = 2, .peak_stash = 8};
+  const auto value = [&](Measurand what, const RowValues* other = nullptr) {
+    return predicted_value(what, row, values, other).value_or(-1);
   };
   CHECK(value(Measurand::StepTime) == 2);
   CHECK(value(Measurand::SamplesPerS) == 3);

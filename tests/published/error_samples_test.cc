@@ -26,11 +26,11 @@ MeasuredRow row_on(const std::string& machine, std::map<Measurand, double> measu
 
 /// Returns the prediction of any row: 2 s a step of 8 devices, 10 samples and 100 tokens a second.
 RowPrediction prediction() {
-  return {.figures = {.step_time = 2,
-                      .samples_per_s = 10,
-                      .tokens_per_s = 100,
-                      .devices = 8,
-                      .peak_memory = 1e9}};
+  return {.values = {.step_time = 2,
+                     .samples_per_s = 10,
+                     .tokens_per_s = 100,
+                     .devices = 8,
+                     .peak_memory = 1e9}};
 }
 
 Accuracy judged(std::vector<MeasuredRow> rows, std::vector<RowPrediction> predictions) {

@@ -51,7 +51,7 @@ TEST_CASE("a table made by a closed form is predicted without an error, by any n
       CHECK(std::abs(value.error()) < 1e-9);
     }
     CHECK(reaches_targets(accuracy));
-    CHECK(accuracy.lines[0].figures.order.pairs_right == accuracy.lines[0].figures.order.pairs);
+    CHECK(accuracy.lines[0].summary.order.pairs_right == accuracy.lines[0].summary.order.pairs);
   }
 }
 
@@ -84,8 +84,8 @@ TEST_CASE("a row that is refused says why, and others are predicted all the same
   set_json(file.tables[0].rows[2].document, "parallel.pipeline", ranks, "test");
   const Accuracy accuracy = judge({file}, 2);
   CHECK(accuracy.values[2].problem.find("/parallel/pipeline") != std::string::npos);
-  CHECK(accuracy.lines[0].figures.refused == 1);
-  CHECK(accuracy.lines[0].figures.errors.count == 19);
+  CHECK(accuracy.lines[0].summary.refused == 1);
+  CHECK(accuracy.lines[0].summary.errors.count == 19);
 }
 
 TEST_CASE("of candidates the fastest that fits is taken") {
@@ -105,7 +105,7 @@ TEST_CASE("of candidates the fastest that fits is taken") {
                     candidate("four", 4, "\"80 GiB\""), candidate("eight, full", 8, "\"1 GiB\"")};
   const RowPrediction prediction = predict_row(row);
   CHECK(prediction.choice == "four");
-  CHECK(prediction.figures.step_time == doctest::Approx(42e-3));
+  CHECK(prediction.values.step_time == doctest::Approx(42e-3));
 }
 
 TEST_CASE("long steps by two shorter ones take as long as whole ones") {

@@ -112,12 +112,12 @@ TEST_CASE("the figures of a schedule: 1F1B keeps p micro-batches, GPipe all") {
   CHECK(most_held(step_of("gpipe", 4, 6)).front() == 6);
   // Two stages a device: p + (p - 1)/2 of its share are 2p + p - 1 of one stage.
   CHECK(most_held(step_of("interleaved", 4, 8)).front() == 11);
-  const auto figures = schedule_figures(step_of("1f1b", 4, 6));
-  REQUIRE(figures.size() == 4);
-  CHECK(figures[0].value == "27.0 ms");  // (6 + 3) x 3 ms
-  CHECK(figures[1].value == "33.3%");    // 3 / 9
-  CHECK(figures[2].value == "4 micro-batches");
-  CHECK(figures[3].value == "8.00 MiB");  // 4 x 2 modules x 1 MiB
+  const auto headlines = schedule_headlines(step_of("1f1b", 4, 6));
+  REQUIRE(headlines.size() == 4);
+  CHECK(headlines[0].value == "27.0 ms");  // (6 + 3) x 3 ms
+  CHECK(headlines[1].value == "33.3%");    // 3 / 9
+  CHECK(headlines[2].value == "4 micro-batches");
+  CHECK(headlines[3].value == "8.00 MiB");  // 4 x 2 modules x 1 MiB
 }
 
 }  // namespace

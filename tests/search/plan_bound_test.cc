@@ -66,10 +66,10 @@ Slack slack_of(const JsonValue& document) {
   }
   const PlanEstimate look = estimate_by_look(plan);
   slack.shared = !look.exact;
-  slack.look = slack_of(look.figures[static_cast<std::size_t>(Aim::Time)], time);
+  slack.look = slack_of(look.values[static_cast<std::size_t>(Aim::Time)], time);
   if (const auto energy = economics_of(plan, metrics).energy) {
-    const PlanFigures figures = figures_of(plan, own);
-    slack.energy = slack_of(figures[static_cast<std::size_t>(Aim::Energy)], energy->value());
+    const PlanValues values = values_of(plan, own);
+    slack.energy = slack_of(values[static_cast<std::size_t>(Aim::Energy)], energy->value());
   }
   return slack;
 }

@@ -33,8 +33,8 @@ std::string refusal(const std::vector<std::string>& overrides) {
   return "";
 }
 
-double figure(const FoundPlan& plan, Aim aim) {
-  return plan.estimate.figures[static_cast<std::size_t>(aim)];
+double value_of(const FoundPlan& plan, Aim aim) {
+  return plan.estimate.values[static_cast<std::size_t>(aim)];
 }
 
 TEST_CASE("each aim has its own best plan") {
@@ -42,13 +42,13 @@ TEST_CASE("each aim has its own best plan") {
   const SearchResult small = searched({"search.minimize=memory"});
   REQUIRE(!fast.plans.empty());
   REQUIRE(!small.plans.empty());
-  CHECK(figure(fast.plans[0], Aim::Time) <= figure(small.plans[0], Aim::Time));
-  CHECK(figure(small.plans[0], Aim::Memory) < figure(fast.plans[0], Aim::Memory));
+  CHECK(value_of(fast.plans[0], Aim::Time) <= value_of(small.plans[0], Aim::Time));
+  CHECK(value_of(small.plans[0], Aim::Memory) < value_of(fast.plans[0], Aim::Memory));
   // All use four devices at one price: what is fast is cheap.
   const SearchResult cheap = searched({"search.minimize=cost"});
-  CHECK(figure(cheap.plans[0], Aim::Time) == figure(fast.plans[0], Aim::Time));
-  CHECK(figure(fast.plans[0], Aim::Cost) ==
-        doctest::Approx(4 * 2.0 / 3600 * figure(fast.plans[0], Aim::Time)));
+  CHECK(value_of(cheap.plans[0], Aim::Time) == value_of(fast.plans[0], Aim::Time));
+  CHECK(value_of(fast.plans[0], Aim::Cost) ==
+        doctest::Approx(4 * 2.0 / 3600 * value_of(fast.plans[0], Aim::Time)));
 }
 
 TEST_CASE("fewer devices cost less, if they are asked for") {
@@ -61,18 +61,18 @@ TEST_CASE("fewer devices cost less, if they are asked for") {
 
 TEST_CASE("no plan is beyond a limit") {
   const SearchResult all = searched({});
-  const double memory = figure(all.plans[0], Aim::Memory);
+  const double memory = value_of(all.plans[0], Aim::Memory);
   const double capacity = all.plans[0].estimate.memory_capacity;
   INFO("without a limit a tenth of each device's memory stays free");
   CHECK(all.memory_limit.value() == doctest::Approx(0.9 * capacity));
-  for (const FoundPlan& plan : all.plans) CHECK(figure(plan, Aim::Memory) <= 0.9 * capacity);
+  for (const FoundPlan& plan : all.plans) CHECK(value_of(plan, Aim::Memory) <= 0.9 * capacity);
   CHECK(searched({"search.limits.memory=3 GB"}).memory_limit == Bytes(3e9));
   const SearchResult tight =
       searched({"search.limits.memory=" + std::to_string(memory * 0.8) + " B"});
-  for (const FoundPlan& plan : tight.plans) CHECK(figure(plan, Aim::Memory) <= memory * 0.8);
+  for (const FoundPlan& plan : tight.plans) CHECK(value_of(plan, Aim::Memory) <= memory * 0.8);
   const SearchResult none = searched({"search.limits.memory=1 MB"});
   CHECK(none.plans.empty());
-  const double time = figure(all.plans[0], Aim::Time);
+  const double time = value_of(all.plans[0], Aim::Time);
   const SearchResult late = searched({"search.limits.time=" + std::to_string(time / 2) + " s"});
   CHECK(late.plans.empty());
   CHECK(searched({"search.limits.power=1 W"}).plans.empty());
@@ -83,7 +83,7 @@ TEST_CASE("if nothing fits, the plan that lacks least is named") {
   const SearchResult none = searched({"search.limits.memory=100 MB", "search.data=1"});
   CHECK(none.plans.empty());
   REQUIRE(!none.closest.empty());
-  CHECK(figure(none.closest[0], Aim::Memory) > 100e6);
+  CHECK(value_of(none.closest[0], Aim::Memory) > 100e6);
 }
 
 TEST_CASE("strategies are searched, too") {

@@ -16,11 +16,11 @@ namespace interlock::search_optimum_test {
 namespace {
 
 /// Time, memory, cost, energy.
-using Figures = std::array<double, 4>;
+using Values = std::array<double, 4>;
 
-/// Returns the times of every plan that loads and fits, the fastest first.
-std::vector<Figures> simulate_all(const std::string& space) {
-  std::vector<Figures> all;
+/// Returns the values of every plan that loads and fits, the fastest first.
+std::vector<Values> simulate_all(const std::string& space) {
+  std::vector<Values> all;
   for (const JsonValue& plan : all_plans(space)) {
     std::vector<Question> scenarios;
     try {
@@ -45,10 +45,10 @@ std::vector<Figures> simulate_all(const std::string& space) {
 }
 
 /// Those that beat every one before them by `worth` in something.
-std::vector<Figures> worth_having(const std::vector<Figures>& all, double worth) {
-  std::vector<Figures> kept;
-  for (const Figures& one : all) {
-    const bool beaten = std::any_of(kept.begin(), kept.end(), [&](const Figures& before) {
+std::vector<Values> worth_having(const std::vector<Values>& all, double worth) {
+  std::vector<Values> kept;
+  for (const Values& one : all) {
+    const bool beaten = std::any_of(kept.begin(), kept.end(), [&](const Values& before) {
       for (std::size_t i = 0; i < one.size(); ++i) {
         if (before[i] > one[i] * (1 + worth)) return false;
       }
@@ -59,9 +59,9 @@ std::vector<Figures> worth_having(const std::vector<Figures>& all, double worth)
   return kept;
 }
 
-void check_equal(const FoundPlan& found, const Figures& expected) {
+void check_equal(const FoundPlan& found, const Values& expected) {
   for (std::size_t i = 0; i < expected.size(); ++i) {
-    CHECK(found.estimate.figures[i] == doctest::Approx(expected[i]).epsilon(1e-9));
+    CHECK(found.estimate.values[i] == doctest::Approx(expected[i]).epsilon(1e-9));
   }
 }
 
@@ -73,9 +73,9 @@ TEST_CASE("on small spaces a search returns the optimum, and every plan worth ha
     const std::string space = random_space(1000 + seed, true);
     const JsonValue document = parse_json(space, "space.json");
     const SearchResult result = search_plans(document, 2);
-    const std::vector<Figures> all = simulate_all(space);
+    const std::vector<Values> all = simulate_all(space);
     CHECK(result.plans.empty() == all.empty());
-    const std::vector<Figures> kept = worth_having(all, result.request.worth);
+    const std::vector<Values> kept = worth_having(all, result.request.worth);
     std::vector<FoundPlan> worth;
     std::copy_if(result.plans.begin(), result.plans.end(), std::back_inserter(worth),
                  [](const FoundPlan& plan) { return plan.worth_having; });
@@ -83,7 +83,7 @@ TEST_CASE("on small spaces a search returns the optimum, and every plan worth ha
     for (std::size_t i = 0; i < kept.size(); ++i) check_equal(worth[i], kept[i]);
     // And the next best are the next best.
     for (std::size_t i = 0; i < std::min<std::size_t>(6, all.size()); ++i) {
-      CHECK(result.plans[i].estimate.figures[0] == doctest::Approx(all[i][0]).epsilon(1e-9));
+      CHECK(result.plans[i].estimate.values[0] == doctest::Approx(all[i][0]).epsilon(1e-9));
     }
     plans += result.counts.plans - result.counts.refused;
     judged += result.counts.judged;
@@ -101,7 +101,7 @@ TEST_CASE(
   const SearchResult one = search_plans(document, 1), three = search_plans(document, 3);
   REQUIRE(one.plans.size() == three.plans.size());
   for (std::size_t i = 0; i < one.plans.size(); ++i) {
-    CHECK(one.plans[i].estimate.figures == three.plans[i].estimate.figures);
+    CHECK(one.plans[i].estimate.values == three.plans[i].estimate.values);
     CHECK(one.plans[i].layout.micro_batch_size == three.plans[i].layout.micro_batch_size);
   }
   CHECK(one.counts.lost == three.counts.lost);

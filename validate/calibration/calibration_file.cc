@@ -146,21 +146,21 @@ std::vector<std::string> table_lines(const std::vector<Sample>& samples) {
 std::vector<std::string> residual_lines(const std::vector<HeldOutErrors>& errors) {
   std::vector<std::string> lines;
   for (const HeldOutErrors& row : errors) {
-    for (const auto& [level, figures] :
+    for (const auto& [level, summary] :
          {std::pair("roofline", row.roofline), std::pair("kernel", row.kernel)}) {
       lines.push_back(Members()
                           .add("class", quoted(name_of(row.op_class)))
                           .add("precision", quoted(name_of(row.precision)))
                           .add("held_out", quoted(name_of(row.part)))
                           .add("level", quoted(level))
-                          .add("samples", count(figures.count))
-                          .add("mape", digits_of(figures.mape, 4))
-                          .add("mape_low", digits_of(figures.low, 4))
-                          .add("mape_high", digits_of(figures.high, 4))
-                          .add("median", digits_of(figures.median, 4))
-                          .add("p95", digits_of(figures.p95, 4))
-                          .add("max", digits_of(figures.most, 4))
-                          .add("bias", digits_of(figures.bias, 4))
+                          .add("samples", count(summary.count))
+                          .add("mape", digits_of(summary.mape, 4))
+                          .add("mape_low", digits_of(summary.low, 4))
+                          .add("mape_high", digits_of(summary.high, 4))
+                          .add("median", digits_of(summary.median, 4))
+                          .add("p95", digits_of(summary.p95, 4))
+                          .add("max", digits_of(summary.most, 4))
+                          .add("bias", digits_of(summary.bias, 4))
                           .object());
     }
   }

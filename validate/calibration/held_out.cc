@@ -82,8 +82,8 @@ std::vector<HeldOutErrors> held_out_errors(const std::vector<Sample>& samples,
     rows.push_back({.precision = std::get<0>(key),
                     .op_class = std::get<1>(key),
                     .part = std::get<2>(key),
-                    .roofline = error_figures(errors.roofline, seed),
-                    .kernel = error_figures(errors.kernel, seed),
+                    .roofline = error_summary(errors.roofline, seed),
+                    .kernel = error_summary(errors.kernel, seed),
                     .known = errors.known / static_cast<double>(errors.kernel.size())});
   }
   return rows;

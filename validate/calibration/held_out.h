@@ -8,7 +8,7 @@
 
 #include <vector>
 
-#include "base/error_figures.h"
+#include "base/error_summary.h"
 #include "hardware/devices/calibrated_model.h"
 #include "validate/calibration/sample.h"
 
@@ -24,7 +24,7 @@ struct HeldOutErrors {
   Precision precision = Precision::Fp32;
   OpClass op_class = OpClass::Gemm;
   SamplePart part = SamplePart::Interior;
-  ErrorFigures roofline, kernel;
+  ErrorSummary roofline, kernel;
   double known = 0;  // share whose kernel the simulator knew
 };
 

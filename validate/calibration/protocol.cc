@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "base/error.h"
-#include "base/error_figures.h"
+#include "base/error_summary.h"
 #include "base/random.h"
 
 namespace interlock {

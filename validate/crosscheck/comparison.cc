@@ -51,8 +51,8 @@ void fill_errors(Comparison& comparison) {
     if (truth > Seconds(0)) model.push_back(op.predicted / truth - 1);
     if (op.alone && *op.alone > Seconds(0)) interference.push_back(op.measured / *op.alone - 1);
   }
-  comparison.op_model = error_figures(model);
-  comparison.interference = error_figures(interference);
+  comparison.op_model = error_summary(model);
+  comparison.interference = error_summary(interference);
 }
 
 std::vector<DeviceComparison> compare_devices(const Metrics& predicted, const Metrics& measured,

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "base/error_figures.h"
+#include "base/error_summary.h"
 #include "sim/measure/metrics.h"
 #include "validate/executors/executor.h"
 
@@ -60,7 +60,7 @@ struct Comparison {
   Seconds wall;                           // of the run, whatever the clock of ops
   double spread = 0;                      // of measured steps: (p95 - median) / median
   std::vector<OpComparison> ops;
-  ErrorFigures op_model, interference;  // over `ops`, weighted equally
+  ErrorSummary op_model, interference;  // over `ops`, weighted equally
   std::vector<DeviceComparison> devices;
   double end_to_end_error() const { return predicted / measured - 1; }
   double replay_error() const { return replayed / measured - 1; }

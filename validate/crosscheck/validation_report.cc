@@ -15,10 +15,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json json_of(const ErrorFigures& figures) {
-  return {{"count", figures.count},  {"mape", figures.mape},     {"median", figures.median},
-          {"p95", figures.p95},      {"max", figures.most},      {"bias", figures.bias},
-          {"mape_low", figures.low}, {"mape_high", figures.high}};
+Json json_of(const ErrorSummary& summary) {
+  return {{"count", summary.count},  {"mape", summary.mape},     {"median", summary.median},
+          {"p95", summary.p95},      {"max", summary.most},      {"bias", summary.bias},
+          {"mape_low", summary.low}, {"mape_high", summary.high}};
 }
 
 Json json_of(const OpComparison& op) {
@@ -110,11 +110,11 @@ std::string summary(const std::vector<Comparison>& comparisons) {
     measured.push_back(comparison.measured.value());
     if (comparison.from_alone) alone.push_back(*comparison.from_alone_error());
   }
-  const ErrorFigures all = error_figures(errors);
+  const ErrorSummary all = error_summary(errors);
   std::string text = "Step time, end to end: MAPE " + fixed(100 * all.mape, 1) + "%, median " +
                      fixed(100 * all.median, 1) + "%, bias " + signed_percent(all.bias) + "%.\n";
   if (!alone.empty()) {
-    text += "From the times of ops alone: median " + fixed(100 * error_figures(alone).median, 1) +
+    text += "From the times of ops alone: median " + fixed(100 * error_summary(alone).median, 1) +
             "%.\n";
   }
   if (comparisons.size() < 2) return text;

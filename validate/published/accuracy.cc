@@ -42,7 +42,7 @@ const MeasuredRow& row_of(const Accuracy& accuracy, const JudgedValue& value) {
   return accuracy.files[value.file].tables[value.table].rows[value.row];
 }
 
-OrderFigures order_of(const Accuracy& accuracy, const Values& values) {
+OrderSummary order_of(const Accuracy& accuracy, const Values& values) {
   // Equal names in two tables are two series.
   std::map<std::tuple<std::size_t, std::size_t, std::string>, Values> series;
   for (const JudgedValue* value : values) {
@@ -51,7 +51,7 @@ OrderFigures order_of(const Accuracy& accuracy, const Values& values) {
       series[{value->file, value->table, name}].push_back(value);
     }
   }
-  OrderFigures figures;
+  OrderSummary summary;
   double sum = 0;
   for (const auto& [name, members] : series) {
     std::vector<double> predicted, measured;
@@ -60,42 +60,43 @@ OrderFigures order_of(const Accuracy& accuracy, const Values& values) {
       measured.push_back(value->measured);
     }
     const RankAgreement agreement = rank_agreement(measured, predicted, kClearGap);
-    figures.pairs += agreement.clear_pairs;
-    figures.pairs_right += agreement.clear_pairs_right;
+    summary.pairs += agreement.clear_pairs;
+    summary.pairs_right += agreement.clear_pairs_right;
     const std::optional<double> rho = spearman(predicted, measured);
     if (members.size() < kLeastRanked || !rho) continue;
-    ++figures.series;
+    ++summary.series;
     sum += *rho;
-    figures.least = std::min(figures.least.value_or(1), *rho);
+    summary.least = std::min(summary.least.value_or(1), *rho);
   }
-  if (figures.series > 0) figures.mean = sum / figures.series;
-  return figures;
+  if (summary.series > 0) summary.mean = sum / summary.series;
+  return summary;
 }
 
-AccuracyFigures figures_of(const Accuracy& accuracy, const Values& values) {
-  AccuracyFigures figures;
+AccuracySummary summary_of(const Accuracy& accuracy, const Values& values) {
+  AccuracySummary summary;
   std::vector<double> errors, sizes, fitted;
   for (const JudgedValue* value : values) {
-    ++figures.rows;
+    ++summary.rows;
     if (!value->predicted) {
-      ++figures.refused;
+      ++summary.refused;
     } else if (!value->counts) {
-      ++figures.fitted;
+      ++summary.fitted;
       fitted.push_back(value->error());
     } else {
       errors.push_back(value->error());
       sizes.push_back(std::abs(value->error()));
     }
   }
-  figures.errors = error_figures(errors);
-  if (!sizes.empty()) figures.p90 = quantile_of(sizes, 0.9);
-  if (!fitted.empty()) figures.fitted_errors = error_figures(fitted);
-  figures.order = order_of(accuracy, values);
-  return figures;
+  summary.errors = error_summary(errors);
+  if (!sizes.empty()) summary.p90 = quantile_of(sizes, 0.9);
+  if (!fitted.empty()) summary.fitted_errors = error_summary(fitted);
+  summary.order = order_of(accuracy, values);
+  return summary;
 }
 
-/// Returns the parts of `target` that the figures miss. Without rows that count nothing is reached.
-std::vector<std::string> missed_by(const AccuracyFigures& figures, const AccuracyTarget& target) {
+/// Returns the parts of `target` that the summary misses. Without rows that count nothing is
+/// reached.
+std::vector<std::string> missed_by(const AccuracySummary& summary, const AccuracyTarget& target) {
   std::vector<std::string> missed;
   const auto compare = [&](const char* name, std::optional<double> bound, double value, int sign) {
     if (bound && !(sign * value <= sign * *bound)) {
@@ -103,10 +104,10 @@ std::vector<std::string> missed_by(const AccuracyFigures& figures, const Accurac
                        fixed(100 * *bound, 1) + " %");
     }
   };
-  const OrderFigures& order = figures.order;
-  const double none = figures.errors.count > 0 ? 0 : INFINITY;
-  compare("mean", target.mape, figures.errors.mape + none, 1);
-  compare("largest", target.most, figures.errors.most + none, 1);
+  const OrderSummary& order = summary.order;
+  const double none = summary.errors.count > 0 ? 0 : INFINITY;
+  compare("mean", target.mape, summary.errors.mape + none, 1);
+  compare("largest", target.most, summary.errors.most + none, 1);
   compare("Spearman", target.spearman, order.least.value_or(-1), -1);
   compare("orders", target.orders,
           order.pairs > 0 ? static_cast<double>(order.pairs_right) / order.pairs : -1, -1);
@@ -126,17 +127,17 @@ void add_lines(Accuracy& accuracy, std::size_t file, std::size_t table, Measuran
     groups[group].push_back(&value);
   }
   AccuracyLine line{.file = file, .table = table, .what = what};
-  line.figures = figures_of(accuracy, all);
+  line.summary = summary_of(accuracy, all);
   const auto& targets = accuracy.files[file].tables[table].targets;
   if (const auto found = targets.find(what); found != targets.end()) {
     line.target = found->second;
-    line.missed = missed_by(line.figures, line.target);
+    line.missed = missed_by(line.summary, line.target);
   }
   accuracy.lines.push_back(line);
   if (names.size() < 2) return;
   for (const std::string& name : names) {
     AccuracyLine part{.file = file, .table = table, .group = name, .what = what};
-    part.figures = figures_of(accuracy, groups[name]);
+    part.summary = summary_of(accuracy, groups[name]);
     accuracy.lines.push_back(part);
   }
 }
@@ -154,8 +155,8 @@ void judge_row(Accuracy& accuracy, std::size_t file, std::size_t table, std::siz
     value.problem = predictions[i].problem;
     if (value.problem.empty() && base != nullptr) value.problem = base->problem;
     if (value.problem.empty()) {
-      value.predicted = predicted_value(what, row, predictions[i].figures,
-                                        base == nullptr ? nullptr : &base->figures);
+      value.predicted = predicted_value(what, row, predictions[i].values,
+                                        base == nullptr ? nullptr : &base->values);
     }
     if (!value.predicted && value.problem.empty()) {
       value.problem = "the scenario does not say its " + measurand_names()[static_cast<int>(what)];
@@ -170,8 +171,8 @@ void add_totals(Accuracy& accuracy) {
   for (const JudgedValue& value : accuracy.values) {
     (is_memory(value.what) ? memory : speed).push_back(&value);
   }
-  accuracy.speed = figures_of(accuracy, speed);
-  accuracy.memory = figures_of(accuracy, memory);
+  accuracy.speed = summary_of(accuracy, speed);
+  accuracy.memory = summary_of(accuracy, memory);
 }
 
 std::optional<double> above_zero(double value) {
@@ -179,12 +180,11 @@ std::optional<double> above_zero(double value) {
 }
 
 /// Returns samples a second, or steps a second if the samples of a step are unknown.
-double pace(const RowFigures& row) {
+double pace(const RowValues& row) {
   return row.samples_per_s > 0 ? row.samples_per_s : 1 / row.step_time;
 }
 
-std::optional<double> compared_value(Measurand what, const RowFigures& row,
-                                     const RowFigures& base) {
+std::optional<double> compared_value(Measurand what, const RowValues& row, const RowValues& base) {
   if (what == Measurand::SpeedUp) return above_zero(pace(row) / pace(base));
   if (what == Measurand::StashRatio) return above_zero(row.peak_stash / base.peak_stash);
   return above_zero(row.step_time - base.step_time);
@@ -207,35 +207,35 @@ std::optional<double> spearman(const std::vector<double>& a, const std::vector<d
 }
 
 std::optional<double> predicted_value(Measurand what, const MeasuredRow& row,
-                                      const RowFigures& figures, const RowFigures* base) {
+                                      const RowValues& values, const RowValues* base) {
   if (needs_base(what)) {
-    return base == nullptr ? std::nullopt : compared_value(what, figures, *base);
+    return base == nullptr ? std::nullopt : compared_value(what, values, *base);
   }
   switch (what) {
     case Measurand::StepTime:
-      return above_zero(figures.step_time);
+      return above_zero(values.step_time);
     case Measurand::SamplesPerS:
-      return above_zero(figures.samples_per_s);
+      return above_zero(values.samples_per_s);
     case Measurand::TokensPerS:
-      return above_zero(figures.tokens_per_s);
+      return above_zero(values.tokens_per_s);
     case Measurand::TflopsPerDevice:
-      return above_zero(row.flops_per_step / figures.step_time / figures.devices / kTera);
+      return above_zero(row.flops_per_step / values.step_time / values.devices / kTera);
     case Measurand::Forward:
-      return above_zero(figures.forward);
+      return above_zero(values.forward);
     case Measurand::Backward:
-      return above_zero(figures.backward);
+      return above_zero(values.backward);
     case Measurand::MeanForward:
-      return above_zero(figures.mean_forward);
+      return above_zero(values.mean_forward);
     case Measurand::MeanInput:
-      return above_zero(figures.mean_input);
+      return above_zero(values.mean_input);
     case Measurand::MeanWeight:
-      return above_zero(figures.mean_weight);
+      return above_zero(values.mean_weight);
     case Measurand::PeakMemory:
-      return above_zero(figures.peak_memory);
+      return above_zero(values.peak_memory);
     case Measurand::PeakStash:
-      return above_zero(figures.peak_stash);
+      return above_zero(values.peak_stash);
     case Measurand::StateMemory:
-      return above_zero(figures.state_memory);
+      return above_zero(values.state_memory);
     default:
       return std::nullopt;  // is compared with a base, above
   }

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "base/error_figures.h"
+#include "base/error_summary.h"
 #include "validate/published/measurement_file.h"
 #include "validate/published/predict_rows.h"
 
@@ -27,18 +27,18 @@ struct JudgedValue {
 };
 
 /// How well the order of plans was foreseen, over series of two rows and more that count.
-struct OrderFigures {
+struct OrderSummary {
   int series = 0;                     // of three rows and more, which have a Spearman
   std::optional<double> mean, least;  // Spearman's rank correlation over these
   int pairs = 0, pairs_right = 0;     // of values measured over 3 % apart
 };
 
-struct AccuracyFigures {
+struct AccuracySummary {
   int rows = 0, fitted = 0, refused = 0;
-  ErrorFigures errors;  // of those that count
+  ErrorSummary errors;  // of those that count
   double p90 = 0;
-  std::optional<ErrorFigures> fitted_errors;  // of those that were fitted on, for comparison
-  OrderFigures order;
+  std::optional<ErrorSummary> fitted_errors;  // of those that were fitted on, for comparison
+  OrderSummary order;
 };
 
 /// A line of the table: all rows of a table, or of one of its groups, by one quantity.
@@ -46,7 +46,7 @@ struct AccuracyLine {
   std::size_t file = 0, table = 0;
   std::string group;  // empty: all
   Measurand what = Measurand::StepTime;
-  AccuracyFigures figures;
+  AccuracySummary summary;
   AccuracyTarget target;            // of the whole table's lines
   std::vector<std::string> missed;  // in words
 };
@@ -57,7 +57,7 @@ struct Accuracy {
   std::vector<JudgedValue> values;
   std::vector<AccuracyLine> lines;
   /// Over everything: what tells speed, and what tells memory.
-  AccuracyFigures speed, memory;
+  AccuracySummary speed, memory;
 };
 
 /// Spearman's rank correlation; equal values share their mean rank. Nothing if all of one are
@@ -67,7 +67,7 @@ std::optional<double> spearman(const std::vector<double>& a, const std::vector<d
 /// The prediction of what was measured; nothing if the scenario does not say it.
 /// `base`: of the row that it is compared with, if any.
 std::optional<double> predicted_value(Measurand what, const MeasuredRow& row,
-                                      const RowFigures& figures, const RowFigures* base);
+                                      const RowValues& values, const RowValues* base);
 
 /// Predicts every row of `files` by `jobs` processes, and judges them.
 Accuracy judge(std::vector<MeasurementFile> files, int jobs);

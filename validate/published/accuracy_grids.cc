@@ -46,18 +46,18 @@ std::string target_text(const AccuracyLine& line) {
   return text + (line.missed.empty() ? " ✓" : " ✗");
 }
 
-std::vector<Cell> figure_cells(const AccuracyFigures& figures) {
-  const ErrorFigures& errors = figures.errors;
+std::vector<Cell> summary_cells(const AccuracySummary& summary) {
+  const ErrorSummary& errors = summary.errors;
   const auto share = [&](double value) {
     return errors.count > 0 ? Cell{percent(value)} : Cell{kUnknown};
   };
-  const OrderFigures& order = figures.order;
+  const OrderSummary& order = summary.order;
   return {{std::to_string(errors.count)},
-          {std::to_string(figures.fitted)},
-          {std::to_string(figures.refused), std::nullopt, figures.refused > 0},
+          {std::to_string(summary.fitted)},
+          {std::to_string(summary.refused), std::nullopt, summary.refused > 0},
           share(errors.mape),
           share(errors.median),
-          share(figures.p90),
+          share(summary.p90),
           share(errors.most),
           errors.count > 0 ? Cell{signed_percent(errors.bias)} : Cell{kUnknown},
           {order.mean ? fixed(*order.mean, 2) : kUnknown},
@@ -66,7 +66,7 @@ std::vector<Cell> figure_cells(const AccuracyFigures& figures) {
                            : kUnknown}};
 }
 
-std::vector<Column> figure_columns() {
+std::vector<Column> summary_columns() {
   return {{"Rows", ""},     {"Fitted", ""}, {"Refused", ""}, {"MAPE", "%"},
           {"Median", "%"},  {"p90", "%"},   {"Max", "%"},    {"Bias", "%"},
           {"Spearman", ""}, {"Least", ""},  {"Orders", ""}};
@@ -86,7 +86,7 @@ std::vector<Cell> value_cells(const Accuracy& accuracy, const JudgedValue& value
   if (!prediction.choice.empty()) {
     remark += std::string(remark.empty() ? "" : "; ") + "best: " + prediction.choice;
   }
-  if (!prediction.figures.fits && table_of(accuracy, value.file, value.table).memory_stated) {
+  if (!prediction.values.fits && table_of(accuracy, value.file, value.table).memory_stated) {
     remark += std::string(remark.empty() ? "" : "; ") + "is predicted not to fit in memory";
   }
   return {{name_of(accuracy, value)},
@@ -150,14 +150,14 @@ std::string sources_markdown(const Accuracy& accuracy) {
 
 Grid accuracy_grid(const Accuracy& accuracy) {
   Grid grid{{{"Source, table", "", false}, {"Quantity", "", false}}, {}};
-  for (const Column& column : figure_columns()) grid.columns.push_back(column);
+  for (const Column& column : summary_columns()) grid.columns.push_back(column);
   grid.columns.push_back({"Target", "%", false});
   for (const AccuracyLine& line : accuracy.lines) {
     const std::string name = line.group.empty() ? file_of(accuracy, line.file).name + ": " +
                                                       table_of(accuracy, line.file, line.table).name
                                                 : "– " + line.group;
     std::vector<Cell> row = {{name}, {measurand_names()[static_cast<int>(line.what)]}};
-    for (Cell& cell : figure_cells(line.figures)) row.push_back(std::move(cell));
+    for (Cell& cell : summary_cells(line.summary)) row.push_back(std::move(cell));
     row.push_back({target_text(line), std::nullopt, !line.missed.empty()});
     grid.rows.push_back(std::move(row));
   }
@@ -166,17 +166,17 @@ Grid accuracy_grid(const Accuracy& accuracy) {
 
 std::string accuracy_totals(const Accuracy& accuracy) {
   std::string text;
-  const auto add = [&](const char* what, const AccuracyFigures& figures) {
-    const ErrorFigures& errors = figures.errors;
-    if (figures.rows == 0) return;
+  const auto add = [&](const char* what, const AccuracySummary& summary) {
+    const ErrorSummary& errors = summary.errors;
+    if (summary.rows == 0) return;
     text += std::string(what) + ": " + std::to_string(errors.count) +
             " values that nothing was fitted on, MAPE " + percent(errors.mape) + "% (" +
             percent(errors.low) + " to " + percent(errors.high) + "), median " +
-            percent(errors.median) + "%, p90 " + percent(figures.p90) + "%, bias " +
-            signed_percent(errors.bias) + "%; " + std::to_string(figures.fitted) + " fitted, " +
-            std::to_string(figures.refused) + " refused; " +
-            std::to_string(figures.order.pairs_right) + " of " +
-            std::to_string(figures.order.pairs) + " orders right.\n";
+            percent(errors.median) + "%, p90 " + percent(summary.p90) + "%, bias " +
+            signed_percent(errors.bias) + "%; " + std::to_string(summary.fitted) + " fitted, " +
+            std::to_string(summary.refused) + " refused; " +
+            std::to_string(summary.order.pairs_right) + " of " +
+            std::to_string(summary.order.pairs) + " orders right.\n";
   };
   add("Speed", accuracy.speed);
   add("Memory", accuracy.memory);

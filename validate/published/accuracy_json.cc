@@ -12,24 +12,24 @@ using Json = nlohmann::ordered_json;
 
 Json json_of(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
 
-Json row_errors_json(const ErrorFigures& figures) {
-  return {{"count", figures.count},   {"mape", figures.mape}, {"median", figures.median},
-          {"max", figures.most},      {"bias", figures.bias}, {"mape_low", figures.low},
-          {"mape_high", figures.high}};
+Json row_errors_json(const ErrorSummary& summary) {
+  return {{"count", summary.count},   {"mape", summary.mape}, {"median", summary.median},
+          {"max", summary.most},      {"bias", summary.bias}, {"mape_low", summary.low},
+          {"mape_high", summary.high}};
 }
 
-Json json_of(const AccuracyFigures& figures) {
-  Json json{{"rows", figures.rows},
-            {"fitted", figures.fitted},
-            {"refused", figures.refused},
-            {"errors", row_errors_json(figures.errors)},
-            {"p90", figures.p90},
-            {"spearman_series", figures.order.series},
-            {"spearman_mean", json_of(figures.order.mean)},
-            {"spearman_least", json_of(figures.order.least)},
-            {"pairs", figures.order.pairs},
-            {"pairs_right", figures.order.pairs_right}};
-  if (figures.fitted_errors) json["fitted_errors"] = row_errors_json(*figures.fitted_errors);
+Json json_of(const AccuracySummary& summary) {
+  Json json{{"rows", summary.rows},
+            {"fitted", summary.fitted},
+            {"refused", summary.refused},
+            {"errors", row_errors_json(summary.errors)},
+            {"p90", summary.p90},
+            {"spearman_series", summary.order.series},
+            {"spearman_mean", json_of(summary.order.mean)},
+            {"spearman_least", json_of(summary.order.least)},
+            {"pairs", summary.order.pairs},
+            {"pairs_right", summary.order.pairs_right}};
+  if (summary.fitted_errors) json["fitted_errors"] = row_errors_json(*summary.fitted_errors);
   return json;
 }
 
@@ -65,7 +65,7 @@ Json json_of(const Accuracy& accuracy, const AccuracyLine& line) {
           {"table", clean_utf8(file.tables[line.table].name)},
           {"group", clean_utf8(line.group)},
           {"quantity", measurand_names()[static_cast<int>(line.what)]},
-          {"figures", json_of(line.figures)},
+          {"figures", json_of(line.summary)},
           {"missed", line.missed}};
 }
 
@@ -90,7 +90,7 @@ Json json_of(const Accuracy& accuracy, const JudgedValue& value) {
   json["wall_time_s"] = prediction.wall_time;
   if (!prediction.choice.empty()) json["choice"] = clean_utf8(prediction.choice);
   if (table.memory_stated) {
-    json["fits"] = prediction.figures.fits;
+    json["fits"] = prediction.values.fits;
   }
   json["scenario"] = document_json(row.document);
   return json;

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "reports/headlines/figures.h"
+#include "reports/headlines/headlines.h"
 #include "reports/report.h"
 #include "validate/published/accuracy.h"
 

@@ -41,7 +41,7 @@ bool is_memory(Measurand what);
 /// Returns true if a quantity compares a row with another one.
 bool needs_base(Measurand what);
 
-/// The figures that a table should reach: shares, and nothing where nothing was promised.
+/// The errors that a table should reach: shares, and nothing where nothing was promised.
 struct AccuracyTarget {
   std::optional<double> mape, most;        // at most
   std::optional<double> spearman, orders;  // at least
@@ -55,12 +55,12 @@ struct CandidateScenario {
 
 struct MeasuredRow {
   std::string id;
-  std::string series;         // rows that are ranked against each other; empty: none
-  std::string group;          // rows that have figures of their own, e.g. of one model; empty: none
-  std::string base;           // another row of the table, with which it is compared
-  std::string note;           // what the source says of it
-  std::string remark;         // why we believe that the prediction is off
-  std::string fitted;         // rates and times that were fitted on it; empty: none
+  std::string series;  // rows that are ranked against each other; empty: none
+  std::string group;   // rows that have a summary of their own, e.g. of one model; empty: none
+  std::string base;    // another row of the table, with which it is compared
+  std::string note;    // what the source says of it
+  std::string remark;  // why we believe that the prediction is off
+  std::string fitted;  // rates and times that were fitted on it; empty: none
   double flops_per_step = 0;  // of all devices; 0: not given
   std::map<Measurand, double> measured;
   JsonValue document;                         // its scenario

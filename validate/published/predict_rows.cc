@@ -19,14 +19,14 @@ namespace {
 
 /// The head of a prediction that goes through a pipe; its texts follow.
 struct PipedPrediction {
-  RowFigures figures;
+  RowValues values;
   double wall_time = 0;
   std::size_t choice_size = 0;
 };
 static_assert(std::is_trivially_copyable_v<PipedPrediction>);
 
 std::string bytes_of(const RowPrediction& row) {
-  const PipedPrediction head{row.figures, row.wall_time, row.choice.size()};
+  const PipedPrediction head{row.values, row.wall_time, row.choice.size()};
   std::string bytes(reinterpret_cast<const char*>(&head), sizeof head);
   return bytes + row.choice + row.problem;
 }
@@ -38,7 +38,7 @@ RowPrediction prediction_of(const JobResult& result) {
   std::memcpy(&head, result.bytes.data(), sizeof head);
   const std::string texts = result.bytes.substr(sizeof head);
   CHECK(texts.size() >= head.choice_size, "a process sends all of a prediction");
-  return {head.figures, head.wall_time, texts.substr(0, head.choice_size),
+  return {head.values, head.wall_time, texts.substr(0, head.choice_size),
           texts.substr(head.choice_size)};
 }
 
@@ -87,7 +87,7 @@ double mean_pass_time(const ScenarioResult& result, OpKind kind) {
   return count > 0 ? sum / count : 0;
 }
 
-RowFigures figures_of(const Plan& plan) {
+RowValues values_of(const Plan& plan) {
   const LongStepResult step = run_long_step(plan);
   const ScenarioResult& result = step.result;
   const Metrics& metrics = result.measurement.metrics;
@@ -124,7 +124,7 @@ RowPrediction predict_document(const JsonValue& document) {
   try {
     const std::vector<Question> scenarios = load_questions(document);
     if (scenarios.size() != 1) return {.problem = "a sweep; expected one scenario"};
-    return {.figures = figures_of(lay_out(scenarios.front()))};
+    return {.values = values_of(lay_out(scenarios.front()))};
   } catch (const Error& error) {
     return {.problem = one_line(error.what(), document)};
   }
@@ -134,7 +134,7 @@ RowPrediction predict_document(const JsonValue& document) {
 /// speed.
 bool better(const RowPrediction& a, const RowPrediction& b) {
   const auto place = [](const RowPrediction& row) {
-    return std::tuple(!row.problem.empty(), !row.figures.fits, row.figures.step_time);
+    return std::tuple(!row.problem.empty(), !row.values.fits, row.values.step_time);
   };
   return place(a) < place(b);
 }

@@ -10,7 +10,7 @@
 namespace interlock {
 
 /// The numbers of a simulation; 0: the scenario does not tell them.
-struct RowFigures {
+struct RowValues {
   double step_time = 0, samples_per_s = 0, tokens_per_s = 0;
   double devices = 0;
   double forward = 0, backward = 0;                          // s, of the stage in the middle
@@ -20,7 +20,7 @@ struct RowFigures {
 };
 
 struct RowPrediction {
-  RowFigures figures;
+  RowValues values;
   double wall_time = 0;  // s, that predicting took; for people
   std::string choice;    // which of the candidates it is
   std::string problem;   // why there is nothing; empty: all is well

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/error_figures.h"
+#include "base/error_summary.h"
 #include "scenarios/plan/lower_plan.h"
 #include "scenarios/plan/step_time.h"
 #include "validate/cpu/cpu_run.h"

@@ -1,6 +1,6 @@
 // Energy, money, goals and ranges in words, as columns, and as JSON.
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/headlines/economics_figures.h"
+#include "reports/headlines/economics_headlines.h"
 
 #include <nlohmann/json.hpp>
 
@@ -32,29 +32,29 @@ Unit unit_of(const Metrics& metrics) {
   return {};
 }
 
-Figure range_figure(const Confidence& confidence) {
+Headline range_headline(const Confidence& confidence) {
   const TimeRange& range = *confidence.range;
-  Figure figure{"Range", format(range.low) + " to " + format(range.high),
-                format_number(100 * range.level) + "% of " + range.basis};
-  for (const std::string& reason : confidence.extrapolates) figure.note += "; " + reason;
-  return figure;
+  Headline headline{"Range", format(range.low) + " to " + format(range.high),
+                    format_number(100 * range.level) + "% of " + range.basis};
+  for (const std::string& reason : confidence.extrapolates) headline.note += "; " + reason;
+  return headline;
 }
 
-Figure energy_figure(const Economics& economics) {
+Headline energy_headline(const Economics& economics) {
   std::string note = "a step; " + format(*economics.power) + " on average";
   if (!economics.covers_nodes) note += ", nodes left out";
   if (!economics.covers_links) note += ", links left out";
   return {"Energy", format(*economics.energy), note};
 }
 
-Figure cost_figure(const Question& scenario, const Metrics& metrics, const Money& cost) {
+Headline cost_headline(const Question& scenario, const Metrics& metrics, const Money& cost) {
   const Unit unit = unit_of(metrics);
   return {"Cost", money_words({cost.amount / unit.per_step * kMillion, cost.currency}),
           "for a million " + unit.name + ", at " +
               money_words({scenario.cluster.price->amount, cost.currency}) + " a device and hour"};
 }
 
-Figure goal_figure(const TrainingCosts& costs) {
+Headline goal_headline(const TrainingCosts& costs) {
   std::string note = format_number(costs.steps) + " steps";
   if (costs.goodput < 1) note += " at a goodput of " + format_percent(costs.goodput);
   if (costs.energy) note += "; " + format(*costs.energy);
@@ -146,22 +146,22 @@ void add_column(const std::string& head, const Amounts& amounts, const ScaleOf& 
 
 }  // namespace
 
-std::vector<Figure> economics_figures(const ScenarioResult& result) {
-  std::vector<Figure> figures;
-  if (result.confidence.range) figures.push_back(range_figure(result.confidence));
+std::vector<Headline> economics_headlines(const ScenarioResult& result) {
+  std::vector<Headline> headlines;
+  if (result.confidence.range) headlines.push_back(range_headline(result.confidence));
   if (!result.confidence.at_peak.empty()) {
-    figures.push_back(
+    headlines.push_back(
         {"Range", "none", "no measured run had kernels priced at the peak rates, as this one has"});
   }
   const Question& scenario = result.plan.question;
-  if (!scenario.goal && !scenario.cluster.price) return figures;
+  if (!scenario.goal && !scenario.cluster.price) return headlines;
   const Economics economics = economics_of(result);
-  if (economics.power) figures.push_back(energy_figure(economics));
+  if (economics.power) headlines.push_back(energy_headline(economics));
   if (economics.cost) {
-    figures.push_back(cost_figure(scenario, result.measurement.metrics, *economics.cost));
+    headlines.push_back(cost_headline(scenario, result.measurement.metrics, *economics.cost));
   }
-  if (economics.training) figures.push_back(goal_figure(*economics.training));
-  return figures;
+  if (economics.training) headlines.push_back(goal_headline(*economics.training));
+  return headlines;
 }
 
 void add_range_columns(const std::vector<ScenarioResult>& results, Grid& grid) {

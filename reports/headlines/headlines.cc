@@ -1,17 +1,17 @@
-// Figures: the headline numbers of a result and the words around them.
+// Headlines: the headline numbers of a result and the words around them.
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/headlines/figures.h"
+#include "reports/headlines/headlines.h"
 
 #include <algorithm>
 #include <array>
 #include <iterator>
 
 #include "base/text.h"
-#include "reports/headlines/economics_figures.h"
-#include "reports/headlines/explanation_figures.h"
-#include "reports/headlines/run_figures.h"
-#include "reports/headlines/swarm_figures.h"
-#include "reports/headlines/variation_figures.h"
+#include "reports/headlines/economics_headlines.h"
+#include "reports/headlines/explanation_headlines.h"
+#include "reports/headlines/run_headlines.h"
+#include "reports/headlines/swarm_headlines.h"
+#include "reports/headlines/variation_headlines.h"
 #include "reports/words/mesh_words.h"
 #include "reports/words/palette.h"
 #include "reports/words/scale.h"
@@ -23,25 +23,25 @@ std::string plural(std::int64_t count, const std::string& noun, const char* endi
   return std::to_string(count) + " " + noun + (count == 1 ? "" : ending);
 }
 
-Figure step_figure(const Metrics& metrics) {
+Headline step_headline(const Metrics& metrics) {
   std::string note = "mean of " + plural(metrics.measured_steps, "step");
   if (metrics.measured_steps == 1 && metrics.fill_steps == 0) note = "one step, nothing before it";
   if (metrics.fill_steps > 0) note += " after " + plural(metrics.fill_steps, "step") + " of fill";
   return {"Step time", format(metrics.step_time), note};
 }
 
-Figure throughput_figure(const Metrics& metrics) {
+Headline throughput_headline(const Metrics& metrics) {
   const MetricRow& rate =
       telling_rate([&](const MetricRow& row) { return number_of(row, metrics).has_value(); });
   const std::string number = format_number(*number_of(rate, metrics));
-  Figure figure{"Throughput", number + " " + rate_unit(rate), ""};
+  Headline headline{"Throughput", number + " " + rate_unit(rate), ""};
   if (metrics.tokens_per_s && metrics.samples_per_s) {
-    figure.note = format_number(*metrics.samples_per_s) + " samples/s";
+    headline.note = format_number(*metrics.samples_per_s) + " samples/s";
   }
-  return figure;
+  return headline;
 }
 
-Figure mfu_figure(const Metrics& metrics) {
+Headline mfu_headline(const Metrics& metrics) {
   if (!metrics.mfu) return {"MFU", "unknown", "model flops or peak rate not known"};
   std::string note = "model flops of the peak";
   if (metrics.hfu && *metrics.hfu != *metrics.mfu) {
@@ -53,7 +53,7 @@ Figure mfu_figure(const Metrics& metrics) {
   return {"MFU", format_percent(*metrics.mfu), note};
 }
 
-Figure exposed_figure(const Metrics& metrics) {
+Headline exposed_headline(const Metrics& metrics) {
   const double share =
       metrics.step_time > Seconds(0) ? metrics.exposed_communication / metrics.step_time : 0;
   return {"Exposed comm.", format(metrics.exposed_communication),
@@ -65,78 +65,78 @@ std::string device_name(const ScenarioResult& result, int rank) {
   return "device " + std::to_string(device_numbers(result.plan).at(rank));
 }
 
-Figure memory_figure(const ScenarioResult& result) {
+Headline memory_headline(const ScenarioResult& result) {
   const Metrics& metrics = result.measurement.metrics;
   const DeviceMetrics& device = fullest_device(metrics);
   const std::string where = "on " + device_name(result, device.rank);
-  Figure figure{"Peak memory", format(device.peak_memory), where};
-  if (metrics.memory_capacity <= Bytes(0)) return figure;
-  figure.note = "of " + format(metrics.memory_capacity) + " " + where;
+  Headline headline{"Peak memory", format(device.peak_memory), where};
+  if (metrics.memory_capacity <= Bytes(0)) return headline;
+  headline.note = "of " + format(metrics.memory_capacity) + " " + where;
   const Bytes spare = metrics.memory_capacity - device.peak_memory;
   if (spare >= Bytes(0)) {
     const Bytes left = std::max(spare, Bytes(0));
-    figure.note += "; fits, " + format(left) + " to spare (" +
-                   format_percent(left / metrics.memory_capacity) + ")";
+    headline.note += "; fits, " + format(left) + " to spare (" +
+                     format_percent(left / metrics.memory_capacity) + ")";
   } else {
-    figure.note += "; does not fit, over by " + format(-spare);
-    figure.alarm = true;
+    headline.note += "; does not fit, over by " + format(-spare);
+    headline.alarm = true;
   }
-  return figure;
+  return headline;
 }
 
 /// Nothing where nothing is kept there.
-std::vector<Figure> host_figure(const Metrics& metrics) {
+std::vector<Headline> host_headline(const Metrics& metrics) {
   const Bytes kept = metrics.host_memory, capacity = metrics.host_capacity;
   if (kept <= Bytes(0)) return {};
-  Figure figure{"Host memory", format(kept), "of the node whose devices keep most there"};
+  Headline headline{"Host memory", format(kept), "of the node whose devices keep most there"};
   if (capacity > Bytes(0)) {
-    figure.alarm = kept > capacity;
-    figure.note = "of " + format(capacity) + " of a node";
-    figure.note += figure.alarm ? "; does not fit, over by " + format(kept - capacity)
-                                : "; fits, " + format(capacity - kept) + " to spare";
+    headline.alarm = kept > capacity;
+    headline.note = "of " + format(capacity) + " of a node";
+    headline.note += headline.alarm ? "; does not fit, over by " + format(kept - capacity)
+                                    : "; fits, " + format(capacity - kept) + " to spare";
   }
-  return {figure};
+  return {headline};
 }
 
-Figure bubble_figure(const Metrics& metrics) {
+Headline bubble_headline(const Metrics& metrics) {
   const std::string causes = bubble_words(metrics);
   return {"Bubble", format_percent(1 - metrics.busy),
           "idle share of a step" + (causes.empty() ? "" : ": " + causes)};
 }
 
-Figure limiting_figure(const ScenarioResult& result) {
+Headline limiting_headline(const ScenarioResult& result) {
   const Metrics& metrics = result.measurement.metrics;
   const int number = device_numbers(result.plan).at(metrics.limiting_device);
-  Figure figure{"Limiting device", std::to_string(number), ""};
+  Headline headline{"Limiting device", std::to_string(number), ""};
   for (const DeviceMetrics& device : metrics.devices) {
     if (device.rank != metrics.limiting_device) continue;
-    figure.note = (device.stages.size() == 1 ? "stage " : "stages ") + list_stages(device.stages) +
-                  ", busy " + format_percent(device.busy);
+    headline.note = (device.stages.size() == 1 ? "stage " : "stages ") +
+                    list_stages(device.stages) + ", busy " + format_percent(device.busy);
   }
-  return figure;
+  return headline;
 }
 
 }  // namespace
 
-std::vector<Figure> headline_figures(const ScenarioResult& result) {
+std::vector<Headline> all_headlines(const ScenarioResult& result) {
   const Metrics& metrics = result.measurement.metrics;
-  std::vector<Figure> figures = {
-      step_figure(metrics),
-      throughput_figure(metrics),
+  std::vector<Headline> headlines = {
+      step_headline(metrics),
+      throughput_headline(metrics),
       {"Busy", format_percent(metrics.busy), "executing anything, mean over devices"},
       {"Useful", format_percent(metrics.useful), "no heads, recompute or extra traversals"},
-      mfu_figure(metrics),
-      bubble_figure(metrics),
-      exposed_figure(metrics),
-      memory_figure(result)};
-  for (Figure& figure : host_figure(metrics)) figures.push_back(std::move(figure));
-  figures.push_back(limiting_figure(result));
-  for (Figure& figure : explanation_figures(result)) figures.push_back(std::move(figure));
-  for (Figure& figure : economics_figures(result)) figures.push_back(std::move(figure));
-  for (Figure& figure : variation_figures(result)) figures.push_back(std::move(figure));
-  for (Figure& figure : run_figures(result)) figures.push_back(std::move(figure));
-  for (Figure& figure : swarm_figures(result)) figures.push_back(std::move(figure));
-  return figures;
+      mfu_headline(metrics),
+      bubble_headline(metrics),
+      exposed_headline(metrics),
+      memory_headline(result)};
+  for (Headline& headline : host_headline(metrics)) headlines.push_back(std::move(headline));
+  headlines.push_back(limiting_headline(result));
+  for (Headline& headline : explanation_headlines(result)) headlines.push_back(std::move(headline));
+  for (Headline& headline : economics_headlines(result)) headlines.push_back(std::move(headline));
+  for (Headline& headline : variation_headlines(result)) headlines.push_back(std::move(headline));
+  for (Headline& headline : run_headlines(result)) headlines.push_back(std::move(headline));
+  for (Headline& headline : swarm_headlines(result)) headlines.push_back(std::move(headline));
+  return headlines;
 }
 
 namespace {

@@ -1,16 +1,16 @@
-// Economics figures: energy, money and ranges of results, for people and as JSON.
+// Economics headlines: energy, money and ranges of results, for people and as JSON.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
 #include <vector>
 
-#include "reports/headlines/figures.h"
+#include "reports/headlines/headlines.h"
 
 namespace interlock {
 
 /// The headline numbers of a range, and of a scenario that asks for money or has a goal.
-std::vector<Figure> economics_figures(const ScenarioResult& result);
+std::vector<Headline> economics_headlines(const ScenarioResult& result);
 /// Adds columns to a row for each of `results`: the ends of ranges that were drawn, if any were.
 void add_range_columns(const std::vector<ScenarioResult>& results, Grid& grid);
 /// Adds columns of goals and prices, if a result has one.

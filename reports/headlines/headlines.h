@@ -1,7 +1,7 @@
-// Figures: which numbers of a result people are shown, in what words and in what units.
+// Headlines: which numbers of a result people are shown, in what words and in what units.
 // SPDX-License-Identifier: Apache-2.0
 //
-// The terminal table and the HTML page print the same figures; only their looks differ.
+// The terminal table and the HTML page print the same headlines; only their looks differ.
 #pragma once
 
 #include <optional>
@@ -14,17 +14,17 @@
 namespace interlock {
 
 /// One headline number: "Step time", "12.3 ms", "mean of 8 steps".
-struct Figure {
+struct Headline {
   std::string label, value, note;
   bool alarm = false;
 };
-std::vector<Figure> headline_figures(const ScenarioResult& result);
+std::vector<Headline> all_headlines(const ScenarioResult& result);
 
 /// Returns what was simulated, in one line: model, machine, stages, strategy, schedule. Devices
 /// have the numbers that they have in the machine, here as in all that follows.
 std::string subtitle(const ScenarioResult& result);
 
-/// Returns what the reader must know before trusting the figures; usually nothing.
+/// Returns what the reader must know before trusting the headlines; usually nothing.
 std::vector<std::string> warnings(const ScenarioResult& result);
 
 struct Column {

@@ -1,4 +1,4 @@
-// ErrorFigures: what a set of relative errors comes to, and how well an order was foreseen.
+// ErrorSummary: what a set of relative errors comes to, and how well an order was foreseen.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -13,7 +13,7 @@ double median_of(std::vector<double> values);
 double quantile_of(std::vector<double> values, double part);
 
 /// Relative errors, predicted / measured - 1.
-struct ErrorFigures {
+struct ErrorSummary {
   int count = 0;
   double mape = 0;                       // mean of their absolute values
   double median = 0, p95 = 0, most = 0;  // likewise absolute
@@ -21,7 +21,7 @@ struct ErrorFigures {
   double low = 0, high = 0;              // 95 % interval of mape, by bootstrap
 };
 /// All zero if there is none. The bootstrap draws with `seed`.
-ErrorFigures error_figures(const std::vector<double>& errors, int seed = 1);
+ErrorSummary error_summary(const std::vector<double>& errors, int seed = 1);
 
 /// How well `predicted` tells which of the measured values is larger.
 struct RankAgreement {

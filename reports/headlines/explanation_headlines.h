@@ -1,16 +1,16 @@
-// Explanation figures: what a step's time and its bubbles come from, in words.
+// Explanation headlines: what a step's time and its bubbles come from, in words.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "reports/headlines/figures.h"
+#include "reports/headlines/headlines.h"
 
 namespace interlock {
 
 /// The critical path, and a note to the bubble; none if the result has no explanation.
-std::vector<Figure> explanation_figures(const ScenarioResult& result);
+std::vector<Headline> explanation_headlines(const ScenarioResult& result);
 
 /// "waiting for gradients 12.0%, drain 3.1%": means over devices, as shares of a step; empty
 /// without an explanation, or a bubble.

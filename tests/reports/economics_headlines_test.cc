@@ -1,6 +1,6 @@
 // Energy, money, goals and ranges as people and programs are shown them.
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/headlines/economics_figures.h"
+#include "reports/headlines/economics_headlines.h"
 
 #include <doctest/doctest.h>
 
@@ -12,7 +12,7 @@
 #include "reports/result/result_file.h"
 #include "tests/reports/support/handmade.h"
 
-namespace interlock::economics_figures_test {
+namespace interlock::economics_headlines_test {
 using Json = nlohmann::json;
 
 namespace {
@@ -174,4 +174,4 @@ TEST_CASE("measures of kept results know them") {
 
 }  // namespace
 
-}  // namespace interlock::economics_figures_test
+}  // namespace interlock::economics_headlines_test

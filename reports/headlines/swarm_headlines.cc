@@ -1,6 +1,6 @@
 // The headline numbers of a swarm: rate, what holds it back, what failed and moved.
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/headlines/swarm_figures.h"
+#include "reports/headlines/swarm_headlines.h"
 
 #include <algorithm>
 
@@ -15,7 +15,7 @@ std::string range(const Spread& spread, double factor, int seeds) {
          format_number(spread.p5 * factor) + " to " + format_number(spread.p95 * factor);
 }
 
-Figure rate_figure(const SwarmResult& swarm, const std::optional<double>& samples) {
+Headline rate_headline(const SwarmResult& swarm, const std::optional<double>& samples) {
   const Spread& rate = swarm.statistics.micro_batches_per_s;
   const double factor = samples.value_or(1);
   return {"Swarm",
@@ -23,7 +23,7 @@ Figure rate_figure(const SwarmResult& swarm, const std::optional<double>& sample
           range(rate, factor, swarm.statistics.seeds)};
 }
 
-Figure peers_figure(const SwarmResult& swarm) {
+Headline peers_headline(const SwarmResult& swarm) {
   const SwarmStatistics& statistics = swarm.statistics;
   const std::vector<double>& use = statistics.stage_utilisation;
   const auto [least, most] = std::minmax_element(use.begin(), use.end());
@@ -33,7 +33,7 @@ Figure peers_figure(const SwarmResult& swarm) {
               " of the best rate of those there"};
 }
 
-Figure changes_figure(const SwarmStatistics& statistics) {
+Headline changes_headline(const SwarmStatistics& statistics) {
   std::string note = format_number(statistics.joins.mean) + " joins, " +
                      format_number(statistics.moves.mean) + " moves; " +
                      format_percent(statistics.redone.mean) + " of all ops run again";
@@ -48,11 +48,11 @@ Figure changes_figure(const SwarmStatistics& statistics) {
 
 }  // namespace
 
-std::vector<Figure> swarm_figures(const ScenarioResult& result) {
+std::vector<Headline> swarm_headlines(const ScenarioResult& result) {
   if (!result.swarm) return {};
   const SwarmResult& swarm = *result.swarm;
-  return {rate_figure(swarm, result.plan.question.graph.samples_per_micro_batch),
-          peers_figure(swarm), changes_figure(swarm.statistics)};
+  return {rate_headline(swarm, result.plan.question.graph.samples_per_micro_batch),
+          peers_headline(swarm), changes_headline(swarm.statistics)};
 }
 
 }  // namespace interlock

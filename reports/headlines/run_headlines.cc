@@ -1,6 +1,6 @@
 // The headline numbers of a training run: time, goodput, where the rest went.
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/headlines/run_figures.h"
+#include "reports/headlines/run_headlines.h"
 
 #include "base/text.h"
 
@@ -17,7 +17,7 @@ std::string range(const std::string& low, const std::string& high, int seeds) {
   return "5th to 95th percentile " + low + " to " + high;
 }
 
-Figure time_figure(const RunResult& run) {
+Headline time_headline(const RunResult& run) {
   const RunStatistics& statistics = run.statistics;
   std::string note = count_of(static_cast<double>(run.plan.steps)) + " steps";
   if (statistics.seeds > 1) {
@@ -27,13 +27,13 @@ Figure time_figure(const RunResult& run) {
   return {"Run", time_of(statistics.wall.mean), note};
 }
 
-Figure goodput_figure(const RunStatistics& statistics) {
+Headline goodput_headline(const RunStatistics& statistics) {
   const Spread& goodput = statistics.goodput;
   return {"Goodput", format_percent(goodput.mean),
           range(format_percent(goodput.p5), format_percent(goodput.p95), statistics.seeds)};
 }
 
-Figure losses_figure(const RunStatistics& statistics) {
+Headline losses_headline(const RunStatistics& statistics) {
   const auto share = [&](const Spread& time) {
     return format_percent(time.mean / statistics.wall.mean);
   };
@@ -42,7 +42,7 @@ Figure losses_figure(const RunStatistics& statistics) {
               share(statistics.restart) + ", waiting for devices " + share(statistics.idle)};
 }
 
-Figure failures_figure(const RunResult& run) {
+Headline failures_headline(const RunResult& run) {
   const RunStatistics& statistics = run.statistics;
   std::string note = count_of(statistics.rollbacks.mean) + " back to a checkpoint, " +
                      count_of(statistics.redone_steps.mean) + " steps done again";
@@ -53,7 +53,7 @@ Figure failures_figure(const RunResult& run) {
   return {"Failures", count_of(statistics.failures.mean), note};
 }
 
-Figure checkpoint_figure(const RunResult& run) {
+Headline checkpoint_headline(const RunResult& run) {
   const RunPlan& plan = run.plan;
   const auto steps = static_cast<double>(plan.checkpoint.interval);
   std::string note = count_of(steps) + " steps, " + format(plan.checkpoint.write) + " each";
@@ -66,13 +66,13 @@ Figure checkpoint_figure(const RunResult& run) {
 
 }  // namespace
 
-std::vector<Figure> run_figures(const ScenarioResult& result) {
+std::vector<Headline> run_headlines(const ScenarioResult& result) {
   if (!result.run) return {};
   const RunResult& run = *result.run;
-  std::vector<Figure> figures = {time_figure(run), goodput_figure(run.statistics),
-                                 losses_figure(run.statistics), failures_figure(run)};
-  if (run.plan.checkpoint.interval > 0) figures.push_back(checkpoint_figure(run));
-  return figures;
+  std::vector<Headline> headlines = {time_headline(run), goodput_headline(run.statistics),
+                                     losses_headline(run.statistics), failures_headline(run)};
+  if (run.plan.checkpoint.interval > 0) headlines.push_back(checkpoint_headline(run));
+  return headlines;
 }
 
 }  // namespace interlock

@@ -1,6 +1,6 @@
 // Means, quantiles, a bootstrap over configurations, and Kendall's tau-b.
 // SPDX-License-Identifier: Apache-2.0
-#include "base/error_figures.h"
+#include "base/error_summary.h"
 
 #include <algorithm>
 #include <cmath>
@@ -37,7 +37,7 @@ double quantile_of(std::vector<double> values, double part) {
   return values[static_cast<std::size_t>(std::max(rank, 1.0)) - 1];
 }
 
-ErrorFigures error_figures(const std::vector<double>& errors, int seed) {
+ErrorSummary error_summary(const std::vector<double>& errors, int seed) {
   if (errors.empty()) return {};
   std::vector<double> sizes;
   sizes.reserve(errors.size());

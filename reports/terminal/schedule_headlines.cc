@@ -1,4 +1,4 @@
-// The figures that a schedule is judged by, for the terminal.
+// The headlines that a schedule is judged by, for the terminal.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
@@ -44,7 +44,7 @@ std::vector<int> most_held(const ScenarioResult& result) {
   return most;
 }
 
-std::vector<Figure> schedule_figures(const ScenarioResult& result) {
+std::vector<Headline> schedule_headlines(const ScenarioResult& result) {
   const Metrics& metrics = result.measurement.metrics;
   const std::vector<int> devices = device_numbers(result.plan);
   const std::vector<int> held = most_held(result);
@@ -53,7 +53,7 @@ std::vector<Figure> schedule_figures(const ScenarioResult& result) {
       metrics.devices.begin(), metrics.devices.end(),
       [](const DeviceMetrics& a, const DeviceMetrics& b) { return a.peak_stash < b.peak_stash; });
   const DeviceMetrics& fullest = fullest_device(metrics);
-  std::vector<Figure> figures = {
+  std::vector<Headline> headlines = {
       {"Step time", format(metrics.step_time), micro_batches(result.plan.micro_batches)},
       {"Bubble", format_percent(1 - metrics.busy), "idle share of the devices, steady state"},
       {"Peak stash", micro_batches(*most),
@@ -63,10 +63,10 @@ std::vector<Figure> schedule_figures(const ScenarioResult& result) {
            format(metrics.memory_capacity),
        !metrics.fits_in_memory}};
   if (largest->peak_stash > Bytes(0)) {
-    figures[2].note += "; at most " + format(largest->peak_stash) + ", on device " +
-                       std::to_string(devices.at(largest->rank));
+    headlines[2].note += "; at most " + format(largest->peak_stash) + ", on device " +
+                         std::to_string(devices.at(largest->rank));
   }
-  return figures;
+  return headlines;
 }
 
 }  // namespace interlock

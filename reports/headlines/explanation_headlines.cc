@@ -1,6 +1,6 @@
 // Explanations in words: shares of a step, largest first.
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/headlines/explanation_figures.h"
+#include "reports/headlines/explanation_headlines.h"
 
 #include <algorithm>
 #include <utility>
@@ -42,7 +42,7 @@ std::vector<BubbleCause> causes_of(const Explanation& explanation) {
 
 }  // namespace
 
-std::vector<Figure> explanation_figures(const ScenarioResult& result) {
+std::vector<Headline> explanation_headlines(const ScenarioResult& result) {
   const Measurement& measurement = result.measurement;
   const auto& explanation = measurement.metrics.explanation;
   if (!explanation) return {};

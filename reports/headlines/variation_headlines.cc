@@ -1,6 +1,6 @@
 // Spreads of step time, rate and busy share over seeds.
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/headlines/variation_figures.h"
+#include "reports/headlines/variation_headlines.h"
 
 #include <nlohmann/json.hpp>
 
@@ -27,7 +27,7 @@ Json rate_json(const Spread& steps_per_s, const std::optional<double>& mean) {
 
 }  // namespace
 
-std::vector<Figure> variation_figures(const ScenarioResult& result) {
+std::vector<Headline> variation_headlines(const ScenarioResult& result) {
   if (!result.varied) return {};
   const VariedOutcome& varied = *result.varied;
   const Spread& step = varied.step_time;
