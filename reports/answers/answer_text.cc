@@ -52,7 +52,7 @@ std::string device_lines(const Answers& answers, const TableStyle& style) {
   const Metrics& metrics = result.measurement.metrics;
   const std::vector<int> keep = {metrics.limiting_device, fullest_device(metrics).rank};
   std::string text = lay_out(shorten(device_grid(result), kMostDevicesListed, keep), style) + "\n";
-  const Grid waiting = bubble_grid(result);
+  const Grid waiting = idle_grid(result);
   if (waiting.columns.size() > 1) {
     text += paragraph("Idle, in shares of a step:", Ink::Faint, style);
     text += lay_out(shorten(waiting, kMostDevicesListed, keep), style) + "\n";

@@ -40,6 +40,12 @@ std::vector<BubbleCause> causes_of(const Explanation& explanation) {
   return causes;
 }
 
+/// Returns whether idle time with `cause` is bubble, not communication and not overhead.
+bool of_pipeline(BubbleCause cause) {
+  return cause != BubbleCause::Message && cause != BubbleCause::Exchange &&
+         cause != BubbleCause::Unknown;
+}
+
 }  // namespace
 
 std::vector<Headline> explanation_headlines(const ScenarioResult& result) {
@@ -61,20 +67,42 @@ std::vector<Headline> explanation_headlines(const ScenarioResult& result) {
   return {{"Critical path", format(Seconds(whole)), list_shares(shares, whole)}};
 }
 
-std::string bubble_words(const Metrics& metrics) {
-  if (!metrics.explanation || metrics.step_time <= Seconds(0)) return "";
-  std::vector<Share> shares;
-  for (const BubbleCause cause : causes_of(*metrics.explanation)) {
+Headline idle_headline(const Metrics& metrics) {
+  const double step = metrics.step_time.value();
+  const auto mean = [&](const auto& of_device) {
     double sum = 0;
-    for (const Bubbles& bubbles : metrics.explanation->devices) {
-      sum += bubbles[static_cast<std::size_t>(cause)];
+    for (std::size_t i = 0; i < metrics.devices.size(); ++i) sum += of_device(i);
+    return sum / static_cast<double>(metrics.devices.size());
+  };
+  double bubble = 0;
+  std::vector<Share> causes, others;
+  if (metrics.explanation) {
+    for (const BubbleCause cause : causes_of(*metrics.explanation)) {
+      const double seconds = mean([&](std::size_t i) {
+        return metrics.explanation->devices[i][static_cast<std::size_t>(cause)];
+      });
+      if (of_pipeline(cause)) bubble += seconds;
+      (of_pipeline(cause) ? causes : others).emplace_back(words_of(cause), seconds);
     }
-    shares.emplace_back(words_of(cause), sum / static_cast<double>(metrics.devices.size()));
+  } else {
+    const auto seconds = [&](TimeUse use) {
+      return step * mean([&](std::size_t i) {
+               return metrics.devices[i].time[static_cast<std::size_t>(use)];
+             });
+    };
+    bubble = seconds(TimeUse::Bubble);
+    others = {{"exposed communication", seconds(TimeUse::Exposed)}};
   }
-  return list_shares(shares, metrics.step_time.value());
+  std::string words = list_shares({{"bubble", bubble}}, step);
+  const std::string why = list_shares(causes, step), rest = list_shares(others, step);
+  if (!why.empty()) words += " (" + why + ")";
+  if (!words.empty() && !rest.empty()) words += ", ";
+  words += rest;
+  return {"Idle", format_percent(1 - metrics.busy),
+          "of a step" + (words.empty() ? "" : ": " + words)};
 }
 
-Grid bubble_grid(const ScenarioResult& result) {
+Grid idle_grid(const ScenarioResult& result) {
   const Metrics& metrics = result.measurement.metrics;
   if (!metrics.explanation || metrics.step_time <= Seconds(0)) return {};
   const std::vector<BubbleCause> causes = causes_of(*metrics.explanation);

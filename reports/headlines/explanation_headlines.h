@@ -1,4 +1,4 @@
-// Explanation headlines: what a step's time and its bubbles come from, in words.
+// Explanation headlines: what a step's time and its idle time come from, in words.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -9,15 +9,15 @@
 
 namespace interlock {
 
-/// The critical path, and a note to the bubble; none if the result has no explanation.
+/// Returns the critical path by its parts; nothing if the result has no explanation.
 std::vector<Headline> explanation_headlines(const ScenarioResult& result);
 
-/// "waiting for gradients 12.0%, drain 3.1%": means over devices, as shares of a step; empty
-/// without an explanation, or a bubble.
-std::string bubble_words(const Metrics& metrics);
+/// Returns the idle share of a step, mean over devices, with all its parts: the bubble by cause,
+/// messages on their way, exchanges inside ops. Without an explanation: bubble and communication.
+Headline idle_headline(const Metrics& metrics);
 
 /// A row for each device: the shares of a step that it is idle, by cause. No columns without an
 /// explanation.
-Grid bubble_grid(const ScenarioResult& result);
+Grid idle_grid(const ScenarioResult& result);
 
 }  // namespace interlock

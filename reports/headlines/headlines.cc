@@ -98,12 +98,6 @@ std::vector<Headline> host_headline(const Metrics& metrics) {
   return {headline};
 }
 
-Headline bubble_headline(const Metrics& metrics) {
-  const std::string causes = bubble_words(metrics);
-  return {"Bubble", format_percent(1 - metrics.busy),
-          "idle share of a step" + (causes.empty() ? "" : ": " + causes)};
-}
-
 Headline limiting_headline(const ScenarioResult& result) {
   const Metrics& metrics = result.measurement.metrics;
   const int number = device_numbers(result.plan).at(metrics.limiting_device);
@@ -126,7 +120,7 @@ std::vector<Headline> all_headlines(const ScenarioResult& result) {
       {"Busy", format_percent(metrics.busy), "executing anything, mean over devices"},
       {"Useful", format_percent(metrics.useful), "no heads, recompute or extra traversals"},
       mfu_headline(metrics),
-      bubble_headline(metrics),
+      idle_headline(metrics),
       exposed_headline(metrics),
       memory_headline(result)};
   for (Headline& headline : host_headline(metrics)) headlines.push_back(std::move(headline));

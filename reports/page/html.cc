@@ -86,10 +86,10 @@ std::string scenario_html(const ScenarioResult& result, const Room& room, std::s
   html += warnings_html(result) + headlines_html(result);
   html += tagged("h3", "", "Devices") + long_table_html(device_grid(result), "devices");
   html += breakdown_html(result, room.bars, section_name(index) + "-");
-  const Grid bubbles = bubble_grid(result);
-  if (bubbles.columns.size() > 1) {
-    html += "<details><summary>Why devices are idle</summary>\n" +
-            long_table_html(bubbles, "bubbles") + "</details>\n";
+  const Grid idle = idle_grid(result);
+  if (idle.columns.size() > 1) {
+    html += "<details><summary>Why devices are idle</summary>\n" + long_table_html(idle, "idle") +
+            "</details>\n";
   }
   const auto links = result.measurement.metrics.links.size();
   if (links > 0) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "reports/headlines/explanation_headlines.h"
 #include "reports/terminal/terminal_grid.h"
 #include "reports/words/mesh_words.h"
 
@@ -55,7 +56,7 @@ std::vector<Headline> schedule_headlines(const ScenarioResult& result) {
   const DeviceMetrics& fullest = fullest_device(metrics);
   std::vector<Headline> headlines = {
       {"Step time", format(metrics.step_time), micro_batches(result.plan.micro_batches)},
-      {"Bubble", format_percent(1 - metrics.busy), "idle share of the devices, steady state"},
+      idle_headline(metrics),
       {"Peak stash", micro_batches(*most),
        "of one stage each, on device " + std::to_string(devices.at(most - held.begin()))},
       {"Peak memory", format(fullest.peak_memory),

@@ -23,8 +23,8 @@ struct GridStyle {
 /// the window leaves no room, bars become numbers, then nothing. REQUIRES: the log was kept.
 std::string terminal_grid(const ScenarioResult& result, const GridStyle& style);
 
-/// Returns the numbers that judge a schedule: step time, bubble, stash, memory. REQUIRES: the log
-/// was kept.
+/// Returns the numbers that judge a schedule: step time, idle time, stash, memory. REQUIRES: the
+/// log was kept.
 std::vector<Headline> schedule_headlines(const ScenarioResult& result);
 
 /// The most micro-batches that each device holds between forward and weight gradients; one that is

@@ -36,7 +36,7 @@ TEST_CASE("schedule draws a step, and prints no colours into a file") {
                  "device 0  F0F1F2F3............B0--..B1--..B2--..B3--  ######....  57%\n"
                  "device 1  ..F0F1F2........B0--F3B1--..B2--..B3--....  ######....  57%\n"));
   CHECK(contains(run.out, "Step time    21.0 ms"));  // (4 + 3) x 3 ms
-  CHECK(contains(run.out, "Bubble       42.9%"));    // 3 / 7
+  CHECK(contains(run.out, "Idle         42.9%"));    // 3 / 7
   CHECK(!contains(run.out, "\x1b"));
   const Outcome unicode = run_program({"schedule", "-", "--width", "60"}, ".", kPipeline);
   CHECK(contains(unicode.out, "F0F1F2F3············B0──"));

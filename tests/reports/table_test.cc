@@ -4,6 +4,7 @@
 
 #include <sstream>
 
+#include "reports/headlines/explanation_headlines.h"
 #include "reports/report.h"
 #include "reports/terminal/layout.h"
 #include "reports/words/encode.h"
@@ -55,6 +56,42 @@ TEST_CASE("the figures of one scenario are those of its metrics") {
     CAPTURE(expected);
     CHECK(holds(text, expected));
   }
+}
+
+TEST_CASE("idle time is told with all its parts, of which the bubble is the pipeline's alone") {
+  auto result = two_devices();
+  Metrics& metrics = result.measurement.metrics;
+  metrics.step_time = Seconds(1e-3);
+  metrics.busy = 0.5;
+  metrics.explanation = Explanation{};
+  metrics.explanation->devices.resize(2);
+  const auto at = [&](std::size_t device, BubbleCause cause) -> double& {
+    return metrics.explanation->devices[device][static_cast<std::size_t>(cause)];
+  };
+  at(0, BubbleCause::Fill) = 0.1e-3;  // of 1 ms, and half of that as a mean of two devices
+  at(0, BubbleCause::Gradient) = 0.2e-3;
+  at(1, BubbleCause::Gradient) = 0.2e-3;
+  at(0, BubbleCause::Exchange) = 0.3e-3;
+  at(1, BubbleCause::Message) = 0.14e-3;
+  at(1, BubbleCause::Unknown) = 0.06e-3;
+  const Headline idle = idle_headline(metrics);
+  CHECK(idle.label == "Idle");
+  CHECK(idle.value == "50.0%");
+  CHECK(idle.note ==
+        "of a step: bubble 25.0% (waiting for gradients 20.0%, fill 5.0%), exchanges inside ops "
+        "15.0%, messages on their way 7.0%, between ops 3.0%");
+}
+
+TEST_CASE("idle time whose causes are not known is bubble and communication") {
+  auto result = two_devices();
+  Metrics& metrics = result.measurement.metrics;
+  for (DeviceMetrics& device : metrics.devices) device.time = {};
+  const auto at = [&](std::size_t device, TimeUse use) -> double& {
+    return metrics.devices[device].time[static_cast<std::size_t>(use)];
+  };
+  at(0, TimeUse::Bubble) = 0.5;
+  at(1, TimeUse::Exposed) = 0.25;
+  CHECK(idle_headline(metrics).note == "of a step: bubble 25.0%, exposed communication 12.5%");
 }
 
 TEST_CASE("several scenarios are compared by throughput with the first") {
