@@ -6,7 +6,7 @@
 #include <numeric>
 #include <utility>
 
-#include "hardware/collectives/movement.h"
+#include "tests/hardware/movement.h"
 
 namespace interlock::halo_plan_test {
 namespace {

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/random.h"
-#include "hardware/collectives/movement.h"
+#include "tests/hardware/movement.h"
 
 namespace interlock::halo_test {
 namespace {

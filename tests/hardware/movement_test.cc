@@ -4,7 +4,7 @@
 // Each primitive is written here as single copies and additions between cells of ranks, found by
 // going through all indices. Its adjoint is made by taking these in reverse, so that
 // <A x, y> = <x, A* y> judges cells; what crosses from rank to rank judges the volumes.
-#include "hardware/collectives/movement.h"
+#include "tests/hardware/movement.h"
 
 #include <doctest/doctest.h>
 

@@ -1,12 +1,13 @@
-// Movements between partitions: copies, sums, and changes of how a tensor is cut.
+// Movements between partitions: copies, sums, halos, and changes of how a tensor is cut.
 // SPDX-License-Identifier: Apache-2.0
-#include "hardware/collectives/movement.h"
+#include "tests/hardware/movement.h"
+
+#include <doctest/doctest.h>
 
 #include <algorithm>
 #include <functional>
 #include <numeric>
 
-#include "base/error.h"
 #include "hardware/collectives/grouping.h"
 
 namespace interlock {
@@ -19,8 +20,8 @@ std::size_t ranks_of(const std::vector<int>& shape) {
 }
 
 void check_grid(const CartesianPartition& partition) {
-  CHECK(ranks_of(partition.shape) == partition.ranks.size(),
-        "as many ranks as the grid has places");
+  REQUIRE_MESSAGE(ranks_of(partition.shape) == partition.ranks.size(),
+                  "as many ranks as the grid has places");
 }
 
 std::size_t position_of(const std::vector<int>& shape, const std::vector<int>& place) {
@@ -70,6 +71,30 @@ void for_each_block(const std::vector<std::vector<Overlap>>& by_axis, std::vecto
 
 CartesianPartition only(int rank, std::size_t dimensions) {
   return {std::vector<int>(dimensions, 1), {rank}};
+}
+
+/// The ranges that ranks hold and need along one axis.
+struct Line {
+  std::vector<IndexRange> own;   // by coordinate
+  std::vector<IndexRange> need;  // likewise
+};
+
+/// Ranks that differ along `axis` only: one sends the others what they need of its own part.
+void exchange_line(const std::vector<Line>& lines, const std::vector<int>& place, std::size_t axis,
+                   std::vector<Bytes>& to) {
+  const IndexRange own = lines[axis].own[static_cast<std::size_t>(place[axis])];
+  double section = 1;
+  for (std::size_t other = 0; other < lines.size(); ++other) {
+    if (other == axis) continue;
+    const auto at = static_cast<std::size_t>(place[other]);
+    const IndexRange held = other < axis ? lines[other].need[at] : lines[other].own[at];
+    section *= static_cast<double>(held.size());
+  }
+  for (std::size_t receiver = 0; receiver < to.size(); ++receiver) {
+    const IndexRange need = lines[axis].need[receiver];
+    const IndexRange common{std::max(own.begin, need.begin), std::min(own.end, need.end)};
+    to[receiver] = Bytes(section * static_cast<double>(common.size()));
+  }
 }
 
 }  // namespace
@@ -135,13 +160,13 @@ Movement send_receive(int from, int to, Bytes bytes) {
 Movement broadcast(const CartesianPartition& from, const CartesianPartition& to, Bytes bytes) {
   check_grid(from);
   check_grid(to);
-  CHECK(from.shape.size() == to.shape.size(), "grids of as many dimensions");
+  REQUIRE_MESSAGE(from.shape.size() == to.shape.size(), "grids of as many dimensions");
   Movement movement{{{}}};
   for (std::size_t position = 0; position < to.ranks.size(); ++position) {
     std::vector<int> place = coordinates(to.shape, position);
     for (std::size_t axis = 0; axis < place.size(); ++axis) {
-      CHECK(from.shape[axis] == to.shape[axis] || from.shape[axis] == 1,
-            "equal dimensions, or 1 where copies come from");
+      REQUIRE_MESSAGE(from.shape[axis] == to.shape[axis] || from.shape[axis] == 1,
+                      "equal dimensions, or 1 where copies come from");
       if (from.shape[axis] == 1) place[axis] = 0;
     }
     add(movement.steps[0], from.ranks[position_of(from.shape, place)], to.ranks[position], bytes);
@@ -181,8 +206,8 @@ Movement repartition(const TensorShape& tensor, const CartesianPartition& from,
   check_grid(from);
   check_grid(to);
   const std::size_t dimensions = tensor.shape.size();
-  CHECK(from.shape.size() == dimensions && to.shape.size() == dimensions,
-        "grids of as many dimensions as the tensor");
+  REQUIRE_MESSAGE(from.shape.size() == dimensions && to.shape.size() == dimensions,
+                  "grids of as many dimensions as the tensor");
   Movement movement{{{}}};
   for (std::size_t position = 0; position < from.ranks.size(); ++position) {
     const std::vector<int> place = coordinates(from.shape, position);
@@ -198,6 +223,42 @@ Movement repartition(const TensorShape& tensor, const CartesianPartition& from,
     });
   }
   movement.steps[0] = merged(std::move(movement.steps[0]));
+  return movement;
+}
+
+Movement halo_exchange(const TensorShape& tensor, const CartesianPartition& partition,
+                       const std::vector<Window>& windows) {
+  const std::size_t dimensions = tensor.shape.size();
+  REQUIRE_MESSAGE(partition.shape.size() == dimensions && windows.size() == dimensions,
+                  "a cut and a window for each dimension of the tensor");
+  std::vector<Line> lines(dimensions);
+  for (std::size_t axis = 0; axis < dimensions; ++axis) {
+    for (int index = 0; index < partition.shape[axis]; ++index) {
+      lines[axis].own.push_back(part_of(tensor.shape[axis], partition.shape[axis], index));
+      lines[axis].need.push_back(
+          input_of(tensor.shape[axis], partition.shape[axis], index, windows[axis]));
+    }
+  }
+  Movement movement;
+  std::size_t stride = partition.ranks.size();  // of places that differ by one along the axis
+  for (std::size_t axis = 0; axis < dimensions; ++axis) {
+    const auto size = static_cast<std::size_t>(partition.shape[axis]);
+    stride /= size;
+    std::vector<Flow> flows;
+    std::vector<Bytes> to(size);
+    for (std::size_t position = 0; position < partition.ranks.size(); ++position) {
+      const std::vector<int> place = coordinates(partition.shape, position);
+      exchange_line(lines, place, axis, to);
+      const auto here = static_cast<std::size_t>(place[axis]);
+      for (std::size_t other = 0; other < size; ++other) {
+        if (other == here || to[other] <= Bytes()) continue;
+        const std::size_t receiver = position + other * stride - here * stride;
+        flows.push_back({partition.ranks[position], partition.ranks[receiver],
+                         to[other] * tensor.element.value()});
+      }
+    }
+    movement.steps.push_back(merged(std::move(flows)));
+  }
   return movement;
 }
 

@@ -5,6 +5,7 @@
 // data of all ranks, and the backward pass is its adjoint, which moves the same bytes the other way
 // round; what was copied is then added up. A movement says who sends what to whom, not how: a
 // broadcast from one to many is one volume for each receiver, whichever ring or tree carries it.
+// Tests hold collectives and halos of the product to these movements.
 #pragma once
 
 #include <cstdint>
@@ -62,7 +63,9 @@ Movement repartition(const TensorShape& tensor, const CartesianPartition& from,
 
 /// Brings each rank's input to what its part of the output needs, one dimension after the other, so
 /// that corners take two hops; the own part, cut to what is needed, takes its halo along.
-/// REQUIRES: a window for each dimension.
+/// Halos are uneven: input and output are cut evenly each for itself, and strides and padding move
+/// one against the other. A halo may be wider than the neighbour's part; then it comes from
+/// further away in the same step. REQUIRES: a window for each dimension.
 Movement halo_exchange(const TensorShape& tensor, const CartesianPartition& partition,
                        const std::vector<Window>& windows);
 
