@@ -32,7 +32,6 @@ inline constexpr int kOpRoles = 4;
 
 /// Kernels of one class that take different times for equal work. Fused: attention in one kernel.
 enum class OpVariant { Plain, Relu, Gelu, Softmax, Add, Dropout, Momentum, Adam, Fused };
-inline constexpr int kOpVariants = 9;
 
 /// Sizes of a matrix product, (m, k) times (k, n), of each of `batch` equal ones. k = 0: it is no
 /// product, or its shape is unknown. Of a kernel of several products (the gradients of both

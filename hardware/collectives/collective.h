@@ -35,7 +35,6 @@
 namespace interlock {
 
 enum class CollectiveAlgorithm { Auto, Ring, Tree, Hierarchical, Direct };
-inline constexpr int kCollectiveAlgorithms = 5;
 
 /// The bytes that one device sends another over the whole of a collective.
 struct Flow {

@@ -159,22 +159,6 @@ Way way_of(const Cluster& cluster, int sender, const Slice& job, const Reshardin
 
 }  // namespace
 
-TensorPlacement shards_side_by_side(const std::vector<int>& devices, int shards) {
-  const auto count = static_cast<int>(devices.size());
-  CHECK(shards > 0 && count % shards == 0, "shards that divide the devices");
-  TensorPlacement placement{devices, {shards}, {}};
-  for (int i = 0; i < count; ++i) placement.parts.push_back(i % shards);
-  return placement;
-}
-
-TensorPlacement replicas_side_by_side(const std::vector<int>& devices, int shards) {
-  const auto count = static_cast<int>(devices.size());
-  CHECK(shards > 0 && count % shards == 0, "shards that divide the devices");
-  TensorPlacement placement{devices, {shards}, {}};
-  for (int i = 0; i < count; ++i) placement.parts.push_back(i / (count / shards));
-  return placement;
-}
-
 Resharding plan_resharding(const Cluster& cluster, const TensorPlacement& from,
                            const TensorPlacement& to, Bytes bytes, const ReshardingChoice& choice) {
   CHECK(choice.chunks > 0, "at least one chunk");

@@ -25,11 +25,6 @@ struct TensorPlacement {
   std::vector<int> parts;  // by device: number of its part on that grid, last dimension fastest
 };
 
-/// One cut dimension; neighbours hold different parts, and every `shards` devices are a replica.
-TensorPlacement shards_side_by_side(const std::vector<int>& devices, int shards);
-/// One cut dimension; neighbours hold the same part. REQUIRES, of both: shards divides the devices.
-TensorPlacement replicas_side_by_side(const std::vector<int>& devices, int shards);
-
 enum class ReshardingStrategy { PointToPoint, LocalAllGather, Broadcast };
 /// The first holder of each slice, in order of the slices; or what ends soonest: all orders and
 /// holders where they are few, else the best of some greedy ones, randomly begun.

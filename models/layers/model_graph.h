@@ -98,9 +98,4 @@ struct BuildOptions {
   std::optional<JsonNode> head;  // the strategy's "head", which overrides the model's
 };
 
-/// Forward, backward_input and backward_weight flops of all modules, without heads or recompute, as
-/// MFU counts them.
-/// Units: flops per micro-batch.
-Flops model_flops(const ModelGraph& graph);
-
 }  // namespace interlock

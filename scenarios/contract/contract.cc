@@ -157,10 +157,6 @@ std::optional<double> Section::number_at(std::string_view key, const JsonNode& n
   return read_number(node, type.least, type.most, diagnostics());
 }
 
-std::optional<int> Section::choice_at(std::string_view key, const JsonNode& node) {
-  return read_choice(node, form_at(asked(key), Form::Names).names, diagnostics());
-}
-
 void Section::finish() {
   for (std::size_t i = 0; i < asked_.size(); ++i) {
     CHECK(asked_[i], "the loader never asks for " + object_->name + "." + object_->keys[i].key);

@@ -53,7 +53,6 @@ class Section {
   // These read `node`, the value of the key or an item of its list, by the range of the key.
   std::optional<int> count_at(std::string_view key, const JsonNode& node);
   std::optional<double> number_at(std::string_view key, const JsonNode& node);
-  std::optional<int> choice_at(std::string_view key, const JsonNode& node);
 
   /// Reports unknown keys.
   void finish();

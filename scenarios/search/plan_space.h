@@ -61,7 +61,7 @@ class PlanSpace {
   SearchRequest request_;
   int modules_ = 1, devices_per_node_ = 1, batch_ = 1;
   int parts_of_samples_ = 1;  // context, or bands of images
-  bool has_tokens_ = false, samples_known_ = true;
+  bool has_tokens_ = false;
   int devices_of_document_ = 1;
   std::vector<PlanLayout> layouts_;
 };

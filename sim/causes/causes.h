@@ -36,7 +36,6 @@ enum class Wait : std::uint8_t {
   Room,      // in a queue of messages: the receiver had not taken the one before
   Wire,      // a message before it
 };
-inline constexpr int kWaits = 8;
 
 struct Cause {
   TraceNode node;  // that ended, or arrived, last

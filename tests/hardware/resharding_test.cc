@@ -38,6 +38,24 @@ std::vector<int> range(int first, int count) {
   return devices;
 }
 
+/// One cut dimension; neighbours hold different parts, and every `shards` devices are a replica.
+TensorPlacement shards_side_by_side(const std::vector<int>& devices, int shards) {
+  const auto count = static_cast<int>(devices.size());
+  REQUIRE(count % shards == 0);
+  TensorPlacement placement{devices, {shards}, {}};
+  for (int i = 0; i < count; ++i) placement.parts.push_back(i % shards);
+  return placement;
+}
+
+/// One cut dimension; neighbours hold the same part.
+TensorPlacement replicas_side_by_side(const std::vector<int>& devices, int shards) {
+  const auto count = static_cast<int>(devices.size());
+  REQUIRE(count % shards == 0);
+  TensorPlacement placement{devices, {shards}, {}};
+  for (int i = 0; i < count; ++i) placement.parts.push_back(i / (count / shards));
+  return placement;
+}
+
 Resharding reshard(const Cluster& cluster, const TensorPlacement& from, const TensorPlacement& to,
                    ReshardingChoice choice) {
   return plan_resharding(cluster, from, to, Bytes(kBytes), choice);

@@ -11,6 +11,7 @@
 #include "models/build_model.h"
 #include "models/config_types.h"
 #include "tests/models/built.h"
+#include "tests/support/model_flops.h"
 
 namespace interlock::config_file_test {
 namespace {

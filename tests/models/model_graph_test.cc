@@ -7,6 +7,7 @@
 #include "models/build_model.h"
 #include "models/model_file.h"
 #include "tests/models/built.h"
+#include "tests/support/model_flops.h"
 
 namespace interlock::model_graph_test {
 namespace {

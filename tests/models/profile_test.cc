@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models/build_model.h"
 #include "tests/models/built.h"
+#include "tests/support/model_flops.h"
 
 namespace interlock::profile_test {
 namespace {

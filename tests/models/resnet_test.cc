@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "tests/models/built.h"
+#include "tests/support/model_flops.h"
 
 namespace interlock::resnet_test {
 namespace {

@@ -1,6 +1,7 @@
 // Transformers against published parameter counts and the formulas of the papers.
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/models/built.h"
+#include "tests/support/model_flops.h"
 
 namespace interlock::transformer_test {
 namespace {

@@ -4,6 +4,7 @@
 
 #include "models/build_model.h"
 #include "tests/models/built.h"
+#include "tests/support/model_flops.h"
 
 namespace interlock::vgg_test {
 namespace {

@@ -4,6 +4,7 @@
 #include "models/model_file.h"
 #include "scenarios/simulate/run_scenario.h"
 #include "tests/scenarios/documents.h"
+#include "tests/support/model_flops.h"
 
 namespace interlock::attention_count_test {
 namespace {

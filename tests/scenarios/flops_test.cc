@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "scenarios/simulate/run_scenario.h"
 #include "tests/scenarios/documents.h"
+#include "tests/support/model_flops.h"
 
 namespace interlock::flops_test {
 namespace {

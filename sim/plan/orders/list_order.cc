@@ -203,20 +203,4 @@ std::optional<std::vector<std::vector<Op>>> list_order(const ListInputs& inputs,
   return ListScheduler(inputs, rules).run();
 }
 
-std::vector<std::vector<ListOp>> unit_ops(const std::vector<StageRole>& roles,
-                                          const UnitTimes& times) {
-  std::vector<std::vector<ListOp>> ops;
-  for (std::size_t s = 0; s < roles.size(); ++s) {
-    const int stage = static_cast<int>(s), loss = roles[s].traversals.back().loss;
-    ops.push_back({{.kind = OpKind::F, .loss = stage, .time = times.forward, .take = 1}});
-    const OpKind back = times.split ? OpKind::I : OpKind::B;
-    const double time = times.input + (times.split ? 0 : times.weight);
-    ops.back().push_back({.kind = back, .loss = loss, .time = time});
-    if (times.split) ops.back().push_back({.kind = OpKind::W, .loss = loss, .time = times.weight});
-    ops.back().back().give = 1;
-    ops.back().push_back({.kind = OpKind::U, .loss = stage, .time = 0});
-  }
-  return ops;
-}
-
 }  // namespace interlock

@@ -51,13 +51,4 @@ struct ListRules {
 std::optional<std::vector<std::vector<Op>>> list_order(const ListInputs& inputs,
                                                        const ListRules& rules);
 
-/// F, then I and W or one B, of each stage of a global run, and its update; each takes `time` units
-/// of its letter and, from F until the weight gradients, one unit of memory.
-struct UnitTimes {
-  double forward = 1, input = 1, weight = 1;  // B takes input + weight
-  bool split = false;
-};
-std::vector<std::vector<ListOp>> unit_ops(const std::vector<StageRole>& roles,
-                                          const UnitTimes& times);
-
 }  // namespace interlock

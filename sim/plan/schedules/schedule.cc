@@ -1,4 +1,4 @@
-// Schedules expanded, written as text, and marked where gradients are complete.
+// Schedules expanded, and marked where gradients are complete.
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/plan/schedules/schedule.h"
 
@@ -38,23 +38,6 @@ std::vector<Op> expand(const Sequence& sequence) {
   }
   append(tail, sequence.runs.size(), 0);
   return ops;
-}
-
-std::string to_text(const Schedule& schedule) {
-  std::string text;
-  for (const auto& sequences : schedule.ranks) {
-    std::string line;
-    for (const Sequence& sequence : sequences) {
-      if (!line.empty()) line += " |";
-      for (const Op& op : expand(sequence)) {
-        if (!line.empty()) line += ' ';
-        line += std::to_string(op.stage) + letter(op.kind) + std::to_string(op.micro_batch);
-        if (op.kind == OpKind::I) line += ':' + std::to_string(op.loss);
-      }
-    }
-    text += line + '\n';
-  }
-  return text;
 }
 
 namespace {

@@ -83,8 +83,5 @@ void split_turns(Sequence& sequence, std::size_t run, int turns);
 
 /// Returns the ops of `sequence` in order, expanded. For text, checks and tests, not for engines.
 std::vector<Op> expand(const Sequence& sequence);
-/// Returns the ranks' orders as text, one line each, cells `stage letter micro-batch` ("2F0"); a
-/// loss of an input half is appended ("2I0:3"), sequences of a rank are parted by bars.
-std::string to_text(const Schedule& schedule);
 
 }  // namespace interlock

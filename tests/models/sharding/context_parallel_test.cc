@@ -3,6 +3,7 @@
 #include <set>
 
 #include "tests/models/exchanges.h"
+#include "tests/support/model_flops.h"
 
 namespace interlock::context_parallel_test {
 namespace {

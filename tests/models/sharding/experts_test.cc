@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tests/models/exchanges.h"
+#include "tests/support/model_flops.h"
 
 namespace interlock::experts_test {
 namespace {

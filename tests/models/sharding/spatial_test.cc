@@ -5,6 +5,7 @@
 #include <set>
 
 #include "tests/models/exchanges.h"
+#include "tests/support/model_flops.h"
 
 namespace interlock::spatial_test {
 namespace {

@@ -16,6 +16,29 @@ namespace {
 
 using Order = std::vector<std::vector<Op>>;
 
+/// F, then I and W or one B, of each stage of a global run, and its update; each takes `time` units
+/// of its letter and, from F until the weight gradients, one unit of memory.
+struct UnitTimes {
+  double forward = 1, input = 1, weight = 1;  // B takes input + weight
+  bool split = false;
+};
+
+std::vector<std::vector<ListOp>> unit_ops(const std::vector<StageRole>& roles,
+                                          const UnitTimes& times) {
+  std::vector<std::vector<ListOp>> ops;
+  for (std::size_t s = 0; s < roles.size(); ++s) {
+    const int stage = static_cast<int>(s), loss = roles[s].traversals.back().loss;
+    ops.push_back({{.kind = OpKind::F, .loss = stage, .time = times.forward, .take = 1}});
+    const OpKind back = times.split ? OpKind::I : OpKind::B;
+    const double time = times.input + (times.split ? 0 : times.weight);
+    ops.back().push_back({.kind = back, .loss = loss, .time = time});
+    if (times.split) ops.back().push_back({.kind = OpKind::W, .loss = loss, .time = times.weight});
+    ops.back().back().give = 1;
+    ops.back().push_back({.kind = OpKind::U, .loss = stage, .time = 0});
+  }
+  return ops;
+}
+
 ListInputs unit_inputs(int stages, int micro_batches, const UnitTimes& times) {
   ListInputs inputs{.micro_batches = micro_batches, .update_every = micro_batches};
   inputs.roles = make_roles({}, stages, false);

@@ -319,4 +319,21 @@ ProgramOfSteps programs_of(const TestChain& chain) {
   };
 }
 
+std::string to_text(const Schedule& schedule) {
+  std::string text;
+  for (const auto& sequences : schedule.ranks) {
+    std::string line;
+    for (const Sequence& sequence : sequences) {
+      if (!line.empty()) line += " |";
+      for (const Op& op : expand(sequence)) {
+        if (!line.empty()) line += ' ';
+        line += std::to_string(op.stage) + letter(op.kind) + std::to_string(op.micro_batch);
+        if (op.kind == OpKind::I) line += ':' + std::to_string(op.loss);
+      }
+    }
+    text += line + '\n';
+  }
+  return text;
+}
+
 }  // namespace interlock

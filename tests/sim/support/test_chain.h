@@ -66,6 +66,9 @@ bool is_plain(const TestChain& chain);
 int update_every(const TestChain& chain);
 std::vector<StageRole> roles_of(const TestChain& chain);
 Schedule schedule_of(const TestChain& chain);
+/// The ranks' orders as text, one line each, cells `stage letter micro-batch` ("2F0"); a loss
+/// of an input half is appended ("2I0:3"), sequences of a rank are parted by bars.
+std::string to_text(const Schedule& schedule);
 Program program_of(const TestChain& chain);
 /// The programs of `chain` by their number of steps, for measure().
 ProgramOfSteps programs_of(const TestChain& chain);
