@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <functional>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "hardware/devices/calibration_reader.h"
 #include "hardware/devices/device.h"
+#include "reports/result/event_text.h"
 
 namespace interlock {
 namespace {
@@ -23,15 +23,6 @@ std::string digits_of(double value, int digits = 6) {
 
 /// Counts: all digits of whole numbers.
 std::string count(double value) { return digits_of(value, 17); }
-
-std::string quoted(const std::string& text) {
-  std::string json = "\"";
-  for (const char letter : text) {
-    if (letter == '"' || letter == '\\') json += '\\';
-    json += static_cast<unsigned char>(letter) < 0x20 ? ' ' : letter;
-  }
-  return json + '"';
-}
 
 const std::string& name_of(OpClass op_class) {
   return op_class_names()[static_cast<std::size_t>(op_class)];
@@ -94,8 +85,8 @@ std::vector<std::string> roofline_lines(const CalibratedModel& model) {
       const auto& roofline = model.rooflines[precision][op_class];
       if (!roofline) continue;
       Members members;
-      members.add("class", quoted(op_class_names()[op_class]))
-          .add("precision", quoted(precision_names()[precision]));
+      members.add("class", json_string(op_class_names()[op_class]))
+          .add("precision", json_string(precision_names()[precision]));
       lines.push_back(add_roofline(members, *roofline).object());
     }
   }
@@ -109,9 +100,9 @@ std::vector<std::string> kernel_lines(const Calibration& calibration) {
                                  [&](const Sample& one) { return one.kernel == kernel.name; });
     CHECK(of != calibration.samples.end(), "a sample of every kernel");
     Members members;
-    members.add("kernel", quoted(kernel.name))
-        .add("class", quoted(name_of(of->work.op_class)))
-        .add("precision", quoted(name_of(of->precision)));
+    members.add("kernel", json_string(kernel.name))
+        .add("class", json_string(name_of(of->work.op_class)))
+        .add("precision", json_string(name_of(of->precision)));
     lines.push_back(add_roofline(members, kernel.roofline).object());
   }
   return lines;
@@ -122,17 +113,18 @@ std::vector<std::string> table_lines(const std::vector<Sample>& samples) {
   for (const Sample& sample : samples) {
     const Work& work = sample.work;
     Members members;
-    members.add("class", quoted(name_of(work.op_class)))
-        .add("role", quoted(op_role_names()[static_cast<std::size_t>(work.role)]))
-        .add("precision", quoted(name_of(sample.precision)));
-    if (work.variant != OpVariant::Plain) members.add("variant", quoted(name_of(work.variant)));
+    members.add("class", json_string(name_of(work.op_class)))
+        .add("role", json_string(op_role_names()[static_cast<std::size_t>(work.role)]))
+        .add("precision", json_string(name_of(sample.precision)));
+    if (work.variant != OpVariant::Plain)
+      members.add("variant", json_string(name_of(work.variant)));
     if (work.shape.k > 0) {
       members.add("m", count(work.shape.m)).add("n", count(work.shape.n));
       members.add("k", count(work.shape.k)).add("batch", count(work.shape.batch));
     }
     if (work.flops > Flops(0)) members.add("flops", count(work.flops.value()));
     members.add("bytes", count(work.bytes.value())).add("launches", count(work.launches));
-    if (!sample.kernel.empty()) members.add("kernel", quoted(sample.kernel));
+    if (!sample.kernel.empty()) members.add("kernel", json_string(sample.kernel));
     members.add("seconds", digits_of(sample.time.value()))
         .add("low_s", digits_of(sample.low.value()))
         .add("high_s", digits_of(sample.high.value()))
@@ -149,10 +141,10 @@ std::vector<std::string> residual_lines(const std::vector<HeldOutErrors>& errors
     for (const auto& [level, summary] :
          {std::pair("roofline", row.roofline), std::pair("kernel", row.kernel)}) {
       lines.push_back(Members()
-                          .add("class", quoted(name_of(row.op_class)))
-                          .add("precision", quoted(name_of(row.precision)))
-                          .add("held_out", quoted(name_of(row.part)))
-                          .add("level", quoted(level))
+                          .add("class", json_string(name_of(row.op_class)))
+                          .add("precision", json_string(name_of(row.precision)))
+                          .add("held_out", json_string(name_of(row.part)))
+                          .add("level", json_string(level))
                           .add("samples", count(summary.count))
                           .add("mape", digits_of(summary.mape, 4))
                           .add("mape_low", digits_of(summary.low, 4))
@@ -172,8 +164,8 @@ std::vector<std::string> slowdown_lines(const std::vector<Slowdown>& slowdowns) 
   lines.reserve(slowdowns.size());
   for (const Slowdown& one : slowdowns) {
     lines.push_back(Members()
-                        .add("class", quoted(name_of(one.op_class)))
-                        .add("beside", quoted(name_of(one.beside)))
+                        .add("class", json_string(name_of(one.op_class)))
+                        .add("beside", json_string(name_of(one.beside)))
                         .add("factor", digits_of(one.factor, 4))
                         .object());
   }
@@ -186,13 +178,13 @@ std::string calibration_json(const Calibration& calibration, const CalibrationSt
   const auto add = [&](const char* key, const std::string& json, bool last = false) {
     text += "    \"" + std::string(key) + "\": " + json + (last ? "\n" : ",\n");
   };
-  add("format", quoted("interlock-calibration/1"));
-  add("date", quoted(stamp.date));
-  add("program_version", quoted(stamp.program_version));
-  add("command", quoted(stamp.command));
-  add("processor", quoted(facts.processor));
-  add("driver", quoted(facts.driver));
-  add("clocks", quoted(facts.clocks));
+  add("format", json_string("interlock-calibration/1"));
+  add("date", json_string(stamp.date));
+  add("program_version", json_string(stamp.program_version));
+  add("command", json_string(stamp.command));
+  add("processor", json_string(facts.processor));
+  add("driver", json_string(facts.driver));
+  add("clocks", json_string(facts.clocks));
   add("seed", count(calibration.options.seed));
   add("rejected", count(calibration.rejected));
   add("drift", digits_of(calibration.drift, 3));
@@ -220,7 +212,8 @@ std::string peaks_json(const Calibration& calibration) {
   }
   Members members;
   for (std::size_t i = 0; i < most.size(); ++i) {
-    if (most[i] > 0) members.add(precision_names()[i].c_str(), quoted(count(most[i]) + " FLOP/s"));
+    if (most[i] > 0)
+      members.add(precision_names()[i].c_str(), json_string(count(most[i]) + " FLOP/s"));
   }
   return members.object();
 }
@@ -255,20 +248,21 @@ std::string device_file(const Calibration& calibration, const CalibrationStamp& 
   const StreamPoint& last = calibration.model.stream.back();
   const std::string measured = "measured on " + stamp.date + ": ";
   Members origin;
-  origin.add("memory", quoted("what the system says that there is"))
+  origin.add("memory", json_string("what the system says that there is"))
       .add("memory_bandwidth",
-           quoted(measured + "the longest plain copy, reads and writes counted"))
-      .add("launch_overhead", quoted(measured + "calls of a kernel that does nothing"))
-      .add("peak", quoted(measured + "the highest rate that any product reached; shares of it are "
-                                     "no shares of a datasheet's peak"));
+           json_string(measured + "the longest plain copy, reads and writes counted"))
+      .add("launch_overhead", json_string(measured + "calls of a kernel that does nothing"))
+      .add("peak",
+           json_string(measured + "the highest rate that any product reached; shares of it are "
+                                  "no shares of a datasheet's peak"));
   std::string text = "{\n";
   const auto add = [&](const char* key, const std::string& json, bool is_last = false) {
     text += "  \"" + std::string(key) + "\": " + json + (is_last ? "\n" : ",\n");
   };
-  add("name", quoted(calibration.facts.name));
-  add("memory", quoted(count(calibration.facts.memory.value()) + " B"));
-  add("memory_bandwidth", quoted(count((last.bytes / last.time).value()) + " B/s"));
-  add("launch_overhead", quoted(digits_of(calibration.launch.value() * 1e9) + " ns"));
+  add("name", json_string(calibration.facts.name));
+  add("memory", json_string(count(calibration.facts.memory.value()) + " B"));
+  add("memory_bandwidth", json_string(count((last.bytes / last.time).value()) + " B/s"));
+  add("launch_overhead", json_string(digits_of(calibration.launch.value() * 1e9) + " ns"));
   add("peak", peaks_json(calibration));
   add("origin", origin.object());
   add("calibration", calibration_json(calibration, stamp), true);
