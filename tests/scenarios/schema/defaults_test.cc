@@ -147,9 +147,7 @@ TEST_CASE("a profile knows its samples only if the scenario names a batch") {
   CHECK(named.micro_batches == 4);
 }
 
-TEST_CASE(
-    "stale copies of the readout are the strategy's business, also if the model describes the "
-    "head") {
+TEST_CASE("stale copies of the readout are the strategy's business, also with the model's head") {
   const std::string head = R"({"weights": {"stale_every": 4}})";
   CHECK(loaded({"training.strategy={\"kind\": \"local\", \"head\": " + head + "}"})
             .strategy.readout_every == 4);
