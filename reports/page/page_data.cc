@@ -25,7 +25,7 @@ using Json = nlohmann::ordered_json;
 
 /// The entries of a lane: indices in a list of the log, by start.
 struct PageLane {
-  int of = 0;  // the rank, wire, or lane of collectives
+  int of = 0;  // the rank, wire, or communicator
   std::vector<std::int32_t> entries;
 };
 
@@ -33,7 +33,7 @@ struct PagePlace {
   std::int32_t lane = -1, entry = -1;  // -1: not on the page
 };
 
-/// Lanes are numbered: first devices, all of them; then wires and lanes of collectives, those that
+/// Lanes are numbered: first devices, all of them; then wires and communicators, those that
 /// show something.
 struct PageOrder {
   std::vector<PageLane> devices, wires, groups;
@@ -117,9 +117,9 @@ PageOrder order_for_page(const Measurement& measurement, const Excerpt& excerpt)
       sort_into(program.wires.size(), log.transfers, excerpt,
                 [&](const Transfer& transfer) { return program.channels[transfer.channel].wire; }),
       log.transfers);
-  order.groups = tidy(sort_into(program.lanes.size(), log.collectives, excerpt,
+  order.groups = tidy(sort_into(program.communicators.size(), log.collectives, excerpt,
                                 [&](const CollectiveSpan& span) {
-                                  return program.collectives[span.collective].lane;
+                                  return program.collectives[span.collective].communicator;
                                 }),
                       log.collectives);
   const std::size_t wires = order.devices.size(), groups = wires + order.wires.size();
@@ -398,7 +398,7 @@ Json wires_json(PageParts& parts) {
   return json;
 }
 
-/// Writes the collectives of each lane.
+/// Writes the collectives of each communicator.
 Json groups_json(PageParts& parts) {
   const std::vector<CollectiveSpan>& all = parts.log().collectives;
   PageColumns& columns = parts.columns;
@@ -411,7 +411,7 @@ Json groups_json(PageParts& parts) {
     const auto batches = column<std::int32_t>(lane, all, [](C c) { return c.micro_batch; });
     Json entry{
         {"axis", name_of(first.axis)},
-        {"rank", parts.program().lanes[lane.of].ranks.front()},
+        {"rank", parts.program().communicators[lane.of].ranks.front()},
         {"gap", columns.add(start_gaps(lane, all, parts.excerpt.begin))},
         {"waited", floats([](C c) { return told(c.start - c.joined); })},
         {"occupied", floats([](C c) { return (c.end - c.start).value(); })},

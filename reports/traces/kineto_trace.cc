@@ -71,7 +71,7 @@ std::vector<KernelStream> streams_of(const ProfiledDevice& device,
       if (wire.to_rank == device.rank) streams.push_back(received(device, track));
     }
     if (track.kind != TrackKind::Collective) continue;
-    const std::vector<int>& members = device.program().lanes[track.lane].ranks;
+    const std::vector<int>& members = device.program().communicators[track.communicator].ranks;
     if (std::find(members.begin(), members.end(), device.rank) != members.end()) {
       streams.push_back({track.name, track.kind, false, track.slices});
     }

@@ -52,26 +52,30 @@ std::string wire_name(const Program& program, const std::vector<int>& devices, i
   return name;
 }
 
-void add_lanes(const ScenarioResult& result, bool copies, std::vector<Track>& tracks) {
+void add_communicators(const ScenarioResult& result, bool copies, std::vector<Track>& tracks) {
   const Program& program = result.measurement.program;
   const std::vector<int> devices = device_numbers(result.plan);
-  std::vector<const Collective*> any(program.lanes.size());
-  for (const Collective& collective : program.collectives) any[collective.lane] = &collective;
-  std::vector<std::vector<Slice>> lanes = by_place<CollectiveSpan>(
-      result.measurement.log.collectives, program.lanes.size(),
-      [&](const CollectiveSpan& span) { return program.collectives[span.collective].lane; });
-  for (std::size_t lane = 0; lane < lanes.size(); ++lane) {
-    if (lanes[lane].empty() || is_host(any[lane]->axis) != copies) continue;
+  std::vector<const Collective*> any(program.communicators.size());
+  for (const Collective& collective : program.collectives)
+    any[collective.communicator] = &collective;
+  std::vector<std::vector<Slice>> communicators =
+      by_place<CollectiveSpan>(result.measurement.log.collectives, program.communicators.size(),
+                               [&](const CollectiveSpan& span) {
+                                 return program.collectives[span.collective].communicator;
+                               });
+  for (std::size_t communicator = 0; communicator < communicators.size(); ++communicator) {
+    if (communicators[communicator].empty() || is_host(any[communicator]->axis) != copies) continue;
     std::vector<int> members;
-    for (const int rank : program.lanes[lane].ranks) members.push_back(devices.at(rank));
+    for (const int rank : program.communicators[communicator].ranks)
+      members.push_back(devices.at(rank));
     Track track{.kind = copies ? TrackKind::Copy : TrackKind::Collective,
-                .name = name_of(any[lane]->axis),
-                .rank = copies ? program.lanes[lane].ranks.front() : -1,
-                .lane = static_cast<int>(lane)};
+                .name = name_of(any[communicator]->axis),
+                .rank = copies ? program.communicators[communicator].ranks.front() : -1,
+                .communicator = static_cast<int>(communicator)};
     if (copies) track.name = "copies " + track.name;
     if (!copies) track.name += members.size() == 1 ? ", device " : ", devices ";
     if (!copies) track.name += list_stages(members);
-    append(tracks, track, std::move(lanes[lane]));
+    append(tracks, track, std::move(communicators[communicator]));
   }
 }
 
@@ -114,7 +118,7 @@ std::vector<Track> lay_tracks(const ScenarioResult& result) {
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
     append(tracks, {.name = "compute", .rank = static_cast<int>(rank)}, std::move(ranks[rank]));
   }
-  add_lanes(result, true, tracks);
+  add_communicators(result, true, tracks);
   auto wires = by_place<Transfer>(
       log.transfers, program.wires.size(),
       [&](const Transfer& transfer) { return program.channels[transfer.channel].wire; });
@@ -125,7 +129,7 @@ std::vector<Track> lay_tracks(const ScenarioResult& result) {
            {.kind = TrackKind::Wire, .name = wire_name(program, devices, number), .wire = number},
            std::move(wires[wire]));
   }
-  add_lanes(result, false, tracks);
+  add_communicators(result, false, tracks);
   return tracks;
 }
 

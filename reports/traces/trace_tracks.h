@@ -28,9 +28,9 @@ enum class TrackKind {
 struct Track {
   TrackKind kind = TrackKind::Compute;
   std::string name;
-  int rank = -1;  // Compute and Copy
-  int wire = -1;  // Wire
-  int lane = -1;  // Copy and Collective
+  int rank = -1;          // Compute and Copy
+  int wire = -1;          // Wire
+  int communicator = -1;  // Copy and Collective
   std::vector<Slice> slices;
 };
 
@@ -41,7 +41,7 @@ std::int64_t nanoseconds(Seconds time);
 /// overlaps by a nanosecond, which rounding may do, is made to touch.
 std::vector<std::vector<Slice>> without_overlap(std::vector<Slice> slices);
 
-/// Ops by rank, copies by device, transfers by wire, collectives by lane; in this order.
+/// Ops by rank, copies by device, transfers by wire, collectives by communicator; in this order.
 std::vector<Track> lay_tracks(const ScenarioResult& result);
 
 /// When the steps of a run end, none before the one before it.

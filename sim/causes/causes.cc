@@ -161,7 +161,8 @@ class Walk {
     const auto [code, index, micro_batch] = issue.instruction;
     const Event& event = program_.events[index];
     if (event.in_turn && issue.after < 0) {
-      stand_for_lane(stream, index_.collectives.find(event, micro_batch, stream.reached.at));
+      stand_for_communicator(stream,
+                             index_.collectives.find(event, micro_batch, stream.reached.at));
     }
     const Cause cause = issue.after < 0 ? stream.reached : generations_[issue.after];
     Cause& generation = at(generations_, issue.slot);
@@ -174,7 +175,7 @@ class Walk {
   }
 
   /// Makes the stream stand until the collectives before number `number` that were joined are done.
-  void stand_for_lane(Standing& stream, std::int32_t number) {
+  void stand_for_communicator(Standing& stream, std::int32_t number) {
     const std::int32_t before = number < 0 ? -1 : index_.collective_before[number];
     if (before < 0) return;
     std::int32_t first = before;  // of those that came one right after the other

@@ -11,7 +11,7 @@
 
 namespace interlock {
 
-/// The state of every stream, at its first instruction: {cursor}, rank and lane. Streams walk
+/// The state of every stream, at its first instruction: {cursor}, rank and number. Streams walk
 /// `code`, or, if memory is watched, all instructions of `program`.
 template <class StreamState>
 std::vector<StreamState> make_streams(const Program& program, const Code& code, bool watched) {
@@ -20,11 +20,11 @@ std::vector<StreamState> make_streams(const Program& program, const Code& code, 
   for (std::size_t r = 0; r < program.ranks.size(); ++r) {
     const Rank& rank = program.ranks[r];
     CHECK(rank.first_stream == static_cast<int>(streams.size()), "streams in order of ranks");
-    for (int lane = 0; lane < rank.streams; ++lane) {
-      const Stream& stream = program.streams[rank.first_stream + lane];
+    for (int number = 0; number < rank.streams; ++number) {
+      const Stream& stream = program.streams[rank.first_stream + number];
       streams.push_back({watched ? Cursor(program, stream) : Cursor(code, stream)});
       streams.back().rank = static_cast<int>(r);
-      streams.back().lane = lane;
+      streams.back().number = number;
     }
   }
   return streams;

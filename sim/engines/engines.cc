@@ -93,23 +93,23 @@ Program freeze(const Program& program, const TraceLog& log) {
   auto skip_to_compute = [](Cursor& cursor) {
     while (!cursor.done() && cursor.instruction().code != Opcode::Compute) cursor.next();
   };
-  const auto lane_of = [&](const Span& span) {
+  const auto stream_of = [&](const Span& span) {
     const Rank& rank = program.ranks[span.rank];
-    for (int lane = 0; lane < rank.streams; ++lane) {
-      Cursor& cursor = cursors[rank.first_stream + lane];
+    for (int number = 0; number < rank.streams; ++number) {
+      Cursor& cursor = cursors[rank.first_stream + number];
       skip_to_compute(cursor);
       if (cursor.done() || cursor.instruction().index != span.op ||
           cursor.micro_batch() != span.micro_batch) {
         continue;
       }
       cursor.next();
-      return lane;
+      return number;
     }
     CHECK(false, "a span that no stream would run next");
   };
   for (const Span& span : log.spans) {
     if (program.ops[span.op].replay) continue;  // depends on times, not on any order
-    frozen.ranks[span.rank].order.push_back(lane_of(span));
+    frozen.ranks[span.rank].order.push_back(stream_of(span));
   }
   for (const Transfer& transfer : log.transfers) {
     frozen.wire_order[program.channels[transfer.channel].wire].push_back(transfer.channel);

@@ -21,7 +21,7 @@ EventLoop::EventLoop(const Program& program, const TraceSink& sink)
       wires_(program.wires.size()),
       wire_free_(program.wires.size(), 0),
       times_(program),
-      lanes_(program.lanes.size()),
+      communicators_(program.communicators.size()),
       events_(program.events.size()),
       event_waiters_(program.events.size()) {
   for (std::size_t r = 0; r < ranks_.size(); ++r) {
@@ -54,10 +54,10 @@ void EventLoop::run_instant() {
 
 void EventLoop::enter(const TimedEvent& event) {
   if (event.id < 0) return on_timer(-1 - event.id, event.generation);
-  const int lane = event.id - static_cast<int>(streams_.size());
-  const int load = lane - static_cast<int>(lanes_.size());
+  const int communicator = event.id - static_cast<int>(streams_.size());
+  const int load = communicator - static_cast<int>(communicators_.size());
   if (load >= 0) return change_loads(load / 2, load % 2 == 0);
-  if (lane >= 0) return end_collective(lane);
+  if (communicator >= 0) return end_collective(communicator);
   StreamState& state = streams_[event.id];
   if (rates_ && event.generation > 0 && !ends_compute(event, state.rank)) return;
   if (state.computing) {
@@ -206,7 +206,7 @@ void EventLoop::choose(int index) {
   const auto& order = program_.ranks[index].order;
   if (!order.empty()) {
     chosen = std::find_if(rank.ready.begin(), rank.ready.end(),
-                          [&](int s) { return streams_[s].lane == order[rank.turn]; });
+                          [&](int s) { return streams_[s].number == order[rank.turn]; });
     if (chosen == rank.ready.end()) return;
   } else {
     chosen = std::min_element(rank.ready.begin(), rank.ready.end(),
@@ -270,11 +270,12 @@ bool EventLoop::record(int stream, StreamState& state) {
   const int index = cursor.instruction().index;
   const Event& event = program_.events[index];
   if (event.in_turn) {
-    LaneState& lane = lanes_[program_.collectives[event.collective].lane];
-    if (!lane.joined.empty()) {
+    CommunicatorState& communicator =
+        communicators_[program_.collectives[event.collective].communicator];
+    if (!communicator.joined.empty()) {
       if (!std::exchange(state.waited, true)) state.waits_since = now_;
       state.announced = false;
-      lane.waiting.push_back(stream);
+      communicator.waiting.push_back(stream);
       return false;
     }
     if (std::exchange(state.waited, false)) state.collectives += now_ - state.waits_since;
@@ -290,9 +291,9 @@ void EventLoop::note_record(int index, int micro_batch) {
   CHECK(generation.records == event.recorders, "a member records a generation once");
   generation.joined = now_;
   if (event.collective < 0) return complete(index, micro_batch);
-  const int lane = program_.collectives[event.collective].lane;
-  lanes_[lane].joined.push({index, micro_batch, now_});
-  if (lanes_[lane].joined.size() == 1) start_collective(lane);
+  const int communicator = program_.collectives[event.collective].communicator;
+  communicators_[communicator].joined.push({index, micro_batch, now_});
+  if (communicators_[communicator].joined.size() == 1) start_collective(communicator);
 }
 
 bool EventLoop::wait(int stream, StreamState& state) {
@@ -323,59 +324,62 @@ void EventLoop::complete(int index, int micro_batch) {
   event_waiters_[index].clear();
 }
 
-/// The front of the lane: its end is known, or its flows share links with others.
+/// Starts the first collective of the communicator: its end is known, or its flows share links with
+/// others.
 void EventLoop::start_collective(int index) {
-  LaneState& lane = lanes_[index];
-  const Event& event = program_.events[lane.joined.front().event];
+  CommunicatorState& communicator = communicators_[index];
+  const Event& event = program_.events[communicator.joined.front().event];
   const Collective& collective = program_.collectives[event.collective];
-  lane.started = now_;
+  communicator.started = now_;
   if (rates_) change_loads(collective, true);
-  lane.factor = times_.of_collective(lane.joined.front().event, lane.joined.front().micro_batch);
+  communicator.factor = times_.of_collective(communicator.joined.front().event,
+                                             communicator.joined.front().micro_batch);
   if (!collective.shared) {
-    const double end = now_ + scaled(in_ticks(program_, collective.occupancy), lane.factor) +
-                       scaled(in_ticks(program_, collective.latency), lane.factor);
+    const double end = now_ +
+                       scaled(in_ticks(program_, collective.occupancy), communicator.factor) +
+                       scaled(in_ticks(program_, collective.latency), communicator.factor);
     heap_.push({end, static_cast<std::int32_t>(streams_.size()) + index, 0});
     return;
   }
-  lane.flows_left = static_cast<int>(collective.flows.size());
+  communicator.flows_left = static_cast<int>(collective.flows.size());
   for (const Collective::Flow& flow : collective.flows) {
     wires_[flow.wire].carrying = true;
-    start_flow(flow, lane.factor);
+    start_flow(flow, communicator.factor);
   }
 }
 
 /// A flow of the collective under way has ended.
 void EventLoop::end_flow(int index) {
-  LaneState& lane = lanes_[index];
-  if (--lane.flows_left > 0) return;
-  const Event& event = program_.events[lane.joined.front().event];
+  CommunicatorState& communicator = communicators_[index];
+  if (--communicator.flows_left > 0) return;
+  const Event& event = program_.events[communicator.joined.front().event];
   const Seconds latency = program_.collectives[event.collective].latency;
-  const double end = now_ + scaled(in_ticks(program_, latency), lane.factor);
+  const double end = now_ + scaled(in_ticks(program_, latency), communicator.factor);
   heap_.push({end, static_cast<std::int32_t>(streams_.size()) + index, 0});
 }
 
 void EventLoop::end_collective(int index) {
-  LaneState& lane = lanes_[index];
-  const Joined done = lane.joined.front();
+  CommunicatorState& communicator = communicators_[index];
+  const Joined done = communicator.joined.front();
   const Event& event = program_.events[done.event];
-  lane.joined.pop();
+  communicator.joined.pop();
   if (rates_) change_loads(program_.collectives[event.collective], false);
   makespan_ = std::max(makespan_, now_);
   if (sink_.collective) {
-    sink_.collective({in_seconds(program_, done.time), in_seconds(program_, lane.started),
+    sink_.collective({in_seconds(program_, done.time), in_seconds(program_, communicator.started),
                       in_seconds(program_, now_), event.collective, done.micro_batch});
   }
   if (event.gives_back >= 0) {
     const Buffer& buffer = program_.buffers[event.gives_back];
-    for (const int rank : program_.lanes[index].ranks) {
+    for (const int rank : program_.communicators[index].ranks) {
       change_memory(now_, rank, buffer.memory_class, -buffer.bytes.value());
     }
   }
   complete(done.event, done.micro_batch);
   if (event.next >= 0) note_record(event.next, done.micro_batch);
-  if (!lane.joined.empty()) return start_collective(index);
-  runnable_.insert(runnable_.end(), lane.waiting.begin(), lane.waiting.end());
-  lane.waiting.clear();
+  if (!communicator.joined.empty()) return start_collective(index);
+  runnable_.insert(runnable_.end(), communicator.waiting.begin(), communicator.waiting.end());
+  communicator.waiting.clear();
 }
 
 /// Returns true if `event`, an end that was once planned for an op of `rank`, still holds.
@@ -403,13 +407,14 @@ void EventLoop::change_loads(int index, bool begins) {
 
 void EventLoop::change_loads(const Collective& collective, bool begins) {
   const KernelLoad& load = rates_->of_member(collective);
-  for (const int rank : program_.lanes[collective.lane].ranks) change_load(rank, load, begins);
+  for (const int rank : program_.communicators[collective.communicator].ranks)
+    change_load(rank, load, begins);
 }
 
 /// A message of a wire of its own, whose times are known beforehand.
 void EventLoop::load_while_sent(int channel, double start, double end) {
   if (end == start) return;  // its end might come before its start, as both are the same instant
-  const auto first = static_cast<std::int32_t>(streams_.size() + lanes_.size());
+  const auto first = static_cast<std::int32_t>(streams_.size() + communicators_.size());
   if (start > now_) {
     heap_.push({start, first + 2 * channel, 0});
   } else {

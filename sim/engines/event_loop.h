@@ -62,7 +62,7 @@ class EventLoop {
   using Pending = EventLoopState::Pending;
   using Generation = EventLoopState::Generation;
   using Joined = EventLoopState::Joined;
-  using LaneState = EventLoopState::LaneState;
+  using CommunicatorState = EventLoopState::CommunicatorState;
   using SharedWire = EventLoopState::SharedWire;
 
   void enter(const TimedEvent& event);
@@ -97,9 +97,9 @@ class EventLoop {
   bool record(int stream, StreamState& state);
   void note_record(int event, int micro_batch);
   void complete(int event, int micro_batch);
-  void start_collective(int lane);
-  void end_flow(int lane);
-  void end_collective(int lane);
+  void start_collective(int communicator);
+  void end_flow(int communicator);
+  void end_collective(int communicator);
   void change_load(int rank, const KernelLoad& load, bool begins);
   void change_loads(int channel, bool begins);
   void change_loads(const Collective& collective, bool begins);
@@ -120,7 +120,7 @@ class EventLoop {
   MessageHolds<double> holds_;
   VariedTimes times_;
   std::optional<KernelRates> rates_;  // where communication slows kernels down
-  std::vector<LaneState> lanes_;
+  std::vector<CommunicatorState> communicators_;
   std::vector<Generations<Generation>> events_;
   std::vector<std::vector<int>> event_waiters_;
   bool rendezvous_ = false;     // some channel is one

@@ -191,9 +191,9 @@ void EventLoop::end_shared(int index, double time) {
   SharedWire& wire = wires_[whole < 0 ? index : whole];
   CHECK(wire.carrying, "a transfer ended that was not under way");
   now_ = std::max(now_, time);
-  if (const int lane = program_.wires[index].lane; lane >= 0) {
+  if (const int communicator = program_.wires[index].communicator; communicator >= 0) {
     wire.carrying = false;
-    return end_flow(lane);
+    return end_flow(communicator);
   }
   if (whole >= 0 && --wire.flows_left > 0) return;
   const Pending pending = wire.pending.front();

@@ -34,7 +34,7 @@ struct EventLoopState {
     Cursor cursor;
     double message_sent = 0, message_arrival = -1;  // the last message it had to wait for
     double collectives = 0;                         // how long it waited for some since its last op
-    int rank = 0, lane = 0;
+    int rank = 0, number = 0;
     bool computing = false;
     bool handed_over = false;  // the message of its Send is on the way
     bool waited = false;       // its Receive found no arrived message at first
@@ -63,7 +63,7 @@ struct EventLoopState {
     int event, micro_batch;
     double time;
   };
-  struct LaneState {
+  struct CommunicatorState {
     Fifo<Joined> joined;       // the front is under way
     std::vector<int> waiting;  // streams that stand until none is
     double started = 0;

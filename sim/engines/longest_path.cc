@@ -20,7 +20,7 @@ LongestPath::LongestPath(const Program& program, const TraceSink& sink)
       channels_(make_channels<ChannelState>(program)),
       wire_free_(program.wires.size(), 0),
       times_(program),
-      lane_free_(program.lanes.size(), 0),
+      communicator_free_(program.communicators.size(), 0),
       rank_turns_(program.ranks.size()),
       wire_turns_(program.wires.size()),
       events_(program.events.size()),
@@ -89,7 +89,7 @@ bool LongestPath::takes_turn(int stream, StreamState& state) {
   const auto& order = program_.ranks[state.rank].order;
   Turns& turns = rank_turns_[state.rank];
   CHECK(turns.next < order.size(), "a frozen order that is too short");
-  if (order[turns.next] == state.lane) return true;
+  if (order[turns.next] == state.number) return true;
   turns.waiting.push_back(stream);
   return false;
 }
@@ -130,7 +130,7 @@ void LongestPath::record(StreamState& state) {
   const int index = cursor.instruction().index;
   const Event& event = program_.events[index];
   if (event.in_turn) {
-    const double free = lane_free_[program_.collectives[event.collective].lane];
+    const double free = communicator_free_[program_.collectives[event.collective].communicator];
     if (free > state.time) {
       state.collectives += free - state.time;
       state.time = free;
@@ -154,12 +154,12 @@ void LongestPath::note_record(int index, int micro_batch, double time) {
   wake_all(event_waiters_[index]);
 }
 
-/// Members join collectives of a lane in one order, so that this one comes after all that the last
-/// member joined before.
+/// Members join collectives of a communicator in one order, so that this one comes after all that
+/// the last member joined before.
 void LongestPath::run_collective(int index, Generation& generation, int micro_batch) {
   const Event& event = program_.events[index];
   const Collective& collective = program_.collectives[event.collective];
-  double& free = lane_free_[collective.lane];
+  double& free = communicator_free_[collective.communicator];
   const double start = std::max(generation.joined, free);
   const double factor = times_.of_collective(index, micro_batch);
   free = start + scaled(in_ticks(program_, collective.occupancy), factor) +
@@ -168,7 +168,7 @@ void LongestPath::run_collective(int index, Generation& generation, int micro_ba
   makespan_ = std::max(makespan_, free);
   if (event.gives_back >= 0 && sink_.memory) {
     const Buffer& buffer = program_.buffers[event.gives_back];
-    for (const int rank : program_.lanes[collective.lane].ranks) {
+    for (const int rank : program_.communicators[collective.communicator].ranks) {
       change_memory(free, rank, buffer.memory_class, -buffer.bytes.value());
     }
   }

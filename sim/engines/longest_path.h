@@ -60,7 +60,7 @@ class LongestPath {
     double run_start = kNever;  // of the ops since its last Send, Receive or Wait, if any
     double message_sent = 0, message_arrival = kNever;  // the last message it had to wait for
     double collectives = 0;  // how long it waited for some since its last op
-    int rank = 0, lane = 0;
+    int rank = 0, number = 0;
   };
   struct RankState {
     double free = 0;
@@ -108,7 +108,7 @@ class LongestPath {
   std::vector<double> wire_free_;
   MessageHolds<double> holds_;
   VariedTimes times_;
-  std::vector<double> lane_free_;
+  std::vector<double> communicator_free_;
   std::vector<Turns> rank_turns_, wire_turns_;   // frozen programs
   std::vector<Generations<Generation>> events_;  // by generation
   std::vector<std::vector<int>> event_waiters_;

@@ -14,7 +14,8 @@ namespace interlock {
 namespace {
 
 // Which kind of thing a stream of random numbers is for.
-constexpr std::uint64_t kOp = 0, kRank = 1, kMessage = 2, kWay = 3, kCollective = 4, kLane = 5;
+constexpr std::uint64_t kOp = 0, kRank = 1, kMessage = 2, kWay = 3, kCollective = 4,
+                        kCommunicator = 5;
 
 std::uint64_t mixed(std::initializer_list<std::uint64_t> values) {
   std::uint64_t key = 0;
@@ -110,9 +111,9 @@ VariedTimes::Message VariedTimes::varied_message(int channel, int micro_batch,
 
 double VariedTimes::collective_factor(int index, int micro_batch) const {
   const Event& event = program_.events[index];
-  const int lane = program_.collectives[event.collective].lane;
-  return transfer_factor(mixed({kCollective, number(index)}), mixed({kLane, number(lane)}),
-                         micro_batch);
+  const int communicator = program_.collectives[event.collective].communicator;
+  return transfer_factor(mixed({kCollective, number(index)}),
+                         mixed({kCommunicator, number(communicator)}), micro_batch);
 }
 
 }  // namespace interlock

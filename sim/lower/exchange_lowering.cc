@@ -109,7 +109,7 @@ void ExchangeLowering::after_piece(const Op& op, Part& part, int piece, Progress
 /// A turn of an exchange whose times are known: after those before it, and not before now.
 void ExchangeLowering::pass_inside(Part& part, Progress& progress) {
   const Collective& collective = program_.collectives[part.collective];
-  Seconds& free = progress.lane_free[collective.lane];
+  Seconds& free = progress.communicator_free[collective.communicator];
   free = std::max(free, progress.time) + collective.occupancy + collective.latency;
   part.done = free;
   ++progress.inside[part.collective];

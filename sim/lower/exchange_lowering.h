@@ -83,7 +83,7 @@ class ExchangeLowering {
   struct Progress {
     OpInfo info;  // with the flops of one piece
     Seconds time;
-    std::map<int, Seconds> lane_free;
+    std::map<int, Seconds> communicator_free;
     Seconds written, kernels;   // up to where; kernels since then
     int pieces = 0;             // since then
     std::map<int, int> inside;  // collectives since then

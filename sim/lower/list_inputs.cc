@@ -82,10 +82,10 @@ ListInputs list_inputs(LowerInputs inputs, const ScheduleInputs& shape, Bytes ca
                   .roles = shape.roles};
   list.ops.resize(shape.stages);
   for (const Rank& rank : program.ranks) {
-    for (int lane = 0; lane < rank.streams; ++lane) {
-      const Stream& stream = program.streams[rank.first_stream + lane];
+    for (int number = 0; number < rank.streams; ++number) {
+      const Stream& stream = program.streams[rank.first_stream + number];
       for (int s = stream.first; s < stream.first + stream.count; ++s) {
-        list.ops[rank.stages[lane]].push_back(list_op(program, program.segments[s]));
+        list.ops[rank.stages[number]].push_back(list_op(program, program.segments[s]));
       }
     }
     const Bytes held = std::accumulate(rank.resident.begin(), rank.resident.end(), Bytes(0));

@@ -242,7 +242,7 @@ Brevity what_to_leave_out(const LowerInputs& inputs, bool& shares) {
   brevity.inside.fill(true);
   for (const Collective& collective : links.collectives) {
     const bool own = !collective.shared || !inputs.contention;
-    const bool alone = own && links.lanes[collective.lane].ranks.size() == 1;
+    const bool alone = own && links.communicators[collective.communicator].ranks.size() == 1;
     if (!alone) brevity.inside[static_cast<int>(collective.axis)] = false;
   }
   // A kernel slows down while communication is under way beside it, not while its op waits.

@@ -33,9 +33,9 @@ Wiring::Wiring(const LowerInputs& inputs, bool alone, Program& program)
       costs_(inputs),
       alone_(alone),
       folded_(inputs, alone),
-      lanes_(std::max(inputs.policy.in_flight, inputs.schedule.slices)),
-      neighbours_(std::size_t{2} * inputs.schedule.stages * lanes_, -1) {
-  CHECK(inputs.policy.in_flight == 1 || inputs.schedule.slices == 1, "lanes of one kind");
+      slots_(std::max(inputs.policy.in_flight, inputs.schedule.slices)),
+      neighbours_(std::size_t{2} * inputs.schedule.stages * slots_, -1) {
+  CHECK(inputs.policy.in_flight == 1 || inputs.schedule.slices == 1, "slots of one kind");
 }
 
 Bytes Wiring::message_bytes(Cargo cargo, int from_stage, int to_stage, int micro_batch) const {
@@ -59,17 +59,17 @@ Bytes Wiring::message_bytes(Cargo cargo, int from_stage, int to_stage, int micro
 }
 
 int Wiring::channel(Cargo cargo, int from_stage, int to_stage, int micro_batch) {
-  const int lane = micro_batch % lanes_;
+  const int slot = micro_batch % slots_;
   if (cargo == Cargo::Readout || cargo == Cargo::Copy) {
     auto& known = cargo == Cargo::Readout ? readouts_ : copies_;
-    const int way = cargo == Cargo::Readout ? lane : from_stage;
+    const int way = cargo == Cargo::Readout ? slot : from_stage;
     const auto [entry, fresh] = known.try_emplace(pair_key(to_stage, way), -1);
     if (fresh) entry->second = make_channel(cargo, from_stage, to_stage, micro_batch);
     return entry->second;
   }
   // A stage has one from which activations come, and one to which its gradients go.
   const int end = cargo == Cargo::Activation ? to_stage * 2 : from_stage * 2 + 1;
-  int& found = neighbours_[end * lanes_ + lane];
+  int& found = neighbours_[end * slots_ + slot];
   if (found < 0) found = make_channel(cargo, from_stage, to_stage, micro_batch);
   return found;
 }
@@ -225,26 +225,27 @@ Bytes memory_bytes(const Exchange& exchange, std::size_t n) {
 int Wiring::collective(const Exchange& exchange, int rank, int stage) {
   const std::vector<int> group =
       group_of(mesh_of_rank(inputs_, rank), exchange.axis, folded_.coordinates(rank));
-  const int own_lane = lane(exchange, rank, group);
+  const int own_communicator = communicator_of(exchange, rank, group);
   const auto [entry, fresh] = collectives_.try_emplace(
-      {own_lane, exchange.kind, exchange.bytes.value(), exchange.back.value(), stage},
+      {own_communicator, exchange.kind, exchange.bytes.value(), exchange.back.value(), stage},
       static_cast<int>(program_.collectives.size()));
   if (!fresh) return entry->second;
   const CollectivePlan plan =
       is_host(exchange.axis) || inputs_.layouts.empty()
           ? plan_exchange(inputs_.cluster, group, exchange)
           : plan_of_all_groups(inputs_.cluster, inputs_.layouts.meshes[rank], rank, exchange);
-  return add_collective(exchange, plan, {group, rank, stage, own_lane});
+  return add_collective(exchange, plan, {group, rank, stage, own_communicator});
 }
 
-int Wiring::collective_of_lane(const Exchange& exchange, int lane) {
-  Doers doers{.rank = program_.lanes[lane].ranks.front(), .lane = lane};
+int Wiring::collective_of_communicator(const Exchange& exchange, int communicator) {
+  Doers doers{.rank = program_.communicators[communicator].ranks.front(),
+              .communicator = communicator};
   doers.stage = doers.rank;
   const auto [entry, fresh] = collectives_.try_emplace(
-      {lane, exchange.kind, exchange.bytes.value(), exchange.back.value(), doers.stage},
+      {communicator, exchange.kind, exchange.bytes.value(), exchange.back.value(), doers.stage},
       static_cast<int>(program_.collectives.size()));
   if (!fresh) return entry->second;
-  for (const int rank : program_.lanes[lane].ranks) {
+  for (const int rank : program_.communicators[communicator].ranks) {
     doers.group.push_back(folded_.device_of_rank(rank));
   }
   return add_collective(exchange, plan_exchange(inputs_.cluster, doers.group, exchange), doers);
@@ -256,7 +257,7 @@ int Wiring::add_collective(const Exchange& exchange, const CollectivePlan& plan,
   program_.collectives.push_back({.kind = exchange.kind,
                                   .axis = exchange.axis,
                                   .stage = doers.stage,
-                                  .lane = doers.lane,
+                                  .communicator = doers.communicator,
                                   .bytes = exchange.bytes,
                                   .back = exchange.back,
                                   .occupancy = busy,
@@ -265,18 +266,19 @@ int Wiring::add_collective(const Exchange& exchange, const CollectivePlan& plan,
   return static_cast<int>(program_.collectives.size()) - 1;
 }
 
-/// Notes what the links of a lane have to carry. Plans that differ in size only do so alike.
+/// Notes what the links of a communicator have to carry. Plans that differ in size only do so
+/// alike.
 Seconds Wiring::add_plan(const CollectivePlan& plan, MeshAxis axis, const Doers& doers) {
   for (std::size_t other = 0; other < planned_.size(); ++other) {
     const Planned& known = planned_[other];
-    if (program_.collectives[other].lane != doers.lane) continue;
+    if (program_.collectives[other].communicator != doers.communicator) continue;
     const double ratio = size_ratio(plan.flows, known.flows);
     if (ratio == 0) continue;
     const Seconds busy = program_.collectives[other].occupancy * ratio;
     planned_.push_back({plan.flows, known.orbit, known.size * ratio});
     return busy;
   }
-  const bool alone = program_.lanes[doers.lane].ranks.size() == 1;
+  const bool alone = program_.communicators[doers.communicator].ranks.size() == 1;
   FoldedLinks::Orbit orbit;
   const Seconds busy = folded_.add_collective(plan, {doers.group, axis, doers.rank, alone}, orbit);
   planned_.push_back({plan.flows, std::make_shared<FoldedLinks::Orbit>(std::move(orbit))});
@@ -284,11 +286,11 @@ Seconds Wiring::add_plan(const CollectivePlan& plan, MeshAxis axis, const Doers&
 }
 
 /// The communicator of a group.
-int Wiring::lane(const Exchange& exchange, int rank, const std::vector<int>& group) {
-  const auto [entry, fresh] = communicators_.try_emplace({exchange.axis, group.front()},
-                                                         static_cast<int>(program_.lanes.size()));
-  if (fresh) program_.lanes.emplace_back();
-  auto& ranks = program_.lanes[entry->second].ranks;
+int Wiring::communicator_of(const Exchange& exchange, int rank, const std::vector<int>& group) {
+  const auto [entry, fresh] = of_group_.try_emplace(
+      {exchange.axis, group.front()}, static_cast<int>(program_.communicators.size()));
+  if (fresh) program_.communicators.emplace_back();
+  auto& ranks = program_.communicators[entry->second].ranks;
   if (!fresh) return entry->second;
   const int simulated = static_cast<int>(inputs_.schedule.ranks.size());
   for (int other = 0; other < simulated; ++other) {
@@ -323,11 +325,11 @@ void Wiring::make_flows(int index) {
   }
   for (const auto& [way, equal] : flows) {
     for (int i = 0; i < static_cast<int>(equal.size()); ++i) {
-      const auto [entry, fresh] = lane_wires_.try_emplace({collective.lane, i, way},
-                                                          static_cast<int>(program_.wires.size()));
+      const auto [entry, fresh] = communicator_wires_.try_emplace(
+          {collective.communicator, i, way}, static_cast<int>(program_.wires.size()));
       if (fresh) {
         ways_.push_back(way);
-        program_.wires.push_back({.lane = collective.lane});
+        program_.wires.push_back({.communicator = collective.communicator});
       }
       collective.flows.push_back({entry->second, equal[i]});
     }
@@ -362,14 +364,14 @@ int Wiring::link_index(LinkId id) {
 }
 
 void Wiring::mark_shared_links() {
-  // Collectives of a lane come one after the other: all its wires are one user.
+  // Collectives of a communicator come one after the other: all its wires are one user.
   constexpr int kNobody = -1, kSeveral = -2;
   std::vector<int> users(program_.links.size(), kNobody);
-  const int lanes = static_cast<int>(program_.lanes.size());
+  const int communicators = static_cast<int>(program_.communicators.size());
   const auto user_of = [&](int wire) {
-    const int lane = program_.wires[wire].lane;
+    const int communicator = program_.wires[wire].communicator;
     const int whole = program_.wires[wire].part_of;
-    return lane >= 0 ? lane : lanes + (whole >= 0 ? whole : wire);
+    return communicator >= 0 ? communicator : communicators + (whole >= 0 ? whole : wire);
   };
   for (int w = 0; w < static_cast<int>(program_.wires.size()); ++w) {
     for (const int link : program_.wires[w].links) {
@@ -406,13 +408,13 @@ void Wiring::spread_sharing() {
 }
 
 /// Returns for each communicator whether another user shares one of its links.
-std::vector<bool> Wiring::lanes_that_meet(const std::vector<LinkUse>& uses) const {
-  std::vector<bool> meets(program_.lanes.size(), false);
+std::vector<bool> Wiring::communicators_that_meet(const std::vector<LinkUse>& uses) const {
+  std::vector<bool> meets(program_.communicators.size(), false);
   for (const Wire& wire : program_.wires) {
-    if (wire.lane < 0) continue;
+    if (wire.communicator < 0) continue;
     const bool met = std::any_of(wire.links.begin(), wire.links.end(),
                                  [&](int link) { return uses[link].users > 1; });
-    if (met) meets[static_cast<std::size_t>(wire.lane)] = true;
+    if (met) meets[static_cast<std::size_t>(wire.communicator)] = true;
   }
   return meets;
 }
@@ -423,19 +425,21 @@ std::string Wiring::share_links() {
   std::string problem;
   std::vector<LinkUse> uses(program_.links.size());
   for (std::size_t w = 0; w < orbits_.size(); ++w) {
-    note_use(uses, static_cast<int>(program_.lanes.size() + w), {static_cast<int>(w)}, orbits_[w]);
+    note_use(uses, static_cast<int>(program_.communicators.size() + w), {static_cast<int>(w)},
+             orbits_[w]);
   }
   for (std::size_t c = 0; c < planned_.size(); ++c) {
     std::vector<int> wires;
     for (const auto& flow : program_.collectives[c].flows) wires.push_back(flow.wire);
-    note_use(uses, program_.collectives[c].lane, wires, *planned_[c].orbit);
+    note_use(uses, program_.collectives[c].communicator, wires, *planned_[c].orbit);
   }
-  const std::vector<bool> meets = lanes_that_meet(uses);
+  const std::vector<bool> meets = communicators_that_meet(uses);
   for (std::size_t l = 0; l < uses.size(); ++l) {
     // A communicator that shares no link needs no flow: its occupancy includes what its equals
     // carry.
-    const bool of_lane = uses[l].last_user < static_cast<int>(program_.lanes.size());
-    const bool apart = of_lane && !meets[static_cast<std::size_t>(uses[l].last_user)];
+    const bool of_communicator =
+        uses[l].last_user < static_cast<int>(program_.communicators.size());
+    const bool apart = of_communicator && !meets[static_cast<std::size_t>(uses[l].last_user)];
     if ((uses[l].users == 1 && apart) || alone_) uses[l].share = 1;
     program_.links[l].share = uses[l].share;
     program_.links[l].stands_for = folded_.class_size(raw_links_[l]);

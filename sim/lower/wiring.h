@@ -19,8 +19,8 @@
 namespace interlock {
 
 /// Makes channels on demand. Micro-batches in flight at once travel in channels of their own
-/// (lane = micro_batch % in_flight), because their order is not known beforehand; token slices do
-/// (lane = slice), because their sizes differ.
+/// (slot = micro_batch % in_flight), because their order is not known beforehand; token slices do
+/// (slot = slice), because their sizes differ.
 class Wiring {
  public:
   /// `alone`: see FoldedLinks.
@@ -35,11 +35,12 @@ class Wiring {
   int collective(const Exchange& exchange, int rank, int stage);
   /// Adds `channel`, whose ranks and bytes are known, and which belongs to no stages.
   int add_channel(Channel channel);
-  /// The collective of the ranks of `lane`, each of which is one device.
-  int collective_of_lane(const Exchange& exchange, int lane);
+  /// The collective of the ranks of `communicator`, each of which is one device.
+  int collective_of_communicator(const Exchange& exchange, int communicator);
   /// Members of a collective's group that are simulated.
   int members(int collective) const {
-    return static_cast<int>(program_.lanes[program_.collectives[collective].lane].ranks.size());
+    return static_cast<int>(
+        program_.communicators[program_.collectives[collective].communicator].ranks.size());
   }
   /// To be called when everything is made. Gives collectives their wires, replaces links by those
   /// that stand for them, and marks what shares them. Returns why the folding is not exact, or "".
@@ -51,11 +52,11 @@ class Wiring {
   int wire(int from_rank, int to_rank);
   void reshard(Channel& channel);
   int part_wire(int whole, const std::vector<LinkId>& way);
-  int lane(const Exchange& exchange, int rank, const std::vector<int>& group);
+  int communicator_of(const Exchange& exchange, int rank, const std::vector<int>& group);
   /// Who does a collective, and for which stage.
   struct Doers {
     std::vector<int> group;  // devices
-    int rank = 0, stage = 0, lane = 0;
+    int rank = 0, stage = 0, communicator = 0;
   };
   int add_collective(const Exchange& exchange, const CollectivePlan& plan, const Doers& doers);
   Seconds add_plan(const CollectivePlan& plan, MeshAxis axis, const Doers& doers);
@@ -70,7 +71,7 @@ class Wiring {
   };
   void note_use(std::vector<LinkUse>& uses, int user, const std::vector<int>& wires,
                 const FoldedLinks::Orbit& orbit);
-  std::vector<bool> lanes_that_meet(const std::vector<LinkUse>& uses) const;
+  std::vector<bool> communicators_that_meet(const std::vector<LinkUse>& uses) const;
   void mark_shared_links();
   void spread_sharing();
   void note_loads(int collective);
@@ -87,17 +88,18 @@ class Wiring {
     std::shared_ptr<const FoldedLinks::Orbit> orbit;
     double size = 1;  // of the bytes in the orbit
   };
-  std::vector<Planned> planned_;                           // by collective
-  std::vector<FoldedLinks::Orbit> orbits_;                 // by wire of messages
-  std::vector<std::vector<LinkId>> ways_;                  // by wire
-  std::vector<Seconds> latencies_;                         // by wire of messages
-  std::map<std::pair<MeshAxis, int>, int> communicators_;  // lane by axis and first device
+  std::vector<Planned> planned_;                      // by collective
+  std::vector<FoldedLinks::Orbit> orbits_;            // by wire of messages
+  std::vector<std::vector<LinkId>> ways_;             // by wire
+  std::vector<Seconds> latencies_;                    // by wire of messages
+  std::map<std::pair<MeshAxis, int>, int> of_group_;  // communicator by axis and first device
   std::map<std::tuple<int, CollectiveKind, double, double, int>, int> collectives_;
   std::map<std::pair<int, std::vector<LinkId>>, int> part_wires_;
-  std::map<std::tuple<int, int, std::vector<LinkId>>, int> lane_wires_;  // by lane, number, way
-  std::vector<LinkId> raw_links_;                                        // by link of the program
-  int lanes_;                    // of micro-batches in flight or slices
-  std::vector<int> neighbours_;  // channel of (stage, in or down, lane), -1 until made
+  std::map<std::tuple<int, int, std::vector<LinkId>>, int>
+      communicator_wires_;         // by communicator, number, way
+  std::vector<LinkId> raw_links_;  // by link of the program
+  int slots_;                      // micro-batches in flight or slices
+  std::vector<int> neighbours_;    // channel of (stage, in or down, slot), -1 until made
   std::unordered_map<std::int64_t, int> readouts_, copies_, wires_, links_;
 };
 

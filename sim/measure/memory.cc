@@ -22,7 +22,7 @@ constexpr auto kLater = [](const auto& a, const auto& b) { return a.time > b.tim
 }  // namespace
 
 MemoryTracker::MemoryTracker(const Program& program)
-    : ranks_(program.ranks.size()), lanes_(program.lanes.size()) {
+    : ranks_(program.ranks.size()), communicators_(program.communicators.size()) {
   CHECK(program.wire_order.empty(), "memory of a frozen program");
   for (std::size_t r = 0; r < ranks_.size(); ++r) {
     RankState& rank = ranks_[r];
@@ -41,10 +41,13 @@ MemoryTracker::MemoryTracker(const Program& program)
   }
   for (const Event& event : program.events) {
     if (event.gives_back < 0) continue;
-    const int lane = program.collectives[event.collective].lane;
-    if (program.lanes[lane].ranks.size() == 1 || !lanes_[lane].ranks.empty()) continue;
-    lanes_[lane] = program.lanes[lane];
-    for (const int rank : lanes_[lane].ranks) ranks_[rank].lanes.push_back(lane);
+    const int communicator = program.collectives[event.collective].communicator;
+    if (program.communicators[communicator].ranks.size() == 1 ||
+        !communicators_[communicator].ranks.empty())
+      continue;
+    communicators_[communicator] = program.communicators[communicator];
+    for (const int rank : communicators_[communicator].ranks)
+      ranks_[rank].communicators.push_back(communicator);
   }
 }
 
@@ -60,8 +63,9 @@ void MemoryTracker::add(const MemoryChange& change) {
 double MemoryTracker::settled_before(const RankState& rank) const {
   double before = rank.passed;
   for (const int sender : rank.senders) before = std::min(before, ranks_[sender].passed);
-  for (const int lane : rank.lanes) {
-    for (const int member : lanes_[lane].ranks) before = std::min(before, ranks_[member].passed);
+  for (const int communicator : rank.communicators) {
+    for (const int member : communicators_[communicator].ranks)
+      before = std::min(before, ranks_[member].passed);
   }
   return before;
 }

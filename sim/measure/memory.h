@@ -24,7 +24,7 @@ struct MemoryPeak {
 
 class MemoryTracker {
  public:
-  /// REQUIRES: not a frozen program, whose sweep tells a rank's changes out of order.
+  /// REQUIRES: not a frozen program, whose longest path tells a rank's changes out of order.
   explicit MemoryTracker(const Program& program);
   void add(const MemoryChange& change);
   /// Notes that a rank began an op: none of its changes lies before `start` any more.
@@ -45,7 +45,7 @@ class MemoryTracker {
   struct RankState {
     std::vector<Change> pending;            // a heap, the earliest first
     std::vector<int> senders;               // ranks that send to this one
-    std::vector<int> lanes;                 // of collectives that give memory back
+    std::vector<int> communicators;         // of collectives that give memory back
     std::size_t patience = kLeastPatience;  // changes to collect before looking what is settled
     double passed = 0;
     std::array<double, kMemoryClasses> bytes{};
@@ -59,7 +59,7 @@ class MemoryTracker {
   void note_peak(RankState& rank, double time);
 
   std::vector<RankState> ranks_;
-  std::vector<Lane> lanes_;  // empty but for those that RankState names
+  std::vector<Communicator> communicators_;  // empty but for those that RankState names
 };
 
 }  // namespace interlock

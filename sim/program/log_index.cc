@@ -96,8 +96,8 @@ LogIndex index_log(const Program& program, const TraceLog& log) {
   const auto wire_of = [&](const Transfer& transfer) {
     return program.channels[transfer.channel].wire;
   };
-  const auto lane_of = [&](const CollectiveSpan& span) {
-    return program.collectives[span.collective].lane;
+  const auto communicator_of = [&](const CollectiveSpan& span) {
+    return program.collectives[span.collective].communicator;
   };
   return {.spans = places_of(log.spans, &Span::op),
           .transfers = places_of(log.transfers, &Transfer::channel),
@@ -105,7 +105,8 @@ LogIndex index_log(const Program& program, const TraceLog& log) {
           .span_before = entries_before(log.spans, program.ranks.size(),
                                         [](const Span& span) { return span.rank; }),
           .transfer_before = entries_before(log.transfers, program.wires.size(), wire_of),
-          .collective_before = entries_before(log.collectives, program.lanes.size(), lane_of)};
+          .collective_before =
+              entries_before(log.collectives, program.communicators.size(), communicator_of)};
 }
 
 }  // namespace interlock

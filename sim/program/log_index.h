@@ -52,7 +52,7 @@ struct LogIndex {
   CollectivePlaces collectives;
   std::vector<std::int32_t> span_before;        // on the same rank
   std::vector<std::int32_t> transfer_before;    // on the same wire
-  std::vector<std::int32_t> collective_before;  // in the same lane
+  std::vector<std::int32_t> collective_before;  // in the same communicator
 };
 
 /// `log` must outlive the index.

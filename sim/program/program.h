@@ -108,7 +108,7 @@ struct Program {
   std::vector<Buffer> buffers;
   std::vector<Event> events;
   std::vector<Collective> collectives;
-  std::vector<Lane> lanes;
+  std::vector<Communicator> communicators;
   bool ignores_contention = false;  // links are shared that it gives to each user alone
   std::string folding_problem;  // why ranks that stand for several are not exact; empty if they are
   /// Frozen programs: the channel of each message of a wire, in order. Empty: order of sending.

@@ -41,7 +41,7 @@ struct Transfer {
 /// One collective.
 struct CollectiveSpan {
   Seconds joined;      // by the last member
-  Seconds start, end;  // in its lane, latency included
+  Seconds start, end;  // in its communicator, latency included
   std::int32_t collective = 0, micro_batch = 0;
 };
 

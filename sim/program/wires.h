@@ -64,11 +64,12 @@ struct Channel {
 /// hand over at one instant, any may be first. Flows of collectives have wires of their own.
 struct Wire {
   int from_rank = 0, to_rank = 0;
-  int lane = -1;           // of the collectives that use it; -1: it carries messages
+  int communicator = -1;   // of the collectives that use it; -1: it carries messages
   int part_of = -1;        // carries flows of the messages of this wire; -1: whole messages
   std::vector<int> links;  // in Program::links
   BytesPerSecond bandwidth;
-  bool shared = false;  // another wire uses one of its links, but for those of the same lane
+  bool shared =
+      false;  // another wire uses one of its links, but for those of the same communicator
 };
 
 struct ProgramLink {
@@ -92,26 +93,26 @@ struct Event {
   bool in_turn = false;   // who records it stands until the collectives before it are done
 };
 
-/// An exchange of the members of a group. Collectives of one lane (a communicator) come one after
+/// An exchange of the members of a group. Collectives of one communicator come one after
 /// the other, in the order in which their last members join; at one instant, in any order.
 struct Collective {
   CollectiveKind kind = CollectiveKind::AllReduce;
   MeshAxis axis = MeshAxis::Data;
   int stage = 0;
-  int lane = 0;
+  int communicator = 0;
   Bytes bytes;          // S of an Exchange
   Bytes back;           // likewise
   Seconds occupancy;    // of the busiest link, alone
-  Seconds latency;      // of all its steps; follows, occupies nothing but the lane
+  Seconds latency;      // of all its steps; follows, occupies nothing but the communicator
   Bytes memory_bytes;   // that it reads and writes in the memory of a member, at least
-  bool shared = false;  // another lane, or a wire of messages, uses one of its links
+  bool shared = false;  // another communicator, or a wire of messages, uses one of its links
   using Flow = WireFlow;
-  std::vector<Flow> flows;  // all at once, over wires of the lane
+  std::vector<Flow> flows;  // all at once, over wires of the communicator
   /// Bytes that it and its equals carry, where ranks stand for others; else its flows say them.
   std::vector<LinkBytes> loads = {};
 };
 
-struct Lane {
+struct Communicator {
   std::vector<int> ranks;  // members that are simulated
 };
 

@@ -107,7 +107,7 @@ class NodeWriter {
     std::vector<ExecutionNode> nodes;
     std::vector<Seconds> ends;  // of the nodes, at the earliest
     int last_op = kNone;
-    std::map<int, int> lane_last;  // the last node of a lane of collectives
+    std::map<int, int> communicator_last;  // the last node of a communicator
 
     int newest() const { return static_cast<int>(nodes.size()) - 1; }
   };
@@ -256,8 +256,9 @@ class NodeWriter {
     OwnNodes& own = own_of(issue);
     Nodes& needs = needs_of(issue);
     if (event.in_turn && issue.after < 0) {
-      const auto before = own.lane_last.find(program_.collectives[event.collective].lane);
-      if (before != own.lane_last.end()) add(needs, {before->second});
+      const auto before =
+          own.communicator_last.find(program_.collectives[event.collective].communicator);
+      if (before != own.communicator_last.end()) add(needs, {before->second});
     }
     Generation& done = generation(issue.slot, issue);
     add(done.done, issue.after < 0 ? needs : generation(issue.after, issue).done);
@@ -270,9 +271,9 @@ class NodeWriter {
       ExecutionNode& barrier = make(NodeKind::Collective, issue.stream, done.done);
       barrier.name = "barrier, " + std::to_string(issue.instruction.micro_batch);
       barrier.micro_batch = issue.instruction.micro_batch;
-      // Groups of collectives are lanes; those of barriers come behind.
+      // Groups of collectives are communicators; those of barriers come behind.
       const auto index = static_cast<std::size_t>(issue.instruction.index);
-      barrier.group = std::to_string(program_.lanes.size() + index);
+      barrier.group = std::to_string(program_.communicators.size() + index);
       done.done = {own.newest()};
     }
   }
@@ -281,7 +282,8 @@ class NodeWriter {
   void join(const Event& event, const Issue& issue, Nodes& done) {
     const int micro_batch = issue.instruction.micro_batch;
     const Collective& collective = program_.collectives[event.collective];
-    const auto members = static_cast<double>(program_.lanes[collective.lane].ranks.size());
+    const auto members =
+        static_cast<double>(program_.communicators[collective.communicator].ranks.size());
     NodeKind kind = NodeKind::Collective;
     if (collective.axis == MeshAxis::ToHost) kind = NodeKind::Store;
     if (collective.axis == MeshAxis::FromHost) kind = NodeKind::Load;
@@ -292,7 +294,7 @@ class NodeWriter {
     node.bytes = collective.bytes;
     if (collective.kind == CollectiveKind::AllGather) node.bytes = node.bytes / members;
     node.collective = collective.kind;
-    node.group = std::to_string(collective.lane);
+    node.group = std::to_string(collective.communicator);
     node.duration = collective.occupancy + collective.latency;
     if (const auto entry = collectives_.find(issue.slot); entry != collectives_.end()) {
       const CollectiveSpan& span = log_.collectives[entry->second];
@@ -301,7 +303,7 @@ class NodeWriter {
     }
     OwnNodes& own = own_of(issue);
     own.ends.back() = node.start + node.duration;
-    own.lane_last[collective.lane] = own.newest();
+    own.communicator_last[collective.communicator] = own.newest();
     done = {own.newest()};
   }
 

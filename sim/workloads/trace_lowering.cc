@@ -118,13 +118,13 @@ class Lowering {
   }
 
   void make_meetings() {
-    for (const std::vector<int>& ranks : graph_.groups) program_.lanes.push_back({ranks});
+    for (const std::vector<int>& ranks : graph_.groups) program_.communicators.push_back({ranks});
     std::vector<int> events;
     for (const Meeting& meeting : graph_.meetings) {
       Event event{.recorders = static_cast<int>(
                       graph_.groups[static_cast<std::size_t>(meeting.group)].size())};
       if (meeting.kind) {
-        event.collective = wiring_.collective_of_lane(
+        event.collective = wiring_.collective_of_communicator(
             {.kind = *meeting.kind, .axis = MeshAxis::Data, .bytes = meeting.bytes}, meeting.group);
       }
       events.push_back(new_event(event));
@@ -134,20 +134,20 @@ class Lowering {
     }
   }
 
-  /// To and from hosts: collectives of one member, a lane for each direction.
+  /// To and from hosts: collectives of one member, a communicator for each direction.
   void make_copies() {
-    std::map<std::pair<int, NodeKind>, int> lanes;
+    std::map<std::pair<int, NodeKind>, int> communicators;
     for (int i = 0; i < nodes(); ++i) {
       const GraphNode& node = at(i);
       if (node.kind != NodeKind::Load && node.kind != NodeKind::Store) continue;
-      const auto [lane, fresh] =
-          lanes.try_emplace({node.rank, node.kind}, static_cast<int>(program_.lanes.size()));
-      if (fresh) program_.lanes.push_back({{node.rank}});
+      const auto [communicator, fresh] = communicators.try_emplace(
+          {node.rank, node.kind}, static_cast<int>(program_.communicators.size()));
+      if (fresh) program_.communicators.push_back({{node.rank}});
       const MeshAxis way = node.kind == NodeKind::Load ? MeshAxis::FromHost : MeshAxis::ToHost;
       event_of(i) =
-          new_event({.collective = wiring_.collective_of_lane(
+          new_event({.collective = wiring_.collective_of_communicator(
                          {.kind = CollectiveKind::HostCopy, .axis = way, .bytes = node.node->bytes},
-                         lane->second)});
+                         communicator->second)});
     }
   }
 

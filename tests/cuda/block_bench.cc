@@ -50,8 +50,9 @@ std::vector<Layer> block_of(const BlockSize& size) {
 /// A block with its tensors on the device.
 class Block {
  public:
-  Block(const BlockSize& size, const Engine& engine) : layers_(block_of(size)), engine_(engine) {
-    const Element element = engine.lane.element;
+  Block(const BlockSize& size, const KernelContext& context)
+      : layers_(block_of(size)), context_(context) {
+    const Element element = context.stream.element;
     plan_ = plan_stage({.layers = layers_,
                         .samples = size.tokens / size.sequence,
                         .rows = size.tokens,
@@ -76,22 +77,22 @@ class Block {
   }
 
   void run() const {
-    run_steps(engine_, plan_.forward, tensors_, {});
-    run_steps(engine_, plan_.backward, tensors_, {});
+    run_steps(context_, plan_.forward, tensors_, {});
+    run_steps(context_, plan_.backward, tensors_, {});
   }
 
  private:
   /// Room full of normal numbers times `factor`.
   char* take(std::int64_t bytes, float factor) {
     rooms_.push_back(std::make_unique<Scratch>());
-    char* begin = rooms_.back()->take(bytes, engine_.lane.stream);
-    fill_with_noise(engine_.lane, begin, bytes);
-    scale(engine_.lane, begin, begin, factor, bytes / bytes_of(engine_.lane.element));
+    char* begin = rooms_.back()->take(bytes, context_.stream.handle);
+    fill_with_noise(context_.stream, begin, bytes);
+    scale(context_.stream, begin, begin, factor, bytes / bytes_of(context_.stream.element));
     return begin;
   }
 
   std::vector<Layer> layers_;
-  const Engine& engine_;
+  const KernelContext& context_;
   StagePlan plan_;
   std::vector<std::unique_ptr<Scratch>> rooms_;
   std::vector<char*> weights_, gradients_;
@@ -123,8 +124,9 @@ void compare(const BlockSize& size, Element element) {
   const Member& member = group.members().front();
   Products products(member.gpu);
   Scratch scratch;
-  const Engine engine = {{member.compute, member.sms, element}, &products, &scratch, member.sms};
-  const Block block(size, engine);
+  const KernelContext context = {
+      {member.compute, member.sms, element}, &products, &scratch, member.sms};
+  const Block block(size, context);
   std::vector<std::pair<ProductShape, ProductOperands>> heard;
   products.listener = [&](const ProductShape& shape, const ProductOperands& operands) {
     heard.emplace_back(shape, operands);
@@ -133,10 +135,10 @@ void compare(const BlockSize& size, Element element) {
   block.run();
   products.listener = nullptr;
   const auto alone = [&] {
-    for (const auto& [shape, operands] : heard) products.run(engine.lane, shape, operands);
+    for (const auto& [shape, operands] : heard) products.run(context.stream, shape, operands);
   };
   alone();
-  require(cudaStreamSynchronize(engine.lane.stream), "run a block");
+  require(cudaStreamSynchronize(context.stream.handle), "run a block");
   const double whole = time_of(member.compute, [&] { block.run(); });
   const double parts = time_of(member.compute, alone);
   std::printf(

@@ -13,10 +13,10 @@ TEST_CASE("causal softmax and its gradient, in place") {
       const auto size = static_cast<std::size_t>(shape.size());
       Numbers scores = random_numbers(size, 1), slopes = random_numbers(size, 2);
       void *at = on.put(scores), *at_slopes = on.put(slopes);
-      causal_softmax(on.lane(), at, 0.5F, shape);
+      causal_softmax(on.stream(), at, 0.5F, shape);
       // The gradient is held to the weights as they were rounded.
       const Numbers weights = on.get(at, size);
-      causal_softmax_gradient(on.lane(), at_slopes, at, 0.5F, shape);
+      causal_softmax_gradient(on.stream(), at_slopes, at, 0.5F, shape);
       std::vector<Compared> all = {
           {"softmax", weights, reference::causal_softmax(scores, 0.5, tokens)}};
       if (tokens == 1) return all;  // its gradient is 0
@@ -40,8 +40,8 @@ TEST_CASE("cross-entropy alone, and with its gradient beside the logits or in th
       float *losses = on.room_fp32(rows), *means = on.room_fp32(3);
       int runs = 0;
       for (void* slopes : {static_cast<void*>(nullptr), beside, at}) {
-        cross_entropy(on.lane(), losses, slopes, at, at_targets, shape);
-        mean_loss(on.lane(), means + runs++, losses, shape.rows);
+        cross_entropy(on.stream(), losses, slopes, at, at_targets, shape);
+        mean_loss(on.stream(), means + runs++, losses, shape.rows);
       }
       double loss = 0;
       const Numbers probabilities = reference::cross_entropy(logits, targets, shape.columns, loss);
@@ -62,8 +62,8 @@ TEST_CASE("patches of images and their transpose, at every kernel and stride") {
       const auto size = static_cast<std::size_t>(shape.made().size());
       Numbers images = random_numbers(1080, 1), dpatches = random_numbers(size, 2);
       void *patches = on.room(size), *dimages = on.room(images.size());
-      gather_patches(on.lane(), patches, on.put(images), shape);
-      gather_patches_gradient(on.lane(), dimages, on.put(dpatches), shape);
+      gather_patches(on.stream(), patches, on.put(images), shape);
+      gather_patches_gradient(on.stream(), dimages, on.put(dpatches), shape);
       return std::vector<Compared>{
           {"patches", on.get(patches, size), reference::gather_patches(images, shape)},
           {"their gradient", on.get(dimages, images.size()),
@@ -78,8 +78,8 @@ TEST_CASE("the average over pixels, and its gradient, which spreads") {
     const Matrix shape = {6, 10};
     Numbers x = random_numbers(60 * kPixels, 1), dy = random_numbers(60, 2);
     void *y = on.room(60), *dx = on.room(x.size());
-    average_pool(on.lane(), y, on.put(x), shape, int{kPixels});
-    average_pool_gradient(on.lane(), dx, on.put(dy), shape, int{kPixels});
+    average_pool(on.stream(), y, on.put(x), shape, int{kPixels});
+    average_pool_gradient(on.stream(), dx, on.put(dy), shape, int{kPixels});
     Numbers spread;
     for (std::size_t i = 0; i < x.size(); ++i) {
       spread.push_back(dy[i / 10 / kPixels * 10 + i % 10] / kPixels);

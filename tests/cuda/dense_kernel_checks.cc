@@ -33,19 +33,19 @@ TEST_CASE("elementwise kernels make what their references make, whole packs and 
       };
       const auto n = static_cast<std::int64_t>(size);
       std::vector<Compared> all;
-      all.push_back({"gelu", run([&](void* y) { gelu(on.lane(), y, at_x, n); }),
+      all.push_back({"gelu", run([&](void* y) { gelu(on.stream(), y, at_x, n); }),
                      map(x, dy, [](double a, double) { return reference::gelu(a); })});
       all.push_back({"gelu_gradient",
-                     run([&](void* y) { gelu_gradient(on.lane(), y, at_x, at_dy, n); }),
+                     run([&](void* y) { gelu_gradient(on.stream(), y, at_x, at_dy, n); }),
                      map(x, dy, [](double a, double b) { return b * reference::gelu_slope(a); })});
-      all.push_back({"relu", run([&](void* y) { relu(on.lane(), y, at_x, n); }),
+      all.push_back({"relu", run([&](void* y) { relu(on.stream(), y, at_x, n); }),
                      map(x, dy, [](double a, double) { return std::max(a, 0.0); })});
       all.push_back({"relu_gradient",
-                     run([&](void* y) { relu_gradient(on.lane(), y, at_x, at_dy, n); }),
+                     run([&](void* y) { relu_gradient(on.stream(), y, at_x, at_dy, n); }),
                      map(x, dy, [](double a, double b) { return a > 0 ? b : 0; })});
-      all.push_back({"add", run([&](void* y) { add(on.lane(), y, at_x, at_dy, n); }),
+      all.push_back({"add", run([&](void* y) { add(on.stream(), y, at_x, at_dy, n); }),
                      map(x, dy, [](double a, double b) { return a + b; })});
-      all.push_back({"scale", run([&](void* y) { scale(on.lane(), y, at_x, 0.25F, n); }),
+      all.push_back({"scale", run([&](void* y) { scale(on.stream(), y, at_x, 0.25F, n); }),
                      map(x, dy, [](double a, double) { return a / 4; })});
       for (Compared& one : all) {
         // All of a tensor of one element may be 0.
@@ -67,10 +67,10 @@ TEST_CASE("rows that are added or multiplied, and their gradients, which add to 
       void *sum = on.room(size), *product = on.room(size);
       void *dbias = on.put(before), *dweight = on.put(before);
       float* scratch = on.room_fp32(static_cast<std::size_t>(column_scratch(shape, 1)));
-      add_rows(on.lane(), sum, at_x, at_row, shape);
-      scale_rows(on.lane(), product, at_x, at_row, shape);
-      bias_gradient(on.lane(), dbias, at_dy, shape, scratch);
-      scale_gradient(on.lane(), dweight, at_x, at_dy, shape, scratch);
+      add_rows(on.stream(), sum, at_x, at_row, shape);
+      scale_rows(on.stream(), product, at_x, at_row, shape);
+      bias_gradient(on.stream(), dbias, at_dy, shape, scratch);
+      scale_gradient(on.stream(), dweight, at_x, at_dy, shape, scratch);
       const auto plus = [](double a, double b) { return a + b; };
       const auto times = [](double a, double b) { return a * b; };
       return std::vector<Compared>{
@@ -100,9 +100,9 @@ TEST_CASE("where tensors lie changes no bit of rows and their sums") {
       float* scratch = on.room_fp32(static_cast<std::size_t>(norm_scratch(shape)));
       char *x = put(size, 1), *dy = put(size, 2), *gain = put(columns, 3), *shift = put(columns, 4);
       char *y = put(size, 5), *dx = put(size, 6), *dbias = put(columns, 7);
-      layer_norm(on.lane(), y, x, gain, shift, shape);
-      layer_norm_gradient(on.lane(), {dx, gain, shift}, x, gain, dy, shape, scratch);
-      bias_gradient(on.lane(), dbias, dy, shape, scratch);
+      layer_norm(on.stream(), y, x, gain, shift, shape);
+      layer_norm_gradient(on.stream(), {dx, gain, shift}, x, gain, dy, shape, scratch);
+      bias_gradient(on.stream(), dbias, dy, shape, scratch);
       std::vector<Numbers> all = {on.get(y, size), on.get(dx, size)};
       for (const char* sums : {gain, shift, dbias}) all.push_back(on.get(sums, columns));
       return all;
@@ -127,11 +127,11 @@ TEST_CASE("norms over rows and columns, forward and all three gradients") {
         void *dgain = on.put(zeros), *dshift = on.put(zeros);
         float* scratch = on.room_fp32(static_cast<std::size_t>(norm_scratch(shape)));
         if (rows) {
-          layer_norm(on.lane(), y, x, gain, shift, shape);
-          layer_norm_gradient(on.lane(), {dx, dgain, dshift}, x, gain, at_dy, shape, scratch);
+          layer_norm(on.stream(), y, x, gain, shift, shape);
+          layer_norm_gradient(on.stream(), {dx, dgain, dshift}, x, gain, at_dy, shape, scratch);
         } else {
-          batch_norm(on.lane(), y, x, gain, shift, shape, scratch);
-          batch_norm_gradient(on.lane(), {dx, dgain, dshift}, x, gain, at_dy, shape, scratch);
+          batch_norm(on.stream(), y, x, gain, shift, shape, scratch);
+          batch_norm_gradient(on.stream(), {dx, dgain, dshift}, x, gain, at_dy, shape, scratch);
         }
         const Numbers expected = rows ? reference::layer_norm(norm) : reference::batch_norm(norm);
         const reference::NormGradient slopes = rows ? reference::layer_norm_gradient(norm, dy)
@@ -161,8 +161,8 @@ TEST_CASE("embeddings, and gradients of tokens that come often, once and never")
       const Lookup lookup = {on.put_tokens(tokens), on.put_tokens(order), positions};
       const Matrix shape = {kRows, kColumns};
       void *y = on.room(dy.size()), *to = on.put(dtable), *to_places = on.put(dplaces);
-      embed(on.lane(), y, on.put(table), on.put(places), lookup, shape);
-      embed_gradient(on.lane(), to, to_places, on.put(dy), lookup, shape);
+      embed(on.stream(), y, on.put(table), on.put(places), lookup, shape);
+      embed_gradient(on.stream(), to, to_places, on.put(dy), lookup, shape);
       reference::embed_gradient(dtable, dplaces, dy, tokens, positions);
       std::vector<Compared> all = {{"embed", on.get(y, dy.size()),
                                     reference::embed(table, places, tokens, positions, kColumns)},
@@ -180,7 +180,7 @@ TEST_CASE("three steps of every kind of descent") {
       reference::Descent state = {
           random_numbers(kSize, 1), {}, Numbers(kSize, 0), Numbers(kSize, 0)};
       DescentState at = {.weights = on.put(state.weights)};
-      if (on.lane().element == Element::Bf16) at.masters = on.put_fp32(state.weights);
+      if (on.stream().element == Element::Bf16) at.masters = on.put_fp32(state.weights);
       at.first = on.put_fp32(state.first);
       at.second = on.put_fp32(state.second);
       DescentStep step = {.kind = kind, .share = 0.5F, .rate = 0.1F, .momentum = 0.9F};
@@ -193,7 +193,7 @@ TEST_CASE("three steps of every kind of descent") {
         step.unbias2 = 1 / (1 - std::pow(step.beta2, static_cast<float>(t)));
         state.gradients = random_numbers(kSize, 10 + static_cast<std::uint64_t>(t));
         at.gradients = on.put(state.gradients);
-        descend(on.lane(), at, step, kSize);
+        descend(on.stream(), at, step, kSize);
         reference::descend(state, step);
       }
       return std::vector<Compared>{{"weights", on.get(at.weights, kSize), state.weights}};

@@ -34,14 +34,14 @@ bool has_gpu(std::string& why) {
   return false;
 }
 
-OnDevice::OnDevice(Element element, int sms) : lane_{nullptr, sms, element} {
-  require(cudaStreamCreateWithFlags(&lane_.stream, cudaStreamNonBlocking), "make a stream");
+OnDevice::OnDevice(Element element, int sms) : stream_{nullptr, sms, element} {
+  require(cudaStreamCreateWithFlags(&stream_.handle, cudaStreamNonBlocking), "make a stream");
 }
 
 OnDevice::~OnDevice() {
-  cudaStreamSynchronize(lane_.stream);
+  cudaStreamSynchronize(stream_.handle);
   for (void* block : blocks_) cudaFree(block);
-  cudaStreamDestroy(lane_.stream);
+  cudaStreamDestroy(stream_.handle);
 }
 
 void* OnDevice::take(std::size_t bytes) {
@@ -63,7 +63,7 @@ float* OnDevice::put_fp32(Numbers& numbers) {
 }
 
 void* OnDevice::put(Numbers& numbers) {
-  if (lane_.element == Element::Fp32) return put_fp32(numbers);
+  if (stream_.element == Element::Fp32) return put_fp32(numbers);
   std::vector<__nv_bfloat16> rounded;
   for (double& number : numbers) {
     rounded.push_back(__float2bfloat16_rn(static_cast<float>(number)));
@@ -85,7 +85,7 @@ void* OnDevice::send(const void* numbers, std::size_t bytes) {
 }
 
 void* OnDevice::room(std::size_t size) {
-  return take(size * static_cast<std::size_t>(bytes_of(lane_.element)));
+  return take(size * static_cast<std::size_t>(bytes_of(stream_.element)));
 }
 
 float* OnDevice::room_fp32(std::size_t size) {
@@ -94,15 +94,15 @@ float* OnDevice::room_fp32(std::size_t size) {
 
 Numbers OnDevice::get_fp32(const void* tensor, std::size_t size) {
   std::vector<float> numbers(size);
-  require(cudaStreamSynchronize(lane_.stream), "run");
+  require(cudaStreamSynchronize(stream_.handle), "run");
   require(cudaMemcpy(numbers.data(), tensor, size * sizeof(float), cudaMemcpyDefault), "take down");
   return {numbers.begin(), numbers.end()};
 }
 
 Numbers OnDevice::get(const void* tensor, std::size_t size) {
-  if (lane_.element == Element::Fp32) return get_fp32(tensor, size);
+  if (stream_.element == Element::Fp32) return get_fp32(tensor, size);
   std::vector<__nv_bfloat16> numbers(size);
-  require(cudaStreamSynchronize(lane_.stream), "run");
+  require(cudaStreamSynchronize(stream_.handle), "run");
   require(cudaMemcpy(numbers.data(), tensor, size * sizeof(__nv_bfloat16), cudaMemcpyDefault),
           "take down");
   Numbers exact;

@@ -24,7 +24,7 @@ class OnDevice {
   OnDevice(const OnDevice&) = delete;
   OnDevice& operator=(const OnDevice&) = delete;
 
-  const Lane& lane() const { return lane_; }
+  const Stream& stream() const { return stream_; }
   /// Rounds `numbers` to the element type, and takes them up.
   void* put(Numbers& numbers);
   float* put_fp32(Numbers& numbers);
@@ -39,7 +39,7 @@ class OnDevice {
   void* take(std::size_t bytes);
   void* send(const void* numbers, std::size_t bytes);
 
-  Lane lane_;
+  Stream stream_;
   std::vector<void*> blocks_;
 };
 

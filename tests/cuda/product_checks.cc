@@ -61,14 +61,14 @@ TEST_CASE("products in every role, transposed, added, batched and with a bias") 
        .step_c = 1600}};
   for (ProductShape shape : shapes) {
     check_kernel([&](OnDevice& on) {
-      shape.element = on.lane().element;
-      shape.sms = 16;  // the same plan whatever the lane
+      shape.element = on.stream().element;
+      shape.sms = 16;  // the same plan whatever the stream
       Products products(0);
       const std::size_t size = 19'200;
       Numbers a = random_numbers(size, 1), b = random_numbers(size, 2), c = random_numbers(size, 3);
       Numbers bias = random_numbers(static_cast<std::size_t>(shape.n), 4);
       ProductOperands at = {on.put(a), on.put(b), on.put(c), on.put(bias)};
-      products.run(on.lane(), shape, at);
+      products.run(on.stream(), shape, at);
       for (int i = 0; i < shape.batch; ++i) {
         multiply(shape, &a[i * shape.step_a], &b[i * shape.step_b], &c[i * shape.step_c]);
       }

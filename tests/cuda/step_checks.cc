@@ -82,10 +82,10 @@ Made run_on_cpu(const Trial& trial) {
 }
 
 Made run_on_gpu(const Trial& trial, OnDevice& device) {
-  const StagePlan plan = plan_of(trial, static_cast<int>(bytes_of(device.lane().element)));
+  const StagePlan plan = plan_of(trial, static_cast<int>(bytes_of(device.stream().element)));
   Products products(0);
   Scratch scratch;
-  const Engine engine = {device.lane(), &products, &scratch, 16};
+  const KernelContext context = {device.stream(), &products, &scratch, 16};
   StageTensors on;
   const auto room = [&](Place place, std::int64_t bytes) {
     on.places[static_cast<std::size_t>(place)] =
@@ -119,12 +119,12 @@ Made run_on_gpu(const Trial& trial, OnDevice& device) {
   const auto at = [&](Place place, std::size_t size) {
     return device.get(on.places[static_cast<std::size_t>(place)], size);
   };
-  run_steps(engine, plan.forward, on, batch);
+  run_steps(context, plan.forward, on, batch);
   Made made = {device.get_fp32(batch.loss, 1)};
   made.push_back(at(Place::Output, static_cast<std::size_t>(plan.output.size())));
-  run_steps(engine, plan.passing, on, batch);
+  run_steps(context, plan.passing, on, batch);
   made.push_back(at(Place::InputGradient, trial.input.size()));
-  run_steps(engine, plan.backward, on, batch);
+  run_steps(context, plan.backward, on, batch);
   made.push_back(at(Place::InputGradient, trial.input.size()));
   for (std::size_t p = 0; p < weights.size(); ++p) {
     made.push_back(device.get(gradients[p], trial.weights[p].size()));

@@ -44,7 +44,7 @@ LayoutTrial replicas_trial(const Devices& d, const std::string& more) {
 double ring_share(int members) { return (members - 1.0) / members; }
 
 /// The ring, which carries one exchange after the other.
-struct Lane {
+struct Communicator {
   double free = 0;
   double join(double now, double takes) { return free = std::max(free, now) + takes; }
 };
@@ -59,19 +59,20 @@ TEST_CASE("gradients leave in buckets during the last backward: the longer of bo
           const double each = 2 * ring_share(n) * gradients / buckets;
           const double start = micro_batches * (kForward + kBackward) * modules -
                                kBackward * modules;  // of the last backward
-          Lane lane;
+          Communicator communicator;
           for (int i = 1; i <= buckets; ++i) {
-            lane.join(start + kBackward * modules * i / buckets, each);
+            communicator.join(start + kBackward * modules * i / buckets, each);
           }
           INFO(n << " devices, " << modules << " modules, " << micro_batches << " micro-batches: "
                  << buckets << " buckets of " << each << " ms, the last backward begins at "
-                 << start << " ms; the last bucket is there at " << lane.free << " ms");
+                 << start << " ms; the last bucket is there at " << communicator.free << " ms");
           const Devices devices = {n, modules, micro_batches, bucket};
           for (const char* fold : {"\"auto\"", "\"none\""}) {
             LayoutTrial trial = replicas_trial(devices, "");
             trial.fold = fold;
             const Metrics metrics = run(trial).measurement.metrics;
-            CHECK(metrics.step_time.value() / kMs == doctest::Approx(lane.free).epsilon(1e-9));
+            CHECK(metrics.step_time.value() / kMs ==
+                  doctest::Approx(communicator.free).epsilon(1e-9));
           }
         }
       }
@@ -143,17 +144,17 @@ double step_that_reduces_each(const Devices& d) {
   const int buckets =
       std::clamp(static_cast<int>(std::ceil(gradients / d.bucket_mb)), 2, 64);  // two buffers
   const double each = ring_share(d.devices) * gradients / buckets;
-  Lane lane;
+  Communicator communicator;
   double now = 0;
   for (int micro_batch = 0; micro_batch < d.micro_batches; ++micro_batch) {
     now += kForward * d.modules;
     double before = 0;  // when the bucket before is reduced
     for (int i = 0; i < buckets; ++i) {
       now = std::max(now + kBackward * d.modules / buckets, before);
-      before = lane.join(now, each);
+      before = communicator.join(now, each);
     }
   }
-  return lane.free + ring_share(d.devices) * gradients;  // the updated weights
+  return communicator.free + ring_share(d.devices) * gradients;  // the updated weights
 }
 
 TEST_CASE("gradients that are reduced after every micro-batch hold up the next ones") {
@@ -221,12 +222,12 @@ TEST_CASE("FSDP gathers the modules ahead that it is told to") {
     for (const int modules : {1, 3, 5}) {
       for (const int ahead : {0, 1, 2, 9}) {
         const double gather = ring_share(n) * kModuleMb;
-        Lane lane;
+        Communicator communicator;
         double now = 0;
         for (const double kernels : {kForward, kBackward}) {
           std::vector<double> there;
           const auto ask = [&] {
-            if (std::ssize(there) < modules) there.push_back(lane.join(now, gather));
+            if (std::ssize(there) < modules) there.push_back(communicator.join(now, gather));
           };
           for (int i = 0; i <= ahead; ++i) ask();
           for (int module = 0; module < modules; ++module) {
@@ -234,7 +235,7 @@ TEST_CASE("FSDP gathers the modules ahead that it is told to") {
             now = std::max(now, there[static_cast<std::size_t>(module)]) + kernels;
           }
         }
-        const double end = lane.join(now, ring_share(n) * kModuleMb * modules);
+        const double end = communicator.join(now, ring_share(n) * kModuleMb * modules);
         INFO(n << " devices, " << modules << " modules, " << ahead << " ahead: computing ends at "
                << now << " ms, the step at " << end << " ms");
         const Metrics metrics =

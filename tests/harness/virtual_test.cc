@@ -50,10 +50,10 @@ std::vector<MemoryPeak> peaks_of(const Program& program, const TraceLog& log) {
   return tracker.finish();
 }
 
-/// Messages and collectives that several streams of a rank bring to one wire or lane at one
+/// Messages and collectives that several streams of a rank bring to one wire or communicator at one
 /// instant: which is first is left open.
 struct OpenTurns {
-  bool wires = false, lanes = false;
+  bool wires = false, communicators = false;
   std::vector<std::vector<std::int32_t>> wire_order;  // that the engine chose
 };
 
@@ -70,8 +70,9 @@ OpenTurns open_turns(const Program& program) {
           },
       .collective =
           [&](const CollectiveSpan& span) {
-            const int lane = program.collectives[span.collective].lane;
-            turns.lanes = !joined.insert({{lane, span.joined}, 0}).second || turns.lanes;
+            const int communicator = program.collectives[span.collective].communicator;
+            turns.communicators =
+                !joined.insert({{communicator, span.joined}, 0}).second || turns.communicators;
           }};
   run_native(program, sink);
   return turns;
@@ -100,9 +101,11 @@ bool check_equal(const Program& program, Tally& tally) {
   if (program.wire_order.empty() && turns.wires) settled.wire_order = std::move(turns.wire_order);
   const Realised clocks = realise(settled, run_virtual);
   const std::string what = difference(engine, clocks);
-  tally.count("turns at one instant", turns.lanes ? "lanes" : turns.wires ? "wires" : "none");
-  if (turns.lanes && !what.empty()) {
-    tally.count("of lanes", "another order");
+  tally.count("turns at one instant", turns.communicators ? "communicators"
+                                      : turns.wires       ? "wires"
+                                                          : "none");
+  if (turns.communicators && !what.empty()) {
+    tally.count("of communicators", "another order");
     return true;
   }
   REQUIRE(what == "");
@@ -166,7 +169,7 @@ TEST_CASE("a frozen order takes the same times on logical clocks, also with othe
 
 TEST_CASE("logical clocks and engines agree exactly on collectives, ZeRO and folded ranks") {
   Tally tally;
-  std::size_t most_lanes = 0;
+  std::size_t most_communicators = 0;
   for (std::uint64_t seed = 0; seed < 150; ++seed) {
     const LayoutTrial trial = random_layout(seed, RandomCluster::Mesh);
     try {
@@ -178,7 +181,7 @@ TEST_CASE("logical clocks and engines agree exactly on collectives, ZeRO and fol
       }
       INFO(document(trial));
       check_equal(program, tally);
-      most_lanes = std::max(most_lanes, program.lanes.size());
+      most_communicators = std::max(most_communicators, program.communicators.size());
       tally.count("layout", program.collectives.empty() ? "no collectives" : "collectives");
     } catch (const Error&) {
       tally.count("layout", "refused");
@@ -186,8 +189,8 @@ TEST_CASE("logical clocks and engines agree exactly on collectives, ZeRO and fol
   }
   INFO(tally.text());
   CHECK(tally.of("layout", "collectives") > 50);
-  CHECK(tally.of("of lanes") == 0);
-  CHECK(most_lanes > 4);
+  CHECK(tally.of("of communicators") == 0);
+  CHECK(most_communicators > 4);
 }
 
 TEST_CASE("logical clocks and engines agree exactly on what devices keep with their hosts") {

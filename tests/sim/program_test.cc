@@ -135,9 +135,9 @@ TEST_CASE("a lowered stream computes the ops of its sequence, in their order") {
     for (std::size_t r = 0; r < program.ranks.size(); ++r) {
       const Rank& rank = program.ranks[r];
       REQUIRE(rank.streams == static_cast<int>(schedule.ranks[r].size()));
-      for (int lane = 0; lane < rank.streams; ++lane) {
+      for (int number = 0; number < rank.streams; ++number) {
         std::vector<Op> computed;
-        for (Cursor c(program, program.streams[rank.first_stream + lane]); !c.done(); c.next()) {
+        for (Cursor c(program, program.streams[rank.first_stream + number]); !c.done(); c.next()) {
           if (c.instruction().code != Opcode::Compute) continue;
           const OpInfo& op = program.ops[c.instruction().index];
           // Lowering, not the schedule, adds what a backward runs again before it.
@@ -145,7 +145,7 @@ TEST_CASE("a lowered stream computes the ops of its sequence, in their order") {
           computed.push_back({op.kind, op.stage, c.micro_batch(), op.loss});
         }
         if (chain.strategy.recompute_shared_forward) continue;  // both kinds of R
-        std::vector<Op> written = expand(schedule.ranks[r][lane]);
+        std::vector<Op> written = expand(schedule.ranks[r][number]);
         for (Op& op : written) op.overlaps_next = false;  // a pair runs one after the other
         CHECK(computed == written);
       }

@@ -80,7 +80,7 @@ TEST_CASE("an order that SimGrid realised replays in the sweep to 1e-9") {
 
 TEST_CASE("a frozen wire that several channels use keeps the order of their messages") {
   // Stages 0 and 1 on one rank, 2 and 3 on another, and two micro-batches in flight: activations
-  // 1 -> 2 of two lanes share a wire, and in a loop so would others.
+  // 1 -> 2 of two slots share a wire, and in a loop so would others.
   TestChain chain = make_chain(
       std::vector<ChainStage>{
           {1, 1, 1, 1, 0, 3000}, {2, 1, 1, 1, 0, 5000}, {1, 2, 1, 1, 0, 2000}, {1, 1, 3, 0, 0, 0}},

@@ -135,7 +135,8 @@ void check_work(const Program& program, const TraceLog& log) {
     }
   }
   for (const CollectiveSpan& c : log.collectives) {
-    for (const int rank : program.lanes[program.collectives[c.collective].lane].ranks) {
+    for (const int rank :
+         program.communicators[program.collectives[c.collective].communicator].ranks) {
       loads[rank].push_back({c.start.value(), c.end.value(), program.interference.collective_sms});
     }
   }

@@ -90,7 +90,7 @@ std::map<std::string, double> bytes_sent(const Plan& plan) {
   };
   const auto exchange = [&](int index, int times) {
     const Collective& collective = program.collectives[index];
-    const Coordinates& at = ranks[program.lanes[collective.lane].ranks.front()];
+    const Coordinates& at = ranks[program.communicators[collective.communicator].ranks.front()];
     const auto group = group_of(scenario.mesh, collective.axis, at);
     const auto planned = plan_exchange(scenario.cluster, group,
                                        {.kind = collective.kind,

@@ -297,11 +297,11 @@ bool ThreadedProgram::passes(Stream& stream, Lock& lock) {
 ThreadedProgram::Stream* ThreadedProgram::pick(Device& device) {
   const std::vector<std::int32_t>& order = program_.ranks[&device - devices_.data()].order;
   Stream* first = nullptr;
-  for (int lane = 0; lane < device.streams; ++lane) {
-    Stream& stream = streams_[device.first_stream + lane];
+  for (int number = 0; number < device.streams; ++number) {
+    Stream& stream = streams_[device.first_stream + number];
     if (!leads_to_op(stream.unrolled.code, stream.at)) continue;
     if (device.streams > 1 && !order.empty()) {
-      if (order[device.turn] == lane) return &stream;
+      if (order[device.turn] == number) return &stream;
     } else if (first == nullptr || priority_of(program_, stream.unrolled, stream.at) <
                                        priority_of(program_, first->unrolled, first->at)) {
       first = &stream;

@@ -37,10 +37,10 @@ std::vector<UnrolledStream> unroll(const Program& program) {
   std::vector<UnrolledStream> streams(program.streams.size());
   for (std::size_t r = 0; r < program.ranks.size(); ++r) {
     const Rank& rank = program.ranks[r];
-    for (int lane = 0; lane < rank.streams; ++lane) {
-      const int stream = rank.first_stream + lane;
+    for (int number = 0; number < rank.streams; ++number) {
+      const int stream = rank.first_stream + number;
       CHECK(stream < static_cast<int>(streams.size()), "a stream for each that ranks name");
-      streams[stream] = {static_cast<int>(r), lane, unroll(program, program.streams[stream])};
+      streams[stream] = {static_cast<int>(r), number, unroll(program, program.streams[stream])};
     }
   }
   return streams;
@@ -58,7 +58,7 @@ std::array<int, 5> priority_of(const Program& program, const UnrolledStream& str
   while (stream.code[at].code != Opcode::Compute) ++at;
   const OpInfo& op = program.ops[stream.code[at].index];
   return {static_cast<int>(op.kind), op.loss - op.stage, stream.code[at].micro_batch, op.stage,
-          stream.lane};
+          stream.number};
 }
 
 }  // namespace interlock

@@ -12,7 +12,7 @@ namespace interlock {
 
 /// The work of one stream in order, each instruction with the micro-batch of its turn.
 struct UnrolledStream {
-  int rank = 0, lane = 0;  // number of the stream in its rank
+  int rank = 0, number = 0;  // number of the stream in its rank
   std::vector<Instruction> code;
 };
 

@@ -43,7 +43,7 @@ CUresult device_get(CUdevice* device, int number) {
   return CUDA_SUCCESS;
 }
 CUresult device_get_resource(CUdevice, CUdevResource* resource, CUdevResourceType) {
-  *resource = resource_of(0, Machine::kSms);
+  *resource = resource_of(0, EmulatedGpus::kSms);
   return CUDA_SUCCESS;
 }
 CUresult split(CUdevResource* groups, unsigned* count, const CUdevResource* whole,
@@ -85,8 +85,8 @@ CUresult green_resource(CUgreenCtx green, CUdevResource* resource, CUdevResource
 }
 CUresult green_stream(CUstream* stream, CUgreenCtx green, unsigned, int) {
   auto* own = reinterpret_cast<Green*>(green);
-  *stream = Machine::instance().make_stream(own->device, first_of(own->sms),
-                                            static_cast<int>(own->sms.sm.smCount));
+  *stream = EmulatedGpus::instance().make_stream(own->device, first_of(own->sms),
+                                                 static_cast<int>(own->sms.sm.smCount));
   return CUDA_SUCCESS;
 }
 

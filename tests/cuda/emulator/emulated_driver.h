@@ -1,4 +1,4 @@
-// The driver's functions for partitions, on the emulated machine.
+// The driver's functions for partitions, on the emulated GPUs.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

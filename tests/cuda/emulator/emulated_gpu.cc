@@ -37,12 +37,12 @@ double look_at_clock() {
   return computed + looked;
 }
 
-Machine& Machine::instance() {
-  static Machine machine;
-  return machine;
+EmulatedGpus& EmulatedGpus::instance() {
+  static EmulatedGpus gpus;
+  return gpus;
 }
 
-Machine::Machine()
+EmulatedGpus::EmulatedGpus()
     : devices_(number_from("EMULATED_GPUS", 1)),
       memory_(static_cast<std::size_t>(number_from("EMULATED_MIB", 256)) << 20),
       random_(static_cast<std::uint64_t>(number_from("EMULATED_SEED", 1))) {
@@ -59,18 +59,18 @@ Machine::Machine()
   }
 }
 
-cudaError_t Machine::fail(cudaError_t error) {
+cudaError_t EmulatedGpus::fail(cudaError_t error) {
   if (error != cudaSuccess) last_error = error;
   return error;
 }
 
-Stream* Machine::stream(cudaStream_t handle) {
+Stream* EmulatedGpus::stream(cudaStream_t handle) {
   if (handle == nullptr) return defaults_[static_cast<std::size_t>(current)].get();
   const auto found = streams_.find(handle);
   return found == streams_.end() ? nullptr : found->second.get();
 }
 
-cudaStream_t Machine::make_stream(int device, int first_sm, int sms) {
+cudaStream_t EmulatedGpus::make_stream(int device, int first_sm, int sms) {
   auto stream = std::make_unique<Stream>();
   stream->device = device;
   stream->first_sm = first_sm;
@@ -81,17 +81,17 @@ cudaStream_t Machine::make_stream(int device, int first_sm, int sms) {
 }
 
 /// Runs the work that is still in a stream before it is destroyed, as CUDA does.
-void Machine::destroy(cudaStream_t handle) {
+void EmulatedGpus::destroy(cudaStream_t handle) {
   finish(stream(handle));
   streams_.erase(handle);
 }
 
-EventRef Machine::event(cudaEvent_t handle) {
+EventRef EmulatedGpus::event(cudaEvent_t handle) {
   const auto found = events_.find(handle);
   return found == events_.end() ? nullptr : found->second;
 }
 
-cudaEvent_t Machine::make_event(bool tells_time) {
+cudaEvent_t EmulatedGpus::make_event(bool tells_time) {
   auto event = std::make_shared<Event>();
   event->device = current;
   event->tells_time = tells_time;
@@ -100,9 +100,9 @@ cudaEvent_t Machine::make_event(bool tells_time) {
   return handle;
 }
 
-void Machine::destroy(cudaEvent_t handle) { events_.erase(handle); }
+void EmulatedGpus::destroy(cudaEvent_t handle) { events_.erase(handle); }
 
-cudaError_t Machine::enqueue(Stream* stream, Work work) {
+cudaError_t EmulatedGpus::enqueue(Stream* stream, Work work) {
   if (stream == nullptr) return fail(cudaErrorInvalidResourceHandle);
   if (stream->graph != nullptr) {
     stream->graph->nodes.push_back({std::move(work), stream->last});
@@ -114,7 +114,7 @@ cudaError_t Machine::enqueue(Stream* stream, Work work) {
   return cudaSuccess;
 }
 
-cudaError_t Machine::record(Stream* stream, const EventRef& event, bool external) {
+cudaError_t EmulatedGpus::record(Stream* stream, const EventRef& event, bool external) {
   if (stream == nullptr || event == nullptr) return fail(cudaErrorInvalidResourceHandle);
   if (stream->device != event->device) return fail(cudaErrorInvalidResourceHandle);
   if (external && stream->graph == nullptr) return fail(cudaErrorIllegalState);
@@ -140,7 +140,7 @@ cudaError_t Machine::record(Stream* stream, const EventRef& event, bool external
   });
 }
 
-cudaError_t Machine::wait(Stream* stream, const EventRef& event) {
+cudaError_t EmulatedGpus::wait(Stream* stream, const EventRef& event) {
   if (stream == nullptr || event == nullptr) return fail(cudaErrorInvalidResourceHandle);
   if (event->graph != nullptr) {
     if (stream->graph == nullptr && stream->head == stream->tasks.size()) {
@@ -157,7 +157,7 @@ cudaError_t Machine::wait(Stream* stream, const EventRef& event) {
   return cudaSuccess;
 }
 
-cudaError_t Machine::end_capture(Stream* stream, Graph* graph) {
+cudaError_t EmulatedGpus::end_capture(Stream* stream, Graph* graph) {
   // Everything must lie before the end of `stream`.
   std::set<int> before;
   std::vector<int> open = stream->last;
@@ -180,14 +180,14 @@ cudaError_t Machine::end_capture(Stream* stream, Graph* graph) {
   return joined ? cudaSuccess : fail(cudaErrorStreamCaptureUnjoined);
 }
 
-bool Machine::is_ready(const Stream& stream) {
+bool EmulatedGpus::is_ready(const Stream& stream) {
   if (stream.head == stream.tasks.size()) return false;
   const Task& task = stream.tasks[stream.head];
   return task.awaited == nullptr || task.awaited->done >= task.recording;
 }
 
 /// Runs the head of a stream; false: no stream has one that is ready.
-bool Machine::step() {
+bool EmulatedGpus::step() {
   std::vector<Stream*> ready;
   for (const auto& one : streams_) {
     if (is_ready(*one.second)) ready.push_back(one.second.get());
@@ -208,20 +208,20 @@ bool Machine::step() {
   return true;
 }
 
-cudaError_t Machine::run_until(const std::function<bool()>& done) {
+cudaError_t EmulatedGpus::run_until(const std::function<bool()>& done) {
   while (!done()) {
     if (!step()) return fail(cudaErrorLaunchTimeout);  // all wait for each other
   }
   return cudaSuccess;
 }
 
-cudaError_t Machine::finish(Stream* stream) {
+cudaError_t EmulatedGpus::finish(Stream* stream) {
   if (stream == nullptr) return fail(cudaErrorInvalidResourceHandle);
   if (stream->graph != nullptr) return fail(cudaErrorStreamCaptureUnsupported);
   return run_until([&] { return stream->head == stream->tasks.size(); });
 }
 
-cudaError_t Machine::finish_device(int device) {
+cudaError_t EmulatedGpus::finish_device(int device) {
   const auto done = [&](const Stream& one) {
     return one.device != device || one.head == one.tasks.size();
   };
@@ -232,11 +232,11 @@ cudaError_t Machine::finish_device(int device) {
   });
 }
 
-void Machine::go_on() {
+void EmulatedGpus::go_on() {
   for (std::uint64_t works = random_() % 4; works > 1; --works) step();
 }
 
-void Machine::run_graph(const Graph& graph) {
+void EmulatedGpus::run_graph(const Graph& graph) {
   std::vector<int> waits, ready;
   std::vector<std::vector<int>> next(graph.nodes.size());
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
@@ -257,7 +257,7 @@ void Machine::run_graph(const Graph& graph) {
   }
 }
 
-void* Machine::allocate(std::size_t bytes) {
+void* EmulatedGpus::allocate(std::size_t bytes) {
   if (bytes > free_bytes()) return nullptr;
   // Apart, and of any size, so that an address checker sees every end.
   void* begin = nullptr;
@@ -269,7 +269,7 @@ void* Machine::allocate(std::size_t bytes) {
   return block;
 }
 
-bool Machine::release(void* block) {
+bool EmulatedGpus::release(void* block) {
   const auto found = device_blocks_.find(static_cast<char*>(block));
   if (found == device_blocks_.end()) return false;
   taken_[static_cast<std::size_t>(found->second.device)] -= found->second.bytes;
@@ -278,18 +278,18 @@ bool Machine::release(void* block) {
   return true;
 }
 
-void* Machine::allocate_host(std::size_t bytes) {
+void* EmulatedGpus::allocate_host(std::size_t bytes) {
   auto* block = static_cast<char*>(std::malloc(bytes));
   host_blocks_[block] = {bytes, 0};
   return block;
 }
 
-void Machine::release_host(void* block) {
+void EmulatedGpus::release_host(void* block) {
   host_blocks_.erase(static_cast<char*>(block));
   std::free(block);
 }
 
-bool Machine::block_of(const Blocks& blocks, const void* address) {
+bool EmulatedGpus::block_of(const Blocks& blocks, const void* address) {
   const auto* at = static_cast<const char*>(address);
   const auto next = blocks.upper_bound(at);
   if (next == blocks.begin()) return false;
@@ -297,7 +297,7 @@ bool Machine::block_of(const Blocks& blocks, const void* address) {
   return at < begin + block.bytes;
 }
 
-std::size_t Machine::free_bytes() const {
+std::size_t EmulatedGpus::free_bytes() const {
   return memory_ - taken_[static_cast<std::size_t>(current)];
 }
 

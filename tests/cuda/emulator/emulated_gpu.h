@@ -1,4 +1,4 @@
-// An emulated machine with GPUs: streams whose work runs on this processor, as late as it may.
+// Emulated GPUs: streams whose work runs on this processor, as late as it may.
 // SPDX-License-Identifier: Apache-2.0
 //
 // The CUDA module is compiled as it is against this in place of CUDA's libraries, its kernels as
@@ -7,7 +7,8 @@
 // streams allow: work without a waiter is late. Memory is not zero at first. Rules that CUDA
 // enforces (a stream belongs to its device, a capture takes in only what joined it) are enforced.
 // EMULATED_GPUS, EMULATED_MIB and EMULATED_SEED say how many there are, how much memory each has
-// and which order is drawn. What this does not show: speed, caches, lanes of a warp that run apart.
+// and which order is drawn. What this does not show: speed, caches, threads of a warp that run
+// apart.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -64,9 +65,9 @@ struct Stream {
   std::vector<int> last;   // nodes that its next node comes after
 };
 
-class Machine {
+class EmulatedGpus {
  public:
-  static Machine& instance();
+  static EmulatedGpus& instance();
 
   static constexpr int kSms = 132;
   int devices() const { return devices_; }
@@ -113,7 +114,7 @@ class Machine {
     int device = 0;
   };
   using Blocks = std::map<const char*, Block>;
-  Machine();
+  EmulatedGpus();
   static bool block_of(const Blocks& blocks, const void* address);
   static bool is_ready(const Stream& stream);
   bool step();

@@ -9,7 +9,7 @@
 
 #include "tests/cuda/emulator/emulated_gpu.h"
 
-using emulated::Machine;
+using emulated::EmulatedGpus;
 
 namespace {
 
@@ -108,7 +108,7 @@ bool fits(const Operation& o, const Layout& a, const Layout& b, const Layout& d)
 extern "C" {
 
 cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
-  *handle = reinterpret_cast<cublasLtHandle_t>(new int(Machine::instance().current));
+  *handle = reinterpret_cast<cublasLtHandle_t>(new int(EmulatedGpus::instance().current));
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle) {
@@ -226,7 +226,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t oper
                               cublasLtMatrixLayout_t d_layout,
                               const cublasLtMatmulAlgo_t* algorithm, void* workspace, std::size_t,
                               cudaStream_t stream) {
-  Machine& machine = Machine::instance();
+  EmulatedGpus& gpus = EmulatedGpus::instance();
   const Product product = {*as<Operation>(operation),
                            *as<Layout>(a_layout),
                            *as<Layout>(b_layout),
@@ -240,17 +240,17 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t oper
                            d};
   const auto alignment = static_cast<std::uint32_t>(algorithm->data[0]);
   for (const void* operand : {a, b, c, static_cast<const void*>(d)}) {
-    if (!machine.on_device(operand) || !lies(operand, alignment)) {
+    if (!gpus.on_device(operand) || !lies(operand, alignment)) {
       return CUBLAS_STATUS_INVALID_VALUE;
     }
   }
-  const bool own = *as<int>(handle) == machine.current && machine.on_device(workspace);
+  const bool own = *as<int>(handle) == gpus.current && gpus.on_device(workspace);
   if (!own || !fits(product.operation, product.a, product.b, product.d)) {
     return CUBLAS_STATUS_INVALID_VALUE;
   }
-  emulated::Stream* const to = machine.stream(stream);
-  if (to == nullptr || to->device != machine.current) return CUBLAS_STATUS_EXECUTION_FAILED;
-  machine.enqueue(to, [product] { product.run(); });
+  emulated::Stream* const to = gpus.stream(stream);
+  if (to == nullptr || to->device != gpus.current) return CUBLAS_STATUS_EXECUTION_FAILED;
+  gpus.enqueue(to, [product] { product.run(); });
   return CUBLAS_STATUS_SUCCESS;
 }
 }

@@ -9,13 +9,13 @@
 #include "tests/cuda/emulator/emulated_driver.h"
 #include "tests/cuda/emulator/emulated_gpu.h"
 
+using emulated::EmulatedGpus;
 using emulated::Graph;
-using emulated::Machine;
 using emulated::Stream;
 
 namespace {
 
-Machine& machine() { return Machine::instance(); }
+EmulatedGpus& gpus() { return EmulatedGpus::instance(); }
 
 struct ReadyGraph {
   std::shared_ptr<Graph> graph;
@@ -25,18 +25,18 @@ struct ReadyGraph {
 /// once, as CUDA does with memory that is not pinned.
 cudaError_t copy(Stream* stream, void* to, const void* from, std::size_t bytes) {
   if (bytes == 0) return cudaSuccess;
-  const bool from_host = !machine().on_device(from) && !machine().pinned(from);
-  const bool to_host = !machine().on_device(to) && !machine().pinned(to);
+  const bool from_host = !gpus().on_device(from) && !gpus().pinned(from);
+  const bool to_host = !gpus().on_device(to) && !gpus().pinned(to);
   if (from_host) {
     std::vector<char> staged(static_cast<const char*>(from),
                              static_cast<const char*>(from) + bytes);
-    return machine().enqueue(stream, [to, staged = std::move(staged)] {
+    return gpus().enqueue(stream, [to, staged = std::move(staged)] {
       std::memcpy(to, staged.data(), staged.size());
     });
   }
   const cudaError_t status =
-      machine().enqueue(stream, [to, from, bytes] { std::memcpy(to, from, bytes); });
-  return to_host && status == cudaSuccess ? machine().finish(stream) : status;
+      gpus().enqueue(stream, [to, from, bytes] { std::memcpy(to, from, bytes); });
+  return to_host && status == cudaSuccess ? gpus().finish(stream) : status;
 }
 
 }  // namespace
@@ -44,22 +44,22 @@ cudaError_t copy(Stream* stream, void* to, const void* from, std::size_t bytes) 
 extern "C" {
 
 cudaError_t cudaGetDeviceCount(int* count) {
-  *count = machine().devices();
+  *count = gpus().devices();
   return cudaSuccess;
 }
 cudaError_t cudaGetDevice(int* device) {
-  *device = machine().current;
+  *device = gpus().current;
   return cudaSuccess;
 }
 cudaError_t cudaSetDevice(int device) {
-  if (device < 0 || device >= machine().devices()) return machine().fail(cudaErrorInvalidDevice);
-  machine().current = device;
+  if (device < 0 || device >= gpus().devices()) return gpus().fail(cudaErrorInvalidDevice);
+  gpus().current = device;
   return cudaSuccess;
 }
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
   switch (attribute) {
     case cudaDevAttrMultiProcessorCount:
-      *value = Machine::kSms;
+      *value = EmulatedGpus::kSms;
       return cudaSuccess;
     case cudaDevAttrComputeCapabilityMajor:
       *value = 9;
@@ -68,15 +68,15 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
       *value = 1 << 20;
       return cudaSuccess;
     default:
-      return machine().fail(cudaErrorNotSupported);
+      return gpus().fail(cudaErrorNotSupported);
   }
 }
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
   *properties = {};
   std::snprintf(properties->name, sizeof properties->name, "emulated GPU");
   properties->major = 9;
-  properties->multiProcessorCount = Machine::kSms;
-  properties->totalGlobalMem = machine().free_bytes();
+  properties->multiProcessorCount = EmulatedGpus::kSms;
+  properties->totalGlobalMem = gpus().free_bytes();
   return cudaSuccess;
 }
 cudaError_t cudaDeviceGetPCIBusId(char* bus, int size, int device) {
@@ -94,11 +94,11 @@ cudaError_t cudaRuntimeGetVersion(int* version) {
 }
 cudaError_t cudaDriverGetVersion(int* version) { return cudaRuntimeGetVersion(version); }
 cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* all) {
-  *free = machine().free_bytes();
-  *all = machine().memory();
+  *free = gpus().free_bytes();
+  *all = gpus().memory();
   return cudaSuccess;
 }
-cudaError_t cudaGetLastError() { return std::exchange(machine().last_error, cudaSuccess); }
+cudaError_t cudaGetLastError() { return std::exchange(gpus().last_error, cudaSuccess); }
 const char* cudaGetErrorString(cudaError_t) { return "the emulated GPU refuses"; }
 const char* cudaGetErrorName(cudaError_t error) {
   static thread_local char name[32];
@@ -114,42 +114,41 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** address, u
 }
 
 cudaError_t cudaMalloc(void** block, std::size_t bytes) {
-  *block = bytes == 0 ? nullptr : machine().allocate(bytes);
-  return bytes > 0 && *block == nullptr ? machine().fail(cudaErrorMemoryAllocation) : cudaSuccess;
+  *block = bytes == 0 ? nullptr : gpus().allocate(bytes);
+  return bytes > 0 && *block == nullptr ? gpus().fail(cudaErrorMemoryAllocation) : cudaSuccess;
 }
 cudaError_t cudaFree(void* block) {
   if (block == nullptr) return cudaSuccess;
   cudaDeviceSynchronize();
-  return machine().release(block) ? cudaSuccess : machine().fail(cudaErrorInvalidValue);
+  return gpus().release(block) ? cudaSuccess : gpus().fail(cudaErrorInvalidValue);
 }
 cudaError_t cudaHostAlloc(void** block, std::size_t bytes, unsigned) {
-  *block = machine().allocate_host(bytes);
+  *block = gpus().allocate_host(bytes);
   return cudaSuccess;
 }
 cudaError_t cudaFreeHost(void* block) {
-  machine().release_host(block);
+  gpus().release_host(block);
   return cudaSuccess;
 }
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind,
                             cudaStream_t stream) {
-  return copy(machine().stream(stream), to, from, bytes);
+  return copy(gpus().stream(stream), to, from, bytes);
 }
 cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind) {
-  Stream* const own = machine().stream(nullptr);
+  Stream* const own = gpus().stream(nullptr);
   const cudaError_t status = copy(own, to, from, bytes);
   // From memory that is not pinned, it may return before all is there.
-  if (machine().on_device(to) && !machine().on_device(from) && !machine().pinned(from))
-    return status;
-  return status == cudaSuccess ? machine().finish(own) : status;
+  if (gpus().on_device(to) && !gpus().on_device(from) && !gpus().pinned(from)) return status;
+  return status == cudaSuccess ? gpus().finish(own) : status;
 }
 cudaError_t cudaMemcpyPeerAsync(void* to, int, const void* from, int, std::size_t bytes,
                                 cudaStream_t stream) {
-  return copy(machine().stream(stream), to, from, bytes);
+  return copy(gpus().stream(stream), to, from, bytes);
 }
 cudaError_t cudaMemcpy2DAsync(void* to, std::size_t to_pitch, const void* from,
                               std::size_t from_pitch, std::size_t width, std::size_t height,
                               cudaMemcpyKind, cudaStream_t stream) {
-  return machine().enqueue(machine().stream(stream), [=] {
+  return gpus().enqueue(gpus().stream(stream), [=] {
     for (std::size_t row = 0; row < height; ++row) {
       std::memcpy(static_cast<char*>(to) + row * to_pitch,
                   static_cast<const char*>(from) + row * from_pitch, width);
@@ -157,7 +156,7 @@ cudaError_t cudaMemcpy2DAsync(void* to, std::size_t to_pitch, const void* from,
   });
 }
 cudaError_t cudaMemsetAsync(void* block, int value, std::size_t bytes, cudaStream_t stream) {
-  return machine().enqueue(machine().stream(stream), [=] { std::memset(block, value, bytes); });
+  return gpus().enqueue(gpus().stream(stream), [=] { std::memset(block, value, bytes); });
 }
 /// Returns before it is done, like the real one.
 cudaError_t cudaMemset(void* block, int value, std::size_t bytes) {
@@ -173,88 +172,88 @@ cudaError_t cudaMemcpyBatchAsync(void** to, void** from, std::size_t* sizes, std
                                  cudaStream_t stream) {
 #endif
 #if CUDART_VERSION >= 12080
-  if (stream == nullptr || machine().stream(stream)->graph != nullptr) {
-    return machine().fail(cudaErrorStreamCaptureUnsupported);
+  if (stream == nullptr || gpus().stream(stream)->graph != nullptr) {
+    return gpus().fail(cudaErrorStreamCaptureUnsupported);
   }
-  for (std::size_t i = 0; i < count; ++i) copy(machine().stream(stream), to[i], from[i], sizes[i]);
+  for (std::size_t i = 0; i < count; ++i) copy(gpus().stream(stream), to[i], from[i], sizes[i]);
   return cudaSuccess;
 }
 #endif
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
-  *stream = machine().make_stream(machine().current, 0, Machine::kSms);
+  *stream = gpus().make_stream(gpus().current, 0, EmulatedGpus::kSms);
   return cudaSuccess;
 }
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
-  machine().destroy(stream);
+  gpus().destroy(stream);
   return cudaSuccess;
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
-  return machine().finish(machine().stream(stream));
+  return gpus().finish(gpus().stream(stream));
 }
-cudaError_t cudaDeviceSynchronize() { return machine().finish_device(machine().current); }
+cudaError_t cudaDeviceSynchronize() { return gpus().finish_device(gpus().current); }
 
 cudaError_t cudaEventCreate(cudaEvent_t* event) {
-  *event = machine().make_event(true);
+  *event = gpus().make_event(true);
   return cudaSuccess;
 }
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
-  *event = machine().make_event((flags & cudaEventDisableTiming) == 0);
+  *event = gpus().make_event((flags & cudaEventDisableTiming) == 0);
   return cudaSuccess;
 }
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
-  machine().destroy(event);
+  gpus().destroy(event);
   return cudaSuccess;
 }
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
-  return machine().record(machine().stream(stream), machine().event(event), false);
+  return gpus().record(gpus().stream(stream), gpus().event(event), false);
 }
 cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags) {
-  return machine().record(machine().stream(stream), machine().event(event),
-                          (flags & cudaEventRecordExternal) != 0);
+  return gpus().record(gpus().stream(stream), gpus().event(event),
+                       (flags & cudaEventRecordExternal) != 0);
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
-  return machine().wait(machine().stream(stream), machine().event(event));
+  return gpus().wait(gpus().stream(stream), gpus().event(event));
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
-  const emulated::EventRef one = machine().event(event);
-  if (one == nullptr) return machine().fail(cudaErrorInvalidResourceHandle);
-  if (one->graph != nullptr) return machine().fail(cudaErrorCapturedEvent);
-  return machine().run_until([&] { return one->done >= one->recorded; });
+  const emulated::EventRef one = gpus().event(event);
+  if (one == nullptr) return gpus().fail(cudaErrorInvalidResourceHandle);
+  if (one->graph != nullptr) return gpus().fail(cudaErrorCapturedEvent);
+  return gpus().run_until([&] { return one->done >= one->recorded; });
 }
 cudaError_t cudaEventQuery(cudaEvent_t event) {
-  const emulated::EventRef one = machine().event(event);
-  if (one->graph != nullptr) return machine().fail(cudaErrorCapturedEvent);
-  return one->done >= one->recorded ? cudaSuccess : machine().fail(cudaErrorNotReady);
+  const emulated::EventRef one = gpus().event(event);
+  if (one->graph != nullptr) return gpus().fail(cudaErrorCapturedEvent);
+  return one->done >= one->recorded ? cudaSuccess : gpus().fail(cudaErrorNotReady);
 }
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end) {
-  const emulated::EventRef from = machine().event(begin), to = machine().event(end);
+  const emulated::EventRef from = gpus().event(begin), to = gpus().event(end);
   for (const emulated::EventRef& one : {from, to}) {
     if (one == nullptr || !one->tells_time || one->recorded == 0) {
-      return machine().fail(cudaErrorInvalidResourceHandle);
+      return gpus().fail(cudaErrorInvalidResourceHandle);
     }
-    if (one->done < one->recorded) return machine().fail(cudaErrorNotReady);
+    if (one->done < one->recorded) return gpus().fail(cudaErrorNotReady);
   }
-  if (from->device != to->device) return machine().fail(cudaErrorInvalidResourceHandle);
+  if (from->device != to->device) return gpus().fail(cudaErrorInvalidResourceHandle);
   *milliseconds = static_cast<float>((to->time - from->time) * 1e3);
   return cudaSuccess;
 }
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
-  Stream* const origin = machine().stream(stream);
+  Stream* const origin = gpus().stream(stream);
   if (stream == nullptr || origin->graph != nullptr) {
-    return machine().fail(cudaErrorStreamCaptureUnsupported);
+    return gpus().fail(cudaErrorStreamCaptureUnsupported);
   }
-  machine().finish(origin);
+  gpus().finish(origin);
   origin->graph = new Graph;
   origin->graph->streams.insert(origin);
   return cudaSuccess;
 }
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
-  Stream* const origin = machine().stream(stream);
+  Stream* const origin = gpus().stream(stream);
   Graph* const made = origin->graph;
-  if (made == nullptr) return machine().fail(cudaErrorIllegalState);
-  const cudaError_t status = machine().end_capture(origin, made);
+  if (made == nullptr) return gpus().fail(cudaErrorIllegalState);
+  const cudaError_t status = gpus().end_capture(origin, made);
   if (status != cudaSuccess) {
     delete made;
     *graph = nullptr;
@@ -272,7 +271,7 @@ cudaError_t cudaGraphUpload(cudaGraphExec_t, cudaStream_t) { return cudaSuccess;
 cudaError_t cudaGraphLaunch(cudaGraphExec_t run, cudaStream_t stream) {
   const auto graph = reinterpret_cast<ReadyGraph*>(run)->graph;
   for (const emulated::EventRef& mark : graph->marks) ++mark->recorded;
-  return machine().enqueue(machine().stream(stream), [graph] { machine().run_graph(*graph); });
+  return gpus().enqueue(gpus().stream(stream), [graph] { gpus().run_graph(*graph); });
 }
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t run) {
   delete reinterpret_cast<ReadyGraph*>(run);

@@ -115,15 +115,15 @@ struct Warp {
       if (fibers[i].state != State::Done) fibers[i].state = State::Runs;
     }
   }
-  /// All lanes have come to an exchange: each gets its partner's number.
+  /// All threads have come to an exchange: each gets its partner's number.
   void exchange() const {
     for (std::size_t i = first; i < end; ++i) {
       const std::size_t partner = first + ((i - first) ^ static_cast<std::size_t>(fibers[i].mask));
-      if (partner >= end) give_up("a lane exchanges with one that is not there");
+      if (partner >= end) give_up("a thread exchanges with one that is not there");
       fibers[i].partner = fibers[partner].value;
     }
   }
-  /// Runs until all its lanes wait for the block, or are done. Lanes take turns backwards every
+  /// Runs until all its threads wait for the block, or are done. Threads take turns backwards every
   /// other time.
   void run() const {
     static bool backwards = false;
@@ -138,7 +138,7 @@ struct Warp {
       if (all(State::Exchanges)) {
         exchange();
       } else if (!waits_or_is_done()) {
-        give_up("lanes of a warp wait for each other in different places");
+        give_up("threads of a warp wait for each other in different places");
       } else {
         return;
       }
@@ -188,18 +188,18 @@ void run_grid(dim3 grid, dim3 block, Manner& manner, const std::function<void()>
 
 void wait_for_block() { stop_as(State::AtBarrier); }
 
-float exchange(float value, int lane_mask) {
+float exchange(float value, int mask) {
   Fiber* const fiber = own;
   if (fiber != nullptr) {
     fiber->value = value;
-    fiber->mask = lane_mask;
+    fiber->mask = mask;
   }
   stop_as(State::Exchanges);
   return fiber->partner;
 }
 
 unsigned multiprocessor() {
-  const Stream* const stream = Machine::instance().running;
+  const Stream* const stream = EmulatedGpus::instance().running;
   const unsigned first = static_cast<unsigned>(stream->first_sm);
   return first + block_index.x % static_cast<unsigned>(stream->sms);
 }

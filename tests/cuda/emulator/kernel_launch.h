@@ -26,7 +26,7 @@ enum class Manner : std::uint8_t { Unknown, Plain, Waits };
 
 void run_grid(dim3 grid, dim3 block, Manner& manner, const std::function<void()>& thread);
 void wait_for_block();
-float exchange(float value, int lane_mask);
+float exchange(float value, int mask);
 unsigned multiprocessor();
 inline std::uint64_t nanoseconds() { return static_cast<std::uint64_t>(look_at_clock() * 1e9); }
 
@@ -38,14 +38,14 @@ class Launch {
 
   template <class... Arguments>
   void operator()(Arguments... arguments) const {
-    Machine& machine = Machine::instance();
-    Stream* const stream = machine.stream(stream_);
+    EmulatedGpus& gpus = EmulatedGpus::instance();
+    Stream* const stream = gpus.stream(stream_);
     const bool fits = block_.x * block_.y * block_.z <= 1024 && grid_.x > 0;
-    if (stream == nullptr || stream->device != machine.current || !fits) {
-      machine.fail(fits ? cudaErrorInvalidResourceHandle : cudaErrorInvalidConfiguration);
+    if (stream == nullptr || stream->device != gpus.current || !fits) {
+      gpus.fail(fits ? cudaErrorInvalidResourceHandle : cudaErrorInvalidConfiguration);
       return;
     }
-    machine.enqueue(stream, [kernel = kernel_, grid = grid_, block = block_, arguments...] {
+    gpus.enqueue(stream, [kernel = kernel_, grid = grid_, block = block_, arguments...] {
       static Manner manner = Manner::Unknown;
       run_grid(grid, block, manner, [&] { kernel(arguments...); });
     });

@@ -105,10 +105,10 @@ class Checker {
   bool take_turn(int stream) {
     for (std::size_t r = 0; r < program_.ranks.size(); ++r) {
       const Rank& rank = program_.ranks[r];
-      const int lane = stream - rank.first_stream;
-      if (lane < 0 || lane >= rank.streams) continue;
+      const int number = stream - rank.first_stream;
+      if (number < 0 || number >= rank.streams) continue;
       const std::size_t turn = turns_[r]++;
-      return rank.order.empty() || rank.order[turn] == lane;
+      return rank.order.empty() || rank.order[turn] == number;
     }
     return false;
   }

@@ -18,7 +18,7 @@ VirtualClocks::VirtualClocks(const Program& program, const TraceSink& sink)
       queues_(program.channels.size()),
       ways_(program.wires.size()),
       events_(program.events.size()),
-      groups_(program.lanes.size()) {
+      groups_(program.communicators.size()) {
   for (UnrolledStream& unrolled : unroll(program)) streams_.push_back({std::move(unrolled)});
   for (std::size_t r = 0; r < devices_.size(); ++r) {
     devices_[r].several = program.ranks[r].streams > 1;
@@ -62,7 +62,8 @@ RunSummary VirtualClocks::run() {
 void VirtualClocks::settle() {
   do {
     changed_ = false;
-    for (int lane = 0; lane < static_cast<int>(groups_.size()); ++lane) end_collective(lane);
+    for (int communicator = 0; communicator < static_cast<int>(groups_.size()); ++communicator)
+      end_collective(communicator);
     for (Stream& stream : streams_) go_on(stream);
     if (changed_) continue;
     for (int rank = 0; rank < static_cast<int>(devices_.size()); ++rank) pick(rank);
@@ -156,11 +157,11 @@ void VirtualClocks::pick(int rank) {
 VirtualClocks::Stream* VirtualClocks::first_of(int index) {
   const Rank& rank = program_.ranks[index];
   Stream* first = nullptr;
-  for (int lane = 0; lane < rank.streams; ++lane) {
-    Stream& stream = streams_[rank.first_stream + lane];
+  for (int number = 0; number < rank.streams; ++number) {
+    Stream& stream = streams_[rank.first_stream + number];
     if (stream.computing || !leads_to_op(stream.unrolled.code, stream.at)) continue;
     if (!rank.order.empty()) {
-      if (rank.order[devices_[index].turn] == lane) return &stream;
+      if (rank.order[devices_[index].turn] == number) return &stream;
     } else if (first == nullptr || priority_of(program_, stream.unrolled, stream.at) <
                                        priority_of(program_, first->unrolled, first->at)) {
       first = &stream;
@@ -237,7 +238,7 @@ bool VirtualClocks::record(Stream& stream) {
   const auto [code, index, micro_batch] = stream.instruction();
   const Event& event = program_.events[index];
   if (event.in_turn) {
-    if (!groups_[program_.collectives[event.collective].lane].joined.empty()) return false;
+    if (!groups_[program_.collectives[event.collective].communicator].joined.empty()) return false;
     stream.collectives += now_ - stream.since;
   }
   note_record(index, micro_batch);
@@ -264,9 +265,9 @@ void VirtualClocks::note_record(int index, int micro_batch) {
   if (++generation.records < event.recorders) return;
   generation.joined = now_;
   if (event.collective < 0) return complete(index, micro_batch);
-  const int lane = program_.collectives[event.collective].lane;
-  groups_[lane].joined.push_back({index, micro_batch, now_});
-  if (groups_[lane].joined.size() == 1) begin_collective(lane);
+  const int communicator = program_.collectives[event.collective].communicator;
+  groups_[communicator].joined.push_back({index, micro_batch, now_});
+  if (groups_[communicator].joined.size() == 1) begin_collective(communicator);
 }
 
 void VirtualClocks::complete(int index, int micro_batch) {
@@ -277,8 +278,8 @@ void VirtualClocks::complete(int index, int micro_batch) {
   if (event.next >= 0) note_record(event.next, micro_batch);
 }
 
-void VirtualClocks::begin_collective(int lane) {
-  Group& group = groups_[lane];
+void VirtualClocks::begin_collective(int communicator) {
+  Group& group = groups_[communicator];
   const int index = program_.events[group.joined.front().event].collective;
   const Collective& collective = program_.collectives[index];
   group.start = now_;
@@ -287,8 +288,8 @@ void VirtualClocks::begin_collective(int lane) {
 }
 
 /// If the one under way is done.
-void VirtualClocks::end_collective(int lane) {
-  Group& group = groups_[lane];
+void VirtualClocks::end_collective(int communicator) {
+  Group& group = groups_[communicator];
   if (group.joined.empty() || group.end > now_) return;
   const Joined done = group.joined.front();
   const Event& event = program_.events[done.event];
@@ -301,12 +302,12 @@ void VirtualClocks::end_collective(int lane) {
   }
   if (event.gives_back >= 0) {
     const Buffer& buffer = program_.buffers[event.gives_back];
-    for (const int rank : program_.lanes[lane].ranks) {
+    for (const int rank : program_.communicators[communicator].ranks) {
       change_memory(now_, rank, buffer.memory_class, -buffer.bytes.value());
     }
   }
-  // The next of the lane begins before what this one makes possible, its answer included.
-  if (!group.joined.empty()) begin_collective(lane);
+  // The next of the communicator begins before what this one makes possible, its answer included.
+  if (!group.joined.empty()) begin_collective(communicator);
   complete(done.event, done.micro_batch);
 }
 

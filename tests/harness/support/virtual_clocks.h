@@ -124,8 +124,8 @@ class VirtualClocks {
   bool wait(Stream& stream);
   void note_record(int event, int micro_batch);
   void complete(int event, int micro_batch);
-  void begin_collective(int lane);
-  void end_collective(int lane);
+  void begin_collective(int communicator);
+  void end_collective(int communicator);
 
   const Program& program_;
   const TraceSink& sink_;
@@ -134,7 +134,7 @@ class VirtualClocks {
   std::vector<Queue> queues_;
   std::vector<Way> ways_;  // by wire
   std::vector<std::map<int, Generation>> events_;
-  std::vector<Group> groups_;  // by lane
+  std::vector<Group> groups_;  // by communicator
   std::set<Ticks> instants_;   // to come
   Ticks now_ = 0, makespan_ = 0;
   bool changed_ = false;  // something, since it was last asked

@@ -191,8 +191,8 @@ TEST_CASE("w in flight gives a stage w sequences, which take micro-batches in tu
     const Schedule schedule = schedule_of(chain);
     for (const auto& rank : schedule.ranks) {
       REQUIRE(static_cast<int>(rank.size()) == w);
-      for (int lane = 0; lane < w; ++lane) {
-        for (const Op& op : expand(rank[lane])) CHECK(op.micro_batch % w == lane);
+      for (int stream = 0; stream < w; ++stream) {
+        for (const Op& op : expand(rank[stream])) CHECK(op.micro_batch % w == stream);
       }
     }
   }

@@ -89,7 +89,7 @@ GpuBench::GpuBench(int device, int partitions)
 
 GpuBench::~GpuBench() { finish_device(device_.number); }
 
-Engine GpuBench::engine() {
+KernelContext GpuBench::context() {
   return {{member().compute, member().sms, Element::Fp32}, &products_, &scratch_, member().sms};
 }
 
@@ -147,7 +147,7 @@ Readings GpuBench::read(int repeats, const std::function<void(int)>& issue, int 
 
 Readings GpuBench::time(const Probe& probe, int count, Beside beside) {
   const CurrentDevice current(device_.number);
-  const GpuProbe kernel(probe, engine(), arena_, cache_);
+  const GpuProbe kernel(probe, context(), arena_, cache_);
   const auto issue = [&](int number) { kernel.issue(number); };
   require(cudaStreamSynchronize(member().compute), "run a kernel");
   const int repeats = repeats_of(Timed(member().compute, 1, issue).once().first);
@@ -164,12 +164,12 @@ Readings GpuBench::time(const Probe& probe, int count, Beside beside) {
 /// The least that is ever launched: a kernel that copies one number.
 Readings GpuBench::launch(int count) {
   const CurrentDevice current(device_.number);
-  const Lane lane = engine().lane;
-  char* numbers = arena_.take(512, lane.stream);
-  fill_with_noise(lane, numbers, 512);
-  const auto issue = [&](int) { scale(lane, numbers + 256, numbers, 1, 1); };
+  const Stream stream = context().stream;
+  char* numbers = arena_.take(512, stream.handle);
+  fill_with_noise(stream, numbers, 512);
+  const auto issue = [&](int) { scale(stream, numbers + 256, numbers, 1, 1); };
   issue(0);
-  require(cudaStreamSynchronize(lane.stream), "run a kernel");
+  require(cudaStreamSynchronize(stream.handle), "run a kernel");
   return read(kLaunches, issue, count, nullptr);
 }
 

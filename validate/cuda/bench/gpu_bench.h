@@ -35,7 +35,7 @@ class GpuBench {
 
  private:
   struct Timed;
-  Engine engine();
+  KernelContext context();
   const Member& member() const { return group_.members().front(); }
   Readings read(int repeats, const std::function<void(int)>& issue, int count,
                 GpuNeighbours* beside);

@@ -47,25 +47,25 @@ GpuNeighbours::GpuNeighbours(DeviceGroup& group, Beside beside, Precision precis
   }
 }
 
-void GpuNeighbours::add_products(const Lane& lane) {
+void GpuNeighbours::add_products(const Stream& stream) {
   int gpu = 0;
   require(cudaGetDevice(&gpu), "which device is current");
   Neighbour& one = neighbours_.emplace_back();
-  one.stream = lane.stream;
+  one.stream = stream.handle;
   one.products = std::make_unique<Products>(gpu);
-  const std::int64_t bytes = kSide * kSide * bytes_of(lane.element);
-  char* begin = one.memory->take(3 * bytes, lane.stream);
-  fill_with_noise(lane, begin, 3 * bytes);
+  const std::int64_t bytes = kSide * kSide * bytes_of(stream.element);
+  char* begin = one.memory->take(3 * bytes, stream.handle);
+  fill_with_noise(stream, begin, 3 * bytes);
   const ProductShape shape = {.m = kSide,
                               .n = kSide,
                               .k = kSide,
                               .lead_a = kSide,
                               .lead_b = kSide,
                               .lead_c = kSide,
-                              .element = lane.element,
-                              .sms = lane.sms};
-  one.work = [products = one.products.get(), lane, shape, begin, bytes] {
-    products->run(lane, shape, {begin, begin + bytes, begin + 2 * bytes});
+                              .element = stream.element,
+                              .sms = stream.sms};
+  one.work = [products = one.products.get(), stream, shape, begin, bytes] {
+    products->run(stream, shape, {begin, begin + bytes, begin + 2 * bytes});
   };
 }
 

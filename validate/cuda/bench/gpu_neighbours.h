@@ -36,7 +36,7 @@ class GpuNeighbours {
     std::function<void()> work;
     cudaEvent_t started = nullptr, ended = nullptr;
   };
-  void add_products(const Lane& lane);
+  void add_products(const Stream& stream);
   void add_copies(cudaStream_t way, int gpu);
   Seconds time_once(const Neighbour& neighbour);
 

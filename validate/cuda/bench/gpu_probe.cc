@@ -45,23 +45,23 @@ void run_part(const GpuKernel& k, ProbePlan::Call call) {
 void run_softmax(const GpuKernel& k) {
   const Matrix shape = shape_of(k.step.probabilities);
   char* weights = k.at(k.step.probabilities);
-  if (k.step.kind == StepKind::Forward) return causal_softmax(k.lane(), weights, 1, shape);
-  causal_softmax_gradient(k.lane(), k.at(k.step.dx), weights, 1, shape);
+  if (k.step.kind == StepKind::Forward) return causal_softmax(k.stream(), weights, 1, shape);
+  causal_softmax_gradient(k.stream(), k.at(k.step.dx), weights, 1, shape);
 }
 
 }  // namespace
 
-void fill_with_noise(const Lane& lane, char* begin, std::int64_t bytes) {
+void fill_with_noise(const Stream& stream, char* begin, std::int64_t bytes) {
   const std::vector<float>& numbers = noise();
-  const std::int64_t period = kNumbers * bytes_of(lane.element);
-  const std::int64_t first = std::min(bytes, period) / bytes_of(lane.element);
+  const std::int64_t period = kNumbers * bytes_of(stream.element);
+  const std::int64_t first = std::min(bytes, period) / bytes_of(stream.element);
   const auto send = [&](const auto& host) {
     require(cudaMemcpyAsync(begin, host.data(), static_cast<std::size_t>(first) * sizeof(host[0]),
-                            cudaMemcpyHostToDevice, lane.stream),
+                            cudaMemcpyHostToDevice, stream.handle),
             "send noise");
-    require(cudaStreamSynchronize(lane.stream), "send noise");
+    require(cudaStreamSynchronize(stream.handle), "send noise");
   };
-  if (lane.element == Element::Fp32) {
+  if (stream.element == Element::Fp32) {
     send(numbers);
   } else {
     std::vector<__nv_bfloat16> narrow(numbers.size());
@@ -70,29 +70,30 @@ void fill_with_noise(const Lane& lane, char* begin, std::int64_t bytes) {
     send(narrow);
   }
   // The filled part is copied behind itself, so that the numbers go on repeating.
-  for (std::int64_t filled = first * bytes_of(lane.element); filled > 0 && filled < bytes;) {
+  for (std::int64_t filled = first * bytes_of(stream.element); filled > 0 && filled < bytes;) {
     const std::int64_t more = std::min(filled, bytes - filled);
     require(cudaMemcpyAsync(begin + filled, begin, static_cast<std::size_t>(more),
-                            cudaMemcpyDeviceToDevice, lane.stream),
+                            cudaMemcpyDeviceToDevice, stream.handle),
             "spread noise");
     filled += more;
   }
-  require(cudaStreamSynchronize(lane.stream), "spread noise");
+  require(cudaStreamSynchronize(stream.handle), "spread noise");
 }
 
-GpuProbe::GpuProbe(const Probe& probe, const Engine& engine, Scratch& arena, std::int64_t cache)
-    : kind_(probe.kind), role_(probe.work.role), plan_(plan_probe(probe)), engine_(engine) {
-  engine_.lane.element = plan_.element;
+GpuProbe::GpuProbe(const Probe& probe, const KernelContext& context, Scratch& arena,
+                   std::int64_t cache)
+    : kind_(probe.kind), role_(probe.work.role), plan_(plan_probe(probe)), context_(context) {
+  context_.stream.element = plan_.element;
   steps_ = {plan_.step};
   const std::int64_t each = operand_bytes(plan_), count = sets_of(each, cache);
   const std::int64_t labels = kLabels + rounded(plan_.tokens * 3 * std::int64_t{sizeof(int)});
-  char* begin = arena.take(labels + count * each, engine_.lane.stream);
-  fill_with_noise(engine_.lane, begin, labels + count * each);
+  char* begin = arena.take(labels + count * each, context_.stream.handle);
+  fill_with_noise(context_.stream, begin, labels + count * each);
   put_labels(begin);
   for (std::int64_t i = 0; i < count; ++i) add_set(begin + labels + i * each);
   issue(0);  // chooses algorithms, and makes scratch as large as it has to be
-  fill_with_noise(engine_.lane, engine_.scratch->take(0, engine_.lane.stream),
-                  engine_.scratch->bytes());
+  fill_with_noise(context_.stream, context_.scratch->take(0, context_.stream.handle),
+                  context_.scratch->bytes());
 }
 
 /// Tokens in no order that a processor could foresee; targets are the columns of a row by turns.
@@ -114,9 +115,9 @@ void GpuProbe::put_labels(char* to) {
   auto* at = reinterpret_cast<std::int32_t*>(to + kLabels);
   const auto send = [&](const std::vector<std::int32_t>& numbers) {
     require(cudaMemcpyAsync(at, numbers.data(), rows * sizeof(numbers[0]), cudaMemcpyHostToDevice,
-                            engine_.lane.stream),
+                            context_.stream.handle),
             "send labels");
-    require(cudaStreamSynchronize(engine_.lane.stream), "send labels");
+    require(cudaStreamSynchronize(context_.stream.handle), "send labels");
     at += rows;
     return at - rows;
   };
@@ -137,26 +138,26 @@ void GpuProbe::add_set(char* begin) {
   if (set.operands.state.second == nullptr) return;
   require(
       cudaMemsetAsync(set.operands.state.second, 0,
-                      static_cast<std::size_t>(plan_.size) * sizeof(float), engine_.lane.stream),
+                      static_cast<std::size_t>(plan_.size) * sizeof(float), context_.stream.handle),
       "begin with zeros");
 }
 
 void GpuProbe::issue(int number) const {
   const Set& set = sets_[static_cast<std::size_t>(number) % sets_.size()];
-  const GpuKernel kernel = {engine_, steps_.front(), set.tensors, labels_};
+  const GpuKernel kernel = {context_, steps_.front(), set.tensors, labels_};
   switch (plan_.call) {
     case ProbePlan::Call::Step:
-      return run_steps(engine_, steps_, set.tensors, labels_);
+      return run_steps(context_, steps_, set.tensors, labels_);
     case ProbePlan::Call::Scores:
     case ProbePlan::Call::Values:
       return run_part(kernel, plan_.call);
     case ProbePlan::Call::Softmax:
       return run_softmax(kernel);
     case ProbePlan::Call::Copy:
-      return scale(engine_.lane, set.operands.places[static_cast<std::size_t>(Place::Output)],
+      return scale(context_.stream, set.operands.places[static_cast<std::size_t>(Place::Output)],
                    set.operands.places[static_cast<std::size_t>(Place::Input)], 1, plan_.size);
     case ProbePlan::Call::Descent:
-      return descend(engine_.lane, set.operands.state, plan_.descent, plan_.size);
+      return descend(context_.stream, set.operands.state, plan_.descent, plan_.size);
   }
 }
 
@@ -168,7 +169,7 @@ std::string GpuProbe::kernel() const {
   static const std::array<const char*, kOpRoles> roles = {"", " forward", " input-gradient",
                                                           " weight-gradient"};
   const std::string name = kinds[static_cast<std::size_t>(kind_)];
-  return name.empty() ? engine_.products->last_algorithm()
+  return name.empty() ? context_.products->last_algorithm()
                       : name + roles[static_cast<std::size_t>(role_)];
 }
 

@@ -11,13 +11,13 @@
 namespace interlock::cuda {
 
 /// Fills `bytes` from `begin` on with normal numbers of `element`, which repeat after a prime.
-void fill_with_noise(const Lane& lane, char* begin, std::int64_t bytes);
+void fill_with_noise(const Stream& stream, char* begin, std::int64_t bytes);
 
 class GpuProbe {
  public:
   /// Takes all of `arena`, for as many sets of operands as leave a cache of `cache` bytes.
-  /// `engine` is the device's, of any element type; its scratch is filled with noise.
-  GpuProbe(const Probe& probe, const Engine& engine, Scratch& arena, std::int64_t cache);
+  /// `context` is the device's, of any element type; its scratch is filled with noise.
+  GpuProbe(const Probe& probe, const KernelContext& context, Scratch& arena, std::int64_t cache);
   GpuProbe(const GpuProbe&) = delete;
   GpuProbe& operator=(const GpuProbe&) = delete;
 
@@ -38,7 +38,7 @@ class GpuProbe {
   ProbeKind kind_;
   OpRole role_;
   ProbePlan plan_;
-  Engine engine_;
+  KernelContext context_;
   std::vector<Step> steps_;
   std::deque<Set> sets_;  // tensors refer to operands beside them
   GpuBatch labels_;

@@ -195,21 +195,21 @@ Products::Plan& Products::plan_of(const ProductShape& shape) {
   return *plan;
 }
 
-void Products::run(const Lane& lane, ProductShape shape, const ProductOperands& operands) {
+void Products::run(const Stream& stream, ProductShape shape, const ProductOperands& operands) {
   shape.alignment = alignment_of(shape, operands);
   if (listener) listener(shape, operands);
   // A bias goes into the product only where it lies as one expects of it.
   const bool aside = shape.bias && reinterpret_cast<std::uintptr_t>(operands.bias) % 16 != 0;
   if (aside || (shape.bias && !plan_of(shape).found)) {
     shape.bias = false;
-    run_planned(lane, shape, operands);
-    return add_rows(lane, operands.c, operands.c, operands.bias,
+    run_planned(stream, shape, operands);
+    return add_rows(stream, operands.c, operands.c, operands.bias,
                     {shape.m, static_cast<int>(shape.n)});
   }
-  run_planned(lane, shape, operands);
+  run_planned(stream, shape, operands);
 }
 
-void Products::run_planned(const Lane& lane, const ProductShape& shape,
+void Products::run_planned(const Stream& stream, const ProductShape& shape,
                            const ProductOperands& operands) {
   Plan& plan = plan_of(shape);
   if (!plan.found) throw Error("cuBLASLt has no algorithm for " + describe(shape));
@@ -217,7 +217,7 @@ void Products::run_planned(const Lane& lane, const ProductShape& shape,
   const float alpha = 1, beta = shape.accumulate ? 1 : 0;
   require(cublasLtMatmul(handle_, plan.operation, &alpha, operands.b, plan.a->layout, operands.a,
                          plan.b->layout, &beta, operands.c, plan.c->layout, operands.c,
-                         plan.c->layout, &plan.chosen.algo, workspace_, kWorkspace, lane.stream),
+                         plan.c->layout, &plan.chosen.algo, workspace_, kWorkspace, stream.handle),
           describe(shape).c_str());
   ++plan.calls;
   last_ = &plan;

@@ -65,7 +65,7 @@ class Products {
   Products& operator=(const Products&) = delete;
 
   /// Tensors may lie anywhere: the shape's alignment is found out.
-  void run(const Lane& lane, ProductShape shape, const ProductOperands& operands);
+  void run(const Stream& stream, ProductShape shape, const ProductOperands& operands);
   std::vector<CudaProduct> record() const;
   /// Returns the algorithm that ran last, as the library calls it: "cublasLt 66 tile 18 ...";
   /// empty: nothing has run.
@@ -76,7 +76,8 @@ class Products {
  private:
   struct Plan;
   Plan& plan_of(const ProductShape& shape);
-  void run_planned(const Lane& lane, const ProductShape& shape, const ProductOperands& operands);
+  void run_planned(const Stream& stream, const ProductShape& shape,
+                   const ProductOperands& operands);
 
   cublasLtHandle_t handle_ = nullptr;
   void* workspace_ = nullptr;

@@ -34,19 +34,20 @@ __global__ void spread(T* dx, const T* dy, Matrix shape, int pixels) {
 
 }  // namespace
 
-void average_pool(const Lane& lane, void* y, const void* x, Matrix shape, int pixels) {
-  with_element(lane, "average_pool", [&](auto one) {
+void average_pool(const Stream& stream, void* y, const void* x, Matrix shape, int pixels) {
+  with_element(stream, "average_pool", [&](auto one) {
     using T = decltype(one);
-    average<<<grid_of(lane, (shape.size() + kThreads - 1) / kThreads), kThreads, 0, lane.stream>>>(
-        static_cast<T*>(y), static_cast<const T*>(x), shape, pixels);
+    average<<<grid_of(stream, (shape.size() + kThreads - 1) / kThreads), kThreads, 0,
+              stream.handle>>>(static_cast<T*>(y), static_cast<const T*>(x), shape, pixels);
   });
 }
 
-void average_pool_gradient(const Lane& lane, void* dx, const void* dy, Matrix shape, int pixels) {
+void average_pool_gradient(const Stream& stream, void* dx, const void* dy, Matrix shape,
+                           int pixels) {
   const std::int64_t size = shape.size() * pixels;
-  with_element(lane, "average_pool_gradient", [&](auto one) {
+  with_element(stream, "average_pool_gradient", [&](auto one) {
     using T = decltype(one);
-    spread<<<grid_of(lane, (size + kThreads - 1) / kThreads), kThreads, 0, lane.stream>>>(
+    spread<<<grid_of(stream, (size + kThreads - 1) / kThreads), kThreads, 0, stream.handle>>>(
         static_cast<T*>(dx), static_cast<const T*>(dy), shape, pixels);
   });
 }

@@ -115,43 +115,44 @@ __global__ void norm_columns_gradient(T* dx, const T* x, const T* gain, const T*
 
 /// Mean and 1 / deviation of each column into `statistics`.
 template <class T>
-void find_statistics(const Lane& lane, float2* statistics, const T* x, Matrix shape,
+void find_statistics(const Stream& stream, float2* statistics, const T* x, Matrix shape,
                      float* scratch) {
   const auto rows = static_cast<float>(shape.rows);
-  sum_columns(lane, shape, scratch, Value<T>{x, shape.columns}, KeepMean{statistics, rows});
-  sum_columns(lane, shape, scratch, Square<T>{x, statistics, shape.columns},
+  sum_columns(stream, shape, scratch, Value<T>{x, shape.columns}, KeepMean{statistics, rows});
+  sum_columns(stream, shape, scratch, Square<T>{x, statistics, shape.columns},
               KeepInverse{statistics, rows});
 }
 
 }  // namespace
 
-void batch_norm(const Lane& lane, void* y, const void* x, const void* gain, const void* shift,
+void batch_norm(const Stream& stream, void* y, const void* x, const void* gain, const void* shift,
                 Matrix shape, float* scratch) {
-  with_element(lane, "batch_norm", [&](auto one) {
+  with_element(stream, "batch_norm", [&](auto one) {
     using T = decltype(one);
     auto* statistics = reinterpret_cast<float2*>(scratch);
-    find_statistics(lane, statistics, static_cast<const T*>(x), shape, scratch + 4 * shape.columns);
-    norm_columns<<<grid_of(lane, shape.rows), threads_of_row(shape.columns), 0, lane.stream>>>(
+    find_statistics(stream, statistics, static_cast<const T*>(x), shape,
+                    scratch + 4 * shape.columns);
+    norm_columns<<<grid_of(stream, shape.rows), threads_of_row(shape.columns), 0, stream.handle>>>(
         static_cast<T*>(y), static_cast<const T*>(x), static_cast<const T*>(gain),
         static_cast<const T*>(shift), statistics, shape);
   });
 }
 
-void batch_norm_gradient(const Lane& lane, const NormGradients& to, const void* x, const void* gain,
-                         const void* dy, Matrix shape, float* scratch) {
-  with_element(lane, "batch_norm_gradient", [&](auto one) {
+void batch_norm_gradient(const Stream& stream, const NormGradients& to, const void* x,
+                         const void* gain, const void* dy, Matrix shape, float* scratch) {
+  with_element(stream, "batch_norm_gradient", [&](auto one) {
     using T = decltype(one);
     const T *from = static_cast<const T*>(x), *slope = static_cast<const T*>(dy);
     auto* statistics = reinterpret_cast<float2*>(scratch);
     float* sums = scratch + 4 * shape.columns;
-    find_statistics(lane, statistics, from, shape, sums);
-    sum_columns(lane, shape, sums, ColumnNormed<T>{from, slope, statistics, shape.columns},
+    find_statistics(stream, statistics, from, shape, sums);
+    sum_columns(stream, shape, sums, ColumnNormed<T>{from, slope, statistics, shape.columns},
                 KeepSlopes<T>{statistics + shape.columns, static_cast<T*>(to.dgain),
                               static_cast<T*>(to.dshift), static_cast<float>(shape.rows)});
     if (to.dx == nullptr) return;
-    norm_columns_gradient<<<grid_of(lane, shape.rows), threads_of_row(shape.columns), 0,
-                            lane.stream>>>(static_cast<T*>(to.dx), from,
-                                           static_cast<const T*>(gain), slope, statistics, shape);
+    norm_columns_gradient<<<grid_of(stream, shape.rows), threads_of_row(shape.columns), 0,
+                            stream.handle>>>(static_cast<T*>(to.dx), from,
+                                             static_cast<const T*>(gain), slope, statistics, shape);
   });
 }
 

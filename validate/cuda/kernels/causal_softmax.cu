@@ -78,23 +78,23 @@ __global__ void softmax_rows_gradient(T* slopes, const T* weights, float factor,
 
 }  // namespace
 
-void causal_softmax(const Lane& lane, void* scores, float factor, Matrix shape) {
-  with_lots(lane, "causal_softmax", shape.columns, [&](auto one, auto width) {
+void causal_softmax(const Stream& stream, void* scores, float factor, Matrix shape) {
+  with_lots(stream, "causal_softmax", shape.columns, [&](auto one, auto width) {
     using T = decltype(one);
     constexpr int kWide = decltype(width)::value;
     const unsigned threads = threads_of_row(shape.columns, kWide);
-    softmax_rows<kWide><<<grid_of(lane, shape.rows), threads, 0, lane.stream>>>(
+    softmax_rows<kWide><<<grid_of(stream, shape.rows), threads, 0, stream.handle>>>(
         static_cast<T*>(scores), factor, shape);
   });
 }
 
-void causal_softmax_gradient(const Lane& lane, void* dscores, const void* weights, float factor,
+void causal_softmax_gradient(const Stream& stream, void* dscores, const void* weights, float factor,
                              Matrix shape) {
-  with_lots(lane, "causal_softmax_gradient", shape.columns, [&](auto one, auto width) {
+  with_lots(stream, "causal_softmax_gradient", shape.columns, [&](auto one, auto width) {
     using T = decltype(one);
     constexpr int kWide = decltype(width)::value;
     const unsigned threads = threads_of_row(shape.columns, kWide);
-    softmax_rows_gradient<kWide><<<grid_of(lane, shape.rows), threads, 0, lane.stream>>>(
+    softmax_rows_gradient<kWide><<<grid_of(stream, shape.rows), threads, 0, stream.handle>>>(
         static_cast<T*>(dscores), static_cast<const T*>(weights), factor, shape);
   });
 }

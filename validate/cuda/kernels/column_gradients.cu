@@ -45,19 +45,20 @@ std::int64_t column_scratch(Matrix shape, int sums) {
   return std::int64_t{parts_of_rows(shape.rows)} * sums * shape.columns;
 }
 
-void bias_gradient(const Lane& lane, void* dbias, const void* dy, Matrix shape, float* scratch) {
-  with_element(lane, "bias_gradient", [&](auto one) {
+void bias_gradient(const Stream& stream, void* dbias, const void* dy, Matrix shape,
+                   float* scratch) {
+  with_element(stream, "bias_gradient", [&](auto one) {
     using T = decltype(one);
-    sum_columns(lane, shape, scratch, Plain<T>{static_cast<const T*>(dy), shape.columns},
+    sum_columns(stream, shape, scratch, Plain<T>{static_cast<const T*>(dy), shape.columns},
                 AddTo<T>{static_cast<T*>(dbias)});
   });
 }
 
-void scale_gradient(const Lane& lane, void* dweight, const void* x, const void* dy, Matrix shape,
-                    float* scratch) {
-  with_element(lane, "scale_gradient", [&](auto one) {
+void scale_gradient(const Stream& stream, void* dweight, const void* x, const void* dy,
+                    Matrix shape, float* scratch) {
+  with_element(stream, "scale_gradient", [&](auto one) {
     using T = decltype(one);
-    sum_columns(lane, shape, scratch,
+    sum_columns(stream, shape, scratch,
                 Product<T>{static_cast<const T*>(x), static_cast<const T*>(dy), shape.columns},
                 AddTo<T>{static_cast<T*>(dweight)});
   });

@@ -53,24 +53,24 @@ __global__ void sum_totals(const float* parts, Matrix shape, int count, Finish f
 }
 
 template <int kWide, class Values, class Finish>
-void sum_lots(const Lane& lane, Matrix shape, float* scratch, Values values, Finish finish) {
+void sum_lots(const Stream& stream, Matrix shape, float* scratch, Values values, Finish finish) {
   const int count = parts_of_rows(shape.rows);
   const std::int64_t blocks = (shape.columns / kWide + kColumnThreads - 1) / kColumnThreads;
   const std::int64_t totals = (shape.columns + kColumnThreads - 1) / kColumnThreads;
-  sum_parts<kWide><<<grid_of(lane, blocks * count), kColumnThreads, 0, lane.stream>>>(
+  sum_parts<kWide><<<grid_of(stream, blocks * count), kColumnThreads, 0, stream.handle>>>(
       scratch, shape, count, values);
-  sum_totals<Values::kSums>
-      <<<grid_of(lane, totals), kColumnThreads, 0, lane.stream>>>(scratch, shape, count, finish);
+  sum_totals<Values::kSums><<<grid_of(stream, totals), kColumnThreads, 0, stream.handle>>>(
+      scratch, shape, count, finish);
 }
 
 /// `scratch`: column_scratch(shape, Values::kSums) numbers. Packs where they keep a block busy.
 template <class Values, class Finish>
-void sum_columns(const Lane& lane, Matrix shape, float* scratch, Values values, Finish finish) {
+void sum_columns(const Stream& stream, Matrix shape, float* scratch, Values values, Finish finish) {
   constexpr int kPack = Pack<typename Values::Number>::kSize;
   if (shape.columns % kPack == 0 && shape.columns >= kColumnThreads * kPack) {
-    sum_lots<kPack>(lane, shape, scratch, values, finish);
+    sum_lots<kPack>(stream, shape, scratch, values, finish);
   } else {
-    sum_lots<1>(lane, shape, scratch, values, finish);
+    sum_lots<1>(stream, shape, scratch, values, finish);
   }
 }
 

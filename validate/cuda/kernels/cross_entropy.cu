@@ -47,17 +47,17 @@ __global__ void mean(float* loss, const float* losses, std::int64_t rows) {
 
 }  // namespace
 
-void cross_entropy(const Lane& lane, float* row_losses, void* dlogits, const void* logits,
+void cross_entropy(const Stream& stream, float* row_losses, void* dlogits, const void* logits,
                    const std::int32_t* targets, Matrix shape) {
-  with_element(lane, "cross_entropy", [&](auto one) {
+  with_element(stream, "cross_entropy", [&](auto one) {
     using T = decltype(one);
-    softmax_loss<<<grid_of(lane, shape.rows), threads_of_row(shape.columns), 0, lane.stream>>>(
+    softmax_loss<<<grid_of(stream, shape.rows), threads_of_row(shape.columns), 0, stream.handle>>>(
         row_losses, static_cast<T*>(dlogits), static_cast<const T*>(logits), targets, shape);
   });
 }
 
-void mean_loss(const Lane& lane, float* loss, const float* row_losses, std::int64_t rows) {
-  mean<<<1, 256, 0, lane.stream>>>(loss, row_losses, rows);
+void mean_loss(const Stream& stream, float* loss, const float* row_losses, std::int64_t rows) {
+  mean<<<1, 256, 0, stream.handle>>>(loss, row_losses, rows);
   require(cudaGetLastError(), "mean_loss");
 }
 

@@ -45,11 +45,11 @@ __global__ void step_down(DescentState state, DescentStep step, std::int64_t siz
 
 }  // namespace
 
-void descend(const Lane& lane, const DescentState& state, const DescentStep& step,
+void descend(const Stream& stream, const DescentState& state, const DescentStep& step,
              std::int64_t size) {
-  with_element(lane, "descend", [&](auto one) {
+  with_element(stream, "descend", [&](auto one) {
     using T = decltype(one);
-    step_down<T><<<grid_of(lane, (size + kThreads - 1) / kThreads), kThreads, 0, lane.stream>>>(
+    step_down<T><<<grid_of(stream, (size + kThreads - 1) / kThreads), kThreads, 0, stream.handle>>>(
         state, step, size);
   });
 }

@@ -71,45 +71,45 @@ __device__ int column_step() {
 }
 
 constexpr int kWarp = 32;
-constexpr unsigned kAllLanes = 0xffffffffU;
+constexpr unsigned kWholeWarp = 0xffffffffU;
 
 __device__ inline float warp_sum(float value) {
   for (int step = kWarp / 2; step > 0; step /= 2) {
-    value += __shfl_xor_sync(kAllLanes, value, step);
+    value += __shfl_xor_sync(kWholeWarp, value, step);
   }
   return value;
 }
 
 __device__ inline float warp_max(float value) {
   for (int step = kWarp / 2; step > 0; step /= 2) {
-    value = fmaxf(value, __shfl_xor_sync(kAllLanes, value, step));
+    value = fmaxf(value, __shfl_xor_sync(kWholeWarp, value, step));
   }
   return value;
 }
 
 /// The sum over all threads of a block of whole warps, in every thread. `parts`: shared, (32).
 __device__ inline float block_sum(float value, float* parts) {
-  const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
+  const int thread = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
   value = warp_sum(value);
   __syncthreads();  // `parts` may still be read by the call before
-  if (lane == 0) parts[warp] = value;
+  if (thread == 0) parts[warp] = value;
   __syncthreads();
-  return warp_sum(lane < blockDim.x / kWarp ? parts[lane] : 0.0F);
+  return warp_sum(thread < blockDim.x / kWarp ? parts[thread] : 0.0F);
 }
 
 __device__ inline float block_max(float value, float* parts) {
-  const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
+  const int thread = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
   value = warp_max(value);
   __syncthreads();
-  if (lane == 0) parts[warp] = value;
+  if (thread == 0) parts[warp] = value;
   __syncthreads();
-  return warp_max(lane < blockDim.x / kWarp ? parts[lane] : -INFINITY);
+  return warp_max(thread < blockDim.x / kWarp ? parts[thread] : -INFINITY);
 }
 
 /// Blocks of a loop over `tasks` blocks' worth of work: enough to fill the multiprocessors.
-inline unsigned grid_of(const Lane& lane, std::int64_t tasks) {
+inline unsigned grid_of(const Stream& stream, std::int64_t tasks) {
   return static_cast<unsigned>(
-      std::max<std::int64_t>(1, std::min<std::int64_t>(tasks, std::int64_t{lane.sms} * 16)));
+      std::max<std::int64_t>(1, std::min<std::int64_t>(tasks, std::int64_t{stream.sms} * 16)));
 }
 
 /// Threads of a block that works on one row, in lots of `wide`.
@@ -118,10 +118,10 @@ inline unsigned threads_of_row(int columns, int wide = 1) {
   return static_cast<unsigned>(std::min(256, (lots + kWarp - 1) / kWarp * kWarp));
 }
 
-/// Calls `launch` with a number of the lane's element type.
+/// Calls `launch` with a number of the stream's element type.
 template <class Launch>
-void with_element(const Lane& lane, const char* kernel, Launch launch) {
-  if (lane.element == Element::Fp32) {
+void with_element(const Stream& stream, const char* kernel, Launch launch) {
+  if (stream.element == Element::Fp32) {
     launch(float{});
   } else {
     launch(Bf16{});
@@ -131,8 +131,8 @@ void with_element(const Lane& lane, const char* kernel, Launch launch) {
 
 /// Launches with the element type, and with the width of the lots of a row of `columns`, as types.
 template <class Launch>
-void with_lots(const Lane& lane, const char* kernel, int columns, Launch launch) {
-  with_element(lane, kernel, [&](auto one) {
+void with_lots(const Stream& stream, const char* kernel, int columns, Launch launch) {
+  with_element(stream, kernel, [&](auto one) {
     constexpr int kPack = Pack<decltype(one)>::kSize;
     if (columns % kPack == 0) {
       launch(one, std::integral_constant<int, kPack>{});

@@ -76,19 +76,19 @@ struct Operands {
 };
 
 template <class F>
-void launch_map(const Lane& lane, const char* name, const Operands& on, Matrix shape, F f) {
+void launch_map(const Stream& stream, const char* name, const Operands& on, Matrix shape, F f) {
   constexpr int kThreads = 256;
   // `columns` of 0: not a row.
   const std::int64_t size = shape.columns > 0 ? shape.size() : shape.rows;
   if (size == 0) return;
-  with_element(lane, name, [&](auto one) {
+  with_element(stream, name, [&](auto one) {
     using T = decltype(one);
     // Tensors may lie anywhere, and a pack must not reach over the end of a row.
     const bool packed = is_aligned(on.y) && is_aligned(on.a) && is_aligned(on.b) &&
                         shape.columns % Pack<T>::kSize == 0;
     const std::int64_t packs = packed ? size / Pack<T>::kSize : 0;
     const std::int64_t tasks = packed ? packs + Pack<T>::kSize : size;
-    map<T><<<grid_of(lane, (tasks + kThreads - 1) / kThreads), kThreads, 0, lane.stream>>>(
+    map<T><<<grid_of(stream, (tasks + kThreads - 1) / kThreads), kThreads, 0, stream.handle>>>(
         static_cast<T*>(on.y), static_cast<const T*>(on.a), static_cast<const T*>(on.b), size,
         packs, shape.columns, f);
   });
@@ -104,50 +104,53 @@ __global__ void cast(To* y, const From* x, std::int64_t size) {
 
 }  // namespace
 
-void gelu(const Lane& lane, void* y, const void* x, std::int64_t size) {
-  launch_map(lane, "gelu", {y, x}, {size, 0}, Gelu{});
+void gelu(const Stream& stream, void* y, const void* x, std::int64_t size) {
+  launch_map(stream, "gelu", {y, x}, {size, 0}, Gelu{});
 }
 
-void gelu_gradient(const Lane& lane, void* dx, const void* x, const void* dy, std::int64_t size) {
-  launch_map(lane, "gelu_gradient", {dx, x, dy}, {size, 0}, GeluGradient{});
+void gelu_gradient(const Stream& stream, void* dx, const void* x, const void* dy,
+                   std::int64_t size) {
+  launch_map(stream, "gelu_gradient", {dx, x, dy}, {size, 0}, GeluGradient{});
 }
 
-void relu(const Lane& lane, void* y, const void* x, std::int64_t size) {
-  launch_map(lane, "relu", {y, x}, {size, 0}, Relu{});
+void relu(const Stream& stream, void* y, const void* x, std::int64_t size) {
+  launch_map(stream, "relu", {y, x}, {size, 0}, Relu{});
 }
 
-void relu_gradient(const Lane& lane, void* dx, const void* y, const void* dy, std::int64_t size) {
-  launch_map(lane, "relu_gradient", {dx, y, dy}, {size, 0}, ReluGradient{});
+void relu_gradient(const Stream& stream, void* dx, const void* y, const void* dy,
+                   std::int64_t size) {
+  launch_map(stream, "relu_gradient", {dx, y, dy}, {size, 0}, ReluGradient{});
 }
 
-void add(const Lane& lane, void* y, const void* a, const void* b, std::int64_t size) {
-  launch_map(lane, "add", {y, a, b}, {size, 0}, Add{});
+void add(const Stream& stream, void* y, const void* a, const void* b, std::int64_t size) {
+  launch_map(stream, "add", {y, a, b}, {size, 0}, Add{});
 }
 
-void add_rows(const Lane& lane, void* y, const void* x, const void* row, Matrix shape) {
-  launch_map(lane, "add_rows", {y, x, row}, shape, Add{});
+void add_rows(const Stream& stream, void* y, const void* x, const void* row, Matrix shape) {
+  launch_map(stream, "add_rows", {y, x, row}, shape, Add{});
 }
 
-void scale_rows(const Lane& lane, void* y, const void* x, const void* row, Matrix shape) {
-  launch_map(lane, "scale_rows", {y, x, row}, shape, Multiply{});
+void scale_rows(const Stream& stream, void* y, const void* x, const void* row, Matrix shape) {
+  launch_map(stream, "scale_rows", {y, x, row}, shape, Multiply{});
 }
 
-void scale(const Lane& lane, void* y, const void* x, float factor, std::int64_t size) {
-  launch_map(lane, "scale", {y, x}, {size, 0}, Scale{factor});
+void scale(const Stream& stream, void* y, const void* x, float factor, std::int64_t size) {
+  launch_map(stream, "scale", {y, x}, {size, 0}, Scale{factor});
 }
 
-void from_fp32(const Lane& lane, void* y, const float* x, std::int64_t size) {
-  with_element(lane, "from_fp32", [&](auto one) {
+void from_fp32(const Stream& stream, void* y, const float* x, std::int64_t size) {
+  with_element(stream, "from_fp32", [&](auto one) {
     using T = decltype(one);
-    cast<<<grid_of(lane, (size + 255) / 256), 256, 0, lane.stream>>>(static_cast<T*>(y), x, size);
+    cast<<<grid_of(stream, (size + 255) / 256), 256, 0, stream.handle>>>(static_cast<T*>(y), x,
+                                                                         size);
   });
 }
 
-void to_fp32(const Lane& lane, float* y, const void* x, std::int64_t size) {
-  with_element(lane, "to_fp32", [&](auto one) {
+void to_fp32(const Stream& stream, float* y, const void* x, std::int64_t size) {
+  with_element(stream, "to_fp32", [&](auto one) {
     using T = decltype(one);
-    cast<<<grid_of(lane, (size + 255) / 256), 256, 0, lane.stream>>>(y, static_cast<const T*>(x),
-                                                                     size);
+    cast<<<grid_of(stream, (size + 255) / 256), 256, 0, stream.handle>>>(
+        y, static_cast<const T*>(x), size);
   });
 }
 

@@ -56,26 +56,26 @@ __global__ void add_by_place(T* dplaces, const T* dy, int positions, Matrix shap
 
 }  // namespace
 
-void embed(const Lane& lane, void* y, const void* table, const void* places, const Lookup& lookup,
-           Matrix shape) {
-  with_element(lane, "embed", [&](auto one) {
+void embed(const Stream& stream, void* y, const void* table, const void* places,
+           const Lookup& lookup, Matrix shape) {
+  with_element(stream, "embed", [&](auto one) {
     using T = decltype(one);
-    look_up<<<grid_of(lane, shape.rows), threads_of_row(shape.columns), 0, lane.stream>>>(
+    look_up<<<grid_of(stream, shape.rows), threads_of_row(shape.columns), 0, stream.handle>>>(
         static_cast<T*>(y), static_cast<const T*>(table), static_cast<const T*>(places), lookup,
         shape);
   });
 }
 
-void embed_gradient(const Lane& lane, void* dtable, void* dplaces, const void* dy,
+void embed_gradient(const Stream& stream, void* dtable, void* dplaces, const void* dy,
                     const Lookup& lookup, Matrix shape) {
-  with_element(lane, "embed_gradient", [&](auto one) {
+  with_element(stream, "embed_gradient", [&](auto one) {
     using T = decltype(one);
-    add_by_token<<<grid_of(lane, shape.rows), threads_of_row(shape.columns), 0, lane.stream>>>(
+    add_by_token<<<grid_of(stream, shape.rows), threads_of_row(shape.columns), 0, stream.handle>>>(
         static_cast<T*>(dtable), static_cast<const T*>(dy), lookup, shape);
     if (lookup.positions == 0) return;
-    add_by_place<<<grid_of(lane, lookup.positions), threads_of_row(shape.columns), 0,
-                   lane.stream>>>(static_cast<T*>(dplaces), static_cast<const T*>(dy),
-                                  lookup.positions, shape);
+    add_by_place<<<grid_of(stream, lookup.positions), threads_of_row(shape.columns), 0,
+                   stream.handle>>>(static_cast<T*>(dplaces), static_cast<const T*>(dy),
+                                    lookup.positions, shape);
   });
 }
 

@@ -3,11 +3,11 @@
 //
 // Each file holds the kernels of a kind, and their launchers; plain references in double precision
 // lie with the tests.
-// Tensors are row-major matrices of the lane's element type; gain, shift and bias are of that type
-// too, statistics, losses and states of optimisers are fp32, as is every sum. Gradients of weights
-// are added to what is there, those of activations replace it. No kernel uses atomics, and how a
-// sum is cut into parts depends on its shape alone, so that results are bitwise the same on any
-// number of multiprocessors. Scratch is fp32, as many numbers as *_scratch() says.
+// Tensors are row-major matrices of the stream's element type; gain, shift and bias are of that
+// type too, statistics, losses and states of optimisers are fp32, as is every sum. Gradients of
+// weights are added to what is there, those of activations replace it. No kernel uses atomics, and
+// how a sum is cut into parts depends on its shape alone, so that results are bitwise the same on
+// any number of multiprocessors. Scratch is fp32, as many numbers as *_scratch() says.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -21,8 +21,8 @@ inline std::int64_t bytes_of(Element element) { return element == Element::Fp32 
 
 /// The place where kernels run: a stream, the multiprocessors behind it, and what tensors are made
 /// of.
-struct Lane {
-  cudaStream_t stream = nullptr;
+struct Stream {
+  cudaStream_t handle = nullptr;
   int sms = 1;
   Element element = Element::Fp32;
 };
@@ -34,16 +34,18 @@ struct Matrix {
 };
 
 // elementwise.cu: y may be one of the inputs.
-void gelu(const Lane& lane, void* y, const void* x, std::int64_t size);
-void gelu_gradient(const Lane& lane, void* dx, const void* x, const void* dy, std::int64_t size);
-void relu(const Lane& lane, void* y, const void* x, std::int64_t size);
-void relu_gradient(const Lane& lane, void* dx, const void* y, const void* dy, std::int64_t size);
-void add(const Lane& lane, void* y, const void* a, const void* b, std::int64_t size);
-void add_rows(const Lane& lane, void* y, const void* x, const void* row, Matrix shape);
-void scale_rows(const Lane& lane, void* y, const void* x, const void* row, Matrix shape);
-void scale(const Lane& lane, void* y, const void* x, float factor, std::int64_t size);
-void from_fp32(const Lane& lane, void* y, const float* x, std::int64_t size);
-void to_fp32(const Lane& lane, float* y, const void* x, std::int64_t size);
+void gelu(const Stream& stream, void* y, const void* x, std::int64_t size);
+void gelu_gradient(const Stream& stream, void* dx, const void* x, const void* dy,
+                   std::int64_t size);
+void relu(const Stream& stream, void* y, const void* x, std::int64_t size);
+void relu_gradient(const Stream& stream, void* dx, const void* y, const void* dy,
+                   std::int64_t size);
+void add(const Stream& stream, void* y, const void* a, const void* b, std::int64_t size);
+void add_rows(const Stream& stream, void* y, const void* x, const void* row, Matrix shape);
+void scale_rows(const Stream& stream, void* y, const void* x, const void* row, Matrix shape);
+void scale(const Stream& stream, void* y, const void* x, float factor, std::int64_t size);
+void from_fp32(const Stream& stream, void* y, const float* x, std::int64_t size);
+void to_fp32(const Stream& stream, float* y, const void* x, std::int64_t size);
 
 // embedding.cu. `order`: rows sorted by their token, those of one token in order.
 struct Lookup {
@@ -51,9 +53,9 @@ struct Lookup {
   const std::int32_t* order = nullptr;   // (rows)
   int positions = 0;                     // rows of a sample that have places; 0: none have
 };
-void embed(const Lane& lane, void* y, const void* table, const void* places, const Lookup& lookup,
-           Matrix shape);
-void embed_gradient(const Lane& lane, void* dtable, void* dplaces, const void* dy,
+void embed(const Stream& stream, void* y, const void* table, const void* places,
+           const Lookup& lookup, Matrix shape);
+void embed_gradient(const Stream& stream, void* dtable, void* dplaces, const void* dy,
                     const Lookup& lookup, Matrix shape);
 
 // layer_norm.cu, batch_norm.cu: y = (x - mean) / deviation * gain + shift, over a row or a column.
@@ -62,31 +64,31 @@ struct NormGradients {
   void* dx = nullptr;  // nothing: not wanted
   void *dgain = nullptr, *dshift = nullptr;
 };
-void layer_norm(const Lane& lane, void* y, const void* x, const void* gain, const void* shift,
+void layer_norm(const Stream& stream, void* y, const void* x, const void* gain, const void* shift,
                 Matrix shape);
-void layer_norm_gradient(const Lane& lane, const NormGradients& to, const void* x, const void* gain,
-                         const void* dy, Matrix shape, float* scratch);
-void batch_norm(const Lane& lane, void* y, const void* x, const void* gain, const void* shift,
+void layer_norm_gradient(const Stream& stream, const NormGradients& to, const void* x,
+                         const void* gain, const void* dy, Matrix shape, float* scratch);
+void batch_norm(const Stream& stream, void* y, const void* x, const void* gain, const void* shift,
                 Matrix shape, float* scratch);
-void batch_norm_gradient(const Lane& lane, const NormGradients& to, const void* x, const void* gain,
-                         const void* dy, Matrix shape, float* scratch);
+void batch_norm_gradient(const Stream& stream, const NormGradients& to, const void* x,
+                         const void* gain, const void* dy, Matrix shape, float* scratch);
 std::int64_t norm_scratch(Matrix shape);
 
 // causal_softmax.cu: (matrices, tokens, tokens), in place; row i knows columns 0..i.
-void causal_softmax(const Lane& lane, void* scores, float factor, Matrix shape);
-void causal_softmax_gradient(const Lane& lane, void* dscores, const void* weights, float factor,
+void causal_softmax(const Stream& stream, void* scores, float factor, Matrix shape);
+void causal_softmax_gradient(const Stream& stream, void* dscores, const void* weights, float factor,
                              Matrix shape);
 
 // cross_entropy.cu: the loss of each row and, unless `dlogits` is null, the gradient of their mean;
 // it may take the place of the logits.
-void cross_entropy(const Lane& lane, float* row_losses, void* dlogits, const void* logits,
+void cross_entropy(const Stream& stream, float* row_losses, void* dlogits, const void* logits,
                    const std::int32_t* targets, Matrix shape);
-void mean_loss(const Lane& lane, float* loss, const float* row_losses, std::int64_t rows);
+void mean_loss(const Stream& stream, float* loss, const float* row_losses, std::int64_t rows);
 
 // column_gradients.cu: in two stages, parts of the rows and then their sums.
-void bias_gradient(const Lane& lane, void* dbias, const void* dy, Matrix shape, float* scratch);
-void scale_gradient(const Lane& lane, void* dweight, const void* x, const void* dy, Matrix shape,
-                    float* scratch);
+void bias_gradient(const Stream& stream, void* dbias, const void* dy, Matrix shape, float* scratch);
+void scale_gradient(const Stream& stream, void* dweight, const void* x, const void* dy,
+                    Matrix shape, float* scratch);
 std::int64_t column_scratch(Matrix shape, int sums);
 
 // patches.cu: what a square kernel with zeros around reads of each pixel, (ky, kx, channel).
@@ -99,13 +101,14 @@ struct Patches {
     return {std::int64_t{samples} * made_rows() * made_columns(), kernel * kernel * channels};
   }
 };
-void gather_patches(const Lane& lane, void* patches, const void* images, const Patches& shape);
-void gather_patches_gradient(const Lane& lane, void* dimages, const void* dpatches,
+void gather_patches(const Stream& stream, void* patches, const void* images, const Patches& shape);
+void gather_patches_gradient(const Stream& stream, void* dimages, const void* dpatches,
                              const Patches& shape);
 
 // average_pool.cu: `shape` is that of the output, of `pixels` pixels each.
-void average_pool(const Lane& lane, void* y, const void* x, Matrix shape, int pixels);
-void average_pool_gradient(const Lane& lane, void* dx, const void* dy, Matrix shape, int pixels);
+void average_pool(const Stream& stream, void* y, const void* x, Matrix shape, int pixels);
+void average_pool_gradient(const Stream& stream, void* dx, const void* dy, Matrix shape,
+                           int pixels);
 
 // descent.cu. The gradient is multiplied by `share` first, and is zero afterwards.
 struct DescentStep {
@@ -119,7 +122,7 @@ struct DescentState {
   float* masters = nullptr;  // fp32 weights behind those of another type
   float *first = nullptr, *second = nullptr;
 };
-void descend(const Lane& lane, const DescentState& state, const DescentStep& step,
+void descend(const Stream& stream, const DescentState& state, const DescentStep& step,
              std::int64_t size);
 
 }  // namespace interlock::cuda

@@ -123,35 +123,35 @@ std::int64_t norm_scratch(Matrix shape) {
   return column_scratch(shape, 2) + 2 * std::max<std::int64_t>(shape.rows, 2 * shape.columns);
 }
 
-void layer_norm(const Lane& lane, void* y, const void* x, const void* gain, const void* shift,
+void layer_norm(const Stream& stream, void* y, const void* x, const void* gain, const void* shift,
                 Matrix shape) {
-  with_lots(lane, "layer_norm", shape.columns, [&](auto one, auto width) {
+  with_lots(stream, "layer_norm", shape.columns, [&](auto one, auto width) {
     using T = decltype(one);
     constexpr int kWide = decltype(width)::value;
     const unsigned threads = threads_of_row(shape.columns, kWide);
-    norm_rows<kWide><<<grid_of(lane, shape.rows), threads, 0, lane.stream>>>(
+    norm_rows<kWide><<<grid_of(stream, shape.rows), threads, 0, stream.handle>>>(
         static_cast<T*>(y), static_cast<const T*>(x), static_cast<const T*>(gain),
         static_cast<const T*>(shift), shape);
   });
 }
 
-void layer_norm_gradient(const Lane& lane, const NormGradients& to, const void* x, const void* gain,
-                         const void* dy, Matrix shape, float* scratch) {
-  with_lots(lane, "layer_norm_gradient", shape.columns, [&](auto one, auto width) {
+void layer_norm_gradient(const Stream& stream, const NormGradients& to, const void* x,
+                         const void* gain, const void* dy, Matrix shape, float* scratch) {
+  with_lots(stream, "layer_norm_gradient", shape.columns, [&](auto one, auto width) {
     using T = decltype(one);
     constexpr int kWide = decltype(width)::value;
     const T *from = static_cast<const T*>(x), *slope = static_cast<const T*>(dy);
-    const unsigned grid = grid_of(lane, shape.rows);
+    const unsigned grid = grid_of(stream, shape.rows);
     const unsigned threads = threads_of_row(shape.columns, kWide);
     if (to.dgain != nullptr) {
       auto* statistics = reinterpret_cast<float2*>(scratch);
-      keep_statistics<kWide><<<grid, threads, 0, lane.stream>>>(statistics, from, shape);
-      sum_columns(lane, shape, scratch + 2 * shape.rows,
+      keep_statistics<kWide><<<grid, threads, 0, stream.handle>>>(statistics, from, shape);
+      sum_columns(stream, shape, scratch + 2 * shape.rows,
                   RowNormed<T>{from, slope, statistics, shape.columns},
                   AddToBoth<T>{static_cast<T*>(to.dgain), static_cast<T*>(to.dshift)});
     }
     if (to.dx == nullptr) return;
-    norm_rows_gradient<kWide><<<grid, threads, 0, lane.stream>>>(
+    norm_rows_gradient<kWide><<<grid, threads, 0, stream.handle>>>(
         static_cast<T*>(to.dx), from, static_cast<const T*>(gain), slope, shape);
   });
 }

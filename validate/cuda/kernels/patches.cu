@@ -65,25 +65,25 @@ __global__ void gather_gradient(T* dimages, const T* dpatches, Patches p, int ma
 
 }  // namespace
 
-void gather_patches(const Lane& lane, void* patches, const void* images, const Patches& shape) {
+void gather_patches(const Stream& stream, void* patches, const void* images, const Patches& shape) {
   const std::int64_t size = shape.made().size();
-  with_element(lane, "gather_patches", [&](auto one) {
+  with_element(stream, "gather_patches", [&](auto one) {
     using T = decltype(one);
-    gather<<<grid_of(lane, (size + kThreads - 1) / kThreads), kThreads, 0, lane.stream>>>(
+    gather<<<grid_of(stream, (size + kThreads - 1) / kThreads), kThreads, 0, stream.handle>>>(
         static_cast<T*>(patches), static_cast<const T*>(images), shape, shape.made_rows(),
         shape.made_columns(), size);
   });
 }
 
-void gather_patches_gradient(const Lane& lane, void* dimages, const void* dpatches,
+void gather_patches_gradient(const Stream& stream, void* dimages, const void* dpatches,
                              const Patches& shape) {
   const std::int64_t size =
       std::int64_t{shape.samples} * shape.rows * shape.columns * shape.channels;
-  with_element(lane, "gather_patches_gradient", [&](auto one) {
+  with_element(stream, "gather_patches_gradient", [&](auto one) {
     using T = decltype(one);
-    gather_gradient<<<grid_of(lane, (size + kThreads - 1) / kThreads), kThreads, 0, lane.stream>>>(
-        static_cast<T*>(dimages), static_cast<const T*>(dpatches), shape, shape.made_rows(),
-        shape.made_columns(), size);
+    gather_gradient<<<grid_of(stream, (size + kThreads - 1) / kThreads), kThreads, 0,
+                      stream.handle>>>(static_cast<T*>(dimages), static_cast<const T*>(dpatches),
+                                       shape, shape.made_rows(), shape.made_columns(), size);
   });
 }
 

@@ -25,12 +25,12 @@ bool makes_loss(const Job& job, int stage) {
 
 }  // namespace
 
-GpuDevice::GpuDevice(const Job& job, int stage, int rank, const Engine& engine,
+GpuDevice::GpuDevice(const Job& job, int stage, int rank, const KernelContext& context,
                      GpuMemories& memories)
     : job_(job),
       stage_(stage),
       rank_(rank),
-      engine_(engine),
+      context_(context),
       memories_(memories),
       inputs_(job, stage == 0, makes_loss(job, stage)) {
   if (!makes_loss(job, stage)) return;
@@ -46,38 +46,38 @@ GpuDevice::GpuDevice(const Job& job, int stage, int rank, const Engine& engine,
 GpuDevice::~GpuDevice() { cudaFreeHost(losses_); }
 
 Block GpuDevice::allocate(std::int64_t bytes, MemoryClass memory_class) {
-  return memories_[static_cast<std::size_t>(rank_)]->allocate(bytes, memory_class, lane().stream,
+  return memories_[static_cast<std::size_t>(rank_)]->allocate(bytes, memory_class, stream().handle,
                                                               "stage " + std::to_string(stage_));
 }
 
 void GpuDevice::clear(char* to, std::int64_t bytes) {
-  require(cudaMemsetAsync(to, 0, static_cast<std::size_t>(bytes), lane().stream),
+  require(cudaMemsetAsync(to, 0, static_cast<std::size_t>(bytes), stream().handle),
           "begin with zeros");
 }
 
 void GpuDevice::copy(char* to, const char* from, std::int64_t bytes) {
-  cuda::scale(lane(), to, from, 1, bytes / number_bytes());
+  cuda::scale(stream(), to, from, 1, bytes / number_bytes());
 }
 
 void GpuDevice::add(const Block& from, const Block& to) {
-  cuda::add(lane(), to.data, to.data, from.data, from.bytes / number_bytes());
+  cuda::add(stream(), to.data, to.data, from.data, from.bytes / number_bytes());
 }
 
 void GpuDevice::scale(const Block& block, double factor) {
-  cuda::scale(lane(), block.data, block.data, static_cast<float>(factor),
+  cuda::scale(stream(), block.data, block.data, static_cast<float>(factor),
               block.bytes / number_bytes());
 }
 
 /// Writes the features of a micro-batch; tokens are read where they are.
 void GpuDevice::read_input(char* to, std::int64_t bytes, int micro_batch) {
   const GpuBatch& batch = inputs_.batches()[static_cast<std::size_t>(micro_batch)];
-  if (batch.features != nullptr) from_fp32(lane(), to, batch.features, bytes / number_bytes());
+  if (batch.features != nullptr) from_fp32(stream(), to, batch.features, bytes / number_bytes());
 }
 
 void GpuDevice::run(const std::vector<Step>& steps, const StageTensors& tensors, StepPart part) {
   GpuBatch batch = inputs_.batches()[static_cast<std::size_t>(tensors.micro_batch)];
   if (losses_ != nullptr) batch.loss = losses_ + tensors.micro_batch;
-  run_steps(engine_, steps, tensors, batch, part);
+  run_steps(context_, steps, tensors, batch, part);
 }
 
 void GpuDevice::note_loss(int micro_batch, bool replay) {
@@ -94,12 +94,12 @@ void GpuDevice::begin(const TrainedParameter& p) {
   }
   const auto send = [&](char* to, const auto& numbers) {
     require(cudaMemcpyAsync(to, numbers.data(), numbers.size() * sizeof(numbers[0]),
-                            cudaMemcpyHostToDevice, lane().stream),
+                            cudaMemcpyHostToDevice, stream().handle),
             "send weights");
-    require(cudaStreamSynchronize(lane().stream), "send weights");
+    require(cudaStreamSynchronize(stream().handle), "send weights");
   };
   if (p.master != nullptr) send(p.master, values);
-  if (lane().element == Element::Fp32) return send(p.weight, values);
+  if (stream().element == Element::Fp32) return send(p.weight, values);
   std::vector<__nv_bfloat16> rounded(values.size());
   std::transform(values.begin(), values.end(), rounded.begin(),
                  [](float value) { return __float2bfloat16_rn(value); });
@@ -126,19 +126,19 @@ void GpuDevice::descend(const TrainedParameter& p, char* gradient, const StepFac
                               .masters = reinterpret_cast<float*>(p.master),
                               .first = reinterpret_cast<float*>(p.first),
                               .second = reinterpret_cast<float*>(p.second)};
-  cuda::descend(lane(), state, step, p.parameter.size());
+  cuda::descend(stream(), state, step, p.parameter.size());
 }
 
 std::vector<double> GpuDevice::fetch(const char* numbers, std::int64_t count) {
   const auto size = static_cast<std::size_t>(count);
   auto* exact = reinterpret_cast<float*>(
-      engine_.scratch->take(count * static_cast<std::int64_t>(sizeof(float)), lane().stream));
-  to_fp32(lane(), exact, numbers, count);
+      context_.scratch->take(count * static_cast<std::int64_t>(sizeof(float)), stream().handle));
+  to_fp32(stream(), exact, numbers, count);
   std::vector<float> fetched(size);
   require(cudaMemcpyAsync(fetched.data(), exact, size * sizeof(float), cudaMemcpyDeviceToHost,
-                          lane().stream),
+                          stream().handle),
           "fetch a dump");
-  require(cudaStreamSynchronize(lane().stream), "fetch a dump");
+  require(cudaStreamSynchronize(stream().handle), "fetch a dump");
   return {fetched.begin(), fetched.end()};
 }
 

@@ -13,7 +13,8 @@ namespace interlock::cuda {
 class GpuDevice final : public StageDevice {
  public:
   /// Makes the device of a stage on the current GPU, which is that of `rank`.
-  GpuDevice(const Job& job, int stage, int rank, const Engine& engine, GpuMemories& memories);
+  GpuDevice(const Job& job, int stage, int rank, const KernelContext& context,
+            GpuMemories& memories);
   ~GpuDevice() override;
 
   /// Says where and until when blocks are used that are freed, or noted as used, from now on.
@@ -24,7 +25,7 @@ class GpuDevice final : public StageDevice {
   /// Returns the micro-batch whose loss the op under way made, once; -1 if it made none.
   int take_noted_loss() { return std::exchange(noted_loss_, -1); }
 
-  int number_bytes() const override { return static_cast<int>(bytes_of(lane().element)); }
+  int number_bytes() const override { return static_cast<int>(bytes_of(stream().element)); }
   int state_bytes() const override { return sizeof(float); }
   Block allocate(std::int64_t bytes, MemoryClass memory_class) override;
   void free(Block& block) override { memory_of(block).free(block, use_); }
@@ -46,14 +47,14 @@ class GpuDevice final : public StageDevice {
   std::vector<double> fetch(const char* numbers, std::int64_t count) override;
 
  private:
-  const Lane& lane() const { return engine_.lane; }
+  const Stream& stream() const { return context_.stream; }
   GpuMemory& memory_of(const Block& block) const {
     return *memories_[static_cast<std::size_t>(block.rank)];
   }
 
   const Job& job_;
   const int stage_, rank_;
-  const Engine engine_;
+  const KernelContext context_;
   GpuMemories& memories_;
   GpuInputs inputs_;
   float* losses_ = nullptr;

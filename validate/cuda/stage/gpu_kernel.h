@@ -7,14 +7,14 @@
 namespace interlock::cuda {
 
 struct GpuKernel {
-  const Engine& engine;
+  const KernelContext& context;
   const Step& step;
   const StageTensors& on;
   const GpuBatch& batch;
 
-  const Lane& lane() const { return engine.lane; }
+  const Stream& stream() const { return context.stream; }
   const Layer& layer() const { return *step.layer; }
-  std::int64_t element() const { return bytes_of(engine.lane.element); }
+  std::int64_t element() const { return bytes_of(context.stream.element); }
   char* at(const Tensor& tensor) const {
     return on.places[static_cast<std::size_t>(tensor.place)] + tensor.offset;
   }
@@ -24,14 +24,14 @@ struct GpuKernel {
     return static_cast<std::size_t>(step.parameter) + static_cast<std::size_t>(which);
   }
   /// Returns room for `bytes` beside the blocks of the plan.
-  char* scratch(std::int64_t bytes) const { return engine.scratch->take(bytes, lane().stream); }
+  char* scratch(std::int64_t bytes) const { return context.scratch->take(bytes, stream().handle); }
   float* sums(std::int64_t numbers) const {
     return reinterpret_cast<float*>(scratch(numbers * static_cast<std::int64_t>(sizeof(float))));
   }
   void multiply(ProductShape shape, const ProductOperands& operands) const {
-    shape.element = lane().element;
-    shape.sms = engine.planned_sms;
-    engine.products->run(lane(), shape, operands);
+    shape.element = stream().element;
+    shape.sms = context.planned_sms;
+    context.products->run(stream(), shape, operands);
   }
 };
 

@@ -55,7 +55,7 @@ Patches patches_of(const GpuKernel& k) {
 
 void add_bias_gradient(const GpuKernel& k) {
   const Matrix shape = shape_of(k.step.y);
-  bias_gradient(k.lane(), k.gradient(1), k.at(k.step.y), shape, k.sums(column_scratch(shape, 1)));
+  bias_gradient(k.stream(), k.gradient(1), k.at(k.step.y), shape, k.sums(column_scratch(shape, 1)));
 }
 
 /// Attention as batches of equal products: either of the heads of each sample, or of the samples of
@@ -152,7 +152,7 @@ void linear_weight_gradient(const GpuKernel& k) {
 void convolution_forward(const GpuKernel& k) {
   const Patches patches = patches_of(k);
   char* gathered = k.scratch(patches.made().size() * k.element());
-  gather_patches(k.lane(), gathered, k.at(k.step.x), patches);
+  gather_patches(k.stream(), gathered, k.at(k.step.x), patches);
   ProductShape shape = forward_of(patches.made(), k.layer().outputs);
   shape.bias = k.layer().bias;
   k.multiply(shape, {gathered, k.weight(), k.at(k.step.y), shape.bias ? k.weight(1) : nullptr});
@@ -168,14 +168,14 @@ void convolution_input_gradient(const GpuKernel& k) {
   k.multiply(input_gradient_of(patches.made(), k.layer().outputs),
              {k.at(k.step.y), k.weight(), gradient});
   char* to = k.step.accumulate ? gradient + beside : k.at(k.step.dx);
-  gather_patches_gradient(k.lane(), to, gradient, patches);
-  if (k.step.accumulate) add(k.lane(), k.at(k.step.dx), k.at(k.step.dx), to, k.step.dx.size());
+  gather_patches_gradient(k.stream(), to, gradient, patches);
+  if (k.step.accumulate) add(k.stream(), k.at(k.step.dx), k.at(k.step.dx), to, k.step.dx.size());
 }
 
 void convolution_weight_gradient(const GpuKernel& k) {
   const Patches patches = patches_of(k);
   char* gathered = k.scratch(patches.made().size() * k.element());
-  gather_patches(k.lane(), gathered, k.at(k.step.x), patches);
+  gather_patches(k.stream(), gathered, k.at(k.step.x), patches);
   k.multiply(weight_gradient_of(patches.made(), k.layer().outputs),
              {gathered, k.at(k.step.y), k.gradient()});
   if (k.layer().bias) add_bias_gradient(k);
@@ -207,7 +207,7 @@ void attention_values(const GpuKernel& k) {
 
 void attention_forward(const GpuKernel& k) {
   attention_scores(k);
-  causal_softmax(k.lane(), k.at(k.step.probabilities), score_factor(k),
+  causal_softmax(k.stream(), k.at(k.step.probabilities), score_factor(k),
                  shape_of(k.step.probabilities));
   attention_values(k);
 }
@@ -223,7 +223,7 @@ void set_queries_aside(const GpuKernel& k, const AttentionScratch& scratch) {
   const auto row = static_cast<std::size_t>(k.layer().outputs * k.element());
   require(cudaMemcpy2DAsync(scratch.queries, row, k.at(k.step.x), 3 * row, row,
                             static_cast<std::size_t>(k.step.x.rows), cudaMemcpyDeviceToDevice,
-                            k.lane().stream),
+                            k.stream().handle),
           "set queries aside");
 }
 
@@ -263,7 +263,7 @@ void attention_gradient(const GpuKernel& k) {
   const AttentionScratch scratch = attention_scratch(k);
   set_queries_aside(k, scratch);
   attention_value_gradients(k, scratch);
-  causal_softmax_gradient(k.lane(), scratch.slopes, k.at(k.step.probabilities), score_factor(k),
+  causal_softmax_gradient(k.stream(), scratch.slopes, k.at(k.step.probabilities), score_factor(k),
                           shape_of(k.step.probabilities));
   attention_score_gradients(k, scratch);
 }

@@ -395,12 +395,12 @@ void GpuRun::add_stage(int rank, int index) {
   const auto s = static_cast<std::size_t>(index), r = static_cast<std::size_t>(rank);
   const Member& member = rig_.group.members()[r];
   const Element element = job_.precision == Precision::Bf16 ? Element::Bf16 : Element::Fp32;
-  const Engine engine = {
-      .lane = {member.compute, member.sms, element},
+  const KernelContext context = {
+      .stream = {member.compute, member.sms, element},
       .products = rig_.products[r].get(),
       .scratch = rig_.scratch[r].get(),
       .planned_sms = options_.planned_sms > 0 ? options_.planned_sms : member.sms};
-  devices_[s] = std::make_unique<GpuDevice>(job_, index, rank, engine, memories_);
+  devices_[s] = std::make_unique<GpuDevice>(job_, index, rank, context, memories_);
   stages_[s] = std::make_unique<Stage>(job_, job_.program.ranks[r], index, *devices_[s]);
   if (devices_[s]->losses() != nullptr) {
     most_pending_ += 2 * static_cast<std::size_t>(job_.program.micro_batches);

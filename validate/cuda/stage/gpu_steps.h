@@ -31,8 +31,8 @@ class Scratch {
 };
 
 /// The part of a device that kernels run on.
-struct Engine {
-  Lane lane;
+struct KernelContext {
+  Stream stream;
   Products* products = nullptr;
   Scratch* scratch = nullptr;
   int planned_sms = 1;  // that products are planned for
@@ -46,7 +46,7 @@ struct GpuBatch {
   float* loss = nullptr;
 };
 
-void run_steps(const Engine& engine, const std::vector<Step>& steps, const StageTensors& tensors,
-               const GpuBatch& batch, StepPart part = StepPart::All);
+void run_steps(const KernelContext& context, const std::vector<Step>& steps,
+               const StageTensors& tensors, const GpuBatch& batch, StepPart part = StepPart::All);
 
 }  // namespace interlock::cuda
