@@ -152,6 +152,18 @@ done
 refused models/a.cc "$(comment '/// Sends it. Nobody asks.')" '"nobody" is retired'
 refused docs/a.md "# A\\n\\nLooks: 3\\n" '"Looks" is retired'
 accepted docs/a.md "# A\\n\\nIt looks good.\\n"
+for code in 'int lane = 0;' 'std::vector<int> lanes_;' 'int lane_free(int wire);' 'struct Lane {};' 'constexpr int kLane = 1;'; do
+  refused sim/lower/a.cc "$(comment "$code")" "a lane is a row of a picture"
+  accepted reports/page/a.cc "$(comment "$code")"
+done
+accepted sim/lower/a.cc "$(comment 'int plane = 0, planes_of = 1;')"
+for code in 'struct Figure {};' 'struct ErrorFigures;' 'int run_figures(int result);'; do
+  refused reports/headlines/a.cc "$(comment "$code")" "a figure is a picture"
+done
+accepted reports/page/a.cc "$(include '"reports/charts/paper_figures.h"')"
+refused sim/engines/a.cc "$(comment 'class Machine;')" "a machine is hardware"
+refused sim/engines/a.cc "$(comment 'struct Engine {};')" "an engine runs a program"
+accepted sim/engines/a.cc "$(comment 'struct EngineState {};')"
 
 echo "$passed passed, $failed failed"
 ((failed == 0))
