@@ -42,9 +42,9 @@ check() {
   }
   # Nouns of code, each of which has one meaning.
   code && !/^#include/ {
-    if (FILENAME !~ /^\.\/reports\// && (/(^|[^A-Za-z])lanes?([^a-z]|$)/ || /(^|[^A-Z])Lanes?([^a-z]|$)/))
+    if (FILENAME !~ /^\.\/(tests\/)?(reports|browser)\// && (/(^|[^A-Za-z])lanes?([^a-z]|$)/ || /(^|[^A-Z])Lanes?([^a-z]|$)/))
       bad("a lane is a row of a picture; write communicator, stream or slot")
-    if (FILENAME !~ /^\.\/reports\/charts\// && /[a-z]_figures([^a-z]|$)|[a-z]Figures([^a-z]|$)|struct Figure([^a-z]|$)/)
+    if (FILENAME !~ /^\.\/(reports\/charts|tests\/reports)\// && /[a-z]_figures([^a-z]|$)|[a-z]Figures([^a-z]|$)|struct Figure([^a-z]|$)/)
       bad("a figure is a picture; write headline for a number shown first, summary for errors")
     if (/(struct|class) Machine([^A-Za-z]|$)/) bad("a machine is hardware of the catalogue; write what emulates or runs")
     if (/(struct|class) Engine([^A-Za-z]|$)/) bad("an engine runs a program; write context, queue or what it is")
