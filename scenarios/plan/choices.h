@@ -1,4 +1,4 @@
-// The choices that make_plan() makes, one function for each, in a source of its name.
+// The choices that make_plan() makes, a function for each.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

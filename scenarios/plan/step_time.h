@@ -1,7 +1,8 @@
 // estimate_step: how long a step takes, as exactly as the one who asks can afford.
 // SPDX-License-Identifier: Apache-2.0
 //
-// One ladder. Each grade is dearer than the one before, and none says more time than the next:
+// One ladder. Each grade is dearer than the one before, and none says more time than the next (but
+// for ranks that choose their order at run time, which contention may help):
 //
 //   LayoutBound  microseconds  no plan of the layout is shorter, whatever its schedule
 //   PlanBound    10 us         no step of the plan is shorter
