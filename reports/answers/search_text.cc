@@ -73,7 +73,7 @@ std::vector<Headline> effort(const SearchResult& result) {
   if (counts.unfinished > 0) {
     headlines.push_back({"Failed", grouped(counts.unfinished), counts.failure, true});
   }
-  return values;
+  return headlines;
 }
 
 /// A column that is shown only where plans differ in it.

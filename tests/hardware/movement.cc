@@ -165,7 +165,7 @@ Movement broadcast(const CartesianPartition& from, const CartesianPartition& to,
   for (std::size_t position = 0; position < to.ranks.size(); ++position) {
     std::vector<int> place = coordinates(to.shape, position);
     for (std::size_t axis = 0; axis < place.size(); ++axis) {
-      REQUIRE_MESSAGE(from.shape[axis] == to.shape[axis] || from.shape[axis] == 1,
+      REQUIRE_MESSAGE((from.shape[axis] == to.shape[axis] || from.shape[axis] == 1),
                       "equal dimensions, or 1 where copies come from");
       if (from.shape[axis] == 1) place[axis] = 0;
     }
@@ -206,7 +206,7 @@ Movement repartition(const TensorShape& tensor, const CartesianPartition& from,
   check_grid(from);
   check_grid(to);
   const std::size_t dimensions = tensor.shape.size();
-  REQUIRE_MESSAGE(from.shape.size() == dimensions && to.shape.size() == dimensions,
+  REQUIRE_MESSAGE((from.shape.size() == dimensions && to.shape.size() == dimensions),
                   "grids of as many dimensions as the tensor");
   Movement movement{{{}}};
   for (std::size_t position = 0; position < from.ranks.size(); ++position) {
@@ -229,7 +229,7 @@ Movement repartition(const TensorShape& tensor, const CartesianPartition& from,
 Movement halo_exchange(const TensorShape& tensor, const CartesianPartition& partition,
                        const std::vector<Window>& windows) {
   const std::size_t dimensions = tensor.shape.size();
-  REQUIRE_MESSAGE(partition.shape.size() == dimensions && windows.size() == dimensions,
+  REQUIRE_MESSAGE((partition.shape.size() == dimensions && windows.size() == dimensions),
                   "a cut and a window for each dimension of the tensor");
   std::vector<Line> lines(dimensions);
   for (std::size_t axis = 0; axis < dimensions; ++axis) {
