@@ -25,7 +25,7 @@ TEST_CASE("all mistakes of a variation are told") {
         "times their mean; expected a number from 0 to that, got 0.500\n"
         "set: /variation/link_jitter/per: unknown name \"op\"; known: message, step, link\n"
         "set: /variation/link_jitter: missing key \"spread\"; expected standard deviation over "
-        "mean, 0.05 say\n"
+        "mean, e.g. 0.05\n"
         "set: /variation/slow_links/0: a device needs no link to itself; expected two devices\n"
         "set: /variation/slow_links/1: missing key \"to\"; expected the number of a device\n"
         "set: /variation/speeds/0: expected a number from 0.001 to 1000, got 0");
