@@ -6,6 +6,8 @@
 // message brought, and makes `stash` and `output`; the output is freed when it has been sent. A
 // message then brings a gradient of the output. B reads it, adds to the gradient accumulation of
 // the weights, makes `below`, which is sent on, and frees input, stash and gradient.
+//
+// Calls for the stages of one rank come from one thread at a time, see Workload.
 #pragma once
 
 #include <deque>
@@ -21,7 +23,7 @@
 
 namespace interlock {
 
-/// Frees the memory that an op held.
+/// Frees the memory that an op held. To be called once, when the op has ended.
 using EndOfOp = std::function<void()>;
 
 /// The tensors of a message, each with the loss whose gradient it is.
@@ -43,6 +45,7 @@ class Stage {
   MessageBlocks hand_over(const Channel& channel, int micro_batch);
   /// Frees what pack() returned, once it has left; an output once the head has read it, too.
   void release(const Channel& channel, int micro_batch, MessageBlocks& blocks);
+  /// Takes over the tensors of a message: the input, or gradients of the output by loss.
   void receive(const Channel& channel, int micro_batch, const MessageBlocks& blocks);
 
   const std::vector<NamedArray>& dump() const { return weights_.dump(); }
