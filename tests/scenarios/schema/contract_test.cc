@@ -194,9 +194,9 @@ TEST_CASE("readers know the names of the contract, and no other") {
     if (!names.empty()) told[id_of(place, key)] = names;
   });
   CHECK(known.size() > 60);
-  for (const auto& [key, names] : known) {
-    CAPTURE(key);
-    CHECK(told[key] == names);
+  for (const auto& of_key : known) {
+    INFO(of_key.first);
+    CHECK(told[of_key.first] == of_key.second);
   }
 }
 
