@@ -85,6 +85,7 @@ MeasuredPlan measure_workload(const Plan& plan, Keep keep) {
   const TraceWorkload& workload = *plan.question.workload;
   MeasureInputs inputs = measure_inputs(plan);
   inputs.peak = FlopsPerSecond(0);
+  inputs.micro_batches_per_step = 0;  // traces do not count them
   if (workload.precision) {
     const Device& device = plan.question.cluster.device;
     const auto& peak = device.peak[static_cast<std::size_t>(*workload.precision)];

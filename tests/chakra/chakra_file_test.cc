@@ -138,6 +138,8 @@ TEST_CASE("a trace of another tool: 3 ms, 1 MB at 1 GB/s, 2 ms take 6 ms") {
   CHECK(result.measurement.metrics.devices.at(0).busy == doctest::Approx(0.5));
   CHECK(result.measurement.metrics.links.at(0).bytes == Bytes(1e6));
   CHECK(scenario.micro_batches == 1);
+  INFO("traces do not say how many micro-batches they hold: throughput counts steps");
+  CHECK(result.measurement.metrics.micro_batches_per_step == 0);
 }
 
 TEST_CASE("a message that no op waits for ends the step: 3 ms, then 1 MB at 1 GB/s, take 4 ms") {
