@@ -68,16 +68,15 @@ std::size_t base_of(const std::vector<ReadResult>& results, std::size_t r) {
 
 std::vector<Value> values_of(const Entry& entry, const std::vector<ReadResult>& results) {
   std::vector<Value> values;
-  const Rates rates = rates_of(results);
+  if (entry.metric) {
+    for (const ReadResult& result : results) values.push_back(result.value(entry.metric));
+    return values;
+  }
+  const std::vector<double> rates = rates_of(results).values;
+  if (entry.key == "throughput") return {rates.begin(), rates.end()};
   for (std::size_t r = 0; r < results.size(); ++r) {
-    if (entry.metric) {
-      values.push_back(results[r].value(entry.metric));
-    } else if (entry.key == "throughput") {
-      values.emplace_back(rates.values[r]);
-    } else {
-      const double base = rates.values[entry.key == "gain" ? base_of(results, r) : 0];
-      values.push_back(base > 0 ? Value(rates.values[r] / base) : Value());
-    }
+    const double base = rates[entry.key == "gain" ? base_of(results, r) : 0];
+    values.push_back(base > 0 ? Value(rates[r] / base) : Value());
   }
   return values;
 }
