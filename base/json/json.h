@@ -114,7 +114,7 @@ class ObjectReader {
 
   /// The member as a node, or nothing if it is absent; either way the key counts as known.
   std::optional<JsonNode> get(std::string_view key);
-  /// As get, but absence is reported: `expected` says what belongs there, e.g. "a model name".
+  /// Returns what get() does; reports an absent member, with what was `expected`: "a model name".
   std::optional<JsonNode> require(std::string_view key, std::string_view expected);
 
   bool boolean(std::string_view key, bool otherwise);

@@ -1,4 +1,4 @@
-// Plan: a scenario with every choice made, so that programs can be lowered from it.
+// Plan: a scenario laid out, and, from make_plan(), with every choice made.
 // SPDX-License-Identifier: Apache-2.0
 //
 // Example: 24 equal layers, "partition": "balanced", "schedule": "1f1b" on 4 ranks with data 8. The

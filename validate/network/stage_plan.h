@@ -1,7 +1,7 @@
 // StagePlan: the layers of a stage, or of a head, as steps over tensors whose places are fixed.
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a forward keeps lies in the stash, in exactly the bytes that models/layers/operators.h
+// The stash holds what a forward keeps, in exactly the bytes that models/layers/operators.h
 // counts; a tensor that is kept is written there at once, so that a forward needs nothing else.
 // Gradients of a backward lie in the workspace. The last backward of a stage, which makes its
 // weight gradients, lets the gradient of a kept tensor take that tensor's place where nothing reads

@@ -3,10 +3,10 @@
 //
 // Four stages, six micro-batches, a backward twice as long as a forward (interlock schedule):
 //
-//   device 0  F0F1F2F3············B0──F4B1──F5B2──··B3──··B4──··B5──
-//   device 1  ··F0F1F2········B0──F3B1──F4B2──F5B3──··B4──··B5──····
-//   device 2  ····F0F1····B0──F2B1──F3B2──F4B3──F5B4──··B5──········
-//   device 3  ······F0B0──F1B1──F2B2──F3B3──F4B4──F5B5──············
+//   device 0  F0F1F2F3............B0--F4B1--F5B2--..B3--..B4--..B5--
+//   device 1  ..F0F1F2........B0--F3B1--F4B2--F5B3--..B4--..B5--....
+//   device 2  ....F0F1....B0--F2B1--F3B2--F4B3--F5B4--..B5--........
+//   device 3  ......F0B0--F1B1--F2B2--F3B3--F4B4--F5B5--............
 //
 // Eager 1F1B runs twice as many ahead: between the forward of a micro-batch and its backward a
 // stage then has other work for as long as the way to the last stage and back takes, transfers
