@@ -93,14 +93,15 @@ Item read_item(ObjectReader& model, ObjectReader* own, const BlockForm& common) 
 /// Stops at the first item that is wrong: what the model says wrongly, each item would repeat.
 std::vector<Item> read_items(ObjectReader& reader, const BlockForm& common) {
   const auto pattern = reader.get("layer_pattern");
-  if (!pattern) return {read_item(reader, nullptr, common)};
-  std::vector<Item> items;
-  if (pattern->value->kind != JsonValue::Kind::Array || pattern->value->items.empty()) {
+  const bool list =
+      pattern && pattern->value->kind == JsonValue::Kind::Array && !pattern->value->items.empty();
+  if (pattern && !list) {
     report(reader.diagnostics(), *pattern,
            "expected a list of the forms that layers have in turn, e.g. [{\"repeat\": 5, "
            "\"sliding_window\": 1024}, {}]");
-    return items;
   }
+  if (!list) return {read_item(reader, nullptr, common)};
+  std::vector<Item> items;
   for (std::size_t i = 0; i < pattern->value->items.size(); ++i) {
     ObjectReader own(pattern->item(i), reader.diagnostics());
     items.push_back(read_item(reader, &own, common));
