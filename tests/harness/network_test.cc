@@ -224,6 +224,10 @@ TEST_CASE("what has no kernels is refused with what to write instead") {
   check_refused(untied + R"("experts": 2})", R"(no "experts")");
   check_refused(untied + R"("gated_mlp": true})", R"("gated_mlp": false)");
   check_refused(untied + R"("head_size": 4})", R"(no "head_size")");
+  check_refused(untied + R"("layer_pattern": [{}]})", R"(no "layer_pattern")");
+  check_refused(untied + R"("multi_token_prediction": {}})", R"(no "multi_token_prediction")");
+  check_refused(untied + R"("ffn": "dense"})", R"(no "ffn")");
+  check_refused(untied + R"("attention_gate": true})", R"(no "attention_gate")");
   check_refused(untied + R"("parallel_residual": true})", R"(no "parallel_residual")");
   check_refused(untied + R"("norm_position": "post"})", R"(no "norm_position")");
   check_refused(untied + R"("norm": "rmsnorm"})", R"("norm": "layernorm")");

@@ -105,7 +105,28 @@ class Draw {
       model["capacity_factor"] = 1.25;
       experts_ = true;
     }
+    if (chance(0.3)) model["layer_pattern"] = pattern();
+    if (chance(0.1)) model["multi_token_prediction"] = {{"layers", 1}};
     return model;
+  }
+
+  /// Returns forms of layers; context devices share no states.
+  Json pattern() {
+    std::vector<Json> forms = {{{"sliding_window", 16}},
+                               {{"ffn", "none"}},
+                               {{"kv_heads", 4}, {"attention_gate", true}},
+                               {{"ffn_hidden_size", 512}, {"qk_norm", "whole"}}};
+    if (context_ == 1) {
+      forms.push_back({{"attention", "mamba"}, {"mamba", Json::object()}, {"ffn", "none"}});
+      forms.push_back({{"attention", "mamba2"}, {"mamba2", {{"heads", 8}, {"groups", 4}}}});
+      forms.push_back({{"attention", "gated-delta"}, {"gated_delta", {{"value_heads", 8}}}});
+    }
+    Json pattern = Json::array({Json::object()});
+    for (int i = random_.integer(1, 3); i > 0; --i) {
+      pattern.push_back(one_of(forms));
+      if (chance(0.3)) pattern.back()["repeat"] = 2;
+    }
+    return pattern;
   }
 
   Json cluster() {

@@ -36,7 +36,8 @@ TEST_CASE("gpt-oss has sinks, windows of 128 tokens, and biases in its router an
   const auto of = [](int layers, int experts) {
     return built(decoder("\"layers\": " + std::to_string(layers) +
                          ", \"experts\": " + std::to_string(experts) + R"(, "mlp_bias": true,
-      "qkv_bias": true, "projection_bias": true, "hidden_size": 2880, "attention_heads": 64, "kv_heads": 8, "head_size": 64,
+      "qkv_bias": true, "projection_bias": true, "hidden_size": 2880, "attention_heads": 64,
+      "kv_heads": 8, "head_size": 64,
       "experts_per_token": 4, "expert_ffn_hidden_size": 2880, "router_bias": true,
       "attention_sinks": true, "vocab_size": 201088, "tied_embeddings": false,
       "layer_pattern": [{"sliding_window": 128}, {}])"));
