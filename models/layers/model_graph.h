@@ -54,9 +54,10 @@ struct Module {
       backward_weight_exchanges, recompute_exchanges;
   std::int64_t parameters = 0;
   std::int64_t expert_parameters = 0;  // of these, what is divided by experts
-  // Weights of the first module that this one uses too (tied embeddings). A stage that holds this
-  // module and not the first keeps its own copy, with gradients and optimiser state.
+  // Weights of module `tied_to` that this one uses too (tied embeddings). A stage that holds this
+  // module and not that one keeps its own copy, with gradients and optimiser state.
   std::int64_t tied_parameters = 0;
+  int tied_to = 0;  // number of a module before this one
   Bytes output;     // the tensor that crosses to the next module
   Bytes stash;      // kept from forward to backward, the module's input included
   Bytes workspace;  // live only while one of its operators runs

@@ -206,6 +206,19 @@ void check_bands(ObjectReader& reader, int side, const std::vector<Window>& wind
   }
 }
 
+/// Checks an encoder in front of a decoder, whose images are whole on every device.
+void check_encoder(ObjectReader& whole, const Transformer& encoder, const Sharding& sharding) {
+  ObjectReader reader(*whole.get("encoder"), whole.diagnostics());
+  const std::size_t before = whole.diagnostics().messages().size();
+  refuse_context(reader, sharding, "a model with an encoder of images");
+  if (whole.diagnostics().messages().size() > before) return;
+  check_blocks(reader, encoder, sharding);
+  if (!sharding.sequence_parallel) return;
+  const std::string among = of_tensor(sharding) + " (sequence parallelism)";
+  check_parts(reader, "patches", encoder.stream.sequence_length, sharding.tensor, among);
+  check_parts(reader, "connector", encoder.image_tokens(), sharding.tensor, among);
+}
+
 }  // namespace
 
 void check_images(ObjectReader& reader, int side, const std::vector<Window>& windows,
@@ -269,6 +282,7 @@ void check_sharding(ObjectReader& reader, const Transformer& t, const BuildOptio
   }
   check_sequence(reader, t, sharding);
   check_experts(reader, t, sharding);
+  if (!t.encoder.empty()) check_encoder(reader, t.encoder.front(), sharding);
 }
 
 void pad_vocabulary(Transformer& t, const Sharding& sharding) {

@@ -82,6 +82,15 @@ void append_feed_forward(const BlockForm& shape, const StreamSizes& sizes,
 /// Returns a block as a module without a name.
 Module block_module(const BlockForm& shape, const BuildOptions& options);
 
+/// Returns the sizes of an encoder's tokens, whose micro-batches are those of its images.
+StreamSizes encoder_sizes(const Transformer& encoder, const BuildOptions& options);
+/// Adds the modules of the model's encoder, its connector the last.
+void append_encoder(const Transformer& shape, const BuildOptions& options,
+                    std::vector<Module>& modules);
+/// Adds the blocks of a model as modules `name`0, 1, ..., with `before` others that may recompute.
+void append_blocks(const Transformer& shape, const BuildOptions& options, const std::string& name,
+                   std::size_t before, std::vector<Module>& modules);
+
 /// Tokens or patches to vectors, with all that is added to them.
 Module embedding_module(const Transformer& shape, const StreamSizes& sizes,
                         const BuildOptions& options);

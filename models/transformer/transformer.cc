@@ -10,27 +10,25 @@
 namespace interlock {
 namespace {
 
-/// Makes each form's module once for the layers that recompute, and once for the others.
-void append_blocks(const Transformer& t, const BuildOptions& options,
-                   std::vector<Module>& modules) {
-  std::map<std::pair<int, Recompute>, Module> made;
-  for (std::size_t i = 0; i < t.layers.size(); ++i) {
-    const BuildOptions own = options_of_layer(options, i);
-    const auto [module, added] = made.insert({{t.layers[i], own.recompute}, Module()});
-    if (added) module->second = block_module(t.block_of(i), own);
-    modules.push_back(module->second);
-    modules.back().name = "block" + std::to_string(i);
-  }
-}
-
 void attach_heads(const Transformer& t, const BuildOptions& options, std::vector<Module>& modules) {
   HeadSpec head = t.head;
   if (!head.kind) {
     head.kind = site_kind(t) == SiteKind::Sequence ? HeadKind::Lm : HeadKind::Linear;
   }
   if (head.kind == HeadKind::LaterLayers) return attach_later_layers(head, options, modules);
+  const std::size_t own = modules.size() - t.layers.size() - 2;  // the first that is no encoder's
+  if (own > 0) {
+    const Transformer& encoder = t.encoder.front();
+    HeadSite site = site_of(t, options);
+    site.samples *= encoder.images;
+    site.positions = encoder.stream.sequence_length;
+    site.width = encoder.stream.hidden_size;
+    site.norm_parameters = norm_parameters(encoder.stream);
+    const Head early = make_head(head, site, options);
+    for (std::size_t i = 0; i + 1 < own; ++i) modules[i].head = early;
+  }
   const Head made = make_head(head, site_of(t, options), options);
-  for (std::size_t i = 0; i + 1 < modules.size(); ++i) modules[i].head = made;
+  for (std::size_t i = own > 0 ? own - 1 : 0; i + 1 < modules.size(); ++i) modules[i].head = made;
 }
 
 std::function<ModelGraph(const TokenSlice&)> slicer(const Transformer& shape,
@@ -53,6 +51,19 @@ std::function<ModelGraph(const TokenSlice&)> slicer(const Transformer& shape,
 
 }  // namespace
 
+void append_blocks(const Transformer& t, const BuildOptions& options, const std::string& name,
+                   std::size_t before, std::vector<Module>& modules) {
+  // Each form's module is made once for the layers that recompute, and once for the others.
+  std::map<std::pair<int, Recompute>, Module> made;
+  for (std::size_t i = 0; i < t.layers.size(); ++i) {
+    const BuildOptions own = options_of_layer(options, before + i);
+    const auto [module, added] = made.insert({{t.layers[i], own.recompute}, Module()});
+    if (added) module->second = block_module(t.block_of(i), own);
+    modules.push_back(module->second);
+    modules.back().name = name + std::to_string(i);
+  }
+}
+
 SiteKind site_kind(const Transformer& t) {
   return t.readout == Transformer::Readout::Classes ? SiteKind::Vector : SiteKind::Sequence;
 }
@@ -63,13 +74,20 @@ ModelGraph build_transformer(const Transformer& shape, const BuildOptions& optio
   ModelGraph graph = {.samples_per_micro_batch = options.micro_batch_size,
                       .attention_flops = stream.causal_flops ? "causal" : "full"};
   if (shape.patches.image_size == 0) graph.tokens_per_sample = part_of(stream).length;
+  std::size_t before = 0;
+  if (!shape.encoder.empty()) {
+    append_encoder(shape, options, graph.modules);
+    before = shape.encoder.front().layers.size();
+  }
+  const auto embedding = static_cast<int>(graph.modules.size());
   graph.modules.push_back(embedding_module(shape, z, options));
-  append_blocks(shape, options, graph.modules);
+  append_blocks(shape, options, "block", before, graph.modules);
   graph.modules.push_back(readout_module(shape, z, options));
+  graph.modules.back().tied_to = embedding;
   if (shape.later_tokens > 0) append_later_tokens(shape, z, options, graph.modules.back());
   if (!stream.slice) {
     attach_heads(shape, options, graph.modules);
-    if (!stream.bidirectional) graph.slice = slicer(shape, options);
+    if (!stream.bidirectional && shape.encoder.empty()) graph.slice = slicer(shape, options);
   }
   return graph;
 }

@@ -5,7 +5,11 @@
 //  "norm": "layernorm" | "rmsnorm", "norm_position": "pre" | "post" | "both" | "branch",
 //  "embedding_norm", "bias", "qkv_bias", "projection_bias", "mlp_bias", "parallel_residual",
 //  "gated_mlp", "max_positions", "token_types", "tied_embeddings", "dropout", "bidirectional",
-//  "attention_flops": "full" | "causal", "patches": {"image_size", "patch_size", "channels"},
+//  "attention_flops": "full" | "causal",
+//  "patches": {"image_size", "patch_size", "channels", "class_token", "bias"},
+//  "encoder": {"patches", "images", "final_norm", "connector": {"merge", "merge_by":
+//   "concatenation" | "mean", "norm": "none" | "layernorm" | "rmsnorm", "hidden_size", "bias"},
+//   and the keys above and below that shape blocks},
 //  "readout": "lm" | "masked-lm" | "classes", "classes", "pooler", "head",
 //  "multi_token_prediction": {"layers"}, "experts", "experts_per_token", "shared_experts",
 //  "shared_expert_gate", "expert_ffn_hidden_size", "shared_expert_ffn_hidden_size",
@@ -33,12 +37,24 @@
 namespace interlock {
 
 struct Transformer {
-  /// Square images instead of tokens: a patch each, and one more token for the whole.
+  /// Square images instead of tokens: a patch each, and perhaps one more token for the whole.
   struct Patches {
     int image_size = 0;  // pixels on a side; 0: none
     int size = 1;
     int channels = 3;
-    int tokens() const { return image_size / size * (image_size / size) + 1; }
+    bool class_token = true;
+    bool bias = true;
+    int side() const { return image_size / size; }
+    int tokens() const { return side() * side() + (class_token ? 1 : 0); }
+  };
+  /// The way from an encoder's tokens to the decoder's: see encoder.cc.
+  struct Connector {
+    enum class Norm { None, Layer, Rms };
+    int merge = 1;  // patches on a side of the square that one token is made of
+    bool mean = false;
+    Norm norm = Norm::None;
+    int hidden_size = 0;  // between two products; 0: there is one
+    bool bias = true;
   };
   /// Every token's successor; tokens that were hidden, behind another layer; or one class for all,
   /// read from the first token.
@@ -58,7 +74,16 @@ struct Transformer {
   bool pooler = false;   // Classes: a further layer before them
   int later_tokens = 0;  // that are predicted too, see multi_token.cc
   HeadSpec head;
+  std::vector<Transformer> encoder;  // at most one; its tokens stand in the sequence
+  int images = 1;                    // of an encoder: of each sample
+  bool final_norm = true;            // of an encoder, behind its last block
+  Connector connector;               // of an encoder
 
+  /// Returns the tokens that an encoder makes of the images of a sample.
+  int image_tokens() const {
+    const int side = patches.side() / connector.merge;
+    return images * side * side;
+  }
   const BlockForm& block_of(std::size_t layer) const {
     return forms[static_cast<std::size_t>(layers[layer])];
   }

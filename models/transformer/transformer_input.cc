@@ -22,22 +22,36 @@ Operator position_table(const Transformer& t, const StreamSizes& z) {
   return added_table(t, z, t.max_positions, positions);
 }
 
-/// Pixels of each patch times weights, whole on every tensor device, and one more token, the same
-/// in every image. No gradient of pixels is needed.
-/// Source: Dosovitskiy et al., An Image is Worth 16x16 Words, arXiv 2010.11929, section 3.1.
+/// Pixels of each patch times weights, whole on every tensor device, and perhaps one more token,
+/// the same in every image. No gradient of pixels is needed. Source: Dosovitskiy et al., An Image
+/// is Worth 16x16 Words, arXiv 2010.11929, section 3.1.
 void append_patches(const Transformer& t, const StreamSizes& z, std::vector<Operator>& operators) {
   const Transformer::Patches& patches = t.patches;
   const double tokens = z.tokens / outer_parts(z.sharding).rows;
-  const double rows = tokens * (patches.tokens() - 1) / patches.tokens();
+  const double rows = tokens * patches.side() * patches.side() / patches.tokens();
   const std::int64_t pixels =
       static_cast<std::int64_t>(patches.channels) * patches.size * patches.size;
-  Operator projection = linear({rows, pixels, t.stream.hidden_size, true}, z.element);
+  Operator projection = linear({rows, pixels, t.stream.hidden_size, patches.bias}, z.element);
   projection.input_gradient = {.launches = 0};
   operators.push_back(projection);
+  if (!patches.class_token) return;
   Operator first = elementwise({.forward = 2 * z.residual, .gradients = z.residual}, z.element);
   first.input_gradient = {.launches = 0};
   first.parameters = t.stream.hidden_size;
   operators.push_back(first);
+}
+
+/// Finds the vectors of the tokens that no encoder makes, and puts the encoder's between them.
+void append_words(const Transformer& t, const StreamSizes& z, std::vector<Operator>& operators) {
+  const double made = t.encoder.empty() ? 0 : z.samples * t.encoder.front().image_tokens();
+  operators.push_back(
+      sharded_lookup({z.tokens - made, t.vocab_size, t.stream.hidden_size}, z.sharding, z.element));
+  if (made == 0) return;
+  const double elements = made * t.stream.hidden_size * outer_parts(z.sharding).share();
+  operators.push_back(elementwise(
+      {.forward = 2 * elements, .backward = 2 * elements, .gradients = z.residual + elements},
+      z.element));
+  operators.back().reads_module_input = true;
 }
 
 }  // namespace
@@ -47,8 +61,7 @@ Module embedding_module(const Transformer& t, const StreamSizes& z, const BuildO
   if (t.patches.image_size > 0) {
     append_patches(t, z, operators);
   } else {
-    operators.push_back(
-        sharded_lookup({z.tokens, t.vocab_size, t.stream.hidden_size}, z.sharding, z.element));
+    append_words(t, z, operators);
   }
   if (t.max_positions > 0) operators.push_back(position_table(t, z));
   if (t.token_types > 0) operators.push_back(added_table(t, z, t.token_types, t.token_types));

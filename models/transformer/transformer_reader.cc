@@ -7,14 +7,17 @@
 namespace interlock {
 namespace {
 
+void check_positions(ObjectReader& reader, const Transformer& t) {
+  const int tokens = t.stream.sequence_length;
+  if (t.max_positions == 0 || t.max_positions >= tokens) return;
+  report(reader.diagnostics(), reader.get("max_positions").value_or(reader.node()),
+         std::to_string(t.max_positions) + " positions for a sequence_length of " +
+             std::to_string(tokens) + "; expected at least as many");
+}
+
 /// Checks the numbers against each other, once each is right by itself.
 void check_shape(ObjectReader& reader, const Transformer& t) {
-  const int tokens = t.stream.sequence_length;
-  if (t.max_positions > 0 && t.max_positions < tokens) {
-    report(reader.diagnostics(), reader.get("max_positions").value_or(reader.node()),
-           std::to_string(t.max_positions) + " positions for a sequence_length of " +
-               std::to_string(tokens) + "; expected at least as many");
-  }
+  check_positions(reader, t);
   if (t.stream.bidirectional && t.readout == Transformer::Readout::Lm) {
     report(reader.diagnostics(), *reader.get("bidirectional"),
            "a token that is seen cannot be predicted; expected \"readout\": \"masked-lm\" or "
@@ -102,6 +105,8 @@ void read_patches(const JsonNode& node, ObjectReader& whole, Transformer& t) {
   patches.image_size = required_count(reader, "image_size", "pixels on a side", 65'536);
   patches.size = required_count(reader, "patch_size", "pixels on a side", 65'536);
   patches.channels = reader.count("channels", 3, 1, 100'000);
+  patches.class_token = reader.boolean("class_token", true);
+  patches.bias = reader.boolean("bias", true);
   reader.finish();
   if (patches.image_size % patches.size != 0) {
     report(reader.diagnostics(), *reader.get("patch_size"),
@@ -185,14 +190,58 @@ void read_later_tokens(ObjectReader& reader, Transformer& t) {
   own.finish();
 }
 
-}  // namespace
-
-Transformer read_transformer(ObjectReader& reader) {
-  Transformer t;
+/// Reads what encoders and decoders have alike: all from tokens or patches to the last block.
+void read_body(ObjectReader& reader, Transformer& t) {
   t.stream.hidden_size = required_count(reader, "hidden_size", "a width", 1'000'000);
   read_inputs(reader, t);
   read_stream(reader, t);
   read_layers(reader, read_common(reader, t.stream), t);
+}
+
+void read_connector(const JsonNode& node, Transformer& encoder, Diagnostics& diagnostics) {
+  ObjectReader reader(node, diagnostics);
+  Transformer::Connector& c = encoder.connector;
+  c.merge = reader.count("merge", 1, 1, 65'536);
+  c.mean = reader.choice("merge_by", {"concatenation", "mean"}, 0) == 1;
+  c.norm = static_cast<Transformer::Connector::Norm>(
+      reader.choice("norm", {"none", "layernorm", "rmsnorm"}, 0));
+  if (reader.get("hidden_size")) c.hidden_size = reader.count("hidden_size", 1, 1, kWidest);
+  c.bias = reader.boolean("bias", true);
+  reader.finish();
+  if (encoder.patches.side() % c.merge == 0) return;
+  report(diagnostics, *reader.get("merge"),
+         std::to_string(c.merge) + " patches of " + std::to_string(encoder.patches.side()) +
+             " on a side; expected a divisor");
+}
+
+/// An encoder is read as a model of images without a readout.
+void read_encoder(const JsonNode& node, ObjectReader& whole, Transformer& t) {
+  Diagnostics& diagnostics = whole.diagnostics();
+  ObjectReader reader(node, diagnostics);
+  Transformer e;
+  if (!reader.require("patches", "an object with the sizes of images")) return;
+  read_body(reader, e);
+  e.images = reader.count("images", 1, 1, 1'000'000);
+  e.final_norm = reader.boolean("final_norm", e.stream.norm_position != NormPosition::Post);
+  if (const auto connector = reader.get("connector")) read_connector(*connector, e, diagnostics);
+  reader.finish();
+  if (diagnostics.empty()) check_positions(reader, e);
+  if (t.patches.image_size > 0) {
+    report(diagnostics, node, "its tokens stand between words; expected no \"patches\" beside it");
+  } else if (diagnostics.empty() && e.image_tokens() > t.stream.sequence_length) {
+    report(diagnostics, node,
+           std::to_string(e.image_tokens()) + " tokens of images in a sequence_length of " +
+               std::to_string(t.stream.sequence_length) + "; expected at most all of them");
+  }
+  t.encoder.push_back(std::move(e));
+}
+
+}  // namespace
+
+Transformer read_transformer(ObjectReader& reader) {
+  Transformer t;
+  read_body(reader, t);
+  if (const auto encoder = reader.get("encoder")) read_encoder(*encoder, reader, t);
   read_readout(reader, t);
   read_later_tokens(reader, t);
   if (const auto head = reader.get("head")) {

@@ -1,5 +1,7 @@
 // The scenario contract: "model", which models/ reads.
 // SPDX-License-Identifier: Apache-2.0
+#include <set>
+
 #include "scenarios/contract/contract_types.h"
 
 namespace interlock::contract {
@@ -32,7 +34,10 @@ std::vector<ContractKey> transformer_sizes() {
       {"sequence_length", whole(1), "required without `patches`", "Tokens of one sample."},
       {"patches", object("model.transformer.patches"), "tokens",
        "Square images instead of tokens, without `vocab_size` and `sequence_length`: a token for "
-       "each patch, and one more."}};
+       "each patch, and one more."},
+      {"encoder", object("model.transformer.encoder"), "none",
+       "Images beside words: a transformer of patches in front of the embedding, whose tokens "
+       "stand in the sequence. `sequence_length` counts them too."}};
 }
 
 /// Keys that an item of the layer pattern may have too.
@@ -184,6 +189,44 @@ std::vector<ContractKey> expert_keys() {
       {"router_bias", boolean(), "false",
        "The router adds a bias to the score of each expert (DeepSeek-V3, gpt-oss)."},
       head_key("`lm`; with classes `linear`")};
+}
+
+/// Returns the keys of an encoder of images: those of a transformer but for its inputs and readout.
+std::vector<ContractKey> encoder_keys() {
+  std::vector<ContractKey> keys = {
+      {"patches", object("model.transformer.patches"), "required", "The images, in patches."},
+      {"layers", whole(1), "required", "Transformer blocks."},
+      {"hidden_size", whole(1), "required", "Width of the residual stream."},
+      {"images", whole(1, 1e6), "1", "Images of one sample."},
+      {"final_norm", boolean(), "`false` with `norm_position` `post`, else `true`",
+       "A norm behind the last block."},
+      {"connector", object("model.transformer.encoder.connector"), "one product",
+       "The way to the decoder's width."}};
+  const std::set<std::string> of_decoders = {
+      "tied_embeddings", "readout", "classes", "pooler", "multi_token_prediction", "head"};
+  for (const auto& more : {attention_keys(), block_keys(), expert_keys()}) {
+    for (const ContractKey& key : more) {
+      if (!of_decoders.contains(key.key)) keys.push_back(key);
+    }
+  }
+  return keys;
+}
+
+std::vector<ContractObject> encoder() {
+  return {{.name = "model.transformer.encoder",
+           .meaning = "A transformer of images in front of the model. Its modules come first.",
+           .keys = encoder_keys()},
+          {.name = "model.transformer.encoder.connector",
+           .meaning = "From the patches of an encoder to tokens of the decoder.",
+           .keys = {{"merge", whole(1, 65'536), "1",
+                     "Patches on a side of the square that becomes one token."},
+                    {"merge_by", one_of({"concatenation", "mean"}), "concatenation",
+                     "`concatenation`: all numbers of a square side by side. `mean`: their mean."},
+                    {"norm", one_of({"none", "layernorm", "rmsnorm"}), "none",
+                     "A norm of each patch before it is merged by concatenation, or of each mean."},
+                    {"hidden_size", whole(1), "one product alone",
+                     "Width between two products, with an activation there."},
+                    {"bias", boolean(), "true", "Its products have a bias."}}}};
 }
 
 std::vector<ContractObject> transformer() {

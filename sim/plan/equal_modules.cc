@@ -39,8 +39,8 @@ bool equal_work(const Module& a, const Module& b) {
          equal(a.backward_weight_exchanges, b.backward_weight_exchanges) &&
          equal(a.recompute_exchanges, b.recompute_exchanges) && a.parameters == b.parameters &&
          a.expert_parameters == b.expert_parameters && a.tied_parameters == b.tied_parameters &&
-         a.output == b.output && a.stash == b.stash && a.workspace == b.workspace &&
-         equal(a.head, b.head);
+         a.tied_to == b.tied_to && a.output == b.output && a.stash == b.stash &&
+         a.workspace == b.workspace && equal(a.head, b.head);
 }
 
 }  // namespace interlock

@@ -87,6 +87,7 @@ StageCost price_module(const Module& module, const PriceInputs& inputs) {
   cost.gradient_addition = addition_time(module.output, inputs);
   cost.state = footprint_of(module.parameters, inputs);
   cost.expert_state = footprint_of(module.expert_parameters, inputs);
+  cost.tied_to = module.tied_to;
   cost.tied_state = footprint_of(module.tied_parameters, inputs);
   cost.tied_update = price(update_work(module.tied_parameters, inputs.optimizer, inputs.precision,
                                        inputs.framework.fp32_gradients),
@@ -112,10 +113,10 @@ void append(StageCost& stage, const StageCost& module) {
   stage.gradient_addition = module.gradient_addition;
 }
 
-/// As append; weights that the module shares with the first one count where that one is not.
+/// As append; weights that the module shares with another count where that one is not.
 void append_tied(StageCost& stage, const StageCost& module, int first_module) {
   append(stage, module);
-  if (first_module == 0) return;
+  if (first_module <= module.tied_to) return;
   stage.state += module.tied_state;
   stage.update += module.tied_update;
 }
@@ -128,6 +129,7 @@ StageCost forward_only(const StageCost& module) {
   cost.workspace = module.workspace;
   cost.state.weights = module.state.weights;
   cost.expert_state.weights = module.expert_state.weights;
+  cost.tied_to = module.tied_to;
   cost.tied_state.weights = module.tied_state.weights;
   return cost;
 }
@@ -274,7 +276,9 @@ StageTime busy_time(const std::vector<StageCost>& priced, const Strategy& strate
     // The last part of overlapping blocks belongs to no stage of its own.
     const StageRole& role = roles[std::min<std::size_t>(stage, roles.size() - 1)];
     Seconds busy = once;
-    if (first > 0) busy += sums[last].tied_update - sums[first].tied_update;
+    if (first > modules[last - 1].tied_to) {
+      busy += sums[last].tied_update - sums[first].tied_update;
+    }
     for (const Traversal& traversal : role.traversals) {
       const bool skips = !traversal.to_previous && strategy.skip_unneeded_input_gradients;
       const int lowest =

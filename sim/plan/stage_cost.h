@@ -58,7 +58,8 @@ struct StageCost {
   // State of the layers that experts divide, part of `state`; another group of devices holds a
   // copy.
   Footprint expert_state;
-  Footprint tied_state;  // of weights shared with the first module, held where that one is not
+  int tied_to = 0;       // number of a module that shares weights with this one
+  Footprint tied_state;  // of these weights, held where that module is not
   OpCost tied_update;
   Bytes readout;                         // weights of the head, sent where heads are stale copies
   Bytes whole_weights, whole_gradients;  // before states are divided, see DataParallel

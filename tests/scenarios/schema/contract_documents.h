@@ -80,6 +80,8 @@ inline std::vector<std::string> training_documents() {
               {"sliding_window": 4}, {"attention": "mamba", "mamba": {}, "ffn": "none"},
               {"attention": "mamba2", "mamba2": {"heads": 2}},
               {"attention": "gated-delta", "gated_delta": {"value_heads": 2}}],
+            "encoder": {"layers": 1, "hidden_size": 8, "attention_heads": 2, "connector": {},
+                        "patches": {"image_size": 32, "patch_size": 16}},
             "multi_token_prediction": {}},
   "cluster": {"machine": "dgx-a100-80g", "devices": 1}, "training": {"strategy": "global",
                "global_batch_size": 4, "micro_batches": 2}})",
