@@ -10,12 +10,12 @@ namespace {
 
 std::string number(std::int64_t value) { return std::to_string(value); }
 
-void report_at_model(ObjectReader& reader, const std::string& message) {
+void report_at_model(Section& reader, const std::string& message) {
   report(reader.diagnostics(), reader.node(), message);
 }
 
 /// Returns the node that a message about the number at `key` points to.
-JsonNode place_of(ObjectReader& reader, std::string_view key) {
+JsonNode place_of(Section& reader, std::string_view key) {
   return reader.get(key).value_or(reader.node());
 }
 
@@ -35,7 +35,7 @@ int stored_columns(const Sharding& sharding) {
   return sharding.tensor_layout == TensorLayout::ThreeD ? columns * columns : columns;
 }
 
-void check_head(ObjectReader& reader, const HeadSpec& head, const Sharding& sharding) {
+void check_head(Section& reader, const HeadSpec& head, const Sharding& sharding) {
   const int parts = stored_columns(sharding);
   if (!head.hidden_size || *head.hidden_size % parts == 0) return;
   report_at_model(reader, "heads of hidden_size " + number(*head.hidden_size) +
@@ -44,7 +44,7 @@ void check_head(ObjectReader& reader, const HeadSpec& head, const Sharding& shar
 }
 
 /// Refuses models that rows and columns of devices cannot share.
-void refuse_grids(ObjectReader& reader, const Transformer& t) {
+void refuse_grids(Section& reader, const Transformer& t) {
   const auto refuse = [&](bool has, std::string_view key) {
     if (!has) return;
     report(reader.diagnostics(), place_of(reader, key),
@@ -56,7 +56,7 @@ void refuse_grids(ObjectReader& reader, const Transformer& t) {
   refuse(t.readout != Transformer::Readout::Lm, "readout");
 }
 
-void check_tensor(ObjectReader& reader, const Transformer& t, const BuildOptions& options) {
+void check_tensor(Section& reader, const Transformer& t, const BuildOptions& options) {
   const Sharding& sharding = options.sharding;
   const ActivationParts inner = inner_parts(sharding);
   const int stored = stored_columns(sharding);
@@ -83,7 +83,7 @@ void check_tensor(ObjectReader& reader, const Transformer& t, const BuildOptions
   check_samples(reader, options);
 }
 
-void check_sequence(ObjectReader& reader, const Transformer& t, const Sharding& sharding) {
+void check_sequence(Section& reader, const Transformer& t, const Sharding& sharding) {
   const int tensor = sharding.sequence_parallel ? sharding.tensor : 1;
   std::string among = number(sharding.context) + " context devices";
   if (tensor > 1) among += " x " + number(tensor) + " tensor devices";
@@ -91,7 +91,7 @@ void check_sequence(ObjectReader& reader, const Transformer& t, const Sharding& 
   check_parts(reader, "sequence_length", t.sequence_length, parts, among);
 }
 
-void check_context(ObjectReader& reader, const Transformer& t, const Sharding& sharding) {
+void check_context(Section& reader, const Transformer& t, const Sharding& sharding) {
   if (sharding.context == 1) return;
   if (t.attention == Transformer::Attention::Retention) {
     refuse_context(reader, sharding, "retention, which hands a state along the sequence,");
@@ -108,7 +108,7 @@ void check_context(ObjectReader& reader, const Transformer& t, const Sharding& s
   }
 }
 
-void check_experts(ObjectReader& reader, const Transformer& t, const Sharding& sharding) {
+void check_experts(Section& reader, const Transformer& t, const Sharding& sharding) {
   if (t.experts.count == 0) {
     refuse_experts(reader, sharding, "a transformer without \"experts\"");
     return;
@@ -133,7 +133,7 @@ bool near(int length, int parts, const Window& window) {
 }
 
 /// One dimension of images: `lines` are rows or columns.
-void check_bands(ObjectReader& reader, int side, const std::vector<Window>& windows, int bands,
+void check_bands(Section& reader, int side, const std::vector<Window>& windows, int bands,
                  const std::string& lines) {
   if (bands == 1) return;
   int length = side;
@@ -161,13 +161,13 @@ void check_bands(ObjectReader& reader, int side, const std::vector<Window>& wind
 
 }  // namespace
 
-void check_images(ObjectReader& reader, int side, const std::vector<Window>& windows,
+void check_images(Section& reader, int side, const std::vector<Window>& windows,
                   const Sharding& sharding) {
   check_bands(reader, side, windows, sharding.image_rows, "rows");
   check_bands(reader, side, windows, sharding.image_columns, "columns");
 }
 
-void check_parts(ObjectReader& reader, std::string_view key, std::int64_t value, std::int64_t parts,
+void check_parts(Section& reader, std::string_view key, std::int64_t value, std::int64_t parts,
                  const std::string& among) {
   if (value % parts == 0) return;
   report(reader.diagnostics(), place_of(reader, key),
@@ -176,7 +176,7 @@ void check_parts(ObjectReader& reader, std::string_view key, std::int64_t value,
              number((value / parts + 1) * parts));
 }
 
-void check_samples(ObjectReader& reader, const BuildOptions& options) {
+void check_samples(Section& reader, const BuildOptions& options) {
   const int rows = outer_parts(options.sharding).rows;
   if (options.micro_batch_size % rows == 0) return;
   report_at_model(reader, "micro-batches of " + number(options.micro_batch_size) +
@@ -185,7 +185,7 @@ void check_samples(ObjectReader& reader, const BuildOptions& options) {
                               number(rows));
 }
 
-bool check_layout(ObjectReader& reader, const Sharding& sharding) {
+bool check_layout(Section& reader, const Sharding& sharding) {
   if (sharding.tensor_layout == TensorLayout::OneD) return true;
   bool good = true;
   if (!grid_side(sharding)) {
@@ -208,7 +208,7 @@ bool check_layout(ObjectReader& reader, const Sharding& sharding) {
   return good;
 }
 
-void check_sharding(ObjectReader& reader, const Transformer& t, const BuildOptions& options) {
+void check_sharding(Section& reader, const Transformer& t, const BuildOptions& options) {
   refuse_split_brain(reader, options.sharding, "a transformer");
   refuse_images(reader, options.sharding, "a transformer");
   if (!check_layout(reader, options.sharding)) return;
@@ -226,7 +226,7 @@ void pad_vocabulary(Transformer& t, const Sharding& sharding) {
   t.vocab_size = static_cast<int>((t.vocab_size + whole - 1) / whole * whole);
 }
 
-void check_sharding(ObjectReader& reader, const Mlp& mlp, const BuildOptions& options) {
+void check_sharding(Section& reader, const Mlp& mlp, const BuildOptions& options) {
   const Sharding& sharding = options.sharding;
   refuse_context(reader, sharding, "an MLP");
   refuse_experts(reader, sharding, "an MLP");
@@ -256,34 +256,34 @@ void check_sharding(ObjectReader& reader, const Mlp& mlp, const BuildOptions& op
   check_samples(reader, options);
 }
 
-void refuse_tensor(ObjectReader& reader, const Sharding& sharding, const std::string& model) {
+void refuse_tensor(Section& reader, const Sharding& sharding, const std::string& model) {
   if (sharding.tensor == 1) return;
   report_at_model(reader, model + " cannot be divided among " + of_tensor(sharding) +
                               "; expected tensor 1, or a transformer or an MLP");
 }
 
-void refuse_context(ObjectReader& reader, const Sharding& sharding, const std::string& model) {
+void refuse_context(Section& reader, const Sharding& sharding, const std::string& model) {
   if (sharding.context == 1) return;
   report_at_model(reader, model + " cannot be divided among " + number(sharding.context) +
                               " context devices; expected context 1, or a transformer with "
                               "attention");
 }
 
-void refuse_images(ObjectReader& reader, const Sharding& sharding, const std::string& model) {
+void refuse_images(Section& reader, const Sharding& sharding, const std::string& model) {
   const int parts = sharding.image_parts();
   if (parts == 1) return;
   report_at_model(reader, model + " has no images that " + number(parts) +
                               " devices could divide; expected spatial 1, or a ResNet or a VGG");
 }
 
-void refuse_experts(ObjectReader& reader, const Sharding& sharding, const std::string& model) {
+void refuse_experts(Section& reader, const Sharding& sharding, const std::string& model) {
   if (sharding.expert == 1) return;
   report_at_model(reader, model + " cannot be divided among " + number(sharding.expert) +
                               " expert devices; expected expert 1, or a transformer with "
                               "\"experts\"");
 }
 
-void refuse_split_brain(ObjectReader& reader, const Sharding& sharding, const std::string& model) {
+void refuse_split_brain(Section& reader, const Sharding& sharding, const std::string& model) {
   if (sharding.split_brain == 1) return;
   report_at_model(reader, model + " has no fully connected layers behind convolutions to divide " +
                               "among " + number(sharding.split_brain) +

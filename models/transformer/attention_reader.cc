@@ -7,10 +7,7 @@
 namespace interlock {
 namespace {
 
-constexpr int kMostHeads = 100'000;
-constexpr int kWidest = 1'000'000;
-
-void check_divides(ObjectReader& reader, std::string_view key, int part, const std::string& whole,
+void check_divides(Section& reader, std::string_view key, int part, const std::string& whole,
                    int size) {
   if (size % part == 0) return;
   report(reader.diagnostics(), reader.node().value->find(key) ? *reader.get(key) : reader.node(),
@@ -19,12 +16,12 @@ void check_divides(ObjectReader& reader, std::string_view key, int part, const s
 }
 
 /// Reports `key` if it is written, though `other` leaves no use for it.
-void refuse_key(ObjectReader& reader, std::string_view key, const std::string& message) {
+void refuse_key(Section& reader, std::string_view key, const std::string& message) {
   if (const auto node = reader.get(key)) report(reader.diagnostics(), *node, message);
 }
 
 /// Keys that only retention, or only attention, has a use for.
-void check_retention(ObjectReader& reader, const Transformer& t) {
+void check_retention(Section& reader, const Transformer& t) {
   if (t.attention != Transformer::Attention::Retention) {
     refuse_key(reader, "chunk_size",
                "attention has no chunks; expected it with \"attention\": \"retention\"");
@@ -43,7 +40,7 @@ void check_retention(ObjectReader& reader, const Transformer& t) {
   }
 }
 
-void check_rotary(ObjectReader& reader, const Transformer& t) {
+void check_rotary(Section& reader, const Transformer& t) {
   const bool latent = t.latents.kv_rank > 0;
   const int turned = latent ? t.latents.rotary_head_size : t.head_size;
   if (t.positions != Transformer::Positions::Rotary || turned % 2 == 0) return;
@@ -56,7 +53,7 @@ void check_rotary(ObjectReader& reader, const Transformer& t) {
          "rotary positions turn pairs, and " + head + "; expected an even head size");
 }
 
-void check_mask(ObjectReader& reader, const Transformer& t) {
+void check_mask(Section& reader, const Transformer& t) {
   if (!t.bidirectional) return;
   refuse_key(reader, "sliding_window", "a window ends at its token; expected no \"bidirectional\"");
   if (t.causal_flops) {
@@ -66,18 +63,15 @@ void check_mask(ObjectReader& reader, const Transformer& t) {
 }
 
 /// Keys and queries of a rank of their own, which replace the usual head sizes.
-void read_latents(const JsonNode& node, ObjectReader& whole, Transformer& t) {
-  ObjectReader reader(node, whole.diagnostics());
-  if (reader.get("query_rank")) {
-    t.latents.query_rank = reader.count("query_rank", 1, 1, kWidest);
-  }
-  t.latents.kv_rank = required_count(reader, "kv_rank", "a width", kWidest);
-  t.latents.rotary_head_size =
-      required_count(reader, "rotary_head_size", "elements of a head", kWidest);
-  t.head_size =
-      required_count(reader, "head_size", "elements of a head, without rotary ones", kWidest) +
-      t.latents.rotary_head_size;
-  t.value_head_size = required_count(reader, "value_head_size", "elements of a head", kWidest);
+void read_latents(const JsonNode& node, Section& whole, Transformer& t) {
+  Section reader(contract_object(transformer_contract(), "model.transformer.latent_attention"),
+                 node, whole.diagnostics());
+  t.latents.query_rank = reader.count("query_rank", 0);
+  t.latents.kv_rank = reader.required_count("kv_rank", "a width");
+  t.latents.rotary_head_size = reader.required_count("rotary_head_size", "elements of a head");
+  t.head_size = reader.required_count("head_size", "elements of a head, without rotary ones") +
+                t.latents.rotary_head_size;
+  t.value_head_size = reader.required_count("value_head_size", "elements of a head");
   reader.finish();
   for (const char* key : {"kv_heads", "head_size", "qk_norm", "rotary_share"}) {
     refuse_key(whole, key, "latents say what heads are; expected it without \"latent_attention\"");
@@ -88,22 +82,20 @@ void read_latents(const JsonNode& node, ObjectReader& whole, Transformer& t) {
   }
 }
 
-void read_positions(ObjectReader& reader, Transformer& t) {
+void read_positions(Section& reader, Transformer& t) {
   const bool images = t.patches.image_size > 0;
-  t.positions = static_cast<Transformer::Positions>(
-      reader.choice("positions", {"learned", "rotary", "none"}, 0));
-  t.max_positions = reader.count("max_positions", t.sequence_length, 1, kMostTokens);
-  t.rotary_share = reader.number("rotary_share", 1, 0, 1);
+  t.positions = static_cast<Transformer::Positions>(reader.choice("positions"));
+  t.max_positions = reader.count("max_positions", t.sequence_length);
+  t.rotary_share = reader.number("rotary_share");
   t.bidirectional = reader.boolean("bidirectional", images);
 }
 
-void read_heads(ObjectReader& reader, Transformer& t) {
-  t.attention_heads = required_count(reader, "attention_heads", "a number of heads", kMostHeads);
-  t.kv_heads = reader.count("kv_heads", t.attention_heads, 1, kMostHeads);
-  t.head_size =
-      reader.count("head_size", std::max(t.hidden_size / t.attention_heads, 1), 1, kWidest);
+void read_heads(Section& reader, Transformer& t) {
+  t.attention_heads = reader.required_count("attention_heads", "a number of heads");
+  t.kv_heads = reader.count("kv_heads", t.attention_heads);
+  t.head_size = reader.count("head_size", std::max(t.hidden_size / t.attention_heads, 1));
   t.value_head_size = t.head_size;
-  t.qk_norm = reader.boolean("qk_norm", false);
+  t.qk_norm = reader.boolean("qk_norm");
   if (const auto node = reader.get("latent_attention")) {
     read_latents(*node, reader, t);
     t.kv_heads = t.attention_heads;
@@ -112,19 +104,16 @@ void read_heads(ObjectReader& reader, Transformer& t) {
 
 }  // namespace
 
-void read_attention(ObjectReader& reader, Transformer& t) {
-  t.attention = static_cast<Transformer::Attention>(
-      reader.choice("attention", {"materialised", "fused", "retention"}, 0));
+void read_attention(Section& reader, Transformer& t) {
+  t.attention = static_cast<Transformer::Attention>(reader.choice("attention"));
   read_positions(reader, t);
   read_heads(reader, t);
-  t.chunk_size = reader.count("chunk_size", std::min(512, t.sequence_length), 1, kMostTokens);
-  if (reader.get("sliding_window")) {
-    t.window = reader.count("sliding_window", kMostTokens, 1, kMostTokens);
-  }
-  t.causal_flops = reader.choice("attention_flops", {"full", "causal"}, 0) == 1;
+  t.chunk_size = reader.count("chunk_size", std::min(512, t.sequence_length));
+  t.window = reader.written_count("sliding_window");
+  t.causal_flops = reader.choice("attention_flops") == 1;
 }
 
-void check_attention(ObjectReader& reader, const Transformer& t) {
+void check_attention(Section& reader, const Transformer& t) {
   check_retention(reader, t);
   check_mask(reader, t);
   if (t.latents.kv_rank == 0 && !reader.get("head_size")) {

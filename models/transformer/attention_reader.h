@@ -2,17 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "models/layers/required_count.h"
 #include "models/transformer/transformer.h"
 
 namespace interlock {
 
-/// Most tokens of a sample.
-inline constexpr int kMostTokens = 100'000'000;
-
 /// REQUIRES: layers, hidden_size and sequence_length of `shape` are read.
-void read_attention(ObjectReader& reader, Transformer& shape);
+void read_attention(Section& reader, Transformer& shape);
 /// A diagnostic for each key that does not go with the others. REQUIRES: each is right by itself.
-void check_attention(ObjectReader& reader, const Transformer& shape);
+void check_attention(Section& reader, const Transformer& shape);
 
 }  // namespace interlock

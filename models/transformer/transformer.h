@@ -1,25 +1,13 @@
 // Transformer: decoders and encoders of tokens or image patches: embedding, blocks, readout.
 // SPDX-License-Identifier: Apache-2.0
 //
-// {"kind": "transformer", "layers", "hidden_size", "attention_heads", "kv_heads", "head_size",
-//  "ffn_hidden_size", "vocab_size", "sequence_length", "gated_mlp",
-//  "norm": "layernorm" | "rmsnorm", "norm_position": "pre" | "post", "embedding_norm",
-//  "bias", "qkv_bias", "projection_bias", "mlp_bias", "qk_norm", "parallel_residual",
-//  "positions": "learned" | "rotary" | "none", "max_positions", "rotary_share", "token_types",
-//  "tied_embeddings", "dropout", "attention": "materialised" | "fused" | "retention",
-//  "chunk_size", "sliding_window", "bidirectional", "attention_flops": "full" | "causal",
-//  "latent_attention": {"query_rank", "kv_rank", "head_size", "rotary_head_size",
-//   "value_head_size"}, "patches": {"image_size", "patch_size", "channels"},
-//  "readout": "lm" | "masked-lm" | "classes", "classes", "pooler", "head",
-//  "experts", "experts_per_token", "shared_experts", "shared_expert_gate",
-//  "expert_ffn_hidden_size", "capacity_factor", "dense_layers", "expert_interval",
-//  "router_bias"}
 // Defaults describe GPT-2's family without dropout. A block is pre-norm: norm, attention, residual,
 // norm, MLP, residual. The last module is final norm, vocabulary projection and loss. With experts
 // the MLP of every `expert_interval`th of all but the first `dense_layers` blocks is a mixture of
 // them.
 #pragma once
 
+#include "base/contract/section.h"
 #include "models/layers/head.h"
 
 namespace interlock {
@@ -102,7 +90,9 @@ struct Transformer {
 
 /// Returns the kind of tensor that crosses from one module to the next, as heads see it.
 SiteKind site_kind(const Transformer& shape);
-Transformer read_transformer(ObjectReader& reader);
+/// Returns the rows of its keys: of the model, of its latents, and of its patches.
+const std::vector<ContractObject>& transformer_contract();
+Transformer read_transformer(Section& reader);
 ModelGraph build_transformer(const Transformer& shape, const BuildOptions& options);
 
 }  // namespace interlock

@@ -8,7 +8,7 @@ namespace interlock {
 namespace {
 
 /// Checks the numbers against each other, once each is right by itself.
-void check_shape(ObjectReader& reader, const Transformer& t) {
+void check_shape(Section& reader, const Transformer& t) {
   check_attention(reader, t);
   if (t.positions == Transformer::Positions::Learned && t.max_positions < t.sequence_length) {
     report(reader.diagnostics(), reader.get("max_positions").value_or(reader.node()),
@@ -28,7 +28,7 @@ void check_shape(ObjectReader& reader, const Transformer& t) {
 }
 
 /// Keys that only experts have a use for.
-void refuse_expert_keys(ObjectReader& reader) {
+void refuse_expert_keys(Section& reader) {
   for (const char* key :
        {"experts_per_token", "shared_experts", "expert_ffn_hidden_size", "capacity_factor",
         "dense_layers", "expert_interval", "shared_expert_gate", "router_bias"}) {
@@ -38,7 +38,7 @@ void refuse_expert_keys(ObjectReader& reader) {
   }
 }
 
-void check_experts(ObjectReader& reader, const Transformer& t) {
+void check_experts(Section& reader, const Transformer& t) {
   const Transformer::Experts& experts = t.experts;
   if (experts.per_token > experts.count) {
     report(reader.diagnostics(), *reader.get("experts_per_token"),
@@ -60,33 +60,29 @@ void check_experts(ObjectReader& reader, const Transformer& t) {
   }
 }
 
-void read_experts(ObjectReader& reader, Transformer& t) {
-  constexpr int kMostExperts = 100'000;
-  const auto count = reader.get("experts");
-  if (!count) return refuse_expert_keys(reader);
+void read_experts(Section& reader, Transformer& t) {
+  if (!reader.get("experts")) return refuse_expert_keys(reader);
   Transformer::Experts& experts = t.experts;
-  experts.count = read_count(*count, 1, kMostExperts, reader.diagnostics()).value_or(1);
-  experts.per_token = reader.count("experts_per_token", 1, 1, kMostExperts);
-  experts.shared = reader.count("shared_experts", 0, 0, 1000);
-  experts.ffn_hidden_size =
-      reader.count("expert_ffn_hidden_size", t.ffn_hidden_size, 1, 10'000'000);
-  if (const auto capacity = reader.get("capacity_factor")) {
-    experts.capacity_factor = read_number(*capacity, 0.01, 1000, reader.diagnostics());
-  }
-  experts.dense_layers = reader.count("dense_layers", 0, 0, kMostModules);
-  experts.interval = reader.count("expert_interval", 1, 1, kMostModules);
-  experts.shared_gate = reader.boolean("shared_expert_gate", false);
-  experts.router_bias = reader.boolean("router_bias", false);
+  experts.count = reader.count("experts", 1);
+  experts.per_token = reader.count("experts_per_token");
+  experts.shared = reader.count("shared_experts");
+  experts.ffn_hidden_size = reader.count("expert_ffn_hidden_size", t.ffn_hidden_size);
+  experts.capacity_factor = reader.written_number("capacity_factor");
+  experts.dense_layers = reader.count("dense_layers");
+  experts.interval = reader.count("expert_interval");
+  experts.shared_gate = reader.boolean("shared_expert_gate");
+  experts.router_bias = reader.boolean("router_bias");
   if (reader.diagnostics().empty()) check_experts(reader, t);
 }
 
 /// Patches instead of tokens: the model reads images, and how many tokens those are.
-void read_patches(const JsonNode& node, ObjectReader& whole, Transformer& t) {
-  ObjectReader reader(node, whole.diagnostics());
+void read_patches(const JsonNode& node, Section& whole, Transformer& t) {
+  Section reader(contract_object(transformer_contract(), "model.transformer.patches"), node,
+                 whole.diagnostics());
   Transformer::Patches& patches = t.patches;
-  patches.image_size = required_count(reader, "image_size", "pixels on a side", 65'536);
-  patches.size = required_count(reader, "patch_size", "pixels on a side", 65'536);
-  patches.channels = reader.count("channels", 3, 1, 100'000);
+  patches.image_size = reader.required_count("image_size", "pixels on a side");
+  patches.size = reader.required_count("patch_size", "pixels on a side");
+  patches.channels = reader.count("channels");
   reader.finish();
   if (patches.image_size % patches.size != 0) {
     report(reader.diagnostics(), *reader.get("patch_size"),
@@ -103,23 +99,21 @@ void read_patches(const JsonNode& node, ObjectReader& whole, Transformer& t) {
   t.sequence_length = patches.tokens();
 }
 
-void read_inputs(ObjectReader& reader, Transformer& t) {
+void read_inputs(Section& reader, Transformer& t) {
   if (const auto node = reader.get("patches")) {
     read_patches(*node, reader, t);
   } else {
-    t.vocab_size = required_count(reader, "vocab_size", "a number of tokens", 100'000'000);
-    t.sequence_length =
-        required_count(reader, "sequence_length", "tokens of a sample", kMostTokens);
+    t.vocab_size = reader.required_count("vocab_size", "a number of tokens");
+    t.sequence_length = reader.required_count("sequence_length", "tokens of a sample");
   }
-  t.token_types = reader.count("token_types", 0, 0, 1'000'000);
-  t.embedding_norm = reader.boolean("embedding_norm", false);
+  t.token_types = reader.count("token_types");
+  t.embedding_norm = reader.boolean("embedding_norm");
 }
 
-void read_readout(ObjectReader& reader, Transformer& t) {
+void read_readout(Section& reader, Transformer& t) {
   using enum Transformer::Readout;
   const bool images = t.patches.image_size > 0;
-  t.readout = static_cast<Transformer::Readout>(
-      reader.choice("readout", {"lm", "masked-lm", "classes"}, images ? 2 : 0));
+  t.readout = static_cast<Transformer::Readout>(reader.choice("readout", images ? 2 : 0));
   if (images && t.readout != Classes) {
     report(reader.diagnostics(), *reader.get("readout"),
            "images have no words; expected \"classes\", the default with \"patches\"");
@@ -130,30 +124,30 @@ void read_readout(ObjectReader& reader, Transformer& t) {
       report(reader.diagnostics(), *node, "no classes; expected it with \"readout\": \"classes\"");
     }
   }
-  t.classes = reader.count("classes", images ? 1000 : 2, 1, 100'000'000);
-  t.pooler = reader.boolean("pooler", false);
-  t.tied_embeddings = reader.boolean("tied_embeddings", !images);
+  t.classes = reader.count("classes", images ? 1000 : 2);
+  t.pooler = reader.boolean("pooler");
+  t.tied_embeddings = reader.boolean("tied_embeddings");
 }
 
-void read_block(ObjectReader& reader, Transformer& t) {
-  t.ffn_hidden_size = reader.count("ffn_hidden_size", 4 * t.hidden_size, 1, 10'000'000);
-  t.gated_mlp = reader.boolean("gated_mlp", false);
-  t.rms_norm = reader.choice("norm", {"layernorm", "rmsnorm"}, 0) == 1;
-  t.post_norm = reader.choice("norm_position", {"pre", "post"}, 0) == 1;
-  const bool bias = reader.boolean("bias", true);
+void read_block(Section& reader, Transformer& t) {
+  t.ffn_hidden_size = reader.count("ffn_hidden_size", 4 * t.hidden_size);
+  t.gated_mlp = reader.boolean("gated_mlp");
+  t.rms_norm = reader.choice("norm") == 1;
+  t.post_norm = reader.choice("norm_position") == 1;
+  const bool bias = reader.boolean("bias");
   t.bias = {.qkv = reader.boolean("qkv_bias", bias),
             .projection = reader.boolean("projection_bias", bias),
             .mlp = reader.boolean("mlp_bias", bias)};
-  t.parallel_residual = reader.boolean("parallel_residual", false);
-  t.dropout = reader.number("dropout", 0, 0, 1);
+  t.parallel_residual = reader.boolean("parallel_residual");
+  t.dropout = reader.number("dropout");
 }
 
 }  // namespace
 
-Transformer read_transformer(ObjectReader& reader) {
+Transformer read_transformer(Section& reader) {
   Transformer t;
-  t.layers = required_count(reader, "layers", "a number of blocks", kMostModules - 2);
-  t.hidden_size = required_count(reader, "hidden_size", "a width", 1'000'000);
+  t.layers = reader.required_count("layers", "a number of blocks");
+  t.hidden_size = reader.required_count("hidden_size", "a width");
   read_inputs(reader, t);
   read_block(reader, t);
   read_attention(reader, t);

@@ -10,7 +10,7 @@ namespace interlock {
 namespace {
 
 /// Reports what of `t` has no kernels here, each where it is written.
-void refuse_unexecutable(ObjectReader& reader, const Transformer& t) {
+void refuse_unexecutable(Section& reader, const Transformer& t) {
   using enum Transformer::Attention;
   using enum Transformer::Positions;
   const auto refuse = [&](bool has, std::string_view key, const std::string& message) {
@@ -99,7 +99,7 @@ std::vector<Layer> normed_readout(const ReadoutSite& site, bool bias) {
 
 }  // namespace
 
-void build_transformer_network(ObjectReader& reader, const BuildOptions& options,
+void build_transformer_network(Section& reader, const BuildOptions& options,
                                NeuralNetwork& network) {
   const Transformer t = read_transformer(reader);
   const ReadoutSite site = {
@@ -127,7 +127,7 @@ void build_transformer_network(ObjectReader& reader, const BuildOptions& options
   network.modules.push_back({"readout", normed_readout(site, false), {}});
 }
 
-void build_mlp_network(ObjectReader& reader, const BuildOptions& options, NeuralNetwork& network) {
+void build_mlp_network(Section& reader, const BuildOptions& options, NeuralNetwork& network) {
   const Mlp mlp = read_mlp(reader);
   ReadoutSite site = {.width = mlp.input_size, .classes = mlp.classes};
   const HeadSpec head = executable_head(reader, options, mlp.head, site, HeadKind::Linear);
@@ -145,7 +145,7 @@ void build_mlp_network(ObjectReader& reader, const BuildOptions& options, Neural
   network.modules.push_back({"readout", readout_layers(site, true), {}});
 }
 
-void build_residual_mlp_network(ObjectReader& reader, const BuildOptions& options,
+void build_residual_mlp_network(Section& reader, const BuildOptions& options,
                                 NeuralNetwork& network) {
   const ResidualMlp mlp = read_residual_mlp(reader);
   const ReadoutSite site = {.width = mlp.hidden_size, .classes = mlp.classes};
