@@ -40,11 +40,11 @@ class CommandLine {
     root_.add("--version", {}, "Display program version information and exit");
     Command& one = add("simulate", "run one scenario", [this] { simulate(options_); });
     add_inputs(one, options_, 1);
-    add_outputs(one, options_, engine_);
+    add_outputs(one, options_);
     Command& several = add("compare", "run several scenarios into one table and one report",
                            [this] { compare(options_); });
     add_inputs(several, options_);
-    add_outputs(several, options_, engine_);
+    add_outputs(several, options_);
     add_sweep(add("sweep", "run hundreds of scenarios into a database, and rank them",
                   [this] { exit_code_ = sweep(swept_) ? kSuccess : kInterrupted; }),
               swept_);
@@ -101,7 +101,6 @@ class CommandLine {
       return kSuccess;
     }
     if (!parsed.command->action) refuse_nothing();  // "--" alone
-    if (!engine_.empty()) options_.overrides.push_back("simulate.engine=" + engine_);
     parsed.command->action();
     return exit_code_;
   }
@@ -229,7 +228,7 @@ class CommandLine {
   ValidateOptions validated_;
   PublishedOptions published_;
   int exit_code_ = kSuccess;
-  std::string engine_, what_, shell_, json_;
+  std::string what_, shell_, json_;
   std::vector<std::string> helped_;
   bool quiet_ = false, reference_ = false;
 };

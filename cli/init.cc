@@ -96,7 +96,8 @@ std::string plan_json(const InitOptions& options, const Starter& starter) {
 Starter choose(const InitOptions& options) {
   const EndOnInterrupt until_chosen("interrupted: nothing was written");
   Progress line("plans", 0, 0, !options.quiet);
-  return make_starter({options.model, options.machine, options.devices}, usable_processors(),
+  return make_starter({options.model, options.machine, options.devices, options.sequence_length},
+                      usable_processors(),
                       [&](std::size_t done, std::size_t of) { line.reach(done, of); });
 }
 

@@ -31,6 +31,7 @@ check() {
     # The rooms from the ground up; those of one line stand beside each other.
     add_rooms("base")
     add_rooms("base/json")
+    add_rooms("base/contract")
     add_rooms("hardware/topologies models/layers")
     add_rooms("hardware/devices models/transformer")
     add_rooms("hardware/networks models/networks")

@@ -22,13 +22,13 @@ void override_head(Shape& shape, SiteKind site, const BuildOptions& options,
   if (options.head) shape.head = read_head(*options.head, site, diagnostics);
 }
 
-void refuse_any_sharding(ObjectReader& reader, const Sharding& sharding, const std::string& model) {
+void refuse_any_sharding(Section& reader, const Sharding& sharding, const std::string& model) {
   refuse_tensor(reader, sharding, model);
   refuse_context(reader, sharding, model);
   refuse_experts(reader, sharding, model);
 }
 
-ModelGraph transformer_from(ObjectReader& reader, const BuildOptions& options) {
+ModelGraph transformer_from(Section& reader, const BuildOptions& options) {
   Transformer shape = read_transformer(reader);
   override_head(shape, site_kind(shape), options, reader.diagnostics());
   if (reader.diagnostics().empty()) check_sharding(reader, shape, options);
@@ -37,7 +37,7 @@ ModelGraph transformer_from(ObjectReader& reader, const BuildOptions& options) {
   return reader.diagnostics().empty() ? build_transformer(shape, options) : ModelGraph();
 }
 
-ModelGraph resnet_from(ObjectReader& reader, const BuildOptions& options) {
+ModelGraph resnet_from(Section& reader, const BuildOptions& options) {
   ResNet shape = read_resnet(reader);
   override_head(shape, SiteKind::Image, options, reader.diagnostics());
   refuse_any_sharding(reader, options.sharding, "a ResNet");
@@ -47,7 +47,7 @@ ModelGraph resnet_from(ObjectReader& reader, const BuildOptions& options) {
   return reader.diagnostics().empty() ? build_resnet(shape, options) : ModelGraph();
 }
 
-ModelGraph vgg_from(ObjectReader& reader, const BuildOptions& options) {
+ModelGraph vgg_from(Section& reader, const BuildOptions& options) {
   Vgg shape = read_vgg(reader);
   override_head(shape, SiteKind::Image, options, reader.diagnostics());
   refuse_any_sharding(reader, options.sharding, "a VGG");
@@ -59,7 +59,7 @@ ModelGraph vgg_from(ObjectReader& reader, const BuildOptions& options) {
   return reader.diagnostics().empty() ? build_vgg(shape, options) : ModelGraph();
 }
 
-ModelGraph mlp_from(ObjectReader& reader, const BuildOptions& options) {
+ModelGraph mlp_from(Section& reader, const BuildOptions& options) {
   Mlp shape = read_mlp(reader);
   override_head(shape, SiteKind::Vector, options, reader.diagnostics());
   check_sharding(reader, shape, options);
@@ -67,7 +67,7 @@ ModelGraph mlp_from(ObjectReader& reader, const BuildOptions& options) {
   return reader.diagnostics().empty() ? build_mlp(shape, options) : ModelGraph();
 }
 
-ModelGraph residual_mlp_from(ObjectReader& reader, const BuildOptions& options) {
+ModelGraph residual_mlp_from(Section& reader, const BuildOptions& options) {
   ResidualMlp shape = read_residual_mlp(reader);
   override_head(shape, SiteKind::Vector, options, reader.diagnostics());
   refuse_any_sharding(reader, options.sharding, "a residual MLP");
@@ -77,7 +77,7 @@ ModelGraph residual_mlp_from(ObjectReader& reader, const BuildOptions& options) 
   return reader.diagnostics().empty() ? build_residual_mlp(shape, options) : ModelGraph();
 }
 
-ModelGraph sparse_mlp_from(ObjectReader& reader, const BuildOptions& options) {
+ModelGraph sparse_mlp_from(Section& reader, const BuildOptions& options) {
   const Sharding& sharding = options.sharding;
   const SparseMlp shape = read_sparse_mlp(reader, sharding.tensor);
   if (options.head) {
@@ -97,7 +97,7 @@ ModelGraph sparse_mlp_from(ObjectReader& reader, const BuildOptions& options) {
   return reader.diagnostics().empty() ? build_sparse_mlp(shape, options) : ModelGraph();
 }
 
-ModelGraph profile_from(ObjectReader& reader, const BuildOptions& options) {
+ModelGraph profile_from(Section& reader, const BuildOptions& options) {
   const std::vector<ProfileModule> modules = read_profile(reader);
   if (options.head) check_measured_head(*options.head, reader.diagnostics());
   refuse_any_sharding(reader, options.sharding, "a profile");
@@ -107,40 +107,81 @@ ModelGraph profile_from(ObjectReader& reader, const BuildOptions& options) {
   return reader.diagnostics().empty() ? build_profile(modules, options) : ModelGraph();
 }
 
-/// One kind of model: its name in files, and the function that reads and builds it.
+/// One kind of model: the rows of its keys, its own object first, and the function that reads and
+/// builds it.
 struct ModelKind {
-  std::string name;
-  ModelGraph (*build)(ObjectReader&, const BuildOptions&);
+  const std::vector<ContractObject>& (*contract)();
+  ModelGraph (*build)(Section&, const BuildOptions&);
+
+  const ContractObject& object() const { return contract().front(); }
+  const std::string& name() const { return contract_names(object(), "kind").front(); }
 };
 
-const std::vector<ModelKind>& model_kinds() {
-  static const std::vector<ModelKind> all = {{"transformer", transformer_from},
-                                             {"resnet", resnet_from},
-                                             {"vgg", vgg_from},
-                                             {"mlp", mlp_from},
-                                             {"residual-mlp", residual_mlp_from},
-                                             {"sparse-mlp", sparse_mlp_from},
-                                             {"profile", profile_from}};
-  return all;
+constexpr ModelKind kModelKinds[] = {{transformer_contract, transformer_from},
+                                     {resnet_contract, resnet_from},
+                                     {vgg_contract, vgg_from},
+                                     {mlp_contract, mlp_from},
+                                     {residual_mlp_contract, residual_mlp_from},
+                                     {sparse_mlp_contract, sparse_mlp_from},
+                                     {profile_contract, profile_from}};
+
+/// Returns the rows of descriptions that other models are made of.
+std::vector<ContractObject> other_descriptions() {
+  using namespace contract;
+  return {{.name = "model.config",
+           .meaning = "A `config.json` of Hugging Face; see [models](models.md).",
+           .keys = {{"model_type", anything(), "required",
+                     "One of the types that [models](models.md) lists; others are refused."}},
+           .others = map(anything())},
+          {.name = "model.base",
+           .meaning = "Another model, with the keys of this object in the place of its own; `null` "
+                      "takes a key away.",
+           .keys = {{"base", anything(), "required",
+                     "A name, the path of a model file or `config.json`, or an object."}},
+           .others = map(anything())}};
 }
 
 ModelGraph build_found(const ModelObject& model, const BuildOptions& options,
                        Diagnostics& diagnostics) {
-  ObjectReader reader(model.node, diagnostics);
   std::vector<std::string> names;
-  for (const ModelKind& kind : model_kinds()) names.push_back(kind.name);
-  const auto kind = reader.require("kind", join_choices(names));
+  for (const ModelKind& kind : kModelKinds) names.push_back(kind.name());
+  const auto kind = ObjectReader(model.node, diagnostics).require("kind", join_choices(names));
   const auto index = kind ? read_choice(*kind, names, diagnostics) : std::nullopt;
   if (!index) return {};  // which keys are known depends on the kind
-  const std::string& otherwise = names[static_cast<std::size_t>(*index)];
-  const std::string name = reader.text("name", model.name.empty() ? otherwise : model.name);
+  const ModelKind& found = kModelKinds[*index];
+  Section reader(found.object(), model.node, diagnostics);
+  reader.get("kind");
+  const std::string name = reader.text("name", model.name.empty() ? found.name() : model.name);
   reader.text("source", "");
-  ModelGraph graph = model_kinds()[static_cast<std::size_t>(*index)].build(reader, options);
+  ModelGraph graph = found.build(reader, options);
   graph.name = name;
   return graph;
 }
 
 }  // namespace
+
+const std::vector<ContractObject>& model_contract() {
+  static const std::vector<ContractObject> all = [] {
+    std::vector<ContractObject> objects;
+    const auto add = [&](const std::vector<ContractObject>& more) {
+      objects.insert(objects.end(), more.begin(), more.end());
+    };
+    for (const ModelKind& kind : kModelKinds) add(kind.contract());
+    add(head_contract());
+    add(other_descriptions());
+    return objects;
+  }();
+  return all;
+}
+
+ContractType model_type() {
+  std::vector<ContractType> forms = {contract::named(zoo_names)};
+  for (const ModelKind& kind : kModelKinds) forms.push_back(contract::object(kind.object().name));
+  for (const ContractObject& other : other_descriptions()) {
+    forms.push_back(contract::object(other.name));
+  }
+  return contract::either(forms);
+}
 
 ModelGraph build_model(const JsonNode& model, const BuildOptions& options,
                        Diagnostics& diagnostics) {

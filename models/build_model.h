@@ -2,9 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "base/contract/contract_types.h"
 #include "models/layers/model_graph.h"
 
 namespace interlock {
+
+/// Returns the rows of all kinds of models, then of their heads and of other descriptions.
+const std::vector<ContractObject>& model_contract();
+/// Returns the type of a model: a name, a path, or an object of any kind.
+ContractType model_type();
 
 /// Reads a model (zoo name, path of a model file, or inline object) and builds its graph.
 /// A diagnostic is added for each mistake; the graph is then empty.

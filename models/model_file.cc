@@ -139,7 +139,8 @@ std::optional<ModelObject> find_model(const JsonNode& model, Diagnostics& diagno
   if (length != nullptr && length->kind == JsonValue::Kind::Null) {
     report(diagnostics, {length, found->node.path},
            "max_position_embeddings is what the model may be asked for, not the length of samples; "
-           "expected e.g. {\"base\": ..., \"sequence_length\": 4096}");
+           "expected it said: --sequence-length 4096, or {\"base\": ..., \"sequence_length\": "
+           "4096}");
     return std::nullopt;
   }
   return found;

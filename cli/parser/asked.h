@@ -105,6 +105,7 @@ struct InitOptions {
   std::string model, machine;  // empty: asked for
   std::string out, json;       // empty: standard output; not at all
   int devices = 0;
+  int sequence_length = 0;  // 0: the model's
   bool force = false, quiet = false;
 };
 

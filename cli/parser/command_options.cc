@@ -9,7 +9,13 @@ void add_inputs(Command& command, CommandOptions& options, int most) {
                     "scenario file, or - for standard input", {.required = true, .words = most});
   command.add("--set", &options.overrides,
               "override a key: a dotted path, and JSON or text (training.steps=16)", "PATH=VALUE");
+  add_sequence_length(command, options.overrides);
   add_quiet(command, options.quiet);
+}
+
+void add_sequence_length(Command& command, std::vector<std::string>& overrides) {
+  command.add("--sequence-length", ShortSetting{&overrides, "model.sequence_length"},
+              "tokens of a sample: short for --set model.sequence_length", "N", {.least = 1});
 }
 
 void add_quiet(Command& command, bool& quiet) {
@@ -46,7 +52,7 @@ void add_training(Command& command, TrainOptions& options, const char* steps) {
 
 }  // namespace
 
-void add_outputs(Command& command, CommandOptions& options, std::string& engine) {
+void add_outputs(Command& command, CommandOptions& options) {
   add_json(command, options.json, "write the result as JSON; - for standard output");
   command.add("--report", &options.report, "write an HTML report", "FILE.html");
   command.add("--svg", &options.svg, "write a static timeline", "FILE.svg");
@@ -58,8 +64,8 @@ void add_outputs(Command& command, CommandOptions& options, std::string& engine)
   command.add("--ranges", &options.ranges,
               "simulate N times more, with kernels as far off as calibration found them", "N",
               {.least = 20, .most = 100'000});
-  command.add("--engine", &engine, "auto, simgrid or native: short for --set simulate.engine",
-              "ENGINE");
+  command.add("--engine", ShortSetting{&options.overrides, "simulate.engine"},
+              "auto, simgrid or native: short for --set simulate.engine", "ENGINE");
 }
 
 void add_explain(Command& command, ExplainOptions& options) {
@@ -82,6 +88,8 @@ void add_init(Command& command, InitOptions& options) {
   command.add("--model", &options.model, "a name of the zoo, or a file", "MODEL");
   command.add("--machine", &options.machine, "a name of the catalogue, or a file", "MACHINE");
   command.add("--devices", &options.devices, "to train on", "N", {.least = 1, .most = 1'000'000});
+  command.add("--sequence-length", &options.sequence_length,
+              "tokens of a sample; default: as the model says", "N", {.least = 1});
   command.add("--out", &options.out, "where to; default: standard output", "FILE.json");
   add_json(command, options.json, "write what was chosen as JSON; - for standard output");
   command.add("--force", &options.force, "write over a file that is there");
@@ -93,6 +101,7 @@ void add_schedule(Command& command, ScheduleOptions& options) {
   command.add_words("SCENARIO", &files.inputs, "scenario file, or - for standard input",
                     {.words = 1});
   command.add("--set", &files.overrides, "override a key, as for simulate", "PATH=VALUE");
+  add_sequence_length(command, files.overrides);
   command.add("--svg", &files.svg, "write the steps as a picture", "FILE.svg");
   command.add("--csv", &files.csv, "write the order of a step in PyTorch's form, a rank a row",
               "FILE.csv");

@@ -8,12 +8,14 @@ namespace interlock {
 
 /// Adds scenario files, at most `most` of them if it is not 0, and what overrides their keys.
 void add_inputs(Command& command, CommandOptions& options, int most = 0);
+/// Adds --sequence-length N.
+void add_sequence_length(Command& command, std::vector<std::string>& overrides);
 /// Adds --quiet.
 void add_quiet(Command& command, bool& quiet);
 /// Adds --json FILE.
 void add_json(Command& command, std::string& file, const char* summary);
-/// Adds what simulate and compare write. `engine` is short for an override.
-void add_outputs(Command& command, CommandOptions& options, std::string& engine);
+/// Adds what simulate and compare write, and --engine.
+void add_outputs(Command& command, CommandOptions& options);
 void add_explain(Command& command, ExplainOptions& options);
 void add_search(Command& command, SearchOptions& options);
 void add_init(Command& command, InitOptions& options);

@@ -1,6 +1,7 @@
 // Reads words by the tree of commands; the one file that knows CLI11.
 // SPDX-License-Identifier: Apache-2.0
 #include <CLI/CLI.hpp>
+#include <limits>
 #include <sstream>
 #include <type_traits>
 
@@ -28,17 +29,22 @@ void add_rules(CLI::Option& added, const Option& option) {
   if (rules.words > 0) added.expected(rules.required ? 1 : 0, rules.words);
   if (rules.shows_default) added.default_str(option.otherwise);
   if (!rules.choices.empty()) added.check(CLI::IsMember(rules.choices));
-  if (rules.least && rules.most) {
-    add_range(added, *rules.least, *rules.most);
-  } else if (rules.least) {
-    added.check(*rules.least > 0 ? CLI::PositiveNumber : CLI::NonNegativeNumber);
+  if (rules.least) {
+    add_range(added, *rules.least, rules.most.value_or(std::numeric_limits<int>::max()));
   }
 }
 
 void add_option(CLI::App& app, const Option& option) {
-  const auto add = [&](auto* to) -> CLI::Option* {
-    if constexpr (std::is_same_v<decltype(to), bool*>) {
+  const auto add = [&](const auto& to) -> CLI::Option* {
+    using To = std::decay_t<decltype(to)>;
+    if constexpr (std::is_same_v<To, bool*>) {
       return app.add_flag(option.spelling, *to, option.summary);
+    } else if constexpr (std::is_same_v<To, ShortSetting>) {
+      const auto set = [to](const std::string& value) {
+        to.overrides->push_back(to.key + "=" + value);
+      };
+      return app.add_option_function<std::string>(option.spelling, set, option.summary)
+          ->type_name(option.type);
     } else {
       return app.add_option(option.spelling, *to, option.summary)->type_name(option.type);
     }

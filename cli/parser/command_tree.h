@@ -13,19 +13,25 @@
 
 namespace interlock {
 
+/// An option `--engine VALUE` that is short for `--set simulate.engine=VALUE`.
+struct ShortSetting {
+  std::vector<std::string>* overrides;  // gets "simulate.engine=VALUE"
+  std::string key;                      // "simulate.engine"
+};
+
 /// Describes an option, a flag, or a word that stands alone.
 struct Option {
   /// The variable that takes a value; null for help and version, which the parser answers. A bool
   /// is a flag.
   using Target = std::variant<bool*, int*, double*, std::optional<double>*, std::string*,
-                              std::vector<std::string>*>;
+                              std::vector<std::string>*, ShortSetting>;
   enum class Value { None, File, Folder, Choice, Setting, Other };
 
   /// Rules that the parser enforces, and that help tells.
   struct Rules {
     bool required = false, shows_default = false;
     int words = 0;                     // at most, of a list that stands alone; 0: any number
-    std::optional<int> least, most;    // of a number; least alone is 0 or 1
+    std::optional<int> least, most;    // of a number; most needs least
     std::vector<std::string> choices;  // all that it may be
   };
 

@@ -7,21 +7,23 @@
 namespace interlock {
 namespace {
 
-const std::vector<std::string>& head_names() {
-  static const std::vector<std::string> names = {"convolution", "linear", "mlp", "lm",
-                                                 "later-layers"};
-  return names;
+/// Returns the type of names of HeadKind, in its order.
+ContractType head_kind() {
+  return contract::one_of({"convolution", "linear", "mlp", "lm", "later-layers"});
+}
+
+/// Returns the names that a key of a head accepts.
+const std::vector<std::string>& names_at(std::string_view key) {
+  return contract_names(contract_object(head_contract(), "model.head"), key);
 }
 
 void read_weights(const JsonNode& node, HeadSpec& spec, Diagnostics& diagnostics) {
   if (node.value->kind == JsonValue::Kind::Object) {
-    ObjectReader reader(node, diagnostics);
-    if (const auto every = reader.require("stale_every", "steps between two broadcasts")) {
-      read_count(*every, 1, 1'000'000'000, diagnostics);
-    }
+    Section reader(contract_object(head_contract(), "model.head.weights"), node, diagnostics);
+    reader.required_count("stale_every", "steps between two broadcasts");
     reader.finish();
     spec.trainable = false;
-  } else if (const auto choice = read_choice(node, {"private", "shared-frozen"}, diagnostics)) {
+  } else if (const auto choice = read_choice(node, names_at("weights"), diagnostics)) {
     spec.trainable = *choice == 0;
   }
 }
@@ -39,23 +41,18 @@ void check_site(const JsonNode& node, HeadKind kind, SiteKind site, Diagnostics&
   }
 }
 
-/// The reading of an object; keys that belong to another kind stay unknown.
 HeadSpec read_object(const JsonNode& node, SiteKind site, Diagnostics& diagnostics) {
   HeadSpec spec;
-  ObjectReader reader(node, diagnostics);
-  if (const auto kind = reader.get("kind")) {
-    if (const auto choice = read_choice(*kind, head_names(), diagnostics)) {
-      spec.kind = static_cast<HeadKind>(*choice);
-      check_site(*kind, *spec.kind, site, diagnostics);
-    }
+  Section reader(contract_object(head_contract(), "model.head"), node, diagnostics);
+  const auto kind = reader.get("kind");
+  if (const int choice = reader.choice("kind", -1); choice >= 0) {
+    spec.kind = static_cast<HeadKind>(choice);
+    check_site(*kind, *spec.kind, site, diagnostics);
   }
   if (const auto weights = reader.get("weights")) read_weights(*weights, spec, diagnostics);
-  if (spec.kind == HeadKind::Mlp) {
-    if (const auto size = reader.get("hidden_size")) {
-      spec.hidden_size = read_count(*size, 1, 10'000'000, diagnostics);
-    }
-  }
-  if (spec.kind == HeadKind::LaterLayers) spec.layers = reader.count("layers", 1, 1, 64);
+  if (!kind || spec.kind) reader.refuse_unused(kind ? kind->value->text : "", "head");
+  spec.hidden_size = reader.written_count("hidden_size");
+  spec.layers = reader.count("layers");
   reader.finish();
   return spec;
 }
@@ -181,10 +178,49 @@ void add_copy(Head& head, const Module& module, Bytes& workspace) {
 
 }  // namespace
 
+ContractType head_type() { return contract::either({head_kind(), contract::object("model.head")}); }
+
+ContractKey head_key(const std::string& otherwise) {
+  return {"head", head_type(), otherwise,
+          "Auxiliary head of each stage that is trained by a loss of its own."};
+}
+
+const std::vector<ContractObject>& head_contract() {
+  using namespace contract;
+  static const std::vector<ContractObject> objects = {
+      {.name = "model.head",
+       .meaning = "Auxiliary head of a stage that is trained by a loss of its own. The strategy's "
+                  "overrides the model's; a profile's heads are measured and take `weights` only.",
+       .keys = {{"kind", head_kind(), "the model's",
+                 "Form of the head. `convolution`: two 3x3 convolutions to 128 and 64 channels, "
+                 "mean, linear. `linear`: a linear layer. `mlp`: one hidden layer. `lm`: norm and "
+                 "vocabulary projection. `later-layers`: copies of the next modules and the last."},
+                {"hidden_size",
+                 whole(1, 1e7),
+                 "the width of what it reads",
+                 "Width of its hidden layer.",
+                 {"mlp"}},
+                {"layers",
+                 whole(1, 64),
+                 "1",
+                 "How many of the next modules are copied, before the last one.",
+                 {"later-layers"}},
+                {"weights",
+                 either({one_of({"private", "shared-frozen"}), object("model.head.weights")}),
+                 "private",
+                 "`private`: trained with its stage. `shared-frozen`: never trained. Or an object: "
+                 "copies of the last stage's readout."}}},
+      {.name = "model.head.weights",
+       .meaning = "Copies of the last stage's readout, broadcast now and then.",
+       .keys = {{"stale_every", whole(1, 1e9), "required",
+                 "Steps between two broadcasts of the readout."}}}};
+  return objects;
+}
+
 HeadSpec read_head(const JsonNode& node, SiteKind site, Diagnostics& diagnostics) {
   if (node.value->kind != JsonValue::Kind::String) return read_object(node, site, diagnostics);
   HeadSpec spec;
-  if (const auto choice = read_choice(node, head_names(), diagnostics)) {
+  if (const auto choice = read_choice(node, names_at("kind"), diagnostics)) {
     spec.kind = static_cast<HeadKind>(*choice);
     check_site(node, *spec.kind, site, diagnostics);
   }

@@ -1,10 +1,8 @@
 // Head: the auxiliary network that gives a stage a loss of its own, described as data.
 // SPDX-License-Identifier: Apache-2.0
 //
-// {"kind": "mlp", "hidden_size": 256, "weights": "private"}, or just "mlp". Forms: "convolution"
-// (Gomez et al., JMLR 23(171), 2022: two 3x3 convolutions to 128 and 64 channels with batch norm
-// and ReLU, mean over the image, linear), "linear", "mlp", "lm" (norm, vocabulary projection) and
-// "later-layers" (copies of the next modules, then of the last one). Every form ends in its loss.
+// {"kind": "mlp", "hidden_size": 256, "weights": "private"}, or just "mlp". A convolution head is
+// that of Gomez et al., JMLR 23(171), 2022, with batch norm and ReLU. Every form ends in its loss.
 // Frozen weights (shared, or stale copies of the readout) have no weight gradients, no update and
 // no optimiser state.
 #pragma once
@@ -12,6 +10,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/contract/section.h"
 #include "models/layers/images.h"
 #include "models/layers/tensor_layout.h"
 
@@ -42,6 +41,12 @@ struct HeadSite {
   Sharding sharding;
   bool inner = false;  // the tensor is one between the two layers of a pair
 };
+
+const std::vector<ContractObject>& head_contract();
+/// Returns the type of a head: the name of a kind, or an object.
+ContractType head_type();
+/// Returns the row of a model's head, which is `otherwise` where it is left out.
+ContractKey head_key(const std::string& otherwise);
 
 /// Reads a head, a name or an object; a diagnostic is added for each mistake, also if a head of
 /// that kind cannot read what the model's modules hand on.

@@ -7,8 +7,8 @@
 #include <map>
 
 #include "base/text.h"
+#include "models/layers/model_contract.h"
 #include "models/layers/operators.h"
-#include "models/layers/required_count.h"
 
 namespace interlock {
 namespace {
@@ -18,41 +18,39 @@ constexpr Seconds kLongest(1e6);
 constexpr Bytes kLargest(1e13);
 
 template <class Quantity>
-Quantity in_range(ObjectReader& reader, std::string_view key, Quantity value, Quantity most) {
+Quantity in_range(Section& reader, std::string_view key, Quantity value, Quantity most) {
   if (value <= most) return value;
   report(reader.diagnostics(), *reader.get(key), "too large; expected at most " + format(most));
   return Quantity(0);
 }
 
-Seconds time_at(ObjectReader& reader, std::string_view key) {
-  return in_range(reader, key, reader.seconds(key, Seconds(0)), kLongest);
+Seconds time_at(Section& reader, std::string_view key) {
+  return in_range(reader, key, reader.seconds(key), kLongest);
 }
 
-Bytes bytes_at(ObjectReader& reader, std::string_view key) {
-  return in_range(reader, key, reader.bytes(key, Bytes(0)), kLargest);
+Bytes bytes_at(Section& reader, std::string_view key) {
+  return in_range(reader, key, reader.bytes(key), kLargest);
 }
 
-std::vector<SkipTensor> read_skips(const JsonNode& node, Diagnostics& diagnostics) {
+std::vector<SkipTensor> read_skips(const JsonNode& node, Section& of_module) {
   std::vector<SkipTensor> skips;
-  if (node.value->kind != JsonValue::Kind::Array) {
-    report(diagnostics, node, "expected a list of {\"to\": module, \"bytes\": size}");
-    return skips;
-  }
-  for (std::size_t i = 0; i < node.value->items.size(); ++i) {
-    ObjectReader reader(node.item(i), diagnostics);
-    const auto to = reader.require("to", "the number of a module, from 0");
+  for (const JsonNode& skip : of_module.items_at("skips", node, "wrong list of skips",
+                                                 "{\"to\": module, \"bytes\": size}")) {
+    Section reader(contract_object(profile_contract(), "model.profile.modules.skips"), skip,
+                   of_module.diagnostics());
+    reader.require("to", "the number of a module, from 0");
     reader.require("bytes", "a size");
-    skips.push_back({.bytes = bytes_at(reader, "bytes")});
-    if (to) skips.back().to = read_count(*to, 0, kMostModules, diagnostics).value_or(0);
+    const Bytes bytes = in_range(reader, "bytes", reader.bytes("bytes", Bytes()), kLargest);
+    skips.push_back({.to = reader.count("to", 0), .bytes = bytes});
     reader.finish();
   }
   return skips;
 }
 
 ProfileModule read_module(const JsonNode& node, Diagnostics& diagnostics) {
-  ObjectReader reader(node, diagnostics);
+  Section reader(contract_object(profile_contract(), "model.profile.modules"), node, diagnostics);
   ProfileModule module = {.name = reader.text("name", ""),
-                          .repeat = reader.count("repeat", 1, 1, kMostModules),
+                          .repeat = reader.count("repeat"),
                           .forward = time_at(reader, "forward"),
                           .backward_input = time_at(reader, "backward_input"),
                           .backward_weight = time_at(reader, "backward_weight"),
@@ -61,7 +59,7 @@ ProfileModule read_module(const JsonNode& node, Diagnostics& diagnostics) {
                           .output = bytes_at(reader, "output"),
                           .stash = bytes_at(reader, "stash"),
                           .parameters = bytes_at(reader, "parameters")};
-  if (const auto skips = reader.get("skips")) module.skips = read_skips(*skips, diagnostics);
+  if (const auto skips = reader.get("skips")) module.skips = read_skips(*skips, reader);
   reader.finish();
   return module;
 }
@@ -140,22 +138,60 @@ ModelGraph slice_of(std::vector<ProfileModule> modules, const TokenSlice& slice,
   return build_profile(modules, options);
 }
 
+std::vector<ContractKey> module_keys() {
+  using namespace contract;
+  return {
+      {"name", text(), "its number", "Name of the module."},
+      {"repeat", whole(1, kMostModules), "1", "Number of equal modules in a row."},
+      {"forward", time(), "0 s", "Time of the forward."},
+      {"backward_input", time(), "0 s", "Time of the backward for the input."},
+      {"backward_weight", time(), "0 s", "Time of the backward for the weights."},
+      {"update", time(), "0 s", "Time of the optimiser's step."},
+      {"head", time(), "0 s",
+       "Time of the auxiliary head: forward, loss, and backward to the module's output. A stage "
+       "uses that of its last module; the last stage's is ignored."},
+      {"output", size(), "0 B",
+       "Tensor sent to the next stage; its gradient has the same size. A stage uses that of its "
+       "last module."},
+      {"stash", size(), "0 B", "What is kept from forward to backward."},
+      {"parameters", size(), "0 B", "Weights, in the scenario's precision."},
+      {"skips", list(object("model.profile.modules.skips")), "none",
+       "Tensors that modules behind the next one read; those between hand them on, and their "
+       "gradients back."}};
+}
+
 }  // namespace
 
-std::vector<ProfileModule> read_profile(ObjectReader& reader) {
+const std::vector<ContractObject>& profile_contract() {
+  using namespace contract;
+  static const std::vector<ContractObject> objects = {
+      model_object(
+          "profile",
+          "Measured modules: times and bytes for one micro-batch, so that changing the batch "
+          "does not change them.",
+          {{"measured", anything(), "", "What `interlock import` made the modules of; not used."},
+           {"modules", list(object("model.profile.modules"), 1, kMostModules), "required",
+            "The modules in order. A stage adds up its modules, but uses the head and the "
+            "output of its last one."}}),
+      {.name = "model.profile.modules", .meaning = "One module.", .keys = module_keys()},
+      {.name = "model.profile.modules.skips",
+       .meaning = "A tensor for a module further down.",
+       .keys = {{"to", whole(0, kMostModules), "required",
+                 "Number of the module that reads it, from 0."},
+                {"bytes", size(), "required", "Its size; its gradient has the same."}}}};
+  return objects;
+}
+
+std::vector<ProfileModule> read_profile(Section& reader) {
   reader.get("measured");
   const auto node = reader.require("modules", "a list of measured modules");
   if (!node) return {};
-  const JsonValue& list = *node->value;
-  if (list.kind != JsonValue::Kind::Array || list.items.empty()) {
-    report(reader.diagnostics(), *node, "no modules; expected a list of at least one object");
-    return {};
-  }
   std::vector<ProfileModule> modules;
   std::vector<int> places;
   std::int64_t total = 0;
-  for (std::size_t i = 0; i < list.items.size(); ++i) {
-    modules.push_back(read_module(node->item(i), reader.diagnostics()));
+  for (const JsonNode& module :
+       reader.items_at("modules", *node, "wrong list of modules", "objects")) {
+    modules.push_back(read_module(module, reader.diagnostics()));
     places.push_back(static_cast<int>(std::min<std::int64_t>(total, kMostModules)));
     total += modules.back().repeat;
   }

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models/networks/mlp.h"
 
-#include "models/layers/required_count.h"
+#include "models/layers/model_contract.h"
 
 namespace interlock {
 namespace {
@@ -42,25 +42,27 @@ Module readout_module(const Mlp& mlp, const BuildOptions& options) {
   return make_module({.name = "readout", .recomputable = false}, operators, options);
 }
 
-void read_hidden_sizes(ObjectReader& reader, const JsonNode& node, Mlp& mlp) {
-  const JsonValue& list = *node.value;
-  if (list.kind != JsonValue::Kind::Array || list.items.empty() ||
-      list.items.size() >= kMostModules) {
-    report(reader.diagnostics(), node,
-           "wrong list of hidden layers; expected 1 to 99999 widths, e.g. [4096, 4096]");
-    return;
-  }
-  for (std::size_t i = 0; i < list.items.size(); ++i) {
-    mlp.hidden_sizes.push_back(
-        read_count(node.item(i), 1, kMostWidth, reader.diagnostics()).value_or(1));
-  }
-}
-
 }  // namespace
 
-Mlp read_mlp(ObjectReader& reader) {
+const std::vector<ContractObject>& mlp_contract() {
+  using namespace contract;
+  static const std::vector<ContractObject> objects = {
+      model_object("mlp", "Fully connected layers. Modules: each hidden layer, readout.",
+                   {{"input_size", whole(1, kMostWidth), "required", "Numbers of a sample."},
+                    {"hidden_sizes", list(whole(1, kMostWidth), 1, kMostModules - 1), "",
+                     "Widths of the hidden layers; instead of `layers` and `hidden_size`."},
+                    {"layers", whole(1, kMostModules - 1), "required without `hidden_sizes`",
+                     "Hidden layers of equal width."},
+                    {"hidden_size", whole(1, kMostWidth), "required without `hidden_sizes`",
+                     "Width of each hidden layer."},
+                    {"classes", whole(1, kMostWidth), "required", "Outputs."},
+                    head_key("linear")})};
+  return objects;
+}
+
+Mlp read_mlp(Section& reader) {
   Mlp mlp;
-  mlp.input_size = required_count(reader, "input_size", "numbers of a sample", kMostWidth);
+  mlp.input_size = reader.required_count("input_size", "numbers of a sample");
   const auto list = reader.get("hidden_sizes");
   const auto layers = reader.get("layers");
   const auto size = reader.get("hidden_size");
@@ -69,16 +71,17 @@ Mlp read_mlp(ObjectReader& reader) {
            "hidden layers are given twice; expected \"hidden_sizes\", or \"layers\" with "
            "\"hidden_size\"");
   } else if (list) {
-    read_hidden_sizes(reader, *list, mlp);
+    for (const JsonNode& width : reader.items_at(
+             "hidden_sizes", *list, "wrong list of hidden layers", "widths, e.g. [4096, 4096]")) {
+      mlp.hidden_sizes.push_back(reader.count_at("hidden_sizes", width).value_or(1));
+    }
   } else {
     const int count =
-        required_count(reader, "layers", "a number of hidden layers (or the list \"hidden_sizes\")",
-                       kMostModules - 1);
-    const int width =
-        required_count(reader, "hidden_size", "the width of the hidden layers", kMostWidth);
+        reader.required_count("layers", "a number of hidden layers (or the list \"hidden_sizes\")");
+    const int width = reader.required_count("hidden_size", "the width of the hidden layers");
     mlp.hidden_sizes.assign(static_cast<std::size_t>(count), width);
   }
-  mlp.classes = required_count(reader, "classes", "a number of outputs", kMostWidth);
+  mlp.classes = reader.required_count("classes", "a number of outputs");
   if (const auto head = reader.get("head")) {
     mlp.head = read_head(*head, SiteKind::Vector, reader.diagnostics());
   }

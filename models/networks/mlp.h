@@ -1,8 +1,5 @@
 // MLP: fully connected networks as modules: each hidden layer, then the readout.
 // SPDX-License-Identifier: Apache-2.0
-//
-// {"kind": "mlp", "input_size", "hidden_sizes": [4096, 4096] or "layers" and "hidden_size",
-//  "classes", "head"}
 #pragma once
 
 #include <vector>
@@ -18,7 +15,8 @@ struct Mlp {
   HeadSpec head;
 };
 
-Mlp read_mlp(ObjectReader& reader);
+const std::vector<ContractObject>& mlp_contract();
+Mlp read_mlp(Section& reader);
 ModelGraph build_mlp(const Mlp& shape, const BuildOptions& options);
 
 }  // namespace interlock

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models/networks/residual_mlp.h"
 
-#include "models/layers/required_count.h"
+#include "models/layers/model_contract.h"
 
 namespace interlock {
 namespace {
@@ -102,14 +102,33 @@ Module readout_module(const ResidualMlp& mlp, const Sizes& z, const BuildOptions
 
 }  // namespace
 
-ResidualMlp read_residual_mlp(ObjectReader& reader) {
+const std::vector<ContractObject>& residual_mlp_contract() {
+  using namespace contract;
+  static const std::vector<ContractObject> objects = {model_object(
+      "residual-mlp",
+      "Fully connected blocks, each added to its input: layer norm, linear, GELU, linear. "
+      "Modules: input, each block, readout.",
+      {{"input_size", whole(1, kMostWidth), "required", "Numbers of a sample."},
+       {"layers", whole(1, kMostModules - 2), "required", "Residual blocks."},
+       {"hidden_size", whole(1, kMostWidth), "required", "Width between blocks."},
+       {"ffn_hidden_size", whole(1, 10 * kMostWidth), "4 x `hidden_size`",
+        "Width inside a block, or inside each of the two branches of a reversible one."},
+       {"classes", whole(1, kMostWidth), "required", "Outputs."},
+       {"reversible", boolean(), "false",
+        "Blocks couple two halves of `hidden_size`, so that their input can be computed from "
+        "their output (RevNet, arXiv 1707.04585): y1 = x1 + F(x2), y2 = x2 + G(y1)."},
+       head_key("linear")})};
+  return objects;
+}
+
+ResidualMlp read_residual_mlp(Section& reader) {
   ResidualMlp mlp;
-  mlp.input_size = required_count(reader, "input_size", "numbers of a sample", kMostWidth);
-  mlp.layers = required_count(reader, "layers", "a number of blocks", kMostModules - 2);
-  mlp.hidden_size = required_count(reader, "hidden_size", "the width between blocks", kMostWidth);
-  mlp.ffn_hidden_size = reader.count("ffn_hidden_size", 4 * mlp.hidden_size, 1, 10'000'000);
-  mlp.classes = required_count(reader, "classes", "a number of outputs", kMostWidth);
-  mlp.reversible = reader.boolean("reversible", false);
+  mlp.input_size = reader.required_count("input_size", "numbers of a sample");
+  mlp.layers = reader.required_count("layers", "a number of blocks");
+  mlp.hidden_size = reader.required_count("hidden_size", "the width between blocks");
+  mlp.ffn_hidden_size = reader.count("ffn_hidden_size", 4 * mlp.hidden_size);
+  mlp.classes = reader.required_count("classes", "a number of outputs");
+  mlp.reversible = reader.boolean("reversible");
   if (mlp.reversible && mlp.hidden_size % 2 != 0) {
     report(reader.diagnostics(), reader.get("hidden_size").value_or(reader.node()),
            std::to_string(mlp.hidden_size) +

@@ -1,8 +1,6 @@
 // ResidualMlp: fully connected residual networks as modules: input, residual blocks, readout.
 // SPDX-License-Identifier: Apache-2.0
 //
-// {"kind": "residual-mlp", "input_size", "layers", "hidden_size", "ffn_hidden_size", "classes",
-//  "reversible", "head"}
 // A block is a transformer's without its attention: layer norm, linear, GELU, linear, and what went
 // in added. The last module is layer norm, linear and loss. A small model whose every gradient can
 // be worked out, for harnesses that train.
@@ -28,7 +26,8 @@ struct ResidualMlp {
   HeadSpec head;
 };
 
-ResidualMlp read_residual_mlp(ObjectReader& reader);
+const std::vector<ContractObject>& residual_mlp_contract();
+ResidualMlp read_residual_mlp(Section& reader);
 ModelGraph build_residual_mlp(const ResidualMlp& shape, const BuildOptions& options);
 
 }  // namespace interlock

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models/networks/resnet.h"
 
-#include "models/layers/required_count.h"
+#include "models/layers/model_contract.h"
 
 namespace interlock {
 namespace {
@@ -97,35 +97,44 @@ Module readout_module(const ResNet& net, const Images& x, const BuildOptions& op
                      options);
 }
 
-void read_blocks(ObjectReader& reader, ResNet& net) {
-  constexpr std::size_t kMostGroups = 8;
+void read_blocks(Section& reader, ResNet& net) {
   const auto node = reader.require("blocks", "a list of blocks in each group, e.g. [3, 4, 6, 3]");
   if (!node) return;
-  const JsonValue& list = *node->value;
-  if (list.kind != JsonValue::Kind::Array || list.items.empty() ||
-      list.items.size() > kMostGroups) {
-    report(reader.diagnostics(), *node,
-           "wrong list of groups; expected 1 to 8 numbers of blocks, e.g. [3, 4, 6, 3]");
-    return;
-  }
-  for (std::size_t group = 0; group < list.items.size(); ++group) {
-    net.blocks.push_back(
-        read_count(node->item(group), 1, 10'000, reader.diagnostics()).value_or(1));
+  for (const JsonNode& group : reader.items_at("blocks", *node, "wrong list of groups",
+                                               "numbers of blocks, e.g. [3, 4, 6, 3]")) {
+    net.blocks.push_back(reader.count_at("blocks", group).value_or(1));
   }
 }
 
 }  // namespace
 
-ResNet read_resnet(ObjectReader& reader) {
+const std::vector<ContractObject>& resnet_contract() {
+  using namespace contract;
+  static const std::vector<ContractObject> objects = {model_object(
+      "resnet", "A residual network of convolutions. Modules: stem, each residual block, readout.",
+      {{"block", one_of({"basic", "bottleneck"}), "required",
+        "`basic`: 3x3, 3x3. `bottleneck`: 1x1, 3x3, 1x1 to four times the width."},
+       {"blocks", list(whole(1, 10'000), 1, 8), "required",
+        "Residual blocks of each group; each group halves the side and doubles the width."},
+       {"stem", one_of({"cifar", "imagenet"}), "cifar",
+        "`cifar`: 3x3 stride 1. `imagenet`: 7x7 stride 2, and 3x3 pooling stride 2."},
+       {"image_size", whole(1, 65'536), "224 with the imagenet stem, else 32", "Pixels on a side."},
+       {"classes", whole(1, 1e8), "1000 with the imagenet stem, else 10", "Classes."},
+       {"base_width", whole(1, 4096), "64", "Channels of the stem."},
+       head_key("convolution")})};
+  return objects;
+}
+
+ResNet read_resnet(Section& reader) {
   ResNet net;
-  if (const auto block = reader.require("block", "\"basic\" or \"bottleneck\"")) {
-    net.bottleneck = read_choice(*block, {"basic", "bottleneck"}, reader.diagnostics()) == 1;
+  if (reader.require("block", "\"basic\" or \"bottleneck\"")) {
+    net.bottleneck = reader.choice("block", 0) == 1;
   }
   read_blocks(reader, net);
-  net.imagenet_stem = reader.choice("stem", {"cifar", "imagenet"}, 0) == 1;
-  net.image_size = reader.count("image_size", net.imagenet_stem ? 224 : 32, 1, 65'536);
-  net.classes = reader.count("classes", net.imagenet_stem ? 1000 : 10, 1, 100'000'000);
-  net.base_width = reader.count("base_width", 64, 1, 4096);
+  net.imagenet_stem = reader.choice("stem") == 1;
+  net.image_size = reader.count("image_size", net.imagenet_stem ? 224 : 32);
+  net.classes = reader.count("classes", net.imagenet_stem ? 1000 : 10);
+  net.base_width = reader.count("base_width");
   if (const auto head = reader.get("head")) {
     net.head = read_head(*head, SiteKind::Image, reader.diagnostics());
   }

@@ -1,8 +1,6 @@
 // ResNet: residual networks as modules: stem, each residual block, readout.
 // SPDX-License-Identifier: Apache-2.0
 //
-// {"kind": "resnet", "block": "basic" | "bottleneck", "blocks": [3, 4, 6, 3],
-//  "stem": "cifar" | "imagenet", "image_size", "classes", "base_width": 64, "head"}
 // Groups of blocks double the width and halve the side. A bottleneck strides in its 3x3 kernel.
 // Source: He et al., arXiv 1512.03385; the cut between residual blocks, with the stem and the
 // readout as modules of their own, is that of Gomez et al., JMLR 23(171), 2022.
@@ -24,7 +22,8 @@ struct ResNet {
   HeadSpec head;
 };
 
-ResNet read_resnet(ObjectReader& reader);
+const std::vector<ContractObject>& resnet_contract();
+ResNet read_resnet(Section& reader);
 /// Returns the windows of all layers on the long way, in turn.
 std::vector<Window> windows_of(const ResNet& net);
 ModelGraph build_resnet(const ResNet& shape, const BuildOptions& options);

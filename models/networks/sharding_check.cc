@@ -12,13 +12,14 @@ namespace {
 
 std::string number(std::int64_t value) { return std::to_string(value); }
 
-void report_at_model(ObjectReader& reader, const std::string& message) {
+void report_at_model(Section& reader, const std::string& message) {
   report(reader.diagnostics(), reader.node(), message);
 }
 
 /// Returns the node that a message about the number at `key` points to.
-JsonNode place_of(ObjectReader& reader, std::string_view key) {
-  return reader.get(key).value_or(reader.node());
+JsonNode place_of(const Section& reader, std::string_view key) {
+  const JsonNode& node = reader.node();
+  return node.value->find(key) ? node.child(key) : node;
 }
 
 std::string of_tensor(const Sharding& sharding) {
@@ -37,7 +38,7 @@ int stored_columns(const Sharding& sharding) {
   return sharding.tensor_layout == TensorLayout::ThreeD ? columns * columns : columns;
 }
 
-void check_head(ObjectReader& reader, const HeadSpec& head, const Sharding& sharding) {
+void check_head(Section& reader, const HeadSpec& head, const Sharding& sharding) {
   const int parts = stored_columns(sharding);
   if (!head.hidden_size || *head.hidden_size % parts == 0) return;
   report_at_model(reader, "heads of hidden_size " + number(*head.hidden_size) +
@@ -46,7 +47,7 @@ void check_head(ObjectReader& reader, const HeadSpec& head, const Sharding& shar
 }
 
 /// Refuses models that rows and columns of devices cannot share.
-void refuse_grids(ObjectReader& reader, const Transformer& t, const BlockForm& b) {
+void refuse_grids(Section& reader, const Transformer& t, const BlockForm& b) {
   const auto refuse = [&](bool has, std::string_view key) {
     if (!has) return;
     report(reader.diagnostics(), place_of(reader, key),
@@ -64,7 +65,7 @@ void refuse_grids(ObjectReader& reader, const Transformer& t, const BlockForm& b
   refuse(t.later_tokens > 0, "multi_token_prediction");
 }
 
-void check_heads(ObjectReader& reader, const BlockForm& b, const Sharding& sharding) {
+void check_heads(Section& reader, const BlockForm& b, const Sharding& sharding) {
   const int columns = inner_parts(sharding).columns;
   const std::string among = columns_of(sharding, columns);
   const auto check = [&](std::string_view key, std::int64_t value) {
@@ -95,7 +96,7 @@ void check_heads(ObjectReader& reader, const BlockForm& b, const Sharding& shard
   }
 }
 
-void check_tensor(ObjectReader& reader, const Transformer& t, const BlockForm& b,
+void check_tensor(Section& reader, const Transformer& t, const BlockForm& b,
                   const Sharding& sharding) {
   const int stored = stored_columns(sharding);
   const std::string among = columns_of(sharding, stored);
@@ -115,7 +116,7 @@ void check_tensor(ObjectReader& reader, const Transformer& t, const BlockForm& b
   refuse_grids(reader, t, b);
 }
 
-void check_sequence(ObjectReader& reader, const Transformer& t, const Sharding& sharding) {
+void check_sequence(Section& reader, const Transformer& t, const Sharding& sharding) {
   const int tensor = sharding.sequence_parallel ? sharding.tensor : 1;
   std::string among = number(sharding.context) + " context devices";
   if (tensor > 1) among += " x " + number(tensor) + " tensor devices";
@@ -123,7 +124,7 @@ void check_sequence(ObjectReader& reader, const Transformer& t, const Sharding& 
   check_parts(reader, "sequence_length", t.stream.sequence_length, parts, among);
 }
 
-void check_context(ObjectReader& reader, const BlockForm& b, const Sharding& sharding) {
+void check_context(Section& reader, const BlockForm& b, const Sharding& sharding) {
   if (sharding.context == 1 || b.mixer == Mixer::None) return;
   if (!attends(b.mixer)) {
     const bool retention = b.mixer == Mixer::Retention;
@@ -143,7 +144,7 @@ void check_context(ObjectReader& reader, const BlockForm& b, const Sharding& sha
   }
 }
 
-void check_experts(ObjectReader& reader, const Transformer& t, const Sharding& sharding) {
+void check_experts(Section& reader, const Transformer& t, const Sharding& sharding) {
   const auto routed = [](const BlockForm& b) { return b.ffn == FeedForward::Experts; };
   const auto found = std::ranges::find_if(t.forms, routed);
   if (found == t.forms.end()) {
@@ -160,7 +161,7 @@ void check_experts(ObjectReader& reader, const Transformer& t, const Sharding& s
 }
 
 /// Checks each form of the blocks until one cannot be divided: the next often cannot either.
-void check_blocks(ObjectReader& reader, const Transformer& t, const Sharding& sharding) {
+void check_blocks(Section& reader, const Transformer& t, const Sharding& sharding) {
   const std::size_t before = reader.diagnostics().messages().size();
   for (const BlockForm& block : t.forms) {
     check_tensor(reader, t, block, sharding);
@@ -180,7 +181,7 @@ bool near(int length, int parts, const Window& window) {
 }
 
 /// One dimension of images: `lines` are rows or columns.
-void check_bands(ObjectReader& reader, int side, const std::vector<Window>& windows, int bands,
+void check_bands(Section& reader, int side, const std::vector<Window>& windows, int bands,
                  const std::string& lines) {
   if (bands == 1) return;
   int length = side;
@@ -207,8 +208,9 @@ void check_bands(ObjectReader& reader, int side, const std::vector<Window>& wind
 }
 
 /// Checks an encoder in front of a decoder, whose images are whole on every device.
-void check_encoder(ObjectReader& whole, const Transformer& encoder, const Sharding& sharding) {
-  ObjectReader reader(*whole.get("encoder"), whole.diagnostics());
+void check_encoder(Section& whole, const Transformer& encoder, const Sharding& sharding) {
+  Section reader(contract_object(transformer_contract(), "model.transformer.encoder"),
+                 *whole.get("encoder"), whole.diagnostics());
   const std::size_t before = whole.diagnostics().messages().size();
   refuse_context(reader, sharding, "a model with an encoder of images");
   if (whole.diagnostics().messages().size() > before) return;
@@ -221,13 +223,13 @@ void check_encoder(ObjectReader& whole, const Transformer& encoder, const Shardi
 
 }  // namespace
 
-void check_images(ObjectReader& reader, int side, const std::vector<Window>& windows,
+void check_images(Section& reader, int side, const std::vector<Window>& windows,
                   const Sharding& sharding) {
   check_bands(reader, side, windows, sharding.image_rows, "rows");
   check_bands(reader, side, windows, sharding.image_columns, "columns");
 }
 
-void check_parts(ObjectReader& reader, std::string_view key, std::int64_t value, std::int64_t parts,
+void check_parts(Section& reader, std::string_view key, std::int64_t value, std::int64_t parts,
                  const std::string& among) {
   if (value % parts == 0) return;
   report(reader.diagnostics(), place_of(reader, key),
@@ -236,7 +238,7 @@ void check_parts(ObjectReader& reader, std::string_view key, std::int64_t value,
              number((value / parts + 1) * parts));
 }
 
-void check_samples(ObjectReader& reader, const BuildOptions& options) {
+void check_samples(Section& reader, const BuildOptions& options) {
   const int rows = outer_parts(options.sharding).rows;
   if (options.micro_batch_size % rows == 0) return;
   report_at_model(reader, "micro-batches of " + number(options.micro_batch_size) +
@@ -245,7 +247,7 @@ void check_samples(ObjectReader& reader, const BuildOptions& options) {
                               number(rows));
 }
 
-bool check_layout(ObjectReader& reader, const Sharding& sharding) {
+bool check_layout(Section& reader, const Sharding& sharding) {
   if (sharding.tensor_layout == TensorLayout::OneD) return true;
   bool good = true;
   if (!grid_side(sharding)) {
@@ -268,7 +270,7 @@ bool check_layout(ObjectReader& reader, const Sharding& sharding) {
   return good;
 }
 
-void check_sharding(ObjectReader& reader, const Transformer& t, const BuildOptions& options) {
+void check_sharding(Section& reader, const Transformer& t, const BuildOptions& options) {
   refuse_split_brain(reader, options.sharding, "a transformer");
   refuse_images(reader, options.sharding, "a transformer");
   if (!check_layout(reader, options.sharding)) return;
@@ -293,7 +295,7 @@ void pad_vocabulary(Transformer& t, const Sharding& sharding) {
   t.vocab_size = static_cast<int>((t.vocab_size + whole - 1) / whole * whole);
 }
 
-void check_sharding(ObjectReader& reader, const Mlp& mlp, const BuildOptions& options) {
+void check_sharding(Section& reader, const Mlp& mlp, const BuildOptions& options) {
   const Sharding& sharding = options.sharding;
   refuse_context(reader, sharding, "an MLP");
   refuse_experts(reader, sharding, "an MLP");
@@ -323,34 +325,34 @@ void check_sharding(ObjectReader& reader, const Mlp& mlp, const BuildOptions& op
   check_samples(reader, options);
 }
 
-void refuse_tensor(ObjectReader& reader, const Sharding& sharding, const std::string& model) {
+void refuse_tensor(Section& reader, const Sharding& sharding, const std::string& model) {
   if (sharding.tensor == 1) return;
   report_at_model(reader, model + " cannot be divided among " + of_tensor(sharding) +
                               "; expected tensor 1, or a transformer or an MLP");
 }
 
-void refuse_context(ObjectReader& reader, const Sharding& sharding, const std::string& model) {
+void refuse_context(Section& reader, const Sharding& sharding, const std::string& model) {
   if (sharding.context == 1) return;
   report_at_model(reader, model + " cannot be divided among " + number(sharding.context) +
                               " context devices; expected context 1, or a transformer with "
                               "attention");
 }
 
-void refuse_images(ObjectReader& reader, const Sharding& sharding, const std::string& model) {
+void refuse_images(Section& reader, const Sharding& sharding, const std::string& model) {
   const int parts = sharding.image_parts();
   if (parts == 1) return;
   report_at_model(reader, model + " has no images that " + number(parts) +
                               " devices could divide; expected spatial 1, or a ResNet or a VGG");
 }
 
-void refuse_experts(ObjectReader& reader, const Sharding& sharding, const std::string& model) {
+void refuse_experts(Section& reader, const Sharding& sharding, const std::string& model) {
   if (sharding.expert == 1) return;
   report_at_model(reader, model + " cannot be divided among " + number(sharding.expert) +
                               " expert devices; expected expert 1, or a transformer with "
                               "\"experts\"");
 }
 
-void refuse_split_brain(ObjectReader& reader, const Sharding& sharding, const std::string& model) {
+void refuse_split_brain(Section& reader, const Sharding& sharding, const std::string& model) {
   if (sharding.split_brain == 1) return;
   report_at_model(reader, model + " has no fully connected layers behind convolutions to divide " +
                               "among " + number(sharding.split_brain) +

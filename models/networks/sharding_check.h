@@ -12,33 +12,33 @@ namespace interlock {
 
 /// Adds a diagnostic unless the number at `key` has `parts` equal parts; `among` says who gets
 /// them, e.g. "4 tensor devices". It stands at the key, or at the model where that has a default.
-void check_parts(ObjectReader& reader, std::string_view key, std::int64_t value, std::int64_t parts,
+void check_parts(Section& reader, std::string_view key, std::int64_t value, std::int64_t parts,
                  const std::string& among);
 
 /// Checks what every model with divided tensors needs: a square or cube where the layout is one.
 /// Returns true if the rest can be checked.
-bool check_layout(ObjectReader& reader, const Sharding& sharding);
+bool check_layout(Section& reader, const Sharding& sharding);
 
 /// Adds a diagnostic if a layout that divides rows cannot divide the samples of a micro-batch.
-void check_samples(ObjectReader& reader, const BuildOptions& options);
+void check_samples(Section& reader, const BuildOptions& options);
 
 /// Every size of `shape` that has to be divided, and what its operators cannot have.
-void check_sharding(ObjectReader& reader, const Transformer& shape, const BuildOptions& options);
+void check_sharding(Section& reader, const Transformer& shape, const BuildOptions& options);
 /// A vocabulary that tensor devices cannot share is made longer, to a multiple of 128 tokens for
 /// each, as Megatron-LM does by itself (50257 among 8: 51200).
 void pad_vocabulary(Transformer& shape, const Sharding& sharding);
-void check_sharding(ObjectReader& reader, const Mlp& shape, const BuildOptions& options);
+void check_sharding(Section& reader, const Mlp& shape, const BuildOptions& options);
 
 /// Checks that square images of `side` pixels have a pixel for each part in front of and behind
 /// each of `windows`, which follow one another, and halos that reach no further than the next part.
-void check_images(ObjectReader& reader, int side, const std::vector<Window>& windows,
+void check_images(Section& reader, int side, const std::vector<Window>& windows,
                   const Sharding& sharding);
 
 /// Adds a diagnostic for each kind of sharding that `model`, e.g. "a ResNet", cannot have.
-void refuse_tensor(ObjectReader& reader, const Sharding& sharding, const std::string& model);
-void refuse_context(ObjectReader& reader, const Sharding& sharding, const std::string& model);
-void refuse_images(ObjectReader& reader, const Sharding& sharding, const std::string& model);
-void refuse_experts(ObjectReader& reader, const Sharding& sharding, const std::string& model);
-void refuse_split_brain(ObjectReader& reader, const Sharding& sharding, const std::string& model);
+void refuse_tensor(Section& reader, const Sharding& sharding, const std::string& model);
+void refuse_context(Section& reader, const Sharding& sharding, const std::string& model);
+void refuse_images(Section& reader, const Sharding& sharding, const std::string& model);
+void refuse_experts(Section& reader, const Sharding& sharding, const std::string& model);
+void refuse_split_brain(Section& reader, const Sharding& sharding, const std::string& model);
 
 }  // namespace interlock

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <string>
 
+#include "models/layers/model_contract.h"
 #include "models/layers/operators.h"
-#include "models/layers/required_count.h"
 #include "models/networks/sharding_check.h"
 
 namespace interlock {
@@ -41,15 +41,16 @@ void read_needed(const JsonNode& node, int workers, int held, SparseLayer& layer
 /// `before`: neurons of the layer before.
 SparseLayer read_layer(const JsonNode& node, int workers, int before, Diagnostics& diagnostics) {
   SparseLayer layer;
-  ObjectReader reader(node, diagnostics);
-  layer.size = required_count(reader, "size", "a number of neurons", kMostNeurons);
+  Section reader(contract_object(sparse_mlp_contract(), "model.sparse-mlp.layers"), node,
+                 diagnostics);
+  layer.size = reader.required_count("size", "a number of neurons");
   check_parts(reader, "size", layer.size, workers, std::to_string(workers) + " tensor devices");
   const auto density = reader.get("density"), needed = reader.get("needed");
   if (density.has_value() == needed.has_value()) {
     report(diagnostics, node,
            "who needs whose neurons? expected \"density\" or \"needed\", one of the two");
   } else if (density) {
-    layer.density = read_number(*density, 0, 1, diagnostics).value_or(0);
+    layer.density = reader.number_at("density", *density).value_or(0);
   } else {
     read_needed(*needed, workers, before / workers, layer, diagnostics);
   }
@@ -111,24 +112,40 @@ Module layer_module(const SparseLayer& layer, int before, const BuildOptions& op
 
 }  // namespace
 
-SparseMlp read_sparse_mlp(ObjectReader& reader, int workers) {
+const std::vector<ContractObject>& sparse_mlp_contract() {
+  using namespace contract;
+  static const std::vector<ContractObject> objects = {
+      model_object(
+          "sparse-mlp",
+          "Layers of neurons divided among tensor devices, each of which needs some neurons of "
+          "the others (RePurpose, arXiv 2008.08289). For the strategy `inference`.",
+          {{"input_size", whole(1, kMostNeurons), "required", "Numbers of a sample."},
+           {"layers", list(object("model.sparse-mlp.layers"), 1, kMostModules), "required",
+            "The layers in order."}}),
+      {.name = "model.sparse-mlp.layers",
+       .meaning = "One layer of neurons.",
+       .keys = {{"size", whole(1, kMostNeurons), "required", "Neurons."},
+                {"density", number(0, 1), "required without `needed`",
+                 "Share of each other device's neurons of the layer before that a device needs."},
+                {"needed", list(list(whole(0))), "",
+                 "Instead of `density`, a list for each device i: how many neurons of i device 0, "
+                 "1, ... needs."}}}};
+  return objects;
+}
+
+SparseMlp read_sparse_mlp(Section& reader, int workers) {
   SparseMlp shape;
-  shape.input_size = required_count(reader, "input_size", "numbers of a sample", kMostNeurons);
+  shape.input_size = reader.required_count("input_size", "numbers of a sample");
   check_parts(reader, "input_size", shape.input_size, workers,
               std::to_string(workers) + " tensor devices");
   const auto list =
       reader.require("layers", "a list of layers, [{\"size\": 4096, \"density\": 0.1}]");
   if (!list) return shape;
-  const JsonValue& value = *list->value;
-  if (value.kind != JsonValue::Kind::Array || value.items.empty() ||
-      value.items.size() > kMostModules) {
-    report(reader.diagnostics(), *list,
-           "wrong list of layers; expected 1 to 100000, e.g. [{\"size\": 4096, \"density\": 0.1}]");
-    return shape;
-  }
   int before = shape.input_size;
-  for (std::size_t i = 0; i < value.items.size(); ++i) {
-    shape.layers.push_back(read_layer(list->item(i), workers, before, reader.diagnostics()));
+  for (const JsonNode& layer :
+       reader.items_at("layers", *list, "wrong list of layers",
+                       "objects, e.g. [{\"size\": 4096, \"density\": 0.1}]")) {
+    shape.layers.push_back(read_layer(layer, workers, before, reader.diagnostics()));
     before = shape.layers.back().size;
   }
   return shape;

@@ -1,8 +1,6 @@
 // Sparse MLP: layers of neurons divided among workers that need some of each other's outputs.
 // SPDX-License-Identifier: Apache-2.0
 //
-// {"kind": "sparse-mlp", "input_size": 4096,
-//  "layers": [{"size": 4096, "density": 0.1}, {"size": 4096, "needed": [[2048, 0], [7, 2048]]}]}
 // Every worker (tensor device) holds an equal part of the neurons of each layer. needed[i][j]:
 // neurons of the layer before, of worker i, that some neuron of worker j has a weight for; of those
 // all neurons of j have one. A density says the same of all pairs of different workers; a worker
@@ -31,8 +29,9 @@ struct SparseMlp {
   std::vector<SparseLayer> layers;
 };
 
+const std::vector<ContractObject>& sparse_mlp_contract();
 /// A diagnostic is added for each mistake, also where neurons cannot be divided among `workers`.
-SparseMlp read_sparse_mlp(ObjectReader& reader, int workers);
+SparseMlp read_sparse_mlp(Section& reader, int workers);
 ModelGraph build_sparse_mlp(const SparseMlp& shape, const BuildOptions& options);
 
 }  // namespace interlock

@@ -5,13 +5,15 @@
 #include <algorithm>
 #include <array>
 
+#include "models/layers/model_contract.h"
+
 namespace interlock {
 namespace {
 
 constexpr int kGroups = 5;
 constexpr int kShrinkage = 32;  // of the side, by five poolings
 constexpr std::int64_t kLastWidth = 512;
-const std::vector<std::string> kLayers = {"11", "13", "16", "19"};
+const std::vector<int> kLayers = {11, 13, 16, 19};
 
 /// Convolutions of each group.
 std::array<int, kGroups> convolutions_of(int layers) {
@@ -114,24 +116,41 @@ Module readout_module(Dense layer, const BuildOptions& options) {
 
 }  // namespace
 
-Vgg read_vgg(ObjectReader& reader) {
+const std::vector<ContractObject>& vgg_contract() {
+  using namespace contract;
+  ContractType side = whole(kShrinkage, 65'536);
+  side.multiple = kShrinkage;
+  static const std::vector<ContractObject> objects = {model_object(
+      "vgg",
+      "A VGG network. Modules: each 3x3 convolution, with the pooling behind it, then three fully "
+      "connected layers.",
+      {{"layers", one_of_numbers(kLayers), "required", "Layers with weights."},
+       {"image_size", side, "224", "Pixels on a side, a multiple of 32."},
+       {"classes", whole(1, 1e8), "1000", "Classes."},
+       {"hidden_size", whole(1, 1e6), "4096", "Width of the fully connected layers."},
+       head_key("linear")})};
+  return objects;
+}
+
+Vgg read_vgg(Section& reader) {
   Vgg vgg;
   if (const auto layers = reader.require("layers", "11, 13, 16 or 19")) {
-    vgg.layers = read_count(*layers, 11, 19, reader.diagnostics()).value_or(16);
-    if (std::find(kLayers.begin(), kLayers.end(), std::to_string(vgg.layers)) == kLayers.end()) {
+    vgg.layers = read_count(*layers, kLayers.front(), kLayers.back(), reader.diagnostics())
+                     .value_or(kLayers.front());
+    if (std::find(kLayers.begin(), kLayers.end(), vgg.layers) == kLayers.end()) {
       report(reader.diagnostics(), *layers,
              "no VGG has this number of layers; expected 11, 13, 16 or 19, got " +
                  std::to_string(vgg.layers));
     }
   }
-  vgg.image_size = reader.count("image_size", 224, kShrinkage, 65'536);
+  vgg.image_size = reader.count("image_size");
   if (vgg.image_size % kShrinkage != 0) {
     report(reader.diagnostics(), reader.get("image_size").value_or(reader.node()),
            "five poolings halve the side; expected a multiple of 32, got " +
                std::to_string(vgg.image_size));
   }
-  vgg.classes = reader.count("classes", 1000, 1, 100'000'000);
-  vgg.hidden_size = reader.count("hidden_size", 4096, 1, 1'000'000);
+  vgg.classes = reader.count("classes");
+  vgg.hidden_size = reader.count("hidden_size");
   if (const auto head = reader.get("head")) {
     vgg.head = read_head(*head, SiteKind::Image, reader.diagnostics());
   }

@@ -1,8 +1,6 @@
 // VGG: plain convolutional networks as modules: each convolution, each fully connected layer.
 // SPDX-License-Identifier: Apache-2.0
 //
-// {"kind": "vgg", "layers": 11 | 13 | 16 | 19, "image_size": 224, "classes": 1000,
-//  "hidden_size": 4096, "head"}
 // Five groups of 3x3 convolutions with biases, a pooling after each, then three fully connected
 // layers. Source: Simonyan and Zisserman, arXiv 1409.1556, table 1 (columns A, B, D, E).
 //
@@ -30,7 +28,8 @@ struct Vgg {
   HeadSpec head;
 };
 
-Vgg read_vgg(ObjectReader& reader);
+const std::vector<ContractObject>& vgg_contract();
+Vgg read_vgg(Section& reader);
 /// Returns the windows of all layers that read images, in turn.
 std::vector<Window> windows_of(const Vgg& shape);
 ModelGraph build_vgg(const Vgg& shape, const BuildOptions& options);

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "models/layers/required_count.h"
 #include "models/transformer/block_reader.h"
 
 namespace interlock {
@@ -60,17 +59,14 @@ void check_mask(BlockReader& reader, const BlockForm& b) {
 
 /// Keys and queries of a rank of their own, which replace the usual head sizes.
 void read_latents(const JsonNode& node, BlockReader& whole, BlockForm& b) {
-  ObjectReader reader(node, whole.diagnostics());
-  if (reader.get("query_rank")) {
-    b.latents.query_rank = reader.count("query_rank", 1, 1, kWidest);
-  }
-  b.latents.kv_rank = required_count(reader, "kv_rank", "a width", kWidest);
-  b.latents.rotary_head_size =
-      required_count(reader, "rotary_head_size", "elements of a head", kWidest);
-  b.head_size =
-      required_count(reader, "head_size", "elements of a head, without rotary ones", kWidest) +
-      b.latents.rotary_head_size;
-  b.value_head_size = required_count(reader, "value_head_size", "elements of a head", kWidest);
+  Section reader(contract_object(transformer_contract(), "model.transformer.latent_attention"),
+                 node, whole.diagnostics());
+  b.latents.query_rank = reader.count("query_rank", 0);
+  b.latents.kv_rank = reader.required_count("kv_rank", "a width");
+  b.latents.rotary_head_size = reader.required_count("rotary_head_size", "elements of a head");
+  b.head_size = reader.required_count("head_size", "elements of a head, without rotary ones") +
+                b.latents.rotary_head_size;
+  b.value_head_size = reader.required_count("value_head_size", "elements of a head");
   b.kv_heads = b.attention_heads;
   reader.finish();
   if (!b.rotary) {
@@ -85,15 +81,14 @@ QkNorm read_qk_norm(BlockReader& reader) {
   if (node->value->kind != JsonValue::Kind::String) {
     return read_boolean(*node, reader.diagnostics()).value_or(false) ? QkNorm::Heads : QkNorm::None;
   }
-  const bool whole = reader.choice("qk_norm", {"heads", "whole"}, 0) == 1;
+  const bool whole = reader.choice("qk_norm", 0) == 1;
   return whole ? QkNorm::Whole : QkNorm::Heads;
 }
 
 void read_positions(BlockReader& reader, BlockForm& b) {
-  const std::vector<std::string> names = {"learned", "rotary", "none"};
-  const int positions = reader.choice("positions", names, 0);
+  const int positions = reader.choice("positions", 0);
   b.rotary = positions == 1;
-  b.rotary_share = reader.number("rotary_share", 1, 0, 1);
+  b.rotary_share = reader.number("rotary_share", 1);
   if (positions == 0 && reader.in_item("positions")) {
     report(reader.diagnostics(), reader.place_of("positions"),
            "a table of positions is added to the embedding, for all layers; expected \"rotary\" or "
@@ -102,10 +97,10 @@ void read_positions(BlockReader& reader, BlockForm& b) {
 }
 
 void read_heads(BlockReader& reader, BlockForm& b) {
-  b.attention_heads = reader.required_count("attention_heads", "a number of heads", kMostHeads);
-  b.kv_heads = reader.count("kv_heads", b.attention_heads, 1, kMostHeads);
+  b.attention_heads = reader.required_count("attention_heads", "a number of heads");
+  b.kv_heads = reader.count("kv_heads", b.attention_heads);
   const int width = std::max(b.stream.hidden_size / b.attention_heads, 1);
-  b.head_size = reader.count("head_size", width, 1, kWidest);
+  b.head_size = reader.count("head_size", width);
   b.value_head_size = b.head_size;
   if (b.mixer == Mixer::Retention) return;
   b.qk_norm = read_qk_norm(reader);
@@ -120,13 +115,9 @@ void read_attention(BlockReader& reader, BlockForm& b) {
   read_positions(reader, b);
   read_heads(reader, b);
   const int tokens = b.stream.sequence_length;
-  b.chunk_size = reader.count("chunk_size", std::min(512, tokens), 1, kMostTokens);
-  if (reader.get("sliding_window")) {
-    b.window = reader.count("sliding_window", kMostTokens, 1, kMostTokens);
-  }
-  if (reader.get("attention_chunk")) {
-    b.attention_chunk = reader.count("attention_chunk", kMostTokens, 1, kMostTokens);
-  }
+  b.chunk_size = reader.count("chunk_size", std::min(512, tokens));
+  b.window = reader.written_count("sliding_window");
+  b.attention_chunk = reader.written_count("attention_chunk");
 }
 
 void append_unused_attention_keys(BlockReader& reader, const BlockForm& b,

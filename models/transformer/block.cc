@@ -3,7 +3,6 @@
 #include "models/transformer/block.h"
 
 #include "models/transformer/mixers.h"
-#include "models/transformer/retention.h"
 
 namespace interlock {
 namespace {

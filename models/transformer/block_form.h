@@ -30,7 +30,7 @@ struct ResidualStream {
 };
 
 /// Lets tokens see each other. Fused: attention in one kernel; the (tokens, tokens) matrices are
-/// never stored. The others stand in for it: retention.h, mamba.cc, gated_delta.cc.
+/// never stored. The others stand in for it: retention.cc, mamba.cc, gated_delta.cc.
 enum class Mixer { Materialised, Fused, Retention, Mamba, Mamba2, GatedDelta, None };
 inline bool attends(Mixer mixer) { return mixer == Mixer::Materialised || mixer == Mixer::Fused; }
 

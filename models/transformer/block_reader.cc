@@ -2,17 +2,30 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models/transformer/block_reader.h"
 
-namespace interlock {
+#include <algorithm>
 
-bool BlockReader::in_item(std::string_view key) {
-  return item_ != nullptr && item_->get(key).has_value();
+namespace interlock {
+namespace {
+
+const ContractObject& item_rows() {
+  return contract_object(transformer_contract(), "model.transformer.layer_pattern");
 }
 
+}  // namespace
+
+/// Returns what the item says, null included; nothing for a key that items do not have.
+std::optional<JsonNode> BlockReader::own(std::string_view key) {
+  const auto is_key = [&](const ContractKey& row) { return row.key == key; };
+  if (item_ == nullptr || std::ranges::none_of(item_rows().keys, is_key)) return std::nullopt;
+  return item_->get(key);
+}
+
+bool BlockReader::in_item(std::string_view key) { return own(key).has_value(); }
+
 std::optional<JsonNode> BlockReader::get(std::string_view key) {
-  const std::optional<JsonNode> of_model = model_->get(key);
-  const std::optional<JsonNode> own = item_ ? item_->get(key) : std::nullopt;
-  if (!own) return of_model;
-  return own->value->kind == JsonValue::Kind::Null ? std::nullopt : own;
+  const std::optional<JsonNode> of_model = model_->get(key), of_item = own(key);
+  if (!of_item) return of_model;
+  return of_item->value->kind == JsonValue::Kind::Null ? std::nullopt : of_item;
 }
 
 JsonNode BlockReader::place_of(std::string_view key) {
@@ -24,25 +37,28 @@ bool BlockReader::boolean(std::string_view key, bool otherwise) {
   return node ? read_boolean(*node, diagnostics()).value_or(otherwise) : otherwise;
 }
 
-double BlockReader::number(std::string_view key, double otherwise, double least, double most) {
+double BlockReader::number(std::string_view key, double otherwise) {
   const auto node = get(key);
-  return node ? read_number(*node, least, most, diagnostics()).value_or(otherwise) : otherwise;
+  return node ? model_->number_at(key, *node).value_or(otherwise) : otherwise;
 }
 
-int BlockReader::count(std::string_view key, int otherwise, int least, int most) {
+std::optional<int> BlockReader::written_count(std::string_view key) {
   const auto node = get(key);
-  return node ? read_count(*node, least, most, diagnostics()).value_or(otherwise) : otherwise;
+  return node ? model_->count_at(key, *node) : std::nullopt;
 }
 
-int BlockReader::required_count(std::string_view key, std::string_view expected, int most) {
-  const auto node = get(key);
-  if (!node) model_->require(key, expected);
-  return node ? read_count(*node, 1, most, diagnostics()).value_or(1) : 1;
+int BlockReader::count(std::string_view key, int otherwise) {
+  return written_count(key).value_or(otherwise);
 }
 
-int BlockReader::choice(std::string_view key, const std::vector<std::string>& names,
-                        int otherwise) {
+int BlockReader::required_count(std::string_view key, std::string_view expected) {
+  if (!get(key)) model_->require(key, expected);
+  return count(key, 1);
+}
+
+int BlockReader::choice(std::string_view key, int otherwise) {
   const auto node = get(key);
+  const std::vector<std::string>& names = contract_names(item_rows(), key);
   return node ? read_choice(*node, names, diagnostics()).value_or(otherwise) : otherwise;
 }
 

@@ -16,35 +16,35 @@
 
 namespace interlock {
 
-/// Most tokens of a sample.
-inline constexpr int kMostTokens = 100'000'000;
-inline constexpr int kMostHeads = 100'000;
-inline constexpr int kWidest = 1'000'000;
-
-/// Reads as an ObjectReader of the item put over the model. A key counts as known in both.
+/// Reads a block's keys as a Section of the item put over that of the model. A key counts as asked
+/// for in both. Ranges and names are those of the rows; a reader gives the default.
 class BlockReader {
  public:
   /// Without `item`, every key is the model's.
-  BlockReader(ObjectReader& model, ObjectReader* item) : model_(&model), item_(item) {}
+  BlockReader(Section& model, Section* item) : model_(&model), item_(item) {}
 
   std::optional<JsonNode> get(std::string_view key);
   /// Returns the value's node, or the place where a value would be expected.
   JsonNode place_of(std::string_view key);
   bool boolean(std::string_view key, bool otherwise);
-  double number(std::string_view key, double otherwise, double least, double most);
-  int count(std::string_view key, int otherwise, int least, int most);
+  double number(std::string_view key, double otherwise);
+  int count(std::string_view key, int otherwise);
+  std::optional<int> written_count(std::string_view key);
   /// Reports an absent key. Returns 1 after any mistake.
-  int required_count(std::string_view key, std::string_view expected, int most);
-  int choice(std::string_view key, const std::vector<std::string>& names, int otherwise);
+  int required_count(std::string_view key, std::string_view expected);
+  /// Returns the index among the names of the key's row in an item.
+  int choice(std::string_view key, int otherwise);
 
   /// Returns true if the item has the key itself.
   bool in_item(std::string_view key);
-  ObjectReader& model() { return *model_; }
+  Section& model() { return *model_; }
   Diagnostics& diagnostics() { return model_->diagnostics(); }
 
  private:
-  ObjectReader* model_;
-  ObjectReader* item_;
+  std::optional<JsonNode> own(std::string_view key);
+
+  Section* model_;
+  Section* item_;
 };
 
 /// A key that is written, and why the block has no use for it.
@@ -56,7 +56,7 @@ struct UnusedKey {
 /// Reads the forms of all layers, with `common` for what no item can change.
 /// Adds a diagnostic for each key that does not go with the others, and for each key that no layer
 /// uses. REQUIRES: the stream of `shape` is read.
-void read_layers(ObjectReader& reader, const BlockForm& common, Transformer& shape);
+void read_layers(Section& reader, const BlockForm& common, Transformer& shape);
 
 // Parts of a block, of which read_layers is made.
 void read_attention(BlockReader& reader, BlockForm& block);

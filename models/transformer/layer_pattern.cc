@@ -9,7 +9,7 @@
 #include <memory>
 
 #include "base/text.h"
-#include "models/layers/required_count.h"
+#include "models/layers/model_contract.h"
 #include "models/transformer/block_reader.h"
 
 namespace interlock {
@@ -31,8 +31,8 @@ void read_feed_forward(BlockReader& reader, Item& item) {
   const auto written = reader.get("ffn");
   item.says_ffn = written.has_value();
   const int otherwise = b.experts.count > 0 ? 1 : 0;
-  b.ffn = static_cast<FeedForward>(reader.choice("ffn", {"dense", "experts", "none"}, otherwise));
-  b.ffn_hidden_size = reader.count("ffn_hidden_size", 4 * b.stream.hidden_size, 1, 10'000'000);
+  b.ffn = static_cast<FeedForward>(reader.choice("ffn", otherwise));
+  b.ffn_hidden_size = reader.count("ffn_hidden_size", 4 * b.stream.hidden_size);
   if (written && b.ffn == FeedForward::Experts && b.experts.count == 0) {
     report(reader.diagnostics(), *written, "no experts; expected \"experts\" with their number");
   }
@@ -74,10 +74,10 @@ void check_block(BlockReader& reader, const BlockForm& b) {
          "attention and MLP side by side are both there; expected no \"none\" of the two");
 }
 
-Item read_item(ObjectReader& model, ObjectReader* own, const BlockForm& common) {
+Item read_item(Section& model, Section* own, const BlockForm& common) {
   Item item = {.block = common};
   BlockReader reader(model, own);
-  if (own != nullptr) item.repeat = own->count("repeat", 1, 1, kMostModules);
+  if (own != nullptr) item.repeat = own->count("repeat");
   read_mixer(reader, item.block);
   read_feed_forward(reader, item);
   append_unused_keys(reader, item);
@@ -91,7 +91,7 @@ Item read_item(ObjectReader& model, ObjectReader* own, const BlockForm& common) 
 }
 
 /// Stops at the first item that is wrong: what the model says wrongly, each item would repeat.
-std::vector<Item> read_items(ObjectReader& reader, const BlockForm& common) {
+std::vector<Item> read_items(Section& reader, const BlockForm& common) {
   const auto pattern = reader.get("layer_pattern");
   const bool list =
       pattern && pattern->value->kind == JsonValue::Kind::Array && !pattern->value->items.empty();
@@ -103,7 +103,8 @@ std::vector<Item> read_items(ObjectReader& reader, const BlockForm& common) {
   if (!list) return {read_item(reader, nullptr, common)};
   std::vector<Item> items;
   for (std::size_t i = 0; i < pattern->value->items.size(); ++i) {
-    ObjectReader own(pattern->item(i), reader.diagnostics());
+    Section own(contract_object(transformer_contract(), "model.transformer.layer_pattern"),
+                pattern->item(i), reader.diagnostics());
     items.push_back(read_item(reader, &own, common));
     if (!reader.diagnostics().empty()) break;
   }
@@ -111,7 +112,7 @@ std::vector<Item> read_items(ObjectReader& reader, const BlockForm& common) {
 }
 
 /// Reports keys of the model that no item has a use for.
-void refuse_unused(ObjectReader& reader, const std::vector<Item>& items) {
+void refuse_unused(Section& reader, const std::vector<Item>& items) {
   for (const UnusedKey& one : items.front().unused) {
     const auto useless = [&](const Item& item) {
       return std::ranges::any_of(item.unused,
@@ -126,10 +127,10 @@ void refuse_unused(ObjectReader& reader, const std::vector<Item>& items) {
 
 }  // namespace
 
-void read_layers(ObjectReader& reader, const BlockForm& common, Transformer& t) {
-  const int layers = required_count(reader, "layers", "a number of blocks", kMostModules - 2);
-  const int dense_layers = reader.count("dense_layers", 0, 0, kMostModules);
-  const int interval = reader.count("expert_interval", 1, 1, kMostModules);
+void read_layers(Section& reader, const BlockForm& common, Transformer& t) {
+  const int layers = reader.required_count("layers", "a number of blocks");
+  const int dense_layers = reader.count("dense_layers");
+  const int interval = reader.count("expert_interval");
   const std::vector<Item> items = read_items(reader, common);
   if (!reader.diagnostics().empty()) return;
   refuse_unused(reader, items);

@@ -6,6 +6,26 @@
 
 namespace interlock {
 
+/// Letters: T tokens, h hidden_size, a heads, c chunk.
+struct Retention {
+  double tokens = 1;  // of all tensor devices together
+  std::int64_t hidden_size = 1;
+  int heads = 1;              // divides hidden_size
+  int chunk = 1;              // tokens
+  bool parallel = false;      // one chunk for all tokens
+  bool causal_flops = false;  // MFU counts half of the scores inside a chunk
+  bool rotary = false;
+  bool bias = true;
+  Sharding sharding;
+};
+
+/// Query, key, value and gate projections to the output projection. Shapes: (T, h) to (T, h).
+std::vector<Operator> retention(const Retention& shape, double element);
+
+/// The states of a device's heads between two tokens of one sequence, in fp32: of all heads
+/// together 2 h^2 / a elements.
+Bytes retention_state(const Retention& shape);
+
 /// From the tokens to what is added to them. Shapes: (T, H) to (T, H).
 void append_mamba(const BlockForm& shape, const StreamSizes& sizes, std::vector<Operator>& block);
 void append_mamba2(const BlockForm& shape, const StreamSizes& sizes, std::vector<Operator>& block);

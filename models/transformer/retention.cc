@@ -1,8 +1,13 @@
 // Retention: work, weights and saved bytes of its operators.
 // SPDX-License-Identifier: Apache-2.0
-#include "models/transformer/retention.h"
-
-#include "models/transformer/block.h"
+//
+// In the parallel form each token attends to all before it, as in attention without a softmax. In
+// the chunkwise form each token attends to its own chunk, and to all before it through a state
+// of (key width, value width) a head that is handed on. Work and bytes of a token do not depend on
+// where in the sequence it stands. Values are twice as wide as queries and keys and gated, which
+// makes 8 h^2 weights.
+// Source: Sun et al., Retentive Network, arXiv 2307.08621, sections 2.2, 2.3 and 3.1.
+#include "models/transformer/mixers.h"
 
 namespace interlock {
 namespace {

@@ -1,34 +1,10 @@
 // Transformer: decoders and encoders of tokens or image patches: embedding, blocks, readout.
 // SPDX-License-Identifier: Apache-2.0
 //
-// {"kind": "transformer", "layers", "hidden_size", "vocab_size", "sequence_length",
-//  "norm": "layernorm" | "rmsnorm", "norm_position": "pre" | "post" | "both" | "branch",
-//  "embedding_norm", "bias", "qkv_bias", "projection_bias", "mlp_bias", "parallel_residual",
-//  "gated_mlp", "max_positions", "token_types", "tied_embeddings", "dropout", "bidirectional",
-//  "attention_flops": "full" | "causal",
-//  "patches": {"image_size", "patch_size", "channels", "class_token", "bias"},
-//  "encoder": {"patches", "images", "final_norm", "connector": {"merge", "merge_by":
-//   "concatenation" | "mean", "norm": "none" | "layernorm" | "rmsnorm", "hidden_size", "bias"},
-//   and the keys above and below that shape blocks},
-//  "readout": "lm" | "masked-lm" | "classes", "classes", "pooler", "head",
-//  "multi_token_prediction": {"layers"}, "experts", "experts_per_token", "shared_experts",
-//  "shared_expert_gate", "expert_ffn_hidden_size", "shared_expert_ffn_hidden_size",
-//  "capacity_factor", "dense_layers", "expert_interval", "router_bias",
-//  "layer_pattern": [{"repeat", and keys below}]}
-// Keys of a block, which an item of the pattern may have too:
-// {"attention": "materialised" | "fused" | "retention" | "mamba" | "mamba2" | "gated-delta" |
-//   "none", "attention_heads", "kv_heads", "head_size", "qk_norm": true | "heads" | "whole",
-//  "attention_gate", "attention_sinks", "sliding_window", "attention_chunk",
-//  "positions": "learned" | "rotary" | "none", "rotary_share", "chunk_size",
-//  "latent_attention": {"query_rank", "kv_rank", "head_size", "rotary_head_size",
-//   "value_head_size"}, "mamba": {"state_size", "conv_width", "expand", "dt_rank", "norms"},
-//  "mamba2": {"state_size", "heads", "head_size", "groups", "conv_width", "chunk_size"},
-//  "gated_delta": {"key_heads", "value_heads", "key_head_size", "value_head_size", "conv_width",
-//   "chunk_size"}, "ffn": "dense" | "experts" | "none", "ffn_hidden_size"}
-// Defaults describe GPT-2's family without dropout. A block is pre-norm: norm, attention, residual,
-// norm, MLP, residual. The last module is final norm, vocabulary projection and loss. With experts
-// the MLP of every `expert_interval`th of all but the first `dense_layers` blocks is a mixture of
-// them.
+// Its keys are the rows of transformer_contract.cc, whose defaults describe GPT-2's family without
+// dropout. A block is pre-norm: norm, attention, residual, norm, MLP, residual. The last module is
+// final norm, vocabulary projection and loss. With experts the MLP of every `expert_interval`th of
+// all but the first `dense_layers` blocks is a mixture of them.
 #pragma once
 
 #include "models/layers/head.h"
@@ -91,7 +67,9 @@ struct Transformer {
 
 /// Returns the kind of tensor that crosses from one module to the next, as heads see it.
 SiteKind site_kind(const Transformer& shape);
-Transformer read_transformer(ObjectReader& reader);
+/// Returns the rows of its keys: of the model, and of the objects in it.
+const std::vector<ContractObject>& transformer_contract();
+Transformer read_transformer(Section& reader);
 ModelGraph build_transformer(const Transformer& shape, const BuildOptions& options);
 
 }  // namespace interlock

@@ -1,13 +1,12 @@
 // Transformer: reads descriptions of models and checks that their sizes fit each other.
 // SPDX-License-Identifier: Apache-2.0
 #include "base/text.h"
-#include "models/layers/required_count.h"
 #include "models/transformer/block_reader.h"
 
 namespace interlock {
 namespace {
 
-void check_positions(ObjectReader& reader, const Transformer& t) {
+void check_positions(Section& reader, const Transformer& t) {
   const int tokens = t.stream.sequence_length;
   if (t.max_positions == 0 || t.max_positions >= tokens) return;
   report(reader.diagnostics(), reader.get("max_positions").value_or(reader.node()),
@@ -16,7 +15,7 @@ void check_positions(ObjectReader& reader, const Transformer& t) {
 }
 
 /// Checks the numbers against each other, once each is right by itself.
-void check_shape(ObjectReader& reader, const Transformer& t) {
+void check_shape(Section& reader, const Transformer& t) {
   check_positions(reader, t);
   if (t.stream.bidirectional && t.readout == Transformer::Readout::Lm) {
     report(reader.diagnostics(), *reader.get("bidirectional"),
@@ -30,7 +29,7 @@ void check_shape(ObjectReader& reader, const Transformer& t) {
 }
 
 /// Keys that only experts have a use for.
-void refuse_expert_keys(ObjectReader& reader) {
+void refuse_expert_keys(Section& reader) {
   for (const char* key : {"experts_per_token", "shared_experts", "expert_ffn_hidden_size",
                           "shared_expert_ffn_hidden_size", "capacity_factor", "dense_layers",
                           "expert_interval", "shared_expert_gate", "router_bias"}) {
@@ -40,15 +39,15 @@ void refuse_expert_keys(ObjectReader& reader) {
   }
 }
 
-void check_experts(ObjectReader& reader, const BlockForm& b) {
+void check_experts(Section& reader, const BlockForm& b) {
   const Experts& experts = b.experts;
   if (experts.per_token > experts.count) {
     report(reader.diagnostics(), *reader.get("experts_per_token"),
            std::to_string(experts.per_token) + " experts for a token, of " +
                std::to_string(experts.count) + "; expected at most all of them");
   }
-  const int layers = reader.count("layers", 1, 1, kMostModules);
-  const int dense_layers = reader.count("dense_layers", 0, 0, kMostModules);
+  const int layers = reader.count("layers", 1);
+  const int dense_layers = reader.count("dense_layers");
   if (dense_layers >= layers) {
     report(reader.diagnostics(), *reader.get("dense_layers"),
            std::to_string(dense_layers) + " layers without experts, of " + std::to_string(layers) +
@@ -67,30 +66,27 @@ void check_experts(ObjectReader& reader, const BlockForm& b) {
 
 /// Returns the width that experts have if no other is written: that of the layers' MLPs, which
 /// report their own mistakes.
-int usual_width(ObjectReader& reader, const BlockForm& b) {
+int usual_width(Section& reader, const BlockForm& b) {
   Diagnostics unheard;
   const auto node = reader.get("ffn_hidden_size");
   const auto width = node ? read_count(*node, 1, 10'000'000, unheard) : std::nullopt;
   return width.value_or(4 * b.stream.hidden_size);
 }
 
-void read_experts(ObjectReader& reader, BlockForm& b) {
-  constexpr int kMostExperts = 100'000;
-  const auto count = reader.get("experts");
-  if (!count) return refuse_expert_keys(reader);
+void read_experts(Section& reader, BlockForm& b) {
+  if (!reader.get("experts")) return refuse_expert_keys(reader);
   Experts& experts = b.experts;
-  experts.count = read_count(*count, 1, kMostExperts, reader.diagnostics()).value_or(1);
-  experts.per_token = reader.count("experts_per_token", 1, 1, kMostExperts);
-  experts.shared = reader.count("shared_experts", 0, 0, 1000);
-  experts.ffn_hidden_size =
-      reader.count("expert_ffn_hidden_size", usual_width(reader, b), 1, 10'000'000);
+  experts.count = reader.count("experts", 1);
+  experts.per_token = reader.count("experts_per_token");
+  experts.shared = reader.count("shared_experts");
+  experts.ffn_hidden_size = reader.count("expert_ffn_hidden_size", usual_width(reader, b));
   experts.shared_ffn_hidden_size =
-      reader.count("shared_expert_ffn_hidden_size", experts.ffn_hidden_size, 1, 10'000'000);
+      reader.count("shared_expert_ffn_hidden_size", experts.ffn_hidden_size);
   if (const auto capacity = reader.get("capacity_factor")) {
     experts.capacity_factor = read_number(*capacity, 0.01, 1000, reader.diagnostics());
   }
-  experts.shared_gate = reader.boolean("shared_expert_gate", false);
-  experts.router_bias = reader.boolean("router_bias", false);
+  experts.shared_gate = reader.boolean("shared_expert_gate");
+  experts.router_bias = reader.boolean("router_bias");
   if (const auto width = reader.get("shared_expert_ffn_hidden_size");
       width && experts.shared == 0) {
     report(reader.diagnostics(), *width, "no shared experts; expected \"shared_experts\" too");
@@ -99,14 +95,15 @@ void read_experts(ObjectReader& reader, BlockForm& b) {
 }
 
 /// Patches instead of tokens: the model reads images, and how many tokens those are.
-void read_patches(const JsonNode& node, ObjectReader& whole, Transformer& t) {
-  ObjectReader reader(node, whole.diagnostics());
+void read_patches(const JsonNode& node, Section& whole, Transformer& t) {
+  Section reader(contract_object(transformer_contract(), "model.transformer.patches"), node,
+                 whole.diagnostics());
   Transformer::Patches& patches = t.patches;
-  patches.image_size = required_count(reader, "image_size", "pixels on a side", 65'536);
-  patches.size = required_count(reader, "patch_size", "pixels on a side", 65'536);
-  patches.channels = reader.count("channels", 3, 1, 100'000);
-  patches.class_token = reader.boolean("class_token", true);
-  patches.bias = reader.boolean("bias", true);
+  patches.image_size = reader.required_count("image_size", "pixels on a side");
+  patches.size = reader.required_count("patch_size", "pixels on a side");
+  patches.channels = reader.count("channels");
+  patches.class_token = reader.boolean("class_token");
+  patches.bias = reader.boolean("bias");
   reader.finish();
   if (patches.image_size % patches.size != 0) {
     report(reader.diagnostics(), *reader.get("patch_size"),
@@ -114,32 +111,24 @@ void read_patches(const JsonNode& node, ObjectReader& whole, Transformer& t) {
                "; expected a divisor");
     patches.size = patches.image_size;
   }
-  for (const char* key : {"vocab_size", "sequence_length"}) {
-    if (const auto given = whole.get(key)) {
-      report(whole.diagnostics(), *given,
-             "the model reads images; expected it without \"patches\"");
-    }
-  }
   t.stream.sequence_length = patches.tokens();
 }
 
-void read_inputs(ObjectReader& reader, Transformer& t) {
+void read_inputs(Section& reader, Transformer& t) {
   if (const auto node = reader.get("patches")) {
     read_patches(*node, reader, t);
   } else {
-    t.vocab_size = required_count(reader, "vocab_size", "a number of tokens", 100'000'000);
-    t.stream.sequence_length =
-        required_count(reader, "sequence_length", "tokens of a sample", kMostTokens);
+    t.vocab_size = reader.required_count("vocab_size", "a number of tokens");
+    t.stream.sequence_length = reader.required_count("sequence_length", "tokens of a sample");
   }
-  t.token_types = reader.count("token_types", 0, 0, 1'000'000);
-  t.embedding_norm = reader.boolean("embedding_norm", false);
+  t.token_types = reader.count("token_types");
+  t.embedding_norm = reader.boolean("embedding_norm");
 }
 
-void read_readout(ObjectReader& reader, Transformer& t) {
+void read_readout(Section& reader, Transformer& t) {
   using enum Transformer::Readout;
   const bool images = t.patches.image_size > 0;
-  t.readout = static_cast<Transformer::Readout>(
-      reader.choice("readout", {"lm", "masked-lm", "classes"}, images ? 2 : 0));
+  t.readout = static_cast<Transformer::Readout>(reader.choice("readout", images ? 2 : 0));
   if (images && t.readout != Classes) {
     report(reader.diagnostics(), *reader.get("readout"),
            "images have no words; expected \"classes\", the default with \"patches\"");
@@ -150,63 +139,63 @@ void read_readout(ObjectReader& reader, Transformer& t) {
       report(reader.diagnostics(), *node, "no classes; expected it with \"readout\": \"classes\"");
     }
   }
-  t.classes = reader.count("classes", images ? 1000 : 2, 1, 100'000'000);
-  t.pooler = reader.boolean("pooler", false);
-  t.tied_embeddings = reader.boolean("tied_embeddings", !images);
+  t.classes = reader.count("classes", images ? 1000 : 2);
+  t.pooler = reader.boolean("pooler");
+  t.tied_embeddings = reader.boolean("tied_embeddings");
 }
 
-void read_stream(ObjectReader& reader, Transformer& t) {
+void read_stream(Section& reader, Transformer& t) {
   ResidualStream& stream = t.stream;
   const bool images = t.patches.image_size > 0;
-  stream.rms_norm = reader.choice("norm", {"layernorm", "rmsnorm"}, 0) == 1;
-  stream.norm_position = static_cast<NormPosition>(
-      reader.choice("norm_position", {"pre", "post", "both", "branch"}, 0));
-  stream.dropout = reader.number("dropout", 0, 0, 1);
+  stream.rms_norm = reader.choice("norm") == 1;
+  stream.norm_position = static_cast<NormPosition>(reader.choice("norm_position"));
+  stream.dropout = reader.number("dropout");
   stream.bidirectional = reader.boolean("bidirectional", images);
-  stream.causal_flops = reader.choice("attention_flops", {"full", "causal"}, 0) == 1;
-  const int positions = reader.count("max_positions", stream.sequence_length, 1, kMostTokens);
+  stream.causal_flops = reader.choice("attention_flops") == 1;
+  const int positions = reader.count("max_positions", stream.sequence_length);
   const auto kind = reader.get("positions");
   if (!kind || kind->value->text == "learned") t.max_positions = positions;
 }
 
 /// Reads what all blocks have alike.
-BlockForm read_common(ObjectReader& reader, const ResidualStream& stream) {
+BlockForm read_common(Section& reader, const ResidualStream& stream) {
   BlockForm b = {.stream = stream};
-  b.gated_mlp = reader.boolean("gated_mlp", false);
-  const bool bias = reader.boolean("bias", true);
+  b.gated_mlp = reader.boolean("gated_mlp");
+  const bool bias = reader.boolean("bias");
   b.bias = {.qkv = reader.boolean("qkv_bias", bias),
             .projection = reader.boolean("projection_bias", bias),
             .mlp = reader.boolean("mlp_bias", bias)};
-  b.parallel_residual = reader.boolean("parallel_residual", false);
+  b.parallel_residual = reader.boolean("parallel_residual");
   read_experts(reader, b);
   return b;
 }
 
-void read_later_tokens(ObjectReader& reader, Transformer& t) {
+void read_later_tokens(Section& reader, Transformer& t) {
   const auto node = reader.get("multi_token_prediction");
   if (!node) return;
-  ObjectReader own(*node, reader.diagnostics());
-  t.later_tokens = own.count("layers", 1, 1, 64);
+  Section own(contract_object(transformer_contract(), "model.transformer.multi_token_prediction"),
+              *node, reader.diagnostics());
+  t.later_tokens = own.count("layers");
   own.finish();
 }
 
 /// Reads what encoders and decoders have alike: all from tokens or patches to the last block.
-void read_body(ObjectReader& reader, Transformer& t) {
-  t.stream.hidden_size = required_count(reader, "hidden_size", "a width", 1'000'000);
+void read_body(Section& reader, Transformer& t) {
+  t.stream.hidden_size = reader.required_count("hidden_size", "a width");
   read_inputs(reader, t);
   read_stream(reader, t);
   read_layers(reader, read_common(reader, t.stream), t);
 }
 
 void read_connector(const JsonNode& node, Transformer& encoder, Diagnostics& diagnostics) {
-  ObjectReader reader(node, diagnostics);
+  Section reader(contract_object(transformer_contract(), "model.transformer.encoder.connector"),
+                 node, diagnostics);
   Transformer::Connector& c = encoder.connector;
-  c.merge = reader.count("merge", 1, 1, 65'536);
-  c.mean = reader.choice("merge_by", {"concatenation", "mean"}, 0) == 1;
-  c.norm = static_cast<Transformer::Connector::Norm>(
-      reader.choice("norm", {"none", "layernorm", "rmsnorm"}, 0));
-  if (reader.get("hidden_size")) c.hidden_size = reader.count("hidden_size", 1, 1, kWidest);
-  c.bias = reader.boolean("bias", true);
+  c.merge = reader.count("merge");
+  c.mean = reader.choice("merge_by") == 1;
+  c.norm = static_cast<Transformer::Connector::Norm>(reader.choice("norm"));
+  c.hidden_size = reader.count("hidden_size", 0);
+  c.bias = reader.boolean("bias");
   reader.finish();
   if (encoder.patches.side() % c.merge == 0) return;
   report(diagnostics, *reader.get("merge"),
@@ -214,14 +203,24 @@ void read_connector(const JsonNode& node, Transformer& encoder, Diagnostics& dia
              " on a side; expected a divisor");
 }
 
+/// Reports the sizes of words in a model that reads images.
+void refuse_words_of_images(Section& reader) {
+  for (const char* key : {"vocab_size", "sequence_length"}) {
+    const auto given = reader.get(key);
+    if (!given || !reader.get("patches")) continue;
+    report(reader.diagnostics(), *given, "the model reads images; expected it without \"patches\"");
+  }
+}
+
 /// An encoder is read as a model of images without a readout.
-void read_encoder(const JsonNode& node, ObjectReader& whole, Transformer& t) {
+void read_encoder(const JsonNode& node, Section& whole, Transformer& t) {
   Diagnostics& diagnostics = whole.diagnostics();
-  ObjectReader reader(node, diagnostics);
+  Section reader(contract_object(transformer_contract(), "model.transformer.encoder"), node,
+                 diagnostics);
   Transformer e;
   if (!reader.require("patches", "an object with the sizes of images")) return;
   read_body(reader, e);
-  e.images = reader.count("images", 1, 1, 1'000'000);
+  e.images = reader.count("images");
   e.final_norm = reader.boolean("final_norm", e.stream.norm_position != NormPosition::Post);
   if (const auto connector = reader.get("connector")) read_connector(*connector, e, diagnostics);
   reader.finish();
@@ -238,9 +237,10 @@ void read_encoder(const JsonNode& node, ObjectReader& whole, Transformer& t) {
 
 }  // namespace
 
-Transformer read_transformer(ObjectReader& reader) {
+Transformer read_transformer(Section& reader) {
   Transformer t;
   read_body(reader, t);
+  refuse_words_of_images(reader);
   if (const auto encoder = reader.get("encoder")) read_encoder(*encoder, reader, t);
   read_readout(reader, t);
   read_later_tokens(reader, t);

@@ -1,7 +1,7 @@
 // The scenario contract: "cluster" and its networks, which hardware/ reads.
 // SPDX-License-Identifier: Apache-2.0
 #include "hardware/devices/device_reader.h"
-#include "scenarios/contract/contract_types.h"
+#include "scenarios/contract/contract_parts.h"
 
 namespace interlock::contract {
 namespace {

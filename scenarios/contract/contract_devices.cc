@@ -1,7 +1,7 @@
 // The scenario contract: devices of a cluster, which hardware/devices reads.
 // SPDX-License-Identifier: Apache-2.0
 #include "hardware/devices/device.h"
-#include "scenarios/contract/contract_types.h"
+#include "scenarios/contract/contract_parts.h"
 
 namespace interlock::contract {
 namespace {

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hardware/devices/device.h"
 #include "hardware/networks/cluster_reader.h"
-#include "models/model_file.h"
-#include "scenarios/contract/contract_types.h"
+#include "models/build_model.h"
+#include "scenarios/contract/contract_parts.h"
 #include "scenarios/contract/limits.h"
 #include "sim/plan/mesh.h"
 
@@ -25,12 +25,7 @@ ContractObject document() {
           {{"$schema", text("../scenario.schema.json"), "",
             "Path of the schema, for editors; not used."},
            {"name", text(), "the file's name without `.json`", "Name in tables and results."},
-           {"model",
-            either({named(zoo_names), object("model.transformer"), object("model.resnet"),
-                    object("model.vgg"), object("model.mlp"), object("model.residual-mlp"),
-                    object("model.sparse-mlp"), object("model.profile"), object("model.config"),
-                    object("model.base")}),
-            "required, but beside a `workload`",
+           {"model", model_type(), "required, but beside a `workload`",
             "The network: a name of the zoo (`interlock list models`), the path of a model file or "
             "of a `config.json` of Hugging Face, or an object."},
            {"cluster",

@@ -1,7 +1,7 @@
 // The scenario contract: "parallel".
 // SPDX-License-Identifier: Apache-2.0
 #include "hardware/networks/network_size.h"
-#include "scenarios/contract/contract_types.h"
+#include "scenarios/contract/contract_parts.h"
 #include "sim/plan/mesh.h"
 
 namespace interlock::contract {

@@ -1,6 +1,6 @@
 // The scenario contract: "run", "swarm" and "variation".
 // SPDX-License-Identifier: Apache-2.0
-#include "scenarios/contract/contract_types.h"
+#include "scenarios/contract/contract_parts.h"
 #include "scenarios/contract/limits.h"
 
 namespace interlock::contract {

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hardware/devices/catalogue_file.h"
 #include "hardware/devices/device.h"
-#include "scenarios/contract/contract_types.h"
+#include "models/layers/head.h"
+#include "scenarios/contract/contract_parts.h"
 #include "sim/plan/schedules/catalogue.h"
 
 namespace interlock::contract {

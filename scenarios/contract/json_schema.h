@@ -4,8 +4,8 @@
 
 #include <string>
 
+#include "base/contract/contract_types.h"
 #include "base/json/json.h"
-#include "scenarios/contract/contract_types.h"
 
 namespace interlock {
 

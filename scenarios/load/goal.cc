@@ -49,7 +49,7 @@ void read_strategies(const JsonNode& node, Goal& goal, Diagnostics& diagnostics)
   for (const JsonMember& member : node.value->members) {
     const JsonNode own = node.child(member.first);
     check_strategy_name(own, member.first, diagnostics);
-    Section section("goal.strategies", own, diagnostics);
+    Section section(contract_object("goal.strategies"), own, diagnostics);
     goal.strategies.emplace_back(member.first, read_length(section));
     section.finish();
   }
@@ -114,7 +114,7 @@ void check_length(const Question& question, const TrainingLength& length, const 
 
 Goal read_goal(const JsonNode& node, Diagnostics& diagnostics) {
   Goal goal;
-  Section section("goal", node, diagnostics);
+  Section section(contract_object("goal"), node, diagnostics);
   goal.length = read_length(section);
   if (const auto own = section.get("strategies")) read_strategies(*own, goal, diagnostics);
   section.finish();

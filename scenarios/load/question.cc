@@ -60,7 +60,7 @@ Sections read_sections(const JsonNode& document, Question& question, Diagnostics
   Sections sections;
   sections.training.node = sections.training.precision_node = document;
   sections.training.batch_valid = false;  // until it is read
-  Section section("", document, diagnostics);
+  Section section(contract_object(""), document, diagnostics);
   section.get("$schema");
   section.get("sweep");
   question.name = section.text("name", default_name(*document.value));
@@ -279,7 +279,7 @@ Question load_question(const JsonValue& value, Diagnostics& diagnostics) {
 }
 
 void read_simulate(const JsonNode& node, Question& question, Diagnostics& diagnostics) {
-  Section section("simulate", node, diagnostics);
+  Section section(contract_object("simulate"), node, diagnostics);
   question.engine = static_cast<EngineKind>(section.choice("engine"));
   question.seed = section.count("seed");
   question.skip_periods = section.boolean("skip_periods");
@@ -295,7 +295,7 @@ constexpr double kMost = 1e300;
 }  // namespace
 
 void check_quality(const JsonNode& node, Diagnostics& diagnostics) {
-  Section section("quality", node, diagnostics);
+  Section section(contract_object("quality"), node, diagnostics);
   if (const auto measure = section.require("measure", "a name such as \"WikiText perplexity\"")) {
     read_text(*measure, diagnostics);
   }

@@ -17,7 +17,7 @@ Framework read_framework(const JsonNode& node, Diagnostics& diagnostics) {
   const auto entry = find_entry(node, kFolder, diagnostics);
   if (!entry) return framework;
   framework.name = entry->name;
-  Section section("training.framework", entry->root(), diagnostics);
+  Section section(contract_object("training.framework"), entry->root(), diagnostics);
   if (const auto issue = section.get("kernel_issue")) {
     framework.kernel_issue = delay_at(*issue, diagnostics);
   }

@@ -213,7 +213,7 @@ std::string name_of(Dimension dimension, const Sharding& sharding) {
 
 ParallelKeys read_parallel(const JsonNode& node, Diagnostics& diagnostics) {
   ParallelKeys keys{.node = node};
-  Section section("parallel", node, diagnostics);
+  Section section(contract_object("parallel"), node, diagnostics);
   keys.pipeline = section.written_count("pipeline");
   keys.stages = section.written_count("stages");
   keys.pipeline_node = section.get("pipeline");

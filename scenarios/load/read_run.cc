@@ -35,7 +35,7 @@ void read_interval(Section& section, CheckpointConditions& checkpoint) {
 
 CheckpointConditions read_checkpoint(const JsonNode& node, Diagnostics& diagnostics) {
   CheckpointConditions checkpoint;
-  Section section("run.checkpoint", node, diagnostics);
+  Section section(contract_object("run.checkpoint"), node, diagnostics);
   read_interval(section, checkpoint);
   checkpoint.write = section.written_seconds("write");
   if (const auto bytes = section.get("bytes")) checkpoint.bytes = read_bytes(*bytes, diagnostics);
@@ -89,7 +89,7 @@ void check_rule(const Section& section, const RunConditions& run, Diagnostics& d
 RunConditions read_run(const JsonNode& node, Diagnostics& diagnostics) {
   RunConditions run;
   const Mistakes mistakes(diagnostics);
-  Section section("run", node, diagnostics);
+  Section section(contract_object("run"), node, diagnostics);
   run.length = read_length(section);
   if (const auto checkpoint = section.get("checkpoint")) {
     run.checkpoint = read_checkpoint(*checkpoint, diagnostics);
@@ -143,7 +143,7 @@ void read_replacement(Section& section, FailureConditions& failures) {
 FailureConditions read_failures(std::string_view path, const JsonNode& node,
                                 Diagnostics& diagnostics) {
   FailureConditions failures;
-  Section section(path, node, diagnostics);
+  Section section(contract_object(path), node, diagnostics);
   failures.device = section.written_duration("device_mtbf");
   if (path == "run.failures") {  // a swarm's peers are nodes with a link each
     failures.link = section.written_duration("link_mtbf");

@@ -92,7 +92,7 @@ QueuePolicy read_queue(const JsonNode& node, Diagnostics& diagnostics) {
     const auto choice = read_choice(node, contract_names(kSchedulePath, "queue"), diagnostics);
     queue.kind = choice == 0 ? QueuePolicy::Kind::Rendezvous : QueuePolicy::Kind::Unlimited;
   } else if (node.value->kind == JsonValue::Kind::Object) {
-    Section section("training.schedule.queue", node, diagnostics);
+    Section section(contract_object("training.schedule.queue"), node, diagnostics);
     section.require("buffered", "how many messages may wait, {\"buffered\": 1}");
     queue = {QueuePolicy::Kind::Buffered, section.count("buffered", 1)};
     section.finish();
@@ -290,7 +290,7 @@ SchedulePolicy read_policy(const TrainingKeys& training, Diagnostics& diagnostic
     const auto* const kind = read_kind(*training.schedule, strategy, diagnostics);
     return default_policy(kind ? *kind : otherwise, training);
   }
-  Section section(kSchedulePath, *training.schedule, diagnostics);
+  Section section(contract_object(kSchedulePath), *training.schedule, diagnostics);
   const auto written = section.get("kind");
   const auto* const kind = written ? read_kind(*written, strategy, diagnostics) : &otherwise;
   SchedulePolicy policy = default_policy(kind ? *kind : otherwise, training);
@@ -326,7 +326,7 @@ void check_schedule_keys(const JsonNode& schedule, Diagnostics& diagnostics) {
     read_choice(schedule, contract_names(kSchedulePath, "kind"), diagnostics);
     return;
   }
-  Section section(kSchedulePath, schedule, diagnostics);
+  Section section(contract_object(kSchedulePath), schedule, diagnostics);
   SchedulePolicy policy;
   section.choice("kind", 0);
   read_members(section, policy);

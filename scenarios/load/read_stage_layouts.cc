@@ -25,7 +25,7 @@ std::string text_of(const RankLayout& layout) {
 
 RankLayout read_rank_layout(const JsonNode& node, Diagnostics& diagnostics) {
   RankLayout layout;
-  Section section("parallel.stage_layouts", node, diagnostics);
+  Section section(contract_object("parallel.stage_layouts"), node, diagnostics);
   layout.tensor = section.count("tensor");
   layout.data = section.count("data");
   section.finish();

@@ -20,21 +20,6 @@ constexpr std::array kKinds = {
     StrategyKind::Interlocking,   StrategyKind::Inference};
 constexpr int kPairwise = 9;
 
-bool starts_with_vowel(const std::string& word) {
-  return std::string("aeiou").find(word.front()) != std::string::npos;
-}
-
-/// Reports every key that means nothing for `kind`.
-void check_uses(Section& section, const std::string& kind) {
-  for (const ContractKey& use : contract_object(kStrategyPath).keys) {
-    const std::optional<JsonNode> node = section.get(use.key);
-    if (!node || use.with.empty() || std::count(use.with.begin(), use.with.end(), kind)) continue;
-    report(section.diagnostics(), *node,
-           std::string("means nothing for ") + (starts_with_vowel(kind) ? "an " : "a ") + kind +
-               " strategy; expected only with " + join_choices(use.with));
-  }
-}
-
 void read_object(Section& section, StrategyKeys& keys, int kind) {
   Strategy& strategy = keys.strategy;
   strategy.n_wise = section.count("n_wise");
@@ -56,7 +41,7 @@ void read_object(Section& section, StrategyKeys& keys, int kind) {
     report(section.diagnostics(), *section.get("gradient"),
            "an overlapping strategy has no \"mean\"; expected furthest or sum");
   }
-  if (kind >= 0) check_uses(section, contract_names(kStrategyPath, "kind")[kind]);
+  if (kind >= 0) section.refuse_unused(contract_names(kStrategyPath, "kind")[kind], "strategy");
 }
 
 }  // namespace
@@ -78,7 +63,7 @@ StrategyKeys read_strategy(const JsonNode& node, Diagnostics& diagnostics) {
   }
   if (kind >= 0) keys.strategy.kind = kKinds[kind];
   if (node.value->kind == JsonValue::Kind::Object) {
-    Section section(kStrategyPath, node, diagnostics);
+    Section section(contract_object(kStrategyPath), node, diagnostics);
     if (section.require("kind", "a strategy")) kind = section.choice("kind", -1);
     if (kind >= 0) keys.strategy.kind = kKinds[kind];
     read_object(section, keys, kind);
@@ -93,10 +78,9 @@ int read_readout_every(const JsonNode& head) {
   if (head.value->kind != JsonValue::Kind::Object) return 0;
   const JsonValue* weights = head.value->find("weights");
   if (!weights || weights->kind != JsonValue::Kind::Object) return 0;
-  const JsonValue* every = weights->find("stale_every");
-  if (!every) return 0;
   Diagnostics reported_elsewhere;
-  return read_count({every, ""}, 1, 1'000'000'000, reported_elsewhere).value_or(0);
+  Section section(contract_object("model.head.weights"), {weights, ""}, reported_elsewhere);
+  return section.count("stale_every", 0);
 }
 
 }  // namespace interlock

@@ -81,7 +81,7 @@ void read_times(Section& section, SwarmConditions& swarm) {
 
 SwarmConditions read_swarm(const JsonNode& node, Diagnostics& diagnostics) {
   SwarmConditions swarm;
-  Section section("swarm", node, diagnostics);
+  Section section(contract_object("swarm"), node, diagnostics);
   read_peers(section, swarm);
   read_links(section, swarm);
   swarm.routing = static_cast<SwarmRouting>(section.choice("routing"));

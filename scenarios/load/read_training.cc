@@ -100,7 +100,7 @@ bool cuts_sequences(const TrainingKeys& training) {
 
 TrainingKeys read_training(const JsonNode& node, int data, Diagnostics& diagnostics) {
   TrainingKeys training{.node = node, .precision_node = node};
-  Section section("training", node, diagnostics);
+  Section section(contract_object("training"), node, diagnostics);
   if (const auto strategy = section.require("strategy", "\"global\", \"local\" or \"pairwise\"")) {
     training.strategy = read_strategy(*strategy, diagnostics);
   }
@@ -127,7 +127,7 @@ void read_recompute(const JsonNode& node, TrainingKeys& training, Diagnostics& d
     const auto choice = read_choice(node, contract_names("training", "recompute"), diagnostics);
     if (choice) training.recompute = static_cast<Recompute>(*choice);
   } else if (node.value->kind == JsonValue::Kind::Object) {
-    Section section("training.recompute", node, diagnostics);
+    Section section(contract_object("training.recompute"), node, diagnostics);
     section.require("full_layers", "a number of layers, e.g. {\"full_layers\": 8}");
     training.recompute = Recompute::Full;
     training.recompute_layers = section.count("full_layers", 1);
@@ -138,7 +138,7 @@ void read_recompute(const JsonNode& node, TrainingKeys& training, Diagnostics& d
 }
 
 void read_offload(const JsonNode& node, TrainingKeys& training, Diagnostics& diagnostics) {
-  Section section("training.offload", node, diagnostics);
+  Section section(contract_object("training.offload"), node, diagnostics);
   training.offload_node = node;
   training.offload.activations = section.number("activations");
   training.offload.optimizer = section.number("optimizer");

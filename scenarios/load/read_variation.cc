@@ -20,7 +20,7 @@ double read_slowdown(Section& section) {
 
 Straggler read_straggler(const JsonNode& node, Diagnostics& diagnostics) {
   Straggler straggler;
-  Section section("variation.stragglers", node, diagnostics);
+  Section section(contract_object("variation.stragglers"), node, diagnostics);
   const auto rank = section.written_count("rank"), device = section.written_count("device");
   if (section.get("rank").has_value() == section.get("device").has_value() &&
       node.value->kind == JsonValue::Kind::Object) {
@@ -43,7 +43,7 @@ Straggler read_straggler(const JsonNode& node, Diagnostics& diagnostics) {
 
 SlowWay read_slow_way(const JsonNode& node, Diagnostics& diagnostics) {
   SlowWay way;
-  Section section("variation.slow_links", node, diagnostics);
+  Section section(contract_object("variation.slow_links"), node, diagnostics);
   const auto end_at = [&](std::string_view key) {
     section.require(key, "the number of a device");
     return section.count(key, 0);
@@ -60,7 +60,7 @@ SlowWay read_slow_way(const JsonNode& node, Diagnostics& diagnostics) {
 
 Jitter read_jitter(std::string_view path, const JsonNode& node, Diagnostics& diagnostics) {
   Jitter jitter;
-  Section section(path, node, diagnostics);
+  Section section(contract_object(path), node, diagnostics);
   jitter.shape = static_cast<JitterShape>(section.choice("distribution"));
   jitter.scope = static_cast<JitterScope>(section.choice("per"));
   if (const auto spread = section.require("spread", "standard deviation over mean, e.g. 0.05")) {
@@ -100,7 +100,7 @@ std::optional<VariationConditions> read_variation(const std::optional<JsonNode>&
   if (!node) return std::nullopt;
   VariationConditions variation;
   const Mistakes mistakes(diagnostics);
-  Section section("variation", *node, diagnostics);
+  Section section(contract_object("variation"), *node, diagnostics);
   if (const auto list = section.get("stragglers")) {
     variation.stragglers = read_list<Straggler>(
         *list, "[{\"rank\": 2, \"slowdown\": 1.5}]", diagnostics,

@@ -106,7 +106,7 @@ std::optional<Precision> read_precision(Section& workload, const std::optional<C
 Question load_workload(const JsonNode& document, Diagnostics& diagnostics) {
   Question question;
   question.file = document.value->file ? *document.value->file : "";
-  Section section("", document, diagnostics);
+  Section section(contract_object(""), document, diagnostics);
   section.get("$schema");
   section.get("sweep");
   question.name = section.text("name", default_name(*document.value));
@@ -126,7 +126,7 @@ Question load_workload(const JsonNode& document, Diagnostics& diagnostics) {
   }
   if (const auto quality = section.get("quality")) check_quality(*quality, diagnostics);
   if (const auto node = section.get("simulate")) read_simulate(*node, question, diagnostics);
-  Section workload("workload", *section.get("workload"), diagnostics);
+  Section workload(contract_object("workload"), *section.get("workload"), diagnostics);
   const auto chakra = workload.require("chakra", "the path of the files, with %d for the rank");
   const std::optional<Precision> precision = read_precision(workload, cluster);
   std::optional<std::string> pattern;

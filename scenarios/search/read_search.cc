@@ -44,7 +44,7 @@ std::vector<JsonValue> values_of(Section& section, const char* key) {
 
 PlanLimits read_limits(const JsonNode& node, Diagnostics& diagnostics) {
   PlanLimits limits;
-  Section section("search.limits", node, diagnostics);
+  Section section(contract_object("search.limits"), node, diagnostics);
   if (const auto memory = section.get("memory")) limits.memory = read_bytes(*memory, diagnostics);
   limits.time = section.written_duration("time");
   limits.cost = section.written_number("cost");
@@ -61,7 +61,7 @@ const char* name_of(Aim aim) {
 
 SearchRequest read_search(const JsonNode& node, Diagnostics& diagnostics) {
   SearchRequest request;
-  Section section("search", node, diagnostics);
+  Section section(contract_object("search"), node, diagnostics);
   request.aim = static_cast<Aim>(section.choice("minimize"));
   if (const auto limits = section.get("limits")) request.limits = read_limits(*limits, diagnostics);
   request.worth = section.number("worth");

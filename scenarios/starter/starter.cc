@@ -19,9 +19,13 @@ constexpr double kTokensInBatch = 1 << 20;  // of language models: a usual batch
 constexpr int kImagesPerDevice = 32;
 
 ModelGraph model_of(const StarterQuestion& question) {
-  const JsonValue name = json_text(question.model);
+  JsonValue model = json_text(question.model);
+  if (question.sequence_length > 0) {
+    model =
+        json_object({{"base", model}, {"sequence_length", json_number(question.sequence_length)}});
+  }
   Diagnostics diagnostics;
-  ModelGraph graph = build_model({&name, ""}, {}, diagnostics);
+  ModelGraph graph = build_model({&model, ""}, {}, diagnostics);
   diagnostics.throw_if_any();
   return graph;
 }

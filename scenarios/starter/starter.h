@@ -12,6 +12,7 @@ namespace interlock {
 struct StarterQuestion {
   std::string model, machine;  // names, or paths from where the user stands
   int devices = 1;
+  int sequence_length = 0;  // tokens of a sample; 0: as the model says
 };
 
 /// The plan that is chosen for the user.
@@ -39,7 +40,7 @@ struct Starter {
 Starter make_starter(const StarterQuestion& question, int processes,
                      const SearchProgress& told = {});
 
-/// The scenario as a file with comments, for the folder `folder` ("" for where the user stands).
+/// Returns the scenario as a file with comments. `folder` is where it will lie ("": here).
 std::string starter_text(const Starter& starter, const std::string& folder);
 
 }  // namespace interlock

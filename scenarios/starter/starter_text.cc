@@ -27,6 +27,12 @@ std::string seen_from(const std::string& name, const std::string& folder) {
   return quoted(std::filesystem::proximate(name, folder).string());
 }
 
+std::string model_text(const StarterQuestion& question, const std::string& folder) {
+  const std::string model = seen_from(question.model, folder);
+  if (question.sequence_length == 0) return model;
+  return "{\"base\": " + model + ", \"sequence_length\": " + number(question.sequence_length) + "}";
+}
+
 std::string cluster_text(const Starter& starter, const std::string& folder) {
   std::string text = "{\"machine\": " + seen_from(starter.question.machine, folder);
   if (starter.nodes > 0) text += ", \"nodes\": " + number(starter.nodes);
@@ -86,7 +92,7 @@ std::string starter_text(const Starter& starter, const std::string& folder) {
       "  // A name (interlock list models), the config.json of a Hugging Face model, or an "
       "object.\n"
       "  \"model\": " +
-      seen_from(starter.question.model, folder) + ",\n";
+      model_text(starter.question, folder) + ",\n";
   text += "  // A name (interlock list machines), a file, or an object.\n  \"cluster\": " +
           cluster_text(starter, folder) + ",\n";
   text +=

@@ -181,7 +181,7 @@ class SweepReader {
   }
 
   void read_sample(const JsonNode& node) {
-    Section section("sweep.sample", node, diagnostics_);
+    Section section(contract_object("sweep.sample"), node, diagnostics_);
     SweepSample sample;
     section.require("count", "how many scenarios to draw");
     sample.count = section.count("count", 1);

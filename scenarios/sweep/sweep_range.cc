@@ -70,7 +70,7 @@ std::string problem_of(const Range& range) {
 
 std::vector<JsonValue> read_range(const JsonNode& node, Diagnostics& diagnostics) {
   const Mistakes mistakes(diagnostics);
-  Section reader("sweep.range", node, diagnostics);
+  Section reader(contract_object("sweep.range"), node, diagnostics);
   const auto from = reader.require("from", "a number or a quantity");
   const auto to = reader.require("to", "a number or a quantity");
   const auto step = reader.get("step"), times = reader.get("times");

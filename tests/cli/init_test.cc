@@ -37,6 +37,28 @@ TEST_CASE("what init writes runs, fits, and has a comment at its choices") {
   }
 }
 
+TEST_CASE("--sequence-length stands in what init writes, and is short for a key of the model") {
+  const Folder folder;
+  const Outcome run =
+      run_program({"init", "--model", "llama-3-8b", "--machine", "dgx-h100", "--devices", "8",
+                   "--sequence-length", "2048", "--out", "s.json"},
+                  folder.path());
+  REQUIRE(run.exit_code == 0);
+  const JsonValue written = parse_json(read_file(folder.path("s.json")), "s.json");
+  CHECK(written.find("model")->find("base")->text == "llama-3-8b");
+  CHECK(written.find("model")->find("sequence_length")->number == 2048);
+
+  const auto tokens = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words = {"simulate", "s.json", "--json", "-"};
+    words.insert(words.end(), more.begin(), more.end());
+    const JsonValue result = parse_json(run_program(words, folder.path()).out, "simulate");
+    return result.find("tokens_per_s")->number * result.find("step_time_s")->number;
+  };
+  const double samples = tokens({}) / 2048;
+  CHECK(tokens({"--sequence-length", "1024"}) == doctest::Approx(samples * 1024));
+  CHECK(tokens({"--set", "model.sequence_length=1024"}) == doctest::Approx(samples * 1024));
+}
+
 TEST_CASE("init writes to standard output without --out, and over a file only by force") {
   const Folder folder;
   folder.file("s.json", "mine");

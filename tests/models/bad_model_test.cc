@@ -177,7 +177,7 @@ TEST_CASE("an MLP's hidden layers are given once and listed in full") {
 
 TEST_CASE("a profile without modules is reported") {
   check_mistake(R"({"kind": "profile", "modules": []})",
-                "s.json:1: /model/modules: no modules; expected a list of at least one object");
+                "s.json:1: /model/modules: wrong list of modules; expected 1 to 100000 objects");
   check_mistake(R"({"kind": "profile"})",
                 "s.json:1: /model: missing key \"modules\"; expected a list of measured modules");
 }
@@ -218,9 +218,13 @@ TEST_CASE("a head that cannot read the model's tensors is reported") {
                         "\"mlp\" or \"later-layers\" for this model");
 }
 
-TEST_CASE("a key of another head's kind is unknown") {
+TEST_CASE("a key of another head's kind means nothing") {
   check_mistake_in_head(kMlp, R"({"kind": "linear", "hidden_size": 8})",
-                        "s.json:1: /head/hidden_size: unknown key; known: kind, weights");
+                        "s.json:1: /head/hidden_size: means nothing for a linear head; expected "
+                        "only with mlp");
+  check_mistake_in_head(kMlp, R"({"layers": 2})",
+                        "s.json:1: /head/layers: means nothing without a \"kind\"; expected only "
+                        "with later-layers");
 }
 
 TEST_CASE("weights of a head are private, shared or stale copies") {

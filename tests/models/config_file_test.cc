@@ -233,7 +233,8 @@ TEST_CASE("what cannot be built is refused in words, where it is written") {
         "or vit");
   CHECK(said(R"({"model_type": "mistral"})") ==
         "s.json:1: /model: max_position_embeddings is what the model may be asked for, not the "
-        "length of samples; expected e.g. {\"base\": ..., \"sequence_length\": 4096}");
+        "length of samples; expected it said: --sequence-length 4096, or {\"base\": ..., "
+        "\"sequence_length\": 4096}");
   CHECK(said(R"({"model_type": "qwen2_moe", "decoder_sparse_step": 2})")
             .find("/model/decoder_sparse_step: layers of several forms") != std::string::npos);
   CHECK(said(R"({"model_type": "qwen2", "use_sliding_window": true})")

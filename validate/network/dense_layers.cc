@@ -39,11 +39,11 @@ constexpr std::string_view kExecutable[] = {"kind",
                                             "rotary_share"};
 
 /// Reports each key of the model that has no kernels here, and each value, where it is written.
-void refuse_unexecutable(ObjectReader& reader, const BlockForm& b, bool tied) {
+void refuse_unexecutable(Section& reader, const BlockForm& b, bool tied) {
   const auto refuse = [&](bool has, std::string_view key, const std::string& message) {
     if (!has) return;
-    const auto node = reader.get(key);
-    report(reader.diagnostics(), node.value_or(reader.node()), message);
+    const JsonNode& node = reader.node();
+    report(reader.diagnostics(), node.value->find(key) ? node.child(key) : node, message);
   };
   const std::string not_executable = " not executable; expected ";
   refuse(b.mixer != Mixer::Materialised, "attention",
@@ -124,7 +124,7 @@ std::vector<Layer> normed_readout(const ReadoutSite& site, bool bias) {
 
 }  // namespace
 
-void build_transformer_network(ObjectReader& reader, const BuildOptions& options,
+void build_transformer_network(Section& reader, const BuildOptions& options,
                                NeuralNetwork& network) {
   const Transformer t = read_transformer(reader);
   const int width = t.stream.hidden_size;
@@ -152,7 +152,7 @@ void build_transformer_network(ObjectReader& reader, const BuildOptions& options
   network.modules.push_back({"readout", normed_readout(site, false), {}});
 }
 
-void build_mlp_network(ObjectReader& reader, const BuildOptions& options, NeuralNetwork& network) {
+void build_mlp_network(Section& reader, const BuildOptions& options, NeuralNetwork& network) {
   const Mlp mlp = read_mlp(reader);
   ReadoutSite site = {.width = mlp.input_size, .classes = mlp.classes};
   const HeadSpec head = executable_head(reader, options, mlp.head, site, HeadKind::Linear);
@@ -170,7 +170,7 @@ void build_mlp_network(ObjectReader& reader, const BuildOptions& options, Neural
   network.modules.push_back({"readout", readout_layers(site, true), {}});
 }
 
-void build_residual_mlp_network(ObjectReader& reader, const BuildOptions& options,
+void build_residual_mlp_network(Section& reader, const BuildOptions& options,
                                 NeuralNetwork& network) {
   const ResidualMlp mlp = read_residual_mlp(reader);
   const ReadoutSite site = {.width = mlp.hidden_size, .classes = mlp.classes};

@@ -65,7 +65,7 @@ Layer convolution_layer(const std::string& name, const ConvolutionShape& shape) 
           .columns = shape.pixels};
 }
 
-HeadSpec executable_head(ObjectReader& reader, const BuildOptions& options, const HeadSpec& own,
+HeadSpec executable_head(Section& reader, const BuildOptions& options, const HeadSpec& own,
                          ReadoutSite site, HeadKind otherwise) {
   HeadSpec spec = own;
   JsonNode place = reader.node();

@@ -12,12 +12,11 @@
 
 namespace interlock {
 
-void build_transformer_network(ObjectReader& reader, const BuildOptions& options,
+void build_transformer_network(Section& reader, const BuildOptions& options,
                                NeuralNetwork& network);
-void build_resnet_network(ObjectReader& reader, const BuildOptions& options,
-                          NeuralNetwork& network);
-void build_mlp_network(ObjectReader& reader, const BuildOptions& options, NeuralNetwork& network);
-void build_residual_mlp_network(ObjectReader& reader, const BuildOptions& options,
+void build_resnet_network(Section& reader, const BuildOptions& options, NeuralNetwork& network);
+void build_mlp_network(Section& reader, const BuildOptions& options, NeuralNetwork& network);
+void build_residual_mlp_network(Section& reader, const BuildOptions& options,
                                 NeuralNetwork& network);
 
 /// The values that a head, or the readout of a network, reads.
@@ -30,7 +29,7 @@ struct ReadoutSite {
 
 /// Returns the strategy's head if there is one, else the model's, else one of kind `otherwise`. A
 /// diagnostic is added for one that cannot be executed.
-HeadSpec executable_head(ObjectReader& reader, const BuildOptions& options, const HeadSpec& own,
+HeadSpec executable_head(Section& reader, const BuildOptions& options, const HeadSpec& own,
                          ReadoutSite site, HeadKind otherwise);
 /// Returns the layers from the site's tensor to the loss, with the mean over an image before.
 std::vector<Layer> readout_layers(const ReadoutSite& site, bool bias);

@@ -8,6 +8,7 @@
 
 #include "base/random.h"
 #include "base/text.h"
+#include "models/build_model.h"
 #include "models/model_file.h"
 #include "validate/network/model_layers.h"
 
@@ -17,7 +18,7 @@ namespace {
 /// A kind of model that can be executed.
 struct ExecutableKind {
   std::string name;
-  void (*build)(ObjectReader&, const BuildOptions&, NeuralNetwork&);
+  void (*build)(Section&, const BuildOptions&, NeuralNetwork&);
 };
 
 const std::vector<ExecutableKind>& executable_kinds() {
@@ -34,10 +35,9 @@ bool is_divided(const Sharding& s) {
 
 void build_object(const ModelObject& model, const BuildOptions& options, NeuralNetwork& network,
                   Diagnostics& diagnostics) {
-  ObjectReader reader(model.node, diagnostics);
   std::vector<std::string> names;
   for (const ExecutableKind& kind : executable_kinds()) names.push_back(kind.name);
-  const auto kind = reader.require("kind", join_choices(names));
+  const auto kind = ObjectReader(model.node, diagnostics).require("kind", join_choices(names));
   if (!kind) return;
   const ExecutableKind* found = nullptr;
   for (const ExecutableKind& one : executable_kinds()) {
@@ -48,6 +48,9 @@ void build_object(const ModelObject& model, const BuildOptions& options, NeuralN
            described(*kind->value) + " is not executable; expected " + join_choices(names));
     return;
   }
+  Section reader(contract_object(model_contract(), "model." + found->name), model.node,
+                 diagnostics);
+  reader.get("kind");
   network.name = reader.text("name", model.name.empty() ? found->name : model.name);
   reader.text("source", "");
   found->build(reader, options, network);

@@ -11,7 +11,7 @@ struct ImageSize {
   int pixels = 1, channels = 3;
 };
 
-void refuse_unexecutable(ObjectReader& reader, const ResNet& net) {
+void refuse_unexecutable(Section& reader, const ResNet& net) {
   if (net.bottleneck) {
     report(reader.diagnostics(), *reader.get("block"),
            "bottleneck blocks are not executable; expected \"block\": \"basic\"");
@@ -51,8 +51,7 @@ std::vector<Layer> basic_block(ImageSize& image, int width, int stride) {
 
 }  // namespace
 
-void build_resnet_network(ObjectReader& reader, const BuildOptions& options,
-                          NeuralNetwork& network) {
+void build_resnet_network(Section& reader, const BuildOptions& options, NeuralNetwork& network) {
   const ResNet net = read_resnet(reader);
   ReadoutSite site = {.kind = SiteKind::Image, .classes = net.classes};
   const HeadSpec head = executable_head(reader, options, net.head, site, HeadKind::Convolution);

@@ -1,6 +1,6 @@
 // Rows of the scenario contract: their types, and the values that stand for absent keys.
 // SPDX-License-Identifier: Apache-2.0
-#include "scenarios/contract/contract_types.h"
+#include "base/contract/contract_types.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -22,7 +22,29 @@ bool is_number(const std::string& text) {
   return !text.empty() && *end == '\0';
 }
 
+/// Returns the value that `text` says for a key of `type`; nothing if it is "required" or words.
+std::optional<JsonValue> default_value(const ContractType& type, const std::string& text) {
+  if (const ContractType* choice = form_of(type, Form::Names)) {
+    const auto& names = choice->names;
+    if (std::find(names.begin(), names.end(), text) != names.end()) return json_text(text);
+  }
+  if (form_of(type, Form::Quantity) && parse_quantity(text)) return json_text(text);
+  if (is_number(text)) return json_number(std::strtod(text.c_str(), nullptr));
+  if (text == "true" || text == "false") return json_boolean(text == "true");
+  if (text.starts_with('[')) return parse_json(text, "the contract");
+  return std::nullopt;
+}
+
 }  // namespace
+
+ContractKey::ContractKey(std::string key, ContractType type, std::string otherwise,
+                         std::string meaning, std::vector<std::string> with)
+    : key(std::move(key)),
+      type(std::move(type)),
+      otherwise(std::move(otherwise)),
+      meaning(std::move(meaning)),
+      with(std::move(with)),
+      value(default_value(this->type, this->otherwise)) {}
 
 const ContractType* form_of(const ContractType& type, ContractType::Form form) {
   if (type.form == form) return &type;
@@ -33,17 +55,33 @@ const ContractType* form_of(const ContractType& type, ContractType::Form form) {
   return nullptr;
 }
 
-std::optional<JsonValue> default_value(const ContractKey& key) {
-  const std::string& text = key.otherwise;
-  if (const ContractType* choice = form_of(key.type, Form::Names)) {
-    const auto& names = choice->names;
-    if (std::find(names.begin(), names.end(), text) != names.end()) return json_text(text);
-  }
-  if (form_of(key.type, Form::Quantity) && parse_quantity(text)) return json_text(text);
-  if (is_number(text)) return json_number(std::strtod(text.c_str(), nullptr));
-  if (text == "true" || text == "false") return json_boolean(text == "true");
-  if (text.starts_with('[')) return parse_json(text, "the contract");
-  return std::nullopt;
+const ContractObject& contract_object(const std::vector<ContractObject>& contract,
+                                      std::string_view name) {
+  const auto found =
+      std::find_if(contract.begin(), contract.end(),
+                   [&](const ContractObject& object) { return object.name == name; });
+  CHECK(found != contract.end(), "the contract has no object " + std::string(name));
+  return *found;
+}
+
+const ContractKey& contract_key(const ContractObject& object, std::string_view key) {
+  const auto found = std::find_if(object.keys.begin(), object.keys.end(),
+                                  [&](const ContractKey& entry) { return entry.key == key; });
+  CHECK(found != object.keys.end(),
+        "the contract's object \"" + object.name + "\" has no key " + std::string(key));
+  return *found;
+}
+
+const ContractType& form_at(const ContractKey& key, ContractType::Form form) {
+  const ContractType* found = form_of(key.type, form);
+  const ContractType* list = found ? nullptr : form_of(key.type, Form::List);
+  if (list) found = form_of(list->of.front(), form);
+  CHECK(found != nullptr, "the contract's key \"" + key.key + "\" has the type it is read as");
+  return *found;
+}
+
+const std::vector<std::string>& contract_names(const ContractObject& object, std::string_view key) {
+  return form_at(contract_key(object, key), Form::Names).names;
 }
 
 namespace contract {

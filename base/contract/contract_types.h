@@ -1,4 +1,4 @@
-// ContractType, ContractKey, ContractObject: rows of the scenario contract.
+// ContractType, ContractKey, ContractObject: rows of the scenario contract, of any room.
 // SPDX-License-Identifier: Apache-2.0
 //
 // A row says all that is known of a key:
@@ -12,6 +12,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/json/json.h"
@@ -53,14 +54,16 @@ struct ContractType {
 
 /// A key of one object.
 struct ContractKey {
+  ContractKey(std::string key, ContractType type, std::string otherwise, std::string meaning,
+              std::vector<std::string> with = {});
+
   std::string key;
   ContractType type;
   /// Tells what holds without the key: "required", a value (names without quotes), or a few words.
   std::string otherwise;
-  std::string meaning;                 // sentences, with names of keys and values in backticks
-  std::vector<std::string> with = {};  // the kinds of its object that use it; empty: all
-  std::optional<JsonValue> value =
-      {};  // `otherwise`, where it is a value; scenario_contract() adds it
+  std::string meaning;             // sentences, with names of keys and values in backticks
+  std::vector<std::string> with;   // the kinds of its object that use it; empty: all
+  std::optional<JsonValue> value;  // `otherwise`, where it is a value
 };
 
 /// One object of a scenario.
@@ -73,12 +76,19 @@ struct ContractObject {
   std::optional<ContractType> others = {};           // Map: further keys
 };
 
-/// Returns the value that `key.otherwise` says; nothing if it is "required" or words.
-std::optional<JsonValue> default_value(const ContractKey& key);
 /// Returns the first form of `form` that `type` may have; null if it has none.
 const ContractType* form_of(const ContractType& type, ContractType::Form form);
+/// Returns the object of that name. REQUIRES: it is in `contract`.
+const ContractObject& contract_object(const std::vector<ContractObject>& contract,
+                                      std::string_view name);
+/// Returns the row of `key`. REQUIRES: `object` has it.
+const ContractKey& contract_key(const ContractObject& object, std::string_view key);
+/// Returns the form of `key` that is asked for; for a list, that of its items. REQUIRES: it has it.
+const ContractType& form_at(const ContractKey& key, ContractType::Form form);
+/// Returns the names that `key` of `object` accepts. REQUIRES: it is there and has names.
+const std::vector<std::string>& contract_names(const ContractObject& object, std::string_view key);
 
-/// The words that the files of the table are written in, and the objects that each file holds.
+/// The words that rows are written in.
 namespace contract {
 
 ContractType text(std::string example = "");
@@ -104,26 +114,6 @@ ContractType nothing();
 ContractType anything();
 /// Makes a type of one value, or a list of some.
 ContractType one_or_more(const ContractType& item);
-
-// Types that several sections have.
-ContractType strategy_type();
-ContractType schedule_type();
-ContractType recompute_type();
-ContractType partition_type();
-ContractType head_type();
-std::vector<ContractKey> length_keys();
-
-std::vector<ContractObject> document_objects();
-std::vector<ContractObject> parallel_objects();
-std::vector<ContractObject> training_objects();
-std::vector<ContractObject> run_objects();
-std::vector<ContractObject> swarm_objects();
-std::vector<ContractObject> variation_objects();
-std::vector<ContractObject> sweep_objects();
-std::vector<ContractObject> model_objects();
-std::vector<ContractObject> cluster_objects();
-std::vector<ContractObject> network_objects();
-std::vector<ContractObject> device_objects();
 
 }  // namespace contract
 }  // namespace interlock
