@@ -10,6 +10,7 @@
 // "none"; and the sentence is what editors and docs/reference.md say of it.
 #pragma once
 
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -114,6 +115,14 @@ ContractType nothing();
 ContractType anything();
 /// Makes a type of one value, or a list of some.
 ContractType one_or_more(const ContractType& item);
+
+/// Returns the rows, or objects, of all `parts` in turn.
+template <class Row>
+std::vector<Row> joined(std::initializer_list<std::vector<Row>> parts) {
+  std::vector<Row> all;
+  for (const std::vector<Row>& part : parts) all.insert(all.end(), part.begin(), part.end());
+  return all;
+}
 
 }  // namespace contract
 }  // namespace interlock

@@ -91,13 +91,23 @@ std::optional<CatalogueEntry> find_entry(const JsonNode& node, const std::string
   return read_entry(data_folder(folder) + "/" + name + std::string(kSuffix), node, diagnostics);
 }
 
+const ContractObject& link_object() {
+  using namespace contract;
+  static const ContractObject rows = {
+      .name = "cluster.link",
+      .meaning = "A link, each direction for itself.",
+      .keys = {{"latency", time(), "0 s", "Added to every message."},
+               {"bandwidth", bandwidth(), "required", "One direction."}}};
+  return rows;
+}
+
 void check_origin(const JsonNode& node, Diagnostics& diagnostics) {
   ObjectReader origin(node, diagnostics);
   for (const auto& [key, sentence] : node.value->members) origin.text(key, "");
   origin.finish();
 }
 
-void read_origin(ObjectReader& reader) {
+void read_origin(Section& reader) {
   if (const auto node = reader.get("origin")) check_origin(*node, reader.diagnostics());
 }
 
@@ -109,26 +119,26 @@ Seconds delay_at(const JsonNode& node, Diagnostics& diagnostics) {
   return bounded(node, read_seconds(node, diagnostics), kDelays, diagnostics);
 }
 
-BytesPerSecond read_bandwidth(ObjectReader& reader, std::string_view key) {
+BytesPerSecond read_bandwidth(Section& reader, std::string_view key) {
   const auto node = reader.require(key, "a bandwidth such as \"300 GB/s\"");
   return node ? bandwidth_at(*node, reader.diagnostics()) : BytesPerSecond();
 }
 
-Bytes read_memory(ObjectReader& reader, std::string_view key) {
+Bytes read_memory(Section& reader, std::string_view key) {
   const auto node = reader.require(key, "a size such as \"80 GiB\"");
   if (!node) return Bytes();
   return bounded(*node, read_bytes(*node, reader.diagnostics()), kSizes, reader.diagnostics());
 }
 
-Seconds read_delay(ObjectReader& reader, std::string_view key) {
+Seconds read_delay(Section& reader, std::string_view key) {
   const auto node = reader.get(key);
   return node ? delay_at(*node, reader.diagnostics()) : Seconds();
 }
 
-LinkSpeed read_speed(ObjectReader& reader, std::string_view key) {
+LinkSpeed read_speed(Section& reader, std::string_view key) {
   const auto node = reader.require(key, "an object with \"latency\" and \"bandwidth\"");
   if (!node) return {};
-  ObjectReader members(*node, reader.diagnostics());
+  Section members(link_object(), *node, reader.diagnostics());
   LinkSpeed speed;
   speed.latency = read_delay(members, "latency");
   speed.bandwidth = read_bandwidth(members, "bandwidth");

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "base/json/json.h"
+#include "base/contract/section.h"
 #include "hardware/topologies/link.h"
 
 namespace interlock {
@@ -32,18 +32,21 @@ struct CatalogueEntry {
 std::optional<CatalogueEntry> find_entry(const JsonNode& node, const std::string& folder,
                                          Diagnostics& diagnostics);
 
+/// Returns the rows of a link.
+const ContractObject& link_object();
+
 /// Checks that the "origin" of a catalogue file is an object of sentences.
 void check_origin(const JsonNode& node, Diagnostics& diagnostics);
 /// Reads it, if there is one.
-void read_origin(ObjectReader& reader);
+void read_origin(Section& reader);
 
 // Members that must be there and lie in a sane range; a diagnostic and 0 if not.
-BytesPerSecond read_bandwidth(ObjectReader& reader, std::string_view key);
-Bytes read_memory(ObjectReader& reader, std::string_view key);
+BytesPerSecond read_bandwidth(Section& reader, std::string_view key);
+Bytes read_memory(Section& reader, std::string_view key);
 /// As above, but absent means 0.
-Seconds read_delay(ObjectReader& reader, std::string_view key);
-/// An object with "latency" (absent means 0) and "bandwidth".
-LinkSpeed read_speed(ObjectReader& reader, std::string_view key);
+Seconds read_delay(Section& reader, std::string_view key);
+/// An object with "latency" (absent means 0) and "bandwidth"; its rows are link_object().
+LinkSpeed read_speed(Section& reader, std::string_view key);
 /// Reads a value that is not a member of an object; adds a diagnostic and returns 0 if it does not
 /// fit.
 BytesPerSecond bandwidth_at(const JsonNode& node, Diagnostics& diagnostics);

@@ -12,16 +12,70 @@ namespace {
 
 constexpr const char* kDeviceFolder = "hardware/catalogue/devices";
 constexpr const char* kMeasuredFolder = "hardware/calibrated";
-constexpr int kMostMultiprocessors = 1'000'000;
-constexpr double kLongestRamp = 10'000;  // steps of the inner dimension
-constexpr double kMostShare = 0.9;       // of the multiprocessors, away from kernels
 
 constexpr std::string_view kMeasured = "calibrated/";  // begins names of devices that were measured
 
-void read_peaks(ObjectReader& parent, Device& device) {
+std::vector<ContractKey> device_keys() {
+  using namespace contract;
+  return {
+      {"name", text(), "`inline`", "Name in results."},
+      {"memory", size(), "required", "Memory that a program may use."},
+      {"memory_bandwidth", bandwidth(), "required", "Peak bandwidth of the memory."},
+      {"peak", object("cluster.device.peak"), "required",
+       "Peak flop rates; a precision that is left out is not supported."},
+      {"efficiency", object("cluster.device.efficiency"),
+       "the peak itself, which no kernel reaches; the output says so",
+       "Shares of the peaks that kernels reach, by class."},
+      {"launch_overhead", time(), "0 s", "Time added to every kernel."},
+      {"multiprocessors", whole(0, 1e6), "0",
+       "Multiprocessors of the device, 0 for unknown. With them matrix products lose what their "
+       "shape makes them lose: tiles over the edge, and a last wave that leaves some idle."},
+      {"tile_ramp", number(0, 10'000), "0",
+       "Steps of the inner dimension that the start and the end of a tile of a matrix product take "
+       "in 16 bits; the same time in other precisions."},
+      {"collective_sms", number(0, 0.9), "0",
+       "Share of the multiprocessors that each collective under way takes from the kernels beside "
+       "it: 0.15 where a library uses 20 of 132."},
+      {"message_sms", number(0, 0.9), "0",
+       "Share of the multiprocessors that each message under way takes from the kernels beside it; "
+       "0 for copy engines."},
+      {"power", object("cluster.device.power"), "unknown", "What it draws."},
+      {"calibration", map(anything()), "",
+       "What `interlock calibrate` measured; see [calibration](calibration.md). Kernels that it "
+       "covers are priced by it, all others by rates and efficiencies."},
+      {"origin", map(text()), "", "Where each number comes from; not used."}};
+}
+
+ContractObject peaks() {
+  using namespace contract;
+  ContractObject peaks = {
+      .name = "cluster.device.peak", .meaning = "Peak flop rates, by precision.", .keys = {}};
+  for (const std::string& precision : precision_names()) {
+    peaks.keys.push_back({precision, flop_rate(), "not supported", "Peak in " + precision + "."});
+  }
+  return peaks;
+}
+
+ContractObject efficiencies() {
+  using namespace contract;
+  ContractObject all = {.name = "cluster.device.efficiency",
+                        .meaning = "Shares of the peaks that kernels reach, by class of kernel.",
+                        .keys = {}};
+  for (const std::string& op_class : op_class_names()) {
+    all.keys.push_back({op_class, object("cluster.device.efficiency.class"), "the peak",
+                        "Of kernels of the class " + op_class + "."});
+  }
+  return all;
+}
+
+const ContractObject& device_rows(std::string_view name) {
+  return contract_object(device_contract(), name);
+}
+
+void read_peaks(Section& parent, Device& device) {
   const auto node = parent.require("peak", "an object of flop rates by precision");
   if (!node) return;
-  ObjectReader reader(*node, parent.diagnostics());
+  Section reader(device_rows("cluster.device.peak"), *node, parent.diagnostics());
   if (node->value->kind == JsonValue::Kind::Object && node->value->members.empty()) {
     report(reader.diagnostics(), *node,
            "no rate; expected at least one of " + join_choices(precision_names()));
@@ -41,29 +95,46 @@ void read_peaks(ObjectReader& parent, Device& device) {
   reader.finish();
 }
 
-void read_efficiencies(ObjectReader& parent, Device& device) {
-  constexpr double kLeast = 0.001;
+void read_efficiencies(Section& parent, Device& device) {
   const auto node = parent.get("efficiency");
   if (!node) return;
-  ObjectReader reader(*node, parent.diagnostics());
+  Section reader(device_rows("cluster.device.efficiency"), *node, parent.diagnostics());
   for (std::size_t i = 0; i < op_class_names().size(); ++i) {
     const auto member = reader.get(op_class_names()[i]);
     if (!member) continue;
-    ObjectReader shares(*member, parent.diagnostics());
-    device.efficiency[i].compute = shares.number("compute", 1, kLeast, 1);
-    device.efficiency[i].memory = shares.number("memory", 1, kLeast, 1);
-    const auto own = [&](std::string_view key) -> std::optional<double> {
-      if (!shares.get(key)) return std::nullopt;
-      return shares.number(key, 1, kLeast, 1);
-    };
-    device.efficiency[i].compute_fp8 = own("compute_fp8");
-    device.efficiency[i].compute_fp32 = own("compute_fp32");
+    Section shares(device_rows("cluster.device.efficiency.class"), *member, parent.diagnostics());
+    device.efficiency[i].compute = shares.number("compute");
+    device.efficiency[i].memory = shares.number("memory");
+    device.efficiency[i].compute_fp8 = shares.written_number("compute_fp8");
+    device.efficiency[i].compute_fp32 = shares.written_number("compute_fp32");
     shares.finish();
   }
   reader.finish();
 }
 
 }  // namespace
+
+const std::vector<ContractObject>& device_contract() {
+  using namespace contract;
+  const ContractType share = number(0.001, 1);
+  static const std::vector<ContractObject> objects = {
+      {.name = "cluster.device",
+       .meaning = "One accelerator by its figures.",
+       .keys = device_keys()},
+      peaks(),
+      efficiencies(),
+      {.name = "cluster.device.efficiency.class",
+       .meaning = "Shares of the peaks that kernels of one class reach.",
+       .keys = {{"compute", share, "1", "Of the peak flop rate."},
+                {"compute_fp8", share, "`compute`", "Of the peak flop rate in 8 bits."},
+                {"compute_fp32", share, "`compute`", "Of the peak flop rate in fp32."},
+                {"memory", share, "1", "Of the memory bandwidth."}}}};
+  return objects;
+}
+
+ContractType device_type() {
+  return contract::either({contract::named(device_names), contract::object("cluster.device")});
+}
 
 std::optional<CatalogueEntry> find_device(const JsonNode& node, Diagnostics& diagnostics) {
   const std::string& name = node.value->text;
@@ -86,17 +157,17 @@ Device read_device(const JsonNode& node, Diagnostics& diagnostics) {
   Device device;
   const auto entry = find_device(node, diagnostics);
   if (!entry) return device;
-  ObjectReader reader(entry->root(), diagnostics);
+  Section reader(device_rows("cluster.device"), entry->root(), diagnostics);
   device.name = reader.text("name", entry->name);
   device.memory = read_memory(reader, "memory");
   device.memory_bandwidth = read_bandwidth(reader, "memory_bandwidth");
   device.launch_overhead = read_delay(reader, "launch_overhead");
-  device.tiles.multiprocessors = reader.count("multiprocessors", 0, 0, kMostMultiprocessors);
-  device.tiles.ramp = reader.number("tile_ramp", 0, 0, kLongestRamp);
+  device.tiles.multiprocessors = reader.count("multiprocessors");
+  device.tiles.ramp = reader.number("tile_ramp");
   read_peaks(reader, device);
   read_efficiencies(reader, device);
-  device.collective_sms = reader.number("collective_sms", 0, 0, kMostShare);
-  device.message_sms = reader.number("message_sms", 0, 0, kMostShare);
+  device.collective_sms = reader.number("collective_sms");
+  device.message_sms = reader.number("message_sms");
   device.power = read_device_power(reader);
   if (const auto measured = reader.get("calibration")) {
     device.calibrated = read_calibration(*measured, diagnostics);

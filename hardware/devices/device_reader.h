@@ -1,10 +1,6 @@
 // Reads devices: names of the catalogue, files, or inline objects in the form of its files.
 // SPDX-License-Identifier: Apache-2.0
 //
-//   {"memory": "80 GiB", "memory_bandwidth": "2 TB/s", "launch_overhead": "3 us",
-//    "peak": {"fp32": "19.5 TFLOP/s", "bf16": "312 TFLOP/s"},
-//    "efficiency": {"gemm": {"compute": 0.8, "memory": 0.85}, ...}, "origin": {...}}
-//
 // A class of kernels that "efficiency" leaves out reaches the peak rates. A device that was
 // measured also has a "calibration", as `interlock calibrate` wrote it; "calibrated/NAME" names one
 // of hardware/calibrated/.
@@ -18,6 +14,11 @@
 #include "hardware/devices/device.h"
 
 namespace interlock {
+
+/// Returns the rows of a device: its own, of its peaks, and of its efficiencies.
+const std::vector<ContractObject>& device_contract();
+/// Returns the type of a device: a name, a path, or an object.
+ContractType device_type();
 
 /// A diagnostic is added for each mistake.
 Device read_device(const JsonNode& node, Diagnostics& diagnostics);

@@ -9,18 +9,23 @@
 
 #include <optional>
 
-#include "base/json/json.h"
+#include "base/contract/section.h"
 #include "hardware/devices/running_costs.h"
 
 namespace interlock {
+
+/// Returns the rows of the power of a machine, and of a device.
+const std::vector<ContractObject>& power_contract();
+/// Returns the rows of "power" and "price" of a cluster, which are `otherwise` if left out.
+std::vector<ContractKey> running_cost_keys(const std::string& otherwise);
 
 /// "2.50 USD/h" of the text at `node`; a diagnostic and nothing if it is not of that form.
 std::optional<HourlyPrice> read_hourly_price(const JsonNode& node, Diagnostics& diagnostics);
 
 /// Reads a device's "power", if it has one.
-std::optional<DevicePower> read_device_power(ObjectReader& device);
+std::optional<DevicePower> read_device_power(Section& device);
 /// Reads "power" and "price" of a machine, or of a scenario's cluster, over what is there.
-void read_running_costs(ObjectReader& machine, std::optional<DevicePower>& device,
-                        MachinePower& power, std::optional<HourlyPrice>& price);
+void read_running_costs(Section& machine, std::optional<DevicePower>& device, MachinePower& power,
+                        std::optional<HourlyPrice>& price);
 
 }  // namespace interlock

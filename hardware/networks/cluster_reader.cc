@@ -1,13 +1,5 @@
 // Reads the cluster of a scenario: a machine of the catalogue, a file, or an inline object.
 // SPDX-License-Identifier: Apache-2.0
-//
-// A machine, in a file or inline:
-//   {"kind": "machine", "device": NAME | {...}, "devices_per_node": 8,
-//    "port": {"latency": "3 us", "bandwidth": "300 GB/s"}, "pcie": {...}, "host": {...},
-//    "cards": {"per_node": 8, "latency": "10 us", "bandwidth": "200 Gb/s"},
-//    "network": {"kind": "fat-tree", ...}, "power": {...}, "price": ..., "origin": {...}}
-// "cards" is left out where nodes cannot be joined, "port" on a torus of devices. Inline, "nodes"
-// and "devices" stand beside.
 #include "hardware/networks/cluster_reader.h"
 
 #include <algorithm>
@@ -24,20 +16,125 @@ namespace interlock {
 namespace {
 
 constexpr const char* kMachineFolder = "hardware/catalogue";
-constexpr double kQuickestHost = 0.01, kSlowestHost = 100;
-constexpr int kMostDevicesPerNode = 1024;
+
+ContractKey host_key() {
+  return {"host", contract::object("cluster.host"), "unknown, so nothing can be kept there",
+          "The way from each device to its host's memory."};
+}
+
+/// Returns the rows of "nodes", of that `meaning`, and "devices".
+std::vector<ContractKey> size_keys(const std::string& meaning) {
+  using namespace contract;
+  return {{"nodes", whole(1, kMostDevices), "as many as its network is made for, else 1", meaning},
+          {"devices", whole(1, kMostDevices), "all of the nodes", "Devices used."}};
+}
+
+/// Returns the rows of a machine; those of a file do not say how many nodes there are, nor what
+/// trains.
+std::vector<ContractKey> machine_keys(bool in_file) {
+  using namespace contract;
+  using Keys = std::vector<ContractKey>;
+  const Keys own = {{"kind", one_of({"machine"}), "required", "The kind of this cluster."},
+                    {"name", text(), "`inline`", "Name in results."},
+                    {"device", device_type(), "required",
+                     "What computes: a name of the catalogue, `calibrated/NAME` of what `interlock "
+                     "calibrate` measured, the path of a file, or its figures."},
+                    {"devices_per_node", whole(1, 1024), "1", "Devices of one node."},
+                    {"port", object("cluster.link"), "required, but on a torus of devices",
+                     "Port of a device into its node's switch or PCIe tree, up and down."},
+                    {"pcie", object("cluster.pcie"), "an ideal switch",
+                     "The PCIe tree that joins the devices of a node."},
+                    host_key(),
+                    {"cards", object("cluster.machine.cards"), "none: one node only",
+                     "Network cards between nodes."},
+                    network_key("one ideal switch")};
+  const Keys origin = {{"origin", map(text()), "", "Where each number comes from; not used."}};
+  return joined({own, in_file ? Keys() : size_keys("Nodes."), origin,
+                 in_file ? Keys() : Keys{executor_key()}, running_cost_keys("unknown")});
+}
+
+std::vector<ContractKey> named_keys() {
+  using namespace contract;
+  const std::vector<ContractKey> machine = {{"machine", text("dgx-a100-80g"), "required",
+                                             "Name in the catalogue, or path of a machine file."}};
+  return joined({machine,
+                 size_keys("Nodes of it."),
+                 {network_key("the machine's"), executor_key()},
+                 running_cost_keys("the machine's")});
+}
+
+std::vector<ContractKey> uniform_keys() {
+  using namespace contract;
+  const std::vector<ContractKey> own = {
+      {"kind", one_of({"uniform"}), "required", "The kind of this cluster."},
+      {"name", text(), "`uniform`", "Name in results."},
+      {"devices", whole(1, kMostDevices), "required", "Devices."},
+      {"memory", size(), "the device's, if one is given; else required", "Memory of each device."},
+      {"device", device_type(), "none",
+       "What computes, as of a machine; without it only profiles can run."},
+      {"link", object("cluster.link"), "required", "The link of each pair."},
+      host_key(),
+      executor_key()};
+  return joined({own, running_cost_keys("unknown")});
+}
+
+/// Returns the rows of a cluster: of a machine by its name, of each kind; then of their parts.
+const std::vector<ContractObject>& own_objects() {
+  using namespace contract;
+  static const std::vector<ContractObject> objects = {
+      {.name = "cluster.named", .meaning = "A machine by its name.", .keys = named_keys()},
+      {.name = "cluster.uniform",
+       .meaning = "A full mesh of private full-duplex links between equal devices, so that "
+                  "nothing is shared.",
+       .keys = uniform_keys()},
+      {.name = "cluster.machine",
+       .meaning =
+           "A machine in the form of the catalogue's files. A device has an up and a down "
+           "port into its node's switch or PCIe tree; nodes are joined by network cards, each "
+           "shared by the devices of its part of the node.",
+       .keys = machine_keys(false)},
+      {.name = "cluster.machine.cards",
+       .meaning = "Network cards between nodes.",
+       .keys = {{"per_node", whole(1, 1024), "1",
+                 "Cards of one node: at most its devices, which then share them, or a multiple, "
+                 "whose bandwidths add up."},
+                {"latency", time(), "0 s",
+                 "Of a message through one switch, from device to device."},
+                {"bandwidth", bandwidth(), "required", "Of one card, one direction."},
+                {"behind_ports", boolean(), "false",
+                 "Messages between nodes cross the ports of their devices, too, as they always do "
+                 "on a PCIe tree. Beside NVSwitch they do not: cards are reached by PCIe."}}},
+      {.name = "cluster.host",
+       .meaning = "The way from each device to its host's memory.",
+       .keys = {{"latency", time(), "0 s", "Added to every copy."},
+                {"bandwidth", bandwidth(), "required", "One direction."},
+                {"memory", size(), "unknown, and taken to suffice",
+                 "Of a node's host, which all its devices share; a uniform cluster is one node."},
+                {"pace", number(0.01, 100), "1",
+                 "Time that the host takes to issue a kernel or a collective, relative to the time "
+                 "of the framework's entry."}}}};
+  return objects;
+}
+
+/// Returns the rows of a file of the catalogue.
+const ContractObject& machine_file() {
+  static const ContractObject object = {
+      .name = "machine file", .meaning = "A machine.", .keys = machine_keys(true)};
+  return object;
+}
 
 /// Without cards the machine has one node: cards_per_node is then 0. Where a node has more cards
 /// than devices, the traffic of each device is spread evenly over several, which then act as one.
-void read_cards(ObjectReader& parent, Cluster& cluster) {
+void read_cards(Section& parent, Cluster& cluster) {
   cluster.cards_per_node = 0;
   const auto node = parent.get("cards");
   if (!node) return;
-  ObjectReader reader(*node, parent.diagnostics());
-  const int cards = reader.count("per_node", 1, 1, kMostDevicesPerNode);
+  Section reader(contract_object(own_objects(), "cluster.machine.cards"), *node,
+                 parent.diagnostics());
+  const int cards = reader.count("per_node");
   cluster.card_latency = read_delay(reader, "latency");
   cluster.card_bandwidth = read_bandwidth(reader, "bandwidth");
-  cluster.cards_behind_ports = reader.boolean("behind_ports", false);
+  cluster.cards_behind_ports = reader.boolean("behind_ports");
   reader.finish();
   const int devices = cluster.devices_per_node;
   cluster.cards_per_node = std::min(cards, devices);
@@ -52,7 +149,7 @@ void read_cards(ObjectReader& parent, Cluster& cluster) {
 }
 
 /// "port", or on a torus of devices the torus in its place.
-void read_port(ObjectReader& reader, Cluster& cluster) {
+void read_port(Section& reader, Cluster& cluster) {
   const auto* torus = std::get_if<Torus>(&cluster.network);
   const bool of_devices = torus != nullptr && torus->of_devices;
   if (!of_devices || reader.get("port")) {
@@ -70,26 +167,26 @@ void read_port(ObjectReader& reader, Cluster& cluster) {
 }
 
 /// The way from each device to its host's memory, and the size of that.
-void read_host(ObjectReader& reader, Cluster& cluster) {
+void read_host(Section& reader, Cluster& cluster) {
   const auto node = reader.get("host");
   if (!node) return;
-  ObjectReader host(*node, reader.diagnostics());
+  Section host(contract_object(own_objects(), "cluster.host"), *node, reader.diagnostics());
   cluster.host = {read_delay(host, "latency"), read_bandwidth(host, "bandwidth")};
   if (host.get("memory")) cluster.host_memory = read_memory(host, "memory");
-  cluster.host_pace = host.number("pace", 1, kQuickestHost, kSlowestHost);
+  cluster.host_pace = host.number("pace");
   host.finish();
 }
 
 /// The members that every machine has; `reader` stands on its object and is not finished. A
 /// scenario's own `network` takes the place of the machine's.
-void read_machine(ObjectReader& reader, const std::string& name,
-                  const std::optional<JsonNode>& network, Cluster& cluster) {
-  reader.choice("kind", {"machine"}, 0);
+void read_machine(Section& reader, const std::string& name, const std::optional<JsonNode>& network,
+                  Cluster& cluster) {
+  reader.choice("kind", 0);
   cluster.name = reader.text("name", name);
   if (const auto device = reader.require("device", "a device's name, or an object")) {
     cluster.device = read_device(*device, reader.diagnostics());
   }
-  cluster.devices_per_node = reader.count("devices_per_node", 1, 1, kMostDevicesPerNode);
+  cluster.devices_per_node = reader.count("devices_per_node");
   read_cards(reader, cluster);
   const auto own = reader.get("network");
   if (network || own) read_network(network ? *network : *own, cluster, reader.diagnostics());
@@ -101,8 +198,8 @@ void read_machine(ObjectReader& reader, const std::string& name,
 }
 
 /// "nodes" and "devices", which must suit the machine.
-void read_size(ObjectReader& reader, Cluster& cluster) {
-  const int nodes = reader.count("nodes", nodes_joined(cluster), 1, kMostDevices);
+void read_size(Section& reader, Cluster& cluster) {
+  const int nodes = reader.count("nodes", nodes_joined(cluster));
   const std::int64_t all = std::int64_t{nodes} * cluster.devices_per_node;
   const std::string owned = std::to_string(all) + " devices of " + std::to_string(nodes) +
                             (nodes == 1 ? " node" : " nodes") + " of \"" + cluster.name + "\"";
@@ -121,7 +218,7 @@ void read_size(ObjectReader& reader, Cluster& cluster) {
     cluster.devices = static_cast<int>(all);
     return;
   }
-  const auto devices = read_count(*node, 1, kMostDevices, reader.diagnostics());
+  const auto devices = reader.count_at("devices", *node);
   if (!devices) return;
   if (*devices > all) {
     report(reader.diagnostics(), *node,
@@ -135,17 +232,16 @@ void read_named(const JsonNode& machine, const std::optional<JsonNode>& network,
                 Diagnostics& diagnostics) {
   const auto entry = find_entry(machine, kMachineFolder, diagnostics);
   if (!entry) return;
-  ObjectReader reader(entry->root(), diagnostics);
+  Section reader(machine_file(), entry->root(), diagnostics);
   read_machine(reader, entry->name, network, cluster);
   reader.finish();
 }
 
-void read_uniform(ObjectReader& reader, Cluster& cluster) {
+void read_uniform(Section& reader, Cluster& cluster) {
+  reader.get("kind");
   cluster.name = reader.text("name", "uniform");
   cluster.mesh = true;
-  if (const auto node = reader.require("devices", "a number of devices")) {
-    cluster.devices = read_count(*node, 1, kMostDevices, reader.diagnostics()).value_or(1);
-  }
+  cluster.devices = reader.required_count("devices", "a number of devices");
   cluster.devices_per_node = cluster.devices;
   const auto device = reader.get("device");
   if (device) {
@@ -162,8 +258,18 @@ void read_uniform(ObjectReader& reader, Cluster& cluster) {
 }
 
 void read_object(const JsonNode& node, Cluster& cluster, Diagnostics& diagnostics) {
-  ObjectReader reader(node, diagnostics);
-  if (node.value->find("kind") == nullptr) {
+  std::size_t form = 0;  // place in own_objects(): a machine by its name, else by kind
+  if (node.value->find("kind") != nullptr) {
+    std::vector<std::string> kinds;
+    for (const std::size_t i : {1, 2}) {
+      kinds.push_back(contract_names(own_objects()[i], "kind").front());
+    }
+    const auto kind = read_choice(node.child("kind"), kinds, diagnostics);
+    if (!kind) return;  // which keys are known depends on the kind
+    form = 1 + static_cast<std::size_t>(*kind);
+  }
+  Section reader(own_objects()[form], node, diagnostics);
+  if (form == 0) {
     const auto machine = reader.require("machine", "a machine's name, or the path of its file");
     const auto network = reader.get("network");
     if (machine) read_named(*machine, network, cluster, diagnostics);
@@ -172,15 +278,11 @@ void read_object(const JsonNode& node, Cluster& cluster, Diagnostics& diagnostic
       read_running_costs(reader, cluster.device.power, cluster.power, cluster.price);
     }
     for (const char* key : {"nodes", "devices", "power", "price"}) reader.get(key);
+  } else if (form == 1) {
+    read_uniform(reader, cluster);
   } else {
-    const auto kind = read_choice(*reader.get("kind"), {"uniform", "machine"}, diagnostics);
-    if (!kind) return;
-    if (*kind == 0) {
-      read_uniform(reader, cluster);
-    } else {
-      read_machine(reader, "inline", std::nullopt, cluster);
-      read_size(reader, cluster);
-    }
+    read_machine(reader, "inline", std::nullopt, cluster);
+    read_size(reader, cluster);
   }
   if (const auto executor = reader.get("executor")) {
     cluster.executor = read_real_devices(*executor, diagnostics);
@@ -189,6 +291,22 @@ void read_object(const JsonNode& node, Cluster& cluster, Diagnostics& diagnostic
 }
 
 }  // namespace
+
+const std::vector<ContractObject>& cluster_contract() {
+  static const std::vector<ContractObject> all = contract::joined({own_objects(),
+                                                                   {link_object(), pcie_object()},
+                                                                   power_contract(),
+                                                                   network_contract(),
+                                                                   executor_contract(),
+                                                                   device_contract()});
+  return all;
+}
+
+ContractType cluster_type() {
+  using namespace contract;
+  return either({named(catalogue_names), object("cluster.named"), object("cluster.uniform"),
+                 object("cluster.machine")});
+}
 
 Cluster read_cluster(const JsonNode& node, Diagnostics& diagnostics) {
   Cluster cluster;

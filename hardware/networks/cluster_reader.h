@@ -5,13 +5,17 @@
 #include <string>
 #include <vector>
 
-#include "base/json/json.h"
+#include "base/contract/section.h"
 #include "hardware/networks/cluster.h"
 
 namespace interlock {
 
-/// Reads a scenario's cluster: {"machine": name or path, "nodes", "devices", "network"}, a bare
-/// name, or an inline object (kind "uniform", or the form of the catalogue's files).
+/// Returns the rows of clusters, and of all that they are made of.
+const std::vector<ContractObject>& cluster_contract();
+/// Returns the type of a cluster: a name, a path, or an object.
+ContractType cluster_type();
+
+/// Reads a scenario's cluster: a bare name, or an object of cluster_contract().
 /// A diagnostic is added for each mistake.
 Cluster read_cluster(const JsonNode& node, Diagnostics& diagnostics);
 

@@ -9,67 +9,96 @@ namespace {
 
 constexpr int kMostNodes = 1'000'000;
 constexpr int kMostPerSwitch = 100'000;
-constexpr int kMostSites = 256;
 
-int required_count(ObjectReader& reader, std::string_view key, int most) {
-  const auto node = reader.require(key, "a whole number");
-  if (!node) return 1;
-  return read_count(*node, 1, most, reader.diagnostics()).value_or(1);
+ContractKey network_kind(const std::string& kind) {
+  return {"kind", contract::one_of({kind}), "required", "The kind of this network."};
 }
 
-PathChoice read_paths(ObjectReader& reader) {
-  const int choice = reader.choice("paths", {"destination", "hash"}, 0);
-  return choice == 0 ? PathChoice::Destination : PathChoice::Hash;
+ContractObject fat_tree_object() {
+  using namespace contract;
+  return {
+      .name = "cluster.network.fat-tree",
+      .meaning =
+          "Leaf switches joined by spines, or in pods that core switches join. Messages go up "
+          "to the lowest switch above both nodes.",
+      .keys = {
+          network_kind("fat-tree"),
+          {"nodes_per_leaf", whole(1, kMostPerSwitch), "required",
+           "Nodes with cards on one leaf switch."},
+          {"leaves_per_pod", whole(1, kMostPerSwitch), "two levels",
+           "Leaves (of one rail) in a pod, which makes three levels."},
+          {"oversubscription", number(0.1, 1000), "1",
+           "Bandwidth of the cards of a leaf over that of its uplinks, which are rounded to a "
+           "whole "
+           "number."},
+          {"pod_oversubscription", number(0.1, 1000), "1",
+           "Bandwidth into a pod's aggregation switches over that to the core."},
+          {"rail_optimised", boolean(), "false",
+           "Card i of every node is on rail i, a tree of its own; a message to another rail "
+           "crosses "
+           "its own node first, as NCCL's PXN does."},
+          {"hop_latency", time(), "0 s", "Of each link between switches."},
+          {"paths", one_of({"destination", "hash"}), "destination",
+           "Which of several equal paths a message takes: by the number of the card that it goes "
+           "to, so that shifts and rings over all nodes never collide; or by a hash of both "
+           "devices, as Ethernet switches do."}}};
 }
 
-FatTree read_fat_tree(ObjectReader& reader, const Cluster& cluster) {
+ContractObject dragonfly_object() {
+  using namespace contract;
+  return {
+      .name = "cluster.network.dragonfly",
+      .meaning =
+          "Groups of routers, all joined in a group, and each pair of groups by cables. "
+          "Messages take at most one local link, one cable and one local link. The nodes are "
+          "groups x routers x nodes of a router.",
+      .keys = {network_kind("dragonfly"),
+               {"groups", whole(1, kMostNodes), "required", "Groups."},
+               {"routers_per_group", whole(1, kMostNodes), "required", "Routers of a group."},
+               {"nodes_per_router", whole(1, kMostNodes), "required", "Nodes on a router."},
+               {"cables", whole(1, 1000), "1",
+                "Cables between each pair of groups; the sum of both nodes' numbers says which."},
+               {"local", object("cluster.link"), "required", "Between two routers of a group."},
+               {"global", object("cluster.link"), "required", "A cable."}}};
+}
+
+FatTree read_fat_tree(Section& reader, const Cluster& cluster) {
   FatTree tree;
-  tree.nodes_per_leaf = required_count(reader, "nodes_per_leaf", kMostPerSwitch);
-  if (reader.get("leaves_per_pod")) {
-    tree.leaves_per_pod = required_count(reader, "leaves_per_pod", kMostPerSwitch);
-  }
-  const bool rails = reader.boolean("rail_optimised", false);
+  tree.nodes_per_leaf = reader.required_count("nodes_per_leaf", "a whole number");
+  if (reader.get("leaves_per_pod")) tree.leaves_per_pod = reader.count("leaves_per_pod", 1);
+  const bool rails = reader.boolean("rail_optimised");
   tree.rails = rails ? cluster.cards_per_node : 0;
   const int below = tree.nodes_per_leaf * (rails ? 1 : cluster.cards_per_node);
-  tree.leaf =
-      uplinks_for(below, cluster.card_bandwidth, reader.number("oversubscription", 1, 0.1, 1000));
-  const double of_pod = reader.number("pod_oversubscription", 1, 0.1, 1000);
+  tree.leaf = uplinks_for(below, cluster.card_bandwidth, reader.number("oversubscription"));
+  const double of_pod = reader.number("pod_oversubscription");
   if (tree.leaves_per_pod > 0) {
     tree.pod = uplinks_for(tree.leaves_per_pod, tree.leaf.bandwidth, of_pod);
   } else if (const auto node = reader.get("pod_oversubscription")) {
     report(reader.diagnostics(), *node, "a tree without pods; expected \"leaves_per_pod\" too");
   }
   tree.hop_latency = read_delay(reader, "hop_latency");
-  tree.paths = read_paths(reader);
+  tree.paths = reader.choice("paths") == 0 ? PathChoice::Destination : PathChoice::Hash;
   return tree;
 }
 
-Dragonfly read_dragonfly(ObjectReader& reader) {
+Dragonfly read_dragonfly(Section& reader) {
   Dragonfly fly;
-  fly.groups = required_count(reader, "groups", kMostNodes);
-  fly.routers_per_group = required_count(reader, "routers_per_group", kMostNodes);
-  fly.nodes_per_router = required_count(reader, "nodes_per_router", kMostNodes);
-  fly.cables = reader.count("cables", 1, 1, 1000);
+  fly.groups = reader.required_count("groups", "a whole number");
+  fly.routers_per_group = reader.required_count("routers_per_group", "a whole number");
+  fly.nodes_per_router = reader.required_count("nodes_per_router", "a whole number");
+  fly.cables = reader.count("cables");
   fly.local = read_speed(reader, "local");
   fly.global = read_speed(reader, "global");
   return fly;
 }
 
-void read_dimensions(ObjectReader& reader, Torus& torus) {
-  constexpr std::size_t kMostDimensions = 6;
-  const std::string expected = "a list of 1 to 6 ring sizes such as [4, 4, 2]";
-  const auto node = reader.require("dimensions", expected);
+void read_dimensions(Section& reader, Torus& torus) {
+  const auto node = reader.require("dimensions", "a list of ring sizes such as [4, 4, 2]");
   if (!node) return;
-  const auto& items = node->value->items;
-  if (node->value->kind != JsonValue::Kind::Array || items.empty() ||
-      items.size() > kMostDimensions) {
-    report(reader.diagnostics(), *node, "no dimensions; expected " + expected);
-    return;
-  }
   std::int64_t product = 1;
-  for (std::size_t i = 0; i < items.size(); ++i) {
-    const auto ring = read_count(node->item(i), 1, kMostNodes, reader.diagnostics());
-    torus.dimensions.push_back(ring.value_or(1));
+  for (const JsonNode& ring : reader.items_at("dimensions", *node, "wrong list of dimensions",
+                                              "ring sizes such as [4, 4, 2]")) {
+    torus.dimensions.push_back(reader.count_at("dimensions", ring).value_or(1));
     product = std::min(product * torus.dimensions.back(), std::int64_t{kMostNodes} + 1);
   }
   if (product > kMostNodes) {
@@ -78,10 +107,10 @@ void read_dimensions(ObjectReader& reader, Torus& torus) {
   }
 }
 
-Torus read_torus(ObjectReader& reader, const Cluster& cluster) {
+Torus read_torus(Section& reader, const Cluster& cluster) {
   Torus torus;
   read_dimensions(reader, torus);
-  torus.of_devices = reader.choice("of", {"nodes", "devices"}, 0) == 1;
+  torus.of_devices = reader.choice("of") == 1;
   torus.link = read_speed(reader, "link");
   if (torus.of_devices && cluster.cards_per_node > 0) {
     report(reader.diagnostics(), reader.node(),
@@ -92,12 +121,11 @@ Torus read_torus(ObjectReader& reader, const Cluster& cluster) {
 }
 
 /// The rows of a square matrix, or a diagnostic. `size`: 0 until known.
-bool check_square(const JsonNode& node, std::size_t& size, Diagnostics& diagnostics) {
-  const auto& rows = node.value->items;
-  if (node.value->kind != JsonValue::Kind::Array || rows.empty() || rows.size() > kMostSites) {
-    report(diagnostics, node, "no matrix; expected a list of 1 to 256 rows, one for each site");
-    return false;
-  }
+bool check_square(Section& reader, std::string_view key, const JsonNode& node, std::size_t& size) {
+  const std::vector<JsonNode> rows =
+      reader.items_at(key, node, "no matrix", "rows, one for each site");
+  if (rows.empty()) return false;
+  Diagnostics& diagnostics = reader.diagnostics();
   if (size == 0) size = rows.size();
   if (rows.size() != size) {
     report(diagnostics, node,
@@ -107,8 +135,9 @@ bool check_square(const JsonNode& node, std::size_t& size, Diagnostics& diagnost
   }
   bool square = true;
   for (std::size_t i = 0; i < size; ++i) {
-    if (rows[i].kind == JsonValue::Kind::Array && rows[i].items.size() == size) continue;
-    report(diagnostics, node.item(i),
+    const JsonValue& row = *rows[i].value;
+    if (row.kind == JsonValue::Kind::Array && row.items.size() == size) continue;
+    report(diagnostics, rows[i],
            "wrong row; expected a list of " + std::to_string(size) +
                " values, one for each site, or null where there is no connection");
     square = false;
@@ -131,14 +160,14 @@ LinkSpeed read_connection(const JsonNode& delay, const JsonNode& bandwidth,
   return {delay_at(delay, diagnostics), bandwidth_at(bandwidth, diagnostics)};
 }
 
-Wan read_wan(ObjectReader& reader) {
+Wan read_wan(Section& reader) {
   const auto delay = reader.require("delay", "a matrix of delays, one row for each site");
   const auto bandwidth = reader.require("bandwidth", "a matrix of bandwidths, one row a site");
   if (!delay || !bandwidth) return {};
   Diagnostics& diagnostics = reader.diagnostics();
   std::size_t size = 0;
-  const bool known = check_square(*delay, size, diagnostics);
-  if (!check_square(*bandwidth, size, diagnostics) || !known) return {};
+  const bool known = check_square(reader, "delay", *delay, size);
+  if (!check_square(reader, "bandwidth", *bandwidth, size) || !known) return {};
   std::vector<LinkSpeed> links;
   const std::size_t before = diagnostics.messages().size();
   for (std::size_t from = 0; from < size; ++from) {
@@ -161,14 +190,76 @@ Wan read_wan(ObjectReader& reader) {
 
 }  // namespace
 
+const std::vector<ContractObject>& network_contract() {
+  using namespace contract;
+  const ContractType connections = list(list(either({text("9 ms"), nothing()})), 1, 256);
+  static const std::vector<ContractObject> objects = {
+      {.name = "cluster.network.switch",
+       .meaning = "One switch without limits of its own; messages meet only in cards.",
+       .keys = {network_kind("switch")}},
+      fat_tree_object(),
+      dragonfly_object(),
+      {.name = "cluster.network.torus",
+       .meaning = "A grid whose rows are rings. Messages go along the first dimension, then the "
+                  "next, the shorter way round.",
+       .keys = {network_kind("torus"),
+                {"dimensions", list(whole(1, kMostNodes), 1, 6), "required",
+                 "Sizes of the rings, which multiply to the nodes (or devices); the first counts "
+                 "fastest."},
+                {"of", one_of({"nodes", "devices"}), "nodes",
+                 "What the grid joins: nodes, which have cards into it, or the devices themselves, "
+                 "without ports and cards."},
+                {"link", object("cluster.link"), "required", "Between neighbours."}}},
+      {.name = "cluster.network.wan",
+       .meaning = "Sites far apart; the nodes are divided among them in order. Where there is no "
+                  "connection, messages go over other sites, on the way of least delay.",
+       .keys = {network_kind("wan"),
+                {"delay", connections, "required",
+                 "A row for each site, in it the delay to each site, added to that of the cards; "
+                 "`null`: no connection."},
+                {"bandwidth", connections, "required",
+                 "Bandwidths in the same form, which all nodes of a site share; on the diagonal, "
+                 "what nodes of one site share."}}}};
+  return objects;
+}
+
+ContractKey network_key(const std::string& otherwise) {
+  std::vector<ContractType> forms;
+  for (const ContractObject& kind : network_contract()) {
+    forms.push_back(contract::object(kind.name));
+  }
+  return {"network", contract::either(forms), otherwise, "What joins the cards of the nodes."};
+}
+
+const ContractObject& pcie_object() {
+  using namespace contract;
+  static const ContractObject rows = {
+      .name = "cluster.pcie",
+      .meaning =
+          "The PCIe tree of a node. Messages between sockets cross both uplinks and the "
+          "socket link; a card sits beside the first device that uses it.",
+      .keys = {{"sockets", whole(1, 1024), "1", "Host bridges of a node."},
+               {"switches", whole(1, 1024), "one for each socket", "PCIe switches of a node."},
+               {"uplink", object("cluster.link"), "devices sit on host bridges themselves",
+                "From a switch to its host bridge. Required with more switches than sockets."},
+               {"socket_link", object("cluster.link"), "required with more than one socket",
+                "Between two sockets."}}};
+  return rows;
+}
+
 void read_network(const JsonNode& node, Cluster& cluster, Diagnostics& diagnostics) {
-  static const std::vector<std::string> kinds = {"switch", "fat-tree", "dragonfly", "torus", "wan"};
+  std::vector<std::string> kinds;
+  for (const ContractObject& one : network_contract()) {
+    kinds.push_back(contract_names(one, "kind").front());
+  }
   cluster.network = IdealSwitch();
-  ObjectReader reader(node, diagnostics);
-  const auto written = reader.require("kind", "\"switch\", \"fat-tree\", \"dragonfly\", ...");
+  const auto written = ObjectReader(node, diagnostics)
+                           .require("kind", "\"switch\", \"fat-tree\", \"dragonfly\", ...");
   if (!written) return;
   const auto kind = read_choice(*written, kinds, diagnostics);
   if (!kind) return;
+  Section reader(network_contract()[static_cast<std::size_t>(*kind)], node, diagnostics);
+  reader.get("kind");
   const std::size_t before = diagnostics.messages().size();
   Network network;
   if (*kind == 1) {
@@ -195,14 +286,20 @@ void read_network(const JsonNode& node, Cluster& cluster, Diagnostics& diagnosti
   }
 }
 
-void read_pcie(ObjectReader& parent, Cluster& cluster) {
+void read_pcie(Section& parent, Cluster& cluster) {
   const auto node = parent.get("pcie");
   if (!node) return;
   Diagnostics& diagnostics = parent.diagnostics();
-  ObjectReader reader(*node, diagnostics);
+  Section reader(pcie_object(), *node, diagnostics);
+  // A node has at most as many of each as devices.
+  const auto count = [&](std::string_view key, int otherwise) {
+    const auto written = reader.get(key);
+    if (!written) return otherwise;
+    return read_count(*written, 1, cluster.devices_per_node, diagnostics).value_or(otherwise);
+  };
   PcieTree tree;
-  tree.sockets = reader.count("sockets", 1, 1, cluster.devices_per_node);
-  tree.switches = reader.count("switches", tree.sockets, 1, cluster.devices_per_node);
+  tree.sockets = count("sockets", 1);
+  tree.switches = count("switches", tree.sockets);
   if (tree.switches > tree.sockets || reader.get("uplink")) {
     tree.uplink = read_speed(reader, "uplink");
   }

@@ -226,15 +226,11 @@ std::vector<ContractObject> encoder() {
 }
 
 std::vector<ContractObject> transformer_objects() {
-  std::vector<ContractKey> keys = transformer_sizes();
-  for (const auto& more : {attention_keys(), block_keys(), expert_keys()}) {
-    keys.insert(keys.end(), more.begin(), more.end());
-  }
   ContractObject whole_model =
       model_object("transformer",
                    "A transformer: a language model, an encoder, or one of image patches. Modules: "
                    "embedding, each block, readout.",
-                   keys);
+                   joined({transformer_sizes(), attention_keys(), block_keys(), expert_keys()}));
   whole_model.needs = {{"vocab_size", "sequence_length"}, {"patches"}};
   std::vector<ContractObject> all = {
       whole_model,

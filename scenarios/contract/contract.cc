@@ -2,37 +2,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "scenarios/contract/contract.h"
 
-#include <utility>
-
+#include "hardware/networks/cluster_reader.h"
 #include "models/build_model.h"
 #include "scenarios/contract/contract_parts.h"
 
 namespace interlock {
-namespace {
-
-std::vector<ContractObject> make_contract() {
-  std::vector<ContractObject> all = contract::document_objects();
-  const auto add = [&](const std::vector<ContractObject>& objects) {
-    all.insert(all.end(), objects.begin(), objects.end());
-  };
-  for (auto* part :
-       {contract::parallel_objects, contract::training_objects, contract::run_objects,
-        contract::swarm_objects, contract::variation_objects, contract::sweep_objects}) {
-    add(part());
-  }
-  add(model_contract());
-  for (auto* part :
-       {contract::cluster_objects, contract::network_objects, contract::device_objects}) {
-    add(part());
-  }
-  return all;
-}
-
-}  // namespace
 
 const std::vector<ContractObject>& scenario_contract() {
-  static const std::vector<ContractObject> contract = make_contract();
-  return contract;
+  using namespace contract;
+  static const std::vector<ContractObject> all = joined(
+      {document_objects(), parallel_objects(), training_objects(), run_objects(), swarm_objects(),
+       variation_objects(), sweep_objects(), model_contract(), cluster_contract()});
+  return all;
 }
 
 const ContractObject& contract_object(std::string_view name) {

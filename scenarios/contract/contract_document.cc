@@ -28,10 +28,7 @@ ContractObject document() {
            {"model", model_type(), "required, but beside a `workload`",
             "The network: a name of the zoo (`interlock list models`), the path of a model file or "
             "of a `config.json` of Hugging Face, or an object."},
-           {"cluster",
-            either({named(catalogue_names), object("cluster.named"), object("cluster.uniform"),
-                    object("cluster.machine")}),
-            "required",
+           {"cluster", cluster_type(), "required",
             "The machine: a name of the catalogue (`interlock list machines`), the path of a "
             "machine file, or an object."},
            {"parallel", object("parallel"), "", "How the work is spread over devices."},

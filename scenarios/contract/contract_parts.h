@@ -22,8 +22,5 @@ std::vector<ContractObject> run_objects();
 std::vector<ContractObject> swarm_objects();
 std::vector<ContractObject> variation_objects();
 std::vector<ContractObject> sweep_objects();
-std::vector<ContractObject> cluster_objects();
-std::vector<ContractObject> network_objects();
-std::vector<ContractObject> device_objects();
 
 }  // namespace interlock::contract

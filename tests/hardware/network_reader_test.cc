@@ -177,8 +177,8 @@ TEST_CASE("sites that cannot reach each other are named") {
 TEST_CASE("matrices must be square, of one size, and agree on who is connected") {
   const std::string at = "s.json:1: /cluster/network/";
   CHECK_EQ(mistakes(on(wan("[]", "3"), 1)),
-           at + "delay: no matrix; expected a list of 1 to 256 rows, one for each site\n" + at +
-               "bandwidth: no matrix; expected a list of 1 to 256 rows, one for each site");
+           at + "delay: no matrix; expected 1 to 256 rows, one for each site\n" + at +
+               "bandwidth: no matrix; expected 1 to 256 rows, one for each site");
   CHECK_EQ(mistakes(on(wan(R"([[null, "1 ms"], [null]])", R"([[null]])"), 1)),
            at +
                "delay/1: wrong row; expected a list of 2 values, one for each site, or null where "
@@ -211,7 +211,7 @@ TEST_CASE("networks say what they lack and what they do not know") {
            "leaves_per_pod, rail_optimised, oversubscription, pod_oversubscription, hop_latency, "
            "paths");
   CHECK_EQ(mistakes(on(torus("[]"), 1)),
-           at + "/dimensions: no dimensions; expected a list of 1 to 6 ring sizes such as [4, 4, "
+           at + "/dimensions: wrong list of dimensions; expected 1 to 6 ring sizes such as [4, 4, "
                 "2]");
   CHECK_EQ(mistakes(on(torus("[1000, 1000, 1000]"), 1)),
            at + "/dimensions: too large; expected at most 1000000 in all, got 1000 x 1000 x 1000");

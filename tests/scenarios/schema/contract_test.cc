@@ -1,19 +1,14 @@
-// The contract says exactly what the readers accept: keys, names, ranges and defaults.
+// The contract: each object is read, defaults are what they say, and every key has a sentence.
 // SPDX-License-Identifier: Apache-2.0
 //
-// The loader's own sections are read by the table. Models and clusters are read by their folders,
-// so everything that the table says is tried on the readers, at every place of the documents where
-// an object of the table stands; and each key that their sources ask for is looked up in it.
+// All readers read by the rows and stop at a key that a row lacks, or that they never ask for
+// (Section): the documents of this test have every object, so that each reader runs.
 #include "scenarios/contract/contract.h"
 
 #include <algorithm>
-#include <cmath>
-#include <filesystem>
 #include <map>
-#include <regex>
 #include <set>
 
-#include "base/file.h"
 #include "scenarios/simulate/run_scenario.h"
 #include "tests/scenarios/documents.h"
 #include "tests/scenarios/schema/contract_documents.h"
@@ -41,11 +36,6 @@ struct Place {
   std::string path;  // dotted; empty: the document
   int document;
 };
-
-/// Tells whether models/ or hardware/ reads `object`, not the loader by the table.
-bool in_own_folder(const ContractObject& object) {
-  return object.name.starts_with("model.") || object.name.starts_with("cluster.");
-}
 
 const ContractKey* key_of(const ContractObject& object, const std::string& key) {
   for (const ContractKey& one : object.keys) {
@@ -111,10 +101,6 @@ JsonValue changed(const Place& place, const std::string& key, const JsonValue& v
   return document;
 }
 
-std::string said(const Place& place, const std::string& key, const JsonValue& value) {
-  return mistakes_of(changed(place, key, value)) + "\n";
-}
-
 /// Tells whether the object at `place` is of a kind that `key` means something for.
 bool in_use(const Place& place, const ContractKey& key) {
   const JsonValue* kind = place.value->find("kind");
@@ -154,102 +140,6 @@ TEST_CASE("the documents are right and have every object of the contract") {
     CHECK_MESSAGE(seen.count(name) == 1, "in a document: " << name);
 }
 
-TEST_CASE("readers know every key of the contract, and no other") {
-  for (const Place& place : places()) {
-    INFO(place.document << ": " << place.path);
-    if (place.object->others) continue;
-    const std::string message = said(place, "nonsense", json_number(0));
-    CHECK(message.find("/nonsense: unknown key") != std::string::npos);
-  }
-  each_key([](const Place& place, const ContractKey& key) {
-    CHECK(said(place, key.key, json_text("?")).find("/" + key.key + ": unknown key") ==
-          std::string::npos);
-  });
-}
-
-/// Returns the names that a reader lists when it is given one that it does not know.
-Names names_told(const std::string& message, const std::string& key) {
-  const std::string start = "/" + key + ": unknown name \"?\"; known: ";
-  const std::size_t at = message.find(start);
-  if (at == std::string::npos) return {};
-  std::string list = message.substr(at + start.size());
-  list = list.substr(0, std::min(list.find('\n'), list.find(" (did")));
-  Names names;
-  for (std::size_t begin = 0; begin < list.size();) {
-    const std::size_t end = std::min(list.find(", ", begin), list.size());
-    names.insert(list.substr(begin, end - begin));
-    begin = end + 2;
-  }
-  return names;
-}
-
-TEST_CASE("readers know the names of the contract, and no other") {
-  std::map<std::string, Names> known, told;
-  each_key([&](const Place& place, const ContractKey& key) {
-    const ContractType* choice = form_of(key.type, Form::Names);
-    const bool lists = place.object->name != "search" && id_of(place, key) != "training.schedule";
-    if (!choice || !lists) return;
-    known[id_of(place, key)] = {choice->names.begin(), choice->names.end()};
-    const Names names = names_told(said(place, key.key, json_text("?")), key.key);
-    if (!names.empty()) told[id_of(place, key)] = names;
-  });
-  CHECK(known.size() > 60);
-  for (const auto& of_key : known) {
-    INFO(of_key.first);
-    CHECK(told[of_key.first] == of_key.second);
-  }
-}
-
-TEST_CASE("kinds of models, heads, networks, executors and strategies are the readers'") {
-  std::map<std::string, Names> kinds;
-  for (const ContractObject& object : scenario_contract()) {
-    const ContractKey* kind = key_of(object, "kind");
-    if (!kind) continue;
-    const auto& names = form_of(kind->type, Form::Names)->names;
-    const bool one = names.size() == 1;
-    const std::string group = one ? object.name.substr(0, object.name.rfind('.')) : object.name;
-    kinds[group].insert(names.begin(), names.end());
-  }
-  std::set<std::string> checked;
-  for (const Place& place : places()) {
-    if (!key_of(*place.object, "kind")) continue;
-    const std::string& name = place.object->name;
-    const std::string group = kinds.count(name) ? name : name.substr(0, name.rfind('.'));
-    const Names names = names_told(said(place, "kind", json_text("?")), "kind");
-    if (names.empty()) continue;  // a schedule: the strategy says which there are
-    CAPTURE(name);
-    CHECK(names == kinds[group]);
-    checked.insert(group);
-  }
-  CHECK(checked == Names{"cluster", "cluster.executor", "cluster.network", "model", "model.head",
-                         "training.strategy"});
-}
-
-TEST_CASE("readers refuse what is out of the ranges of the contract, and name the ranges") {
-  Names ranges, told;
-  each_key([&](const Place& place, const ContractKey& key) {
-    for (const Form form : {Form::Whole, Form::Number}) {
-      const ContractType* type = form_of(key.type, form);
-      // The devices of a node limit its switches.
-      const bool limited = place.object->name == "cluster.pcie";
-      if (!type || !in_own_folder(*place.object) || limited) continue;
-      const double values[] = {type->least - 1, 2 * type->most + 1};
-      for (const double value : values) {
-        if (!std::isfinite(value)) continue;
-        const std::string message = said(place, key.key, json_number(value));
-        const std::string least = described(json_number(type->least));
-        const std::string most =
-            std::isfinite(type->most) ? " to " + described(json_number(type->most)) : "";
-        const std::string id = id_of(place, key) + (value < type->least ? " <" : " >");
-        ranges.insert(id);
-        if (message.find("from " + least + most) != std::string::npos) told.insert(id);
-      }
-    }
-  });
-  CHECK(ranges.size() > 60);
-  for (const std::string& range : ranges) CHECK_MESSAGE(told.count(range) == 1, range);
-}
-
 Seconds step_of(JsonValue document) {
   for (const char* long_run : {"run", "swarm"}) set_json(document, long_run, {}, "test");
   return run_scenario(load_questions(document).front(), false).measurement.metrics.step_time;
@@ -269,38 +159,6 @@ TEST_CASE("a default that is written down changes nothing") {
     CHECK(step_of(written).value() == steps[number].value());
   });
   CHECK(accepted.size() > 120);
-}
-
-/// Returns the keys that the sources of `folder` ask a reader for.
-Names keys_asked_in(const std::string& folder) {
-  const std::string methods = "get|require|boolean|number|count|text|choice|seconds|bytes";
-  const std::string functions =
-      "required_count|time_at|bytes_at|read_delay|read_bandwidth|read_memory|read_speed";
-  const std::regex call("(?:\\.(?:" + methods + ")|(?:" + functions +
-                        R"re())\(\s*(?:\w+,\s*)?"([a-z_]+)")re");
-  Names keys;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(data_folder(folder))) {
-    if (entry.path().extension() != ".cc") continue;
-    // Programs write calibrations; docs/calibration.md has their keys.
-    if (entry.path().stem() == "calibration_reader") continue;
-    const std::string text = read_file(entry.path().string());
-    for (std::sregex_iterator match(text.begin(), text.end(), call), end; match != end; ++match) {
-      keys.insert((*match)[1]);
-    }
-  }
-  return keys;
-}
-
-TEST_CASE("every key that models and hardware ask for is in the contract") {
-  Names known;
-  for (const ContractObject& object : scenario_contract()) {
-    if (!in_own_folder(object)) continue;
-    for (const ContractKey& key : object.keys) known.insert(key.key);
-  }
-  Names asked = keys_asked_in("models");
-  asked.merge(keys_asked_in("hardware"));
-  CHECK(asked.size() > 40);
-  for (const std::string& key : asked) CHECK_MESSAGE(known.count(key) == 1, key);
 }
 
 TEST_CASE("every key has a sentence, and a default that is a value fits its type") {
