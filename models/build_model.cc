@@ -124,6 +124,20 @@ const std::vector<ModelKind>& model_kinds() {
   return all;
 }
 
+std::vector<std::string> read_notes(ObjectReader& reader) {
+  std::vector<std::string> notes;
+  const auto list = reader.get("notes");
+  if (!list) return notes;
+  if (list->value->kind != JsonValue::Kind::Array) {
+    report(reader.diagnostics(), *list, "expected a list of sentences");
+    return notes;
+  }
+  for (std::size_t i = 0; i < list->value->items.size(); ++i) {
+    notes.push_back(read_text(list->item(i), reader.diagnostics()).value_or(""));
+  }
+  return notes;
+}
+
 ModelGraph build_found(const ModelObject& model, const BuildOptions& options,
                        Diagnostics& diagnostics) {
   ObjectReader reader(model.node, diagnostics);
@@ -135,8 +149,10 @@ ModelGraph build_found(const ModelObject& model, const BuildOptions& options,
   const std::string& otherwise = names[static_cast<std::size_t>(*index)];
   const std::string name = reader.text("name", model.name.empty() ? otherwise : model.name);
   reader.text("source", "");
+  const std::vector<std::string> notes = read_notes(reader);
   ModelGraph graph = model_kinds()[static_cast<std::size_t>(*index)].build(reader, options);
   graph.name = name;
+  graph.notes = notes;
   return graph;
 }
 

@@ -10,11 +10,13 @@ ContractType head_kind() { return one_of({"convolution", "linear", "mlp", "lm", 
 /// Returns a model with the keys that every kind has, and `keys`.
 ContractObject model(const std::string& kind, const std::string& meaning,
                      const std::vector<ContractKey>& keys) {
-  ContractObject model = {.name = "model." + kind,
-                          .meaning = meaning,
-                          .keys = {{"kind", one_of({kind}), "required", "The kind of this model."},
-                                   {"name", text(), "the kind", "Name in results."},
-                                   {"source", text(), "", "Where the sizes come from; not used."}}};
+  ContractObject model = {
+      .name = "model." + kind,
+      .meaning = meaning,
+      .keys = {{"kind", one_of({kind}), "required", "The kind of this model."},
+               {"name", text(), "the kind", "Name in results."},
+               {"source", text(), "", "Where the sizes come from; not used."},
+               {"notes", list(text()), "", "Sentences about the model, told when it is loaded."}}};
   model.keys.insert(model.keys.end(), keys.begin(), keys.end());
   return model;
 }
@@ -289,7 +291,8 @@ std::vector<ContractObject> model_objects() {
       {.name = "model.config",
        .meaning = "A `config.json` of Hugging Face; see [models](models.md).",
        .keys = {{"model_type", anything(), "required",
-                 "One of the types that [models](models.md) lists; others are refused."}},
+                 "Its class: one that [models](models.md) lists, or another that is read by its "
+                 "fields."}},
        .others = map(anything())},
       {.name = "model.base",
        .meaning = "Another model, with the keys of this object in the place of its own; `null` "
