@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models/networks/sharding_check.h"
 
+#include <algorithm>
+
 #include "base/text.h"
 #include "models/transformer/block.h"
 
@@ -44,43 +46,73 @@ void check_head(ObjectReader& reader, const HeadSpec& head, const Sharding& shar
 }
 
 /// Refuses models that rows and columns of devices cannot share.
-void refuse_grids(ObjectReader& reader, const Transformer& t) {
+void refuse_grids(ObjectReader& reader, const Transformer& t, const BlockForm& b) {
   const auto refuse = [&](bool has, std::string_view key) {
     if (!has) return;
     report(reader.diagnostics(), place_of(reader, key),
            "divided by the 1D tensor layout only; expected that layout or no " + in_quotes(key));
   };
-  refuse(t.head_size * t.attention_heads != t.hidden_size, "head_size");
-  refuse(t.latents.kv_rank > 0, "latent_attention");
+  const bool attention = attends(b.mixer) || b.mixer == Mixer::Retention;
+  refuse(!attention, "attention");
+  refuse(attention && b.head_size * b.attention_heads != t.stream.hidden_size, "head_size");
+  refuse(b.latents.kv_rank > 0, "latent_attention");
+  refuse(b.gate, "attention_gate");
+  refuse(b.sinks, "attention_sinks");
+  refuse(b.qk_norm == QkNorm::Whole, "qk_norm");
   refuse(t.patches.image_size > 0, "patches");
   refuse(t.readout != Transformer::Readout::Lm, "readout");
+  refuse(t.later_tokens > 0, "multi_token_prediction");
 }
 
-void check_tensor(ObjectReader& reader, const Transformer& t, const BuildOptions& options) {
-  const Sharding& sharding = options.sharding;
-  const ActivationParts inner = inner_parts(sharding);
+void check_heads(ObjectReader& reader, const BlockForm& b, const Sharding& sharding) {
+  const int columns = inner_parts(sharding).columns;
+  const std::string among = columns_of(sharding, columns);
+  const auto check = [&](std::string_view key, std::int64_t value) {
+    check_parts(reader, key, value, columns, among);
+  };
+  const GatedDelta& delta = b.gated_delta;
+  switch (b.mixer) {
+    case Mixer::None:
+      return;
+    case Mixer::Mamba:
+      return check("hidden_size", static_cast<std::int64_t>(b.mamba.expand) * b.stream.hidden_size);
+    case Mixer::Mamba2:
+      check("heads", b.mamba2.heads);
+      return check("groups", b.mamba2.groups);
+    case Mixer::GatedDelta:
+      check("value_heads", delta.value_heads);
+      if (delta.key_heads != delta.value_heads) check("key_heads", delta.key_heads);
+      return;
+    case Mixer::Materialised:
+    case Mixer::Fused:
+    case Mixer::Retention:
+      check("attention_heads", b.attention_heads);
+  }
+  if (b.kv_heads != b.attention_heads && b.kv_heads % columns != 0 && columns % b.kv_heads != 0) {
+    report(reader.diagnostics(), place_of(reader, "kv_heads"),
+           "kv_heads " + number(b.kv_heads) + " can be neither divided nor copied equally among " +
+               among + "; expected a multiple or a divisor of " + number(columns));
+  }
+}
+
+void check_tensor(ObjectReader& reader, const Transformer& t, const BlockForm& b,
+                  const Sharding& sharding) {
   const int stored = stored_columns(sharding);
   const std::string among = columns_of(sharding, stored);
-  check_parts(reader, "attention_heads", t.attention_heads, inner.columns,
-              columns_of(sharding, inner.columns));
-  if (t.kv_heads != t.attention_heads && t.kv_heads % inner.columns != 0 &&
-      inner.columns % t.kv_heads != 0) {
-    report(reader.diagnostics(), place_of(reader, "kv_heads"),
-           "kv_heads " + number(t.kv_heads) + " can be neither divided nor copied equally among " +
-               columns_of(sharding, inner.columns) + "; expected a multiple or a divisor of " +
-               number(inner.columns));
+  check_heads(reader, b, sharding);
+  if (b.ffn == FeedForward::Dense) {
+    check_parts(reader, "ffn_hidden_size", b.ffn_hidden_size, stored, among);
   }
-  if (t.experts.count == 0 || t.experts.dense_layers > 0) {
-    check_parts(reader, "ffn_hidden_size", t.ffn_hidden_size, stored, among);
+  if (b.ffn == FeedForward::Experts) {
+    const Experts& experts = b.experts;
+    check_parts(reader, "expert_ffn_hidden_size", experts.ffn_hidden_size, stored, among);
+    if (experts.shared > 0 && experts.shared_ffn_hidden_size != experts.ffn_hidden_size) {
+      check_parts(reader, "shared_expert_ffn_hidden_size", experts.shared_ffn_hidden_size, stored,
+                  among);
+    }
   }
-  if (t.experts.count > 0) {
-    check_parts(reader, "expert_ffn_hidden_size", t.experts.ffn_hidden_size, stored, among);
-  }
-  check_head(reader, t.head, sharding);
   if (sharding.tensor_layout == TensorLayout::OneD) return;
-  refuse_grids(reader, t);
-  check_parts(reader, "hidden_size", t.hidden_size, stored, among);
-  check_samples(reader, options);
+  refuse_grids(reader, t, b);
 }
 
 void check_sequence(ObjectReader& reader, const Transformer& t, const Sharding& sharding) {
@@ -88,13 +120,16 @@ void check_sequence(ObjectReader& reader, const Transformer& t, const Sharding& 
   std::string among = number(sharding.context) + " context devices";
   if (tensor > 1) among += " x " + number(tensor) + " tensor devices";
   const std::int64_t parts = static_cast<std::int64_t>(sharding.context) * tensor;
-  check_parts(reader, "sequence_length", t.sequence_length, parts, among);
+  check_parts(reader, "sequence_length", t.stream.sequence_length, parts, among);
 }
 
-void check_context(ObjectReader& reader, const Transformer& t, const Sharding& sharding) {
-  if (sharding.context == 1) return;
-  if (t.attention == Transformer::Attention::Retention) {
-    refuse_context(reader, sharding, "retention, which hands a state along the sequence,");
+void check_context(ObjectReader& reader, const BlockForm& b, const Sharding& sharding) {
+  if (sharding.context == 1 || b.mixer == Mixer::None) return;
+  if (!attends(b.mixer)) {
+    const bool retention = b.mixer == Mixer::Retention;
+    refuse_context(reader, sharding,
+                   std::string(retention ? "retention" : "a mixer of states") +
+                       ", which hands a state along the sequence,");
     return;
   }
   if (sharding.context_layout != ContextLayout::AllToAll) return;
@@ -102,23 +137,35 @@ void check_context(ObjectReader& reader, const Transformer& t, const Sharding& s
   const std::int64_t parts = static_cast<std::int64_t>(columns) * sharding.context;
   std::string among = number(sharding.context) + " context devices";
   if (columns > 1) among += " x " + columns_of(sharding, columns);
-  check_parts(reader, "attention_heads", t.attention_heads, parts, among);
-  if (t.kv_heads != t.attention_heads) {
-    check_parts(reader, "kv_heads", t.kv_heads, parts, among);
+  check_parts(reader, "attention_heads", b.attention_heads, parts, among);
+  if (b.kv_heads != b.attention_heads) {
+    check_parts(reader, "kv_heads", b.kv_heads, parts, among);
   }
 }
 
 void check_experts(ObjectReader& reader, const Transformer& t, const Sharding& sharding) {
-  if (t.experts.count == 0) {
+  const auto routed = [](const BlockForm& b) { return b.ffn == FeedForward::Experts; };
+  const auto found = std::ranges::find_if(t.forms, routed);
+  if (found == t.forms.end()) {
     refuse_experts(reader, sharding, "a transformer without \"experts\"");
     return;
   }
-  check_parts(reader, "experts", t.experts.count, sharding.expert,
+  check_parts(reader, "experts", found->experts.count, sharding.expert,
               number(sharding.expert) + " expert devices");
   if (sharding.tensor_layout != TensorLayout::OneD && sharding.tensor > 1) {
     report(reader.diagnostics(), place_of(reader, "experts"),
            "experts are divided by the 1D tensor layout only; expected that layout or no "
            "\"experts\"");
+  }
+}
+
+/// Checks each form of the blocks until one cannot be divided: the next often cannot either.
+void check_blocks(ObjectReader& reader, const Transformer& t, const Sharding& sharding) {
+  const std::size_t before = reader.diagnostics().messages().size();
+  for (const BlockForm& block : t.forms) {
+    check_tensor(reader, t, block, sharding);
+    check_context(reader, block, sharding);
+    if (reader.diagnostics().messages().size() > before) return;
   }
 }
 
@@ -212,10 +259,16 @@ void check_sharding(ObjectReader& reader, const Transformer& t, const BuildOptio
   refuse_split_brain(reader, options.sharding, "a transformer");
   refuse_images(reader, options.sharding, "a transformer");
   if (!check_layout(reader, options.sharding)) return;
-  check_tensor(reader, t, options);
-  check_sequence(reader, t, options.sharding);
-  check_context(reader, t, options.sharding);
-  check_experts(reader, t, options.sharding);
+  const Sharding& sharding = options.sharding;
+  check_blocks(reader, t, sharding);
+  check_head(reader, t.head, sharding);
+  if (sharding.tensor_layout != TensorLayout::OneD) {
+    const int stored = stored_columns(sharding);
+    check_parts(reader, "hidden_size", t.stream.hidden_size, stored, columns_of(sharding, stored));
+    check_samples(reader, options);
+  }
+  check_sequence(reader, t, sharding);
+  check_experts(reader, t, sharding);
 }
 
 void pad_vocabulary(Transformer& t, const Sharding& sharding) {

@@ -1,19 +1,36 @@
-// Attention: sizes of a block, and the operators between its tokens.
+// Attention: its sizes, and the operators between the tokens of a block.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cmath>
 
 #include "models/transformer/block.h"
-#include "models/transformer/retention.h"
 
 namespace interlock {
 namespace {
 
+/// Sizes of one micro-batch; elements are those of one device.
+struct BlockSizes {
+  Sharding sharding;
+  double element = 1;      // bytes
+  double tokens = 1;       // of one part of the sequence, of all tensor devices together
+  double attended = 1;     // columns of the scores, a token: s, or 2 c + l of a slice
+  double stored = 1;       // what kernels that store the scores compute: s, or c + l of a slice
+  double computed = 1;     // what a fused kernel computes, see computed_pairs
+  double queries = 1;      // elements of (tokens, attention_heads, head_size)
+  double attentions = 1;   // elements of (tokens, attention_heads, value_head_size), what comes out
+  double keys = 1;         // elements of (tokens, kv_heads, head_size)
+  double values = 1;       // elements of (tokens, kv_heads, value_head_size)
+  double keys_read = 1;    // those of other devices and of the tokens before a slice included
+  double values_read = 1;  // likewise
+  double statistics = 1;   // elements of (tokens, attention_heads)
+};
+
 /// Attention products of `outputs` (tokens, heads, head size) with all that is attended, touching
 /// `elements`; the backward of each is two of the same size. Executed is what is stored, counted is
 /// what is attended or half of it.
-Operator attention_product(const Transformer& t, const BlockSizes& z, double outputs,
+Operator attention_product(const BlockForm& t, const BlockSizes& z, double outputs,
                            double elements) {
-  const double share = t.causal_flops ? 0.5 : 1;
+  const double share = t.stream.causal_flops ? 0.5 : 1;
   const Work forward = {.op_class = OpClass::Attention,
                         .flops = Flops(2 * outputs * z.stored),
                         .bytes = Bytes(elements * z.element),
@@ -30,8 +47,8 @@ Operator attention_product(const Transformer& t, const BlockSizes& z, double out
 }
 
 /// The product of one head of one sample that `columns` columns and `inner` elements a sum are of.
-ProductShape head_product(const Transformer& t, const BlockSizes& z, double columns, double inner) {
-  const double rows = static_cast<double>(part_of(t).length) / z.sharding.context;
+ProductShape head_product(const BlockForm& t, const BlockSizes& z, double columns, double inner) {
+  const double rows = static_cast<double>(part_of(t.stream).length) / z.sharding.context;
   return {rows, columns, inner, z.statistics / rows};
 }
 
@@ -48,7 +65,7 @@ bool turns_heads(const Sharding& sharding) {
 /// product with the values; backward, the scores again, and gradients of values, scores, queries
 /// and keys. The scores that are computed again are no model flop and are not counted.
 /// Source: FlashAttention-2, arXiv 2307.08691, sections 3.1 and 4.1.
-Operator fused_attention(const Transformer& t, const BlockSizes& z) {
+Operator fused_attention(const BlockForm& t, const BlockSizes& z) {
   const double made = z.queries + z.attentions;
   Operator op = attention_product(t, z, made, made + z.keys_read + z.values_read);
   op.forward.flops = Flops(2 * made * z.computed);
@@ -65,7 +82,7 @@ Operator fused_attention(const Transformer& t, const BlockSizes& z) {
 /// Scores, softmax and values go back one head after the other or all at once: the gradient of
 /// what they make stays until those of queries, keys and values are there, and that of the values
 /// comes first.
-std::vector<Operator> materialised_attention(const Transformer& t, const BlockSizes& z) {
+std::vector<Operator> materialised_attention(const BlockForm& t, const BlockSizes& z) {
   const double elements = z.statistics * z.stored;
   Operator scores = attention_product(t, z, z.queries, z.queries + z.keys_read + elements);
   scores.stash = Bytes((z.queries + z.keys) * z.element);
@@ -81,7 +98,7 @@ std::vector<Operator> materialised_attention(const Transformer& t, const BlockSi
   values.stash = Bytes(z.values * z.element);
   set_shape(values, head_product(t, z, z.attentions / z.statistics, z.stored));
   scores.waiting = softmax.waiting = Bytes((z.values + z.attentions) * z.element);
-  if (t.dropout == 0) return {scores, softmax, values};
+  if (t.stream.dropout == 0) return {scores, softmax, values};
   Operator drop = dropout(elements, z.element);
   drop.inner_stash = drop.stash + Bytes(elements * z.element);  // the mask and the dropped output
   drop.stash = Bytes(0);
@@ -90,9 +107,9 @@ std::vector<Operator> materialised_attention(const Transformer& t, const BlockSi
   return {scores, softmax, drop, values};
 }
 
-std::vector<Operator> attention_core(const Transformer& t, const BlockSizes& z) {
+std::vector<Operator> attention_core(const BlockForm& t, const BlockSizes& z) {
   std::vector<Operator> core = materialised_attention(t, z);
-  if (t.attention == Transformer::Attention::Fused) core = {fused_attention(t, z)};
+  if (t.mixer == Mixer::Fused) core = {fused_attention(t, z)};
   if (z.sharding.context == 1 || turns_heads(z.sharding)) return core;
   const Bytes block((z.keys + z.values) * z.element);
   Operator& first = core.front();
@@ -114,58 +131,85 @@ Exchange turn(double elements, const BlockSizes& z) {
           .bytes = Bytes(elements * z.element)};
 }
 
-Retention retention_of(const Transformer& t, const BlockSizes& z) {
-  return {.tokens = z.tokens,
-          .hidden_size = t.hidden_size,
-          .heads = t.attention_heads,
-          .chunk = t.chunk_size,
-          .parallel = t.chunk_size == t.sequence_length && !t.slice,
-          .causal_flops = t.causal_flops,
-          .rotary = t.positions == Transformer::Positions::Rotary,
-          .bias = t.bias.qkv,
-          .sharding = z.sharding};
-}
-
 /// Pairs of tokens that the first `tokens` of a sequence have scores for, see block.h.
-double score_pairs(const Transformer& t, double tokens) {
-  const bool cuts = t.window && t.attention == Transformer::Attention::Fused;
-  if (!cuts || tokens <= *t.window) return tokens * tokens;
+double score_pairs(const BlockForm& t, double tokens) {
+  if (t.mixer != Mixer::Fused) return tokens * tokens;
+  if (t.attention_chunk) {
+    const double chunk = *t.attention_chunk, whole = std::floor(tokens / chunk);
+    const double left = tokens - whole * chunk;
+    return whole * chunk * chunk + left * left;
+  }
+  if (!t.window || tokens <= *t.window) return tokens * tokens;
   const double window = *t.window;
   return window * window + (tokens - window) * (2 * window - 1);
 }
 
-double attended_columns(const Transformer& t, const TokenSlice& part) {
+/// As computed_pairs, of attention that may see the parts of a sequence alone.
+double computed_pairs_of(const BlockForm& t, int tokens, int of) {
+  if (!t.attention_chunk) return computed_pairs(tokens, of, t.window);
+  const int chunk = *t.attention_chunk, whole = tokens / chunk;
+  const int left = tokens - whole * chunk, last = std::min(chunk, of - whole * chunk);
+  return whole * computed_pairs(chunk, chunk, {}) + computed_pairs(left, last, {});
+}
+
+double attended_columns(const BlockForm& t, const TokenSlice& part) {
   const double end = part.context + part.length;
   return (score_pairs(t, end) - score_pairs(t, part.context)) / part.length;
 }
 
-double computed_columns(const Transformer& t, const TokenSlice& part) {
-  if (t.bidirectional) return part.of;
+double computed_columns(const BlockForm& t, const TokenSlice& part) {
+  if (t.stream.bidirectional) return part.of;
   const int end = part.context + part.length;
   const double pairs =
-      computed_pairs(end, part.of, t.window) - computed_pairs(part.context, part.of, t.window);
+      computed_pairs_of(t, end, part.of) - computed_pairs_of(t, part.context, part.of);
   return pairs / part.length;
 }
 
-/// Query, key and value projections, up to what attention reads.
-void append_projections(const Transformer& t, const BlockSizes& z, std::vector<Operator>& block) {
-  if (t.latents.kv_rank > 0) return append_latents(t, z, block);
+/// RMS norms of queries and keys. Norms over all heads add up squares over tensor devices.
+Operator query_norms(const BlockForm& t, const BlockSizes& z) {
+  const bool whole = t.qk_norm == QkNorm::Whole;
   const std::int64_t size = t.head_size;
-  const std::int64_t outputs = size * t.attention_heads + 2 * size * held_key_heads(t, z.sharding);
-  block.push_back(sharded_linear({z.tokens, t.hidden_size, outputs, t.bias.qkv}, LinearRole::Column,
-                                 z.sharding, z.element));
-  const double normed = z.queries + z.keys;
-  if (!t.qk_norm) return;
-  Operator norm = normalisation(normed, 2 * size, z.element);
+  const int columns = inner_parts(z.sharding).columns;
+  const std::int64_t width =
+      whole ? size * (t.attention_heads + held_key_heads(t, z.sharding)) / columns : 2 * size;
+  Operator norm = normalisation(z.queries + z.keys, width, z.element);
   norm.waiting = Bytes(z.values * z.element);
   for (Work* work : {&norm.forward, &norm.input_gradient, &norm.weight_gradient}) {
     work->launches = 2;
   }
-  block.push_back(norm);
+  if (!whole || columns == 1) return norm;
+  norm.forward_exchanges = {{.kind = CollectiveKind::AllReduce,
+                             .axis = MeshAxis::Tensor,
+                             .bytes = Bytes(2 * z.tokens * 4)}};  // two fp32 sums a token
+  norm.input_exchanges = norm.forward_exchanges;
+  return norm;
+}
+
+/// Query, key and value projections, up to what attention reads; a gate is one more of queries.
+void append_projections(const BlockForm& t, const StreamSizes& stream, const BlockSizes& z,
+                        std::vector<Operator>& block) {
+  if (t.latents.kv_rank > 0) return append_latents(t, stream, block);
+  const std::int64_t size = t.head_size;
+  const std::int64_t outputs =
+      size * t.attention_heads * (t.gate ? 2 : 1) + 2 * size * held_key_heads(t, z.sharding);
+  block.push_back(sharded_linear({z.tokens, t.stream.hidden_size, outputs, t.bias.qkv},
+                                 LinearRole::Column, z.sharding, z.element));
+  if (t.qk_norm != QkNorm::None) block.push_back(query_norms(t, z));
+}
+
+/// Multiplies what attention puts out by the sigmoid of the gate, and keeps both.
+/// Source: Qiu et al., Gated Attention for Large Language Models, arXiv 2505.06708, section 2.2.
+Operator output_gate(const BlockSizes& z) {
+  const double elements = z.attentions;
+  return elementwise({.forward = 3 * elements,
+                      .backward = 5 * elements,
+                      .stash = 2 * elements,
+                      .gradients = 3 * elements},
+                     z.element);
 }
 
 /// The kernel that turns pairs of elements by their token's place.
-Operator rotation(const Transformer& t, const BlockSizes& z) {
+Operator rotation(const BlockForm& t, const BlockSizes& z) {
   // Latents' keys are put together from two parts, so that all of them are written.
   const double share = t.latents.kv_rank > 0 ? 1 : t.rotary_share;
   const double turned = (z.queries + z.keys) * share;
@@ -173,6 +217,33 @@ Operator rotation(const Transformer& t, const BlockSizes& z) {
       {.forward = 2 * turned, .backward = 2 * turned, .gradients = 2 * turned}, z.element);
   op.waiting = Bytes((z.queries + z.keys - turned + z.values) * z.element);
   return op;
+}
+
+BlockSizes block_sizes(const BlockForm& t, const StreamSizes& z) {
+  const Sharding& sharding = z.sharding;
+  const TokenSlice part = part_of(t.stream);
+  const double tokens = z.tokens;
+  const double inner = inner_parts(sharding).share();
+  const double heads = tokens * t.attention_heads;
+  const double key_width = static_cast<double>(t.head_size) * held_key_heads(t, sharding) * inner;
+  const double value_width =
+      static_cast<double>(t.value_head_size) * held_key_heads(t, sharding) * inner;
+  // A ring brings the keys of all tokens past, an all-to-all all tokens of a part of the heads.
+  const double seen =
+      z.samples * (part.context + part.length) / (turns_heads(sharding) ? sharding.context : 1);
+  return {.sharding = sharding,
+          .element = z.element,
+          .tokens = tokens,
+          .attended = attended_columns(t, part),
+          .stored = static_cast<double>(part.context + part.length),
+          .computed = computed_columns(t, part),
+          .queries = heads * t.head_size * inner,
+          .attentions = heads * t.value_head_size * inner,
+          .keys = tokens * key_width,
+          .values = tokens * value_width,
+          .keys_read = seen * key_width,
+          .values_read = seen * value_width,
+          .statistics = heads * inner};
 }
 
 }  // namespace
@@ -190,63 +261,17 @@ double computed_pairs(int tokens, int of, std::optional<int> window) {
   return pairs - b * b * skips * (skips + 1) / 2 - left * b * std::max(0, whole - back);
 }
 
-TokenSlice part_of(const Transformer& t) {
-  return t.slice.value_or(TokenSlice{t.sequence_length, 0, t.sequence_length});
-}
-
-int held_key_heads(const Transformer& t, const Sharding& sharding) {
+int held_key_heads(const BlockForm& t, const Sharding& sharding) {
   return std::max(t.kv_heads, inner_parts(sharding).columns);
 }
 
-BlockSizes block_sizes(const Transformer& t, const BuildOptions& options) {
-  const Sharding& sharding = options.sharding;
-  const TokenSlice part = part_of(t);
-  const double batch = options.micro_batch_size;
-  const double tokens = batch * part.length / sharding.context;
-  const double inner = inner_parts(sharding).share();
-  const double heads = tokens * t.attention_heads;
-  const double key_width = static_cast<double>(t.head_size) * held_key_heads(t, sharding) * inner;
-  const double value_width =
-      static_cast<double>(t.value_head_size) * held_key_heads(t, sharding) * inner;
-  // A ring brings the keys of all tokens past, an all-to-all all tokens of a part of the heads.
-  const double seen =
-      batch * (part.context + part.length) / (turns_heads(sharding) ? sharding.context : 1);
-  return {.sharding = sharding,
-          .element = element_bytes(options.precision),
-          .tokens = tokens,
-          .attended = attended_columns(t, part),
-          .stored = static_cast<double>(part.context + part.length),
-          .computed = computed_columns(t, part),
-          .residual = tokens * t.hidden_size * outer_parts(sharding).share(),
-          .queries = heads * t.head_size * inner,
-          .attentions = heads * t.value_head_size * inner,
-          .keys = tokens * key_width,
-          .values = tokens * value_width,
-          .keys_read = seen * key_width,
-          .values_read = seen * value_width,
-          .statistics = heads * inner};
-}
-
-std::int64_t norm_parameters(const Transformer& t) {
-  return static_cast<std::int64_t>(t.rms_norm ? 1 : 2) * t.hidden_size;
-}
-
-Operator norm_of(const Transformer& t, const BlockSizes& z) {
-  return sharded_norm({z.tokens, t.hidden_size, norm_parameters(t)}, z.sharding, z.element);
-}
-
-Bytes boundary(const BlockSizes& z) { return Bytes(z.residual * z.element); }
-
-void append_attention(const Transformer& t, const BlockSizes& z, std::vector<Operator>& block) {
-  if (t.attention == Transformer::Attention::Retention) {
-    for (const Operator& op : retention(retention_of(t, z), z.element)) block.push_back(op);
-    return;
-  }
+void append_attention(const BlockForm& t, const StreamSizes& stream, std::vector<Operator>& block) {
+  const BlockSizes z = block_sizes(t, stream);
   const std::size_t first = block.size();
-  append_projections(t, z, block);
+  append_projections(t, stream, z, block);
   Operator output =
       sharded_linear({z.tokens, static_cast<std::int64_t>(t.value_head_size) * t.attention_heads,
-                      t.hidden_size, t.bias.projection},
+                      t.stream.hidden_size, t.bias.projection},
                      LinearRole::Row, z.sharding, z.element);
   if (turns_heads(z.sharding)) {
     const std::vector<Exchange> all = {turn(z.queries, z), turn(z.keys, z), turn(z.values, z)};
@@ -256,19 +281,21 @@ void append_attention(const Transformer& t, const BlockSizes& z, std::vector<Ope
     append_exchanges(output.forward_exchanges, {turn(z.attentions, z)});
     append_exchanges(output.input_exchanges, {turn(z.attentions, z)});
   }
-  if (t.positions == Transformer::Positions::Rotary) block.push_back(rotation(t, z));
+  if (t.rotary) block.push_back(rotation(t, z));
+  const std::size_t core = block.size();
   for (const Operator& op : attention_core(t, z)) block.push_back(op);
+  if (t.sinks) block[core].parameters += t.attention_heads / inner_parts(z.sharding).columns;
+  if (t.gate) {
+    const Bytes gate(z.attentions * z.element);  // its gradient, until the projection's backward
+    block.push_back(output_gate(z));
+    wait_beside(block, first + 1, block.size() - 1, gate);
+  }
   block.push_back(output);
 }
 
-Bytes kept_for_later(const Transformer& t, const BlockSizes& z, const BuildOptions& options) {
-  const TokenSlice part = part_of(t);
-  if (part.context + part.length >= part.of) return Bytes(0);
-  if (t.attention != Transformer::Attention::Retention) {
-    return Bytes((z.keys + z.values) * z.element);
-  }
-  return retention_state(retention_of(t, z)) *
-         (static_cast<double>(options.micro_batch_size) / inner_parts(z.sharding).rows);
+Bytes kept_keys(const BlockForm& t, const StreamSizes& stream) {
+  const BlockSizes z = block_sizes(t, stream);
+  return Bytes((z.keys + z.values) * z.element);
 }
 
 }  // namespace interlock

@@ -1,137 +1,172 @@
 // Attention reader: heads, positions, latents, windows, and what goes with what.
 // SPDX-License-Identifier: Apache-2.0
-#include "models/transformer/attention_reader.h"
-
 #include <algorithm>
+
+#include "models/layers/required_count.h"
+#include "models/transformer/block_reader.h"
 
 namespace interlock {
 namespace {
 
-constexpr int kMostHeads = 100'000;
-constexpr int kWidest = 1'000'000;
-
-void check_divides(ObjectReader& reader, std::string_view key, int part, const std::string& whole,
+void check_divides(BlockReader& reader, std::string_view key, int part, const std::string& whole,
                    int size) {
   if (size % part == 0) return;
-  report(reader.diagnostics(), reader.node().value->find(key) ? *reader.get(key) : reader.node(),
+  report(reader.diagnostics(), reader.place_of(key),
          std::string(key) + " " + std::to_string(part) + " does not divide " + whole + " " +
              std::to_string(size) + "; expected a divisor of it");
 }
 
-/// Reports `key` if it is written, though `other` leaves no use for it.
-void refuse_key(ObjectReader& reader, std::string_view key, const std::string& message) {
-  if (const auto node = reader.get(key)) report(reader.diagnostics(), *node, message);
-}
-
-/// Keys that only retention, or only attention, has a use for.
-void check_retention(ObjectReader& reader, const Transformer& t) {
-  if (t.attention != Transformer::Attention::Retention) {
-    refuse_key(reader, "chunk_size",
-               "attention has no chunks; expected it with \"attention\": \"retention\"");
-    return;
-  }
-  if (const auto chunk = reader.get("chunk_size"); chunk && t.chunk_size > t.sequence_length) {
+void check_retention(BlockReader& reader, const BlockForm& b) {
+  if (b.mixer != Mixer::Retention) return;
+  const int tokens = b.stream.sequence_length;
+  if (const auto chunk = reader.get("chunk_size"); chunk && b.chunk_size > tokens) {
     report(reader.diagnostics(), *chunk,
-           std::to_string(t.chunk_size) + " tokens of a sequence of " +
-               std::to_string(t.sequence_length) + "; expected at most all of them");
-  }
-  refuse_key(reader, "kv_heads",
-             "retention has a key head for each head; expected no \"kv_heads\"");
-  for (const char* key : {"head_size", "qkv_bias", "projection_bias", "qk_norm", "sliding_window",
-                          "bidirectional", "latent_attention"}) {
-    refuse_key(reader, key, "not with retention; expected it with attention");
+           std::to_string(b.chunk_size) + " tokens of a sequence of " + std::to_string(tokens) +
+               "; expected at most all of them");
   }
 }
 
-void check_rotary(ObjectReader& reader, const Transformer& t) {
-  const bool latent = t.latents.kv_rank > 0;
-  const int turned = latent ? t.latents.rotary_head_size : t.head_size;
-  if (t.positions != Transformer::Positions::Rotary || turned % 2 == 0) return;
+void check_rotary(BlockReader& reader, const BlockForm& b) {
+  const bool latent = b.latents.kv_rank > 0;
+  const int turned = latent ? b.latents.rotary_head_size : b.head_size;
+  if (!b.rotary || turned % 2 == 0) return;
   const std::string head = latent || reader.get("head_size")
                                ? "a head has " + std::to_string(turned) + " elements"
-                               : "hidden_size " + std::to_string(t.hidden_size) +
-                                     " / attention_heads " + std::to_string(t.attention_heads) +
+                               : "hidden_size " + std::to_string(b.stream.hidden_size) +
+                                     " / attention_heads " + std::to_string(b.attention_heads) +
                                      " is " + std::to_string(turned);
-  report(reader.diagnostics(), reader.get("positions").value_or(reader.node()),
+  report(reader.diagnostics(), reader.place_of("positions"),
          "rotary positions turn pairs, and " + head + "; expected an even head size");
 }
 
-void check_mask(ObjectReader& reader, const Transformer& t) {
-  if (!t.bidirectional) return;
-  refuse_key(reader, "sliding_window", "a window ends at its token; expected no \"bidirectional\"");
-  if (t.causal_flops) {
+void check_mask(BlockReader& reader, const BlockForm& b) {
+  if (b.window && b.attention_chunk) {
+    report(reader.diagnostics(), reader.place_of("attention_chunk"),
+           "tokens see a window or a part of the sequence; expected no \"sliding_window\"");
+  }
+  if (!b.stream.bidirectional) return;
+  for (const char* key : {"sliding_window", "attention_chunk"}) {
+    if (const auto node = reader.get(key)) {
+      report(reader.diagnostics(), *node,
+             std::string("a ") + (b.window ? "window" : "chunk") +
+                 " ends at its token; expected no \"bidirectional\"");
+    }
+  }
+  if (b.stream.causal_flops) {
     report(reader.diagnostics(), *reader.get("attention_flops"),
            "every token sees all; expected \"full\", or no \"bidirectional\"");
   }
 }
 
 /// Keys and queries of a rank of their own, which replace the usual head sizes.
-void read_latents(const JsonNode& node, ObjectReader& whole, Transformer& t) {
+void read_latents(const JsonNode& node, BlockReader& whole, BlockForm& b) {
   ObjectReader reader(node, whole.diagnostics());
   if (reader.get("query_rank")) {
-    t.latents.query_rank = reader.count("query_rank", 1, 1, kWidest);
+    b.latents.query_rank = reader.count("query_rank", 1, 1, kWidest);
   }
-  t.latents.kv_rank = required_count(reader, "kv_rank", "a width", kWidest);
-  t.latents.rotary_head_size =
+  b.latents.kv_rank = required_count(reader, "kv_rank", "a width", kWidest);
+  b.latents.rotary_head_size =
       required_count(reader, "rotary_head_size", "elements of a head", kWidest);
-  t.head_size =
+  b.head_size =
       required_count(reader, "head_size", "elements of a head, without rotary ones", kWidest) +
-      t.latents.rotary_head_size;
-  t.value_head_size = required_count(reader, "value_head_size", "elements of a head", kWidest);
+      b.latents.rotary_head_size;
+  b.value_head_size = required_count(reader, "value_head_size", "elements of a head", kWidest);
+  b.kv_heads = b.attention_heads;
   reader.finish();
-  for (const char* key : {"kv_heads", "head_size", "qk_norm", "rotary_share"}) {
-    refuse_key(whole, key, "latents say what heads are; expected it without \"latent_attention\"");
-  }
-  if (t.positions != Transformer::Positions::Rotary) {
+  if (!b.rotary) {
     report(whole.diagnostics(), node,
            "a part of every head has rotary positions; expected \"positions\": \"rotary\"");
   }
 }
 
-void read_positions(ObjectReader& reader, Transformer& t) {
-  const bool images = t.patches.image_size > 0;
-  t.positions = static_cast<Transformer::Positions>(
-      reader.choice("positions", {"learned", "rotary", "none"}, 0));
-  t.max_positions = reader.count("max_positions", t.sequence_length, 1, kMostTokens);
-  t.rotary_share = reader.number("rotary_share", 1, 0, 1);
-  t.bidirectional = reader.boolean("bidirectional", images);
+QkNorm read_qk_norm(BlockReader& reader) {
+  const auto node = reader.get("qk_norm");
+  if (!node) return QkNorm::None;
+  if (node->value->kind != JsonValue::Kind::String) {
+    return read_boolean(*node, reader.diagnostics()).value_or(false) ? QkNorm::Heads : QkNorm::None;
+  }
+  const bool whole = reader.choice("qk_norm", {"heads", "whole"}, 0) == 1;
+  return whole ? QkNorm::Whole : QkNorm::Heads;
 }
 
-void read_heads(ObjectReader& reader, Transformer& t) {
-  t.attention_heads = required_count(reader, "attention_heads", "a number of heads", kMostHeads);
-  t.kv_heads = reader.count("kv_heads", t.attention_heads, 1, kMostHeads);
-  t.head_size =
-      reader.count("head_size", std::max(t.hidden_size / t.attention_heads, 1), 1, kWidest);
-  t.value_head_size = t.head_size;
-  t.qk_norm = reader.boolean("qk_norm", false);
-  if (const auto node = reader.get("latent_attention")) {
-    read_latents(*node, reader, t);
-    t.kv_heads = t.attention_heads;
+void read_positions(BlockReader& reader, BlockForm& b) {
+  const std::vector<std::string> names = {"learned", "rotary", "none"};
+  const int positions = reader.choice("positions", names, 0);
+  b.rotary = positions == 1;
+  b.rotary_share = reader.number("rotary_share", 1, 0, 1);
+  if (positions == 0 && reader.in_item("positions")) {
+    report(reader.diagnostics(), reader.place_of("positions"),
+           "a table of positions is added to the embedding, for all layers; expected \"rotary\" or "
+           "\"none\"");
   }
+}
+
+void read_heads(BlockReader& reader, BlockForm& b) {
+  b.attention_heads = reader.required_count("attention_heads", "a number of heads", kMostHeads);
+  b.kv_heads = reader.count("kv_heads", b.attention_heads, 1, kMostHeads);
+  const int width = std::max(b.stream.hidden_size / b.attention_heads, 1);
+  b.head_size = reader.count("head_size", width, 1, kWidest);
+  b.value_head_size = b.head_size;
+  if (b.mixer == Mixer::Retention) return;
+  b.qk_norm = read_qk_norm(reader);
+  b.gate = reader.boolean("attention_gate", false);
+  b.sinks = reader.boolean("attention_sinks", false);
+  if (const auto node = reader.get("latent_attention")) read_latents(*node, reader, b);
 }
 
 }  // namespace
 
-void read_attention(ObjectReader& reader, Transformer& t) {
-  t.attention = static_cast<Transformer::Attention>(
-      reader.choice("attention", {"materialised", "fused", "retention"}, 0));
-  read_positions(reader, t);
-  read_heads(reader, t);
-  t.chunk_size = reader.count("chunk_size", std::min(512, t.sequence_length), 1, kMostTokens);
+void read_attention(BlockReader& reader, BlockForm& b) {
+  read_positions(reader, b);
+  read_heads(reader, b);
+  const int tokens = b.stream.sequence_length;
+  b.chunk_size = reader.count("chunk_size", std::min(512, tokens), 1, kMostTokens);
   if (reader.get("sliding_window")) {
-    t.window = reader.count("sliding_window", kMostTokens, 1, kMostTokens);
+    b.window = reader.count("sliding_window", kMostTokens, 1, kMostTokens);
   }
-  t.causal_flops = reader.choice("attention_flops", {"full", "causal"}, 0) == 1;
+  if (reader.get("attention_chunk")) {
+    b.attention_chunk = reader.count("attention_chunk", kMostTokens, 1, kMostTokens);
+  }
 }
 
-void check_attention(ObjectReader& reader, const Transformer& t) {
-  check_retention(reader, t);
-  check_mask(reader, t);
-  if (t.latents.kv_rank == 0 && !reader.get("head_size")) {
-    check_divides(reader, "attention_heads", t.attention_heads, "hidden_size", t.hidden_size);
+void append_unused_attention_keys(BlockReader& reader, const BlockForm& b,
+                                  std::vector<UnusedKey>& unused) {
+  if (b.mixer == Mixer::Retention) {
+    append_unused(reader, {"kv_heads"},
+                  "retention has a key head for each head; expected no \"kv_heads\"", unused);
+    append_unused(
+        reader,
+        {"head_size", "qkv_bias", "projection_bias", "qk_norm", "sliding_window", "bidirectional",
+         "latent_attention", "attention_chunk", "attention_gate", "attention_sinks"},
+        "not with retention; expected it with attention", unused);
+    return;
   }
-  check_divides(reader, "kv_heads", t.kv_heads, "attention_heads", t.attention_heads);
-  check_rotary(reader, t);
+  append_unused(reader, {"chunk_size"},
+                "attention has no chunks; expected it with \"attention\": \"retention\"", unused);
+  if (!attends(b.mixer)) {
+    const std::string reason = "no attention in these layers; expected it with attention";
+    append_unused(reader,
+                  {"attention_heads", "kv_heads", "head_size", "qk_norm", "sliding_window",
+                   "latent_attention", "attention_chunk", "attention_gate", "attention_sinks",
+                   "rotary_share"},
+                  reason, unused);
+    // The model's are the embedding's too.
+    if (reader.in_item("positions")) append_unused(reader, {"positions"}, reason, unused);
+  }
+  if (b.latents.kv_rank == 0) return;
+  append_unused(reader, {"kv_heads", "head_size", "qk_norm", "rotary_share", "attention_gate"},
+                "latents say what heads are; expected it without \"latent_attention\"", unused);
+}
+
+void check_attention(BlockReader& reader, const BlockForm& b) {
+  check_retention(reader, b);
+  check_mask(reader, b);
+  if (b.latents.kv_rank == 0 && !reader.get("head_size")) {
+    check_divides(reader, "attention_heads", b.attention_heads, "hidden_size",
+                  b.stream.hidden_size);
+  }
+  check_divides(reader, "kv_heads", b.kv_heads, "attention_heads", b.attention_heads);
+  check_rotary(reader, b);
 }
 
 }  // namespace interlock

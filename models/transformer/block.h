@@ -31,22 +31,13 @@
 
 namespace interlock {
 
-/// Sizes of one micro-batch that the operators share; elements are those of one device.
-struct BlockSizes {
+/// Sizes of one micro-batch that all operators share; elements are those of one device.
+struct StreamSizes {
   Sharding sharding;
-  double element = 1;      // bytes
-  double tokens = 1;       // of one part of the sequence, of all tensor devices together
-  double attended = 1;     // columns of the scores, a token: s, or 2 c + l of a slice
-  double stored = 1;       // what kernels that store the scores compute: s, or c + l of a slice
-  double computed = 1;     // what a fused kernel computes, see computed_pairs
-  double residual = 1;     // elements of (tokens, hidden_size) where norms and residuals are
-  double queries = 1;      // elements of (tokens, attention_heads, head_size)
-  double attentions = 1;   // elements of (tokens, attention_heads, value_head_size), what comes out
-  double keys = 1;         // elements of (tokens, kv_heads, head_size)
-  double values = 1;       // elements of (tokens, kv_heads, value_head_size)
-  double keys_read = 1;    // those of other devices and of the tokens before a slice included
-  double values_read = 1;  // likewise
-  double statistics = 1;   // elements of (tokens, attention_heads)
+  double element = 1;  // bytes
+  double samples = 1;
+  double tokens = 1;    // of one part of the sequence, of all tensor devices together
+  double residual = 1;  // elements of (tokens, hidden_size) where norms and residuals are
 };
 
 /// Rows and columns of the blocks that a fused kernel computes or skips as a whole.
@@ -62,44 +53,45 @@ inline constexpr int kAttentionBlock = 128;
 double computed_pairs(int tokens, int of, std::optional<int> window);
 
 /// The tokens of a sample that the operators work on, and those before and after them.
-TokenSlice part_of(const Transformer& shape);
-BlockSizes block_sizes(const Transformer& shape, const BuildOptions& options);
-std::int64_t norm_parameters(const Transformer& shape);
+TokenSlice part_of(const ResidualStream& stream);
+StreamSizes stream_sizes(const ResidualStream& stream, const BuildOptions& options);
+std::int64_t norm_parameters(const ResidualStream& stream);
 
-Operator norm_of(const Transformer& shape, const BlockSizes& sizes);
+Operator norm_of(const ResidualStream& stream, const StreamSizes& sizes);
 /// The tensor that crosses from one module to the next.
-Bytes boundary(const BlockSizes& sizes);
+Bytes boundary(const StreamSizes& sizes);
 
 /// Key heads of all tensor devices together: each has at least one, a copy if need be.
-int held_key_heads(const Transformer& shape, const Sharding& sharding);
+int held_key_heads(const BlockForm& shape, const Sharding& sharding);
 
 /// From the query-key-value product to the projection.
-void append_attention(const Transformer& shape, const BlockSizes& sizes,
+void append_attention(const BlockForm& shape, const StreamSizes& sizes,
                       std::vector<Operator>& block);
+/// Queries, keys and values made of latents; the first operator reads the block's tokens.
+void append_latents(const BlockForm& shape, const StreamSizes& sizes, std::vector<Operator>& block);
 /// Returns the bytes of a slice that later slices read, whatever is recomputed: keys and values, or
 /// the states.
-Bytes kept_for_later(const Transformer& shape, const BlockSizes& sizes,
-                     const BuildOptions& options);
+Bytes kept_for_later(const BlockForm& shape, const StreamSizes& sizes);
+/// Returns the bytes of keys and values of attention that later slices read.
+Bytes kept_keys(const BlockForm& shape, const StreamSizes& sizes);
 
-/// Queries, keys and values made of latents; the first operator reads the block's tokens.
-void append_latents(const Transformer& shape, const BlockSizes& sizes,
-                    std::vector<Operator>& block);
+/// The feed-forward of a block. REQUIRES: it has one.
+void append_feed_forward(const BlockForm& shape, const StreamSizes& sizes,
+                         std::vector<Operator>& block);
 
-/// Two products with an activation between them; gated: gate and up projections in one product,
-/// their activation in one kernel that keeps both.
-void append_mlp(const Transformer& shape, std::int64_t width, const BlockSizes& sizes,
-                std::vector<Operator>& block);
-/// Router, the way to the experts, their products, the way back, and the experts of all tokens.
-void append_experts(const Transformer& shape, const BlockSizes& sizes,
-                    std::vector<Operator>& block);
+/// Returns a block as a module without a name.
+Module block_module(const BlockForm& shape, const BuildOptions& options);
 
 /// Tokens or patches to vectors, with all that is added to them.
-Module embedding_module(const Transformer& shape, const BlockSizes& sizes,
+Module embedding_module(const Transformer& shape, const StreamSizes& sizes,
                         const BuildOptions& options);
 /// Returns what the readout and the auxiliary heads predict.
 HeadSite site_of(const Transformer& shape, const BuildOptions& options);
 /// From the last block's output to the loss.
-Module readout_module(const Transformer& shape, const BlockSizes& sizes,
+Module readout_module(const Transformer& shape, const StreamSizes& sizes,
                       const BuildOptions& options);
+/// Adds what predicts the tokens behind the next one to the readout, in one module.
+void append_later_tokens(const Transformer& shape, const StreamSizes& sizes,
+                         const BuildOptions& options, Module& readout);
 
 }  // namespace interlock

@@ -17,18 +17,18 @@ struct Routed {
   double elements = 1;  // of (rows, hidden_size) where norms and residuals are
 };
 
-Routed routed(const Transformer& t, const BlockSizes& z) {
+Routed routed(const BlockForm& t, const StreamSizes& z) {
   const double imbalance = z.sharding.expert > 1 ? z.sharding.expert_imbalance : 1;
   const double rows =
       z.tokens * t.experts.per_token * t.experts.capacity_factor.value_or(imbalance);
-  return {.rows = rows, .elements = rows * t.hidden_size * outer_parts(z.sharding).share()};
+  return {.rows = rows, .elements = rows * t.stream.hidden_size * outer_parts(z.sharding).share()};
 }
 
-double activation_elements(double rows, std::int64_t width, const BlockSizes& z) {
+double activation_elements(double rows, std::int64_t width, const StreamSizes& z) {
   return rows * static_cast<double>(width) * inner_parts(z.sharding).share();
 }
 
-Operator activation(const Transformer& t, double elements, double element) {
+Operator activation(const BlockForm& t, double elements, double element) {
   const int parts = t.gated_mlp ? 2 : 1;
   return elementwise({.forward = (parts + 1) * elements,
                       .backward = (2 * parts + 1) * elements,
@@ -38,13 +38,13 @@ Operator activation(const Transformer& t, double elements, double element) {
                      element);
 }
 
-std::int64_t first_width(const Transformer& t, std::int64_t width) {
+std::int64_t first_width(const BlockForm& t, std::int64_t width) {
   return (t.gated_mlp ? 2 : 1) * width;
 }
 
 /// A product whose rows go to `experts` experts: as many sets of weights. Sums over tensor devices
 /// wait until the tokens are back, unless they have to be scattered.
-Operator of_experts(Operator op, int experts, const BlockSizes& z) {
+Operator of_experts(Operator op, int experts, const StreamSizes& z) {
   const double weights = static_cast<double>(op.parameters) * z.element;
   for (Work* work : {&op.forward, &op.input_gradient, &op.weight_gradient}) {
     work->bytes += Bytes(weights * (experts - 1));
@@ -56,7 +56,7 @@ Operator of_experts(Operator op, int experts, const BlockSizes& z) {
 }
 
 /// The way to the experts or back: `there` on the way to them.
-Operator passage(const Transformer& t, const BlockSizes& z, bool there) {
+Operator passage(const BlockForm& t, const StreamSizes& z, bool there) {
   const double elements = routed(t, z).elements;
   const double whole = there ? elements : z.residual;  // forward, written
   Operator op = elementwise({.forward = elements + whole,
@@ -78,9 +78,9 @@ Operator passage(const Transformer& t, const BlockSizes& z, bool there) {
 }
 
 /// One number a token, by which what the shared experts made is multiplied.
-void append_gate(const Transformer& t, const BlockSizes& z, std::vector<Operator>& block) {
+void append_gate(const BlockForm& t, const StreamSizes& z, std::vector<Operator>& block) {
   Operator gate =
-      linear({z.tokens / outer_parts(z.sharding).rows, t.hidden_size, 1, false}, z.element);
+      linear({z.tokens / outer_parts(z.sharding).rows, t.stream.hidden_size, 1, false}, z.element);
   gate.stash = Bytes(0);  // the router has kept it
   block.push_back(gate);
   block.push_back(elementwise({.forward = 2 * z.residual,
@@ -90,46 +90,57 @@ void append_gate(const Transformer& t, const BlockSizes& z, std::vector<Operator
                               z.element));
 }
 
-}  // namespace
-
-void append_mlp(const Transformer& t, std::int64_t width, const BlockSizes& z,
+/// Two products with an activation between them; gated: gate and up projections in one product,
+/// their activation in one kernel that keeps both.
+void append_mlp(const BlockForm& t, std::int64_t width, const StreamSizes& z,
                 std::vector<Operator>& block) {
-  block.push_back(sharded_linear({z.tokens, t.hidden_size, first_width(t, width), t.bias.mlp},
-                                 LinearRole::Column, z.sharding, z.element));
+  block.push_back(
+      sharded_linear({z.tokens, t.stream.hidden_size, first_width(t, width), t.bias.mlp},
+                     LinearRole::Column, z.sharding, z.element));
   block.push_back(activation(t, activation_elements(z.tokens, width, z), z.element));
-  block.push_back(sharded_linear({z.tokens, width, t.hidden_size, t.bias.mlp}, LinearRole::Row,
-                                 z.sharding, z.element));
+  block.push_back(sharded_linear({z.tokens, width, t.stream.hidden_size, t.bias.mlp},
+                                 LinearRole::Row, z.sharding, z.element));
 }
 
-void append_experts(const Transformer& t, const BlockSizes& z, std::vector<Operator>& block) {
-  const Transformer::Experts& experts = t.experts;
+/// Router, the way to the experts, their products, the way back, and the experts of all tokens.
+void append_experts(const BlockForm& t, const StreamSizes& z, std::vector<Operator>& block) {
+  const Experts& experts = t.experts;
   const double tokens = z.tokens / outer_parts(z.sharding).rows;
   const double choices = tokens * experts.count;
   const double rows = routed(t, z).rows;
   const int held = experts.count / z.sharding.expert;
   const std::size_t router = block.size();
-  block.push_back(linear({tokens, t.hidden_size, experts.count, experts.router_bias}, z.element));
+  block.push_back(
+      linear({tokens, t.stream.hidden_size, experts.count, experts.router_bias}, z.element));
   block.push_back(elementwise(
       {.forward = 2 * choices, .backward = 3 * choices, .stash = choices, .gradients = 2 * choices},
       z.element));
   block.push_back(passage(t, z, true));
-  block.push_back(of_experts(
-      sharded_linear({rows, t.hidden_size, first_width(t, experts.ffn_hidden_size), t.bias.mlp},
-                     LinearRole::Column, z.sharding, z.element),
-      held, z));
+  block.push_back(of_experts(sharded_linear({rows, t.stream.hidden_size,
+                                             first_width(t, experts.ffn_hidden_size), t.bias.mlp},
+                                            LinearRole::Column, z.sharding, z.element),
+                             held, z));
   block.push_back(activation(t, activation_elements(rows, experts.ffn_hidden_size, z), z.element));
   block.push_back(
-      of_experts(sharded_linear({rows, experts.ffn_hidden_size, t.hidden_size, t.bias.mlp},
+      of_experts(sharded_linear({rows, experts.ffn_hidden_size, t.stream.hidden_size, t.bias.mlp},
                                 LinearRole::Row, z.sharding, z.element),
                  held, z));
   block.push_back(passage(t, z, false));
   if (experts.shared == 0) return;
   const std::size_t first = block.size();
-  append_mlp(t, static_cast<std::int64_t>(experts.shared) * experts.ffn_hidden_size, z, block);
+  append_mlp(t, static_cast<std::int64_t>(experts.shared) * experts.shared_ffn_hidden_size, z,
+             block);
   block[first].stash = Bytes(0);                   // the router has kept it
   wait_beside(block, router, first, boundary(z));  // what the shared experts made of their input's
   if (experts.shared_gate) append_gate(t, z, block);
   block.push_back(residual(z.residual, z.element));
+}
+
+}  // namespace
+
+void append_feed_forward(const BlockForm& t, const StreamSizes& z, std::vector<Operator>& block) {
+  if (t.ffn == FeedForward::Experts) return append_experts(t, z, block);
+  append_mlp(t, t.ffn_hidden_size, z, block);
 }
 
 }  // namespace interlock

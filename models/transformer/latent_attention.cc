@@ -21,12 +21,12 @@ struct Latent {
 };
 
 /// From the tokens to `outputs` elements that every tensor device makes for its own part of them.
-Operator down(const Transformer& t, const BlockSizes& z, std::int64_t outputs) {
+Operator down(const BlockForm& t, const StreamSizes& z, std::int64_t outputs) {
   const double rows = z.tokens / outer_parts(z.sharding).rows;
-  return linear({rows, t.hidden_size, outputs, t.bias.qkv}, z.element);
+  return linear({rows, t.stream.hidden_size, outputs, t.bias.qkv}, z.element);
 }
 
-void append_heads(const Transformer& t, const BlockSizes& z, const Latent& latent,
+void append_heads(const BlockForm& t, const StreamSizes& z, const Latent& latent,
                   std::vector<Operator>& block) {
   block.push_back(sharded_norm({z.tokens, latent.rank, latent.rank}, z.sharding, z.element));
   Operator up = sharded_linear({z.tokens, latent.rank, latent.width * t.attention_heads, false},
@@ -40,15 +40,15 @@ void append_heads(const Transformer& t, const BlockSizes& z, const Latent& laten
 
 }  // namespace
 
-void append_latents(const Transformer& t, const BlockSizes& z, std::vector<Operator>& block) {
+void append_latents(const BlockForm& t, const StreamSizes& z, std::vector<Operator>& block) {
   const int rotary = t.latents.rotary_head_size;
   if (t.latents.query_rank > 0) {
     block.push_back(down(t, z, t.latents.query_rank));
     append_heads(t, z, {.rank = t.latents.query_rank, .width = t.head_size}, block);
   } else {
     const std::int64_t width = static_cast<std::int64_t>(t.head_size) * t.attention_heads;
-    block.push_back(sharded_linear({z.tokens, t.hidden_size, width, false}, LinearRole::Column,
-                                   z.sharding, z.element));
+    block.push_back(sharded_linear({z.tokens, t.stream.hidden_size, width, false},
+                                   LinearRole::Column, z.sharding, z.element));
   }
   Operator shared = down(t, z, t.latents.kv_rank + rotary);
   shared.stash = Bytes(0);  // the first product has kept the tokens

@@ -6,32 +6,35 @@ namespace interlock {
 namespace {
 
 /// Elements of the tokens where norms are, of which every tensor device has its own part or all.
-double rows_of(const BlockSizes& z) { return z.tokens / outer_parts(z.sharding).rows; }
+double rows_of(const StreamSizes& z) { return z.tokens / outer_parts(z.sharding).rows; }
 
 /// A layer between the last block and the vocabulary, whole on every tensor device. Every token is
 /// predicted, hidden or not, as frameworks do.
 /// Source: Devlin et al., BERT, arXiv 1810.04805, section 3.1, and its published code.
-void append_transform(const Transformer& t, const BlockSizes& z, std::vector<Operator>& operators) {
-  const double elements = rows_of(z) * t.hidden_size;
-  operators.push_back(linear({rows_of(z), t.hidden_size, t.hidden_size, true}, z.element));
+void append_transform(const Transformer& t, const StreamSizes& z,
+                      std::vector<Operator>& operators) {
+  const double elements = rows_of(z) * t.stream.hidden_size;
+  operators.push_back(
+      linear({rows_of(z), t.stream.hidden_size, t.stream.hidden_size, true}, z.element));
   operators.push_back(elementwise({.forward = 2 * elements,
                                    .backward = 3 * elements,
                                    .stash = elements,
                                    .gradients = 2 * elements,
                                    .variant = OpVariant::Gelu},
                                   z.element));
-  operators.push_back(norm_of(t, z));
+  operators.push_back(norm_of(t.stream, z));
 }
 
 /// The first token of each sample, through one more layer if there is a pooler.
-void append_pooling(const Transformer& t, const BlockSizes& z, double samples,
+void append_pooling(const Transformer& t, const StreamSizes& z, double samples,
                     std::vector<Operator>& operators) {
-  const double elements = samples * t.hidden_size;
+  const double elements = samples * t.stream.hidden_size;
   operators.push_back(elementwise(
       {.forward = 2 * elements, .backward = elements + z.residual, .gradients = z.residual},
       z.element));
   if (!t.pooler) return;
-  operators.push_back(linear({samples, t.hidden_size, t.hidden_size, true}, z.element));
+  operators.push_back(
+      linear({samples, t.stream.hidden_size, t.stream.hidden_size, true}, z.element));
   operators.push_back(elementwise(
       {.forward = 2 * elements, .backward = 3 * elements, .gradients = 2 * elements}, z.element));
 }
@@ -45,23 +48,24 @@ std::vector<Operator> projection(const Transformer& t, const BuildOptions& optio
 }  // namespace
 
 HeadSite site_of(const Transformer& t, const BuildOptions& options) {
-  HeadSite site = {.kind = site_kind(t),
-                   .samples = static_cast<double>(options.micro_batch_size),
-                   .positions = static_cast<double>(part_of(t).length) / options.sharding.context,
-                   .width = t.hidden_size,
-                   .classes = t.vocab_size,
-                   .norm_parameters = norm_parameters(t),
-                   .sharding = options.sharding};
+  HeadSite site = {
+      .kind = site_kind(t),
+      .samples = static_cast<double>(options.micro_batch_size),
+      .positions = static_cast<double>(part_of(t.stream).length) / options.sharding.context,
+      .width = t.stream.hidden_size,
+      .classes = t.vocab_size,
+      .norm_parameters = norm_parameters(t.stream),
+      .sharding = options.sharding};
   if (t.readout != Transformer::Readout::Classes) return site;
   site.classes = t.classes;
   site.sharding = {};  // one vector a sample is the work of every device that has it
   return site;
 }
 
-Module readout_module(const Transformer& t, const BlockSizes& z, const BuildOptions& options) {
+Module readout_module(const Transformer& t, const StreamSizes& z, const BuildOptions& options) {
   using enum Transformer::Readout;
   std::vector<Operator> operators;
-  if (!t.post_norm) operators.push_back(norm_of(t, z));
+  if (t.stream.norm_position != NormPosition::Post) operators.push_back(norm_of(t.stream, z));
   if (t.readout == MaskedLm) append_transform(t, z, operators);
   if (t.readout == Classes) append_pooling(t, z, options.micro_batch_size, operators);
   const std::size_t weights = operators.size();

@@ -30,12 +30,6 @@ std::vector<ContractKey> transformer_sizes() {
   return {
       {"layers", whole(1), "required", "Transformer blocks."},
       {"hidden_size", whole(1), "required", "Width of the residual stream."},
-      {"attention_heads", whole(1), "required",
-       "Query heads; divides `hidden_size`, if `head_size` does not say how wide they are."},
-      {"kv_heads", whole(1), "`attention_heads`",
-       "Key and value heads; divides `attention_heads`. Fewer is grouped-query attention."},
-      {"head_size", whole(1), "`hidden_size` / `attention_heads`", "Elements of a head."},
-      {"ffn_hidden_size", whole(1), "4 x `hidden_size`", "Width inside the MLP."},
       {"vocab_size", whole(1), "required without `patches`", "Tokens in the vocabulary."},
       {"sequence_length", whole(1), "required without `patches`", "Tokens of one sample."},
       {"patches", object("model.transformer.patches"), "tokens",
@@ -43,36 +37,104 @@ std::vector<ContractKey> transformer_sizes() {
        "each patch, and one more."}};
 }
 
+/// Keys that an item of the layer pattern may have too.
 std::vector<ContractKey> attention_keys() {
   return {
-      {"attention", one_of({"materialised", "fused", "retention"}), "materialised",
-       "`materialised`: stores the score matrix. `fused`: one kernel that never does "
-       "(FlashAttention). `retention`: of a retentive network (Sun et al., arXiv 2307.08621), "
-       "chunk "
-       "by chunk, with a state that is handed on."},
-      {"chunk_size", whole(1), "512, or the sequence where that is shorter",
-       "`retention`: tokens of a chunk."},
-      {"attention_flops", one_of({"full", "causal"}), "full",
-       "What MFU counts of attention: the whole score matrix, or the half that a causal mask "
-       "keeps. "
-       "Changes no time, no memory and no HFU."},
+      {"attention",
+       one_of({"materialised", "fused", "retention", "mamba", "mamba2", "gated-delta", "none"}),
+       "materialised",
+       "What lets tokens see each other. `materialised`: stores the score matrix. `fused`: one "
+       "kernel that never does (FlashAttention). `retention`: of a retentive network (Sun et al., "
+       "arXiv 2307.08621), chunk by chunk, with a state that is handed on. `mamba`, `mamba2`: "
+       "selective states (arXiv 2312.00752, 2405.21060). `gated-delta`: the gated delta rule "
+       "(arXiv 2412.06464). `none`: an MLP alone."},
+      {"attention_heads", whole(1), "required with attention",
+       "Query heads; divides `hidden_size`, if `head_size` does not say how wide they are."},
+      {"kv_heads", whole(1), "`attention_heads`",
+       "Key and value heads; divides `attention_heads`. Fewer is grouped-query attention."},
+      {"head_size", whole(1), "`hidden_size` / `attention_heads`", "Elements of a head."},
+      {"qk_norm", either({boolean(), one_of({"heads", "whole"})}), "false",
+       "RMS norms of queries and keys: `heads` or `true`, of each head; `whole`, of all heads "
+       "together (OLMo 2)."},
+      {"attention_gate", boolean(), "false",
+       "What attention puts out is multiplied by a gate, which makes the query projection twice "
+       "as wide (Qwen3-Next)."},
+      {"attention_sinks", boolean(), "false",
+       "A number for each head joins its softmax (gpt-oss)."},
       {"latent_attention", object("model.transformer.latent_attention"), "none",
        "Queries, keys and values made of latents of low rank (DeepSeek-V2's MLA, arXiv "
-       "2405.04434). "
-       "Needs rotary positions."},
-      {"qk_norm", boolean(), "false", "RMS norms of each head's queries and keys."},
+       "2405.04434). Needs rotary positions."},
       {"sliding_window", whole(1), "all",
        "Tokens that a token sees, itself and those before it. Saves work in fused attention only."},
-      {"bidirectional", boolean(), "`false`; with `patches` `true`",
-       "Tokens see those behind them too: an encoder, which has no token slices."}};
+      {"attention_chunk", whole(1), "all",
+       "Parts of this many tokens see themselves alone (Llama 4). Saves work in fused attention "
+       "only."},
+      {"positions", one_of({"learned", "rotary", "none"}), "learned", "Position embedding."},
+      {"rotary_share", number(0, 1), "1", "`rotary`: share of a head's elements that are turned."},
+      {"chunk_size", whole(1), "512, or the sequence where that is shorter",
+       "`retention`: tokens of a chunk."},
+      {"mamba", object("model.transformer.mamba"), "none",
+       "Sizes, for `\"attention\": \"mamba\"`."},
+      {"mamba2", object("model.transformer.mamba2"), "none",
+       "Sizes, for `\"attention\": \"mamba2\"`."},
+      {"gated_delta", object("model.transformer.gated_delta"), "none",
+       "Sizes, for `\"attention\": \"gated-delta\"`."},
+      {"ffn", one_of({"dense", "experts", "none"}),
+       "`experts` where the keys of experts say so, else `dense`",
+       "What stands behind attention: an MLP, a mixture of experts, or nothing."},
+      {"ffn_hidden_size", whole(1), "4 x `hidden_size`", "Width inside the MLP."}};
+}
+
+/// Returns the keys of an item of the layer pattern: null takes the model's key away.
+std::vector<ContractKey> pattern_keys() {
+  std::vector<ContractKey> keys = {{"repeat", whole(1), "1", "Layers of this form in a row."}};
+  for (ContractKey key : attention_keys()) {
+    key.type = either({key.type, nothing()});
+    key.otherwise = "the model's";
+    keys.push_back(key);
+  }
+  return keys;
+}
+
+std::vector<ContractObject> mixers() {
+  const ContractKey conv = {"conv_width", whole(1, 1000), "4", "Tokens that a convolution reads."};
+  return {
+      {.name = "model.transformer.mamba",
+       .meaning = "Selective states, version 1.",
+       .keys = {{"state_size", whole(1), "16", "Numbers of a channel's state."},
+                conv,
+                {"expand", whole(1, 1000), "2", "Inner channels over `hidden_size`."},
+                {"dt_rank", whole(1), "`hidden_size` / 16, rounded up",
+                 "Numbers that the step sizes are made of."},
+                {"norms", boolean(), "false",
+                 "RMS norms of these numbers and of what reads and writes the states (Jamba)."}}},
+      {.name = "model.transformer.mamba2",
+       .meaning = "Selective states, version 2.",
+       .keys = {{"heads", whole(1), "required", "Heads."},
+                {"head_size", whole(1), "64", "Channels of a head."},
+                {"state_size", whole(1), "128", "Numbers of a channel's state."},
+                {"groups", whole(1), "1",
+                 "Heads of a group share what reads and writes their states; divides `heads`."},
+                conv,
+                {"chunk_size", whole(1), "256", "Tokens of a chunk."}}},
+      {.name = "model.transformer.gated_delta",
+       .meaning = "The gated delta rule.",
+       .keys = {{"value_heads", whole(1), "required", "Heads of values."},
+                {"key_heads", whole(1), "`value_heads`",
+                 "Heads of queries and of keys; divides `value_heads`."},
+                {"key_head_size", whole(1), "128", "Elements of a head's queries and keys."},
+                {"value_head_size", whole(1), "128", "Elements of a head's values."},
+                conv,
+                {"chunk_size", whole(1), "64", "Tokens of a chunk."}}}};
 }
 
 std::vector<ContractKey> block_keys() {
   return {
       {"gated_mlp", boolean(), "false", "Gate and up projections instead of one (SwiGLU)."},
       {"norm", one_of({"layernorm", "rmsnorm"}), "layernorm", "Kind of normalisation."},
-      {"norm_position", one_of({"pre", "post"}), "pre",
-       "Norms before attention and MLP, or behind the sums (and none before the readout)."},
+      {"norm_position", one_of({"pre", "post", "both", "branch"}), "pre",
+       "Norms before attention and MLP; behind the sums (and none before the readout); before and "
+       "behind attention and MLP, in front of the sums (Gemma 2); or behind them alone (OLMo 2)."},
       {"parallel_residual", boolean(), "false",
        "Attention and MLP read the same, each behind a norm, and are added together (GPT-NeoX, "
        "arXiv 2204.06745)."},
@@ -80,12 +142,21 @@ std::vector<ContractKey> block_keys() {
       {"qkv_bias", boolean(), "`bias`", "Queries, keys and values have a bias."},
       {"projection_bias", boolean(), "`bias`", "The layer behind attention has a bias."},
       {"mlp_bias", boolean(), "`bias`", "The MLP has biases."},
-      {"positions", one_of({"learned", "rotary", "none"}), "learned", "Position embedding."},
-      {"rotary_share", number(0, 1), "1", "`rotary`: share of a head's elements that are turned."},
       {"max_positions", whole(1), "`sequence_length`", "`learned`: rows of the position table."},
       {"token_types", whole(0), "0", "Rows of a further table that is added to the embedding."},
       {"embedding_norm", boolean(), "false", "A norm behind the embedding."},
       {"tied_embeddings", boolean(), "true", "The readout shares the embedding's weights."},
+      {"attention_flops", one_of({"full", "causal"}), "full",
+       "What MFU counts of attention: the whole score matrix, or the half that a causal mask "
+       "keeps. Changes no time, no memory and no HFU."},
+      {"bidirectional", boolean(), "`false`; with `patches` `true`",
+       "Tokens see those behind them too: an encoder, which has no token slices."},
+      {"layer_pattern", list(object("model.transformer.layer_pattern"), 1), "all layers are alike",
+       "The forms that layers have in turn, from the first again until all have one. Each item "
+       "has the model's keys but for those that it writes; `null` takes one away."},
+      {"multi_token_prediction", object("model.transformer.multi_token_prediction"), "none",
+       "Further blocks behind the last, which predict the tokens behind the next one "
+       "(DeepSeek-V3, arXiv 2412.19437). They are part of the last module."},
       {"dropout", number(0, 1), "0", "Dropout probability; only whether there is any matters."},
       {"readout", one_of({"lm", "masked-lm", "classes"}), "`lm`; with `patches` `classes`",
        "What is predicted. `lm`: each next token. `masked-lm`: each token, behind one more layer, "
@@ -98,10 +169,12 @@ std::vector<ContractKey> expert_keys() {
   return {
       {"experts", whole(1), "none",
        "Number of experts of the mixture, with a router, in the place of each MLP. The keys below "
-       "need it."},
+       "need it. Experts have biases with `mlp_bias`."},
       {"experts_per_token", whole(1), "1", "Experts that a token is sent to."},
       {"shared_experts", whole(0), "0", "Further experts, that every token goes through."},
       {"expert_ffn_hidden_size", whole(1), "`ffn_hidden_size`", "Width inside an expert."},
+      {"shared_expert_ffn_hidden_size", whole(1), "`expert_ffn_hidden_size`",
+       "Width inside each shared expert."},
       {"capacity_factor", number(0.01, 1000), "every token is served",
        "Buffers of fixed size: rows of an expert over the mean, full or not; tokens beyond are "
        "dropped."},
@@ -111,7 +184,7 @@ std::vector<ContractKey> expert_keys() {
       {"shared_expert_gate", boolean(), "false",
        "The output of shared experts is multiplied by a gate."},
       {"router_bias", boolean(), "false",
-       "The router adds a bias to the score of each expert (DeepSeek-V3)."},
+       "The router adds a bias to the score of each expert (DeepSeek-V3, gpt-oss)."},
       head_key("`lm`; with classes `linear`")};
 }
 
@@ -126,23 +199,32 @@ std::vector<ContractObject> transformer() {
             "embedding, each block, readout.",
             keys);
   whole_model.needs = {{"vocab_size", "sequence_length"}, {"patches"}};
-  return {whole_model,
-          {.name = "model.transformer.latent_attention",
-           .meaning = "Attention whose queries, keys and values are made of latents.",
-           .keys = {{"query_rank", whole(1), "none: queries are made of the tokens",
-                     "Width of the latent of queries."},
-                    {"kv_rank", whole(1), "required", "Width of the latent of keys and values."},
-                    {"head_size", whole(1), "required",
-                     "Elements of a head's queries and keys, without those of positions."},
-                    {"rotary_head_size", whole(1), "required",
-                     "Further elements, which have rotary positions; all heads' keys share them."},
-                    {"value_head_size", whole(1), "required", "Elements of a head's values."}}},
-          {.name = "model.transformer.patches",
-           .meaning = "Patches of square images.",
-           .keys = {{"image_size", whole(1), "required", "Pixels on a side."},
-                    {"patch_size", whole(1), "required",
-                     "Pixels on a side of a patch; divides `image_size`."},
-                    {"channels", whole(1), "3", "Numbers of a pixel."}}}};
+  std::vector<ContractObject> all = {
+      whole_model,
+      {.name = "model.transformer.layer_pattern",
+       .meaning = "The form of some layers. `null` takes the model's key away.",
+       .keys = pattern_keys()},
+      {.name = "model.transformer.multi_token_prediction",
+       .meaning = "Blocks that predict the tokens behind the next one.",
+       .keys = {{"layers", whole(1, 64), "1", "Such blocks, one for each further token."}}},
+      {.name = "model.transformer.latent_attention",
+       .meaning = "Attention whose queries, keys and values are made of latents.",
+       .keys = {{"query_rank", whole(1), "none: queries are made of the tokens",
+                 "Width of the latent of queries."},
+                {"kv_rank", whole(1), "required", "Width of the latent of keys and values."},
+                {"head_size", whole(1), "required",
+                 "Elements of a head's queries and keys, without those of positions."},
+                {"rotary_head_size", whole(1), "required",
+                 "Further elements, which have rotary positions; all heads' keys share them."},
+                {"value_head_size", whole(1), "required", "Elements of a head's values."}}},
+      {.name = "model.transformer.patches",
+       .meaning = "Patches of square images.",
+       .keys = {{"image_size", whole(1), "required", "Pixels on a side."},
+                {"patch_size", whole(1), "required",
+                 "Pixels on a side of a patch; divides `image_size`."},
+                {"channels", whole(1), "3", "Numbers of a pixel."}}}};
+  for (const ContractObject& mixer : mixers()) all.push_back(mixer);
+  return all;
 }
 
 ContractObject resnet() {

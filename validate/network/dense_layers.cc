@@ -1,5 +1,7 @@
 // Executable layers of transformers and fully connected networks.
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "base/text.h"
 #include "models/networks/mlp.h"
 #include "models/networks/residual_mlp.h"
@@ -9,36 +11,59 @@
 namespace interlock {
 namespace {
 
-/// Reports what of `t` has no kernels here, each where it is written.
-void refuse_unexecutable(ObjectReader& reader, const Transformer& t) {
-  using enum Transformer::Attention;
-  using enum Transformer::Positions;
+/// Keys of a transformer that kernels here run, with the values that refuse_unexecutable lets pass.
+constexpr std::string_view kExecutable[] = {"kind",
+                                            "name",
+                                            "source",
+                                            "layers",
+                                            "hidden_size",
+                                            "vocab_size",
+                                            "kv_heads",
+                                            "attention_heads",
+                                            "sequence_length",
+                                            "ffn_hidden_size",
+                                            "gated_mlp",
+                                            "norm",
+                                            "bias",
+                                            "qkv_bias",
+                                            "projection_bias",
+                                            "mlp_bias",
+                                            "positions",
+                                            "max_positions",
+                                            "tied_embeddings",
+                                            "dropout",
+                                            "attention",
+                                            "experts",
+                                            "head",
+                                            "attention_flops",
+                                            "rotary_share"};
+
+/// Reports each key of the model that has no kernels here, and each value, where it is written.
+void refuse_unexecutable(ObjectReader& reader, const BlockForm& b, bool tied) {
   const auto refuse = [&](bool has, std::string_view key, const std::string& message) {
     if (!has) return;
     const auto node = reader.get(key);
     report(reader.diagnostics(), node.value_or(reader.node()), message);
   };
   const std::string not_executable = " not executable; expected ";
-  refuse(t.attention != Materialised, "attention",
-         "attention in one kernel and retention are" + not_executable +
+  refuse(b.mixer != Mixer::Materialised, "attention",
+         "attention in one kernel and what stands in for attention are" + not_executable +
              "\"attention\": \"materialised\"");
   refuse(
-      t.kv_heads != t.attention_heads, "kv_heads",
+      b.kv_heads != b.attention_heads, "kv_heads",
       "heads that share keys are" + not_executable + "as many \"kv_heads\" as \"attention_heads\"");
-  refuse(t.dropout > 0, "dropout", "dropout is" + not_executable + "\"dropout\": 0");
-  refuse(t.experts.count > 0, "experts",
+  refuse(b.stream.dropout > 0, "dropout", "dropout is" + not_executable + "\"dropout\": 0");
+  refuse(b.experts.count > 0, "experts",
          "a mixture of experts is" + not_executable + "no \"experts\"");
-  for (const char* key :
-       {"head_size", "latent_attention", "qk_norm", "sliding_window", "patches", "bidirectional",
-        "readout", "norm_position", "embedding_norm", "parallel_residual", "token_types"}) {
-    refuse(reader.get(key).has_value(), key,
-           std::string("this is") + not_executable + "no " + in_quotes(key));
+  for (const auto& [key, value] : reader.node().value->members) {
+    if (std::ranges::find(kExecutable, key) != std::end(kExecutable)) continue;
+    refuse(true, key, "this is" + not_executable + "no " + in_quotes(key));
   }
-  refuse(t.gated_mlp, "gated_mlp", "a gated MLP is" + not_executable + "\"gated_mlp\": false");
-  refuse(t.rms_norm, "norm", "an RMS norm is" + not_executable + "\"norm\": \"layernorm\"");
-  refuse(t.positions == Rotary, "positions",
+  refuse(b.gated_mlp, "gated_mlp", "a gated MLP is" + not_executable + "\"gated_mlp\": false");
+  refuse(b.stream.rms_norm, "norm", "an RMS norm is" + not_executable + "\"norm\": \"layernorm\"");
+  refuse(b.rotary, "positions",
          "rotary positions are" + not_executable + "\"positions\": \"learned\" or \"none\"");
-  refuse(t.tied_embeddings, "tied_embeddings",
+  refuse(tied, "tied_embeddings",
          "tied embeddings, the default, are" + not_executable + "\"tied_embeddings\": false");
 }
 
@@ -74,21 +99,21 @@ std::vector<Layer> couplings(const ResidualMlp& mlp) {
   return layers;
 }
 
-Layer attention_residual(const Transformer& t) {
-  const int width = t.hidden_size;
+Layer attention_residual(const BlockForm& b) {
+  const int width = b.stream.hidden_size;
   const Layer attention = {.kind = LayerKind::Attention,
                            .name = "attention.core",
                            .inputs = 3 * width,
                            .outputs = width,
-                           .positions = t.sequence_length,
-                           .heads = t.attention_heads};
+                           .positions = b.stream.sequence_length,
+                           .heads = b.attention_heads};
   return {.kind = LayerKind::Residual,
           .name = "attention",
           .inputs = width,
           .outputs = width,
           .branch = {rowwise_layer(LayerKind::LayerNorm, "attention.norm", width),
-                     linear_layer("attention.inputs", width, 3 * width, t.bias.qkv), attention,
-                     linear_layer("attention.projection", width, width, t.bias.projection)}};
+                     linear_layer("attention.inputs", width, 3 * width, b.bias.qkv), attention,
+                     linear_layer("attention.projection", width, width, b.bias.projection)}};
 }
 
 std::vector<Layer> normed_readout(const ReadoutSite& site, bool bias) {
@@ -102,26 +127,26 @@ std::vector<Layer> normed_readout(const ReadoutSite& site, bool bias) {
 void build_transformer_network(ObjectReader& reader, const BuildOptions& options,
                                NeuralNetwork& network) {
   const Transformer t = read_transformer(reader);
-  const ReadoutSite site = {
-      .kind = SiteKind::Sequence, .width = t.hidden_size, .classes = t.vocab_size};
+  const int width = t.stream.hidden_size;
+  const ReadoutSite site = {.kind = SiteKind::Sequence, .width = width, .classes = t.vocab_size};
   const HeadSpec head = executable_head(reader, options, t.head, site, HeadKind::Lm);
-  refuse_unexecutable(reader, t);
+  if (!t.forms.empty()) refuse_unexecutable(reader, t.forms.front(), t.tied_embeddings);
   reader.finish();
   if (!reader.diagnostics().empty()) return;
+  const BlockForm& block = t.forms.front();
   network.samples = SampleKind::Tokens;
-  network.rows_per_sample = t.sequence_length;
+  network.rows_per_sample = t.stream.sequence_length;
   network.classes = t.vocab_size;
-  const bool learned = t.positions == Transformer::Positions::Learned;
   const Layer embedding = {.kind = LayerKind::Embedding,
                            .name = "table",
                            .inputs = t.vocab_size,
-                           .outputs = t.hidden_size,
-                           .positions = learned ? t.max_positions : 0};
+                           .outputs = width,
+                           .positions = t.max_positions};
   network.modules.push_back({"embedding", {embedding}, head_layers(head, site)});
-  for (int i = 0; i < t.layers; ++i) {
+  for (std::size_t i = 0; i < t.layers.size(); ++i) {
     network.modules.push_back(
         {"block" + std::to_string(i),
-         {attention_residual(t), mlp_residual(t.hidden_size, t.ffn_hidden_size, t.bias.mlp)},
+         {attention_residual(block), mlp_residual(width, block.ffn_hidden_size, block.bias.mlp)},
          head_layers(head, site)});
   }
   network.modules.push_back({"readout", normed_readout(site, false), {}});

@@ -1,0 +1,142 @@
+// Block: the operators of a transformer block, and sizes that all of them share.
+// SPDX-License-Identifier: Apache-2.0
+#include "models/transformer/block.h"
+
+#include "models/transformer/mixers.h"
+#include "models/transformer/retention.h"
+
+namespace interlock {
+namespace {
+
+/// Adds the operators of one half of a block to a list: its mixer, or what comes behind it.
+using Half = void (*)(const BlockForm&, const StreamSizes&, std::vector<Operator>&);
+
+Retention retention_of(const BlockForm& b, const StreamSizes& z) {
+  return {.tokens = z.tokens,
+          .hidden_size = b.stream.hidden_size,
+          .heads = b.attention_heads,
+          .chunk = b.chunk_size,
+          .parallel = b.chunk_size == b.stream.sequence_length && !b.stream.slice,
+          .causal_flops = b.stream.causal_flops,
+          .rotary = b.rotary,
+          .bias = b.bias.qkv,
+          .sharding = z.sharding};
+}
+
+void append_mixer(const BlockForm& b, const StreamSizes& z, std::vector<Operator>& block) {
+  if (b.mixer == Mixer::Mamba) return append_mamba(b, z, block);
+  if (b.mixer == Mixer::Mamba2) return append_mamba2(b, z, block);
+  if (b.mixer == Mixer::GatedDelta) return append_gated_delta(b, z, block);
+  if (attends(b.mixer)) return append_attention(b, z, block);
+  for (const Operator& op : retention(retention_of(b, z), z.element)) block.push_back(op);
+}
+
+void append_dropout(const BlockForm& b, const StreamSizes& z, std::vector<Operator>& block) {
+  if (b.stream.dropout > 0) block.push_back(dropout(z.residual, z.element));
+}
+
+/// One half with its norms. Returns where the sum is.
+std::size_t append_half(const BlockForm& b, const StreamSizes& z, Half half,
+                        std::vector<Operator>& block) {
+  using enum NormPosition;
+  const NormPosition norms = b.stream.norm_position;
+  const std::size_t first = block.size();
+  if (norms == Pre || norms == Both) block.push_back(norm_of(b.stream, z));
+  half(b, z, block);
+  if (norms == Both || norms == Branch) block.push_back(norm_of(b.stream, z));
+  append_dropout(b, z, block);
+  const std::size_t sum = block.size();
+  wait_beside(block, first, sum - 1, boundary(z));
+  block.push_back(residual(z.residual, z.element));
+  if (norms == Post) block.push_back(norm_of(b.stream, z));
+  return sum;
+}
+
+/// Both halves read the block's input, each behind its own norm, and are added to it together, so
+/// that tensor devices add up their parts of both at once.
+/// Source: GPT-NeoX-20B, arXiv 2204.06745, section 2.1.
+std::vector<Operator> parallel_block(const BlockForm& b, const StreamSizes& z) {
+  std::vector<Operator> block = {norm_of(b.stream, z)};
+  block.front().reads_module_input = true;
+  append_mixer(b, z, block);
+  const auto of_tensor = [](const Exchange& one) { return one.axis == MeshAxis::Tensor; };
+  std::erase_if(block.back().forward_exchanges, of_tensor);
+  std::erase_if(block.back().input_exchanges, of_tensor);
+  append_dropout(b, z, block);
+  const std::size_t mixer_end = block.size();
+  block.push_back(norm_of(b.stream, z));
+  block.back().stash = Bytes(0);  // the first norm has kept the input
+  block.back().reads_module_input = true;
+  append_feed_forward(b, z, block);
+  append_dropout(b, z, block);
+  wait_beside(block, 0, mixer_end - 1, boundary(z));
+  wait_beside(block, mixer_end, block.size() - 1, boundary(z));
+  wait_beside(block, 0, mixer_end,
+              boundary(z));  // what the second half has made of its input's
+  for (int sum = 0; sum < 2; ++sum) {
+    block.push_back(residual(z.residual, z.element));
+    block.back().reads_module_input = true;
+  }
+  return block;
+}
+
+}  // namespace
+
+TokenSlice part_of(const ResidualStream& stream) {
+  return stream.slice.value_or(TokenSlice{stream.sequence_length, 0, stream.sequence_length});
+}
+
+StreamSizes stream_sizes(const ResidualStream& stream, const BuildOptions& options) {
+  const double samples = options.micro_batch_size;
+  const double tokens = samples * part_of(stream).length / options.sharding.context;
+  return {.sharding = options.sharding,
+          .element = element_bytes(options.precision),
+          .samples = samples,
+          .tokens = tokens,
+          .residual = tokens * stream.hidden_size * outer_parts(options.sharding).share()};
+}
+
+std::int64_t norm_parameters(const ResidualStream& stream) {
+  return static_cast<std::int64_t>(stream.rms_norm ? 1 : 2) * stream.hidden_size;
+}
+
+Operator norm_of(const ResidualStream& stream, const StreamSizes& z) {
+  return sharded_norm({z.tokens, stream.hidden_size, norm_parameters(stream)}, z.sharding,
+                      z.element);
+}
+
+Bytes boundary(const StreamSizes& z) { return Bytes(z.residual * z.element); }
+
+Bytes kept_for_later(const BlockForm& b, const StreamSizes& z) {
+  const TokenSlice part = part_of(b.stream);
+  if (part.context + part.length >= part.of) return Bytes(0);
+  if (attends(b.mixer)) return kept_keys(b, z);
+  Bytes state;
+  if (b.mixer == Mixer::Retention) state = retention_state(retention_of(b, z));
+  if (b.mixer == Mixer::Mamba) state = mamba_state(b, z);
+  if (b.mixer == Mixer::Mamba2) state = mamba2_state(b, z);
+  if (b.mixer == Mixer::GatedDelta) state = gated_delta_state(b, z);
+  return state * (z.samples / inner_parts(z.sharding).rows);
+}
+
+std::vector<Operator> block_operators(const BlockForm& b, const StreamSizes& z) {
+  if (b.parallel_residual) return parallel_block(b, z);
+  std::vector<Operator> block;
+  for (const Half half : {append_mixer, append_feed_forward}) {
+    if (half == append_mixer && b.mixer == Mixer::None) continue;
+    if (half == append_feed_forward && b.ffn == FeedForward::None) continue;
+    const bool first = block.empty();
+    const std::size_t sum = append_half(b, z, half, block);
+    // Below its first operator only the module before is waiting: for its gradient and the sum's.
+    if (first) block.front().reads_module_input = block[sum].reads_module_input = true;
+  }
+  return block;
+}
+
+Module block_module(const BlockForm& b, const BuildOptions& options) {
+  const StreamSizes z = stream_sizes(b.stream, options);
+  return make_module({.input = boundary(z) + kept_for_later(b, z), .output = boundary(z)},
+                     block_operators(b, z), options);
+}
+
+}  // namespace interlock

@@ -1,0 +1,37 @@
+// Mixers: what stands in the place of attention, and the kernels that its kinds have alike.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "models/transformer/block.h"
+
+namespace interlock {
+
+/// From the tokens to what is added to them. Shapes: (T, H) to (T, H).
+void append_mamba(const BlockForm& shape, const StreamSizes& sizes, std::vector<Operator>& block);
+void append_mamba2(const BlockForm& shape, const StreamSizes& sizes, std::vector<Operator>& block);
+void append_gated_delta(const BlockForm& shape, const StreamSizes& sizes,
+                        std::vector<Operator>& block);
+
+/// Returns the bytes of one sample that a device hands on between two tokens.
+Bytes mamba_state(const BlockForm& shape, const StreamSizes& sizes);
+Bytes mamba2_state(const BlockForm& shape, const StreamSizes& sizes);
+Bytes gated_delta_state(const BlockForm& shape, const StreamSizes& sizes);
+
+/// A causal convolution of each channel by itself, with its activation; `bias`: a number for each.
+struct CausalConvolution {
+  double tokens = 1;
+  std::int64_t channels = 1;  // of one device
+  int width = 4;              // tokens
+  bool bias = true;
+};
+/// Keeps its input; what it puts out is made again in front of the backward of what reads it.
+/// A few products for each number that is moved: no flops are counted.
+Operator causal_convolution(const CausalConvolution& shape, double element);
+
+/// RMS norm of what a mixer made, times the activation of a gate. Keeps both.
+Operator gated_norm(double elements, std::int64_t parameters, double element);
+
+/// Returns the bytes that a device's convolution reads of the tokens before a slice.
+Bytes convolution_tail(const CausalConvolution& shape, double element);
+
+}  // namespace interlock

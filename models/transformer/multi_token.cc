@@ -1,0 +1,89 @@
+// Multi-token prediction: further blocks that predict the tokens behind the next one.
+// SPDX-License-Identifier: Apache-2.0
+//
+// The k-th of them reads what the one before it (or the last block) made of the tokens, and the
+// embedding of the tokens k further on: both are normalised, put side by side and projected to
+// hidden_size; a block of the last layer's form follows, and a norm, the vocabulary projection and
+// a loss of its own. Embedding and vocabulary projection are those of the model. All of it is part
+// of the last module, as its losses are: no partition cuts there.
+// Source: DeepSeek-V3, arXiv 2412.19437, section 2.2.
+#include "models/transformer/block.h"
+
+namespace interlock {
+namespace {
+
+/// Embedding, both norms and the projection. The embedding's weights are the model's.
+std::vector<Operator> joined(const Transformer& t, const StreamSizes& z) {
+  Operator lookup =
+      sharded_lookup({z.tokens, t.vocab_size, t.stream.hidden_size}, z.sharding, z.element);
+  lookup.parameters = 0;
+  Operator norms = norm_of(t.stream, z);
+  norms.parameters *= 2;
+  norms.stash *= 2;
+  norms.gradients *= 2;
+  for (Work* work : {&norms.forward, &norms.input_gradient, &norms.weight_gradient}) {
+    work->bytes *= 2;
+    work->launches *= 2;
+  }
+  // Whole on every tensor device, each for its own part of the tokens.
+  const std::int64_t hidden = t.stream.hidden_size;
+  Operator projection =
+      linear({z.tokens / outer_parts(z.sharding).rows, 2 * hidden, hidden, false}, z.element);
+  return {lookup, norms, projection};
+}
+
+std::vector<Operator> own_readout(const Transformer& t, const StreamSizes& z,
+                                  const BuildOptions& options) {
+  std::vector<Operator> operators = {norm_of(t.stream, z)};
+  for (Operator op : readout(site_of(t, options), false, z.element)) {
+    op.parameters = 0;
+    operators.push_back(op);
+  }
+  return operators;
+}
+
+void append_works(std::vector<Work>& works, const std::vector<Work>& more) {
+  works.insert(works.end(), more.begin(), more.end());
+}
+
+/// Adds `more`, which runs behind `module` forward and before it backward.
+void append_module(Module& module, const Module& more) {
+  append_works(module.forward, more.forward);
+  append_exchanges(module.forward_exchanges, more.forward_exchanges);
+  for (auto list : {&Module::backward_input, &Module::backward_weight, &Module::recompute}) {
+    std::vector<Work> works = more.*list;
+    append_works(works, module.*list);
+    module.*list = std::move(works);
+  }
+  append_works(module.update, more.update);
+  for (auto list : {&Module::backward_input_exchanges, &Module::backward_weight_exchanges,
+                    &Module::recompute_exchanges}) {
+    append_exchanges(module.*list, more.*list);
+  }
+  module.parameters += more.parameters;
+  module.expert_parameters += more.expert_parameters;
+  module.stash += more.stash;
+  module.workspace = std::max(module.workspace, more.workspace);
+}
+
+}  // namespace
+
+void append_later_tokens(const Transformer& t, const StreamSizes& z, const BuildOptions& options,
+                         Module& last) {
+  const Bytes through = boundary(z);
+  for (int i = 0; i < t.later_tokens; ++i) {
+    const std::size_t layer = t.layers.size() + static_cast<std::size_t>(i);
+    const ModuleFrame whole = {.input = through, .output = through, .recomputable = false};
+    append_module(last, make_module(whole, joined(t, z), options));
+    append_module(last, block_module(t.forms[static_cast<std::size_t>(t.layers.back())],
+                                     options_of_layer(options, layer)));
+    append_module(last, make_module(whole, own_readout(t, z, options), options));
+  }
+  if (last.tied_parameters == 0) {
+    last.tied_parameters =
+        sharded_lookup({z.tokens, t.vocab_size, t.stream.hidden_size}, z.sharding, z.element)
+            .parameters;
+  }
+}
+
+}  // namespace interlock
