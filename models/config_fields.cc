@@ -161,7 +161,7 @@ constexpr std::string_view kShaping[] = {
     "rope_scaling",
     "rope_parameters",
 };
-/// Of these, fields that say nothing that a known class has not said.
+/// Fields among these that repeat what a known class says.
 constexpr std::string_view kSaidByClass[] = {"hidden_act", "rms_norm_eps", "layer_norm_epsilon",
                                              "rope_theta", "rope_scaling", "rope_parameters"};
 

@@ -40,7 +40,7 @@ class ConfigFields {
   /// Adds a diagnostic at a field.
   void refuse(std::string_view field, const std::string& message) const;
 
-  /// Returns the names of fields that were dropped though nobody knows them here.
+  /// Returns the names of fields that were dropped and are not known here.
   const std::vector<std::string>& unknown() const { return unknown_; }
   const JsonNode& config() const { return config_; }
 

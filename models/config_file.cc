@@ -139,7 +139,7 @@ class Translation {
     if (!object.members.empty()) put(key, object);
   }
 
-  /// What an unknown class has is seen by which fields it has.
+  /// Takes from which fields there are what the code of an unknown class would say.
   void add_guesses() {
     const bool rms = fields_.find("rms_norm_eps") != nullptr;
     const std::string act = fields_.text("hidden_act");
@@ -218,7 +218,7 @@ class Translation {
     add_shared_experts();
   }
 
-  /// Shared experts as wide as so many others together; Qwen's are weighed by a gate.
+  /// Puts in shared experts, as many as their width is in experts; Qwen's are weighed by a gate.
   void add_shared_experts() {
     const auto shared = fields_.amount("shared_expert_intermediate_size");
     if (!shared || *shared == 0) return;
@@ -254,7 +254,7 @@ class Translation {
     put("dropout", json_number(most));
   }
 
-  /// DeepSeek's and GLM's number of further layers; MiniMax's modules of so many layers each.
+  /// DeepSeek's and GLM's number of further layers; MiniMax's modules of several layers.
   void add_later_tokens() {
     double layers = fields_.amount("num_nextn_predict_layers").value_or(0);
     if (fields_.is_true("use_mtp")) {

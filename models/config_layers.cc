@@ -24,7 +24,7 @@ bool same_item(const Item& a, const Item& b) {
   });
 }
 
-/// Reads what each layer is.
+/// Reads layer by layer.
 class LayerReader {
  public:
   explicit LayerReader(const ConfigFields& fields)
@@ -116,7 +116,7 @@ class LayerReader {
     return has_window(i) ? "sliding_attention" : "full_attention";
   }
 
-  /// Llama 4: a list of ones and zeros, or one layer without positions in so many.
+  /// Llama 4: a list of ones and zeros, or every nth layer without positions.
   bool has_rotary(int i) const {
     const JsonValue* list = fields_.find("no_rope_layers");
     if (list != nullptr && !list->items.empty()) {
@@ -128,7 +128,7 @@ class LayerReader {
 
   bool has_window(int i) const {
     if (!fields_.find("sliding_window")) return false;
-    if (fields_.find("use_sliding_window")) {  // Qwen's: layers behind so many, if any
+    if (fields_.find("use_sliding_window")) {  // Qwen's: layers behind the first ones, if any
       return fields_.is_true("use_sliding_window") && i >= amount("max_window_layers", 0);
     }
     if (fields_.find("sliding_window_pattern")) return !ends_period(i, "sliding_window_pattern", 1);

@@ -4,10 +4,10 @@
 // {"kind": "transformer", "layers", "hidden_size", "vocab_size", "sequence_length",
 //  "norm": "layernorm" | "rmsnorm", "norm_position": "pre" | "post" | "both" | "branch",
 //  "embedding_norm", "bias", "qkv_bias", "projection_bias", "mlp_bias", "parallel_residual",
-//  "gated_mlp", "max_positions", "token_types", "tied_embeddings", "dropout", "bidirectional",
-//  "attention_flops": "full" | "causal", "patches": {"image_size", "patch_size", "channels"},
-//  "readout": "lm" | "masked-lm" | "classes", "classes", "pooler", "head",
-//  "multi_token_prediction": {"layers"}, "experts", "experts_per_token", "shared_experts",
+//  "shared_norm", "gated_mlp", "max_positions", "token_types", "tied_embeddings", "dropout",
+//  "bidirectional", "attention_flops": "full" | "causal", "patches": {"image_size", "patch_size",
+//  "channels"}, "readout": "lm" | "masked-lm" | "classes", "readout_bias", "classes", "pooler",
+//  "head", "multi_token_prediction": {"layers"}, "experts", "experts_per_token", "shared_experts",
 //  "shared_expert_gate", "expert_ffn_hidden_size", "shared_expert_ffn_hidden_size",
 //  "capacity_factor", "dense_layers", "expert_interval", "router_bias",
 //  "layer_pattern": [{"repeat", and keys below}]}
@@ -54,6 +54,7 @@ struct Transformer {
   bool tied_embeddings = true;
   Patches patches;
   Readout readout = Readout::Lm;
+  bool readout_bias = false;
   int classes = 2;       // Classes
   bool pooler = false;   // Classes: a further layer before them
   int later_tokens = 0;  // that are predicted too, see multi_token.cc

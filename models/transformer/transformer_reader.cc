@@ -148,6 +148,7 @@ void read_readout(ObjectReader& reader, Transformer& t) {
   t.classes = reader.count("classes", images ? 1000 : 2, 1, 100'000'000);
   t.pooler = reader.boolean("pooler", false);
   t.tied_embeddings = reader.boolean("tied_embeddings", !images);
+  t.readout_bias = reader.boolean("readout_bias", t.readout != Lm);
 }
 
 void read_stream(ObjectReader& reader, Transformer& t) {
@@ -173,6 +174,11 @@ BlockForm read_common(ObjectReader& reader, const ResidualStream& stream) {
             .projection = reader.boolean("projection_bias", bias),
             .mlp = reader.boolean("mlp_bias", bias)};
   b.parallel_residual = reader.boolean("parallel_residual", false);
+  b.shared_norm = reader.boolean("shared_norm", false);
+  if (b.shared_norm && !b.parallel_residual) {
+    report(reader.diagnostics(), *reader.get("shared_norm"),
+           "one behind the other have a norm each; expected it with \"parallel_residual\"");
+  }
   read_experts(reader, b);
   return b;
 }

@@ -64,6 +64,13 @@ TEST_CASE("dense decoders have the weights of the published files") {
                   .add("biases of queries, keys, values", (28 + 4 + 4) * 128, 28)
                   .add("norm", 3584),
               7'615'616'512);
+  check_count("qwen2.5-72b",
+              Sum()
+                  .add("embedding and readout", Count{152064} * 8192, 2)
+                  .add("layers", attention(8192, 64, 8, 128) + gated(8192, 29568) + 2 * 8192, 80)
+                  .add("biases of queries, keys, values", (64 + 8 + 8) * 128, 80)
+                  .add("norm", 8192),
+              72'706'203'648);
   check_count("qwen3-8b",
               Sum()
                   .add("embedding and readout", 151936 * 4096, 2)
@@ -238,7 +245,7 @@ TEST_CASE("what cannot be built is refused in words, where it is written") {
         "s.json:1: /model/layer: unknown key; did you mean \"layers\"?");
 }
 
-/// What is said of one mistake in a configuration.
+/// Returns the message of the only mistake in a configuration.
 std::string mistake(const std::string& text) {
   const std::vector<std::string> all = mistakes(text);
   return all.size() == 1 ? all[0] : std::to_string(all.size()) + " mistakes";
