@@ -186,6 +186,7 @@ constexpr std::string_view kUnmodelled[] = {"is_encoder_decoder",
 
 /// Fields that change neither time nor memory of a training.
 constexpr std::string_view kSilent[] = {
+    "sequence_length",  // no field: a key of ours, which --sequence-length puts there
     "architectures",
     "model_type",
     "auto_map",

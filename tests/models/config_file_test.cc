@@ -295,6 +295,8 @@ TEST_CASE("an unknown model_type is read by its fields, and a note says so") {
   const Count mlp = 14336 + 4096;
   const Count layer = attention(4096, 32, 8, 128) + 2 * 4096 * 14336 + mlp + 4 * 4096;
   CHECK(parameters_of(other) == (32000 + 4096) * 4096 + 32 * layer + 2 * 4096);
+  const ModelGraph shorter = built(R"({"model_type": "llama", "sequence_length": 64})");
+  CHECK(shorter.tokens_per_sample == 64);
   CHECK(mistake(R"({"model_type": "new", "hidden_act": "silu", )" + sizes + "}") ==
         "s.json:1: /model/model_type: the model_type \"new\" is unknown; expected "
         "\"rms_norm_eps\" or \"layer_norm_eps\", by which the kind of norm is known");

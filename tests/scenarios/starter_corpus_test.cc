@@ -4,7 +4,7 @@
 // Two devices, so that all of it takes seconds: most of these models fit on none of them, which is
 // an answer too.
 #include "base/file.h"
-#include "scenarios/plan/make_plan.h"
+#include "scenarios/plan/plan.h"
 #include "scenarios/simulate/run_scenario.h"
 #include "scenarios/starter/starter.h"
 #include "tests/scenarios/documents.h"
@@ -19,11 +19,8 @@ TEST_CASE("init and simulate answer for each configuration of the corpus") {
   for (const JsonValue& entry : table.items) {
     const std::string path = folder + "/" + entry.find("file")->text;
     CAPTURE(path);
-    const Starter starter = make_starter({.model = path,
-                                          .machine = "dgx-h100",
-                                          .devices = 2,
-                                          .sequence_length = 512},
-                                         1);
+    const Starter starter = make_starter(
+        {.model = path, .machine = "dgx-h100", .devices = 2, .sequence_length = 512}, 1);
     CHECK(starter.plans > 0);
     CHECK(starter.step_time > Seconds(0));
     const std::vector<Question> questions =
