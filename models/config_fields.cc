@@ -396,7 +396,7 @@ bool ConfigFields::is_true(std::string_view field) const {
   return value != nullptr && !says_none(*value);
 }
 
-std::string ConfigFields::text(std::string_view field) const {
+std::string ConfigFields::word(std::string_view field) const {
   const JsonValue* value = find(field);
   return value != nullptr ? value->text : "";
 }

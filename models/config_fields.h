@@ -34,7 +34,7 @@ class ConfigFields {
   /// Returns true for a field that is true, or a number other than 0.
   bool is_true(std::string_view field) const;
   /// Returns the text of a field, or "".
-  std::string text(std::string_view field) const;
+  std::string word(std::string_view field) const;
   /// Adds a diagnostic at the model_type, or at the whole configuration.
   void refuse_model(const std::string& message) const;
   /// Adds a diagnostic at a field.

@@ -142,7 +142,7 @@ class Translation {
   /// Takes from which fields there are what the code of an unknown class would say.
   void add_guesses() {
     const bool rms = fields_.find("rms_norm_eps") != nullptr;
-    const std::string act = fields_.text("hidden_act");
+    const std::string act = fields_.word("hidden_act");
     const bool gated = act.find("silu") != std::string::npos ||
                        act.find("swi") != std::string::npos || act.find("glu") != std::string::npos;
     if (!rms && !fields_.find("layer_norm_epsilon")) {

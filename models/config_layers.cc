@@ -85,7 +85,7 @@ class LayerReader {
 
   /// Nemotron-H: a layer is a mixer, or a feed-forward.
   void put_letter(int i, Item& item) const {
-    const char letter = fields_.text("hybrid_override_pattern")[static_cast<std::size_t>(i)];
+    const char letter = fields_.word("hybrid_override_pattern")[static_cast<std::size_t>(i)];
     const bool mixes = letter == 'M' || letter == '*';
     if (!mixes && letter != '-' && letter != 'E') {
       return fields_.refuse("hybrid_override_pattern",
