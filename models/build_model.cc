@@ -131,7 +131,8 @@ std::vector<ContractObject> other_descriptions() {
   return {{.name = "model.config",
            .meaning = "A `config.json` of Hugging Face; see [models](models.md).",
            .keys = {{"model_type", anything(), "required",
-                     "One of the types that [models](models.md) lists; others are refused."}},
+                     "Its class: one that [models](models.md) lists, or another that is read by its "
+                     "fields."}},
            .others = map(anything())},
           {.name = "model.base",
            .meaning = "Another model, with the keys of this object in the place of its own; `null` "
@@ -139,6 +140,20 @@ std::vector<ContractObject> other_descriptions() {
            .keys = {{"base", anything(), "required",
                      "A name, the path of a model file or `config.json`, or an object."}},
            .others = map(anything())}};
+}
+
+std::vector<std::string> read_notes(Section& reader) {
+  std::vector<std::string> notes;
+  const auto list = reader.get("notes");
+  if (!list) return notes;
+  if (list->value->kind != JsonValue::Kind::Array) {
+    report(reader.diagnostics(), *list, "expected a list of sentences");
+    return notes;
+  }
+  for (std::size_t i = 0; i < list->value->items.size(); ++i) {
+    notes.push_back(read_text(list->item(i), reader.diagnostics()).value_or(""));
+  }
+  return notes;
 }
 
 ModelGraph build_found(const ModelObject& model, const BuildOptions& options,
@@ -153,8 +168,10 @@ ModelGraph build_found(const ModelObject& model, const BuildOptions& options,
   reader.get("kind");
   const std::string name = reader.text("name", model.name.empty() ? found.name() : model.name);
   reader.text("source", "");
+  const std::vector<std::string> notes = read_notes(reader);
   ModelGraph graph = found.build(reader, options);
   graph.name = name;
+  graph.notes = notes;
   return graph;
 }
 

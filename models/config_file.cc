@@ -8,26 +8,16 @@
 #include <vector>
 
 #include "base/text.h"
-#include "models/config_types.h"
+#include "models/config_layers.h"
 
 namespace interlock {
 namespace {
 
 using Kind = JsonValue::Kind;
 
-/// Other names of a field, of older classes and of GPT-2's.
-struct Alias {
-  std::string_view name, field;
-};
-constexpr Alias kAliases[] = {{"n_embd", "hidden_size"},
-                              {"n_layer", "num_hidden_layers"},
-                              {"n_head", "num_attention_heads"},
-                              {"n_positions", "max_position_embeddings"},
-                              {"n_inner", "intermediate_size"},
-                              {"num_experts", "n_routed_experts"},
-                              {"num_local_experts", "n_routed_experts"}};
+constexpr const char* kNoImages = "the part that reads images (vision_config) is left out";
 
-/// Fields that stand as they are under a name of ours; null leaves the key out.
+/// Fields that stand as they are under a name of ours.
 struct Copy {
   std::string_view field, key;
 };
@@ -39,10 +29,13 @@ constexpr Copy kCopies[] = {{"num_hidden_layers", "layers"},
                             {"intermediate_size", "ffn_hidden_size"},
                             {"vocab_size", "vocab_size"},
                             {"tie_word_embeddings", "tied_embeddings"},
+                            {"bias", "bias"},
                             {"attention_bias", "qkv_bias"},
                             {"attention_bias", "projection_bias"},
                             {"qkv_bias", "qkv_bias"},
                             {"mlp_bias", "mlp_bias"},
+                            {"use_qk_norm", "qk_norm"},
+                            {"attention_gate", "attention_gate"},
                             {"type_vocab_size", "token_types"},
                             {"use_parallel_residual", "parallel_residual"},
                             {"rotary_pct", "rotary_share"}};
@@ -57,84 +50,76 @@ constexpr Copy kLatentCopies[] = {{"q_lora_rank", "query_rank"},
                                   {"v_head_dim", "value_head_size"}};
 constexpr Copy kPatchCopies[] = {
     {"image_size", "image_size"}, {"patch_size", "patch_size"}, {"num_channels", "channels"}};
-/// Fields in which null says something; elsewhere it stands for the default.
-constexpr std::string_view kNullable[] = {
-    "num_key_value_heads", "head_dim",         "intermediate_size", "sliding_window",
-    "q_lora_rank",         "n_routed_experts", "n_shared_experts",  "num_experts_per_tok"};
+constexpr Copy kGatedDeltaCopies[] = {{"linear_num_key_heads", "key_heads"},
+                                      {"linear_num_value_heads", "value_heads"},
+                                      {"linear_key_head_dim", "key_head_size"},
+                                      {"linear_value_head_dim", "value_head_size"},
+                                      {"linear_conv_kernel_dim", "conv_width"}};
+constexpr Copy kMamba2Copies[] = {{"ssm_state_size", "state_size"}, {"mamba_num_heads", "heads"},
+                                  {"mamba_head_dim", "head_size"},  {"n_groups", "groups"},
+                                  {"conv_kernel", "conv_width"},    {"chunk_size", "chunk_size"}};
+constexpr Copy kMambaCopies[] = {
+    {"mamba_d_state", "state_size"}, {"mamba_d_conv", "conv_width"}, {"mamba_expand", "expand"}};
+constexpr std::string_view kDropouts[] = {
+    "resid_pdrop",      "embd_pdrop",          "attn_pdrop",
+    "hidden_dropout",   "hidden_dropout_prob", "attention_dropout",
+    "residual_dropout", "embedding_dropout",   "attention_probs_dropout_prob"};
 
-/// A configuration with the defaults of its type, and the transformer that is made of it.
+void add_note(const std::string& note, JsonValue& model) {
+  if (model.find("notes") == nullptr) model.members.push_back({"notes", json_list({})});
+  model.find("notes")->items.push_back(json_text(note));
+  place_at(model, *model.find("notes"));
+}
+
+/// Mixers of a form of their own cannot have been meant otherwise than this.
+struct Fixed {
+  std::string_view field;
+  bool value = false;
+};
+constexpr Fixed kFixed[] = {
+    {"use_conv_bias", true}, {"mamba_conv_bias", true}, {"mamba_proj_bias", false}};
+
+/// A configuration, and the transformer that is made of it.
 class Translation {
  public:
-  Translation(const JsonNode& config, const ConfigType& type, Diagnostics& diagnostics)
-      : config_(config), diagnostics_(diagnostics), model_(parse_json(type.traits, "")) {
-    const JsonValue defaults = parse_json(type.fields, "");
-    for (const auto& [field, value] : defaults.members) fields_.push_back({field, value});
-    for (JsonMember& field : fields_) place_at(*config.value, field.second);
+  Translation(const JsonNode& config, const ConfigType* type, Diagnostics& diagnostics)
+      : fields_(config, type, diagnostics), model_(parse_json(type ? type->traits : "{}", "")) {
     place_at(*config.value, model_);
-    put("kind", text("transformer"));
-    put("attention", text("fused"));
-    for (const auto& [name, value] : config.value->members) {
-      JsonValue* field = find(name);
-      if (field != nullptr && (value.kind != Kind::Null || nullable(name))) *field = value;
-    }
+    for (const JsonMember& trait : model_.members) traits_.push_back(trait.first);
+    put("kind", json_text("transformer"));
+    put("attention", json_text("fused"));
+    if (type == nullptr) add_guesses();
+    add_notes();
   }
 
   JsonValue model() {
+    add_heads();
     copy(kCopies, model_);
     copy_object(kPatchCopies, "patches");
-    copy_object(kLatentCopies, "latent_attention");
+    add_latents();
     add_experts();
+    add_mixers();
     add_dropout();
-    add_window();
+    put_layers(fields_, model_);
+    add_later_tokens();
     add_readout();
     add_positions();
     return std::move(model_);
   }
 
  private:
-  static std::string_view field_name(std::string_view name) {
-    for (const Alias& alias : kAliases) {
-      if (alias.name == name) return alias.field;
-    }
-    return name;
-  }
-  static bool nullable(std::string_view name) {
-    return std::ranges::find(kNullable, field_name(name)) != std::end(kNullable);
-  }
-
-  JsonValue text(const std::string& words) const {
-    JsonValue value = {.kind = Kind::String, .text = words};
-    place_at(*config_.value, value);
-    return value;
-  }
-  JsonValue number(double amount) const {
-    JsonValue value = {.kind = Kind::Number, .number = amount};
-    place_at(*config_.value, value);
+  JsonValue placed(JsonValue value) const {
+    place_at(*fields_.config().value, value);
     return value;
   }
 
-  JsonValue* find(std::string_view name) {
-    for (JsonMember& field : fields_) {
-      if (field.first == field_name(name)) return &field.second;
-    }
-    return nullptr;
+  /// Traits stay: of what the code of a class fixes, no field is asked.
+  void put(std::string_view key, JsonValue value) {
+    if (value.line == 0) value = placed(std::move(value));
+    put(key, value, model_);
   }
-  /// The number of a field, or nothing: null, of no such type, or wrong, which is reported.
-  std::optional<double> amount(std::string_view name) {
-    const JsonValue* field = find(name);
-    if (field == nullptr || field->kind == Kind::Null) return std::nullopt;
-    return read_number({field, config_.path}, 0, 1e12, diagnostics_);
-  }
-  bool is_true(std::string_view name) {
-    const JsonValue* field = find(name);
-    return field != nullptr && field->kind == Kind::Boolean && field->boolean;
-  }
-  void refuse(std::string_view name, const std::string& message) {
-    report(diagnostics_, {find(name), json_pointer(config_.path, name)}, message);
-  }
-
-  void put(std::string_view key, const JsonValue& value) { put(key, value, model_); }
-  static void put(std::string_view key, const JsonValue& value, JsonValue& object) {
+  void put(std::string_view key, const JsonValue& value, JsonValue& object) const {
+    if (&object == &model_ && std::ranges::find(traits_, key) != traits_.end()) return;
     if (JsonValue* known = object.find(key)) {
       *known = value;
     } else {
@@ -142,105 +127,198 @@ class Translation {
     }
   }
   template <std::size_t N>
-  void copy(const Copy (&copies)[N], JsonValue& object) {
+  void copy(const Copy (&copies)[N], JsonValue& object) const {
     for (const auto& [field, key] : copies) {
-      const JsonValue* value = find(field);
-      if (value != nullptr && value->kind != Kind::Null) put(key, *value, object);
+      if (const JsonValue* value = fields_.find(field)) put(key, *value, object);
     }
   }
   template <std::size_t N>
   void copy_object(const Copy (&copies)[N], std::string_view key) {
-    JsonValue object = {.kind = Kind::Object};
-    place_at(*config_.value, object);
+    JsonValue object = placed({.kind = Kind::Object});
     copy(copies, object);
     if (!object.members.empty()) put(key, object);
   }
 
+  /// Takes from which fields there are what the code of an unknown class would say.
+  void add_guesses() {
+    const bool rms = fields_.find("rms_norm_eps") != nullptr;
+    const std::string act = fields_.word("hidden_act");
+    const bool gated = act.find("silu") != std::string::npos ||
+                       act.find("swi") != std::string::npos || act.find("glu") != std::string::npos;
+    if (!rms && !fields_.find("layer_norm_epsilon")) {
+      report_missing("\"rms_norm_eps\" or \"layer_norm_eps\", by which the kind of norm is known");
+    }
+    if (act.empty()) report_missing("\"hidden_act\", by which the kind of MLP is known");
+    bool turns = fields_.find("rotary_dim") != nullptr || fields_.find("rotary_pct") != nullptr;
+    for (const char* field : {"rope_theta", "rope_scaling", "rope_parameters"}) {
+      turns = turns || fields_.find(field) != nullptr;
+    }
+    put("norm", json_text(rms ? "rmsnorm" : "layernorm"));
+    put("gated_mlp", json_boolean(gated));
+    put("bias", json_boolean(false));
+    put("positions", json_text(turns ? "rotary" : "learned"));
+    notes_.push_back("model_type " + described_type() + " is unknown and was read by its fields: " +
+                     (rms ? "RMS" : "layer") + " norms before attention and MLP, " +
+                     (gated ? "gated" : "plain") + " MLPs, " + (turns ? "rotary" : "learned") +
+                     " positions, no biases but those that a field says");
+  }
+  std::string described_type() const {
+    const JsonValue* type = fields_.config().value->find("model_type");
+    return type ? described(*type) : "(none)";
+  }
+  void report_missing(const std::string& what) {
+    fields_.refuse_model("the model_type " + described_type() + " is unknown; expected " + what);
+  }
+
+  void add_notes() {
+    std::string names;
+    for (const std::string& name : fields_.unknown()) {
+      names += (names.empty() ? "" : ", ") + name;
+    }
+    if (!names.empty()) notes_.push_back("not used, as nothing is known of them here: " + names);
+    for (const std::string& note : notes_) add_note(note, model_);
+  }
+
+  void add_heads() {
+    const double heads = fields_.amount("num_attention_heads").value_or(0);
+    const bool newer = fields_.is_true("new_decoder_architecture");
+    if (fields_.is_true("multi_query") && !newer) put("kv_heads", json_number(1));
+    const double hidden = fields_.amount("hidden_size").value_or(0);
+    const double size = fields_.amount("head_dim").value_or(heads > 0 ? hidden / heads : 0);
+    if (const auto turned = fields_.amount("rotary_dim"); turned && size > 0) {
+      put("rotary_share", json_number(std::min(*turned / size, 1.0)));
+    }
+    if (fields_.is_true("alibi")) model_.find("positions")->text = "none";
+    const bool single = fields_.is_true("use_parallel_residual") && !newer;
+    if (fields_.find("new_decoder_architecture") && single) put("shared_norm", json_boolean(true));
+  }
+
+  /// Latents say what heads are: what else the fields say of them is the same once more.
+  void add_latents() {
+    if (!fields_.find("kv_lora_rank")) return;
+    copy_object(kLatentCopies, "latent_attention");
+    std::erase_if(model_.members, [](const JsonMember& member) {
+      return member.first == "kv_heads" || member.first == "head_size" || is_rotary_share(member);
+    });
+  }
+
   void add_experts() {
-    const JsonValue* experts = find("n_routed_experts");
-    if (experts == nullptr || experts->kind == Kind::Null) return;
-    copy(kExpertCopies, model_);
-    if (amount("decoder_sparse_step").value_or(1) != 1) {
-      refuse("decoder_sparse_step", "layers of several forms; expected 1: experts in every layer");
-    }
-    if (const JsonValue* dense = find("mlp_only_layers"); dense && !dense->items.empty()) {
-      refuse("mlp_only_layers", "layers of several forms; expected an empty list");
-    }
-    const auto shared = amount("shared_expert_intermediate_size");
-    const auto size = amount("moe_intermediate_size");
-    if (!shared || !size) return;
-    if (*size == 0 || std::fmod(*shared, *size) != 0) {
-      refuse("shared_expert_intermediate_size", "expected a multiple of moe_intermediate_size");
+    if (!fields_.is_true("n_routed_experts")) {
+      std::erase_if(model_.members, [](const JsonMember& m) {
+        return m.first == "router_bias" || m.first == "expert_bias";
+      });
       return;
     }
-    put("shared_experts", number(*shared / *size));
-    put("shared_expert_gate", {.kind = Kind::Boolean, .boolean = true});
+    copy(kExpertCopies, model_);
+    if (const JsonValue* dense = fields_.find("intermediate_size_mlp")) {  // Llama 4
+      put("expert_ffn_hidden_size", *fields_.find("intermediate_size"));
+      put("ffn_hidden_size", *dense);
+      put("shared_experts", json_number(1));
+    }
+    add_shared_experts();
+  }
+
+  /// Puts in shared experts, as many as their width is in experts; Qwen's are weighed by a gate.
+  void add_shared_experts() {
+    const auto shared = fields_.amount("shared_expert_intermediate_size");
+    if (!shared || *shared == 0) return;
+    if (!fields_.find("n_shared_experts")) put("shared_expert_gate", json_boolean(true));
+    const double size = fields_.amount("moe_intermediate_size").value_or(0);
+    const bool several = size > 0 && std::fmod(*shared, size) == 0;
+    put("shared_experts", json_number(several ? *shared / size : 1));
+    if (several) return;
+    put("shared_expert_ffn_hidden_size", *fields_.find("shared_expert_intermediate_size"));
+  }
+
+  void add_mixers() {
+    copy_object(kGatedDeltaCopies, "gated_delta");
+    copy_object(kMamba2Copies, "mamba2");
+    copy_object(kMambaCopies, "mamba");
+    for (const auto& [field, value] : kFixed) {
+      if (!fields_.find(field) || fields_.is_true(field) == value) continue;
+      fields_.refuse(field, "not as this mixer is modelled; expected " +
+                                std::string(value ? "true" : "false"));
+    }
+    JsonValue* mamba = model_.find("mamba");
+    if (mamba == nullptr) return;
+    put("norms", placed(json_boolean(true)), *mamba);  // Jamba's
+    const JsonValue* rank = fields_.find("mamba_dt_rank");
+    if (rank && rank->kind == Kind::Number) put("dt_rank", *rank, *mamba);
   }
 
   void add_dropout() {
     double most = 0;
-    for (const char* name :
-         {"resid_pdrop", "embd_pdrop", "attn_pdrop", "hidden_dropout", "hidden_dropout_prob",
-          "attention_dropout", "attention_probs_dropout_prob"}) {
-      most = std::max(most, amount(name).value_or(0));
+    for (const std::string_view name : kDropouts) {
+      most = std::max(most, fields_.amount(name).value_or(0));
     }
-    put("dropout", number(most));
+    put("dropout", json_number(most));
   }
 
-  void add_window() {
-    const JsonValue* window = find("sliding_window");
-    if (window == nullptr || window->kind == Kind::Null) return;
-    if (find("use_sliding_window") != nullptr) {
-      if (!is_true("use_sliding_window")) return;
-      const double first = amount("max_window_layers").value_or(0);
-      if (first >= amount("num_hidden_layers").value_or(1)) return;
-      if (first > 0) {
-        refuse("max_window_layers",
-               "layers of several forms; expected 0, or no \"use_sliding_window\"");
-      }
+  /// DeepSeek's and GLM's number of further layers; MiniMax's modules of several layers.
+  void add_later_tokens() {
+    double layers = fields_.amount("num_nextn_predict_layers").value_or(0);
+    if (fields_.is_true("use_mtp")) {
+      layers = fields_.amount("num_mtp_modules").value_or(1) *
+               fields_.amount("mtp_transformer_layers").value_or(1);
     }
-    put("sliding_window", *window);
+    if (layers == 0) return;
+    put("multi_token_prediction", json_object({{"layers", json_number(layers)}}));
   }
 
   /// The class that is meant to be trained, and how many classes it tells apart.
   void add_readout() {
-    const bool images = find("image_size") != nullptr;
-    if (!images && find("type_vocab_size") == nullptr) return;
-    const JsonValue* list = config_.value->find("architectures");
+    const bool images = fields_.find("image_size") != nullptr;
+    if (!images && !fields_.find("type_vocab_size")) return;
+    const JsonValue& config = *fields_.config().value;
+    const JsonValue* list = config.find("architectures");
     const bool named = list != nullptr && !list->items.empty();
     const std::string name = named ? list->items.front().text : "";
     if (!images && !name.ends_with("ForSequenceClassification")) {
-      put("readout", text("masked-lm"));
+      put("readout", json_text("masked-lm"));
       return;
     }
-    put("readout", text("classes"));
-    if (!images) put("pooler", {.kind = Kind::Boolean, .boolean = true});
-    const JsonValue* labels = config_.value->find("id2label");
-    const JsonValue* count = config_.value->find("num_labels");
+    put("readout", json_text("classes"));
+    if (!images) put("pooler", json_boolean(true));
+    const JsonValue* labels = config.find("id2label");
+    const JsonValue* count = config.find("num_labels");
     const double known = labels != nullptr ? static_cast<double>(labels->members.size()) : 2;
-    put("classes", count != nullptr ? *count : number(known));
+    put("classes", count != nullptr ? *count : json_number(known));
   }
 
   /// How many positions there are, and the length of samples if that can be meant.
   void add_positions() {
-    const JsonValue* rope = config_.value->find("rope_parameters");
+    const JsonValue* rope = fields_.config().value->find("rope_parameters");
     const JsonValue* share = rope ? rope->find("partial_rotary_factor") : nullptr;
-    if (share != nullptr && find("rotary_pct") != nullptr) put("rotary_share", *share);
-    const JsonValue* positions = find("max_position_embeddings");
-    if (positions == nullptr) return;
+    if (share != nullptr) put("rotary_share", *share);
     const JsonValue* kind = model_.find("positions");
+    const bool turns = kind != nullptr && kind->text == "rotary";
+    if (!turns) std::erase_if(model_.members, is_rotary_share);
+    const JsonValue* own = fields_.config().value->find("sequence_length");
+    if (own != nullptr) put("sequence_length", *own);
+    const JsonValue* positions = fields_.find("max_position_embeddings");
+    if (positions == nullptr) return;
     if (kind == nullptr || kind->text == "learned") put("max_positions", *positions);
-    const bool meant = amount("max_position_embeddings").value_or(0) <= kLongestAssumed;
+    if (own != nullptr) return;
+    const auto most = fields_.amount("max_position_embeddings");
+    const bool meant = most.value_or(0) <= kLongestAssumed;
     JsonValue length = meant ? *positions : JsonValue();
     if (!meant) place_at(*positions, length);
-    put("sequence_length", length);
+    put("sequence_length", length, model_);
   }
+  static bool is_rotary_share(const JsonMember& member) { return member.first == "rotary_share"; }
 
-  JsonNode config_;
-  Diagnostics& diagnostics_;
+  ConfigFields fields_;
   JsonValue model_;
-  std::vector<JsonMember> fields_;
+  std::vector<std::string> traits_;
+  std::vector<std::string> notes_;
 };
+
+const ConfigType* type_of(const JsonValue& config) {
+  const JsonValue* name = config.find("model_type");
+  if (name == nullptr) return nullptr;
+  const auto found = std::ranges::find(config_types(), name->text, &ConfigType::name);
+  return found != config_types().end() ? &*found : nullptr;
+}
 
 }  // namespace
 
@@ -250,24 +328,18 @@ bool is_config(const JsonValue& object) {
 }
 
 std::optional<JsonValue> model_of_config(const JsonNode& config, Diagnostics& diagnostics) {
-  std::vector<std::string> names;
-  for (const ConfigType& type : config_types()) names.emplace_back(type.name);
-  const JsonValue* type = config.value->find("model_type");
-  const auto known = type ? std::ranges::find(names, type->text) : names.end();
+  const ConfigType* type = type_of(*config.value);
   const JsonValue* inner = config.value->find("text_config");
-  if (known == names.end() && inner != nullptr && is_config(*inner)) {
-    return model_of_config(config.child("text_config"), diagnostics);
-  }
-  if (known == names.end()) {
-    report(diagnostics, type ? config.child("model_type") : config,
-           "unknown model_type " + (type ? described(*type) : "of \"text_config\"") +
-               "; expected " + join_choices(names));
-    return std::nullopt;
+  const bool sees = config.value->find("vision_config") != nullptr;
+  if (type == nullptr && inner != nullptr && inner->kind == Kind::Object) {
+    auto model = model_of_config(config.child("text_config"), diagnostics);
+    if (model && sees) add_note(kNoImages, *model);
+    return model;
   }
   const std::size_t before = diagnostics.messages().size();
-  const auto place = static_cast<std::size_t>(known - names.begin());
-  Translation translation(config, config_types()[place], diagnostics);
+  Translation translation(config, type, diagnostics);
   JsonValue model = translation.model();
+  if (sees) add_note(kNoImages, model);
   if (diagnostics.messages().size() > before) return std::nullopt;
   return model;
 }

@@ -3,11 +3,14 @@
 //
 // A configuration may omit every field that equals the default of its class; and what is the same
 // in all models of a type stands in the type's code alone. Both are written here for each
-// model_type, as JSON: `fields` are the class's defaults under the class's names, `traits` are keys
-// of our own transformer. A field that is not listed has no meaning for us, or none at all.
+// model_type, as JSON: `fields` are the fields that its class knows, with their defaults (null: it
+// has none, or the class derives it from others), `traits` are keys of our own transformer, which
+// no field changes.
 // Source: the configuration and modelling sources of transformers (github.com/huggingface/
-// transformers, src/transformers/models), read in November 2026; moe_layer_freq is of the code that
-// DeepSeek published with its weights.
+// transformers, src/transformers/models), read in November 2026: bert, deepseek, gpt2, gpt_neox,
+// llama, mistral, mixtral, qwen2, qwen3, their mixtures and vit; jamba and falcon at commits
+// 008f5c8c and 05585536. The others are recalled; the published counts of tests/models/configs hold
+// them. moe_layer_freq is of the code that DeepSeek published with its weights.
 #pragma once
 
 #include <span>
@@ -21,7 +24,7 @@ struct ConfigType {
   std::string_view fields;
 };
 
-/// All that can be read, sorted by name.
+/// All classes that are known, sorted by name.
 std::span<const ConfigType> config_types();
 
 }  // namespace interlock

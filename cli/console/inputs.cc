@@ -4,8 +4,24 @@
 
 #include <algorithm>
 #include <iterator>
+#include <set>
+
+#include "cli/console/terminal.h"
 
 namespace interlock {
+namespace {
+
+/// Tells what was assumed of each model, once where points of a sweep share it.
+void tell_notes(const std::vector<Question>& scenarios) {
+  std::set<std::string> told;
+  for (const Question& scenario : scenarios) {
+    for (const std::string& note : scenario.graph.notes) {
+      if (told.insert(note).second) tell("note: " + scenario.graph.name + ": " + note);
+    }
+  }
+}
+
+}  // namespace
 
 std::vector<Question> load_inputs(const CommandOptions& options, const FileLoaded& loaded) {
   if (std::count(options.inputs.begin(), options.inputs.end(), "-") > 1) {
@@ -24,6 +40,7 @@ std::vector<Question> load_inputs(const CommandOptions& options, const FileLoade
     }
   }
   if (!mistakes.empty()) throw Error(mistakes);
+  if (!options.quiet) tell_notes(scenarios);
   return scenarios;
 }
 

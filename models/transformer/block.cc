@@ -51,9 +51,9 @@ std::size_t append_half(const BlockForm& b, const StreamSizes& z, Half half,
   return sum;
 }
 
-/// Both halves read the block's input, each behind its own norm, and are added to it together, so
-/// that tensor devices add up their parts of both at once.
-/// Source: GPT-NeoX-20B, arXiv 2204.06745, section 2.1.
+/// Both halves read the block's input, each behind its own norm or both behind one, and are added
+/// to it together, so that tensor devices add up their parts of both at once. Source: GPT-NeoX-20B,
+/// arXiv 2204.06745, section 2.1; one norm: GPT-J and Falcon-7B.
 std::vector<Operator> parallel_block(const BlockForm& b, const StreamSizes& z) {
   std::vector<Operator> block = {norm_of(b.stream, z)};
   block.front().reads_module_input = true;
@@ -63,10 +63,12 @@ std::vector<Operator> parallel_block(const BlockForm& b, const StreamSizes& z) {
   std::erase_if(block.back().input_exchanges, of_tensor);
   append_dropout(b, z, block);
   const std::size_t mixer_end = block.size();
-  block.push_back(norm_of(b.stream, z));
-  block.back().stash = Bytes(0);  // the first norm has kept the input
-  block.back().reads_module_input = true;
+  if (!b.shared_norm) {
+    block.push_back(norm_of(b.stream, z));
+    block.back().reads_module_input = true;
+  }
   append_feed_forward(b, z, block);
+  block[mixer_end].stash = Bytes(0);  // the first norm, or the first product, has kept the input
   append_dropout(b, z, block);
   wait_beside(block, 0, mixer_end - 1, boundary(z));
   wait_beside(block, mixer_end, block.size() - 1, boundary(z));

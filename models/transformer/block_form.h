@@ -112,6 +112,7 @@ struct BlockForm {
   GatedDelta gated_delta;
   BlockBias bias;
   bool parallel_residual = false;  // attention and MLP read the same and are added together
+  bool shared_norm = false;        // behind one norm, instead of one each
   FeedForward ffn = FeedForward::Dense;
   int ffn_hidden_size = 4;
   bool gated_mlp = false;

@@ -46,6 +46,7 @@ struct Transformer {
   bool tied_embeddings = true;
   Patches patches;
   Readout readout = Readout::Lm;
+  bool readout_bias = false;
   int classes = 2;       // Classes
   bool pooler = false;   // Classes: a further layer before them
   int later_tokens = 0;  // that are predicted too, see multi_token.cc

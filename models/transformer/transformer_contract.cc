@@ -133,6 +133,8 @@ std::vector<ContractKey> block_keys() {
       {"parallel_residual", boolean(), "false",
        "Attention and MLP read the same, each behind a norm, and are added together (GPT-NeoX, "
        "arXiv 2204.06745)."},
+      {"shared_norm", boolean(), "false",
+       "With `parallel_residual`: both read behind one norm (GPT-J, Falcon-7B)."},
       {"bias", boolean(), "true", "The blocks' linear layers have a bias."},
       {"qkv_bias", boolean(), "`bias`", "Queries, keys and values have a bias."},
       {"projection_bias", boolean(), "`bias`", "The layer behind attention has a bias."},
@@ -142,6 +144,8 @@ std::vector<ContractKey> block_keys() {
       {"token_types", whole(0, 1e6), "0",
        "Rows of a further table that is added to the embedding."},
       {"embedding_norm", boolean(), "false", "A norm behind the embedding."},
+      {"readout_bias", boolean(), "false with `readout` `lm`",
+       "The layer that leads to the vocabulary, or to classes, has a bias (GPT-J)."},
       {"tied_embeddings", boolean(), "true", "The readout shares the embedding's weights."},
       {"attention_flops", one_of({"full", "causal"}), "full",
        "What MFU counts of attention: the whole score matrix, or the half that a causal mask "

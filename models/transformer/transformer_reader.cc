@@ -142,6 +142,7 @@ void read_readout(Section& reader, Transformer& t) {
   t.classes = reader.count("classes", images ? 1000 : 2);
   t.pooler = reader.boolean("pooler");
   t.tied_embeddings = reader.boolean("tied_embeddings");
+  t.readout_bias = reader.boolean("readout_bias", t.readout != Lm);
 }
 
 void read_stream(Section& reader, Transformer& t) {
@@ -166,6 +167,11 @@ BlockForm read_common(Section& reader, const ResidualStream& stream) {
             .projection = reader.boolean("projection_bias", bias),
             .mlp = reader.boolean("mlp_bias", bias)};
   b.parallel_residual = reader.boolean("parallel_residual");
+  b.shared_norm = reader.boolean("shared_norm");
+  if (b.shared_norm && !b.parallel_residual) {
+    report(reader.diagnostics(), *reader.get("shared_norm"),
+           "one behind the other have a norm each; expected it with \"parallel_residual\"");
+  }
   read_experts(reader, b);
   return b;
 }

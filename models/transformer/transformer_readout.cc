@@ -69,7 +69,7 @@ Module readout_module(const Transformer& t, const StreamSizes& z, const BuildOpt
   if (t.readout == MaskedLm) append_transform(t, z, operators);
   if (t.readout == Classes) append_pooling(t, z, options.micro_batch_size, operators);
   const std::size_t weights = operators.size();
-  for (const Operator& op : projection(t, options, t.readout != Lm)) operators.push_back(op);
+  for (const Operator& op : projection(t, options, t.readout_bias)) operators.push_back(op);
   operators.front().reads_module_input = true;
   const bool tied = t.tied_embeddings && t.readout != Classes;
   const std::int64_t shared = projection(t, options, false).front().parameters;

@@ -110,6 +110,7 @@ Starter make_starter(const StarterQuestion& question, int processes, const Searc
   Starter starter{.question = question,
                   .precision = precision_of(cluster.device),
                   .optimizer = graph.tokens_per_sample ? "adam" : "sgd-momentum",
+                  .notes = graph.notes,
                   .tokens_per_sample = graph.tokens_per_sample,
                   .nodes = nodes_for(cluster, question.devices),
                   .memory = cluster.device.memory};

@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "scenarios/search/plan_search.h"
 
@@ -26,6 +27,7 @@ struct Starter {
   StarterQuestion question;
   StarterPlan plan;
   std::string precision, optimizer;
+  std::vector<std::string> notes;  // about the model
   std::optional<double> tokens_per_sample;
   int nodes = 0;          // 0: the machine says it
   std::size_t plans = 0;  // that it was chosen of; 0: it is yet to be

@@ -52,6 +52,7 @@ std::string head(const Starter& starter) {
   std::string text = "// " + starter.question.model + " on " + number(starter.question.devices) +
                      (starter.question.devices == 1 ? " device of " : " devices of ") +
                      starter.question.machine + ", written by interlock init.\n";
+  for (const std::string& note : starter.notes) text += "// Note: " + note + ".\n";
   if (starter.plans == 0) return text;
   const std::string memory = format(starter.peak_memory) + " of " + format(starter.memory);
   text += "// Among " + std::to_string(starter.plans) + " plans this one is the ";

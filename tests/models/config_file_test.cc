@@ -64,6 +64,13 @@ TEST_CASE("dense decoders have the weights of the published files") {
                   .add("biases of queries, keys, values", (28 + 4 + 4) * 128, 28)
                   .add("norm", 3584),
               7'615'616'512);
+  check_count("qwen2.5-72b",
+              Sum()
+                  .add("embedding and readout", Count{152064} * 8192, 2)
+                  .add("layers", attention(8192, 64, 8, 128) + gated(8192, 29568) + 2 * 8192, 80)
+                  .add("biases of queries, keys, values", (64 + 8 + 8) * 128, 80)
+                  .add("norm", 8192),
+              72'706'203'648);
   check_count("qwen3-8b",
               Sum()
                   .add("embedding and readout", 151936 * 4096, 2)
@@ -227,23 +234,78 @@ TEST_CASE("what cannot be built is refused in words, where it is written") {
     const std::vector<std::string> all = mistakes(text);
     return all.size() == 1 ? all[0] : std::to_string(all.size()) + " mistakes";
   };
-  CHECK(said(R"({"model_type": "mamba"})") ==
-        "s.json:1: /model/model_type: unknown model_type \"mamba\"; expected bert, deepseek_v2, "
-        "deepseek_v3, gpt2, gpt_neox, llama, mistral, mixtral, qwen2, qwen2_moe, qwen3, qwen3_moe "
-        "or vit");
   CHECK(said(R"({"model_type": "mistral"})") ==
         "s.json:1: /model: max_position_embeddings is what the model may be asked for, not the "
         "length of samples; expected it said: --sequence-length 4096, or {\"base\": ..., "
         "\"sequence_length\": 4096}");
-  CHECK(said(R"({"model_type": "qwen2_moe", "decoder_sparse_step": 2})")
-            .find("/model/decoder_sparse_step: layers of several forms") != std::string::npos);
-  CHECK(said(R"({"model_type": "qwen2", "use_sliding_window": true})")
-            .find("/model/max_window_layers: layers of several forms") != std::string::npos);
   CHECK(said("{\n\"model_type\": \"llama\",\n\"num_key_value_heads\": 3}") ==
         "s.json:3: /model/kv_heads: kv_heads 3 does not divide attention_heads 32; expected a "
         "divisor of it");
   CHECK(said(R"({"base": "gpt2", "layer": 3})") ==
         "s.json:1: /model/layer: unknown key; did you mean \"layers\"?");
+}
+
+/// Returns the message of the only mistake in a configuration.
+std::string mistake(const std::string& text) {
+  const std::vector<std::string> all = mistakes(text);
+  return all.size() == 1 ? all[0] : std::to_string(all.size()) + " mistakes";
+}
+
+TEST_CASE("a field that shapes a model is refused where its class does not know it") {
+  CHECK(mistake("{\"model_type\": \"llama\",\n\"num_local_experts\": 8}") ==
+        "s.json:2: /model/num_local_experts: 8 shapes a model, but those of model_type \"llama\" "
+        "have no such field; expected it taken out, or a model_type that has it, e.g. "
+        "deepseek_v2, deepseek_v3 or glm4_moe");
+  CHECK(mistake(R"({"model_type": "mistral", "attention_bias": true, "sequence_length": 1})")
+            .find("/model/attention_bias: true shapes a model") != std::string::npos);
+  CHECK(mistake(R"({"model_type": "bert", "add_cross_attention": true})") ==
+        "s.json:1: /model/add_cross_attention: true shapes a model in a way that is not known "
+        "here; expected it taken out, if a model without it will do");
+  INFO("what says that there is nothing is no mistake");
+  const ModelGraph plain = built(R"({"model_type": "llama"})");
+  const ModelGraph more = built(R"({"model_type": "llama", "num_local_experts": 0,
+      "sliding_window": null, "mlp_only_layers": [], "qkv_bias": false})");
+  CHECK(parameters_of(plain) == parameters_of(more));
+  CHECK(more.notes.empty());
+}
+
+TEST_CASE("fields without time or memory are dropped silently, unknown ones are named in a note") {
+  const ModelGraph graph = built(R"({"model_type": "llama", "bos_token_id": 1, "rope_theta": 5e5,
+      "initializer_range": 0.02, "quantization_config": {"bits": 4}, "summary_type": "cls",
+      "use_cache": true, "hidden_act": "silu", "sparkle": 3, "glitter": "much"})");
+  REQUIRE(graph.notes.size() == 1);
+  CHECK(graph.notes[0] == "not used, as nothing is known of them here: sparkle, glitter");
+}
+
+TEST_CASE("an unknown model_type is read by its fields, and a note says so") {
+  const std::string sizes = R"("vocab_size": 32000, "hidden_size": 4096, "num_hidden_layers": 32,
+      "num_attention_heads": 32, "num_key_value_heads": 8, "intermediate_size": 14336,
+      "max_position_embeddings": 4096)";
+  const ModelGraph graph = built(R"({"model_type": "new", "rms_norm_eps": 1e-5, "rope_theta": 1e4,
+      "hidden_act": "silu", "tie_word_embeddings": false, )" +
+                                 sizes + "}");
+  CHECK(parameters_of(graph) == 7'241'732'096);  // Mistral's
+  REQUIRE(graph.notes.size() == 1);
+  CHECK(graph.notes[0] ==
+        "model_type \"new\" is unknown and was read by its fields: RMS norms before attention and "
+        "MLP, gated MLPs, rotary positions, no biases but those that a field says");
+  const ModelGraph other = built(R"({"model_type": "new", "layer_norm_eps": 1e-5,
+      "hidden_act": "gelu", "mlp_bias": true, )" +
+                                 sizes + "}");
+  const Count mlp = 14336 + 4096;
+  const Count layer = attention(4096, 32, 8, 128) + 2 * 4096 * 14336 + mlp + 4 * 4096;
+  CHECK(parameters_of(other) == (32000 + 4096) * 4096 + 32 * layer + 2 * 4096);
+  const ModelGraph shorter = built(R"({"model_type": "llama", "sequence_length": 64})");
+  CHECK(shorter.tokens_per_sample == 64);
+  CHECK(mistake(R"({"model_type": "new", "hidden_act": "silu", )" + sizes + "}") ==
+        "s.json:1: /model/model_type: the model_type \"new\" is unknown; expected "
+        "\"rms_norm_eps\" or \"layer_norm_eps\", by which the kind of norm is known");
+  CHECK(mistake(R"({"model_type": "new", "hidden_act": "silu", "rms_norm_eps": 1,
+      "sparkle": 3, )" +
+                sizes + "}") ==
+        "s.json:2: /model/sparkle: unknown in an unknown model_type; expected it taken out if "
+        "neither time nor memory follow from it, or the model in keys of \"kind\": "
+        "\"transformer\"");
 }
 
 }  // namespace

@@ -15,6 +15,7 @@ namespace {
 constexpr std::string_view kExecutable[] = {"kind",
                                             "name",
                                             "source",
+                                            "notes",
                                             "layers",
                                             "hidden_size",
                                             "vocab_size",

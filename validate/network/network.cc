@@ -53,6 +53,7 @@ void build_object(const ModelObject& model, const BuildOptions& options, NeuralN
   reader.get("kind");
   network.name = reader.text("name", model.name.empty() ? found->name : model.name);
   reader.text("source", "");
+  reader.get("notes");  // told by who builds the model
   found->build(reader, options, network);
 }
 

@@ -1,0 +1,413 @@
+// Config fields: names of fields, and what becomes of each.
+// SPDX-License-Identifier: Apache-2.0
+#include "models/config_fields.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/text.h"
+
+namespace interlock {
+namespace {
+
+using Kind = JsonValue::Kind;
+
+/// Another name of a field.
+struct Alias {
+  std::string_view name, field;
+};
+constexpr Alias kAliases[] = {
+    {"n_embd", "hidden_size"},
+    {"n_embed", "hidden_size"},
+    {"d_model", "hidden_size"},
+    {"n_layer", "num_hidden_layers"},
+    {"n_layers", "num_hidden_layers"},
+    {"num_layers", "num_hidden_layers"},
+    {"n_head", "num_attention_heads"},
+    {"n_heads", "num_attention_heads"},
+    {"num_heads", "num_attention_heads"},
+    {"n_head_kv", "num_key_value_heads"},
+    {"num_kv_heads", "num_key_value_heads"},
+    {"n_kv_heads", "num_key_value_heads"},
+    {"attention_head_dim", "head_dim"},
+    {"d_kv", "head_dim"},
+    {"n_positions", "max_position_embeddings"},
+    {"max_seq_len", "max_position_embeddings"},
+    {"n_inner", "intermediate_size"},
+    {"d_ff", "intermediate_size"},
+    {"ffn_dim", "intermediate_size"},
+    {"ffn_hidden_size", "intermediate_size"},
+    {"num_experts", "n_routed_experts"},
+    {"num_local_experts", "n_routed_experts"},
+    {"moe_num_experts", "n_routed_experts"},
+    {"experts_per_token", "num_experts_per_tok"},
+    {"moe_k", "num_experts_per_tok"},
+    {"moe_topk", "num_experts_per_tok"},
+    {"num_shared_experts", "n_shared_experts"},
+    {"moe_num_shared_experts", "n_shared_experts"},
+    {"moe_shared_expert_intermediate_size", "shared_expert_intermediate_size"},
+    {"shared_intermediate_size", "shared_expert_intermediate_size"},
+    {"mtp_num_hidden_layers", "num_nextn_predict_layers"},
+    {"partial_rotary_factor", "rotary_pct"},
+    {"parallel_attn", "use_parallel_residual"},
+    {"use_qkv_bias", "qkv_bias"},
+    {"add_qkv_bias", "qkv_bias"},
+    {"use_bias", "bias"},
+    {"qk_layernorm", "use_qk_norm"},
+    {"hidden_activation", "hidden_act"},
+    {"activation_function", "hidden_act"},
+    {"layer_norm_eps", "layer_norm_epsilon"},
+    {"norm_epsilon", "layer_norm_epsilon"},
+    {"attn_output_gate", "attention_gate"},
+    {"hybrid_layer_pattern", "hybrid_override_pattern"},
+};
+
+/// Fields that shape some model; a class has those of its `fields`.
+constexpr std::string_view kShaping[] = {
+    "vocab_size",
+    "hidden_size",
+    "num_hidden_layers",
+    "num_attention_heads",
+    "num_key_value_heads",
+    "head_dim",
+    "intermediate_size",
+    "intermediate_size_mlp",
+    "max_position_embeddings",
+    "tie_word_embeddings",
+    "type_vocab_size",
+    "bias",
+    "attention_bias",
+    "qkv_bias",
+    "mlp_bias",
+    "use_qk_norm",
+    "use_parallel_residual",
+    "new_decoder_architecture",
+    "alibi",
+    "multi_query",
+    "rotary_pct",
+    "rotary_dim",
+    "attention_gate",
+    "sliding_window",
+    "use_sliding_window",
+    "max_window_layers",
+    "sliding_window_pattern",
+    "layer_types",
+    "attention_chunk_size",
+    "no_rope_layers",
+    "no_rope_layer_interval",
+    "n_routed_experts",
+    "num_experts_per_tok",
+    "n_shared_experts",
+    "moe_intermediate_size",
+    "shared_expert_intermediate_size",
+    "first_k_dense_replace",
+    "moe_layer_freq",
+    "moe_layers",
+    "interleave_moe_layer_step",
+    "decoder_sparse_step",
+    "mlp_only_layers",
+    "mlp_layer_types",
+    "expert_layer_period",
+    "expert_layer_offset",
+    "attn_layer_period",
+    "attn_layer_offset",
+    "use_routing_bias",
+    "kv_lora_rank",
+    "q_lora_rank",
+    "qk_nope_head_dim",
+    "qk_rope_head_dim",
+    "v_head_dim",
+    "num_nextn_predict_layers",
+    "use_mtp",
+    "num_mtp_modules",
+    "mtp_transformer_layers",
+    "hybrid_override_pattern",
+    "full_attention_interval",
+    "linear_conv_kernel_dim",
+    "linear_key_head_dim",
+    "linear_num_key_heads",
+    "linear_num_value_heads",
+    "linear_value_head_dim",
+    "ssm_state_size",
+    "conv_kernel",
+    "chunk_size",
+    "mamba_head_dim",
+    "mamba_num_heads",
+    "n_groups",
+    "mamba_proj_bias",
+    "use_conv_bias",
+    "mamba_d_state",
+    "mamba_d_conv",
+    "mamba_expand",
+    "mamba_dt_rank",
+    "mamba_conv_bias",
+    "image_size",
+    "patch_size",
+    "num_channels",
+    "resid_pdrop",
+    "embd_pdrop",
+    "attn_pdrop",
+    "hidden_dropout",
+    "hidden_dropout_prob",
+    "attention_dropout",
+    "attention_probs_dropout_prob",
+    "residual_dropout",
+    "embedding_dropout",
+    // Known of unknown classes only: what kind of norm and of MLP they have, and which positions.
+    "hidden_act",
+    "rms_norm_eps",
+    "layer_norm_epsilon",
+    "rope_theta",
+    "rope_scaling",
+    "rope_parameters",
+};
+/// Fields among these that repeat what a known class says.
+constexpr std::string_view kSaidByClass[] = {"hidden_act", "rms_norm_eps", "layer_norm_epsilon",
+                                             "rope_theta", "rope_scaling", "rope_parameters"};
+
+/// Fields in which null says something; elsewhere it stands for the default.
+constexpr std::string_view kNullable[] = {
+    "num_key_value_heads", "head_dim",         "intermediate_size", "sliding_window",
+    "q_lora_rank",         "n_routed_experts", "n_shared_experts",  "num_experts_per_tok"};
+
+/// Fields that shape a model as no key of ours can say.
+constexpr std::string_view kUnmodelled[] = {"is_encoder_decoder",
+                                            "add_cross_attention",
+                                            "moe_latent_size",
+                                            "index_head_dim",
+                                            "index_n_heads",
+                                            "index_topk",
+                                            "lm_head_bias",
+                                            "mtp_hybrid_override_pattern",
+                                            "block_configs",
+                                            "laurel_rank",
+                                            "hidden_size_per_layer_input",
+                                            "num_kv_shared_layers"};
+
+/// Fields that change neither time nor memory of a training.
+constexpr std::string_view kSilent[] = {
+    "sequence_length",  // no field: a key of ours, which --sequence-length puts there
+    "architectures",
+    "model_type",
+    "auto_map",
+    "name_or_path",
+    "_name_or_path",
+    "transformers_version",
+    "tokenizer_class",
+    "dtype",
+    "torch_dtype",
+    "_attn_implementation",
+    "attn_implementation",
+    "cache_implementation",
+    "use_cache",
+    "quantization_config",
+    "id2label",
+    "label2id",
+    "num_labels",
+    "classifier_dropout",
+    "problem_type",
+    "task_specific_params",
+    "gradient_checkpointing",
+    "is_decoder",
+    "position_embedding_type",
+    "n_ctx",
+    "n_special",
+    "predict_special_tokens",
+    "original_max_position_embeddings",
+    "initial_context_length",
+    "max_length",
+    "initializer_range",
+    "initializer_factor",
+    "norm_eps",
+    "norm_type",
+    "mlp_type",
+    "rescale_prenorm_residual",
+    "residual_in_fp32",
+    "fp32_residual_connection",
+    "attention_softmax_in_fp32",
+    "scale_attention_softmax_in_fp32",
+    "scale_attn_weights",
+    "scale_attn_by_inverse_layer_idx",
+    "reorder_and_upcast_attn",
+    "apply_residual_connection_post_layernorm",
+    "pretraining_tp",
+    "ep_size",
+    "rotary",
+    "rotary_emb_base",
+    "rope_local_base_freq",
+    "rope_interleave",
+    "query_pre_attn_scalar",
+    "attn_logit_softcapping",
+    "final_logit_softcapping",
+    "attn_temperature_tuning",
+    "attn_scale",
+    "floor_scale",
+    "attention_multiplier",
+    "embedding_multiplier",
+    "residual_multiplier",
+    "logits_scaling",
+    "logit_scale",
+    "swiglu_limit",
+    "full_attn_mod",
+    "interpolate_factor",
+    "n_group",
+    "topk_group",
+    "topk_method",
+    "norm_topk_prob",
+    "scoring_func",
+    "routed_scaling_factor",
+    "seq_aux",
+    "aux_loss_alpha",
+    "router_aux_loss_coef",
+    "router_z_loss_coef",
+    "router_jitter_noise",
+    "output_router_logits",
+    "qk_norm_type",
+    "num_logits_to_keep",
+    "expand",
+    "time_step_floor",
+    "time_step_limit",
+    "time_step_max",
+    "time_step_min",
+    "time_step_rank",
+    "mamba_hidden_act",
+    "mamba_ssm_cache_dtype",
+    "mamba_ssm_dtype",
+    "mlp_hidden_act",
+    "use_mamba_kernels",
+    "moe_shared_expert_overlap",
+    "mtp_use_dedicated_embeddings",
+    "sliding_window_size",
+    "runner_max_sequence_length",
+    "mm_tokens_per_image",
+    "text_config",
+    "vision_config",
+    "encoder_stride",
+    "tie_encoder_decoder",
+};
+/// Ends of names that are silent: numbers of tokens, and settings of a summary head of GPT-2's.
+constexpr std::string_view kSilentEnds[] = {"_token_id", "_token_index", "_eps", "_range"};
+
+template <std::size_t N>
+bool is_among(const std::string_view (&list)[N], std::string_view name) {
+  return std::ranges::find(list, name) != std::end(list);
+}
+
+std::string_view field_name(std::string_view name) {
+  for (const Alias& alias : kAliases) {
+    if (alias.name == name) return alias.field;
+  }
+  return name;
+}
+
+bool is_silent(std::string_view name) {
+  const auto ends = [&](std::string_view end) { return name.ends_with(end); };
+  return is_among(kSilent, name) || std::ranges::any_of(kSilentEnds, ends) ||
+         name.starts_with("summary_");
+}
+
+/// Returns true for values that say that there is nothing.
+bool says_none(const JsonValue& value) {
+  switch (value.kind) {
+    case Kind::Null:
+      return true;
+    case Kind::Boolean:
+      return !value.boolean;
+    case Kind::Number:
+      return value.number == 0;
+    case Kind::String:
+      return value.text.empty();
+    case Kind::Array:
+      return value.items.empty();
+    case Kind::Object:
+      return value.members.empty();
+  }
+  return false;
+}
+
+/// Names classes that know a field, for a message.
+std::string classes_with(std::string_view field) {
+  std::vector<std::string> names;
+  for (const ConfigType& type : config_types()) {
+    const JsonValue fields = parse_json(type.fields, "");
+    if (fields.find(field) != nullptr && names.size() < 3) names.emplace_back(type.name);
+  }
+  return names.empty() ? "another one" : join_choices(names);
+}
+
+}  // namespace
+
+ConfigFields::ConfigFields(const JsonNode& config, const ConfigType* type, Diagnostics& diagnostics)
+    : config_(config), diagnostics_(diagnostics) {
+  if (type != nullptr) fields_ = parse_json(type->fields, "").members;
+  for (JsonMember& field : fields_) place_at(*config.value, field.second);
+  for (const auto& [name, value] : config.value->members) read(name, value, type);
+}
+
+void ConfigFields::read(const std::string& name, const JsonValue& value, const ConfigType* type) {
+  const std::string field(field_name(name));
+  const auto known = std::ranges::find(fields_, field, &JsonMember::first);
+  if (known != fields_.end()) {
+    if (value.kind != Kind::Null || is_among(kNullable, field)) known->second = value;
+    return;
+  }
+  if (is_among(kUnmodelled, field)) {
+    if (says_none(value)) return;
+    report(diagnostics_, config_.child(name),
+           described(value) +
+               " shapes a model in a way that is not known here; expected it taken "
+               "out, if a model without it will do");
+    return;
+  }
+  if (!is_among(kShaping, field)) {
+    if (is_silent(name) || says_none(value)) return;
+    unknown_.push_back(name);
+    if (type != nullptr) return;
+    report(diagnostics_, config_.child(name),
+           "unknown in an unknown model_type; expected it taken out if neither time nor memory "
+           "follow from it, or the model in keys of \"kind\": \"transformer\"");
+    return;
+  }
+  if (type == nullptr) {
+    fields_.push_back({field, value});
+  } else if (!says_none(value) && !is_among(kSaidByClass, field)) {
+    report(diagnostics_, config_.child(name),
+           described(value) + " shapes a model, but those of model_type " +
+               in_quotes(std::string(type->name)) +
+               " have no such field; expected it taken out, or a model_type that has it, e.g. " +
+               classes_with(field));
+  }
+}
+
+const JsonValue* ConfigFields::find(std::string_view field) const {
+  const auto found = std::ranges::find(fields_, field, &JsonMember::first);
+  const bool is = found != fields_.end() && found->second.kind != Kind::Null;
+  return is ? &found->second : nullptr;
+}
+
+std::optional<double> ConfigFields::amount(std::string_view field) const {
+  const JsonValue* value = find(field);
+  if (value == nullptr) return std::nullopt;
+  return read_number({value, json_pointer(config_.path, field)}, 0, 1e12, diagnostics_);
+}
+
+bool ConfigFields::is_true(std::string_view field) const {
+  const JsonValue* value = find(field);
+  return value != nullptr && !says_none(*value);
+}
+
+std::string ConfigFields::word(std::string_view field) const {
+  const JsonValue* value = find(field);
+  return value != nullptr ? value->text : "";
+}
+
+void ConfigFields::refuse_model(const std::string& message) const {
+  const bool named = config_.value->find("model_type") != nullptr;
+  report(diagnostics_, named ? config_.child("model_type") : config_, message);
+}
+
+void ConfigFields::refuse(std::string_view field, const std::string& message) const {
+  report(diagnostics_, {find(field), json_pointer(config_.path, field)}, message);
+}
+
+}  // namespace interlock

@@ -1,0 +1,234 @@
+// Config layers: lists, letters and rules, read layer by layer.
+// SPDX-License-Identifier: Apache-2.0
+#include "models/config_layers.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+
+namespace interlock {
+namespace {
+
+using Kind = JsonValue::Kind;
+
+/// Keys of one layer's item.
+using Item = std::vector<JsonMember>;
+
+bool same(const JsonValue& a, const JsonValue& b) {
+  return a.kind == b.kind && a.text == b.text && a.number == b.number && a.boolean == b.boolean;
+}
+
+bool same_item(const Item& a, const Item& b) {
+  return std::ranges::equal(a, b, [](const JsonMember& x, const JsonMember& y) {
+    return x.first == y.first && same(x.second, y.second);
+  });
+}
+
+/// Reads layer by layer.
+class LayerReader {
+ public:
+  explicit LayerReader(const ConfigFields& fields)
+      : fields_(fields),
+        layers_(static_cast<int>(fields.amount("num_hidden_layers").value_or(0))) {}
+
+  std::vector<Item> items() {
+    std::vector<Item> items;
+    if (layers_ < 1 || layers_ > 100'000 || !lists_fit()) return items;
+    for (int i = 0; i < layers_; ++i) {
+      Item item;
+      if (fields_.find("hybrid_override_pattern")) {
+        put_letter(i, item);
+      } else {
+        put_mixer(i, item);
+        put_feed_forward(i, item);
+      }
+      items.push_back(std::move(item));
+    }
+    return items;
+  }
+
+ private:
+  double amount(std::string_view field, double otherwise) const {
+    return fields_.amount(field).value_or(otherwise);
+  }
+  /// Returns true if `i` is behind as many others of a period, of which a field says the length.
+  bool ends_period(int i, std::string_view field, double otherwise) const {
+    const int period = static_cast<int>(amount(field, otherwise));
+    return period > 0 && (i + 1) % period == 0;
+  }
+  bool listed(std::string_view field, int i) const {
+    const JsonValue* list = fields_.find(field);
+    return list != nullptr &&
+           std::ranges::any_of(list->items, [&](const JsonValue& one) { return one.number == i; });
+  }
+
+  /// Lists that have an entry for each layer.
+  bool lists_fit() const {
+    bool fit = true;
+    for (const char* field : {"layer_types", "no_rope_layers", "mlp_layer_types"}) {
+      const JsonValue* list = fields_.find(field);
+      if (list == nullptr || list->items.empty()) continue;
+      if (static_cast<int>(list->items.size()) == layers_) continue;
+      fields_.refuse(field, std::to_string(list->items.size()) + " entries for " +
+                                std::to_string(layers_) + " layers; expected as many");
+      fit = false;
+    }
+    const JsonValue* letters = fields_.find("hybrid_override_pattern");
+    if (letters != nullptr && static_cast<int>(letters->text.size()) != layers_) {
+      fields_.refuse("hybrid_override_pattern", std::to_string(letters->text.size()) +
+                                                    " letters for " + std::to_string(layers_) +
+                                                    " layers; expected as many");
+      fit = false;
+    }
+    return fit;
+  }
+
+  /// Nemotron-H: a layer is a mixer, or a feed-forward.
+  void put_letter(int i, Item& item) const {
+    const char letter = fields_.word("hybrid_override_pattern")[static_cast<std::size_t>(i)];
+    const bool mixes = letter == 'M' || letter == '*';
+    if (!mixes && letter != '-' && letter != 'E') {
+      return fields_.refuse("hybrid_override_pattern",
+                            "unknown letter " + in_quotes(std::string(1, letter)) +
+                                "; expected M (Mamba 2), * (attention), - (MLP) or E (experts)");
+    }
+    if (letter == 'M') item.push_back({"attention", json_text("mamba2")});
+    if (!mixes) item.push_back({"attention", json_text("none")});
+    const char* ffn = mixes ? "none" : (letter == 'E' ? "experts" : "dense");
+    item.push_back({"ffn", json_text(ffn)});
+  }
+
+  std::string kind_of(int i) const {
+    if (const JsonValue* types = fields_.find("layer_types"); types && !types->items.empty()) {
+      return types->items[static_cast<std::size_t>(i)].text;
+    }
+    if (fields_.find("full_attention_interval")) {
+      return ends_period(i, "full_attention_interval", 4) ? "full_attention" : "linear_attention";
+    }
+    if (fields_.find("attn_layer_period")) {
+      const int period = static_cast<int>(amount("attn_layer_period", 1));
+      const int offset = static_cast<int>(amount("attn_layer_offset", 0));
+      return period > 0 && i % period == offset ? "full_attention" : "mamba";
+    }
+    if (fields_.find("attention_chunk_size")) {
+      return has_rotary(i) ? "chunked_attention" : "full_attention";
+    }
+    return has_window(i) ? "sliding_attention" : "full_attention";
+  }
+
+  /// Llama 4: a list of ones and zeros, or every nth layer without positions.
+  bool has_rotary(int i) const {
+    const JsonValue* list = fields_.find("no_rope_layers");
+    if (list != nullptr && !list->items.empty()) {
+      return list->items[static_cast<std::size_t>(i)].number != 0;
+    }
+    if (!fields_.find("no_rope_layer_interval")) return true;
+    return !ends_period(i, "no_rope_layer_interval", 4);
+  }
+
+  bool has_window(int i) const {
+    if (!fields_.find("sliding_window")) return false;
+    if (fields_.find("use_sliding_window")) {  // Qwen's: layers behind the first ones, if any
+      return fields_.is_true("use_sliding_window") && i >= amount("max_window_layers", 0);
+    }
+    if (fields_.find("sliding_window_pattern")) return !ends_period(i, "sliding_window_pattern", 1);
+    return true;
+  }
+
+  void put_mixer(int i, Item& item) const {
+    const std::string kind = kind_of(i);
+    if (kind == "sliding_attention") {
+      if (const JsonValue* window = fields_.find("sliding_window")) {
+        item.push_back({"sliding_window", *window});
+      }
+    } else if (kind == "chunked_attention") {
+      if (const JsonValue* chunk = fields_.find("attention_chunk_size")) {
+        item.push_back({"attention_chunk", *chunk});
+      }
+    } else if (kind == "linear_attention") {
+      item.push_back({"attention", json_text("gated-delta")});
+    } else if (kind == "mamba") {
+      item.push_back({"attention", json_text("mamba")});
+    } else if (kind != "full_attention" && kind != "attention") {
+      fields_.refuse("layer_types",
+                     "unknown layer " + in_quotes(kind) +
+                         "; expected full_attention, sliding_attention, chunked_attention, "
+                         "linear_attention or mamba");
+    }
+    if (!has_rotary(i)) item.push_back({"positions", json_text("none")});
+  }
+
+  /// Tells where experts are by rules that "dense_layers" and "expert_interval" cannot say.
+  bool says_experts() const {
+    return fields_.is_true("n_routed_experts") &&
+           (fields_.is_true("mlp_only_layers") || fields_.is_true("moe_layers") ||
+            fields_.is_true("mlp_layer_types") || fields_.find("expert_layer_period") ||
+            amount("decoder_sparse_step", 1) != 1 || amount("interleave_moe_layer_step", 1) != 1);
+  }
+
+  bool has_experts(int i) const {
+    if (const JsonValue* types = fields_.find("mlp_layer_types")) {
+      return types->items[static_cast<std::size_t>(i)].text != "dense";
+    }
+    if (fields_.find("moe_layers")) return listed("moe_layers", i);
+    if (fields_.find("interleave_moe_layer_step")) {
+      return ends_period(i, "interleave_moe_layer_step", 1);
+    }
+    if (fields_.find("expert_layer_period")) {
+      const int period = static_cast<int>(amount("expert_layer_period", 1));
+      return period > 0 && i % period == static_cast<int>(amount("expert_layer_offset", 0));
+    }
+    return !listed("mlp_only_layers", i) && ends_period(i, "decoder_sparse_step", 1);
+  }
+
+  void put_feed_forward(int i, Item& item) const {
+    if (!says_experts()) return;
+    item.push_back({"ffn", json_text(has_experts(i) ? "experts" : "dense")});
+  }
+
+  const ConfigFields& fields_;
+  int layers_ = 0;
+};
+
+/// Returns how many of the first items give all of them when they are repeated.
+std::size_t period_of(const std::vector<Item>& items) {
+  for (std::size_t period = 1; period < items.size(); ++period) {
+    bool repeats = true;
+    for (std::size_t i = period; repeats && i < items.size(); ++i) {
+      repeats = same_item(items[i], items[i - period]);
+    }
+    if (repeats) return period;
+  }
+  return items.size();
+}
+
+}  // namespace
+
+void put_layers(const ConfigFields& fields, JsonValue& model) {
+  const std::vector<Item> items = LayerReader(fields).items();
+  if (items.empty()) return;
+  const std::size_t period = period_of(items);
+  if (period == 1) {
+    for (const JsonMember& member : items.front()) {
+      if (member.first == "attention" || member.first == "positions") {
+        std::erase_if(model.members, [&](const JsonMember& m) { return m.first == member.first; });
+      }
+      model.members.push_back(member);
+    }
+    return;
+  }
+  JsonValue pattern = {.kind = Kind::Array};
+  for (std::size_t i = 0; i < period; ++i) {
+    if (i > 0 && same_item(items[i], items[i - 1])) {
+      pattern.items.back().members.front().second.number += 1;
+      continue;
+    }
+    JsonValue item = json_object({{"repeat", json_number(1)}});
+    item.members.insert(item.members.end(), items[i].begin(), items[i].end());
+    pattern.items.push_back(std::move(item));
+  }
+  place_at(*fields.config().value, pattern);
+  model.members.push_back({"layer_pattern", std::move(pattern)});
+}
+
+}  // namespace interlock

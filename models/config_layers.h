@@ -1,0 +1,17 @@
+// Config layers: which layer of a configuration has which form, as a pattern.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Classes say it by lists (layer_types), letters (hybrid_override_pattern) or rules (every 4th
+// layer sees all). Each layer becomes an item of "layer_pattern"; the shortest run of items that
+// gives all layers in turn is kept. Example: the 62 layers of Gemma 3, five with a window and one
+// without in turn, are [{"repeat": 5, "sliding_window": 1024}, {}].
+#pragma once
+
+#include "models/config_fields.h"
+
+namespace interlock {
+
+/// Puts into `model` what its layers are: "layer_pattern" where they differ, else plain keys.
+void put_layers(const ConfigFields& fields, JsonValue& model);
+
+}  // namespace interlock

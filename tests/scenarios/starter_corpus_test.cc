@@ -1,0 +1,36 @@
+// Every configuration that people have gets a scenario, and the scenario an answer.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Two devices, so that all of it takes seconds: most of these models fit on none of them, which is
+// an answer too.
+#include "base/file.h"
+#include "scenarios/plan/plan.h"
+#include "scenarios/simulate/run_scenario.h"
+#include "scenarios/starter/starter.h"
+#include "tests/scenarios/documents.h"
+
+namespace interlock::starter_corpus_test {
+namespace {
+
+TEST_CASE("init and simulate answer for each configuration of the corpus") {
+  const std::string folder = data_folder("tests/models/configs");
+  const JsonValue table = read_json_file(folder + "/origins.json");
+  CHECK(table.items.size() >= 40);
+  for (const JsonValue& entry : table.items) {
+    const std::string path = folder + "/" + entry.find("file")->text;
+    CAPTURE(path);
+    const Starter starter = make_starter(
+        {.model = path, .machine = "dgx-h100", .devices = 2, .sequence_length = 512}, 1);
+    CHECK(starter.plans > 0);
+    CHECK(starter.step_time > Seconds(0));
+    const std::vector<Question> questions =
+        load_questions(parse_json(starter_text(starter, ""), "starter.json"));
+    REQUIRE(questions.size() == 1);
+    const ScenarioResult result = simulate_plan(make_plan(questions.front()), Keep::Explanation);
+    CHECK(result.measurement.metrics.step_time > Seconds(0));
+    CHECK(result.measurement.metrics.fits_in_memory == starter.fits);
+  }
+}
+
+}  // namespace
+}  // namespace interlock::starter_corpus_test
