@@ -74,7 +74,9 @@ void check_tensor(ObjectReader& reader, const Transformer& t, const BuildOptions
     check_parts(reader, "ffn_hidden_size", t.ffn_hidden_size, stored, among);
   }
   if (t.experts.count > 0) {
-    check_parts(reader, "expert_ffn_hidden_size", t.experts.ffn_hidden_size, stored, among);
+    const int parts = sharding.expert_tensor.value_or(stored);
+    check_parts(reader, "expert_ffn_hidden_size", t.experts.ffn_hidden_size, parts,
+                parts == stored ? among : number(parts) + " devices that divide each expert");
   }
   check_head(reader, t.head, sharding);
   if (sharding.tensor_layout == TensorLayout::OneD) return;
@@ -277,7 +279,7 @@ void refuse_images(ObjectReader& reader, const Sharding& sharding, const std::st
 }
 
 void refuse_experts(ObjectReader& reader, const Sharding& sharding, const std::string& model) {
-  if (sharding.expert == 1) return;
+  if (sharding.expert == 1 && !sharding.expert_tensor) return;
   report_at_model(reader, model + " cannot be divided among " + number(sharding.expert) +
                               " expert devices; expected expert 1, or a transformer with "
                               "\"experts\"");
