@@ -126,6 +126,7 @@ ModelGraph build_transformer(const Transformer& shape, const BuildOptions& optio
   const BlockSizes z = block_sizes(shape, options);
   ModelGraph graph = {.samples_per_micro_batch = options.micro_batch_size,
                       .attention_flops = shape.causal_flops ? "causal" : "full"};
+  graph.experts = shape.experts.count;
   if (shape.patches.image_size == 0) graph.tokens_per_sample = part_of(shape).length;
   graph.modules.push_back(embedding_module(shape, z, options));
   append_blocks(shape, z, options, graph.modules);

@@ -31,6 +31,7 @@ struct StepEstimate {
   Metrics metrics;            // of Look and Simulation
   bool exact = true;          // false: a Look at what shares links, or at devices that differ
   bool shares_links = false;  // the simulated program does
+  bool folds = true;          // of Look: devices that stand for others do so exactly
   bool chooses = false;       // some rank chooses its order at run time: contention may help it
 };
 
