@@ -49,7 +49,9 @@ struct ScheduleFamily {
 };
 
 /// Bounds the steps of every plan that differs from that of `question` in partition, placement and
-/// schedule only: Grade::LayoutBound.
-StepEstimate bound_layout(const Question& question, const ScheduleFamily& family);
+/// schedule only: Grade::LayoutBound. The time of those that need more than `most_memory` of a
+/// device stays 0.
+StepEstimate bound_layout(const Question& question, const ScheduleFamily& family,
+                          Bytes most_memory = Bytes(kInfinity));
 
 }  // namespace interlock

@@ -14,7 +14,7 @@ namespace {
 /// Tasks that are simulated in a tenth of a second.
 constexpr std::int64_t kTasksOfSimulation = 60'000;
 /// Flows that are simulated in some seconds.
-constexpr double kFlowsOfSimulation = 300'000;
+constexpr double kFlowsOfSimulation = 2'000'000;
 /// A look rounds durations otherwise than a simulation, and folds what that does not.
 constexpr double kLookSlack = 1e-6;
 constexpr double kRounding = 1e-9;

@@ -40,7 +40,7 @@ PlanValues values_of(const Plan& plan, const StepEstimate& bound);
 /// Estimates `plan` by Grade::Look. REQUIRES: its order of work is known.
 PlanEstimate estimate_by_look(const Plan& plan);
 /// Estimates `plan`, at which `look` was, by Grade::Simulation. A plan whose devices cannot be
-/// folded, and which would take more than a few hundred thousand flows then, keeps the numbers of
+/// folded, and which would take more than two million flows then, keeps the numbers of
 /// the look, as if no two messages met on a link, and is marked as too large.
 PlanEstimate estimate_by_simulation(const Plan& plan, const PlanEstimate& look);
 

@@ -38,7 +38,7 @@ class PlanSearch {
              const SearchProgress& told)
       : request_(request),
         space_(document, request_),
-        survey_(space_, processes),
+        survey_(space_, request_.limits, processes),
         progress_(told) {}
 
   SearchResult run() {
