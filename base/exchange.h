@@ -21,11 +21,12 @@ enum class MeshAxis {
   Data,          // holders of equal weights: data and context ranks together
   Shard,         // of Data: those that share one copy of a state between them (ZeRO, FSDP)
   Replica,       // of Data: the same part of each such copy (hybrid sharding)
-  ExpertData,    // holders of equal experts
+  ExpertTensor,  // holders of parts of the same experts, where Tensor is another group
+  ExpertData,    // holders of equal experts, or of equal parts of them
   ToHost,        // one device alone, and the memory of its host
   FromHost,      // likewise
 };
-inline constexpr int kMeshAxes = 14;
+inline constexpr int kMeshAxes = 15;
 
 inline bool is_host(MeshAxis axis) {
   return axis == MeshAxis::ToHost || axis == MeshAxis::FromHost;

@@ -78,7 +78,9 @@ std::vector<Exchange> input_exchanges(const Operator& op, const Framework& frame
   for (Exchange& exchange : exchanges) {
     const bool sums = exchange.kind == CollectiveKind::AllReduce ||
                       exchange.kind == CollectiveKind::ReduceScatter;
-    if (sums && exchange.axis == MeshAxis::Tensor) exchange.overlapped = true;
+    const bool among_tensors =
+        exchange.axis == MeshAxis::Tensor || exchange.axis == MeshAxis::ExpertTensor;
+    if (sums && among_tensors) exchange.overlapped = true;
   }
   return exchanges;
 }

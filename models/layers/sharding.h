@@ -5,6 +5,8 @@
 // devices exchange. Data parallelism is no sharding: replicas run the same graph.
 #pragma once
 
+#include <optional>
+
 namespace interlock {
 
 /// How matrix products are divided: by columns and then by rows (Megatron-LM), on a square grid
@@ -21,13 +23,15 @@ struct Sharding {
   bool sequence_parallel = false;  // OneD: norms and residuals are divided by sequence
   int context = 1;                 // devices
   ContextLayout context_layout = ContextLayout::Ring;
-  int image_rows = 1;           // devices that have a band of rows each of every image
-  int image_columns = 1;        // likewise of columns; both: a grid
-  int expert = 1;               // devices that share the experts of a layer between them
-  int split_brain = 1;          // devices that share fully connected layers between them
-  double expert_imbalance = 1;  // tokens of the busiest device over the mean, at least 1
+  int image_rows = 1;                // devices that have a band of rows each of every image
+  int image_columns = 1;             // likewise of columns; both: a grid
+  int expert = 1;                    // devices that share the experts of a layer between them
+  std::optional<int> expert_tensor;  // devices that divide each expert; nothing: as many as tensor
+  int split_brain = 1;               // devices that share fully connected layers between them
+  double expert_imbalance = 1;       // tokens of the busiest device over the mean, at least 1
 
   int image_parts() const { return image_rows * image_columns; }
+  int tensor_of_experts() const { return expert_tensor.value_or(tensor); }
 };
 
 }  // namespace interlock

@@ -106,7 +106,9 @@ void check_tensor(Section& reader, const Transformer& t, const BlockForm& b,
   }
   if (b.ffn == FeedForward::Experts) {
     const Experts& experts = b.experts;
-    check_parts(reader, "expert_ffn_hidden_size", experts.ffn_hidden_size, stored, among);
+    const int parts = sharding.expert_tensor.value_or(stored);
+    check_parts(reader, "expert_ffn_hidden_size", experts.ffn_hidden_size, parts,
+                parts == stored ? among : number(parts) + " devices that divide each expert");
     if (experts.shared > 0 && experts.shared_ffn_hidden_size != experts.ffn_hidden_size) {
       check_parts(reader, "shared_expert_ffn_hidden_size", experts.shared_ffn_hidden_size, stored,
                   among);
@@ -346,7 +348,7 @@ void refuse_images(Section& reader, const Sharding& sharding, const std::string&
 }
 
 void refuse_experts(Section& reader, const Sharding& sharding, const std::string& model) {
-  if (sharding.expert == 1) return;
+  if (sharding.expert == 1 && !sharding.expert_tensor) return;
   report_at_model(reader, model + " cannot be divided among " + number(sharding.expert) +
                               " expert devices; expected expert 1, or a transformer with "
                               "\"experts\"");

@@ -6,12 +6,26 @@
 // `expert_imbalance` times the mean. With a capacity factor every expert's buffer has that many
 // times the mean, whether it is full or not, and tokens beyond are dropped, so that all devices are
 // alike. Source: GShard, arXiv 2006.16668; Switch Transformer, arXiv 2101.03961, section 2.2.
+//
+// Experts may be divided among another number of devices than all other tensors are. Every device
+// then has tokens of its own: those that reach the holders of parts of an expert are gathered by
+// all of them, and the sums scattered. Source: MoE Parallel Folding, arXiv 2504.14960, section 3.
 #include "models/transformer/block.h"
 
 namespace interlock {
 namespace {
 
-/// Tokens on their way through experts: rows of all tensor devices together, and what one has.
+/// How experts are divided. Those that are divided otherwise than other tensors gather their rows
+/// from the devices that have a part of them.
+Sharding sharding_of_experts(const Sharding& sharding) {
+  Sharding own = sharding;
+  own.tensor = sharding.tensor_of_experts();
+  own.sequence_parallel = sharding.sequence_parallel || own.tensor != sharding.tensor;
+  return own;
+}
+
+/// Tokens on their way through experts: rows of all devices that divide an expert together, and
+/// what one has.
 struct Routed {
   double rows = 1;
   double elements = 1;  // of (rows, hidden_size) where norms and residuals are
@@ -21,11 +35,13 @@ Routed routed(const BlockForm& t, const StreamSizes& z) {
   const double imbalance = z.sharding.expert > 1 ? z.sharding.expert_imbalance : 1;
   const double rows =
       z.tokens * t.experts.per_token * t.experts.capacity_factor.value_or(imbalance);
-  return {.rows = rows, .elements = rows * t.stream.hidden_size * outer_parts(z.sharding).share()};
+  const double parts = double(z.sharding.tensor_of_experts()) / z.sharding.tensor;
+  return {.rows = rows * parts,
+          .elements = rows * t.stream.hidden_size * outer_parts(z.sharding).share()};
 }
 
-double activation_elements(double rows, std::int64_t width, const StreamSizes& z) {
-  return rows * static_cast<double>(width) * inner_parts(z.sharding).share();
+double activation_elements(double rows, std::int64_t width, const Sharding& sharding) {
+  return rows * static_cast<double>(width) * inner_parts(sharding).share();
 }
 
 Operator activation(const BlockForm& t, double elements, double element) {
@@ -42,16 +58,22 @@ std::int64_t first_width(const BlockForm& t, std::int64_t width) {
   return (t.gated_mlp ? 2 : 1) * width;
 }
 
-/// A product whose rows go to `experts` experts: as many sets of weights. Sums over tensor devices
-/// wait until the tokens are back, unless they have to be scattered.
-Operator of_experts(Operator op, int experts, const StreamSizes& z) {
+/// A product whose rows go to the experts that a device holds: as many sets of weights. Sums over
+/// tensor devices wait until the tokens are back, unless they have to be scattered.
+Operator of_experts(const Linear& whole, LinearRole role, int experts, const StreamSizes& z) {
+  const Sharding sharding = sharding_of_experts(z.sharding);
+  Operator op = sharded_linear(whole, role, sharding, z.element);
   const double weights = static_cast<double>(op.parameters) * z.element;
   for (Work* work : {&op.forward, &op.input_gradient, &op.weight_gradient}) {
     work->bytes += Bytes(weights * (experts - 1));
   }
   op.parameters *= experts;
   op.expert = true;
-  if (!z.sharding.sequence_parallel) op.forward_exchanges = op.input_exchanges = {};
+  if (!sharding.sequence_parallel) op.forward_exchanges = op.input_exchanges = {};
+  if (sharding.tensor == z.sharding.tensor) return op;
+  for (auto* exchanges : {&op.forward_exchanges, &op.input_exchanges, &op.weight_exchanges}) {
+    for (Exchange& exchange : *exchanges) exchange.axis = MeshAxis::ExpertTensor;
+  }
   return op;
 }
 
@@ -97,7 +119,7 @@ void append_mlp(const BlockForm& t, std::int64_t width, const StreamSizes& z,
   block.push_back(
       sharded_linear({z.tokens, t.stream.hidden_size, first_width(t, width), t.bias.mlp},
                      LinearRole::Column, z.sharding, z.element));
-  block.push_back(activation(t, activation_elements(z.tokens, width, z), z.element));
+  block.push_back(activation(t, activation_elements(z.tokens, width, z.sharding), z.element));
   block.push_back(sharded_linear({z.tokens, width, t.stream.hidden_size, t.bias.mlp},
                                  LinearRole::Row, z.sharding, z.element));
 }
@@ -116,15 +138,13 @@ void append_experts(const BlockForm& t, const StreamSizes& z, std::vector<Operat
       {.forward = 2 * choices, .backward = 3 * choices, .stash = choices, .gradients = 2 * choices},
       z.element));
   block.push_back(passage(t, z, true));
-  block.push_back(of_experts(sharded_linear({rows, t.stream.hidden_size,
-                                             first_width(t, experts.ffn_hidden_size), t.bias.mlp},
-                                            LinearRole::Column, z.sharding, z.element),
-                             held, z));
-  block.push_back(activation(t, activation_elements(rows, experts.ffn_hidden_size, z), z.element));
+  const std::int64_t width = experts.ffn_hidden_size;
+  block.push_back(of_experts({rows, t.stream.hidden_size, first_width(t, width), t.bias.mlp},
+                             LinearRole::Column, held, z));
   block.push_back(
-      of_experts(sharded_linear({rows, experts.ffn_hidden_size, t.stream.hidden_size, t.bias.mlp},
-                                LinearRole::Row, z.sharding, z.element),
-                 held, z));
+      activation(t, activation_elements(rows, width, sharding_of_experts(z.sharding)), z.element));
+  block.push_back(
+      of_experts({rows, width, t.stream.hidden_size, t.bias.mlp}, LinearRole::Row, held, z));
   block.push_back(passage(t, z, false));
   if (experts.shared == 0) return;
   const std::size_t first = block.size();

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models/transformer/transformer.h"
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -73,6 +74,10 @@ ModelGraph build_transformer(const Transformer& shape, const BuildOptions& optio
   const StreamSizes z = stream_sizes(stream, options);
   ModelGraph graph = {.samples_per_micro_batch = options.micro_batch_size,
                       .attention_flops = stream.causal_flops ? "causal" : "full"};
+  for (const BlockForm& form : shape.forms) {
+    if (form.ffn == FeedForward::Experts)
+      graph.experts = std::max(graph.experts, form.experts.count);
+  }
   if (shape.patches.image_size == 0) graph.tokens_per_sample = part_of(stream).length;
   std::size_t before = 0;
   if (!shape.encoder.empty()) {

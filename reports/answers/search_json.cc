@@ -12,8 +12,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::array kGradeNames = {"layout_bounds", "plan_bounds", "looks", "judgements"};
-constexpr std::array kLossNames = {"time",  "memory",      "cost",     "energy",
-                                   "power", "host_memory", "dominated"};
+constexpr std::array kLossNames = {"time",  "memory",      "cost",      "energy",
+                                   "power", "host_memory", "dominated", "identical"};
 static_assert(kGradeNames.size() == kGrades && kLossNames.size() == kLosses, "a name for each");
 
 Json known(double value) { return value > 0 ? Json(value) : Json(nullptr); }
@@ -23,7 +23,7 @@ Json counts_json(const SearchCounts& counts) {
             {"refused", counts.refused},     {"layout_bounds", counts.bounded_layouts},
             {"plan_bounds", counts.bounded}, {"looks", counts.looked_at},
             {"judgements", counts.judged},   {"shortened", counts.shortened},
-            {"failed", counts.unfinished}};
+            {"too_large", counts.too_large}, {"failed", counts.unfinished}};
   for (std::size_t grade = 0; grade < kGrades; ++grade) {
     for (std::size_t loss = 0; loss < kLosses; ++loss) {
       const std::size_t plans = counts.lost[grade][loss];
@@ -47,12 +47,19 @@ Json plan_json(const FoundPlan& plan, const FoundPlan& best, Aim aim) {
             {"energy_j", known(at(Aim::Energy))},
             {"power_w", known(estimate.power)},
             {"step_time_s", estimate.step_time},
+            {"tokens_per_s_per_device", known(per_device(plan, estimate.tokens))},
+            {"samples_per_s_per_device", known(per_device(plan, estimate.samples))},
             {"micro_batches", estimate.micro_batches},
             {"judged_micro_batches", estimate.judged_micro_batches},
+            {"too_large_to_simulate", estimate.too_large},
             {"devices", layout.devices},
             {"tensor", layout.tensor},
             {"pipeline", layout.pipeline},
             {"data", layout.data},
+            {"context", layout.context},
+            {"context_layout", value_json(layout.context_layout)},
+            {"expert", layout.expert},
+            {"expert_tensor", layout.expert_tensor},
             {"zero_stage", layout.zero_stage},
             {"micro_batch_size", layout.micro_batch_size},
             {"strategy", value_json(layout.strategy)},
@@ -63,6 +70,10 @@ Json plan_json(const FoundPlan& plan, const FoundPlan& best, Aim aim) {
   if (&plan != &best) json["behind"] = loss_words(plan, best, aim);
   for (std::size_t use = 0; use < kTimeUses; ++use) {
     json["time_shares"][name_of(static_cast<TimeUse>(use))] = estimate.time[use];
+  }
+  json["alike"] = Json::array();
+  for (const PlanLayout& other : plan.alike) {
+    json["alike"].push_back(clean_utf8(plan_words({.layout = other, .order = plan.order})));
   }
   json["set"] = Json::array();
   for (const Setting& setting : plan.settings) {

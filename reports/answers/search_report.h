@@ -12,8 +12,13 @@ namespace interlock {
 
 /// A text as it is, anything else as JSON; "-" for nothing.
 std::string words_of_value(const JsonValue& value);
-/// "tensor 4, pipeline 8, data 2, ZeRO 2, micro-batch 1, selective recomputation, zb-v".
+/// "tensor 4, pipeline 8, data 2, ZeRO 2, micro-batch 1, selective recomputation, zb-v". Stages of
+/// ZeRO that are the same plan follow each other: "ZeRO 1 or 2".
 std::string plan_words(const FoundPlan& plan);
+/// Returns the stages of ZeRO that `plan` may have: "1 or 2".
+std::string zero_words(const FoundPlan& plan);
+/// Returns `amount` of a step a second and device.
+double per_device(const FoundPlan& plan, double amount);
 
 /// Why `plan` comes after `best`: by how much it is worse in what the search minimizes, and into
 /// what the busiest device puts the time that a step takes longer.

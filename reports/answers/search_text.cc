@@ -33,9 +33,9 @@ std::size_t lost(const SearchCounts& counts, Loss loss) {
 /// decided.
 std::string losses(const SearchCounts& counts, Grade grade) {
   static constexpr std::array kWords = {
-      "beyond the time limit",        "beyond the memory", "beyond the cost limit",
-      "beyond the energy limit",      "beyond the power",  "beyond the hosts' memory",
-      "no better than what was found"};
+      "beyond the time limit",         "beyond the memory",       "beyond the cost limit",
+      "beyond the energy limit",       "beyond the power",        "beyond the hosts' memory",
+      "no better than what was found", "the same as another plan"};
   static_assert(kWords.size() == kLosses, "words for each");
   std::string words;
   for (int loss = 0; loss < kLosses; ++loss) {
@@ -47,28 +47,50 @@ std::string losses(const SearchCounts& counts, Grade grade) {
   return words.empty() ? "none lost" : words;
 }
 
+/// Returns the numbers of the best plan.
+std::vector<Headline> answer(const SearchResult& result, const FoundPlan& best) {
+  const auto at = [&](Aim aim) { return best.estimate.values[static_cast<std::size_t>(aim)]; };
+  const std::string alone = "as if no messages met on a link: too many devices to simulate";
+  std::vector<Headline> headlines = {
+      {"Step", format(Seconds(best.estimate.step_time)), best.estimate.too_large ? alone : ""}};
+  const double tokens = best.estimate.tokens, samples = best.estimate.samples;
+  if (tokens > 0 || samples > 0) {
+    headlines.push_back({tokens > 0 ? "Tokens/s/GPU" : "Samples/s/GPU",
+                         format_number(per_device(best, tokens > 0 ? tokens : samples)), ""});
+  }
+  const bool written = result.request.limits.memory.has_value();
+  std::string limit = "of a device; at most " + format(result.memory_limit);
+  limit += written ? ", as \"limits\" says"
+                   : ", " + fixed(100 * kUsableMemory, 0) +
+                         "% of what it has: allocators and libraries take the rest";
+  headlines.push_back({"Memory", format(Bytes(best.estimate.peak_memory)),
+                       result.memory_limit > Bytes(0) ? limit : ""});
+  const bool goal = result.scenario.goal.has_value();
+  if (goal) headlines.push_back({"Time", format(Seconds(at(Aim::Time))), "until the goal"});
+  if (at(Aim::Cost) > 0 && result.scenario.cluster.price) {
+    headlines.push_back(
+        {"Cost", format_number(at(Aim::Cost)) + " " + result.scenario.cluster.price->currency,
+         goal ? "until the goal" : "of a step"});
+  }
+  return headlines;
+}
+
 std::vector<Headline> effort(const SearchResult& result) {
   const SearchCounts& counts = result.counts;
   std::string refused = grouped(counts.layouts) + " ways to divide the work";
   if (counts.refused > 0) refused += "; " + grouped(counts.refused) + " are not possible";
-  std::vector<Headline> headlines;
-  if (result.memory_limit > Bytes(0)) {
-    const bool written = result.request.limits.memory.has_value();
-    headlines.push_back(
-        {"Memory limit", format(result.memory_limit),
-         written ? "of each device, as \"limits\" says"
-                 : fixed(100 * kUsableMemory, 0) +
-                       "% of a device's; the rest is left to allocators and libraries"});
-  }
-  const std::vector<Headline> stages = {
+  std::vector<Headline> headlines = {
       {"Plans", grouped(counts.plans), refused},
       {"Bounds of layouts", grouped(counts.bounded_layouts), losses(counts, Grade::LayoutBound)},
       {"Bounds of plans", grouped(counts.bounded), losses(counts, Grade::PlanBound)},
       {"Quick estimates", grouped(counts.looked_at), losses(counts, Grade::Look)},
       {"Full simulations", grouped(counts.judged), losses(counts, Grade::Simulation)}};
-  headlines.insert(headlines.end(), stages.begin(), stages.end());
   if (counts.shortened > 0) {
     headlines.back().note += "; " + grouped(counts.shortened) + " by a shorter step";
+  }
+  if (counts.too_large > 0) {
+    headlines.push_back({"Too large", grouped(counts.too_large),
+                         "to simulate device by device: as if no messages met on a link"});
   }
   if (counts.unfinished > 0) {
     headlines.push_back({"Failed", grouped(counts.unfinished), counts.failure, true});
@@ -131,7 +153,14 @@ std::string plan_table(const SearchResult& result, const std::vector<const Found
   add("Tensor", true, [](P plan) { return std::to_string(plan.layout.tensor); });
   add("Pipeline", true, [](P plan) { return std::to_string(plan.layout.pipeline); });
   add("Data", true, [](P plan) { return std::to_string(plan.layout.data); });
-  add("ZeRO", true, [](P plan) { return std::to_string(plan.layout.zero_stage); });
+  add("Context", true, [](P plan) { return std::to_string(plan.layout.context); });
+  add("Contexts", false, [](P plan) { return words_of_value(plan.layout.context_layout); });
+  add("Expert", true, [](P plan) { return std::to_string(plan.layout.expert); });
+  add("Expert tensor", true, [](P plan) {
+    const PlanLayout& layout = plan.layout;
+    return layout.expert_tensor == layout.tensor ? "" : std::to_string(layout.expert_tensor);
+  });
+  add("ZeRO", true, [](P plan) { return zero_words(plan); });
   add("Micro-batch", true, [](P plan) { return std::to_string(plan.layout.micro_batch_size); });
   add("Recompute", false, [](P plan) { return words_of_value(plan.layout.recompute); });
   add("Schedule", false, [](P plan) {
@@ -169,8 +198,9 @@ std::string no_plan(const SearchResult& result, const TableStyle& style) {
 
 std::string search_text(const SearchResult& result, const TableStyle& style) {
   std::string text = paragraph(result.name, Ink::Strong, style);
-  text += headline_lines(effort(result), style) + "\n";
-  if (result.plans.empty()) return text + no_plan(result, style);
+  const std::string counted = "\n" + paragraph("How it was found", Ink::Strong, style) +
+                              headline_lines(effort(result), style);
+  if (result.plans.empty()) return text + no_plan(result, style) + counted;
   std::vector<const FoundPlan*> worth, others;
   for (const FoundPlan& plan : result.plans) {
     (plan.worth_having ? worth : others).push_back(&plan);
@@ -178,7 +208,8 @@ std::string search_text(const SearchResult& result, const TableStyle& style) {
   const FoundPlan& best = *worth.front();
   const std::size_t front = worth.size();
   if (front > kMostPlans) worth.resize(kMostPlans);
-  text += paragraph("Best: " + plan_words(best), Ink::Strong, style) + "\n";
+  text += paragraph("Best: " + plan_words(best), Ink::Strong, style);
+  text += headline_lines(answer(result, best), style) + "\n";
   text += plan_table(result, worth, style);
   if (front > worth.size()) {
     text += paragraph(std::to_string(front - worth.size()) + " more; --json has all.", Ink::Faint,
@@ -187,13 +218,14 @@ std::string search_text(const SearchResult& result, const TableStyle& style) {
   text += paragraph("Each is better by " + fixed(100 * result.request.worth, 1) +
                         "% than every one above it in time, memory, cost or energy.",
                     Ink::Faint, style);
-  if (others.empty()) return text;
-  text += "\n" + paragraph("Next best, and why they lost to plan 1", Ink::Strong, style);
+  if (!others.empty()) {
+    text += "\n" + paragraph("Next best, and why they lost to plan 1", Ink::Strong, style);
+  }
   for (const FoundPlan* plan : others) {
     text += plan_words(*plan) + "\n";
     text += paint("    " + loss_words(*plan, best, result.request.aim), Ink::Faint, style) + "\n";
   }
-  return text;
+  return text + counted;
 }
 
 }  // namespace interlock

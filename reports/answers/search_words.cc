@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "base/text.h"
 #include "reports/answers/search_report.h"
@@ -32,11 +33,31 @@ std::string words_of_value(const JsonValue& value) {
   return value.kind == JsonValue::Kind::String ? value.text : value_json(value).dump();
 }
 
+std::string zero_words(const FoundPlan& plan) {
+  std::set<int> stages = {plan.layout.zero_stage};
+  for (const PlanLayout& other : plan.alike) stages.insert(other.zero_stage);
+  std::string words;
+  for (const int stage : stages) words += (words.empty() ? "" : " or ") + std::to_string(stage);
+  return words;
+}
+
+double per_device(const FoundPlan& plan, double amount) {
+  return amount / plan.estimate.step_time / plan.layout.devices;
+}
+
 std::string plan_words(const FoundPlan& plan) {
   const PlanLayout& layout = plan.layout;
   std::string words = "tensor " + std::to_string(layout.tensor) + ", pipeline " +
                       std::to_string(layout.pipeline) + ", data " + std::to_string(layout.data);
-  if (layout.zero_stage > 0) words += ", ZeRO " + std::to_string(layout.zero_stage);
+  if (layout.context > 1) {
+    words += ", context " + std::to_string(layout.context);
+    words += layout.context_layout.text == "all_to_all" ? " by all-to-all" : " in a ring";
+  }
+  if (layout.expert > 1) words += ", expert " + std::to_string(layout.expert);
+  if (layout.expert_tensor != layout.tensor) {
+    words += ", expert tensor " + std::to_string(layout.expert_tensor);
+  }
+  if (const std::string zero = zero_words(plan); zero != "0") words += ", ZeRO " + zero;
   words += ", micro-batch " + std::to_string(layout.micro_batch_size);
   const std::string again = words_of_value(layout.recompute);
   words += again == "none" ? ", no recomputation" : ", " + again + " recomputation";

@@ -130,6 +130,7 @@ Json parallel_json(const Question& scenario) {
   };
   Json json = coordinates_json(mesh.degrees);
   json["expert"] = mesh.expert;
+  if (mesh.expert_tensor) json["expert_tensor"] = *mesh.expert_tensor;
   json["expert_imbalance"] = sharding.expert_imbalance;
   json["sequence_parallel"] = sharding.sequence_parallel;
   json["tensor_layout"] = chosen("tensor_layout", sharding.tensor_layout);

@@ -56,6 +56,9 @@ std::string option_words(const Question& scenario) {
   } else if (mesh.expert > 1) {
     words += ", experts on " + std::to_string(mesh.expert);
   }
+  if (mesh.expert_tensor) {
+    words += ", each expert on " + std::to_string(*mesh.expert_tensor);
+  }
   if (scenario.data_parallel.zero_stage > 0) {
     words += ", ZeRO " + std::to_string(scenario.data_parallel.zero_stage);
     if (mesh.shard < mesh.replicas()) words += " in shards of " + std::to_string(mesh.shard);
@@ -119,10 +122,10 @@ std::string name_of(CollectiveKind kind) {
 }
 
 std::string name_of(MeshAxis axis) {
-  static constexpr std::array kNames = {"tensor",  "tensor row", "tensor column", "tensor depth",
-                                        "context", "image rows", "image columns", "expert",
-                                        "data",    "shard",      "replica",       "expert data",
-                                        "to host", "from host"};
+  static constexpr std::array kNames = {
+      "tensor",     "tensor row",    "tensor column", "tensor depth", "context",
+      "image rows", "image columns", "expert",        "data",         "shard",
+      "replica",    "expert tensor", "expert data",   "to host",      "from host"};
   static_assert(kNames.size() >= kMeshAxes, "a name for each");
   return kNames[static_cast<std::size_t>(axis)];
 }

@@ -32,8 +32,12 @@ std::vector<ContractKey> degree_keys() {
        "Replicas of the model, each with its part of the global batch, which must be a multiple."},
       {"context", degree, "1", "Devices that divide every sequence between them."},
       {"expert", degree, "1",
-       "Devices that divide the experts of a layer between them, among those of equal weights; "
-       "divides data x context."},
+       "Devices that share the experts of a layer between them. `expert` x `expert_tensor` divides "
+       "tensor x context x data; what is left are devices that hold equal experts."},
+      {"expert_tensor", degree, "`tensor`",
+       "Devices that divide each expert between them. Another number than `tensor` folds experts "
+       "otherwise than attention over the same devices (Megatron-Core's "
+       "`--expert-tensor-parallel-size`); tensor devices then need `sequence_parallel`."},
       {"split_brain", degree, "1",
        "VGGs: data devices that divide the fully connected layers between them (SplitBrain, arXiv "
        "2112.15317); divides `data`. Convolutions are whole on each."},

@@ -50,6 +50,7 @@ const char* group_words(MeshAxis axis) {
     case MeshAxis::ImageColumns:
       return "devices with parts of images";
     case MeshAxis::Expert:
+    case MeshAxis::ExpertTensor:
       return "experts";
     case MeshAxis::Data:
     case MeshAxis::Shard:

@@ -160,7 +160,54 @@ void read_split_brain(Section& section, ParallelKeys& keys) {
   }
 }
 
-/// Reads the degrees that lie inside data * context.
+/// Reads the number of devices that divide each expert, where that is not the tensor degree.
+void read_expert_tensor(Section& section, ParallelKeys& keys) {
+  const auto node = section.get("expert_tensor");
+  const int tensor = keys.sharding.tensor;
+  const int parts = section.count("expert_tensor", tensor);
+  if (!node || parts == tensor) return;
+  const std::string devices = std::to_string(keys.mesh.devices_of_rank());
+  if (keys.mesh.devices_of_rank() % parts != 0) {
+    report(section.diagnostics(), *node,
+           "each expert is divided among the " + devices +
+               " devices of a pipeline rank (data x context x tensor); expected a divisor of " +
+               devices + ", got " + std::to_string(parts));
+  } else if (tensor > 1 && !keys.sharding.sequence_parallel) {
+    report(section.diagnostics(), *node,
+           "the " + std::to_string(tensor) +
+               " tensor devices hold the same tokens, and cannot send parts of them to other "
+               "holders of experts; expected \"sequence_parallel\": true beside it, or " +
+               std::to_string(tensor));
+  } else {
+    keys.mesh.expert_tensor = keys.sharding.expert_tensor = parts;
+  }
+}
+
+/// Reads how experts lie on the devices of a pipeline rank.
+void read_experts(Section& section, ParallelKeys& keys) {
+  Mesh& mesh = keys.mesh;
+  const Mistakes mistakes(section.diagnostics());
+  const int expert = section.count("expert");
+  read_expert_tensor(section, keys);
+  if (!mistakes.none()) return;
+  const int tensor = mesh.tensor_of_experts(), all = mesh.devices_of_rank();
+  const auto node = section.get("expert");
+  if (!node || all / tensor % expert == 0) {
+    mesh.expert = keys.sharding.expert = expert;
+    return;
+  }
+  const std::string room = std::to_string(all / tensor);
+  std::string message = "experts are divided among the " + room;
+  message += tensor == keys.sharding.tensor
+                 ? " devices of equal weights (data x context)"
+                 : " devices (data x context x tensor / expert_tensor) of a pipeline rank";
+  message += "; expected a divisor of " + room;
+  const bool fits_folded = tensor > 1 && all % expert == 0;
+  if (fits_folded) message += ", or \"expert_tensor\": 1 beside it";
+  report(section.diagnostics(), *node, message + ", got " + std::to_string(expert));
+}
+
+/// Reads the degrees that lie inside data * context, and those of experts.
 void read_subgroups(Section& section, ParallelKeys& keys) {
   Mesh& mesh = keys.mesh;
   Diagnostics& diagnostics = section.diagnostics();
@@ -168,11 +215,7 @@ void read_subgroups(Section& section, ParallelKeys& keys) {
   const std::string of = " the " + std::to_string(replicas) +
                          " devices of equal weights (data x context); expected a divisor of " +
                          std::to_string(replicas) + ", got ";
-  mesh.expert = keys.sharding.expert = section.count("expert");
-  if (const auto expert = section.get("expert"); expert && replicas % mesh.expert != 0) {
-    report(diagnostics, *expert, "experts are divided among" + of + std::to_string(mesh.expert));
-    mesh.expert = 1;
-  }
+  read_experts(section, keys);
   read_split_brain(section, keys);
   keys.data_parallel.zero_stage = section.count("zero_stage");
   const bool shards = keys.data_parallel.zero_stage > 0;

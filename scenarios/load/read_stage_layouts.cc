@@ -14,9 +14,9 @@
 namespace interlock {
 namespace {
 
-constexpr std::array kElsewhere = {"tensor",         "data",    "context",       "expert",
-                                   "split_brain",    "shard",   "tensor_layout", "tensor_depth",
-                                   "context_layout", "spatial", "order"};
+constexpr std::array kElsewhere = {"tensor",        "data",           "context", "expert",
+                                   "expert_tensor", "split_brain",    "shard",   "tensor_layout",
+                                   "tensor_depth",  "context_layout", "spatial", "order"};
 
 /// Returns a layout in words: "tensor 4 x data 2".
 std::string text_of(const RankLayout& layout) {

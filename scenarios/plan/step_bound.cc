@@ -269,18 +269,25 @@ class PlanWork {
 
 StepEstimate bound_plan(const Plan& plan) { return PlanWork(plan).bound(); }
 
-StepEstimate bound_layout(const Question& question, const ScheduleFamily& family) {
+StepEstimate bound_layout(const Question& question, const ScheduleFamily& family,
+                          Bytes most_memory) {
   const StrategyKind kind = question.strategy.kind;
   const bool global = kind == StrategyKind::Global;
   // Under other strategies the work on a micro-batch depends on where stages begin.
   if (!global && kind != StrategyKind::Local && kind != StrategyKind::Interlocking) return {};
-  const OpTimes times(question);
   const std::vector<StageCost> modules = price_modules(question.graph, price_inputs(question));
   const int count = static_cast<int>(modules.size());
   StageCost whole =
       price_stages(modules, {.boundaries = {0, count}}, {}, make_roles({}, 1, false)).front();
   apply_zero(question.data_parallel, question.mesh, 1, whole);  // the least that there can be
   apply_offload(question.offload, question.data_parallel, question.mesh, whole);
+  const double ranks = question.ranks;
+  StepBound bound = {.memory = total(whole.state) / ranks};
+  // A device begins the backward of a micro-batch when it has done all of its forward. The mean of
+  // what devices then hold is no more than the most.
+  if (global && family.keeps_stash) bound.memory += (whole.stash - whole.host_stash) / ranks;
+  if (bound.memory > most_memory) return estimate_of(bound);
+  const OpTimes times(question);
   Seconds time(0), kernels(0);
   for (const OpCost* cost :
        {&whole.forward, &whole.backward_input, &whole.backward_weight, &whole.recompute}) {
@@ -293,14 +300,9 @@ StepEstimate bound_layout(const Question& question, const ScheduleFamily& family
     time -= module.first_backward_input.whole();
     kernels -= module.first_backward_input.time;
   }
-  const double ranks = question.ranks;
   const double turns = question.micro_batches * least_share(family.overlap) / ranks;
-  StepBound bound = {.time = std::max(Seconds(0), time * turns),
-                     .memory = total(whole.state) / ranks,
-                     .busy = std::max(Seconds(0), kernels * turns)};
-  // A device begins the backward of a micro-batch when it has done all of its forward. The mean of
-  // what devices then hold is no more than the most.
-  if (global && family.keeps_stash) bound.memory += (whole.stash - whole.host_stash) / ranks;
+  bound.time = std::max(Seconds(0), time * turns);
+  bound.busy = std::max(Seconds(0), kernels * turns);
   return estimate_of(bound);
 }
 

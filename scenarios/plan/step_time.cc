@@ -40,7 +40,8 @@ StepEstimate look_at(const Plan& plan) {
   const Measurement measured = measure_steady(alone, inputs, Keep::Nothing);
   const Program& program = measured.program;
   StepEstimate estimate = estimate_of(measured);
-  estimate.exact = !program.ignores_contention && program.folding_problem.empty();
+  estimate.folds = program.folding_problem.empty();
+  estimate.exact = !program.ignores_contention && estimate.folds;
   estimate.chooses = chooses_order(program);
   return estimate;
 }

@@ -31,6 +31,7 @@ struct StepEstimate {
   Metrics metrics;            // of Look and Simulation
   bool exact = true;          // false: a Look at what shares links, or at devices that differ
   bool shares_links = false;  // the simulated program does
+  bool folds = true;          // of Look: devices that stand for others do so exactly
   bool chooses = false;       // some rank chooses its order at run time: contention may help it
 };
 
@@ -48,7 +49,9 @@ struct ScheduleFamily {
 };
 
 /// Bounds the steps of every plan that differs from that of `question` in partition, placement and
-/// schedule only: Grade::LayoutBound.
-StepEstimate bound_layout(const Question& question, const ScheduleFamily& family);
+/// schedule only: Grade::LayoutBound. The time of those that need more than `most_memory` of a
+/// device stays 0.
+StepEstimate bound_layout(const Question& question, const ScheduleFamily& family,
+                          Bytes most_memory = Bytes(kInfinity));
 
 }  // namespace interlock

@@ -13,6 +13,8 @@ namespace {
 
 /// Tasks that are simulated in a tenth of a second.
 constexpr std::int64_t kTasksOfSimulation = 60'000;
+/// Flows that are simulated in some seconds.
+constexpr double kFlowsOfSimulation = 2'000'000;
 /// A look rounds durations otherwise than a simulation, and folds what that does not.
 constexpr double kLookSlack = 1e-6;
 constexpr double kRounding = 1e-9;
@@ -49,6 +51,8 @@ PlanEstimate estimate_of(const Plan& plan, const StepEstimate& step) {
                            .busy = step.busy,
                            .peak_memory = step.memory.value(),
                            .memory_capacity = metrics.memory_capacity.value(),
+                           .samples = metrics.samples_per_s.value_or(0) * metrics.step_time.value(),
+                           .tokens = metrics.tokens_per_s.value_or(0) * metrics.step_time.value(),
                            .micro_batches = plan.micro_batches,
                            .fits = metrics.fits_in_memory};
   for (const LinkMetrics& link : metrics.links) {
@@ -89,6 +93,31 @@ Plan shortened(const Plan& plan, std::int64_t tasks_in_step) {
   return with_micro_batches(plan, fewer);
 }
 
+/// Returns about how many flows a simulation of every device has in a step.
+double flows_of_all_devices(const Plan& plan) {
+  const Mesh& mesh = plan.question.mesh;
+  const LowerInputs inputs = lower_inputs(plan);
+  constexpr double kFlowsInRing = 2;  // of a member
+  double flows = 0;
+  for (const StageCost& stage : inputs.stages) {
+    for (const OpCost* cost :
+         {&stage.forward, &stage.backward_input, &stage.backward_weight, &stage.recompute}) {
+      for (const Exchange& exchange : cost->exchanges) {
+        const int others = group_size(mesh, exchange.axis) - 1;
+        const bool each = exchange.kind == CollectiveKind::AllToAll;
+        flows += exchange.count * (each ? others : std::min<double>(others, kFlowsInRing));
+      }
+    }
+  }
+  return flows * plan.micro_batches * mesh.devices_of_rank();
+}
+
+bool too_large(const Plan& plan) {
+  const double flows = flows_of_all_devices(plan);
+  const Plan shorter = shortened(plan, static_cast<std::int64_t>(flows));
+  return flows / plan.micro_batches * shorter.micro_batches > kFlowsOfSimulation;
+}
+
 }  // namespace
 
 PlanValues values_of(const Plan& plan, const StepEstimate& bound) {
@@ -102,6 +131,7 @@ PlanEstimate estimate_by_look(const Plan& plan) {
   const StepEstimate step = estimate_step(plan, Grade::Look);
   PlanEstimate look = estimate_of(plan, step);
   look.exact = step.exact;
+  look.folds = step.folds;
   if (look.exact) return look;
   // A simulation takes no less time, and may find peaks of memory at other instants.
   const PlanValues bound = values_of(plan, estimate_step(plan, Grade::PlanBound));
@@ -111,6 +141,12 @@ PlanEstimate estimate_by_look(const Plan& plan) {
 }
 
 PlanEstimate estimate_by_simulation(const Plan& laid_out, const PlanEstimate& look) {
+  if (!look.folds && too_large(laid_out)) {
+    PlanEstimate whole = look;
+    whole.too_large = true;
+    price(laid_out, whole);
+    return whole;
+  }
   const Plan plan = complete(laid_out);
   const std::int64_t tasks = count_tasks(lower_plan(plan, 1));
   if (tasks * plan.question.steps <= kTasksOfSimulation) {

@@ -25,10 +25,13 @@ struct PlanEstimate {
   double peak_memory = 0;                // bytes, of the fullest device
   std::array<double, kTimeUses> time{};  // shares of a step of the busiest device
   double memory_capacity = 0;            // bytes of a device
+  double samples = 0, tokens = 0;        // of a step; 0: unknown
   int micro_batches = 1;                 // of a step
   int judged_micro_batches = 0;          // of the step that SimGrid simulated; 0: none was needed
   bool fits = true;                      // devices and hosts
   bool exact = false;                    // a look at what shares no links
+  bool folds = true;                     // of a look: devices that stand for others do so exactly
+  bool too_large = false;                // to be simulated: the numbers are those of the look
 };
 
 /// Prices a plan like `plan` whose steps are bounded by `bound`.
@@ -36,7 +39,9 @@ PlanValues values_of(const Plan& plan, const StepEstimate& bound);
 
 /// Estimates `plan` by Grade::Look. REQUIRES: its order of work is known.
 PlanEstimate estimate_by_look(const Plan& plan);
-/// Estimates `plan`, at which `look` was, by Grade::Simulation.
+/// Estimates `plan`, at which `look` was, by Grade::Simulation. A plan whose devices cannot be
+/// folded, and which would take more than two million flows then, keeps the numbers of
+/// the look, as if no two messages met on a link, and is marked as too large.
 PlanEstimate estimate_by_simulation(const Plan& plan, const PlanEstimate& look);
 
 }  // namespace interlock

@@ -3,6 +3,8 @@
 #include "scenarios/search/plan_search.h"
 
 #include <algorithm>
+#include <compare>
+#include <map>
 #include <memory>
 #include <tuple>
 
@@ -36,7 +38,7 @@ class PlanSearch {
              const SearchProgress& told)
       : request_(request),
         space_(document, request_),
-        survey_(space_, processes),
+        survey_(space_, request_.limits, processes),
         progress_(told) {}
 
   SearchResult run() {
@@ -104,8 +106,29 @@ class PlanSearch {
       if (!first) known.grade = static_cast<Grade>(static_cast<int>(candidate.grade) + 1);
       if (known.grade == Grade::PlanBound) known.order = i;
       count(known);
-      put(known);
+      if (known.grade == Grade::Look && is_alike(known)) {
+        lose(known, Loss::Identical);
+      } else {
+        put(known);
+      }
     }
+  }
+
+  /// Returns whether a plan of the same degrees gave the same numbers, bit by bit, when it was
+  /// looked at; notes for that plan that `known` is the same by other settings.
+  bool is_alike(const Candidate& known) {
+    const PlanLayout& layout = space_.layouts()[known.layout];
+    const PlanEstimate& e = known.estimate;
+    const auto [first, fresh] =
+        looks_.try_emplace({{layout.devices, layout.tensor, layout.pipeline, layout.data,
+                             layout.context, layout.expert, layout.expert_tensor,
+                             layout.micro_batch_size, static_cast<int>(known.order)},
+                            {e.step_time, e.peak_memory, e.busy, e.working_links, e.values[0],
+                             e.values[1], e.values[2], e.values[3]},
+                            e.time},
+                           Alike{known.layout, {}});
+    if (!fresh) first->second.others.push_back(known.layout);
+    return !fresh;
   }
 
   void count(const Candidate& known) {
@@ -114,8 +137,8 @@ class PlanSearch {
     if (known.grade == Grade::PlanBound) ++counts.bounded;
     if (known.grade == Grade::Look) ++counts.looked_at;
     if (known.grade != Grade::Simulation) return;
-    ++counts.judged;
     const PlanEstimate& estimate = known.estimate;
+    ++(estimate.too_large ? counts.too_large : counts.judged);
     const int judged = estimate.judged_micro_batches;
     if (judged > 0 && judged < estimate.micro_batches) ++counts.shortened;
   }
@@ -170,11 +193,18 @@ class PlanSearch {
   FoundPlan found(const Candidate& known) {
     const PlanLayout& layout = space_.layouts()[known.layout];
     const WorkOrder& order = survey_.orders(known.layout)[known.order];
-    return {.layout = layout,
-            .order = order,
-            .settings = space_.settings(layout, order),
-            .document = space_.document_of(layout, order),
-            .estimate = known.estimate};
+    FoundPlan plan = {.layout = layout,
+                      .order = order,
+                      .settings = space_.settings(layout, order),
+                      .document = space_.document_of(layout, order),
+                      .estimate = known.estimate};
+    for (const auto& [look, alike] : looks_) {
+      if (alike.first != known.layout || look.degrees.back() != static_cast<int>(known.order)) {
+        continue;
+      }
+      for (const std::size_t other : alike.others) plan.alike.push_back(space_.layouts()[other]);
+    }
+    return plan;
   }
 
   /// Says that a plan that was found is no worse in anything, but for a difference below `worth`.
@@ -237,6 +267,18 @@ class PlanSearch {
   PlanSurvey survey_;
   const SearchProgress& progress_;
   std::vector<Candidate> queue_;  // a heap
+  /// A plan as a look saw it: two plans of one are the same by other settings.
+  struct SeenPlan {
+    std::array<int, 9> degrees;     // and sizes, and the order of work
+    std::array<double, 8> numbers;  // of the estimate
+    std::array<double, kTimeUses> time;
+    auto operator<=>(const SeenPlan&) const = default;
+  };
+  struct Alike {
+    std::size_t first;                // layout that was looked at first
+    std::vector<std::size_t> others;  // layouts
+  };
+  std::map<SeenPlan, Alike> looks_;
   SearchResult result_;
   std::size_t done_ = 0;
 };

@@ -19,9 +19,9 @@
 namespace interlock {
 
 /// Why a plan was looked at no further. By the limits of the request, in the order of Aim; or it is
-/// no better than a plan that was found.
-enum class Loss { Time, Memory, Cost, Energy, Power, HostMemory, Dominated };
-inline constexpr int kLosses = 7;
+/// no better than a plan that was found, or says by other settings what another plan says.
+enum class Loss { Time, Memory, Cost, Energy, Power, HostMemory, Dominated, Identical };
+inline constexpr int kLosses = 8;
 
 struct FoundPlan {
   PlanLayout layout;
@@ -30,6 +30,8 @@ struct FoundPlan {
   JsonValue document;  // its scenario
   PlanEstimate estimate;
   bool worth_having = true;  // else a plan before it is no worse in anything that counts
+  /// Layouts that are this plan by other settings: e.g. ZeRO 2 where whole gradients are added up.
+  std::vector<PlanLayout> alike;
 };
 
 struct SearchCounts {
@@ -37,10 +39,10 @@ struct SearchCounts {
   std::size_t refused = 0;             // plans that the loader does not take
   std::string refusal;                 // why: of the first
   std::size_t bounded_layouts = 0;     // by one bound for all their plans
-  std::size_t bounded = 0, looked_at = 0, judged = 0, shortened = 0;  // plans
-  std::array<std::array<std::size_t, kLosses>, kGrades> lost{};       // plans, by Grade and Loss
-  std::size_t unfinished = 0;                                         // failed while simulated
-  std::string failure;                                                // how: of the first
+  std::size_t bounded = 0, looked_at = 0, judged = 0, shortened = 0, too_large = 0;  // plans
+  std::array<std::array<std::size_t, kLosses>, kGrades> lost{};  // plans, by Grade and Loss
+  std::size_t unfinished = 0;                                    // failed while simulated
+  std::string failure;                                           // how: of the first
 };
 
 struct SearchResult {

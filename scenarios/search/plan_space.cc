@@ -3,6 +3,7 @@
 #include "scenarios/search/plan_space.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "base/text.h"
@@ -131,15 +132,9 @@ PlanSpace::PlanSpace(JsonValue document, SearchRequest request)
                 "number of samples");
   }
   batch_ = count_at(document_, {"training", "global_batch_size"});
-  const JsonValue* spatial = value_at(document_, {"parallel", "spatial"});
-  parts_of_samples_ = count_at(document_, {"parallel", "context"});
-  if (spatial != nullptr && spatial->kind == JsonValue::Kind::Number) {
-    parts_of_samples_ = count_at(document_, {"parallel", "spatial"});
-  } else if (spatial != nullptr) {
-    for (const JsonValue& part : spatial->items) {
-      parts_of_samples_ *= std::max(1, static_cast<int>(part.number));
-    }
-  }
+  read_images();
+  if (has_tokens_) read_sequences(*graph.tokens_per_sample);
+  experts_ = graph.experts;
   const JsonValue* strategy = value_at(document_, {"training", "strategy"});
   const auto strategies =
       or_usual(request_.strategies, {strategy != nullptr ? *strategy : json_text("global")});
@@ -154,30 +149,94 @@ PlanSpace::PlanSpace(JsonValue document, SearchRequest request)
   }
 }
 
+void PlanSpace::read_images() {
+  const JsonValue* spatial = value_at(document_, {"parallel", "spatial"});
+  if (spatial != nullptr && spatial->kind == JsonValue::Kind::Number) {
+    parts_of_images_ = count_at(document_, {"parallel", "spatial"});
+  } else if (spatial != nullptr) {
+    for (const JsonValue& part : spatial->items) {
+      parts_of_images_ *= std::max(1, static_cast<int>(part.number));
+    }
+  }
+}
+
+/// Takes the ways to divide sequences of `tokens` tokens, that of the document among them.
+void PlanSpace::read_sequences(double tokens) {
+  contexts_ = divisors(static_cast<int>(tokens), static_cast<int>(tokens) / kTokensOfContext);
+  for (const int own : {1, count_at(document_, {"parallel", "context"})}) {
+    if (std::find(contexts_.begin(), contexts_.end(), own) == contexts_.end()) {
+      contexts_.push_back(own);
+    }
+  }
+  const JsonValue* parallel = value_at(document_, {"parallel", "sequence_parallel"});
+  sequence_parallel_ = parallel != nullptr && parallel->boolean;
+}
+
 /// Returns the ways to divide `devices` devices, as layouts without other settings.
 std::vector<PlanLayout> PlanSpace::degrees(int devices) const {
   std::vector<PlanLayout> found;
   const int widest = has_tokens_ ? devices_per_node_ : 1;
   for (const int tensor : or_usual(request_.tensor, divisors(devices, widest))) {
-    const int rest = devices / tensor / parts_of_samples_;
-    for (const int pipeline : or_usual(request_.pipeline, divisors(rest, modules_))) {
-      const int data = rest / pipeline;
-      const std::vector<int>& asked = request_.data;
-      if (!asked.empty() && std::find(asked.begin(), asked.end(), data) == asked.end()) continue;
-      if (tensor * pipeline * data * parts_of_samples_ != devices) continue;
-      found.push_back({devices, tensor, pipeline, data});
+    for (const int context : or_usual(request_.context, contexts_)) {
+      PlanLayout divided = {.devices = devices, .tensor = tensor, .context = context};
+      if (context == 1) {
+        append_pipelines(divided, found);
+        continue;
+      }
+      for (const JsonValue& layout :
+           or_usual(request_.context_layouts, text_values({"ring", "all_to_all"}))) {
+        divided.context_layout = layout;
+        append_pipelines(divided, found);
+      }
     }
   }
   return found;
+}
+
+/// Divides what `divided` leaves among pipeline ranks and replicas.
+void PlanSpace::append_pipelines(const PlanLayout& divided, std::vector<PlanLayout>& found) const {
+  const int parts = divided.tensor * divided.context * parts_of_images_;
+  const int rest = divided.devices / parts;
+  for (const int pipeline : or_usual(request_.pipeline, divisors(rest, modules_))) {
+    PlanLayout layout = divided;
+    layout.pipeline = pipeline;
+    layout.data = rest / pipeline;
+    const std::vector<int>& asked = request_.data;
+    const bool other = std::find(asked.begin(), asked.end(), layout.data) == asked.end();
+    if (!asked.empty() && other) continue;
+    if (parts * pipeline * layout.data == layout.devices) append_experts(layout, found);
+  }
+}
+
+/// Shares the experts among the devices of a pipeline rank.
+void PlanSpace::append_experts(const PlanLayout& divided, std::vector<PlanLayout>& found) const {
+  const int devices = divided.devices / divided.pipeline, tensor = divided.tensor;
+  std::vector<int> usual = {tensor};
+  if (experts_ > 0 && tensor > 1 && sequence_parallel_) usual.push_back(1);
+  for (const int parts : or_usual(request_.expert_tensor, usual)) {
+    const int room = devices % parts == 0 ? devices / parts : 1;
+    const int most = experts_ > 0 ? std::gcd(room, experts_) : 1;
+    for (const int expert : or_usual(request_.expert, divisors(most, most))) {
+      PlanLayout layout = divided;
+      layout.expert = expert;
+      layout.expert_tensor = parts;
+      found.push_back(layout);
+    }
+  }
+}
+
+/// Returns whether some device has weights that another one has, too.
+bool PlanSpace::has_copies(const PlanLayout& layout) const {
+  const int replicas = layout.data * layout.context * parts_of_images_;
+  return replicas > 1 || layout.tensor > layout.expert * layout.expert_tensor;
 }
 
 void PlanSpace::add_layouts(int devices, const JsonValue& strategy, const JsonValue& recompute) {
   for (PlanLayout layout : degrees(devices)) {
     layout.strategy = strategy;
     layout.recompute = recompute;
-    const bool alone = layout.data * parts_of_samples_ == 1;
-    for (const int zero : or_usual(request_.zero_stages,
-                                   alone ? std::vector<int>{0} : std::vector<int>{0, 1, 2, 3})) {
+    const auto usual = has_copies(layout) ? std::vector<int>{0, 1, 2, 3} : std::vector<int>{0};
+    for (const int zero : or_usual(request_.zero_stages, usual)) {
       layout.zero_stage = zero;
       for (const int size : micro_batch_sizes(layout.data)) {
         layout.micro_batch_size = size;
@@ -228,6 +287,22 @@ std::vector<WorkOrder> PlanSpace::orders(const PlanLayout& layout) const {
   return orders;
 }
 
+/// Appends what is 1 for most models, and need not be said there.
+void PlanSpace::append_mesh_settings(const PlanLayout& layout,
+                                     std::vector<Setting>& settings) const {
+  const auto set = [&](const char* key, int value, bool usual) {
+    const bool written = value_at(document_, {"parallel", key}) != nullptr;
+    if (usual && !written) return;
+    settings.push_back({std::string("parallel.") + key, number_value(value)});
+  };
+  set("context", layout.context, layout.context == 1);
+  if (layout.context_layout.kind != JsonValue::Kind::Null) {
+    settings.push_back({"parallel.context_layout", layout.context_layout});
+  }
+  set("expert", layout.expert, layout.expert == 1);
+  set("expert_tensor", layout.expert_tensor, layout.expert_tensor == layout.tensor);
+}
+
 std::vector<Setting> PlanSpace::settings(const PlanLayout& layout, const WorkOrder& order) const {
   const JsonValue none;
   std::vector<Setting> settings;
@@ -237,6 +312,7 @@ std::vector<Setting> PlanSpace::settings(const PlanLayout& layout, const WorkOrd
   settings.push_back({"parallel.tensor", number_value(layout.tensor)});
   settings.push_back({"parallel.pipeline", number_value(layout.pipeline)});
   settings.push_back({"parallel.data", number_value(layout.data)});
+  append_mesh_settings(layout, settings);
   settings.push_back({"parallel.zero_stage", number_value(layout.zero_stage)});
   if (layout.zero_stage == 0 && value_at(document_, {"parallel", "shard"}) != nullptr) {
     settings.push_back({"parallel.shard", none});

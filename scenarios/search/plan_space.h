@@ -16,8 +16,11 @@ namespace interlock {
 
 /// Degrees and sizes, whatever the order of work.
 struct PlanLayout {
-  int devices = 1, tensor = 1, pipeline = 1, data = 1, zero_stage = 0, micro_batch_size = 1;
+  int devices = 1, tensor = 1, pipeline = 1, data = 1, context = 1;
+  int expert = 1, expert_tensor = 1;
+  int zero_stage = 0, micro_batch_size = 1;
   JsonValue strategy, recompute;
+  JsonValue context_layout;  // null: that of the document
 };
 
 /// How the stages of a layout are cut and laid, and the order of their work.
@@ -36,14 +39,19 @@ struct Setting {
 /// Returns the name that a strategy or schedule is, or the "kind" that it has; empty if neither.
 std::string kind_of(const JsonValue& value);
 
+/// Tokens that a device keeps at least, if a search is to divide sequences by itself: an assumption
+/// of ours, as below it attention is too small to hide what it exchanges.
+inline constexpr int kTokensOfContext = 4096;
+
 class PlanSpace {
  public:
   /// Takes `document`, and the usual values where `request` has none: all devices; every way to
-  /// divide them in which tensor ranks lie in one node; micro-batches of a power of two; none,
-  /// selective (of transformers) and full recomputation; every stage of ZeRO; the document's
-  /// strategy, under global training with 1F1B, interleaved (2 and 4 stages a rank), ZB-H1 and
-  /// ZB-V; a balanced partition. Throws: Error if model or cluster of `document` are wrong, or it
-  /// cannot be searched.
+  /// divide them in which tensor ranks lie in one node, sequences are cut in parts of
+  /// kTokensOfContext or more, and experts are shared by any number of devices, each whole or
+  /// divided like all else; micro-batches of a power of two; none, selective (of transformers) and
+  /// full recomputation; every stage of ZeRO; the document's strategy, under global training with
+  /// 1F1B, interleaved (2 and 4 stages a rank), ZB-H1 and ZB-V; a balanced partition. Throws: Error
+  /// if model or cluster of `document` are wrong, or it cannot be searched.
   PlanSpace(JsonValue document, SearchRequest request);
 
   const std::vector<PlanLayout>& layouts() const { return layouts_; }
@@ -53,15 +61,23 @@ class PlanSpace {
   JsonValue document_of(const PlanLayout& layout, const WorkOrder& order) const;
 
  private:
+  void read_images();
+  void read_sequences(double tokens);
   std::vector<PlanLayout> degrees(int devices) const;
+  void append_pipelines(const PlanLayout& divided, std::vector<PlanLayout>& found) const;
+  void append_experts(const PlanLayout& divided, std::vector<PlanLayout>& found) const;
+  bool has_copies(const PlanLayout& layout) const;
+  void append_mesh_settings(const PlanLayout& layout, std::vector<Setting>& settings) const;
   void add_layouts(int devices, const JsonValue& strategy, const JsonValue& recompute);
   std::vector<int> micro_batch_sizes(int data) const;
 
   JsonValue document_;
   SearchRequest request_;
   int modules_ = 1, devices_per_node_ = 1, batch_ = 1;
-  int parts_of_samples_ = 1;  // context, or bands of images
-  bool has_tokens_ = false;
+  int parts_of_images_ = 1;
+  std::vector<int> contexts_ = {1};  // the usual ones
+  int experts_ = 0;                  // of a layer
+  bool has_tokens_ = false, sequence_parallel_ = false;
   int devices_of_document_ = 1;
   std::vector<PlanLayout> layouts_;
 };

@@ -82,14 +82,18 @@ void open_simgrid() {
 
 }  // namespace
 
-PlanSurvey::PlanSurvey(const PlanSpace& space, int processes)
-    : space_(space), processes_(processes) {
+PlanSurvey::PlanSurvey(const PlanSpace& space, const PlanLimits& limits, int processes)
+    : space_(space), memory_limit_(limits.memory), processes_(processes) {
   for (const PlanLayout& layout : space.layouts()) orders_.push_back(space.orders(layout));
 }
 
+Question PlanSurvey::question_of(std::size_t layout, const WorkOrder& order) const {
+  return load_point(
+      std::make_shared<const JsonValue>(space_.document_of(space_.layouts()[layout], order)));
+}
+
 Plan PlanSurvey::plan_of(std::size_t layout, const WorkOrder& order) const {
-  return lay_out(load_point(
-      std::make_shared<const JsonValue>(space_.document_of(space_.layouts()[layout], order))));
+  return lay_out(question_of(layout, order));
 }
 
 /// Returns the bound of a layout by the first of its plans that the loader takes.
@@ -97,8 +101,13 @@ std::string PlanSurvey::bound_of_layout(std::size_t layout) const {
   std::string refusal;
   for (const WorkOrder& order : orders_[layout]) {
     try {
-      const Plan plan = plan_of(layout, order);
-      return bytes_of({told_of(plan, bound_layout(plan.question, family_of(orders_[layout])))}, "");
+      Plan plan = {.question = question_of(layout, order)};  // a bound needs no partition
+      plan.micro_batches = plan.question.micro_batches;
+      const Bytes capacity = plan.question.cluster.device.memory;
+      const Bytes most =
+          memory_limit_.value_or(capacity > Bytes(0) ? kUsableMemory * capacity : Bytes(kInfinity));
+      const StepEstimate bound = bound_layout(plan.question, family_of(orders_[layout]), most);
+      return bytes_of({told_of(plan, bound)}, "");
     } catch (const Error& error) {
       if (refusal.empty()) refusal = error.what();
     }

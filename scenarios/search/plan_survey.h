@@ -28,8 +28,9 @@ struct Findings {
 
 class PlanSurvey {
  public:
-  /// REQUIRES: `space` outlives it.
-  PlanSurvey(const PlanSpace& space, int processes);
+  /// REQUIRES: `space` outlives it. Bounds of layouts that need more memory of a device than
+  /// `limits` leave have no time.
+  PlanSurvey(const PlanSpace& space, const PlanLimits& limits, int processes);
 
   const std::vector<WorkOrder>& orders(std::size_t layout) const { return orders_[layout]; }
 
@@ -40,6 +41,7 @@ class PlanSurvey {
   std::vector<Findings> know_better(const std::vector<Candidate>& candidates) const;
 
  private:
+  Question question_of(std::size_t layout, const WorkOrder& order) const;
   Plan plan_of(std::size_t layout, const WorkOrder& order) const;
   std::string bound_of_layout(std::size_t layout) const;
   std::string bounds_of_plans(std::size_t layout) const;
@@ -48,6 +50,7 @@ class PlanSurvey {
                             const std::function<std::string(std::size_t)>& work) const;
 
   const PlanSpace& space_;
+  std::optional<Bytes> memory_limit_;
   int processes_;
   std::vector<std::vector<WorkOrder>> orders_;  // by layout
 };

@@ -69,6 +69,9 @@ SearchRequest read_search(const JsonNode& node, Diagnostics& diagnostics) {
   request.tensor = counts_of(section, "tensor");
   request.pipeline = counts_of(section, "pipeline");
   request.data = counts_of(section, "data");
+  request.context = counts_of(section, "context");
+  request.expert = counts_of(section, "expert");
+  request.expert_tensor = counts_of(section, "expert_tensor");
   request.zero_stages = counts_of(section, "zero_stage");
   request.micro_batch_sizes = counts_of(section, "micro_batch_size");
   request.chunks = counts_of(section, "chunks");
@@ -76,6 +79,7 @@ SearchRequest read_search(const JsonNode& node, Diagnostics& diagnostics) {
   request.schedules = values_of(section, "schedule");
   request.recompute = values_of(section, "recompute");
   request.partitions = values_of(section, "partition");
+  request.context_layouts = values_of(section, "context_layout");
   section.finish();
   return request;
 }

@@ -35,8 +35,9 @@ struct SearchRequest {
   PlanLimits limits;
   double worth = 0.01;     // share by which a plan must beat each faster one in something
   bool only_best = false;  // nothing but the best plan is asked for
-  std::vector<int> devices, tensor, pipeline, data, zero_stages, micro_batch_sizes, chunks;
-  std::vector<JsonValue> strategies, schedules, recompute, partitions;
+  std::vector<int> devices, tensor, pipeline, data, context, expert, expert_tensor;
+  std::vector<int> zero_stages, micro_batch_sizes, chunks;
+  std::vector<JsonValue> strategies, schedules, recompute, partitions, context_layouts;
 };
 
 /// Reads "search".

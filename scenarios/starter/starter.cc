@@ -85,6 +85,7 @@ SearchResult best_plan(const JsonValue& document, Aim aim, Bytes memory, int pro
   request.limits.memory = memory;
   request.zero_stages = {1};
   request.schedules = {json_text("1f1b")};
+  request.context_layouts = {json_text("ring")};
   return search_plans(document, request, processes, told);
 }
 
@@ -94,11 +95,15 @@ void take_plan(Starter& starter, const SearchResult& search) {
   starter.plan.tensor = layout.tensor;
   starter.plan.pipeline = layout.pipeline;
   starter.plan.data = layout.data;
+  starter.plan.context = layout.context;
+  starter.plan.expert = layout.expert;
+  starter.plan.expert_tensor = layout.expert_tensor;
   starter.plan.micro_batch_size = layout.micro_batch_size;
   starter.plan.recompute = layout.recompute.text;
   starter.plans = search.counts.plans - search.counts.refused;
   starter.step_time = Seconds(found.estimate.step_time);
   starter.peak_memory = Bytes(found.estimate.peak_memory);
+  starter.too_large = found.estimate.too_large;
   starter.fits = starter.peak_memory <= starter.memory;
 }
 

@@ -18,7 +18,8 @@ struct StarterQuestion {
 
 /// The plan that is chosen for the user.
 struct StarterPlan {
-  int tensor = 1, pipeline = 1, data = 1;
+  int tensor = 1, pipeline = 1, data = 1, context = 1;
+  int expert = 1, expert_tensor = 1;
   int global_batch_size = 1, micro_batch_size = 1;
   std::string recompute = "none";  // "none", "selective", "full"
 };
@@ -34,11 +35,13 @@ struct Starter {
   Seconds step_time;
   Bytes peak_memory, memory;           // of the fullest device, and what it has
   bool fits = true, fits_well = true;  // at all; and within kUsableMemory of the memory
+  bool too_large = false;              // to be simulated: see PlanEstimate
 };
 
 /// The fastest plan that leaves a tenth of the memory, of all degrees, micro-batches and levels of
-/// recomputation under 1F1B and ZeRO 1, tensors divided inside a node; if there is none, the one
-/// that takes least memory. Throws: Error if model or machine are wrong, or have too few devices.
+/// recomputation under 1F1B and ZeRO 1, tensors divided inside a node, long sequences in rings and
+/// experts among any number of devices; if there is none, the one that takes least memory. Throws:
+/// Error if model or machine are wrong, or have too few devices.
 Starter make_starter(const StarterQuestion& question, int processes,
                      const SearchProgress& told = {});
 

@@ -44,7 +44,15 @@ std::string parallel_text(const StarterPlan& plan) {
   if (plan.tensor > 1) {
     text += ", \"tensor\": " + number(plan.tensor) + ", \"sequence_parallel\": true";
   }
-  if (plan.data > 1) text += ", \"data\": " + number(plan.data) + ", \"zero_stage\": 1";
+  if (plan.context > 1) text += ", \"context\": " + number(plan.context);
+  if (plan.data > 1) text += ", \"data\": " + number(plan.data);
+  if (plan.expert > 1) text += ", \"expert\": " + number(plan.expert);
+  if (plan.expert_tensor != plan.tensor) {
+    text += ", \"expert_tensor\": " + number(plan.expert_tensor);
+  }
+  const int replicas = plan.data * plan.context;
+  const bool copies = replicas > 1 || plan.tensor > plan.expert * plan.expert_tensor;
+  if (copies) text += ", \"zero_stage\": 1";
   return text + "}";
 }
 
@@ -64,6 +72,10 @@ std::string head(const Starter& starter) {
   } else {
     text += "leanest, and none fits: it takes " + memory +
             ".\n// More devices, or offloading, make room.\n";
+  }
+  if (starter.too_large) {
+    text +=
+        "// It has too many devices to simulate here: its time leaves out that messages meet.\n";
   }
   return text +
          "// Next: interlock simulate FILE; interlock explain FILE says what would make it "
@@ -97,9 +109,15 @@ std::string starter_text(const Starter& starter, const std::string& folder) {
   text += "  // A name (interlock list machines), a file, or an object.\n  \"cluster\": " +
           cluster_text(starter, folder) + ",\n";
   text +=
-      "  // pipeline x tensor x data are all devices. Tensors are divided inside a node.\n"
-      "  \"parallel\": " +
-      parallel_text(plan) + ",\n";
+      "  // pipeline x tensor x context x data are all devices. Tensors are divided inside a "
+      "node.\n";
+  if (plan.expert > 1) {
+    text +=
+        "  // \"expert\" devices of a pipeline rank share the experts of a layer between them, "
+        "each "
+        "of\n  // which \"expert_tensor\" (usually as many as \"tensor\") divide.\n";
+  }
+  text += "  \"parallel\": " + parallel_text(plan) + ",\n";
   text +=
       "  \"training\": {\n"
       "    // End-to-end backpropagation; \"pairwise\" and \"local\" need no gradients from far "

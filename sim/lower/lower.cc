@@ -256,7 +256,9 @@ Brevity what_to_leave_out(const LowerInputs& inputs, bool& shares) {
 Program lower(const LowerInputs& given) {
   LowerInputs inputs = unfold(given);
   slow_down(inputs);
-  if (inputs.mesh.replicas() > 1 || !inputs.layouts.empty()) mark_last_backwards(inputs.schedule);
+  const bool reduces =
+      inputs.mesh.replicas() > 1 || group_size(inputs.mesh, MeshAxis::ExpertData) > 1;
+  if (reduces || !inputs.layouts.empty()) mark_last_backwards(inputs.schedule);
   if (has_stash_on_hosts(inputs)) {
     for (std::vector<Sequence>& rank : inputs.schedule.ranks) {
       if (rank.size() == 1) part_turns_at_backwards(rank.front());

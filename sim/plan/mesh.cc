@@ -66,6 +66,15 @@ std::vector<int> block_of(const std::vector<int>& all, int device, int size, boo
   return devices;
 }
 
+/// Returns the `size` members of `all`, `step` places from each other, of which `place` is one.
+std::vector<int> every(const std::vector<int>& all, int place, int step, int size) {
+  const int first = place - place / step % size * step;
+  std::vector<int> devices;
+  devices.reserve(static_cast<std::size_t>(size));
+  for (int i = 0; i < size; ++i) devices.push_back(all[first + i * step]);
+  return devices;
+}
+
 /// A grid of tensor ranks is numbered by depth, then row, then column.
 int grid_side(const Mesh& mesh) {
   const int cells = mesh.degree(Dimension::Tensor) / mesh.tensor_depth;
@@ -80,10 +89,31 @@ std::vector<int> grid_group(const Mesh& mesh, MeshAxis axis, const Coordinates& 
   const bool row = axis == MeshAxis::TensorRow, column = axis == MeshAxis::TensorColumn;
   const int step = row ? 1 : column ? side : side * side;
   const int size = row || column ? side : mesh.tensor_depth;
-  const int first = place - place / step % size * step;
-  std::vector<int> devices;
-  devices.reserve(static_cast<std::size_t>(size));
-  for (int i = 0; i < size; ++i) devices.push_back(all[first + i * step]);
+  return every(all, place, step, size);
+}
+
+/// Returns the devices of the pipeline rank of `at` along which experts are laid.
+std::vector<int> expert_line(const Mesh& mesh, Coordinates at) {
+  const int tensor = mesh.degree(Dimension::Tensor);
+  std::vector<int> line(static_cast<std::size_t>(mesh.devices_of_rank()));
+  for (int t = 0; t < tensor; ++t) {
+    at[static_cast<int>(Dimension::Tensor)] = t;
+    const std::vector<int> equal = devices_of_equal_weights(mesh, at);
+    for (std::size_t i = 0; i < equal.size(); ++i) line[i * tensor + t] = equal[i];
+  }
+  return line;
+}
+
+std::vector<int> expert_group(const Mesh& mesh, MeshAxis axis, const Coordinates& at) {
+  const std::vector<int> line = expert_line(mesh, at);
+  const auto own = std::find(line.begin(), line.end(), device_of(mesh, at));
+  const int tensor = mesh.tensor_of_experts();
+  const int step = axis == MeshAxis::ExpertTensor ? 1
+                   : axis == MeshAxis::Expert     ? tensor
+                                                  : tensor * mesh.expert;
+  const int place = static_cast<int>(own - line.begin());
+  std::vector<int> devices = every(line, place, step, group_size(mesh, axis));
+  std::sort(devices.begin(), devices.end());
   return devices;
 }
 
@@ -128,15 +158,19 @@ std::vector<int> group_of(const Mesh& mesh, MeshAxis axis, const Coordinates& at
     case MeshAxis::ImageColumns:
       return image_group(mesh, axis, at);
     case MeshAxis::Expert:
-      return of_equal_weights(mesh.expert, true);
+      return mesh.expert_tensor ? expert_group(mesh, axis, at)
+                                : of_equal_weights(mesh.expert, true);
+    case MeshAxis::ExpertTensor:
+      return expert_group(mesh, axis, at);
+    case MeshAxis::ExpertData:
+      return mesh.expert_tensor ? expert_group(mesh, axis, at)
+                                : of_equal_weights(mesh.expert, false);
     case MeshAxis::Data:
       return devices_of_equal_weights(mesh, at);
     case MeshAxis::Shard:
       return of_equal_weights(mesh.shard, true);
     case MeshAxis::Replica:
       return of_equal_weights(mesh.shard, false);
-    case MeshAxis::ExpertData:
-      return of_equal_weights(mesh.expert, false);
     case MeshAxis::ToHost:
     case MeshAxis::FromHost:
       return {device_of(mesh, at)};
@@ -168,7 +202,9 @@ int group_size(const Mesh& mesh, MeshAxis axis) {
     case MeshAxis::Replica:
       return mesh.replicas() / mesh.shard;
     case MeshAxis::ExpertData:
-      return mesh.replicas() / mesh.expert;
+      return mesh.devices_of_rank() / (mesh.expert * mesh.tensor_of_experts());
+    case MeshAxis::ExpertTensor:
+      return mesh.tensor_of_experts();
     case MeshAxis::ToHost:
     case MeshAxis::FromHost:
       break;

@@ -3,17 +3,31 @@
 //
 // A device has four coordinates: its pipeline rank, and among the devices of that rank its data,
 // context and tensor coordinates. `order` says which of them changes first from one device to the
-// next. Experts are divided among devices that hold equal weights otherwise; so are, under ZeRO,
-// the states of the optimiser, gradients and weights.
+// next. Devices of equal weights divide, under ZeRO, the states of the optimiser, gradients and
+// weights among them.
+//
+// Experts have a mesh of their own over the devices of a pipeline rank, as Megatron-Core folds them
+// (arXiv 2504.14960): tensor x context x data = expert_tensor x expert x expert_data. It is laid
+// along a line: the devices with the tensor coordinate changing first, then those of equal weights
+// by their numbers. On it expert_tensor changes first, then expert, then expert_data. If each
+// expert is divided as all else is (expert_tensor = tensor), the groups that share the experts are
+// neighbours among the devices of equal weights.
 //
 // Example: tensor 2 x data 2 x pipeline 2 in the usual order, tensor, context, data, pipeline.
 //   device     0  1  2  3  4  5  6  7
 //   tensor     0  1  0  1  0  1  0  1
 //   data       0  0  1  1  0  0  1  1
 //   pipeline   0  0  0  0  1  1  1  1
+// and with the experts of a layer on 2 devices each:
+//   expert_tensor 1     0  0  0  0  1  1  1  1   pipeline
+//     expert            0  1  0  1  0  1  0  1
+//     expert_data       0  0  1  1  0  0  1  1
+//   expert_tensor 2     0  1  0  1  0  1  0  1
+//     expert            0  0  1  1  0  0  1  1
 #pragma once
 
 #include <array>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,18 +47,19 @@ struct Mesh {
   Coordinates degrees = {1, 1, 1, 1};
   std::array<Dimension, kDimensions> order = {Dimension::Tensor, Dimension::Context,
                                               Dimension::Data, Dimension::Pipeline};
-  int tensor_depth = 1;   // of a grid of tensor ranks: depth * side * side
-  int image_columns = 1;  // of context: parts of images side by side; divides it
-  int expert = 1;         // divides data * context
-  int shard = 1;          // devices that share one copy of a state; divides data * context
+  int tensor_depth = 1;              // of a grid of tensor ranks: depth * side * side
+  int image_columns = 1;             // of context: parts of images side by side; divides it
+  int expert = 1;                    // devices that share the experts of a layer between them
+  std::optional<int> expert_tensor;  // devices that divide each expert; nothing: as many as tensor
+  int shard = 1;  // devices that share one copy of a state; divides data * context
 
   int degree(Dimension dimension) const { return degrees[static_cast<int>(dimension)]; }
   int& degree(Dimension dimension) { return degrees[static_cast<int>(dimension)]; }
+  int tensor_of_experts() const { return expert_tensor.value_or(degree(Dimension::Tensor)); }
   /// Devices that hold equal weights, but for experts.
   int replicas() const { return degree(Dimension::Data) * degree(Dimension::Context); }
-  int devices() const {
-    return replicas() * degree(Dimension::Tensor) * degree(Dimension::Pipeline);
-  }
+  int devices_of_rank() const { return replicas() * degree(Dimension::Tensor); }
+  int devices() const { return devices_of_rank() * degree(Dimension::Pipeline); }
 };
 
 /// The device at `at`.

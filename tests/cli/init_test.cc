@@ -115,6 +115,24 @@ TEST_CASE("init of 175 billion parameters on 64 devices decides on hundreds of p
   CHECK(parse_json(run.out, "init").find("plans")->number > 400);
 }
 
+TEST_CASE("init divides the experts of a mixture, and sequences that are long") {
+  const Folder folder;
+  const Outcome run = run_program({"init", "--model", "mixtral-8x7b", "--machine", "dgx-h100",
+                                   "--devices", "16", "--out", "s.json", "--json", "-"},
+                                  folder.path());
+  REQUIRE(run.exit_code == 0);
+  const JsonValue plan = parse_json(run.out, "init");
+  const auto count = [&](const char* key) { return static_cast<int>(plan.find(key)->number); };
+  CHECK(count("expert") > 1);
+  CHECK(count("context") > 1);  // of 32,768 tokens
+  CHECK(count("tensor") * count("pipeline") * count("data") * count("context") == 16);
+  const Outcome simulated = run_program({"simulate", "s.json", "--json", "-"}, folder.path());
+  const JsonValue result = parse_json(simulated.out, "simulate");
+  CHECK(result.find("parallel")->find("expert")->number == count("expert"));
+  CHECK(result.find("step_time_s")->number ==
+        doctest::Approx(plan.find("step_time_s")->number).epsilon(0.01));
+}
+
 TEST_CASE("init says in a sentence what is missing or wrong") {
   const Outcome missing = run_program({"init", "--model", "gpt2"});
   CHECK(missing.exit_code == 2);

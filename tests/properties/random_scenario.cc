@@ -99,7 +99,7 @@ class Draw {
     if (chance(0.2)) model["sliding_window"] = 32;
     if (chance(0.2)) model["gated_mlp"] = true;
     if (chance(0.2)) model["attention_flops"] = "causal";
-    if (chance(0.2)) {
+    if (chance(0.35)) {
       model["experts"] = 8;
       model["experts_per_token"] = 2;
       model["capacity_factor"] = 1.25;
@@ -178,7 +178,7 @@ class Draw {
     if (tensor_ > 1 && chance(0.4)) keys["sequence_parallel"] = true;
     if (context_ > 1 && chance(0.5)) keys["context_layout"] = "all_to_all";
     const int replicas = data_ * context_, zero = random_.integer(0, 3);
-    if (experts_ && 8 % replicas == 0 && chance(0.7)) keys["expert"] = replicas;
+    if (experts_) share_experts(keys);
     keys["zero_stage"] = zero;
     if (zero > 0 && replicas % 2 == 0 && chance(0.3)) keys["shard"] = replicas / 2;
     if (chance(0.3)) keys["overlap_gradients"] = false;
@@ -189,6 +189,27 @@ class Draw {
     if (chance(0.2)) keys["order"] = {"data", "tensor", "context", "pipeline"};
     if (chance(0.1)) keys["order"] = {"pipeline", "data", "tensor", "context"};
     return keys;
+  }
+
+  /// Draws a mesh of experts: that of attention, or one of its own where tokens are divided.
+  void share_experts(Json& keys) {
+    const int replicas = data_ * context_, devices = devices_a_rank();
+    const bool own_tokens = tensor_ == 1 || keys.contains("sequence_parallel");
+    if (!own_tokens || chance(0.4)) {
+      if (8 % replicas == 0 && chance(0.7)) keys["expert"] = replicas;
+      return;
+    }
+    std::vector<int> parts;
+    for (const int one : {1, 2, 4, 8}) {
+      if (devices % one == 0) parts.push_back(one);
+    }
+    const int tensor = one_of(parts);
+    std::vector<int> degrees;
+    for (const int one : {1, 2, 4, 8}) {
+      if (devices / tensor % one == 0) degrees.push_back(one);
+    }
+    keys["expert_tensor"] = tensor;
+    keys["expert"] = one_of(degrees);
   }
 
   Json training() {

@@ -166,6 +166,38 @@ TEST_CASE("experts and shards must divide the devices of equal weights") {
         "beside it");
 }
 
+TEST_CASE("experts may lie on tensor devices, too, if those have tokens of their own") {
+  const Question scenario =
+      with({R"(parallel={"tensor": 4, "data": 4, "expert": 8, "expert_tensor": 1,
+                 "sequence_parallel": true})"});
+  CHECK(scenario.mesh.expert == 8);
+  CHECK(scenario.mesh.expert_tensor == 1);
+  CHECK(scenario.sharding.tensor_of_experts() == 1);
+  const Question usual = with({R"(parallel={"tensor": 4, "data": 4, "expert": 4,
+                                           "expert_tensor": 4})"});
+  CHECK(!usual.mesh.expert_tensor);
+  const auto said = [](const std::string& keys) {
+    return refused({"parallel={\"pipeline\": 4, \"tensor\": 4, \"data\": 4, " + keys + "}"});
+  };
+  CHECK(said(R"("expert": 8)") ==
+        "set: /parallel/expert: experts are divided among the 4 devices of equal weights (data x "
+        "context); expected a divisor of 4, or \"expert_tensor\": 1 beside it, got 8");
+  CHECK(said(R"("expert": 8, "expert_tensor": 1)") ==
+        "set: /parallel/expert_tensor: the 4 tensor devices hold the same tokens, and cannot send "
+        "parts of them to other holders of experts; expected \"sequence_parallel\": true beside "
+        "it, or 4");
+  CHECK(said(R"("expert": 16, "expert_tensor": 2, "sequence_parallel": true)") ==
+        "set: /parallel/expert: experts are divided among the 8 devices (data x context x tensor / "
+        "expert_tensor) of a pipeline rank; expected a divisor of 8, or \"expert_tensor\": 1 "
+        "beside it, got 16");
+  CHECK(said(R"("expert_tensor": 3, "sequence_parallel": true)") ==
+        "set: /parallel/expert_tensor: each expert is divided among the 16 devices of a pipeline "
+        "rank (data x context x tensor); expected a divisor of 16, got 3");
+  CHECK(refused({"model.experts=null", R"(parallel={"pipeline": 32, "data": 2,
+                                                     "expert_tensor": 2})"})
+            .find("a transformer without \"experts\" cannot be divided") != std::string::npos);
+}
+
 TEST_CASE("grids of tensor ranks have their shapes") {
   const auto said = [](const std::string& keys) {
     return refused({"model.experts=null", "parallel={\"pipeline\": 1, " + keys + "}"});

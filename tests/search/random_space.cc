@@ -16,14 +16,19 @@ T one_of(const std::vector<T>& values, Random& random) {
 
 Json model(Random& random) {
   const int heads = one_of<int>({4, 8}, random);
-  return {{"kind", "transformer"},
-          {"layers", random.integer(4, 8)},
-          {"hidden_size", 64 * heads},
-          {"attention_heads", heads},
-          {"ffn_hidden_size", 256 * heads},
-          {"vocab_size", 4096},
-          {"sequence_length", one_of<int>({128, 512, 1024}, random)},
-          {"tied_embeddings", random.integer(0, 1) == 1}};
+  Json model = {{"kind", "transformer"},
+                {"layers", random.integer(4, 8)},
+                {"hidden_size", 64 * heads},
+                {"attention_heads", heads},
+                {"ffn_hidden_size", 256 * heads},
+                {"vocab_size", 4096},
+                {"sequence_length", one_of<int>({128, 512, 1024}, random)},
+                {"tied_embeddings", random.integer(0, 1) == 1}};
+  if (random.integer(0, 2) > 0) return model;
+  model["experts"] = 4;
+  model["experts_per_token"] = 2;
+  model["expert_ffn_hidden_size"] = 64 * heads;
+  return model;
 }
 
 Json cluster(Random& random) {
@@ -55,7 +60,7 @@ int devices_of(const Json& space) {
 }
 
 struct Values {
-  int tensor = 1, pipeline = 1, zero = 0, size = 1;
+  int tensor = 1, pipeline = 1, context = 1, expert = 1, expert_tensor = 1, zero = 0, size = 1;
   std::string again = "none";
   Json schedule = nullptr;
   int chunks = 1;
@@ -66,7 +71,10 @@ Json plan_of(Json space, const Values& values) {
   Json& parallel = space["parallel"];
   parallel["tensor"] = values.tensor;
   parallel["pipeline"] = values.pipeline;
-  parallel["data"] = devices_of(space) / values.tensor / values.pipeline;
+  parallel["data"] = devices_of(space) / values.tensor / values.pipeline / values.context;
+  parallel["context"] = values.context;
+  if (values.expert > 1) parallel["expert"] = values.expert;
+  if (values.expert_tensor != values.tensor) parallel["expert_tensor"] = values.expert_tensor;
   parallel["zero_stage"] = values.zero;
   if (values.chunks > 1) parallel["stages"] = values.chunks * values.pipeline;
   Json& training = space["training"];
@@ -78,6 +86,19 @@ Json plan_of(Json space, const Values& values) {
 }
 
 JsonValue document_of(const Json& json) { return parse_json(json.dump(), "plan.json"); }
+
+/// Returns the ways to share experts: degrees, and the devices that divide each expert.
+std::vector<std::pair<int, int>> expert_degrees(const Json& space, int tensor, int pipeline) {
+  std::vector<std::pair<int, int>> all;
+  if (!space["model"].contains("experts")) return {{1, tensor}};
+  const int devices = devices_of(space) / pipeline;
+  const bool folds = tensor > 1 && space["parallel"]["sequence_parallel"].get<bool>();
+  for (const int expert : {1, 2, 4}) {
+    if (devices / tensor % expert == 0) all.emplace_back(expert, tensor);
+    if (folds && devices % expert == 0) all.emplace_back(expert, 1);
+  }
+  return all;
+}
 
 std::vector<int> chunks_of(const std::string& schedule) {
   if (schedule == "interleaved") return {2};
@@ -102,6 +123,8 @@ std::string random_space(int seed, bool lists) {
   Json& search = space["search"];
   search["tensor"] = {1, 2};
   search["pipeline"] = {1, 2, 4};
+  search["context"] = random.integer(0, 2) == 0 ? Json{1, 2} : Json{1};
+  search["context_layout"] = "ring";
   search["micro_batch_size"] = random.integer(0, 1) == 1 ? Json{1, 2} : Json{1, 4};
   search["zero_stage"] = {0, random.integer(1, 3)};
   search["recompute"] = random.integer(0, 1) == 1 ? Json{"none", "full"} : Json{"none"};
@@ -133,8 +156,52 @@ JsonValue random_plan(const std::string& text, Random& random) {
                          : chunks_of(name).front();
   const int zero = random.integer(0, 3), size = one_of<int>({1, 1, 2, 4}, random);
   const std::string again = one_of<std::string>({"none", "selective", "full"}, random);
-  return document_of(plan_of(space, {tensor, pipeline, zero, size, again, order, chunks}));
+  const int context = devices / (tensor * pipeline) % 2 == 0 ? one_of<int>({1, 1, 2}, random) : 1;
+  const auto [expert, parts] = one_of(expert_degrees(space, tensor, pipeline), random);
+  return document_of(plan_of(space, {.tensor = tensor,
+                                     .pipeline = pipeline,
+                                     .context = context,
+                                     .expert = expert,
+                                     .expert_tensor = parts,
+                                     .zero = zero,
+                                     .size = size,
+                                     .again = again,
+                                     .schedule = order,
+                                     .chunks = chunks}));
 }
+
+namespace {
+
+/// Appends the plans of all orders of a layout.
+void append_orders(const Json& space, Values values, std::vector<JsonValue>& plans) {
+  const Json& search = space["search"];
+  if (!search.contains("schedule")) {
+    plans.push_back(document_of(plan_of(space, values)));
+    return;
+  }
+  for (const std::string order : search["schedule"]) {
+    values.schedule = order;
+    values.chunks = values.pipeline == 1 && order == "interleaved" ? 1 : chunks_of(order)[0];
+    plans.push_back(document_of(plan_of(space, values)));
+  }
+}
+
+/// Appends the plans of all settings of a mesh.
+void append_settings(const Json& space, Values values, std::vector<JsonValue>& plans) {
+  const Json& search = space["search"];
+  for (const int zero : search["zero_stage"]) {
+    for (const int size : search["micro_batch_size"]) {
+      for (const std::string again : search["recompute"]) {
+        values.zero = zero;
+        values.size = size;
+        values.again = again;
+        append_orders(space, values, plans);
+      }
+    }
+  }
+}
+
+}  // namespace
 
 std::vector<JsonValue> all_plans(const std::string& text) {
   const Json space = Json::parse(text);
@@ -142,20 +209,16 @@ std::vector<JsonValue> all_plans(const std::string& text) {
   std::vector<JsonValue> plans;
   for (const int tensor : search["tensor"]) {
     for (const int pipeline : search["pipeline"]) {
-      if (devices_of(space) % (tensor * pipeline) != 0) continue;
-      for (const int zero : search["zero_stage"]) {
-        for (const int size : search["micro_batch_size"]) {
-          for (const std::string again : search["recompute"]) {
-            if (!search.contains("schedule")) {
-              plans.push_back(document_of(plan_of(space, {tensor, pipeline, zero, size, again})));
-              continue;
-            }
-            for (const std::string order : search["schedule"]) {
-              const int chunks = pipeline == 1 && order == "interleaved" ? 1 : chunks_of(order)[0];
-              plans.push_back(document_of(
-                  plan_of(space, {tensor, pipeline, zero, size, again, order, chunks})));
-            }
-          }
+      for (const int context : search["context"]) {
+        if (devices_of(space) % (tensor * pipeline * context) != 0) continue;
+        for (const auto& [expert, parts] : expert_degrees(space, tensor, pipeline)) {
+          append_settings(space,
+                          {.tensor = tensor,
+                           .pipeline = pipeline,
+                           .context = context,
+                           .expert = expert,
+                           .expert_tensor = parts},
+                          plans);
         }
       }
     }

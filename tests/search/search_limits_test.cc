@@ -2,9 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
+#include <memory>
+#include <set>
+
 #include "base/error.h"
 #include "scenarios/contract/set_key.h"
 #include "scenarios/search/plan_search.h"
+#include "scenarios/sweep/sweep_plan.h"
 
 namespace interlock::search_limits_test {
 namespace {
@@ -57,6 +61,72 @@ TEST_CASE("fewer devices cost less, if they are asked for") {
   CHECK(cheap.plans[0].layout.devices == 1);
   const SearchResult fast = searched({"search.devices=[1, 2, 4]"});
   CHECK(fast.plans[0].layout.devices == 4);
+}
+
+/// The space with four experts in each layer, and tokens divided among tensor devices.
+std::vector<std::string> with_experts(std::vector<std::string> more) {
+  more.insert(more.begin(),
+              {"model.experts=4", "model.experts_per_token=2", "parallel.sequence_parallel=true"});
+  return more;
+}
+
+TEST_CASE("experts are divided by default, whole or as tensors are") {
+  const SearchResult all = searched(with_experts({}));
+  std::set<std::pair<int, int>> seen;  // degrees of experts, and of each
+  for (const FoundPlan& plan : all.plans) {
+    const PlanLayout& layout = plan.layout;
+    seen.insert({layout.expert, layout.expert_tensor});
+    CHECK(4 % layout.expert == 0);
+    CHECK((layout.expert_tensor == 1 || layout.expert_tensor == layout.tensor));
+  }
+  CHECK(seen.size() > 2);
+  // 4 devices: tensor 1 or 2 with pipelines of 1, 2, 4. By hand: room for 4, 2, 1 expert devices
+  // beside tensor 1; beside tensor 2, divided experts have 2, 1, whole ones 4, 2.
+  const auto degrees = [](int room) { return room == 4 ? 3 : room == 2 ? 2 : 1; };
+  const std::size_t meshes =
+      degrees(4) + degrees(2) + degrees(1) + degrees(2) + degrees(1) + degrees(4) + degrees(2);
+  const SearchResult counted = searched(
+      with_experts({"search.micro_batch_size=1", "search.recompute=none", "search.zero_stage=1"}));
+  CHECK(counted.counts.layouts == meshes);
+  const SearchResult whole = searched(with_experts({"search.expert=[1]"}));
+  for (const FoundPlan& plan : whole.plans) CHECK(plan.layout.expert == 1);
+  CHECK(value_of(all.plans[0], Aim::Time) <= value_of(whole.plans[0], Aim::Time));
+}
+
+TEST_CASE("sequences are divided by default if they leave each device 4,096 tokens") {
+  const auto contexts = [](const std::vector<std::string>& overrides) {
+    std::set<int> degrees;
+    for (const FoundPlan& plan : searched(overrides).plans) degrees.insert(plan.layout.context);
+    return degrees;
+  };
+  const std::vector<std::string> one = {
+      "search.micro_batch_size=1", "search.recompute=none", "search.zero_stage=0",
+      "search.tensor=1",           "search.pipeline=1",     "training.global_batch_size=4"};
+  auto of = [&](const std::string& more) {
+    std::vector<std::string> all = one;
+    all.push_back(more);
+    return contexts(all);
+  };
+  CHECK(of("model.sequence_length=4096") == std::set{1});
+  CHECK(of("model.sequence_length=8192") == std::set{1, 2});
+  CHECK(of("search.context=[4]") == std::set{4});
+}
+
+TEST_CASE("a plan with too many devices to simulate keeps its quick estimate and says so") {
+  const JsonValue document = parse_json(R"({"model": "deepseek-v3",
+      "cluster": {"machine": "dgx-h100", "nodes": 64},
+      "parallel": {"pipeline": 8, "data": 64, "expert": 32, "zero_stage": 1},
+      "training": {"strategy": "global", "global_batch_size": 512, "micro_batch_size": 1,
+                   "optimizer": "adam", "recompute": "full", "steps": 2}})",
+                                        "large.json");
+  const Plan plan = lay_out(load_point(std::make_shared<const JsonValue>(document)));
+  const PlanEstimate look = estimate_by_look(plan);
+  const PlanEstimate estimate = estimate_by_simulation(plan, look);
+  CHECK(!look.folds);
+  CHECK(estimate.too_large);
+  CHECK(estimate.step_time == look.step_time);
+  CHECK(estimate.values[0] == doctest::Approx(look.step_time).epsilon(1e-12));
+  CHECK(estimate.values[1] == doctest::Approx(look.peak_memory).epsilon(1e-12));
 }
 
 TEST_CASE("no plan is beyond a limit") {

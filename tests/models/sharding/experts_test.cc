@@ -15,6 +15,15 @@ const std::string kSmall = R"({"kind": "transformer", "layers": 2, "hidden_size"
 constexpr double kTokens = 24, kHidden = 8, kElement = 2;
 constexpr std::int64_t kExpert = 2 * 8 * 6 + 6 + 8;
 
+BuildOptions folded_over(int tensor, int expert, int expert_tensor) {
+  BuildOptions options;
+  options.sharding.tensor = tensor;
+  options.sharding.sequence_parallel = tensor > 1;
+  options.sharding.expert = expert;
+  options.sharding.expert_tensor = expert_tensor;
+  return options;
+}
+
 BuildOptions shared_by(int expert, double imbalance = 1, int tensor = 1, bool sequence = false) {
   BuildOptions options;
   options.sharding.expert = expert;
@@ -161,6 +170,52 @@ TEST_CASE("tensor devices divide experts: sums wait for the way back, or parts a
   const Flops whole = flops_of(built(kSmall + "}", shared_by(4)).modules[1].forward);
   CHECK(flops_of(parts.forward) * 2 == whole);
   CHECK((flops_of(sums.forward) * 2 - whole).value() == 2 * kTokens * kHidden * 4);
+}
+
+TEST_CASE("tensor devices that hold whole experts send each other tokens, and gather none") {
+  const Module whole = built(kSmall + "}").modules[1];
+  const Module part = built(kSmall + "}", folded_over(2, 4, 1)).modules[1];
+  CHECK(part.expert_parameters == kExpert);  // one of four, whole
+  // Each tensor device has half of the tokens, each of which goes to two experts.
+  Exchange way = {.kind = CollectiveKind::AllToAll,
+                  .axis = MeshAxis::Expert,
+                  .bytes = Bytes(kTokens / 2 * 2 * kHidden * kElement),
+                  .count = 2};
+  double gathered = 0;
+  for (const Exchange& one : part.forward_exchanges) {
+    CHECK(one.axis != MeshAxis::ExpertTensor);
+    if (one.axis == MeshAxis::Expert) CHECK(one == way);
+    if (one.axis == MeshAxis::Tensor) gathered += one.bytes.value() * one.count;
+  }
+  CHECK(gathered == 2 * kTokens * kHidden * kElement);  // attention alone
+  // Halves of the tokens and halves of the weights are the same work.
+  const Module halves = built(kSmall + "}", shared_by(4, 1, 2, true)).modules[1];
+  CHECK(flops_of(part.forward) == flops_of(halves.forward));
+  CHECK(flops_of(part.backward_weight) == flops_of(halves.backward_weight));
+  CHECK(flops_of(part.forward) * 2 == flops_of(whole.forward));
+}
+
+TEST_CASE("devices that divide experts alone gather the rows of all of them") {
+  const Module whole = built(kSmall + "}").modules[1];
+  const Module part = built(kSmall + "}", folded_over(1, 2, 2)).modules[1];
+  CHECK(part.expert_parameters == 2 * (kExpert + 8) / 2);  // biases after sums are copied
+  CHECK(flops_of(part.forward) == flops_of(whole.forward));
+  // Two devices have 24 tokens each, which go to two experts.
+  const double rows = 2 * kTokens * 2 * kHidden * kElement;
+  const auto on = [&](const std::vector<Exchange>& list, CollectiveKind kind) {
+    double bytes = 0;
+    for (const Exchange& one : list) {
+      CHECK((one.axis == MeshAxis::Expert || one.axis == MeshAxis::ExpertTensor));
+      if (one.kind == kind) bytes += one.bytes.value() * one.count;
+    }
+    return bytes;
+  };
+  CHECK(on(part.forward_exchanges, CollectiveKind::AllGather) == rows);
+  CHECK(on(part.forward_exchanges, CollectiveKind::ReduceScatter) == rows);
+  CHECK(on(part.forward_exchanges, CollectiveKind::AllToAll) == 2 * rows / 2);
+  CHECK(on(part.backward_input_exchanges, CollectiveKind::AllGather) == rows);
+  CHECK(on(part.backward_input_exchanges, CollectiveKind::ReduceScatter) == rows);
+  CHECK(on(part.backward_weight_exchanges, CollectiveKind::AllGather) == rows);
 }
 
 TEST_CASE("slices of a sequence go through experts like the whole") {

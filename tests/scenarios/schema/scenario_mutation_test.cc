@@ -22,7 +22,7 @@ void check_whole(const Question& scenario) {
   CHECK(mesh.devices() <= scenario.cluster.devices);
   CHECK((mesh.devices() == scenario.cluster.devices || mesh.devices() == scenario.ranks));
   CHECK(mesh.replicas() % mesh.shard == 0);
-  CHECK(mesh.replicas() % mesh.expert == 0);
+  CHECK(mesh.devices_of_rank() % (mesh.expert * mesh.tensor_of_experts()) == 0);
   CHECK(scenario.micro_batches % scenario.schedule.update_every == 0);
 }
 

@@ -100,7 +100,16 @@ std::string random_parallel(Random& random, const Degrees& degrees, bool experts
   if (text.find("layout") == std::string::npos) maybe(0.4, R"("sequence_parallel": true)");
   if (degrees.context > 1) maybe(0.5, R"("context_layout": "all_to_all")");
   if (experts) {
-    maybe(0.7, member("expert", replicas));
+    const int devices = replicas * degrees.tensor;
+    const bool own_tokens = degrees.tensor == 1 || text.find("sequence") != std::string::npos;
+    if (own_tokens && random.uniform() < 0.5) {
+      int parts = random.integer(1, 2);
+      if (devices % parts != 0) parts = 1;
+      text += ", " + member("expert_tensor", parts);
+      maybe(0.8, member("expert", devices / parts));
+    } else {
+      maybe(0.7, member("expert", replicas));
+    }
     maybe(0.3, R"("expert_imbalance": 1.5)");
   }
   const int zero = random.integer(0, 3);
