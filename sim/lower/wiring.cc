@@ -386,7 +386,7 @@ void Wiring::mark_shared_links() {
   spread_sharing();
 }
 
-/// Gives all flows of a collective to SimGrid if one of them shares a link; else they would not end
+/// Marks all flows of a collective as shared if one of them shares a link; else they would not end
 /// together.
 void Wiring::spread_sharing() {
   for (Collective& collective : program_.collectives) {

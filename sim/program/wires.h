@@ -8,7 +8,7 @@
 //           -> wire 1 (rank 1 to rank 0) -> links "gpu1 up", "gpu0 down"     -> stage 0
 // A second stage on rank 0 would add channels, not wires: its messages queue on wire 0. With tensor
 // devices the exchanges inside ops have wires of their own that cross "gpu0 up" too, so that
-// wire 0 is shared and only SimGrid is exact.
+// wire 0 is shared and its times depend on who meets whom.
 #pragma once
 
 #include <cstdint>

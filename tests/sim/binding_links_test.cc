@@ -1,6 +1,6 @@
 // Links that can never hold anything back: rates and meetings without them, by brute force.
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/engines/binding_links.h"
+#include "sim/sharing/binding_links.h"
 
 #include <doctest/doctest.h>
 

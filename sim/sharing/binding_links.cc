@@ -1,6 +1,6 @@
 // Links that others stand in for.
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/engines/binding_links.h"
+#include "sim/sharing/binding_links.h"
 
 #include <algorithm>
 
