@@ -26,7 +26,7 @@ struct PlanEstimate {
   std::array<double, kTimeUses> time{};  // shares of a step of the busiest device
   double memory_capacity = 0;            // bytes of a device
   int micro_batches = 1;                 // of a step
-  int judged_micro_batches = 0;          // of the step that SimGrid simulated; 0: none was needed
+  int judged_micro_batches = 0;          // of the step that was simulated in full; 0: not needed
   bool fits = true;                      // devices and hosts
   bool exact = false;                    // a look at what shares no links
 };
