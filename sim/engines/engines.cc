@@ -10,6 +10,7 @@
 #include "sim/engines/contention.h"
 #include "sim/engines/event_loop.h"
 #include "sim/program/cursor.h"
+#include "sim/sharing/binding_links.h"
 
 namespace interlock {
 
@@ -72,6 +73,7 @@ RunSummary run_native(const Program& program, const TraceSink& sink) {
 void load_simgrid() { simgrid_module(); }
 
 RunSummary run_simgrid(const Program& program, const TraceSink& sink) {
+  CHECK(!crosses_again(program), "a program whose ways are routes of SimGrid");
   RunSummary summary;
   simgrid_module()(program, sink, summary);
   return summary;
@@ -79,7 +81,8 @@ RunSummary run_simgrid(const Program& program, const TraceSink& sink) {
 
 EngineKind choose_engine(EngineKind kind, const Program& program) {
   if (kind != EngineKind::Auto) return kind;
-  return kHasSimGrid && shares_links(program) ? EngineKind::SimGrid : EngineKind::Native;
+  const bool simgrid = kHasSimGrid && shares_links(program) && !crosses_again(program);
+  return simgrid ? EngineKind::SimGrid : EngineKind::Native;
 }
 
 RunSummary run_program(const Program& program, EngineKind kind, const TraceSink& sink) {

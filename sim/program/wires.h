@@ -66,7 +66,7 @@ struct Wire {
   int from_rank = 0, to_rank = 0;
   int communicator = -1;   // of the collectives that use it; -1: it carries messages
   int part_of = -1;        // carries flows of the messages of this wire; -1: whole messages
-  std::vector<int> links;  // in Program::links
+  std::vector<int> links;  // in Program::links; what is there k times carries equals, k in all
   BytesPerSecond bandwidth;
   bool shared =
       false;  // another wire uses one of its links, but for those of the same communicator

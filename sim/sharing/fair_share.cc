@@ -10,10 +10,22 @@
 
 namespace interlock {
 
-FairShare::FairShare(std::vector<double> bandwidths, std::vector<std::vector<int>> ways)
+FairShare::FairShare(const std::vector<double>& bandwidths,
+                     const std::vector<std::vector<int>>& ways)
     : flows_(ways.size()), links_(bandwidths.size()) {
   for (std::size_t l = 0; l < links_.size(); ++l) links_[l].bandwidth = bandwidths[l];
-  for (std::size_t f = 0; f < flows_.size(); ++f) flows_[f].way = std::move(ways[f]);
+  for (std::size_t f = 0; f < flows_.size(); ++f) {
+    std::vector<Crossing>& way = flows_[f].way;
+    for (const int link : ways[f]) {
+      const auto same = [&](const Crossing& known) { return known.link == link; };
+      const auto known = std::find_if(way.begin(), way.end(), same);
+      if (known == way.end()) {
+        way.push_back({link});
+      } else {
+        ++known->times;
+      }
+    }
+  }
 }
 
 void FairShare::add(int index, double amount) {
@@ -24,7 +36,7 @@ void FairShare::add(int index, double amount) {
   flow.rate = 0;
   touch(flow);
   if (std::exchange(flow.listed, true)) return;
-  for (const int link : flow.way) links_[link].flows.push_back(index);
+  for (const Crossing& crossed : flow.way) links_[crossed.link].flows.push_back(index);
 }
 
 void FairShare::remove(int index) {
@@ -37,7 +49,7 @@ void FairShare::remove(int index) {
 }
 
 void FairShare::touch(const Flow& flow) {
-  for (const int link : flow.way) {
+  for (const auto& [link, times] : flow.way) {
     if (!std::exchange(links_[link].changed, true)) changed_.push_back(link);
   }
 }
@@ -87,7 +99,8 @@ void FairShare::collect(int link) {
       }
       if (!std::exchange(flow.met, true)) {
         met_flows_.push_back(flows[at]);
-        for (const int other : flow.way) {
+        for (const auto& [other, times] : flow.way) {
+          links_[other].growing += times;
           if (!std::exchange(links_[other].met, true)) met_links_.push_back(other);
         }
       }
@@ -101,7 +114,6 @@ void FairShare::share(double now) {
   open_.clear();
   for (const int index : met_links_) {
     Link& link = links_[index];
-    link.growing = static_cast<int>(link.flows.size());
     if (link.growing == 0) continue;
     link.left = link.bandwidth;
     link.level = link.left / link.growing;
@@ -130,10 +142,11 @@ void FairShare::fix(int index, double rate, double now) {
   flow.rate = rate;
   flow.end = now + flow.left / rate;
   ++flow.generation;
-  for (const int crossed : flow.way) {
-    Link& link = links_[crossed];
-    link.left -= rate;
-    if (--link.growing > 0) link.level = link.left / link.growing;
+  for (const Crossing& crossed : flow.way) {
+    Link& link = links_[crossed.link];
+    link.left -= crossed.times * rate;
+    link.growing -= crossed.times;
+    if (link.growing > 0) link.level = link.left / link.growing;
   }
 }
 

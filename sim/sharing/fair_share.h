@@ -24,9 +24,9 @@ namespace interlock {
 class FairShare {
  public:
   /// Takes the bandwidth of each link, and for each flow that there may be the links that it
-  /// crosses, one at least. A link that it crosses twice gives it half a share. Any unit of amounts
-  /// and times.
-  FairShare(std::vector<double> bandwidths, std::vector<std::vector<int>> ways);
+  /// crosses, one at least. Of a link that it crosses k times it takes k times its rate. Any unit
+  /// of amounts and times.
+  FairShare(const std::vector<double>& bandwidths, const std::vector<std::vector<int>>& ways);
 
   /// Begins flow `flow`. REQUIRES: amount > 0; it is not under way.
   void add(int flow, double amount);
@@ -44,8 +44,11 @@ class FairShare {
   static constexpr double kTogether = 1e-12;
 
  private:
+  struct Crossing {
+    int link = 0, times = 1;
+  };
   struct Flow {
-    std::vector<int> way;
+    std::vector<Crossing> way;
     double left = 0, rate = 0, since = 0;  // `left` as of `since`, from when on it had `rate`
     double end = 0;
     std::uint32_t generation = 0;  // of its events
@@ -59,7 +62,7 @@ class FairShare {
     std::vector<int> flows;
     double left = 0;   // that flows of known rates do not take
     double level = 0;  // rate at which the others fill it
-    int growing = 0;   // these
+    int growing = 0;   // their crossings
     bool changed = false, met = false;
   };
 

@@ -66,8 +66,10 @@ DrawnFlows draw(std::uint64_t seed) {
     const double start = whole ? random.integer(0, 10) : 10 * random.uniform();
     const double size = whole ? random.integer(1, 12) : 0.1 + 12 * random.uniform();
     drawn.flows.push_back({1e-3 * start, 1e6 * size, tree.route(from, to)});
+    std::vector<int>& links = drawn.flows.back().links;
+    if (random.integer(0, 7) == 0) links.push_back(links.front());  // for an equal flow
     if (!capped || random.integer(0, 1) == 0) continue;
-    drawn.flows.back().links.push_back(static_cast<int>(drawn.bandwidths.size()));
+    links.push_back(static_cast<int>(drawn.bandwidths.size()));
     drawn.bandwidths.push_back(1e8 * random.integer(1, 20));
   }
   return drawn;
