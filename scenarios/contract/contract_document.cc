@@ -71,9 +71,10 @@ ContractObject simulate() {
       .name = "simulate",
       .meaning = "How the run is simulated.",
       .keys = {{"engine", one_of({"auto", "simgrid", "native"}), "auto",
-                "What runs the program. `native`: no contention, and refuses links that messages "
-                "share. `simgrid`: max-min sharing on every link. `auto`: native where it is "
-                "provably equal, else simgrid."},
+                "What runs the program. `native`: our own engines, with max-min sharing of links. "
+                "`simgrid`: the same by SimGrid, the engine of record. `auto`: native where no "
+                "link is shared, else simgrid; but native in sweeps, searches and other runs of "
+                "many scenarios."},
                {"seed", whole(0, 2'147'483'647), "1",
                 "Seed of random numbers, which the search of the schedule `auto`, `variation`, "
                 "`run` and `swarm` draw."},

@@ -6,6 +6,7 @@
 #include "scenarios/plan/choices.h"
 #include "scenarios/plan/lower_plan.h"
 #include "sim/lower/unfold.h"
+#include "sim/sharing/binding_links.h"
 
 namespace interlock {
 namespace {
@@ -96,7 +97,11 @@ Unfolded exact_folding(const Plan& plan) {
     tried.unfolded = unfolded;
     problem = variation_folding_problem(tried, unfolded);
     if (!problem.empty()) continue;
-    problem = lower_plan(tried, 1).folding_problem;
+    const Program program = lower_plan(tried, 1);
+    problem = program.folding_problem;
+    if (problem.empty() && question.engine == EngineKind::SimGrid && crosses_again(program)) {
+      problem = "of their equal messages several cross one link, which SimGrid cannot be told";
+    }
     if (problem.empty()) return unfolded;
   }
   throw Error(question.file + ": " + question.name +

@@ -52,7 +52,9 @@ StepEstimate estimate_step(const Plan& plan, Grade grade) {
   CHECK(grade != Grade::LayoutBound, "a layout has no step, but a bound for those of its plans");
   if (grade == Grade::PlanBound) return bound_plan(plan);
   if (grade == Grade::Look) return look_at(plan);
-  return estimate_of(measure_plan(plan, Keep::Nothing).measurement);
+  Plan one_of_many = plan;
+  one_of_many.question.engine = engine_of_many(plan.question.engine);
+  return estimate_of(measure_plan(one_of_many, Keep::Nothing).measurement);
 }
 
 }  // namespace interlock

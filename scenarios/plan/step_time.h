@@ -7,7 +7,7 @@
 //   LayoutBound  microseconds  no plan of the layout is shorter, whatever its schedule
 //   PlanBound    10 us         no step of the plan is shorter
 //   Look         ms            two steps, as if no two messages ever met on a link
-//   Simulation   ms to s       the plan as it is, by SimGrid where links are shared
+//   Simulation   ms to s       the plan as it is; natively, unless it asks for SimGrid
 //
 // The search climbs it plan by plan and stops where a bound decides; "auto", `explain`, `init` and
 // ranges take its top. Below it lies what a stage takes for one micro-batch (busy_time), which

@@ -77,8 +77,8 @@ PlanEstimate stretched(const Plan& plan, PlanEstimate estimate, double ratio) {
   return estimate;
 }
 
-/// Returns a step of fewer micro-batches, so that SimGrid simulates no more tasks than it should;
-/// the step itself where its schedule has no steady loop.
+/// Returns a step of fewer micro-batches, so that no more tasks are simulated than should be; the
+/// step itself where its schedule has no steady loop.
 Plan shortened(const Plan& plan, std::int64_t tasks_in_step) {
   const ScheduleEntry& entry = *plan.schedule.kind;
   const int micro_batches = plan.micro_batches;

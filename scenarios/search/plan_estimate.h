@@ -27,7 +27,7 @@ struct PlanEstimate {
   double memory_capacity = 0;            // bytes of a device
   double samples = 0, tokens = 0;        // of a step; 0: unknown
   int micro_batches = 1;                 // of a step
-  int judged_micro_batches = 0;          // of the step that SimGrid simulated; 0: none was needed
+  int judged_micro_batches = 0;          // of the step that was simulated in full; 0: not needed
   bool fits = true;                      // devices and hosts
   bool exact = false;                    // a look at what shares no links
   bool folds = true;                     // of a look: devices that stand for others do so exactly

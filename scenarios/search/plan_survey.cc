@@ -11,7 +11,6 @@
 #include "base/error.h"
 #include "scenarios/sweep/sweep_plan.h"
 #include "scenarios/sweep/worker_pool.h"
-#include "sim/engines/engines.h"
 
 namespace interlock {
 namespace {
@@ -69,15 +68,6 @@ ScheduleFamily family_of(const std::vector<WorkOrder>& orders) {
     family.keeps_stash = family.keeps_stash && entry.stash == StashMode::Kept;
   }
   return family;
-}
-
-/// Opens SimGrid for the processes to come: each would open it again. An error is left to the plan
-/// that needs it.
-void open_simgrid() {
-  try {
-    load_simgrid();
-  } catch (const Error&) {
-  }
 }
 
 }  // namespace
@@ -157,9 +147,6 @@ std::vector<Findings> PlanSurvey::bound_layouts() const {
 }
 
 std::vector<Findings> PlanSurvey::know_better(const std::vector<Candidate>& candidates) const {
-  const bool simulates = std::any_of(candidates.begin(), candidates.end(),
-                                     [](const Candidate& one) { return one.grade == Grade::Look; });
-  if (simulates) open_simgrid();
   // The dearest first, so that no process is left alone with one in the end.
   std::vector<std::size_t> turns(candidates.size());
   std::iota(turns.begin(), turns.end(), std::size_t{0});

@@ -1,4 +1,4 @@
-// Jobs run by forked processes: SimGrid runs once in a process, and who dies takes one job along.
+// Jobs run by forked processes, on all processors: who dies takes one job along.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -7,8 +7,10 @@
 #include "base/error.h"
 #include "base/module_file.h"
 #include "sim/engines/child.h"
+#include "sim/engines/contention.h"
 #include "sim/engines/event_loop.h"
 #include "sim/program/cursor.h"
+#include "sim/sharing/binding_links.h"
 
 namespace interlock {
 
@@ -16,13 +18,19 @@ namespace {
 
 using SimGridRun = void (*)(const Program&, const TraceSink&, RunSummary&);
 
+#ifdef INTERLOCK_NO_SIMGRID
+constexpr bool kHasSimGrid = false;
+#else
+constexpr bool kHasSimGrid = true;
+#endif
+
 /// Opens the module, see module_file. It brings SimGrid, which takes tens of
 /// milliseconds to load, so that runs without contention do not pay for it.
 SimGridRun simgrid_module() {
 #ifdef INTERLOCK_NO_SIMGRID
   throw Error("this build has no SimGrid: when it was configured, " INTERLOCK_NO_SIMGRID
-              "; expected one where messages share a link: install it (Debian: libsimgrid-dev), "
-              "then configure and build again");
+              "; expected \"auto\" or \"native\" as engine; or install it (Debian: "
+              "libsimgrid-dev), then configure and build again");
 #endif
   static const SimGridRun run = [] {
     const ModuleEntry entry = open_module("libinterlock_simgrid.so", "interlock_run_simgrid");
@@ -46,27 +54,26 @@ bool lacks_wire_order(const Program& program) {
 }  // namespace
 
 RunSummary run_event_loop(const Program& program, const TraceSink& sink) {
-  CHECK(!shares_links(program), "the event loop knows no contention");
   EventLoop loop(program, sink);
-  loop.start();
-  while (loop.next_time() < EventLoop::kForever) loop.run_instant();
+  if (shares_links(program)) {
+    run_with_contention(program, loop);
+  } else {
+    loop.start();
+    while (loop.next_time() < EventLoop::kForever) loop.run_instant();
+  }
   return loop.finish("native");
 }
 
 RunSummary run_native(const Program& program, const TraceSink& sink) {
-  if (shares_links(program)) {
-    throw Error(
-        "/simulate/engine: messages share a link here, which the native engine does not "
-        "model; expected \"auto\" or \"simgrid\"");
-  }
-  const bool in_time_order =
-      chooses_order(program) || program.interference.any() || lacks_wire_order(program);
+  const bool in_time_order = shares_links(program) || chooses_order(program) ||
+                             program.interference.any() || lacks_wire_order(program);
   return in_time_order ? run_event_loop(program, sink) : run_longest_path(program, sink);
 }
 
 void load_simgrid() { simgrid_module(); }
 
 RunSummary run_simgrid(const Program& program, const TraceSink& sink) {
+  CHECK(!crosses_again(program), "a program whose ways are routes of SimGrid");
   RunSummary summary;
   simgrid_module()(program, sink, summary);
   return summary;
@@ -74,7 +81,8 @@ RunSummary run_simgrid(const Program& program, const TraceSink& sink) {
 
 EngineKind choose_engine(EngineKind kind, const Program& program) {
   if (kind != EngineKind::Auto) return kind;
-  return shares_links(program) ? EngineKind::SimGrid : EngineKind::Native;
+  const bool simgrid = kHasSimGrid && shares_links(program) && !crosses_again(program);
+  return simgrid ? EngineKind::SimGrid : EngineKind::Native;
 }
 
 RunSummary run_program(const Program& program, EngineKind kind, const TraceSink& sink) {

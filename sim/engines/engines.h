@@ -1,10 +1,12 @@
 // The engines: functions that run a Program and feed a TraceSink.
 // SPDX-License-Identifier: Apache-2.0
 //
-// native   knows no SimGrid. Programs whose order is fixed are swept (longest path); programs that
-//          choose their order run in time order. Refuses programs that share links.
-// simgrid  SimGrid keeps the clock and solves contention. Lives in a module that is opened when it
-//          is first asked for. One run per process: use run_in_child where more may follow.
+// native   knows no SimGrid. Programs whose order is fixed and that share no links are swept
+// (longest
+//          path); all others run in time order, with contention by FairShare.
+// simgrid  SimGrid keeps the clock and solves contention: the engine of record where links are
+//          shared. Lives in a module that is opened when it is first asked for. One run per
+//          process: use run_in_child where more may follow.
 #pragma once
 
 #include "sim/program/trace.h"
@@ -17,12 +19,11 @@ enum class EngineKind { Auto, SimGrid, Native };
 /// what. REQUIRES: !chooses_order(program) && !shares_links(program).
 RunSummary run_longest_path(const Program& program, const TraceSink& sink);
 
-/// Time-ordered loop without SimGrid, for any program that shares no links.
-/// Throws: Error on deadlock. REQUIRES: !shares_links(program).
+/// Time-ordered loop without SimGrid, for any program. Throws: Error on deadlock.
 RunSummary run_event_loop(const Program& program, const TraceSink& sink);
 
-/// Runs by the longest path where the order is fixed, else by the event loop. Throws: Error if the
-/// program shares links, or on deadlock.
+/// Runs by the longest path where the order is fixed and no link is shared, else by the event loop.
+/// Throws: Error on deadlock.
 RunSummary run_native(const Program& program, const TraceSink& sink);
 
 /// Opens the SimGrid module, so that children made later have it. Throws: Error if that fails.
@@ -32,8 +33,13 @@ void load_simgrid();
 /// REQUIRES: the first SimGrid run of this process.
 RunSummary run_simgrid(const Program& program, const TraceSink& sink);
 
-/// The engine that `kind` means for `program`: Auto is Native only where that is provably equal.
+/// The engine that `kind` means for `program`: Auto is Native where no link is shared, and where
+/// this build has no SimGrid.
 EngineKind choose_engine(EngineKind kind, const Program& program);
+/// The engine for one run of many: Auto is Native, which needs no process for each.
+inline EngineKind engine_of_many(EngineKind kind) {
+  return kind == EngineKind::Auto ? EngineKind::Native : kind;
+}
 
 /// Runs `program`; a SimGrid run happens in a forked child whose trace is delivered here.
 RunSummary run_program(const Program& program, EngineKind kind, const TraceSink& sink);

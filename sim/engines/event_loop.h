@@ -14,13 +14,13 @@
 #include <vector>
 
 #include "sim/engines/engine_state.h"
-#include "sim/engines/event_heap.h"
 #include "sim/engines/event_loop_state.h"
 #include "sim/engines/generations.h"
 #include "sim/engines/kernel_rates.h"
 #include "sim/engines/message_holds.h"
 #include "sim/engines/varied_times.h"
 #include "sim/program/trace.h"
+#include "sim/sharing/event_heap.h"
 
 namespace interlock {
 

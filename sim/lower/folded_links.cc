@@ -56,6 +56,18 @@ std::vector<std::vector<int>> FoldedLinks::equal_groups(MeshAxis axis, int rank)
   return groups;
 }
 
+void FoldedLinks::visit_equals(
+    const std::vector<Flow>& flows, const Member& member,
+    const std::function<void(std::size_t flow, const Route& way)>& visit) const {
+  std::unordered_map<int, int> counterpart = {{kHost, kHost}};
+  for (const std::vector<int>& equal : equal_groups(member.axis, member.rank)) {
+    for (std::size_t i = 0; i < equal.size(); ++i) counterpart[member.group[i]] = equal[i];
+    for (std::size_t f = 0; f < flows.size(); ++f) {
+      visit(f, route(inputs_.cluster, counterpart[flows[f].from], counterpart[flows[f].to]));
+    }
+  }
+}
+
 Seconds FoldedLinks::add_collective(const CollectivePlan& plan, const Member& member,
                                     Orbit& orbit) {
   if (!folds() || plan.flows.empty()) return occupancy(inputs_.cluster, plan.flows);

@@ -3,9 +3,9 @@
 //
 // What a folded rank sends stands for what all equal ranks send at the same time. Links that play
 // the same part in that are one class, which the program has one link for. Where k equal messages
-// use a link at once and one is simulated, that one sees a k-th of the link. Users that take turns
-// at a class must see the same share of it, on every link of it; else the folding is not exact, and
-// problem() says why. It is a quotient of the graph of flows by the symmetry of the layout.
+// use a link at once and one is simulated, that one sees a k-th of the link, or, beside users of
+// another k, crosses it k times. Users must find all links of a class alike; else the folding is
+// not exact, and problem() says why. It is a quotient of flows by the symmetry of the layout.
 //
 // Example: eight devices of a DGX A100, 2 stages x 2 replicas x 2 tensor devices. Devices 0 to 3
 // hold stage 0; rank 0 is device 0, rank 1 is device 4.
@@ -16,6 +16,7 @@
 // "node0 nic0 up" at once: the one that is simulated sees a share of 1/8 of it.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -46,6 +47,9 @@ class FoldedLinks {
     int rank;
     bool alone;
   };
+  /// Calls `visit` with the number and the way of each flow, for the member's group and its equals.
+  void visit_equals(const std::vector<Flow>& flows, const Member& member,
+                    const std::function<void(std::size_t flow, const Route& way)>& visit) const;
   /// Adds the flows of `plan` for the member's group. Returns the seconds that they take alone.
   Seconds add_collective(const CollectivePlan& plan, const Member& member, Orbit& orbit);
 
@@ -67,6 +71,7 @@ class FoldedLinks {
   };
   /// By the link that stands for the class.
   std::unordered_map<LinkId, ClassUse> class_uses(const Orbit& orbit);
+  LinkId link_of(const Use& use) const { return ids_[use.link]; }
   /// Why the folding is not exact whatever is shared; empty if nothing is wrong so far.
   const std::string& problem() const { return problem_; }
 

@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
+#include <set>
+#include <unordered_map>
 
 #include "base/error.h"
 
@@ -275,13 +278,14 @@ Seconds Wiring::add_plan(const CollectivePlan& plan, MeshAxis axis, const Doers&
     const double ratio = size_ratio(plan.flows, known.flows);
     if (ratio == 0) continue;
     const Seconds busy = program_.collectives[other].occupancy * ratio;
-    planned_.push_back({plan.flows, known.orbit, known.size * ratio});
+    planned_.push_back({plan.flows, doers, axis, known.orbit, known.size * ratio});
     return busy;
   }
   const bool alone = program_.communicators[doers.communicator].ranks.size() == 1;
   FoldedLinks::Orbit orbit;
   const Seconds busy = folded_.add_collective(plan, {doers.group, axis, doers.rank, alone}, orbit);
-  planned_.push_back({plan.flows, std::make_shared<FoldedLinks::Orbit>(std::move(orbit))});
+  planned_.push_back(
+      {plan.flows, doers, axis, std::make_shared<FoldedLinks::Orbit>(std::move(orbit))});
   return busy;
 }
 
@@ -317,9 +321,7 @@ void Wiring::make_flows(int index) {
   Collective& collective = program_.collectives[index];
   std::map<std::vector<LinkId>, std::vector<Bytes>> flows;
   for (const Flow& flow : planned_[index].flows) {
-    std::vector<LinkId> way = route(inputs_.cluster, flow.from, flow.to).links;
-    for (LinkId& link : way) link = folded_.class_of(link);
-    std::vector<Bytes>& equal = flows[way];
+    std::vector<Bytes>& equal = flows[class_way(flow)];
     if (equal.empty() || !folded_.folds()) equal.emplace_back(0);
     equal.back() = std::max(equal.back(), flow.bytes);
   }
@@ -336,6 +338,13 @@ void Wiring::make_flows(int index) {
   }
 }
 
+/// Returns the links that stand for those on the way of `flow`.
+std::vector<LinkId> Wiring::class_way(const Flow& flow) {
+  std::vector<LinkId> way = route(inputs_.cluster, flow.from, flow.to).links;
+  for (LinkId& link : way) link = folded_.class_of(link);
+  return way;
+}
+
 std::string Wiring::fold_links() {
   for (std::size_t w = 0; w < program_.wires.size(); ++w) {
     for (const LinkId link : ways_[w]) {
@@ -347,7 +356,9 @@ std::string Wiring::fold_links() {
   for (Wire& wire : program_.wires) {
     wire.bandwidth = BytesPerSecond(kInfinity);
     for (const int link : wire.links) {
-      wire.bandwidth = std::min(wire.bandwidth, program_.links[link].bandwidth);
+      const auto times = std::count(wire.links.begin(), wire.links.end(), link);
+      wire.bandwidth =
+          std::min(wire.bandwidth, program_.links[link].bandwidth / static_cast<double>(times));
     }
   }
   return problem;
@@ -386,7 +397,7 @@ void Wiring::mark_shared_links() {
   spread_sharing();
 }
 
-/// Gives all flows of a collective to SimGrid if one of them shares a link; else they would not end
+/// Marks all flows of a collective as shared if one of them shares a link; else they would not end
 /// together.
 void Wiring::spread_sharing() {
   for (Collective& collective : program_.collectives) {
@@ -420,9 +431,11 @@ std::vector<bool> Wiring::communicators_that_meet(const std::vector<LinkUse>& us
 }
 
 /// Gives each link the part of its class that the messages simulated on it have of all. Classes of
-/// links that are used by one user only may carry what they like.
+/// links that are used by one user only may carry what they like. Where users differ in that part,
+/// each wire crosses the link as often as its equals do.
 std::string Wiring::share_links() {
   std::string problem;
+  std::vector<Crossings> crossings;  // made where they are needed
   std::vector<LinkUse> uses(program_.links.size());
   for (std::size_t w = 0; w < orbits_.size(); ++w) {
     note_use(uses, static_cast<int>(program_.communicators.size() + w), {static_cast<int>(w)},
@@ -441,6 +454,10 @@ std::string Wiring::share_links() {
         uses[l].last_user < static_cast<int>(program_.communicators.size());
     const bool apart = of_communicator && !meets[static_cast<std::size_t>(uses[l].last_user)];
     if ((uses[l].users == 1 && apart) || alone_) uses[l].share = 1;
+    if (uses[l].users > 1 && !uses[l].alike && !alone_) {
+      if (crossings.empty()) crossings = crossings_of_equals();
+      uses[l].alike = weigh(static_cast<int>(l), crossings, uses[l]);
+    }
     program_.links[l].share = uses[l].share;
     program_.links[l].stands_for = folded_.class_size(raw_links_[l]);
     program_.links[l].bandwidth *= uses[l].share;
@@ -451,6 +468,90 @@ std::string Wiring::share_links() {
   }
   for (std::size_t c = 0; c < planned_.size(); ++c) note_loads(static_cast<int>(c));
   return problem;
+}
+
+std::vector<Wiring::Crossings> Wiring::crossings_of_equals() {
+  std::vector<Crossings> crossings(program_.wires.size());
+  for (std::size_t w = 0; w < orbits_.size(); ++w) {
+    std::unordered_map<LinkId, int> counts;
+    for (const FoldedLinks::Use& use : orbits_[w]) counts[folded_.link_of(use)] += use.messages;
+    crossings[w] = alike_crossings(counts);
+  }
+  std::set<const FoldedLinks::Orbit*> seen;
+  for (const Planned& planned : planned_) {
+    if (seen.insert(planned.orbit.get()).second) add_crossings_of(planned, crossings);
+  }
+  return crossings;
+}
+
+Wiring::Crossings Wiring::alike_crossings(const std::unordered_map<LinkId, int>& counts) {
+  struct Range {
+    int least = 0, most = 0, links = 0;
+  };
+  std::unordered_map<LinkId, Range> ranges;
+  for (const auto& [link, count] : counts) {
+    Range& range = ranges.try_emplace(folded_.class_of(link), Range{count, count}).first->second;
+    range.least = std::min(range.least, count);
+    range.most = std::max(range.most, count);
+    ++range.links;
+  }
+  Crossings crossings;
+  for (const auto& [link, range] : ranges) {
+    const bool alike = range.least == range.most && range.links == folded_.class_size(link);
+    crossings[link_index(link)] = alike ? range.most : 0;
+  }
+  return crossings;
+}
+
+/// Adds those of the flows of a collective. Flows of different sizes on one wire are not alike, nor
+/// are those of collectives that use a wire differently.
+void Wiring::add_crossings_of(const Planned& planned, std::vector<Crossings>& crossings) {
+  struct Equals {
+    std::unordered_map<LinkId, int> counts;
+    std::set<Bytes> sizes;
+  };
+  std::map<int, Equals> equals;  // by wire
+  std::vector<int> wires;
+  for (const Flow& flow : planned.flows) {
+    wires.push_back(communicator_wires_.at({planned.doers.communicator, 0, class_way(flow)}));
+    equals[wires.back()].sizes.insert(flow.bytes);
+  }
+  folded_.visit_equals(planned.flows,
+                       {planned.doers.group, planned.axis, planned.doers.rank, false},
+                       [&](std::size_t flow, const Route& way) {
+                         for (const LinkId link : way.links) ++equals[wires[flow]].counts[link];
+                       });
+  for (const auto& [wire, of_wire] : equals) {
+    Crossings made = alike_crossings(of_wire.counts);
+    for (auto& [link, count] : made) {
+      const auto known = crossings[wire].find(link);
+      const bool other = known != crossings[wire].end() && known->second != count;
+      if (of_wire.sizes.size() > 1 || other) count = 0;
+    }
+    crossings[wire].swap(made);
+  }
+}
+
+/// Lets each wire cross `link` as often as its equals do, times what all these have in common.
+/// False if the links of its class are not crossed alike.
+bool Wiring::weigh(int link, const std::vector<Crossings>& crossings, LinkUse& use) {
+  std::vector<int> users;
+  int common = 0;
+  for (std::size_t w = 0; w < program_.wires.size(); ++w) {
+    const std::vector<int>& links = program_.wires[w].links;
+    if (std::find(links.begin(), links.end(), link) == links.end()) continue;
+    const auto times = crossings[w].find(link);
+    if (times == crossings[w].end() || times->second == 0) return false;
+    common = std::gcd(common, times->second);
+    users.push_back(static_cast<int>(w));
+  }
+  for (const int wire : users) {
+    std::vector<int>& links = program_.wires[wire].links;
+    std::erase(links, link);
+    links.insert(links.end(), static_cast<std::size_t>(crossings[wire].at(link) / common), link);
+  }
+  use.share = 1.0 / common;
+  return true;
 }
 
 /// Notes that `user` has the flows of `wires` under way at once.

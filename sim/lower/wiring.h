@@ -58,6 +58,14 @@ class Wiring {
     std::vector<int> group;  // devices
     int rank = 0, stage = 0, communicator = 0;
   };
+  /// The flows of a collective, before it has wires.
+  struct Planned {
+    std::vector<Flow> flows;
+    Doers doers;
+    MeshAxis axis = MeshAxis::Data;
+    std::shared_ptr<const FoldedLinks::Orbit> orbit;
+    double size = 1;  // of the bytes in the orbit
+  };
   int add_collective(const Exchange& exchange, const CollectivePlan& plan, const Doers& doers);
   Seconds add_plan(const CollectivePlan& plan, MeshAxis axis, const Doers& doers);
   void make_flows(int collective);
@@ -72,6 +80,14 @@ class Wiring {
   void note_use(std::vector<LinkUse>& uses, int user, const std::vector<int>& wires,
                 const FoldedLinks::Orbit& orbit);
   std::vector<bool> communicators_that_meet(const std::vector<LinkUse>& uses) const;
+  /// By link of the program, how many equals of a wire's flow cross each link of its class at once;
+  /// 0 where not all of the class are crossed alike.
+  using Crossings = std::map<int, int>;
+  std::vector<Crossings> crossings_of_equals();
+  Crossings alike_crossings(const std::unordered_map<LinkId, int>& counts);
+  void add_crossings_of(const Planned& planned, std::vector<Crossings>& crossings);
+  bool weigh(int link, const std::vector<Crossings>& crossings, LinkUse& use);
+  std::vector<LinkId> class_way(const Flow& flow);
   void mark_shared_links();
   void spread_sharing();
   void note_loads(int collective);
@@ -82,12 +98,6 @@ class Wiring {
   OpCosts costs_;
   bool alone_;
   FoldedLinks folded_;
-  /// The flows of a collective, before it has wires.
-  struct Planned {
-    std::vector<Flow> flows;
-    std::shared_ptr<const FoldedLinks::Orbit> orbit;
-    double size = 1;  // of the bytes in the orbit
-  };
   std::vector<Planned> planned_;                      // by collective
   std::vector<FoldedLinks::Orbit> orbits_;            // by wire of messages
   std::vector<std::vector<LinkId>> ways_;             // by wire

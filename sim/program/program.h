@@ -132,7 +132,7 @@ inline int model_stage(const Program& program, int stage) {
 std::int64_t turns_of(const Program& program, const Stream& stream, int index);
 /// Computes, messages between ranks and joinings of collectives, over the whole run.
 std::int64_t count_tasks(const Program& program);
-/// Returns true if two wires share a link, so that only an engine with contention is exact.
+/// Returns true if two wires share a link, so that times depend on contention.
 bool shares_links(const Program& program);
 /// Returns true if a rank chooses its order at run time.
 bool chooses_order(const Program& program);

@@ -8,7 +8,7 @@
 //           -> wire 1 (rank 1 to rank 0) -> links "gpu1 up", "gpu0 down"     -> stage 0
 // A second stage on rank 0 would add channels, not wires: its messages queue on wire 0. With tensor
 // devices the exchanges inside ops have wires of their own that cross "gpu0 up" too, so that
-// wire 0 is shared and only SimGrid is exact.
+// wire 0 is shared and its times depend on who meets whom.
 #pragma once
 
 #include <cstdint>
@@ -66,7 +66,7 @@ struct Wire {
   int from_rank = 0, to_rank = 0;
   int communicator = -1;   // of the collectives that use it; -1: it carries messages
   int part_of = -1;        // carries flows of the messages of this wire; -1: whole messages
-  std::vector<int> links;  // in Program::links
+  std::vector<int> links;  // in Program::links; what is there k times carries equals, k in all
   BytesPerSecond bandwidth;
   bool shared =
       false;  // another wire uses one of its links, but for those of the same communicator

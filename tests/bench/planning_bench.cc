@@ -28,30 +28,51 @@ double processor_seconds() {
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-JsonValue pipeline(const std::string& engine, int steps) {
+struct Pipeline {
+  std::string engine = "native";
+  int steps = 1;
+  bool shared = false;  // two devices of each node share a card
+};
+
+JsonValue document_of(const Pipeline& pipeline) {
+  const char* own = R"({"kind": "uniform", "devices": 8, "memory": "80 GiB",
+                        "link": {"bandwidth": "10 GB/s"}})";
+  const char* shared = R"({"kind": "machine", "device": "a100-80g", "devices_per_node": 2,
+      "nodes": 4, "port": {"latency": "0 s", "bandwidth": "300 GB/s"},
+      "cards": {"latency": "0 s", "bandwidth": "10 GB/s", "per_node": 1}})";
   return parse_json(R"({"model": {"kind": "profile", "modules": [{"repeat": 8, "forward": "1 ms",
       "backward_input": "1 ms", "backward_weight": "1 ms", "output": "1 MB", "stash": "4 MB"}]},
-    "cluster": {"kind": "uniform", "devices": 8, "memory": "80 GiB",
-                "link": {"bandwidth": "10 GB/s"}},
-    "training": {"strategy": "global", "micro_batches": 32, "steps": )" +
-                        std::to_string(steps) + R"(}, "simulate": {"engine": ")" + engine +
-                        R"("}})",
+    "cluster": )" + std::string(pipeline.shared ? shared : own) +
+                        R"(, "training": {"strategy": "global", "micro_batches": 32, "steps": )" +
+                        std::to_string(pipeline.steps) + R"(}, "simulate": {"engine": ")" +
+                        pipeline.engine + R"("}})",
                     "bench");
 }
 
-void time_engine(const char* engine, int steps, int rounds) {
-  const JsonValue document = pipeline(engine, steps);
-  const int count = std::string_view(engine) == "native" ? 400 : 40;
-  std::vector<double> processor, wall;
+/// Times rounds of each in turn, so that what else the machine does slows all of them.
+void time_engines(const std::vector<Pipeline>& pipelines, int rounds) {
+  std::vector<std::vector<double>> processor(pipelines.size()), wall(pipelines.size());
   for (int round = 0; round < rounds; ++round) {
-    const double before = processor_seconds();
-    wall.push_back(count / seconds_of([&] {
-                     for (int i = 0; i < count; ++i)
-                       simulate_plan(make_plan(load_questions(document).front()), Keep::Nothing);
-                   }));
-    processor.push_back(count / (processor_seconds() - before));
+    for (std::size_t i = 0; i < pipelines.size(); ++i) {
+      const JsonValue document = document_of(pipelines[i]);
+      const int count = pipelines[i].engine == "native" ? 400 : 40;
+      const double before = processor_seconds();
+      wall[i].push_back(count / seconds_of([&] {
+                          for (int run = 0; run < count; ++run) {
+                            simulate_plan(make_plan(load_questions(document).front()),
+                                          Keep::Nothing);
+                          }
+                        }));
+      processor[i].push_back(count / (processor_seconds() - before));
+    }
   }
-  std::printf("%8s %6d %12.0f %12.0f\n", engine, steps, median(processor), median(wall));
+  for (std::size_t i = 0; i < pipelines.size(); ++i) {
+    std::vector<double> ratios;  // to the first, round by round
+    for (int round = 0; round < rounds; ++round) ratios.push_back(wall[i][round] / wall[0][round]);
+    std::printf("%8s %-7s %6d %12.0f %12.0f %9.2f\n", pipelines[i].engine.c_str(),
+                pipelines[i].shared ? "shared" : "own", pipelines[i].steps, median(processor[i]),
+                median(wall[i]), median(ratios));
+  }
   std::fflush(stdout);
 }
 
@@ -62,7 +83,7 @@ void time_database() {
       std::filesystem::temp_directory_path() / ("interlock-bench-" + std::to_string(::getpid()));
   std::filesystem::create_directory(folder);
   const std::string file = folder / "rows.db";
-  JsonValue document = pipeline("native", 1);
+  JsonValue document = document_of({});
   set_json(document, "sweep",
            parse_json(R"({"simulate.seed": {"from": 1, "to": 1000},
                           "training.steps": {"from": 1, "to": 100}})",
@@ -119,12 +140,16 @@ void time_search() {
 void run_planning(int rounds) {
   std::printf(
       "Scenarios of 8 stages and 32 micro-batches, document to figures, median of %d rounds\n"
-      "  engine  steps  a second of   a second of\n"
-      "                   processor          time\n",
+      "  engine links    steps  a second of  a second of  first = 1\n"
+      "                           processor         time\n",
       rounds);
-  time_engine("native", 1, rounds);
-  time_engine("native", 8, rounds);
-  time_engine("simgrid", 1, rounds);
+  time_engines({{"native", 1, false},
+                {"native", 8, false},
+                {"native", 1, true},
+                {"native", 8, true},
+                {"simgrid", 1, false},
+                {"simgrid", 1, true}},
+               rounds);
   time_database();
   time_search();
 }

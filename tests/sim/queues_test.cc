@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "base/random.h"
-#include "sim/engines/event_heap.h"
 #include "sim/engines/fifo.h"
+#include "sim/sharing/event_heap.h"
 
 namespace interlock::queues_test {
 namespace {

@@ -167,7 +167,7 @@ TEST_CASE("nonsense is refused in one sentence, and leaves no file") {
   CHECK(folder.files() == std::vector<std::string>{"four.json"});
 }
 
-TEST_CASE("links that are shared are swept too, by SimGrid in every process") {
+TEST_CASE("links that are shared are swept too, by the native engine unless SimGrid is asked for") {
   const Folder folder;
   const Outcome run = run_program(
       {"sweep", std::string(SCENARIOS_FOLDER) + "/examples/gpt2-xl-1f1b.json", "--db", "s.db",
@@ -175,8 +175,14 @@ TEST_CASE("links that are shared are swept too, by SimGrid in every process") {
       folder.path());
   INFO(run.err);
   CHECK(run.exit_code == 0);
-  const Ranking rows = rank_rows(folder.path("s.db"), {.where = "engine = 'simgrid'"});
+  const Ranking rows = rank_rows(folder.path("s.db"), {.where = "engine = 'native'"});
   CHECK(rows.rows.size() == 4);
+  const Outcome simgrid = run_program(
+      {"sweep", std::string(SCENARIOS_FOLDER) + "/examples/gpt2-xl-1f1b.json", "--db", "t.db",
+       "--set", "training.micro_batch_size=1,2", "--set", "simulate.engine=simgrid", "-q"},
+      folder.path());
+  INFO(simgrid.err);
+  CHECK(rank_rows(folder.path("t.db"), {.where = "engine = 'simgrid'"}).rows.size() == 2);
 }
 
 }  // namespace

@@ -5,9 +5,13 @@
 // then may differ in their windows and are left out.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <initializer_list>
 #include <map>
 
+#include "base/random.h"
 #include "sim/lower/unfold.h"
+#include "tests/support/cases.h"
 #include "tests/validate/support/layout_trial.h"
 
 namespace interlock::folding_test {
@@ -189,6 +193,52 @@ TEST_CASE("random layouts fold exactly or not at all") {
   }
   MESSAGE(loaded << " layouts: " << all.equal << " foldings equal, " << all.refused << " refused");
   CHECK(all.equal > 10);
+}
+
+/// Experts on up to 32 devices, in a soak up to 256: nodes of any size with one card or one for
+/// each device, below one switch or a tree.
+LayoutTrial random_experts(std::uint64_t seed) {
+  Random random(173, seed);
+  const auto one_of = [&](std::initializer_list<int> values) {
+    return *(values.begin() + random.integer(0, static_cast<int>(values.size()) - 1));
+  };
+  int pipeline = 0, data = 0, tensor = 0;
+  do {
+    pipeline = one_of({1, 2, 2, 4});
+    data = one_of({2, 4, 8, 16, 32});
+    tensor = one_of({1, 1, 2});
+  } while (pipeline * data * tensor > (is_soak() ? 256 : 32));
+  const int devices = pipeline * data * tensor, per_node = std::min(devices, one_of({1, 2, 4, 8}));
+  const int expert = std::min({data, 8, one_of({2, 4, 8})});
+  const int cards = one_of({1, per_node});
+  const auto text = [](int number) { return std::to_string(number); };
+  const char* networks[] = {
+      "", R"(, "network": {"kind": "fat-tree", "nodes_per_leaf": 2, "oversubscription": 2})",
+      R"(, "network": {"kind": "fat-tree", "nodes_per_leaf": 4})"};
+  return {.model = small_transformer(4, true),
+          .cluster = R"({"kind": "machine", "device": "a100-40g", "devices_per_node": )" +
+                     text(per_node) + R"(, "nodes": )" + text(devices / per_node) +
+                     R"(, "port": {"latency": "2 us", "bandwidth": "64 GB/s"},
+                          "cards": {"latency": "4 us", "bandwidth": "16 GB/s", "per_node": )" +
+                     text(cards) + "}" + networks[random.integer(0, 2)] + "}",
+          .parallel = R"("pipeline": )" + text(pipeline) + R"(, "data": )" + text(data) +
+                      R"(, "tensor": )" + text(tensor) + R"(, "expert": )" + text(expert) +
+                      R"(, "zero_stage": )" + text(random.integer(0, 1)),
+          .training = R"("strategy": "global", "micro_batches": 4, "steps": 2,
+                         "optimizer": "adam", "global_batch_size": )" +
+                      text(4 * data)};
+}
+
+TEST_CASE("experts fold exactly or not at all, where messages, dispatch and gradients meet") {
+  Count all;
+  for (std::uint64_t seed = 0; seed < static_cast<std::uint64_t>(cases(40)); ++seed) {
+    CAPTURE(seed);
+    const Count count = check_foldings(random_experts(seed), 1e-8);
+    all.equal += count.equal;
+    all.refused += count.refused;
+  }
+  MESSAGE(all.equal << " foldings equal, " << all.refused << " refused");
+  CHECK(all.equal > 2 * all.refused);
 }
 
 /// Three replicas of two stages on nodes of two devices with one card: stage 0 of the replicas is

@@ -76,6 +76,21 @@ TEST_CASE("sweep, machine and SimGrid tell the same of collectives that share no
   CHECK(compared > 10);
 }
 
+TEST_CASE("native and SimGrid tell the same of messages and collectives that share links") {
+  int compared = 0, with_collectives = 0;
+  for_layouts(cases(60), RandomCluster::Any, [&](LayoutTrial trial) {
+    trial.fold = "\"none\"";
+    const Program program = lower_plan(make_plan(load(trial)), 2);
+    if (!shares_links(program)) return;
+    ++compared;
+    with_collectives += program.collectives.empty() ? 0 : 1;
+    INFO(document(trial));
+    CHECK(times_of(program, run_native) == times_of(program, run_simgrid_apart));
+  });
+  MESSAGE(compared << " programs that share links, " << with_collectives << " with collectives");
+  CHECK(compared > 15);
+}
+
 /// Bytes on each link of a run that folds nothing, by its name: what every message and collective
 /// of its trace sends from device to device, along the routes between them.
 std::map<std::string, double> bytes_sent(const Plan& plan) {

@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/units.h"
+
 namespace interlock {
 
 struct TimedEvent {
