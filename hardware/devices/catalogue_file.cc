@@ -129,11 +129,16 @@ LinkSpeed read_speed(ObjectReader& reader, std::string_view key) {
   const auto node = reader.require(key, "an object with \"latency\" and \"bandwidth\"");
   if (!node) return {};
   ObjectReader members(*node, reader.diagnostics());
-  LinkSpeed speed;
-  speed.latency = read_delay(members, "latency");
-  speed.bandwidth = read_bandwidth(members, "bandwidth");
+  const LinkSpeed speed = read_link(members);
   members.finish();
   return speed;
+}
+
+LinkSpeed read_link(ObjectReader& members) {
+  constexpr double kLeast = 0.001;
+  const Seconds latency = read_delay(members, "latency");
+  const BytesPerSecond stated = read_bandwidth(members, "bandwidth");
+  return {latency, stated * members.number("efficiency", 1, kLeast, 1), stated};
 }
 
 }  // namespace interlock

@@ -42,8 +42,11 @@ BytesPerSecond read_bandwidth(ObjectReader& reader, std::string_view key);
 Bytes read_memory(ObjectReader& reader, std::string_view key);
 /// As above, but absent means 0.
 Seconds read_delay(ObjectReader& reader, std::string_view key);
-/// An object with "latency" (absent means 0) and "bandwidth".
+/// An object that read_link() reads.
 LinkSpeed read_speed(ObjectReader& reader, std::string_view key);
+/// "latency" (absent means 0), "bandwidth" as the data sheet has it, and "efficiency", the share of
+/// it that messages and collectives reach (absent means all).
+LinkSpeed read_link(ObjectReader& members);
 /// Reads a value that is not a member of an object; adds a diagnostic and returns 0 if it does not
 /// fit.
 BytesPerSecond bandwidth_at(const JsonNode& node, Diagnostics& diagnostics);

@@ -16,6 +16,8 @@ constexpr int kMostMultiprocessors = 1'000'000;
 constexpr double kLongestRamp = 10'000;  // steps of the inner dimension
 constexpr double kMostShare = 0.9;       // of the multiprocessors, away from kernels
 
+constexpr const char* kPeak = "peak";  // as an efficiency: all kernels reach the peak rates
+
 constexpr std::string_view kMeasured = "calibrated/";  // begins names of devices that were measured
 
 void read_peaks(ObjectReader& parent, Device& device) {
@@ -45,6 +47,10 @@ void read_efficiencies(ObjectReader& parent, Device& device) {
   constexpr double kLeast = 0.001;
   const auto node = parent.get("efficiency");
   if (!node) return;
+  if (node->value->kind == JsonValue::Kind::String) {
+    read_choice(*node, {kPeak}, parent.diagnostics());
+    return;
+  }
   ObjectReader reader(*node, parent.diagnostics());
   for (std::size_t i = 0; i < op_class_names().size(); ++i) {
     const auto member = reader.get(op_class_names()[i]);
@@ -63,9 +69,8 @@ void read_efficiencies(ObjectReader& parent, Device& device) {
   reader.finish();
 }
 
-}  // namespace
-
-std::optional<CatalogueEntry> find_device(const JsonNode& node, Diagnostics& diagnostics) {
+/// Finds the device as it is written: a file, or the object itself.
+std::optional<CatalogueEntry> find_written(const JsonNode& node, Diagnostics& diagnostics) {
   const std::string& name = node.value->text;
   if (!name.starts_with(kMeasured) || name.ends_with(".json")) {
     return find_entry(node, kDeviceFolder, diagnostics);
@@ -82,12 +87,34 @@ std::optional<CatalogueEntry> find_device(const JsonNode& node, Diagnostics& dia
   return find_entry({&own, node.path}, kMeasuredFolder, diagnostics);
 }
 
-Device read_device(const JsonNode& node, Diagnostics& diagnostics) {
+/// Finds the device, with the members of its "base", if it has one, below its own.
+std::optional<CatalogueEntry> find_whole(const JsonNode& node, int depth,
+                                         Diagnostics& diagnostics) {
+  constexpr int kDeepest = 8;
+  std::optional<CatalogueEntry> entry = find_written(node, diagnostics);
+  if (!entry || entry->document.find("base") == nullptr) return entry;
+  const JsonNode base = entry->root().child("base");
+  if (depth == kDeepest) {
+    report(diagnostics, base, "bases of bases without end; expected a device that has none");
+    return std::nullopt;
+  }
+  std::optional<CatalogueEntry> below = find_whole(base, depth + 1, diagnostics);
+  if (!below) return std::nullopt;
+  JsonValue own = std::move(entry->document);
+  std::erase_if(own.members, [](const JsonMember& member) { return member.first == "base"; });
+  entry->document = std::move(below->document);
+  entry->document.file = own.file;
+  entry->document.line = own.line;
+  merge_json(entry->document, std::move(own));
+  return entry;
+}
+
+/// Reads the members of a device; efficiencies that it does not state are 1.
+Device read_stated(const CatalogueEntry& entry, Diagnostics& diagnostics) {
   Device device;
-  const auto entry = find_device(node, diagnostics);
-  if (!entry) return device;
-  ObjectReader reader(entry->root(), diagnostics);
-  device.name = reader.text("name", entry->name);
+  ObjectReader reader(entry.root(), diagnostics);
+  device.name = reader.text("name", entry.name);
+  device.architecture = reader.text("architecture", "");
   device.memory = read_memory(reader, "memory");
   device.memory_bandwidth = read_bandwidth(reader, "memory_bandwidth");
   device.launch_overhead = read_delay(reader, "launch_overhead");
@@ -104,6 +131,39 @@ Device read_device(const JsonNode& node, Diagnostics& diagnostics) {
   read_origin(reader);
   reader.finish();
   return device;
+}
+
+}  // namespace
+
+std::optional<CatalogueEntry> find_device(const JsonNode& node, Diagnostics& diagnostics) {
+  return find_whole(node, 0, diagnostics);
+}
+
+Device read_device(const JsonNode& node, Diagnostics& diagnostics) {
+  const std::size_t before = diagnostics.messages().size();
+  const auto entry = find_device(node, diagnostics);
+  if (!entry) return {};
+  Device device = read_stated(*entry, diagnostics);
+  const bool borrows = entry->document.find("efficiency") == nullptr && !device.calibrated;
+  if (borrows && diagnostics.messages().size() == before) borrow_efficiency(device, lenders());
+  return device;
+}
+
+const std::vector<Lender>& lenders() {
+  static const std::vector<Lender> all = [] {
+    std::vector<Lender> found;
+    for (const std::string& name : device_names()) {
+      const JsonValue text = json_text(name);
+      Diagnostics diagnostics;
+      const auto entry = find_device({&text, ""}, diagnostics);
+      if (entry && entry->document.find("efficiency") != nullptr) {
+        found.push_back({name, read_stated(*entry, diagnostics)});
+      }
+      diagnostics.throw_if_any();
+    }
+    return found;
+  }();
+  return all;
 }
 
 std::vector<std::string> device_names() { return catalogue_entries(kDeviceFolder); }

@@ -17,6 +17,7 @@
 #include "hardware/devices/device_reader.h"
 #include "hardware/devices/real_devices_reader.h"
 #include "hardware/devices/running_costs_reader.h"
+#include "hardware/networks/machine_names.h"
 #include "hardware/networks/network_reader.h"
 #include "hardware/networks/network_size.h"
 
@@ -35,8 +36,10 @@ void read_cards(ObjectReader& parent, Cluster& cluster) {
   if (!node) return;
   ObjectReader reader(*node, parent.diagnostics());
   const int cards = reader.count("per_node", 1, 1, kMostDevicesPerNode);
-  cluster.card_latency = read_delay(reader, "latency");
-  cluster.card_bandwidth = read_bandwidth(reader, "bandwidth");
+  const LinkSpeed speed = read_link(reader);
+  cluster.card_latency = speed.latency;
+  cluster.card_bandwidth = speed.bandwidth;
+  cluster.card_stated = speed.stated;
   cluster.cards_behind_ports = reader.boolean("behind_ports", false);
   reader.finish();
   const int devices = cluster.devices_per_node;
@@ -44,6 +47,7 @@ void read_cards(ObjectReader& parent, Cluster& cluster) {
   if (cards <= devices) return;
   const int striped = cards / devices;
   cluster.card_bandwidth *= striped;
+  cluster.card_stated *= striped;
   if (cards % devices == 0) return;
   report(parent.diagnostics(), *node,
          "cards that cannot be divided among devices; expected at most the " +
@@ -59,6 +63,7 @@ void read_port(ObjectReader& reader, Cluster& cluster) {
     const LinkSpeed speed = read_speed(reader, "port");
     cluster.port_latency = speed.latency;
     cluster.port_bandwidth = speed.bandwidth;
+    cluster.port_stated = speed.stated;
     if (of_devices) {
       report(reader.diagnostics(), *reader.get("port"),
              "nothing uses a port on a torus of devices; expected a torus of nodes, or no port");
@@ -67,6 +72,7 @@ void read_port(ObjectReader& reader, Cluster& cluster) {
   }
   cluster.port_latency = torus->link.latency;
   cluster.port_bandwidth = torus->link.bandwidth;
+  cluster.port_stated = torus->link.stated;
 }
 
 /// The way from each device to its host's memory, and the size of that.
@@ -74,25 +80,32 @@ void read_host(ObjectReader& reader, Cluster& cluster) {
   const auto node = reader.get("host");
   if (!node) return;
   ObjectReader host(*node, reader.diagnostics());
-  cluster.host = {read_delay(host, "latency"), read_bandwidth(host, "bandwidth")};
+  cluster.host = read_link(host);
   if (host.get("memory")) cluster.host_memory = read_memory(host, "memory");
   cluster.host_pace = host.number("pace", 1, kQuickestHost, kSlowestHost);
   host.finish();
 }
 
-/// The members that every machine has; `reader` stands on its object and is not finished. A
-/// scenario's own `network` takes the place of the machine's.
-void read_machine(ObjectReader& reader, const std::string& name,
-                  const std::optional<JsonNode>& network, Cluster& cluster) {
+/// Parts of a named machine whose place those of a scenario take.
+struct OwnParts {
+  std::optional<JsonNode> device, network;
+};
+
+/// The members that every machine has; `reader` stands on its object and is not finished.
+void read_machine(ObjectReader& reader, const std::string& name, const OwnParts& parts,
+                  Cluster& cluster) {
   reader.choice("kind", {"machine"}, 0);
   cluster.name = reader.text("name", name);
-  if (const auto device = reader.require("device", "a device's name, or an object")) {
-    cluster.device = read_device(*device, reader.diagnostics());
+  const auto device = reader.require("device", "a device's name, or an object");
+  if (parts.device || device) {
+    cluster.device = read_device(parts.device ? *parts.device : *device, reader.diagnostics());
   }
   cluster.devices_per_node = reader.count("devices_per_node", 1, 1, kMostDevicesPerNode);
   read_cards(reader, cluster);
   const auto own = reader.get("network");
-  if (network || own) read_network(network ? *network : *own, cluster, reader.diagnostics());
+  if (parts.network || own) {
+    read_network(parts.network ? *parts.network : *own, cluster, reader.diagnostics());
+  }
   read_port(reader, cluster);
   read_pcie(reader, cluster);
   read_host(reader, cluster);
@@ -131,12 +144,28 @@ void read_size(ObjectReader& reader, Cluster& cluster) {
   cluster.devices = *devices;
 }
 
-void read_named(const JsonNode& machine, const std::optional<JsonNode>& network, Cluster& cluster,
+/// Returns the machines that have the device which stands in the place of a machine; empty: it is
+/// a machine, a path, or nothing that is known.
+std::string device_for_machine(const JsonNode& machine) {
+  const std::string& name = machine.value->text;
+  if (machine.value->kind != JsonValue::Kind::String || name.empty()) return "";
+  const std::vector<std::string> machines = catalogue_names();
+  if (std::find(machines.begin(), machines.end(), name) != machines.end()) return "";
+  return machines_meant(name);
+}
+
+void read_named(const JsonNode& machine, const OwnParts& parts, Cluster& cluster,
                 Diagnostics& diagnostics) {
+  if (const std::string meant = device_for_machine(machine); !meant.empty()) {
+    report(
+        diagnostics, machine,
+        "unknown name " + described(*machine.value) + ", which is a device, no machine; " + meant);
+    return;
+  }
   const auto entry = find_entry(machine, kMachineFolder, diagnostics);
   if (!entry) return;
   ObjectReader reader(entry->root(), diagnostics);
-  read_machine(reader, entry->name, network, cluster);
+  read_machine(reader, entry->name, parts, cluster);
   reader.finish();
 }
 
@@ -157,6 +186,7 @@ void read_uniform(ObjectReader& reader, Cluster& cluster) {
   const LinkSpeed speed = read_speed(reader, "link");
   cluster.port_latency = speed.latency;
   cluster.port_bandwidth = speed.bandwidth;
+  cluster.port_stated = speed.stated;
   read_host(reader, cluster);
   read_running_costs(reader, cluster.device.power, cluster.power, cluster.price);
 }
@@ -165,8 +195,8 @@ void read_object(const JsonNode& node, Cluster& cluster, Diagnostics& diagnostic
   ObjectReader reader(node, diagnostics);
   if (node.value->find("kind") == nullptr) {
     const auto machine = reader.require("machine", "a machine's name, or the path of its file");
-    const auto network = reader.get("network");
-    if (machine) read_named(*machine, network, cluster, diagnostics);
+    const OwnParts parts = {reader.get("device"), reader.get("network")};
+    if (machine) read_named(*machine, parts, cluster, diagnostics);
     if (!cluster.name.empty()) {
       read_size(reader, cluster);
       read_running_costs(reader, cluster.device.power, cluster.power, cluster.price);
@@ -178,7 +208,7 @@ void read_object(const JsonNode& node, Cluster& cluster, Diagnostics& diagnostic
     if (*kind == 0) {
       read_uniform(reader, cluster);
     } else {
-      read_machine(reader, "inline", std::nullopt, cluster);
+      read_machine(reader, "inline", {}, cluster);
       read_size(reader, cluster);
     }
   }
@@ -195,7 +225,7 @@ Cluster read_cluster(const JsonNode& node, Diagnostics& diagnostics) {
   if (node.value->kind == JsonValue::Kind::Object) {
     read_object(node, cluster, diagnostics);
   } else {
-    read_named(node, std::nullopt, cluster, diagnostics);
+    read_named(node, {}, cluster, diagnostics);
     const int nodes = nodes_joined(cluster);
     cluster.devices = nodes * cluster.devices_per_node;
     fit_network(cluster, nodes, node, diagnostics);

@@ -6,7 +6,14 @@
 namespace interlock::contract {
 namespace {
 
-ContractType device_type() { return either({named(device_names), object("cluster.device")}); }
+ContractType device_type() {
+  return either({named(device_names), object("cluster.device"), object("cluster.device.base")});
+}
+
+ContractKey efficiency_key() {
+  return {"efficiency", number(0.001, 1), "1",
+          "Share of the bandwidth that messages and collectives reach."};
+}
 
 ContractType network_type() {
   return either({object("cluster.network.switch"), object("cluster.network.fat-tree"),
@@ -43,15 +50,17 @@ std::vector<ContractKey> with_running_costs(std::vector<ContractKey> keys,
 }
 
 ContractObject named_machine() {
-  return {.name = "cluster.named",
-          .meaning = "A machine by its name.",
-          .keys = with_running_costs(
-              {{"machine", text("dgx-a100-80g"), "required",
-                "Name in the catalogue, or path of a machine file."},
-               {"nodes", whole(1), "as many as its network is made for, else 1", "Nodes of it."},
-               {"devices", whole(1), "all of the nodes", "Devices used."},
-               network_key("the machine's")},
-              "the machine's")};
+  return {
+      .name = "cluster.named",
+      .meaning = "A machine by its name.",
+      .keys = with_running_costs(
+          {{"machine", text("dgx-a100-80g"), "required",
+            "Name in the catalogue, or path of a machine file."},
+           {"nodes", whole(1), "as many as its network is made for, else 1", "Nodes of it."},
+           {"devices", whole(1), "all of the nodes", "Devices used."},
+           {"device", device_type(), "the machine's", "Another device in the place of its own."},
+           network_key("the machine's")},
+          "the machine's")};
 }
 
 ContractObject uniform() {
@@ -107,6 +116,7 @@ std::vector<ContractObject> machine() {
             "whose bandwidths add up."},
            {"latency", time(), "0 s", "Of a message through one switch, from device to device."},
            {"bandwidth", bandwidth(), "required", "Of one card, one direction."},
+           efficiency_key(),
            {"behind_ports", boolean(), "false",
             "Messages between nodes cross the ports of their devices, too, as they always do "
             "on a PCIe tree. Beside NVSwitch they do not: cards are reached by PCIe."}}}};
@@ -117,11 +127,13 @@ std::vector<ContractObject> links() {
       {.name = "cluster.link",
        .meaning = "A link, each direction for itself.",
        .keys = {{"latency", time(), "0 s", "Added to every message."},
-                {"bandwidth", bandwidth(), "required", "One direction."}}},
+                {"bandwidth", bandwidth(), "required", "One direction, by the data sheet."},
+                efficiency_key()}},
       {.name = "cluster.host",
        .meaning = "The way from each device to its host's memory.",
        .keys = {{"latency", time(), "0 s", "Added to every copy."},
-                {"bandwidth", bandwidth(), "required", "One direction."},
+                {"bandwidth", bandwidth(), "required", "One direction, by the data sheet."},
+                efficiency_key(),
                 {"memory", size(), "unknown, and taken to suffice",
                  "Of a node's host, which all its devices share; a uniform cluster is one node."},
                 {"pace", number(0.01, 100), "1",

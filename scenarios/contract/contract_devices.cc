@@ -11,13 +11,17 @@ constexpr double kMostShare = 0.9;
 std::vector<ContractKey> device_keys() {
   return {
       {"name", text(), "`inline`", "Name in results."},
+      {"architecture", text("NVIDIA Hopper"), "not told",
+       "Family of the device, by which one that states no efficiencies finds another to borrow "
+       "from."},
       {"memory", size(), "required", "Memory that a program may use."},
       {"memory_bandwidth", bandwidth(), "required", "Peak bandwidth of the memory."},
       {"peak", object("cluster.device.peak"), "required",
        "Peak flop rates; a precision that is left out is not supported."},
-      {"efficiency", object("cluster.device.efficiency"),
-       "the peak itself, which no kernel reaches; the output says so",
-       "Shares of the peaks that kernels reach, by class."},
+      {"efficiency", either({one_of({"peak"}), object("cluster.device.efficiency")}),
+       "those of the nearest device of the catalogue, which the output names",
+       "Shares of the peaks that kernels reach, by class; `peak`: the peak itself, which no kernel "
+       "reaches."},
       {"launch_overhead", time(), "0 s", "Time added to every kernel."},
       {"multiprocessors", whole(0, 1e6), "0",
        "Multiprocessors of the device, 0 for unknown. With them matrix products lose what their "
@@ -65,6 +69,12 @@ std::vector<ContractObject> device_objects() {
   return {{.name = "cluster.device",
            .meaning = "One accelerator by its figures.",
            .keys = device_keys()},
+          {.name = "cluster.device.base",
+           .meaning = "Another device, with the keys of this object in the place of its own; "
+                      "`null` takes a key away.",
+           .keys = {{"base", anything(), "required",
+                     "A name of the catalogue, the path of a device file, or an object."}},
+           .others = map(anything())},
           peaks(),
           efficiencies(),
           {.name = "cluster.device.efficiency.class",

@@ -55,7 +55,7 @@ TEST_CASE("messages carry what was meant: keys, names, units") {
   CHECK(mistakes(R"({"delay": "3 usec"})").find("(did you mean \"3 us\"?)") != std::string::npos);
 }
 
-TEST_CASE("names and units that nobody means are left alone") {
+TEST_CASE("names and units that are in no table are left alone") {
   CHECK(!name_meant("bfloat16", {"fp32", "fp16"}));
   CHECK(name_meant("Float16", {"fp32", "fp16"}) == "fp16");
   CHECK(quantity_meant("1.5 TFLOPS") == "1.5 TFLOP/s");
