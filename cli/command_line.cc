@@ -119,10 +119,13 @@ class CommandLine {
 
   /// Adds the commands that print names, schema, completions and manual.
   void add_words() {
-    Command& lists = add("list", "print the names of models, machines, schedules and frameworks",
-                         [this] { list(what_, json_, quiet_); });
-    lists.add_words("WHAT", &what_, "models, machines, schedules or frameworks; all if left out",
-                    {.choices = {"models", "machines", "schedules", "frameworks"}});
+    Command& lists =
+        add("list", "print the names of models, machines, devices, schedules and frameworks",
+            [this] { list(what_, devices_, json_, quiet_); });
+    lists.add_words("WHAT", &what_,
+                    "models, machines, devices, schedules or frameworks; all if left out",
+                    {.choices = {"models", "machines", "devices", "schedules", "frameworks"}});
+    lists.add("--devices", &devices_, "of machines: their devices' peak and memory, all links");
     add_word_outputs(lists, "write them as JSON; - for standard output");
     Command& contract = add("schema", "print the JSON Schema of scenarios",
                             [this] { schema(json_, quiet_, reference_); });
@@ -230,7 +233,7 @@ class CommandLine {
   int exit_code_ = kSuccess;
   std::string what_, shell_, json_;
   std::vector<std::string> helped_;
-  bool quiet_ = false, reference_ = false;
+  bool quiet_ = false, reference_ = false, devices_ = false;
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 // interlock list: the names that scenarios may use, and what they stand for.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <functional>
 #include <utility>
 #include <vector>
 
@@ -8,6 +9,7 @@
 #include "cli/console/outputs.h"
 #include "cli/console/terminal.h"
 #include "cli/parser/commands.h"
+#include "hardware/devices/device_reader.h"
 #include "hardware/networks/cluster_reader.h"
 #include "models/build_model.h"
 #include "models/layers/model_graph.h"
@@ -43,21 +45,95 @@ std::vector<Row> model_rows() {
   return rows;
 }
 
-std::vector<Row> machine_rows() {
+/// The precision that a device computes fastest in 16 bits, or else in fp32.
+Precision usual_precision(const Device& device) {
+  for (const Precision precision : {Precision::Bf16, Precision::Fp16}) {
+    if (supports(device, precision)) return precision;
+  }
+  return Precision::Fp32;
+}
+
+FlopsPerSecond usual_peak(const Device& device) {
+  const auto index = static_cast<std::size_t>(usual_precision(device));
+  return device.peak[index].value_or(FlopsPerSecond(0));
+}
+
+/// "989 TFLOP/s in bf16, 79.1 GiB at 3.35 TB/s".
+std::string device_words(const Device& device) {
+  return format(usual_peak(device)) + " in " +
+         precision_names()[static_cast<std::size_t>(usual_precision(device))] + ", " +
+         format(device.memory) + " at " + format(device.memory_bandwidth);
+}
+
+std::vector<JsonMember> device_facts(const Device& device) {
+  std::vector<JsonMember> peaks;
+  for (const std::string& name : supported_precisions(device)) {
+    const auto found = std::find(precision_names().begin(), precision_names().end(), name);
+    const auto& peak = device.peak[static_cast<std::size_t>(found - precision_names().begin())];
+    peaks.push_back({name, json_number(peak->value())});
+  }
+  return {{"device", json_text(device.name)},
+          {"architecture", json_text(device.architecture)},
+          {"memory_bytes", json_number(device.memory.value())},
+          {"memory_bandwidth_bytes_per_s", json_number(device.memory_bandwidth.value())},
+          {"peak_flops_per_s", json_object(std::move(peaks))},
+          {"efficiencies_of", json_text(device.borrowed ? device.borrowed->from : "its own")}};
+}
+
+std::vector<Row> device_rows() {
+  std::vector<Row> rows;
+  for (const std::string& name : device_names()) {
+    const JsonValue value = json_text(name);
+    Diagnostics diagnostics;
+    const Device device = read_device({&value, ""}, diagnostics);
+    diagnostics.throw_if_any();
+    std::string words = device_words(device);
+    if (!device.architecture.empty()) words += "; " + device.architecture;
+    if (device.borrowed) words += "; efficiencies of " + device.borrowed->from;
+    rows.push_back({name, words, device_facts(device)});
+  }
+  return rows;
+}
+
+/// "370 of 450 GB/s", or "450 GB/s" where messages reach all of it.
+std::string reached_words(BytesPerSecond reached, BytesPerSecond stated) {
+  return reached < stated ? format(reached) + " of " + format(stated) : format(reached);
+}
+
+/// Tells a machine's devices, and the links between them.
+std::string machine_words(const Cluster& cluster) {
+  std::string words = device_words(cluster.device) + "; links " +
+                      reached_words(cluster.port_bandwidth, cluster.port_stated);
+  if (const auto* torus = std::get_if<Torus>(&cluster.network)) {
+    words += "; a torus of " + shape(*torus);
+  }
+  if (cluster.cards_per_node > 0) {
+    words += "; " + std::to_string(cluster.cards_per_node) +
+             (cluster.cards_per_node == 1 ? " card of " : " cards of ") +
+             reached_words(cluster.card_bandwidth, cluster.card_stated);
+  }
+  return words;
+}
+
+std::vector<Row> machine_rows(bool devices) {
   std::vector<Row> rows;
   for (const std::string& name : catalogue_names()) {
     const JsonValue value = json_text(name);
     Diagnostics diagnostics;
     const Cluster cluster = read_cluster({&value, ""}, diagnostics);
     diagnostics.throw_if_any();
+    const std::string device =
+        std::to_string(cluster.devices_per_node) + " x " + cluster.device.name;
+    std::vector<JsonMember> facts = device_facts(cluster.device);
+    facts.insert(facts.begin(), {"devices_per_node", json_number(cluster.devices_per_node)});
+    facts.push_back({"bandwidth_bytes_per_s", json_number(cluster.port_bandwidth.value())});
+    facts.push_back({"stated_bandwidth_bytes_per_s", json_number(cluster.port_stated.value())});
     rows.push_back({name,
-                    std::to_string(cluster.devices_per_node) + " x " + cluster.device.name + ", " +
-                        format(cluster.device.memory) + " each, " + format(cluster.port_bandwidth) +
-                        " to its neighbours",
-                    {{"devices_per_node", json_number(cluster.devices_per_node)},
-                     {"device", json_text(cluster.device.name)},
-                     {"memory_bytes", json_number(cluster.device.memory.value())},
-                     {"bandwidth_bytes_per_s", json_number(cluster.port_bandwidth.value())}}});
+                    device + ", " +
+                        (devices ? machine_words(cluster)
+                                 : format(cluster.device.memory) + " each, " +
+                                       format(cluster.port_bandwidth) + " to its neighbours"),
+                    std::move(facts)});
   }
   return rows;
 }
@@ -119,24 +195,25 @@ JsonValue rows_json(std::vector<Row> rows) {
 
 }  // namespace
 
-void list(const std::string& what, const std::string& json, bool quiet) {
+void list(const std::string& what, bool devices, const std::string& json, bool quiet) {
   struct Catalogue {
     const char* name;
-    std::vector<Row> (*rows)();
+    std::function<std::vector<Row>()> rows;
   };
-  constexpr Catalogue kCatalogues[] = {{"models", model_rows},
-                                       {"machines", machine_rows},
-                                       {"schedules", schedule_rows},
-                                       {"frameworks", framework_rows}};
+  const Catalogue catalogues[] = {{"models", model_rows},
+                                  {"machines", [=] { return machine_rows(devices); }},
+                                  {"devices", device_rows},
+                                  {"schedules", schedule_rows},
+                                  {"frameworks", framework_rows}};
   check_json(json);
   JsonValue all = json_object({{"format", json_text("interlock-list/1")}});
-  for (const Catalogue& catalogue : kCatalogues) {
+  for (const Catalogue& catalogue : catalogues) {
     if (!what.empty() && what != catalogue.name) continue;
     const std::vector<Row> rows = catalogue.rows();
     all.members.push_back({catalogue.name, rows_json(rows)});
     if (json == "-" || (quiet && !json.empty())) continue;
     if (what.empty()) {
-      print(std::string(&catalogue == kCatalogues ? "" : "\n") + catalogue.name + "\n");
+      print(std::string(&catalogue == catalogues ? "" : "\n") + catalogue.name + "\n");
     }
     print_rows(rows);
   }

@@ -58,6 +58,11 @@ std::string today() {
   return text;
 }
 
+int jobs_of(const PublishedOptions& options) {
+  const int processors = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  return options.jobs > 0 ? options.jobs : processors;
+}
+
 struct WrittenFile {
   const char* option;
   std::string path, text;
@@ -76,10 +81,16 @@ void write_all(const PublishedOptions& options, const Accuracy& accuracy) {
   }
   if (!options.html.empty()) outputs.push_back({"--html", options.html, accuracy_html(accuracy)});
   if (!options.errors.empty()) {
-    const std::vector<ErrorTable> tables = error_tables(accuracy);
-    outputs.push_back({"--errors", options.errors,
-                       errors_json({tables, widening_of(tables)}, options.command_line)});
-    if (!options.quiet) print(coverage_words(leave_one_out(tables)));
+    const Accuracy as_borrower = judge(accuracy.files, jobs_of(options), Efficiencies::Borrowed);
+    PublishedErrors errors{.tables = error_tables(accuracy),
+                           .borrowed = borrowed_tables(accuracy, as_borrower)};
+    errors.widening = widening_of(errors.tables);
+    errors.borrowed_widening = widening_of(errors.borrowed);
+    outputs.push_back({"--errors", options.errors, errors_json(errors, options.command_line)});
+    if (!options.quiet) {
+      print(coverage_words(leave_one_out(errors.tables)) + "\nwith borrowed efficiencies:\n" +
+            coverage_words(leave_one_out(errors.borrowed)));
+    }
   }
   for (const WrittenFile& output : outputs) {
     write_file(output.path, output.text);
@@ -110,9 +121,8 @@ bool validate_published(const PublishedOptions& options) {
     if (!path.empty() && path != "-") check_output(option, path);
   }
   std::vector<MeasurementFile> files = read_all(paths_of(options));
-  const int processors = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   const auto begin = std::chrono::steady_clock::now();
-  const Accuracy accuracy = judge(std::move(files), options.jobs > 0 ? options.jobs : processors);
+  const Accuracy accuracy = judge(std::move(files), jobs_of(options));
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
   if (!options.quiet && options.json != "-") {
     print(accuracy_table(accuracy, terminal_style(), options.all_rows));

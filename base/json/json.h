@@ -70,6 +70,9 @@ JsonValue json_object(std::vector<JsonMember> members);
 /// Throws: Error naming `origin` if the path leads through a scalar or past the end of an array.
 void set_json(JsonValue& root, std::string_view dotted_path, const JsonValue& value,
               const std::string& origin);
+/// Merges `value` into `target` as set_json() does: member by member where both are objects of one
+/// kind; else it takes the place of `target`.
+void merge_json(JsonValue& target, JsonValue value);
 /// Parses `VALUE` of `--set path=VALUE`: JSON if it parses, else a string. Its values have
 /// `origin`, the whole option, for a file and no line. Throws: Error if `text` is not UTF-8.
 JsonValue parse_override(std::string_view text, const std::string& origin);

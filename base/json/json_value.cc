@@ -76,27 +76,15 @@ bool differ_in_kind(const JsonValue& target, const JsonValue& value) {
   return old->text != kind->text;
 }
 
-void merge(JsonValue& target, JsonValue value);
-
 /// Null removes the member, as in a JSON merge patch (RFC 7396).
 void set_member(JsonValue& object, std::string_view key, JsonValue value) {
   if (value.kind == Kind::Null) {
     std::erase_if(object.members, [&](const auto& member) { return member.first == key; });
   } else if (JsonValue* old = object.find(key)) {
-    merge(*old, std::move(value));
+    merge_json(*old, std::move(value));
   } else {
     object.members.push_back({std::string(key), std::move(value)});
   }
-}
-
-/// Objects of one kind are merged member by member, anything else is replaced.
-void merge(JsonValue& target, JsonValue value) {
-  const bool objects = target.kind == Kind::Object && value.kind == Kind::Object;
-  if (!objects || differ_in_kind(target, value)) {
-    target = std::move(value);
-    return;
-  }
-  for (auto& [key, member] : value.members) set_member(target, key, std::move(member));
 }
 
 void forget_lines(JsonValue& value) {
@@ -171,6 +159,15 @@ JsonNode JsonNode::item(std::size_t index) const {
   return {&value->items[index], json_pointer(path, std::to_string(index))};
 }
 
+void merge_json(JsonValue& target, JsonValue value) {
+  const bool objects = target.kind == Kind::Object && value.kind == Kind::Object;
+  if (!objects || differ_in_kind(target, value)) {
+    target = std::move(value);
+    return;
+  }
+  for (auto& [key, member] : value.members) set_member(target, key, std::move(member));
+}
+
 void set_json(JsonValue& root, std::string_view dotted_path, const JsonValue& value,
               const std::string& origin) {
   JsonValue copy = value;  // it may lie inside `root`
@@ -186,7 +183,7 @@ void set_json(JsonValue& root, std::string_view dotted_path, const JsonValue& va
   if (target->kind == Kind::Object) {
     set_member(*target, last, std::move(copy));
   } else {
-    merge(step_into(*target, last, path, origin), std::move(copy));
+    merge_json(step_into(*target, last, path, origin), std::move(copy));
   }
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/json/json.h"
+#include "base/json/typed_words.h"
 #include "base/text.h"
 
 namespace interlock {
@@ -72,7 +73,10 @@ std::optional<Result> read_quantity(const JsonNode& node, const Asked& asked,
   std::optional<WrittenQuantity> quantity;
   if (node.value->kind == Kind::String) quantity = parse_quantity(node.value->text);
   if (const char* wrong = wrong_quantity(node, asked, quantity)) {
-    report_unexpected(diagnostics, node, wrong, asked.what);
+    const auto meant = quantity_meant(node.value->text);
+    report(diagnostics, node,
+           std::string(wrong) + "; expected " + asked.what + ", got " + described(*node.value) +
+               (meant ? " (did you mean " + in_quotes(*meant) + "?)" : ""));
     return std::nullopt;
   }
   return Result(quantity->value);
@@ -167,7 +171,8 @@ std::optional<int> read_choice(const JsonNode& node, const std::vector<std::stri
   const auto found = std::find(names.begin(), names.end(), node.value->text);
   if (found != names.end()) return static_cast<int>(found - names.begin());
   std::string message = "unknown name " + described(*node.value) + "; " + known_names(names);
-  const std::optional<std::string> meant = nearest(node.value->text, names);
+  std::optional<std::string> meant = name_meant(node.value->text, names);
+  if (!meant) meant = nearest(node.value->text, names);
   if (meant) message += " (did you mean " + in_quotes(*meant) + "?)";
   report(diagnostics, node, message);
   return std::nullopt;
@@ -246,7 +251,8 @@ void ObjectReader::finish() {
     if (std::find(known_.begin(), known_.end(), key) != known_.end()) continue;
     std::string message = "unknown key; ";
     if (!diagnostics_->full()) {
-      const std::optional<std::string> meant = nearest(key, known_);
+      std::optional<std::string> meant = key_meant(key, known_);
+      if (!meant) meant = nearest(key, known_);
       message += meant ? "did you mean " + in_quotes(*meant) + "?" : known_names(known_);
     }
     report(*diagnostics_, {&member, json_pointer(node_.path, key)}, message);

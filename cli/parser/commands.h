@@ -30,7 +30,7 @@ bool validate_published(const PublishedOptions& options);
 void check(const CommandOptions& options);
 /// Prints what names stand for: "models", "machines", "schedules", "frameworks"; empty: all of
 /// them.
-void list(const std::string& what, const std::string& json, bool quiet);
+void list(const std::string& what, bool devices, const std::string& json, bool quiet);
 /// Draws a step of each scenario; or explains every schedule, or prints docs/schedules.md.
 void schedule(const ScheduleOptions& options);
 /// docs/schedules.md.

@@ -97,8 +97,14 @@ const ContractObject& link_object() {
       .name = "cluster.link",
       .meaning = "A link, each direction for itself.",
       .keys = {{"latency", time(), "0 s", "Added to every message."},
-               {"bandwidth", bandwidth(), "required", "One direction."}}};
+               {"bandwidth", bandwidth(), "required", "One direction, by the data sheet."},
+               link_efficiency_key()}};
   return rows;
+}
+
+ContractKey link_efficiency_key() {
+  return {"efficiency", contract::number(0.001, 1), "1",
+          "Share of the bandwidth that messages and collectives reach."};
 }
 
 void check_origin(const JsonNode& node, Diagnostics& diagnostics) {
@@ -139,11 +145,15 @@ LinkSpeed read_speed(Section& reader, std::string_view key) {
   const auto node = reader.require(key, "an object with \"latency\" and \"bandwidth\"");
   if (!node) return {};
   Section members(link_object(), *node, reader.diagnostics());
-  LinkSpeed speed;
-  speed.latency = read_delay(members, "latency");
-  speed.bandwidth = read_bandwidth(members, "bandwidth");
+  const LinkSpeed speed = read_link(members);
   members.finish();
   return speed;
+}
+
+LinkSpeed read_link(Section& members) {
+  const Seconds latency = read_delay(members, "latency");
+  const BytesPerSecond stated = read_bandwidth(members, "bandwidth");
+  return {latency, stated * members.number("efficiency"), stated};
 }
 
 }  // namespace interlock

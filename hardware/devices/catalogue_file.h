@@ -34,6 +34,8 @@ std::optional<CatalogueEntry> find_entry(const JsonNode& node, const std::string
 
 /// Returns the rows of a link.
 const ContractObject& link_object();
+/// Returns the row of a link's share of its bandwidth, which read_link() reads.
+ContractKey link_efficiency_key();
 
 /// Checks that the "origin" of a catalogue file is an object of sentences.
 void check_origin(const JsonNode& node, Diagnostics& diagnostics);
@@ -45,8 +47,11 @@ BytesPerSecond read_bandwidth(Section& reader, std::string_view key);
 Bytes read_memory(Section& reader, std::string_view key);
 /// As above, but absent means 0.
 Seconds read_delay(Section& reader, std::string_view key);
-/// An object with "latency" (absent means 0) and "bandwidth"; its rows are link_object().
+/// An object that read_link() reads; its rows are link_object().
 LinkSpeed read_speed(Section& reader, std::string_view key);
+/// "latency" (absent means 0), "bandwidth" as the data sheet has it, and "efficiency", the share of
+/// it that messages and collectives reach (absent means all).
+LinkSpeed read_link(Section& members);
 /// Reads a value that is not a member of an object; adds a diagnostic and returns 0 if it does not
 /// fit.
 BytesPerSecond bandwidth_at(const JsonNode& node, Diagnostics& diagnostics);

@@ -28,15 +28,23 @@ struct Efficiency {
   std::optional<double> compute_fp32 = {};  // of the peak in fp32, likewise
 };
 
+/// Names the device that one without efficiencies has them from.
+struct BorrowedEfficiency {
+  std::string from;  // a device's name in the catalogue
+  std::string why;   // what the two have in common, in words
+};
+
 /// One accelerator. Figures come from the catalogue, which names the origin of each.
 struct Device {
   std::string name;
+  std::string architecture;                                     // "NVIDIA Hopper"; empty: not told
   std::array<std::optional<FlopsPerSecond>, kPrecisions> peak;  // by Precision; none: unsupported
   BytesPerSecond memory_bandwidth;                              // 0: unknown, see has_rates()
   Bytes memory;
-  std::array<Efficiency, kOpClasses> efficiency;  // by OpClass
-  Seconds launch_overhead;                        // per kernel launch
-  ProductTiles tiles;                             // of products of the class Gemm
+  std::array<Efficiency, kOpClasses> efficiency;    // by OpClass
+  std::optional<BorrowedEfficiency> borrowed = {};  // none: the efficiencies are the device's own
+  Seconds launch_overhead;                          // per kernel launch
+  ProductTiles tiles;                               // of products of the class Gemm
   /// Shares of the multiprocessors, from 0 to 0.9, that a collective and a message take away from
   /// the kernels beside them.
   double collective_sms = 0, message_sms = 0;

@@ -19,13 +19,17 @@ std::vector<ContractKey> device_keys() {
   using namespace contract;
   return {
       {"name", text(), "`inline`", "Name in results."},
+      {"architecture", text("NVIDIA Hopper"), "not told",
+       "Family of the device, by which one that states no efficiencies finds another to borrow "
+       "from."},
       {"memory", size(), "required", "Memory that a program may use."},
       {"memory_bandwidth", bandwidth(), "required", "Peak bandwidth of the memory."},
       {"peak", object("cluster.device.peak"), "required",
        "Peak flop rates; a precision that is left out is not supported."},
-      {"efficiency", object("cluster.device.efficiency"),
-       "the peak itself, which no kernel reaches; the output says so",
-       "Shares of the peaks that kernels reach, by class."},
+      {"efficiency", either({one_of({"peak"}), object("cluster.device.efficiency")}),
+       "those of the nearest device of the catalogue, which the output names",
+       "Shares of the peaks that kernels reach, by class; `peak`: the peak itself, which no kernel "
+       "reaches."},
       {"launch_overhead", time(), "0 s", "Time added to every kernel."},
       {"multiprocessors", whole(0, 1e6), "0",
        "Multiprocessors of the device, 0 for unknown. With them matrix products lose what their "
@@ -98,6 +102,10 @@ void read_peaks(Section& parent, Device& device) {
 void read_efficiencies(Section& parent, Device& device) {
   const auto node = parent.get("efficiency");
   if (!node) return;
+  if (node->value->kind == JsonValue::Kind::String) {
+    parent.choice("efficiency", 0);
+    return;
+  }
   Section reader(device_rows("cluster.device.efficiency"), *node, parent.diagnostics());
   for (std::size_t i = 0; i < op_class_names().size(); ++i) {
     const auto member = reader.get(op_class_names()[i]);
@@ -112,31 +120,8 @@ void read_efficiencies(Section& parent, Device& device) {
   reader.finish();
 }
 
-}  // namespace
-
-const std::vector<ContractObject>& device_contract() {
-  using namespace contract;
-  const ContractType share = number(0.001, 1);
-  static const std::vector<ContractObject> objects = {
-      {.name = "cluster.device",
-       .meaning = "One accelerator by its figures.",
-       .keys = device_keys()},
-      peaks(),
-      efficiencies(),
-      {.name = "cluster.device.efficiency.class",
-       .meaning = "Shares of the peaks that kernels of one class reach.",
-       .keys = {{"compute", share, "1", "Of the peak flop rate."},
-                {"compute_fp8", share, "`compute`", "Of the peak flop rate in 8 bits."},
-                {"compute_fp32", share, "`compute`", "Of the peak flop rate in fp32."},
-                {"memory", share, "1", "Of the memory bandwidth."}}}};
-  return objects;
-}
-
-ContractType device_type() {
-  return contract::either({contract::named(device_names), contract::object("cluster.device")});
-}
-
-std::optional<CatalogueEntry> find_device(const JsonNode& node, Diagnostics& diagnostics) {
+/// Finds the device as it is written: a file, or the object itself.
+std::optional<CatalogueEntry> find_written(const JsonNode& node, Diagnostics& diagnostics) {
   const std::string& name = node.value->text;
   if (!name.starts_with(kMeasured) || name.ends_with(".json")) {
     return find_entry(node, kDeviceFolder, diagnostics);
@@ -153,12 +138,34 @@ std::optional<CatalogueEntry> find_device(const JsonNode& node, Diagnostics& dia
   return find_entry({&own, node.path}, kMeasuredFolder, diagnostics);
 }
 
-Device read_device(const JsonNode& node, Diagnostics& diagnostics) {
+/// Finds the device, with the members of its "base", if it has one, below its own.
+std::optional<CatalogueEntry> find_whole(const JsonNode& node, int depth,
+                                         Diagnostics& diagnostics) {
+  constexpr int kDeepest = 8;
+  std::optional<CatalogueEntry> entry = find_written(node, diagnostics);
+  if (!entry || entry->document.find("base") == nullptr) return entry;
+  const JsonNode base = entry->root().child("base");
+  if (depth == kDeepest) {
+    report(diagnostics, base, "bases of bases without end; expected a device that has none");
+    return std::nullopt;
+  }
+  std::optional<CatalogueEntry> below = find_whole(base, depth + 1, diagnostics);
+  if (!below) return std::nullopt;
+  JsonValue own = std::move(entry->document);
+  std::erase_if(own.members, [](const JsonMember& member) { return member.first == "base"; });
+  entry->document = std::move(below->document);
+  entry->document.file = own.file;
+  entry->document.line = own.line;
+  merge_json(entry->document, std::move(own));
+  return entry;
+}
+
+/// Reads the members of a device; efficiencies that it does not state are 1.
+Device read_stated(const CatalogueEntry& entry, Diagnostics& diagnostics) {
   Device device;
-  const auto entry = find_device(node, diagnostics);
-  if (!entry) return device;
-  Section reader(device_rows("cluster.device"), entry->root(), diagnostics);
-  device.name = reader.text("name", entry->name);
+  Section reader(device_rows("cluster.device"), entry.root(), diagnostics);
+  device.name = reader.text("name", entry.name);
+  device.architecture = reader.text("architecture", "");
   device.memory = read_memory(reader, "memory");
   device.memory_bandwidth = read_bandwidth(reader, "memory_bandwidth");
   device.launch_overhead = read_delay(reader, "launch_overhead");
@@ -175,6 +182,68 @@ Device read_device(const JsonNode& node, Diagnostics& diagnostics) {
   read_origin(reader);
   reader.finish();
   return device;
+}
+
+}  // namespace
+
+const std::vector<ContractObject>& device_contract() {
+  using namespace contract;
+  const ContractType share = number(0.001, 1);
+  static const std::vector<ContractObject> objects = {
+      {.name = "cluster.device",
+       .meaning = "One accelerator by its figures.",
+       .keys = device_keys()},
+      {.name = "cluster.device.base",
+       .meaning = "Another device, with the keys of this object in the place of its own; `null` "
+                  "takes a key away.",
+       .keys = {{"base", anything(), "required",
+                 "A name of the catalogue, the path of a device file, or an object."}},
+       .others = map(anything())},
+      peaks(),
+      efficiencies(),
+      {.name = "cluster.device.efficiency.class",
+       .meaning = "Shares of the peaks that kernels of one class reach.",
+       .keys = {{"compute", share, "1", "Of the peak flop rate."},
+                {"compute_fp8", share, "`compute`", "Of the peak flop rate in 8 bits."},
+                {"compute_fp32", share, "`compute`", "Of the peak flop rate in fp32."},
+                {"memory", share, "1", "Of the memory bandwidth."}}}};
+  return objects;
+}
+
+ContractType device_type() {
+  using namespace contract;
+  return either({named(device_names), object("cluster.device"), object("cluster.device.base")});
+}
+
+std::optional<CatalogueEntry> find_device(const JsonNode& node, Diagnostics& diagnostics) {
+  return find_whole(node, 0, diagnostics);
+}
+
+Device read_device(const JsonNode& node, Diagnostics& diagnostics) {
+  const std::size_t before = diagnostics.messages().size();
+  const auto entry = find_device(node, diagnostics);
+  if (!entry) return {};
+  Device device = read_stated(*entry, diagnostics);
+  const bool borrows = entry->document.find("efficiency") == nullptr && !device.calibrated;
+  if (borrows && diagnostics.messages().size() == before) borrow_efficiency(device, lenders());
+  return device;
+}
+
+const std::vector<Lender>& lenders() {
+  static const std::vector<Lender> all = [] {
+    std::vector<Lender> found;
+    for (const std::string& name : device_names()) {
+      const JsonValue text = json_text(name);
+      Diagnostics diagnostics;
+      const auto entry = find_device({&text, ""}, diagnostics);
+      if (entry && entry->document.find("efficiency") != nullptr) {
+        found.push_back({name, read_stated(*entry, diagnostics)});
+      }
+      diagnostics.throw_if_any();
+    }
+    return found;
+  }();
+  return all;
 }
 
 std::vector<std::string> device_names() { return catalogue_entries(kDeviceFolder); }

@@ -44,10 +44,12 @@ struct Cluster {
   int devices_per_node = 1;  // of the machine
   bool mesh = false;
   Seconds port_latency;             // device to device inside a node (or the mesh's link)
-  BytesPerSecond port_bandwidth;    // one direction
+  BytesPerSecond port_bandwidth;    // one direction, as messages and collectives reach it
+  BytesPerSecond port_stated = {};  // by the data sheet
   int cards_per_node = 1;           // 0: none, and one node only; at most devices_per_node
   Seconds card_latency;             // device to device between nodes that share a switch
-  BytesPerSecond card_bandwidth;    // one direction
+  BytesPerSecond card_bandwidth;    // one direction, as messages and collectives reach it
+  BytesPerSecond card_stated = {};  // by the data sheet
   bool cards_behind_ports = false;  // what goes to another node crosses the device's port, too
   std::optional<PcieTree> pcie;     // none: the devices of a node share an ideal switch
   Network network;

@@ -9,6 +9,7 @@
 #include "hardware/devices/device_reader.h"
 #include "hardware/devices/real_devices_reader.h"
 #include "hardware/devices/running_costs_reader.h"
+#include "hardware/networks/machine_names.h"
 #include "hardware/networks/network_reader.h"
 #include "hardware/networks/network_size.h"
 
@@ -57,10 +58,13 @@ std::vector<ContractKey> named_keys() {
   using namespace contract;
   const std::vector<ContractKey> machine = {{"machine", text("dgx-a100-80g"), "required",
                                              "Name in the catalogue, or path of a machine file."}};
-  return joined({machine,
-                 size_keys("Nodes of it."),
-                 {network_key("the machine's"), executor_key()},
-                 running_cost_keys("the machine's")});
+  return joined(
+      {machine,
+       size_keys("Nodes of it."),
+       {{"device", device_type(), "the machine's", "Another device in the place of its own."},
+        network_key("the machine's"),
+        executor_key()},
+       running_cost_keys("the machine's")});
 }
 
 std::vector<ContractKey> uniform_keys() {
@@ -101,13 +105,15 @@ const std::vector<ContractObject>& own_objects() {
                 {"latency", time(), "0 s",
                  "Of a message through one switch, from device to device."},
                 {"bandwidth", bandwidth(), "required", "Of one card, one direction."},
+                link_efficiency_key(),
                 {"behind_ports", boolean(), "false",
                  "Messages between nodes cross the ports of their devices, too, as they always do "
                  "on a PCIe tree. Beside NVSwitch they do not: cards are reached by PCIe."}}},
       {.name = "cluster.host",
        .meaning = "The way from each device to its host's memory.",
        .keys = {{"latency", time(), "0 s", "Added to every copy."},
-                {"bandwidth", bandwidth(), "required", "One direction."},
+                {"bandwidth", bandwidth(), "required", "One direction, by the data sheet."},
+                link_efficiency_key(),
                 {"memory", size(), "unknown, and taken to suffice",
                  "Of a node's host, which all its devices share; a uniform cluster is one node."},
                 {"pace", number(0.01, 100), "1",
@@ -132,8 +138,10 @@ void read_cards(Section& parent, Cluster& cluster) {
   Section reader(contract_object(own_objects(), "cluster.machine.cards"), *node,
                  parent.diagnostics());
   const int cards = reader.count("per_node");
-  cluster.card_latency = read_delay(reader, "latency");
-  cluster.card_bandwidth = read_bandwidth(reader, "bandwidth");
+  const LinkSpeed speed = read_link(reader);
+  cluster.card_latency = speed.latency;
+  cluster.card_bandwidth = speed.bandwidth;
+  cluster.card_stated = speed.stated;
   cluster.cards_behind_ports = reader.boolean("behind_ports");
   reader.finish();
   const int devices = cluster.devices_per_node;
@@ -141,6 +149,7 @@ void read_cards(Section& parent, Cluster& cluster) {
   if (cards <= devices) return;
   const int striped = cards / devices;
   cluster.card_bandwidth *= striped;
+  cluster.card_stated *= striped;
   if (cards % devices == 0) return;
   report(parent.diagnostics(), *node,
          "cards that cannot be divided among devices; expected at most the " +
@@ -156,6 +165,7 @@ void read_port(Section& reader, Cluster& cluster) {
     const LinkSpeed speed = read_speed(reader, "port");
     cluster.port_latency = speed.latency;
     cluster.port_bandwidth = speed.bandwidth;
+    cluster.port_stated = speed.stated;
     if (of_devices) {
       report(reader.diagnostics(), *reader.get("port"),
              "nothing uses a port on a torus of devices; expected a torus of nodes, or no port");
@@ -164,6 +174,7 @@ void read_port(Section& reader, Cluster& cluster) {
   }
   cluster.port_latency = torus->link.latency;
   cluster.port_bandwidth = torus->link.bandwidth;
+  cluster.port_stated = torus->link.stated;
 }
 
 /// The way from each device to its host's memory, and the size of that.
@@ -171,25 +182,32 @@ void read_host(Section& reader, Cluster& cluster) {
   const auto node = reader.get("host");
   if (!node) return;
   Section host(contract_object(own_objects(), "cluster.host"), *node, reader.diagnostics());
-  cluster.host = {read_delay(host, "latency"), read_bandwidth(host, "bandwidth")};
+  cluster.host = read_link(host);
   if (host.get("memory")) cluster.host_memory = read_memory(host, "memory");
   cluster.host_pace = host.number("pace");
   host.finish();
 }
 
-/// The members that every machine has; `reader` stands on its object and is not finished. A
-/// scenario's own `network` takes the place of the machine's.
-void read_machine(Section& reader, const std::string& name, const std::optional<JsonNode>& network,
+/// Parts of a named machine whose place those of a scenario take.
+struct OwnParts {
+  std::optional<JsonNode> device, network;
+};
+
+/// The members that every machine has; `reader` stands on its object and is not finished.
+void read_machine(Section& reader, const std::string& name, const OwnParts& parts,
                   Cluster& cluster) {
   reader.choice("kind", 0);
   cluster.name = reader.text("name", name);
-  if (const auto device = reader.require("device", "a device's name, or an object")) {
-    cluster.device = read_device(*device, reader.diagnostics());
+  const auto device = reader.require("device", "a device's name, or an object");
+  if (parts.device || device) {
+    cluster.device = read_device(parts.device ? *parts.device : *device, reader.diagnostics());
   }
   cluster.devices_per_node = reader.count("devices_per_node");
   read_cards(reader, cluster);
   const auto own = reader.get("network");
-  if (network || own) read_network(network ? *network : *own, cluster, reader.diagnostics());
+  if (parts.network || own) {
+    read_network(parts.network ? *parts.network : *own, cluster, reader.diagnostics());
+  }
   read_port(reader, cluster);
   read_pcie(reader, cluster);
   read_host(reader, cluster);
@@ -228,12 +246,28 @@ void read_size(Section& reader, Cluster& cluster) {
   cluster.devices = *devices;
 }
 
-void read_named(const JsonNode& machine, const std::optional<JsonNode>& network, Cluster& cluster,
+/// Returns the machines that have the device which stands in the place of a machine; empty: it is
+/// a machine, a path, or nothing that is known.
+std::string device_for_machine(const JsonNode& machine) {
+  const std::string& name = machine.value->text;
+  if (machine.value->kind != JsonValue::Kind::String || name.empty()) return "";
+  const std::vector<std::string> machines = catalogue_names();
+  if (std::find(machines.begin(), machines.end(), name) != machines.end()) return "";
+  return machines_meant(name);
+}
+
+void read_named(const JsonNode& machine, const OwnParts& parts, Cluster& cluster,
                 Diagnostics& diagnostics) {
+  if (const std::string meant = device_for_machine(machine); !meant.empty()) {
+    report(
+        diagnostics, machine,
+        "unknown name " + described(*machine.value) + ", which is a device, no machine; " + meant);
+    return;
+  }
   const auto entry = find_entry(machine, kMachineFolder, diagnostics);
   if (!entry) return;
   Section reader(machine_file(), entry->root(), diagnostics);
-  read_machine(reader, entry->name, network, cluster);
+  read_machine(reader, entry->name, parts, cluster);
   reader.finish();
 }
 
@@ -253,6 +287,7 @@ void read_uniform(Section& reader, Cluster& cluster) {
   const LinkSpeed speed = read_speed(reader, "link");
   cluster.port_latency = speed.latency;
   cluster.port_bandwidth = speed.bandwidth;
+  cluster.port_stated = speed.stated;
   read_host(reader, cluster);
   read_running_costs(reader, cluster.device.power, cluster.power, cluster.price);
 }
@@ -271,8 +306,8 @@ void read_object(const JsonNode& node, Cluster& cluster, Diagnostics& diagnostic
   Section reader(own_objects()[form], node, diagnostics);
   if (form == 0) {
     const auto machine = reader.require("machine", "a machine's name, or the path of its file");
-    const auto network = reader.get("network");
-    if (machine) read_named(*machine, network, cluster, diagnostics);
+    const OwnParts parts = {reader.get("device"), reader.get("network")};
+    if (machine) read_named(*machine, parts, cluster, diagnostics);
     if (!cluster.name.empty()) {
       read_size(reader, cluster);
       read_running_costs(reader, cluster.device.power, cluster.power, cluster.price);
@@ -281,7 +316,7 @@ void read_object(const JsonNode& node, Cluster& cluster, Diagnostics& diagnostic
   } else if (form == 1) {
     read_uniform(reader, cluster);
   } else {
-    read_machine(reader, "inline", std::nullopt, cluster);
+    read_machine(reader, "inline", {}, cluster);
     read_size(reader, cluster);
   }
   if (const auto executor = reader.get("executor")) {
@@ -313,7 +348,7 @@ Cluster read_cluster(const JsonNode& node, Diagnostics& diagnostics) {
   if (node.value->kind == JsonValue::Kind::Object) {
     read_object(node, cluster, diagnostics);
   } else {
-    read_named(node, std::nullopt, cluster, diagnostics);
+    read_named(node, {}, cluster, diagnostics);
     const int nodes = nodes_joined(cluster);
     cluster.devices = nodes * cluster.devices_per_node;
     fit_network(cluster, nodes, node, diagnostics);

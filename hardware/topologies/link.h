@@ -26,7 +26,8 @@ struct Link {
 /// Latency and bandwidth of a kind of links, each direction for itself.
 struct LinkSpeed {
   Seconds latency;
-  BytesPerSecond bandwidth;
+  BytesPerSecond bandwidth;    // what messages and collectives reach
+  BytesPerSecond stated = {};  // what the data sheet says; 0: not told
 };
 
 /// The way of a message between two devices. Empty `links`: the devices are the same.

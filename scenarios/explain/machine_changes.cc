@@ -125,18 +125,36 @@ void faster_devices(const Baseline& baseline, std::vector<Change>& changes) {
       busiest);
 }
 
-/// The device of the catalogue with the least of `measure` above that of the scenario's.
+/// Tells whether `other` could take the place of `own` in a machine: of the same vendor, and worse
+/// in nothing but rounding.
+bool could_replace(const Device& other, const Device& own, std::size_t precision) {
+  constexpr double kAsGood = 0.95;
+  const bool same_vendor = own.architecture.empty() || vendor_of(other) == vendor_of(own);
+  const auto rate = [=](const Device& device) {
+    return device.peak[precision].value_or(FlopsPerSecond(0));
+  };
+  return same_vendor && other.memory >= own.memory * kAsGood &&
+         rate(other) >= rate(own) * kAsGood &&
+         other.memory_bandwidth >= own.memory_bandwidth * kAsGood;
+}
+
+/// The device of the catalogue with the least of `measure` above that of the scenario's, among
+/// those that are no worse otherwise.
 template <class Measure>
 void next_device(const Baseline& baseline, const Measure& measure, const char* of_what,
                  std::vector<Change>& changes) {
-  const Device& own = baseline.result.plan.question.cluster.device;
+  const Question& question = baseline.result.plan.question;
+  const Device& own = question.cluster.device;
+  const auto precision = static_cast<std::size_t>(question.precision);
   std::optional<double> best;
   std::string name;
   for (const std::string& candidate : device_names()) {
     const JsonValue text = {.kind = JsonValue::Kind::String, .text = candidate};
     Diagnostics diagnostics;
-    const double value = measure(read_device({&text, ""}, diagnostics));
-    if (!diagnostics.empty() || value <= measure(own) || (best && value >= *best)) continue;
+    const Device device = read_device({&text, ""}, diagnostics);
+    const double value = measure(device);
+    if (!diagnostics.empty() || !could_replace(device, own, precision)) continue;
+    if (value <= measure(own) || (best && value >= *best)) continue;
     best = value;
     name = candidate;
   }

@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "hardware/devices/borrowed_efficiency.h"
 #include "scenarios/contract/contract.h"
 #include "scenarios/ranges/peak_rates.h"
 
@@ -45,6 +46,16 @@ ErrorTable read_table(const JsonNode& node, Diagnostics& diagnostics) {
   }
   reader.finish();
   return table;
+}
+
+std::vector<ErrorTable> read_tables(ObjectReader& reader, std::string_view key) {
+  std::vector<ErrorTable> tables;
+  const auto list = reader.require(key, "a list of tables");
+  if (!list) return tables;
+  for (std::size_t i = 0; i < list->value->items.size(); ++i) {
+    tables.push_back(read_table(list->item(i), reader.diagnostics()));
+  }
+  return tables;
 }
 
 using Tables = std::vector<const ErrorTable*>;
@@ -145,6 +156,27 @@ void flag(const Tables& tables, const RunTraits& traits, std::vector<std::string
   }
 }
 
+/// Returns the spread of `basis`, widened and about `step`.
+Confidence range_of(Basis basis, double widening, const RunTraits& traits, Seconds step) {
+  const int rows = rows_of(basis.tables);
+  if (rows < kFewestRows) {
+    return {.range = std::nullopt, .extrapolates = {"too few measured runs for a range"}};
+  }
+  flag(basis.tables, traits, basis.reasons);
+  const RatioSpread spread = spread_of(basis.tables);
+  const auto widened = [&](double ratio) {
+    return step * (spread.middle * std::pow(ratio / spread.middle, widening));
+  };
+  const std::size_t tables = basis.tables.size();
+  return {.range = TimeRange{.low = widened(spread.low),
+                             .high = widened(spread.high),
+                             .level = kRangeLevel,
+                             .basis = "published runs (" + basis.like + "): " +
+                                      std::to_string(rows) + " rows of " + std::to_string(tables) +
+                                      (tables == 1 ? " table" : " tables")},
+          .extrapolates = std::move(basis.reasons)};
+}
+
 /// Returns true if the device prices a part of `graph`; else a profile has measured all of it.
 bool is_priced(const ModelGraph& graph) {
   return std::any_of(graph.modules.begin(), graph.modules.end(), [](const Module& module) {
@@ -154,18 +186,6 @@ bool is_priced(const ModelGraph& graph) {
 }
 
 }  // namespace
-
-std::string generation_of(const std::string& device) {
-  std::size_t begin = 0;
-  while (true) {
-    const std::size_t end = std::min(device.find('-', begin), device.size());
-    const std::string part = device.substr(begin, end - begin);
-    if (end == device.size() || part.find_first_of("0123456789") != std::string::npos) {
-      return device.substr(0, end);
-    }
-    begin = end + 1;
-  }
-}
 
 RunTraits traits_of(const Plan& plan) {
   const Question& question = plan.question;
@@ -186,11 +206,9 @@ PublishedErrors read_published_errors(const std::string& path) {
   reader.text("command", "");
   PublishedErrors errors;
   errors.widening = reader.number("widening", 1, 1, kMostWidening);
-  if (const auto list = reader.require("tables", "a list of tables")) {
-    for (std::size_t i = 0; i < list->value->items.size(); ++i) {
-      errors.tables.push_back(read_table(list->item(i), diagnostics));
-    }
-  }
+  errors.tables = read_tables(reader, "tables");
+  errors.borrowed_widening = reader.number("borrowed_widening", 1, 1, kMostWidening);
+  errors.borrowed = read_tables(reader, "borrowed");
   reader.finish();
   diagnostics.throw_if_any();
   return errors;
@@ -210,22 +228,16 @@ std::optional<RatioSpread> spread_of(const std::vector<ErrorTable>& tables,
 }
 
 Confidence range_from(const PublishedErrors& errors, const RunTraits& traits, Seconds step) {
-  Basis basis = basis_of(errors.tables, traits);
-  const int rows = rows_of(basis.tables);
-  if (rows < kFewestRows) return {.extrapolates = {"too few measured runs for a range"}};
-  flag(basis.tables, traits, basis.reasons);
-  const RatioSpread spread = spread_of(basis.tables);
-  const auto widened = [&](double ratio) {
-    return step * (spread.middle * std::pow(ratio / spread.middle, errors.widening));
-  };
-  const std::size_t tables = basis.tables.size();
-  return {.range = TimeRange{.low = widened(spread.low),
-                             .high = widened(spread.high),
-                             .level = kRangeLevel,
-                             .basis = "published runs (" + basis.like + "): " +
-                                      std::to_string(rows) + " rows of " + std::to_string(tables) +
-                                      (tables == 1 ? " table" : " tables")},
-          .extrapolates = std::move(basis.reasons)};
+  return range_of(basis_of(errors.tables, traits), errors.widening, traits, step);
+}
+
+Confidence borrowed_range(const PublishedErrors& errors, const RunTraits& traits,
+                          const Device& device, Seconds step) {
+  Basis basis = {tables_of(errors.borrowed, nullptr, nullptr),
+                 "with efficiencies of another architecture",
+                 {in_quotes(device.name) + " states no efficiency; it borrows those of " +
+                  device.borrowed->from + " (" + device.borrowed->why + ")"}};
+  return range_of(std::move(basis), errors.borrowed_widening, traits, step);
 }
 
 Confidence published_range(const Plan& plan, Seconds step) {
@@ -233,6 +245,7 @@ Confidence published_range(const Plan& plan, Seconds step) {
   const Device& device = question.cluster.device;
   if (question.workload || device.calibrated || !is_priced(question.graph)) return {};
   if (const auto peak = peak_rates(plan)) return {.extrapolates = {*peak}, .at_peak = *peak};
+  if (device.borrowed) return borrowed_range(published_errors(), traits_of(plan), device, step);
   // A sweep asks thousands of times for runs that are alike.
   static std::map<RunTraits, Confidence> known;
   const RunTraits traits = traits_of(plan);

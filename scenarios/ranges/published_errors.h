@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // `interlock validate published --errors` writes the file: of each published table the measured
-// step times over the predicted ones, of rows that nothing was fitted on. docs/ranges.md has the
-// method and how often it holds.
+// step times over the predicted ones, of rows that nothing was fitted on; and once more, predicted
+// with efficiencies borrowed from another architecture. docs/ranges.md has the method and how often
+// it holds.
 #pragma once
 
 #include <compare>
@@ -25,8 +26,6 @@ struct RunTraits {
   auto operator<=>(const RunTraits&) const = default;
 };
 RunTraits traits_of(const Plan& plan);
-/// "A100" of "A100-SXM4-80GB", "RTX-3090" of "RTX-3090-24GB": up to the first part with a digit.
-std::string generation_of(const std::string& device);
 
 /// The rows of a published table that ran on one generation under one framework.
 struct ErrorTable {
@@ -43,8 +42,13 @@ struct PublishedErrors {
   /// How many times further from the middle, in logarithms, the rows of a source lie than those of
   /// others that are taken for it; at least 1.
   double widening = 1;
+  /// Tables of rows that were predicted with borrowed efficiencies, and their widening.
+  std::vector<ErrorTable> borrowed = {};
+  double borrowed_widening = 1;
 };
 inline constexpr double kMostWidening = 20;
+/// The generation of tables that were predicted with borrowed efficiencies: they are all alike.
+inline constexpr const char* kBorrowedGeneration = "borrowed";
 
 /// Reads such a file. Throws: Error with every mistake of it.
 PublishedErrors read_published_errors(const std::string& path);
@@ -64,6 +68,10 @@ std::optional<RatioSpread> spread_of(const std::vector<ErrorTable>& tables,
 
 /// The range of a run that is predicted to take `step`: that spread, widened.
 Confidence range_from(const PublishedErrors& errors, const RunTraits& traits, Seconds step);
+/// The range of a run on a device that borrows its efficiencies: the spread of all rows that were
+/// predicted so, widened. `device` borrows.
+Confidence borrowed_range(const PublishedErrors& errors, const RunTraits& traits,
+                          const Device& device, Seconds step);
 
 /// Returns the range of a scenario by the shipped errors. No range where the device priced nothing,
 /// priced kernels at its peak rates, or was calibrated: published rows say nothing of those.

@@ -116,7 +116,7 @@ TEST_CASE("quantities want a number with the right unit") {
       "x.json:1: /c: not a number with a known unit; expected a time such as \"3 us\", got "
       "\"1e999 s\"\n"
       "x.json:1: /d: not a number with a known unit; expected a rate such as \"989 TFLOP/s\", "
-      "got \"989 TFLOPS\"\n"
+      "got \"989 TFLOPS\" (did you mean \"989 TFLOP/s\"?)\n"
       "x.json:1: /e: not a number with a known unit; expected a size such as \"80 GiB\", got "
       "\"1 Gb\"");
 }

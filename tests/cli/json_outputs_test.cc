@@ -86,7 +86,7 @@ TEST_CASE("list says names and facts") {
   const JsonValue machines = written({"list", "machines", "--json", "-"});
   CHECK(machines.find("models") == nullptr);
   const JsonValue& first = at(machines, "machines").items.front();
-  CHECK(at(first, "name").text == "dgx-a100-40g");
+  CHECK(at(first, "name").text == "a3-highgpu-8g");
   CHECK(at(first, "devices_per_node").number == 8);
   CHECK(at(at(written({"schedule", "--list", "--json", "-"}), "schedules").items.front(), "name")
             .text == "naive");

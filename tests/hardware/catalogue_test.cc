@@ -17,7 +17,8 @@ JsonValue text_value(const std::string& text) {
 
 bool is_number(const JsonValue& value, const std::string& path) {
   const std::string key = path.substr(path.rfind('.') + 1);
-  const bool word = key == "name" || key == "kind" || key == "device" || key == "of";
+  const bool word =
+      key == "name" || key == "kind" || key == "device" || key == "of" || key == "architecture";
   return value.kind == JsonValue::Kind::Number || value.kind == JsonValue::Kind::Array ||
          (value.kind == JsonValue::Kind::String && !word);
 }
@@ -51,7 +52,7 @@ void check_origins(const std::string& file) {
   REQUIRE(origin != nullptr);
   std::vector<std::string> numbers;
   collect_numbers(document, "", numbers);
-  CHECK_GT(numbers.size(), 4);
+  CHECK_GT(numbers.size(), document.find("base") == nullptr ? 4 : 0);
   for (const std::string& number : numbers) {
     CAPTURE(number);
     CHECK(explains(*origin, number));
@@ -82,13 +83,26 @@ Cluster load(const std::string& name) {
 }  // namespace
 
 TEST_CASE("the catalogue holds the machines that scenarios may name") {
-  CHECK_EQ(catalogue_names(), std::vector<std::string>{
-                                  "dgx-a100-40g", "dgx-a100-80g", "dgx-b200", "dgx-h100",
-                                  "dgx-h200", "dgx-v100-32g", "p3-16xlarge", "p3dn-24xlarge",
-                                  "p4d-24xlarge", "pcie-a100-80g", "pcie-rtx-3090", "tpu-v3-pod"});
-  CHECK_EQ(device_names(), std::vector<std::string>{"a100-40g", "a100-80g", "a100-pcie-80g", "b200",
-                                                    "h100", "h200", "p100", "p40", "rtx-3090", "t4",
-                                                    "tpu-v3", "v100-16g", "v100-32g"});
+  CHECK_EQ(catalogue_names(),
+           std::vector<std::string>{
+               "a3-highgpu-8g",   "a3-megagpu-8g",   "a3-ultragpu-8g",  "a4-highgpu-8g",
+               "dgx-a100-40g",    "dgx-a100-80g",    "dgx-b200",        "dgx-b300",
+               "dgx-h100",        "dgx-h200",        "dgx-v100-32g",    "gaudi3-oam",
+               "gb200-nvl72",     "gb300-nvl72",     "hgx-h20",         "hgx-h800",
+               "mi300x-platform", "mi325x-platform", "mi355x-platform", "nd-h100-v5",
+               "nd-h200-v5",      "p3-16xlarge",     "p3dn-24xlarge",   "p4d-24xlarge",
+               "p5-48xlarge",     "p5e-48xlarge",    "p5en-48xlarge",   "p6-b200-48xlarge",
+               "pcie-a100-80g",   "pcie-l40s",       "pcie-rtx-3090",   "pcie-rtx-4090",
+               "pcie-rtx-5090",   "tpu-v3-pod",      "tpu-v5e-pod",     "tpu-v5p-pod",
+               "tpu-v6e-pod",     "tpu-v7-pod",      "trn1-32xlarge",   "trn2-48xlarge"});
+  CHECK_EQ(
+      device_names(),
+      std::vector<std::string>{
+          "a100-40g",  "a100-80g", "a100-pcie-80g", "b200",    "b300",     "gaudi3",   "gb200",
+          "gb300",     "h100",     "h20",           "h200",    "h800",     "l40s",     "mi300x",
+          "mi325x",    "mi355x",   "p100",          "p40",     "rtx-3090", "rtx-4090", "rtx-5090",
+          "t4",        "tpu-v3",   "tpu-v5e",       "tpu-v5p", "tpu-v6e",  "tpu-v7",   "trainium",
+          "trainium2", "v100-16g", "v100-32g"});
 }
 
 TEST_CASE("every machine loads complete, one node or one torus by default") {

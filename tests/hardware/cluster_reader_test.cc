@@ -121,9 +121,9 @@ TEST_CASE("more devices than the nodes have are refused") {
 
 TEST_CASE("unknown names and keys are answered with the nearest known ones") {
   CHECK_EQ(mistakes(R"("dgx-a100-80")"),
-           "s.json:1: /cluster: unknown name \"dgx-a100-80\"; known: dgx-a100-40g, dgx-a100-80g, "
-           "dgx-b200, dgx-h100, dgx-h200, dgx-v100-32g, p3-16xlarge, p3dn-24xlarge, p4d-24xlarge, "
-           "pcie-a100-80g, pcie-rtx-3090, tpu-v3-pod (did you mean \"dgx-a100-80g\"?)");
+           "s.json:1: /cluster: unknown name \"dgx-a100-80\"; known: a3-highgpu-8g, a3-megagpu-8g, "
+           "a3-ultragpu-8g, a4-highgpu-8g, dgx-a100-40g, dgx-a100-80g, dgx-b200, dgx-b300, "
+           "dgx-h100, dgx-h200, dgx-v100-32g, ... (did you mean \"dgx-a100-80g\"?)");
   CHECK_EQ(mistakes(R"({"machine": "dgx-h100", "node": 2})"),
            "s.json:1: /cluster/node: unknown key; did you mean \"nodes\"?");
   CHECK_EQ(mistakes(R"({"machin": "dgx-h100"})"),
@@ -185,8 +185,8 @@ TEST_CASE("a device that says too little, or too much, is refused") {
            "got 1.5");
   CHECK_EQ(with_device("\"h300\""),
            "s.json:2: /cluster/device: unknown name \"h300\"; known: a100-40g, a100-80g, "
-           "a100-pcie-80g, b200, h100, h200, p100, p40, rtx-3090, t4, tpu-v3, "
-           "... (did you mean \"h100\"?)");
+           "a100-pcie-80g, b200, b300, gaudi3, gb200, gb300, h100, h20, h200, "
+           "... (did you mean \"b300\"?)");
 }
 
 TEST_CASE("a machine without network cards has one node") {

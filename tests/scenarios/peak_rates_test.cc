@@ -1,8 +1,9 @@
-// Devices that state no efficiency: the output says so, and gives no range.
+// Devices that state no efficiency borrow it; those that state the peak have no range.
 // SPDX-License-Identifier: Apache-2.0
 #include "scenarios/ranges/peak_rates.h"
 
 #include "hardware/devices/device_reader.h"
+#include "scenarios/ranges/published_errors.h"
 #include "scenarios/simulate/run_scenario.h"
 #include "tests/scenarios/documents.h"
 
@@ -35,8 +36,27 @@ std::string every_class(const std::string& but) {
   return R"(, "efficiency": {)" + list + "}";
 }
 
-TEST_CASE("a device that states no efficiency is priced at its peak, says so and has no range") {
-  const ScenarioResult bare = run_scenario(from_data_sheet(""), false);
+TEST_CASE("a device without efficiency borrows it, says from whom, and has a wider range") {
+  const Question bare = from_data_sheet(""), peak = from_data_sheet(R"(, "efficiency": "peak")");
+  REQUIRE(bare.cluster.device.borrowed);
+  CHECK(bare.cluster.device.borrowed->from == "mi300x");
+  const ScenarioResult borrowed = run_scenario(bare, false);
+  const Confidence& confidence = borrowed.confidence;
+  CHECK(confidence.at_peak.empty());
+  REQUIRE(confidence.range);
+  CHECK(confidence.extrapolates.front() ==
+        "\"MI300X\" states no efficiency; it borrows those of mi300x (the same generation)");
+  const Seconds step = borrowed.measurement.metrics.step_time;
+  CHECK(run_scenario(peak, false).measurement.metrics.step_time < step);
+  MESSAGE("the range of a device that states the same efficiencies is that of all devices");
+  const Confidence own =
+      range_from(published_errors(), {"MI300X", "", "global", "1f1b", "bf16", 8}, step);
+  REQUIRE(own.range);
+  CHECK(confidence.range->high / confidence.range->low > own.range->high / own.range->low);
+}
+
+TEST_CASE("a device priced at its peak says so and has no range") {
+  const ScenarioResult bare = run_scenario(from_data_sheet(R"(, "efficiency": "peak")"), false);
   const std::string& told = bare.confidence.at_peak;
   CHECK(told ==
         "kernels are priced at the peak rates of \"MI300X\", which states no efficiency for them: "

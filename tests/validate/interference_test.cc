@@ -20,7 +20,8 @@ constexpr double kMs = 1e-3;
 std::string device(bool computes, const std::string& shares = "") {
   const std::string slow = R"("peak": {"fp32": "1 GFLOP/s"}, "memory_bandwidth": "900 TB/s")";
   const std::string narrow = R"("peak": {"fp32": "900 PFLOP/s"}, "memory_bandwidth": "1 TB/s")";
-  return R"({"name": "device", "memory": "80 GiB", )" + (computes ? slow : narrow) + shares + "}";
+  return R"({"name": "device", "memory": "80 GiB", "efficiency": "peak", )" +
+         (computes ? slow : narrow) + shares + "}";
 }
 
 std::string mesh(int devices, const std::string& device, const std::string& link = "1 GB/s") {

@@ -259,14 +259,14 @@ Accuracy judge(std::vector<MeasurementFile> files,
   return accuracy;
 }
 
-Accuracy judge(std::vector<MeasurementFile> files, int jobs) {
+Accuracy judge(std::vector<MeasurementFile> files, int jobs, Efficiencies efficiencies) {
   std::vector<const MeasuredRow*> rows;
   for (const MeasurementFile& file : files) {
     for (const MeasuredTable& table : file.tables) {
       for (const MeasuredRow& row : table.rows) rows.push_back(&row);
     }
   }
-  const std::vector<RowPrediction> all = predict_rows(rows, jobs);
+  const std::vector<RowPrediction> all = predict_rows(rows, jobs, efficiencies);
   std::vector<std::vector<std::vector<RowPrediction>>> predictions;
   auto next = all.begin();
   for (const MeasurementFile& file : files) {

@@ -70,7 +70,8 @@ std::optional<double> predicted_value(Measurand what, const MeasuredRow& row,
                                       const RowValues& values, const RowValues* base);
 
 /// Predicts every row of `files` by `jobs` processes, and judges them.
-Accuracy judge(std::vector<MeasurementFile> files, int jobs);
+Accuracy judge(std::vector<MeasurementFile> files, int jobs,
+               Efficiencies efficiencies = Efficiencies::Own);
 /// Judges predictions that are there.
 Accuracy judge(std::vector<MeasurementFile> files,
                std::vector<std::vector<std::vector<RowPrediction>>> predictions);

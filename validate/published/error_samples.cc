@@ -40,6 +40,39 @@ RunTraits traits_of(const ErrorTable& table) {
   return {table.generation, table.framework, {}, {}, {}, table.devices};
 }
 
+using TableSet = std::map<std::tuple<std::string, std::string, std::string>, ErrorTable>;
+
+std::string source_of(const Accuracy& accuracy, const JudgedValue& value) {
+  const MeasurementFile& file = accuracy.files[value.file];
+  return file.name + ": " + file.tables[value.table].name;
+}
+
+Question question_of(const Accuracy& accuracy, const JudgedValue& value) {
+  const MeasuredRow& row = accuracy.files[value.file].tables[value.table].rows[value.row];
+  return load_questions(row.candidates.empty() ? row.document : row.candidates.front().document)
+      .front();
+}
+
+void add_row(ErrorTable& table, const std::string& source, const RunTraits& traits, double ratio) {
+  table.source = source;
+  table.generation = traits.generation;
+  table.framework = traits.framework;
+  table.devices = std::max(table.devices, traits.devices);
+  add_name(table.strategies, traits.strategy);
+  add_name(table.schedules, traits.schedule);
+  add_name(table.precisions, traits.precision);
+  table.ratios.push_back(rounded(ratio));
+}
+
+std::vector<ErrorTable> sorted(TableSet tables) {
+  std::vector<ErrorTable> list;
+  for (auto& [key, table] : tables) {
+    std::sort(table.ratios.begin(), table.ratios.end());
+    list.push_back(std::move(table));
+  }
+  return list;
+}
+
 /// All tables but those of the source of `left`, which the same people measured on one machine.
 std::vector<ErrorTable> of_other_sources(const std::vector<ErrorTable>& tables,
                                          const ErrorTable& left) {
@@ -51,37 +84,50 @@ std::vector<ErrorTable> of_other_sources(const std::vector<ErrorTable>& tables,
   return others;
 }
 
+std::string tables_json(const std::vector<ErrorTable>& tables) {
+  std::string text = "[";
+  for (const ErrorTable& table : tables) {
+    const Json json{
+        {"source", clean_utf8(table.source)},       {"generation", clean_utf8(table.generation)},
+        {"framework", clean_utf8(table.framework)}, {"devices", table.devices},
+        {"strategies", table.strategies},           {"schedules", table.schedules},
+        {"precisions", table.precisions},           {"measured_over_predicted", table.ratios}};
+    text += (&table == tables.data() ? "\n    " : ",\n    ") + json.dump();
+  }
+  return text + "\n  ]";
+}
+
 }  // namespace
 
 std::vector<ErrorTable> error_tables(const Accuracy& accuracy) {
-  std::map<std::tuple<std::string, std::string, std::string>, ErrorTable> tables;
+  TableSet tables;
   for (const JudgedValue& value : accuracy.values) {
-    if (!value.counts) continue;
-    const std::optional<double> ratio = time_ratio(value);
+    const std::optional<double> ratio = value.counts ? time_ratio(value) : std::nullopt;
     if (!ratio) continue;
-    const MeasurementFile& file = accuracy.files[value.file];
-    const MeasuredTable& from = file.tables[value.table];
-    const MeasuredRow& row = from.rows[value.row];
-    const JsonValue& document =
-        row.candidates.empty() ? row.document : row.candidates.front().document;
-    const RunTraits traits = traits_of(lay_out(load_questions(document).front()));
-    const std::string source = file.name + ": " + from.name;
-    ErrorTable& table = tables[{source, traits.generation, traits.framework}];
-    table.source = source;
-    table.generation = traits.generation;
-    table.framework = traits.framework;
-    table.devices = std::max(table.devices, traits.devices);
-    add_name(table.strategies, traits.strategy);
-    add_name(table.schedules, traits.schedule);
-    add_name(table.precisions, traits.precision);
-    table.ratios.push_back(rounded(*ratio));
+    const std::string source = source_of(accuracy, value);
+    const RunTraits traits = traits_of(lay_out(question_of(accuracy, value)));
+    add_row(tables[{source, traits.generation, traits.framework}], source, traits, *ratio);
   }
-  std::vector<ErrorTable> list;
-  for (auto& [key, table] : tables) {
-    std::sort(table.ratios.begin(), table.ratios.end());
-    list.push_back(std::move(table));
+  return sorted(std::move(tables));
+}
+
+std::vector<ErrorTable> borrowed_tables(const Accuracy& own, const Accuracy& borrowed) {
+  CHECK(own.values.size() == borrowed.values.size(), "both judge the same rows");
+  TableSet tables;
+  for (std::size_t i = 0; i < borrowed.values.size(); ++i) {
+    const JudgedValue& value = borrowed.values[i];
+    const std::optional<double> ratio = value.counts ? time_ratio(value) : std::nullopt;
+    if (!ratio || own.values[i].predicted == value.predicted) continue;
+    Question question = question_of(borrowed, value);
+    RunTraits traits = traits_of(lay_out(question));
+    const std::string source = source_of(borrowed, value) + ", " + traits.generation +
+                               " with efficiencies of " +
+                               borrow_from_others(question.cluster.device);
+    traits.generation = kBorrowedGeneration;
+    traits.framework.clear();
+    add_row(tables[{source, "", ""}], source, traits, *ratio);
   }
-  return list;
+  return sorted(std::move(tables));
 }
 
 double widening_of(const std::vector<ErrorTable>& tables) {
@@ -111,20 +157,12 @@ double widening_of(const std::vector<ErrorTable>& tables) {
 }
 
 std::string errors_json(const PublishedErrors& errors, const std::string& command) {
-  std::string text = "{\n  \"format\": \"interlock-errors/1\",\n  \"command\": " +
-                     Json(clean_utf8(command)).dump() +
-                     ",\n  \"widening\": " + Json(rounded(errors.widening)).dump() +
-                     ",\n  \"tables\": [";
-  for (std::size_t i = 0; i < errors.tables.size(); ++i) {
-    const ErrorTable& table = errors.tables[i];
-    const Json json{
-        {"source", clean_utf8(table.source)},       {"generation", clean_utf8(table.generation)},
-        {"framework", clean_utf8(table.framework)}, {"devices", table.devices},
-        {"strategies", table.strategies},           {"schedules", table.schedules},
-        {"precisions", table.precisions},           {"measured_over_predicted", table.ratios}};
-    text += (i == 0 ? "\n    " : ",\n    ") + json.dump();
-  }
-  return text + "\n  ]\n}\n";
+  return "{\n  \"format\": \"interlock-errors/1\",\n  \"command\": " +
+         Json(clean_utf8(command)).dump() +
+         ",\n  \"widening\": " + Json(rounded(errors.widening)).dump() +
+         ",\n  \"tables\": " + tables_json(errors.tables) +
+         ",\n  \"borrowed_widening\": " + Json(rounded(errors.borrowed_widening)).dump() +
+         ",\n  \"borrowed\": " + tables_json(errors.borrowed) + "\n}\n";
 }
 
 std::vector<Coverage> leave_one_out(const std::vector<ErrorTable>& tables) {
@@ -135,7 +173,9 @@ std::vector<Coverage> leave_one_out(const std::vector<ErrorTable>& tables) {
     const Confidence found = range_from(others, traits_of(left), Seconds(1));
     if (!found.range) continue;
     const std::string framework = left.framework.empty() ? "" : ", " + left.framework;
-    Coverage line{left.source + " (" + left.generation + framework + ")", 0, 0, found.range->basis};
+    Coverage line{.source = left.source + " (" + left.generation + framework + ")",
+                  .median = left.ratios[left.ratios.size() / 2],
+                  .basis = found.range->basis};
     for (const double ratio : left.ratios) {
       ++line.rows;
       line.within += ratio >= found.range->low.value() && ratio <= found.range->high.value();
@@ -152,7 +192,8 @@ std::string coverage_words(const std::vector<Coverage>& coverage) {
   for (const Coverage& line : coverage) {
     const double share = static_cast<double>(line.within) / line.rows;
     text += line.source + ": " + std::to_string(line.within) + " of " + std::to_string(line.rows) +
-            " within the range of " + line.basis + "\n";
+            " within the range of " + line.basis + "; measured over predicted " +
+            fixed(line.median, 2) + " in the middle\n";
     rows += line.rows;
     within += line.within;
     shares += share;

@@ -13,6 +13,10 @@ namespace interlock {
 /// Measured step times over predicted ones, of rows that count and tell the time of whole steps; a
 /// table for each generation of devices and framework of a published one.
 std::vector<ErrorTable> error_tables(const Accuracy& accuracy);
+/// Returns tables of rows that were predicted with borrowed efficiencies, one for each source,
+/// device and lender. Rows that no device priced, which borrowing leaves as they are, do not count.
+/// REQUIRES: both judge the same files.
+std::vector<ErrorTable> borrowed_tables(const Accuracy& own, const Accuracy& borrowed);
 /// The least widening with which the stated share of rows, each table weighing alike, lies within
 /// the range that the other sources give them. 1 where no table has one.
 double widening_of(const std::vector<ErrorTable>& tables);
@@ -23,6 +27,7 @@ std::string errors_json(const PublishedErrors& errors, const std::string& comman
 struct Coverage {
   std::string source;
   int rows = 0, within = 0;
+  double median = 1;  // of measured over predicted
   std::string basis;  // of the range
 };
 /// A line for each table.

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "hardware/devices/device_reader.h"
 #include "scenarios/sweep/worker_pool.h"
 #include "validate/published/long_step.h"
 
@@ -42,9 +43,9 @@ RowPrediction prediction_of(const JobResult& result) {
           texts.substr(head.choice_size)};
 }
 
-RowPrediction timed_prediction(const MeasuredRow& row) {
+RowPrediction timed_prediction(const MeasuredRow& row, Efficiencies efficiencies) {
   const auto begin = std::chrono::steady_clock::now();
-  RowPrediction prediction = predict_row(row);
+  RowPrediction prediction = predict_row(row, efficiencies);
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
   prediction.wall_time = took.count();
   return prediction;
@@ -120,10 +121,13 @@ std::string one_line(std::string message, const JsonValue& document) {
   return message;
 }
 
-RowPrediction predict_document(const JsonValue& document) {
+RowPrediction predict_document(const JsonValue& document, Efficiencies efficiencies) {
   try {
-    const std::vector<Question> scenarios = load_questions(document);
+    std::vector<Question> scenarios = load_questions(document);
     if (scenarios.size() != 1) return {.problem = "a sweep; expected one scenario"};
+    if (efficiencies == Efficiencies::Borrowed) {
+      borrow_from_others(scenarios.front().cluster.device);
+    }
     return {.values = values_of(lay_out(scenarios.front()))};
   } catch (const Error& error) {
     return {.problem = one_line(error.what(), document)};
@@ -141,25 +145,40 @@ bool better(const RowPrediction& a, const RowPrediction& b) {
 
 }  // namespace
 
-RowPrediction predict_row(const MeasuredRow& row) {
-  if (row.candidates.empty()) return predict_document(row.document);
+RowPrediction predict_row(const MeasuredRow& row, Efficiencies efficiencies) {
+  if (row.candidates.empty()) return predict_document(row.document, efficiencies);
   std::optional<RowPrediction> best;
   for (const CandidateScenario& candidate : row.candidates) {
-    RowPrediction prediction = predict_document(candidate.document);
+    RowPrediction prediction = predict_document(candidate.document, efficiencies);
     prediction.choice = candidate.name;
     if (!best || better(prediction, *best)) best = std::move(prediction);
   }
   return *best;
 }
 
-std::vector<RowPrediction> predict_rows(const std::vector<const MeasuredRow*>& rows, int jobs) {
+std::string borrow_from_others(Device& device) {
+  if (device.calibrated) return "";
+  std::vector<Lender> others;
+  for (const Lender& lender : lenders()) {
+    const bool related = lender.device.architecture == device.architecture ||
+                         generation_of(lender.device.name) == generation_of(device.name);
+    if (!related) others.push_back(lender);
+  }
+  device.tiles.ramp = 0;  // borrowed, too
+  borrow_efficiency(device, others);
+  return device.borrowed ? device.borrowed->from : "";
+}
+
+std::vector<RowPrediction> predict_rows(const std::vector<const MeasuredRow*>& rows, int jobs,
+                                        Efficiencies efficiencies) {
   std::vector<RowPrediction> predictions(rows.size());
   std::size_t next = 0;
   run_jobs(
       {.next = [&]() -> std::optional<std::size_t> {
          return next < rows.size() ? std::optional(next++) : std::nullopt;
        },
-       .work = [&](std::size_t row) { return bytes_of(timed_prediction(*rows[row])); },
+       .work =
+           [&](std::size_t row) { return bytes_of(timed_prediction(*rows[row], efficiencies)); },
        .done = [&](const JobResult& result) { predictions[result.job] = prediction_of(result); },
        .stop = {}},
       jobs);

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "hardware/devices/device.h"
 #include "validate/published/measurement_file.h"
 
 namespace interlock {
@@ -26,12 +27,21 @@ struct RowPrediction {
   std::string problem;   // why there is nothing; empty: all is well
 };
 
+/// The efficiencies that a row is priced with: those of its device, or those that it would borrow
+/// if the catalogue knew no device of its architecture.
+enum class Efficiencies { Own, Borrowed };
+
 /// Predicts `rows` by `jobs` processes. The order of results is that of rows.
 /// REQUIRES: jobs >= 1.
-std::vector<RowPrediction> predict_rows(const std::vector<const MeasuredRow*>& rows, int jobs);
+std::vector<RowPrediction> predict_rows(const std::vector<const MeasuredRow*>& rows, int jobs,
+                                        Efficiencies efficiencies = Efficiencies::Own);
 
 /// Predicts one row, in this process: the fastest of its candidates that fit, or of all if none
 /// does.
-RowPrediction predict_row(const MeasuredRow& row);
+RowPrediction predict_row(const MeasuredRow& row, Efficiencies efficiencies = Efficiencies::Own);
+
+/// Lets `device` borrow from the nearest device of another architecture, in the place of what it
+/// states. Returns the lender's name; empty: it was calibrated, or there is no lender.
+std::string borrow_from_others(Device& device);
 
 }  // namespace interlock

@@ -13,6 +13,7 @@ inline std::vector<std::string> network_documents() {
   return {
       R"({"model": {"kind": "vgg", "layers": 11, "image_size": 32},
   "cluster": {"machine": "dgx-h100", "nodes": 2, "executor": {"kind": "cpu"},
+              "device": {"base": "h100", "memory": "96 GiB"},
               "power": {"pue": 1.1}, "price": "2 USD/h",
               "network": {"kind": "fat-tree", "nodes_per_leaf": 1}},
   "parallel": {"pipeline": 4},
