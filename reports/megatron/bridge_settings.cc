@@ -158,14 +158,24 @@ void add_leaves(Translator& translator, Settings& settings, const JsonValue& val
   }
 }
 
-/// Returns "${NAME:otherwise}" as "otherwise".
-JsonValue without_variables(JsonValue value) {
-  if (value.kind == JsonValue::Kind::String && value.text.starts_with("${") &&
-      value.text.ends_with("}") && value.text.find(':') != value.text.npos) {
-    const std::size_t from = value.text.find(':') + 1;
-    value.text = value.text.substr(from, value.text.size() - from - 1);
+/// Returns `text` with every "${NAME:otherwise}" as "otherwise".
+std::string with_defaults(const std::string& text) {
+  std::string whole;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t open = std::min(text.find("${", at), text.size());
+    const std::size_t close = text.find('}', open), colon = text.find(':', open);
+    whole += text.substr(at, open - at);
+    if (close == text.npos) return whole + text.substr(open);
+    whole += colon < close ? text.substr(colon + 1, close - colon - 1)
+                           : text.substr(open, close + 1 - open);
+    at = close + 1;
   }
-  for (auto& [name, item] : value.members) item = without_variables(item);
+  return whole;
+}
+
+JsonValue with_defaults(JsonValue value) {
+  value.text = with_defaults(value.text);
+  for (auto& [name, item] : value.members) item = with_defaults(item);
   return value;
 }
 
@@ -173,7 +183,7 @@ JsonValue without_variables(JsonValue value) {
 bool add_preset(Translator& translator, Settings& settings, const std::filesystem::path& path,
                 int depth) {
   if (depth > 16 || !std::filesystem::exists(path)) return false;
-  const JsonValue preset = without_variables(read_settings_file(path.string()));
+  const JsonValue preset = with_defaults(read_settings_file(path.string()));
   bool whole = true;
   if (const JsonValue* bases = preset.find("extends")) {
     for (const JsonValue& base : bases->items) {
@@ -214,7 +224,7 @@ Settings read_bridge_settings(const std::string& path) {
 }
 
 PrimusSettings read_primus_settings(const std::string& path) {
-  const JsonValue file = without_variables(read_settings_file(path));
+  const JsonValue file = with_defaults(read_settings_file(path));
   const JsonValue* modules = file.find("modules");
   if (modules == nullptr || modules->members.empty()) {
     throw Error(path + ":1: no \"modules\"; expected an experiment of Primus");

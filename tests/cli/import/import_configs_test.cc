@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
+#include <filesystem>
+
 #include "base/json/json.h"
 #include "tests/cli/child_program.h"
 
@@ -207,7 +209,7 @@ work_group: ${PRIMUS_TEAM:amd}
 modules:
   pre_trainer:
     framework: megatron
-    model: llama3_70B.yaml
+    model: ${PRIMUS_MODEL:llama3_70B}.yaml
     overrides:
       micro_batch_size: 3
       global_batch_size: ${PRIMUS_GBS:24}
@@ -227,6 +229,21 @@ modules:
   CHECK(at(s, "training", "global_batch_size").number == 24);
   CHECK(refusal("primus", "e.yaml", experiment).find("its model is a preset of Primus") !=
         std::string::npos);
+  const Folder folder;
+  std::filesystem::create_directories(folder.path("primus/configs/models/megatron"));
+  folder.file("primus/configs/models/megatron/base.yaml",
+              "swiglu: true\nnum_layers: 2\nhidden_size: 512\n");
+  folder.file("primus/configs/models/megatron/llama3_70B.yaml",
+              "extends:\n  - base.yaml\nnum_layers: 80\nnum_attention_heads: 8\n"
+              "ffn_hidden_size: 1024\nvocab_size: 1000\n");
+  folder.file("e.yaml", experiment);
+  const Outcome run = run_program({"import", "primus", "e.yaml", "--cluster", "dgx-h100",
+                                   "--devices", "8", "--out", "s.json", "--quiet"},
+                                  folder.path());
+  CHECK(run.err == "");
+  const JsonValue found = read_json_file(folder.path("s.json"));
+  CHECK(at(found, "model", "layers").number == 80);
+  CHECK(at(found, "model", "hidden_size").number == 512);
   CHECK(refusal("primus", "e.yaml", "a: [1\n").find("e.yaml:2: not YAML: ") == 0);
 }
 
