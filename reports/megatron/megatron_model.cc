@@ -41,6 +41,10 @@ constexpr OtherModel kOtherModels[] = {
 
 /// Returns true, with a diagnostic, if the arguments are of a model that is none of ours.
 bool is_other_model(Settings& a) {
+  if (const auto type = a.text("model-type"); type == "mamba" || type == "hybrid") {
+    a.refuse("model-type", *type + " has no counterpart; expected gpt or bert");
+    return true;
+  }
   for (const OtherModel& other : kOtherModels) {
     if (!a.flag(other.name)) continue;
     a.refuse(other.name, std::string("says ") + other.model +
