@@ -63,6 +63,8 @@ void add_attention(Settings& a, Json& model) {
   const auto groups = a.count("num-query-groups");
   if (a.flag("group-query-attention")) model["kv_heads"] = groups.value_or(1);
   if (a.flag("qk-layernorm")) model["qk_norm"] = true;
+  if (a.flag("attention-output-gate")) model["attention_gate"] = true;
+  if (a.text("softmax-type") == "learnable") model["attention_sinks"] = true;
   const std::string backend = a.text("attention-backend").value_or("auto");
   const bool local = a.text("transformer-impl").value_or("transformer_engine") == "local";
   const bool stored = backend == "unfused" || backend == "local" || local;
@@ -76,7 +78,7 @@ void add_attention(Settings& a, Json& model) {
     a.remark("window-attn-skip-freq", "windows of some layers only; every token sees all before");
   }
   if (!a.flag("multi-latent-attention")) return;
-  for (const char* key : {"head_size", "kv_heads", "qk_norm"}) model.erase(key);
+  for (const char* key : {"head_size", "kv_heads", "qk_norm", "attention_gate"}) model.erase(key);
   Json latents;
   copy_count(a, "q-lora-rank", latents, "query_rank");
   latents["kv_rank"] = a.count("kv-lora-rank").value_or(32);
@@ -134,7 +136,7 @@ std::optional<std::vector<bool>> listed_layers(const std::string& text) {
   return open || all.empty() ? std::nullopt : std::optional(all);
 }
 
-/// A number N: every Nth layer has experts. A list: all behind the first k have, or every Nth.
+/// A number N: every Nth layer has experts. A list: a form for each run of layers that are alike.
 void add_expert_layers(Settings& a, Json& model) {
   const auto pattern = a.text("moe-layer-freq");
   if (!pattern) return;
@@ -146,23 +148,25 @@ void add_expert_layers(Settings& a, Json& model) {
   }
   const auto layers = listed_layers(*pattern);
   const int count = model["layers"].get<int>();
-  if (layers && static_cast<int>(layers->size()) == count) {
-    const int first =
-        static_cast<int>(std::find(layers->begin(), layers->end(), true) - layers->begin());
-    for (int every = 1; every <= count && first < count; ++every) {
-      bool fits = true;
-      for (int i = 0; i < count; ++i) {
-        fits = fits && (*layers)[static_cast<std::size_t>(i)] == (i >= first && i % every == 0);
-      }
-      if (!fits) continue;
-      if (first > 0) model["dense_layers"] = first;
-      if (every > 1) model["expert_interval"] = every;
-      return;
-    }
+  if (!layers || static_cast<int>(layers->size()) != count ||
+      std::ranges::find(*layers, true) == layers->end()) {
+    a.refuse("moe-layer-freq", "expected a number, or a list for all " + std::to_string(count) +
+                                   " layers with experts in one, e.g. ([0]*1+[1]*" +
+                                   std::to_string(count - 1) + ")");
+    return;
   }
-  a.refuse("moe-layer-freq",
-           "expected a number, or a list for all " + std::to_string(count) +
-               " layers, as ([0]*k+[1]*n): k layers without experts first, then all or every Nth");
+  Json forms = Json::array();
+  for (std::size_t i = 0; i < layers->size(); ++i) {
+    if (i == 0 || (*layers)[i] != (*layers)[i - 1]) {
+      forms.push_back({{"ffn", (*layers)[i] ? "experts" : "dense"}, {"repeat", 0}});
+    }
+    forms.back()["repeat"] = forms.back()["repeat"].get<int>() + 1;
+  }
+  if (forms.size() == 2 && !layers->front()) {
+    model["dense_layers"] = forms[0]["repeat"];
+  } else if (forms.size() > 1) {
+    model["layer_pattern"] = forms;
+  }
 }
 
 void add_experts(Settings& a, Json& model) {
@@ -173,12 +177,9 @@ void add_experts(Settings& a, Json& model) {
   const int width = a.count("moe-ffn-hidden-size").value_or(model["ffn_hidden_size"].get<int>());
   model["expert_ffn_hidden_size"] = width;
   if (const auto shared = a.count("moe-shared-expert-intermediate-size"); shared && *shared > 0) {
-    if (width == 0 || *shared % width != 0) {
-      a.refuse("moe-shared-expert-intermediate-size",
-               "expected a multiple of the experts' " + std::to_string(width));
-    } else {
-      model["shared_experts"] = *shared / width;
-    }
+    const bool equal = width > 0 && *shared % width == 0;
+    model["shared_experts"] = equal ? *shared / width : 1;
+    if (!equal) model["shared_expert_ffn_hidden_size"] = *shared;
     if (a.flag("moe-shared-expert-gate")) model["shared_expert_gate"] = true;
   }
   if (a.flag("moe-router-enable-expert-bias")) model["router_bias"] = true;
@@ -235,6 +236,9 @@ Json megatron_model(Settings& a, const std::string& name, std::optional<int> voc
   add_positions(a, model);
   add_attention(a, model);
   add_experts(a, model);
+  if (const auto later = a.count("mtp-num-layers"); later && *later > 0) {
+    model["multi_token_prediction"] = {{"layers", *later}};
+  }
   add_bert(a, model);
   return model;
 }

@@ -244,7 +244,7 @@ constexpr std::array kMattering = std::to_array<Mattering>({
     {"moe-latent-size", "experts read tokens of the full width, and cost too much"},
     {"moe-pad", "experts have as many tokens as they are sent"},
     {"moe-shared-expert-overlap", "shared experts do not run beside the exchange of tokens"},
-    {"mtp-", "modules of multi-token prediction are left out"},
+    {"mtp-", "modules of multi-token prediction are DeepSeek-V3's, with weights of their own"},
     {"no-async-tensor-model-parallel-allreduce", kPriced},
     {"no-bias-", kPriced},
     {"no-gradient-accumulation-fusion", "gradients are added up as the framework's entry says"},

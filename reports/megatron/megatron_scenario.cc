@@ -178,6 +178,9 @@ std::vector<StageContent> written_stages(Settings& a, const std::string& layout,
   for (const StageContent& stage : *stages) {
     found += stage.layers;
     empty = empty || stage.modules() == 0;
+    if (stage.predictors > 0 && !stage.readout) {
+      a.remark(kName, "modules of multi-token prediction lie with the readout");
+    }
   }
   const std::string wrong =
       found != layers ? std::to_string(found) + " layers; expected the " + std::to_string(layers) +

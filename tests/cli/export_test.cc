@@ -134,8 +134,18 @@ TEST_CASE("random plans go to Megatron's arguments and back") {
                  "training.optimizer=" + one_of({"adam", "sgd", "sgd-momentum"}),
                  "training.recompute=" + one_of({"none", "selective", "full"})};
     if (random() % 3 == 0) {
-      asked.set.insert(asked.set.end(), {"model.experts=4", "model.experts_per_token=2",
-                                         "model.dense_layers=" + one_of({"0", "1"})});
+      asked.set.insert(
+          asked.set.end(),
+          {"model.experts=4", "model.experts_per_token=2",
+           one_of({"model.dense_layers=0", "model.dense_layers=1", "model.expert_interval=2",
+                   R"(model.layer_pattern=[{"ffn": "experts"}, {"ffn": "dense", "repeat": 2}])"}),
+           "model.shared_experts=" + one_of({"1", "2"}),
+           "model.shared_expert_ffn_hidden_size=" + one_of({"768", "2048"})});
+    }
+    if (random() % 3 == 0) {
+      asked.set.insert(asked.set.end(), {R"(model.multi_token_prediction={"layers": 2})",
+                                         "model.attention_gate=" + one_of({"true", "false"}),
+                                         "model.attention_sinks=" + one_of({"true", "false"})});
     }
     asked.set.push_back(several ? R"(training.schedule={"kind": "interleaved", "chunks": 2})"
                                 : "training.schedule=1f1b");

@@ -117,6 +117,26 @@ TEST_CASE("experts, latents, layers of the ends and recomputation have their key
   CHECK(s.find("training")->find("recompute")->text == "full");
 }
 
+TEST_CASE("later tokens, unequal shared experts, gates and lists of layers have their keys") {
+  const JsonValue s =
+      imported(kSettings +
+               "--vocab-size: 1000\n--num-experts: 8\n--moe-ffn-hidden-size: 256\n"
+               "--moe-shared-expert-intermediate-size: 384\n--moe-layer-freq: ([0]*1+[1,0]*3+[1])\n"
+               "--mtp-num-layers: 2\n--attention-output-gate: true\n--softmax-type: learnable\n");
+  const JsonValue& model = *s.find("model");
+  CHECK(model.find("shared_experts")->number == 1);
+  CHECK(model.find("shared_expert_ffn_hidden_size")->number == 384);
+  CHECK(model.find("multi_token_prediction")->find("layers")->number == 2);
+  CHECK(model.find("attention_gate")->boolean);
+  CHECK(model.find("attention_sinks")->boolean);
+  const std::vector<JsonValue>& forms = model.find("layer_pattern")->items;
+  REQUIRE(forms.size() == 8);
+  for (std::size_t i = 0; i < 8; ++i) {
+    CHECK(forms[i].find("ffn")->text == (i % 2 == 0 ? "dense" : "experts"));
+    CHECK(forms[i].find("repeat")->number == 1);
+  }
+}
+
 TEST_CASE("what has no counterpart is refused, all at once, and nothing is written") {
   const Folder folder;
   folder.file("a.sh",

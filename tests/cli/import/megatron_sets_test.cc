@@ -75,11 +75,10 @@ TEST_CASE("every set of arguments is simulated, but for kinds that are refused b
   CHECK(all == 339);
   const std::map<std::string, int> expected = {
       {"dataset-provider", 5},              // images and text
-      {"expert-tensor-parallel-size", 31},  // groups of experts across tensor ranks
+      {"expert-tensor-parallel-size", 32},  // groups of experts across tensor ranks
       {"hybrid-layer-pattern", 3},          // Mamba
       {"img-h", 6},                         // images and text
       {"microbatch-group-size-per-virtual-pipeline-stage", 7},
-      {"moe-shared-expert-intermediate-size", 1},  // half an expert
       {"perform-rl-step", 3}};
   CHECK(refused == expected);
   CHECK(simulated == 339 - 56);
