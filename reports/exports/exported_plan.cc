@@ -52,8 +52,11 @@ void ExportedPlan::read_model() {
   shape_ = read_transformer(reader);
   diagnostics.throw_if_any();
   const JsonValue* base = model.kind == JsonValue::Kind::Object ? model.find("base") : &model;
+  const bool changed = std::ranges::any_of(model.members, [](const auto& member) {
+    return member.first != "base" && member.first != "sequence_length";
+  });
   const std::vector<std::string> zoo = zoo_names();
-  if (holds_text(base) && std::find(zoo.begin(), zoo.end(), base->text) != zoo.end()) {
+  if (!changed && holds_text(base) && std::ranges::find(zoo, base->text) != zoo.end()) {
     zoo_name_ = base->text;
   }
 }

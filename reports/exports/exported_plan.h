@@ -31,7 +31,7 @@ class ExportedPlan {
   const Question& question() const { return plan_->question; }
   /// The transformer that is trained. REQUIRES: nothing was refused.
   const Transformer& shape() const { return *shape_; }
-  /// Its name in the zoo; empty if it has none.
+  /// Its name in the zoo; empty if it has none, or changed keys but for the sequence length.
   const std::string& zoo_name() const { return zoo_name_; }
   int degree(Dimension dimension) const { return question().mesh.degree(dimension); }
   int micro_batch_size() const;

@@ -19,7 +19,8 @@ std::string titan_model_section(ExportedPlan& e) {
   for (const TitanModel& known : kTitanModels) {
     names += (names.empty() ? "" : ", ") + std::string(known.ours);
   }
-  e.refuse("/model", "has no flavour of it; expected one of " + names);
+  e.refuse("/model", "has no flavour of it; expected one of " + names +
+                         ", with no other key than sequence_length");
   return "";
 }
 

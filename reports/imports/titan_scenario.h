@@ -13,7 +13,8 @@
 
 namespace interlock {
 
-/// How torchtitan calls a model of our zoo, and a schedule.
+/// How torchtitan calls a model of our zoo, and a schedule. A flavour that the zoo has twice is
+/// read as the first. Its Llama 4 Scout is none of ours: queries and keys have no norms there.
 struct TitanModel {
   const char* name;
   const char* flavor;
@@ -25,9 +26,17 @@ struct TitanSchedule {
 };
 inline constexpr TitanModel kTitanModels[] = {{"llama3", "8B", "llama-3-8b"},
                                               {"llama3", "70B", "llama-3-70b"},
+                                              {"llama3", "70B", "llama-3.3-70b"},
+                                              {"llama3", "405B", "llama-3.1-405b"},
+                                              {"llama4", "17bx128e_irope", "llama-4-maverick"},
+                                              {"deepseek_v3", "236B", "deepseek-v2"},
                                               {"deepseek_v3", "671B", "deepseek-v3"},
+                                              {"gpt_oss", "20b", "gpt-oss-20b"},
+                                              {"gpt_oss", "120b", "gpt-oss-120b"},
                                               {"qwen3", "8B", "qwen3-8b"},
-                                              {"qwen3", "30B-A3B", "qwen3-30b-a3b"}};
+                                              {"qwen3", "32B", "qwen3-32b"},
+                                              {"qwen3", "30B-A3B", "qwen3-30b-a3b"},
+                                              {"qwen3", "235B-A22B", "qwen3-235b-a22b"}};
 inline constexpr TitanSchedule kTitanSchedules[] = {{"1F1B", "1f1b"},
                                                     {"GPipe", "gpipe"},
                                                     {"Interleaved1F1B", "interleaved"},

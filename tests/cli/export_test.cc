@@ -161,6 +161,12 @@ TEST_CASE("plans go to torchtitan's TOML and to DeepSpeed's JSON, and back") {
   pipeline.set = {"partition=uniform", "training.optimizer=adamw", "parallel.pipeline=4",
                   "parallel.data=2",   "parallel.zero_stage=2",    "parallel.tensor=1"};
   CHECK(round_trip(pipeline, "torchtitan") == "");
+  Asked sinks = pipeline;
+  sinks.set.push_back("model=gpt-oss-20b");
+  CHECK(round_trip(sinks, "torchtitan") == "");
+  sinks.set.back() = R"(model={"base": "gpt-oss-20b", "layers": 12})";
+  CHECK(round_trip(sinks, "torchtitan").find("/model: torchtitan has no flavour of it") !=
+        std::string::npos);
   const Folder folder;
   folder.file("s.json", R"({"model": "gpt2-xl", "cluster": "dgx-h100",
     "training": {"strategy": "global", "schedule": "1f1b", "global_batch_size": 64,
