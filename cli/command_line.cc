@@ -85,6 +85,9 @@ class CommandLine {
                       [this] { calibrate(measured_); }),
                   measured_);
     add_import(add("import", "make models and scenarios of what other tools wrote"), imported_);
+    add_export(add("export", "write a scenario's plan for Megatron-LM, torchtitan or DeepSpeed",
+                   [this] { export_plan(exported_); }),
+               exported_);
     add_words();
   }
 
@@ -224,6 +227,7 @@ class CommandLine {
   ReportOptions drawn_results_;
   CalibrateOptions measured_;
   ImportOptions imported_;
+  ExportOptions exported_;
   TrainOptions trained_;
   SweepOptions swept_;
   MergeOptions merged_;

@@ -9,9 +9,15 @@
 #include "cli/parser/command_options.h"
 #include "cli/parser/commands.h"
 #include "hardware/networks/cluster_reader.h"
+#include "reports/imports/deepspeed_scenario.h"
 #include "reports/imports/layer_tables.h"
-#include "reports/imports/megatron_scenario.h"
+#include "reports/imports/titan_scenario.h"
 #include "reports/kineto/duration_table.h"
+#include "reports/megatron/bridge_settings.h"
+#include "reports/megatron/megatron_names.h"
+#include "reports/megatron/megatron_scenario.h"
+#include "reports/megatron/megatron_script.h"
+#include "reports/result/scenario_json.h"
 #include "reports/result/value_json.h"
 
 namespace interlock {
@@ -79,31 +85,86 @@ void import_chimera(const ImportOptions& options) {
               ", a table of Chimera's measured blocks");
 }
 
-void import_megatron(const ImportOptions& options) {
+Cluster cluster_of(const ImportOptions& options) {
   const JsonValue machine = {.kind = JsonValue::Kind::String, .text = options.cluster};
   Diagnostics diagnostics;
-  const Cluster cluster = read_cluster({&machine, ""}, diagnostics);
+  Cluster cluster = read_cluster({&machine, ""}, diagnostics);
   diagnostics.throw_if_any();
-  const std::string& file = options.traces.front();
-  MegatronArguments arguments(read_file(file), file);
-  const std::string scenario = megatron_scenario(
-      arguments,
-      {.name = std::filesystem::path(file).stem().string(),
-       .cluster = options.cluster,
-       .devices_per_node = cluster.devices_per_node,
-       .devices = options.devices > 0 ? std::optional(options.devices) : std::nullopt,
-       .vocab_size = options.vocab_size > 0 ? std::optional(options.vocab_size) : std::nullopt});
-  write_file(options.out, scenario);
+  return cluster;
+}
+
+std::string in_one_line(const char* what, const std::vector<std::string>& names) {
+  std::string line = what;
+  for (const std::string& name : names) line += " " + name;
+  return names.empty() ? "" : line + "\n";
+}
+
+/// Writes a scenario, and tells what became of settings that are no key of it.
+void write_scenario(const ImportOptions& options, const std::string& scenario,
+                    const Settings& arguments) {
+  const std::string folder = std::filesystem::path(options.out).parent_path().string();
+  write_file(options.out, scenario_file(parse_json(scenario, "-"), folder));
+  std::vector<std::string> remarks;
+  for (const auto& [name, message] : arguments.remarks()) remarks.push_back(name + ": " + message);
   write_json(options.json,
              json_file(json_object({{"format", json_text("interlock-written/1")},
                                     {"wrote", json_texts({options.out})},
-                                    {"not_used", json_texts(arguments.unused())}})),
+                                    {"not_used", json_texts(arguments.unused())},
+                                    {"not_predicted", json_texts(remarks)},
+                                    {"unknown", json_texts(arguments.unknown())}})),
              options.quiet);
   if (options.quiet || options.json == "-") return;
-  std::string unused;
-  for (const std::string& name : arguments.unused()) unused += " --" + name;
-  if (!unused.empty()) print("not used:" + unused + "\n");
+  print(in_one_line("not used, and without effect:", arguments.unused()));
+  for (const std::string& remark : remarks) print("not predicted: " + remark + "\n");
+  print(in_one_line("unknown, and left out:", arguments.unknown()));
   tell("wrote " + options.out + "; interlock simulate " + options.out);
+}
+
+Surroundings surroundings(const ImportOptions& options) {
+  const Cluster cluster = cluster_of(options);
+  const auto said = [](int number) { return number > 0 ? std::optional(number) : std::nullopt; };
+  return {.name = std::filesystem::path(options.traces.front()).stem().string(),
+          .cluster = options.cluster,
+          .device = cluster.device.name,
+          .devices_per_node = cluster.devices_per_node,
+          .devices = said(options.devices),
+          .vocab_size = said(options.vocab_size),
+          .sequence_length = said(options.sequence_length),
+          .micro_batch_size = said(options.micro_batch_size),
+          .framework = options.framework,
+          .model = options.model};
+}
+
+void import_megatron(const ImportOptions& options) {
+  Settings settings(options.traces.front(), megatron_bearing, "--");
+  read_megatron_script(settings, read_file(options.traces.front()));
+  write_scenario(options, megatron_scenario(settings, surroundings(options)), settings);
+}
+
+void import_nemo(const ImportOptions& options) {
+  Settings settings = read_bridge_settings(options.traces.front());
+  write_scenario(options, megatron_scenario(settings, surroundings(options)), settings);
+}
+
+void import_primus(const ImportOptions& options) {
+  PrimusSettings primus = read_primus_settings(options.traces.front());
+  if (primus.needs_model && options.model.empty()) {
+    throw Error(options.traces.front() +
+                ": its model is a preset of Primus, which is in no folder above; expected import's "
+                "--model: a name of interlock list models, or its config.json");
+  }
+  write_scenario(options, megatron_scenario(primus.settings, surroundings(options)),
+                 primus.settings);
+}
+
+void import_titan(const ImportOptions& options) {
+  Settings settings = read_titan_settings(options.traces.front());
+  write_scenario(options, titan_scenario(settings, surroundings(options)), settings);
+}
+
+void import_deepspeed(const ImportOptions& options) {
+  Settings settings = read_deepspeed_settings(options.traces.front());
+  write_scenario(options, deepspeed_scenario(settings, surroundings(options)), settings);
 }
 
 Command& add_kind(Command& command, ImportOptions& options, const char* kind, const char* summary,
@@ -118,6 +179,31 @@ Command& add_kind(Command& command, ImportOptions& options, const char* kind, co
   return added;
 }
 
+/// A subcommand that makes a scenario of one file.
+struct ScenarioKind {
+  const char* name;
+  const char* summary;
+  const char* file;
+  void (*import)(const ImportOptions&);
+};
+
+Command& add_scenario_kind(Command& command, ImportOptions& options, const ScenarioKind& kind) {
+  Command& added = add_kind(command, options, kind.name, kind.summary, kind.import);
+  added.add_words("FILE", &options.traces, kind.file, {.required = true, .words = 1});
+  added.add("--cluster", &options.cluster, "machine of the catalogue, or its file", "MACHINE",
+            {.required = true});
+  added.add("--devices", &options.devices, "of all nodes, if the file does not say it", "N",
+            {.least = 1});
+  added.add("--model", &options.model, "in place of the file's: a name of the zoo, or a file",
+            "MODEL");
+  added.add("--sequence-length", &options.sequence_length, "tokens of a sample, with --model", "N",
+            {.least = 1});
+  added.add("--vocab-size", &options.vocab_size, "of the tokenizer", "N", {.least = 1});
+  added.add("--framework", &options.framework,
+            "entry of list frameworks, or none; default: by the file", "NAME");
+  return added;
+}
+
 }  // namespace
 
 void add_import(Command& command, ImportOptions& options) {
@@ -125,15 +211,22 @@ void add_import(Command& command, ImportOptions& options) {
       .add_words("TRACES", &options.traces,
                  "files of export_chrome_trace, .json or .json.gz, one of each rank",
                  {.required = true});
-  Command& megatron = add_kind(command, options, "megatron",
-                               "arguments of Megatron-LM, as a scenario", import_megatron);
-  megatron.add_words("FILE", &options.traces, "a launch script, or lines \"name: value\"",
-                     {.required = true, .words = 1});
-  megatron.add("--cluster", &options.cluster, "machine of the catalogue, or its file", "MACHINE",
-               {.required = true});
-  megatron.add("--devices", &options.devices, "of all nodes, if the script does not say it", "N",
-               {.least = 1});
-  megatron.add("--vocab-size", &options.vocab_size, "of the tokenizer", "N", {.least = 1});
+  add_scenario_kind(command, options,
+                    {"megatron", "arguments of Megatron-LM, as a scenario",
+                     "a launch script, or lines \"name: value\"", import_megatron});
+  add_scenario_kind(command, options,
+                    {"nemo", "a configuration of NeMo or Megatron-Bridge, as a scenario",
+                     "its YAML, as they print it", import_nemo});
+  add_scenario_kind(
+      command, options,
+      {"primus", "an experiment of Primus, as a scenario", "its YAML", import_primus});
+  add_scenario_kind(command, options,
+                    {"torchtitan", "a job of torchtitan, as a scenario", "its TOML", import_titan});
+  add_scenario_kind(command, options,
+                    {"deepspeed", "a configuration of DeepSpeed or accelerate, as a scenario",
+                     "DeepSpeed's JSON, or accelerate's YAML", import_deepspeed})
+      .add("--micro-batch-size", &options.micro_batch_size,
+           "samples of a device, if the file does not say it", "N", {.least = 1});
   Command& pipedream = add_kind(command, options, "pipedream",
                                 "a graph of PipeDream's profiler, as a model", import_pipedream);
   pipedream.add_words("FILE", &options.traces, "graph.txt", {.required = true, .words = 1});
@@ -154,6 +247,14 @@ void add_import(Command& command, ImportOptions& options) {
 void import_kineto(const ImportOptions& options) {
   DurationTable table;
   for (const std::string& trace : options.traces) add_trace(table, read_kineto_file(trace));
+  if (table.parts.empty()) {
+    throw Error(
+        options.traces.front() +
+        ": no range names a forward or a backward, and no layers stand out among frames of "
+        "nn.Module; expected a trace recorded with torch.profiler.profile(with_stack=True), "
+        "or with torch.profiler.record_function(\"forward layer 0\") around the forward of "
+        "each layer or stage and (\"backward layer 0\") around its backward");
+  }
   order_parts(table);
   write_file(options.out, duration_json(table));
   write_json(
@@ -164,8 +265,7 @@ void import_kineto(const ImportOptions& options) {
       options.quiet);
   if (options.quiet || options.json == "-") return;
   print(duration_report(table, terminal_style()));
-  tell("wrote " + options.out +
-       (table.parts.empty() ? "" : "; in a scenario: \"model\": \"" + options.out + "\""));
+  tell("wrote " + options.out + "; in a scenario: \"model\": \"" + options.out + "\"");
 }
 
 }  // namespace interlock

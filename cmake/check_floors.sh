@@ -55,6 +55,8 @@ check() {
     add_rooms("reports")
     add_rooms("reports/words")
     add_rooms("reports/headlines reports/imports")
+    add_rooms("reports/megatron")
+    add_rooms("reports/exports")
     add_rooms("reports/result reports/terminal")
     add_rooms("reports/answers reports/charts reports/kineto reports/sweeps reports/traces")
     add_rooms("reports/page")
@@ -93,6 +95,7 @@ check() {
     fence("^zlib\\.h$", "^(reports/result/gzip|tests/.*)\\.cc$", "zlib")
     fence("^mpi\\.h$", "^scenarios/sweep/mpi_pool\\.cc$", "MPI")
     fence("^sqlite3\\.h$", "^(reports/sweeps/database|tests/.*)\\.cc$", "SQLite")
+    fence("^(yaml-cpp|toml\\+\\+)/", "^reports/imports/setting_files\\.cc$", "yaml-cpp and toml++")
     fence("^google/protobuf/|\\.pb\\.h$", "^(sim/workloads/chakra_|tests/)", "protobuf")
     fence("^doctest/", "^tests/", "doctest")
     if ($0 ~ /include[ \t]*"/) check_room(target)
@@ -152,6 +155,7 @@ check() {
     fence_name["zlib"] = "reports/result/gzip.cc and tests"
     fence_name["MPI"] = "scenarios/sweep/mpi_pool.cc"
     fence_name["SQLite"] = "reports/sweeps/database.cc and tests"
+    fence_name["yaml-cpp and toml++"] = "reports/imports/setting_files.cc"
     fence_name["protobuf"] = "sim/workloads/chakra_*"
   }
   FNR == 1 {

@@ -84,6 +84,14 @@ void add_search(Command& command, SearchOptions& options) {
   add_json(command, options.command.json, "write all plans as JSON; - for standard output");
 }
 
+void add_export(Command& command, ExportOptions& options) {
+  add_inputs(command, options.command, 1);
+  command.add("--to", &options.to, "the program: megatron, torchtitan or deepspeed", "PROGRAM",
+              {.required = true, .choices = {"megatron", "torchtitan", "deepspeed"}});
+  command.add("--out", &options.out, "where to; default: standard output", "FILE");
+  add_json(command, options.command.json, "write what was left out as JSON; - for standard output");
+}
+
 void add_init(Command& command, InitOptions& options) {
   command.add("--model", &options.model, "a name of the zoo, or a file", "MODEL");
   command.add("--machine", &options.machine, "a name of the catalogue, or a file", "MACHINE");

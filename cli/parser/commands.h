@@ -18,6 +18,8 @@ void compare(const CommandOptions& options);
 void explain(const ExplainOptions& options);
 /// Finds the plans worth having by which one scenario may be trained, and writes the best one.
 void search(const SearchOptions& options);
+/// Writes the plan of one scenario as a configuration of another program.
+void export_plan(const ExportOptions& options);
 /// Writes a scenario to start from; asks for what is missing if a person is there.
 void init(InitOptions options);
 /// Trains the scenarios of the files for real, each from the same weights on the same samples.

@@ -27,6 +27,7 @@ struct ResidualStream {
   bool bidirectional = false;       // tokens see those behind them too
   bool causal_flops = false;        // MFU counts half of the attention matrix; no time follows
   std::optional<TokenSlice> slice;  // this part of each sequence, alone
+  bool operator==(const ResidualStream&) const = default;
 };
 
 /// Lets tokens see each other. Fused: attention in one kernel; the (tokens, tokens) matrices are
@@ -49,11 +50,13 @@ struct Experts {
   bool shared_gate = false;               // what they add is weighed by a gate
   bool router_bias = false;               // a number for each expert, added to its score
   std::optional<double> capacity_factor;  // buffers of fixed size: see feed_forward.cc
+  bool operator==(const Experts&) const = default;
 };
 
 /// Linear layers that have a bias.
 struct BlockBias {
   bool qkv = true, projection = true, mlp = true;
+  bool operator==(const BlockBias&) const = default;
 };
 
 /// Ranks of what queries, and keys and values, are made of: see latent_attention.cc.
@@ -61,6 +64,7 @@ struct Latents {
   int query_rank = 0;  // 0: queries are made of the tokens themselves
   int kv_rank = 0;     // 0: no latents at all
   int rotary_head_size = 1;
+  bool operator==(const Latents&) const = default;
 };
 
 /// Selective states: sizes of Mamba 1.
@@ -70,6 +74,7 @@ struct Mamba {
   int expand = 2;      // inner channels over hidden_size
   int dt_rank = 1;     // elements that the step sizes are made of
   bool norms = false;  // RMS norms of the step sizes' latent and of both state vectors (Jamba)
+  bool operator==(const Mamba&) const = default;
 };
 
 /// Selective states with a scalar for each head: sizes of Mamba 2.
@@ -80,6 +85,7 @@ struct Mamba2 {
   int groups = 1;  // heads of a group share what reads and writes their states
   int conv_width = 4;
   int chunk_size = 256;  // tokens
+  bool operator==(const Mamba2&) const = default;
 };
 
 /// Gated delta rule: sizes. Each key head serves value_heads / key_heads value heads.
@@ -88,6 +94,7 @@ struct GatedDelta {
   int key_head_size = 128, value_head_size = 128;
   int conv_width = 4;
   int chunk_size = 64;  // tokens
+  bool operator==(const GatedDelta&) const = default;
 };
 
 /// One block by itself.
@@ -117,6 +124,7 @@ struct BlockForm {
   int ffn_hidden_size = 4;
   bool gated_mlp = false;
   Experts experts;
+  bool operator==(const BlockForm&) const = default;
 };
 
 }  // namespace interlock

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <map>
-#include <regex>
 #include <set>
 #include <sstream>
 
@@ -30,13 +29,17 @@ struct Graph {
 
 /// A number, or the sum of a list of them: "[1.0; 2.0]".
 double amount(const std::string& attributes, const char* name, const std::string& file, int line) {
-  const std::regex wanted(std::string(name) + R"(=(\[[^\]]*\]|[-+.\deE]+))");
-  std::smatch match;
-  if (!std::regex_search(attributes, match, wanted)) {
+  const std::string key = std::string(name) + "=";
+  const std::size_t found = attributes.find(key);
+  const std::size_t from = found == attributes.npos ? attributes.size() : found + key.size();
+  const bool several = from < attributes.size() && attributes[from] == '[';
+  const std::size_t end =
+      several ? attributes.find(']', from) : attributes.find_first_not_of("-+.0123456789eE", from);
+  std::string list = attributes.substr(from, end == attributes.npos ? end : end - from);
+  if (list.empty() || (several && end == attributes.npos)) {
     fail(file, line, std::string("a node without ") + name + "; expected a line of PipeDream's");
   }
   double sum = 0;
-  std::string list = match[1];
   for (char& c : list) c = c == '[' || c == ']' || c == ';' || c == ',' ? ' ' : c;
   std::istringstream numbers(list);
   for (double one = 0; numbers >> one;) sum += one;

@@ -71,13 +71,6 @@ std::vector<Headline> shares(const DurationTable& table) {
 
 std::vector<std::string> notes(const DurationTable& table) {
   std::vector<std::string> notes;
-  if (table.parts.empty()) {
-    notes.push_back(
-        "No range names a forward or a backward, so the table has kernels but no modules. In the "
-        "training loop, put torch.profiler.record_function(\"forward stage 0\") around the forward "
-        "of each stage or layer and (\"backward stage 0\") around its backward, and record again.");
-    return notes;
-  }
   const bool halved = std::any_of(table.parts.begin(), table.parts.end(),
                                   [](const auto& part) { return module_times(part).halved; });
   if (halved) {

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "reports/kineto/event_parser.h"
+#include "reports/kineto/module_frames.h"
 #include "reports/result/gzip.h"
 
 namespace interlock {
@@ -60,17 +61,24 @@ std::optional<double> message_bytes(const ParsedEvent& event) {
   return size * std::max(event.elements_in.value_or(0), event.elements_out.value_or(0));
 }
 
-enum class Category { Device, Operator, Annotation, Launch };
+enum class Category { Device, Operator, Annotation, PythonCall, Launch };
 
 /// Those with a capital are of profilers before 2022.
 const std::unordered_map<std::string, Category>& categories() {
   static const std::unordered_map<std::string, Category> known = {
-      {"kernel", Category::Device},       {"Kernel", Category::Device},
-      {"gpu_memcpy", Category::Device},   {"Memcpy", Category::Device},
-      {"gpu_memset", Category::Device},   {"Memset", Category::Device},
-      {"cpu_op", Category::Operator},     {"Operator", Category::Operator},
-      {"cuda_runtime", Category::Launch}, {"Runtime", Category::Launch},
-      {"cuda_driver", Category::Launch},  {"user_annotation", Category::Annotation}};
+      {"kernel", Category::Device},
+      {"Kernel", Category::Device},
+      {"gpu_memcpy", Category::Device},
+      {"Memcpy", Category::Device},
+      {"gpu_memset", Category::Device},
+      {"Memset", Category::Device},
+      {"cpu_op", Category::Operator},
+      {"Operator", Category::Operator},
+      {"cuda_runtime", Category::Launch},
+      {"Runtime", Category::Launch},
+      {"cuda_driver", Category::Launch},
+      {"user_annotation", Category::Annotation},
+      {"python_function", Category::PythonCall}};
   return known;
 }
 
@@ -87,6 +95,9 @@ class EventSorter {
     if (known->second == Category::Device) add_device(event);
     if (known->second == Category::Operator) add_host(event, false);
     if (known->second == Category::Annotation) add_host(event, true);
+    if (known->second == Category::PythonCall && event.name.starts_with("nn.Module: ")) {
+      add_host(event, true);
+    }
     if (known->second != Category::Launch || event.correlation == 0 || !event.start) return;
     events_.launches.push_back({event.correlation, *event.start, thread_of(event)});
   }
@@ -187,6 +198,7 @@ KinetoEvents read_kineto(const TextPieces& text, const std::string& file) {
   }
   drop_duplicates(events);
   check_streams(events);
+  name_module_frames(events);
   return events;
 }
 

@@ -39,11 +39,11 @@ const char* const kWritten = R"({
     "dropout": 0.1},
   "cluster": {"machine": "dgx-a100-80g", "nodes": 2},
   "parallel": {"tensor": 4, "sequence_parallel": true, "pipeline": 2, "data": 2, "zero_stage": 1,
-    "stages": 4},
+    "stages": 4, "bucket": "160 MB"},
   "partition": [7, 6, 6, 7],
   "training": {"strategy": "global", "schedule": {"kind": "interleaved", "chunks": 2},
     "global_batch_size": 32, "micro_batch_size": 2, "optimizer": "adam",
-    "recompute": "selective", "steps": 2}})";
+    "recompute": "selective", "framework": "nemo", "steps": 2}})";
 
 std::string without_first_line(const std::string& text) { return text.substr(text.find('\n') + 1); }
 
@@ -55,7 +55,7 @@ TEST_CASE("a launch script becomes the scenario that says the same") {
       {"import", "megatron", "run.sh", "--cluster", "dgx-a100-80g", "--out", "made.json"},
       folder.path());
   CHECK(import.exit_code == 0);
-  CHECK(import.out == "not used: --lr\n");
+  CHECK(import.out == "not used, and without effect: --lr\n");
   const Outcome made = run_program({"simulate", "made.json"}, folder.path());
   const Outcome written = run_program({"simulate", "written.json"}, folder.path());
   CHECK(made.exit_code == 0);
@@ -117,18 +117,38 @@ TEST_CASE("experts, latents, layers of the ends and recomputation have their key
   CHECK(s.find("training")->find("recompute")->text == "full");
 }
 
+TEST_CASE("later tokens, unequal shared experts, gates and lists of layers have their keys") {
+  const JsonValue s =
+      imported(kSettings +
+               "--vocab-size: 1000\n--num-experts: 8\n--moe-ffn-hidden-size: 256\n"
+               "--moe-shared-expert-intermediate-size: 384\n--moe-layer-freq: ([0]*1+[1,0]*3+[1])\n"
+               "--mtp-num-layers: 2\n--attention-output-gate: true\n--softmax-type: learnable\n");
+  const JsonValue& model = *s.find("model");
+  CHECK(model.find("shared_experts")->number == 1);
+  CHECK(model.find("shared_expert_ffn_hidden_size")->number == 384);
+  CHECK(model.find("multi_token_prediction")->find("layers")->number == 2);
+  CHECK(model.find("attention_gate")->boolean);
+  CHECK(model.find("attention_sinks")->boolean);
+  const std::vector<JsonValue>& forms = model.find("layer_pattern")->items;
+  REQUIRE(forms.size() == 8);
+  for (std::size_t i = 0; i < 8; ++i) {
+    CHECK(forms[i].find("ffn")->text == (i % 2 == 0 ? "dense" : "experts"));
+    CHECK(forms[i].find("repeat")->number == 1);
+  }
+}
+
 TEST_CASE("what has no counterpart is refused, all at once, and nothing is written") {
   const Folder folder;
   folder.file("a.sh",
               "train --num-layers eight --hidden-size 64 --num-attention-heads 4 \\\n"
-              "  --seq-length 64 --micro-batch-size 1 --optimizer muon\n");
+              "  --seq-length 64 --micro-batch-size 1 --optimizer lion\n");
   const Outcome run = run_program(
       {"import", "megatron", "a.sh", "--cluster", "dgx-h100", "--out", "s.json"}, folder.path());
   CHECK(run.exit_code == 2);
   CHECK(run.err ==
         "a.sh:1: --num-layers: expected a whole number, got \"eight\"\n"
         "a.sh:1: --vocab-size: the tokenizer has it; expected import's --vocab-size N\n"
-        "a.sh:2: --optimizer: expected adam or sgd\n");
+        "a.sh:2: --optimizer: expected adam, sgd or muon\n");
   CHECK(folder.files() == std::vector<std::string>{"a.sh"});
   const auto said = [&](const std::string& more) {
     folder.file("b.yaml", kSettings + "vocab-size: 1000\n" + more);
@@ -141,6 +161,59 @@ TEST_CASE("what has no counterpart is refused, all at once, and nothing is writt
         std::string::npos);
   CHECK(said("recompute-granularity: full\nrecompute-num-layers: 2\n")
             .find("--recompute-num-layers: groups of layers") != std::string::npos);
+}
+
+/// Modules of each stage, as the scenario has them.
+std::vector<double> stages_of(const JsonValue& scenario) {
+  std::vector<double> stages;
+  for (const JsonValue& stage : scenario.find("partition")->items) stages.push_back(stage.number);
+  return stages;
+}
+
+TEST_CASE("a layout says what each stage holds, and stages may count the embedding and the loss") {
+  const std::string sizes = "vocab-size: 1000\n";
+  // As in Megatron-LM's own examples: repetitions of letters and of groups that hold a boundary.
+  const JsonValue written = imported(kSettings + sizes +
+                                     "pipeline-model-parallel-size: 2\nglobal-batch-size: "
+                                     "4\npipeline-model-parallel-layout: Et*2|(tt|)*2,t*2L\n");
+  CHECK(stages_of(written) == std::vector<double>{3, 2, 2, 3});
+  CHECK(written.find("training")->find("schedule")->find("chunks")->number == 2);
+  const JsonValue alone =
+      imported(kSettings + sizes +
+               "pipeline-model-parallel-size: 4\npipeline-model-parallel-layout: E|t*4|t*4|L\n");
+  CHECK(stages_of(alone) == std::vector<double>{1, 4, 4, 1});
+  // 8 layers, an embedding and a loss are 10 on 2 ranks of 5: 4 layers and one end each; on 5 ranks
+  // the ends have a layer beside them, the others two.
+  const JsonValue counted =
+      imported(kSettings + sizes +
+               "pipeline-model-parallel-size: 5\naccount-for-embedding-in-pipeline-split: true\n"
+               "account-for-loss-in-pipeline-split: true\n");
+  CHECK(stages_of(counted) == std::vector<double>{2, 2, 2, 2, 2});
+}
+
+TEST_CASE("what matters and has no key is told by name, apart from what has no effect") {
+  const Folder folder;
+  folder.file("a.yaml", kSettings +
+                            "vocab-size: 1000\nlr: 1e-4\ntp-comm-overlap: true\n"
+                            "no-such-thing: 3\ncuda-graph-impl: null\n");
+  const Outcome run = run_program(
+      {"import", "megatron", "a.yaml", "--cluster", "dgx-h100", "--out", "s.json"}, folder.path());
+  CHECK(run.out ==
+        "not used, and without effect: --lr\n"
+        "not predicted: --tp-comm-overlap: collectives of tensor devices run beside products as "
+        "the framework's entry says\n"
+        "unknown, and left out: --no-such-thing\n");
+}
+
+TEST_CASE("a word of a megabyte is a wrong number and no end of the program") {
+  const Folder folder;
+  folder.file("long.sh", "--num-layers " + std::string(1'000'000, '7') +
+                             "\nA=" + std::string(1'000'000, 'x') + " --hidden-size $A --$A ${A:-" +
+                             std::string(70'000, 'y') + "\n");
+  const Outcome run = run_program(
+      {"import", "megatron", "long.sh", "--cluster", "dgx-h100", "--out", "s.json"}, folder.path());
+  CHECK(run.exit_code == 2);
+  CHECK(run.err.find("long.sh:1: --num-layers: expected a whole number") == 0);
 }
 
 }  // namespace

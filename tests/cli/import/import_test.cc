@@ -89,6 +89,17 @@ TEST_CASE("targets that cannot be meant are refused before anything is read") {
   CHECK(other.exit_code == 2);
 }
 
+TEST_CASE("a trace that names no part of a model is refused with what to record") {
+  const Folder folder;
+  folder.file("t.json", R"({"traceEvents": [{"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0,
+    "tid": 7, "ts": 1, "dur": 2, "args": {"stream": 7, "device": 0, "correlation": 1}}]})");
+  const Outcome run = run_program({"import", "kineto", "t.json", "--out", "m.json"}, folder.path());
+  CHECK(run.exit_code == 2);
+  CHECK(run.err.find("t.json: no range names a forward or a backward") == 0);
+  CHECK(run.err.find("record_function(\"forward layer 0\")") != std::string::npos);
+  CHECK(folder.files() == std::vector<std::string>{"t.json"});
+}
+
 TEST_CASE("a compressed trace that is damaged or cut off is refused") {
   const Folder folder;
   folder.file("s.json", kFreeMessages);

@@ -1,0 +1,123 @@
+// Exported plan: what every program but ours lacks.
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/exports/exported_plan.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "models/model_file.h"
+
+namespace interlock {
+
+ExportedPlan::ExportedPlan(const Plan& plan, std::string program)
+    : plan_(&plan), program_(std::move(program)) {
+  if (question().workload) {
+    refuse("/workload", "a recorded run has no plan; expected a model and its training");
+    return;
+  }
+  read_model();
+  check_plan();
+  check_schedule();
+  for (const char* key : {"variation", "run", "goal", "swarm", "quality", "search"}) {
+    if (question().document->find(key)) {
+      leave_out(std::string("/") + key, "says nothing to " + program_);
+    }
+  }
+  const std::string framework = question().framework.name;
+  if (!framework.empty()) {
+    leave_out("/training/framework",
+              "is not written; import it again with --framework " + framework);
+  }
+}
+
+void ExportedPlan::refuse(const std::string& path, const std::string& message) {
+  refused_.add(question().file, 0, path, program_ + " " + message);
+}
+
+void ExportedPlan::leave_out(const std::string& path, const std::string& why) {
+  left_out_.push_back(path + ": " + why);
+}
+
+void ExportedPlan::read_model() {
+  const JsonValue& model = question().model_text->model;
+  Diagnostics diagnostics;
+  const auto found = find_model({&model, "/model"}, diagnostics);
+  diagnostics.throw_if_any();
+  const std::string kind = ObjectReader(found->node, diagnostics).text("kind", "transformer");
+  if (kind != "transformer") {
+    refuse("/model", "trains transformers; expected one, got a model of kind " + kind);
+    return;
+  }
+  Section reader(transformer_contract().front(), found->node, diagnostics);
+  shape_ = read_transformer(reader);
+  diagnostics.throw_if_any();
+  const JsonValue* base = model.kind == JsonValue::Kind::Object ? model.find("base") : &model;
+  const bool changed = std::ranges::any_of(model.members, [](const auto& member) {
+    return member.first != "base" && member.first != "sequence_length";
+  });
+  const std::vector<std::string> zoo = zoo_names();
+  if (!changed && holds_text(base) && std::ranges::find(zoo, base->text) != zoo.end()) {
+    zoo_name_ = base->text;
+  }
+}
+
+void ExportedPlan::check_plan() {
+  const Question& q = question();
+  refuse_if(q.strategy.kind != StrategyKind::Global, "/training/strategy",
+            "trains by one loss at the end; expected global");
+  refuse_if(!q.rank_layouts.empty(), "/parallel/stage_layouts", "lays all stages out alike");
+  refuse_if(!plan().parts.empty(), "/training/micro_batch_size", "has micro-batches of one size");
+  refuse_if(!plan().slices.empty(), "/training/schedule/slices", "does not cut sequences");
+  refuse_if(q.sharding.tensor_layout != TensorLayout::OneD, "/parallel/tensor_layout",
+            "divides tensors in one dimension; expected 1d");
+  refuse_if(q.data_parallel.gradient_density < 1, "/parallel/gradient_density",
+            "exchanges all gradients; expected 1");
+  refuse_if(plan().copies > 1, "/training/schedule", "keeps one copy of the model");
+  refuse_if(q.precision == Precision::Tf32, "/training/precision",
+            "is told tf32 by PyTorch; expected bf16, fp16, fp32 or fp8");
+  for (std::size_t s = 0; s < plan().rank_of_stage.size(); ++s) {
+    if (plan().rank_of_stage[s] != static_cast<int>(s) % q.ranks) {
+      refuse("/parallel/placement", "lays stages in loops");
+      break;
+    }
+  }
+  if (q.sharding.expert_imbalance > 1) {
+    leave_out("/parallel/expert_imbalance", "the router decides it");
+  }
+}
+
+void ExportedPlan::check_schedule() {
+  const SchedulePolicy& s = plan().schedule;
+  refuse_if(s.in_flight > 1 || s.update_every != plan().micro_batches, "/training/schedule",
+            "updates once, at the end of a step");
+  refuse_if(s.split_backward != s.kind->split_backward, "/training/schedule/backward",
+            "divides backwards as the schedule does");
+  refuse_if(s.barrier || s.bulk_synchronous || s.copies_on_compute_stream || s.overlap > 0 ||
+                s.queue.kind != QueuePolicy::Kind::Unlimited,
+            "/training/schedule", "has no queue, barrier, copies or overlap of its own");
+}
+
+int ExportedPlan::micro_batch_size() const {
+  return static_cast<int>(std::lround(question().graph.samples_per_micro_batch.value_or(1)));
+}
+
+int ExportedPlan::global_batch_size() const {
+  return micro_batch_size() * plan().micro_batches * degree(Dimension::Data);
+}
+
+std::string ExportedPlan::training_text(const char* key) const {
+  const JsonValue* training = question().document->find("training");
+  const JsonValue* value = training ? training->find(key) : nullptr;
+  return holds_text(value) ? value->text : "";
+}
+
+std::optional<int> ExportedPlan::recomputed_layers() const {
+  const JsonValue* training = question().document->find("training");
+  const JsonValue* recompute = training ? training->find("recompute") : nullptr;
+  const JsonValue* layers = recompute && recompute->kind == JsonValue::Kind::Object
+                                ? recompute->find("full_layers")
+                                : nullptr;
+  return layers ? std::optional(static_cast<int>(layers->number)) : std::nullopt;
+}
+
+}  // namespace interlock

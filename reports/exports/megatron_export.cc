@@ -1,0 +1,328 @@
+// Megatron export: a plan as arguments of Megatron-LM.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+
+#include "hardware/networks/cluster.h"
+#include "reports/exports/exported_plan.h"
+#include "reports/exports/exports.h"
+#include "reports/megatron/megatron_layout.h"
+
+namespace interlock {
+namespace {
+
+/// Arguments, a line for each group of them.
+class MegatronLines {
+ public:
+  void add(const std::string& name) { line_ += " --" + name; }
+  void add(const std::string& name, int value) { add(name, std::to_string(value)); }
+  void add(const std::string& name, const std::string& value) {
+    line_ += " --" + name + " " + value;
+  }
+  void end_line() {
+    if (!line_.empty()) text_ += "   " + line_ + "\n";
+    line_.clear();
+  }
+  const std::string& text() const { return text_; }
+
+ private:
+  std::string line_, text_;
+};
+
+std::string number_text(double number) {
+  char digits[32];
+  return {digits, std::to_chars(digits, digits + sizeof digits, number).ptr};
+}
+
+/// The layers' form: that of one without experts, if there is one.
+const BlockForm& form_of(const Transformer& m) {
+  const auto dense = std::ranges::find(m.forms, FeedForward::Dense, &BlockForm::ffn);
+  return dense != m.forms.end() ? *dense : m.forms.front();
+}
+
+/// Returns true if layers differ in more than whether they have experts.
+bool layers_differ(const Transformer& m) {
+  const BlockForm& one = form_of(m);
+  return std::ranges::any_of(m.forms, [&](BlockForm other) {
+    if (other.ffn == FeedForward::Experts) {
+      other.ffn = one.ffn;
+      other.ffn_hidden_size = one.ffn_hidden_size;
+    }
+    return other != one;
+  });
+}
+
+void check_layers(ExportedPlan& e) {
+  const Transformer& m = e.shape();
+  const BlockForm& b = form_of(m);
+  e.refuse_if(layers_differ(m), "/model/layer_pattern",
+              "is told of one form of layers, with experts or without");
+  e.refuse_if(!attends(b.mixer), "/model/attention",
+              "has attention in every layer here; expected materialised or fused");
+  e.refuse_if(b.ffn == FeedForward::None, "/model/ffn", "has an MLP or experts in every layer");
+  e.refuse_if(b.qk_norm == QkNorm::Whole, "/model/qk_norm",
+              "normalises each head by itself; expected heads");
+  e.refuse_if(b.attention_chunk.has_value(), "/model/attention_chunk",
+              "has no attention within parts of the sequence");
+  e.refuse_if(b.parallel_residual, "/model/parallel_residual", "runs the MLP behind attention");
+  e.refuse_if(b.bias.projection != b.bias.mlp || (b.bias.mlp && !b.bias.qkv), "/model/bias",
+              "has biases everywhere, nowhere, or for queries, keys and values alone");
+}
+
+void check_ends(ExportedPlan& e) {
+  const Transformer& m = e.shape();
+  e.refuse_if(m.patches.image_size > 0, "/model/patches", "reads tokens here, not images");
+  e.refuse_if(!m.encoder.empty(), "/model/encoder", "reads tokens here, not images");
+  e.refuse_if(m.stream.norm_position != NormPosition::Pre, "/model/norm_position",
+              "has norms before attention and MLP");
+  e.refuse_if(m.embedding_norm, "/model/embedding_norm", "has no norm behind the embedding");
+  const bool bert = m.stream.bidirectional && m.readout == Transformer::Readout::MaskedLm;
+  e.refuse_if(m.readout == Transformer::Readout::Classes || m.stream.bidirectional != bert ||
+                  m.token_types != (bert ? 2 : 0),
+              "/model/readout", "trains GPTs, and BERTs with two token types");
+  e.refuse_if(m.readout_bias != bert, "/model/readout_bias", "has a bias there in BERTs alone");
+}
+
+void add_sizes(ExportedPlan& e, MegatronLines& a) {
+  const Transformer& m = e.shape();
+  const BlockForm& b = form_of(m);
+  a.add("num-layers", static_cast<int>(m.layers.size()));
+  a.add("hidden-size", m.stream.hidden_size);
+  a.add("ffn-hidden-size", b.ffn_hidden_size);
+  a.add("num-attention-heads", b.attention_heads);
+  const bool latents = b.latents.kv_rank > 0;
+  if (b.kv_heads != b.attention_heads && !latents) {
+    a.add("group-query-attention");
+    a.add("num-query-groups", b.kv_heads);
+  }
+  if (!latents) a.add("kv-channels", b.head_size);
+  a.end_line();
+  a.add("seq-length", m.stream.sequence_length);
+  const bool learned = m.max_positions > 0;
+  a.add("max-position-embeddings", learned ? m.max_positions : m.stream.sequence_length);
+  a.add("vocab-size", m.vocab_size);
+  if (m.later_tokens > 0) a.add("mtp-num-layers", m.later_tokens);
+  a.end_line();
+}
+
+void add_latents(ExportedPlan& e, MegatronLines& a) {
+  const BlockForm& b = form_of(e.shape());
+  if (b.latents.kv_rank == 0) return;
+  a.add("multi-latent-attention");
+  if (b.latents.query_rank > 0) a.add("q-lora-rank", b.latents.query_rank);
+  a.add("kv-lora-rank", b.latents.kv_rank);
+  a.add("qk-head-dim", b.head_size - b.latents.rotary_head_size);
+  a.add("qk-pos-emb-head-dim", b.latents.rotary_head_size);
+  a.add("v-head-dim", b.value_head_size);
+  a.end_line();
+}
+
+void add_form(ExportedPlan& e, MegatronLines& a) {
+  const Transformer& m = e.shape();
+  const BlockForm& b = form_of(m);
+  if (b.gated_mlp) a.add("swiglu");
+  if (m.stream.rms_norm) a.add("normalization", "RMSNorm");
+  if (!b.bias.mlp) a.add("disable-bias-linear");
+  if (!b.bias.mlp && b.bias.qkv) a.add("add-qkv-bias");
+  if (b.qk_norm != QkNorm::None) a.add("qk-layernorm");
+  if (b.gate) a.add("attention-output-gate");
+  if (b.sinks) a.add("softmax-type", "learnable");
+  if (!m.tied_embeddings) a.add("untie-embeddings-and-output-weights");
+  a.add("attention-dropout", number_text(m.stream.dropout));
+  a.add("hidden-dropout", number_text(m.stream.dropout));
+  a.end_line();
+  const bool learned = m.max_positions > 0;
+  a.add("position-embedding-type", learned ? "learned_absolute" : b.rotary ? "rope" : "none");
+  if (b.rotary_share != 1) a.add("rotary-percent", number_text(b.rotary_share));
+  if (b.window) a.add("window-size", std::to_string(*b.window - 1) + ",0");
+  a.add("attention-backend", b.mixer == Mixer::Fused ? "flash" : "unfused");
+  a.end_line();
+}
+
+/// Which layers have experts, as a list if their number says too little.
+std::string expert_layers(const Transformer& m) {
+  const std::size_t layers = m.layers.size();
+  std::vector<bool> experts;
+  for (std::size_t i = 0; i < layers; ++i) {
+    experts.push_back(m.block_of(i).ffn == FeedForward::Experts);
+  }
+  for (std::size_t every = 1; every <= layers && experts[0]; ++every) {
+    bool fits = true;
+    for (std::size_t i = 0; i < layers && fits; ++i) fits = experts[i] == (i % every == 0);
+    if (fits) return std::to_string(every);
+  }
+  const auto first = std::ranges::find(experts, true);
+  if (std::find(first, experts.end(), false) == experts.end()) {
+    return "([0]*" + std::to_string(first - experts.begin()) + "+[1]*" +
+           std::to_string(experts.end() - first) + ")";
+  }
+  std::string list;
+  for (const bool one : experts) list += std::string(list.empty() ? "" : ",") + (one ? "1" : "0");
+  return "([" + list + "])";
+}
+
+void add_expert_arguments(ExportedPlan& e, MegatronLines& a) {
+  const Experts& x = form_of(e.shape()).experts;
+  if (x.count == 0) return;
+  a.add("num-experts", x.count);
+  a.add("moe-router-topk", x.per_token);
+  a.add("moe-ffn-hidden-size", x.ffn_hidden_size);
+  a.add("moe-layer-freq", "\"" + expert_layers(e.shape()) + "\"");
+  if (x.shared > 0) {
+    a.add("moe-shared-expert-intermediate-size", x.shared * x.shared_ffn_hidden_size);
+  }
+  if (x.shared_gate) a.add("moe-shared-expert-gate");
+  if (x.router_bias) a.add("moe-router-enable-expert-bias");
+  if (x.capacity_factor) a.add("moe-expert-capacity-factor", number_text(*x.capacity_factor));
+  a.add("moe-token-dispatcher-type", "alltoall");
+  a.add("moe-grouped-gemm");
+  a.end_line();
+}
+
+/// Stages by their modules: the first is the embedding, the last the readout.
+std::vector<StageContent> stages_of_plan(const Partition& partition, const Transformer& m) {
+  std::vector<StageContent> stages;
+  for (int s = 0; s < partition.stages(); ++s) {
+    const int first = partition.boundaries[static_cast<std::size_t>(s)];
+    const int last = partition.boundaries[static_cast<std::size_t>(s) + 1];
+    StageContent stage;
+    stage.embedding = first == 0;
+    stage.readout = last == static_cast<int>(m.layers.size()) + 2;
+    if (stage.readout) stage.predictors = m.later_tokens;
+    stage.layers = last - first - (stage.embedding ? 1 : 0) - (stage.readout ? 1 : 0);
+    stages.push_back(stage);
+  }
+  return stages;
+}
+
+void add_pipeline(ExportedPlan& e, MegatronLines& a) {
+  const Question& q = e.question();
+  const std::string schedule = e.plan().schedule.kind->name;
+  const bool one = schedule == "1f1b" || (schedule == "naive" && e.plan().micro_batches == 1);
+  e.refuse_if(!one && schedule != "interleaved", "/training/schedule",
+              "runs 1f1b and interleaved, not " + schedule);
+  const int stages = e.plan().partition.stages();
+  e.refuse_if(one && stages > q.ranks, "/training/schedule",
+              "interleaves where a rank has several stages; expected interleaved");
+  a.add("pipeline-model-parallel-size", q.ranks);
+  if (stages > 1) {
+    a.add("pipeline-model-parallel-layout",
+          "\"" + layout_text(stages_of_plan(e.plan().partition, e.shape())) + "\"");
+  }
+}
+
+void add_mesh(ExportedPlan& e, MegatronLines& a) {
+  using enum Dimension;
+  const Question& q = e.question();
+  a.add("tensor-model-parallel-size", e.degree(Tensor));
+  if (q.sharding.sequence_parallel) a.add("sequence-parallel");
+  add_pipeline(e, a);
+  a.end_line();
+  if (e.degree(Context) > 1) {
+    a.add("context-parallel-size", e.degree(Context));
+    const bool turned = q.sharding.context_layout == ContextLayout::AllToAll;
+    a.add("cp-comm-type", turned ? "a2a" : "p2p");
+  }
+  if (q.mesh.expert > 1) a.add("expert-model-parallel-size", q.mesh.expert);
+  if (q.mesh.expert > 1 || q.sharding.expert_tensor) {
+    a.add("expert-tensor-parallel-size", q.mesh.tensor_of_experts());
+  }
+  const std::array usual = Mesh().order;
+  const std::array last = {Tensor, Context, Pipeline, Data};
+  if (q.mesh.order == last && q.mesh.order != usual) {
+    a.add("use-tp-pp-dp-mapping");
+  } else {
+    e.refuse_if(q.mesh.order != usual, "/parallel/order",
+                "lays tensor and context ranks innermost, then data and pipeline or the reverse");
+  }
+  a.end_line();
+}
+
+void add_replicas(ExportedPlan& e, MegatronLines& a) {
+  const DataParallel& d = e.question().data_parallel;
+  e.refuse_if(d.gradient_reduction == GradientReduction::MicroBatch && d.zero_stage >= 2,
+              "/parallel/gradient_reduction", "reduces gradients once a step");
+  if (d.zero_stage == 1) a.add("use-distributed-optimizer");
+  if (d.zero_stage >= 2) {
+    a.add("use-megatron-fsdp");
+    a.add("data-parallel-sharding-strategy",
+          d.zero_stage == 3 ? "optim_grads_params" : "optim_grads");
+  }
+  const int groups = e.question().mesh.replicas() / e.question().mesh.shard;
+  if (d.zero_stage > 0 && groups > 1) a.add("num-distributed-optimizer-instances", groups);
+  if (d.overlap_gradients) a.add("overlap-grad-reduce");
+  if (d.overlap_weights) a.add("overlap-param-gather");
+  const bool fp32 = e.question().precision != Precision::Fp16;
+  const double gradients = d.bucket.value() / (fp32 ? 4 : 2);
+  e.refuse_if(gradients != std::floor(gradients) || gradients > 2e9, "/parallel/bucket",
+              "counts buckets in whole gradients, up to two thousand million");
+  a.add("ddp-bucket-size", static_cast<int>(std::min(gradients, 2e9)));
+  if (d.prefetch != 1) e.leave_out("/parallel/prefetch", "Megatron-FSDP decides it");
+  a.end_line();
+}
+
+void add_training(ExportedPlan& e, MegatronLines& a) {
+  const Question& q = e.question();
+  a.add("micro-batch-size", e.micro_batch_size());
+  a.add("global-batch-size", e.global_batch_size());
+  if (q.precision == Precision::Fp16) a.add("fp16");
+  if (q.precision == Precision::Bf16 || q.precision == Precision::Fp8) a.add("bf16");
+  if (q.precision == Precision::Fp8) a.add("fp8-format", "hybrid");
+  const bool adam = q.optimizer == Optimizer::Adam;
+  a.add("optimizer", adam ? "adam" : "sgd");
+  if (q.optimizer == Optimizer::Sgd) a.add("sgd-momentum", "0");
+  a.end_line();
+  const auto layers = e.recomputed_layers();
+  e.refuse_if(layers && e.plan().partition.stages() > 1, "/training/recompute",
+              "counts layers that are computed again in each stage; expected none, selective or "
+              "full");
+  if (layers || q.recompute == Recompute::Full) a.add("recompute-granularity", "full");
+  if (layers) a.add("recompute-method", "block");
+  if (layers) a.add("recompute-num-layers", *layers);
+  if (q.recompute == Recompute::Full && !layers) {
+    a.add("recompute-method", "uniform");
+    a.add("recompute-num-layers", 1);
+  }
+  if (q.recompute == Recompute::Selective) a.add("recompute-granularity", "selective");
+  e.refuse_if(q.offload.activations > 0, "/training/offload/activations",
+              "offloads whole layers, not a share of each");
+  if (q.offload.optimizer > 0) {
+    a.add("optimizer-cpu-offload");
+    a.add("optimizer-offload-fraction", number_text(q.offload.optimizer));
+  }
+  a.end_line();
+}
+
+}  // namespace
+
+ExportedFile megatron_export(const Plan& plan) {
+  ExportedPlan e(plan, "Megatron-LM");
+  e.throw_if_refused();
+  check_layers(e);
+  check_ends(e);
+  e.throw_if_refused();  // an encoder's modules have no layout
+  MegatronLines a;
+  add_sizes(e, a);
+  add_form(e, a);
+  add_latents(e, a);
+  add_expert_arguments(e, a);
+  add_mesh(e, a);
+  add_replicas(e, a);
+  add_training(e, a);
+  e.throw_if_refused();
+  const Cluster& cluster = plan.question.cluster;
+  const int devices = plan.question.mesh.devices();
+  const int each = std::min(cluster.devices_per_node, devices);
+  const bool bert = e.shape().stream.bidirectional;
+  std::string text = "#!/bin/bash\n# Made by interlock export of " + plan.question.name +
+                     ". Data, tokenizer, learning rate and checkpoints are yours to add.\n";
+  text += "ARGS=(\n" + a.text() + ")\n";
+  text += "torchrun --nnodes " + std::to_string((devices + each - 1) / each) +
+          " --nproc_per_node " + std::to_string(each) + " " +
+          (bert ? "pretrain_bert.py" : "pretrain_gpt.py") + " \"${ARGS[@]}\" \"$@\"\n";
+  return {text, e.left_out()};
+}
+
+}  // namespace interlock

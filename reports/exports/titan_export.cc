@@ -1,0 +1,128 @@
+// Titan export: a plan as a TOML of torchtitan.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "reports/exports/exported_plan.h"
+#include "reports/exports/exports.h"
+#include "reports/imports/titan_scenario.h"
+
+namespace interlock {
+namespace {
+
+std::string titan_model_section(ExportedPlan& e) {
+  for (const TitanModel& known : kTitanModels) {
+    if (e.zoo_name() != known.ours) continue;
+    return std::string("[model]\nname = \"") + known.name + "\"\nflavor = \"" + known.flavor +
+           "\"\n" + (e.question().precision == Precision::Fp8 ? "converters = [\"float8\"]\n" : "");
+  }
+  std::string names;
+  for (const TitanModel& known : kTitanModels) {
+    names += (names.empty() ? "" : ", ") + std::string(known.ours);
+  }
+  e.refuse("/model", "has no flavour of it; expected one of " + names +
+                         ", with no other key than sequence_length");
+  return "";
+}
+
+/// Weights that stay gathered between forward and backward are ZeRO 2.
+std::string titan_sharding(ExportedPlan& e) {
+  const Question& q = e.question();
+  const int context = e.degree(Dimension::Context), stage = q.data_parallel.zero_stage;
+  e.refuse_if(stage == 1 || (stage == 0 && context > 1), "/parallel/zero_stage",
+              "shards gradients and weights; expected 2 or 3, or 0 without context");
+  e.refuse_if(stage > 0 && q.mesh.shard % context != 0, "/parallel/shard",
+              "shards over all context ranks");
+  const int shard = stage == 0 ? 1 : q.mesh.shard / context;
+  return "data_parallel_replicate_degree = " +
+         std::to_string(e.degree(Dimension::Data) / std::max(shard, 1)) +
+         "\ndata_parallel_shard_degree = " + std::to_string(shard) +
+         "\nfsdp_reshard_after_forward = \"" + (stage == 3 ? "always" : "never") + "\"\n";
+}
+
+std::string titan_pipeline(ExportedPlan& e) {
+  const int ranks = e.question().ranks, stages = e.plan().partition.stages();
+  if (ranks == 1) {
+    const std::string kind = e.plan().schedule.kind->name;
+    e.refuse_if(kind != "1f1b" && kind != "naive", "/training/schedule",
+                "has no schedule without a pipeline; expected 1f1b");
+    return "";
+  }
+  const std::string ours = e.plan().schedule.kind->name;
+  std::string theirs;
+  for (const TitanSchedule& one : kTitanSchedules) {
+    if (ours == one.ours) theirs = one.theirs;
+  }
+  e.refuse_if(theirs.empty(), "/training/schedule", "has no schedule " + ours);
+  const Partition uniform = uniform_partition(e.plan().partition.boundaries.back(), stages);
+  e.refuse_if(uniform.boundaries != e.plan().partition.boundaries, "/partition",
+              "divides modules evenly; expected uniform");
+  const int chunks = stages / ranks;
+  const int modules = static_cast<int>(e.shape().layers.size()) + 2;
+  return "pipeline_parallel_degree = " + std::to_string(ranks) +
+         "\npipeline_parallel_schedule = \"" + theirs +
+         "\"\npipeline_parallel_layers_per_stage = " +
+         std::to_string((modules + ranks * chunks - 1) / (ranks * chunks)) +
+         "\npipeline_parallel_microbatch_size = " + std::to_string(e.micro_batch_size()) + "\n";
+}
+
+std::string titan_recompute(ExportedPlan& e) {
+  e.refuse_if(e.recomputed_layers().has_value(), "/training/recompute",
+              "spreads layers that are computed again; expected none, selective or full");
+  const Recompute recompute = e.question().recompute;
+  if (recompute == Recompute::Selective) {
+    return "[activation_checkpoint]\nmode = \"selective\"\nselective_ac_option = \"op\"\n";
+  }
+  return std::string("[activation_checkpoint]\nmode = \"") +
+         (recompute == Recompute::Full ? "full" : "none") + "\"\n";
+}
+
+void check_titan(ExportedPlan& e) {
+  const Question& q = e.question();
+  e.refuse_if(e.degree(Dimension::Tensor) > 1 && !q.sharding.sequence_parallel,
+              "/parallel/sequence_parallel", "divides sequences with tensors; expected true");
+  e.refuse_if(q.sharding.context_layout == ContextLayout::AllToAll, "/parallel/context_layout",
+              "sends keys and values round; expected ring");
+  e.refuse_if(q.mesh.order != Mesh().order, "/parallel/order", "has one order of ranks");
+  e.refuse_if(q.optimizer != Optimizer::Adam, "/training/optimizer", "has adam and adamw");
+  e.refuse_if(q.precision == Precision::Fp16, "/training/precision", "trains in bf16, fp32 or fp8");
+  e.refuse_if(q.offload.any(), "/training/offload", "offloads all or nothing; expected none");
+  const DataParallel plain;
+  const DataParallel& d = q.data_parallel;
+  e.refuse_if(!d.overlap_gradients, "/parallel/overlap_gradients", "exchanges beside backwards");
+  if (d.bucket != plain.bucket) e.leave_out("/parallel/bucket", "torchtitan decides it");
+  if (d.prefetch != plain.prefetch) e.leave_out("/parallel/prefetch", "torchtitan decides it");
+}
+
+}  // namespace
+
+ExportedFile titan_export(const Plan& plan) {
+  ExportedPlan e(plan, "torchtitan");
+  e.throw_if_refused();
+  check_titan(e);
+  const bool pipeline = e.question().ranks > 1;
+  const int local = e.global_batch_size() / e.degree(Dimension::Data);
+  std::string text = "# Made by interlock export of " + plan.question.name +
+                     ". Data, learning rate and checkpoints are yours to add.\n";
+  text += titan_model_section(e) + "\n[optimizer]\nname = \"AdamW\"\n";
+  text += "\n[training]\nlocal_batch_size = " +
+          std::to_string(pipeline ? local : e.micro_batch_size()) +
+          "\nglobal_batch_size = " + std::to_string(e.global_batch_size()) +
+          "\nseq_len = " + std::to_string(e.shape().stream.sequence_length) + "\n";
+  if (e.question().precision == Precision::Fp32) text += "mixed_precision_param = \"float32\"\n";
+  text += "\n[parallelism]\n" + titan_sharding(e);
+  text += "tensor_parallel_degree = " + std::to_string(e.question().mesh.tensor_of_experts()) +
+          "\ncontext_parallel_degree = " + std::to_string(e.degree(Dimension::Context)) + "\n";
+  if (e.degree(Dimension::Context) > 1) {
+    text += "context_parallel_rotate_method = \"alltoall\"\n";
+  }
+  if (e.question().mesh.expert > 1) {
+    text += "expert_parallel_degree = " + std::to_string(e.question().mesh.expert) +
+            "\nexpert_tensor_parallel_degree = " + std::to_string(e.degree(Dimension::Tensor)) +
+            "\n";
+  }
+  text += titan_pipeline(e) + "\n" + titan_recompute(e);
+  e.throw_if_refused();
+  return {text, e.left_out()};
+}
+
+}  // namespace interlock

@@ -1,0 +1,46 @@
+// Surroundings: the model and the cluster that options of import name.
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/imports/surroundings.h"
+
+#include "models/model_file.h"
+#include "models/transformer/transformer.h"
+
+namespace interlock {
+
+NamedModel named_model(const std::string& model, std::optional<int> sequence_length,
+                       std::optional<int> vocab_size) {
+  NamedModel named;
+  named.json = model;
+  JsonValue value = json_text(model);
+  if (sequence_length || vocab_size) {
+    named.json = {{"base", model}};
+    value = json_object({{"base", json_text(model)}});
+  }
+  const auto set = [&](const char* key, int number) {
+    named.json[key] = number;
+    value.members.push_back({key, json_number(number)});
+  };
+  if (sequence_length) set("sequence_length", *sequence_length);
+  if (vocab_size) set("vocab_size", *vocab_size);
+  Diagnostics diagnostics;
+  const auto found = find_model({&value, ""}, diagnostics);
+  diagnostics.throw_if_any();
+  const std::string kind = ObjectReader(found->node, diagnostics).text("kind", "transformer");
+  if (kind != "transformer") {
+    throw Error("--model " + model + ": expected a transformer, got a model of kind " + kind);
+  }
+  Section reader(transformer_contract().front(), found->node, diagnostics);
+  const Transformer shape = read_transformer(reader);
+  diagnostics.throw_if_any();
+  named.layers = static_cast<int>(shape.layers.size());
+  named.sequence_length = shape.stream.sequence_length;
+  return named;
+}
+
+nlohmann::ordered_json cluster_json(const Surroundings& around, int devices) {
+  return {{"machine", around.cluster},
+          {"nodes", (devices + around.devices_per_node - 1) / around.devices_per_node},
+          {"devices", devices}};
+}
+
+}  // namespace interlock

@@ -1,0 +1,31 @@
+// Megatron layout: how Megatron-LM writes which layers lie in which stage of a pipeline.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Letters are E, the embedding; t, a transformer layer; m, a module of multi-token prediction; and
+// L, the readout and its loss. Stages are parted by |; "x*3" and "(xy|)*3" repeat; commas are for
+// the eye. Example: "Et*2|(tt|)*2mL" has the stages Ett, tt, tt and mL.
+// Source: NVIDIA/Megatron-LM @ d98e8a6,
+// megatron/core/transformer/pipeline_parallel_layer_layout.py.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace interlock {
+
+/// Holds what lies in a stage, in this order.
+struct StageContent {
+  bool embedding = false;
+  int layers = 0, predictors = 0;  // predictors: modules of multi-token prediction
+  bool readout = false;
+  /// Modules of our models; predictors are none.
+  int modules() const { return layers + (embedding ? 1 : 0) + (readout ? 1 : 0); }
+};
+
+/// Returns nothing if `text` is no layout, or has more than 100000 letters.
+std::optional<std::vector<StageContent>> read_layout(const std::string& text);
+/// Returns a text that read_layout() makes `stages` of.
+std::string layout_text(const std::vector<StageContent>& stages);
+
+}  // namespace interlock

@@ -1,0 +1,246 @@
+// Megatron model: maps arguments to the keys of a transformer.
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/megatron/megatron_model.h"
+
+#include <algorithm>
+#include <charconv>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "base/text.h"
+
+namespace interlock {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// Arguments of models that have no counterpart, each with what it is a sign of.
+struct OtherModel {
+  const char* name;
+  const char* model;
+};
+constexpr OtherModel kOtherModels[] = {
+    {"perform-rl-step", "reinforcement learning"},
+    {"grpo-iterations", "reinforcement learning"},
+    {"langrl-env-config", "reinforcement learning"},
+    {"dataset-provider", "a model of images and text"},
+    {"language-model-checkpoint", "a model of images and text"},
+    {"vision-model-type", "a model of images and text"},
+    {"img-h", "a model of images and text"},
+    {"encoder-num-layers", "an encoder with a decoder (T5)"},
+    {"decoder-num-layers", "an encoder with a decoder (T5)"},
+    {"hybrid-layer-pattern", "a hybrid of attention and state-space layers (Mamba)"},
+    {"hybrid-override-pattern", "a hybrid of attention and state-space layers (Mamba)"},
+    {"is-hybrid-model", "a hybrid of attention and state-space layers (Mamba)"},
+    {"linear-attention-freq", "a model with linear attention"},
+    {"experimental-attention-variant", "a model with an attention of its own"},
+    {"retro-encoder-layers", "a model that retrieves (RETRO)"},
+    {"heterogeneous-layers-config-path", "a model whose layers differ"},
+    {"heterogeneous-layers-config-encoded-json", "a model whose layers differ"},
+};
+
+/// Returns true, with a diagnostic, if the arguments are of a model that is none of ours.
+bool is_other_model(Settings& a) {
+  if (const auto type = a.text("model-type"); type == "mamba" || type == "hybrid") {
+    a.refuse("model-type", *type + " has no counterpart; expected gpt or bert");
+    return true;
+  }
+  for (const OtherModel& other : kOtherModels) {
+    if (!a.flag(other.name)) continue;
+    a.refuse(other.name, std::string("says ") + other.model +
+                             ", which has no counterpart; expected a GPT or a BERT");
+    return true;
+  }
+  return false;
+}
+
+void copy_count(Settings& from, const char* name, Json& to, const char* key) {
+  if (const auto value = from.count(name)) to[key] = *value;
+}
+
+void add_attention(Settings& a, Json& model) {
+  copy_count(a, "kv-channels", model, "head_size");
+  const auto groups = a.count("num-query-groups");
+  if (a.flag("group-query-attention")) model["kv_heads"] = groups.value_or(1);
+  if (a.flag("qk-layernorm")) model["qk_norm"] = true;
+  if (a.flag("attention-output-gate")) model["attention_gate"] = true;
+  if (a.text("softmax-type") == "learnable") model["attention_sinks"] = true;
+  const std::string backend = a.text("attention-backend").value_or("auto");
+  const bool local = a.text("transformer-impl").value_or("transformer_engine") == "local";
+  const bool stored = backend == "unfused" || backend == "local" || local;
+  model["attention"] = a.flag("use-flash-attn") || !stored ? "fused" : "materialised";
+  const std::vector<std::string> window = a.words("window-size");
+  if (!window.empty() && !a.text("window-attn-skip-freq")) {
+    int before = 0;
+    std::from_chars(window[0].data() + (window[0][0] == '('), &*window[0].end(), before);
+    model["sliding_window"] = before + 1;
+  } else if (!window.empty()) {
+    a.remark("window-attn-skip-freq", "windows of some layers only; every token sees all before");
+  }
+  if (!a.flag("multi-latent-attention")) return;
+  for (const char* key : {"head_size", "kv_heads", "qk_norm", "attention_gate"}) model.erase(key);
+  Json latents;
+  copy_count(a, "q-lora-rank", latents, "query_rank");
+  latents["kv_rank"] = a.count("kv-lora-rank").value_or(32);
+  latents["head_size"] = a.count("qk-head-dim").value_or(128);
+  latents["rotary_head_size"] = a.count("qk-pos-emb-head-dim").value_or(64);
+  latents["value_head_size"] = a.count("v-head-dim").value_or(128);
+  model["latent_attention"] = latents;
+}
+
+void add_positions(Settings& a, Json& model) {
+  const std::string kind = a.text("position-embedding-type").value_or("learned_absolute");
+  const bool known = kind == "rope" || kind == "yarn" || kind == "mrope";
+  // Latents have rotary positions whatever else is said.
+  const bool rotary =
+      a.flag("use-rotary-position-embeddings") || known || a.flag("multi-latent-attention");
+  if (kind != "learned_absolute" && kind != "none" && !rotary) {
+    a.refuse("position-embedding-type", "expected learned_absolute, rope, yarn, mrope or none");
+  }
+  model["positions"] = rotary ? "rotary" : kind == "none" ? "none" : "learned";
+  if (const auto share = a.number("rotary-percent"); share && rotary && *share != 1)
+    model["rotary_share"] = *share;
+  const auto positions = a.count("max-position-embeddings");
+  if (positions && model["positions"] == "learned") model["max_positions"] = *positions;
+}
+
+/// Reads "([0]*3+[1]*11)": for each layer whether it has experts. Nothing: another form.
+std::optional<std::vector<bool>> listed_layers(const std::string& text) {
+  std::vector<bool> all, part;
+  bool open = false;
+  for (std::size_t i = 0; i < text.size() && all.size() < 10'000; ++i) {
+    const char c = text[i];
+    if (c == '[') {
+      all.insert(all.end(), part.begin(), part.end());
+      part.clear();
+    }
+    if (c == '[' || c == ']') {
+      if (open == (c == '[')) return std::nullopt;
+      open = c == '[';
+    } else if (open && (c == '0' || c == '1')) {
+      part.push_back(c == '1');
+    } else if (!open && c == '*') {
+      std::size_t times = 0;
+      const auto [rest, failed] =
+          std::from_chars(text.data() + i + 1, text.data() + text.size(), times);
+      if (failed != std::errc() || times * part.size() > 10'000) return std::nullopt;
+      const std::vector<bool> once = part;
+      part.clear();
+      for (std::size_t n = 0; n < times; ++n) part.insert(part.end(), once.begin(), once.end());
+      i = static_cast<std::size_t>(rest - text.data()) - 1;
+    } else if (c != '(' && c != ')' && c != '+' && c != ',' && c != ' ') {
+      return std::nullopt;
+    }
+  }
+  all.insert(all.end(), part.begin(), part.end());
+  return open || all.empty() ? std::nullopt : std::optional(all);
+}
+
+/// A number N: every Nth layer has experts. A list: a form for each run of layers that are alike.
+void add_expert_layers(Settings& a, Json& model) {
+  const auto pattern = a.text("moe-layer-freq");
+  if (!pattern) return;
+  const bool number = pattern->find_first_not_of("0123456789") == pattern->npos;
+  if (number) {
+    const int every = a.count("moe-layer-freq").value_or(1);
+    if (every > 1) model["expert_interval"] = every;
+    return;
+  }
+  const auto layers = listed_layers(*pattern);
+  const int count = model["layers"].get<int>();
+  if (!layers || static_cast<int>(layers->size()) != count ||
+      std::ranges::find(*layers, true) == layers->end()) {
+    a.refuse("moe-layer-freq", "expected a number, or a list for all " + std::to_string(count) +
+                                   " layers with experts in one, e.g. ([0]*1+[1]*" +
+                                   std::to_string(count - 1) + ")");
+    return;
+  }
+  Json forms = Json::array();
+  for (std::size_t i = 0; i < layers->size(); ++i) {
+    if (i == 0 || (*layers)[i] != (*layers)[i - 1]) {
+      forms.push_back({{"ffn", (*layers)[i] ? "experts" : "dense"}, {"repeat", 0}});
+    }
+    forms.back()["repeat"] = forms.back()["repeat"].get<int>() + 1;
+  }
+  if (forms.size() == 2 && !layers->front()) {
+    model["dense_layers"] = forms[0]["repeat"];
+  } else if (forms.size() > 1) {
+    model["layer_pattern"] = forms;
+  }
+}
+
+void add_experts(Settings& a, Json& model) {
+  const auto experts = a.count("num-experts");
+  if (!experts || *experts == 0) return;
+  model["experts"] = *experts;
+  model["experts_per_token"] = a.count("moe-router-topk").value_or(2);
+  const int width = a.count("moe-ffn-hidden-size").value_or(model["ffn_hidden_size"].get<int>());
+  model["expert_ffn_hidden_size"] = width;
+  if (const auto shared = a.count("moe-shared-expert-intermediate-size"); shared && *shared > 0) {
+    const bool equal = width > 0 && *shared % width == 0;
+    model["shared_experts"] = equal ? *shared / width : 1;
+    if (!equal) model["shared_expert_ffn_hidden_size"] = *shared;
+    if (a.flag("moe-shared-expert-gate")) model["shared_expert_gate"] = true;
+  }
+  if (a.flag("moe-router-enable-expert-bias")) model["router_bias"] = true;
+  if (const auto capacity = a.number("moe-expert-capacity-factor"); capacity && *capacity > 0) {
+    model["capacity_factor"] = *capacity;
+  }
+  add_expert_layers(a, model);
+}
+
+/// Encoders that predict hidden tokens. Source: Megatron-LM's pretrain_bert.py.
+void add_bert(Settings& a, Json& model) {
+  const bool words = a.text("tokenizer-type").value_or("").starts_with("BertWordPiece");
+  const bool script = a.text("script").value_or("").ends_with("pretrain_bert.py");
+  if (!words && !script && !a.flag("bert-no-binary-head")) return;
+  model["bidirectional"] = true;
+  model["readout"] = "masked-lm";
+  model["token_types"] = 2;
+}
+
+int vocabulary(Settings& a, std::optional<int> of_tokenizer) {
+  const auto written = a.count("vocab-size"), padded = a.count("padded-vocab-size");
+  if (padded && !of_tokenizer) return *padded;
+  const auto words = of_tokenizer ? of_tokenizer : written;
+  if (!words) a.refuse("vocab-size", "the tokenizer has it; expected import's --vocab-size N");
+  const auto multiple = a.count("make-vocab-size-divisible-by");
+  if (!multiple || *multiple < 1 || !words) return words.value_or(1);
+  const int unit = *multiple * std::max(a.count("tensor-model-parallel-size").value_or(1), 1);
+  return (*words + unit - 1) / unit * unit;
+}
+
+}  // namespace
+
+Json megatron_model(Settings& a, const std::string& name, std::optional<int> vocab_size) {
+  if (is_other_model(a)) return {};
+  Json model = {{"kind", "transformer"},
+                {"name", name},
+                {"layers", a.required("num-layers")},
+                {"hidden_size", a.required("hidden-size")},
+                {"attention_heads", a.required("num-attention-heads")},
+                {"sequence_length", a.required("seq-length")}};
+  model["vocab_size"] = vocabulary(a, vocab_size);
+  const bool gated = a.flag("swiglu") || a.flag("quick-geglu");
+  const int width = 4 * model["hidden_size"].get<int>();
+  model["ffn_hidden_size"] =
+      a.count("ffn-hidden-size").value_or(gated ? width * 2 / 3 / 64 * 64 : width);
+  model["gated_mlp"] = gated;
+  const bool rms = a.text("normalization").value_or("LayerNorm") == "RMSNorm";
+  model["norm"] = rms ? "rmsnorm" : "layernorm";
+  model["bias"] = !a.flag("disable-bias-linear");
+  if (a.flag("add-qkv-bias")) model["qkv_bias"] = true;
+  model["tied_embeddings"] = !a.flag("untie-embeddings-and-output-weights");
+  model["dropout"] = std::max(a.number("attention-dropout").value_or(0.1),
+                              a.number("hidden-dropout").value_or(0.1));
+  add_positions(a, model);
+  add_attention(a, model);
+  add_experts(a, model);
+  if (const auto later = a.count("mtp-num-layers"); later && *later > 0) {
+    model["multi_token_prediction"] = {{"layers", *later}};
+  }
+  add_bert(a, model);
+  return model;
+}
+
+}  // namespace interlock

@@ -1,0 +1,374 @@
+// Megatron scenario: maps arguments to the plan and the training of a scenario.
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/megatron/megatron_scenario.h"
+
+#include <algorithm>
+#include <charconv>
+#include <nlohmann/json.hpp>
+
+#include "base/text.h"
+#include "reports/megatron/megatron_layout.h"
+#include "reports/megatron/megatron_model.h"
+
+namespace interlock {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// Devices of each kind.
+struct Degrees {
+  int tensor = 1, pipeline = 1, context = 1, expert = 1, data = 1;
+};
+
+Degrees degrees_of(Settings& a, const Surroundings& around) {
+  const auto degree = [&](const char* name) { return std::max(a.count(name).value_or(1), 1); };
+  Degrees d = {.tensor = degree("tensor-model-parallel-size"),
+               .pipeline = degree("pipeline-model-parallel-size"),
+               .context = degree("context-parallel-size"),
+               .expert = degree("expert-model-parallel-size")};
+  const int started = degree("nnodes") * degree("nproc-per-node");
+  const int each = d.tensor * d.pipeline * d.context;
+  const int devices = around.devices.value_or(std::max(started, each));
+  if (devices % each != 0) {
+    a.refuse("tensor-model-parallel-size",
+             std::to_string(devices) +
+                 " devices cannot be shared out among tensor x pipeline x "
+                 "context = " +
+                 std::to_string(each) + "; expected a multiple (import's --devices)");
+  }
+  d.data = std::max(devices / each, 1);
+  return d;
+}
+
+/// Divides experts, among tensor ranks as all other layers are or otherwise.
+void add_experts(Settings& a, const Degrees& d, Json& parallel) {
+  const int tensor = a.count("expert-tensor-parallel-size").value_or(d.tensor);
+  const bool experts = a.count("num-experts").value_or(0) > 0;
+  if (experts && d.expert > 1) parallel["expert"] = d.expert;
+  if (experts && tensor != d.tensor) parallel["expert_tensor"] = tensor;
+  const std::string exchange = a.text("moe-token-dispatcher-type").value_or("allgather");
+  if (experts && d.expert > 1 && exchange != "alltoall") {
+    a.remark("moe-token-dispatcher-type", exchange + ": tokens are exchanged by all-to-all");
+  }
+}
+
+/// How attention sees the whole sequence.
+void add_context_layout(Settings& a, const Degrees& d, Json& parallel) {
+  const std::vector<std::string> kinds = a.words("cp-comm-type");
+  const std::vector<std::string> levels = a.words("hierarchical-context-parallel-sizes");
+  if (d.context == 1 || kinds.empty()) return;
+  const bool alike = std::all_of(kinds.begin(), kinds.end(),
+                                 [&](const std::string& kind) { return kind == kinds.front(); });
+  if (alike && kinds.front() == "a2a") {
+    parallel["context_layout"] = "all_to_all";
+  } else if (!alike || kinds.front() != "p2p") {
+    a.remark("cp-comm-type", kinds.front() + ": keys and values go round one ring");
+  }
+}
+
+/// ZeRO: what devices of equal weights divide between them, and in how many groups.
+void add_sharding(Settings& a, const Degrees& d, Json& parallel) {
+  int stage = a.flag("use-distributed-optimizer") ? 1 : 0;
+  const std::string divided = a.text("data-parallel-sharding-strategy").value_or("no_shard");
+  const bool fully = a.flag("use-megatron-fsdp") || a.flag("use-custom-fsdp");
+  if (fully) {
+    stage = divided == "optim_grads_params" ? 3
+            : divided == "optim_grads"      ? 2
+            : divided == "optim"            ? 1
+                                            : stage;
+  }
+  if (a.flag("use-torch-fsdp2")) stage = 3;
+  if (stage > 0) parallel["zero_stage"] = stage;
+  const int groups = std::max(a.count("num-distributed-optimizer-instances").value_or(1), 1);
+  if (groups == 1 || stage == 0) return;
+  const int replicas = d.data * d.context;
+  if (replicas % groups != 0) {
+    a.refuse("num-distributed-optimizer-instances",
+             "expected a divisor of the " + std::to_string(replicas) + " devices of equal weights");
+  } else {
+    parallel["shard"] = replicas / groups;
+  }
+}
+
+/// Source: megatron/core/distributed/distributed_data_parallel.py: 40 million gradients, or one
+/// million for each device.
+void add_buckets(Settings& a, const Degrees& d, bool fp32, Json& parallel) {
+  const bool beside = a.flag("overlap-grad-reduce");
+  parallel["overlap_gradients"] = beside;
+  if (a.flag("overlap-param-gather")) parallel["overlap_weights"] = true;
+  const auto said = a.count("ddp-bucket-size");
+  if (!said && (!beside || d.data * d.context == 1)) return;
+  const long long gradients =
+      std::max<long long>(said.value_or(std::max(40'000'000, 1'000'000 * d.data * d.context)), 1);
+  parallel["bucket"] = std::to_string(gradients * (fp32 ? 4 : 2)) + " B";
+}
+
+Json parallel_of(Settings& a, const Degrees& d, bool fp32_gradients) {
+  Json parallel = {{"pipeline", d.pipeline}};
+  if (d.data > 1) parallel["data"] = d.data;
+  if (d.tensor > 1) parallel["tensor"] = d.tensor;
+  if (d.context > 1) parallel["context"] = d.context;
+  add_experts(a, d, parallel);
+  if (a.flag("sequence-parallel") && d.tensor > 1) parallel["sequence_parallel"] = true;
+  if (a.flag("use-tp-pp-dp-mapping")) {
+    parallel["order"] = {"tensor", "context", "pipeline", "data"};
+  }
+  add_context_layout(a, d, parallel);
+  add_sharding(a, d, parallel);
+  add_buckets(a, d, fp32_gradients, parallel);
+  return parallel;
+}
+
+/// Stages of each rank.
+int chunks_of(Settings& a, int layers, int pipeline) {
+  const auto each = a.count("num-layers-per-virtual-pipeline-stage");
+  const auto chunks = a.count("num-virtual-stages-per-pipeline-rank");
+  if (chunks) return std::max(*chunks, 1);
+  if (!each || *each == 0) return 1;
+  return std::max(layers / *each / pipeline, 1);
+}
+
+/// Layers of each rank, where the embedding and the readout may take the place of one.
+/// Source: megatron/core/transformer/transformer_block.py, get_num_layers_to_build.
+std::vector<StageContent> even_stages(Settings& a, int layers, int pipeline) {
+  const auto first = a.count("decoder-first-pipeline-num-layers");
+  const auto last = a.count("decoder-last-pipeline-num-layers");
+  const bool embedding = a.flag("account-for-embedding-in-pipeline-split");
+  const bool readout = a.flag("account-for-loss-in-pipeline-split");
+  const int ends = (first ? 1 : 0) + (last ? 1 : 0), others = pipeline - ends;
+  const int rest =
+      layers + (embedding ? 1 : 0) + (readout ? 1 : 0) - first.value_or(0) - last.value_or(0);
+  std::vector<int> of_rank(static_cast<std::size_t>(pipeline), others > 0 ? rest / others : 0);
+  if (first) of_rank.front() = *first;
+  if (last) of_rank.back() = *last;
+  const int chunks = chunks_of(a, layers, pipeline);
+  bool even = rest >= 0 && others >= 0 && (others == 0 ? rest == 0 : rest % others == 0);
+  for (const int count : of_rank) even = even && count % chunks == 0;
+  std::vector<StageContent> stages(static_cast<std::size_t>(pipeline * chunks));
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    stages[s].layers = of_rank[s % static_cast<std::size_t>(pipeline)] / chunks;
+  }
+  if (embedding) --stages.front().layers;
+  if (readout) --stages.back().layers;
+  stages.front().embedding = stages.back().readout = true;
+  const int least = std::min(stages.front().layers, stages.back().layers);
+  const auto each = a.count("num-layers-per-virtual-pipeline-stage");
+  if (each && *each > 0 && *each * pipeline * chunks != layers) even = false;
+  if (even && least >= 0) return stages;
+  a.refuse("num-layers", std::to_string(layers) + " layers cannot be shared out evenly among " +
+                             std::to_string(pipeline * chunks) + " stages on " +
+                             std::to_string(pipeline) + " ranks");
+  return {};
+}
+
+std::vector<StageContent> written_stages(Settings& a, const std::string& layout, int layers,
+                                         int pipeline) {
+  const char* const kName = "pipeline-model-parallel-layout";
+  auto stages = read_layout(layout);
+  if (!stages) {
+    a.refuse(kName, "expected letters E, t, m and L with | between stages, e.g. Et*3|(tt|)*6L");
+    return {};
+  }
+  int found = 0;
+  bool empty = false;
+  for (const StageContent& stage : *stages) {
+    found += stage.layers;
+    empty = empty || stage.modules() == 0;
+    if (stage.predictors > 0 && !stage.readout) {
+      a.remark(kName, "modules of multi-token prediction lie with the readout");
+    }
+  }
+  const std::string wrong =
+      found != layers ? std::to_string(found) + " layers; expected the " + std::to_string(layers) +
+                            " of --num-layers"
+      : static_cast<int>(stages->size()) % pipeline != 0
+          ? std::to_string(stages->size()) + " stages; expected a multiple of the " +
+                std::to_string(pipeline) + " pipeline ranks"
+      : empty ? "a stage without a layer has no counterpart; expected t, E or L in each"
+      : !stages->front().embedding || !stages->back().readout
+          ? "expected E in the first stage and L in the last"
+          : "";
+  if (!wrong.empty()) {
+    a.refuse(kName, wrong);
+    return {};
+  }
+  return *stages;
+}
+
+std::vector<StageContent> stages_of(Settings& a, int layers, int pipeline) {
+  const auto layout = a.text("pipeline-model-parallel-layout");
+  if (!layout || layout->empty()) return even_stages(a, layers, pipeline);
+  return written_stages(a, *layout, layers, pipeline);
+}
+
+/// Selective recomputation of other parts than attention's inner tensors is left out.
+void add_selective(Settings& a, Json& training) {
+  std::vector<std::string> parts = a.words("recompute-modules");
+  const bool core = parts.empty() || std::erase(parts, "core_attn") > 0;
+  training["recompute"] = core ? "selective" : "none";
+  if (parts.empty()) return;
+  std::string names;
+  for (const std::string& part : parts) names += (names.empty() ? "" : ", ") + part;
+  a.remark("recompute-modules", names + ": kept, not computed again");
+}
+
+/// Whole layers that are computed again; megatron counts them in each stage.
+void add_recompute(Settings& a, const std::vector<StageContent>& stages, Json& training) {
+  const std::string kind = a.flag("recompute-activations")
+                               ? "selective"
+                               : a.text("recompute-granularity").value_or("none");
+  if (kind == "selective") return add_selective(a, training);
+  if (kind != "full" || stages.empty()) {
+    if (kind != "none" && kind != "full") {
+      a.refuse("recompute-granularity", "expected full or selective");
+    }
+    training["recompute"] = kind;
+    return;
+  }
+  const std::string method = a.text("recompute-method").value_or("uniform");
+  const int layers = a.count("recompute-num-layers").value_or(1);
+  int most = 0;
+  for (const StageContent& stage : stages) most = std::max(most, stage.layers);
+  if (method == "uniform" && layers > 1) {
+    a.refuse("recompute-num-layers", "groups of layers have no counterpart; expected 1");
+  } else if (method == "block" && layers < most && stages.size() > 1) {
+    a.refuse("recompute-num-layers",
+             "some layers of each stage have no counterpart; expected all " + std::to_string(most) +
+                 ", or one stage");
+  } else if (method == "block" && layers < most) {
+    training["recompute"] = {{"full_layers", layers}};
+  } else {
+    training["recompute"] = "full";
+  }
+}
+
+void add_optimizer(Settings& a, Json& training) {
+  const std::string optimizer = a.text("optimizer").value_or("adam");
+  const bool momentum = a.number("sgd-momentum").value_or(0.9) > 0;
+  training["optimizer"] = optimizer == "sgd" && !momentum                     ? "sgd"
+                          : optimizer == "sgd" || optimizer.ends_with("muon") ? "sgd-momentum"
+                                                                              : "adam";
+  if (optimizer.ends_with("muon")) {
+    a.remark("optimizer", optimizer +
+                              ": taken as sgd-momentum, whose states it has, without the products "
+                              "that make its updates orthogonal");
+  } else if (optimizer != "adam" && optimizer != "sgd") {
+    a.refuse("optimizer", "expected adam, sgd or muon");
+  }
+  if (a.flag("optimizer-cpu-offload")) {
+    training["offload"]["optimizer"] = a.number("optimizer-offload-fraction").value_or(1);
+  }
+}
+
+std::string precision_of(Settings& a) {
+  if (a.text("fp4-format")) a.refuse("fp4-format", "4-bit training has no counterpart");
+  const bool eight = a.text("fp8-format").has_value() || a.flag("fp8-hybrid") || a.flag("fp8-e4m3");
+  if (eight) {
+    const std::string recipe = a.text("fp8-recipe").value_or("delayed");
+    if (recipe != "delayed" && recipe != "tensorwise") {
+      a.remark("fp8-recipe", recipe + ": taken as one scale for each tensor");
+    }
+  }
+  const bool bf16 = a.flag("bf16"), fp16 = a.flag("fp16");
+  return eight ? "fp8" : bf16 ? "bf16" : fp16 ? "fp16" : "fp32";
+}
+
+/// Returns the framework's entry that stands for how Megatron-LM runs these arguments on `device`.
+std::string framework_of(Settings& a, const Surroundings& around) {
+  if (!around.framework.empty()) return around.framework;
+  if (a.text("transformer-impl").value_or("transformer_engine") == "local") {
+    return "megatron-lm-sequence-parallel";
+  }
+  return around.device.find("b200") != around.device.npos ? "megatron-core-b200" : "nemo";
+}
+
+/// Returns true if gradients are added up and exchanged in fp32. Source: the end of the checks of
+/// precision in megatron/training/arguments.py: bf16 does unless told otherwise.
+bool fp32_gradients(Settings& a, const std::string& framework) {
+  const bool asked = a.flag("accumulate-allreduce-grads-in-fp32");
+  const bool less = a.flag("grad-reduce-in-bf16");
+  const bool fp32 = asked || (a.flag("bf16") && !less) || !(a.flag("bf16") || a.flag("fp16"));
+  if (!fp32 && framework != "none") {
+    a.remark(less ? "grad-reduce-in-bf16" : "fp16",
+             "gradients of 16 bits; the framework's entry, " + framework + ", has fp32");
+  }
+  return fp32;
+}
+
+/// Samples of a step. A schedule of batches, e.g. 0:384 200B:768, counts with its last.
+int global_batch(Settings& a, int of_one_micro_batch) {
+  const std::vector<std::string> schedule = a.words("step-batch-size-schedule");
+  if (const auto global = a.count("global-batch-size")) return *global;
+  if (schedule.empty()) return of_one_micro_batch;
+  const std::string& last = schedule.back();
+  int samples = 0;
+  std::from_chars(last.data() + last.find(':') + 1, last.data() + last.size(), samples);
+  a.remark("step-batch-size-schedule",
+           "every step has the last of its batches, " + std::to_string(samples));
+  return std::max(samples, 1);
+}
+
+/// Megatron-LM also sends groups of other sizes through the stages of a rank.
+void check_rounds(Settings& a, const Degrees& d, const Json& training) {
+  const int each = training["micro_batch_size"].get<int>() * d.data;
+  const int micro_batches = std::max(training["global_batch_size"].get<int>() / each, 1);
+  if (micro_batches % d.pipeline == 0) return;
+  a.refuse("microbatch-group-size-per-virtual-pipeline-stage",
+           "interleaved stages take micro-batches in rounds of one for each of the " +
+               std::to_string(d.pipeline) + " pipeline ranks; expected a multiple of them, got " +
+               std::to_string(micro_batches));
+}
+
+Json training_of(Settings& a, const Degrees& d, const std::vector<StageContent>& stages) {
+  const int chunks = static_cast<int>(stages.size()) / d.pipeline;
+  Json training = {{"strategy", "global"}, {"schedule", "1f1b"}};
+  if (chunks > 1) training["schedule"] = {{"kind", "interleaved"}, {"chunks", chunks}};
+  const int micro = a.required("micro-batch-size");
+  training["global_batch_size"] = global_batch(a, micro * d.data);
+  training["micro_batch_size"] = micro;
+  if (chunks > 1) check_rounds(a, d, training);
+  training["precision"] = precision_of(a);
+  add_optimizer(a, training);
+  add_recompute(a, stages, training);
+  return training;
+}
+
+/// Returns the model that an option names, or else that of the arguments.
+NamedModel model_of(Settings& a, const Surroundings& around) {
+  if (!around.model.empty()) {
+    for (const char* name : {"num-layers", "hidden-size", "ffn-hidden-size", "num-attention-heads"})
+      a.text(name);
+    const auto length = a.count("seq-length");
+    return named_model(around.model, around.sequence_length ? around.sequence_length : length,
+                       around.vocab_size);
+  }
+  const Json json = megatron_model(a, around.name, around.vocab_size);
+  return {.json = json, .layers = json.is_null() ? 1 : json["layers"].get<int>()};
+}
+
+}  // namespace
+
+std::string megatron_scenario(Settings& a, const Surroundings& around) {
+  const NamedModel model = model_of(a, around);
+  if (model.json.is_null()) a.diagnostics().throw_if_any();
+  const Degrees d = degrees_of(a, around);
+  const std::vector<StageContent> stages = stages_of(a, model.layers, d.pipeline);
+  Json scenario = {{"name", around.name}, {"model", model.json}};
+  const int devices = d.data * d.tensor * d.pipeline * d.context;
+  scenario["cluster"] = cluster_json(around, devices);
+  const std::string framework = framework_of(a, around);
+  scenario["parallel"] = parallel_of(a, d, fp32_gradients(a, framework));
+  if (stages.size() > 1) {
+    std::vector<int> modules;
+    for (const StageContent& stage : stages) modules.push_back(stage.modules());
+    scenario["partition"] = modules;
+    scenario["parallel"]["stages"] = modules.size();
+  }
+  scenario["training"] = training_of(a, d, stages);
+  if (framework != "none") scenario["training"]["framework"] = framework;
+  scenario["training"]["steps"] = 2;
+  a.diagnostics().throw_if_any();
+  return scenario.dump(2) + "\n";
+}
+
+}  // namespace interlock
