@@ -110,15 +110,15 @@ ExportedFile titan_export(const Plan& plan) {
           "\nseq_len = " + std::to_string(e.shape().stream.sequence_length) + "\n";
   if (e.question().precision == Precision::Fp32) text += "mixed_precision_param = \"float32\"\n";
   text += "\n[parallelism]\n" + titan_sharding(e);
-  text += "tensor_parallel_degree = " + std::to_string(e.question().mesh.tensor_of_experts()) +
+  text += "tensor_parallel_degree = " + std::to_string(e.degree(Dimension::Tensor)) +
           "\ncontext_parallel_degree = " + std::to_string(e.degree(Dimension::Context)) + "\n";
   if (e.degree(Dimension::Context) > 1) {
     text += "context_parallel_rotate_method = \"alltoall\"\n";
   }
   if (e.question().mesh.expert > 1) {
     text += "expert_parallel_degree = " + std::to_string(e.question().mesh.expert) +
-            "\nexpert_tensor_parallel_degree = " + std::to_string(e.degree(Dimension::Tensor)) +
-            "\n";
+            "\nexpert_tensor_parallel_degree = " +
+            std::to_string(e.question().mesh.tensor_of_experts()) + "\n";
   }
   text += titan_pipeline(e) + "\n" + titan_recompute(e);
   e.throw_if_refused();
