@@ -26,6 +26,7 @@
 #include "base/json/json.h"
 #include "base/work.h"
 #include "models/layers/footprint.h"
+#include "models/layers/layer_parts.h"
 #include "models/layers/sharding.h"
 
 namespace interlock {
@@ -57,9 +58,11 @@ struct Module {
   // Weights of the first module that this one uses too (tied embeddings). A stage that holds this
   // module and not the first keeps its own copy, with gradients and optimiser state.
   std::int64_t tied_parameters = 0;
-  Bytes output;     // the tensor that crosses to the next module
-  Bytes stash;      // kept from forward to backward, the module's input included
-  Bytes workspace;  // live only while one of its operators runs
+  Bytes output;      // the tensor that crosses to the next module
+  Bytes stash;       // kept from forward to backward, the module's input included
+  Bytes workspace;   // live only while one of its operators runs
+  Bytes remade;      // of the workspace: what `recompute` brings back
+  LayerParts parts;  // that its backward could compute again by themselves
   Head head;
 };
 
@@ -82,9 +85,10 @@ struct ModelGraph {
   std::function<ModelGraph(const TokenSlice&)> slice;
 };
 
-/// Names what a backward computes again. A forward keeps everything (None), all but the inner
-/// tensors of attention (Selective), or only the input of each module (Full).
-enum class Recompute { None, Selective, Full };
+/// Names what a backward computes again. A forward keeps everything (None), all but the scores of
+/// attention (Selective), only the input of each module (Full), or all but what some parts of it
+/// make (Parts).
+enum class Recompute { None, Selective, Full, Parts };
 
 /// Everything outside the architecture that changes the work of one micro-batch.
 struct BuildOptions {
@@ -92,6 +96,7 @@ struct BuildOptions {
   Precision precision = Precision::Bf16;
   Optimizer optimizer = Optimizer::SgdMomentum;
   Recompute recompute = Recompute::None;
+  LayerParts recompute_parts;           // Parts: those; Full: of layers beyond the number below
   std::optional<int> recompute_layers;  // only this many modules, the first of those that may
   Framework framework;
   Sharding sharding;

@@ -90,26 +90,78 @@ void set_shapes(Operator& op, double rows, double inputs, double outputs) {
   op.weight_gradient.shape = {inputs, outputs, rows};
 }
 
-void apply_recompute(Module& module, const ModuleFrame& frame, const std::vector<Operator>& ops,
-                     Recompute recompute) {
-  if (recompute == Recompute::None || !frame.recomputable) return;
+/// Returns what a backward computes again by itself: parts of the module.
+LayerParts parts_of(const BuildOptions& options) {
+  if (options.recompute == Recompute::Selective) return LayerPart::CoreAttention;
+  return options.recompute == Recompute::Parts ? options.recompute_parts : LayerParts();
+}
+
+/// Returns true if `op` has an inner stash that `part` drops. Selective recomputation leaves fused
+/// attention alone, which stores no scores.
+bool drops_inner(const Operator& op, LayerPart part, Recompute recompute) {
+  const bool fused = op.forward.variant == OpVariant::Fused;
+  return op.parts.has(part) && op.inner_stash > Bytes(0) &&
+         !(fused && recompute == Recompute::Selective);
+}
+
+/// Appends the forwards of `part`, if it drops anything.
+void run_again(Module& module, const std::vector<Operator>& ops, LayerPart part,
+               const BuildOptions& options) {
+  const bool drops = std::any_of(ops.begin(), ops.end(), [&](const Operator& op) {
+    return drops_inner(op, part, options.recompute) || (op.remade.has(part) && op.stash > Bytes(0));
+  });
+  if (!drops) return;
+  for (const Operator& op : ops) {
+    if (!op.parts.has(part)) continue;
+    if (options.precision == Precision::Fp8) append_casts(module.recompute, op, false);
+    append(module.recompute, op.forward, OpRole::Forward);
+    append_exchanges(module.recompute_exchanges, op.forward_exchanges);
+  }
+}
+
+/// Drops what `parts` make again, and has their forwards run again.
+void recompute_parts(Module& module, const ModuleFrame& frame, const std::vector<Operator>& ops,
+                     const BuildOptions& options) {
+  const LayerParts parts = parts_of(options);
   const Bytes before = module.stash;
-  if (recompute == Recompute::Full) {
-    module.recompute = module.forward;
-    module.recompute_exchanges = module.forward_exchanges;
-    module.stash = std::min(before, frame.input);
-  } else {
-    for (const Operator& op : ops) {
-      if (op.attention_core && op.inner_stash > Bytes(0)) module.stash -= op.inner_stash;
-    }
-    if (module.stash == before) return;  // nothing is dropped, so nothing has to be run again
-    for (const Operator& op : ops) {
-      if (!op.attention_core) continue;
-      append(module.recompute, op.forward, OpRole::Forward);
-      append_exchanges(module.recompute_exchanges, op.forward_exchanges);
+  for (int i = 0; i < kLayerParts; ++i) {
+    if (parts.has(static_cast<LayerPart>(i))) {
+      run_again(module, ops, static_cast<LayerPart>(i), options);
     }
   }
-  module.workspace += before - module.stash;  // it comes back while the module's backward runs
+  for (const Operator& op : ops) {
+    bool input = false, inner = false;
+    for (int i = 0; i < kLayerParts; ++i) {
+      const auto part = static_cast<LayerPart>(i);
+      if (!parts.has(part)) continue;
+      input = input || op.remade.has(part);
+      inner = inner || drops_inner(op, part, options.recompute);
+    }
+    if (input) module.stash -= op.stash;
+    if (inner) module.stash -= op.inner_stash;
+  }
+  if (parts.has(LayerPart::LatentProjections)) {
+    module.stash = std::min(before, module.stash + frame.later);
+  }
+  apply_framework(module.recompute, options.framework);
+}
+
+void apply_recompute(Module& module, const ModuleFrame& frame, const std::vector<Operator>& ops,
+                     const BuildOptions& options) {
+  if (!frame.recomputable) return;
+  for (const Operator& op : ops) {
+    module.parts |= op.parts;
+  }
+  const Bytes before = module.stash;
+  if (options.recompute == Recompute::Full) {
+    module.recompute = module.forward;
+    module.recompute_exchanges = module.forward_exchanges;
+    module.stash = std::min(before, frame.input + frame.later);
+  } else if (!parts_of(options).empty()) {
+    recompute_parts(module, frame, ops, options);
+  }
+  module.remade = before - module.stash;
+  module.workspace += module.remade;  // it comes back while the module's backward runs
 }
 
 }  // namespace
@@ -243,13 +295,20 @@ Module make_module(const ModuleFrame& frame, const std::vector<Operator>& operat
   }
   append_addition(module, options);
   module.update = update_of(module, options);
-  apply_recompute(module, frame, operators, options.recompute);
+  apply_recompute(module, frame, operators, options);
   return module;
 }
 
 void wait_beside(std::vector<Operator>& operators, std::size_t first, std::size_t end,
                  Bytes gradients) {
   for (std::size_t i = first; i < end; ++i) operators[i].waiting += gradients;
+}
+
+void mark_part(std::vector<Operator>& operators, std::size_t first, LayerPart part) {
+  for (std::size_t i = first; i < operators.size(); ++i) {
+    operators[i].parts |= part;
+    if (i > first) operators[i].remade |= part;
+  }
 }
 
 void append_exchanges(std::vector<Exchange>& list, const std::vector<Exchange>& more) {
@@ -267,7 +326,7 @@ void append_exchanges(std::vector<Exchange>& list, const std::vector<Exchange>& 
 BuildOptions options_of_layer(const BuildOptions& options, std::size_t layer) {
   BuildOptions own = options;
   if (options.recompute_layers && layer >= static_cast<std::size_t>(*options.recompute_layers)) {
-    own.recompute = Recompute::None;
+    own.recompute = options.recompute_parts.empty() ? Recompute::None : Recompute::Parts;
   }
   return own;
 }

@@ -8,6 +8,11 @@
 namespace interlock {
 namespace {
 
+/// Queries, keys and values that are made of latents can be made again.
+LayerParts made_of_latents(const Transformer& t) {
+  return t.latents.kv_rank > 0 ? LayerPart::LatentProjections : LayerParts();
+}
+
 /// Attention products of `outputs` (tokens, heads, head size) with all that is attended, touching
 /// `elements`; the backward of each is two of the same size. Executed is what is stored, counted is
 /// what is attended or half of it.
@@ -26,7 +31,8 @@ Operator attention_product(const Transformer& t, const BlockSizes& z, double out
   return {.forward = forward,
           .input_gradient = backward,
           .gradients = Bytes(elements * z.element),
-          .attention_core = true};
+          .parts = LayerPart::CoreAttention,
+          .remade = made_of_latents(t)};
 }
 
 /// The product of one head of one sample that `columns` columns and `inner` elements a sum are of.
@@ -56,9 +62,10 @@ Operator fused_attention(const Transformer& t, const BlockSizes& z) {
   op.input_gradient.launches = 1;
   op.forward.variant = op.input_gradient.variant = OpVariant::Fused;
   set_shape(op, head_product(t, z, z.attended, z.queries / z.statistics));
-  op.stash = Bytes((z.queries + z.keys + z.values) * z.element + z.statistics * 4);
+  op.stash = Bytes((z.queries + z.keys + z.values) * z.element);
+  op.inner_stash = Bytes(z.statistics * 4);
   // Its backward reads its output, which the projection keeps, but not in this order of tokens.
-  if (turns_heads(z.sharding)) op.stash += Bytes(z.attentions * z.element);
+  if (turns_heads(z.sharding)) op.inner_stash += Bytes(z.attentions * z.element);
   return op;
 }
 
@@ -76,7 +83,7 @@ std::vector<Operator> materialised_attention(const Transformer& t, const BlockSi
                                   .variant = OpVariant::Softmax},
                                  z.element);
   softmax.inner_stash = Bytes(elements * z.element);
-  softmax.attention_core = true;
+  softmax.parts = LayerPart::CoreAttention;
   Operator values = attention_product(t, z, z.attentions, elements + z.values_read + z.attentions);
   values.stash = Bytes(z.values * z.element);
   set_shape(values, head_product(t, z, z.attentions / z.statistics, z.stored));
@@ -85,7 +92,7 @@ std::vector<Operator> materialised_attention(const Transformer& t, const BlockSi
   Operator drop = dropout(elements, z.element);
   drop.inner_stash = drop.stash + Bytes(elements * z.element);  // the mask and the dropped output
   drop.stash = Bytes(0);
-  drop.attention_core = true;
+  drop.parts = LayerPart::CoreAttention;
   drop.waiting = scores.waiting;
   return {scores, softmax, drop, values};
 }
@@ -172,6 +179,7 @@ Operator rotation(const Transformer& t, const BlockSizes& z) {
   Operator op = elementwise(
       {.forward = 2 * turned, .backward = 2 * turned, .gradients = 2 * turned}, z.element);
   op.waiting = Bytes((z.queries + z.keys - turned + z.values) * z.element);
+  op.parts = made_of_latents(t);
   return op;
 }
 

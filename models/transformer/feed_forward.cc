@@ -101,6 +101,19 @@ void append_mlp(const Transformer& t, std::int64_t width, const BlockSizes& z,
                                  z.sharding, z.element));
 }
 
+/// The experts of all tokens, whose sum with those behind `router` comes last.
+void append_shared(const Transformer& t, const BlockSizes& z, std::size_t router,
+                   std::vector<Operator>& block) {
+  const Transformer::Experts& experts = t.experts;
+  const std::size_t first = block.size();
+  append_mlp(t, static_cast<std::int64_t>(experts.shared) * experts.ffn_hidden_size, z, block);
+  block[first].stash = Bytes(0);                   // the router has kept it
+  wait_beside(block, router, first, boundary(z));  // what the shared experts made of their input's
+  if (experts.shared_gate) append_gate(t, z, block);
+  mark_part(block, first, LayerPart::SharedExperts);
+  block.push_back(residual(z.residual, z.element));
+}
+
 void append_experts(const Transformer& t, const BlockSizes& z, std::vector<Operator>& block) {
   const Transformer::Experts& experts = t.experts;
   const double tokens = z.tokens / outer_parts(z.sharding).rows;
@@ -118,18 +131,15 @@ void append_experts(const Transformer& t, const BlockSizes& z, std::vector<Opera
                      LinearRole::Column, z.sharding, z.element),
       held, z));
   block.push_back(activation(t, activation_elements(rows, experts.ffn_hidden_size, z), z.element));
+  block.back().parts |= LayerPart::ExpertActivation;
   block.push_back(
       of_experts(sharded_linear({rows, experts.ffn_hidden_size, t.hidden_size, t.bias.mlp},
                                 LinearRole::Row, z.sharding, z.element),
                  held, z));
+  block.back().remade |= LayerPart::ExpertActivation;
   block.push_back(passage(t, z, false));
-  if (experts.shared == 0) return;
-  const std::size_t first = block.size();
-  append_mlp(t, static_cast<std::int64_t>(experts.shared) * experts.ffn_hidden_size, z, block);
-  block[first].stash = Bytes(0);                   // the router has kept it
-  wait_beside(block, router, first, boundary(z));  // what the shared experts made of their input's
-  if (experts.shared_gate) append_gate(t, z, block);
-  block.push_back(residual(z.residual, z.element));
+  if (experts.shared > 0) append_shared(t, z, router, block);
+  mark_part(block, router, LayerPart::Experts);
 }
 
 }  // namespace interlock

@@ -35,6 +35,7 @@ void append_heads(const Transformer& t, const BlockSizes& z, const Latent& laten
   for (auto* exchanges : {&up.forward_exchanges, &up.input_exchanges, &up.weight_exchanges}) {
     for (Exchange& one : *exchanges) one.bytes *= more;
   }
+  up.parts |= LayerPart::LatentProjections;
   block.push_back(up);
 }
 
@@ -49,6 +50,7 @@ void append_latents(const Transformer& t, const BlockSizes& z, std::vector<Opera
     const std::int64_t width = static_cast<std::int64_t>(t.head_size) * t.attention_heads;
     block.push_back(sharded_linear({z.tokens, t.hidden_size, width, false}, LinearRole::Column,
                                    z.sharding, z.element));
+    block.back().parts |= LayerPart::LatentProjections;
   }
   Operator shared = down(t, z, t.latents.kv_rank + rotary);
   shared.stash = Bytes(0);  // the first product has kept the tokens

@@ -39,7 +39,7 @@ Operator retain(const Retention& r, double element) {
                        .counted = *op.forward.counted * 2};
   op.stash = Bytes(tokens * 4 * h * element) + states;
   op.gradients = Bytes(tokens * 6 * h * element);
-  op.attention_core = true;
+  op.parts = LayerPart::CoreAttention;
   return op;
 }
 

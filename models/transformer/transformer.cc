@@ -11,19 +11,30 @@ namespace {
 using Half = void (*)(const Transformer&, const BlockSizes&, std::vector<Operator>&);
 
 void append_dense(const Transformer& t, const BlockSizes& z, std::vector<Operator>& block) {
+  const std::size_t first = block.size();
   append_mlp(t, t.ffn_hidden_size, z, block);
+  mark_part(block, first, LayerPart::Mlp);
 }
 
 void append_dropout(const Transformer& t, const BlockSizes& z, std::vector<Operator>& block) {
   if (t.dropout > 0) block.push_back(dropout(z.residual, z.element));
 }
 
+/// Adds the norm that a half begins with, whose output the half's first operator keeps.
+void append_normed(const Transformer& t, const BlockSizes& z, Half half,
+                   std::vector<Operator>& block) {
+  const std::size_t norm = block.size();
+  block.push_back(norm_of(t, z));
+  half(t, z, block);
+  block[norm].parts |= LayerPart::Norms;
+  block[norm + 1].remade |= LayerPart::Norms;
+}
+
 /// One half with its norm, before it or behind the sum. Returns where the sum is.
 std::size_t append_half(const Transformer& t, const BlockSizes& z, Half half,
                         std::vector<Operator>& block) {
   const std::size_t first = block.size();
-  if (!t.post_norm) block.push_back(norm_of(t, z));
-  half(t, z, block);
+  t.post_norm ? half(t, z, block) : append_normed(t, z, half, block);
   append_dropout(t, z, block);
   const std::size_t sum = block.size();
   wait_beside(block, first, sum - 1, boundary(z));
@@ -36,18 +47,17 @@ std::size_t append_half(const Transformer& t, const BlockSizes& z, Half half,
 /// that tensor devices add up their parts of both at once.
 /// Source: GPT-NeoX-20B, arXiv 2204.06745, section 2.1.
 std::vector<Operator> parallel_block(const Transformer& t, const BlockSizes& z, Half second) {
-  std::vector<Operator> block = {norm_of(t, z)};
+  std::vector<Operator> block;
+  append_normed(t, z, append_attention, block);
   block.front().reads_module_input = true;
-  append_attention(t, z, block);
   const auto of_tensor = [](const Exchange& one) { return one.axis == MeshAxis::Tensor; };
   std::erase_if(block.back().forward_exchanges, of_tensor);
   std::erase_if(block.back().input_exchanges, of_tensor);
   append_dropout(t, z, block);
   const std::size_t attention_end = block.size();
-  block.push_back(norm_of(t, z));
-  block.back().stash = Bytes(0);  // the first norm has kept the input
-  block.back().reads_module_input = true;
-  second(t, z, block);
+  append_normed(t, z, second, block);
+  block[attention_end].stash = Bytes(0);  // the first norm has kept the input
+  block[attention_end].reads_module_input = true;
   append_dropout(t, z, block);
   wait_beside(block, 0, attention_end - 1, boundary(z));
   wait_beside(block, attention_end, block.size() - 1, boundary(z));
@@ -81,7 +91,7 @@ void append_blocks(const Transformer& t, const BlockSizes& z, const BuildOptions
     const bool experts = t.experts.in_layer(i);
     if (i == 0 || experts != t.experts.in_layer(i - 1) || i == options.recompute_layers) {
       block = make_module(
-          {.input = boundary(z) + kept_for_later(t, z, options), .output = boundary(z)},
+          {.input = boundary(z), .output = boundary(z), .later = kept_for_later(t, z, options)},
           block_operators(t, z, experts), options_of_layer(options, static_cast<std::size_t>(i)));
     }
     modules.push_back(block);
@@ -106,6 +116,7 @@ std::function<ModelGraph(const TokenSlice&)> slicer(const Transformer& shape,
                              .precision = options.precision,
                              .optimizer = options.optimizer,
                              .recompute = options.recompute,
+                             .recompute_parts = options.recompute_parts,
                              .recompute_layers = options.recompute_layers,
                              .framework = options.framework,
                              .sharding = options.sharding};

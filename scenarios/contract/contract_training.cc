@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hardware/devices/catalogue_file.h"
 #include "hardware/devices/device.h"
+#include "models/layers/layer_parts.h"
 #include "scenarios/contract/contract_types.h"
 #include "sim/plan/schedules/catalogue.h"
 
@@ -47,9 +48,9 @@ ContractObject training() {
             "does."},
            {"recompute", recompute_type(), "none",
             "What a forward keeps for the backward. `none`: everything. `selective`: all but "
-            "attention's inner tensors. `full`: each module's input. Or an object, for full in "
-            "some "
-            "layers only. Every gradient that passes a stage makes again what it reads."},
+            "attention's inner tensors. `full`: each module's input. Or an object, for parts of a "
+            "layer or some layers only. Every gradient that passes a stage makes again what it "
+            "reads."},
            {"offload", object("training.offload"), "nothing is offloaded",
             "What waits in the memory of each device's host; needs a machine with a `host`."},
            {"framework",
@@ -271,6 +272,38 @@ ContractObject framework() {
   return framework;
 }
 
+ContractObject recompute() {
+  ContractType modules = list(one_of(layer_part_names()), 1, kLayerParts);
+  modules.distinct = true;
+  return {
+      .name = "training.recompute",
+      .meaning = "Recompute of parts of a layer, or of some layers only.",
+      .keys =
+          {{"modules", modules, "all of a layer is kept, or nothing but its input",
+            "Parts of every layer that are computed again, as Megatron-Core names them "
+            "(`--recompute-modules`). `core_attn`: attention without its projections. "
+            "`layernorm`: the norms before attention and before the MLP or experts, whose outputs "
+            "are dropped. `mla_up_proj`: queries, keys and values made of latents, which are "
+            "dropped. `mlp`: the MLP of layers without experts. `moe`: router, experts and their "
+            "sum. `shared_experts`. `moe_act`: the activation of routed experts, whose output is "
+            "dropped. The model must have each of them."},
+           {"full_layers", whole(0, 1e6), "",
+            "Layers of the model, from its start, that keep their input only; all others keep "
+            "everything, or what `modules` leaves."},
+           {"stage_layers", whole(0, 1e6), "",
+            "Layers of each stage, from its start, that keep their input only; all others keep "
+            "everything (Megatron-LM's `--recompute-method block`). Global training."},
+           {"group", whole(1, 1e6), "1",
+            "Layers in a row of a stage that are computed again together: only the first keeps "
+            "its input, and all of them come back at once (Megatron-LM's `uniform`). Global "
+            "training."}},
+      .needs = {{"modules"}, {"full_layers"}, {"stage_layers"}, {"group"}},
+      .apart = {{"modules", "stage_layers"},
+                {"modules", "group"},
+                {"full_layers", "stage_layers"},
+                {"full_layers", "group"}}};
+}
+
 ContractObject offload() {
   return {.name = "training.offload",
           .meaning = "Shares that wait in the memory of each device's host.",
@@ -300,11 +333,7 @@ std::vector<ContractObject> training_objects() {
       {.name = "training.schedule.queue",
        .meaning = "A queue of some messages.",
        .keys = {{"buffered", whole(1, 1e6), "required", "Messages that may wait to be taken."}}},
-      {.name = "training.recompute",
-       .meaning = "Full recompute in the first layers only.",
-       .keys = {{"full_layers", whole(0, 1e6), "required",
-                 "Layers of the model, from its start, that keep their input only; all others "
-                 "keep everything."}}},
+      recompute(),
       offload(),
       framework()};
 }

@@ -70,7 +70,9 @@ struct TrainingKeys {
   Optimizer optimizer = Optimizer::SgdMomentum;
   Framework framework;
   Recompute recompute = Recompute::None;
+  LayerParts recompute_parts;
   std::optional<int> recompute_layers;  // the number of first layers
+  StageRecompute stage_recompute;
   Offload offload;
   std::optional<JsonNode> offload_node;
   int steps = 8;

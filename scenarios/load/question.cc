@@ -43,6 +43,7 @@ BuildOptions build_options(const Sections& sections) {
           .precision = training.precision,
           .optimizer = training.optimizer,
           .recompute = training.recompute,
+          .recompute_parts = training.recompute_parts,
           .recompute_layers = training.recompute_layers,
           .framework = training.framework,
           .sharding = sections.parallel ? sections.parallel->sharding : Sharding{},
@@ -246,6 +247,8 @@ Question load_question(const JsonValue& value, Diagnostics& diagnostics) {
   question.optimizer = training.optimizer;
   question.framework = training.framework;
   question.recompute = training.recompute;
+  question.recompute_parts = training.recompute_parts;
+  question.stage_recompute = training.stage_recompute;
   question.offload = training.offload;
   question.steps = training.steps;
   fit_schedule(sections, question, diagnostics);

@@ -30,6 +30,7 @@
 #include "sim/plan/offload.h"
 #include "sim/plan/schedules/catalogue.h"
 #include "sim/plan/schedules/strategy.h"
+#include "sim/plan/stage_recompute.h"
 
 namespace interlock {
 
@@ -98,6 +99,8 @@ struct Question {
   Optimizer optimizer = Optimizer::SgdMomentum;
   Framework framework;
   Recompute recompute = Recompute::None;
+  LayerParts recompute_parts;
+  StageRecompute stage_recompute;
   Offload offload;
   int steps = 8;
   EngineKind engine = EngineKind::Auto;

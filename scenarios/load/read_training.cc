@@ -122,18 +122,69 @@ TrainingKeys read_training(const JsonNode& node, int data, Diagnostics& diagnost
   return training;
 }
 
+namespace {
+
+LayerParts read_parts(const JsonNode& node, Diagnostics& diagnostics) {
+  LayerParts parts;
+  if (node.value->kind != JsonValue::Kind::Array || node.value->items.empty()) {
+    report(diagnostics, node, "expected a list of parts of a layer, e.g. [\"core_attn\"]");
+    return parts;
+  }
+  for (std::size_t i = 0; i < node.value->items.size(); ++i) {
+    const auto part = read_choice(node.item(i), layer_part_names(), diagnostics);
+    if (!part) continue;
+    if (parts.has(static_cast<LayerPart>(*part))) {
+      report(diagnostics, node.item(i), "stands in the list twice");
+    }
+    parts |= static_cast<LayerPart>(*part);
+  }
+  return parts;
+}
+
+/// Reads the object form of "recompute".
+void read_some_recompute(const JsonNode& node, TrainingKeys& training, Diagnostics& diagnostics) {
+  Section section("training.recompute", node, diagnostics);
+  const auto modules = section.get("modules");
+  const auto group = section.get("group");
+  training.recompute_layers = section.written_count("full_layers");
+  training.stage_recompute.layers = section.written_count("stage_layers");
+  training.stage_recompute.group = section.count("group");
+  if (modules) training.recompute_parts = read_parts(*modules, diagnostics);
+  const bool first = section.get("full_layers").has_value();
+  const bool each = section.get("stage_layers").has_value();
+  section.finish();
+  training.recompute = modules && !first ? Recompute::Parts : Recompute::Full;
+  if (!modules && !first && !each && !group) {
+    report(diagnostics, node,
+           "says nothing; expected \"modules\", \"full_layers\", \"stage_layers\" or \"group\"");
+  } else if ((modules || first) && (each || group)) {
+    report(diagnostics, node,
+           "\"stage_layers\" and \"group\" go with full recompute of a stage's layers; expected "
+           "them without \"modules\" and \"full_layers\"");
+  } else if (training.stage_recompute.any() &&
+             training.strategy.strategy.kind != StrategyKind::Global) {
+    report(diagnostics, node,
+           "counts layers of stages that go back once; expected it with the strategy \"global\"");
+  } else if (training.stage_recompute.group > 1 && cuts_sequences(training)) {
+    report(
+        diagnostics, node.child("group"),
+        "later slices of a sequence read what each layer keeps; expected 1 under a schedule that "
+        "cuts sequences");
+  }
+}
+
+}  // namespace
+
 void read_recompute(const JsonNode& node, TrainingKeys& training, Diagnostics& diagnostics) {
   if (node.value->kind == JsonValue::Kind::String) {
     const auto choice = read_choice(node, contract_names("training", "recompute"), diagnostics);
     if (choice) training.recompute = static_cast<Recompute>(*choice);
   } else if (node.value->kind == JsonValue::Kind::Object) {
-    Section section("training.recompute", node, diagnostics);
-    section.require("full_layers", "a number of layers, e.g. {\"full_layers\": 8}");
-    training.recompute = Recompute::Full;
-    training.recompute_layers = section.count("full_layers", 1);
-    section.finish();
+    read_some_recompute(node, training, diagnostics);
   } else {
-    report(diagnostics, node, "expected \"none\", \"selective\", \"full\" or {\"full_layers\": 8}");
+    report(diagnostics, node,
+           "expected \"none\", \"selective\", \"full\", {\"modules\": [\"layernorm\"]} or "
+           "{\"full_layers\": 8}");
   }
 }
 
@@ -147,8 +198,28 @@ void read_offload(const JsonNode& node, TrainingKeys& training, Diagnostics& dia
 
 namespace {
 
+/// Reports parts that no layer of the model has.
+void check_parts(const TrainingKeys& training, const ModelGraph& graph, Diagnostics& diagnostics) {
+  LayerParts known;
+  for (const Module& module : graph.modules) known |= module.parts;
+  std::vector<std::string> names;
+  for (int i = 0; i < kLayerParts; ++i) {
+    if (known.has(static_cast<LayerPart>(i))) names.push_back(layer_part_names()[i]);
+  }
+  for (int i = 0; i < kLayerParts; ++i) {
+    const auto part = static_cast<LayerPart>(i);
+    if (!training.recompute_parts.has(part) || known.has(part)) continue;
+    const std::string expected =
+        names.empty() ? "\"none\" or \"full\" for this model" : join_choices(names);
+    report(diagnostics, training.node.child("recompute").child("modules"),
+           "no layer of " + in_quotes(graph.name) + " has " + in_quotes(layer_part_names()[i]) +
+               "; expected " + expected);
+  }
+}
+
 void check_recompute(const TrainingKeys& training, const ModelGraph& graph,
                      Diagnostics& diagnostics) {
+  check_parts(training, graph, diagnostics);
   if (!training.recompute_layers) return;
   const auto layers = std::count_if(graph.modules.begin(), graph.modules.end(),
                                     [](const Module& module) { return !module.recompute.empty(); });

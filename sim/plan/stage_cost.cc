@@ -83,6 +83,7 @@ StageCost price_module(const Module& module, const PriceInputs& inputs) {
   cost.output = module.output;
   cost.stash = module.stash;
   cost.workspace = module.workspace;
+  cost.remade = module.remade;
   cost.head_memory = module.head.memory;
   cost.gradient_addition = addition_time(module.output, inputs);
   cost.state = footprint_of(module.parameters, inputs);

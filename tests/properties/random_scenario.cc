@@ -184,7 +184,21 @@ class Draw {
     if (global || chance(0.5)) {
       keys["recompute"] = one_of<std::string>({"none", "none", "selective", "full"});
     }
+    if (chance(0.2)) recompute_some(keys);
     return keys;
+  }
+
+  /// Recomputes parts of layers, or layers that stages count.
+  void recompute_some(Json& keys) {
+    const std::string feed_forward = experts_ ? "moe" : "mlp";
+    const int layers = random_.integer(1, 2);
+    if (keys["strategy"] == "global" && chance(0.6)) {
+      keys["recompute"] = {{chance(0.5) ? "group" : "stage_layers", layers}};
+    } else if (transformer_) {
+      keys["recompute"] = {
+          {"modules", {one_of<std::string>({"core_attn", "layernorm"}), feed_forward}}};
+      if (chance(0.3)) keys["recompute"]["full_layers"] = layers;
+    }
   }
 
   void train_globally(Json& keys) {

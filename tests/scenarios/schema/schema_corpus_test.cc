@@ -94,6 +94,8 @@ const std::set<std::string> kNeedsTheLoader = {
     "partition_too_long",
     "phases_and_barrier",
     "precision_of_device",
+    "recompute_group_of_local",
+    "recompute_part_of_others",
     "schedule_of_global",
     "schedule_of_local",
     "shard_does_not_divide",
