@@ -58,13 +58,18 @@ struct Module {
   // Weights of the first module that this one uses too (tied embeddings). A stage that holds this
   // module and not the first keeps its own copy, with gradients and optimiser state.
   std::int64_t tied_parameters = 0;
-  Bytes output;      // the tensor that crosses to the next module
+  std::vector<WeightMatrix> matrices, tied_matrices;  // of `parameters` and `tied_parameters`
+  Bytes output;                                       // the tensor that crosses to the next module
   Bytes stash;       // kept from forward to backward, the module's input included
   Bytes workspace;   // live only while one of its operators runs
   Bytes remade;      // of the workspace: what `recompute` brings back
   LayerParts parts;  // that its backward could compute again by themselves
   Head head;
 };
+
+/// Returns what optimisers tell apart of the weights of `module`; of its experts alone.
+WeightCount weights_of(const Module& module);
+WeightCount expert_weights_of(const Module& module);
 
 /// A part of every sequence of a micro-batch: `length` tokens that follow `context` others, of `of`
 /// in all. A profile does not know its tokens: there they count equal parts.
@@ -94,7 +99,7 @@ enum class Recompute { None, Selective, Full, Parts };
 struct BuildOptions {
   int micro_batch_size = 1;
   Precision precision = Precision::Bf16;
-  Optimizer optimizer = Optimizer::SgdMomentum;
+  OptimizerRule optimizer;
   Recompute recompute = Recompute::None;
   LayerParts recompute_parts;           // Parts: those; Full: of layers beyond the number below
   std::optional<int> recompute_layers;  // only this many modules, the first of those that may

@@ -34,8 +34,26 @@ void append(std::vector<Work>& works, const Work& work, OpRole role) {
 
 /// The update of the module's own parameters.
 std::vector<Work> update_of(const Module& module, const BuildOptions& options) {
-  return update_work(module.parameters, options.optimizer, options.precision,
-                     options.framework.fp32_gradients);
+  std::vector<Work> works = update_work(weights_of(module), options.optimizer, options.precision,
+                                        options.framework.fp32_gradients);
+  if (options.optimizer.kind != Optimizer::Muon) return works;
+  const double element = element_bytes(options.precision);
+  for (const Work& work : orthogonal_work(module.matrices, element)) works.push_back(work);
+  return works;
+}
+
+/// Appends the matrices of `op`. A readout, whose module is not recomputable, has none of a layer.
+void append_matrices(Module& module, const ModuleFrame& frame, const Operator& op) {
+  for (WeightMatrix matrix : op.matrices) {
+    matrix.hidden = matrix.hidden && frame.recomputable;
+    matrix.expert = op.expert;
+    module.matrices.push_back(matrix);
+  }
+}
+
+WeightCount count_of(std::int64_t parameters, std::vector<WeightMatrix> matrices, bool all) {
+  if (!all) std::erase_if(matrices, [](const WeightMatrix& one) { return !one.expert; });
+  return {parameters, matrices};
 }
 
 /// Sets the bytes that the loss and the softmax of attention move in `framework`.
@@ -166,6 +184,14 @@ void apply_recompute(Module& module, const ModuleFrame& frame, const std::vector
 
 }  // namespace
 
+WeightCount weights_of(const Module& module) {
+  return count_of(module.parameters, module.matrices, true);
+}
+
+WeightCount expert_weights_of(const Module& module) {
+  return count_of(module.expert_parameters, module.matrices, false);
+}
+
 Operator linear(const Linear& shape, double element) {
   const double inputs = static_cast<double>(shape.inputs);
   const double outputs = static_cast<double>(shape.outputs);
@@ -173,6 +199,7 @@ Operator linear(const Linear& shape, double element) {
                          {shape.rows * inputs, inputs * outputs, shape.rows * outputs}, element);
   set_shapes(op, shape.rows, inputs, outputs);
   op.parameters = shape.inputs * shape.outputs;
+  op.matrices = {{.rows = inputs, .columns = outputs, .parameters = op.parameters}};
   if (shape.bias) add_bias(op, shape.outputs, shape.rows * outputs, element);
   return op;
 }
@@ -193,6 +220,7 @@ Operator convolution(const Convolution& shape, double element) {
   const double channels = static_cast<double>(shape.outputs);
   set_shapes(op, shape.made, static_cast<double>(weights) / channels, channels);
   op.parameters = weights;
+  op.matrices = {{.rows = op.forward.shape.k, .columns = channels, .parameters = weights}};
   if (shape.bias) add_bias(op, shape.outputs, outputs, element);
   return op;
 }
@@ -275,6 +303,7 @@ Module make_module(const ModuleFrame& frame, const std::vector<Operator>& operat
     append(module.forward, op.forward, OpRole::Forward);
     append_exchanges(module.forward_exchanges, op.forward_exchanges);
     module.parameters += op.parameters;
+    append_matrices(module, frame, op);
     if (op.expert) module.expert_parameters += op.parameters;
     module.stash += op.stash + op.inner_stash;
     module.workspace = std::max(module.workspace, op.gradients + op.waiting);

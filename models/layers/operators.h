@@ -25,11 +25,12 @@ struct Operator {
   Work weight_gradient = {.launches = 0};
   std::vector<Exchange> forward_exchanges, input_exchanges, weight_exchanges;
   std::int64_t parameters = 0;
-  bool expert = false;  // its parameters are divided by experts
-  Bytes stash;          // saved from forward to backward: inputs
-  Bytes inner_stash;    // saved, too, but made by the operator itself
-  Bytes gradients;      // of its input and output together, live while its backward runs
-  Bytes waiting;        // gradients of others that are live meanwhile, see wait_beside
+  std::vector<WeightMatrix> matrices = {};  // of them
+  bool expert = false;                      // its parameters are divided by experts
+  Bytes stash;                              // saved from forward to backward: inputs
+  Bytes inner_stash;                        // saved, too, but made by the operator itself
+  Bytes gradients;  // of its input and output together, live while its backward runs
+  Bytes waiting;    // gradients of others that are live meanwhile, see wait_beside
   bool reads_module_input = false;  // its input gradient is needed by the module before only
   LayerParts parts;                 // that run it again, and then drop its inner stash
   LayerParts remade;                // that make its stash again

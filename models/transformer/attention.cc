@@ -1,6 +1,7 @@
 // Attention: sizes of a block, and the operators between its tokens.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cmath>
 
 #include "models/transformer/block.h"
 #include "models/transformer/retention.h"
@@ -154,6 +155,19 @@ double computed_columns(const Transformer& t, const TokenSlice& part) {
   return pairs / part.length;
 }
 
+/// Muon makes queries, keys and values orthogonal apart (Megatron-LM's muon_split_qkv).
+void split_heads(const Transformer& t, Operator& product) {
+  const WeightMatrix whole = product.matrices.front();
+  const double queries = static_cast<double>(t.head_size) * t.attention_heads;
+  WeightMatrix query = whole, key = whole;
+  query.columns = queries;
+  key.columns = (whole.columns - queries) / 2;
+  query.parameters = std::llround(static_cast<double>(whole.parameters) * queries / whole.columns);
+  key.parameters = whole.parameters - query.parameters;
+  key.count = 2;
+  product.matrices = {query, key};
+}
+
 /// Query, key and value projections, up to what attention reads.
 void append_projections(const Transformer& t, const BlockSizes& z, std::vector<Operator>& block) {
   if (t.latents.kv_rank > 0) return append_latents(t, z, block);
@@ -161,6 +175,7 @@ void append_projections(const Transformer& t, const BlockSizes& z, std::vector<O
   const std::int64_t outputs = size * t.attention_heads + 2 * size * held_key_heads(t, z.sharding);
   block.push_back(sharded_linear({z.tokens, t.hidden_size, outputs, t.bias.qkv}, LinearRole::Column,
                                  z.sharding, z.element));
+  split_heads(t, block.back());
   const double normed = z.queries + z.keys;
   if (!t.qk_norm) return;
   Operator norm = normalisation(normed, 2 * size, z.element);

@@ -50,6 +50,10 @@ Operator of_experts(Operator op, int experts, const BlockSizes& z) {
     work->bytes += Bytes(weights * (experts - 1));
   }
   op.parameters *= experts;
+  for (WeightMatrix& matrix : op.matrices) {
+    matrix.count *= experts;
+    matrix.parameters *= experts;
+  }
   op.expert = true;
   if (!z.sharding.sequence_parallel) op.forward_exchanges = op.input_exchanges = {};
   return op;

@@ -69,10 +69,16 @@ Module readout_module(const Transformer& t, const BlockSizes& z, const BuildOpti
   operators.front().reads_module_input = true;
   const bool tied = t.tied_embeddings && t.readout != Classes;
   const std::int64_t shared = projection(t, options, false).front().parameters;
-  if (tied) operators[weights].parameters -= shared;
+  std::vector<WeightMatrix> tied_matrices;
+  if (tied) {
+    operators[weights].parameters -= shared;
+    std::swap(tied_matrices, operators[weights].matrices);
+    for (WeightMatrix& matrix : tied_matrices) matrix.hidden = false;
+  }
   Module last = make_module({.name = "readout", .input = boundary(z), .recomputable = false},
                             operators, options);
   if (tied) last.tied_parameters = shared;
+  last.tied_matrices = tied_matrices;
   return last;
 }
 

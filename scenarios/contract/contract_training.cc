@@ -16,6 +16,16 @@ ContractType strategy_kind() {
                  "forward-forward", "backlink", "tree", "pairwise", "inference"});
 }
 
+const std::vector<std::string>& optimizer_kinds() {
+  static const std::vector<std::string> kinds = {"sgd",       "sgd-momentum", "adam",      "adamw",
+                                                 "adam-8bit", "lion",         "adafactor", "muon"};
+  return kinds;
+}
+
+ContractType optimizer_type() {
+  return either({one_of(optimizer_kinds()), object("training.optimizer")});
+}
+
 ContractType schedule_kind() {
   std::vector<std::string> names;
   for (const ScheduleEntry& entry : schedule_catalogue()) names.push_back(entry.name);
@@ -43,9 +53,16 @@ ContractObject training() {
            {"precision", one_of(precision_names()), "bf16",
             "Number format of the main computation; the device must support it. `fp8`: products of "
             "linear layers only, with attention and all tensors in 16 bits."},
-           {"optimizer", one_of({"sgd", "sgd-momentum", "adam", "adamw"}), "sgd-momentum",
-            "Decides the optimiser's states and the time of an update; `adamw` costs what `adam` "
-            "does."},
+           {"optimizer", optimizer_type(), "sgd-momentum",
+            "Decides the optimiser's states and the time of an update: the `kind` of an optimiser, "
+            "or an object."},
+           {"weights", one_of({"training", "fp8", "mxfp8", "nvfp4"}), "training",
+            "Format in which the matrices of layers are stored, with its scales; products take the "
+            "time of `precision`, which is then `fp8`. Embeddings, readouts, norms and biases stay "
+            "in 16 bits."},
+           {"weight_copies", whole(1, 2), "2",
+            "Copies of weights in another format than the training's: one is read by rows, one by "
+            "columns. Blackwell reads `fp8` both ways (1)."},
            {"recompute", recompute_type(), "none",
             "What a forward keeps for the backward. `none`: everything. `selective`: all but "
             "attention's inner tensors. `full`: each module's input. Or an object, for parts of a "
@@ -272,6 +289,27 @@ ContractObject framework() {
   return framework;
 }
 
+ContractObject optimizer() {
+  const ContractType moment = one_of({"fp32", "fp16", "bf16", "fp8", "int8"});
+  return {
+      .name = "training.optimizer",
+      .meaning = "An optimiser whose states have formats of their own.",
+      .keys = {
+          {"kind", one_of(optimizer_kinds()), "required",
+           "`sgd` has no state. `sgd-momentum` and `lion` have one moment, `adam` and `adamw` two, "
+           "`adam-8bit` two in `int8`. `adafactor`: a second moment of a number for each row and "
+           "column of a matrix, and no first (arXiv 1804.04235). `muon`: one moment of matrices of "
+           "layers, which five steps of Newton and Schulz make orthogonal at every update; adam "
+           "for all other weights. Under ZeRO each device does that for its share of the "
+           "matrices."},
+          {"masters", one_of({"fp32", "fp16", "bf16", "none"}), "fp32",
+           "Format of the copy of the weights that updates are added to, beside weights of 16 or "
+           "8 bits."},
+          {"first_moment", moment, "fp32; with adam-8bit int8",
+           "Format of the first moment, or the only one. `int8`: a scale for each 256 numbers."},
+          {"second_moment", moment, "fp32; with adam-8bit int8", "Format of the second moment."}}};
+}
+
 ContractObject recompute() {
   ContractType modules = list(one_of(layer_part_names()), 1, kLayerParts);
   modules.distinct = true;
@@ -333,6 +371,7 @@ std::vector<ContractObject> training_objects() {
       {.name = "training.schedule.queue",
        .meaning = "A queue of some messages.",
        .keys = {{"buffered", whole(1, 1e6), "required", "Messages that may wait to be taken."}}},
+      optimizer(),
       recompute(),
       offload(),
       framework()};

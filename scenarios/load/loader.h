@@ -67,7 +67,7 @@ struct TrainingKeys {
   bool batch_valid = true;
   bool balances_batch = false;  // micro_batch_size is to be chosen; it is 1 meanwhile
   Precision precision = Precision::Bf16;
-  Optimizer optimizer = Optimizer::SgdMomentum;
+  OptimizerRule optimizer;
   Framework framework;
   Recompute recompute = Recompute::None;
   LayerParts recompute_parts;

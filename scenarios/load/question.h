@@ -96,7 +96,7 @@ struct Question {
   int micro_batches = 1;        // M
   bool balances_batch = false;  // the size of a micro-batch is to be chosen; `graph` has one sample
   Precision precision = Precision::Bf16;
-  Optimizer optimizer = Optimizer::SgdMomentum;
+  OptimizerRule optimizer;
   Framework framework;
   Recompute recompute = Recompute::None;
   LayerParts recompute_parts;

@@ -12,8 +12,62 @@
 namespace interlock {
 namespace {
 
-constexpr std::array kOptimizers = {Optimizer::Sgd, Optimizer::SgdMomentum, Optimizer::Adam,
-                                    Optimizer::Adam};
+constexpr std::array kOptimizers = {Optimizer::Sgd,       Optimizer::SgdMomentum, Optimizer::Adam,
+                                    Optimizer::Adam,      Optimizer::Adam,        Optimizer::Lion,
+                                    Optimizer::Adafactor, Optimizer::Muon};
+constexpr int kEightBitAdam = 4;
+constexpr std::array kMoments = {NumberFormat::Fp32, NumberFormat::Fp16, NumberFormat::Bf16,
+                                 NumberFormat::Fp8, NumberFormat::Int8};
+constexpr int kNoMasters = 3;
+constexpr std::array kWeights = {NumberFormat::Fp32,  // of the training, see below
+                                 NumberFormat::Fp8, NumberFormat::Mxfp8, NumberFormat::Nvfp4};
+
+OptimizerRule rule_of(int kind) {
+  OptimizerRule rule(kOptimizers[static_cast<std::size_t>(kind)]);
+  if (kind == kEightBitAdam) rule.first = rule.second = NumberFormat::Int8;
+  return rule;
+}
+
+OptimizerRule read_optimizer(const JsonNode& node, Diagnostics& diagnostics) {
+  if (node.value->kind == JsonValue::Kind::String) {
+    const auto kind = read_choice(node, contract_names("training", "optimizer"), diagnostics);
+    return kind ? rule_of(*kind) : OptimizerRule();
+  }
+  if (node.value->kind != JsonValue::Kind::Object) {
+    report(diagnostics, node, "expected \"adam\" or {\"kind\": \"adam\", \"masters\": \"none\"}");
+    return {};
+  }
+  Section section("training.optimizer", node, diagnostics);
+  section.require("kind", "an optimiser, e.g. \"adam\"");
+  OptimizerRule rule = rule_of(section.choice("kind", 1));
+  const int masters = section.choice("masters");
+  rule.masters = masters != kNoMasters;
+  if (rule.masters) rule.master = kMoments[static_cast<std::size_t>(masters)];
+  const auto moment = [&](std::string_view key, NumberFormat& format) {
+    if (!section.get(key)) return;
+    format = kMoments[static_cast<std::size_t>(section.choice(key, 0))];
+  };
+  moment("first_moment", rule.first);
+  moment("second_moment", rule.second);
+  section.finish();
+  return rule;
+}
+
+/// Reads "optimizer" and the formats of weights.
+void read_update(Section& section, TrainingKeys& training) {
+  Diagnostics& diagnostics = section.diagnostics();
+  if (const auto node = section.get("optimizer")) {
+    training.optimizer = read_optimizer(*node, diagnostics);
+  }
+  const int weights = section.choice("weights");
+  training.optimizer.weight_copies = section.count("weight_copies");
+  if (weights == 0) return;
+  training.optimizer.weights = kWeights[static_cast<std::size_t>(weights)];
+  if (training.precision != Precision::Fp8) {
+    report(diagnostics, *section.get("weights"),
+           "weights of 8 bits or fewer are multiplied in 8 bits; expected \"precision\": \"fp8\"");
+  }
+}
 
 /// The sizes of a batch that are written; `batch` is one replica's.
 struct BatchSizes {
@@ -109,7 +163,7 @@ TrainingKeys read_training(const JsonNode& node, int data, Diagnostics& diagnost
   read_batch(section, data, training);
   training.precision = static_cast<Precision>(section.choice("precision"));
   if (const auto precision = section.get("precision")) training.precision_node = *precision;
-  training.optimizer = kOptimizers[static_cast<std::size_t>(section.choice("optimizer"))];
+  read_update(section, training);
   if (const auto framework = section.get("framework")) {
     training.framework = read_framework(*framework, diagnostics);
     const bool whole = training.micro_batches == 1 && !cuts_sequences(training);

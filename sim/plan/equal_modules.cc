@@ -40,7 +40,8 @@ bool equal_work(const Module& a, const Module& b) {
          equal(a.recompute_exchanges, b.recompute_exchanges) && a.parameters == b.parameters &&
          a.expert_parameters == b.expert_parameters && a.tied_parameters == b.tied_parameters &&
          a.output == b.output && a.stash == b.stash && a.workspace == b.workspace &&
-         a.remade == b.remade && equal(a.head, b.head);
+         a.remade == b.remade && a.matrices == b.matrices && a.tied_matrices == b.tied_matrices &&
+         equal(a.head, b.head);
 }
 
 }  // namespace interlock

@@ -63,6 +63,8 @@ struct StageCost {
   OpCost tied_update;
   Bytes readout;                         // weights of the head, sent where heads are stale copies
   Bytes whole_weights, whole_gradients;  // before states are divided, see DataParallel
+  // Weights go to other devices in another format: bytes beyond `state`, and those of experts.
+  Bytes more_sent, more_sent_experts, more_sent_tied;
   // How gradients are reduced, see DataParallel: whether the stage adds up all of them first;
   // whether it reduces those of every backward, of several for each update.
   bool adds_up_whole_gradients = true, reduces_each_backward = false;
@@ -78,7 +80,7 @@ struct StageCost {
 struct PriceInputs {
   Device device;
   Precision precision = Precision::Bf16;
-  Optimizer optimizer = Optimizer::SgdMomentum;
+  OptimizerRule optimizer = {};
   Framework framework = {};
   /// How long one of the exchange takes (not all of its count), for a typical group.
   std::function<Seconds(const Exchange&)> exchange_time = {};

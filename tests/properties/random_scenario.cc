@@ -156,7 +156,7 @@ class Draw {
     if (context_ > 1) keys["context"] = context_;
     if (tensor_ > 1 && chance(0.4)) keys["sequence_parallel"] = true;
     if (context_ > 1 && chance(0.5)) keys["context_layout"] = "all_to_all";
-    const int replicas = data_ * context_, zero = random_.integer(0, 3);
+    const int replicas = data_ * context_, zero = random_.integer(0, whole_matrices_ ? 2 : 3);
     if (experts_ && 8 % replicas == 0 && chance(0.7)) keys["expert"] = replicas;
     keys["zero_stage"] = zero;
     if (zero > 0 && replicas % 2 == 0 && chance(0.3)) keys["shard"] = replicas / 2;
@@ -176,7 +176,12 @@ class Draw {
     chance(0.55) ? train_globally(keys) : train_by_parts(keys);
     if (transformer_) {
       keys["global_batch_size"] = micro_batches_ * data_ * context_;
-      keys["optimizer"] = one_of<std::string>({"sgd", "adam"});
+      keys["optimizer"] =
+          one_of<std::string>({"sgd", "adam", "adam-8bit", "lion", "adafactor", "muon"});
+      if (chance(0.2)) {
+        keys["optimizer"] = {{"kind", "adamw"}, {"masters", "none"}, {"first_moment", "bf16"}};
+      }
+      whole_matrices_ = keys["optimizer"] == "muon";
     }
     keys["micro_batches"] = micro_batches_;
     keys["steps"] = random_.integer(1, 4);
@@ -291,7 +296,7 @@ class Draw {
   }
 
   Random random_;
-  bool transformer_ = false, experts_ = false, laid_ = false;
+  bool transformer_ = false, experts_ = false, laid_ = false, whole_matrices_ = false;
   int pipeline_ = 1, data_ = 1, tensor_ = 1, context_ = 1, micro_batches_ = 1, stages_ = 1;
 };
 

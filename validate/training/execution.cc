@@ -38,6 +38,11 @@ void check_executor(const Question& scenario, const NeuralNetwork& network, bool
   if (kind == RealDevices::Kind::Cpu && scenario.precision != Precision::Fp32) {
     refuse(scenario, "/training/precision", "the CPU trains in fp32; expected \"fp32\"");
   }
+  const Optimizer optimizer = scenario.optimizer.kind;
+  if (scenario.optimizer != OptimizerRule(optimizer) || optimizer > Optimizer::Adam) {
+    refuse(scenario, "/training/optimizer",
+           "trained are \"sgd\", \"sgd-momentum\" and \"adam\" with states of fp32");
+  }
   if (kind != RealDevices::Kind::Cuda) return;
   if (scenario.schedule.stash != StashMode::Kept || scenario.schedule.replays) {
     refuse(
