@@ -2,7 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models/build_model.h"
 
+#include <algorithm>
+
 #include "base/text.h"
+#include "models/layers/adapters.h"
 #include "models/layers/profile.h"
 #include "models/model_file.h"
 #include "models/networks/mlp.h"
@@ -124,6 +127,19 @@ const std::vector<ModelKind>& model_kinds() {
   return all;
 }
 
+/// Freezes the first modules of `graph`, and of its slices.
+void freeze_first(ModelGraph& graph, int modules) {
+  if (modules == 0) return;
+  const int count = std::min(modules, static_cast<int>(graph.modules.size()));
+  for (int i = 0; i < count; ++i) freeze(graph.modules[static_cast<std::size_t>(i)]);
+  if (!graph.slice) return;
+  graph.slice = [whole = std::move(graph.slice), modules](const TokenSlice& slice) {
+    ModelGraph part = whole(slice);
+    freeze_first(part, modules);
+    return part;
+  };
+}
+
 ModelGraph build_found(const ModelObject& model, const BuildOptions& options,
                        Diagnostics& diagnostics) {
   ObjectReader reader(model.node, diagnostics);
@@ -137,6 +153,7 @@ ModelGraph build_found(const ModelObject& model, const BuildOptions& options,
   reader.text("source", "");
   ModelGraph graph = model_kinds()[static_cast<std::size_t>(*index)].build(reader, options);
   graph.name = name;
+  freeze_first(graph, options.frozen_modules);
   return graph;
 }
 

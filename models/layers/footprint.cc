@@ -76,6 +76,14 @@ WeightCount::WeightCount(std::int64_t parameters, const std::vector<WeightMatrix
   }
 }
 
+WeightCount& WeightCount::operator+=(const WeightCount& more) {
+  all += more.all;
+  hidden += more.hidden;
+  matrix += more.matrix;
+  lines += more.lines;
+  return *this;
+}
+
 double element_bytes(Precision precision) {
   switch (precision) {
     case Precision::Fp32:
@@ -97,6 +105,11 @@ Footprint footprint(const WeightCount& weights, const OptimizerRule& rule, Preci
   return {.weights = weight_bytes(weights, matrix, element),
           .gradients = Bytes(count * (fp32_gradients ? 4 : element)),
           .optimizer = Bytes(count * master + moment_bytes(weights, rule))};
+}
+
+Bytes frozen_weights(const WeightCount& weights, const OptimizerRule& rule, Precision precision) {
+  const double element = element_bytes(precision);
+  return weight_bytes(weights, rule.frozen ? stored_bytes(*rule.frozen) : element, element);
 }
 
 Bytes sent_weights(const WeightCount& weights, const OptimizerRule& rule, Precision precision) {

@@ -40,7 +40,8 @@ struct OptimizerRule {
   NumberFormat first = NumberFormat::Fp32, second = NumberFormat::Fp32;  // moments
   /// Format of the weights of layers' matrices; nothing: the precision's.
   std::optional<NumberFormat> weights = {};
-  int weight_copies = 2;  // of `weights`: one is read by rows, one by columns
+  int weight_copies = 2;                    // of `weights`: one is read by rows, one by columns
+  std::optional<NumberFormat> frozen = {};  // of matrices of layers that are not trained
 
   OptimizerRule(Optimizer optimizer = Optimizer::SgdMomentum) : kind(optimizer) {}
   bool operator==(const OptimizerRule&) const = default;
@@ -65,6 +66,8 @@ struct WeightCount {
 
   WeightCount(std::int64_t parameters = 0) : all(parameters) {}
   WeightCount(std::int64_t parameters, const std::vector<WeightMatrix>& matrices);
+  WeightCount& operator+=(const WeightCount& more);
+  bool operator==(const WeightCount&) const = default;
 };
 
 /// Bytes of one element of a tensor in `precision`. 8-bit training keeps tensors in 16 bits; its
@@ -81,6 +84,8 @@ struct Footprint {
 /// gradients: 18 bytes a parameter with Adam).
 Footprint footprint(const WeightCount& weights, const OptimizerRule& rule, Precision precision,
                     bool fp32_gradients = false);
+/// Returns the bytes of weights that are not trained.
+Bytes frozen_weights(const WeightCount& weights, const OptimizerRule& rule, Precision precision);
 /// Returns the bytes of the weights as devices send them to each other. Block-scaled formats are
 /// made where weights arrive, of 16 bits (Megatron-LM, reuse_grad_buf_for_mxfp8_param_ag).
 Bytes sent_weights(const WeightCount& weights, const OptimizerRule& rule, Precision precision);

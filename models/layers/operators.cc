@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "models/layers/adapters.h"
+
 namespace interlock {
 namespace {
 
@@ -42,12 +44,21 @@ std::vector<Work> update_of(const Module& module, const BuildOptions& options) {
   return works;
 }
 
-/// Appends the matrices of `op`. A readout, whose module is not recomputable, has none of a layer.
-void append_matrices(Module& module, const ModuleFrame& frame, const Operator& op) {
-  for (WeightMatrix matrix : op.matrices) {
+/// Adds the weights of `op`. A readout, whose module is not recomputable, has none of a layer.
+void append_weights(Module& module, const ModuleFrame& frame, const Operator& op) {
+  module.parameters += op.parameters;
+  if (op.expert) module.expert_parameters += op.parameters;
+  std::vector<WeightMatrix> matrices = op.matrices;
+  for (WeightMatrix& matrix : matrices) {
     matrix.hidden = matrix.hidden && frame.recomputable;
     matrix.expert = op.expert;
-    module.matrices.push_back(matrix);
+  }
+  if (op.frozen) {
+    const WeightCount frozen(op.parameters, op.linear ? matrices : std::vector<WeightMatrix>());
+    module.frozen += frozen;
+    if (op.expert) module.frozen_experts += frozen;
+  } else {
+    module.matrices.insert(module.matrices.end(), matrices.begin(), matrices.end());
   }
 }
 
@@ -67,10 +78,11 @@ void apply_framework(std::vector<Work>& works, const Framework& framework) {
 /// Adds the gradients that a micro-batch makes of the module's weights to those before it.
 void append_addition(Module& module, const BuildOptions& options) {
   const double passes = options.framework.gradient_passes;
-  if (passes == 0 || module.parameters == 0) return;
+  const std::int64_t trained = module.parameters - module.frozen.all;
+  if (passes == 0 || trained == 0) return;
   const double element = options.framework.fp32_gradients ? 4 : element_bytes(options.precision);
   append(module.backward_weight,
-         traffic(OpClass::Elementwise, passes * static_cast<double>(module.parameters) * element),
+         traffic(OpClass::Elementwise, passes * static_cast<double>(trained) * element),
          OpRole::WeightGradient);
 }
 
@@ -185,11 +197,11 @@ void apply_recompute(Module& module, const ModuleFrame& frame, const std::vector
 }  // namespace
 
 WeightCount weights_of(const Module& module) {
-  return count_of(module.parameters, module.matrices, true);
+  return count_of(module.parameters - module.frozen.all, module.matrices, true);
 }
 
 WeightCount expert_weights_of(const Module& module) {
-  return count_of(module.expert_parameters, module.matrices, false);
+  return count_of(module.expert_parameters - module.frozen_experts.all, module.matrices, false);
 }
 
 Operator linear(const Linear& shape, double element) {
@@ -294,17 +306,18 @@ Operator cross_entropy(double rows, std::int64_t classes, double element) {
           .gradients = Bytes(logits * element)};
 }
 
-Module make_module(const ModuleFrame& frame, const std::vector<Operator>& operators,
+Module make_module(const ModuleFrame& frame, const std::vector<Operator>& given,
                    const BuildOptions& options) {
+  const bool adapts = options.adapters.rank > 0;
+  const std::vector<Operator> with_adapters = adapts ? adapted(given, options) : given;
+  const std::vector<Operator>& operators = adapts ? with_adapters : given;
   Module module = {.name = frame.name, .output = frame.output};
   const bool casts = options.precision == Precision::Fp8;
   for (const Operator& op : operators) {
     if (casts) append_casts(module.forward, op, false);
     append(module.forward, op.forward, OpRole::Forward);
     append_exchanges(module.forward_exchanges, op.forward_exchanges);
-    module.parameters += op.parameters;
-    append_matrices(module, frame, op);
-    if (op.expert) module.expert_parameters += op.parameters;
+    append_weights(module, frame, op);
     module.stash += op.stash + op.inner_stash;
     module.workspace = std::max(module.workspace, op.gradients + op.waiting);
   }

@@ -27,6 +27,9 @@ struct Operator {
   std::int64_t parameters = 0;
   std::vector<WeightMatrix> matrices = {};  // of them
   bool expert = false;                      // its parameters are divided by experts
+  bool frozen = false;                      // its parameters are not trained
+  std::optional<LinearName> linear = {};    // its name, if it may have an adapter
+  int fused = 1;                            // products of the same input that it does in one
   Bytes stash;                              // saved from forward to backward: inputs
   Bytes inner_stash;                        // saved, too, but made by the operator itself
   Bytes gradients;  // of its input and output together, live while its backward runs

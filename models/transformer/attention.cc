@@ -175,6 +175,8 @@ void append_projections(const Transformer& t, const BlockSizes& z, std::vector<O
   const std::int64_t outputs = size * t.attention_heads + 2 * size * held_key_heads(t, z.sharding);
   block.push_back(sharded_linear({z.tokens, t.hidden_size, outputs, t.bias.qkv}, LinearRole::Column,
                                  z.sharding, z.element));
+  block.back().linear = LinearName::Qkv;
+  block.back().fused = 3;
   split_heads(t, block.back());
   const double normed = z.queries + z.keys;
   if (!t.qk_norm) return;
@@ -271,6 +273,7 @@ void append_attention(const Transformer& t, const BlockSizes& z, std::vector<Ope
       sharded_linear({z.tokens, static_cast<std::int64_t>(t.value_head_size) * t.attention_heads,
                       t.hidden_size, t.bias.projection},
                      LinearRole::Row, z.sharding, z.element);
+  output.linear = LinearName::Projection;
   if (turns_heads(z.sharding)) {
     const std::vector<Exchange> all = {turn(z.queries, z), turn(z.keys, z), turn(z.values, z)};
     Operator& inputs = block[first];

@@ -59,6 +59,13 @@ Operator of_experts(Operator op, int experts, const BlockSizes& z) {
   return op;
 }
 
+/// Names the products on both sides of the activation that comes last but one.
+void name_products(const Transformer& t, std::vector<Operator>& block) {
+  block[block.size() - 3].linear = LinearName::First;
+  block[block.size() - 3].fused = t.gated_mlp ? 2 : 1;
+  block.back().linear = LinearName::Second;
+}
+
 /// The way to the experts or back: `there` on the way to them.
 Operator passage(const Transformer& t, const BlockSizes& z, bool there) {
   const double elements = routed(t, z).elements;
@@ -103,6 +110,7 @@ void append_mlp(const Transformer& t, std::int64_t width, const BlockSizes& z,
   block.push_back(activation(t, activation_elements(z.tokens, width, z), z.element));
   block.push_back(sharded_linear({z.tokens, width, t.hidden_size, t.bias.mlp}, LinearRole::Row,
                                  z.sharding, z.element));
+  name_products(t, block);
 }
 
 /// The experts of all tokens, whose sum with those behind `router` comes last.
@@ -141,6 +149,7 @@ void append_experts(const Transformer& t, const BlockSizes& z, std::vector<Opera
                                 LinearRole::Row, z.sharding, z.element),
                  held, z));
   block.back().remade |= LayerPart::ExpertActivation;
+  name_products(t, block);
   block.push_back(passage(t, z, false));
   if (experts.shared > 0) append_shared(t, z, router, block);
   mark_part(block, router, LayerPart::Experts);

@@ -23,7 +23,9 @@ struct Latent {
 /// From the tokens to `outputs` elements that every tensor device makes for its own part of them.
 Operator down(const Transformer& t, const BlockSizes& z, std::int64_t outputs) {
   const double rows = z.tokens / outer_parts(z.sharding).rows;
-  return linear({rows, t.hidden_size, outputs, t.bias.qkv}, z.element);
+  Operator op = linear({rows, t.hidden_size, outputs, t.bias.qkv}, z.element);
+  op.linear = LinearName::Qkv;
+  return op;
 }
 
 void append_heads(const Transformer& t, const BlockSizes& z, const Latent& latent,
@@ -36,6 +38,7 @@ void append_heads(const Transformer& t, const BlockSizes& z, const Latent& laten
     for (Exchange& one : *exchanges) one.bytes *= more;
   }
   up.parts |= LayerPart::LatentProjections;
+  up.linear = LinearName::Qkv;
   block.push_back(up);
 }
 
@@ -51,6 +54,7 @@ void append_latents(const Transformer& t, const BlockSizes& z, std::vector<Opera
     block.push_back(sharded_linear({z.tokens, t.hidden_size, width, false}, LinearRole::Column,
                                    z.sharding, z.element));
     block.back().parts |= LayerPart::LatentProjections;
+    block.back().linear = LinearName::Qkv;
   }
   Operator shared = down(t, z, t.latents.kv_rank + rotary);
   shared.stash = Bytes(0);  // the first product has kept the tokens

@@ -55,6 +55,7 @@ std::vector<Operator> retention(const Retention& r, double element) {
   std::vector<Operator> operators = {
       sharded_linear({r.tokens, r.hidden_size, 6 * r.hidden_size, r.bias}, LinearRole::Column,
                      r.sharding, element)};
+  operators.back().linear = LinearName::Qkv;
   if (r.rotary) {
     const double turned = 2 * queries;
     operators.push_back(elementwise(
@@ -67,6 +68,7 @@ std::vector<Operator> retention(const Retention& r, double element) {
       element));  // the gate and its activation
   operators.push_back(sharded_linear({r.tokens, 2 * r.hidden_size, r.hidden_size, r.bias},
                                      LinearRole::Row, r.sharding, element));
+  operators.back().linear = LinearName::Projection;
   return operators;
 }
 

@@ -79,6 +79,7 @@ Module readout_module(const Transformer& t, const BlockSizes& z, const BuildOpti
                             operators, options);
   if (tied) last.tied_parameters = shared;
   last.tied_matrices = tied_matrices;
+  last.tied_frozen = options.adapters.rank > 0;
   return last;
 }
 

@@ -3,6 +3,7 @@
 #include "hardware/devices/catalogue_file.h"
 #include "hardware/devices/device.h"
 #include "models/layers/layer_parts.h"
+#include "models/layers/model_graph.h"
 #include "scenarios/contract/contract_types.h"
 #include "sim/plan/schedules/catalogue.h"
 
@@ -63,6 +64,14 @@ ContractObject training() {
            {"weight_copies", whole(1, 2), "2",
             "Copies of weights in another format than the training's: one is read by rows, one by "
             "columns. Blackwell reads `fp8` both ways (1)."},
+           {"lora", object("training.lora"), "all weights are trained",
+            "Low-rank adapters beside the products of every layer; all other weights are frozen: "
+            "no "
+            "gradient, no state, no exchange. Transformers under global training."},
+           {"frozen_modules", whole(0, 1e6), "0",
+            "Modules of the model, from its start (the embedding is one), whose weights are "
+            "frozen, "
+            "and which no gradient passes: they keep nothing. Global training."},
            {"recompute", recompute_type(), "none",
             "What a forward keeps for the backward. `none`: everything. `selective`: all but "
             "attention's inner tensors. `full`: each module's input. Or an object, for parts of a "
@@ -310,6 +319,27 @@ ContractObject optimizer() {
           {"second_moment", moment, "fp32; with adam-8bit int8", "Format of the second moment."}}};
 }
 
+ContractObject lora() {
+  ContractType modules = list(one_of(linear_names()), 1, kLinearNames);
+  modules.distinct = true;
+  return {
+      .name = "training.lora",
+      .meaning = "Low-rank adapters (LoRA, arXiv 2106.09685; QLoRA, arXiv 2305.14314).",
+      .keys = {
+          {"rank", whole(1, 65'536), "required",
+           "Columns of A, and rows of B, in y = x W + x A B."},
+          {"modules", modules, "all four",
+           "Products with adapters, as Megatron-Bridge names them. `linear_qkv`: queries, keys and "
+           "values, or all that makes them of latents. `linear_proj`: attention's output. "
+           "`linear_fc1`, `linear_fc2`: of the MLP, and of every expert."},
+          {"fused", boolean(), "true",
+           "One adapter for queries, keys and values together, and one for gate and up "
+           "(Megatron-Bridge's LoRA). `false`: one for each (PEFT)."},
+          {"base", one_of({"training", "int8", "fp8", "nf4"}), "training",
+           "Format in which the frozen products' weights are stored. Kernels make 16 bits of them "
+           "before each product that reads them. `nf4`: QLoRA's 4 bits, with quantised scales."}}};
+}
+
 ContractObject recompute() {
   ContractType modules = list(one_of(layer_part_names()), 1, kLayerParts);
   modules.distinct = true;
@@ -372,6 +402,7 @@ std::vector<ContractObject> training_objects() {
        .meaning = "A queue of some messages.",
        .keys = {{"buffered", whole(1, 1e6), "required", "Messages that may wait to be taken."}}},
       optimizer(),
+      lora(),
       recompute(),
       offload(),
       framework()};

@@ -69,6 +69,8 @@ struct TrainingKeys {
   Precision precision = Precision::Bf16;
   OptimizerRule optimizer;
   Framework framework;
+  Adapters adapters;
+  int frozen_modules = 0;
   Recompute recompute = Recompute::None;
   LayerParts recompute_parts;
   std::optional<int> recompute_layers;  // the number of first layers

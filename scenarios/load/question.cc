@@ -44,6 +44,8 @@ BuildOptions build_options(const Sections& sections) {
           .optimizer = training.optimizer,
           .recompute = training.recompute,
           .recompute_parts = training.recompute_parts,
+          .adapters = training.adapters,
+          .frozen_modules = training.frozen_modules,
           .recompute_layers = training.recompute_layers,
           .framework = training.framework,
           .sharding = sections.parallel ? sections.parallel->sharding : Sharding{},
@@ -253,6 +255,8 @@ Question load_question(const JsonValue& value, Diagnostics& diagnostics) {
   question.precision = training.precision;
   question.optimizer = training.optimizer;
   question.framework = training.framework;
+  question.adapters = training.adapters;
+  question.frozen_modules = training.frozen_modules;
   question.recompute = training.recompute;
   question.recompute_parts = training.recompute_parts;
   question.stage_recompute = training.stage_recompute;

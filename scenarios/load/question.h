@@ -98,6 +98,8 @@ struct Question {
   Precision precision = Precision::Bf16;
   OptimizerRule optimizer;
   Framework framework;
+  Adapters adapters;
+  int frozen_modules = 0;
   Recompute recompute = Recompute::None;
   LayerParts recompute_parts;
   StageRecompute stage_recompute;

@@ -53,6 +53,32 @@ OptimizerRule read_optimizer(const JsonNode& node, Diagnostics& diagnostics) {
   return rule;
 }
 
+void read_lora(const JsonNode& node, TrainingKeys& training, Diagnostics& diagnostics) {
+  Section section("training.lora", node, diagnostics);
+  section.require("rank", "a number of columns, e.g. 16");
+  training.adapters.rank = section.count("rank", 1);
+  training.adapters.fused = section.boolean("fused");
+  if (const auto modules = section.get("modules")) {
+    training.adapters.of = {};
+    if (modules->value->kind != JsonValue::Kind::Array || modules->value->items.empty()) {
+      report(diagnostics, *modules, "expected a list of products, e.g. [\"linear_qkv\"]");
+    } else {
+      for (std::size_t i = 0; i < modules->value->items.size(); ++i) {
+        const auto name = read_choice(modules->item(i), linear_names(), diagnostics);
+        if (!name) continue;
+        bool& named = training.adapters.of[static_cast<std::size_t>(*name)];
+        if (named) report(diagnostics, modules->item(i), "stands in the list twice");
+        named = true;
+      }
+    }
+  }
+  constexpr std::array kBases = {NumberFormat::Bf16, NumberFormat::Int8, NumberFormat::Fp8,
+                                 NumberFormat::Nf4};
+  const int base = section.choice("base");
+  if (base > 0) training.optimizer.frozen = kBases[static_cast<std::size_t>(base)];
+  section.finish();
+}
+
 /// Reads "optimizer" and the formats of weights.
 void read_update(Section& section, TrainingKeys& training) {
   Diagnostics& diagnostics = section.diagnostics();
@@ -169,6 +195,8 @@ TrainingKeys read_training(const JsonNode& node, int data, Diagnostics& diagnost
     const bool whole = training.micro_batches == 1 && !cuts_sequences(training);
     if (whole) training.framework.gradient_passes = 0;  // there are none to add to
   }
+  if (const auto lora = section.get("lora")) read_lora(*lora, training, diagnostics);
+  training.frozen_modules = section.count("frozen_modules");
   if (const auto again = section.get("recompute")) read_recompute(*again, training, diagnostics);
   if (const auto offload = section.get("offload")) read_offload(*offload, training, diagnostics);
   training.steps = section.count("steps");
@@ -292,6 +320,37 @@ void check_offload(const TrainingKeys& training, const Cluster& cluster, Diagnos
   }
 }
 
+/// Reports frozen weights that the model or the strategy cannot have. `training` read "lora" and
+/// "frozen_modules".
+void check_frozen(const TrainingKeys& training, const ModelGraph& graph, Diagnostics& diagnostics) {
+  const bool lora = training.adapters.rank > 0;
+  if (!lora && training.frozen_modules == 0) return;
+  const JsonNode node = training.node.child(lora ? "lora" : "frozen_modules");
+  const int modules = static_cast<int>(graph.modules.size());
+  if (training.strategy.strategy.kind != StrategyKind::Global) {
+    report(diagnostics, node,
+           "weights are frozen under one loss; expected the strategy \"global\"");
+  }
+  if (training.frozen_modules >= modules) {
+    report(diagnostics, training.node.child("frozen_modules"),
+           "leaves nothing to train; expected fewer than the " + std::to_string(modules) +
+               " modules of " + in_quotes(graph.name) + ", got " +
+               std::to_string(training.frozen_modules));
+  } else if (!lora && graph.modules.back().tied_parameters > 0) {
+    report(diagnostics, node,
+           "the readout is trained, and shares its weights with the first module; expected a model "
+           "with \"tied_embeddings\": false");
+  }
+  const auto has_adapters = [](const Module& module) {
+    return module.frozen.all > 0 && weights_of(module).all > 0;
+  };
+  if (lora && std::none_of(graph.modules.begin(), graph.modules.end(), has_adapters)) {
+    report(diagnostics, node,
+           in_quotes(graph.name) +
+               " has no products that adapters stand beside; expected a transformer");
+  }
+}
+
 }  // namespace
 
 void check_contention(const Question& question, const std::optional<Cluster>& cluster,
@@ -306,6 +365,7 @@ void check_memory(const TrainingKeys& training, const std::optional<ModelGraph>&
                   const std::optional<Cluster>& cluster, bool cuts_sequences,
                   Diagnostics& diagnostics) {
   if (graph) check_recompute(training, *graph, diagnostics);
+  if (graph) check_frozen(training, *graph, diagnostics);
   if (!training.offload.any()) return;
   if (cluster) check_offload(training, *cluster, diagnostics);
   if (cuts_sequences && training.offload.activations > 0) {

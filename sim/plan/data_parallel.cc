@@ -64,8 +64,12 @@ std::vector<Exchange> weight_exchanges(const DataParallel& policy, const Mesh& m
                                        const StageCost& stage) {
   std::vector<Exchange> exchanges;
   if (policy.zero_stage == 0) return exchanges;
-  const Bytes experts = stage.expert_state.weights + stage.more_sent_experts;
-  const Bytes all = stage.whole_weights + stage.more_sent;
+  Bytes experts = stage.expert_state.weights + stage.more_sent_experts;
+  Bytes all = stage.whole_weights + stage.more_sent;
+  if (policy.zero_stage < 3) {  // the others are whole everywhere, and do not change
+    experts -= stage.frozen_experts;
+    all -= stage.frozen;
+  }
   add(exchanges, mesh, {CollectiveKind::AllGather, MeshAxis::Shard, all - experts});
   add(exchanges, mesh, {CollectiveKind::AllGather, MeshAxis::ExpertData, experts});
   return exchanges;

@@ -62,9 +62,13 @@ Bytes more_sent(const WeightCount& weights, const PriceInputs& inputs) {
          footprint_of(weights, inputs).weights;
 }
 
-/// Prices an update. Products of an optimiser are of 16 bits where those of layers are of 8.
+/// Prices an update. Muon's products are of 16 bits where those of layers are of 8.
 OpCost price_update(const std::vector<Work>& work, PriceInputs inputs) {
-  if (inputs.precision == Precision::Fp8) inputs.precision = Precision::Bf16;
+  const bool multiplies = inputs.optimizer.kind == Optimizer::Muon;
+  const bool narrow = inputs.precision == Precision::Fp8;
+  if (multiplies && narrow && supports(inputs.device, Precision::Bf16)) {
+    inputs.precision = Precision::Bf16;
+  }
   return price(work, inputs);
 }
 
@@ -79,6 +83,22 @@ Seconds addition_time(Bytes tensor, const PriceInputs& inputs) {
   if (inputs.device.memory_bandwidth.value() <= 0) return Seconds(0);
   const Work addition{.op_class = OpClass::Elementwise, .bytes = 3 * tensor};
   return time_of(addition, inputs.device, inputs.precision);
+}
+
+/// Adds the weights of `module` that are not trained.
+void add_frozen(const Module& module, const PriceInputs& inputs, StageCost& cost) {
+  const auto bytes = [&](const WeightCount& weights) {
+    return frozen_weights(weights, inputs.optimizer, inputs.precision);
+  };
+  cost.frozen = bytes(module.frozen);
+  cost.frozen_experts = bytes(module.frozen_experts);
+  cost.state.weights += cost.frozen;
+  cost.expert_state.weights += cost.frozen_experts;
+  if (!module.tied_frozen) return;
+  cost.frozen_tied = bytes(module.tied_parameters);
+  cost.tied_state = {.weights = cost.frozen_tied};
+  cost.more_sent_tied = Bytes(0);
+  cost.tied_update = {};
 }
 
 StageCost price_module(const Module& module, const PriceInputs& inputs) {
@@ -108,6 +128,7 @@ StageCost price_module(const Module& module, const PriceInputs& inputs) {
   cost.more_sent = more_sent(weights_of(module), inputs);
   cost.more_sent_experts = more_sent(expert_weights_of(module), inputs);
   cost.more_sent_tied = more_sent(tied, inputs);
+  add_frozen(module, inputs, cost);
   cost.readout =
       Bytes(static_cast<double>(module.head.parameters) * element_bytes(inputs.precision));
   return cost;
@@ -126,6 +147,8 @@ void append(StageCost& stage, const StageCost& module) {
   stage.expert_state += module.expert_state;
   stage.more_sent += module.more_sent;
   stage.more_sent_experts += module.more_sent_experts;
+  stage.frozen += module.frozen;
+  stage.frozen_experts += module.frozen_experts;
   ++stage.modules;
   stage.output = module.output;
   stage.gradient_addition = module.gradient_addition;
@@ -137,6 +160,7 @@ void append_tied(StageCost& stage, const StageCost& module, int first_module) {
   if (first_module == 0) return;
   stage.state += module.tied_state;
   stage.more_sent += module.more_sent_tied;
+  stage.frozen += module.frozen_tied;
   stage.update += module.tied_update;
 }
 

@@ -65,6 +65,8 @@ struct StageCost {
   Bytes whole_weights, whole_gradients;  // before states are divided, see DataParallel
   // Weights go to other devices in another format: bytes beyond `state`, and those of experts.
   Bytes more_sent, more_sent_experts, more_sent_tied;
+  // Weights that are not trained, part of `state` and of the others.
+  Bytes frozen, frozen_experts, frozen_tied;
   // How gradients are reduced, see DataParallel: whether the stage adds up all of them first;
   // whether it reduces those of every backward, of several for each update.
   bool adds_up_whole_gradients = true, reduces_each_backward = false;

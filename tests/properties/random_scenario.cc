@@ -190,7 +190,17 @@ class Draw {
       keys["recompute"] = one_of<std::string>({"none", "none", "selective", "full"});
     }
     if (chance(0.2)) recompute_some(keys);
+    if (global && chance(0.2)) freeze_some(keys);
     return keys;
+  }
+
+  /// Trains adapters alone, or all but the first modules. Readouts may be tied to these.
+  void freeze_some(Json& keys) {
+    if (transformer_) {
+      keys["lora"] = {{"rank", 4}, {"base", one_of<std::string>({"training", "nf4"})}};
+    } else if (pipeline_ > 1) {
+      keys["frozen_modules"] = 1;
+    }
   }
 
   /// Recomputes parts of layers, or layers that stages count.

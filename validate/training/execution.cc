@@ -43,6 +43,10 @@ void check_executor(const Question& scenario, const NeuralNetwork& network, bool
     refuse(scenario, "/training/optimizer",
            "trained are \"sgd\", \"sgd-momentum\" and \"adam\" with states of fp32");
   }
+  if (scenario.adapters.rank > 0 || scenario.frozen_modules > 0) {
+    refuse(scenario, scenario.adapters.rank > 0 ? "/training/lora" : "/training/frozen_modules",
+           "kernels train all weights; expected neither \"lora\" nor \"frozen_modules\"");
+  }
   if (kind != RealDevices::Kind::Cuda) return;
   if (scenario.schedule.stash != StashMode::Kept || scenario.schedule.replays) {
     refuse(
