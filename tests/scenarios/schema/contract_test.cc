@@ -222,7 +222,7 @@ TEST_CASE("kinds of models, heads, networks, executors and strategies are the re
     checked.insert(group);
   }
   CHECK(checked == Names{"cluster", "cluster.executor", "cluster.network", "model", "model.head",
-                         "training.strategy"});
+                         "training.optimizer", "training.strategy"});
 }
 
 TEST_CASE("readers refuse what is out of the ranges of the contract, and name the ranges") {
