@@ -194,13 +194,9 @@ void add_recompute(MegatronArguments& a, const std::vector<int>& stages, Json& t
   }
   const int most = *std::max_element(stages.begin(), stages.end());
   if (method == "uniform" && layers > 1) {
-    a.refuse("recompute-num-layers", "groups of layers have no counterpart; expected 1");
-  } else if (method == "block" && layers < most && stages.size() > 1) {
-    a.refuse("recompute-num-layers",
-             "some layers of each stage have no counterpart; expected all " + std::to_string(most) +
-                 ", or one stage");
+    training["recompute"] = {{"group", layers}};
   } else if (method == "block" && layers < most) {
-    training["recompute"] = {{"full_layers", layers}};
+    training["recompute"] = {{"stage_layers", layers}};
   } else {
     training["recompute"] = "full";
   }
