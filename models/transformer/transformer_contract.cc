@@ -203,7 +203,8 @@ std::vector<ContractKey> encoder_keys() {
       {"connector", object("model.transformer.encoder.connector"), "one product",
        "The way to the decoder's width."}};
   const std::set<std::string> of_decoders = {
-      "tied_embeddings", "readout", "classes", "pooler", "multi_token_prediction", "head"};
+      "tied_embeddings",        "readout", "classes",     "pooler",
+      "multi_token_prediction", "head",    "readout_bias"};
   for (const auto& more : {attention_keys(), block_keys(), expert_keys()}) {
     for (const ContractKey& key : more) {
       if (!of_decoders.contains(key.key)) keys.push_back(key);
