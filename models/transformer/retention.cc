@@ -44,7 +44,6 @@ Operator retain(const Retention& r, double element) {
                        .counted = *op.forward.counted * 2};
   op.stash = Bytes(tokens * 4 * h * element) + states;
   op.gradients = Bytes(tokens * 6 * h * element);
-  op.parts = LayerPart::CoreAttention;
   return op;
 }
 
