@@ -46,7 +46,8 @@ std::vector<StageCost> recomputed_in_stages(std::vector<StageCost> modules,
       if (group.size() > 1) join(group);
       group.clear();
     };
-    for (int m = partition.boundaries[stage]; m < partition.boundaries[stage + 1]; ++m) {
+    const int end = std::min(partition.boundaries[stage + 1], static_cast<int>(modules.size()) - 1);
+    for (int m = partition.boundaries[stage]; m < end; ++m) {
       StageCost& module = modules[static_cast<std::size_t>(m)];
       if (!is_layer(module)) continue;
       if (rule.layers && layers++ >= *rule.layers) {
@@ -65,13 +66,14 @@ StageTime busy_with(const StageRecompute& rule, const std::vector<StageCost>& mo
                     StageTime all) {
   if (!rule.layers) return all;
   const std::size_t count = modules.size();
-  std::vector<Seconds> before(count + 1);  // recomputes of the modules before this one
+  std::vector<Seconds> before(count + 1);  // recomputes of the layers before this module
   std::vector<int> layers(count + 1);
   std::vector<int> layer_at;  // the module of a layer
   for (std::size_t m = 0; m < count; ++m) {
-    before[m + 1] = before[m] + modules[m].recompute.whole();
+    before[m + 1] = before[m];
     layers[m + 1] = layers[m];
-    if (!is_layer(modules[m])) continue;
+    if (m + 1 == count || !is_layer(modules[m])) continue;
+    before[m + 1] += modules[m].recompute.whole();
     ++layers[m + 1];
     layer_at.push_back(static_cast<int>(m));
   }

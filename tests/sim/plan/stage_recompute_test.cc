@@ -7,8 +7,8 @@
 namespace interlock::stage_recompute_test {
 namespace {
 
-/// An embedding and `layers` layers that all compute again: 1 byte of input is kept, 10 in all, 2
-/// more are needed to work, and a forward takes 3 s.
+/// An embedding, `layers` layers that all compute again (1 byte of input is kept, 10 in all, 2 more
+/// are needed to work, and a forward takes 3 s), and a readout.
 std::vector<StageCost> model(int layers) {
   StageCost embedding;
   embedding.stash = Bytes(5);
@@ -20,6 +20,7 @@ std::vector<StageCost> model(int layers) {
   layer.remade = Bytes(9);
   std::vector<StageCost> modules = {embedding};
   modules.insert(modules.end(), static_cast<std::size_t>(layers), layer);
+  modules.emplace_back();
   return modules;
 }
 
@@ -28,8 +29,10 @@ struct Held {
   bool operator==(const Held&) const = default;
 };
 
+/// `boundaries`: of stages, but for the readout, which the last of them has too.
 std::vector<Held> held(const std::vector<int>& boundaries, const StageRecompute& rule) {
-  const Partition partition{.boundaries = boundaries};
+  Partition partition{.boundaries = boundaries};
+  ++partition.boundaries.back();
   const auto modules = recomputed_in_stages(model(boundaries.back() - 1), partition, rule);
   const auto roles = make_roles({}, partition.stages(), false);
   std::vector<Held> all;
@@ -57,6 +60,22 @@ TEST_CASE("a group of layers keeps the input of its first, and comes back at onc
   CHECK(held({0, 4, 8}, {.group = 3}) == std::vector<Held>{{5 + 1, three, 9}, {2, three, 12}});
 }
 
+TEST_CASE("a layer for later tokens, part of the last module, is computed again by itself") {
+  std::vector<StageCost> modules = model(2);
+  modules.back() = modules[1];
+  modules.back().stash = Bytes(100);  // with what the readout keeps
+  const Partition partition{.boundaries = {0, 4}};
+  for (const StageRecompute& rule : {StageRecompute{.layers = 0}, StageRecompute{.group = 4}}) {
+    const StageCost last = recomputed_in_stages(modules, partition, rule).back();
+    CHECK(last.stash == Bytes(100));
+    CHECK(last.workspace == Bytes(2 + 9));
+    CHECK(last.recompute.time == Seconds(3));
+  }
+  const auto roles = make_roles({}, 1, false);
+  const StageTime time = busy_with({.layers = 0}, modules, busy_time(modules, {}, roles, 1));
+  CHECK(time(0, 0, 4) == Seconds(3 * 3 + 3));  // three forwards, and that of the last again
+}
+
 TEST_CASE("a wider group never keeps more, nor a narrower rule less") {
   for (int n = 1; n < 8; ++n) {
     CHECK(held({0, 8}, {.group = n + 1})[0].stash <= held({0, 8}, {.group = n})[0].stash);
@@ -73,7 +92,7 @@ TEST_CASE("the time that a partition is balanced by is that of the stage's own l
     const auto roles = make_roles({}, 3, false);
     const StageTime time = busy_with(rule, modules, busy_time(modules, {}, roles, 1));
     for (const int cut : {1, 3, 6}) {
-      const Partition partition{.boundaries = {0, cut, 7, 8}};
+      const Partition partition{.boundaries = {0, cut, 7, 9}};
       const auto stages =
           price_stages(recomputed_in_stages(modules, partition, rule), partition, {}, roles);
       for (int s = 0; s < 3; ++s) {
