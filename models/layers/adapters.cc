@@ -87,13 +87,20 @@ Operator dequantised(const Operator& base, NumberFormat format, double element) 
 
 std::vector<Operator> adapted(const std::vector<Operator>& operators, const BuildOptions& options) {
   const double element = element_bytes(options.precision);
+  const auto adapts_to = [&](const Operator& op) {
+    return op.linear && options.adapters.has(*op.linear);
+  };
   std::vector<Operator> all;
-  for (const Operator& given : operators) {
-    Operator op = given;
+  for (std::size_t i = 0; i < operators.size(); ++i) {
+    Operator op = operators[i];
     op.frozen = op.parameters > 0;
-    if (op.frozen) op.weight_gradient = {.launches = 0};
-    if (op.frozen) op.weight_exchanges.clear();
-    const bool adapts = op.linear && options.adapters.has(*op.linear);
+    op.weight_gradient = {.launches = 0};  // of weights that it shares with others, too
+    op.weight_exchanges.clear();
+    const bool adapts = adapts_to(op);
+    if (adapts && op.keeper > 0) {
+      const Operator& keeper = operators[i - static_cast<std::size_t>(op.keeper)];
+      if (!adapts_to(keeper)) op.stash = keeper.stash;
+    }
     // The kernel of attention reads its own output, which the projection keeps for it.
     if (op.linear && !adapts && op.linear != LinearName::Projection) op.stash = Bytes(0);
     if (op.linear && options.optimizer.frozen) {

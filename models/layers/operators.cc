@@ -44,13 +44,13 @@ std::vector<Work> update_of(const Module& module, const BuildOptions& options) {
   return works;
 }
 
-/// Adds the weights of `op`. A readout, whose module is not recomputable, has none of a layer.
+/// Adds the weights of `op`.
 void append_weights(Module& module, const ModuleFrame& frame, const Operator& op) {
   module.parameters += op.parameters;
   if (op.expert) module.expert_parameters += op.parameters;
   std::vector<WeightMatrix> matrices = op.matrices;
   for (WeightMatrix& matrix : matrices) {
-    matrix.hidden = matrix.hidden && frame.recomputable;
+    matrix.hidden = matrix.hidden && frame.layers;
     matrix.expert = op.expert;
   }
   if (op.frozen) {

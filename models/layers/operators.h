@@ -30,6 +30,7 @@ struct Operator {
   bool frozen = false;                      // its parameters are not trained
   std::optional<LinearName> linear = {};    // its name, if it may have an adapter
   int fused = 1;                            // products of the same input that it does in one
+  int keeper = 0;                           // operators back to one that saves its input for it
   Bytes stash;                              // saved from forward to backward: inputs
   Bytes inner_stash;                        // saved, too, but made by the operator itself
   Bytes gradients;  // of its input and output together, live while its backward runs
@@ -92,7 +93,8 @@ struct ModuleFrame {
   Bytes input;
   Bytes output;
   Bytes later;  // of its stash: read by later slices of a sequence, so that it is always kept
-  bool recomputable = true;  // the last module's backward follows its forward at once: not there
+  bool recomputable = true;    // the last module's backward follows its forward at once: not there
+  bool layers = recomputable;  // its matrices are those of layers, not of a readout
 };
 Module make_module(const ModuleFrame& frame, const std::vector<Operator>& operators,
                    const BuildOptions& options);

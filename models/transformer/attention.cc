@@ -172,7 +172,8 @@ double computed_columns(const BlockForm& t, const TokenSlice& part) {
   return pairs / part.length;
 }
 
-/// Muon makes queries, their gates, keys and values orthogonal apart (Megatron-LM's muon_split_qkv).
+/// Muon makes queries, their gates, keys and values orthogonal apart (Megatron-LM's
+/// muon_split_qkv).
 void split_heads(const BlockForm& t, Operator& product) {
   const WeightMatrix whole = product.matrices.front();
   WeightMatrix query = whole, key = whole;

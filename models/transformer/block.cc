@@ -74,6 +74,7 @@ std::vector<Operator> parallel_block(const BlockForm& b, const StreamSizes& z) {
   const std::size_t mixer_end = block.size();
   if (b.shared_norm) {
     append_feed_forward(b, z, block);
+    block[mixer_end].keeper = static_cast<int>(mixer_end) - 1;  // the mixer's first product
   } else {
     append_normed(b, z, append_feed_forward, block);
     block[mixer_end].reads_module_input = true;
@@ -146,9 +147,8 @@ std::vector<Operator> block_operators(const BlockForm& b, const StreamSizes& z) 
 
 Module block_module(const BlockForm& b, const BuildOptions& options) {
   const StreamSizes z = stream_sizes(b.stream, options);
-  return make_module(
-      {.input = boundary(z), .output = boundary(z), .later = kept_for_later(b, z)},
-      block_operators(b, z), options);
+  return make_module({.input = boundary(z), .output = boundary(z), .later = kept_for_later(b, z)},
+                     block_operators(b, z), options);
 }
 
 }  // namespace interlock

@@ -80,7 +80,8 @@ void append_later_tokens(const Transformer& t, const StreamSizes& z, const Build
   const Bytes through = boundary(z);
   for (int i = 0; i < t.later_tokens; ++i) {
     const std::size_t layer = t.layers.size() + static_cast<std::size_t>(i);
-    const ModuleFrame whole = {.input = through, .output = through, .recomputable = false};
+    const ModuleFrame whole = {
+        .input = through, .output = through, .recomputable = false, .layers = true};
     append_module(last, make_module(whole, joined(t, z), options));
     append_module(last, block_module(t.forms[static_cast<std::size_t>(t.layers.back())],
                                      options_of_layer(options, layer)));

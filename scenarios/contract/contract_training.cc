@@ -332,7 +332,8 @@ ContractObject lora() {
           {"modules", modules, "all four",
            "Products with adapters, as Megatron-Bridge names them. `linear_qkv`: queries, keys and "
            "values, or all that makes them of latents. `linear_proj`: attention's output. "
-           "`linear_fc1`, `linear_fc2`: of the MLP, and of every expert."},
+           "Retention, Mamba and gated delta rules: the first product and the last. `linear_fc1`, "
+           "`linear_fc2`: of the MLP, and of every expert."},
           {"fused", boolean(), "true",
            "One adapter for queries, keys and values together, and one for gate and up "
            "(Megatron-Bridge's LoRA). `false`: one for each (PEFT)."},
@@ -361,7 +362,8 @@ ContractObject recompute() {
             "everything, or what `modules` leaves."},
            {"stage_layers", whole(0, 1e6), "",
             "Layers of each stage, from its start, that keep their input only; all others keep "
-            "everything (Megatron-LM's `--recompute-method block`). Global training."},
+            "everything (Megatron-LM's `--recompute-method block`). The layers of "
+            "`multi_token_prediction` are always computed again. Global training."},
            {"group", whole(1, 1e6), "1",
             "Layers in a row of a stage that are computed again together: only the first keeps "
             "its input, and all of them come back at once (Megatron-LM's `uniform`). Global "

@@ -327,6 +327,7 @@ void check_frozen(const TrainingKeys& training, const ModelGraph& graph, Diagnos
   if (!lora && training.frozen_modules == 0) return;
   const JsonNode node = training.node.child(lora ? "lora" : "frozen_modules");
   const int modules = static_cast<int>(graph.modules.size());
+  const Module& last = graph.modules.back();
   if (training.strategy.strategy.kind != StrategyKind::Global) {
     report(diagnostics, node,
            "weights are frozen under one loss; expected the strategy \"global\"");
@@ -336,10 +337,10 @@ void check_frozen(const TrainingKeys& training, const ModelGraph& graph, Diagnos
            "leaves nothing to train; expected fewer than the " + std::to_string(modules) +
                " modules of " + in_quotes(graph.name) + ", got " +
                std::to_string(training.frozen_modules));
-  } else if (!lora && graph.modules.back().tied_parameters > 0) {
+  } else if (!lora && last.tied_parameters > 0 && last.tied_to < training.frozen_modules) {
     report(diagnostics, node,
-           "the readout is trained, and shares its weights with the first module; expected a model "
-           "with \"tied_embeddings\": false");
+           "the readout is trained, and shares weights with the embedding; expected a model with "
+           "\"tied_embeddings\": false and no \"multi_token_prediction\"");
   }
   const auto has_adapters = [](const Module& module) {
     return module.frozen.all > 0 && weights_of(module).all > 0;

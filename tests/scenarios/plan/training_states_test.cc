@@ -106,5 +106,17 @@ TEST_CASE("QLoRA holds matrices of layers in four bits, and the rest in sixteen"
         doctest::Approx(four * kMatrices + 2 * (kAll - kMatrices) + 2 * 41'943'040.0));
 }
 
+TEST_CASE("an encoder may be frozen in front of an embedding that the readout shares") {
+  const std::string model = R"(model={"kind": "transformer", "layers": 2, "hidden_size": 16,
+      "attention_heads": 4, "vocab_size": 10, "sequence_length": 20, "encoder": {"layers": 3,
+      "hidden_size": 8, "attention_heads": 2, "patches": {"image_size": 8, "patch_size": 2}}})";
+  INFO("patches, three layers and the connector come before the embedding");
+  const Priced whole = priced({model}), made = priced({model, "training.frozen_modules=5"});
+  CHECK(made.stage.state.weights == whole.stage.state.weights);
+  CHECK(made.stage.frozen > Bytes(0));
+  CHECK(made.stage.frozen + made.stage.state.gradients == whole.stage.state.gradients);
+  CHECK_THROWS_AS(priced({model, "training.frozen_modules=6"}), Error);
+}
+
 }  // namespace
 }  // namespace interlock::training_states_test
