@@ -58,7 +58,7 @@ void train(const TrainOptions& options) {
     try {
       const ExecutionOptions asked{.steps = options.steps,
                                    .batches = batches_of(options, network),
-                                   .descent = descent_of(options, scenario.optimizer),
+                                   .descent = descent_of(options, scenario.optimizer.kind),
                                    .seed = static_cast<std::uint64_t>(options.seed),
                                    .dump_step = options.dump.empty() ? -1 : options.dump_step,
                                    .graph = options.graph,

@@ -65,7 +65,7 @@ void validate_run(const ValidateOptions& options) {
     if (!training.command.quiet) tell("running " + scenarios[i].name + " ...");
     const ExecutionOptions execution{.steps = options.fill + training.steps,
                                      .batches = batches_of(training, networks[i]),
-                                     .descent = descent_of(training, scenarios[i].optimizer),
+                                     .descent = descent_of(training, scenarios[i].optimizer.kind),
                                      .seed = static_cast<std::uint64_t>(training.seed),
                                      .graph = training.graph,
                                      .stop = &StopOnInterrupt::asked()};

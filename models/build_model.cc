@@ -2,7 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models/build_model.h"
 
+#include <algorithm>
+
 #include "base/text.h"
+#include "models/layers/adapters.h"
 #include "models/layers/profile.h"
 #include "models/model_file.h"
 #include "models/networks/mlp.h"
@@ -156,6 +159,19 @@ std::vector<std::string> read_notes(Section& reader) {
   return notes;
 }
 
+/// Freezes the first modules of `graph`, and of its slices.
+void freeze_first(ModelGraph& graph, int modules) {
+  if (modules == 0) return;
+  const int count = std::min(modules, static_cast<int>(graph.modules.size()));
+  for (int i = 0; i < count; ++i) freeze(graph.modules[static_cast<std::size_t>(i)]);
+  if (!graph.slice) return;
+  graph.slice = [whole = std::move(graph.slice), modules](const TokenSlice& slice) {
+    ModelGraph part = whole(slice);
+    freeze_first(part, modules);
+    return part;
+  };
+}
+
 ModelGraph build_found(const ModelObject& model, const BuildOptions& options,
                        Diagnostics& diagnostics) {
   std::vector<std::string> names;
@@ -172,6 +188,7 @@ ModelGraph build_found(const ModelObject& model, const BuildOptions& options,
   ModelGraph graph = found.build(reader, options);
   graph.name = name;
   graph.notes = notes;
+  freeze_first(graph, options.frozen_modules);
   return graph;
 }
 

@@ -1,30 +1,88 @@
-// Footprint: bytes and update work of parameters under an optimiser and a precision.
+// Footprint: bytes and update work of weights under an optimiser and a precision.
 // SPDX-License-Identifier: Apache-2.0
 #include "models/layers/footprint.h"
+
+#include <algorithm>
 
 #include "base/error.h"
 
 namespace interlock {
 namespace {
 
-bool keeps_masters(Precision precision) {
-  return precision != Precision::Fp32 && precision != Precision::Tf32;
+bool keeps_masters(const OptimizerRule& rule, Precision precision) {
+  return rule.masters && precision != Precision::Fp32 && precision != Precision::Tf32;
 }
 
-/// fp32 words of optimiser state a parameter, the master copy apart.
-int moments(Optimizer optimizer) {
-  switch (optimizer) {
+OpVariant variant_of(Optimizer optimizer) {
+  if (optimizer == Optimizer::SgdMomentum) return OpVariant::Momentum;
+  return optimizer == Optimizer::Adam ? OpVariant::Adam : OpVariant::Plain;
+}
+
+/// Returns the bytes of both moments.
+double moment_bytes(const WeightCount& weights, const OptimizerRule& rule) {
+  const double all = static_cast<double>(weights.all);
+  const double first = stored_bytes(rule.first), second = stored_bytes(rule.second);
+  switch (rule.kind) {
     case Optimizer::Sgd:
       return 0;
     case Optimizer::SgdMomentum:
-      return 1;
+    case Optimizer::Lion:
+      return all * first;
     case Optimizer::Adam:
-      return 2;
+      return all * (first + second);
+    case Optimizer::Adafactor:
+      return (all - static_cast<double>(weights.matrix) + weights.lines) * second;
+    case Optimizer::Muon:
+      return all * first + (all - static_cast<double>(weights.hidden)) * second;
   }
-  CHECK(false, "an optimiser should be one of the three");
+  CHECK(false, "an optimiser should be one of the six");
+}
+
+/// Returns the bytes of the weights, whose matrices take `matrix` bytes each.
+Bytes weight_bytes(const WeightCount& weights, double matrix, double element) {
+  const double hidden = static_cast<double>(weights.hidden);
+  return Bytes((static_cast<double>(weights.all) - hidden) * element + hidden * matrix);
 }
 
 }  // namespace
+
+double stored_bytes(NumberFormat format) {
+  switch (format) {
+    case NumberFormat::Fp32:
+      return 4;
+    case NumberFormat::Fp16:
+    case NumberFormat::Bf16:
+      return 2;
+    case NumberFormat::Fp8:
+      return 1;
+    case NumberFormat::Int8:
+      return 1 + 4.0 / 256;
+    case NumberFormat::Mxfp8:
+      return 1 + 1.0 / 32;
+    case NumberFormat::Nvfp4:
+      return 0.5 + 1.0 / 16;
+    case NumberFormat::Nf4:
+      return 0.5 + 1.0 / 64 + 4.0 / (64 * 256);
+  }
+  CHECK(false, "a format should be one of the eight");
+}
+
+WeightCount::WeightCount(std::int64_t parameters, const std::vector<WeightMatrix>& matrices)
+    : all(parameters) {
+  for (const WeightMatrix& one : matrices) {
+    matrix += one.parameters;
+    if (one.hidden) hidden += one.parameters;
+    lines += one.count * (one.rows + one.columns);
+  }
+}
+
+WeightCount& WeightCount::operator+=(const WeightCount& more) {
+  all += more.all;
+  hidden += more.hidden;
+  matrix += more.matrix;
+  lines += more.lines;
+  return *this;
+}
 
 double element_bytes(Precision precision) {
   switch (precision) {
@@ -39,41 +97,62 @@ double element_bytes(Precision precision) {
   CHECK(false, "a precision should be one of the five");
 }
 
-Footprint footprint(std::int64_t parameters, Optimizer optimizer, Precision precision,
+Footprint footprint(const WeightCount& weights, const OptimizerRule& rule, Precision precision,
                     bool fp32_gradients) {
-  const double count = static_cast<double>(parameters);
-  const int words = moments(optimizer) + (keeps_masters(precision) ? 1 : 0);
-  return {.weights = Bytes(count * element_bytes(precision)),
-          .gradients = Bytes(count * (fp32_gradients ? 4 : element_bytes(precision))),
-          .optimizer = Bytes(count * 4 * words)};
+  const double count = static_cast<double>(weights.all), element = element_bytes(precision);
+  const double matrix = rule.weights ? rule.weight_copies * stored_bytes(*rule.weights) : element;
+  const double master = keeps_masters(rule, precision) ? stored_bytes(rule.master) : 0;
+  return {.weights = weight_bytes(weights, matrix, element),
+          .gradients = Bytes(count * (fp32_gradients ? 4 : element)),
+          .optimizer = Bytes(count * master + moment_bytes(weights, rule))};
 }
 
-namespace {
-
-OpVariant variant_of(Optimizer optimizer) {
-  switch (optimizer) {
-    case Optimizer::Sgd:
-      return OpVariant::Plain;
-    case Optimizer::SgdMomentum:
-      return OpVariant::Momentum;
-    case Optimizer::Adam:
-      return OpVariant::Adam;
-  }
-  CHECK(false, "an optimiser should be one of the three");
+Bytes frozen_weights(const WeightCount& weights, const OptimizerRule& rule, Precision precision) {
+  const double element = element_bytes(precision);
+  return weight_bytes(weights, rule.frozen ? stored_bytes(*rule.frozen) : element, element);
 }
 
-}  // namespace
+Bytes sent_weights(const WeightCount& weights, const OptimizerRule& rule, Precision precision) {
+  const double element = element_bytes(precision);
+  const bool eight = rule.weights == NumberFormat::Fp8;
+  return weight_bytes(weights, eight ? stored_bytes(NumberFormat::Fp8) : element, element);
+}
 
-std::vector<Work> update_work(std::int64_t parameters, Optimizer optimizer, Precision precision,
-                              bool fp32_gradients) {
-  if (parameters == 0) return {};
-  const Footprint held = footprint(parameters, optimizer, precision, fp32_gradients);
+std::vector<Work> update_work(const WeightCount& weights, const OptimizerRule& rule,
+                              Precision precision, bool fp32_gradients) {
+  if (weights.all == 0) return {};
+  const Footprint held = footprint(weights, rule, precision, fp32_gradients);
   // With masters the working weights are written only: the step reads their master instead.
-  const double weight_passes = keeps_masters(precision) ? 1 : 2;
+  const double weight_passes = keeps_masters(rule, precision) ? 1 : 2;
+  const double gradient_passes = rule.kind == Optimizer::Adafactor ? 3 : 1;
   // The arithmetic is a few operations a parameter, hidden by the traffic; it is no model flop.
   return {{.op_class = OpClass::Optimizer,
-           .bytes = held.weights * weight_passes + held.gradients + held.optimizer * 2,
-           .variant = variant_of(optimizer)}};
+           .bytes =
+               held.weights * weight_passes + held.gradients * gradient_passes + held.optimizer * 2,
+           .variant = variant_of(rule.kind)}};
+}
+
+std::vector<Work> orthogonal_work(const std::vector<WeightMatrix>& matrices, double element) {
+  constexpr int kSteps = 5;
+  std::vector<Work> works;
+  for (const WeightMatrix& one : matrices) {
+    if (!one.hidden) continue;
+    const double n = std::min(one.rows, one.columns), m = std::max(one.rows, one.columns);
+    const int launches = kSteps * one.count;
+    const auto product = [&](double rows, double columns, double inner) {
+      const double touched = rows * inner + inner * columns + rows * columns;
+      works.push_back({.op_class = OpClass::Gemm,
+                       .flops = Flops(2 * rows * columns * inner * launches),
+                       .bytes = Bytes(touched * element * launches),
+                       .launches = launches,
+                       .shape = {rows, columns, inner},
+                       .counted = Flops(0)});
+    };
+    product(n, n, m);
+    product(n, n, n);
+    product(n, m, n);
+  }
+  return works;
 }
 
 }  // namespace interlock

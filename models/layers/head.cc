@@ -255,8 +255,9 @@ std::vector<Operator> readout(const HeadSite& site, bool bias, double element) {
 Head make_head(const HeadSpec& spec, const HeadSite& site, const BuildOptions& options) {
   BuildOptions kept = options;  // a head's backward follows its forward at once
   kept.recompute = Recompute::None;
-  const Module module =
-      make_module({}, head_operators(spec, site, element_bytes(options.precision)), kept);
+  kept.adapters = {};
+  const Module module = make_module(
+      {.recomputable = false}, head_operators(spec, site, element_bytes(options.precision)), kept);
   Head head = {.parameters = module.parameters, .trainable = spec.trainable};
   head.work = module.forward;
   head.exchanges = module.forward_exchanges;

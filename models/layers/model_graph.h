@@ -15,6 +15,7 @@
 // The forward of layer0 is a product of 51.4 Mflop (2 x 32 x 784 x 1024) and a ReLU.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -26,6 +27,7 @@
 #include "base/json/json.h"
 #include "base/work.h"
 #include "models/layers/footprint.h"
+#include "models/layers/layer_parts.h"
 #include "models/layers/sharding.h"
 
 namespace interlock {
@@ -58,11 +60,21 @@ struct Module {
   // module and not that one keeps its own copy, with gradients and optimiser state.
   std::int64_t tied_parameters = 0;
   int tied_to = 0;  // number of a module before this one
-  Bytes output;     // the tensor that crosses to the next module
-  Bytes stash;      // kept from forward to backward, the module's input included
-  Bytes workspace;  // live only while one of its operators runs
+  // The trained ones of `parameters` and `tied_parameters`.
+  std::vector<WeightMatrix> matrices, tied_matrices;
+  WeightCount frozen, frozen_experts;  // of `parameters` and `expert_parameters`: not trained
+  bool tied_frozen = false;
+  Bytes output;      // the tensor that crosses to the next module
+  Bytes stash;       // kept from forward to backward, the module's input included
+  Bytes workspace;   // live only while one of its operators runs
+  Bytes remade;      // of the workspace: what `recompute` brings back
+  LayerParts parts;  // that its backward could compute again by themselves
   Head head;
 };
+
+/// Returns what optimisers tell apart of the trained weights of `module`; of its experts alone.
+WeightCount weights_of(const Module& module);
+WeightCount expert_weights_of(const Module& module);
 
 /// A part of every sequence of a micro-batch: `length` tokens that follow `context` others, of `of`
 /// in all. A profile does not know its tokens: there they count equal parts.
@@ -85,16 +97,39 @@ struct ModelGraph {
   std::function<ModelGraph(const TokenSlice&)> slice;
 };
 
-/// Names what a backward computes again. A forward keeps everything (None), all but the inner
-/// tensors of attention (Selective), or only the input of each module (Full).
-enum class Recompute { None, Selective, Full };
+/// Names what a backward computes again. A forward keeps everything (None), all but the scores of
+/// attention (Selective), only the input of each module (Full), or all but what some parts of it
+/// make (Parts).
+enum class Recompute { None, Selective, Full, Parts };
+
+/// Products of a layer that may have adapters, as Megatron-Bridge names them.
+enum class LinearName { Qkv, Projection, First, Second };
+inline constexpr int kLinearNames = 4;
+
+/// Returns the names, in their order.
+inline const std::vector<std::string>& linear_names() {
+  static const std::vector<std::string> names = {"linear_qkv", "linear_proj", "linear_fc1",
+                                                 "linear_fc2"};
+  return names;
+}
+
+/// Low-rank adapters, see adapters.h.
+struct Adapters {
+  int rank = 0;  // 0: none; all weights are trained
+  std::array<bool, kLinearNames> of = {true, true, true, true};
+  bool fused = true;  // one for queries, keys and values together, and for gate and up
+  bool has(LinearName name) const { return of[static_cast<std::size_t>(name)]; }
+};
 
 /// Everything outside the architecture that changes the work of one micro-batch.
 struct BuildOptions {
   int micro_batch_size = 1;
   Precision precision = Precision::Bf16;
-  Optimizer optimizer = Optimizer::SgdMomentum;
+  OptimizerRule optimizer;
   Recompute recompute = Recompute::None;
+  LayerParts recompute_parts;  // Parts: those; Full: of layers beyond the number below
+  Adapters adapters = {};
+  int frozen_modules = 0;               // the first of the model; no gradient passes them
   std::optional<int> recompute_layers;  // only this many modules, the first of those that may
   Framework framework;
   Sharding sharding;

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "models/layers/adapters.h"
+
 namespace interlock {
 namespace {
 
@@ -34,8 +36,35 @@ void append(std::vector<Work>& works, const Work& work, OpRole role) {
 
 /// The update of the module's own parameters.
 std::vector<Work> update_of(const Module& module, const BuildOptions& options) {
-  return update_work(module.parameters, options.optimizer, options.precision,
-                     options.framework.fp32_gradients);
+  std::vector<Work> works = update_work(weights_of(module), options.optimizer, options.precision,
+                                        options.framework.fp32_gradients);
+  if (options.optimizer.kind != Optimizer::Muon) return works;
+  const double element = element_bytes(options.precision);
+  for (const Work& work : orthogonal_work(module.matrices, element)) works.push_back(work);
+  return works;
+}
+
+/// Adds the weights of `op`.
+void append_weights(Module& module, const ModuleFrame& frame, const Operator& op) {
+  module.parameters += op.parameters;
+  if (op.expert) module.expert_parameters += op.parameters;
+  std::vector<WeightMatrix> matrices = op.matrices;
+  for (WeightMatrix& matrix : matrices) {
+    matrix.hidden = matrix.hidden && frame.layers;
+    matrix.expert = op.expert;
+  }
+  if (op.frozen) {
+    const WeightCount frozen(op.parameters, op.linear ? matrices : std::vector<WeightMatrix>());
+    module.frozen += frozen;
+    if (op.expert) module.frozen_experts += frozen;
+  } else {
+    module.matrices.insert(module.matrices.end(), matrices.begin(), matrices.end());
+  }
+}
+
+WeightCount count_of(std::int64_t parameters, std::vector<WeightMatrix> matrices, bool all) {
+  if (!all) std::erase_if(matrices, [](const WeightMatrix& one) { return !one.expert; });
+  return {parameters, matrices};
 }
 
 /// Sets the bytes that the loss and the softmax of attention move in `framework`.
@@ -49,10 +78,11 @@ void apply_framework(std::vector<Work>& works, const Framework& framework) {
 /// Adds the gradients that a micro-batch makes of the module's weights to those before it.
 void append_addition(Module& module, const BuildOptions& options) {
   const double passes = options.framework.gradient_passes;
-  if (passes == 0 || module.parameters == 0) return;
+  const std::int64_t trained = module.parameters - module.frozen.all;
+  if (passes == 0 || trained == 0) return;
   const double element = options.framework.fp32_gradients ? 4 : element_bytes(options.precision);
   append(module.backward_weight,
-         traffic(OpClass::Elementwise, passes * static_cast<double>(module.parameters) * element),
+         traffic(OpClass::Elementwise, passes * static_cast<double>(trained) * element),
          OpRole::WeightGradient);
 }
 
@@ -92,29 +122,89 @@ void set_shapes(Operator& op, double rows, double inputs, double outputs) {
   op.weight_gradient.shape = {inputs, outputs, rows};
 }
 
-void apply_recompute(Module& module, const ModuleFrame& frame, const std::vector<Operator>& ops,
-                     Recompute recompute) {
-  if (recompute == Recompute::None || !frame.recomputable) return;
+/// Returns what a backward computes again by itself: parts of the module.
+LayerParts parts_of(const BuildOptions& options) {
+  if (options.recompute == Recompute::Selective) return LayerPart::CoreAttention;
+  return options.recompute == Recompute::Parts ? options.recompute_parts : LayerParts();
+}
+
+/// Returns true if `op` has an inner stash that `part` drops. Selective recomputation leaves fused
+/// attention alone, which stores no scores.
+bool drops_inner(const Operator& op, LayerPart part, Recompute recompute) {
+  const bool fused = op.forward.variant == OpVariant::Fused;
+  return op.parts.has(part) && op.inner_stash > Bytes(0) &&
+         !(fused && recompute == Recompute::Selective);
+}
+
+/// Appends the forwards of `part`, if it drops anything.
+void run_again(Module& module, const std::vector<Operator>& ops, LayerPart part,
+               const BuildOptions& options) {
+  const bool drops = std::any_of(ops.begin(), ops.end(), [&](const Operator& op) {
+    return drops_inner(op, part, options.recompute) || (op.remade.has(part) && op.stash > Bytes(0));
+  });
+  if (!drops) return;
+  for (const Operator& op : ops) {
+    if (!op.parts.has(part)) continue;
+    if (options.precision == Precision::Fp8) append_casts(module.recompute, op, false);
+    append(module.recompute, op.forward, OpRole::Forward);
+    append_exchanges(module.recompute_exchanges, op.forward_exchanges);
+  }
+}
+
+/// Drops what `parts` make again, and has their forwards run again.
+void recompute_parts(Module& module, const ModuleFrame& frame, const std::vector<Operator>& ops,
+                     const BuildOptions& options) {
+  const LayerParts parts = parts_of(options);
   const Bytes before = module.stash;
-  if (recompute == Recompute::Full) {
-    module.recompute = module.forward;
-    module.recompute_exchanges = module.forward_exchanges;
-    module.stash = std::min(before, frame.input);
-  } else {
-    for (const Operator& op : ops) {
-      if (op.attention_core && op.inner_stash > Bytes(0)) module.stash -= op.inner_stash;
-    }
-    if (module.stash == before) return;  // nothing is dropped, so nothing has to be run again
-    for (const Operator& op : ops) {
-      if (!op.attention_core) continue;
-      append(module.recompute, op.forward, OpRole::Forward);
-      append_exchanges(module.recompute_exchanges, op.forward_exchanges);
+  for (int i = 0; i < kLayerParts; ++i) {
+    if (parts.has(static_cast<LayerPart>(i))) {
+      run_again(module, ops, static_cast<LayerPart>(i), options);
     }
   }
-  module.workspace += before - module.stash;  // it comes back while the module's backward runs
+  for (const Operator& op : ops) {
+    bool input = false, inner = false;
+    for (int i = 0; i < kLayerParts; ++i) {
+      const auto part = static_cast<LayerPart>(i);
+      if (!parts.has(part)) continue;
+      input = input || op.remade.has(part);
+      inner = inner || drops_inner(op, part, options.recompute);
+    }
+    if (input) module.stash -= op.stash;
+    if (inner) module.stash -= op.inner_stash;
+  }
+  if (parts.has(LayerPart::LatentProjections)) {
+    module.stash = std::min(before, module.stash + frame.later);
+  }
+  apply_framework(module.recompute, options.framework);
+}
+
+void apply_recompute(Module& module, const ModuleFrame& frame, const std::vector<Operator>& ops,
+                     const BuildOptions& options) {
+  if (!frame.recomputable) return;
+  for (const Operator& op : ops) {
+    module.parts |= op.parts;
+  }
+  const Bytes before = module.stash;
+  if (options.recompute == Recompute::Full) {
+    module.recompute = module.forward;
+    module.recompute_exchanges = module.forward_exchanges;
+    module.stash = std::min(before, frame.input + frame.later);
+  } else if (!parts_of(options).empty()) {
+    recompute_parts(module, frame, ops, options);
+  }
+  module.remade = before - module.stash;
+  module.workspace += module.remade;  // it comes back while the module's backward runs
 }
 
 }  // namespace
+
+WeightCount weights_of(const Module& module) {
+  return count_of(module.parameters - module.frozen.all, module.matrices, true);
+}
+
+WeightCount expert_weights_of(const Module& module) {
+  return count_of(module.expert_parameters - module.frozen_experts.all, module.matrices, false);
+}
 
 Operator linear(const Linear& shape, double element) {
   const double inputs = static_cast<double>(shape.inputs);
@@ -123,6 +213,7 @@ Operator linear(const Linear& shape, double element) {
                          {shape.rows * inputs, inputs * outputs, shape.rows * outputs}, element);
   set_shapes(op, shape.rows, inputs, outputs);
   op.parameters = shape.inputs * shape.outputs;
+  op.matrices = {{.rows = inputs, .columns = outputs, .parameters = op.parameters}};
   if (shape.bias) add_bias(op, shape.outputs, shape.rows * outputs, element);
   return op;
 }
@@ -143,6 +234,7 @@ Operator convolution(const Convolution& shape, double element) {
   const double channels = static_cast<double>(shape.outputs);
   set_shapes(op, shape.made, static_cast<double>(weights) / channels, channels);
   op.parameters = weights;
+  op.matrices = {{.rows = op.forward.shape.k, .columns = channels, .parameters = weights}};
   if (shape.bias) add_bias(op, shape.outputs, outputs, element);
   return op;
 }
@@ -216,16 +308,18 @@ Operator cross_entropy(double rows, std::int64_t classes, double element) {
           .gradients = Bytes(logits * element)};
 }
 
-Module make_module(const ModuleFrame& frame, const std::vector<Operator>& operators,
+Module make_module(const ModuleFrame& frame, const std::vector<Operator>& given,
                    const BuildOptions& options) {
+  const bool adapts = options.adapters.rank > 0;
+  const std::vector<Operator> with_adapters = adapts ? adapted(given, options) : given;
+  const std::vector<Operator>& operators = adapts ? with_adapters : given;
   Module module = {.name = frame.name, .output = frame.output};
   const bool casts = options.precision == Precision::Fp8;
   for (const Operator& op : operators) {
     if (casts) append_casts(module.forward, op, false);
     append(module.forward, op.forward, OpRole::Forward);
     append_exchanges(module.forward_exchanges, op.forward_exchanges);
-    module.parameters += op.parameters;
-    if (op.expert) module.expert_parameters += op.parameters;
+    append_weights(module, frame, op);
     module.stash += op.stash + op.inner_stash;
     module.workspace = std::max(module.workspace, op.gradients + op.waiting);
   }
@@ -245,13 +339,20 @@ Module make_module(const ModuleFrame& frame, const std::vector<Operator>& operat
   }
   append_addition(module, options);
   module.update = update_of(module, options);
-  apply_recompute(module, frame, operators, options.recompute);
+  apply_recompute(module, frame, operators, options);
   return module;
 }
 
 void wait_beside(std::vector<Operator>& operators, std::size_t first, std::size_t end,
                  Bytes gradients) {
   for (std::size_t i = first; i < end; ++i) operators[i].waiting += gradients;
+}
+
+void mark_part(std::vector<Operator>& operators, std::size_t first, LayerPart part) {
+  for (std::size_t i = first; i < operators.size(); ++i) {
+    operators[i].parts |= part;
+    if (i > first) operators[i].remade |= part;
+  }
 }
 
 void append_exchanges(std::vector<Exchange>& list, const std::vector<Exchange>& more) {
@@ -269,7 +370,7 @@ void append_exchanges(std::vector<Exchange>& list, const std::vector<Exchange>& 
 BuildOptions options_of_layer(const BuildOptions& options, std::size_t layer) {
   BuildOptions own = options;
   if (options.recompute_layers && layer >= static_cast<std::size_t>(*options.recompute_layers)) {
-    own.recompute = Recompute::None;
+    own.recompute = options.recompute_parts.empty() ? Recompute::None : Recompute::Parts;
   }
   return own;
 }

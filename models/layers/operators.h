@@ -25,13 +25,19 @@ struct Operator {
   Work weight_gradient = {.launches = 0};
   std::vector<Exchange> forward_exchanges, input_exchanges, weight_exchanges;
   std::int64_t parameters = 0;
-  bool expert = false;  // its parameters are divided by experts
-  Bytes stash;          // saved from forward to backward
-  Bytes inner_stash;    // the same, but dropped by selective recomputation
-  Bytes gradients;      // of its input and output together, live while its backward runs
-  Bytes waiting;        // gradients of others that are live meanwhile, see wait_beside
+  std::vector<WeightMatrix> matrices = {};  // of them
+  bool expert = false;                      // its parameters are divided by experts
+  bool frozen = false;                      // its parameters are not trained
+  std::optional<LinearName> linear = {};    // its name, if it may have an adapter
+  int fused = 1;                            // products of the same input that it does in one
+  int keeper = 0;                           // operators back to one that saves its input for it
+  Bytes stash;                              // saved from forward to backward: inputs
+  Bytes inner_stash;                        // saved, too, but made by the operator itself
+  Bytes gradients;  // of its input and output together, live while its backward runs
+  Bytes waiting;    // gradients of others that are live meanwhile, see wait_beside
   bool reads_module_input = false;  // its input gradient is needed by the module before only
-  bool attention_core = false;      // run again under selective recomputation
+  LayerParts parts;                 // that run it again, and then drop its inner stash
+  LayerParts remade;                // that make its stash again
 };
 
 /// y = x W + b. Shapes: x (rows, inputs), W (inputs, outputs).
@@ -86,7 +92,9 @@ struct ModuleFrame {
   std::string name;
   Bytes input;
   Bytes output;
-  bool recomputable = true;  // the last module's backward follows its forward at once: not there
+  Bytes later;  // of its stash: read by later slices of a sequence, so that it is always kept
+  bool recomputable = true;    // the last module's backward follows its forward at once: not there
+  bool layers = recomputable;  // its matrices are those of layers, not of a readout
 };
 Module make_module(const ModuleFrame& frame, const std::vector<Operator>& operators,
                    const BuildOptions& options);
@@ -96,6 +104,10 @@ Module make_module(const ModuleFrame& frame, const std::vector<Operator>& operat
 /// branch has the sum's gradient as its own output's, so that `end` is that operator.
 void wait_beside(std::vector<Operator>& operators, std::size_t first, std::size_t end,
                  Bytes gradients);
+
+/// Makes operators from `first` a part of the layer, at whose input the first of them begins; what
+/// the others keep is made inside.
+void mark_part(std::vector<Operator>& operators, std::size_t first, LayerPart part);
 
 /// Adds exchanges to a list; equal ones are counted together.
 void append_exchanges(std::vector<Exchange>& list, const std::vector<Exchange>& more);

@@ -116,7 +116,8 @@ Module make_profile_module(const ProfileModule& measured, const BuildOptions& op
 /// Keeps only what the module before hands on; the rest comes back while the backward runs.
 void keep_input_only(Module& module, Bytes input) {
   const Bytes kept = std::min(module.stash, input);
-  module.workspace += module.stash - kept;
+  module.remade = module.stash - kept;
+  module.workspace += module.remade;
   module.stash = kept;
   module.recompute = module.forward;
 }

@@ -134,6 +134,7 @@ Operator linear_on_cube(const Linear& whole, LinearRole role, const Sharding& sh
   const double outputs = gathered.rows * static_cast<double>(gathered.outputs);
   const double weights = static_cast<double>(op.parameters);
   op.parameters /= side;
+  op.matrices.front().parameters = op.parameters;
   op.stash += Bytes(weights * element);
   const bool column = role == LinearRole::Column;
   const MeshAxis gathers = column ? MeshAxis::TensorRow : MeshAxis::TensorDepth;
@@ -208,9 +209,13 @@ std::optional<int> grid_side(const Sharding& sharding) {
 Operator sharded_linear(const Linear& whole, LinearRole role, const Sharding& sharding,
                         double element) {
   if (sharding.tensor == 1) return linear(whole, element);
-  if (!divides_columns(sharding)) return linear_on_line(whole, role, sharding, element);
-  if (is_cube(sharding)) return linear_on_cube(whole, role, sharding, element);
-  return linear_on_grid(whole, sharding, element);
+  Operator op = !divides_columns(sharding) ? linear_on_line(whole, role, sharding, element)
+                : is_cube(sharding)        ? linear_on_cube(whole, role, sharding, element)
+                                           : linear_on_grid(whole, sharding, element);
+  WeightMatrix& matrix = op.matrices.front();
+  matrix.rows = static_cast<double>(whole.inputs);
+  matrix.columns = static_cast<double>(whole.outputs);
+  return op;
 }
 
 Operator sharded_norm(const Norm& whole, const Sharding& sharding, double element) {
@@ -236,6 +241,10 @@ Operator sharded_lookup(const Lookup& whole, const Sharding& sharding, double el
       .forward = {.op_class = OpClass::Embedding, .bytes = Bytes((found + rows) * element)},
       .weight_gradient = {.op_class = OpClass::Embedding, .bytes = Bytes(3 * found * element)},
       .parameters = group.entries * group.width,
+      .matrices = {{.rows = static_cast<double>(whole.entries),
+                    .columns = static_cast<double>(whole.width),
+                    .parameters = group.entries * group.width,
+                    .hidden = false}},
       .stash = Bytes(group.rows * 8),  // entries are named by 64-bit numbers
       .gradients = Bytes(rows * element)};
   if (group.devices > 1) {
@@ -248,6 +257,7 @@ Operator sharded_lookup(const Lookup& whole, const Sharding& sharding, double el
   const int side = side_of(sharding);
   if (is_cube(sharding)) {
     op.parameters /= side;
+    op.matrices.front().parameters = op.parameters;
     append_exchanges(op.forward_exchanges,
                      {exchange(AllGather, MeshAxis::TensorColumn, table, element)});
     append_exchanges(op.weight_exchanges,

@@ -25,6 +25,11 @@ struct BlockSizes {
   double statistics = 1;   // elements of (tokens, attention_heads)
 };
 
+/// Queries, keys and values that are made of latents can be made again.
+LayerParts made_of_latents(const BlockForm& t) {
+  return t.latents.kv_rank > 0 ? LayerPart::LatentProjections : LayerParts();
+}
+
 /// Attention products of `outputs` (tokens, heads, head size) with all that is attended, touching
 /// `elements`; the backward of each is two of the same size. Executed is what is stored, counted is
 /// what is attended or half of it.
@@ -43,7 +48,8 @@ Operator attention_product(const BlockForm& t, const BlockSizes& z, double outpu
   return {.forward = forward,
           .input_gradient = backward,
           .gradients = Bytes(elements * z.element),
-          .attention_core = true};
+          .parts = LayerPart::CoreAttention,
+          .remade = made_of_latents(t)};
 }
 
 /// The product of one head of one sample that `columns` columns and `inner` elements a sum are of.
@@ -73,9 +79,10 @@ Operator fused_attention(const BlockForm& t, const BlockSizes& z) {
   op.input_gradient.launches = 1;
   op.forward.variant = op.input_gradient.variant = OpVariant::Fused;
   set_shape(op, head_product(t, z, z.attended, z.queries / z.statistics));
-  op.stash = Bytes((z.queries + z.keys + z.values) * z.element + z.statistics * 4);
+  op.stash = Bytes((z.queries + z.keys + z.values) * z.element);
+  op.inner_stash = Bytes(z.statistics * 4);
   // Its backward reads its output, which the projection keeps, but not in this order of tokens.
-  if (turns_heads(z.sharding)) op.stash += Bytes(z.attentions * z.element);
+  if (turns_heads(z.sharding)) op.inner_stash += Bytes(z.attentions * z.element);
   return op;
 }
 
@@ -93,7 +100,7 @@ std::vector<Operator> materialised_attention(const BlockForm& t, const BlockSize
                                   .variant = OpVariant::Softmax},
                                  z.element);
   softmax.inner_stash = Bytes(elements * z.element);
-  softmax.attention_core = true;
+  softmax.parts = LayerPart::CoreAttention;
   Operator values = attention_product(t, z, z.attentions, elements + z.values_read + z.attentions);
   values.stash = Bytes(z.values * z.element);
   set_shape(values, head_product(t, z, z.attentions / z.statistics, z.stored));
@@ -102,7 +109,7 @@ std::vector<Operator> materialised_attention(const BlockForm& t, const BlockSize
   Operator drop = dropout(elements, z.element);
   drop.inner_stash = drop.stash + Bytes(elements * z.element);  // the mask and the dropped output
   drop.stash = Bytes(0);
-  drop.attention_core = true;
+  drop.parts = LayerPart::CoreAttention;
   drop.waiting = scores.waiting;
   return {scores, softmax, drop, values};
 }
@@ -165,6 +172,21 @@ double computed_columns(const BlockForm& t, const TokenSlice& part) {
   return pairs / part.length;
 }
 
+/// Muon makes queries, their gates, keys and values orthogonal apart (Megatron-LM's
+/// muon_split_qkv).
+void split_heads(const BlockForm& t, Operator& product) {
+  const WeightMatrix whole = product.matrices.front();
+  WeightMatrix query = whole, key = whole;
+  query.columns = static_cast<double>(t.head_size) * t.attention_heads;
+  query.count = t.gate ? 2 : 1;
+  const double queries = query.columns * query.count;
+  key.columns = (whole.columns - queries) / 2;
+  query.parameters = std::llround(static_cast<double>(whole.parameters) * queries / whole.columns);
+  key.parameters = whole.parameters - query.parameters;
+  key.count = 2;
+  product.matrices = {query, key};
+}
+
 /// RMS norms of queries and keys. Norms over all heads add up squares over tensor devices.
 Operator query_norms(const BlockForm& t, const BlockSizes& z) {
   const bool whole = t.qk_norm == QkNorm::Whole;
@@ -194,6 +216,9 @@ void append_projections(const BlockForm& t, const StreamSizes& stream, const Blo
       size * t.attention_heads * (t.gate ? 2 : 1) + 2 * size * held_key_heads(t, z.sharding);
   block.push_back(sharded_linear({z.tokens, t.stream.hidden_size, outputs, t.bias.qkv},
                                  LinearRole::Column, z.sharding, z.element));
+  block.back().linear = LinearName::Qkv;
+  block.back().fused = 3;
+  split_heads(t, block.back());
   if (t.qk_norm != QkNorm::None) block.push_back(query_norms(t, z));
 }
 
@@ -216,6 +241,7 @@ Operator rotation(const BlockForm& t, const BlockSizes& z) {
   Operator op = elementwise(
       {.forward = 2 * turned, .backward = 2 * turned, .gradients = 2 * turned}, z.element);
   op.waiting = Bytes((z.queries + z.keys - turned + z.values) * z.element);
+  op.parts = made_of_latents(t);
   return op;
 }
 
@@ -273,6 +299,7 @@ void append_attention(const BlockForm& t, const StreamSizes& stream, std::vector
       sharded_linear({z.tokens, static_cast<std::int64_t>(t.value_head_size) * t.attention_heads,
                       t.stream.hidden_size, t.bias.projection},
                      LinearRole::Row, z.sharding, z.element);
+  output.linear = LinearName::Projection;
   if (turns_heads(z.sharding)) {
     const std::vector<Exchange> all = {turn(z.queries, z), turn(z.keys, z), turn(z.values, z)};
     Operator& inputs = block[first];

@@ -34,14 +34,23 @@ void append_dropout(const BlockForm& b, const StreamSizes& z, std::vector<Operat
   if (b.stream.dropout > 0) block.push_back(dropout(z.residual, z.element));
 }
 
+/// Adds the norm that a half begins with, whose output the half's first operator keeps.
+void append_normed(const BlockForm& b, const StreamSizes& z, Half half,
+                   std::vector<Operator>& block) {
+  const std::size_t norm = block.size();
+  block.push_back(norm_of(b.stream, z));
+  half(b, z, block);
+  block[norm].parts |= LayerPart::Norms;
+  block[norm + 1].remade |= LayerPart::Norms;
+}
+
 /// One half with its norms. Returns where the sum is.
 std::size_t append_half(const BlockForm& b, const StreamSizes& z, Half half,
                         std::vector<Operator>& block) {
   using enum NormPosition;
   const NormPosition norms = b.stream.norm_position;
   const std::size_t first = block.size();
-  if (norms == Pre || norms == Both) block.push_back(norm_of(b.stream, z));
-  half(b, z, block);
+  norms == Pre || norms == Both ? append_normed(b, z, half, block) : half(b, z, block);
   if (norms == Both || norms == Branch) block.push_back(norm_of(b.stream, z));
   append_dropout(b, z, block);
   const std::size_t sum = block.size();
@@ -55,19 +64,21 @@ std::size_t append_half(const BlockForm& b, const StreamSizes& z, Half half,
 /// to it together, so that tensor devices add up their parts of both at once. Source: GPT-NeoX-20B,
 /// arXiv 2204.06745, section 2.1; one norm: GPT-J and Falcon-7B.
 std::vector<Operator> parallel_block(const BlockForm& b, const StreamSizes& z) {
-  std::vector<Operator> block = {norm_of(b.stream, z)};
+  std::vector<Operator> block;
+  append_normed(b, z, append_mixer, block);
   block.front().reads_module_input = true;
-  append_mixer(b, z, block);
   const auto of_tensor = [](const Exchange& one) { return one.axis == MeshAxis::Tensor; };
   std::erase_if(block.back().forward_exchanges, of_tensor);
   std::erase_if(block.back().input_exchanges, of_tensor);
   append_dropout(b, z, block);
   const std::size_t mixer_end = block.size();
-  if (!b.shared_norm) {
-    block.push_back(norm_of(b.stream, z));
-    block.back().reads_module_input = true;
+  if (b.shared_norm) {
+    append_feed_forward(b, z, block);
+    block[mixer_end].keeper = static_cast<int>(mixer_end) - 1;  // the mixer's first product
+  } else {
+    append_normed(b, z, append_feed_forward, block);
+    block[mixer_end].reads_module_input = true;
   }
-  append_feed_forward(b, z, block);
   block[mixer_end].stash = Bytes(0);  // the first norm, or the first product, has kept the input
   append_dropout(b, z, block);
   wait_beside(block, 0, mixer_end - 1, boundary(z));
@@ -136,7 +147,7 @@ std::vector<Operator> block_operators(const BlockForm& b, const StreamSizes& z) 
 
 Module block_module(const BlockForm& b, const BuildOptions& options) {
   const StreamSizes z = stream_sizes(b.stream, options);
-  return make_module({.input = boundary(z) + kept_for_later(b, z), .output = boundary(z)},
+  return make_module({.input = boundary(z), .output = boundary(z), .later = kept_for_later(b, z)},
                      block_operators(b, z), options);
 }
 

@@ -76,9 +76,12 @@ void append_encoder(const Transformer& t, const BuildOptions& options,
   operators.front().reads_module_input = true;
   const double tokens = static_cast<double>(options.micro_batch_size) * e.image_tokens();
   const Bytes output(tokens * t.stream.hidden_size * outer_parts(z.sharding).share() * z.element);
-  modules.push_back(make_module(
-      {.name = "connector", .input = boundary(z), .output = output, .recomputable = false},
-      operators, own));
+  modules.push_back(make_module({.name = "connector",
+                                 .input = boundary(z),
+                                 .output = output,
+                                 .recomputable = false,
+                                 .layers = true},
+                                operators, own));
 }
 
 }  // namespace interlock

@@ -68,6 +68,10 @@ Operator of_experts(const Linear& whole, LinearRole role, int experts, const Str
     work->bytes += Bytes(weights * (experts - 1));
   }
   op.parameters *= experts;
+  for (WeightMatrix& matrix : op.matrices) {
+    matrix.count *= experts;
+    matrix.parameters *= experts;
+  }
   op.expert = true;
   if (!sharding.sequence_parallel) op.forward_exchanges = op.input_exchanges = {};
   if (sharding.tensor == z.sharding.tensor) return op;
@@ -75,6 +79,13 @@ Operator of_experts(const Linear& whole, LinearRole role, int experts, const Str
     for (Exchange& exchange : *exchanges) exchange.axis = MeshAxis::ExpertTensor;
   }
   return op;
+}
+
+/// Names the products on both sides of the activation that comes last but one.
+void name_products(const BlockForm& t, std::vector<Operator>& block) {
+  block[block.size() - 3].linear = LinearName::First;
+  block[block.size() - 3].fused = t.gated_mlp ? 2 : 1;
+  block.back().linear = LinearName::Second;
 }
 
 /// The way to the experts or back: `there` on the way to them.
@@ -122,6 +133,21 @@ void append_mlp(const BlockForm& t, std::int64_t width, const StreamSizes& z,
   block.push_back(activation(t, activation_elements(z.tokens, width, z.sharding), z.element));
   block.push_back(sharded_linear({z.tokens, width, t.stream.hidden_size, t.bias.mlp},
                                  LinearRole::Row, z.sharding, z.element));
+  name_products(t, block);
+}
+
+/// The experts of all tokens, whose sum with those behind `router` comes last.
+void append_shared(const BlockForm& t, const StreamSizes& z, std::size_t router,
+                   std::vector<Operator>& block) {
+  const Experts& experts = t.experts;
+  const std::size_t first = block.size();
+  append_mlp(t, static_cast<std::int64_t>(experts.shared) * experts.shared_ffn_hidden_size, z,
+             block);
+  block[first].stash = Bytes(0);                   // the router has kept it
+  wait_beside(block, router, first, boundary(z));  // what the shared experts made of their input's
+  if (experts.shared_gate) append_gate(t, z, block);
+  mark_part(block, first, LayerPart::SharedExperts);
+  block.push_back(residual(z.residual, z.element));
 }
 
 /// Router, the way to the experts, their products, the way back, and the experts of all tokens.
@@ -143,24 +169,23 @@ void append_experts(const BlockForm& t, const StreamSizes& z, std::vector<Operat
                              LinearRole::Column, held, z));
   block.push_back(
       activation(t, activation_elements(rows, width, sharding_of_experts(z.sharding)), z.element));
+  block.back().parts |= LayerPart::ExpertActivation;
   block.push_back(
       of_experts({rows, width, t.stream.hidden_size, t.bias.mlp}, LinearRole::Row, held, z));
+  block.back().remade |= LayerPart::ExpertActivation;
+  name_products(t, block);
   block.push_back(passage(t, z, false));
-  if (experts.shared == 0) return;
-  const std::size_t first = block.size();
-  append_mlp(t, static_cast<std::int64_t>(experts.shared) * experts.shared_ffn_hidden_size, z,
-             block);
-  block[first].stash = Bytes(0);                   // the router has kept it
-  wait_beside(block, router, first, boundary(z));  // what the shared experts made of their input's
-  if (experts.shared_gate) append_gate(t, z, block);
-  block.push_back(residual(z.residual, z.element));
+  if (experts.shared > 0) append_shared(t, z, router, block);
+  mark_part(block, router, LayerPart::Experts);
 }
 
 }  // namespace
 
 void append_feed_forward(const BlockForm& t, const StreamSizes& z, std::vector<Operator>& block) {
   if (t.ffn == FeedForward::Experts) return append_experts(t, z, block);
+  const std::size_t first = block.size();
   append_mlp(t, t.ffn_hidden_size, z, block);
+  mark_part(block, first, LayerPart::Mlp);
 }
 
 }  // namespace interlock

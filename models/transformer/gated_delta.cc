@@ -85,7 +85,6 @@ Operator delta_rule(const BlockForm& b, const StreamSizes& z) {
   op.stash =
       Bytes(z.tokens * ((2 * w.keys + w.values + w.triangle + w.heads) * z.element + w.heads * 4));
   op.gradients = Bytes(z.tokens * (4 * w.keys + 4 * w.values + 2 * states) * z.element);
-  op.attention_core = true;
   return op;
 }
 
@@ -100,6 +99,7 @@ void append_gated_delta(const BlockForm& b, const StreamSizes& z, std::vector<Op
   const std::int64_t outputs = 2 * keys + 2 * values + 2 * d.value_heads;
   block.push_back(sharded_linear({z.tokens, b.stream.hidden_size, outputs, b.bias.qkv},
                                  LinearRole::Column, z.sharding, z.element));
+  block.back().linear = LinearName::Qkv;
   const std::size_t first = block.size();
   block.push_back(causal_convolution(w.convolution, z.element));
   block.push_back(delta_rule(b, z));
@@ -107,6 +107,7 @@ void append_gated_delta(const BlockForm& b, const StreamSizes& z, std::vector<Op
   block.push_back(gated_norm(z.tokens * w.values, d.value_head_size, z.element));
   block.push_back(sharded_linear({z.tokens, values, b.stream.hidden_size, b.bias.projection},
                                  LinearRole::Row, z.sharding, z.element));
+  block.back().linear = LinearName::Projection;
 }
 
 Bytes gated_delta_state(const BlockForm& b, const StreamSizes& z) {

@@ -23,7 +23,9 @@ struct Latent {
 /// From the tokens to `outputs` elements that every tensor device makes for its own part of them.
 Operator down(const BlockForm& t, const StreamSizes& z, std::int64_t outputs) {
   const double rows = z.tokens / outer_parts(z.sharding).rows;
-  return linear({rows, t.stream.hidden_size, outputs, t.bias.qkv}, z.element);
+  Operator op = linear({rows, t.stream.hidden_size, outputs, t.bias.qkv}, z.element);
+  op.linear = LinearName::Qkv;
+  return op;
 }
 
 void append_heads(const BlockForm& t, const StreamSizes& z, const Latent& latent,
@@ -35,6 +37,8 @@ void append_heads(const BlockForm& t, const StreamSizes& z, const Latent& latent
   for (auto* exchanges : {&up.forward_exchanges, &up.input_exchanges, &up.weight_exchanges}) {
     for (Exchange& one : *exchanges) one.bytes *= more;
   }
+  up.parts |= LayerPart::LatentProjections;
+  up.linear = LinearName::Qkv;
   block.push_back(up);
 }
 
@@ -49,6 +53,8 @@ void append_latents(const BlockForm& t, const StreamSizes& z, std::vector<Operat
     const std::int64_t width = static_cast<std::int64_t>(t.head_size) * t.attention_heads;
     block.push_back(sharded_linear({z.tokens, t.stream.hidden_size, width, false},
                                    LinearRole::Column, z.sharding, z.element));
+    block.back().parts |= LayerPart::LatentProjections;
+    block.back().linear = LinearName::Qkv;
   }
   Operator shared = down(t, z, t.latents.kv_rank + rotary);
   shared.stash = Bytes(0);  // the first product has kept the tokens

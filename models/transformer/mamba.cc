@@ -115,7 +115,6 @@ Operator state_space_dual(const BlockForm& b, const StreamSizes& z) {
   op.stash = Bytes(z.tokens * heads.count * z.element);
   op.gradients =
       Bytes(z.tokens * (2 * read + heads.inner) * z.element + states * 2 * 4 + scores * 2 * 4);
-  op.attention_core = true;
   return op;
 }
 
@@ -128,6 +127,7 @@ void append_mamba(const BlockForm& b, const StreamSizes& z, std::vector<Operator
   const double gate = z.tokens * static_cast<double>(inner_of(b, z)) * z.element;
   block.push_back(sharded_linear({z.tokens, hidden, 2 * inner, b.bias.qkv}, LinearRole::Column,
                                  z.sharding, z.element));
+  block.back().linear = LinearName::Qkv;
   const std::size_t first = block.size();
   block.push_back(causal_convolution(convolution_of_mamba(b, z), z.element));
   block.push_back(sharded_linear({z.tokens, inner, m.dt_rank + vectors, false}, LinearRole::Row,
@@ -150,6 +150,7 @@ void append_mamba(const BlockForm& b, const StreamSizes& z, std::vector<Operator
   block.push_back(selective_scan(b, z));
   block.push_back(sharded_linear({z.tokens, inner, hidden, b.bias.projection}, LinearRole::Row,
                                  z.sharding, z.element));
+  block.back().linear = LinearName::Projection;
 }
 
 void append_mamba2(const BlockForm& b, const StreamSizes& z, std::vector<Operator>& block) {
@@ -160,6 +161,7 @@ void append_mamba2(const BlockForm& b, const StreamSizes& z, std::vector<Operato
       2 * inner + 2 * static_cast<std::int64_t>(m.groups) * m.state_size + m.heads;
   block.push_back(sharded_linear({z.tokens, b.stream.hidden_size, outputs, b.bias.qkv},
                                  LinearRole::Column, z.sharding, z.element));
+  block.back().linear = LinearName::Qkv;
   const std::size_t first = block.size();
   block.push_back(causal_convolution(heads.convolution, z.element));
   block.push_back(state_space_dual(b, z));
@@ -168,6 +170,7 @@ void append_mamba2(const BlockForm& b, const StreamSizes& z, std::vector<Operato
   block.push_back(gated_norm(z.tokens * heads.inner, inner / z.sharding.tensor, z.element));
   block.push_back(sharded_linear({z.tokens, inner, b.stream.hidden_size, b.bias.projection},
                                  LinearRole::Row, z.sharding, z.element));
+  block.back().linear = LinearName::Projection;
 }
 
 Bytes mamba_state(const BlockForm& b, const StreamSizes& z) {

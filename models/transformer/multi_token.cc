@@ -17,6 +17,7 @@ std::vector<Operator> joined(const Transformer& t, const StreamSizes& z) {
   Operator lookup =
       sharded_lookup({z.tokens, t.vocab_size, t.stream.hidden_size}, z.sharding, z.element);
   lookup.parameters = 0;
+  lookup.matrices.clear();
   Operator norms = norm_of(t.stream, z);
   norms.parameters *= 2;
   norms.stash *= 2;
@@ -37,6 +38,7 @@ std::vector<Operator> own_readout(const Transformer& t, const StreamSizes& z,
   std::vector<Operator> operators = {norm_of(t.stream, z)};
   for (Operator op : readout(site_of(t, options), false, z.element)) {
     op.parameters = 0;
+    op.matrices.clear();
     operators.push_back(op);
   }
   return operators;
@@ -62,8 +64,13 @@ void append_module(Module& module, const Module& more) {
   }
   module.parameters += more.parameters;
   module.expert_parameters += more.expert_parameters;
+  module.matrices.insert(module.matrices.end(), more.matrices.begin(), more.matrices.end());
+  module.frozen += more.frozen;
+  module.frozen_experts += more.frozen_experts;
   module.stash += more.stash;
+  if (more.workspace > module.workspace) module.remade = more.remade;
   module.workspace = std::max(module.workspace, more.workspace);
+  module.parts |= more.parts;
 }
 
 }  // namespace
@@ -73,16 +80,18 @@ void append_later_tokens(const Transformer& t, const StreamSizes& z, const Build
   const Bytes through = boundary(z);
   for (int i = 0; i < t.later_tokens; ++i) {
     const std::size_t layer = t.layers.size() + static_cast<std::size_t>(i);
-    const ModuleFrame whole = {.input = through, .output = through, .recomputable = false};
+    const ModuleFrame whole = {
+        .input = through, .output = through, .recomputable = false, .layers = true};
     append_module(last, make_module(whole, joined(t, z), options));
     append_module(last, block_module(t.forms[static_cast<std::size_t>(t.layers.back())],
                                      options_of_layer(options, layer)));
     append_module(last, make_module(whole, own_readout(t, z, options), options));
   }
   if (last.tied_parameters == 0) {
-    last.tied_parameters =
-        sharded_lookup({z.tokens, t.vocab_size, t.stream.hidden_size}, z.sharding, z.element)
-            .parameters;
+    const Operator lookup =
+        sharded_lookup({z.tokens, t.vocab_size, t.stream.hidden_size}, z.sharding, z.element);
+    last.tied_parameters = lookup.parameters;
+    last.tied_matrices = lookup.matrices;
   }
 }
 

@@ -44,7 +44,6 @@ Operator retain(const Retention& r, double element) {
                        .counted = *op.forward.counted * 2};
   op.stash = Bytes(tokens * 4 * h * element) + states;
   op.gradients = Bytes(tokens * 6 * h * element);
-  op.attention_core = true;
   return op;
 }
 
@@ -60,6 +59,7 @@ std::vector<Operator> retention(const Retention& r, double element) {
   std::vector<Operator> operators = {
       sharded_linear({r.tokens, r.hidden_size, 6 * r.hidden_size, r.bias}, LinearRole::Column,
                      r.sharding, element)};
+  operators.back().linear = LinearName::Qkv;
   if (r.rotary) {
     const double turned = 2 * queries;
     operators.push_back(elementwise(
@@ -72,6 +72,7 @@ std::vector<Operator> retention(const Retention& r, double element) {
       element));  // the gate and its activation
   operators.push_back(sharded_linear({r.tokens, 2 * r.hidden_size, r.hidden_size, r.bias},
                                      LinearRole::Row, r.sharding, element));
+  operators.back().linear = LinearName::Projection;
   return operators;
 }
 

@@ -39,6 +39,8 @@ std::function<ModelGraph(const TokenSlice&)> slicer(const Transformer& shape,
                              .precision = options.precision,
                              .optimizer = options.optimizer,
                              .recompute = options.recompute,
+                             .recompute_parts = options.recompute_parts,
+                             .adapters = options.adapters,
                              .recompute_layers = options.recompute_layers,
                              .framework = options.framework,
                              .sharding = options.sharding};

@@ -13,6 +13,10 @@ Operator added_table(const Transformer& t, const StreamSizes& z, int entries, do
   return {.forward = {.op_class = OpClass::Embedding, .bytes = boundary(z) * 2 + read},
           .weight_gradient = {.op_class = OpClass::Embedding, .bytes = boundary(z) + read},
           .parameters = entries * width,
+          .matrices = {{.rows = static_cast<double>(entries),
+                        .columns = static_cast<double>(t.stream.hidden_size),
+                        .parameters = entries * width,
+                        .hidden = false}},
           .gradients = boundary(z)};
 }
 

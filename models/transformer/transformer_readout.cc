@@ -73,10 +73,17 @@ Module readout_module(const Transformer& t, const StreamSizes& z, const BuildOpt
   operators.front().reads_module_input = true;
   const bool tied = t.tied_embeddings && t.readout != Classes;
   const std::int64_t shared = projection(t, options, false).front().parameters;
-  if (tied) operators[weights].parameters -= shared;
+  std::vector<WeightMatrix> tied_matrices;
+  if (tied) {
+    operators[weights].parameters -= shared;
+    std::swap(tied_matrices, operators[weights].matrices);
+    for (WeightMatrix& matrix : tied_matrices) matrix.hidden = false;
+  }
   Module last = make_module({.name = "readout", .input = boundary(z), .recomputable = false},
                             operators, options);
   if (tied) last.tied_parameters = shared;
+  last.tied_matrices = tied_matrices;
+  last.tied_frozen = options.adapters.rank > 0;
   return last;
 }
 

@@ -72,6 +72,16 @@ void ExportedPlan::check_plan() {
             "divides tensors in one dimension; expected 1d");
   refuse_if(q.data_parallel.gradient_density < 1, "/parallel/gradient_density",
             "exchanges all gradients; expected 1");
+  const Optimizer optimizer = q.optimizer.kind;
+  const bool usual = optimizer == Optimizer::Sgd || optimizer == Optimizer::SgdMomentum ||
+                     optimizer == Optimizer::Adam;
+  refuse_if(!usual || q.optimizer != OptimizerRule(optimizer), "/training/optimizer",
+            "is told of it in its own words; expected adam, adamw, sgd-momentum or sgd");
+  const JsonValue* training = q.document->find("training");
+  for (const char* key : {"lora", "frozen_modules"}) {
+    refuse_if(training && training->find(key), std::string("/training/") + key,
+              "is told in Python what is not trained");
+  }
   refuse_if(plan().copies > 1, "/training/schedule", "keeps one copy of the model");
   refuse_if(q.precision == Precision::Tf32, "/training/precision",
             "is told tf32 by PyTorch; expected bf16, fp16, fp32 or fp8");

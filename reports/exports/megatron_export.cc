@@ -263,6 +263,25 @@ void add_replicas(ExportedPlan& e, MegatronLines& a) {
   a.end_line();
 }
 
+/// `layers`: of each stage that are computed again, if not all are.
+void add_recompute(const Question& q, const std::optional<int>& layers, MegatronLines& a) {
+  if (q.recompute == Recompute::Selective || q.recompute == Recompute::Parts) {
+    a.add("recompute-granularity", "selective");
+  }
+  if (q.recompute == Recompute::Parts) {
+    std::string names;
+    for (int part = 0; part < kLayerParts; ++part) {
+      if (!q.recompute_parts.has(static_cast<LayerPart>(part))) continue;
+      names += (names.empty() ? "" : " ") + layer_part_names()[static_cast<std::size_t>(part)];
+    }
+    a.add("recompute-modules", names);
+  }
+  if (!layers && q.recompute != Recompute::Full) return;
+  a.add("recompute-granularity", "full");
+  a.add("recompute-method", layers ? "block" : "uniform");
+  a.add("recompute-num-layers", layers.value_or(q.stage_recompute.group));
+}
+
 void add_training(ExportedPlan& e, MegatronLines& a) {
   const Question& q = e.question();
   a.add("micro-batch-size", e.micro_batch_size());
@@ -278,14 +297,10 @@ void add_training(ExportedPlan& e, MegatronLines& a) {
   e.refuse_if(layers && e.plan().partition.stages() > 1, "/training/recompute",
               "counts layers that are computed again in each stage; expected none, selective or "
               "full");
-  if (layers || q.recompute == Recompute::Full) a.add("recompute-granularity", "full");
-  if (layers) a.add("recompute-method", "block");
-  if (layers) a.add("recompute-num-layers", *layers);
-  if (q.recompute == Recompute::Full && !layers) {
-    a.add("recompute-method", "uniform");
-    a.add("recompute-num-layers", 1);
-  }
-  if (q.recompute == Recompute::Selective) a.add("recompute-granularity", "selective");
+  e.refuse_if((layers || q.stage_recompute.any()) && !q.recompute_parts.empty(),
+              "/training/recompute",
+              "computes whole layers again, or parts of all; expected one of both");
+  add_recompute(q, layers ? layers : q.stage_recompute.layers, a);
   e.refuse_if(q.offload.activations > 0, "/training/offload/activations",
               "offloads whole layers, not a share of each");
   if (q.offload.optimizer > 0) {

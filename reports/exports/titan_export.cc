@@ -66,9 +66,11 @@ std::string titan_pipeline(ExportedPlan& e) {
 }
 
 std::string titan_recompute(ExportedPlan& e) {
-  e.refuse_if(e.recomputed_layers().has_value(), "/training/recompute",
-              "spreads layers that are computed again; expected none, selective or full");
   const Recompute recompute = e.question().recompute;
+  e.refuse_if(
+      e.recomputed_layers() || e.question().stage_recompute.any() || recompute == Recompute::Parts,
+      "/training/recompute",
+      "spreads layers that are computed again; expected none, selective or full");
   if (recompute == Recompute::Selective) {
     return "[activation_checkpoint]\nmode = \"selective\"\nselective_ac_option = \"op\"\n";
   }

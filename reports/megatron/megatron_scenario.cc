@@ -201,15 +201,13 @@ std::vector<StageContent> stages_of(Settings& a, int layers, int pipeline) {
   return written_stages(a, *layout, layers, pipeline);
 }
 
-/// Selective recomputation of other parts than attention's inner tensors is left out.
 void add_selective(Settings& a, Json& training) {
-  std::vector<std::string> parts = a.words("recompute-modules");
-  const bool core = parts.empty() || std::erase(parts, "core_attn") > 0;
-  training["recompute"] = core ? "selective" : "none";
-  if (parts.empty()) return;
-  std::string names;
-  for (const std::string& part : parts) names += (names.empty() ? "" : ", ") + part;
-  a.remark("recompute-modules", names + ": kept, not computed again");
+  const std::vector<std::string> parts = a.words("recompute-modules");
+  if (parts.empty() || parts == std::vector<std::string>{"core_attn"}) {
+    training["recompute"] = "selective";
+  } else {
+    training["recompute"] = {{"modules", parts}};
+  }
 }
 
 /// Whole layers that are computed again; megatron counts them in each stage.
@@ -230,13 +228,9 @@ void add_recompute(Settings& a, const std::vector<StageContent>& stages, Json& t
   int most = 0;
   for (const StageContent& stage : stages) most = std::max(most, stage.layers);
   if (method == "uniform" && layers > 1) {
-    a.refuse("recompute-num-layers", "groups of layers have no counterpart; expected 1");
-  } else if (method == "block" && layers < most && stages.size() > 1) {
-    a.refuse("recompute-num-layers",
-             "some layers of each stage have no counterpart; expected all " + std::to_string(most) +
-                 ", or one stage");
+    training["recompute"] = {{"group", layers}};
   } else if (method == "block" && layers < most) {
-    training["recompute"] = {{"full_layers", layers}};
+    training["recompute"] = {{"stage_layers", layers}};
   } else {
     training["recompute"] = "full";
   }
@@ -245,16 +239,14 @@ void add_recompute(Settings& a, const std::vector<StageContent>& stages, Json& t
 void add_optimizer(Settings& a, Json& training) {
   const std::string optimizer = a.text("optimizer").value_or("adam");
   const bool momentum = a.number("sgd-momentum").value_or(0.9) > 0;
-  training["optimizer"] = optimizer == "sgd" && !momentum                     ? "sgd"
-                          : optimizer == "sgd" || optimizer.ends_with("muon") ? "sgd-momentum"
-                                                                              : "adam";
-  if (optimizer.ends_with("muon")) {
-    a.remark("optimizer", optimizer +
-                              ": taken as sgd-momentum, whose states it has, without the products "
-                              "that make its updates orthogonal");
-  } else if (optimizer != "adam" && optimizer != "sgd") {
-    a.refuse("optimizer", "expected adam, sgd or muon");
+  const bool muon = optimizer.ends_with("muon");
+  if (!muon && optimizer != "adam" && optimizer != "sgd" && optimizer != "lion") {
+    a.refuse("optimizer", "expected adam, lion, muon or sgd");
   }
+  training["optimizer"] = muon                 ? "muon"
+                          : optimizer != "sgd" ? optimizer
+                          : momentum           ? "sgd-momentum"
+                                               : "sgd";
   if (a.flag("optimizer-cpu-offload")) {
     training["offload"]["optimizer"] = a.number("optimizer-offload-fraction").value_or(1);
   }

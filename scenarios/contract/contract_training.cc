@@ -3,6 +3,8 @@
 #include "hardware/devices/catalogue_file.h"
 #include "hardware/devices/device.h"
 #include "models/layers/head.h"
+#include "models/layers/layer_parts.h"
+#include "models/layers/model_graph.h"
 #include "scenarios/contract/contract_parts.h"
 #include "sim/plan/schedules/catalogue.h"
 
@@ -14,6 +16,16 @@ constexpr double kLargestBatch = 1e9, kMostTraffic = 100;
 ContractType strategy_kind() {
   return one_of({"global", "local", "interlocking", "greedy", "chunked", "overlapping",
                  "forward-forward", "backlink", "tree", "pairwise", "inference"});
+}
+
+const std::vector<std::string>& optimizer_kinds() {
+  static const std::vector<std::string> kinds = {"sgd",       "sgd-momentum", "adam",      "adamw",
+                                                 "adam-8bit", "lion",         "adafactor", "muon"};
+  return kinds;
+}
+
+ContractType optimizer_type() {
+  return either({one_of(optimizer_kinds()), object("training.optimizer")});
 }
 
 ContractType schedule_kind() {
@@ -43,14 +55,29 @@ ContractObject training() {
            {"precision", one_of(precision_names()), "bf16",
             "Number format of the main computation; the device must support it. `fp8`: products of "
             "linear layers only, with attention and all tensors in 16 bits."},
-           {"optimizer", one_of({"sgd", "sgd-momentum", "adam", "adamw"}), "sgd-momentum",
-            "Decides the optimiser's states and the time of an update; `adamw` costs what `adam` "
-            "does."},
+           {"optimizer", optimizer_type(), "sgd-momentum",
+            "Decides the optimiser's states and the time of an update: the `kind` of an optimiser, "
+            "or an object."},
+           {"weights", one_of({"training", "fp8", "mxfp8", "nvfp4"}), "training",
+            "Format in which the matrices of layers are stored, with its scales; products take the "
+            "time of `precision`, which is then `fp8`. Embeddings, readouts, norms and biases stay "
+            "in 16 bits."},
+           {"weight_copies", whole(1, 2), "2",
+            "Copies of weights in another format than the training's: one is read by rows, one by "
+            "columns. Blackwell reads `fp8` both ways (1)."},
+           {"lora", object("training.lora"), "all weights are trained",
+            "Low-rank adapters beside the products of every layer; all other weights are frozen: "
+            "no "
+            "gradient, no state, no exchange. Transformers under global training."},
+           {"frozen_modules", whole(0, 1e6), "0",
+            "Modules of the model, from its start (the embedding is one), whose weights are "
+            "frozen, "
+            "and which no gradient passes: they keep nothing. Global training."},
            {"recompute", recompute_type(), "none",
             "What a forward keeps for the backward. `none`: everything. `selective`: all but "
-            "attention's inner tensors. `full`: each module's input. Or an object, for full in "
-            "some "
-            "layers only. Every gradient that passes a stage makes again what it reads."},
+            "attention's inner tensors. `full`: each module's input. Or an object, for parts of a "
+            "layer or some layers only. Every gradient that passes a stage makes again what it "
+            "reads."},
            {"offload", object("training.offload"), "nothing is offloaded",
             "What waits in the memory of each device's host; needs a machine with a `host`."},
            {"framework",
@@ -272,6 +299,82 @@ ContractObject framework() {
   return framework;
 }
 
+ContractObject optimizer() {
+  const ContractType moment = one_of({"fp32", "fp16", "bf16", "fp8", "int8"});
+  return {
+      .name = "training.optimizer",
+      .meaning = "An optimiser whose states have formats of their own.",
+      .keys = {
+          {"kind", one_of(optimizer_kinds()), "required",
+           "`sgd` has no state. `sgd-momentum` and `lion` have one moment, `adam` and `adamw` two, "
+           "`adam-8bit` two in `int8`. `adafactor`: a second moment of a number for each row and "
+           "column of a matrix, and no first (arXiv 1804.04235). `muon`: one moment of matrices of "
+           "layers, which five steps of Newton and Schulz make orthogonal at every update; adam "
+           "for all other weights. Under ZeRO each device does that for its share of the "
+           "matrices."},
+          {"masters", one_of({"fp32", "fp16", "bf16", "none"}), "fp32",
+           "Format of the copy of the weights that updates are added to, beside weights of 16 or "
+           "8 bits."},
+          {"first_moment", moment, "fp32; with adam-8bit int8",
+           "Format of the first moment, or the only one. `int8`: a scale for each 256 numbers."},
+          {"second_moment", moment, "fp32; with adam-8bit int8", "Format of the second moment."}}};
+}
+
+ContractObject lora() {
+  ContractType modules = list(one_of(linear_names()), 1, kLinearNames);
+  modules.distinct = true;
+  return {
+      .name = "training.lora",
+      .meaning = "Low-rank adapters (LoRA, arXiv 2106.09685; QLoRA, arXiv 2305.14314).",
+      .keys = {
+          {"rank", whole(1, 65'536), "required",
+           "Columns of A, and rows of B, in y = x W + x A B."},
+          {"modules", modules, "all four",
+           "Products with adapters, as Megatron-Bridge names them. `linear_qkv`: queries, keys and "
+           "values, or all that makes them of latents. `linear_proj`: attention's output. "
+           "Retention, Mamba and gated delta rules: the first product and the last. `linear_fc1`, "
+           "`linear_fc2`: of the MLP, and of every expert."},
+          {"fused", boolean(), "true",
+           "One adapter for queries, keys and values together, and one for gate and up "
+           "(Megatron-Bridge's LoRA). `false`: one for each (PEFT)."},
+          {"base", one_of({"training", "int8", "fp8", "nf4"}), "training",
+           "Format in which the frozen products' weights are stored. Kernels make 16 bits of them "
+           "before each product that reads them. `nf4`: QLoRA's 4 bits, with quantised scales."}}};
+}
+
+ContractObject recompute() {
+  ContractType modules = list(one_of(layer_part_names()), 1, kLayerParts);
+  modules.distinct = true;
+  return {
+      .name = "training.recompute",
+      .meaning = "Recompute of parts of a layer, or of some layers only.",
+      .keys =
+          {{"modules", modules, "all of a layer is kept, or nothing but its input",
+            "Parts of every layer that are computed again, as Megatron-Core names them "
+            "(`--recompute-modules`). `core_attn`: attention without its projections. "
+            "`layernorm`: the norms before attention and before the MLP or experts, whose outputs "
+            "are dropped. `mla_up_proj`: queries, keys and values made of latents, which are "
+            "dropped. `mlp`: the MLP of layers without experts. `moe`: router, experts and their "
+            "sum. `shared_experts`. `moe_act`: the activation of routed experts, whose output is "
+            "dropped. The model must have each of them."},
+           {"full_layers", whole(0, 1e6), "",
+            "Layers of the model, from its start, that keep their input only; all others keep "
+            "everything, or what `modules` leaves."},
+           {"stage_layers", whole(0, 1e6), "",
+            "Layers of each stage, from its start, that keep their input only; all others keep "
+            "everything (Megatron-LM's `--recompute-method block`). The layers of "
+            "`multi_token_prediction` are always computed again. Global training."},
+           {"group", whole(1, 1e6), "1",
+            "Layers in a row of a stage that are computed again together: only the first keeps "
+            "its input, and all of them come back at once (Megatron-LM's `uniform`). Global "
+            "training."}},
+      .needs = {{"modules"}, {"full_layers"}, {"stage_layers"}, {"group"}},
+      .apart = {{"modules", "stage_layers"},
+                {"modules", "group"},
+                {"full_layers", "stage_layers"},
+                {"full_layers", "group"}}};
+}
+
 ContractObject offload() {
   return {.name = "training.offload",
           .meaning = "Shares that wait in the memory of each device's host.",
@@ -301,11 +404,9 @@ std::vector<ContractObject> training_objects() {
       {.name = "training.schedule.queue",
        .meaning = "A queue of some messages.",
        .keys = {{"buffered", whole(1, 1e6), "required", "Messages that may wait to be taken."}}},
-      {.name = "training.recompute",
-       .meaning = "Full recompute in the first layers only.",
-       .keys = {{"full_layers", whole(0, 1e6), "required",
-                 "Layers of the model, from its start, that keep their input only; all others "
-                 "keep everything."}}},
+      optimizer(),
+      lora(),
+      recompute(),
       offload(),
       framework()};
 }

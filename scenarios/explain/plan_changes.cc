@@ -183,9 +183,10 @@ void recomputation(const Baseline& baseline, std::vector<Change>& changes) {
   constexpr const char* kLevels[] = {"none", "selective", "full"};
   constexpr const char* kWords[] = {"no recomputation", "selective recomputation",
                                     "full recomputation"};
-  const std::string* written = text_at(baseline.document, "training.recompute");
+  const bool written = value_at(baseline.document, "training.recompute") != nullptr;
+  const std::string* name = text_at(baseline.document, "training.recompute");
   for (int level = 0; level < 3; ++level) {
-    const bool own = written == nullptr ? level == 0 : *written == kLevels[level];
+    const bool own = written ? name != nullptr && *name == kLevels[level] : level == 0;
     if (own) continue;
     changes.push_back(
         {ChangeKind::Plan, kWords[level], {std::string("training.recompute=") + kLevels[level]}});

@@ -67,10 +67,14 @@ struct TrainingKeys {
   bool batch_valid = true;
   bool balances_batch = false;  // micro_batch_size is to be chosen; it is 1 meanwhile
   Precision precision = Precision::Bf16;
-  Optimizer optimizer = Optimizer::SgdMomentum;
+  OptimizerRule optimizer;
   Framework framework;
+  Adapters adapters;
+  int frozen_modules = 0;
   Recompute recompute = Recompute::None;
+  LayerParts recompute_parts;
   std::optional<int> recompute_layers;  // the number of first layers
+  StageRecompute stage_recompute;
   Offload offload;
   std::optional<JsonNode> offload_node;
   int steps = 8;

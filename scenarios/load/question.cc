@@ -43,6 +43,9 @@ BuildOptions build_options(const Sections& sections) {
           .precision = training.precision,
           .optimizer = training.optimizer,
           .recompute = training.recompute,
+          .recompute_parts = training.recompute_parts,
+          .adapters = training.adapters,
+          .frozen_modules = training.frozen_modules,
           .recompute_layers = training.recompute_layers,
           .framework = training.framework,
           .sharding = sections.parallel ? sections.parallel->sharding : Sharding{},
@@ -207,6 +210,13 @@ std::optional<int> fit_stages(const Sections& sections, const JsonNode& document
   return layout->stages;
 }
 
+/// Reports an optimiser that cannot work on weights as they are divided.
+void check_optimizer(const Question& question, const JsonNode& document, Diagnostics& diagnostics) {
+  if (question.optimizer.kind != Optimizer::Muon || question.data_parallel.zero_stage < 3) return;
+  report(diagnostics, document.child("parallel").child("zero_stage"),
+         "divides every matrix, and muon makes whole ones orthogonal; expected 0 to 2");
+}
+
 /// Reports what the model lacks for its training. `cuts`: its sequences are cut.
 void fit_graph(Sections& sections, const JsonNode& document, bool cuts, Diagnostics& diagnostics) {
   const bool measured = !sections.graph->samples_per_micro_batch;
@@ -245,7 +255,11 @@ Question load_question(const JsonValue& value, Diagnostics& diagnostics) {
   question.precision = training.precision;
   question.optimizer = training.optimizer;
   question.framework = training.framework;
+  question.adapters = training.adapters;
+  question.frozen_modules = training.frozen_modules;
   question.recompute = training.recompute;
+  question.recompute_parts = training.recompute_parts;
+  question.stage_recompute = training.stage_recompute;
   question.offload = training.offload;
   question.steps = training.steps;
   fit_schedule(sections, question, diagnostics);
@@ -255,6 +269,7 @@ Question load_question(const JsonValue& value, Diagnostics& diagnostics) {
   const int slices = cuts ? training.slices.rule.count : 1;
   if (stages) check_size(question, *stages, slices, document, diagnostics);
   check_memory(training, sections.graph, sections.cluster, cuts, diagnostics);
+  check_optimizer(question, document, diagnostics);
   if (sections.graph) fit_graph(sections, document, cuts, diagnostics);
   check_contention(question, sections.cluster, document, diagnostics);
   if (stages) check_stage_layouts(*sections.parallel, question, document, diagnostics);

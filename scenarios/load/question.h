@@ -30,6 +30,7 @@
 #include "sim/plan/offload.h"
 #include "sim/plan/schedules/catalogue.h"
 #include "sim/plan/schedules/strategy.h"
+#include "sim/plan/stage_recompute.h"
 
 namespace interlock {
 
@@ -95,9 +96,13 @@ struct Question {
   int micro_batches = 1;        // M
   bool balances_batch = false;  // the size of a micro-batch is to be chosen; `graph` has one sample
   Precision precision = Precision::Bf16;
-  Optimizer optimizer = Optimizer::SgdMomentum;
+  OptimizerRule optimizer;
   Framework framework;
+  Adapters adapters;
+  int frozen_modules = 0;
   Recompute recompute = Recompute::None;
+  LayerParts recompute_parts;
+  StageRecompute stage_recompute;
   Offload offload;
   int steps = 8;
   EngineKind engine = EngineKind::Auto;

@@ -12,8 +12,88 @@
 namespace interlock {
 namespace {
 
-constexpr std::array kOptimizers = {Optimizer::Sgd, Optimizer::SgdMomentum, Optimizer::Adam,
-                                    Optimizer::Adam};
+constexpr std::array kOptimizers = {Optimizer::Sgd,       Optimizer::SgdMomentum, Optimizer::Adam,
+                                    Optimizer::Adam,      Optimizer::Adam,        Optimizer::Lion,
+                                    Optimizer::Adafactor, Optimizer::Muon};
+constexpr int kEightBitAdam = 4;
+constexpr std::array kMoments = {NumberFormat::Fp32, NumberFormat::Fp16, NumberFormat::Bf16,
+                                 NumberFormat::Fp8, NumberFormat::Int8};
+constexpr int kNoMasters = 3;
+constexpr std::array kWeights = {NumberFormat::Fp32,  // of the training, see below
+                                 NumberFormat::Fp8, NumberFormat::Mxfp8, NumberFormat::Nvfp4};
+
+OptimizerRule rule_of(int kind) {
+  OptimizerRule rule(kOptimizers[static_cast<std::size_t>(kind)]);
+  if (kind == kEightBitAdam) rule.first = rule.second = NumberFormat::Int8;
+  return rule;
+}
+
+OptimizerRule read_optimizer(const JsonNode& node, Diagnostics& diagnostics) {
+  if (node.value->kind == JsonValue::Kind::String) {
+    const auto kind = read_choice(node, contract_names("training", "optimizer"), diagnostics);
+    return kind ? rule_of(*kind) : OptimizerRule();
+  }
+  if (node.value->kind != JsonValue::Kind::Object) {
+    report(diagnostics, node, "expected \"adam\" or {\"kind\": \"adam\", \"masters\": \"none\"}");
+    return {};
+  }
+  Section section(contract_object("training.optimizer"), node, diagnostics);
+  section.require("kind", "an optimiser, e.g. \"adam\"");
+  OptimizerRule rule = rule_of(section.choice("kind", 1));
+  const int masters = section.choice("masters");
+  rule.masters = masters != kNoMasters;
+  if (rule.masters) rule.master = kMoments[static_cast<std::size_t>(masters)];
+  const auto moment = [&](std::string_view key, NumberFormat& format) {
+    if (!section.get(key)) return;
+    format = kMoments[static_cast<std::size_t>(section.choice(key, 0))];
+  };
+  moment("first_moment", rule.first);
+  moment("second_moment", rule.second);
+  section.finish();
+  return rule;
+}
+
+void read_lora(const JsonNode& node, TrainingKeys& training, Diagnostics& diagnostics) {
+  Section section(contract_object("training.lora"), node, diagnostics);
+  section.require("rank", "a number of columns, e.g. 16");
+  training.adapters.rank = section.count("rank", 1);
+  training.adapters.fused = section.boolean("fused");
+  if (const auto modules = section.get("modules")) {
+    training.adapters.of = {};
+    if (modules->value->kind != JsonValue::Kind::Array || modules->value->items.empty()) {
+      report(diagnostics, *modules, "expected a list of products, e.g. [\"linear_qkv\"]");
+    } else {
+      for (std::size_t i = 0; i < modules->value->items.size(); ++i) {
+        const auto name = read_choice(modules->item(i), linear_names(), diagnostics);
+        if (!name) continue;
+        bool& named = training.adapters.of[static_cast<std::size_t>(*name)];
+        if (named) report(diagnostics, modules->item(i), "stands in the list twice");
+        named = true;
+      }
+    }
+  }
+  constexpr std::array kBases = {NumberFormat::Bf16, NumberFormat::Int8, NumberFormat::Fp8,
+                                 NumberFormat::Nf4};
+  const int base = section.choice("base");
+  if (base > 0) training.optimizer.frozen = kBases[static_cast<std::size_t>(base)];
+  section.finish();
+}
+
+/// Reads "optimizer" and the formats of weights.
+void read_update(Section& section, TrainingKeys& training) {
+  Diagnostics& diagnostics = section.diagnostics();
+  if (const auto node = section.get("optimizer")) {
+    training.optimizer = read_optimizer(*node, diagnostics);
+  }
+  const int weights = section.choice("weights");
+  training.optimizer.weight_copies = section.count("weight_copies");
+  if (weights == 0) return;
+  training.optimizer.weights = kWeights[static_cast<std::size_t>(weights)];
+  if (training.precision != Precision::Fp8) {
+    report(diagnostics, *section.get("weights"),
+           "weights of 8 bits or fewer are multiplied in 8 bits; expected \"precision\": \"fp8\"");
+  }
+}
 
 /// The sizes of a batch that are written; `batch` is one replica's.
 struct BatchSizes {
@@ -109,12 +189,14 @@ TrainingKeys read_training(const JsonNode& node, int data, Diagnostics& diagnost
   read_batch(section, data, training);
   training.precision = static_cast<Precision>(section.choice("precision"));
   if (const auto precision = section.get("precision")) training.precision_node = *precision;
-  training.optimizer = kOptimizers[static_cast<std::size_t>(section.choice("optimizer"))];
+  read_update(section, training);
   if (const auto framework = section.get("framework")) {
     training.framework = read_framework(*framework, diagnostics);
     const bool whole = training.micro_batches == 1 && !cuts_sequences(training);
     if (whole) training.framework.gradient_passes = 0;  // there are none to add to
   }
+  if (const auto lora = section.get("lora")) read_lora(*lora, training, diagnostics);
+  training.frozen_modules = section.count("frozen_modules");
   if (const auto again = section.get("recompute")) read_recompute(*again, training, diagnostics);
   if (const auto offload = section.get("offload")) read_offload(*offload, training, diagnostics);
   training.steps = section.count("steps");
@@ -122,18 +204,69 @@ TrainingKeys read_training(const JsonNode& node, int data, Diagnostics& diagnost
   return training;
 }
 
+namespace {
+
+LayerParts read_parts(const JsonNode& node, Diagnostics& diagnostics) {
+  LayerParts parts;
+  if (node.value->kind != JsonValue::Kind::Array || node.value->items.empty()) {
+    report(diagnostics, node, "expected a list of parts of a layer, e.g. [\"core_attn\"]");
+    return parts;
+  }
+  for (std::size_t i = 0; i < node.value->items.size(); ++i) {
+    const auto part = read_choice(node.item(i), layer_part_names(), diagnostics);
+    if (!part) continue;
+    if (parts.has(static_cast<LayerPart>(*part))) {
+      report(diagnostics, node.item(i), "stands in the list twice");
+    }
+    parts |= static_cast<LayerPart>(*part);
+  }
+  return parts;
+}
+
+/// Reads the object form of "recompute".
+void read_some_recompute(const JsonNode& node, TrainingKeys& training, Diagnostics& diagnostics) {
+  Section section(contract_object("training.recompute"), node, diagnostics);
+  const auto modules = section.get("modules");
+  const auto group = section.get("group");
+  training.recompute_layers = section.written_count("full_layers");
+  training.stage_recompute.layers = section.written_count("stage_layers");
+  training.stage_recompute.group = section.count("group");
+  if (modules) training.recompute_parts = read_parts(*modules, diagnostics);
+  const bool first = section.get("full_layers").has_value();
+  const bool each = section.get("stage_layers").has_value();
+  section.finish();
+  training.recompute = modules && !first ? Recompute::Parts : Recompute::Full;
+  if (!modules && !first && !each && !group) {
+    report(diagnostics, node,
+           "says nothing; expected \"modules\", \"full_layers\", \"stage_layers\" or \"group\"");
+  } else if ((modules || first) && (each || group)) {
+    report(diagnostics, node,
+           "\"stage_layers\" and \"group\" go with full recompute of a stage's layers; expected "
+           "them without \"modules\" and \"full_layers\"");
+  } else if (training.stage_recompute.any() &&
+             training.strategy.strategy.kind != StrategyKind::Global) {
+    report(diagnostics, node,
+           "counts layers of stages that go back once; expected it with the strategy \"global\"");
+  } else if (training.stage_recompute.group > 1 && cuts_sequences(training)) {
+    report(
+        diagnostics, node.child("group"),
+        "later slices of a sequence read what each layer keeps; expected 1 under a schedule that "
+        "cuts sequences");
+  }
+}
+
+}  // namespace
+
 void read_recompute(const JsonNode& node, TrainingKeys& training, Diagnostics& diagnostics) {
   if (node.value->kind == JsonValue::Kind::String) {
     const auto choice = read_choice(node, contract_names("training", "recompute"), diagnostics);
     if (choice) training.recompute = static_cast<Recompute>(*choice);
   } else if (node.value->kind == JsonValue::Kind::Object) {
-    Section section(contract_object("training.recompute"), node, diagnostics);
-    section.require("full_layers", "a number of layers, e.g. {\"full_layers\": 8}");
-    training.recompute = Recompute::Full;
-    training.recompute_layers = section.count("full_layers", 1);
-    section.finish();
+    read_some_recompute(node, training, diagnostics);
   } else {
-    report(diagnostics, node, "expected \"none\", \"selective\", \"full\" or {\"full_layers\": 8}");
+    report(diagnostics, node,
+           "expected \"none\", \"selective\", \"full\", {\"modules\": [\"layernorm\"]} or "
+           "{\"full_layers\": 8}");
   }
 }
 
@@ -147,8 +280,28 @@ void read_offload(const JsonNode& node, TrainingKeys& training, Diagnostics& dia
 
 namespace {
 
+/// Reports parts that no layer of the model has.
+void check_parts(const TrainingKeys& training, const ModelGraph& graph, Diagnostics& diagnostics) {
+  LayerParts known;
+  for (const Module& module : graph.modules) known |= module.parts;
+  std::vector<std::string> names;
+  for (int i = 0; i < kLayerParts; ++i) {
+    if (known.has(static_cast<LayerPart>(i))) names.push_back(layer_part_names()[i]);
+  }
+  for (int i = 0; i < kLayerParts; ++i) {
+    const auto part = static_cast<LayerPart>(i);
+    if (!training.recompute_parts.has(part) || known.has(part)) continue;
+    const std::string expected =
+        names.empty() ? "\"none\" or \"full\" for this model" : join_choices(names);
+    report(diagnostics, training.node.child("recompute").child("modules"),
+           "no layer of " + in_quotes(graph.name) + " has " + in_quotes(layer_part_names()[i]) +
+               "; expected " + expected);
+  }
+}
+
 void check_recompute(const TrainingKeys& training, const ModelGraph& graph,
                      Diagnostics& diagnostics) {
+  check_parts(training, graph, diagnostics);
   if (!training.recompute_layers) return;
   const auto layers = std::count_if(graph.modules.begin(), graph.modules.end(),
                                     [](const Module& module) { return !module.recompute.empty(); });
@@ -167,6 +320,38 @@ void check_offload(const TrainingKeys& training, const Cluster& cluster, Diagnos
   }
 }
 
+/// Reports frozen weights that the model or the strategy cannot have. `training` read "lora" and
+/// "frozen_modules".
+void check_frozen(const TrainingKeys& training, const ModelGraph& graph, Diagnostics& diagnostics) {
+  const bool lora = training.adapters.rank > 0;
+  if (!lora && training.frozen_modules == 0) return;
+  const JsonNode node = training.node.child(lora ? "lora" : "frozen_modules");
+  const int modules = static_cast<int>(graph.modules.size());
+  const Module& last = graph.modules.back();
+  if (training.strategy.strategy.kind != StrategyKind::Global) {
+    report(diagnostics, node,
+           "weights are frozen under one loss; expected the strategy \"global\"");
+  }
+  if (training.frozen_modules >= modules) {
+    report(diagnostics, training.node.child("frozen_modules"),
+           "leaves nothing to train; expected fewer than the " + std::to_string(modules) +
+               " modules of " + in_quotes(graph.name) + ", got " +
+               std::to_string(training.frozen_modules));
+  } else if (!lora && last.tied_parameters > 0 && last.tied_to < training.frozen_modules) {
+    report(diagnostics, node,
+           "the readout is trained, and shares weights with the embedding; expected a model with "
+           "\"tied_embeddings\": false and no \"multi_token_prediction\"");
+  }
+  const auto has_adapters = [](const Module& module) {
+    return module.frozen.all > 0 && weights_of(module).all > 0;
+  };
+  if (lora && std::none_of(graph.modules.begin(), graph.modules.end(), has_adapters)) {
+    report(diagnostics, node,
+           in_quotes(graph.name) +
+               " has no products that adapters stand beside; expected a transformer");
+  }
+}
+
 }  // namespace
 
 void check_contention(const Question& question, const std::optional<Cluster>& cluster,
@@ -181,6 +366,7 @@ void check_memory(const TrainingKeys& training, const std::optional<ModelGraph>&
                   const std::optional<Cluster>& cluster, bool cuts_sequences,
                   Diagnostics& diagnostics) {
   if (graph) check_recompute(training, *graph, diagnostics);
+  if (graph) check_frozen(training, *graph, diagnostics);
   if (!training.offload.any()) return;
   if (cluster) check_offload(training, *cluster, diagnostics);
   if (cuts_sequences && training.offload.activations > 0) {

@@ -38,8 +38,9 @@ StageTime stage_time(const Question& question) {
   const bool list = question.schedule.kind->sends_lists;
   const auto roles = make_roles(question.strategy, question.stages, list);
   const auto time_of_graph = [&](const ModelGraph& graph, int rank) {
-    return busy_time(price_modules(graph, price_inputs(question, rank)), question.strategy, roles,
-                     question.schedule.update_every);
+    const std::vector<StageCost> modules = price_modules(graph, price_inputs(question, rank));
+    return busy_with(question.stage_recompute, modules,
+                     busy_time(modules, question.strategy, roles, question.schedule.update_every));
   };
   const std::vector<int>& ranks = question.placement;
   StageTime time;

@@ -107,12 +107,12 @@ void lay_stages_out(const Plan& plan, LowerInputs& inputs) {
   StageLayouts& layouts = inputs.layouts;
   layouts.resharding = question.resharding;
   std::vector<std::vector<StageCost>> modules;  // by rank
+  const Partition& partition = plan.partition;
   for (int rank = 0; rank < question.ranks; ++rank) {
     layouts.meshes.push_back(mesh_of(question, rank));
-    modules.push_back(
-        price_modules(*question.rank_layouts[rank].graph, price_inputs(question, rank)));
+    modules.push_back(priced_in_stages(question, *question.rank_layouts[rank].graph,
+                                       price_inputs(question, rank), partition));
   }
-  const Partition& partition = plan.partition;
   for (int stage = 0; stage < partition.stages(); ++stage) {
     const int rank = plan.rank_of_stage[stage], first = partition.boundaries[stage];
     StageCost cost = price_stages(modules[rank], partition, question.strategy, inputs.roles)[stage];
@@ -150,6 +150,11 @@ PriceInputs price_inputs(const Question& question, int rank) {
   return prices;
 }
 
+std::vector<StageCost> priced_in_stages(const Question& question, const ModelGraph& graph,
+                                        const PriceInputs& prices, const Partition& partition) {
+  return recomputed_in_stages(price_modules(graph, prices), partition, question.stage_recompute);
+}
+
 LowerInputs lower_inputs(const Plan& plan) {
   const Question& question = plan.question;
   const bool list = plan.schedule.kind->sends_lists;
@@ -165,7 +170,8 @@ LowerInputs lower_inputs(const Plan& plan) {
   const PriceInputs prices = price_inputs(question);
   const auto append_costs = [&](const ModelGraph& graph) {
     std::vector<StageCost> once =
-        price_stages(price_modules(graph, prices), plan.partition, question.strategy, inputs.roles);
+        price_stages(priced_in_stages(question, graph, prices, plan.partition), plan.partition,
+                     question.strategy, inputs.roles);
     apply_stash_mode(plan.schedule.stash, once);
     for (std::size_t s = 0; s < once.size(); ++s) {
       StageCost& stage = once[s];

@@ -20,6 +20,10 @@ LowerInputs lower_inputs(const Plan& plan);
 /// known.
 Schedule schedule_of(const Plan& plan, LowerInputs& inputs, int steps);
 
+/// Returns the prices of the modules of `graph` in the stages of `partition`.
+std::vector<StageCost> priced_in_stages(const Question& question, const ModelGraph& graph,
+                                        const PriceInputs& prices, const Partition& partition);
+
 /// Returns what prices the modules of `question`, on `rank` where ranks have layouts of their own.
 PriceInputs price_inputs(const Question& question, int rank = 0);
 

@@ -36,8 +36,9 @@ Seconds busiest_rank(const Plan& plan, const ModelGraph& graph, const TokenSlice
   const int stages = question.stages;
   const std::vector<StageRole> roles = make_roles(question.strategy, stages, false);
   const PriceInputs prices = price_inputs(question);
-  const std::vector<StageCost> costs = price_stages(price_modules(graph.slice(slice), prices),
-                                                    plan.partition, question.strategy, roles);
+  const std::vector<StageCost> costs =
+      price_stages(priced_in_stages(question, graph.slice(slice), prices, plan.partition),
+                   plan.partition, question.strategy, roles);
   std::vector<Seconds> busy(question.ranks);
   for (int stage = 0; stage < stages; ++stage) {
     Seconds& rank = busy[plan.rank_of_stage[stage]];

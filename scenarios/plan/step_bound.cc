@@ -275,10 +275,10 @@ StepEstimate bound_layout(const Question& question, const ScheduleFamily& family
   const bool global = kind == StrategyKind::Global;
   // Under other strategies the work on a micro-batch depends on where stages begin.
   if (!global && kind != StrategyKind::Local && kind != StrategyKind::Interlocking) return {};
-  const std::vector<StageCost> modules = price_modules(question.graph, price_inputs(question));
-  const int count = static_cast<int>(modules.size());
-  StageCost whole =
-      price_stages(modules, {.boundaries = {0, count}}, {}, make_roles({}, 1, false)).front();
+  const Partition one{.boundaries = {0, static_cast<int>(question.graph.modules.size())}};
+  const std::vector<StageCost> modules =
+      priced_in_stages(question, question.graph, price_inputs(question), one);
+  StageCost whole = price_stages(modules, one, {}, make_roles({}, 1, false)).front();
   apply_zero(question.data_parallel, question.mesh, 1, whole);  // the least that there can be
   apply_offload(question.offload, question.data_parallel, question.mesh, whole);
   const double ranks = question.ranks;

@@ -40,6 +40,7 @@ void apply_zero(const DataParallel& policy, const Mesh& mesh, int backwards, Sta
       stage.whole_gradients > Bytes(0) ? experts.gradients / stage.whole_gradients : 0;
   const double share = (1 - by_experts) / mesh.shard + by_experts / expert;
   stage.update.time *= share;
+  stage.update.flops *= share;
   stage.head_update.time *= share;
 }
 
@@ -63,8 +64,13 @@ std::vector<Exchange> weight_exchanges(const DataParallel& policy, const Mesh& m
                                        const StageCost& stage) {
   std::vector<Exchange> exchanges;
   if (policy.zero_stage == 0) return exchanges;
-  const Bytes experts = stage.expert_state.weights;
-  add(exchanges, mesh, {CollectiveKind::AllGather, MeshAxis::Shard, stage.whole_weights - experts});
+  Bytes experts = stage.expert_state.weights + stage.more_sent_experts;
+  Bytes all = stage.whole_weights + stage.more_sent;
+  if (policy.zero_stage < 3) {  // the others are whole everywhere, and do not change
+    experts -= stage.frozen_experts;
+    all -= stage.frozen;
+  }
+  add(exchanges, mesh, {CollectiveKind::AllGather, MeshAxis::Shard, all - experts});
   add(exchanges, mesh, {CollectiveKind::AllGather, MeshAxis::ExpertData, experts});
   return exchanges;
 }

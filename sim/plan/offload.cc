@@ -14,7 +14,9 @@ void apply_offload(const Offload& offload, const DataParallel& policy, const Mes
   };
   stage.host_gradients =
       own(stage.whole_gradients, stage.expert_state.gradients) * offload.optimizer;
-  stage.host_weights = own(stage.whole_weights, stage.expert_state.weights) * offload.optimizer;
+  stage.host_weights =
+      own(stage.whole_weights - stage.frozen, stage.expert_state.weights - stage.frozen_experts) *
+      offload.optimizer;
   stage.host_optimizer = stage.state.optimizer * offload.optimizer;
   const double here = 1 - offload.optimizer;
   stage.state.optimizer = stage.state.optimizer * here;

@@ -52,8 +52,24 @@ Footprint& operator+=(Footprint& a, const Footprint& b) {
   return a;
 }
 
-Footprint footprint_of(std::int64_t parameters, const PriceInputs& inputs) {
-  return footprint(parameters, inputs.optimizer, inputs.precision, inputs.framework.fp32_gradients);
+Footprint footprint_of(const WeightCount& weights, const PriceInputs& inputs) {
+  return footprint(weights, inputs.optimizer, inputs.precision, inputs.framework.fp32_gradients);
+}
+
+/// Returns the bytes of weights that are sent, beyond those that are held.
+Bytes more_sent(const WeightCount& weights, const PriceInputs& inputs) {
+  return sent_weights(weights, inputs.optimizer, inputs.precision) -
+         footprint_of(weights, inputs).weights;
+}
+
+/// Prices an update. Muon's products are of 16 bits where those of layers are of 8.
+OpCost price_update(const std::vector<Work>& work, PriceInputs inputs) {
+  const bool multiplies = inputs.optimizer.kind == Optimizer::Muon;
+  const bool narrow = inputs.precision == Precision::Fp8;
+  if (multiplies && narrow && supports(inputs.device, Precision::Bf16)) {
+    inputs.precision = Precision::Bf16;
+  }
+  return price(work, inputs);
 }
 
 /// Returns the state that an auxiliary head adds to its stage.
@@ -69,6 +85,22 @@ Seconds addition_time(Bytes tensor, const PriceInputs& inputs) {
   return time_of(addition, inputs.device, inputs.precision);
 }
 
+/// Adds the weights of `module` that are not trained.
+void add_frozen(const Module& module, const PriceInputs& inputs, StageCost& cost) {
+  const auto bytes = [&](const WeightCount& weights) {
+    return frozen_weights(weights, inputs.optimizer, inputs.precision);
+  };
+  cost.frozen = bytes(module.frozen);
+  cost.frozen_experts = bytes(module.frozen_experts);
+  cost.state.weights += cost.frozen;
+  cost.expert_state.weights += cost.frozen_experts;
+  if (!module.tied_frozen) return;
+  cost.frozen_tied = bytes(module.tied_parameters);
+  cost.tied_state = {.weights = cost.frozen_tied};
+  cost.more_sent_tied = Bytes(0);
+  cost.tied_update = {};
+}
+
 StageCost price_module(const Module& module, const PriceInputs& inputs) {
   StageCost cost;
   cost.forward = price(module.forward, inputs, module.forward_exchanges);
@@ -77,21 +109,27 @@ StageCost price_module(const Module& module, const PriceInputs& inputs) {
       price(module.first_backward_input, inputs, module.first_backward_input_exchanges);
   cost.backward_weight = price(module.backward_weight, inputs, module.backward_weight_exchanges);
   cost.recompute = price(module.recompute, inputs, module.recompute_exchanges);
-  cost.update = price(module.update, inputs);
+  cost.update = price_update(module.update, inputs);
   cost.head = price(module.head.work, inputs, module.head.exchanges);
-  cost.head_update = price(module.head.update, inputs);
+  cost.head_update = price_update(module.head.update, inputs);
   cost.output = module.output;
   cost.stash = module.stash;
   cost.workspace = module.workspace;
+  cost.remade = module.remade;
   cost.head_memory = module.head.memory;
   cost.gradient_addition = addition_time(module.output, inputs);
-  cost.state = footprint_of(module.parameters, inputs);
-  cost.expert_state = footprint_of(module.expert_parameters, inputs);
   cost.tied_to = module.tied_to;
-  cost.tied_state = footprint_of(module.tied_parameters, inputs);
-  cost.tied_update = price(update_work(module.tied_parameters, inputs.optimizer, inputs.precision,
-                                       inputs.framework.fp32_gradients),
-                           inputs);
+  const WeightCount tied(module.tied_parameters, module.tied_matrices);
+  cost.state = footprint_of(weights_of(module), inputs);
+  cost.expert_state = footprint_of(expert_weights_of(module), inputs);
+  cost.tied_state = footprint_of(tied, inputs);
+  cost.tied_update = price_update(
+      update_work(tied, inputs.optimizer, inputs.precision, inputs.framework.fp32_gradients),
+      inputs);
+  cost.more_sent = more_sent(weights_of(module), inputs);
+  cost.more_sent_experts = more_sent(expert_weights_of(module), inputs);
+  cost.more_sent_tied = more_sent(tied, inputs);
+  add_frozen(module, inputs, cost);
   cost.readout =
       Bytes(static_cast<double>(module.head.parameters) * element_bytes(inputs.precision));
   return cost;
@@ -108,6 +146,10 @@ void append(StageCost& stage, const StageCost& module) {
   stage.workspace = std::max(stage.workspace, module.workspace);
   stage.state += module.state;
   stage.expert_state += module.expert_state;
+  stage.more_sent += module.more_sent;
+  stage.more_sent_experts += module.more_sent_experts;
+  stage.frozen += module.frozen;
+  stage.frozen_experts += module.frozen_experts;
   ++stage.modules;
   stage.output = module.output;
   stage.gradient_addition = module.gradient_addition;
@@ -118,6 +160,8 @@ void append_tied(StageCost& stage, const StageCost& module, int first_module) {
   append(stage, module);
   if (first_module <= module.tied_to) return;
   stage.state += module.tied_state;
+  stage.more_sent += module.more_sent_tied;
+  stage.frozen += module.frozen_tied;
   stage.update += module.tied_update;
 }
 
@@ -131,6 +175,9 @@ StageCost forward_only(const StageCost& module) {
   cost.expert_state.weights = module.expert_state.weights;
   cost.tied_to = module.tied_to;
   cost.tied_state.weights = module.tied_state.weights;
+  cost.more_sent = module.more_sent;
+  cost.more_sent_experts = module.more_sent_experts;
+  cost.more_sent_tied = module.more_sent_tied;
   return cost;
 }
 

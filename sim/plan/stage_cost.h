@@ -52,6 +52,7 @@ struct StageCost {
   OpCost head, head_update;     // zero where the stage runs no head
   Seconds gradient_addition;    // adding one output gradient to another (sum and mean)
   Bytes output, stash, workspace, head_memory;
+  Bytes remade;          // of a module's workspace: what its recompute brings back
   Bytes returned;        // of the output, with its gradient: where stages are reversible
   Footprint state;       // weights, gradients, optimiser states; a stage's include its head's
   Footprint head_state;  // of a module's head
@@ -63,6 +64,10 @@ struct StageCost {
   OpCost tied_update;
   Bytes readout;                         // weights of the head, sent where heads are stale copies
   Bytes whole_weights, whole_gradients;  // before states are divided, see DataParallel
+  // Weights go to other devices in another format: bytes beyond `state`, and those of experts.
+  Bytes more_sent, more_sent_experts, more_sent_tied;
+  // Weights that are not trained, part of `state` and of the others.
+  Bytes frozen, frozen_experts, frozen_tied;
   // How gradients are reduced, see DataParallel: whether the stage adds up all of them first;
   // whether it reduces those of every backward, of several for each update.
   bool adds_up_whole_gradients = true, reduces_each_backward = false;
@@ -78,7 +83,7 @@ struct StageCost {
 struct PriceInputs {
   Device device;
   Precision precision = Precision::Bf16;
-  Optimizer optimizer = Optimizer::SgdMomentum;
+  OptimizerRule optimizer = {};
   Framework framework = {};
   /// How long one of the exchange takes (not all of its count), for a typical group.
   std::function<Seconds(const Exchange&)> exchange_time = {};

@@ -89,6 +89,16 @@ TEST_CASE("what cannot be trained is refused in one sentence, and nothing is wri
       {"petra of blocks that are not reversible",
        {"--set", "training.strategy=global", "--set", "training.schedule=petra"},
        R"("reversible": true)"},
+      {"another optimiser", {"--set", "training.optimizer=muon"}, R"("adam")"},
+      {"states of other formats",
+       {"--set", R"(training.optimizer={"kind": "adam", "first_moment": "bf16"})"},
+       "fp32"},
+      {"frozen modules",
+       {"--set", "training.strategy=global", "--set", "training.frozen_modules=1"},
+       "kernels train all weights"},
+      {"groups of layers",
+       {"--set", "training.strategy=global", "--set", R"(training.recompute={"group": 2})"},
+       R"(expected "full")"},
       {"a rate that explodes", {"--rate", "1e30", "--steps", "20"}, "smaller rate"}};
   for (const Mistake& mistake : mistakes) {
     CAPTURE(mistake.what);

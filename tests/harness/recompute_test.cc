@@ -13,7 +13,7 @@ namespace {
 struct RecomputeTrial {
   std::string model;
   int devices = 4;
-  std::string strategy = R"("global")", schedule = "", recompute = "full";
+  std::string strategy = R"("global")", schedule = "", recompute = R"("full")";
 };
 
 TrainingText text_of(const RecomputeTrial& trial, const std::string& recompute) {
@@ -21,7 +21,7 @@ TrainingText text_of(const RecomputeTrial& trial, const std::string& recompute) 
   text.strategy = trial.strategy;
   text.schedule = trial.schedule;
   text.steps = 2;
-  text.more_training = R"(, "recompute": ")" + recompute + "\"";
+  text.more_training = R"(, "recompute": )" + recompute;
   text.more = R"(, "partition": "uniform")";  // whatever takes how long
   return text;
 }
@@ -59,14 +59,15 @@ std::vector<RecomputeTrial> trials() {
   for (const int devices : {2, 4}) {
     for (const std::string schedule :
          {R"("gpipe")", R"("1f1b")", R"("zb-h1")", R"({"kind": "1f1b", "backward": "split"})"}) {
-      all.push_back({kDeep, devices, R"("global")", schedule, "selective"});
+      all.push_back({kDeep, devices, R"("global")", schedule, R"("selective")"});
     }
     for (const std::string strategy :
          {R"("local")", R"({"kind": "interlocking", "n_wise": 3})",
           R"({"kind": "interlocking", "n_wise": 3, "gradient": "sum"})"}) {
-      all.push_back({kDeep, devices, strategy, R"("eager")", "selective"});
+      all.push_back({kDeep, devices, strategy, R"("eager")", R"({"modules": ["core_attn"]})"});
     }
   }
+  all.push_back({kDeep, 2, R"("global")", R"("1f1b")", R"({"full_layers": 3})"});
   for (const std::string& model : {kResidualMlp, kReversible, kTransformer}) {  // a block a stage
     for (const std::string schedule : {R"("zb-h1")", R"({"kind": "1f1b", "backward": "split"})"}) {
       all.push_back({.model = model, .schedule = schedule});
@@ -101,7 +102,7 @@ TEST_CASE("modules that are computed again come to the same numbers, bit for bit
     const Program program = make_training(again).program;
     CHECK(std::any_of(program.ops.begin(), program.ops.end(),
                       [](const OpInfo& op) { return op.kind == OpKind::R; }));
-    CHECK(numbers_of(again) == numbers_of(text_of(trial, "none")));
+    CHECK(numbers_of(again) == numbers_of(text_of(trial, R"("none")")));
   }
 }
 
@@ -111,7 +112,8 @@ TEST_CASE("memory of modules that are computed again is the simulated memory, to
     INFO(trial.model, ", ", trial.devices, " stages, ", trial.strategy, ", ", trial.schedule);
     const Training training = make_training(text_of(trial, trial.recompute));
     const std::vector<double> simulated = simulated_peaks(training.program);
-    const std::vector<double> kept = simulated_peaks(make_training(text_of(trial, "none")).program);
+    const std::vector<double> kept =
+        simulated_peaks(make_training(text_of(trial, R"("none")")).program);
     const Outcome outcome = train(training, RunMode::Clock, {.poison = true});
     for (std::size_t rank = 0; rank < simulated.size(); ++rank) {
       CHECK(static_cast<double>(outcome.memory[rank].peak) == simulated[rank]);
@@ -127,7 +129,7 @@ TEST_CASE("a backward in halves that would need several modules at once is refus
       R"({"kind": "residual-mlp", "input_size": 6, "layers": 6, "hidden_size": 8, "classes": 4})";
   const RecomputeTrial trial = {
       .model = deep, .devices = 2, .strategy = R"("pairwise")", .schedule = R"("eager")"};
-  const Training training = make_training(text_of(trial, "full"));
+  const Training training = make_training(text_of(trial, R"("full")"));
   CHECK(why_not_trainable(job_of(training)).find(R"(expected "backward": "fused")") !=
         std::string::npos);
   CHECK_THROWS_AS(train(training), Error);

@@ -234,6 +234,26 @@ TEST_CASE("every second layer may have experts, and their sum a gate") {
   CHECK((flops_of(gated.forward) - flops_of(plain.forward)).value() == 2 * 32 * 16);
 }
 
+TEST_CASE("matrices of layers are whole, and those of embedding and readout are not hidden") {
+  const std::string model = kTiny + R"(, "kv_heads": 2, "gated_mlp": true, "bias": false})";
+  const std::vector<WeightMatrix> expected = {
+      {.rows = 16, .columns = 16, .parameters = 16 * 16 / 2},
+      {.rows = 16, .columns = 8, .count = 2, .parameters = 2 * 16 * 8 / 2},
+      {.rows = 16, .columns = 16, .parameters = 16 * 16 / 2},
+      {.rows = 16, .columns = 2 * 64, .parameters = 2 * 16 * 64 / 2},
+      {.rows = 64, .columns = 16, .parameters = 16 * 64 / 2}};
+  CHECK(built(model, tensor(2)).modules[1].matrices == expected);
+  const ModelGraph graph = built(model);
+  for (const Module* module : {&graph.modules.front(), &graph.modules.back()}) {
+    for (const WeightMatrix& matrix : module->matrices) CHECK(!matrix.hidden);
+  }
+  CHECK(graph.modules.back().tied_matrices.size() == 1);
+  const ModelGraph experts = built(kTiny + R"(, "experts": 4})", tensor(1));
+  const WeightCount count = expert_weights_of(experts.modules[1]);
+  CHECK(count.hidden == 4 * 2 * 16 * 64);
+  CHECK(count.lines == 4 * 2 * (16 + 64));
+}
+
 TEST_CASE("grids of tensor devices divide decoders only") {
   BuildOptions options = tensor(4);
   options.sharding.tensor_layout = TensorLayout::TwoD;

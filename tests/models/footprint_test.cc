@@ -40,6 +40,84 @@ TEST_CASE("an update reads the gradient and reads and writes every state once") 
   CHECK(adam[0].flops.value() == 0);
 }
 
+/// A matrix of 4096 x 1024 weights, and 1024 others.
+WeightCount some_weights() {
+  const std::vector<WeightMatrix> matrices = {
+      {.rows = 4096, .columns = 1024, .parameters = 4096 * 1024}};
+  return {4096 * 1024 + 1024, matrices};
+}
+
+double state_bytes(const OptimizerRule& rule) {
+  return footprint(some_weights(), rule, Precision::Bf16).optimizer.value();
+}
+
+TEST_CASE("each optimiser keeps the moments of its paper beside fp32 masters") {
+  const double matrix = 4096.0 * 1024, others = 1024, all = matrix + others;
+  OptimizerRule eight(Optimizer::Adam);
+  eight.first = eight.second = NumberFormat::Int8;
+  CHECK(state_bytes(Optimizer::Lion) == all * (4 + 4));
+  CHECK(state_bytes(Optimizer::Adafactor) == all * 4 + (4096 + 1024) * 4 + others * 4);
+  CHECK(state_bytes(Optimizer::Muon) == all * 4 + matrix * 4 + others * 8);
+  INFO("blocks of 256 numbers of one byte, with a scale of four");
+  CHECK(state_bytes(eight) == all * 4 + 2 * (all + all / 256 * 4));
+}
+
+TEST_CASE("masters and moments may have fewer bytes, or be left out") {
+  OptimizerRule rule(Optimizer::Adam);
+  rule.first = NumberFormat::Bf16;
+  rule.second = NumberFormat::Fp8;
+  rule.master = NumberFormat::Fp16;
+  CHECK(footprint(1000, rule, Precision::Bf16).optimizer.value() == 1000 * (2 + 1 + 2));
+  rule.masters = false;
+  CHECK(footprint(1000, rule, Precision::Bf16).optimizer.value() == 1000 * (2 + 1));
+  INFO("weights, of which there is no other copy, are read and written");
+  CHECK(update_work(1000, rule, Precision::Bf16)[0].bytes.value() == 1000 * (2 * 2 + 2 + 2 * 3));
+}
+
+TEST_CASE("weights of eight bits and fewer take their scales, once by rows and once by columns") {
+  OptimizerRule rule(Optimizer::Adam);
+  const auto bytes = [&](NumberFormat format, int copies) {
+    rule.weights = format;
+    rule.weight_copies = copies;
+    return footprint(some_weights(), rule, Precision::Fp8).weights.value() - 2 * 1024;
+  };
+  const double matrix = 4096.0 * 1024;
+  CHECK(bytes(NumberFormat::Fp8, 1) == matrix);
+  CHECK(bytes(NumberFormat::Fp8, 2) == 2 * matrix);
+  CHECK(bytes(NumberFormat::Mxfp8, 2) == 2 * (matrix + matrix / 32));
+  CHECK(bytes(NumberFormat::Nvfp4, 2) == 2 * (matrix / 2 + matrix / 16));
+  CHECK(sent_weights(some_weights(), rule, Precision::Fp8).value() == 2 * (matrix + 1024));
+  rule.weights = NumberFormat::Fp8;
+  CHECK(sent_weights(some_weights(), rule, Precision::Fp8).value() == matrix + 2 * 1024);
+}
+
+TEST_CASE("a weight of nf4 takes half a byte and its scales") {
+  INFO("QLoRA, arXiv 2305.14314, section 3: double quantisation leaves 0.127 bits of constants");
+  CHECK((stored_bytes(NumberFormat::Nf4) - 0.5) * 8 == doctest::Approx(0.127).epsilon(0.002));
+}
+
+TEST_CASE("Adafactor reads the gradient three times") {
+  const double held = footprint(1000, Optimizer::Adafactor, Precision::Fp32).optimizer.value();
+  CHECK(update_work(1000, Optimizer::Adafactor, Precision::Fp32)[0].bytes.value() ==
+        1000 * (8 + 3 * 4) + 2 * held);
+}
+
+TEST_CASE("Muon makes hidden matrices orthogonal by fifteen products each") {
+  const std::vector<WeightMatrix> matrices = {
+      {.rows = 64, .columns = 16, .count = 3, .parameters = 3 * 64 * 16},
+      {.rows = 100, .columns = 16, .parameters = 1600, .hidden = false}};
+  const std::vector<Work> works = orthogonal_work(matrices, 2);
+  REQUIRE(works.size() == 3);
+  double flops = 0;
+  for (const Work& work : works) {
+    flops += work.flops.value();
+    CHECK(work.launches == 15);
+    CHECK(counted_flops(work) == Flops(0));  // no model flop
+  }
+  INFO("a step: X Xt and B X of 2 n n m, and A A of 2 n n n, with n = 16 and m = 64");
+  CHECK(flops == 3 * 5 * (4.0 * 16 * 16 * 64 + 2.0 * 16 * 16 * 16));
+}
+
 TEST_CASE("no parameters need no update") {
   CHECK(update_work(0, Optimizer::Adam, Precision::Bf16).empty());
 }

@@ -177,7 +177,7 @@ class Draw {
     if (context_ > 1) keys["context"] = context_;
     if (tensor_ > 1 && chance(0.4)) keys["sequence_parallel"] = true;
     if (context_ > 1 && chance(0.5)) keys["context_layout"] = "all_to_all";
-    const int replicas = data_ * context_, zero = random_.integer(0, 3);
+    const int replicas = data_ * context_, zero = random_.integer(0, whole_matrices_ ? 2 : 3);
     if (experts_) share_experts(keys);
     keys["zero_stage"] = zero;
     if (zero > 0 && replicas % 2 == 0 && chance(0.3)) keys["shard"] = replicas / 2;
@@ -218,7 +218,12 @@ class Draw {
     chance(0.55) ? train_globally(keys) : train_by_parts(keys);
     if (transformer_) {
       keys["global_batch_size"] = micro_batches_ * data_ * context_;
-      keys["optimizer"] = one_of<std::string>({"sgd", "adam"});
+      keys["optimizer"] =
+          one_of<std::string>({"sgd", "adam", "adam-8bit", "lion", "adafactor", "muon"});
+      if (chance(0.2)) {
+        keys["optimizer"] = {{"kind", "adamw"}, {"masters", "none"}, {"first_moment", "bf16"}};
+      }
+      whole_matrices_ = keys["optimizer"] == "muon";
     }
     keys["micro_batches"] = micro_batches_;
     keys["steps"] = random_.integer(1, 4);
@@ -226,7 +231,31 @@ class Draw {
     if (global || chance(0.5)) {
       keys["recompute"] = one_of<std::string>({"none", "none", "selective", "full"});
     }
+    if (chance(0.2)) recompute_some(keys);
+    if (global && chance(0.2)) freeze_some(keys);
     return keys;
+  }
+
+  /// Trains adapters alone, or all but the first modules. Readouts may be tied to these.
+  void freeze_some(Json& keys) {
+    if (transformer_) {
+      keys["lora"] = {{"rank", 4}, {"base", one_of<std::string>({"training", "nf4"})}};
+    } else if (pipeline_ > 1) {
+      keys["frozen_modules"] = 1;
+    }
+  }
+
+  /// Recomputes parts of layers, or layers that stages count.
+  void recompute_some(Json& keys) {
+    const std::string feed_forward = experts_ ? "moe" : "mlp";
+    const int layers = random_.integer(1, 2);
+    if (keys["strategy"] == "global" && chance(0.6)) {
+      keys["recompute"] = {{chance(0.5) ? "group" : "stage_layers", layers}};
+    } else if (transformer_) {
+      keys["recompute"] = {
+          {"modules", {one_of<std::string>({"core_attn", "layernorm"}), feed_forward}}};
+      if (chance(0.3)) keys["recompute"]["full_layers"] = layers;
+    }
   }
 
   void train_globally(Json& keys) {
@@ -319,7 +348,7 @@ class Draw {
   }
 
   Random random_;
-  bool transformer_ = false, experts_ = false, laid_ = false;
+  bool transformer_ = false, experts_ = false, laid_ = false, whole_matrices_ = false;
   int pipeline_ = 1, data_ = 1, tensor_ = 1, context_ = 1, micro_batches_ = 1, stages_ = 1;
 };
 

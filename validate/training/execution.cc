@@ -38,6 +38,15 @@ void check_executor(const Question& scenario, const NeuralNetwork& network, bool
   if (kind == RealDevices::Kind::Cpu && scenario.precision != Precision::Fp32) {
     refuse(scenario, "/training/precision", "the CPU trains in fp32; expected \"fp32\"");
   }
+  const Optimizer optimizer = scenario.optimizer.kind;
+  if (scenario.optimizer != OptimizerRule(optimizer) || optimizer > Optimizer::Adam) {
+    refuse(scenario, "/training/optimizer",
+           "trained are \"sgd\", \"sgd-momentum\" and \"adam\" with states of fp32");
+  }
+  if (scenario.adapters.rank > 0 || scenario.frozen_modules > 0) {
+    refuse(scenario, scenario.adapters.rank > 0 ? "/training/lora" : "/training/frozen_modules",
+           "kernels train all weights; expected neither \"lora\" nor \"frozen_modules\"");
+  }
   if (kind != RealDevices::Kind::Cuda) return;
   if (scenario.schedule.stash != StashMode::Kept || scenario.schedule.replays) {
     refuse(
@@ -124,6 +133,21 @@ NeuralNetwork network_of(const Question& scenario) {
   if (scenario.workload) {
     refuse(scenario, "/workload", "a trace has times, but no layers to run; expected a model");
   }
+  const bool parts = !scenario.recompute_parts.empty();
+  if (parts && scenario.recompute_parts != LayerPart::CoreAttention) {
+    refuse(scenario, "/training/recompute/modules",
+           "of the parts of a layer, only attention is run again; expected [\"core_attn\"]");
+  }
+  if (parts && scenario.recompute == Recompute::Full) {
+    refuse(scenario, "/training/recompute",
+           "layers that are computed again in two ways are simulated only; expected \"modules\" "
+           "or \"full_layers\"");
+  }
+  if (scenario.stage_recompute.any()) {
+    refuse(
+        scenario, "/training/recompute",
+        "layers that stages count are simulated only; expected \"full\" or {\"full_layers\": 8}");
+  }
   if (!scenario.graph.samples_per_micro_batch) {
     refuse(scenario, "/model", "a profile has times, but no layers to run; expected a model");
   }
@@ -145,8 +169,12 @@ Job job_of(const Plan& plan, const Program& program, const NeuralNetwork& networ
            const ExecutionOptions& options) {
   const Question& scenario = plan.question;
   std::vector<Recompute> recompute;
+  // The only part that is run again is attention, which is selective recomputation.
+  const bool part = scenario.recompute == Recompute::Parts;
   for (const Module& module : scenario.graph.modules) {
-    recompute.push_back(module.recompute.empty() ? Recompute::None : scenario.recompute);
+    recompute.push_back(module.recompute.empty() ? Recompute::None
+                        : part                   ? Recompute::Selective
+                                                 : scenario.recompute);
   }
   return {.program = program,
           .network = network,

@@ -39,7 +39,7 @@ Training make_training(const TrainingText& text) {
   const Question& scenario = training.plan.question;
   training.program = lower_plan(training.plan, text.steps);
   training.network = network_of(scenario);
-  training.descent.optimizer = scenario.optimizer;
+  training.descent.optimizer = scenario.optimizer.kind;
   return training;
 }
 
