@@ -44,6 +44,19 @@ Degrees degrees_of(Settings& a, const Surroundings& around) {
 void add_experts(Settings& a, const Degrees& d, Json& parallel) {
   const int tensor = a.count("expert-tensor-parallel-size").value_or(d.tensor);
   const bool experts = a.count("num-experts").value_or(0) > 0;
+  const int ranks = d.tensor * d.context * d.data, each = d.expert * std::max(tensor, 1);
+  if (experts && ranks % each != 0) {
+    a.refuse(
+        "expert-model-parallel-size",
+        std::to_string(ranks) +
+            " devices of a pipeline rank cannot be shared out among expert x expert tensor = " +
+            std::to_string(each) + "; expected a multiple (import's --devices)");
+  }
+  if (experts && tensor != d.tensor && d.tensor > 1 && !a.flag("sequence-parallel")) {
+    a.refuse("expert-tensor-parallel-size",
+             "tensor ranks hold the same tokens; expected --sequence-parallel beside it, or " +
+                 std::to_string(d.tensor));
+  }
   if (experts && d.expert > 1) parallel["expert"] = d.expert;
   if (experts && tensor != d.tensor) parallel["expert_tensor"] = tensor;
   const std::string exchange = a.text("moe-token-dispatcher-type").value_or("allgather");
@@ -240,13 +253,13 @@ void add_optimizer(Settings& a, Json& training) {
   const std::string optimizer = a.text("optimizer").value_or("adam");
   const bool momentum = a.number("sgd-momentum").value_or(0.9) > 0;
   const bool muon = optimizer.ends_with("muon");
-  if (!muon && optimizer != "adam" && optimizer != "sgd" && optimizer != "lion") {
-    a.refuse("optimizer", "expected adam, lion, muon or sgd");
+  if (!muon && optimizer != "adam" && optimizer != "sgd") {
+    a.refuse("optimizer", "expected adam, muon or sgd");
   }
-  training["optimizer"] = muon                 ? "muon"
-                          : optimizer != "sgd" ? optimizer
-                          : momentum           ? "sgd-momentum"
-                                               : "sgd";
+  training["optimizer"] = muon                              ? "muon"
+                          : optimizer == "sgd" && !momentum ? "sgd"
+                          : optimizer == "sgd"              ? "sgd-momentum"
+                                                            : "adam";
   if (a.flag("optimizer-cpu-offload")) {
     training["offload"]["optimizer"] = a.number("optimizer-offload-fraction").value_or(1);
   }

@@ -114,7 +114,8 @@ TEST_CASE("sequences are divided by default if they leave each device 4,096 toke
 
 TEST_CASE("a plan with too many devices to simulate keeps its quick estimate and says so") {
   const JsonValue document = parse_json(R"({"model": "deepseek-v3",
-      "cluster": {"machine": "dgx-h100", "nodes": 64},
+      "cluster": {"machine": "dgx-h100", "nodes": 64, "network": {"kind": "torus",
+        "dimensions": [8, 8], "link": {"latency": "1 us", "bandwidth": "50 GB/s"}}},
       "parallel": {"pipeline": 8, "data": 64, "expert": 32, "zero_stage": 1},
       "training": {"strategy": "global", "global_batch_size": 512, "micro_batch_size": 1,
                    "optimizer": "adam", "recompute": "full", "steps": 2}})",

@@ -165,7 +165,7 @@ TEST_CASE("what has no counterpart is refused, all at once, and nothing is writt
   CHECK(run.err ==
         "a.sh:1: --num-layers: expected a whole number, got \"eight\"\n"
         "a.sh:1: --vocab-size: the tokenizer has it; expected import's --vocab-size N\n"
-        "a.sh:2: --optimizer: expected adam, sgd or muon\n");
+        "a.sh:2: --optimizer: expected adam, muon or sgd\n");
   CHECK(folder.files() == std::vector<std::string>{"a.sh"});
   const auto said = [&](const std::string& more) {
     folder.file("b.yaml", kSettings + "vocab-size: 1000\n" + more);
