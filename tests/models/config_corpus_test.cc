@@ -6,7 +6,9 @@
 // that count; `beside` is what it has that is no weight of the model, or is none of ours (scales of
 // 8-bit blocks, masks, second copies of a table), and `beside_is` says what; `rounding` is half of
 // the last place of a count that was published rounded. `active` is what a token uses, but for
-// `active_beside` that the source leaves out (tables, layers for later tokens).
+// `active_beside` that the source leaves out (tables, layers for later tokens). Fields that shape
+// no model (token numbers, epsilons, bases of positions) are left out of the files, or those of
+// their class.
 #include <algorithm>
 #include <cmath>
 
