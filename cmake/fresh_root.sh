@@ -49,7 +49,7 @@ in_tree() { in_root "$root" bash -c "cd '$home' && $1"; }
 make_packages() {
   # Of a package train, calibrate and validate are a part, whether they were built before or not.
   in_root "$root" apt-get install -y --no-install-recommends file libeigen3-dev libzip-dev &&
-    in_tree 'cmake build && cd build && cpack -B /root/packages' &&
+    in_tree 'cmake build && cmake --build build && cd build && cpack -B /root/packages' &&
     cp -- "$root"/root/packages/*.deb "$root"/root/packages/*.tar.gz "$kept/"
 }
 
