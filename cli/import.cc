@@ -125,8 +125,8 @@ Surroundings surroundings(const ImportOptions& options) {
   const auto said = [](int number) { return number > 0 ? std::optional(number) : std::nullopt; };
   return {.name = std::filesystem::path(options.traces.front()).stem().string(),
           .cluster = options.cluster,
-          .device = cluster.device.name,
-          .devices_per_node = cluster.devices_per_node,
+          .device = front_device(cluster).name,
+          .devices_per_node = cluster.machines.front().devices_per_node,
           .devices = said(options.devices),
           .vocab_size = said(options.vocab_size),
           .sequence_length = said(options.sequence_length),

@@ -102,15 +102,16 @@ std::string reached_words(BytesPerSecond reached, BytesPerSecond stated) {
 
 /// Tells a machine's devices, and the links between them.
 std::string machine_words(const Cluster& cluster) {
-  std::string words = device_words(cluster.device) + "; links " +
-                      reached_words(cluster.port_bandwidth, cluster.port_stated);
+  const Machine& machine = cluster.machines.front();
+  std::string words = device_words(machine.device) + "; links " +
+                      reached_words(machine.port_bandwidth, machine.port_stated);
   if (const auto* torus = std::get_if<Torus>(&cluster.network)) {
     words += "; a torus of " + shape(*torus);
   }
-  if (cluster.cards_per_node > 0) {
-    words += "; " + std::to_string(cluster.cards_per_node) +
-             (cluster.cards_per_node == 1 ? " card of " : " cards of ") +
-             reached_words(cluster.card_bandwidth, cluster.card_stated);
+  if (machine.cards_per_node > 0) {
+    words += "; " + std::to_string(machine.cards_per_node) +
+             (machine.cards_per_node == 1 ? " card of " : " cards of ") +
+             reached_words(machine.card_bandwidth, machine.card_stated);
   }
   return words;
 }
@@ -122,17 +123,18 @@ std::vector<Row> machine_rows(bool devices) {
     Diagnostics diagnostics;
     const Cluster cluster = read_cluster({&value, ""}, diagnostics);
     diagnostics.throw_if_any();
+    const Machine& machine = cluster.machines.front();
     const std::string device =
-        std::to_string(cluster.devices_per_node) + " x " + cluster.device.name;
-    std::vector<JsonMember> facts = device_facts(cluster.device);
-    facts.insert(facts.begin(), {"devices_per_node", json_number(cluster.devices_per_node)});
-    facts.push_back({"bandwidth_bytes_per_s", json_number(cluster.port_bandwidth.value())});
-    facts.push_back({"stated_bandwidth_bytes_per_s", json_number(cluster.port_stated.value())});
+        std::to_string(machine.devices_per_node) + " x " + machine.device.name;
+    std::vector<JsonMember> facts = device_facts(machine.device);
+    facts.insert(facts.begin(), {"devices_per_node", json_number(machine.devices_per_node)});
+    facts.push_back({"bandwidth_bytes_per_s", json_number(machine.port_bandwidth.value())});
+    facts.push_back({"stated_bandwidth_bytes_per_s", json_number(machine.port_stated.value())});
     rows.push_back({name,
                     device + ", " +
                         (devices ? machine_words(cluster)
-                                 : format(cluster.device.memory) + " each, " +
-                                       format(cluster.port_bandwidth) + " to its neighbours"),
+                                 : format(machine.device.memory) + " each, " +
+                                       format(machine.port_bandwidth) + " to its neighbours"),
                     std::move(facts)});
   }
   return rows;

@@ -33,7 +33,7 @@ bool draws_timelines(const CommandOptions& options) {
 ScenarioResult result_of(const Question& question, Keep keep, int draws) {
   const Plan plan = make_plan(question);
   ScenarioResult result = simulate_plan(plan, keep);
-  const bool calibrated = !question.workload && question.cluster.device.calibrated;
+  const bool calibrated = !question.workload && is_calibrated(question.cluster);
   if (draws > 0 && calibrated) result.confidence = calibrated_range(plan, draws);
   return result;
 }

@@ -2,9 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Numbering of links. First what belongs to the kind: a mesh has from * devices + to; machines have
-// the ports, two a device (up, down), then the network cards, two a card (up, down), cards in order
-// of their nodes, then the PCIe links of one node after the other. Next the links to host memory,
-// two a device (to, from), and last the network's, which have no upper bound.
+// the ports, two a place for a device (up, down), then the network cards, two a card (up, down),
+// cards in order of their nodes, then the PCIe links of one node after the other. Next the links to
+// host memory, two a place (to, from), and last the network's, which have no upper bound. Places
+// are those of the nodes in use, whether the scenario uses them or not.
 #include "hardware/networks/cluster.h"
 
 #include <algorithm>
@@ -15,102 +16,152 @@
 namespace interlock {
 namespace {
 
-/// Places for devices: those of the nodes in use, whether the scenario uses them or not.
-LinkId places(const Cluster& cluster) {
-  return cluster.mesh ? cluster.devices : LinkId{nodes(cluster)} * cluster.devices_per_node;
+/// The numbers at which the nodes, places, cards and PCIe links of a machine begin.
+struct Begin {
+  LinkId node = 0, place = 0, card = 0, pcie = 0;
+};
+
+/// Returns the beginnings of machine `machine`; of all machines together behind the last.
+Begin begin_of(const Cluster& cluster, std::size_t machine) {
+  Begin begin;
+  for (std::size_t i = 0; i < machine; ++i) {
+    const Machine& before = cluster.machines[i];
+    const LinkId nodes = nodes_of(cluster, i);
+    begin.node += nodes;
+    begin.place += nodes * before.devices_per_node;
+    begin.card += nodes * before.cards_per_node;
+    begin.pcie += before.pcie ? nodes * links_of(*before.pcie) : 0;
+  }
+  return begin;
 }
 
+Begin end_of(const Cluster& cluster) { return begin_of(cluster, cluster.machines.size()); }
+
+LinkId places(const Cluster& cluster) {
+  return cluster.mesh ? cluster.devices : end_of(cluster).place;
+}
+
+LinkId first_card_link(const Cluster& cluster) { return 2 * places(cluster); }
+
 LinkId first_pcie_link(const Cluster& cluster) {
-  return 2 * places(cluster) + 2 * LinkId{nodes(cluster)} * cluster.cards_per_node;
+  return first_card_link(cluster) + 2 * end_of(cluster).card;
 }
 
 LinkId first_host_link(const Cluster& cluster) {
   if (cluster.mesh) return LinkId{cluster.devices} * cluster.devices;
-  const LinkId pcie = cluster.pcie ? links_of(*cluster.pcie) : 0;
-  return first_pcie_link(cluster) + nodes(cluster) * pcie;
+  return first_pcie_link(cluster) + end_of(cluster).pcie;
 }
 
 LinkId first_network_link(const Cluster& cluster) {
   return first_host_link(cluster) + 2 * places(cluster);
 }
 
-LinkId port(int device, LinkDirection direction) { return 2 * LinkId{device} + direction; }
+/// A place for a device in a node of a machine.
+struct Place {
+  const Machine& machine;
+  Begin begin;    // of the machine
+  int local = 0;  // its number in the machine
 
-LinkId card(const Cluster& cluster, int device, LinkDirection direction) {
-  const LinkId number =
-      LinkId{node_of(cluster, device)} * cluster.cards_per_node + card_of(cluster, device);
-  return 2 * places(cluster) + 2 * number + direction;
-}
-
-LinkId pcie_links_of_node(const Cluster& cluster, int device) {
-  return first_pcie_link(cluster) + node_of(cluster, device) * links_of(*cluster.pcie);
-}
-
-int switch_of(const Cluster& cluster, int device) {
-  return device % cluster.devices_per_node / (cluster.devices_per_node / cluster.pcie->switches);
-}
-
-/// The PCIe switch that holds the card of `device`: that of the first device that uses the card.
-int switch_of_card(const Cluster& cluster, int device) {
-  const int all = cluster.devices_per_node;
-  const int first =
-      (card_of(cluster, device) * all + cluster.cards_per_node - 1) / cluster.cards_per_node;
-  return switch_of(cluster, first);
-}
-
-void cross_node(const Cluster& cluster, int from, int to, Route& route) {
-  if (from == to) return;
-  cross(route, port(from, Up), cluster.port_bandwidth);
-  if (cluster.pcie) {
-    cross(*cluster.pcie, switch_of(cluster, from), switch_of(cluster, to),
-          pcie_links_of_node(cluster, from), route);
+  LinkId number() const { return begin.place + local; }
+  int node() const { return local / machine.devices_per_node; }  // of the machine
+  LinkId node_of_cluster() const { return begin.node + node(); }
+  int in_node() const { return local % machine.devices_per_node; }
+  int card() const {  // of its node
+    return static_cast<int>(LinkId{in_node()} * machine.cards_per_node / machine.devices_per_node);
   }
-  cross(route, port(to, Down), cluster.port_bandwidth);
-  route.latency += cluster.port_latency;
+  int pcie_switch() const {
+    return in_node() / (machine.devices_per_node / machine.pcie->switches);
+  }
+};
+
+Place place_of(const Cluster& cluster, int device) {
+  const std::size_t number = machine_number(cluster, device);
+  const Machine& machine = cluster.machines[number];
+  return {machine, begin_of(cluster, number), device - machine.first_device};
+}
+
+LinkId port(const Place& place, LinkDirection direction) { return 2 * place.number() + direction; }
+
+LinkId card(const Cluster& cluster, const Place& place, LinkDirection direction) {
+  const LinkId number =
+      place.begin.card + LinkId{place.node()} * place.machine.cards_per_node + place.card();
+  return first_card_link(cluster) + 2 * number + direction;
+}
+
+LinkId pcie_links_of_node(const Cluster& cluster, const Place& place) {
+  return first_pcie_link(cluster) + place.begin.pcie + place.node() * links_of(*place.machine.pcie);
+}
+
+/// The PCIe switch that holds the card of `place`: that of the first device that uses the card.
+int switch_of_card(const Place& place) {
+  const int all = place.machine.devices_per_node, cards = place.machine.cards_per_node;
+  const Place first = {place.machine, place.begin, (place.card() * all + cards - 1) / cards};
+  return first.pcie_switch();
+}
+
+void cross_node(const Cluster& cluster, const Place& from, const Place& to, Route& route) {
+  if (from.local == to.local) return;
+  const Machine& machine = from.machine;
+  cross(route, port(from, Up), machine.port_bandwidth);
+  if (machine.pcie) {
+    cross(*machine.pcie, from.pcie_switch(), to.pcie_switch(), pcie_links_of_node(cluster, from),
+          route);
+  }
+  cross(route, port(to, Down), machine.port_bandwidth);
+  route.latency += machine.port_latency;
 }
 
 /// From a device up to the wire of its card. A card beside a switch of its own (NVSwitch) reaches
 /// its device by PCIe that nothing else uses; on a PCIe tree, or where cards stand behind the same
 /// switch as the devices, the way is shared.
-void leave_node(const Cluster& cluster, int device, Route& route) {
-  if (cluster.pcie || cluster.cards_behind_ports) {
-    cross(route, port(device, Up), cluster.port_bandwidth);
+void leave_node(const Cluster& cluster, const Place& place, Route& route) {
+  const Machine& machine = place.machine;
+  if (machine.pcie || machine.cards_behind_ports) {
+    cross(route, port(place, Up), machine.port_bandwidth);
   }
-  if (cluster.pcie) {
-    cross(*cluster.pcie, switch_of(cluster, device), switch_of_card(cluster, device),
-          pcie_links_of_node(cluster, device), route);
+  if (machine.pcie) {
+    cross(*machine.pcie, place.pcie_switch(), switch_of_card(place),
+          pcie_links_of_node(cluster, place), route);
   }
-  cross(route, card(cluster, device, Up), cluster.card_bandwidth);
+  cross(route, card(cluster, place, Up), machine.card_bandwidth);
 }
 
-void enter_node(const Cluster& cluster, int device, Route& route) {
-  cross(route, card(cluster, device, Down), cluster.card_bandwidth);
-  if (cluster.pcie) {
-    cross(*cluster.pcie, switch_of_card(cluster, device), switch_of(cluster, device),
-          pcie_links_of_node(cluster, device), route);
+void enter_node(const Cluster& cluster, const Place& place, Route& route) {
+  const Machine& machine = place.machine;
+  cross(route, card(cluster, place, Down), machine.card_bandwidth);
+  if (machine.pcie) {
+    cross(*machine.pcie, switch_of_card(place), place.pcie_switch(),
+          pcie_links_of_node(cluster, place), route);
   }
-  if (cluster.pcie || cluster.cards_behind_ports) {
-    cross(route, port(device, Down), cluster.port_bandwidth);
+  if (machine.pcie || machine.cards_behind_ports) {
+    cross(route, port(place, Down), machine.port_bandwidth);
   }
 }
 
-Passage passage(const Cluster& cluster, const FatTree& tree, int from, int to) {
-  const LinkId node = node_of(cluster, to);
-  const int used = card_of(cluster, to);
-  return {.from_node = node_of(cluster, from),
-          .to_node = node_of(cluster, to),
+/// Two devices of different nodes.
+struct Ends {
+  int from_device, to_device;
+  Place from, to;
+};
+
+/// REQUIRES: the cards of all machines are alike.
+Passage passage(const FatTree& tree, const Ends& ends) {
+  const LinkId node = ends.to.node_of_cluster();
+  const int used = ends.to.card();
+  return {.from_node = static_cast<int>(ends.from.node_of_cluster()),
+          .to_node = static_cast<int>(node),
           .card = used,
-          .target = tree.rails > 0 ? node : node * cluster.cards_per_node + used,
-          .from = from,
-          .to = to};
+          .target = tree.rails > 0 ? node : node * ends.to.machine.cards_per_node + used,
+          .from = ends.from_device,
+          .to = ends.to_device};
 }
 
-void cross_network(const Cluster& cluster, int from, int to, Route& route) {
+void cross_network(const Cluster& cluster, const Ends& ends, Route& route) {
   const LinkId first = first_network_link(cluster);
-  const int from_node = node_of(cluster, from);
-  const int to_node = node_of(cluster, to);
+  const int from_node = static_cast<int>(ends.from.node_of_cluster());
+  const int to_node = static_cast<int>(ends.to.node_of_cluster());
   if (const auto* tree = std::get_if<FatTree>(&cluster.network)) {
-    cross(*tree, passage(cluster, *tree, from, to), first, route);
+    cross(*tree, passage(*tree, ends), first, route);
   } else if (const auto* dragonfly = std::get_if<Dragonfly>(&cluster.network)) {
     cross(*dragonfly, from_node, to_node, first, route);
   } else if (const auto* torus = std::get_if<Torus>(&cluster.network)) {
@@ -120,24 +171,25 @@ void cross_network(const Cluster& cluster, int from, int to, Route& route) {
   }
 }
 
-/// Returns the device at which a message leaves its node: the one beside the card that has the
+/// Returns the place at which a message leaves its node: the one beside the card that has the
 /// number of the destination's card, if cards of different numbers are not joined.
-int device_of_exit(const Cluster& cluster, int from, int to) {
+Place place_of_exit(const Cluster& cluster, const Place& from, const Place& to) {
   const auto* tree = std::get_if<FatTree>(&cluster.network);
   if (tree == nullptr || tree->rails == 0) return from;
-  if (card_of(cluster, from) == card_of(cluster, to)) return from;
-  return from - from % cluster.devices_per_node + to % cluster.devices_per_node;
+  if (from.card() == to.card()) return from;
+  return {from.machine, from.begin, from.local - from.in_node() + to.in_node()};
 }
 
-Route route_between_nodes(const Cluster& cluster, int from, int to) {
+Route route_between_nodes(const Cluster& cluster, const Ends& ends) {
   Route route;
   route.links.reserve(8);
-  const int exit = device_of_exit(cluster, from, to);
-  cross_node(cluster, from, exit, route);
+  const Place exit = place_of_exit(cluster, ends.from, ends.to);
+  cross_node(cluster, ends.from, exit, route);
   leave_node(cluster, exit, route);
-  cross_network(cluster, from, to, route);
-  enter_node(cluster, to, route);
-  route.latency += cluster.card_latency;
+  cross_network(cluster, ends, route);
+  enter_node(cluster, ends.to, route);
+  const Machine &from = ends.from.machine, &to = ends.to.machine;
+  route.latency += (from.card_latency + to.card_latency) * 0.5;
   return route;
 }
 
@@ -148,20 +200,39 @@ const Torus* torus_of_devices(const Cluster& cluster) {
 
 std::string of_node(LinkId node) { return "node" + std::to_string(node) + " "; }
 
-Link machine_link(const Cluster& cluster, LinkId id) {
-  if (id < 2 * places(cluster)) {
-    return {"gpu" + std::to_string(id / 2) + direction_name(id), cluster.port_bandwidth};
-  }
-  if (id < first_pcie_link(cluster)) {
-    const LinkId number = (id - 2 * places(cluster)) / 2;
-    return {of_node(number / cluster.cards_per_node) + "nic" +
-                std::to_string(number % cluster.cards_per_node) + direction_name(id),
-            cluster.card_bandwidth};
-  }
-  const LinkId number = id - first_pcie_link(cluster);
-  Link found = link(*cluster.pcie, number % links_of(*cluster.pcie));
-  found.name = of_node(number / links_of(*cluster.pcie)) + found.name;
+/// Returns the machine that has the part of number `id`, counted by `part` in Begin.
+std::size_t machine_with(const Cluster& cluster, LinkId Begin::*part, LinkId id) {
+  std::size_t machine = 0;
+  while (id >= begin_of(cluster, machine + 1).*part) ++machine;
+  return machine;
+}
+
+Link card_link(const Cluster& cluster, LinkId id) {
+  const std::size_t number = machine_with(cluster, &Begin::card, id / 2);
+  const Machine& machine = cluster.machines[number];
+  const Begin begin = begin_of(cluster, number);
+  const LinkId card = id / 2 - begin.card;
+  return {of_node(begin.node + card / machine.cards_per_node) + "nic" +
+              std::to_string(card % machine.cards_per_node) + direction_name(id),
+          machine.card_bandwidth};
+}
+
+Link pcie_link(const Cluster& cluster, LinkId id) {
+  const std::size_t number = machine_with(cluster, &Begin::pcie, id);
+  const PcieTree& tree = *cluster.machines[number].pcie;
+  const Begin begin = begin_of(cluster, number);
+  Link found = link(tree, (id - begin.pcie) % links_of(tree));
+  found.name = of_node(begin.node + (id - begin.pcie) / links_of(tree)) + found.name;
   return found;
+}
+
+Link machine_link(const Cluster& cluster, LinkId id) {
+  if (id < first_card_link(cluster)) {
+    const Machine& machine = cluster.machines[machine_with(cluster, &Begin::place, id / 2)];
+    return {"gpu" + std::to_string(id / 2) + direction_name(id), machine.port_bandwidth};
+  }
+  if (id < first_pcie_link(cluster)) return card_link(cluster, id - first_card_link(cluster));
+  return pcie_link(cluster, id - first_pcie_link(cluster));
 }
 
 Link network_link(const Network& network, LinkId id) {
@@ -177,18 +248,20 @@ Link network_link(const Network& network, LinkId id) {
 Route whole_route(const Cluster& cluster, int from, int to) {
   if (from == to) return {};
   if (cluster.mesh) {
+    const Machine& machine = cluster.machines.front();
     const LinkId id = LinkId{from} * cluster.devices + to;
-    return {{id}, cluster.port_latency, cluster.port_bandwidth};
+    return {{id}, machine.port_latency, machine.port_bandwidth};
   }
   Route found;
   if (const Torus* torus = torus_of_devices(cluster)) {
     cross(*torus, from, to, first_network_link(cluster), found);
     return found;
   }
-  if (node_of(cluster, from) != node_of(cluster, to)) {
-    return route_between_nodes(cluster, from, to);
+  const Ends ends = {from, to, place_of(cluster, from), place_of(cluster, to)};
+  if (ends.from.node_of_cluster() != ends.to.node_of_cluster()) {
+    return route_between_nodes(cluster, ends);
   }
-  cross_node(cluster, from, to, found);
+  cross_node(cluster, ends.from, ends.to, found);
   return found;
 }
 
@@ -199,12 +272,13 @@ Link whole_link(const Cluster& cluster, LinkId id) {
   }
   if (id >= host) {
     const LinkId number = id - host;
+    const std::size_t machine = cluster.mesh ? 0 : machine_with(cluster, &Begin::place, number / 2);
     return {"gpu" + std::to_string(number / 2) + (number % 2 == Up ? " to host" : " from host"),
-            cluster.host.bandwidth};
+            cluster.machines[machine].host.bandwidth};
   }
   if (!cluster.mesh) return machine_link(cluster, id);
   return {std::to_string(id / cluster.devices) + "->" + std::to_string(id % cluster.devices),
-          cluster.port_bandwidth};
+          cluster.machines.front().port_bandwidth};
 }
 
 /// The bandwidth of `found` where links are slow.
@@ -218,21 +292,44 @@ Route narrowed(const Cluster& cluster, Route found) {
 
 }  // namespace
 
+std::size_t machine_number(const Cluster& cluster, int device) {
+  std::size_t machine = cluster.machines.size() - 1;
+  while (cluster.machines[machine].first_device > device) --machine;
+  return machine;
+}
+
+bool have_rates(const Cluster& cluster) {
+  return std::all_of(cluster.machines.begin(), cluster.machines.end(),
+                     [](const Machine& machine) { return has_rates(machine.device); });
+}
+
+int devices_of(const Cluster& cluster, std::size_t machine) {
+  const bool last = machine + 1 == cluster.machines.size();
+  const int end = last ? cluster.devices : cluster.machines[machine + 1].first_device;
+  return end - cluster.machines[machine].first_device;
+}
+
 int nodes(const Cluster& cluster) {
+  return cluster.mesh ? 1 : static_cast<int>(end_of(cluster).node);
+}
+
+int nodes_of(const Cluster& cluster, std::size_t machine) {
   if (cluster.mesh) return 1;
-  return (cluster.devices + cluster.devices_per_node - 1) / cluster.devices_per_node;
+  const int each = cluster.machines[machine].devices_per_node;
+  return (devices_of(cluster, machine) + each - 1) / each;
 }
 
 int node_of(const Cluster& cluster, int device) {
-  return cluster.mesh ? 0 : device / cluster.devices_per_node;
+  return cluster.mesh ? 0 : static_cast<int>(place_of(cluster, device).node_of_cluster());
 }
 
-int card_of(const Cluster& cluster, int device) {
-  const int local = device % cluster.devices_per_node;
-  return static_cast<int>(LinkId{local} * cluster.cards_per_node / cluster.devices_per_node);
-}
+int card_of(const Cluster& cluster, int device) { return place_of(cluster, device).card(); }
 
-bool has_host(const Cluster& cluster) { return cluster.host.bandwidth > BytesPerSecond(); }
+bool has_host(const Cluster& cluster) {
+  return std::all_of(cluster.machines.begin(), cluster.machines.end(), [](const Machine& machine) {
+    return machine.host.bandwidth > BytesPerSecond();
+  });
+}
 
 Route route(const Cluster& cluster, int from, int to) {
   if (to == kHost) return host_route(cluster, from, HostDirection::ToHost);
@@ -247,22 +344,24 @@ Route host_route(const Cluster& cluster, int device, HostDirection direction) {
   CHECK(has_host(cluster), "a cluster that knows the way to its hosts");
   CHECK(device >= 0 && device < cluster.devices, "a device of the cluster");
   const bool down = direction == HostDirection::FromHost;
-  const LinkId own = first_host_link(cluster) + port(device, down ? Down : Up);
-  Route found{.latency = cluster.host.latency};
-  if (!cluster.pcie) {
-    cross(found, own, cluster.host.bandwidth);
+  const Place place = place_of(cluster, device);
+  const Machine& machine = place.machine;
+  const LinkId own = first_host_link(cluster) + port(place, down ? Down : Up);
+  Route found{.latency = machine.host.latency};
+  if (!machine.pcie) {
+    cross(found, own, machine.host.bandwidth);
     return narrowed(cluster, std::move(found));
   }
-  const LinkId first = pcie_links_of_node(cluster, device);
-  const int at = switch_of(cluster, device);
+  const LinkId first = pcie_links_of_node(cluster, place);
+  const int at = place.pcie_switch();
   if (down) {
-    cross(found, own, cluster.host.bandwidth);
-    descend(*cluster.pcie, at, first, found);
-    cross(found, port(device, Down), cluster.port_bandwidth);
+    cross(found, own, machine.host.bandwidth);
+    descend(*machine.pcie, at, first, found);
+    cross(found, port(place, Down), machine.port_bandwidth);
   } else {
-    cross(found, port(device, Up), cluster.port_bandwidth);
-    climb(*cluster.pcie, at, first, found);
-    cross(found, own, cluster.host.bandwidth);
+    cross(found, port(place, Up), machine.port_bandwidth);
+    climb(*machine.pcie, at, first, found);
+    cross(found, own, machine.host.bandwidth);
   }
   return narrowed(cluster, std::move(found));
 }

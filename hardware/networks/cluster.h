@@ -33,39 +33,73 @@ struct IdealSwitch {};
 /// The network that joins the nodes, or the devices themselves (a torus of devices).
 using Network = std::variant<IdealSwitch, FatTree, Dragonfly, Torus, Wan>;
 
-/// A machine as a scenario asks for it. `mesh`: a private full-duplex link for each pair.
-/// Otherwise each device has an up and a down port into its node's switch or PCIe tree, and nodes
-/// are joined by their network cards (each shared by devices_per_node / cards_per_node devices). On
-/// a torus of devices messages use nothing but the torus.
-struct Cluster {
+/// Nodes that are alike. Each device has an up and a down port into its node's switch or PCIe tree,
+/// and nodes are joined by their network cards (each shared by devices_per_node / cards_per_node
+/// devices).
+struct Machine {
   std::string name;
   Device device;
-  int devices = 1;           // used by the scenario
-  int devices_per_node = 1;  // of the machine
-  bool mesh = false;
+  int first_device = 0;  // its number in the cluster; the machine has all up to the next one's
+  int devices_per_node = 1;
   Seconds port_latency;             // device to device inside a node (or the mesh's link)
   BytesPerSecond port_bandwidth;    // one direction, as messages and collectives reach it
   BytesPerSecond port_stated = {};  // by the data sheet
   int cards_per_node = 1;           // 0: none, and one node only; at most devices_per_node
-  Seconds card_latency;             // device to device between nodes that share a switch
-  BytesPerSecond card_bandwidth;    // one direction, as messages and collectives reach it
-  BytesPerSecond card_stated = {};  // by the data sheet
-  bool cards_behind_ports = false;  // what goes to another node crosses the device's port, too
-  std::optional<PcieTree> pcie;     // none: the devices of a node share an ideal switch
-  Network network;
-  LinkSpeed host;     // of each device to its host's memory, each direction; bandwidth 0: unknown
-  Bytes host_memory;  // of each node's host; 0: unknown
+  Seconds card_latency;  // device to device between nodes that share a switch; half at each end
+  BytesPerSecond card_bandwidth;      // one direction, as messages and collectives reach it
+  BytesPerSecond card_stated = {};    // by the data sheet
+  bool cards_behind_ports = false;    // what goes to another node crosses the device's port, too
+  std::optional<PcieTree> pcie = {};  // none: the devices of a node share an ideal switch
+  LinkSpeed host = {};     // of each device to its host's memory, each direction; 0: unknown
+  Bytes host_memory = {};  // of each node's host; 0: unknown
   /// Time that a host takes to issue a kernel, over the time that frameworks state.
   double host_pace = 1;
-  /// Links that have a part of their bandwidth only: (link, how many times less).
-  std::vector<std::pair<LinkId, double>> slow_links = {};
   MachinePower power = {};                // besides that of the devices
   std::optional<HourlyPrice> price = {};  // of a device; none: unknown
-  RealDevices executor = {};              // what runs a scenario for real
 };
+
+/// A cluster as a scenario asks for it: nodes of one machine after those of another, in the order
+/// of `machines`. `mesh`: a private full-duplex link for each pair of devices, of one machine. On a
+/// torus of devices messages use nothing but the torus.
+///
+/// Example: two nodes of eight A100 and one of four H100. machines[0] has the devices 0 to 15 in
+/// nodes 0 and 1, machines[1] has first_device 16 and node 2; devices = 20.
+struct Cluster {
+  std::string name;
+  std::vector<Machine> machines = std::vector<Machine>(1);
+  int devices = 1;  // used by the scenario, of all machines
+  bool mesh = false;
+  Network network = {};
+  /// Links that have a part of their bandwidth only: (link, how many times less).
+  std::vector<std::pair<LinkId, double>> slow_links = {};
+  RealDevices executor = {};  // what runs a scenario for real
+};
+
+/// The place of the machine of `device` in cluster.machines: the one way to ask what it is.
+/// REQUIRES: device >= 0.
+std::size_t machine_number(const Cluster& cluster, int device);
+inline const Machine& machine_of(const Cluster& cluster, int device) {
+  return cluster.machines[machine_number(cluster, device)];
+}
+/// Returns true if devices or nodes are of several machines.
+inline bool is_mixed(const Cluster& cluster) { return cluster.machines.size() > 1; }
+/// Returns the device of a cluster of one machine; of a mixed one, that of its first.
+inline const Device& front_device(const Cluster& cluster) {
+  return cluster.machines.front().device;
+}
+/// Returns true if all devices can price work whose duration was not measured.
+bool have_rates(const Cluster& cluster);
+/// Returns true if the devices are all of one kind, which was calibrated.
+inline bool is_calibrated(const Cluster& cluster) {
+  return !is_mixed(cluster) && front_device(cluster).calibrated != nullptr;
+}
+/// The devices of a machine that the scenario uses.
+int devices_of(const Cluster& cluster, std::size_t machine);
 
 /// Nodes that hold devices of the scenario. A mesh is one node.
 int nodes(const Cluster& cluster);
+/// Nodes of one machine.
+int nodes_of(const Cluster& cluster, std::size_t machine);
 /// The node that holds `device`.
 int node_of(const Cluster& cluster, int device);
 /// The card of its node that `device` uses: neighbours share one. REQUIRES: cards_per_node > 0.
@@ -83,6 +117,7 @@ Link link(const Cluster& cluster, LinkId id);
 enum class HostDirection { ToHost, FromHost };
 /// REQUIRES: has_host(cluster); `device` in [0, cluster.devices).
 Route host_route(const Cluster& cluster, int device, HostDirection direction);
+/// Returns true if every device has a way to its host.
 bool has_host(const Cluster& cluster);
 
 /// Divides the bandwidth of the narrowest links on the way from a device to another.

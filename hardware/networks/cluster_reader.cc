@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "base/text.h"
 #include "hardware/devices/catalogue_file.h"
 #include "hardware/devices/device_reader.h"
 #include "hardware/devices/real_devices_reader.h"
@@ -17,6 +18,7 @@ namespace interlock {
 namespace {
 
 constexpr const char* kMachineFolder = "hardware/catalogue";
+constexpr std::size_t kMixed = 3;  // place of its rows in own_objects()
 
 ContractKey host_key() {
   return {"host", contract::object("cluster.host"), "unknown, so nothing can be kept there",
@@ -82,6 +84,20 @@ std::vector<ContractKey> uniform_keys() {
   return joined({own, running_cost_keys("unknown")});
 }
 
+std::vector<ContractKey> mixed_keys() {
+  using namespace contract;
+  return {
+      {"machines",
+       list(either({named(catalogue_names), object("cluster.named"), object("cluster.machine")}), 1,
+            256),
+       "required",
+       "Machines, each with its nodes, and with what it has of its own: device, price, power."},
+      {"name", text(), "the machines' names", "Name in results."},
+      {"devices", whole(1, kMostDevices), "all of the machines", "Devices used, the first ones."},
+      network_key("one ideal switch"),
+      executor_key()};
+}
+
 /// Returns the rows of a cluster: of a machine by its name, of each kind; then of their parts.
 const std::vector<ContractObject>& own_objects() {
   using namespace contract;
@@ -97,6 +113,11 @@ const std::vector<ContractObject>& own_objects() {
            "port into its node's switch or PCIe tree; nodes are joined by network cards, each "
            "shared by the devices of its part of the node.",
        .keys = machine_keys(false)},
+      {.name = "cluster.mixed",
+       .meaning =
+           "Nodes of several machines in one cluster: those of the first machine come first, "
+           "with the first devices.",
+       .keys = mixed_keys()},
       {.name = "cluster.machine.cards",
        .meaning = "Network cards between nodes.",
        .keys = {{"per_node", whole(1, 1024), "1",
@@ -131,25 +152,25 @@ const ContractObject& machine_file() {
 
 /// Without cards the machine has one node: cards_per_node is then 0. Where a node has more cards
 /// than devices, the traffic of each device is spread evenly over several, which then act as one.
-void read_cards(Section& parent, Cluster& cluster) {
-  cluster.cards_per_node = 0;
+void read_cards(Section& parent, Machine& machine) {
+  machine.cards_per_node = 0;
   const auto node = parent.get("cards");
   if (!node) return;
   Section reader(contract_object(own_objects(), "cluster.machine.cards"), *node,
                  parent.diagnostics());
   const int cards = reader.count("per_node");
   const LinkSpeed speed = read_link(reader);
-  cluster.card_latency = speed.latency;
-  cluster.card_bandwidth = speed.bandwidth;
-  cluster.card_stated = speed.stated;
-  cluster.cards_behind_ports = reader.boolean("behind_ports");
+  machine.card_latency = speed.latency;
+  machine.card_bandwidth = speed.bandwidth;
+  machine.card_stated = speed.stated;
+  machine.cards_behind_ports = reader.boolean("behind_ports");
   reader.finish();
-  const int devices = cluster.devices_per_node;
-  cluster.cards_per_node = std::min(cards, devices);
+  const int devices = machine.devices_per_node;
+  machine.cards_per_node = std::min(cards, devices);
   if (cards <= devices) return;
   const int striped = cards / devices;
-  cluster.card_bandwidth *= striped;
-  cluster.card_stated *= striped;
+  machine.card_bandwidth *= striped;
+  machine.card_stated *= striped;
   if (cards % devices == 0) return;
   report(parent.diagnostics(), *node,
          "cards that cannot be divided among devices; expected at most the " +
@@ -158,33 +179,33 @@ void read_cards(Section& parent, Cluster& cluster) {
 }
 
 /// "port", or on a torus of devices the torus in its place.
-void read_port(Section& reader, Cluster& cluster) {
-  const auto* torus = std::get_if<Torus>(&cluster.network);
+void read_port(Section& reader, const Network& network, Machine& machine) {
+  const auto* torus = std::get_if<Torus>(&network);
   const bool of_devices = torus != nullptr && torus->of_devices;
   if (!of_devices || reader.get("port")) {
     const LinkSpeed speed = read_speed(reader, "port");
-    cluster.port_latency = speed.latency;
-    cluster.port_bandwidth = speed.bandwidth;
-    cluster.port_stated = speed.stated;
+    machine.port_latency = speed.latency;
+    machine.port_bandwidth = speed.bandwidth;
+    machine.port_stated = speed.stated;
     if (of_devices) {
       report(reader.diagnostics(), *reader.get("port"),
              "nothing uses a port on a torus of devices; expected a torus of nodes, or no port");
     }
     return;
   }
-  cluster.port_latency = torus->link.latency;
-  cluster.port_bandwidth = torus->link.bandwidth;
-  cluster.port_stated = torus->link.stated;
+  machine.port_latency = torus->link.latency;
+  machine.port_bandwidth = torus->link.bandwidth;
+  machine.port_stated = torus->link.stated;
 }
 
 /// The way from each device to its host's memory, and the size of that.
-void read_host(Section& reader, Cluster& cluster) {
+void read_host(Section& reader, Machine& machine) {
   const auto node = reader.get("host");
   if (!node) return;
   Section host(contract_object(own_objects(), "cluster.host"), *node, reader.diagnostics());
-  cluster.host = read_link(host);
-  if (host.get("memory")) cluster.host_memory = read_memory(host, "memory");
-  cluster.host_pace = host.number("pace");
+  machine.host = read_link(host);
+  if (host.get("memory")) machine.host_memory = read_memory(host, "memory");
+  machine.host_pace = host.number("pace");
   host.finish();
 }
 
@@ -196,29 +217,30 @@ struct OwnParts {
 /// The members that every machine has; `reader` stands on its object and is not finished.
 void read_machine(Section& reader, const std::string& name, const OwnParts& parts,
                   Cluster& cluster) {
+  Machine& machine = cluster.machines.front();
   reader.choice("kind", 0);
-  cluster.name = reader.text("name", name);
+  cluster.name = machine.name = reader.text("name", name);
   const auto device = reader.require("device", "a device's name, or an object");
   if (parts.device || device) {
-    cluster.device = read_device(parts.device ? *parts.device : *device, reader.diagnostics());
+    machine.device = read_device(parts.device ? *parts.device : *device, reader.diagnostics());
   }
-  cluster.devices_per_node = reader.count("devices_per_node");
-  read_cards(reader, cluster);
+  machine.devices_per_node = reader.count("devices_per_node");
+  read_cards(reader, machine);
   const auto own = reader.get("network");
   if (parts.network || own) {
     read_network(parts.network ? *parts.network : *own, cluster, reader.diagnostics());
   }
-  read_port(reader, cluster);
-  read_pcie(reader, cluster);
-  read_host(reader, cluster);
-  read_running_costs(reader, cluster.device.power, cluster.power, cluster.price);
+  read_port(reader, cluster.network, machine);
+  read_pcie(reader, machine);
+  read_host(reader, machine);
+  read_running_costs(reader, machine.device.power, machine.power, machine.price);
   read_origin(reader);
 }
 
 /// "nodes" and "devices", which must suit the machine.
 void read_size(Section& reader, Cluster& cluster) {
   const int nodes = reader.count("nodes", nodes_joined(cluster));
-  const std::int64_t all = std::int64_t{nodes} * cluster.devices_per_node;
+  const std::int64_t all = std::int64_t{nodes} * cluster.machines.front().devices_per_node;
   const std::string owned = std::to_string(all) + " devices of " + std::to_string(nodes) +
                             (nodes == 1 ? " node" : " nodes") + " of \"" + cluster.name + "\"";
   if (nodes > 1 && !joins_nodes(cluster)) {
@@ -272,29 +294,130 @@ void read_named(const JsonNode& machine, const OwnParts& parts, Cluster& cluster
 }
 
 void read_uniform(Section& reader, Cluster& cluster) {
+  Machine& machine = cluster.machines.front();
   reader.get("kind");
-  cluster.name = reader.text("name", "uniform");
+  cluster.name = machine.name = reader.text("name", "uniform");
   cluster.mesh = true;
   cluster.devices = reader.required_count("devices", "a number of devices");
-  cluster.devices_per_node = cluster.devices;
+  machine.devices_per_node = cluster.devices;
   const auto device = reader.get("device");
   if (device) {
-    cluster.device = read_device(*device, reader.diagnostics());
+    machine.device = read_device(*device, reader.diagnostics());
   } else {
-    cluster.device.name = cluster.name;
+    machine.device.name = cluster.name;
   }
-  if (!device || reader.get("memory")) cluster.device.memory = read_memory(reader, "memory");
+  if (!device || reader.get("memory")) machine.device.memory = read_memory(reader, "memory");
   const LinkSpeed speed = read_speed(reader, "link");
-  cluster.port_latency = speed.latency;
-  cluster.port_bandwidth = speed.bandwidth;
-  cluster.port_stated = speed.stated;
-  read_host(reader, cluster);
-  read_running_costs(reader, cluster.device.power, cluster.power, cluster.price);
+  machine.port_latency = speed.latency;
+  machine.port_bandwidth = speed.bandwidth;
+  machine.port_stated = speed.stated;
+  read_host(reader, machine);
+  read_running_costs(reader, machine.device.power, machine.power, machine.price);
+}
+
+/// Reports what of a machine among others belongs to the whole cluster, or fits none that is mixed.
+void check_part(const Cluster& part, const JsonNode& node, Diagnostics& diagnostics) {
+  for (const char* key : {"network", "executor", "machines"}) {
+    if (node.value->find(key) == nullptr) continue;
+    report(diagnostics, node.child(key),
+           "belongs to all machines together; expected it beside \"machines\"");
+  }
+  const auto* torus = std::get_if<Torus>(&part.network);
+  if (part.mesh || (torus != nullptr && torus->of_devices)) {
+    report(diagnostics, node,
+           in_quotes(part.name) +
+               " joins its devices without nodes; expected a machine whose nodes have cards");
+  } else if (part.machines.front().cards_per_node == 0) {
+    report(diagnostics, node,
+           in_quotes(part.name) +
+               " has no network cards to join it to the others; expected "
+               "\"cards\", or a machine that has some");
+  }
+}
+
+/// Adds the machine of `part` behind the others.
+void add_machine(Cluster part, Cluster& cluster) {
+  Machine& machine = part.machines.front();
+  machine.first_device = cluster.devices;
+  cluster.devices += part.devices;
+  cluster.name += (cluster.name.empty() ? "" : " + ") + part.name;
+  cluster.machines.push_back(std::move(machine));
+}
+
+/// Reports what the power of links and the building's share cannot be added up with.
+void check_running_costs(const std::vector<Machine>& machines, const JsonNode& node,
+                         Diagnostics& diagnostics) {
+  const Machine& first = machines.front();
+  for (const Machine& other : machines) {
+    if (first.price && other.price && first.price->currency != other.price->currency) {
+      report(diagnostics, node,
+             "prices in " + first.price->currency + " and " + other.price->currency +
+                 "; expected one currency for all machines");
+    }
+    if (first.power.pue != other.power.pue || first.power.link != other.power.link) {
+      report(diagnostics, node,
+             "another \"pue\" or power of a \"link\" for " + in_quotes(other.name) + " than for " +
+                 in_quotes(first.name) + "; expected the same for all machines");
+    }
+  }
+}
+
+/// Leaves the devices that are used, and the machines that have any of them.
+void use_first(int devices, Cluster& cluster) {
+  cluster.devices = devices;
+  while (cluster.machines.back().first_device >= devices) cluster.machines.pop_back();
+}
+
+/// "machines": nodes of several machines, and the network between them.
+void read_mixed(Section& reader, Cluster& cluster) {
+  Diagnostics& diagnostics = reader.diagnostics();
+  const auto list = reader.require("machines", "a list of machines");
+  const auto network = reader.get("network");
+  const auto used = reader.get("devices");
+  if (!list) return;
+  Cluster all;
+  all.devices = 0;
+  all.machines.clear();
+  const std::size_t before = diagnostics.messages().size();
+  for (const JsonNode& node :
+       reader.items_at("machines", *list, "wrong list of machines", "machines with their nodes")) {
+    Cluster part = read_cluster(node, diagnostics);
+    check_part(part, node, diagnostics);
+    if (!network && part.network.index() != 0) {
+      report(diagnostics, node,
+             in_quotes(part.name) +
+                 " has a network of its own; expected \"network\" beside \"machines\", which "
+                 "joins the nodes of all");
+    }
+    if (diagnostics.messages().size() == before) add_machine(std::move(part), all);
+  }
+  if (diagnostics.messages().size() != before || all.machines.empty()) return;
+  check_running_costs(all.machines, *list, diagnostics);
+  if (all.devices > kMostDevices) {
+    report(diagnostics, *list, "too many devices; expected at most 1000000");
+    return;
+  }
+  all.name = reader.text("name", all.name);
+  if (network) read_network(*network, all, diagnostics);
+  fit_network(all, nodes(all), network.value_or(reader.node()), diagnostics);
+  if (used) {
+    const auto devices = reader.count_at("devices", *used);
+    if (devices && *devices > all.devices) {
+      report(diagnostics, *used,
+             "too many devices; expected 1 to the " + std::to_string(all.devices) +
+                 " of all machines, got " + std::to_string(*devices));
+    } else if (devices) {
+      use_first(*devices, all);
+    }
+  }
+  cluster = std::move(all);
 }
 
 void read_object(const JsonNode& node, Cluster& cluster, Diagnostics& diagnostics) {
   std::size_t form = 0;  // place in own_objects(): a machine by its name, else by kind
-  if (node.value->find("kind") != nullptr) {
+  if (node.value->find("machines") != nullptr) {
+    form = kMixed;
+  } else if (node.value->find("kind") != nullptr) {
     std::vector<std::string> kinds;
     for (const std::size_t i : {1, 2}) {
       kinds.push_back(contract_names(own_objects()[i], "kind").front());
@@ -310,11 +433,14 @@ void read_object(const JsonNode& node, Cluster& cluster, Diagnostics& diagnostic
     if (machine) read_named(*machine, parts, cluster, diagnostics);
     if (!cluster.name.empty()) {
       read_size(reader, cluster);
-      read_running_costs(reader, cluster.device.power, cluster.power, cluster.price);
+      Machine& own = cluster.machines.front();
+      read_running_costs(reader, own.device.power, own.power, own.price);
     }
     for (const char* key : {"nodes", "devices", "power", "price"}) reader.get(key);
   } else if (form == 1) {
     read_uniform(reader, cluster);
+  } else if (form == kMixed) {
+    read_mixed(reader, cluster);
   } else {
     read_machine(reader, "inline", {}, cluster);
     read_size(reader, cluster);
@@ -340,7 +466,7 @@ const std::vector<ContractObject>& cluster_contract() {
 ContractType cluster_type() {
   using namespace contract;
   return either({named(catalogue_names), object("cluster.named"), object("cluster.uniform"),
-                 object("cluster.machine")});
+                 object("cluster.machine"), object("cluster.mixed")});
 }
 
 Cluster read_cluster(const JsonNode& node, Diagnostics& diagnostics) {
@@ -350,7 +476,7 @@ Cluster read_cluster(const JsonNode& node, Diagnostics& diagnostics) {
   } else {
     read_named(node, {}, cluster, diagnostics);
     const int nodes = nodes_joined(cluster);
-    cluster.devices = nodes * cluster.devices_per_node;
+    cluster.devices = nodes * cluster.machines.front().devices_per_node;
     fit_network(cluster, nodes, node, diagnostics);
   }
   return cluster;

@@ -67,9 +67,13 @@ FatTree read_fat_tree(Section& reader, const Cluster& cluster) {
   tree.nodes_per_leaf = reader.required_count("nodes_per_leaf", "a whole number");
   if (reader.get("leaves_per_pod")) tree.leaves_per_pod = reader.count("leaves_per_pod", 1);
   const bool rails = reader.boolean("rail_optimised");
-  tree.rails = rails ? cluster.cards_per_node : 0;
-  const int below = tree.nodes_per_leaf * (rails ? 1 : cluster.cards_per_node);
-  tree.leaf = uplinks_for(below, cluster.card_bandwidth, reader.number("oversubscription"));
+  // Uplinks are counted in cards; a machine without any is a mistake that is told below.
+  const Machine& machine = cluster.machines.front();
+  const int cards = std::max(machine.cards_per_node, 1);
+  tree.rails = rails ? cards : 0;
+  const int below = tree.nodes_per_leaf * (rails ? 1 : cards);
+  tree.leaf = uplinks_for(below, std::max(machine.card_bandwidth, BytesPerSecond(1)),
+                          reader.number("oversubscription"));
   const double of_pod = reader.number("pod_oversubscription");
   if (tree.leaves_per_pod > 0) {
     tree.pod = uplinks_for(tree.leaves_per_pod, tree.leaf.bandwidth, of_pod);
@@ -112,7 +116,7 @@ Torus read_torus(Section& reader, const Cluster& cluster) {
   read_dimensions(reader, torus);
   torus.of_devices = reader.choice("of") == 1;
   torus.link = read_speed(reader, "link");
-  if (torus.of_devices && cluster.cards_per_node > 0) {
+  if (torus.of_devices && cluster.machines.front().cards_per_node > 0) {
     report(reader.diagnostics(), reader.node(),
            "nothing uses network cards on a torus of devices; expected a torus of nodes, or a "
            "machine without \"cards\"");
@@ -161,6 +165,7 @@ LinkSpeed read_connection(const JsonNode& delay, const JsonNode& bandwidth,
 }
 
 Wan read_wan(Section& reader) {
+  reader.get("nodes");
   const auto delay = reader.require("delay", "a matrix of delays, one row for each site");
   const auto bandwidth = reader.require("bandwidth", "a matrix of bandwidths, one row a site");
   if (!delay || !bandwidth) return {};
@@ -179,6 +184,18 @@ Wan read_wan(Section& reader) {
   }
   if (diagnostics.messages().size() != before || diagnostics.full()) return {};
   Wan wan = join_sites(static_cast<int>(size), std::move(links));
+  if (const auto nodes = reader.get("nodes")) {
+    for (const JsonNode& count :
+         reader.items_at("nodes", *nodes, "wrong list of nodes", "numbers, one for each site")) {
+      wan.nodes.push_back(reader.count_at("nodes", count).value_or(1));
+    }
+    if (wan.nodes.size() != size) {
+      report(diagnostics, *nodes,
+             "expected the nodes of each of the " + std::to_string(size) + " sites, got " +
+                 std::to_string(wan.nodes.size()) + " numbers");
+      return {};
+    }
+  }
   if (const auto pair = disconnected(wan)) {
     report(diagnostics, *bandwidth,
            "disconnected: site " + std::to_string(pair->first) + " cannot reach site " +
@@ -186,6 +203,16 @@ Wan read_wan(Section& reader) {
                "; expected a connection between them, or a way over other sites");
   }
   return wan;
+}
+
+/// Returns true if cards, and the devices that share each, are the same in all machines.
+bool cards_are_alike(const Cluster& cluster) {
+  const Machine& first = cluster.machines.front();
+  return std::all_of(cluster.machines.begin(), cluster.machines.end(), [&](const Machine& other) {
+    return other.cards_per_node == first.cards_per_node &&
+           other.devices_per_node == first.devices_per_node &&
+           other.card_bandwidth == first.card_bandwidth;
+  });
 }
 
 }  // namespace
@@ -219,7 +246,9 @@ const std::vector<ContractObject>& network_contract() {
                  "`null`: no connection."},
                 {"bandwidth", connections, "required",
                  "Bandwidths in the same form, which all nodes of a site share; on the diagonal, "
-                 "what nodes of one site share."}}}};
+                 "what nodes of one site share."},
+                {"nodes", list(whole(1, kMostNodes), 1, 256), "as many at each site",
+                 "Nodes of each site."}}}};
   return objects;
 }
 
@@ -263,11 +292,7 @@ void read_network(const JsonNode& node, Cluster& cluster, Diagnostics& diagnosti
   const std::size_t before = diagnostics.messages().size();
   Network network;
   if (*kind == 1) {
-    // Uplinks are counted in cards; without any this is a mistake that is told below.
-    Cluster with_cards = cluster;
-    with_cards.cards_per_node = std::max(cluster.cards_per_node, 1);
-    with_cards.card_bandwidth = std::max(cluster.card_bandwidth, BytesPerSecond(1));
-    network = read_fat_tree(reader, with_cards);
+    network = read_fat_tree(reader, cluster);
   } else if (*kind == 2) {
     network = read_dragonfly(reader);
   } else if (*kind == 3) {
@@ -278,15 +303,20 @@ void read_network(const JsonNode& node, Cluster& cluster, Diagnostics& diagnosti
   reader.finish();
   const auto* torus = std::get_if<Torus>(&network);
   const bool of_devices = torus != nullptr && torus->of_devices;
-  if (!of_devices && cluster.cards_per_node == 0) {
+  if (!of_devices && cluster.machines.front().cards_per_node == 0) {
     report(diagnostics, node, "there are no network cards to join; expected \"cards\" too");
+  }
+  if (std::holds_alternative<FatTree>(network) && !cards_are_alike(cluster)) {
+    report(diagnostics, node,
+           "a fat tree joins nodes whose cards are alike, and those of the machines differ; "
+           "expected \"switch\", \"dragonfly\", \"torus\" or \"wan\"");
   }
   if (diagnostics.messages().size() == before && !diagnostics.full()) {
     cluster.network = std::move(network);
   }
 }
 
-void read_pcie(Section& parent, Cluster& cluster) {
+void read_pcie(Section& parent, Machine& machine) {
   const auto node = parent.get("pcie");
   if (!node) return;
   Diagnostics& diagnostics = parent.diagnostics();
@@ -295,7 +325,7 @@ void read_pcie(Section& parent, Cluster& cluster) {
   const auto count = [&](std::string_view key, int otherwise) {
     const auto written = reader.get(key);
     if (!written) return otherwise;
-    return read_count(*written, 1, cluster.devices_per_node, diagnostics).value_or(otherwise);
+    return read_count(*written, 1, machine.devices_per_node, diagnostics).value_or(otherwise);
   };
   PcieTree tree;
   tree.sockets = count("sockets", 1);
@@ -307,14 +337,14 @@ void read_pcie(Section& parent, Cluster& cluster) {
     tree.socket_link = read_speed(reader, "socket_link");
   }
   reader.finish();
-  if (tree.switches % tree.sockets == 0 && cluster.devices_per_node % tree.switches == 0) {
-    cluster.pcie = tree;
+  if (tree.switches % tree.sockets == 0 && machine.devices_per_node % tree.switches == 0) {
+    machine.pcie = tree;
     return;
   }
   report(diagnostics, *node,
          "a tree that is not even; expected as many switches for each socket and devices for each "
          "switch, got " +
-             std::to_string(cluster.devices_per_node) + " devices, " +
+             std::to_string(machine.devices_per_node) + " devices, " +
              std::to_string(tree.switches) + " switches and " + std::to_string(tree.sockets) +
              " sockets");
 }

@@ -14,11 +14,12 @@ ContractKey network_key(const std::string& otherwise);
 /// Returns the rows of a PCIe tree.
 const ContractObject& pcie_object();
 
-/// Reads the network at `node`. `cluster` has its devices per node and its cards already.
+/// Reads the network at `node`. `cluster` has the devices per node and the cards of its machines
+/// already.
 /// A diagnostic is added for each mistake; the network is then an ideal switch.
 void read_network(const JsonNode& node, Cluster& cluster, Diagnostics& diagnostics);
 
 /// Reads the optional "pcie" of a machine whose devices per node are known.
-void read_pcie(Section& reader, Cluster& cluster);
+void read_pcie(Section& reader, Machine& machine);
 
 }  // namespace interlock

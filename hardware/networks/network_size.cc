@@ -3,6 +3,7 @@
 #include "hardware/networks/network_size.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/error.h"
 
@@ -53,8 +54,22 @@ std::string misfit(const Torus& torus, int devices_per_node, int nodes) {
          std::to_string(devices_per_node) + ", got " + std::to_string(devices);
 }
 
-std::string misfit(const Wan& wan, int nodes) {
-  if (nodes % wan.sites == 0) return "";
+/// Lays `nodes` on the sites, evenly unless the document says how many each has. Returns why they
+/// do not fit; nothing if they do.
+std::string lay_on_sites(Wan& wan, int nodes) {
+  if (!wan.nodes.empty()) {
+    const int written = std::accumulate(wan.nodes.begin(), wan.nodes.end(), 0);
+    if (written != nodes) {
+      return "the sites have " + std::to_string(written) + " nodes; expected the " +
+             std::to_string(nodes) + " of the cluster";
+    }
+    lay_nodes(wan, wan.nodes);
+    return "";
+  }
+  if (nodes % wan.sites == 0) {
+    lay_nodes(wan, std::vector<int>(static_cast<std::size_t>(wan.sites), nodes / wan.sites));
+    return "";
+  }
   return std::to_string(nodes) + " nodes cannot be divided among " + std::to_string(wan.sites) +
          " sites; expected a multiple of " + std::to_string(wan.sites);
 }
@@ -63,19 +78,21 @@ std::string misfit(const Wan& wan, int nodes) {
 
 bool joins_nodes(const Cluster& cluster) {
   const auto* torus = std::get_if<Torus>(&cluster.network);
-  return cluster.cards_per_node > 0 || (torus != nullptr && torus->of_devices);
+  return cluster.machines.front().cards_per_node > 0 || (torus != nullptr && torus->of_devices);
 }
 
 int nodes_joined(const Cluster& cluster) {
+  const int each = cluster.machines.front().devices_per_node;
   std::int64_t nodes = 1;
   if (const auto* fly = std::get_if<Dragonfly>(&cluster.network)) {
     nodes = size(*fly);
   } else if (const auto* torus = std::get_if<Torus>(&cluster.network)) {
-    nodes = size(*torus) / (torus->of_devices ? cluster.devices_per_node : 1);
+    nodes = size(*torus) / (torus->of_devices ? each : 1);
   } else if (const auto* wan = std::get_if<Wan>(&cluster.network)) {
-    nodes = wan->sites;
+    const std::vector<int>& written = wan->nodes;
+    nodes = written.empty() ? wan->sites : std::accumulate(written.begin(), written.end(), 0);
   }
-  const std::int64_t most = kMostDevices / cluster.devices_per_node;
+  const std::int64_t most = kMostDevices / each;
   return static_cast<int>(std::max<std::int64_t>(1, std::min(nodes, most)));
 }
 
@@ -86,10 +103,9 @@ void fit_network(Cluster& cluster, int nodes, const JsonNode& where, Diagnostics
   } else if (const auto* fly = std::get_if<Dragonfly>(&cluster.network)) {
     told = misfit(*fly, nodes);
   } else if (const auto* torus = std::get_if<Torus>(&cluster.network)) {
-    told = misfit(*torus, cluster.devices_per_node, nodes);
+    told = misfit(*torus, cluster.machines.front().devices_per_node, nodes);
   } else if (auto* wan = std::get_if<Wan>(&cluster.network)) {
-    told = misfit(*wan, nodes);
-    wan->nodes_per_site = std::max(1, nodes / wan->sites);
+    told = lay_on_sites(*wan, nodes);
   }
   if (!told.empty()) report(diagnostics, where, told);
 }

@@ -63,7 +63,17 @@ Wan join_sites(int sites, std::vector<LinkSpeed> links) {
   Wan wan{.sites = sites, .links = std::move(links)};
   wan.next.assign(wan.links.size(), -1);
   for (int target = 0; target < sites; ++target) find_ways_to(target, wan);
+  lay_nodes(wan, std::vector<int>(static_cast<std::size_t>(sites), 1));
   return wan;
+}
+
+void lay_nodes(Wan& wan, const std::vector<int>& nodes) {
+  CHECK(nodes.size() == static_cast<std::size_t>(wan.sites), "a number of nodes for each site");
+  wan.site_of.clear();
+  for (int site = 0; site < wan.sites; ++site) {
+    const auto count = static_cast<std::size_t>(nodes[static_cast<std::size_t>(site)]);
+    wan.site_of.insert(wan.site_of.end(), count, site);
+  }
 }
 
 std::optional<std::pair<int, int>> disconnected(const Wan& wan) {
@@ -76,8 +86,8 @@ std::optional<std::pair<int, int>> disconnected(const Wan& wan) {
 }
 
 void cross(const Wan& wan, int from_node, int to_node, LinkId first, Route& route) {
-  int at = from_node / wan.nodes_per_site;
-  const int to = to_node / wan.nodes_per_site;
+  int at = wan.site_of[static_cast<std::size_t>(from_node)];
+  const int to = wan.site_of[static_cast<std::size_t>(to_node)];
   const auto has_link = [&](int a, int b) {
     return wan.links[pair_of(wan.sites, a, b)].bandwidth > BytesPerSecond();
   };

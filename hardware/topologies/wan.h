@@ -15,15 +15,19 @@ namespace interlock {
 
 struct Wan {
   int sites = 0;
-  int nodes_per_site = 1;        // nodes of a site are numbered one after the other
+  std::vector<int> nodes;        // of each site, as a document says; empty: as many at each
+  std::vector<int> site_of;      // (nodes of all sites)
   std::vector<LinkSpeed> links;  // [from * sites + to]; bandwidth 0: none. Diagonal: what the
                                  // nodes of a site share, beside their cards
   std::vector<int> next;         // [from * sites + to]: the site to go to first; -1: no way
 };
 
-/// Finds the ways between all sites: `links` becomes a Wan.
+/// Finds the ways between all sites: `links` becomes a Wan with a node at each of them.
 /// REQUIRES: links.size() == sites * sites.
 Wan join_sites(int sites, std::vector<LinkSpeed> links);
+
+/// Lays as many nodes on each site as `nodes` says, one site after the other.
+void lay_nodes(Wan& wan, const std::vector<int>& nodes);
 
 /// The first pair of sites that cannot reach each other, if any.
 std::optional<std::pair<int, int>> disconnected(const Wan& wan);

@@ -7,6 +7,7 @@
 #include "reports/answers/search_report.h"
 #include "reports/terminal/layout.h"
 #include "reports/words/scale.h"
+#include "scenarios/simulate/economics.h"
 
 namespace interlock {
 namespace {
@@ -67,10 +68,10 @@ std::vector<Headline> answer(const SearchResult& result, const FoundPlan& best) 
                        result.memory_limit > Bytes(0) ? limit : ""});
   const bool goal = result.scenario.goal.has_value();
   if (goal) headlines.push_back({"Time", format(Seconds(at(Aim::Time))), "until the goal"});
-  if (at(Aim::Cost) > 0 && result.scenario.cluster.price) {
-    headlines.push_back(
-        {"Cost", format_number(at(Aim::Cost)) + " " + result.scenario.cluster.price->currency,
-         goal ? "until the goal" : "of a step"});
+  const std::optional<HourlyPrice> price = device_hour(result.scenario);
+  if (at(Aim::Cost) > 0 && price) {
+    headlines.push_back({"Cost", format_number(at(Aim::Cost)) + " " + price->currency,
+                         goal ? "until the goal" : "of a step"});
   }
   return headlines;
 }
@@ -118,8 +119,8 @@ std::vector<std::string> texts_of(const std::vector<const FoundPlan*>& plans, Te
 
 void add_values(const SearchResult& result, const std::vector<const FoundPlan*>& plans,
                 Grid& grid) {
-  const std::string currency =
-      result.scenario.cluster.price ? result.scenario.cluster.price->currency : "";
+  const std::optional<HourlyPrice> price = device_hour(result.scenario);
+  const std::string currency = price ? price->currency : "";
   const std::array<std::string, kAims> heads = {result.scenario.goal ? "Time" : "Step", "Memory",
                                                 "Cost", "Energy"};
   for (const Aim aim : {Aim::Time, Aim::Memory, Aim::Cost, Aim::Energy}) {

@@ -310,6 +310,15 @@ void add_training(ExportedPlan& e, MegatronLines& a) {
   a.end_line();
 }
 
+void check_nodes(ExportedPlan& e) {
+  const std::vector<Machine>& machines = e.question().cluster.machines;
+  const bool alike = std::all_of(machines.begin(), machines.end(), [&](const Machine& machine) {
+    return machine.devices_per_node == machines.front().devices_per_node;
+  });
+  e.refuse_if(!alike, "/cluster/machines",
+              "is started with as many processes on each node; expected nodes of one size");
+}
+
 }  // namespace
 
 ExportedFile megatron_export(const Plan& plan) {
@@ -317,6 +326,7 @@ ExportedFile megatron_export(const Plan& plan) {
   e.throw_if_refused();
   check_layers(e);
   check_ends(e);
+  check_nodes(e);
   e.throw_if_refused();  // an encoder's modules have no layout
   MegatronLines a;
   add_sizes(e, a);
@@ -327,9 +337,8 @@ ExportedFile megatron_export(const Plan& plan) {
   add_replicas(e, a);
   add_training(e, a);
   e.throw_if_refused();
-  const Cluster& cluster = plan.question.cluster;
   const int devices = plan.question.mesh.devices();
-  const int each = std::min(cluster.devices_per_node, devices);
+  const int each = std::min(plan.question.cluster.machines.front().devices_per_node, devices);
   const bool bert = e.shape().stream.bidirectional;
   std::string text = "#!/bin/bash\n# Made by interlock export of " + plan.question.name +
                      ". Data, tokenizer, learning rate and checkpoints are yours to add.\n";

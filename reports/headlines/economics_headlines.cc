@@ -51,7 +51,7 @@ Headline cost_headline(const Question& scenario, const Metrics& metrics, const M
   const Unit unit = unit_of(metrics);
   return {"Cost", money_words({cost.amount / unit.per_step * kMillion, cost.currency}),
           "for a million " + unit.name + ", at " +
-              money_words({scenario.cluster.price->amount, cost.currency}) + " a device and hour"};
+              money_words({device_hour(scenario)->amount, cost.currency}) + " a device and hour"};
 }
 
 Headline goal_headline(const TrainingCosts& costs) {
@@ -80,14 +80,14 @@ Json energy_json(const Question& scenario, const Economics& economics) {
           {"devices_j", economics.device_energy.value()},
           {"links_j", if_known(economics.covers_links, economics.link_energy)},
           {"nodes_j", if_known(economics.covers_nodes, economics.node_energy)},
-          {"pue", scenario.cluster.power.pue}};
+          {"pue", scenario.cluster.machines.front().power.pue}};
 }
 
 Json cost_json(const ScenarioResult& result, const Economics& economics) {
   if (!economics.cost) return nullptr;
   const Unit unit = unit_of(result.measurement.metrics);
   return {{"currency", economics.cost->currency},
-          {"device_hour", result.plan.question.cluster.price->amount},
+          {"device_hour", device_hour(result.plan.question)->amount},
           {"step", economics.cost->amount},
           {"million_" + unit.name, economics.cost->amount / unit.per_step * kMillion}};
 }
@@ -113,7 +113,7 @@ Json range_json(const std::optional<TimeRange>& range) {
 std::string common_currency(const std::vector<ScenarioResult>& results) {
   std::string common;
   for (const ScenarioResult& result : results) {
-    const std::optional<HourlyPrice>& price = result.plan.question.cluster.price;
+    const std::optional<HourlyPrice> price = device_hour(result.plan.question);
     if (!price) continue;
     if (!common.empty() && common != price->currency) return "";
     common = price->currency;
@@ -154,7 +154,7 @@ std::vector<Headline> economics_headlines(const ScenarioResult& result) {
         {"Range", "none", "no measured run had kernels priced at the peak rates, as this one has"});
   }
   const Question& scenario = result.plan.question;
-  if (!scenario.goal && !scenario.cluster.price) return headlines;
+  if (!scenario.goal && !device_hour(scenario)) return headlines;
   const Economics economics = economics_of(result);
   if (economics.power) headlines.push_back(energy_headline(economics));
   if (economics.cost) {
@@ -167,7 +167,7 @@ std::vector<Headline> economics_headlines(const ScenarioResult& result) {
 void add_range_columns(const std::vector<ScenarioResult>& results, Grid& grid) {
   // Ranges of published runs, which every catalogue device has, would be in every table.
   const auto is_drawn = [](const ScenarioResult& result) {
-    return result.confidence.range && result.plan.question.cluster.device.calibrated;
+    return result.confidence.range && is_calibrated(result.plan.question.cluster);
   };
   if (std::none_of(results.begin(), results.end(), is_drawn)) return;
   Amounts lows, highs;

@@ -210,13 +210,6 @@ const MetricRow& common_rate(const std::vector<ScenarioResult>& results) {
   });
 }
 
-const DeviceMetrics& fullest_device(const Metrics& metrics) {
-  CHECK(!metrics.devices.empty(), "a result has at least one device");
-  return *std::max_element(
-      metrics.devices.begin(), metrics.devices.end(),
-      [](const auto& a, const auto& b) { return a.peak_memory < b.peak_memory; });
-}
-
 std::string list_stages(const std::vector<int>& stages) {
   const auto count = static_cast<int>(stages.size());
   if (count > 2 && stages.back() - stages.front() == count - 1) {

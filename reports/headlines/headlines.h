@@ -63,9 +63,6 @@ std::string comparison_note();
 /// steps a second.
 const MetricRow& common_rate(const std::vector<ScenarioResult>& results);
 
-/// The device whose memory peaks highest.
-const DeviceMetrics& fullest_device(const Metrics& metrics);
-
 /// "0, 2, 4" or "0 to 7".
 std::string list_stages(const std::vector<int>& stages);
 

@@ -109,9 +109,11 @@ std::pair<std::string, std::string> kernel_words(const ProfiledDevice& device,
 
 void write_header(EventText& text, const ProfiledDevice& device) {
   const Question& scenario = device.result.plan.question;
+  const int number = device_numbers(device.result.plan).at(device.rank);
+  const Device& real = machine_of(scenario.cluster, number).device;
   text << R"({"schemaVersion":1,"deviceProperties":[{"id":)" << device.process() << R"(,"name":)"
-       << json_string(scenario.cluster.device.name) << R"(,"totalGlobalMem":)"
-       << static_cast<std::int64_t>(scenario.cluster.device.memory.value())
+       << json_string(real.name) << R"(,"totalGlobalMem":)"
+       << static_cast<std::int64_t>(real.memory.value())
        << R"(}],"distributedInfo":{"backend":"nccl","rank":)" << device.rank << R"(,"world_size":)"
        << static_cast<int>(device.program().ranks.size())
        << R"(},"displayTimeUnit":"ms","traceName":)" << json_string(scenario.name)

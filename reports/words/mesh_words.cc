@@ -72,14 +72,6 @@ std::vector<Coordinates> rank_coordinates(const Plan& plan) {
   return simulated_ranks(plan.question.mesh, plan.unfolded);
 }
 
-std::vector<int> device_numbers(const Plan& plan) {
-  std::vector<int> numbers;
-  for (const Coordinates& at : rank_coordinates(plan)) {
-    numbers.push_back(device_of(plan.question.mesh, at));
-  }
-  return numbers;
-}
-
 std::vector<Dimension> folded_dimensions(const Plan& plan) {
   std::vector<Dimension> folded;
   std::copy_if(kOutermostFirst.begin(), kOutermostFirst.end(), std::back_inserter(folded),

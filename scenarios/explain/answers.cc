@@ -36,9 +36,7 @@ ToldOutcome told_of(const Plan& plan, const Metrics& metrics) {
   const Economics economics = economics_of(plan, metrics);
   if (economics.energy) told.energy = economics.energy->value();
   if (economics.cost) told.cost = economics.cost->amount;
-  for (const DeviceMetrics& device : metrics.devices) {
-    told.peak_memory = std::max(told.peak_memory, device.peak_memory.value());
-  }
+  if (!metrics.devices.empty()) told.peak_memory = fullest_device(metrics).peak_memory.value();
   return told;
 }
 

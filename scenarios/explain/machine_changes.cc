@@ -109,7 +109,7 @@ void faster_devices(const Baseline& baseline, std::vector<Change>& changes) {
     changes.push_back(
         {Change::Kind::Machine, words, {set("variation.speeds", speeds_text(scenario, faster))}});
   };
-  if (!has_rates(scenario.cluster.device)) {
+  if (!have_rates(scenario.cluster)) {
     add("devices that are twice as fast", std::vector<bool>(ranks, true));
   }
   std::vector<bool> busiest(ranks, false);
@@ -144,7 +144,7 @@ template <class Measure>
 void next_device(const Baseline& baseline, const Measure& measure, const char* of_what,
                  std::vector<Change>& changes) {
   const Question& question = baseline.result.plan.question;
-  const Device& own = question.cluster.device;
+  const Device& own = front_device(question.cluster);
   const auto precision = static_cast<std::size_t>(question.precision);
   std::optional<double> best;
   std::string name;
@@ -171,7 +171,7 @@ void other_devices(const Baseline& baseline, std::vector<Change>& changes) {
     return device.peak[precision].value_or(FlopsPerSecond(0)).value();
   };
   const auto memory = [](const Device& device) { return device.memory.value(); };
-  if (has_rates(scenario.cluster.device)) {
+  if (have_rates(scenario.cluster) && !is_mixed(scenario.cluster)) {
     next_device(baseline, rate, "compute", changes);
     next_device(baseline, memory, "memory", changes);
   }

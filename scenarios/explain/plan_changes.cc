@@ -210,7 +210,7 @@ void kept_elsewhere(const Baseline& baseline, std::vector<Change>& changes) {
 
 void kernels(const Baseline& baseline, std::vector<Change>& changes) {
   const Question& scenario = baseline.result.plan.question;
-  if (!has_rates(scenario.cluster.device)) return;
+  if (!have_rates(scenario.cluster)) return;
   changes.push_back(
       {ChangeKind::Plan, "attention that never stores its scores", {"model.attention=fused"}});
   const std::string& precision = precision_names()[static_cast<std::size_t>(scenario.precision)];

@@ -113,19 +113,22 @@ void fit_batch(const TrainingKeys& training, ModelGraph& graph, Diagnostics& dia
 
 /// Reports a cluster whose devices cannot price the model's work.
 void check_device(const Sections& sections, const JsonNode& document, Diagnostics& diagnostics) {
-  const Device& device = sections.cluster->device;
   const TrainingKeys& training = sections.training;
-  if (!has_rates(device)) {
+  if (!have_rates(*sections.cluster)) {
     report(diagnostics, document.child("cluster"),
            "its devices have no speed, so only measured profiles can run on them; expected a "
            "\"device\" or a machine such as " +
                in_quotes("dgx-a100-80g"));
-  } else if (!supports(device, training.precision)) {
+    return;
+  }
+  for (const Machine& machine : sections.cluster->machines) {
+    if (supports(machine.device, training.precision)) continue;
     const std::string& name =
         contract_names("training", "precision")[static_cast<std::size_t>(training.precision)];
     report(diagnostics, training.precision_node,
-           device.name + " does not compute in " + name + "; expected " +
-               join_choices(supported_precisions(device)));
+           machine.device.name + " does not compute in " + name + "; expected " +
+               join_choices(supported_precisions(machine.device)));
+    return;
   }
 }
 
@@ -245,8 +248,11 @@ Question load_question(const JsonValue& value, Diagnostics& diagnostics) {
   question.file = value.file ? *value.file : "";
   Sections sections = read_sections(document, question, diagnostics);
   const TrainingKeys& training = sections.training;
-  if (sections.cluster && sections.cluster->device.collective_sms == 0) {
-    sections.cluster->device.collective_sms = training.framework.collective_sms;
+  if (sections.cluster) {
+    for (Machine& machine : sections.cluster->machines) {
+      double& sms = machine.device.collective_sms;
+      if (sms == 0) sms = training.framework.collective_sms;
+    }
   }
   question.strategy = training.strategy.strategy;
   question.partition = sections.partition.rule;

@@ -356,7 +356,7 @@ void check_frozen(const TrainingKeys& training, const ModelGraph& graph, Diagnos
 
 void check_contention(const Question& question, const std::optional<Cluster>& cluster,
                       const JsonNode& document, Diagnostics& diagnostics) {
-  if (!question.memory_contention || !cluster || has_rates(cluster->device)) return;
+  if (!question.memory_contention || !cluster || have_rates(*cluster)) return;
   report(diagnostics, document.child("simulate").child("memory_contention"),
          "the memory bandwidth of the devices of " + in_quotes(cluster->name) +
              " is unknown; expected a cluster with a \"device\", e.g. \"a100-80g\"");

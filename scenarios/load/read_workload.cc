@@ -1,5 +1,6 @@
 // Reads "workload": execution traces, a file for each rank, which bring their own order and sizes.
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <utility>
@@ -39,8 +40,10 @@ std::vector<std::string> files_of(const std::string& pattern) {
 }
 
 /// Sets the durations of computations whose trace gives their work alone to those of a roofline.
-void price(const Device& device, Precision precision, std::vector<ExecutionTrace>& traces) {
-  for (ExecutionTrace& trace : traces) {
+void price(const Cluster& cluster, Precision precision, std::vector<ExecutionTrace>& traces) {
+  for (std::size_t rank = 0; rank < traces.size(); ++rank) {
+    ExecutionTrace& trace = traces[rank];
+    const Device& device = machine_of(cluster, static_cast<int>(rank)).device;
     for (ExecutionNode& node : trace.nodes) {
       const bool works = node.flops > Flops(0) || node.bytes > Bytes(0);
       if (node.kind != NodeKind::Compute || node.op || node.duration > Seconds(0) || !works)
@@ -60,7 +63,7 @@ std::shared_ptr<const TraceWorkload> read_chakra_files(const std::string& patter
   for (std::size_t rank = 0; rank < files.size(); ++rank) {
     traces.push_back(read_chakra(files[rank], static_cast<int>(rank)));
   }
-  if (precision) price(cluster.device, *precision, traces);
+  if (precision) price(cluster, *precision, traces);
   TraceWorkload workload{
       .program = lower_traces(traces, cluster), .precision = precision, .notes = notes_on(traces)};
   workload.named = traces.front().steps.has_value();
@@ -89,14 +92,17 @@ std::optional<Precision> read_precision(Section& workload, const std::optional<C
   if (!node) return std::nullopt;
   const auto precision = static_cast<Precision>(workload.choice("precision", 0));
   if (!cluster) return precision;
-  if (!has_rates(cluster->device)) {
+  const auto unable =
+      std::find_if(cluster->machines.begin(), cluster->machines.end(),
+                   [&](const Machine& machine) { return !supports(machine.device, precision); });
+  if (!have_rates(*cluster)) {
     report(workload.diagnostics(), *node,
            "the devices have no speed, so nothing can be priced on them; expected a machine such "
            "as \"dgx-a100-80g\", or no \"precision\"");
-  } else if (!supports(cluster->device, precision)) {
+  } else if (unable != cluster->machines.end()) {
     report(workload.diagnostics(), *node,
-           cluster->device.name + " does not compute in this precision; expected " +
-               join_choices(supported_precisions(cluster->device)));
+           unable->device.name + " does not compute in this precision; expected " +
+               join_choices(supported_precisions(unable->device)));
   }
   return precision;
 }

@@ -40,8 +40,16 @@ std::vector<FailingParts> failing_parts(const FailureConditions& failures, int d
 
 FailureModel failure_model(const Question& question, int devices) {
   const FailureConditions& failures = question.run->failures;
-  const Cluster& cluster = question.cluster;
-  return {.kinds = failing_parts(failures, devices, std::max(1, cluster.devices_per_node)),
+  const int each = std::max(1, question.cluster.machines.front().devices_per_node);
+  for (const Machine& machine : question.cluster.machines) {
+    const bool alike = machine.devices_per_node == each && machine.first_device % each == 0;
+    if (!failures.node || alike) continue;
+    throw Error("nodes of " + machine.name +
+                " hold other numbers of devices than the first ones, "
+                "and failures of such nodes are not simulated; expected \"device_mtbf\" in the "
+                "place of \"node_mtbf\"");
+  }
+  return {.kinds = failing_parts(failures, devices, each),
           .shape = failures.shape,
           .replacement = failures.replacement,
           .trace = failures.trace};

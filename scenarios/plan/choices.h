@@ -25,6 +25,11 @@ struct CutModel {
 /// ranks are laid in contiguous blocks, so that the busiest rank is least busy.
 CutModel cut_model(const Question& question);
 
+/// Returns the partition of `plan`, cut once more if a device lacks memory for its stages: then the
+/// busiest stage is as little busy as it can be where each rank's stages fit its devices. Returns
+/// that of `plan` if no cut fits. REQUIRES: it is balanced; ranks have no layouts of their own.
+Partition fitting_partition(Plan plan);
+
 /// Returns the slices of each micro-batch by `rule`. REQUIRES: `plan` is complete but for them.
 std::vector<TokenSlice> cut_sequences(const Plan& plan, const SliceRule& rule);
 /// Returns how long a step takes by the rule that balances slices, so without transfers and update.

@@ -1,28 +1,14 @@
 // Cuts a model into stages by what its modules cost.
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "scenarios/plan/choices.h"
 #include "scenarios/plan/lower_plan.h"
+#include "scenarios/plan/step_time.h"
 #include "sim/plan/stage_cost.h"
 
 namespace interlock {
 namespace {
-
-/// Returns contiguous blocks of stages, one for each rank, whose busiest is as little busy as
-/// possible.
-std::vector<int> contiguous_ranks(int ranks, int stages, const StageTime& time) {
-  std::vector<Seconds> sums(1);
-  for (int stage = 0; stage < stages; ++stage) {
-    sums.push_back(sums.back() + time(stage, stage, stage + 1));
-  }
-  const Partition blocks = balanced_partition(
-      stages, ranks, [&](int, int first, int last) { return sums[last] - sums[first]; });
-  std::vector<int> rank_of_stage;
-  for (int rank = 0; rank < ranks; ++rank) {
-    const int length = blocks.boundaries[rank + 1] - blocks.boundaries[rank];
-    rank_of_stage.insert(rank_of_stage.end(), length, rank);
-  }
-  return rank_of_stage;
-}
 
 Partition explicit_partition(const std::vector<int>& modules) {
   Partition partition{.boundaries = {0}};
@@ -32,35 +18,171 @@ Partition explicit_partition(const std::vector<int>& modules) {
   return partition;
 }
 
-/// Returns how long a stage of given modules keeps its rank busy for a micro-batch, on the device
-/// that it lies on.
-StageTime stage_time(const Question& question) {
-  const bool list = question.schedule.kind->sends_lists;
-  const auto roles = make_roles(question.strategy, question.stages, list);
-  const auto time_of_graph = [&](const ModelGraph& graph, int rank) {
-    const std::vector<StageCost> modules = price_modules(graph, price_inputs(question, rank));
-    return busy_with(question.stage_recompute, modules,
-                     busy_time(modules, question.strategy, roles, question.schedule.update_every));
-  };
-  const std::vector<int>& ranks = question.placement;
-  StageTime time;
-  if (question.rank_layouts.empty()) {
-    time = time_of_graph(question.graph, 0);
-  } else {
-    std::vector<StageTime> times;  // by rank
-    for (std::size_t rank = 0; rank < question.rank_layouts.size(); ++rank) {
-      times.push_back(time_of_graph(*question.rank_layouts[rank].graph, static_cast<int>(rank)));
+/// How long modules keep a rank busy as a stage, for a micro-batch.
+class RankTimes {
+ public:
+  explicit RankTimes(const Question& question) {
+    if (question.variation) speeds_ = question.variation->speeds;
+    of_rank_.resize(static_cast<std::size_t>(question.ranks));
+    if (!question.rank_layouts.empty()) {
+      for (int rank = 0; rank < question.ranks; ++rank) {
+        of_rank_[rank] = {times_.size()};
+        add(question, *question.rank_layouts[rank].graph, {0, 0, 0, rank});
+      }
+      return;
     }
-    time = [ranks, times](int stage, int first, int last) {
-      return times[ranks[stage]](stage, first, last);
-    };
+    for (const std::optional<Coordinates>& place : places_on_machines(question)) {
+      add(question, question.graph, place.value_or(Coordinates{}));
+    }
+    for (int rank = 0; rank < question.ranks; ++rank) of_rank_[rank] = machines_of(question, rank);
   }
-  if (!question.variation || question.variation->speeds.empty() || ranks.empty()) return time;
-  return [ranks, speeds = question.variation->speeds, alike = std::move(time)](int stage, int first,
-                                                                               int last) {
-    return alike(stage, first, last) / speeds[ranks[stage]];
+
+  /// Returns the time of modules [first, last) as `stage` on the slowest device of `rank`.
+  Seconds on(int rank, int stage, int first, int last) const {
+    Seconds slowest(0);
+    for (const std::size_t one : of_rank_[rank]) {
+      slowest = std::max(slowest, times_[one](stage, first, last));
+    }
+    return speeds_.empty() ? slowest : slowest / speeds_[rank];
+  }
+
+ private:
+  void add(const Question& question, const ModelGraph& graph, const Coordinates& at) {
+    const bool list = question.schedule.kind->sends_lists;
+    const auto roles = make_roles(question.strategy, question.stages, list);
+    const std::vector<StageCost> modules = price_modules(graph, price_inputs(question, at));
+    times_.push_back(
+        busy_with(question.stage_recompute, modules,
+                  busy_time(modules, question.strategy, roles, question.schedule.update_every)));
+  }
+
+  std::vector<StageTime> times_;  // of machines, or of ranks with layouts of their own
+  std::vector<std::vector<std::size_t>> of_rank_;
+  std::vector<double> speeds_;
+};
+
+/// Returns the busy time of stages on the ranks that hold them, the slower one where a stage lies
+/// on two; where no rank is known, on the first.
+StageTime stage_time(const Question& question, const RankTimes& times) {
+  const bool mirrored = question.schedule.kind->layout == StageLayout::Mirrored;
+  return [&question, &times, mirrored](int stage, int first, int last) {
+    const bool known = !question.placement.empty();
+    // The last part of overlapping blocks belongs to no stage of its own.
+    const int held = std::min(stage, question.stages - 1);
+    const int rank = known ? question.placement[held] : 0;
+    const Seconds time = times.on(rank, stage, first, last);
+    if (!known || !mirrored) return time;
+    return std::max(time, times.on(question.ranks - 1 - rank, stage, first, last));
   };
 }
+
+/// Returns contiguous blocks of stages, one for each rank, whose busiest is as little busy as
+/// possible.
+std::vector<int> contiguous_ranks(int ranks, int stages, const RankTimes& times) {
+  std::vector<std::vector<Seconds>> sums;  // by rank: of the stages below each one
+  for (int rank = 0; rank < ranks; ++rank) {
+    sums.emplace_back(1);
+    for (int stage = 0; stage < stages; ++stage) {
+      sums[rank].push_back(sums[rank].back() + times.on(rank, stage, stage, stage + 1));
+    }
+  }
+  const Partition blocks = balanced_partition(stages, ranks, [&](int rank, int first, int last) {
+    return sums[rank][last] - sums[rank][first];
+  });
+  std::vector<int> rank_of_stage;
+  for (int rank = 0; rank < ranks; ++rank) {
+    const int length = blocks.boundaries[rank + 1] - blocks.boundaries[rank];
+    rank_of_stage.insert(rank_of_stage.end(), length, rank);
+  }
+  return rank_of_stage;
+}
+
+/// Bytes that stages take on their ranks, by what the ranks of a plan were seen to take. A module
+/// keeps its state, and its stash as many times as its rank keeps that of its stages; what is left
+/// of a rank's peak (heads, messages, workspace) is taken to stay.
+class StageBytes {
+ public:
+  explicit StageBytes(const Plan& plan) : plan_(plan) {
+    const Question& question = plan.question;
+    const bool keeps = plan.schedule.stash == StashMode::Kept;
+    for (StageCost& module : price_modules(question.graph, price_inputs(question))) {
+      apply_zero(question.data_parallel, question.mesh, 1, module);
+      apply_offload(question.offload, question.data_parallel, question.mesh, module);
+      const Footprint& state = module.state;
+      states_.push_back(states_.back() + state.weights + state.gradients + state.optimizer);
+      stashes_.push_back(stashes_.back() + (keeps ? module.stash - module.host_stash : Bytes(0)));
+    }
+    for (int rank = 0; rank < question.ranks; ++rank) {
+      const Bytes limit = plan.schedule.memory;
+      Bytes least = limit > Bytes(0) ? limit : Bytes(kInfinity);
+      for (const std::size_t machine : machines_of(question, rank)) {
+        least = std::min(least, question.cluster.machines[machine].device.memory);
+      }
+      ranks_.push_back({.capacity = least});
+    }
+  }
+
+  /// Notes the peaks of `devices` under `partition`. Returns true if all fit.
+  bool observe(const Partition& partition, const std::vector<DeviceMetrics>& devices) {
+    observed_ = partition;
+    for (Rank& rank : ranks_) rank = {.capacity = rank.capacity};
+    for (int stage = 0; stage < partition.stages(); ++stage) {
+      const int first = partition.boundaries[stage], last = partition.boundaries[stage + 1];
+      for (const int number : ranks_of(stage)) {
+        Rank& rank = ranks_[number];
+        ++rank.stages;
+        rank.state += states_[last] - states_[first];
+        rank.stash += stashes_[last] - stashes_[first];
+      }
+    }
+    bool fits = true;
+    for (const DeviceMetrics& device : devices) {
+      Rank& rank = ranks_.at(device.rank);
+      rank.peak = device.peak_memory;
+      rank.times = rank.stash > Bytes(0) ? device.peak_stash / rank.stash : 0;
+      rank.rest = rank.peak - rank.state - rank.stash * rank.times;
+      fits = fits && rank.peak <= rank.capacity;
+    }
+    return fits;
+  }
+
+  /// Says that modules [first, last) have room as `stage` on each of its ranks: all of a device's
+  /// memory, or the part of it that the stage had of the rank's peak when it was observed.
+  bool fit(int stage, int first, int last) const {
+    for (const int number : ranks_of(stage)) {
+      const Rank& rank = ranks_[number];
+      const Bytes seen =
+          bytes_on(rank, observed_.boundaries[stage], observed_.boundaries[stage + 1]);
+      if (bytes_on(rank, first, last) * (rank.peak / seen) > rank.capacity) return false;
+    }
+    return true;
+  }
+
+ private:
+  struct Rank {
+    Bytes capacity, peak, state, stash, rest;
+    double times = 0;  // that the stash of its stages is kept
+    int stages = 0;
+  };
+  Bytes bytes_on(const Rank& rank, int first, int last) const {
+    return states_[last] - states_[first] + (stashes_[last] - stashes_[first]) * rank.times +
+           rank.rest / rank.stages;
+  }
+  /// Returns the ranks that hold `stage`, of all copies of the model.
+  std::vector<int> ranks_of(int stage) const {
+    std::vector<int> ranks;
+    const int stages = plan_.question.stages;
+    for (int copy = 0; copy < plan_.copies; ++copy) {
+      ranks.push_back(plan_.rank_of_stage[copy * stages + std::min(stage, stages - 1)]);
+    }
+    return ranks;
+  }
+
+  const Plan& plan_;
+  std::vector<Bytes> states_ = {Bytes(0)}, stashes_ = {Bytes(0)};  // of the modules below each
+  std::vector<Rank> ranks_;
+  Partition observed_;
+};
 
 }  // namespace
 
@@ -76,12 +198,42 @@ CutModel cut_model(const Question& question) {
     cut.partition = uniform_partition(modules, parts);
   }
   if (!search && !cut.rank_of_stage.empty()) return cut;
-  const StageTime time = stage_time(question);
-  if (search) cut.partition = balanced_partition(modules, parts, time);
+  const RankTimes times(question);
+  if (search) cut.partition = balanced_partition(modules, parts, stage_time(question, times));
   if (cut.rank_of_stage.empty()) {
-    cut.rank_of_stage = contiguous_ranks(question.ranks, question.stages, time);
+    cut.rank_of_stage = contiguous_ranks(question.ranks, question.stages, times);
   }
   return cut;
+}
+
+Partition fitting_partition(Plan plan) {
+  constexpr int kLooks = 8;
+  const Partition by_time = plan.partition;
+  const Question& question = plan.question;
+  if (plan.schedule.is_sought()) {
+    // The order is found later; one that keeps no more than 1F1B does always exists.
+    const bool has_one =
+        question.strategy.kind == StrategyKind::Global && question.stages == question.ranks;
+    if (!has_one) return by_time;
+    plan.schedule.kind = &schedule_named("1f1b");
+  }
+  const int modules = static_cast<int>(question.graph.modules.size());
+  const RankTimes times(question);
+  const StageTime time = stage_time(question, times);
+  StageBytes bytes(plan);
+  for (int look = 0; look < kLooks; ++look) {
+    const StepEstimate step = estimate_step(plan, Grade::Look);
+    if (bytes.observe(plan.partition, step.metrics.devices)) return plan.partition;
+    plan.partition =
+        balanced_partition(modules, by_time.stages(), [&](int stage, int first, int last) {
+          return bytes.fit(stage, first, last) ? time(stage, first, last) : Seconds(kInfinity);
+        });
+    for (int stage = 0; stage < by_time.stages(); ++stage) {
+      const std::vector<int>& cuts = plan.partition.boundaries;
+      if (!bytes.fit(stage, cuts[stage], cuts[stage + 1])) return by_time;
+    }
+  }
+  return by_time;
 }
 
 }  // namespace interlock

@@ -143,12 +143,28 @@ std::vector<SchedulePolicy> orders_of(const std::vector<SchedulePolicy>& policie
   return orders;
 }
 
+/// Returns the bytes of each simulated rank: those that the schedule may take, or of the smallest
+/// device for which the rank stands.
+std::vector<double> capacities(const Plan& plan) {
+  const Mesh& mesh = plan.question.mesh;
+  std::vector<double> bytes;
+  for (const Coordinates& rank : simulated_ranks(mesh, plan.unfolded)) {
+    bytes.push_back(plan.schedule.memory > Bytes(0) ? plan.schedule.memory.value() : kInfinity);
+    if (plan.schedule.memory > Bytes(0)) continue;
+    for (const Coordinates& by : folded_ranks(mesh, plan.unfolded)) {
+      const int device = device_of(mesh, shifted(mesh, rank, by));
+      const Bytes own = machine_of(plan.question.cluster, device).device.memory;
+      bytes.back() = std::min(bytes.back(), own.value());
+    }
+  }
+  return bytes;
+}
+
 SearchInputs search_inputs(const Plan& plan, const LowerInputs& inputs) {
-  const Bytes capacity =
-      plan.schedule.memory > Bytes(0) ? plan.schedule.memory : plan.question.cluster.device.memory;
+  const std::vector<double> capacity = capacities(plan);
   SearchInputs search{.candidates = candidates(plan),
                       .own = plan.schedule,
-                      .capacity = capacity.value(),
+                      .capacity = capacity,
                       .seed = plan.question.seed};
   ScheduleInputs shape{.stages = static_cast<int>(plan.rank_of_stage.size()),
                        .micro_batches = plan.micro_batches,
@@ -175,7 +191,17 @@ SearchInputs search_inputs(const Plan& plan, const LowerInputs& inputs) {
   return search;
 }
 
-[[noreturn]] void refuse(const Plan& plan, double capacity, double least) {
+/// Says that each device of a step has room for its peak, or that each peak is within `limit` where
+/// there is one.
+bool fits(const StepEstimate& step, Bytes limit) {
+  const auto& devices = step.metrics.devices;
+  return std::all_of(devices.begin(), devices.end(), [&](const DeviceMetrics& device) {
+    return device.peak_memory <= (limit > Bytes(0) ? limit : device.memory_capacity);
+  });
+}
+
+[[noreturn]] void refuse(const Plan& plan, const std::vector<double>& capacities, double least) {
+  const double capacity = *std::max_element(capacities.begin(), capacities.end());
   const std::string leanest = format(Bytes(least));
   const std::string start = plan.question.file + ": " + plan.question.name +
                             ": /training/schedule: no order of work was found that fits into " +
@@ -206,7 +232,7 @@ SchedulePolicy find_order(const Plan& plan) {
     const StepEstimate step = estimate_step(trial, Grade::Simulation);
     const double peak = step.memory.value();
     least = std::max(least, peak);
-    if (peak > search.capacity) continue;
+    if (!fits(step, plan.schedule.memory)) continue;
     if (step.time < best_time) {
       best_time = step.time;
       best = policy;

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <numeric>
+#include <set>
 #include <tuple>
 
 #include "base/error.h"
@@ -31,11 +32,11 @@ Device device_under(const Framework& framework, Device device) {
   return device;
 }
 
-/// Returns `framework` on hosts that issue kernels at the pace of `cluster`.
-Framework framework_on(const Cluster& cluster, Framework framework) {
-  framework.kernel_issue = framework.kernel_issue * cluster.host_pace;
-  framework.exchange_issue = framework.exchange_issue * cluster.host_pace;
-  if (auto& issue = framework.backward_issue) issue = *issue * cluster.host_pace;
+/// Returns `framework` on hosts that issue kernels at the pace of those of `machine`.
+Framework framework_on(const Machine& machine, Framework framework) {
+  framework.kernel_issue = framework.kernel_issue * machine.host_pace;
+  framework.exchange_issue = framework.exchange_issue * machine.host_pace;
+  if (auto& issue = framework.backward_issue) issue = *issue * machine.host_pace;
   return framework;
 }
 
@@ -111,7 +112,7 @@ void lay_stages_out(const Plan& plan, LowerInputs& inputs) {
   for (int rank = 0; rank < question.ranks; ++rank) {
     layouts.meshes.push_back(mesh_of(question, rank));
     modules.push_back(priced_in_stages(question, *question.rank_layouts[rank].graph,
-                                       price_inputs(question, rank), partition));
+                                       price_inputs(question, {0, 0, 0, rank}), partition));
   }
   for (int stage = 0; stage < partition.stages(); ++stage) {
     const int rank = plan.rank_of_stage[stage], first = partition.boundaries[stage];
@@ -130,24 +131,49 @@ void lay_stages_out(const Plan& plan, LowerInputs& inputs) {
 
 }  // namespace
 
-PriceInputs price_inputs(const Question& question, int rank) {
-  PriceInputs prices = {device_under(question.framework, question.cluster.device),
-                        question.precision, question.optimizer,
-                        framework_on(question.cluster, question.framework)};
-  // Groups of the first rank stand for all; many modules exchange the same.
+PriceInputs price_inputs(const Question& question, const Coordinates& at) {
+  const Mesh own = mesh_of(question, at[static_cast<int>(Dimension::Pipeline)]);
+  const Machine& machine = machine_of(question.cluster, device_of(own, at));
+  PriceInputs prices = {device_under(question.framework, machine.device), question.precision,
+                        question.optimizer, framework_on(machine, question.framework)};
+  // Groups of one place stand for all of its machine; many modules exchange the same.
   const auto known =
       std::make_shared<std::map<std::tuple<CollectiveKind, MeshAxis, double, double>, Seconds>>();
-  prices.exchange_time = [known, cluster = question.cluster, mesh = mesh_of(question, rank),
-                          rank](const Exchange& exchange) {
+  prices.exchange_time = [known, cluster = question.cluster, mesh = own,
+                          at](const Exchange& exchange) {
     const auto [entry, fresh] = known->try_emplace(
         {exchange.kind, exchange.axis, exchange.bytes.value(), exchange.back.value()}, Seconds(0));
     if (fresh) {
-      const std::vector<int> group = group_of(mesh, exchange.axis, {0, 0, 0, rank});
+      const std::vector<int> group = group_of(mesh, exchange.axis, at);
       entry->second = time_alone(cluster, plan_exchange(cluster, group, exchange));
     }
     return entry->second;
   };
   return prices;
+}
+
+std::vector<std::optional<Coordinates>> places_on_machines(const Question& question) {
+  const Cluster& cluster = question.cluster;
+  std::vector<std::optional<Coordinates>> places(cluster.machines.size());
+  if (!is_mixed(cluster)) {
+    places.front() = Coordinates{};
+    return places;
+  }
+  for (const Coordinates& at : simulated_ranks(question.mesh, {true, true, true, true})) {
+    auto& place = places[machine_number(cluster, device_of(question.mesh, at))];
+    if (!place) place = at;
+  }
+  return places;
+}
+
+std::vector<std::size_t> machines_of(const Question& question, int rank) {
+  if (!is_mixed(question.cluster)) return {0};
+  std::set<std::size_t> machines;
+  for (const Coordinates& by : folded_ranks(question.mesh, kFolded)) {
+    const Coordinates at = shifted(question.mesh, {0, 0, 0, rank}, by);
+    machines.insert(machine_number(question.cluster, device_of(question.mesh, at)));
+  }
+  return {machines.begin(), machines.end()};
 }
 
 std::vector<StageCost> priced_in_stages(const Question& question, const ModelGraph& graph,
@@ -167,8 +193,7 @@ LowerInputs lower_inputs(const Plan& plan) {
                         .data_parallel = question.data_parallel,
                         .memory_contention = question.memory_contention};
   if (question.variation) inputs.slow = question.variation->always_slow();
-  const PriceInputs prices = price_inputs(question);
-  const auto append_costs = [&](const ModelGraph& graph) {
+  const auto append_costs = [&](const ModelGraph& graph, const PriceInputs& prices) {
     std::vector<StageCost> once =
         price_stages(priced_in_stages(question, graph, prices, plan.partition), plan.partition,
                      question.strategy, inputs.roles);
@@ -185,16 +210,25 @@ LowerInputs lower_inputs(const Plan& plan) {
       inputs.stages.insert(inputs.stages.end(), once.begin(), once.end());
     }
   };
-  for (const BatchPart& part : plan.parts) {
-    for (const TokenSlice& slice : part.slices) append_costs(part.graph->slice(slice));
-  }
-  const bool whole = plan.parts.empty() && plan.slices.empty();
+  const auto append_slices = [&](const PriceInputs& prices) {
+    for (const BatchPart& part : plan.parts) {
+      for (const TokenSlice& slice : part.slices) append_costs(part.graph->slice(slice), prices);
+    }
+    const bool whole = plan.parts.empty() && plan.slices.empty();
+    if (whole) append_costs(question.graph, prices);
+    for (const TokenSlice& slice : plan.slices) append_costs(question.graph.slice(slice), prices);
+  };
   if (!question.rank_layouts.empty()) {
     lay_stages_out(plan, inputs);
-  } else if (whole) {
-    append_costs(question.graph);
+    const std::vector<StageCost> own = inputs.stages;  // each on the machine of its rank
+    for (std::size_t machine = 1; machine < question.cluster.machines.size(); ++machine) {
+      inputs.stages.insert(inputs.stages.end(), own.begin(), own.end());
+    }
+  } else {
+    for (const std::optional<Coordinates>& place : places_on_machines(question)) {
+      append_slices(price_inputs(question, place.value_or(Coordinates{})));
+    }
   }
-  for (const TokenSlice& slice : plan.slices) append_costs(question.graph.slice(slice));
   inputs.roles = roles_of_copies(inputs.roles, plan.copies);
   return inputs;
 }

@@ -2,6 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
+#include <vector>
+
 #include "scenarios/plan/plan.h"
 #include "sim/lower/lower.h"
 
@@ -24,7 +27,14 @@ Schedule schedule_of(const Plan& plan, LowerInputs& inputs, int steps);
 std::vector<StageCost> priced_in_stages(const Question& question, const ModelGraph& graph,
                                         const PriceInputs& prices, const Partition& partition);
 
-/// Returns what prices the modules of `question`, on `rank` where ranks have layouts of their own.
-PriceInputs price_inputs(const Question& question, int rank = 0);
+/// Returns what prices the modules of `question` on the device at `at`: its machine, the groups
+/// that it is in, and the layout of its pipeline rank.
+PriceInputs price_inputs(const Question& question, const Coordinates& at = {});
+
+/// Returns a place on each machine of the cluster that the layout of `question` uses; nothing for
+/// one that it does not use.
+std::vector<std::optional<Coordinates>> places_on_machines(const Question& question);
+/// Returns the numbers of the machines that pipeline rank `rank` has devices of.
+std::vector<std::size_t> machines_of(const Question& question, int rank);
 
 }  // namespace interlock

@@ -84,6 +84,10 @@ Plan lay_out_one_size(const Question& question) {
   if (question.slices) plan.slices = cut_sequences(plan, *question.slices);
   const StageLayout laid = plan.schedule.kind->layout;
   if (laid == StageLayout::Mirrored || plan.schedule.copies > 1) add_copy(plan);
+  const bool balanced = question.partition.kind == PartitionRule::Kind::Balanced;
+  if (balanced && is_mixed(question.cluster) && question.rank_layouts.empty()) {
+    plan.partition = fitting_partition(plan);
+  }
   return plan;
 }
 
@@ -107,6 +111,14 @@ Unfolded exact_folding(const Plan& plan) {
   throw Error(question.file + ": " + question.name +
               ": /simulate/fold: ranks that stand for others would not do what those do: " +
               problem + "; expected \"auto\", which simulates them all where it must");
+}
+
+std::vector<int> device_numbers(const Plan& plan) {
+  std::vector<int> numbers;
+  for (const Coordinates& at : simulated_ranks(plan.question.mesh, plan.unfolded)) {
+    numbers.push_back(device_of(plan.question.mesh, at));
+  }
+  return numbers;
 }
 
 Plan with_micro_batches(Plan plan, int micro_batches) {

@@ -55,11 +55,12 @@ Variation variation_of(const Plan& plan) {
   return variation;
 }
 
-/// Adds what the host of that node keeps which keeps most, each device at its peak, and whether it
-/// fits; devices that are folded count, too.
+/// Adds what the host keeps that is fullest, each device at its peak, and whether it fits; devices
+/// that are folded count, too.
 void add_host_memory(const Plan& plan, Metrics& metrics) {
   const Question& question = plan.question;
-  metrics.host_capacity = question.cluster.host_memory;
+  const Cluster& cluster = question.cluster;
+  metrics.host_capacity = cluster.machines.front().host_memory;
   if (!question.offload.any()) return;
   const Mesh& mesh = question.mesh;
   const Unfolded& unfolded = plan.unfolded;
@@ -68,17 +69,47 @@ void add_host_memory(const Plan& plan, Metrics& metrics) {
   for (const DeviceMetrics& device : metrics.devices) {
     simulated[ranks.at(device.rank)] = device.host.total();
   }
-  std::map<int, Bytes> hosts;
+  struct Host {
+    Bytes kept, capacity;
+  };
+  std::map<int, Host> hosts;
   for (Coordinates at : simulated_ranks(mesh, {true, true, true, true})) {
-    Bytes& kept = hosts[node_of(question.cluster, device_of(mesh, at))];
+    const int device = device_of(mesh, at);
+    Host& host = hosts[node_of(cluster, device)];
+    host.capacity = machine_of(cluster, device).host_memory;
     for (std::size_t i = 0; i + 1 < at.size(); ++i) {
       if (!unfolded[i]) at[i] = 0;
     }
-    kept += simulated.at(at);
+    host.kept += simulated.at(at);
   }
-  for (const auto& [node, kept] : hosts) metrics.host_memory = std::max(metrics.host_memory, kept);
-  const bool known = metrics.host_capacity > Bytes(0);
-  if (known && metrics.host_memory > metrics.host_capacity) metrics.fits_in_memory = false;
+  const auto fuller = [](const auto& a, const auto& b) {
+    const Host &one = a.second, &other = b.second;
+    if (one.capacity == other.capacity) return one.kept < other.kept;
+    return one.kept / one.capacity < other.kept / other.capacity;
+  };
+  const Host& fullest = std::max_element(hosts.begin(), hosts.end(), fuller)->second;
+  metrics.host_memory = fullest.kept;
+  metrics.host_capacity = fullest.capacity;
+  if (fullest.capacity > Bytes(0) && fullest.kept > fullest.capacity) {
+    metrics.fits_in_memory = false;
+  }
+}
+
+/// Returns the peak rate of a device of the layout, a mean over all of them; 0 if one has none.
+FlopsPerSecond mean_peak(const Question& question, Precision precision) {
+  const int used = question.mesh.devices();
+  const Cluster& cluster = question.cluster;
+  const auto peak_of = [&](const Machine& machine) {
+    return machine.device.peak[static_cast<std::size_t>(precision)];
+  };
+  if (!is_mixed(cluster)) return peak_of(cluster.machines.front()).value_or(FlopsPerSecond(0));
+  FlopsPerSecond sum(0);
+  for (int device = 0; device < used; ++device) {
+    const auto peak = peak_of(machine_of(cluster, device));
+    if (!peak) return FlopsPerSecond(0);
+    sum += *peak;
+  }
+  return sum / used;
 }
 
 MeasuredPlan measure_workload(const Plan& plan, Keep keep) {
@@ -87,9 +118,7 @@ MeasuredPlan measure_workload(const Plan& plan, Keep keep) {
   inputs.peak = FlopsPerSecond(0);
   inputs.micro_batches_per_step = 0;  // traces do not count them
   if (workload.precision) {
-    const Device& device = plan.question.cluster.device;
-    const auto& peak = device.peak[static_cast<std::size_t>(*workload.precision)];
-    if (peak) inputs.peak = *peak;
+    inputs.peak = mean_peak(plan.question, *workload.precision);
   }
   inputs.explain = true;
   return {.measurement =
@@ -132,13 +161,14 @@ MeasureInputs measure_inputs(const Plan& plan) {
                           .devices = question.mesh.devices(),
                           .micro_batches_per_step = plan.micro_batches * replicas,
                           .samples_per_step = samples_per_step(plan),
-                          .attention_flops = question.graph.attention_flops,
-                          .memory_capacity = question.cluster.device.memory};
+                          .attention_flops = question.graph.attention_flops};
+  for (const int device : device_numbers(plan)) {
+    inputs.memory_capacity.push_back(machine_of(question.cluster, device).device.memory);
+  }
   if (inputs.samples_per_step && question.graph.tokens_per_sample) {
     inputs.tokens_per_step = *inputs.samples_per_step * *question.graph.tokens_per_sample;
   }
-  const auto& peak = question.cluster.device.peak[static_cast<std::size_t>(question.precision)];
-  if (peak) inputs.peak = *peak;
+  inputs.peak = mean_peak(question, question.precision);
   if (question.variation && !question.variation->speeds.empty()) {
     const std::vector<double>& speeds = question.variation->speeds;
     const double sum = std::accumulate(speeds.begin(), speeds.end(), 0.0);

@@ -50,6 +50,9 @@ Plan complete(Plan laid_out);
 /// Throws: Error if the scenario asks for a folding that is not.
 Unfolded exact_folding(const Plan& plan);
 
+/// Returns the number in the cluster of the device of each simulated rank.
+std::vector<int> device_numbers(const Plan& plan);
+
 /// Returns `plan` with another number of micro-batches in a step, all of which update once.
 Plan with_micro_batches(Plan plan, int micro_batches);
 

@@ -35,17 +35,26 @@ Seconds busiest_rank(const Plan& plan, const ModelGraph& graph, const TokenSlice
   const Question& question = plan.question;
   const int stages = question.stages;
   const std::vector<StageRole> roles = make_roles(question.strategy, stages, false);
-  const PriceInputs prices = price_inputs(question);
-  const std::vector<StageCost> costs =
-      price_stages(priced_in_stages(question, graph.slice(slice), prices, plan.partition),
-                   plan.partition, question.strategy, roles);
-  std::vector<Seconds> busy(question.ranks);
-  for (int stage = 0; stage < stages; ++stage) {
-    Seconds& rank = busy[plan.rank_of_stage[stage]];
-    rank += costs[stage].forward.time + costs[stage].recompute.time;
-    rank += traversal_cost(costs[stage], question.strategy, roles[stage].traversals.back()).time;
+  const auto places = places_on_machines(question);
+  Seconds busiest(0);
+  for (std::size_t machine = 0; machine < places.size(); ++machine) {
+    if (!places[machine]) continue;
+    const PriceInputs prices = price_inputs(question, *places[machine]);
+    const std::vector<StageCost> costs =
+        price_stages(priced_in_stages(question, graph.slice(slice), prices, plan.partition),
+                     plan.partition, question.strategy, roles);
+    std::vector<Seconds> busy(question.ranks);
+    for (int stage = 0; stage < stages; ++stage) {
+      const int rank = plan.rank_of_stage[stage];
+      const std::vector<std::size_t> machines = machines_of(question, rank);
+      if (std::find(machines.begin(), machines.end(), machine) == machines.end()) continue;
+      busy[rank] += costs[stage].forward.time + costs[stage].recompute.time;
+      busy[rank] +=
+          traversal_cost(costs[stage], question.strategy, roles[stage].traversals.back()).time;
+    }
+    busiest = std::max(busiest, *std::max_element(busy.begin(), busy.end()));
   }
-  return *std::max_element(busy.begin(), busy.end());
+  return busiest;
 }
 
 SliceTime slice_time(const Plan& plan, const ModelGraph& graph, const Grain& grain) {

@@ -16,6 +16,7 @@
 #include "scenarios/plan/lower_plan.h"
 #include "scenarios/plan/step_time.h"
 #include "sim/lower/op_cost.h"
+#include "sim/lower/unfold.h"
 #include "sim/plan/stage_cost.h"
 
 namespace interlock {
@@ -27,19 +28,24 @@ Bytes total(const Footprint& state) { return state.weights + state.gradients + s
 /// Times of ops, with the exchanges for which they stand still. Those beside kernels may hide.
 class OpTimes {
  public:
-  explicit OpTimes(const Question& question)
-      : exchange_time_(price_inputs(question).exchange_time) {}
+  explicit OpTimes(const Question& question) {
+    const int places = is_mixed(question.cluster) ? question.ranks : 1;
+    for (int rank = 0; rank < places; ++rank) {
+      exchange_times_.push_back(price_inputs(question, {0, 0, 0, rank}).exchange_time);
+    }
+  }
 
-  Seconds of(const OpCost& cost) const {
+  Seconds of(const OpCost& cost, int rank) const {
+    const auto& exchange_time = exchange_times_[exchange_times_.size() == 1 ? 0 : rank];
     Seconds time = cost.time;
     for (const Exchange& exchange : cost.exchanges) {
-      if (!exchange.overlapped) time += exchange.count * exchange_time_(exchange);
+      if (!exchange.overlapped) time += exchange.count * exchange_time(exchange);
     }
     return time;
   }
 
  private:
-  std::function<Seconds(const Exchange&)> exchange_time_;
+  std::vector<std::function<Seconds(const Exchange&)>> exchange_times_;  // by rank, or for all
 };
 
 /// Returns the least time of pairs of overlapped ops, over their times alone: F + B - o min(F, B).
@@ -57,18 +63,20 @@ struct RankWork {
 LowerInputs inputs_of_step(const Plan& plan) {
   LowerInputs inputs = lower_inputs(plan);
   inputs.schedule = schedule_of(plan, inputs, 1);
-  return inputs;
+  inputs.unfolded = kFolded;  // a step is no shorter than that of its first replica
+  return unfold(std::move(inputs));
 }
 
 struct StepBound {
   Seconds time;
-  Bytes memory;
-  Seconds busy;  // of kernels in a step, a mean over the devices
+  Bytes memory, memory_capacity;  // of the fullest device; capacity 0: unknown
+  Seconds busy;                   // of kernels in a step, a mean over the devices
 };
 
 StepEstimate estimate_of(const StepBound& bound) {
   return {.time = bound.time,
           .memory = bound.memory,
+          .memory_capacity = bound.memory_capacity,
           .busy = bound.time > Seconds(0) ? std::min(1.0, bound.busy / bound.time) : 0};
 }
 
@@ -83,10 +91,16 @@ class PlanWork {
     const Schedule& schedule = inputs_.schedule;
     std::vector<RankWork> ranks;
     for (std::size_t rank = 0; rank < schedule.ranks.size(); ++rank) ranks.push_back(work_of(rank));
-    StepBound bound;
+    StepBound bound = {.memory_capacity = capacity_of(0)};
     for (const RankWork& rank : ranks) {
       bound.time = std::max(bound.time, rank.time);
-      bound.memory = std::max(bound.memory, rank.memory);
+      const Bytes capacity = capacity_of(static_cast<int>(&rank - ranks.data()));
+      const bool alike = capacity == bound.memory_capacity;
+      if (alike ? rank.memory > bound.memory
+                : rank.memory / capacity > bound.memory / bound.memory_capacity) {
+        bound.memory = rank.memory;
+        bound.memory_capacity = capacity;
+      }
       bound.busy += rank.kernels / static_cast<double>(ranks.size());
     }
     if (!flushes()) return estimate_of(bound);
@@ -102,6 +116,12 @@ class PlanWork {
   }
 
  private:
+  /// Returns the memory of the device of `rank` in the first replica.
+  Bytes capacity_of(int rank) const {
+    const int device = device_of(inputs_.mesh, {0, 0, 0, rank});
+    return machine_of(inputs_.cluster, device).device.memory;
+  }
+
   /// Returns the shorter of the backwards that the order has.
   OpKind backward() const {
     for (const std::vector<Sequence>& rank : inputs_.schedule.ranks) {
@@ -124,8 +144,9 @@ class PlanWork {
   }
 
   Seconds time_of(const Op& op) const {
-    Seconds time = times_.of(costs_.of(op));
-    if (op.kind == OpKind::I || op.kind == OpKind::B) time += times_.of(costs_.recompute(op));
+    const int rank = inputs_.schedule.rank_of_stage[op.stage];
+    Seconds time = times_.of(costs_.of(op), rank);
+    if (op.kind == OpKind::I || op.kind == OpKind::B) time += times_.of(costs_.recompute(op), rank);
     return time * least_share(inputs_.policy.overlap);
   }
 
@@ -273,6 +294,8 @@ StepEstimate bound_layout(const Question& question, const ScheduleFamily& family
                           Bytes most_memory) {
   const StrategyKind kind = question.strategy.kind;
   const bool global = kind == StrategyKind::Global;
+  // On a mixed cluster it depends on which stages lie on which machine.
+  if (is_mixed(question.cluster)) return {};
   // Under other strategies the work on a micro-batch depends on where stages begin.
   if (!global && kind != StrategyKind::Local && kind != StrategyKind::Interlocking) return {};
   const Partition one{.boundaries = {0, static_cast<int>(question.graph.modules.size())}};
@@ -282,7 +305,8 @@ StepEstimate bound_layout(const Question& question, const ScheduleFamily& family
   apply_zero(question.data_parallel, question.mesh, 1, whole);  // the least that there can be
   apply_offload(question.offload, question.data_parallel, question.mesh, whole);
   const double ranks = question.ranks;
-  StepBound bound = {.memory = total(whole.state) / ranks};
+  StepBound bound = {.memory = total(whole.state) / ranks,
+                     .memory_capacity = question.cluster.machines.front().device.memory};
   // A device begins the backward of a micro-batch when it has done all of its forward. The mean of
   // what devices then hold is no more than the most.
   if (global && family.keeps_stash) bound.memory += (whole.stash - whole.host_stash) / ranks;
@@ -291,7 +315,7 @@ StepEstimate bound_layout(const Question& question, const ScheduleFamily& family
   Seconds time(0), kernels(0);
   for (const OpCost* cost :
        {&whole.forward, &whole.backward_input, &whole.backward_weight, &whole.recompute}) {
-    time += times.of(*cost);
+    time += times.of(*cost, 0);
     kernels += cost->time;
   }
   // An input gradient that no stage needs may be skipped, wherever stages begin.

@@ -17,9 +17,9 @@ StepEstimate estimate_of(const Measurement& measured) {
                         .busy = metrics.busy,
                         .metrics = metrics,
                         .shares_links = shares_links(measured.program)};
-  for (const DeviceMetrics& device : metrics.devices) {
-    estimate.memory = std::max(estimate.memory, device.peak_memory);
-  }
+  if (metrics.devices.empty()) return estimate;
+  estimate.memory = fullest_device(metrics).peak_memory;
+  estimate.memory_capacity = metrics.memory_capacity;
   return estimate;
 }
 
@@ -35,7 +35,9 @@ StepEstimate look_at(const Plan& plan) {
   LowerInputs inputs = lower_inputs(alone);
   inputs.contention = false;
   // Kernels lose nothing to what is sent beside them: how much that is depends on when it is sent.
-  inputs.cluster.device.collective_sms = inputs.cluster.device.message_sms = 0;
+  for (Machine& machine : inputs.cluster.machines) {
+    machine.device.collective_sms = machine.device.message_sms = 0;
+  }
   inputs.memory_contention = false;
   const Measurement measured = measure_steady(alone, inputs, Keep::Nothing);
   const Program& program = measured.program;

@@ -14,9 +14,8 @@ struct PeakShare {
   std::array<bool, kOpClasses> classes{};  // of those at the peak
 };
 
-PeakShare peak_share(const Plan& plan) {
+PeakShare peak_share(const Plan& plan, const Device& device) {
   const Question& question = plan.question;
-  const Device& device = question.cluster.device;
   PeakShare share;
   visit_kernels(plan, [&](const Work& work) {
     const OpClass priced = priced_class(work);
@@ -36,13 +35,10 @@ bool any_at_peak(const Device& device) {
   return false;
 }
 
-}  // namespace
-
-std::optional<std::string> peak_rates(const Plan& plan) {
-  const Device& device = plan.question.cluster.device;
+std::optional<std::string> peak_rates_of(const Plan& plan, const Device& device) {
   // Every device of the catalogue states all efficiencies: nothing is added up for those.
   if (device.calibrated || plan.question.workload || !any_at_peak(device)) return std::nullopt;
-  const PeakShare share = peak_share(plan);
+  const PeakShare share = peak_share(plan, device);
   if (share.at_peak <= share.all * kWorthTelling) return std::nullopt;
   std::string kernels = "kernels are";
   if (share.at_peak < share.all) {
@@ -52,6 +48,15 @@ std::optional<std::string> peak_rates(const Plan& plan) {
   return kernels + " priced at the peak rates of " + in_quotes(device.name) +
          ", which states no efficiency for them: real kernels take longer, and no measured run " +
          "says by how much";
+}
+
+}  // namespace
+
+std::optional<std::string> peak_rates(const Plan& plan) {
+  for (const Machine& machine : plan.question.cluster.machines) {
+    if (auto told = peak_rates_of(plan, machine.device)) return told;
+  }
+  return std::nullopt;
 }
 
 }  // namespace interlock

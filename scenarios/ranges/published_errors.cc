@@ -15,7 +15,8 @@
 namespace interlock {
 namespace {
 
-constexpr int kFewestRows = 10;  // for an 80 % range to mean anything
+constexpr const char* kMixed = "mixed";  // generation of devices of several machines
+constexpr int kFewestRows = 10;          // for an 80 % range to mean anything
 constexpr double kLeastRatio = 1e-3, kMostRatio = 1e3;
 
 std::vector<std::string> read_names(ObjectReader& reader, std::string_view key) {
@@ -189,7 +190,8 @@ bool is_priced(const ModelGraph& graph) {
 
 RunTraits traits_of(const Plan& plan) {
   const Question& question = plan.question;
-  return {.generation = generation_of(question.cluster.device.name),
+  const bool mixed = is_mixed(question.cluster);
+  return {.generation = mixed ? kMixed : generation_of(front_device(question.cluster).name),
           .framework = question.framework.name,
           .strategy = name_of(question.strategy),
           .schedule = plan.schedule.kind->name,
@@ -242,9 +244,12 @@ Confidence borrowed_range(const PublishedErrors& errors, const RunTraits& traits
 
 Confidence published_range(const Plan& plan, Seconds step) {
   const Question& question = plan.question;
-  const Device& device = question.cluster.device;
+  const Device& device = front_device(question.cluster);
   if (question.workload || device.calibrated || !is_priced(question.graph)) return {};
   if (const auto peak = peak_rates(plan)) return {.extrapolates = {*peak}, .at_peak = *peak};
+  if (is_mixed(question.cluster)) {
+    return {.extrapolates = {"too few published runs have devices of several kinds"}};
+  }
   if (device.borrowed) return borrowed_range(published_errors(), traits_of(plan), device, step);
   // A sweep asks thousands of times for runs that are alike.
   static std::map<RunTraits, Confidence> known;

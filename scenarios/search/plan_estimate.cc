@@ -50,7 +50,7 @@ PlanEstimate estimate_of(const Plan& plan, const StepEstimate& step) {
   PlanEstimate estimate = {.step_time = step.time.value(),
                            .busy = step.busy,
                            .peak_memory = step.memory.value(),
-                           .memory_capacity = metrics.memory_capacity.value(),
+                           .memory_capacity = step.memory_capacity.value(),
                            .samples = metrics.samples_per_s.value_or(0) * metrics.step_time.value(),
                            .tokens = metrics.tokens_per_s.value_or(0) * metrics.step_time.value(),
                            .micro_batches = plan.micro_batches,
@@ -109,7 +109,8 @@ double flows_of_all_devices(const Plan& plan) {
       }
     }
   }
-  return flows * plan.micro_batches * mesh.devices_of_rank();
+  const auto machines = static_cast<double>(inputs.cluster.machines.size());  // have costs of each
+  return flows / machines * plan.micro_batches * mesh.devices_of_rank();
 }
 
 bool too_large(const Plan& plan) {

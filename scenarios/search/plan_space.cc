@@ -100,8 +100,18 @@ void require_known(const SearchRequest& request, const Cluster& cluster, const s
   };
   const bool money = request.aim == Aim::Cost || request.limits.cost;
   const bool energy = request.aim == Aim::Energy || request.limits.power;
-  require(!money || cluster.price, "price", "--set cluster.price='2.50 USD/h'");
-  require(!energy || cluster.device.power, "power of the devices",
+  if (energy && is_mixed(cluster)) {
+    throw Error(file +
+                ": /search: the energy of plans is not searched for on machines that "
+                "differ; expected another \"aim\", and no limit of power");
+  }
+  const auto all = [&](const auto& known) {
+    return std::all_of(cluster.machines.begin(), cluster.machines.end(), known);
+  };
+  require(!money || all([](const Machine& m) { return m.price.has_value(); }), "price",
+          "--set cluster.price='2.50 USD/h'");
+  require(!energy || all([](const Machine& m) { return m.device.power.has_value(); }),
+          "power of the devices",
           "--set cluster.power='{\"busy\": \"400 W\", \"idle\": \"60 W\"}'");
 }
 
@@ -123,8 +133,11 @@ PlanSpace::PlanSpace(JsonValue document, SearchRequest request)
   require_known(request_, cluster, file);
   modules_ = static_cast<int>(graph.modules.size());
   has_tokens_ = graph.tokens_per_sample.has_value();
+  const Machine& largest = *std::max_element(
+      cluster.machines.begin(), cluster.machines.end(),
+      [](const Machine& a, const Machine& b) { return a.devices_per_node < b.devices_per_node; });
   devices_of_document_ = cluster.devices;
-  devices_per_node_ = cluster.mesh ? cluster.devices : cluster.devices_per_node;
+  devices_per_node_ = cluster.mesh ? cluster.devices : largest.devices_per_node;
   const JsonValue* batch = value_at(document_, {"training", "global_batch_size"});
   if (batch == nullptr || batch->kind != JsonValue::Kind::Number) {
     throw Error(file +

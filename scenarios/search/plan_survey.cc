@@ -52,7 +52,7 @@ Findings findings_of(const JobResult& result) {
 ToldEstimate told_of(const Plan& plan, const StepEstimate& bound) {
   ToldEstimate told{.refused = false};
   told.estimate.values = values_of(plan, bound);
-  told.estimate.memory_capacity = plan.question.cluster.device.memory.value();
+  told.estimate.memory_capacity = bound.memory_capacity.value();
   return told;
 }
 
@@ -93,7 +93,7 @@ std::string PlanSurvey::bound_of_layout(std::size_t layout) const {
     try {
       Plan plan = {.question = question_of(layout, order)};  // a bound needs no partition
       plan.micro_batches = plan.question.micro_batches;
-      const Bytes capacity = plan.question.cluster.device.memory;
+      const Bytes capacity = plan.question.cluster.machines.front().device.memory;
       const Bytes most =
           memory_limit_.value_or(capacity > Bytes(0) ? kUsableMemory * capacity : Bytes(kInfinity));
       const StepEstimate bound = bound_layout(plan.question, family_of(orders_[layout]), most);

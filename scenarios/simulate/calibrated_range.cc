@@ -37,7 +37,7 @@ bool same(const MeasuredKernel& a, const Work& b) {
 std::vector<Priced> priced_kernels(const Plan& plan) {
   const Question& question = plan.question;
   std::vector<Priced> kernels;
-  const CalibratedModel& model = *question.cluster.device.calibrated;
+  const CalibratedModel& model = *front_device(question.cluster).calibrated;
   visit_kernels(plan, [&](const Work& work) {
     if (std::any_of(kernels.begin(), kernels.end(),
                     [&](const Priced& known) { return same(known.row, work); })) {
@@ -104,7 +104,7 @@ KernelRatios ratios_of(const CalibratedModel& model, OpClass op_class, Precision
 
 std::vector<Seconds> drawn_steps(const Plan& plan, int draws) {
   const Question& question = plan.question;
-  const CalibratedModel& model = *question.cluster.device.calibrated;
+  const CalibratedModel& model = *front_device(question.cluster).calibrated;
   const std::vector<Priced> kernels = priced_kernels(plan);
   std::array<KernelRatios, kOpClasses> ratios;
   for (std::size_t i = 0; i < ratios.size(); ++i) {
@@ -124,7 +124,7 @@ std::vector<Seconds> drawn_steps(const Plan& plan, int draws) {
       changed->table.back().time *= from[static_cast<std::size_t>(pick)];
     }
     sort_table(*changed);
-    drawn.question.cluster.device.calibrated = std::move(changed);
+    drawn.question.cluster.machines.front().device.calibrated = std::move(changed);
     steps.push_back(estimate_step(drawn, Grade::Simulation).time);
   }
   return steps;
@@ -139,13 +139,13 @@ Confidence calibrated_range(const Plan& plan, int draws) {
                              .high = Seconds(quantile(steps, 1 - outside)),
                              .level = kLevel,
                              .basis = std::to_string(draws) + " draws of the residuals of " +
-                                      plan.question.cluster.device.name},
+                                      front_device(plan.question.cluster).name},
           .extrapolates = calibration_limits(plan)};
 }
 
 std::vector<std::string> calibration_limits(const Plan& plan) {
   const Question& question = plan.question;
-  const Device& device = question.cluster.device;
+  const Device& device = front_device(question.cluster);
   const CalibratedModel& model = *device.calibrated;
   std::array<bool, kOpClasses> unknown{}, larger{};
   Seconds all, of_unknown, of_larger;

@@ -9,16 +9,73 @@ namespace {
 
 constexpr double kHour = 3600;  // seconds
 
-/// Shares of a node's power that `devices` devices answer for.
-double nodes_worth(const Cluster& cluster, double devices) {
-  return devices / std::max(1, cluster.devices_per_node);
+/// Returns the mean of `value` over the devices of the layout, by their machines.
+template <class Value>
+double mean_over_devices(const Question& question, const Value& value) {
+  const Cluster& cluster = question.cluster;
+  if (!is_mixed(cluster)) return value(cluster.machines.front());
+  const int devices = question.mesh.devices();
+  double sum = 0;
+  for (int device = 0; device < devices; ++device) sum += value(machine_of(cluster, device));
+  return sum / devices;
+}
+
+/// Says that `known` holds for the machine of each device of the layout.
+template <class Known>
+bool all_known(const Question& question, const Known& known) {
+  return mean_over_devices(question, [&](const Machine& m) { return known(m) ? 1.0 : 0.0; }) == 1;
+}
+
+bool powers_known(const Question& question) {
+  return all_known(question, [](const Machine& m) { return m.device.power.has_value(); });
+}
+
+/// Returns the devices of a node, a mean by which each device answers for its share of one.
+double devices_of_node(const Question& question) {
+  if (!is_mixed(question.cluster)) {
+    return std::max(1, question.cluster.machines.front().devices_per_node);
+  }
+  return 1 / mean_over_devices(question, [](const Machine& m) { return 1.0 / m.devices_per_node; });
+}
+
+/// Returns the power of a node, a mean over the nodes. REQUIRES: all are known.
+Watts node_power(const Question& question) {
+  if (!is_mixed(question.cluster)) return *question.cluster.machines.front().power.node;
+  const auto share = [](const Machine& m) { return m.power.node->value() / m.devices_per_node; };
+  return Watts(mean_over_devices(question, share) * devices_of_node(question));
+}
+
+bool nodes_known(const Question& question) {
+  return all_known(question, [](const Machine& m) { return m.power.node.has_value(); });
 }
 
 /// Returns the power of `devices` devices that wait, with their share of the nodes.
-Watts waiting_power(const Cluster& cluster, double devices) {
-  Watts power = cluster.device.power->idle * devices;
-  if (cluster.power.node) power += *cluster.power.node * nodes_worth(cluster, devices);
-  return power * cluster.power.pue;
+Watts waiting_power(const Question& question, double devices) {
+  const auto idle = [](const Machine& machine) { return machine.device.power->idle.value(); };
+  Watts power = Watts(mean_over_devices(question, idle)) * devices;
+  if (nodes_known(question)) power += node_power(question) * (devices / devices_of_node(question));
+  return power * question.cluster.machines.front().power.pue;
+}
+
+/// Returns the power of a device, a mean over the step and over all devices: each simulated one
+/// stands for as many others. Nothing if a power is unknown, or which device was how busy.
+std::optional<Watts> mean_power(const Plan& plan, const Metrics& metrics) {
+  const Question& question = plan.question;
+  if (!powers_known(question)) return std::nullopt;
+  const auto power_of = [](const Machine& machine, double busy) {
+    const DevicePower& power = *machine.device.power;
+    return power.busy * busy + power.idle * (1 - busy);
+  };
+  if (!is_mixed(question.cluster)) {
+    return power_of(question.cluster.machines.front(), metrics.busy);
+  }
+  if (metrics.devices.empty()) return std::nullopt;
+  const std::vector<int> numbers = device_numbers(plan);
+  Watts sum(0);
+  for (const DeviceMetrics& device : metrics.devices) {
+    sum += power_of(machine_of(question.cluster, numbers.at(device.rank)), device.busy);
+  }
+  return sum / static_cast<double>(metrics.devices.size());
 }
 
 /// Counts links, each by the share of the time in which it works.
@@ -28,30 +85,31 @@ double working_links(const Metrics& metrics) {
   return links;
 }
 
-void add_energy(const Question& question, const Metrics& metrics, Economics& economics) {
-  const Cluster& cluster = question.cluster;
+void add_energy(const Plan& plan, const Metrics& metrics, Economics& economics) {
+  const Question& question = plan.question;
+  const MachinePower& around = question.cluster.machines.front().power;  // alike, but for nodes
   const Seconds step = metrics.step_time;
-  if (cluster.power.link) {
+  if (around.link) {
     economics.covers_links = true;
-    economics.link_energy = *cluster.power.link * step * working_links(metrics);
+    economics.link_energy = *around.link * step * working_links(metrics);
   }
-  if (cluster.power.node) {
+  if (nodes_known(question)) {
     economics.covers_nodes = true;
-    economics.node_energy = *cluster.power.node * step * nodes_worth(cluster, economics.devices);
+    const double nodes = economics.devices / devices_of_node(question);
+    economics.node_energy = node_power(question) * step * nodes;
   }
-  const std::optional<DevicePower>& device = cluster.device.power;
-  if (!device) return;
-  // Each simulated device stands for as many others, so that their mean is that of all.
-  const Watts mean = device->busy * metrics.busy + device->idle * (1 - metrics.busy);
-  economics.device_energy = mean * step * economics.devices;
+  const std::optional<Watts> mean = mean_power(plan, metrics);
+  if (!mean) return;
+  economics.device_energy = *mean * step * economics.devices;
   economics.energy =
-      (economics.device_energy + economics.link_energy + economics.node_energy) * cluster.power.pue;
+      (economics.device_energy + economics.link_energy + economics.node_energy) * around.pue;
   if (step > Seconds(0)) economics.power = *economics.energy / step;
 }
 
-std::optional<Money> cost_of(const Cluster& cluster, double devices, Seconds time) {
-  if (!cluster.price) return std::nullopt;
-  return Money{devices * cluster.price->amount * time.value() / kHour, cluster.price->currency};
+std::optional<Money> cost_of(const Question& question, double devices, Seconds time) {
+  const std::optional<HourlyPrice> price = device_hour(question);
+  if (!price) return std::nullopt;
+  return Money{devices * price->amount * time.value() / kHour, price->currency};
 }
 
 /// Returns the costs of `steps` steps if nothing fails.
@@ -59,7 +117,7 @@ TrainingCosts undisturbed(const Question& question, const Economics& economics, 
                           Seconds step_time) {
   TrainingCosts costs{.steps = steps, .time = step_time * steps};
   if (economics.energy) costs.energy = *economics.energy * steps;
-  costs.cost = cost_of(question.cluster, economics.devices, costs.time);
+  costs.cost = cost_of(question, economics.devices, costs.time);
   return costs;
 }
 
@@ -74,11 +132,10 @@ TrainingCosts disturbed(const Question& question, const Economics& economics, co
   const double spares = run.plan.spares;
   TrainingCosts costs{
       .steps = steps, .time = Seconds(took.wall.mean * scale), .goodput = took.goodput.mean};
-  costs.cost = cost_of(question.cluster, economics.devices + spares, costs.time);
+  costs.cost = cost_of(question, economics.devices + spares, costs.time);
   if (!economics.power) return costs;
-  costs.energy = *economics.power * stepping +
-                 waiting_power(question.cluster, economics.devices) * still +
-                 waiting_power(question.cluster, spares) * costs.time;
+  costs.energy = *economics.power * stepping + waiting_power(question, economics.devices) * still +
+                 waiting_power(question, spares) * costs.time;
   return costs;
 }
 
@@ -94,8 +151,8 @@ std::optional<double> steps_wanted(const Plan& plan) {
 Economics economics_with(const Plan& plan, const Metrics& metrics, const RunResult* run) {
   const Question& question = plan.question;
   Economics economics{.devices = question.mesh.devices()};
-  add_energy(question, metrics, economics);
-  economics.cost = cost_of(question.cluster, economics.devices, metrics.step_time);
+  add_energy(plan, metrics, economics);
+  economics.cost = cost_of(question, economics.devices, metrics.step_time);
   if (const auto steps = steps_wanted(plan)) {
     economics.training = run != nullptr
                              ? disturbed(question, economics, *run, *steps)
@@ -105,6 +162,15 @@ Economics economics_with(const Plan& plan, const Metrics& metrics, const RunResu
 }
 
 }  // namespace
+
+std::optional<HourlyPrice> device_hour(const Question& question) {
+  if (!all_known(question, [](const Machine& m) { return m.price.has_value(); })) {
+    return std::nullopt;
+  }
+  const auto amount = [](const Machine& machine) { return machine.price->amount; };
+  return HourlyPrice{mean_over_devices(question, amount),
+                     question.cluster.machines.front().price->currency};
+}
 
 Economics economics_of(const Plan& plan, const Metrics& metrics) {
   return economics_with(plan, metrics, nullptr);

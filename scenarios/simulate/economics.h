@@ -40,6 +40,10 @@ struct Economics {
   std::optional<TrainingCosts> training;            // for the goal, or else the length of the run
 };
 
+/// Returns the price of a device of the layout and hour, a mean over its devices; nothing if that
+/// of one is unknown.
+std::optional<HourlyPrice> device_hour(const Question& question);
+
 /// Prices the steps of a goal without failures: those of a "run" need its result.
 Economics economics_of(const Plan& plan, const Metrics& metrics);
 /// Prices a result; under a "run", with the time that its failures and checkpoints cost.

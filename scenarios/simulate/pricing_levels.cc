@@ -5,8 +5,8 @@
 namespace interlock {
 
 std::vector<PricingLevels> pricing_levels(const Question& question) {
-  const Device& device = question.cluster.device;
-  if (!device.calibrated) return {};
+  if (!is_calibrated(question.cluster)) return {};
+  const Device& device = front_device(question.cluster);
   std::array<std::array<Seconds, kPricedBy>, kOpClasses> times{};
   for (const Module& module : question.graph.modules) {
     for (const auto* works : {&module.forward, &module.backward_input, &module.backward_weight,

@@ -27,6 +27,11 @@ RunResult run_steps(const Plan& plan, const Metrics& metrics) {
 
 /// Simulates a swarm on one copy of the model's stages.
 SwarmResult run_swarm(const Plan& plan) {
+  if (is_mixed(plan.question.cluster)) {
+    throw Error(
+        "/swarm: peers of a swarm have devices of one kind, whose \"speeds\" may differ; "
+        "expected a cluster of one machine");
+  }
   std::vector<StageCost> stages = lower_inputs(plan).stages;
   stages.resize(static_cast<std::size_t>(plan.partition.stages()));
   return simulate_swarm_of(plan.question, stages);
@@ -34,7 +39,7 @@ SwarmResult run_swarm(const Plan& plan) {
 
 /// Takes no time: ranges of calibrated devices are drawn where they are asked for.
 Confidence confidence_in(const Plan& plan, Seconds step_time) {
-  if (!plan.question.cluster.device.calibrated) return published_range(plan, step_time);
+  if (!is_calibrated(plan.question.cluster)) return published_range(plan, step_time);
   return {.range = {}, .extrapolates = calibration_limits(plan)};
 }
 

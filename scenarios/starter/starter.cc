@@ -45,10 +45,11 @@ int nodes_for(const Cluster& cluster, int devices) {
     throw Error(cluster.name + " has " + std::to_string(cluster.devices) +
                 " devices; expected at most as many, got " + std::to_string(devices));
   }
-  const int nodes = (devices + cluster.devices_per_node - 1) / cluster.devices_per_node;
-  if (nodes == 1 || cluster.cards_per_node > 0) return nodes;
+  const int nodes = (devices + cluster.machines.front().devices_per_node - 1) /
+                    cluster.machines.front().devices_per_node;
+  if (nodes == 1 || cluster.machines.front().cards_per_node > 0) return nodes;
   throw Error(cluster.name + " has no network cards, so only its " +
-              std::to_string(cluster.devices_per_node) + " devices; got " +
+              std::to_string(cluster.machines.front().devices_per_node) + " devices; got " +
               std::to_string(devices));
 }
 
@@ -113,12 +114,12 @@ Starter make_starter(const StarterQuestion& question, int processes, const Searc
   const ModelGraph graph = model_of(question);
   const Cluster cluster = machine_of(question);
   Starter starter{.question = question,
-                  .precision = precision_of(cluster.device),
+                  .precision = precision_of(front_device(cluster)),
                   .optimizer = graph.tokens_per_sample ? "adam" : "sgd-momentum",
                   .notes = graph.notes,
                   .tokens_per_sample = graph.tokens_per_sample,
                   .nodes = nodes_for(cluster, question.devices),
-                  .memory = cluster.device.memory};
+                  .memory = front_device(cluster).memory};
   starter.plan.global_batch_size = batch_for(graph, question.devices);
   const JsonValue document = document_of(starter);
   SearchResult search =

@@ -66,7 +66,7 @@ RunSummary run_event_loop(const Program& program, const TraceSink& sink) {
 
 RunSummary run_native(const Program& program, const TraceSink& sink) {
   const bool in_time_order = shares_links(program) || chooses_order(program) ||
-                             program.interference.any() || lacks_wire_order(program);
+                             !program.interference.empty() || lacks_wire_order(program);
   return in_time_order ? run_event_loop(program, sink) : run_longest_path(program, sink);
 }
 

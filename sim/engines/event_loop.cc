@@ -27,7 +27,7 @@ EventLoop::EventLoop(const Program& program, const TraceSink& sink)
   for (std::size_t r = 0; r < ranks_.size(); ++r) {
     ranks_[r].several_streams = program.ranks[r].streams > 1;
   }
-  if (program.interference.any()) rates_.emplace(program);
+  if (!program.interference.empty()) rates_.emplace(program);
   for (ChannelState& queue : channels_) {
     queue.shared = queue.wire >= 0 && program.wires[queue.wire].shared;
     rendezvous_ = rendezvous_ || (queue.depth == 0 && !queue.synchronous);
@@ -406,9 +406,8 @@ void EventLoop::change_loads(int index, bool begins) {
 }
 
 void EventLoop::change_loads(const Collective& collective, bool begins) {
-  const KernelLoad& load = rates_->of_member(collective);
   for (const int rank : program_.communicators[collective.communicator].ranks)
-    change_load(rank, load, begins);
+    change_load(rank, rates_->of_member(collective, rank), begins);
 }
 
 /// A message of a wire of its own, whose times are known beforehand.

@@ -22,23 +22,25 @@ double memory_share(const Interference& interference, Bytes bytes, Seconds time)
 }  // namespace
 
 KernelRates::KernelRates(const Program& program) : program_(program), ranks_(program.ranks.size()) {
-  const Interference& interference = program.interference;
-  CHECK(interference.any(), "something slows kernels down");
+  CHECK(program.interference.size() == ranks_.size(), "something slows kernels down");
   for (const Channel& channel : program.channels) {
-    const auto load = [&](Bytes bytes) {
+    const auto load = [&](int rank, Bytes bytes) {
       if (channel.wire < 0) return KernelLoad{};
+      const Interference& interference = program.interference[rank];
       return KernelLoad{interference.message_sms,
                         memory_share(interference, bytes, channel.occupancy)};
     };
-    senders_.push_back(load(channel.bytes));
-    receivers_.push_back(load(channel.received.value_or(channel.bytes)));
+    senders_.push_back(load(channel.from_rank, channel.bytes));
+    receivers_.push_back(load(channel.to_rank, channel.received.value_or(channel.bytes)));
   }
-  for (const Collective& collective : program.collectives) {
-    const bool copy = is_host(collective.axis);
-    members_.push_back({copy ? interference.message_sms : interference.collective_sms,
-                        memory_share(interference, collective.memory_bytes,
-                                     collective.occupancy + collective.latency)});
-  }
+}
+
+KernelLoad KernelRates::of_member(const Collective& collective, int rank) const {
+  const Interference& interference = program_.interference[rank];
+  const bool copy = is_host(collective.axis);
+  return {copy ? interference.message_sms : interference.collective_sms,
+          memory_share(interference, collective.memory_bytes,
+                       collective.occupancy + collective.latency)};
 }
 
 double KernelRates::rate_of(const RankState& rank) const {

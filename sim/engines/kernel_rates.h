@@ -25,7 +25,7 @@ struct KernelLoad {
 
 class KernelRates {
  public:
-  /// REQUIRES: program.interference.any().
+  /// REQUIRES: program.interference says something of each rank.
   explicit KernelRates(const Program& program);
 
   /// When the op of a rank ends if nothing else begins or ends, in ticks.
@@ -48,9 +48,7 @@ class KernelRates {
 
   const KernelLoad& of_sender(int channel) const { return senders_[channel]; }
   const KernelLoad& of_receiver(int channel) const { return receivers_[channel]; }
-  const KernelLoad& of_member(const Collective& collective) const {
-    return members_[&collective - program_.collectives.data()];
-  }
+  KernelLoad of_member(const Collective& collective, int rank) const;
 
  private:
   struct RankState {
@@ -67,7 +65,6 @@ class KernelRates {
   const Program& program_;
   std::vector<RankState> ranks_;
   std::vector<KernelLoad> senders_, receivers_;  // by channel
-  std::vector<KernelLoad> members_;              // by collective
   std::uint32_t generations_ = 0;
 };
 

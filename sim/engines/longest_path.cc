@@ -228,7 +228,7 @@ void LongestPath::wake_all(std::vector<int>& streams) {
 RunSummary run_longest_path(const Program& program, const TraceSink& sink) {
   CHECK(!chooses_order(program), "the longest path needs a fixed order");
   CHECK(!shares_links(program), "the longest path knows no contention");
-  CHECK(!program.interference.any(), "the longest path knows no kernels that change their rate");
+  CHECK(program.interference.empty(), "the longest path knows no kernels that change their rate");
   return LongestPath(program, sink).run();
 }
 

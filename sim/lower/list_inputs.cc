@@ -69,7 +69,8 @@ ListOp list_op(const Program& program, const Segment& segment) {
 
 }  // namespace
 
-ListInputs list_inputs(LowerInputs inputs, const ScheduleInputs& shape, Bytes capacity) {
+ListInputs list_inputs(LowerInputs inputs, const ScheduleInputs& shape,
+                       const std::vector<double>& capacity) {
   CHECK(shape.copies == 1 && shape.slices == 1, "one copy and whole sequences are listed");
   inputs.schedule = schedule_of_ops(shape);
   inputs.policy = shape.policy;
@@ -89,7 +90,7 @@ ListInputs list_inputs(LowerInputs inputs, const ScheduleInputs& shape, Bytes ca
       }
     }
     const Bytes held = std::accumulate(rank.resident.begin(), rank.resident.end(), Bytes(0));
-    list.memory.push_back((capacity - held).value());
+    list.memory.push_back(capacity.at(list.memory.size()) - held.value());
   }
   return list;
 }

@@ -123,23 +123,53 @@ bool has_stash_on_hosts(const LowerInputs& inputs) {
                      [](const StageCost& stage) { return stage.host_stash > Bytes(0); });
 }
 
-Interference interference_of(const LowerInputs& inputs) {
-  const Device& device = inputs.cluster.device;
-  Interference interference = {.collective_sms = device.collective_sms,
-                               .message_sms = device.message_sms};
-  if (inputs.memory_contention) interference.memory_bandwidth = device.memory_bandwidth;
-  return interference;
+/// Returns what communication takes from the kernels of each simulated rank; nothing if it takes
+/// nothing from any.
+std::vector<Interference> interference_of(const LowerInputs& inputs) {
+  std::vector<Interference> interference;
+  for (const Coordinates& at : simulated_ranks(inputs.mesh, inputs.unfolded)) {
+    const Device& device = machine_of(inputs.cluster, device_of(inputs.mesh, at)).device;
+    interference.push_back(
+        {.collective_sms = device.collective_sms, .message_sms = device.message_sms});
+    if (inputs.memory_contention) interference.back().memory_bandwidth = device.memory_bandwidth;
+  }
+  const bool any = std::any_of(interference.begin(), interference.end(),
+                               [](const Interference& one) { return one.any(); });
+  return any ? interference : std::vector<Interference>();
 }
 
 /// Returns why ranks that stand for others are not exact where messages take memory bandwidth from
 /// kernels: as much as they would have alone on links that they share with their equals; or "".
 std::string memory_problem(const Program& program) {
-  if (program.interference.memory_bandwidth <= BytesPerSecond(0)) return "";
+  const auto& ranks = program.interference;
+  if (std::none_of(ranks.begin(), ranks.end(), [](const Interference& rank) {
+        return rank.memory_bandwidth > BytesPerSecond(0);
+      })) {
+    return "";
+  }
   const auto shared = std::find_if(program.links.begin(), program.links.end(),
                                    [](const ProgramLink& link) { return link.share != 1; });
   if (shared == program.links.end()) return "";
   return "equal messages share " + shared->name +
          ", and what each takes of the memory's bandwidth depends on the others";
+}
+
+/// Returns why a rank stands for devices of other machines than its own; or "".
+std::string machine_problem(const LowerInputs& inputs) {
+  if (!is_mixed(inputs.cluster)) return "";
+  const Mesh& mesh = inputs.mesh;
+  const std::vector<Coordinates> folded = folded_ranks(mesh, inputs.unfolded);
+  for (const Coordinates& rank : simulated_ranks(mesh, inputs.unfolded)) {
+    const int own = device_of(mesh, rank);
+    for (const Coordinates& by : folded) {
+      const int other = device_of(mesh, shifted(mesh, rank, by));
+      const Machine &one = machine_of(inputs.cluster, own), &of = machine_of(inputs.cluster, other);
+      if (&one == &of) continue;
+      return "device " + std::to_string(other) + " is of another machine (" + of.name +
+             ") than device " + std::to_string(own) + " (" + one.name + ")";
+    }
+  }
+  return "";
 }
 
 /// The program of `inputs`, whose replicas are unfolded.
@@ -189,6 +219,7 @@ Program lower_all(const LowerInputs& inputs, const Brevity& brevity) {
     }
   }
   program.folding_problem = wiring.finish();
+  if (program.folding_problem.empty()) program.folding_problem = machine_problem(inputs);
   if (program.folding_problem.empty()) program.folding_problem = memory_problem(program);
   round_durations(program, inputs.most_ticks_per_second);
   return program;
@@ -246,7 +277,7 @@ Brevity what_to_leave_out(const LowerInputs& inputs, bool& shares) {
     if (!alone) brevity.inside[static_cast<int>(collective.axis)] = false;
   }
   // A kernel slows down while communication is under way beside it, not while its op waits.
-  if (links.interference.any()) return Brevity{};
+  if (!links.interference.empty()) return Brevity{};
   if (waits_inside(inputs, brevity)) keep_overlapped(inputs, brevity);
   return brevity;
 }

@@ -19,8 +19,9 @@ struct LowerInputs {
   Schedule schedule;
   SchedulePolicy policy;
   Strategy strategy;
-  std::vector<StageRole> roles;   // (stages)
-  std::vector<StageCost> stages;  // (slices, stages)
+  std::vector<StageRole> roles;  // (stages)
+  /// (machines, slices, stages): what each stage costs on each machine of the cluster.
+  std::vector<StageCost> stages;
   Cluster cluster;
   Mesh mesh;  // of a pipeline alone where all its degrees are 1: rank r is device r
   Unfolded unfolded = kFolded;

@@ -50,15 +50,24 @@ LowerInputs unfold(LowerInputs inputs) {
   CHECK(mesh.degree(Dimension::Pipeline) == ranks, "a rank for each pipeline coordinate");
   const auto simulated = simulated_ranks(mesh, inputs.unfolded);
   const int replicas = static_cast<int>(simulated.size()) / ranks;
-  if (replicas == 1) return inputs;
+  if (replicas == 1 && !is_mixed(inputs.cluster)) return inputs;
   const int stages = inputs.schedule.stages;
-  unfold_schedule(inputs.schedule, replicas);
-  inputs.roles = roles_of_copies(inputs.roles, replicas);
+  const std::size_t slices = inputs.schedule.slices;
+  CHECK(inputs.stages.size() == inputs.cluster.machines.size() * slices * stages,
+        "a cost for each machine, slice and stage");
+  if (replicas > 1) {
+    unfold_schedule(inputs.schedule, replicas);
+    inputs.roles = roles_of_copies(inputs.roles, replicas);
+  }
+  std::vector<std::size_t> machines;  // by rank
+  for (const Coordinates& at : simulated) {
+    machines.push_back(machine_number(inputs.cluster, device_of(mesh, at)));
+  }
   std::vector<StageCost> costs;
-  for (int slice = 0; slice < inputs.schedule.slices; ++slice) {
-    const auto first = inputs.stages.begin() + std::ptrdiff_t{slice} * stages;
-    for (int replica = 0; replica < replicas; ++replica) {
-      costs.insert(costs.end(), first, first + stages);
+  for (std::size_t slice = 0; slice < slices; ++slice) {
+    for (int stage = 0; stage < stages * replicas; ++stage) {
+      const std::size_t machine = machines[inputs.schedule.rank_of_stage[stage]];
+      costs.push_back(inputs.stages[(machine * slices + slice) * stages + stage % stages]);
     }
   }
   inputs.stages = std::move(costs);

@@ -199,7 +199,8 @@ Metrics Collector::finish(const MeasureInputs& inputs) {
 void Collector::fill_devices(Metrics& metrics, const MeasureInputs& inputs) {
   const double length = times_.length();
   const std::vector<MemoryPeak> peaks = memory_.finish();
-  metrics.memory_capacity = inputs.memory_capacity;
+  const std::size_t known = inputs.memory_capacity.size();
+  CHECK(known == 0 || known == ranks_.size(), "the memory of each simulated rank, or of none");
   for (std::size_t r = 0; r < ranks_.size(); ++r) {
     const Rank& rank = program_.ranks[r];
     DeviceMetrics device{.rank = static_cast<int>(r), .weight_versions = rank.weight_versions};
@@ -220,6 +221,7 @@ void Collector::fill_devices(Metrics& metrics, const MeasureInputs& inputs) {
       if (std::abs(bubble) < kNoBubble) bubble = 0;
       device.reuse = ranks_[r].replays / window_.steps / program_.micro_batches;
     }
+    if (!inputs.memory_capacity.empty()) device.memory_capacity = inputs.memory_capacity[r];
     device.peak_memory = peaks[r].total;
     device.peak_stash = peaks[r].stash;
     device.allocated_peak = peaks[r].allocated;
@@ -230,9 +232,21 @@ void Collector::fill_devices(Metrics& metrics, const MeasureInputs& inputs) {
     metrics.busy += device.busy / static_cast<double>(ranks_.size());
     metrics.useful += device.useful / static_cast<double>(ranks_.size());
     metrics.devices.push_back(device);
-    if (device.peak_memory > inputs.memory_capacity) metrics.fits_in_memory = false;
+    if (device.peak_memory > device.memory_capacity) metrics.fits_in_memory = false;
   }
   metrics.limiting_device = first_of_busiest(metrics.devices);
+  if (!metrics.devices.empty()) metrics.memory_capacity = fullest_device(metrics).memory_capacity;
+}
+
+const DeviceMetrics& fullest_device(const Metrics& metrics) {
+  CHECK(!metrics.devices.empty(), "a result has at least one device");
+  return *std::max_element(metrics.devices.begin(), metrics.devices.end(),
+                           [](const DeviceMetrics& a, const DeviceMetrics& b) {
+                             if (a.memory_capacity == b.memory_capacity)
+                               return a.peak_memory < b.peak_memory;
+                             return a.peak_memory / a.memory_capacity <
+                                    b.peak_memory / b.memory_capacity;
+                           });
 }
 
 int first_of_busiest(const std::vector<DeviceMetrics>& devices) {

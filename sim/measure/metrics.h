@@ -44,6 +44,7 @@ struct DeviceMetrics {
   std::array<double, kTimeUses> time{};  // shares by TimeUse, which add up to 1
   double reuse = 0;                      // turns on old inputs, for each micro-batch
   Bytes peak_memory, peak_stash, allocated_peak;
+  Bytes memory_capacity;                       // of the device; 0: unknown
   Seconds peak_time;                           // when peak_memory is first reached
   std::array<Bytes, kMemoryClasses> memory{};  // the split at that instant
   HostMemory host;
@@ -74,7 +75,7 @@ struct Metrics {
   int devices_total = 1;              // of the layout, simulated or not
   double micro_batches_per_step = 0;  // of all replicas; 0: not counted
   bool fits_in_memory = true;
-  Bytes memory_capacity;                  // of each device
+  Bytes memory_capacity;                  // of the fullest device
   Bytes host_memory, host_capacity;       // of the host that keeps most; capacity 0: unknown
   std::map<int, std::int64_t> staleness;  // updates between forward and own update: micro-batches
   std::vector<DeviceMetrics> devices;
@@ -91,6 +92,9 @@ inline TimeWindow window_of(const Metrics& metrics) {
 /// Returns the index of the first of the busiest devices, which may differ by rounding; 0 if there
 /// is none.
 int first_of_busiest(const std::vector<DeviceMetrics>& devices);
+/// Returns the device whose peak takes the largest part of its memory; of devices with as much
+/// memory, that of the highest peak. REQUIRES: there is one.
+const DeviceMetrics& fullest_device(const Metrics& metrics);
 
 /// Lowers for a number of steps, with ticks no finer than said; the search for the steady state
 /// asks for runs of several lengths, whose durations must be rounded alike.
@@ -111,9 +115,9 @@ struct MeasureInputs {
   int devices = 1;                    // of the layout, simulated or not
   double micro_batches_per_step = 0;  // of all replicas; 0: not counted
   std::optional<double> samples_per_step, tokens_per_step;
-  FlopsPerSecond peak;  // of one device; 0 if unknown
+  FlopsPerSecond peak;  // of one device, a mean over all; 0 if unknown
   std::string attention_flops = "none";
-  Bytes memory_capacity;
+  std::vector<Bytes> memory_capacity;  // of the device of each simulated rank; empty: unknown
   std::optional<LongStep> long_step;
   bool explain = false;  // why steps take as long as they do
 };

@@ -96,7 +96,7 @@ struct Program {
   int ahead = 0;                // forwards before an earlier backward across steps, see Schedule
   double ticks_per_second = 1;  // every duration is a whole number of ticks
   Variation variation;          // of durations, in engines
-  Interference interference;
+  std::vector<Interference> interference;  // by rank; empty: nothing slows kernels down
   std::vector<Instruction> instructions;
   std::vector<Segment> segments;
   std::vector<Stream> streams;

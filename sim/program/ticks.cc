@@ -62,7 +62,7 @@ void round_durations(Program& program, double most_ticks_per_second) {
   // rounding of the solver makes equal situations end equally, so that a steady state can repeat.
   const double most_ticks = shares_links(program) ? 0x1p50 : 0x1p53;
   // Rounding may add, and what slows kernels down more so.
-  const double sum = horizon(program).value() * (program.interference.any() ? 20 : 2);
+  const double sum = horizon(program).value() * (!program.interference.empty() ? 20 : 2);
   double& rate = program.ticks_per_second;
   rate = std::min(kFinestTicks, most_ticks_per_second);
   while (rate > 1 && sum * rate >= most_ticks) rate /= 10;

@@ -35,8 +35,8 @@ Program make_program(const HeapLoopCase& c) {
                      .strategy = strategy,
                      .roles = make_roles(strategy, c.stages, false)};
   inputs.cluster = {.name = "mesh", .devices = c.stages, .mesh = true};
-  inputs.cluster.port_bandwidth = BytesPerSecond(1e6 / c.occupancy);
-  inputs.cluster.port_latency = Seconds(c.latency);
+  inputs.cluster.machines.front().port_bandwidth = BytesPerSecond(1e6 / c.occupancy);
+  inputs.cluster.machines.front().port_latency = Seconds(c.latency);
   StageCost stage;
   stage.forward.time = Seconds(c.forward);
   stage.backward_input.time = stage.backward_weight.time = Seconds(c.backward / 2);

@@ -176,7 +176,7 @@ TEST_CASE("work without a duration is priced where the scenario names a precisio
   const ScenarioResult priced =
       run_scenario(folder.load(machine, R"(, "precision": "bf16")"), false);
   // A roofline: the launch, and 3 Gflop at the share of the peak that matrix products reach.
-  const Device& device = free.cluster.device;
+  const Device& device = free.cluster.machines.front().device;
   const double rate = device.peak[static_cast<int>(Precision::Bf16)]->value() *
                       device.efficiency[static_cast<int>(OpClass::Gemm)].compute;
   const double expected = device.launch_overhead.value() + 3e9 / rate;

@@ -111,19 +111,21 @@ TEST_CASE("every machine loads complete, one node or one torus by default") {
     CAPTURE(name);
     CHECK_EQ(cluster.name, name);
     CHECK_FALSE(cluster.mesh);
-    CHECK(has_rates(cluster.device));
-    CHECK(supports(cluster.device, Precision::Fp32));
-    CHECK((supports(cluster.device, Precision::Fp16) || supports(cluster.device, Precision::Bf16)));
-    CHECK_GT(cluster.device.memory, Bytes(15e9));
+    CHECK(has_rates(cluster.machines.front().device));
+    CHECK(supports(cluster.machines.front().device, Precision::Fp32));
+    CHECK((supports(cluster.machines.front().device, Precision::Fp16) ||
+           supports(cluster.machines.front().device, Precision::Bf16)));
+    CHECK_GT(cluster.machines.front().device.memory, Bytes(15e9));
     MESSAGE("an offloaded tensor takes PCIe, slower than what joins devices, but for PCIe boxes");
     CHECK(has_host(cluster));
-    if (!cluster.pcie) CHECK_GT(cluster.port_bandwidth, cluster.host.bandwidth);
+    if (!cluster.machines.front().pcie)
+      CHECK_GT(cluster.machines.front().port_bandwidth, cluster.machines.front().host.bandwidth);
     if (std::holds_alternative<Torus>(cluster.network)) continue;
-    CHECK_EQ(cluster.devices, cluster.devices_per_node);
-    CHECK_GE(cluster.port_bandwidth * cluster.devices_per_node,
-             cluster.card_bandwidth * cluster.cards_per_node);
-    CHECK_GT(cluster.card_latency, cluster.port_latency);
-    CHECK_GE(cluster.cards_per_node, 1);
+    CHECK_EQ(cluster.devices, cluster.machines.front().devices_per_node);
+    CHECK_GE(cluster.machines.front().port_bandwidth * cluster.machines.front().devices_per_node,
+             cluster.machines.front().card_bandwidth * cluster.machines.front().cards_per_node);
+    CHECK_GT(cluster.machines.front().card_latency, cluster.machines.front().port_latency);
+    CHECK_GE(cluster.machines.front().cards_per_node, 1);
   }
 }
 
@@ -149,14 +151,15 @@ TEST_CASE("every number in the catalogue names its origin, and every origin its 
 
 TEST_CASE("a DGX A100 carries the figures of its datasheet") {
   const Cluster cluster = load("dgx-a100-80g");
-  CHECK_EQ(cluster.devices_per_node, 8);
-  CHECK_EQ(cluster.device.peak[static_cast<std::size_t>(Precision::Bf16)], FlopsPerSecond(312e12));
-  CHECK_EQ(cluster.device.memory_bandwidth, BytesPerSecond(2039e9));
+  CHECK_EQ(cluster.machines.front().devices_per_node, 8);
+  CHECK_EQ(cluster.machines.front().device.peak[static_cast<std::size_t>(Precision::Bf16)],
+           FlopsPerSecond(312e12));
+  CHECK_EQ(cluster.machines.front().device.memory_bandwidth, BytesPerSecond(2039e9));
   MESSAGE("600 GB/s of NVLink counts both directions; collectives reach 231 of 300 GB/s each way");
-  CHECK_EQ(cluster.port_bandwidth, BytesPerSecond(231e9));
+  CHECK_EQ(cluster.machines.front().port_bandwidth, BytesPerSecond(231e9));
   MESSAGE("200 Gb/s = 25 GB/s a card");
-  CHECK_EQ(cluster.card_bandwidth, BytesPerSecond(25e9));
-  CHECK_FALSE(supports(cluster.device, Precision::Fp8));
+  CHECK_EQ(cluster.machines.front().card_bandwidth, BytesPerSecond(25e9));
+  CHECK_FALSE(supports(cluster.machines.front().device, Precision::Fp8));
 }
 
 TEST_CASE("a TPU v3 pod has the bisection that its documentation states") {
@@ -177,7 +180,9 @@ TEST_CASE("a TPU v3 pod has the bisection that its documentation states") {
 
 TEST_CASE("a p4d node sends 400 Gb/s, two devices a card") {
   const Cluster cluster = load("p4d-24xlarge");
-  CHECK_EQ((cluster.card_bandwidth * cluster.cards_per_node).value(), doctest::Approx(400e9 / 8));
+  CHECK_EQ(
+      (cluster.machines.front().card_bandwidth * cluster.machines.front().cards_per_node).value(),
+      doctest::Approx(400e9 / 8));
   CHECK_EQ(card_of(cluster, 0), card_of(cluster, 1));
   CHECK_NE(card_of(cluster, 1), card_of(cluster, 2));
 }
@@ -187,7 +192,7 @@ TEST_CASE("a large bf16 GEMM on an H200 takes about as long as measured") {
   const double n = 8192;
   const Work gemm{
       .op_class = OpClass::Gemm, .flops = Flops(2 * n * n * n), .bytes = Bytes(3 * 2 * n * n)};
-  const Seconds time = time_of(gemm, cluster.device, Precision::Bf16);
+  const Seconds time = time_of(gemm, cluster.machines.front().device, Precision::Bf16);
   const double rate = (gemm.flops / time).value() / 1e12;
   MESSAGE(
       "2 * 8192^3 / time = " << rate

@@ -50,7 +50,7 @@ TEST_CASE("a machine is named, with its nodes and the devices used of them") {
   CHECK_EQ(read_good(R"({"machine": "dgx-h100", "nodes": 128})").devices, 1024);
   const Cluster cluster = read_good(R"({"machine": "dgx-h100", "nodes": 2, "devices": 11})");
   CHECK_EQ(cluster.devices, 11);
-  CHECK_EQ(cluster.devices_per_node, 8);
+  CHECK_EQ(cluster.machines.front().devices_per_node, 8);
   CHECK_EQ(cluster.name, "dgx-h100");
 }
 
@@ -58,38 +58,39 @@ TEST_CASE("a uniform cluster is a mesh of devices that only hold memory") {
   const Cluster cluster = read_good(kUniform + std::string("}"));
   CHECK(cluster.mesh);
   CHECK_EQ(cluster.devices, 4);
-  CHECK_EQ(cluster.device.memory, Bytes(80.0 * 1024 * 1024 * 1024));
-  CHECK_EQ(cluster.port_latency, Seconds(2e-6));
-  CHECK_EQ(cluster.port_bandwidth, BytesPerSecond(100e9));
-  CHECK_FALSE(has_rates(cluster.device));
+  CHECK_EQ(cluster.machines.front().device.memory, Bytes(80.0 * 1024 * 1024 * 1024));
+  CHECK_EQ(cluster.machines.front().port_latency, Seconds(2e-6));
+  CHECK_EQ(cluster.machines.front().port_bandwidth, BytesPerSecond(100e9));
+  CHECK_FALSE(has_rates(cluster.machines.front().device));
 }
 
 TEST_CASE("a uniform cluster may name its device, and then its memory is optional") {
   const Cluster own = read_good(R"({"kind": "uniform", "devices": 2, "device": "h100",
     "link": {"bandwidth": "1 GB/s"}})");
-  CHECK(supports(own.device, Precision::Fp8));
-  CHECK_GT(own.device.memory, Bytes(80e9));
-  CHECK_EQ(own.port_latency, Seconds());
+  CHECK(supports(own.machines.front().device, Precision::Fp8));
+  CHECK_GT(own.machines.front().device.memory, Bytes(80e9));
+  CHECK_EQ(own.machines.front().port_latency, Seconds());
   const Cluster other = read_good(kUniform + std::string(R"(, "device": "h100"})"));
-  CHECK_EQ(other.device.memory, Bytes(80.0 * 1024 * 1024 * 1024));
+  CHECK_EQ(other.machines.front().device.memory, Bytes(80.0 * 1024 * 1024 * 1024));
 }
 
 TEST_CASE("a device may be written out") {
   const Cluster cluster = read_good(kUniform + std::string(R"(, "device": {"name": "toy",
     "memory": "1 GB", "memory_bandwidth": "1 TB/s", "launch_overhead": "1 us",
     "peak": {"fp16": "10 TFLOP/s"}, "efficiency": {"gemm": {"compute": 0.5}}}})"));
-  CHECK_EQ(cluster.device.name, "toy");
+  CHECK_EQ(cluster.machines.front().device.name, "toy");
   const Work work{.op_class = OpClass::Gemm, .flops = Flops(5e6), .bytes = Bytes()};
   MESSAGE("1 us + 5e6 / (0.5 * 10e12) = 2 us");
-  CHECK_EQ(time_of(work, cluster.device, Precision::Fp16).value(), doctest::Approx(2e-6));
+  CHECK_EQ(time_of(work, cluster.machines.front().device, Precision::Fp16).value(),
+           doctest::Approx(2e-6));
 }
 
 TEST_CASE("a machine may be written out") {
   const Cluster cluster = read_good(kMachine + std::string(R"("nodes": 3, "devices": 9})"));
   CHECK_EQ(cluster.devices, 9);
-  CHECK_EQ(cluster.cards_per_node, 2);
+  CHECK_EQ(cluster.machines.front().cards_per_node, 2);
   MESSAGE("200 Gb/s = 25 GB/s");
-  CHECK_EQ(cluster.card_bandwidth, BytesPerSecond(25e9));
+  CHECK_EQ(cluster.machines.front().card_bandwidth, BytesPerSecond(25e9));
 }
 
 TEST_CASE("a machine file is found beside the scenario that names it") {

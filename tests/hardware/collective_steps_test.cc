@@ -25,13 +25,13 @@ constexpr double kBytes = 64e6;
 
 Cluster machine(int devices, int per_node, double card = 50e9, double card_latency = 8e-6) {
   return {.name = "machine",
-          .devices = devices,
-          .devices_per_node = per_node,
-          .port_latency = Seconds(2e-6),
-          .port_bandwidth = BytesPerSecond(200e9),
-          .cards_per_node = per_node,
-          .card_latency = Seconds(card_latency),
-          .card_bandwidth = BytesPerSecond(card)};
+          .machines = {{.devices_per_node = per_node,
+                        .port_latency = Seconds(2e-6),
+                        .port_bandwidth = BytesPerSecond(200e9),
+                        .cards_per_node = per_node,
+                        .card_latency = Seconds(card_latency),
+                        .card_bandwidth = BytesPerSecond(card)}},
+          .devices = devices};
 }
 
 std::vector<int> all(int devices) {

@@ -20,13 +20,13 @@ constexpr double kBytes = 1e9;
 /// Nodes of `per_node` devices with a card each.
 Cluster machine(int devices, int per_node) {
   return {.name = "machine",
-          .devices = devices,
-          .devices_per_node = per_node,
-          .port_latency = Seconds(kPortLatency),
-          .port_bandwidth = BytesPerSecond(kPort),
-          .cards_per_node = per_node,
-          .card_latency = Seconds(kCardLatency),
-          .card_bandwidth = BytesPerSecond(kCard)};
+          .machines = {{.devices_per_node = per_node,
+                        .port_latency = Seconds(kPortLatency),
+                        .port_bandwidth = BytesPerSecond(kPort),
+                        .cards_per_node = per_node,
+                        .card_latency = Seconds(kCardLatency),
+                        .card_bandwidth = BytesPerSecond(kCard)}},
+          .devices = devices};
 }
 
 std::vector<int> all(int devices) {

@@ -10,10 +10,10 @@ namespace {
 Cluster dragonfly(int groups, int routers, int nodes_per_router, int cables) {
   Cluster cluster{.name = std::to_string(groups) + " groups of " + std::to_string(routers) + ", " +
                           std::to_string(cables) + " cables",
-                  .devices = groups * routers * nodes_per_router,
-                  .port_bandwidth = BytesPerSecond(300e9),
-                  .card_latency = Seconds(10e-6),
-                  .card_bandwidth = BytesPerSecond(25e9)};
+                  .machines = {{.port_bandwidth = BytesPerSecond(300e9),
+                                .card_latency = Seconds(10e-6),
+                                .card_bandwidth = BytesPerSecond(25e9)}},
+                  .devices = groups * routers * nodes_per_router};
   cluster.network = Dragonfly{.groups = groups,
                               .routers_per_group = routers,
                               .nodes_per_router = nodes_per_router,

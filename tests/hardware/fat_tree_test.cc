@@ -12,13 +12,13 @@ constexpr double kCard = 25e9;
 /// Nodes of `devices` devices and as many cards.
 Cluster machine(int nodes, int devices) {
   return {.name = "tree",
-          .devices = nodes * devices,
-          .devices_per_node = devices,
-          .port_latency = Seconds(3e-6),
-          .port_bandwidth = BytesPerSecond(300e9),
-          .cards_per_node = devices,
-          .card_latency = Seconds(10e-6),
-          .card_bandwidth = BytesPerSecond(kCard)};
+          .machines = {{.devices_per_node = devices,
+                        .port_latency = Seconds(3e-6),
+                        .port_bandwidth = BytesPerSecond(300e9),
+                        .cards_per_node = devices,
+                        .card_latency = Seconds(10e-6),
+                        .card_bandwidth = BytesPerSecond(kCard)}},
+          .devices = nodes * devices};
 }
 
 FatTree tree_of(int nodes_per_leaf, int below, double oversubscription) {

@@ -17,10 +17,10 @@ constexpr double kLatency = 2e-6;
 /// Devices of one node, each with a port of its own.
 Cluster node_of(int devices) {
   return {.name = "node",
-          .devices = devices,
-          .devices_per_node = devices,
-          .port_latency = Seconds(kLatency),
-          .port_bandwidth = BytesPerSecond(kBandwidth)};
+          .machines = {{.devices_per_node = devices,
+                        .port_latency = Seconds(kLatency),
+                        .port_bandwidth = BytesPerSecond(kBandwidth)}},
+          .devices = devices};
 }
 
 std::vector<int> first(int devices) {

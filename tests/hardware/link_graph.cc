@@ -83,8 +83,8 @@ void check_shortest(const LinkGraph& graph, const Cluster& cluster, Pairs pairs)
   for (int from = 0; from < cluster.devices; ++from) {
     const auto known = graph.distances(numbered("gpu", from));
     for (int to = 0; to < cluster.devices; ++to) {
-      if (pairs == Pairs::BetweenNodes &&
-          from / cluster.devices_per_node == to / cluster.devices_per_node) {
+      if (pairs == Pairs::BetweenNodes && from / cluster.machines.front().devices_per_node ==
+                                              to / cluster.machines.front().devices_per_node) {
         continue;
       }
       INFO("from " << from << " to " << to);

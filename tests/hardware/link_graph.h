@@ -49,15 +49,16 @@ struct LinkGraph {
 template <class Vertex>
 LinkGraph machine_graph(const Cluster& cluster, const Vertex& network) {
   LinkGraph graph;
-  const int per_node = cluster.devices_per_node;
+  const int per_node = cluster.machines.front().devices_per_node;
   for (int device = 0; device < cluster.devices; ++device) {
     const int node = device / per_node;
-    const int card = device % per_node * cluster.cards_per_node / per_node;
+    const int card = device % per_node * cluster.machines.front().cards_per_node / per_node;
     const std::string gpu = numbered("gpu", device);
-    graph.add_duplex(gpu, gpu, numbered("switch", node), cluster.port_bandwidth.value());
-    if (cluster.cards_per_node == 0) continue;
+    graph.add_duplex(gpu, gpu, numbered("switch", node),
+                     cluster.machines.front().port_bandwidth.value());
+    if (cluster.machines.front().cards_per_node == 0) continue;
     graph.add_duplex(numbered("node", node) + numbered(" nic", card), gpu, network(node, card),
-                     cluster.card_bandwidth.value());
+                     cluster.machines.front().card_bandwidth.value());
   }
   return graph;
 }

@@ -267,10 +267,10 @@ TEST_CASE("a repartition moves each element from its old owner to its new one") 
 }
 
 TEST_CASE("a movement on a cluster takes its steps one after the other") {
-  const Cluster cluster{.devices = 8,
-                        .devices_per_node = 8,
-                        .port_latency = Seconds(1e-6),
-                        .port_bandwidth = BytesPerSecond(100e9)};
+  const Cluster cluster{.machines = {{.devices_per_node = 8,
+                                      .port_latency = Seconds(1e-6),
+                                      .port_bandwidth = BytesPerSecond(100e9)}},
+                        .devices = 8};
   const Movement movement = all_sum_reduce({{4}, {0, 1, 2, 3}}, {0}, Bytes(1e6));
   const CollectivePlan plan = plan_movement(cluster, {7, 5, 3, 1}, movement);
   MESSAGE("three times 1 MB into one port, and three times out of it: 2 (1 us + 3 MB / 100 GB/s)");

@@ -114,7 +114,7 @@ TEST_CASE("on a torus of devices the torus takes the place of ports") {
     "network": )" + torus("[4, 4]", R"(, "of": "devices")") +
                                "}");
   CHECK_EQ(cluster.devices, 16);
-  CHECK_EQ(cluster.port_bandwidth, BytesPerSecond(70e9));
+  CHECK_EQ(cluster.machines.front().port_bandwidth, BytesPerSecond(70e9));
   MESSAGE("from (0, 0) to (3, 1), around the ring");
   CHECK_EQ(route(cluster, 0, 7).links.size(), 2);
   CHECK_EQ(mistakes(with("\"network\": " + torus("[4]", R"(, "of": "devices")"))),
@@ -129,7 +129,7 @@ TEST_CASE("a PCIe tree and the way to the host are read") {
   const Cluster cluster = good(with(R"("pcie": {"sockets": 2, "switches": 2,
     "uplink": {"bandwidth": "24 GB/s"}, "socket_link": {"latency": "1 us", "bandwidth": "20 GB/s"}},
     "host": {"latency": "2 us", "bandwidth": "25 GB/s", "memory": "512 GB"})"));
-  CHECK_EQ(cluster.host_memory, Bytes(512e9));
+  CHECK_EQ(cluster.machines.front().host_memory, Bytes(512e9));
   CHECK_EQ(route(cluster, 0, 3).bandwidth, BytesPerSecond(20e9));
   CHECK_EQ(host_route(cluster, 0, HostDirection::ToHost).bandwidth, BytesPerSecond(24e9));
   CHECK_EQ(mistakes(with(R"("host": {"bandwidth": "25 GB/s", "memory": "0 GB"})")),

@@ -17,29 +17,29 @@ constexpr double kCard = 12.5e9;
 Cluster box(int nodes, int switches, int sockets, int cards) {
   return {.name = std::to_string(switches) + " switches, " + std::to_string(sockets) +
                   " sockets, " + std::to_string(cards) + " cards",
-          .devices = 8 * nodes,
-          .devices_per_node = 8,
-          .port_latency = Seconds(5e-6),
-          .port_bandwidth = BytesPerSecond(kPort),
-          .cards_per_node = cards,
-          .card_latency = Seconds(10e-6),
-          .card_bandwidth = BytesPerSecond(kCard),
-          .pcie = PcieTree{.switches = switches,
-                           .sockets = sockets,
-                           .uplink = {Seconds(1e-6), BytesPerSecond(kUplink)},
-                           .socket_link = {Seconds(2e-6), BytesPerSecond(kSocket)}},
-          .host = {Seconds(4e-6), BytesPerSecond(22e9)}};
+          .machines = {{.devices_per_node = 8,
+                        .port_latency = Seconds(5e-6),
+                        .port_bandwidth = BytesPerSecond(kPort),
+                        .cards_per_node = cards,
+                        .card_latency = Seconds(10e-6),
+                        .card_bandwidth = BytesPerSecond(kCard),
+                        .pcie = PcieTree{.switches = switches,
+                                         .sockets = sockets,
+                                         .uplink = {Seconds(1e-6), BytesPerSecond(kUplink)},
+                                         .socket_link = {Seconds(2e-6), BytesPerSecond(kSocket)}},
+                        .host = {Seconds(4e-6), BytesPerSecond(22e9)}}},
+          .devices = 8 * nodes};
 }
 
 /// Devices below switches, switches below sockets, cards beside the first device that uses them.
 LinkGraph drawn(const Cluster& cluster) {
   LinkGraph graph;
-  const PcieTree& tree = *cluster.pcie;
+  const PcieTree& tree = *cluster.machines.front().pcie;
   for (int node = 0; node * 8 < cluster.devices; ++node) {
     const std::string name = numbered("node", node) + " ";
     std::map<int, int> card_at;  // its first device
-    for (int local = 7; local >= 0 && cluster.cards_per_node > 0; --local)
-      card_at[local * cluster.cards_per_node / 8] = local;
+    for (int local = 7; local >= 0 && cluster.machines.front().cards_per_node > 0; --local)
+      card_at[local * cluster.machines.front().cards_per_node / 8] = local;
     for (int local = 0; local < 8; ++local) {
       const std::string gpu = numbered("gpu", 8 * node + local);
       graph.add_duplex(gpu, gpu, name + numbered("pcie", local * tree.switches / 8), kPort);
@@ -105,7 +105,7 @@ TEST_CASE("peer traffic between sockets crosses both host bridges and the link b
 
 TEST_CASE("without switches devices sit on host bridges, and only the socket link joins these") {
   Cluster cluster = box(1, 2, 2, 1);
-  cluster.pcie->uplink = {};
+  cluster.machines.front().pcie->uplink = {};
   CHECK_EQ(link_names(cluster, route(cluster, 0, 3)), Names{"gpu0 up", "gpu3 down"});
   CHECK_EQ(link_names(cluster, route(cluster, 0, 4)),
            Names{"gpu0 up", "node0 socket0->socket1", "gpu4 down"});
@@ -135,12 +135,16 @@ TEST_CASE("the way to the host shares ports and uplinks with peers, each directi
 
 TEST_CASE("behind NVSwitch, in a mesh and on a torus the way to the host is a link of its own") {
   Cluster machine = box(2, 4, 2, 8);
-  machine.pcie.reset();
-  Cluster mesh{.name = "mesh", .devices = 5, .mesh = true, .port_bandwidth = BytesPerSecond(1e9)};
-  mesh.host = machine.host;
+  machine.machines.front().pcie.reset();
+  Cluster mesh{.name = "mesh",
+               .machines = {{.port_bandwidth = BytesPerSecond(1e9)}},
+               .devices = 5,
+               .mesh = true};
+  mesh.machines.front().host = machine.machines.front().host;
   Cluster torus = machine;
-  torus.network =
-      Torus{.dimensions = {4, 4}, .of_devices = true, .link = {Seconds(), mesh.host.bandwidth}};
+  torus.network = Torus{.dimensions = {4, 4},
+                        .of_devices = true,
+                        .link = {Seconds(), mesh.machines.front().host.bandwidth}};
   for (const Cluster& cluster : {machine, mesh, torus}) {
     CAPTURE(cluster.name);
     std::set<LinkId> seen;
@@ -159,7 +163,7 @@ TEST_CASE("behind NVSwitch, in a mesh and on a torus the way to the host is a li
       }
     }
   }
-  machine.host = {};
+  machine.machines.front().host = {};
   CHECK_FALSE(has_host(machine));
 }
 

@@ -25,11 +25,11 @@ const double kOnce = kBytes / kCard;  // t: the tensor over a card, once
 /// Hosts of `per_host` devices with one card, and ports so fast that a host's inside is free.
 Cluster hosts(int count, int per_host) {
   return {.name = "hosts",
-          .devices = count * per_host,
-          .devices_per_node = per_host,
-          .port_bandwidth = BytesPerSecond(1e18),
-          .cards_per_node = 1,
-          .card_bandwidth = BytesPerSecond(kCard)};
+          .machines = {{.devices_per_node = per_host,
+                        .port_bandwidth = BytesPerSecond(1e18),
+                        .cards_per_node = 1,
+                        .card_bandwidth = BytesPerSecond(kCard)}},
+          .devices = count * per_host};
 }
 
 std::vector<int> range(int first, int count) {

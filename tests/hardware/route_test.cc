@@ -12,23 +12,23 @@ namespace {
 
 Cluster mesh(int devices) {
   return {.name = "mesh",
+          .machines = {{.devices_per_node = devices,
+                        .port_latency = Seconds(1e-6),
+                        .port_bandwidth = BytesPerSecond(100e9)}},
           .devices = devices,
-          .devices_per_node = devices,
-          .mesh = true,
-          .port_latency = Seconds(1e-6),
-          .port_bandwidth = BytesPerSecond(100e9)};
+          .mesh = true};
 }
 
 /// Nodes of four devices; two of them share a card.
 Cluster machine(int devices) {
   return {.name = "machine",
-          .devices = devices,
-          .devices_per_node = 4,
-          .port_latency = Seconds(3e-6),
-          .port_bandwidth = BytesPerSecond(300e9),
-          .cards_per_node = 2,
-          .card_latency = Seconds(10e-6),
-          .card_bandwidth = BytesPerSecond(25e9)};
+          .machines = {{.devices_per_node = 4,
+                        .port_latency = Seconds(3e-6),
+                        .port_bandwidth = BytesPerSecond(300e9),
+                        .cards_per_node = 2,
+                        .card_latency = Seconds(10e-6),
+                        .card_bandwidth = BytesPerSecond(25e9)}},
+          .devices = devices};
 }
 
 std::vector<std::string> names(const Cluster& cluster, int from, int to) {
@@ -74,11 +74,11 @@ TEST_CASE("a message inside a node takes two ports, one between nodes two cards"
 
 TEST_CASE("where cards stand behind ports, a message between nodes crosses both devices' ports") {
   Cluster cluster = machine(8);
-  cluster.cards_behind_ports = true;
+  cluster.machines.front().cards_behind_ports = true;
   CHECK_EQ(names(cluster, 0, 6), Names{"gpu0 up", "node0 nic0 up", "node1 nic1 down", "gpu6 down"});
   CHECK_EQ(names(cluster, 0, 3), Names{"gpu0 up", "gpu3 down"});
   CHECK_EQ(route(cluster, 0, 6).latency, Seconds(10e-6));
-  cluster.port_bandwidth = BytesPerSecond(5e9);
+  cluster.machines.front().port_bandwidth = BytesPerSecond(5e9);
   CHECK_EQ(route(cluster, 0, 6).bandwidth, BytesPerSecond(5e9));
 }
 

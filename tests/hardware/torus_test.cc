@@ -13,9 +13,8 @@ Cluster devices_on(const Dimensions& dimensions) {
   Torus torus{
       .dimensions = dimensions, .of_devices = true, .link = {Seconds(1e-6), BytesPerSecond(70e9)}};
   Cluster cluster{.name = "torus",
-                  .devices = static_cast<int>(size(torus)),
-                  .port_bandwidth = torus.link.bandwidth,
-                  .cards_per_node = 0};
+                  .machines = {{.port_bandwidth = torus.link.bandwidth, .cards_per_node = 0}},
+                  .devices = static_cast<int>(size(torus))};
   cluster.network = torus;
   return cluster;
 }
@@ -132,13 +131,13 @@ TEST_CASE("the bisection of a torus is two links for every row cut, each way") {
 
 TEST_CASE("nodes on a torus enter and leave it by their cards") {
   Cluster cluster{.name = "torus",
-                  .devices = 24,
-                  .devices_per_node = 2,
-                  .port_latency = Seconds(2e-6),
-                  .port_bandwidth = BytesPerSecond(300e9),
-                  .cards_per_node = 1,
-                  .card_latency = Seconds(5e-6),
-                  .card_bandwidth = BytesPerSecond(25e9)};
+                  .machines = {{.devices_per_node = 2,
+                                .port_latency = Seconds(2e-6),
+                                .port_bandwidth = BytesPerSecond(300e9),
+                                .cards_per_node = 1,
+                                .card_latency = Seconds(5e-6),
+                                .card_bandwidth = BytesPerSecond(25e9)}},
+                  .devices = 24};
   cluster.network = Torus{.dimensions = {4, 3}, .link = {Seconds(1e-6), BytesPerSecond(70e9)}};
   LinkGraph graph = machine_graph(cluster, [](int node, int) { return numbered("torus", node); });
   add_grid(graph, {4, 3}, 12, [](int v) { return numbered("torus", v); });

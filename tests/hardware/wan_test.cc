@@ -19,22 +19,22 @@ LinkSpeed speed(double milliseconds, double gigabytes) {
 /// `nodes_per_site` nodes of two devices and a card at every site.
 Cluster on(const Wan& wan, int nodes_per_site) {
   Cluster cluster{.name = "wan",
-                  .devices = wan.sites * nodes_per_site * 2,
-                  .devices_per_node = 2,
-                  .port_latency = Seconds(1e-6),
-                  .port_bandwidth = BytesPerSecond(300e9),
-                  .cards_per_node = 1,
-                  .card_latency = Seconds(1e-5),
-                  .card_bandwidth = BytesPerSecond(12.5e9)};
+                  .machines = {{.devices_per_node = 2,
+                                .port_latency = Seconds(1e-6),
+                                .port_bandwidth = BytesPerSecond(300e9),
+                                .cards_per_node = 1,
+                                .card_latency = Seconds(1e-5),
+                                .card_bandwidth = BytesPerSecond(12.5e9)}},
+                  .devices = wan.sites * nodes_per_site * 2};
   cluster.network = wan;
-  std::get<Wan>(cluster.network).nodes_per_site = nodes_per_site;
+  lay_nodes(std::get<Wan>(cluster.network), std::vector<int>(wan.sites, nodes_per_site));
   return cluster;
 }
 
 LinkGraph drawn(const Cluster& cluster) {
   const auto& wan = std::get<Wan>(cluster.network);
   LinkGraph graph = machine_graph(
-      cluster, [&](int node, int) { return numbered("site", node / wan.nodes_per_site); });
+      cluster, [&](int node, int) { return numbered("site", wan.site_of[node]); });
   for (int a = 0; a < wan.sites; ++a) {
     for (int b = 0; b < wan.sites; ++b) {
       const double bandwidth = wan.links[a * wan.sites + b].bandwidth.value();

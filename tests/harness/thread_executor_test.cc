@@ -190,7 +190,7 @@ void make_comparable(Program& program) {
 TEST_CASE("a run on threads holds as much memory as a simulated one, to the byte") {
   int compared = 0;
   for (TestChain& chain : clockless_chains()) {
-    chain.cluster.port_latency = {};
+    chain.cluster.machines.front().port_latency = {};
     Program program = program_of(chain);
     if (chooses_order(program) || !why_not_executable(program).empty()) continue;
     make_comparable(program);
@@ -216,7 +216,7 @@ TEST_CASE("a run on threads holds as much memory as a simulated one, to the byte
 TEST_CASE("emulated links deliver no sooner than their wire can, first in, first out") {
   TestChain chain = make_chain(std::vector<ChainStage>(3, {.output = 1000}), "gpipe");
   chain.micro_batches = 4;
-  chain.cluster.port_latency = Seconds(0.5);
+  chain.cluster.machines.front().port_latency = Seconds(0.5);
   const Program program = in_a_hurry(program_of(chain), 1e-3);  // 1 ms each, and 0.5 ms
   const Threaded threaded =
       thread(program, waiting_workload(program), {.emulate_links = true, .stop = nullptr});

@@ -230,7 +230,7 @@ TEST_CASE("what logical clocks cannot do is refused") {
   program.variation.compute.spread = 0.1;
   CHECK_THROWS_WITH_AS(run_virtual(program, {}), doctest::Contains("variation"), Error);
   program.variation = {};
-  program.interference.message_sms = 0.1;
+  program.interference.assign(program.ranks.size(), {.message_sms = 0.1});
   CHECK_THROWS_WITH_AS(run_virtual(program, {}), doctest::Contains("collective_sms"), Error);
 }
 

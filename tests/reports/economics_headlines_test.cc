@@ -22,10 +22,10 @@ ScenarioResult priced() {
   ScenarioResult result = two_devices();
   Question& scenario = result.plan.question;
   scenario.mesh.degree(Dimension::Pipeline) = 2;
-  scenario.cluster.device.power = DevicePower{Watts(500), Watts(100)};
-  scenario.cluster.power = {.node = Watts(400), .link = Watts(10), .pue = 1.25};
-  scenario.cluster.devices_per_node = 4;
-  scenario.cluster.price = HourlyPrice{3, "USD"};
+  scenario.cluster.machines.front().device.power = DevicePower{Watts(500), Watts(100)};
+  scenario.cluster.machines.front().power = {.node = Watts(400), .link = Watts(10), .pue = 1.25};
+  scenario.cluster.machines.front().devices_per_node = 4;
+  scenario.cluster.machines.front().price = HourlyPrice{3, "USD"};
   scenario.goal = Goal{.length = {.amount = 100'000}, .strategies = {}};
   result.confidence = {.range = TimeRange{Seconds(5e-3), Seconds(8e-3), 0.8, "two runs"},
                        .extrapolates = {"it was never done"}};
@@ -107,14 +107,14 @@ TEST_CASE("the table of one scenario says it in words") {
   MESSAGE("who asks for neither money nor a goal is not told of them");
   ScenarioResult plain = priced();
   plain.plan.question.goal.reset();
-  plain.plan.question.cluster.price.reset();
+  plain.plan.question.cluster.machines.front().price.reset();
   CHECK(terminal_table({plain}, {}).find("Energy") == std::string::npos);
 }
 
 TEST_CASE("several scenarios have columns, if any has a goal or a price") {
   ScenarioResult other = priced(), none = two_devices();
   other.plan.question.name = "dearer";
-  other.plan.question.cluster.price->amount = 6;
+  other.plan.question.cluster.machines.front().price->amount = 6;
   none.plan.question.name = "unknown";
   const auto columns = [](const std::vector<ScenarioResult>& results) {
     std::string heads;
@@ -131,13 +131,14 @@ TEST_CASE("several scenarios have columns, if any has a goal or a price") {
   per_sample.plan.question.goal.reset();
   CHECK(columns({per_sample, none}).find("Exposed,Cost/M samples,") != std::string::npos);
   MESSAGE("two currencies have no column in common");
-  other.plan.question.cluster.price->currency = "EUR";
+  other.plan.question.cluster.machines.front().price->currency = "EUR";
   CHECK(columns({priced(), other}).find("Cost") == std::string::npos);
 }
 
 TEST_CASE("several scenarios have columns of ranges, if any was drawn on a calibrated device") {
   ScenarioResult drawn = priced(), none = two_devices();
-  drawn.plan.question.cluster.device.calibrated = std::make_shared<CalibratedModel>();
+  drawn.plan.question.cluster.machines.front().device.calibrated =
+      std::make_shared<CalibratedModel>();
   const auto column_of = [](const Grid& grid, const std::string& head) {
     std::size_t at = 0;
     while (at < grid.columns.size() && grid.columns[at].head != head) ++at;

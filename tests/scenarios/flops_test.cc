@@ -12,7 +12,8 @@ constexpr const char* kBatch = "training.micro_batches=4";
 /// Flops that `mfu` or `hfu` stands for, one step: share * step time * peak * devices.
 double flops_of(const ScenarioResult& result, std::optional<double> share) {
   const Question& scenario = result.plan.question;
-  const auto peak = scenario.cluster.device.peak[static_cast<std::size_t>(scenario.precision)];
+  const auto peak =
+      scenario.cluster.machines.front().device.peak[static_cast<std::size_t>(scenario.precision)];
   return share.value() * result.measurement.metrics.step_time.value() * peak.value().value() *
          scenario.ranks;
 }

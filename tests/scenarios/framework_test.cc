@@ -64,7 +64,7 @@ TEST_CASE("gradients may be issued at a pace of their own") {
 
 TEST_CASE("collectives take the multiprocessors that the framework or the device says") {
   const auto share = [](const Overrides& overrides) {
-    return run(small_run(overrides)).plan.question.cluster.device.collective_sms;
+    return run(small_run(overrides)).plan.question.cluster.machines.front().device.collective_sms;
   };
   const std::string library = R"(training.framework={"collective_sms": 0.2})";
   CHECK(share({}) == 0);

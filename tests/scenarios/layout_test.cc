@@ -89,8 +89,8 @@ Seconds busiest(const Plan& plan) {
   const Question& scenario = plan.question;
   const std::vector<StageRole> roles =
       make_roles(scenario.strategy, plan.partition.stages(), false);
-  const auto modules = price_modules(
-      scenario.graph, {scenario.cluster.device, scenario.precision, scenario.optimizer});
+  const auto modules = price_modules(scenario.graph, {scenario.cluster.machines.front().device,
+                                                      scenario.precision, scenario.optimizer});
   const auto stages = price_stages(modules, plan.partition, scenario.strategy, roles);
   Seconds most;
   for (std::size_t i = 0; i < stages.size(); ++i) {

@@ -38,8 +38,8 @@ std::string every_class(const std::string& but) {
 
 TEST_CASE("a device without efficiency borrows it, says from whom, and has a wider range") {
   const Question bare = from_data_sheet(""), peak = from_data_sheet(R"(, "efficiency": "peak")");
-  REQUIRE(bare.cluster.device.borrowed);
-  CHECK(bare.cluster.device.borrowed->from == "mi300x");
+  REQUIRE(bare.cluster.machines.front().device.borrowed);
+  CHECK(bare.cluster.machines.front().device.borrowed->from == "mi300x");
   const ScenarioResult borrowed = run_scenario(bare, false);
   const Confidence& confidence = borrowed.confidence;
   CHECK(confidence.at_peak.empty());
@@ -88,7 +88,8 @@ TEST_CASE("classes that an efficiency leaves out are named, with their share of 
     for (const auto* works : {&module.forward, &module.backward_input, &module.backward_weight,
                               &module.first_backward_input, &module.update}) {
       for (const Work& work : *works) {
-        const Seconds time = time_of(work, scenario.cluster.device, Precision::Bf16);
+        const Seconds time =
+            time_of(work, scenario.cluster.machines.front().device, Precision::Bf16);
         all += time;
         if (work.op_class == OpClass::Gemm) products += time;
       }

@@ -74,7 +74,8 @@ Question chain(const std::string& device, int seed) {
 /// `scenario` with a device on which every kernel takes a factor of its own, that no model knows.
 Question with_true_times(Question scenario, std::mt19937& random) {
   std::normal_distribution<double> normal(0, kSpread);
-  auto truth = std::make_shared<CalibratedModel>(*scenario.cluster.device.calibrated);
+  auto truth =
+      std::make_shared<CalibratedModel>(*scenario.cluster.machines.front().device.calibrated);
   truth->table.clear();
   for (const Module& module : scenario.graph.modules) {
     for (const auto* works :
@@ -86,7 +87,7 @@ Question with_true_times(Question scenario, std::mt19937& random) {
     }
   }
   sort_table(*truth);
-  scenario.cluster.device.calibrated = truth;
+  scenario.cluster.machines.front().device.calibrated = truth;
   return scenario;
 }
 
@@ -137,9 +138,10 @@ TEST_CASE("a calibrated device says what lies beyond its measurements") {
   CHECK(run_scenario(scenario, false).confidence.extrapolates ==
         calibration_limits(lay_out(scenario)));
   CHECK(!run_scenario(scenario, false).confidence.range);
-  auto less = std::make_shared<CalibratedModel>(*scenario.cluster.device.calibrated);
+  auto less =
+      std::make_shared<CalibratedModel>(*scenario.cluster.machines.front().device.calibrated);
   std::erase_if(less->table, [](const MeasuredKernel& row) { return row.work.flops > Flops(2e6); });
-  scenario.cluster.device.calibrated = less;
+  scenario.cluster.machines.front().device.calibrated = less;
   CHECK(limits().find("of sizes beyond the largest that was calibrated (gemm") !=
         std::string::npos);
   constexpr auto kPrecision = static_cast<std::size_t>(Precision::Fp32);

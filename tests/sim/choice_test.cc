@@ -115,7 +115,8 @@ TEST_CASE("SimGrid lets ranks choose by the same rule") {
       cost.first_backward_input = {};
       cost.output = Bytes(1000 * std::ceil(cost.output.value() / 1000));
     }
-    chain.cluster.port_latency = Seconds(std::ceil(chain.cluster.port_latency.value()));
+    chain.cluster.machines.front().port_latency =
+        Seconds(std::ceil(chain.cluster.machines.front().port_latency.value()));
     const Program program = program_of(chain);
     INFO("seed " << seed << ": " << describe(chain));
     const TraceLog log = trace_of(program, EngineKind::SimGrid);

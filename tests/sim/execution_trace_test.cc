@@ -200,7 +200,7 @@ struct GraphWriter {
 
 Cluster small_cluster() {
   Cluster cluster = make_chain(3, "gpipe").cluster;
-  cluster.port_latency = Seconds(0);
+  cluster.machines.front().port_latency = Seconds(0);
   return cluster;
 }
 

@@ -124,7 +124,7 @@ TEST_CASE("readouts reach the ops that wait for them, whatever is in flight") {
   chain.strategy.readout_every = 1;
   chain.policy.in_flight = 3;
   chain.policy.queue.kind = QueuePolicy::Kind::Unlimited;
-  chain.cluster.port_latency = Seconds(100);
+  chain.cluster.machines.front().port_latency = Seconds(100);
   CHECK(realise(program_of(chain), run_event_loop).deadlock == "");
   CHECK(realise_simgrid(program_of(chain)).deadlock == "");
 }

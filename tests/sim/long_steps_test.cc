@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "sim/measure/metric_table.h"
@@ -59,7 +60,8 @@ BothWays both_ways(const TestChain& chain, const MeasureInputs& asked) {
   inputs.devices = 3;
   inputs.samples_per_step = chain.micro_batches;
   inputs.peak = FlopsPerSecond(1);
-  inputs.memory_capacity = Bytes(1e9);
+  const auto& ranks = chain.rank_of_stage;
+  inputs.memory_capacity.assign(1 + *std::max_element(ranks.begin(), ranks.end()), Bytes(1e9));
   BothWays both;
   both.whole = measure(programs_of(chain), inputs, false).metrics;
   const ScheduleEntry& entry = *chain.policy.kind;

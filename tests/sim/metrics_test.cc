@@ -19,7 +19,7 @@ Metrics measured(const TestChain& chain, const MeasureInputs& inputs = {}) {
 TEST_CASE("with one step there is no fill, and the step lasts as long as the run") {
   // Two naive stages of F 1 s and B 2 s, transfers of 3 s: 1 + 3 + 1 + 2 + 3 + 2 = 12 s.
   TestChain chain = make_chain(2, "naive");
-  chain.cluster.port_latency = Seconds(3);
+  chain.cluster.machines.front().port_latency = Seconds(3);
   const Metrics metrics = measured(chain, {.steps = 1});
   CHECK(metrics.step_time == Seconds(12));
   CHECK(metrics.makespan == Seconds(12));
@@ -33,7 +33,7 @@ TEST_CASE("the fill latency is the way of the first micro-batch to the last stag
   // Three stages of F 2 s; each transfer is 2 kB at 1 kB/s and 3 s of latency.
   for (const std::string_view kind : {"naive", "eager", "1f1b"}) {
     TestChain chain = make_chain(std::vector<ChainStage>(3, {.forward = 2, .output = 2000}), kind);
-    chain.cluster.port_latency = Seconds(3);
+    chain.cluster.machines.front().port_latency = Seconds(3);
     CHECK(measured(chain).fill_latency == Seconds(2 + 5 + 2 + 5));
   }
 }
@@ -68,7 +68,7 @@ TEST_CASE("a gradient that only passes through a stage is busy, but not useful")
 TEST_CASE("a transfer that a device only waits for is exposed") {
   // Two naive stages: each waits once a step for a transfer of 2 s on the wire and 3 s of latency.
   TestChain chain = make_chain(std::vector<ChainStage>{{.output = 2000}, {.output = 0}}, "naive");
-  chain.cluster.port_latency = Seconds(3);
+  chain.cluster.machines.front().port_latency = Seconds(3);
   CHECK(measured(chain).exposed_communication == Seconds(5));
 }
 
@@ -80,7 +80,7 @@ TEST_CASE(
   // Mean over two devices; stage 0 waits for nothing.
   const auto exposed = [](double head) {
     TestChain chain = make_chain(std::vector<ChainStage>{{.head = head}, {}}, "eager");
-    chain.cluster.port_latency = Seconds(1);
+    chain.cluster.machines.front().port_latency = Seconds(1);
     return measured(chain).exposed_communication.value();
   };
   CHECK(exposed(0) == 0);
@@ -257,12 +257,12 @@ TEST_CASE("throughput is what a step holds over the time of a step") {
 TEST_CASE("a run fits if no device ever holds more than it has") {
   TestChain chain = make_chain(std::vector<ChainStage>(2, {.stash = 500}), "naive");
   chain.costs[1].state.weights = Bytes(300);
-  Metrics metrics = measured(chain, {.memory_capacity = Bytes(800)});
+  Metrics metrics = measured(chain, {.memory_capacity = {Bytes(800), Bytes(800)}});
   CHECK(metrics.fits_in_memory);
   CHECK(metrics.devices[0].peak_memory == Bytes(500));
   CHECK(metrics.devices[1].peak_memory == Bytes(800));
   CHECK(metrics.devices[1].peak_stash == Bytes(500));
-  metrics = measured(chain, {.memory_capacity = Bytes(799)});
+  metrics = measured(chain, {.memory_capacity = {Bytes(799), Bytes(799)}});
   CHECK_FALSE(metrics.fits_in_memory);
 }
 

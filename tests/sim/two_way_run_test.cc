@@ -34,7 +34,7 @@ TEST_CASE("engines agree on every two-way schedule, whatever ops and transfers t
         TestChain chain = with_state(pipeline(kind, p, m, {2, 3, 1, 0, 0.5, 500, 700}));
         chain.steps = 2;
         chain.policy.overlap = 0.5;
-        chain.cluster.port_latency = Seconds(0.25);
+        chain.cluster.machines.front().port_latency = Seconds(0.25);
         for (std::size_t s = 0; s < chain.costs.size(); ++s) {
           if (chain.copies == 1 && s % 3 == 1) chain.costs[s].forward.time = Seconds(2.5);
         }

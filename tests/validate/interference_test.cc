@@ -132,13 +132,15 @@ void check_work(const Program& program, const TraceLog& log) {
     const Channel& channel = program.channels[t.channel];
     if (channel.wire < 0) continue;
     for (const int rank : {channel.from_rank, channel.to_rank}) {
-      loads[rank].push_back({t.start.value(), t.end.value(), program.interference.message_sms});
+      loads[rank].push_back(
+          {t.start.value(), t.end.value(), program.interference[rank].message_sms});
     }
   }
   for (const CollectiveSpan& c : log.collectives) {
     for (const int rank :
          program.communicators[program.collectives[c.collective].communicator].ranks) {
-      loads[rank].push_back({c.start.value(), c.end.value(), program.interference.collective_sms});
+      loads[rank].push_back(
+          {c.start.value(), c.end.value(), program.interference[rank].collective_sms});
     }
   }
   for (const Span& span : log.spans) {
@@ -175,8 +177,8 @@ TEST_CASE("the trace of every engine does the work of its ops at the rates that 
       continue;
     }
     if (scenario.mesh.devices() > 16) continue;
-    scenario.cluster.device.collective_sms = 0.15;
-    scenario.cluster.device.message_sms = 0.05;
+    scenario.cluster.machines.front().device.collective_sms = 0.15;
+    scenario.cluster.machines.front().device.message_sms = 0.05;
     Program program = bound_by_arithmetic(lower_plan(make_plan(scenario), 2));
     if (program.channels.empty() && program.collectives.empty()) continue;
     CAPTURE(seed);
@@ -207,8 +209,8 @@ TEST_CASE("SimGrid and the native loop tell the same of kernels that are slowed 
       continue;
     }
     if (scenario.mesh.devices() > 16) continue;
-    scenario.cluster.device.collective_sms = 0.15;
-    scenario.cluster.device.message_sms = 0.05;
+    scenario.cluster.machines.front().device.collective_sms = 0.15;
+    scenario.cluster.machines.front().device.message_sms = 0.05;
     scenario.memory_contention = true;
     const Program program = bound_by_arithmetic(lower_plan(make_plan(scenario), 2));
     if (shares_links(program)) continue;

@@ -122,7 +122,7 @@ std::vector<ErrorTable> borrowed_tables(const Accuracy& own, const Accuracy& bor
     RunTraits traits = traits_of(lay_out(question));
     const std::string source = source_of(borrowed, value) + ", " + traits.generation +
                                " with efficiencies of " +
-                               borrow_from_others(question.cluster.device);
+                               borrow_from_others(question.cluster.machines.front().device);
     traits.generation = kBorrowedGeneration;
     traits.framework.clear();
     add_row(tables[{source, "", ""}], source, traits, *ratio);

@@ -126,7 +126,9 @@ RowPrediction predict_document(const JsonValue& document, Efficiencies efficienc
     std::vector<Question> scenarios = load_questions(document);
     if (scenarios.size() != 1) return {.problem = "a sweep; expected one scenario"};
     if (efficiencies == Efficiencies::Borrowed) {
-      borrow_from_others(scenarios.front().cluster.device);
+      for (Machine& machine : scenarios.front().cluster.machines) {
+        borrow_from_others(machine.device);
+      }
     }
     return {.values = values_of(lay_out(scenarios.front()))};
   } catch (const Error& error) {

@@ -79,8 +79,12 @@ Looked Search::look(const SchedulePolicy& policy, double at_most) {
   excess_ = judge_.peaks(policy);
   const double peak = *std::max_element(excess_.begin(), excess_.end());
   least_memory_ = std::min(least_memory_, peak);
-  for (double& bytes : excess_) bytes -= inputs_.capacity;
-  if (peak > inputs_.capacity) return {policy};
+  bool fits = true;
+  for (std::size_t rank = 0; rank < excess_.size(); ++rank) {
+    excess_[rank] -= inputs_.capacity.at(rank);
+    fits = fits && excess_[rank] <= 0;
+  }
+  if (!fits) return {policy};
   Looked looked = {policy, time};
   if (time < best_.step_time) best_ = looked;
   return looked;

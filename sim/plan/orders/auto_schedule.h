@@ -26,7 +26,7 @@ struct SearchInputs {
   std::vector<SchedulePolicy> starts;      // candidates as orders, to move ops of
   SchedulePolicy own;                      // of orders that are found, but for split_backward
   std::vector<ListInputs> lists;           // backward split, and fused; may be empty
-  double capacity = 0;                     // bytes of each rank
+  std::vector<double> capacity;            // (ranks) bytes
   double bound = 0;                        // no step is shorter
   int evaluations = 1000;
   int seed = 1;

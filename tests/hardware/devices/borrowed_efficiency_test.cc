@@ -126,12 +126,12 @@ TEST_CASE("a link has what its data sheet says, and the share of it that message
       "devices_per_node": 2, "port": {"bandwidth": "400 GB/s", "efficiency": 0.5},
       "host": {"bandwidth": "60 GB/s", "efficiency": 0.25},
       "cards": {"per_node": 4, "bandwidth": "80 Gb/s", "efficiency": 0.75}})");
-  CHECK(cluster.port_bandwidth == BytesPerSecond(200e9));
-  CHECK(cluster.port_stated == BytesPerSecond(400e9));
-  CHECK(cluster.host.bandwidth == BytesPerSecond(15e9));
+  CHECK(cluster.machines.front().port_bandwidth == BytesPerSecond(200e9));
+  CHECK(cluster.machines.front().port_stated == BytesPerSecond(400e9));
+  CHECK(cluster.machines.front().host.bandwidth == BytesPerSecond(15e9));
   MESSAGE("two cards act as one: 2 x 80 Gb/s, of which three quarters arrive");
-  CHECK(cluster.card_bandwidth == BytesPerSecond(15e9));
-  CHECK(cluster.card_stated == BytesPerSecond(20e9));
+  CHECK(cluster.machines.front().card_bandwidth == BytesPerSecond(15e9));
+  CHECK(cluster.machines.front().card_stated == BytesPerSecond(20e9));
   CHECK(mistake(R"({"kind": "machine", "device": "h100",
                     "port": {"bandwidth": "1 GB/s", "efficiency": 1.1}})")
             .find("/port/efficiency: expected a number from 0.001 to 1") != std::string::npos);
@@ -139,20 +139,20 @@ TEST_CASE("a link has what its data sheet says, and the share of it that message
 
 TEST_CASE("A100 in a DGX and in EC2 reach the same of the same NVLinks") {
   const Cluster dgx = cluster_of("\"dgx-a100-40g\""), ec2 = cluster_of("\"p4d-24xlarge\"");
-  CHECK(dgx.port_bandwidth == ec2.port_bandwidth);
-  CHECK(dgx.port_stated == ec2.port_stated);
-  CHECK(dgx.card_bandwidth > ec2.card_bandwidth);
+  CHECK(dgx.machines.front().port_bandwidth == ec2.machines.front().port_bandwidth);
+  CHECK(dgx.machines.front().port_stated == ec2.machines.front().port_stated);
+  CHECK(dgx.machines.front().card_bandwidth > ec2.machines.front().card_bandwidth);
 }
 
 TEST_CASE("a machine with another card keeps its links") {
   const Cluster plain = cluster_of(R"({"machine": "dgx-h100", "nodes": 2})");
   const Cluster other = cluster_of(R"({"machine": "dgx-h100", "nodes": 2, "device": "h20"})");
-  CHECK(other.device.name == "H20-SXM5-96GB");
-  CHECK(other.port_bandwidth == plain.port_bandwidth);
+  CHECK(other.machines.front().device.name == "H20-SXM5-96GB");
+  CHECK(other.machines.front().port_bandwidth == plain.machines.front().port_bandwidth);
   CHECK(other.devices == plain.devices);
   const Cluster larger =
       cluster_of(R"({"machine": "dgx-h100", "device": {"base": "h100", "memory": "94 GiB"}})");
-  CHECK(larger.device.memory > plain.device.memory);
+  CHECK(larger.machines.front().device.memory > plain.machines.front().device.memory);
 }
 
 TEST_CASE("the name of a device in the place of a machine is answered with its machines") {

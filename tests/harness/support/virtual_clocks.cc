@@ -225,7 +225,7 @@ RunSummary run_virtual(const Program& program, const TraceSink& sink) {
   if (variation.of_compute() || variation.of_transfers()) {
     throw Error("the virtual executor knows no \"variation\"; expected a scenario without it");
   }
-  if (program.interference.any()) {
+  if (!program.interference.empty()) {
     throw Error(
         "the virtual executor knows no kernels that communication slows down; expected a device "
         "without \"collective_sms\" and \"message_sms\", a framework without \"collective_sms\", "

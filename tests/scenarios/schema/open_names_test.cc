@@ -26,15 +26,17 @@ Question one(const JsonValue& document) { return load_questions(document).front(
 TEST_CASE("a machine that is opened is the same machine but for the key") {
   const Question named = one(parse_json(kNamed, "test.json"));
   const Question opened = one(with("cluster.port.bandwidth", "600 GB/s"));
-  CHECK(named.cluster.port_bandwidth == BytesPerSecond(231e9));
+  CHECK(named.cluster.machines.front().port_bandwidth == BytesPerSecond(231e9));
   MESSAGE("0.77 of 300 and of 600 GB/s");
-  CHECK(opened.cluster.port_bandwidth == BytesPerSecond(462e9));
-  CHECK(opened.cluster.port_latency == named.cluster.port_latency);
-  CHECK(opened.cluster.card_bandwidth == named.cluster.card_bandwidth);
+  CHECK(opened.cluster.machines.front().port_bandwidth == BytesPerSecond(462e9));
+  CHECK(opened.cluster.machines.front().port_latency ==
+        named.cluster.machines.front().port_latency);
+  CHECK(opened.cluster.machines.front().card_bandwidth ==
+        named.cluster.machines.front().card_bandwidth);
   CHECK(opened.cluster.devices == 16);
   CHECK(opened.cluster.name == "dgx-a100-80g");
-  CHECK(opened.cluster.device.name == named.cluster.device.name);
-  CHECK(opened.cluster.host_memory == named.cluster.host_memory);
+  CHECK(opened.cluster.machines.front().device.name == named.cluster.machines.front().device.name);
+  CHECK(opened.cluster.machines.front().host_memory == named.cluster.machines.front().host_memory);
 }
 
 TEST_CASE("what is set to what it was anyway changes nothing of a run") {
@@ -56,10 +58,10 @@ TEST_CASE("a bare name opens too, and a device in it") {
   const char* bare = R"({"model": "gpt2", "cluster": "dgx-h100",
     "training": {"strategy": "global", "global_batch_size": 32}})";
   const Question scenario = one(with("cluster.device.launch_overhead", "7 us", bare));
-  CHECK(scenario.cluster.device.launch_overhead == Seconds(7e-6));
+  CHECK(scenario.cluster.machines.front().device.launch_overhead == Seconds(7e-6));
   CHECK(scenario.cluster.devices == 8);
-  CHECK(one(with("cluster.device", "b200", bare)).cluster.device.name ==
-        one(with("cluster", "dgx-b200", bare)).cluster.device.name);
+  CHECK(one(with("cluster.device", "b200", bare)).cluster.machines.front().device.name ==
+        one(with("cluster", "dgx-b200", bare)).cluster.machines.front().device.name);
 }
 
 TEST_CASE("a key inside the network of a machine opens it, a whole network does not") {

@@ -46,7 +46,7 @@ Program program_of(const SlicedChain& chain) {
                      .policy = one.policy,
                      .roles = roles_of(one),
                      .cluster = one.cluster};
-  inputs.cluster.port_latency = chain.latency;
+  inputs.cluster.machines.front().port_latency = chain.latency;
   inputs.policy.update_every = inputs.schedule.micro_batches;
   for (const std::vector<ChainStage>& slice : chain.slices) {
     const TestChain costs = make_chain(slice, "terapipe");
@@ -61,7 +61,7 @@ Program gpipe_of(const SlicedChain& chain) {
   one.policy.split_backward = chain.split;
   one.micro_batches = chain.micro_batches * static_cast<int>(chain.slices.size());
   one.steps = chain.steps;
-  one.cluster.port_latency = chain.latency;
+  one.cluster.machines.front().port_latency = chain.latency;
   return program_of(one);
 }
 

@@ -113,8 +113,8 @@ class Walk {
     const int here = chain_.rank_of_stage[from], there = chain_.rank_of_stage[to];
     if (here != there) {
       double& free = wire_free_[{here, there}];
-      free = std::max(free, at) + bytes / chain_.cluster.port_bandwidth.value();
-      at = free + chain_.cluster.port_latency.value();
+      free = std::max(free, at) + bytes / chain_.cluster.machines.front().port_bandwidth.value();
+      at = free + chain_.cluster.machines.front().port_latency.value();
     }
     arrivals_[name] = at;
   }

@@ -23,10 +23,9 @@ StageCost cost_of(const ChainStage& stage) {
 }
 
 Cluster mesh(int devices) {
-  return {.devices = devices,
-          .devices_per_node = devices,
-          .mesh = true,
-          .port_bandwidth = BytesPerSecond(1000)};
+  return {.machines = {{.devices_per_node = devices, .port_bandwidth = BytesPerSecond(1000)}},
+          .devices = devices,
+          .mesh = true};
 }
 
 /// Whole numbers from 0 to `most`, or any number between.
@@ -222,7 +221,7 @@ void draw_costs(TestChain& chain, Random& random) {
       chain.costs.insert(chain.costs.end(), of_copy.begin(), of_copy.end());
     }
   }
-  chain.cluster.port_latency = Seconds(draw(2));
+  chain.cluster.machines.front().port_latency = Seconds(draw(2));
 }
 
 TestChain random_chain(Random& random) { return random_chain(random, one_of(random, families())); }
