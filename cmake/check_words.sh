@@ -46,7 +46,7 @@ check() {
       bad("a lane is a row of a picture; write communicator, stream or slot")
     if (FILENAME !~ /^\.\/(reports\/charts|tests\/reports)\// && /[a-z]_figures([^a-z]|$)|[a-z]Figures([^a-z]|$)|struct Figure([^a-z]|$)/)
       bad("a figure is a picture; write headline for a number shown first, summary for errors")
-    if (/(struct|class) Machine([^A-Za-z]|$)/) bad("a machine is hardware of the catalogue; write what emulates or runs")
+    if (FILENAME !~ /^\.\/hardware\// && /(struct|class) Machine([^A-Za-z]|$)/) bad("a machine is hardware of the catalogue; write what emulates or runs")
     if (/(struct|class) Engine([^A-Za-z]|$)/) bad("an engine runs a program; write context, queue or what it is")
   }
   function word_at(text) { sub(/^[ \t]*\/\/\/?<? /, "", text); sub(/[ ,].*/, "", text); return text }

@@ -15,6 +15,7 @@
 #include "reports/result/gzip.h"
 #include "reports/traces/chakra_trace.h"
 #include "reports/traces/trace_events.h"
+#include "reports/words/mesh_words.h"
 #include "sim/workloads/chakra_file.h"
 
 namespace interlock {
@@ -172,14 +173,11 @@ void require_fit(const std::vector<ScenarioResult>& results) {
   for (const ScenarioResult& result : results) {
     const Metrics& metrics = result.measurement.metrics;
     if (metrics.fits_in_memory || metrics.devices.empty()) continue;
-    const auto fullest = std::max_element(metrics.devices.begin(), metrics.devices.end(),
-                                          [](const DeviceMetrics& a, const DeviceMetrics& b) {
-                                            return a.peak_memory < b.peak_memory;
-                                          });
-    throw Error(result.plan.question.name + ": does not fit in memory: device " +
-                std::to_string(fullest->rank) + " needs " + format(fullest->peak_memory) +
+    const DeviceMetrics& fullest = fullest_device(metrics);
+    throw Error(result.plan.question.name + ": does not fit in memory: " +
+                device_name(result.plan, fullest.rank) + " needs " + format(fullest.peak_memory) +
                 " and has " + format(metrics.memory_capacity) + ", so it lacks " +
-                format(fullest->peak_memory - metrics.memory_capacity));
+                format(fullest.peak_memory - metrics.memory_capacity));
   }
 }
 

@@ -374,6 +374,7 @@ void read_mixed(Section& reader, Cluster& cluster) {
   const auto list = reader.require("machines", "a list of machines");
   const auto network = reader.get("network");
   const auto used = reader.get("devices");
+  const std::string name = reader.text("name", "");
   if (!list) return;
   Cluster all;
   all.devices = 0;
@@ -383,7 +384,8 @@ void read_mixed(Section& reader, Cluster& cluster) {
        reader.items_at("machines", *list, "wrong list of machines", "machines with their nodes")) {
     Cluster part = read_cluster(node, diagnostics);
     check_part(part, node, diagnostics);
-    if (!network && part.network.index() != 0) {
+    const bool own = part.network.index() != 0 && node.value->find("network") == nullptr;
+    if (own && !network) {
       report(diagnostics, node,
              in_quotes(part.name) +
                  " has a network of its own; expected \"network\" beside \"machines\", which "
@@ -397,7 +399,7 @@ void read_mixed(Section& reader, Cluster& cluster) {
     report(diagnostics, *list, "too many devices; expected at most 1000000");
     return;
   }
-  all.name = reader.text("name", all.name);
+  if (!name.empty()) all.name = name;
   if (network) read_network(*network, all, diagnostics);
   fit_network(all, nodes(all), network.value_or(reader.node()), diagnostics);
   if (used) {

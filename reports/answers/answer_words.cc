@@ -127,7 +127,7 @@ std::string limit_sentence(const Answers& answers) {
   if (!metrics.fits_in_memory && !metrics.devices.empty()) {
     const DeviceMetrics& fullest = fullest_device(metrics);
     text = fullest.peak_memory > metrics.memory_capacity
-               ? "Memory of device " + numbers_of({fullest.rank}, answers.baseline.result.plan) +
+               ? "Memory of " + device_name(answers.baseline.result.plan, fullest.rank) +
                      ": it lacks " + format(fullest.peak_memory - metrics.memory_capacity) +
                      ", so nothing runs; if it had them: "
                : std::string("Memory of a host, so nothing runs; if it sufficed: ");

@@ -60,15 +60,10 @@ Headline exposed_headline(const Metrics& metrics) {
           format_percent(share) + " of a step, mean over devices"};
 }
 
-/// "device 3", as the machine counts.
-std::string device_name(const ScenarioResult& result, int rank) {
-  return "device " + std::to_string(device_numbers(result.plan).at(rank));
-}
-
 Headline memory_headline(const ScenarioResult& result) {
   const Metrics& metrics = result.measurement.metrics;
   const DeviceMetrics& device = fullest_device(metrics);
-  const std::string where = "on " + device_name(result, device.rank);
+  const std::string where = "on " + device_name(result.plan, device.rank);
   Headline headline{"Peak memory", format(device.peak_memory), where};
   if (metrics.memory_capacity <= Bytes(0)) return headline;
   headline.note = "of " + format(metrics.memory_capacity) + " " + where;
@@ -185,7 +180,7 @@ std::vector<std::string> warnings(const ScenarioResult& result) {
   }
   const DeviceMetrics& device = fullest_device(metrics);
   if (metrics.memory_capacity > Bytes(0) && device.peak_memory > metrics.memory_capacity) {
-    lines.push_back("Does not fit: " + device_name(result, device.rank) + " needs " +
+    lines.push_back("Does not fit: " + device_name(result.plan, device.rank) + " needs " +
                     format(device.peak_memory - metrics.memory_capacity) + " more than its " +
                     format(metrics.memory_capacity) + ".");
   }
@@ -249,10 +244,21 @@ std::string largest_classes(const DeviceMetrics& device) {
 }
 
 /// Memory left at the peak; negative where it does not fit.
-Cell spare_memory(const Metrics& metrics, const DeviceMetrics& device) {
-  if (metrics.memory_capacity <= Bytes(0)) return {kUnknown};
-  const double share = 1 - device.peak_memory / metrics.memory_capacity;
+Cell spare_memory(const DeviceMetrics& device) {
+  if (device.memory_capacity <= Bytes(0)) return {kUnknown};
+  const double share = 1 - device.peak_memory / device.memory_capacity;
   return {fixed(100 * share, 1), std::nullopt, share < 0};
+}
+
+/// Adds a column with the names of the devices, where these differ.
+void add_kinds(const ScenarioResult& result, const std::vector<int>& numbers, Grid& grid) {
+  const Cluster& cluster = result.plan.question.cluster;
+  if (!is_mixed(cluster)) return;
+  grid.columns.insert(grid.columns.begin() + 1, {"Kind", "", false});
+  for (std::size_t row = 0; row < grid.rows.size(); ++row) {
+    std::vector<Cell>& cells = grid.rows[row];
+    cells.insert(cells.begin() + 1, {machine_of(cluster, numbers.at(row)).device.name});
+  }
 }
 
 template <class Value>
@@ -302,9 +308,10 @@ Grid device_grid(const ScenarioResult& result) {
                          percent_bar(device.busy),
                          percent(device.useful),
                          {scaled(device.peak_memory.value(), memory)},
-                         spare_memory(metrics, device),
+                         spare_memory(device),
                          {largest_classes(device)}});
   }
+  add_kinds(result, numbers, grid);
   return grid;
 }
 
@@ -428,7 +435,7 @@ Grid comparison_grid(const std::vector<ScenarioResult>& results) {
                          percent(metrics.useful),
                          percent(metrics.mfu),
                          {scaled(peaks[i], memory), std::nullopt, !metrics.fits_in_memory},
-                         spare_memory(metrics, fullest_device(metrics)),
+                         spare_memory(fullest_device(metrics)),
                          {scaled(waits[i], wait)}});
   }
   add_variation_columns(results, grid);

@@ -192,6 +192,10 @@ Json result_document(const ScenarioResult& result) {
     const Coordinates& at = coordinates.at(device.rank);
     const int number = device_of(result.plan.question.mesh, at);
     json["devices"].push_back(device_json(device, at, number));
+    if (const Cluster& cluster = result.plan.question.cluster; is_mixed(cluster)) {
+      json["devices"].back()["kind"] = clean_utf8(machine_of(cluster, number).device.name);
+      json["devices"].back()["memory_capacity_bytes"] = bytes_json(device.memory_capacity);
+    }
     json["devices"].back()["bubble_s"] = bubbles_json(metrics, device.rank);
   }
   json["links"] = Json::array();

@@ -72,6 +72,13 @@ std::vector<Coordinates> rank_coordinates(const Plan& plan) {
   return simulated_ranks(plan.question.mesh, plan.unfolded);
 }
 
+std::string device_name(const Plan& plan, int rank) {
+  const int number = device_numbers(plan).at(static_cast<std::size_t>(rank));
+  const Cluster& cluster = plan.question.cluster;
+  const std::string name = "device " + std::to_string(number);
+  return is_mixed(cluster) ? name + " (" + machine_of(cluster, number).device.name + ")" : name;
+}
+
 std::vector<Dimension> folded_dimensions(const Plan& plan) {
   std::vector<Dimension> folded;
   std::copy_if(kOutermostFirst.begin(), kOutermostFirst.end(), std::back_inserter(folded),

@@ -11,8 +11,9 @@ namespace interlock {
 
 /// Returns the place of each simulated rank in the mesh; of folded devices, that of the first.
 std::vector<Coordinates> rank_coordinates(const Plan& plan);
-/// The numbers of those devices in the machine.
-std::vector<int> device_numbers(const Plan& plan);
+/// "device 3", as the cluster counts, of simulated rank `rank`; on a mixed cluster with its name,
+/// "device 3 (rtx-4090)".
+std::string device_name(const Plan& plan, int rank);
 
 /// Dimensions of several devices of which one is simulated.
 std::vector<Dimension> folded_dimensions(const Plan& plan);

@@ -97,9 +97,9 @@ std::vector<int> contiguous_ranks(int ranks, int stages, const RankTimes& times)
   return rank_of_stage;
 }
 
-/// Bytes that stages take on their ranks, by what the ranks of a plan were seen to take. A module
-/// keeps its state, and its stash as many times as its rank keeps that of its stages; what is left
-/// of a rank's peak (heads, messages, workspace) is taken to stay.
+/// Bytes that stages take on their ranks, by what the ranks of plans were seen to take. A module
+/// keeps its state, and its stash as many times as its rank keeps that of its stages; the rest of a
+/// rank's peak (heads, messages, workspace) is known where it was seen.
 class StageBytes {
  public:
   explicit StageBytes(const Plan& plan) : plan_(plan) {
@@ -143,17 +143,31 @@ class StageBytes {
       rank.rest = rank.peak - rank.state - rank.stash * rank.times;
       fits = fits && rank.peak <= rank.capacity;
     }
+    for (int stage = 0; stage < partition.stages(); ++stage) {
+      for (const int number : ranks_of(stage)) {
+        const Rank& rank = ranks_[number];
+        if (rank.stages > 1 || rank.peak <= rank.capacity) continue;
+        misfits_.push_back({stage, partition.boundaries[stage], partition.boundaries[stage + 1]});
+      }
+    }
     return fits;
   }
 
-  /// Says that modules [first, last) have room as `stage` on each of its ranks: all of a device's
-  /// memory, or the part of it that the stage had of the rank's peak when it was observed.
-  bool fit(int stage, int first, int last) const {
+  /// Says that modules [first, last) may have room as `stage` on each of its ranks: all of a
+  /// device's memory, or the part of it that the stage had of the rank's peak when it was observed.
+  /// `careful`: with as much beside them as the rank had then.
+  bool fit(int stage, int first, int last, bool careful) const {
+    for (const Misfit& misfit : misfits_) {
+      if (misfit.stage == stage && first <= misfit.first && misfit.last <= last) return false;
+    }
     for (const int number : ranks_of(stage)) {
       const Rank& rank = ranks_[number];
-      const Bytes seen =
-          bytes_on(rank, observed_.boundaries[stage], observed_.boundaries[stage + 1]);
-      if (bytes_on(rank, first, last) * (rank.peak / seen) > rank.capacity) return false;
+      const Bytes rest = careful || rank.stages > 1 ? rank.rest / rank.stages : Bytes(0);
+      const Bytes bytes = own_bytes(rank, first, last) + rest;
+      const int* cuts = &observed_.boundaries[stage];
+      const Bytes seen = own_bytes(rank, cuts[0], cuts[1]) + rank.rest / rank.stages;
+      const double share = rank.stages > 1 ? seen / rank.peak : 1;
+      if (bytes > rank.capacity * share) return false;
     }
     return true;
   }
@@ -164,9 +178,12 @@ class StageBytes {
     double times = 0;  // that the stash of its stages is kept
     int stages = 0;
   };
-  Bytes bytes_on(const Rank& rank, int first, int last) const {
-    return states_[last] - states_[first] + (stashes_[last] - stashes_[first]) * rank.times +
-           rank.rest / rank.stages;
+  /// A stage that was seen to have no room, alone on its rank.
+  struct Misfit {
+    int stage, first, last;
+  };
+  Bytes own_bytes(const Rank& rank, int first, int last) const {
+    return states_[last] - states_[first] + (stashes_[last] - stashes_[first]) * rank.times;
   }
   /// Returns the ranks that hold `stage`, of all copies of the model.
   std::vector<int> ranks_of(int stage) const {
@@ -182,6 +199,7 @@ class StageBytes {
   std::vector<Bytes> states_ = {Bytes(0)}, stashes_ = {Bytes(0)};  // of the modules below each
   std::vector<Rank> ranks_;
   Partition observed_;
+  std::vector<Misfit> misfits_;
 };
 
 }  // namespace
@@ -207,7 +225,7 @@ CutModel cut_model(const Question& question) {
 }
 
 Partition fitting_partition(Plan plan) {
-  constexpr int kLooks = 8;
+  constexpr int kLooks = 40, kHopefulLooks = 32;
   const Partition by_time = plan.partition;
   const Question& question = plan.question;
   if (plan.schedule.is_sought()) {
@@ -224,13 +242,15 @@ Partition fitting_partition(Plan plan) {
   for (int look = 0; look < kLooks; ++look) {
     const StepEstimate step = estimate_step(plan, Grade::Look);
     if (bytes.observe(plan.partition, step.metrics.devices)) return plan.partition;
-    plan.partition =
-        balanced_partition(modules, by_time.stages(), [&](int stage, int first, int last) {
-          return bytes.fit(stage, first, last) ? time(stage, first, last) : Seconds(kInfinity);
-        });
+    const bool careful = look >= kHopefulLooks;
+    const StageTime fitting = [&](int stage, int first, int last) {
+      const bool fits = bytes.fit(stage, first, last, careful);
+      return fits ? time(stage, first, last) : Seconds(kInfinity);
+    };
+    plan.partition = balanced_partition(modules, by_time.stages(), fitting);
     for (int stage = 0; stage < by_time.stages(); ++stage) {
       const std::vector<int>& cuts = plan.partition.boundaries;
-      if (!bytes.fit(stage, cuts[stage], cuts[stage + 1])) return by_time;
+      if (!bytes.fit(stage, cuts[stage], cuts[stage + 1], careful)) return by_time;
     }
   }
   return by_time;

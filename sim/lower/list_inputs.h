@@ -7,8 +7,8 @@
 
 namespace interlock {
 
-/// Ops, times, messages and bytes of a run of `shape`, with so many bytes on each rank: `capacity`
-/// (ranks). What `inputs` says of the schedule itself is not read.
+/// Ops, times, messages and bytes of a run of `shape`, with `capacity` (ranks) bytes on the
+/// ranks. What `inputs` says of the schedule itself is not read.
 /// REQUIRES: one copy of the model, whole sequences.
 ListInputs list_inputs(LowerInputs inputs, const ScheduleInputs& shape,
                        const std::vector<double>& capacity);

@@ -165,8 +165,9 @@ std::string machine_problem(const LowerInputs& inputs) {
       const int other = device_of(mesh, shifted(mesh, rank, by));
       const Machine &one = machine_of(inputs.cluster, own), &of = machine_of(inputs.cluster, other);
       if (&one == &of) continue;
-      return "device " + std::to_string(other) + " is of another machine (" + of.name +
-             ") than device " + std::to_string(own) + " (" + one.name + ")";
+      return "device " + std::to_string(other) + " (" + of.device.name +
+             ") is of another machine than device " + std::to_string(own) + " (" +
+             one.device.name + ")";
     }
   }
   return "";

@@ -136,7 +136,8 @@ const std::vector<MetricRow>& step_metrics() {
        traffic, "bytes of a step on all `links` together"},
       {"memory_capacity_bytes", "/memory_capacity_bytes", nullptr, nullptr, Size, kNeither, kFirst,
        Growth::Formula, kAlways, memory_capacity,
-       "memory of one device; null if the machine does not say"},
+       "memory of the fullest device, the one whose peak takes the largest part of its own; null "
+       "if the machine does not say"},
       {"host_peak_bytes", "/host_peak_bytes", nullptr, nullptr, Size, kLess, kFirst, Growth::None,
        0, &M::host_memory,
        "what devices of a node keep with their host, each at its peak: of the node that keeps "

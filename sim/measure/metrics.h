@@ -43,8 +43,7 @@ struct DeviceMetrics {
   double useful = 0;                     // share for the main network's own forward and backward
   std::array<double, kTimeUses> time{};  // shares by TimeUse, which add up to 1
   double reuse = 0;                      // turns on old inputs, for each micro-batch
-  Bytes peak_memory, peak_stash, allocated_peak;
-  Bytes memory_capacity;                       // of the device; 0: unknown
+  Bytes peak_memory, peak_stash, allocated_peak, memory_capacity;  // 0: unknown
   Seconds peak_time;                           // when peak_memory is first reached
   std::array<Bytes, kMemoryClasses> memory{};  // the split at that instant
   HostMemory host;
@@ -92,8 +91,7 @@ inline TimeWindow window_of(const Metrics& metrics) {
 /// Returns the index of the first of the busiest devices, which may differ by rounding; 0 if there
 /// is none.
 int first_of_busiest(const std::vector<DeviceMetrics>& devices);
-/// Returns the device whose peak takes the largest part of its memory; of devices with as much
-/// memory, that of the highest peak. REQUIRES: there is one.
+/// Returns the device whose peak takes the largest part of its memory. REQUIRES: there is one.
 const DeviceMetrics& fullest_device(const Metrics& metrics);
 
 /// Lowers for a number of steps, with ticks no finer than said; the search for the steady state

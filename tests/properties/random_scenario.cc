@@ -3,11 +3,11 @@
 #include "tests/properties/random_scenario.h"
 
 #include <algorithm>
-#include <sstream>
 #include <string>
 #include <vector>
 
 #include "base/random.h"
+#include "tests/properties/scaled_scenario.h"
 
 namespace interlock {
 namespace {
@@ -15,19 +15,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr int kMostDevices = 16;
-
-std::string with_unit(double value, const char* unit) {
-  std::ostringstream text;
-  text.precision(17);
-  text << value << ' ' << unit;
-  return text.str();
-}
-
-/// Returns `text`, a number and a unit, with the number multiplied by `factor`.
-std::string times(const std::string& text, double factor) {
-  const std::size_t space = text.find(' ');
-  return with_unit(std::stod(text.substr(0, space)) * factor, text.substr(space + 1).c_str());
-}
 
 class Draw {
  public:
@@ -152,10 +139,41 @@ class Draw {
                      {{"per_node", one_of<int>({1, per_node})},
                       {"latency", "4 us"},
                       {"bandwidth", with_unit(gigabytes, "GB/s")}}}};
+    if (devices > 1 && chance(0.5)) return mixed(machine, devices);
     if (chance(0.3)) {
       machine["network"] = {{"kind", "fat-tree"}, {"nodes_per_leaf", 2}, {"oversubscription", 2}};
     }
     return machine;
+  }
+
+  /// Returns a cluster with devices of `machine`, and others of one that differs from it in all.
+  Json mixed(Json machine, int devices) {
+    const int first = random_.integer(1, devices - 1), per_node = one_of<int>({1, 2, 4});
+    Json other = machine;
+    other["name"] = "other";
+    Json& faster = other["device"];
+    faster["name"] = "fast";
+    faster["memory_bandwidth"] = "900 GB/s";
+    for (Json& peak : faster["peak"]) peak = times(peak.get<std::string>(), 2.5);
+    other["devices_per_node"] = per_node;
+    other["port"] = {{"latency", "1 us"}, {"bandwidth", "90 GB/s"}};
+    other["cards"]["per_node"] = per_node;
+    const auto nodes = [](const Json& of, int used) {
+      const int each = of["devices_per_node"].get<int>();
+      return (used + each - 1) / each;
+    };
+    machine["nodes"] = nodes(machine, first);
+    machine["devices"] = first;
+    other["nodes"] = nodes(other, devices - first);
+    other["devices"] = devices - first;
+    Json cluster = {{"machines", {machine, other}}};
+    if (chance(0.3)) {
+      cluster["network"] = {{"kind", "wan"},
+                            {"delay", {{nullptr, "1 ms"}, {"2 ms", nullptr}}},
+                            {"bandwidth", {{nullptr, "3 GB/s"}, {"2 GB/s", nullptr}}},
+                            {"nodes", {machine["nodes"], other["nodes"]}}};
+    }
+    return cluster;
   }
 
   Json device() {
@@ -352,41 +370,8 @@ class Draw {
   int pipeline_ = 1, data_ = 1, tensor_ = 1, context_ = 1, micro_batches_ = 1, stages_ = 1;
 };
 
-/// Multiplies bandwidths by `widening` and delays by `slowing` in everything that has them.
-void scale_links(Json& cluster, double widening, double slowing) {
-  for (const char* part : {"link", "port", "cards"}) {
-    if (!cluster.contains(part)) continue;
-    Json& link = cluster[part];
-    link["bandwidth"] = times(link["bandwidth"].get<std::string>(), widening);
-    link["latency"] = times(link["latency"].get<std::string>(), slowing);
-  }
-}
-
 }  // namespace
 
 Json random_scenario(std::uint64_t seed) { return Draw(seed).scenario(); }
-
-Json slowed(Json scenario, double factor) {
-  Json& cluster = scenario["cluster"];
-  scale_links(cluster, 1 / factor, factor);
-  if (cluster.contains("device")) {
-    Json& device = cluster["device"];
-    device["memory_bandwidth"] = times(device["memory_bandwidth"].get<std::string>(), 1 / factor);
-    device["launch_overhead"] = times(device["launch_overhead"].get<std::string>(), factor);
-    for (Json& peak : device["peak"]) peak = times(peak.get<std::string>(), 1 / factor);
-  }
-  if (!scenario["model"].contains("modules")) return scenario;
-  for (Json& module : scenario["model"]["modules"]) {
-    for (const char* key : {"forward", "backward_input", "backward_weight", "update", "head"}) {
-      if (module.contains(key)) module[key] = times(module[key].get<std::string>(), factor);
-    }
-  }
-  return scenario;
-}
-
-Json widened(Json scenario, double factor) {
-  scale_links(scenario["cluster"], factor, 1);
-  return scenario;
-}
 
 }  // namespace interlock

@@ -32,7 +32,7 @@ ScenarioResult too_large() {
   auto result = pipeline_run({});
   result.plan.question.name = "A long name that a person gave to a scenario that does not fit";
   result.measurement.metrics.fits_in_memory = false;
-  result.measurement.metrics.memory_capacity = Bytes(30.0 * 1024 * 1024 * 1024);
+  set_memory(result.measurement.metrics, Bytes(30.0 * 1024 * 1024 * 1024));
   return result;
 }
 

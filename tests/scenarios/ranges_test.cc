@@ -4,6 +4,7 @@
 #include <cmath>
 #include <random>
 
+#include "hardware/devices/borrowed_efficiency.h"
 #include "scenarios/ranges/published_errors.h"
 #include "scenarios/simulate/calibrated_range.h"
 #include "scenarios/simulate/run_scenario.h"

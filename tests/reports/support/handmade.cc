@@ -146,11 +146,16 @@ ScenarioResult two_devices() {
   metrics.busy = metrics.useful = 0.5;
   metrics.exposed_communication = at(0.25);
   metrics.limiting_device = 1;
-  metrics.memory_capacity = Bytes(80 * kGiB);
   metrics.staleness = {{0, 1}};
   metrics.devices = {device_metrics(0, 0.5, 0.5), device_metrics(1, 0.5, 0.5)};
+  set_memory(metrics, Bytes(80 * kGiB));
   metrics.links = {{"0->1", Bytes(2 * kMiB), 0.04}, {"1->0", Bytes(2 * kMiB), 0.04}};
   return result;
+}
+
+void set_memory(Metrics& metrics, Bytes capacity) {
+  metrics.memory_capacity = capacity;
+  for (DeviceMetrics& device : metrics.devices) device.memory_capacity = capacity;
 }
 
 ScenarioResult pipeline_run(const PipelineSize& size) {
@@ -173,12 +178,12 @@ ScenarioResult pipeline_run(const PipelineSize& size) {
   metrics.step_time = (metrics.window_end - metrics.window_begin) / size.steps;
   metrics.busy = (3 * kMs * size.micro_batches + 0.5 * kMs) / metrics.step_time.value();
   metrics.useful = 3 * kMs * size.micro_batches / metrics.step_time.value();
-  metrics.memory_capacity = Bytes(40 * kGiB);
   metrics.exposed_communication = Seconds(0.45 * kMs);
   metrics.tasks = static_cast<std::int64_t>(measurement.log.spans.size());
   for (int device = 0; device < size.devices; ++device) {
     metrics.devices.push_back(device_metrics(device, metrics.busy, metrics.useful));
   }
+  set_memory(metrics, Bytes(40 * kGiB));
   for (const Wire& wire : measurement.program.wires) {
     metrics.links.push_back({std::to_string(wire.from_rank) + "->" + std::to_string(wire.to_rank),
                              Bytes(2 * kMiB * size.micro_batches), 0.03});

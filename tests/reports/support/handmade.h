@@ -18,4 +18,7 @@ struct PipelineSize {
 /// GPipe with F 1 ms, B 2 ms and U 0.5 ms, all steps measured, messages of 0.1 ms + 0.05 ms.
 ScenarioResult pipeline_run(const PipelineSize& size);
 
+/// Gives every device, and so the fullest, `capacity` bytes of memory.
+void set_memory(Metrics& metrics, Bytes capacity);
+
 }  // namespace interlock

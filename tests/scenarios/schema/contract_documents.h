@@ -49,7 +49,8 @@ inline std::vector<std::string> network_documents() {
       R"({"model": {"kind": "profile", "modules": [
     {"forward": "1 ms", "output": "1 MB", "skips": [{"to": 2, "bytes": "1 MB"}]},
     {"forward": "1 ms", "output": "1 MB"}, {"forward": "1 ms"}]},
-  "cluster": {"machine": "dgx-h100", "devices": 3, "network": {"kind": "switch"}},
+  "cluster": {"machines": ["dgx-a100-80g", {"machine": "dgx-h100", "devices": 3}], "devices": 3,
+              "network": {"kind": "switch"}},
   "training": {"strategy": "global", "micro_batches": 2, "schedule": "dualpipe-v"},
   "parallel": {"pipeline": 1},
   "sweep": {"training.schedule": ["gpipe"], "grid": {"training.steps": [4, 5]},

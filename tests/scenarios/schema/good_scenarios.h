@@ -59,6 +59,12 @@ inline std::vector<std::string> good_small_scenarios() {
 
 inline std::vector<std::string> good_cluster_scenarios() {
   return {
+      R"({"model": {"kind": "mlp", "input_size": 8, "layers": 3, "hidden_size": 8, "classes": 4},
+  "cluster": {"machines": ["pcie-rtx-3090", {"machine": "pcie-rtx-4090", "nodes": 2}],
+              "devices": 20, "network": {"kind": "wan", "nodes": [1, 2],
+                "delay": [["0 s", "9 ms"], ["8 ms", "0 s"]], "bandwidth": [["9 GB/s", "1 GB/s"],
+                ["2 GB/s", "9 GB/s"]]}}, "parallel": {"pipeline": 4, "data": 5},
+  "training": {"strategy": "global", "schedule": "1f1b", "global_batch_size": 20}})",
       R"({
   "model": {"kind": "profile", "modules": [
     {"repeat": 6, "forward": "1 ms", "backward_input": "1 ms", "backward_weight": "1 ms",
