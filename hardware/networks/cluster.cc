@@ -207,6 +207,22 @@ std::size_t machine_with(const Cluster& cluster, LinkId Begin::*part, LinkId id)
   return machine;
 }
 
+/// Returns what the device at a place is called: "gpu9" by its number in the cluster, or by its
+/// place in the node if the scenario does not use it.
+std::string name_of_place(const Cluster& cluster, LinkId place) {
+  if (cluster.mesh) return "gpu" + std::to_string(place);
+  const std::size_t number = machine_with(cluster, &Begin::place, place);
+  const Machine& machine = cluster.machines[number];
+  const Begin begin = begin_of(cluster, number);
+  const LinkId local = place - begin.place;
+  const bool last = number + 1 == cluster.machines.size();
+  if (last || local < devices_of(cluster, number)) {
+    return "gpu" + std::to_string(machine.first_device + local);
+  }
+  return of_node(begin.node + local / machine.devices_per_node) + "unused gpu" +
+         std::to_string(local % machine.devices_per_node);
+}
+
 Link card_link(const Cluster& cluster, LinkId id) {
   const std::size_t number = machine_with(cluster, &Begin::card, id / 2);
   const Machine& machine = cluster.machines[number];
@@ -229,7 +245,7 @@ Link pcie_link(const Cluster& cluster, LinkId id) {
 Link machine_link(const Cluster& cluster, LinkId id) {
   if (id < first_card_link(cluster)) {
     const Machine& machine = cluster.machines[machine_with(cluster, &Begin::place, id / 2)];
-    return {"gpu" + std::to_string(id / 2) + direction_name(id), machine.port_bandwidth};
+    return {name_of_place(cluster, id / 2) + direction_name(id), machine.port_bandwidth};
   }
   if (id < first_pcie_link(cluster)) return card_link(cluster, id - first_card_link(cluster));
   return pcie_link(cluster, id - first_pcie_link(cluster));
@@ -273,7 +289,7 @@ Link whole_link(const Cluster& cluster, LinkId id) {
   if (id >= host) {
     const LinkId number = id - host;
     const std::size_t machine = cluster.mesh ? 0 : machine_with(cluster, &Begin::place, number / 2);
-    return {"gpu" + std::to_string(number / 2) + (number % 2 == Up ? " to host" : " from host"),
+    return {name_of_place(cluster, number / 2) + (number % 2 == Up ? " to host" : " from host"),
             cluster.machines[machine].host.bandwidth};
   }
   if (!cluster.mesh) return machine_link(cluster, id);

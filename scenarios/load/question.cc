@@ -111,6 +111,22 @@ void fit_batch(const TrainingKeys& training, ModelGraph& graph, Diagnostics& dia
   }
 }
 
+/// Reports a rank of "stage_layouts" with devices of several machines: one stands for all of them.
+void check_alike_in_ranks(const Question& question, const JsonNode& document,
+                          Diagnostics& diagnostics) {
+  if (question.rank_layouts.empty()) return;
+  const int each = question.mesh.devices_of_rank();
+  for (int rank = 0; rank < question.ranks; ++rank) {
+    const Machine& first = machine_of(question.cluster, rank * each);
+    const Machine& last = machine_of(question.cluster, (rank + 1) * each - 1);
+    if (&first == &last) continue;
+    report(diagnostics, document.child("parallel").child("stage_layouts"),
+           "rank " + std::to_string(rank) + " has devices of " + in_quotes(first.name) + " and " +
+               in_quotes(last.name) + "; expected devices of one machine in each rank");
+    return;
+  }
+}
+
 /// Reports a cluster whose devices cannot price the model's work.
 void check_device(const Sections& sections, const JsonNode& document, Diagnostics& diagnostics) {
   const TrainingKeys& training = sections.training;
@@ -292,6 +308,7 @@ Question load_question(const JsonValue& value, Diagnostics& diagnostics) {
   question.model_name = question.graph.name;
   question.model_text = std::make_shared<const ModelText>(text_of(sections));
   question.cluster = with_slow_links(std::move(*sections.cluster), question.variation);
+  check_alike_in_ranks(question, document, diagnostics);
   question.schedule.message_parts = message_parts(question);
   if (question.run) check_run(question, document.child("run"), diagnostics);
   if (question.goal) check_goal(question, document.child("goal"), diagnostics);

@@ -22,24 +22,24 @@ Cluster mixed() {
                          .card_latency = Seconds(4e-6),
                          .card_bandwidth = BytesPerSecond(25e9),
                          .host = {Seconds(1e-6), BytesPerSecond(20e9)}};
-  const Machine second = {.name = "second",
-                          .first_device = 5,
-                          .devices_per_node = 2,
-                          .port_latency = Seconds(2e-6),
-                          .port_bandwidth = BytesPerSecond(60e9),
-                          .cards_per_node = 2,
-                          .card_latency = Seconds(8e-6),
-                          .card_bandwidth = BytesPerSecond(10e9),
-                          .pcie = PcieTree{.switches = 1,
-                                           .sockets = 1,
-                                           .uplink = {Seconds(1e-6), BytesPerSecond(30e9)}},
-                          .host = {Seconds(2e-6), BytesPerSecond(9e9)}};
+  const Machine second = {
+      .name = "second",
+      .first_device = 5,
+      .devices_per_node = 2,
+      .port_latency = Seconds(2e-6),
+      .port_bandwidth = BytesPerSecond(60e9),
+      .cards_per_node = 2,
+      .card_latency = Seconds(8e-6),
+      .card_bandwidth = BytesPerSecond(10e9),
+      .pcie =
+          PcieTree{.switches = 1, .sockets = 1, .uplink = {Seconds(1e-6), BytesPerSecond(30e9)}},
+      .host = {Seconds(2e-6), BytesPerSecond(9e9)}};
   return {.name = "mixed", .machines = {first, second}, .devices = 9};
 }
 
-/// The node of a device, and the name of its port: places of unused devices are counted.
+/// The node of a device, and the names of its port and its card.
 int node(int device) { return device < 5 ? device / 3 : 2 + (device - 5) / 2; }
-std::string port(int device) { return "gpu" + std::to_string(device < 5 ? device : device + 1); }
+std::string port(int device) { return "gpu" + std::to_string(device); }
 std::string card(int device) {
   const int number = device < 5 ? 0 : (device - 5) % 2;
   return "node" + std::to_string(node(device)) + " nic" + std::to_string(number);
@@ -93,7 +93,7 @@ TEST_CASE("each host is reached at the speed of its machine") {
   CHECK(link_names(cluster, host_route(cluster, 4, HostDirection::ToHost)) ==
         Names{"gpu4 to host"});
   CHECK(link_names(cluster, host_route(cluster, 8, HostDirection::FromHost)).front() ==
-        "gpu9 from host");
+        "gpu8 from host");
 }
 
 TEST_CASE("sites may have other numbers of nodes") {
