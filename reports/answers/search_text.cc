@@ -64,6 +64,10 @@ std::vector<Headline> answer(const SearchResult& result, const FoundPlan& best) 
   limit += written ? ", as \"limits\" says"
                    : ", " + fixed(100 * kUsableMemory, 0) +
                          "% of what it has: allocators and libraries take the rest";
+  if (!written && is_mixed(result.scenario.cluster)) {
+    limit = "of the device that takes most; of each at most " + fixed(100 * kUsableMemory, 0) +
+            "% of what it has: allocators and libraries take the rest";
+  }
   headlines.push_back({"Memory", format(Bytes(best.estimate.peak_memory)),
                        result.memory_limit > Bytes(0) ? limit : ""});
   const bool goal = result.scenario.goal.has_value();

@@ -69,13 +69,15 @@ LowerInputs inputs_of_step(const Plan& plan) {
 
 struct StepBound {
   Seconds time;
-  Bytes memory, memory_capacity;  // of the fullest device; capacity 0: unknown
-  Seconds busy;                   // of kernels in a step, a mean over the devices
+  Bytes memory;                    // of the device that takes most
+  Bytes fullest, memory_capacity;  // of the fullest device; capacity 0: unknown
+  Seconds busy;                    // of kernels in a step, a mean over the devices
 };
 
 StepEstimate estimate_of(const StepBound& bound) {
   return {.time = bound.time,
           .memory = bound.memory,
+          .fullest = bound.fullest,
           .memory_capacity = bound.memory_capacity,
           .busy = bound.time > Seconds(0) ? std::min(1.0, bound.busy / bound.time) : 0};
 }
@@ -94,15 +96,18 @@ class PlanWork {
     StepBound bound = {.memory_capacity = capacity_of(0)};
     for (const RankWork& rank : ranks) {
       bound.time = std::max(bound.time, rank.time);
+      bound.memory = std::max(bound.memory, rank.memory);
       const Bytes capacity = capacity_of(static_cast<int>(&rank - ranks.data()));
       const bool alike = capacity == bound.memory_capacity;
-      if (alike ? rank.memory > bound.memory
-                : rank.memory / capacity > bound.memory / bound.memory_capacity) {
-        bound.memory = rank.memory;
+      if (alike ? rank.memory > bound.fullest
+                : rank.memory / capacity > bound.fullest / bound.memory_capacity) {
+        bound.fullest = rank.memory;
         bound.memory_capacity = capacity;
       }
       bound.busy += rank.kernels / static_cast<double>(ranks.size());
     }
+    // Replicas on other machines may be less busy than the first one.
+    if (is_mixed(inputs_.cluster)) bound.busy = Seconds(0);
     if (!flushes()) return estimate_of(bound);
     const RankWork& first = ranks[static_cast<std::size_t>(schedule.rank_of_stage.front())];
     const OpKind back = backward();
@@ -310,6 +315,7 @@ StepEstimate bound_layout(const Question& question, const ScheduleFamily& family
   // A device begins the backward of a micro-batch when it has done all of its forward. The mean of
   // what devices then hold is no more than the most.
   if (global && family.keeps_stash) bound.memory += (whole.stash - whole.host_stash) / ranks;
+  bound.fullest = bound.memory;
   if (bound.memory > most_memory) return estimate_of(bound);
   const OpTimes times(question);
   Seconds time(0), kernels(0);

@@ -18,7 +18,10 @@ StepEstimate estimate_of(const Measurement& measured) {
                         .metrics = metrics,
                         .shares_links = shares_links(measured.program)};
   if (metrics.devices.empty()) return estimate;
-  estimate.memory = fullest_device(metrics).peak_memory;
+  for (const DeviceMetrics& device : metrics.devices) {
+    estimate.memory = std::max(estimate.memory, device.peak_memory);
+  }
+  estimate.fullest = fullest_device(metrics).peak_memory;
   estimate.memory_capacity = metrics.memory_capacity;
   return estimate;
 }

@@ -26,7 +26,8 @@ inline constexpr int kGrades = 4;
 
 struct StepEstimate {
   Seconds time;               // of a step
-  Bytes memory;               // of the fullest device, which takes the largest part of its own
+  Bytes memory;               // of the device that takes most
+  Bytes fullest;              // of the device that takes the largest part of its own
   Bytes memory_capacity;      // of that device; 0: unknown
   double busy = 0;            // share of the time in which kernels run, a mean over the devices
   Metrics metrics;            // of Look and Simulation

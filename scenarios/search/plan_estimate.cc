@@ -35,6 +35,9 @@ PlanValues values_of(const Plan& plan, const Metrics& metrics, Bytes memory) {
   return values;
 }
 
+/// Returns 0 where the capacity is unknown.
+double share_of(double memory, double capacity) { return capacity > 0 ? memory / capacity : 0; }
+
 /// Fills in what `plan` costs, whose steps are as `estimate` has them.
 void price(const Plan& plan, PlanEstimate& estimate) {
   Metrics metrics;
@@ -42,6 +45,7 @@ void price(const Plan& plan, PlanEstimate& estimate) {
   metrics.busy = estimate.busy;
   metrics.links = {{.name = "", .utilisation = estimate.working_links}};
   estimate.values = values_of(plan, metrics, Bytes(estimate.peak_memory));
+  estimate.memory_share = share_of(estimate.fullest_memory, estimate.memory_capacity);
   if (const auto power = economics_of(plan, metrics).power) estimate.power = power->value();
 }
 
@@ -50,6 +54,7 @@ PlanEstimate estimate_of(const Plan& plan, const StepEstimate& step) {
   PlanEstimate estimate = {.step_time = step.time.value(),
                            .busy = step.busy,
                            .peak_memory = step.memory.value(),
+                           .fullest_memory = step.fullest.value(),
                            .memory_capacity = step.memory_capacity.value(),
                            .samples = metrics.samples_per_s.value_or(0) * metrics.step_time.value(),
                            .tokens = metrics.tokens_per_s.value_or(0) * metrics.step_time.value(),
@@ -121,11 +126,14 @@ bool too_large(const Plan& plan) {
 
 }  // namespace
 
-PlanValues values_of(const Plan& plan, const StepEstimate& bound) {
+PlanEstimate estimate_by_bound(const Plan& plan, const StepEstimate& bound) {
   Metrics metrics;
   metrics.step_time = bound.time * (1 - kRounding);
   metrics.busy = bound.busy;
-  return values_of(plan, metrics, bound.memory * (1 - kRounding));
+  return {.values = values_of(plan, metrics, bound.memory * (1 - kRounding)),
+          .memory_capacity = bound.memory_capacity.value(),
+          .memory_share =
+              share_of(bound.fullest.value(), bound.memory_capacity.value()) * (1 - kRounding)};
 }
 
 PlanEstimate estimate_by_look(const Plan& plan) {
@@ -135,9 +143,11 @@ PlanEstimate estimate_by_look(const Plan& plan) {
   look.folds = step.folds;
   if (look.exact) return look;
   // A simulation takes no less time, and may find peaks of memory at other instants.
-  const PlanValues bound = values_of(plan, estimate_step(plan, Grade::PlanBound));
-  look.values = step.chooses ? bound : stretched(plan, look, 1 - kLookSlack).values;
-  look.values[static_cast<std::size_t>(Aim::Memory)] = bound[static_cast<std::size_t>(Aim::Memory)];
+  const PlanEstimate bound = estimate_by_bound(plan, estimate_step(plan, Grade::PlanBound));
+  const auto memory = static_cast<std::size_t>(Aim::Memory);
+  look.values = step.chooses ? bound.values : stretched(plan, look, 1 - kLookSlack).values;
+  look.values[memory] = bound.values[memory];
+  look.memory_share = bound.memory_share;
   return look;
 }
 

@@ -22,20 +22,22 @@ struct PlanEstimate {
   double step_time = 0;                  // seconds
   double busy = 0;                       // share of the time, a mean over devices
   double working_links = 0;              // links, each by the share of the time in which it works
-  double peak_memory = 0;                // bytes, of the fullest device
+  double peak_memory = 0;                // bytes, of the device that takes most
   std::array<double, kTimeUses> time{};  // shares of a step of the busiest device
-  double memory_capacity = 0;            // bytes of a device
-  double samples = 0, tokens = 0;        // of a step; 0: unknown
-  int micro_batches = 1;                 // of a step
-  int judged_micro_batches = 0;          // of the step that was simulated in full; 0: not needed
-  bool fits = true;                      // devices and hosts
-  bool exact = false;                    // a look at what shares no links
-  bool folds = true;                     // of a look: devices that stand for others do so exactly
-  bool too_large = false;                // to be simulated: the numbers are those of the look
+  // Bytes of the device that takes the largest part of its own, and what that has; 0: unknown.
+  double fullest_memory = 0, memory_capacity = 0;
+  double memory_share = 0;  // the part of its own that it takes at least, as `values` are least
+  double samples = 0, tokens = 0;  // of a step; 0: unknown
+  int micro_batches = 1;           // of a step
+  int judged_micro_batches = 0;    // of the step that was simulated in full; 0: not needed
+  bool fits = true;                // devices and hosts
+  bool exact = false;              // a look at what shares no links
+  bool folds = true;               // of a look: devices that stand for others do so exactly
+  bool too_large = false;          // to be simulated: the numbers are those of the look
 };
 
-/// Prices a plan like `plan` whose steps are bounded by `bound`.
-PlanValues values_of(const Plan& plan, const StepEstimate& bound);
+/// Returns what is known of a plan like `plan` whose steps are bounded by `bound`.
+PlanEstimate estimate_by_bound(const Plan& plan, const StepEstimate& bound);
 
 /// Estimates `plan` by Grade::Look. REQUIRES: its order of work is known.
 PlanEstimate estimate_by_look(const Plan& plan);

@@ -167,13 +167,13 @@ class PlanSearch {
     const PlanLimits& limits = request_.limits;
     const PlanEstimate& estimate = known.estimate;
     const auto at = [&](Aim aim) { return estimate.values[static_cast<std::size_t>(aim)]; };
-    const double memory = result_.memory_limit.value();
-    if (memory > 0 && at(Aim::Memory) > memory) return Loss::Memory;
+    if (limits.memory && at(Aim::Memory) > limits.memory->value()) return Loss::Memory;
+    if (!limits.memory && estimate.memory_share > kUsableMemory) return Loss::Memory;
     if (limits.time && at(Aim::Time) > limits.time->value()) return Loss::Time;
     if (limits.cost && at(Aim::Cost) > *limits.cost) return Loss::Cost;
     if (known.grade != Grade::Simulation) return std::nullopt;
     if (limits.power && estimate.power > limits.power->value()) return Loss::Power;
-    if (!estimate.fits && at(Aim::Memory) <= estimate.memory_capacity) return Loss::HostMemory;
+    if (!estimate.fits && estimate.memory_share <= 1) return Loss::HostMemory;
     return std::nullopt;
   }
 

@@ -50,10 +50,7 @@ Findings findings_of(const JobResult& result) {
 }
 
 ToldEstimate told_of(const Plan& plan, const StepEstimate& bound) {
-  ToldEstimate told{.refused = false};
-  told.estimate.values = values_of(plan, bound);
-  told.estimate.memory_capacity = bound.memory_capacity.value();
-  return told;
+  return {.refused = false, .estimate = estimate_by_bound(plan, bound)};
 }
 
 /// Returns the facts that hold for all of `orders`.

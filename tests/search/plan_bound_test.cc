@@ -68,7 +68,7 @@ Slack slack_of(const JsonValue& document) {
   slack.shared = !look.exact;
   slack.look = slack_of(look.values[static_cast<std::size_t>(Aim::Time)], time);
   if (const auto energy = economics_of(plan, metrics).energy) {
-    const PlanValues values = values_of(plan, own);
+    const PlanValues values = estimate_by_bound(plan, own).values;
     slack.energy = slack_of(values[static_cast<std::size_t>(Aim::Energy)], energy->value());
   }
   return slack;

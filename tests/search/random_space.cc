@@ -55,8 +55,29 @@ Json cluster(Random& random) {
   return machine;
 }
 
+/// Makes the later half of the nodes another machine: faster, with more memory and fewer powers.
+Json mixed(Json machine) {
+  machine["device"].erase("power");  // the energy of mixed clusters is not searched for
+  Json other = machine;
+  const int nodes = machine["nodes"].get<int>();
+  machine["nodes"] = nodes - nodes / 2;
+  other["nodes"] = nodes / 2;
+  other["name"] = "larger";
+  other["device"]["name"] = "large";
+  other["device"]["memory"] = "1000 MB";
+  other["device"]["memory_bandwidth"] = "700 GB/s";
+  other["device"]["peak"] = {{"fp32", "15 TFLOP/s"}, {"bf16", "150 TFLOP/s"}};
+  return {{"machines", {machine, other}}};
+}
+
 int devices_of(const Json& space) {
-  return space["cluster"]["nodes"].get<int>() * space["cluster"]["devices_per_node"].get<int>();
+  const Json& cluster = space["cluster"];
+  int devices = 0;
+  for (const Json& machine :
+       cluster.contains("machines") ? cluster["machines"] : Json::array({cluster})) {
+    devices += machine["nodes"].get<int>() * machine["devices_per_node"].get<int>();
+  }
+  return devices;
 }
 
 struct Values {
@@ -119,6 +140,8 @@ std::string random_space(int seed, bool lists) {
                        {"optimizer", "adam"},
                        {"steps", 2}};
   space["search"] = {{"worth", one_of<double>({0, 0.01, 0.05}, random)}};
+  const bool divides = space["cluster"]["nodes"].get<int>() > 1;
+  if (divides && seed % 3 == 2) space["cluster"] = mixed(space["cluster"]);
   if (!lists) return space.dump();
   Json& search = space["search"];
   search["tensor"] = {1, 2};

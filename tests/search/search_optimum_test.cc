@@ -36,7 +36,8 @@ std::vector<Values> simulate_all(const std::string& space) {
     for (const DeviceMetrics& device : metrics.devices) {
       peak = std::max(peak, device.peak_memory.value());
     }
-    if (peak > 0.9 * metrics.memory_capacity.value()) continue;  // a tenth stays free
+    const double fullest = fullest_device(metrics).peak_memory.value();
+    if (fullest > 0.9 * metrics.memory_capacity.value()) continue;  // a tenth stays free
     all.push_back({metrics.step_time.value(), peak, economics.cost ? economics.cost->amount : 0,
                    economics.energy ? economics.energy->value() : 0});
   }
