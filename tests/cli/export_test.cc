@@ -307,7 +307,7 @@ TEST_CASE("no key is lost on the way to another program: it comes back, is refus
       const std::string lacks =
           round_trip(asked_with(one, program, folder.path("s.json")), program);
       const bool named = lacks.find("/" + one.key) != std::string::npos;
-      // DeepSpeed is told of pipelines and experts in Python, and refuses what divides them with it.
+      // DeepSpeed is told of pipelines and experts in Python; what divides them goes with it.
       const bool python = lacks.find("in Python") != std::string::npos;
       CHECK((lacks.empty() || named || python));
     }
