@@ -311,12 +311,15 @@ void add_training(ExportedPlan& e, MegatronLines& a) {
 }
 
 void check_nodes(ExportedPlan& e) {
-  const std::vector<Machine>& machines = e.question().cluster.machines;
-  const bool alike = std::all_of(machines.begin(), machines.end(), [&](const Machine& machine) {
-    return machine.devices_per_node == machines.front().devices_per_node;
-  });
+  const Cluster& cluster = e.question().cluster;
+  const int each = cluster.machines.front().devices_per_node;
+  bool alike = true;
+  for (std::size_t i = 0; i < cluster.machines.size() && is_mixed(cluster); ++i) {
+    alike = alike && devices_of(cluster, i) == nodes_of(cluster, i) * each;
+  }
   e.refuse_if(!alike, "/cluster/machines",
-              "is started with as many processes on each node; expected nodes of one size");
+              "is started with as many processes on each node; expected nodes that all use as many "
+              "devices");
 }
 
 }  // namespace

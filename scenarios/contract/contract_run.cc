@@ -225,7 +225,7 @@ std::vector<ContractObject> variation_objects() {
                 {"slow_links", list(object("variation.slow_links")), "none",
                  "Ways between devices that have less bandwidth than they should."},
                 {"speeds", list(number(kLeastRelativeSpeed, kMostRelativeSpeed), 1), "all 1",
-                 "Speeds of the devices of each pipeline rank, the cluster's device being 1. A "
+                 "Speeds of the devices of each pipeline rank, the cluster's devices being 1. A "
                  "balanced partition knows them, and MFU counts the peak of what is there."},
                 {"seeds", whole(1, kMostSeeds), "20",
                  "Runs with jitter, under `simulate.seed` and the seeds after it."}}},

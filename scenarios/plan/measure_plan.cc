@@ -95,21 +95,29 @@ void add_host_memory(const Plan& plan, Metrics& metrics) {
   }
 }
 
-/// Returns the peak rate of a device of the layout, a mean over all of them; 0 if one has none.
+/// Returns the peak rate of a device of the layout at its speed, a mean over all of them; 0 if one
+/// has none.
 FlopsPerSecond mean_peak(const Question& question, Precision precision) {
-  const int used = question.mesh.devices();
-  const Cluster& cluster = question.cluster;
+  std::vector<double> speeds(static_cast<std::size_t>(question.ranks), 1);
+  if (question.variation && !question.variation->speeds.empty()) {
+    speeds = question.variation->speeds;
+  }
   const auto peak_of = [&](const Machine& machine) {
     return machine.device.peak[static_cast<std::size_t>(precision)];
   };
-  if (!is_mixed(cluster)) return peak_of(cluster.machines.front()).value_or(FlopsPerSecond(0));
-  FlopsPerSecond sum(0);
-  for (int device = 0; device < used; ++device) {
-    const auto peak = peak_of(machine_of(cluster, device));
-    if (!peak) return FlopsPerSecond(0);
-    sum += *peak;
+  const Cluster& cluster = question.cluster;
+  if (!is_mixed(cluster)) {
+    const double sum = std::accumulate(speeds.begin(), speeds.end(), 0.0);
+    const FlopsPerSecond peak = peak_of(cluster.machines.front()).value_or(FlopsPerSecond(0));
+    return peak * (sum / static_cast<double>(speeds.size()));
   }
-  return sum / used;
+  FlopsPerSecond sum(0);
+  for (const Coordinates& at : simulated_ranks(question.mesh, {true, true, true, true})) {
+    const auto peak = peak_of(machine_of(cluster, device_of(question.mesh, at)));
+    if (!peak) return FlopsPerSecond(0);
+    sum += *peak * speeds.at(static_cast<std::size_t>(at[static_cast<int>(Dimension::Pipeline)]));
+  }
+  return sum / question.mesh.devices();
 }
 
 MeasuredPlan measure_workload(const Plan& plan, Keep keep) {
@@ -169,11 +177,6 @@ MeasureInputs measure_inputs(const Plan& plan) {
     inputs.tokens_per_step = *inputs.samples_per_step * *question.graph.tokens_per_sample;
   }
   inputs.peak = mean_peak(question, question.precision);
-  if (question.variation && !question.variation->speeds.empty()) {
-    const std::vector<double>& speeds = question.variation->speeds;
-    const double sum = std::accumulate(speeds.begin(), speeds.end(), 0.0);
-    inputs.peak = inputs.peak * (sum / static_cast<double>(speeds.size()));
-  }
   return inputs;
 }
 

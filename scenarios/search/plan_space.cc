@@ -103,7 +103,7 @@ void require_known(const SearchRequest& request, const Cluster& cluster, const s
   if (energy && is_mixed(cluster)) {
     throw Error(file +
                 ": /search: the energy of plans is not searched for on machines that "
-                "differ; expected another \"aim\", and no limit of power");
+                "differ; expected another \"minimize\", and no limit of power");
   }
   const auto all = [&](const auto& known) {
     return std::all_of(cluster.machines.begin(), cluster.machines.end(), known);

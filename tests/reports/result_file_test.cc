@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "reports/report.h"
+#include "reports/result/all_metrics.h"
 
 namespace interlock::result_file_test {
 namespace {
