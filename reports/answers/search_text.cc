@@ -56,7 +56,8 @@ std::vector<Headline> answer(const SearchResult& result, const FoundPlan& best) 
   const double tokens = best.estimate.tokens, samples = best.estimate.samples;
   if (tokens > 0 || samples > 0) {
     headlines.push_back({tokens > 0 ? "Tokens/s/GPU" : "Samples/s/GPU",
-                         format_number(per_device(best, tokens > 0 ? tokens : samples)), ""});
+                         format_number(per_device(best, tokens > 0 ? tokens : samples)),
+                         rate_words(best.estimate)});
   }
   const bool written = result.request.limits.memory.has_value();
   std::string limit = "of a device; at most " + format(result.memory_limit);
@@ -67,6 +68,10 @@ std::vector<Headline> answer(const SearchResult& result, const FoundPlan& best) 
                        result.memory_limit > Bytes(0) ? limit : ""});
   const bool goal = result.scenario.goal.has_value();
   if (goal) headlines.push_back({"Time", format(Seconds(at(Aim::Time))), "until the goal"});
+  constexpr double kSecondsOfHour = 3600;
+  headlines.push_back({"GPU-hours",
+                       format_number(at(Aim::Time) / kSecondsOfHour * best.layout.devices),
+                       goal ? "until the goal" : "of a step"});
   if (at(Aim::Cost) > 0 && result.scenario.cluster.price) {
     headlines.push_back(
         {"Cost", format_number(at(Aim::Cost)) + " " + result.scenario.cluster.price->currency,

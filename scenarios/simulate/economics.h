@@ -9,16 +9,11 @@
 #pragma once
 
 #include <optional>
-#include <string>
 
+#include "hardware/devices/money.h"
 #include "scenarios/simulate/run_scenario.h"
 
 namespace interlock {
-
-struct Money {
-  double amount = 0;
-  std::string currency;
-};
 
 /// Costs of a length of training.
 struct TrainingCosts {
