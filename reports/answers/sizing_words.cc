@@ -22,9 +22,13 @@ std::string aim_words(const SizingAims& aims) {
 }
 
 /// Says why the first of the ranking is the first: it is `within` what was asked for, or not.
-std::string reason(const SizingAims& aims, bool within) {
+std::string reason(const Sizing& sizing, bool within) {
+  const SizingAims& aims = sizing.question.aims;
   if (!aims.time && !aims.budget) {
-    return "time x cost is least, so that further devices would cost more than they save in time";
+    const SizedPlan& best = sizing.rows[sizing.ranking.front()];
+    return best.devices == sizing.question.devices.back()
+               ? "time x cost is least, and may be less still with more devices"
+               : "time x cost is least: more devices add more to the cost than they save in time";
   }
   if (within) {
     return (aims.time ? "the cheapest within " : "the quickest within ") + aim_words(aims);
@@ -92,7 +96,7 @@ std::vector<std::string> recommendation(const Sizing& sizing) {
                       (!aims.budget || cost_of(sizing, best) <= aims.budget->amount);
   std::vector<std::string> sentences = {"Recommended: " + size_words(sizing, best) + ", " +
                                         format(best.time) + ", " + cost_words(sizing, best) + ": " +
-                                        reason(aims, within) + "."};
+                                        reason(sizing, within) + "."};
   if (sizing.ranking.size() == 1) return sentences;
   const SizedPlan& next = sizing.rows[sizing.ranking[1]];
   sentences.push_back("Next best: " + size_words(sizing, next) + ", " + format(next.time) + " (" +

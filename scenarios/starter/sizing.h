@@ -4,8 +4,8 @@
 // A row is what `interlock search` finds first for the scenario of `interlock init`, with the batch
 // and the length of training that all rows share. For example, llama-3-8b over 1e12 tokens on
 // dgx-h100 in sizes 8 and 64 gives two rows:
-//   {machine 0, devices 8, fits, plan "tensor 1, ...", time 83 d}
-//   {machine 0, devices 64, fits, plan "tensor 1, ...", time 11 d}
+//   {machine 0, devices 8, fits, plan "tensor 1, ...", time 126 d}
+//   {machine 0, devices 64, fits, plan "tensor 1, ...", time 16 d}
 #pragma once
 
 #include <functional>
