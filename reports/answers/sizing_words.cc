@@ -25,6 +25,7 @@ std::string aim_words(const SizingAims& aims) {
 std::string reason(const Sizing& sizing, bool within) {
   const SizingAims& aims = sizing.question.aims;
   if (!aims.time && !aims.budget) {
+    if (sizing.ranking.size() == 1) return "the only size that fits";
     const SizedPlan& best = sizing.rows[sizing.ranking.front()];
     return best.devices == sizing.question.devices.back()
                ? "time x cost is least, and may be less still with more devices"
@@ -88,6 +89,7 @@ std::string row_words(const SizedPlan& row) {
 
 std::vector<std::string> recommendation(const Sizing& sizing) {
   if (sizing.ranking.empty()) {
+    if (sizing.stopped) return {"No size was searched to its end."};
     return {"No size has a plan that fits: more devices, or devices with more memory, may."};
   }
   const SizingAims& aims = sizing.question.aims;

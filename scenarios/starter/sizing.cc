@@ -35,13 +35,15 @@ void set_training(const SizingQuestion& question, JsonValue& document) {
   set_json(document, "goal", json_object({length}), "goal");
   if (!question.device_mtbf.empty()) {
     // Times of checkpoints and restarts are those of scenarios/examples/failures.json: assumptions.
-    set_json(
-        document, "run",
-        json_object({{"checkpoint", json_object({{"write", json_text("1 min")}})},
-                     {"failures", json_object({{"device_mtbf", json_text(question.device_mtbf)}})},
-                     {"detection", json_text("2 min")},
-                     {"reload", json_text("8 min")}}),
-        "run");
+    set_json(document, "run",
+             json_object(
+                 {{"checkpoint", json_object({{"write", json_text("1 min")}})},
+                  {"failures",
+                   json_object({{"device_mtbf",
+                                 parse_override("\"" + question.device_mtbf + "\"", "--mtbf")}})},
+                  {"detection", json_text("2 min")},
+                  {"reload", json_text("8 min")}}),
+             "run");
   }
   apply_overrides(document, question.overrides);
   JsonValue* run = document.find("run");
@@ -71,6 +73,13 @@ Cluster cluster_of(const JsonValue& document) {
   return cluster;
 }
 
+void check_conditions(const JsonValue& document) {
+  if (document.find("run") == nullptr) return;
+  Diagnostics diagnostics;
+  read_run(JsonNode{&document, ""}.child("run"), diagnostics);
+  diagnostics.throw_if_any();
+}
+
 void check_budget(const Money& budget, const SizedMachine& machine, const Cluster& cluster) {
   if (!cluster.price) {
     throw Error("--budget: the price of " + machine.name + " is unknown; expected --price '" +
@@ -92,7 +101,9 @@ std::optional<double> check_names(const SizingQuestion& question) {
                               .machine = machine.name,
                               .sequence_length = question.sequence_length})
                    .tokens_per_sample;
-      const Cluster cluster = cluster_of(document_of(question, machine, 1, 0));
+      const JsonValue document = document_of(question, machine, 1, 0);
+      check_conditions(document);
+      const Cluster cluster = cluster_of(document);
       if (question.aims.budget) check_budget(*question.aims.budget, machine, cluster);
     } catch (const Error& error) {
       if (mistakes.find(error.what()) == std::string::npos) {
@@ -160,6 +171,8 @@ class SizeSurvey {
       fill(row, document_of(result_.question, result_.question.machines[machine], devices,
                             row.global_batch_size));
     } catch (const Error& error) {
+      row.plan.reset();
+      row.fits = false;
       row.problem = error.what();
     } catch (const StoppedSearch&) {
       result_.stopped = true;
