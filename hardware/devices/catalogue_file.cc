@@ -93,7 +93,7 @@ std::optional<CatalogueEntry> find_entry(const JsonNode& node, const std::string
   }
   const std::string& name = node.value->text;
   if (!is_entry(folder, name)) {
-    read_choice(node, catalogue_entries(folder), diagnostics);  // which says what there is
+    read_choice(node, catalogue_entries(folder), diagnostics);  // which tells the names
     return std::nullopt;
   }
   return read_entry(data_folder(folder) + "/" + name + std::string(kSuffix), node, diagnostics);

@@ -64,10 +64,12 @@ class PlanSearch {
     counts.layouts = layouts;
     for (std::size_t i = 0; i < layouts; ++i) counts.plans += survey_.orders(i).size();
     if (layouts == 0) {
-      throw Error("the batch of " + std::to_string(space_.batch()) +
-                  " samples does not divide among the replicas of any layout; expected another "
-                  "batch, other devices, or values of \"search\" that fit each other: tensor x "
-                  "pipeline x context x data = devices");
+      throw Error(
+          "no plan is possible: no layout of the devices has replicas among which the batch "
+          "of " +
+          std::to_string(space_.batch()) +
+          " samples divides; expected another batch, other devices, or values of "
+          "\"search\" that fit each other: tensor x pipeline x context x data = devices");
     }
     const std::vector<Findings> findings = survey_.bound_layouts();
     for (std::size_t i = 0; i < layouts; ++i) {

@@ -91,7 +91,7 @@ void check_budget(const Money& budget, const SizedMachine& machine, const Cluste
               "=2.50 " + budget.currency + "/h'");
 }
 
-/// Looks at the smallest scenario of each machine. Returns the tokens of a sample, if it has some.
+/// Checks the smallest scenario of each machine. Returns the tokens of a sample, if it has some.
 std::optional<double> check_names(const SizingQuestion& question) {
   std::optional<double> tokens;
   std::string mistakes;

@@ -47,7 +47,7 @@ struct SizedPlan {
   std::string problem;  // if there is no plan: why
   Bytes memory_limit;   // that a plan may take of a device; 0: unknown
 
-  // What the training takes, failures included. Of a plan that fits.
+  // Numbers of the whole training, failures included, of a plan that fits.
   Seconds time;
   double goodput = 1;  // share of the time that counts; 1 where nothing fails
   double device_hours = 0;

@@ -23,7 +23,7 @@ struct SizingAims {
   std::optional<Money> budget;
 };
 
-/// What a size takes; costs are in one unit.
+/// Time and cost of a size; costs are in one unit.
 struct SizePrice {
   Seconds time;
   double cost = 0;

@@ -1,5 +1,5 @@
-// interlock plan as a user runs it: its rows are what init and search say, and slips get a
-// sentence. SPDX-License-Identifier: Apache-2.0
+// interlock plan as a user runs it: rows that init and search say, and slips.
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <string>
 

@@ -1,5 +1,4 @@
-// Sizes: the plans that search finds, priced by hand; the front and the recommendation by
-// definition.
+// Sizes: the plans that search finds, priced by hand; front and recommendation by definition.
 // SPDX-License-Identifier: Apache-2.0
 #include "scenarios/starter/sizing.h"
 
@@ -197,7 +196,7 @@ TEST_CASE("a size without a plan says why, and leaves the others alone") {
   const Sizing sizing = size_up(question, 2);
   REQUIRE(sizing.rows.size() == 4);
   CHECK(sizing.rows[0].fits);
-  CHECK(has(sizing.rows[1].problem, "the batch of 64 samples does not divide"));
+  CHECK(has(sizing.rows[1].problem, "the batch of 64 samples divides"));
   CHECK(sizing.ranking.size() == 2);
 
   question.model = "gpt3-175b";
