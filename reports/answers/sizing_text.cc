@@ -131,11 +131,11 @@ std::string sizing_text(const Sizing& sizing, const TableStyle& style) {
   text += "\n" + lay_out(sizing_grid(sizing), style);
   for (const std::string& note : sizing_notes(sizing)) text += paragraph(note, Ink::Faint, style);
   text += "\n" + paragraph("Plans", Ink::Strong, style);
+  std::vector<Headline> plans;
   for (const SizedPlan& row : sizing.rows) {
-    text += paragraph(name_of(sizing, row) + ": " + row_words(row),
-                      row.fits ? Ink::Plain : Ink::Alarm, style);
+    plans.push_back({name_of(sizing, row), "", row_words(row), !row.fits});
   }
-  return text;
+  return text + headline_lines(plans, style);
 }
 
 }  // namespace interlock

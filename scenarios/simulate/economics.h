@@ -20,6 +20,7 @@ struct TrainingCosts {
   double steps = 1;
   Seconds time;
   double goodput = 1;            // of the time, the share of steps without any failure
+  double device_hours = 0;       // of all devices, spares of a run included
   std::optional<Joules> energy;  // as Economics::energy
   std::optional<Money> cost;     // spares of a run included
 };

@@ -233,9 +233,9 @@ class SizeSurvey {
   static void price(SizedPlan& row, const Question& scenario, const std::optional<JsonValue>& run) {
     const PlanEstimate& estimate = row.plan->estimate;
     const auto at = [&](Aim aim) { return estimate.values[static_cast<std::size_t>(aim)]; };
-    int devices = row.devices;
     if (!run) {
       row.time = Seconds(at(Aim::Time));
+      row.device_hours = row.time.value() / kSecondsOfHour * row.devices;
       if (at(Aim::Energy) > 0) row.energy = Joules(at(Aim::Energy));
       if (scenario.cluster.price) row.cost = {at(Aim::Cost), scenario.cluster.price->currency};
     } else {
@@ -245,9 +245,8 @@ class SizeSurvey {
       row.goodput = costs.goodput;
       row.energy = costs.energy;
       row.cost = costs.cost;
-      devices += result.run->plan.spares;
+      row.device_hours = costs.device_hours;
     }
-    row.device_hours = row.time.value() / kSecondsOfHour * devices;
   }
 
   /// Runs `plan` as `run` says. Memory and devices are those of a quick look at the plan.
