@@ -14,6 +14,8 @@ namespace {
 
 using Known = std::optional<double>;
 
+constexpr double kTeraflops = 1e12;
+
 /// Returns a scale in thousands or millions where numbers are large: {"M USD", 1e6}.
 Scale scale_of_amounts(const std::vector<double>& values, const std::string& unit) {
   const double most = *std::max_element(values.begin(), values.end());
@@ -52,6 +54,19 @@ class SizingTable {
     for (std::size_t i = 0; i < values.size(); ++i) {
       grid_.rows[i].push_back({values[i] ? scaled(*values[i], scale) : kUnknown});
     }
+  }
+
+  /// Adds the flops of a device, which the MFU tells as well: if there is room.
+  void add_flops() {
+    const std::size_t before = grid_.columns.size();
+    add(
+        "TFLOP/s/GPU",
+        [](const SizedPlan& row) {
+          const double flops = row.plan->estimate.flops_per_s;
+          return flops > 0 ? Known(flops / kTeraflops) : std::nullopt;
+        },
+        [](const auto& values) { return scale_of_numbers(values, ""); });
+    if (grid_.columns.size() > before) grid_.columns.back().if_room = true;
   }
 
   void add_choice() {
@@ -115,6 +130,7 @@ Grid sizing_grid(const Sizing& sizing) {
         return Known(per_device(*row.plan, tokens ? estimate.tokens : estimate.samples));
       },
       [](const auto& values) { return scale_of_numbers(values, ""); });
+  table.add_flops();
   table.add(
       "MFU", [](Row row) { return if_positive(row.plan->estimate.mfu); }, percents);
   table.add(

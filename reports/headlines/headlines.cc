@@ -405,8 +405,10 @@ void add_device_columns(const std::vector<ScenarioResult>& results, const Metric
     rates.push_back(*number_of(throughput, metrics) / metrics.devices_total);
     flops.push_back(flops_per_s.value() / kTera);
   }
-  if (devices.size() > 1) add_numbers({"Each GPU", rate_unit(throughput)}, rates, grid);
-  if (peaks.size() > 1) add_numbers({"Each GPU", "TFLOP/s"}, flops, grid);
+  Column column = {.head = "Each GPU", .unit = rate_unit(throughput), .if_room = true};
+  if (devices.size() > 1) add_numbers(column, rates, grid);
+  column.unit = "TFLOP/s";
+  if (peaks.size() > 1) add_numbers(column, flops, grid);
 }
 
 /// Length and goodput of whole training runs, where there are any.

@@ -46,6 +46,30 @@ std::size_t total_width(const Widths& widths) {
          kColumnGap * (widths.widths.size() - 1);
 }
 
+/// Returns how many columns of the terminal are missing for `grid`, without bars, beside a first
+/// column that may give way.
+std::size_t missing_width(const Grid& grid, std::size_t width) {
+  const Widths widths = measure_grid(grid, 0);
+  const std::size_t total = total_width(widths), first = widths.widths[0];
+  const std::size_t gives = grid.columns[0].number ? 0 : first - std::min(first, kLeastName);
+  return total > width + gives ? total - width - gives : 0;
+}
+
+/// Returns `grid` without the columns that are there only if there is room.
+Grid without_extras(const Grid& grid) {
+  Grid kept;
+  for (const Column& column : grid.columns) {
+    if (!column.if_room) kept.columns.push_back(column);
+  }
+  for (const auto& row : grid.rows) {
+    std::vector<Cell>& cells = kept.rows.emplace_back();
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      if (!grid.columns[i].if_room) cells.push_back(row[i]);
+    }
+  }
+  return kept;
+}
+
 /// Takes the widest bars with which everything fits side by side; else short ones. A first column
 /// of words gives way before a block is split.
 Widths choose_widths(const Grid& grid, std::size_t width) {
@@ -222,8 +246,11 @@ std::string headline_lines(const std::vector<Headline>& headlines, const TableSt
   return text;
 }
 
-std::string lay_out(const Grid& grid, const TableStyle& style) {
+std::string lay_out(const Grid& whole, const TableStyle& style) {
   const auto width = static_cast<std::size_t>(std::max(style.width, 60));
+  const Grid smaller = without_extras(whole);
+  const bool splits = missing_width(whole, width) > 0 && missing_width(smaller, width) == 0;
+  const Grid& grid = splits ? smaller : whole;
   const Widths widths = choose_widths(grid, width);
   std::string text;
   for (const auto& block : split_blocks(widths, width)) {

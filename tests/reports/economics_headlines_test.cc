@@ -122,7 +122,8 @@ TEST_CASE("several scenarios have columns, if any has a goal or a price") {
     for (const Column& column : comparison_grid(results).columns) heads += column.head + ",";
     return heads;
   };
-  CHECK(columns({priced(), other, none}).find("Exposed,To goal,GPU-hours,Energy,Cost,") != std::string::npos);
+  CHECK(columns({priced(), other, none}).find("Exposed,To goal,GPU-hours,Energy,Cost,") !=
+        std::string::npos);
   const Grid grid = comparison_grid({priced(), other, none});
   CHECK(grid.rows[0].back().text == "1.00");
   CHECK(grid.rows[1].back().text == "2.00");

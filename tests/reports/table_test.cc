@@ -195,6 +195,19 @@ TEST_CASE("a run that is not steady says so") {
   CHECK(holds(terminal_table({result}, {}), "Not steady"));
 }
 
+TEST_CASE("a column that wants room is left out where the table would be split for it") {
+  const Grid grid = {{{"Name", "", false}, {"First", ""}, {std::string(30, 'w'), "", true, true}},
+                     {{{"x"}, {"1"}, {"2"}}}};
+  CHECK(holds(lay_out(grid, {.width = 60}), "www"));
+  Grid wide = grid;
+  wide.columns[1].head = std::string(25, 'f');
+  CHECK(!holds(lay_out(wide, {.width = 60}), "www"));
+  CHECK(holds(lay_out(wide, {.width = 80}), "www"));
+  MESSAGE("one that is split without it keeps it");
+  wide.columns[1].head = std::string(57, 'f');
+  CHECK(holds(lay_out(wide, {.width = 60}), "www"));
+}
+
 TEST_CASE("no line is wider than the terminal") {
   for (int width = 60; width <= 160; width += 7) {
     CAPTURE(width);
