@@ -7,6 +7,7 @@
 
 #include "reports/headlines/headlines.h"
 #include "reports/report.h"
+#include "reports/words/scale.h"
 #include "scenarios/starter/sizing.h"
 
 namespace interlock {
@@ -17,6 +18,11 @@ std::string name_of(const Sizing& sizing, const SizedPlan& row);
 std::string training_words(const Sizing& sizing);
 /// Returns "2.1 M USD", or "840 k GPU-hours" where a price is unknown.
 std::string cost_words(const Sizing& sizing, const SizedPlan& row);
+/// Returns the unit that fits what all rows cost: {"M USD", 1e6}, {"k GPU-hours", 1e3}.
+/// REQUIRES: a row fits.
+Scale scale_of_costs(const Sizing& sizing);
+/// Returns the scale of `values` in thousands, or more, where they are large.
+Scale scale_of_amounts(const std::vector<double>& values, const std::string& unit);
 /// Returns the plan of `row` in words; or why there is none.
 std::string row_words(const SizedPlan& row);
 

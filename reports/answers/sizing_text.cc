@@ -1,13 +1,11 @@
 // A sizing as a table, and as a terminal shows it.
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <optional>
 
 #include "base/text.h"
 #include "reports/answers/search_report.h"
 #include "reports/answers/sizing_report.h"
 #include "reports/terminal/layout.h"
-#include "reports/words/scale.h"
 
 namespace interlock {
 namespace {
@@ -15,21 +13,6 @@ namespace {
 using Known = std::optional<double>;
 
 constexpr double kTeraflops = 1e12;
-
-/// Returns a scale in thousands or millions where numbers are large: {"M USD", 1e6}.
-Scale scale_of_amounts(const std::vector<double>& values, const std::string& unit) {
-  const double most = *std::max_element(values.begin(), values.end());
-  Scale scale = scale_of_numbers(values, unit);
-  for (const auto& [size, letter] : {std::pair{1e9, "G"}, {1e6, "M"}, {1e3, "k"}}) {
-    if (most < 10 * size) continue;
-    std::vector<double> scaled_values;
-    for (const double value : values) scaled_values.push_back(value / size);
-    scale = scale_of_numbers(scaled_values, unit.empty() ? letter : letter + (" " + unit));
-    scale.size = size;
-    return scale;
-  }
-  return scale;
-}
 
 class SizingTable {
  public:

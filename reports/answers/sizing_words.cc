@@ -1,11 +1,11 @@
 // Sizes in words: what is trained, which size is recommended, and why.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cmath>
 
 #include "base/text.h"
 #include "reports/answers/search_report.h"
 #include "reports/answers/sizing_report.h"
-#include "reports/words/scale.h"
 
 namespace interlock {
 namespace {
@@ -68,13 +68,34 @@ std::string training_words(const Sizing& sizing) {
   const int samples = batch == sizing.rows.end() ? 0 : batch->global_batch_size;
   if (sizing.tokens_per_sample) {
     words += format_number(samples * *sizing.tokens_per_sample) + " tokens (" +
-             std::to_string(samples) + " sequences of " + format_number(*sizing.tokens_per_sample) +
-             ")";
+             std::to_string(samples) + " sequences of " +
+             std::to_string(std::llround(*sizing.tokens_per_sample)) + ")";
   } else {
     words += std::to_string(samples) + " samples";
   }
   return words +
          (question.weak ? " a step of the smallest size, as much more of larger ones" : " a step");
+}
+
+Scale scale_of_amounts(const std::vector<double>& values, const std::string& unit) {
+  const double most = *std::max_element(values.begin(), values.end());
+  Scale scale = scale_of_numbers(values, unit);
+  for (const auto& [size, letter] : {std::pair{1e9, "G"}, {1e6, "M"}, {1e3, "k"}}) {
+    if (most < 10 * size) continue;
+    std::vector<double> scaled_values;
+    for (const double value : values) scaled_values.push_back(value / size);
+    scale = scale_of_numbers(scaled_values, unit.empty() ? letter : letter + (" " + unit));
+    scale.size = size;
+    return scale;
+  }
+  return scale;
+}
+
+Scale scale_of_costs(const Sizing& sizing) {
+  std::vector<double> costs;
+  for (const std::size_t i : sizing.ranking) costs.push_back(cost_of(sizing, sizing.rows[i]));
+  const SizedPlan& first = sizing.rows[sizing.ranking.front()];
+  return scale_of_amounts(costs, sizing.by_money ? first.cost->currency : "GPU-hours");
 }
 
 std::string row_words(const SizedPlan& row) {

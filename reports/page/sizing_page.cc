@@ -79,11 +79,10 @@ LineChart sizing_chart(const Sizing& sizing) {
   }));
   use_logarithms(chart.panels.front());
   add_ideals(chart.panels.front());
-  const std::string unit = sizing.by_money ? sizing.rows[sizing.ranking.front()].cost->currency
-                                           : std::string("GPU-hours");
-  chart.panels.push_back(
-      panel_of(sizing, "cost (thousand " + unit + ")",
-               [&](const SizedPlan& row) { return cost_of(sizing, row) / 1e3; }));
+  const Scale cost = scale_of_costs(sizing);
+  chart.panels.push_back(panel_of(sizing, "cost (" + cost.unit + ")", [&](const SizedPlan& row) {
+    return cost_of(sizing, row) / cost.size;
+  }));
   const bool tokens = sizing.tokens_per_sample.has_value();
   chart.panels.push_back(
       panel_of(sizing, tokens ? "tokens/s/GPU" : "samples/s/GPU", [&](const SizedPlan& row) {

@@ -46,13 +46,12 @@ std::size_t total_width(const Widths& widths) {
          kColumnGap * (widths.widths.size() - 1);
 }
 
-/// Returns how many columns of the terminal are missing for `grid`, without bars, beside a first
-/// column that may give way.
-std::size_t missing_width(const Grid& grid, std::size_t width) {
+/// Returns whether `grid` is laid out as one block, for which a first column of words may give way.
+bool is_one_block(const Grid& grid, std::size_t width) {
   const Widths widths = measure_grid(grid, 0);
-  const std::size_t total = total_width(widths), first = widths.widths[0];
+  const std::size_t first = widths.widths[0];
   const std::size_t gives = grid.columns[0].number ? 0 : first - std::min(first, kLeastName);
-  return total > width + gives ? total - width - gives : 0;
+  return total_width(widths) <= width + gives;
 }
 
 /// Returns `grid` without the columns that are there only if there is room.
@@ -249,8 +248,8 @@ std::string headline_lines(const std::vector<Headline>& headlines, const TableSt
 std::string lay_out(const Grid& whole, const TableStyle& style) {
   const auto width = static_cast<std::size_t>(std::max(style.width, 60));
   const Grid smaller = without_extras(whole);
-  const bool splits = missing_width(whole, width) > 0 && missing_width(smaller, width) == 0;
-  const Grid& grid = splits ? smaller : whole;
+  const bool narrow = total_width(measure_grid(whole, 0)) > width && is_one_block(smaller, width);
+  const Grid& grid = narrow ? smaller : whole;
   const Widths widths = choose_widths(grid, width);
   std::string text;
   for (const auto& block : split_blocks(widths, width)) {
