@@ -12,6 +12,9 @@
 
 namespace interlock {
 
+/// Returns the name of a machine of the question; of a file, without folder and ending if no other
+/// machine has the same.
+std::string machine_name(const Sizing& sizing, std::size_t machine);
 /// "dgx-h100 x 64".
 std::string name_of(const Sizing& sizing, const SizedPlan& row);
 /// Returns what is trained: "llama-3-8b, 1 T tokens, 4.19 M tokens (512 sequences) a step".

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 
 #include "base/text.h"
 #include "reports/answers/search_report.h"
@@ -45,13 +46,26 @@ std::string over(double value, double of) { return signed_percent(value / of - 1
 
 std::string size_words(const Sizing& sizing, const SizedPlan& row) {
   return std::to_string(row.devices) + (row.devices == 1 ? " device of " : " devices of ") +
-         sizing.question.machines[row.machine].name;
+         machine_name(sizing, row.machine);
 }
 
 }  // namespace
 
+std::string machine_name(const Sizing& sizing, std::size_t machine) {
+  const std::vector<SizedMachine>& machines = sizing.question.machines;
+  const auto short_name = [](const SizedMachine& one) {
+    return std::filesystem::path(one.name).stem().string();
+  };
+  const std::string& name = machines[machine].name;
+  if (name.find('/') == std::string::npos && !name.ends_with(".json")) return name;
+  const auto alike = std::count_if(machines.begin(), machines.end(), [&](const SizedMachine& one) {
+    return short_name(one) == short_name(machines[machine]);
+  });
+  return alike == 1 ? short_name(machines[machine]) : name;
+}
+
 std::string name_of(const Sizing& sizing, const SizedPlan& row) {
-  return sizing.question.machines[row.machine].name + " x " + std::to_string(row.devices);
+  return machine_name(sizing, row.machine) + " x " + std::to_string(row.devices);
 }
 
 std::string cost_words(const Sizing& sizing, const SizedPlan& row) {
@@ -136,7 +150,7 @@ std::vector<std::string> sizing_notes(const Sizing& sizing) {
     std::string unpriced;
     for (const std::size_t i : sizing.ranking) {
       const SizedPlan& row = sizing.rows[i];
-      if (unpriced.empty() && !row.cost) unpriced = sizing.question.machines[row.machine].name;
+      if (unpriced.empty() && !row.cost) unpriced = machine_name(sizing, row.machine);
     }
     notes.push_back(unpriced.empty()
                         ? "Prices are in several currencies, so GPU-hours are the cost."

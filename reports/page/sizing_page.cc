@@ -68,7 +68,9 @@ LineChart sizing_chart(const Sizing& sizing) {
                   .subtitle = question.weak ? "weak scaling: the batch grows with the devices"
                                             : "strong scaling: one batch for all sizes"};
   std::vector<double> times = {0};
-  for (const SizedMachine& machine : question.machines) chart.names.push_back(machine.name);
+  for (std::size_t machine = 0; machine < question.machines.size(); ++machine) {
+    chart.names.push_back(machine_name(sizing, machine));
+  }
   for (const SizedPlan& row : sizing.rows) {
     if (row.fits) times.push_back(row.time.value());
   }

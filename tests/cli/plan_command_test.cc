@@ -106,6 +106,15 @@ TEST_CASE("plan takes settings for all scenarios, and a model of images by sampl
   CHECK(at(parse_json(images.out, "plan"), "samples").number == 1e6);
 }
 
+TEST_CASE("a machine of a file is called by the file") {
+  const Words words =
+      plan_of({"--machines", SOURCE_FOLDER "/hardware/catalogue/dgx-h100.json", "--devices", "2"});
+  CHECK(run_program(words).out.find("\ndgx-h100 x 2  ") != std::string::npos);
+  Words both = words;
+  both[both.size() - 3] += ",dgx-h100";
+  CHECK(run_program(both).out.find("catalogue/dgx-h100.json x 2") != std::string::npos);
+}
+
 TEST_CASE("a model that fits on no size says how much it lacks") {
   const Outcome run = run_program({"plan", "--model", "gpt3-175b", "--machines", "dgx-v100-32g",
                                    "--devices", "2", "--tokens", "1e9", "--batch", "128k"});
