@@ -151,7 +151,7 @@ double score_pairs(const BlockForm& t, double tokens) {
   return window * window + (tokens - window) * (2 * window - 1);
 }
 
-/// As computed_pairs, of attention that may see the parts of a sequence alone.
+/// Counts the pairs of tokens as computed_pairs does, where attention may see chunks alone.
 double computed_pairs_of(const BlockForm& t, int tokens, int of) {
   if (!t.attention_chunk) return computed_pairs(tokens, of, t.window);
   const int chunk = *t.attention_chunk, whole = tokens / chunk;

@@ -85,6 +85,7 @@ std::vector<ContractKey> pattern_keys() {
   for (ContractKey key : attention_keys()) {
     key.type = either({key.type, nothing()});
     key.otherwise = "the model's";
+    key.value.reset();
     keys.push_back(key);
   }
   return keys;

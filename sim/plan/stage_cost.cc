@@ -155,7 +155,7 @@ void append(StageCost& stage, const StageCost& module) {
   stage.gradient_addition = module.gradient_addition;
 }
 
-/// As append; weights that the module shares with another count where that one is not.
+/// Appends `module`; weights that it shares with another count where that one is not.
 void append_tied(StageCost& stage, const StageCost& module, int first_module) {
   append(stage, module);
   if (first_module <= module.tied_to) return;
