@@ -126,7 +126,7 @@ Traffic pairwise_traffic(const Cluster& cluster, const Grouping& grouping, Bytes
 Traffic dispatch_traffic(const Cluster& cluster, const Grouping& grouping, Bytes bytes,
                          double copies) {
   Traffic traffic = direct_traffic(cluster, grouping, CollectiveKind::AllToAll, bytes);
-  // Of `copies`, each in any of n nodes, a node has copies / n, and any with 1 - (1 - 1/n)^copies.
+  // A node gets copies / n of a token; the chance that it gets any is 1 - (1 - 1/n)^copies.
   const double nodes = static_cast<double>(grouping.nodes.size());
   const double crossing = (1 - std::pow(1 - 1 / nodes, copies)) * nodes / copies;
   for (Flow& flow : traffic.flows) {
