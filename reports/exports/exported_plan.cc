@@ -99,6 +99,9 @@ void ExportedPlan::check_plan() {
   if (q.sharding.expert_imbalance > 1) {
     leave_out("/parallel/expert_imbalance", "the router decides it");
   }
+  if (q.sharding.expert_dispatch != ExpertDispatch::Copies) {
+    leave_out("/parallel/expert_dispatch", "the library that sends tokens decides it");
+  }
 }
 
 void ExportedPlan::check_schedule() {
