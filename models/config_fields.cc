@@ -20,6 +20,7 @@ constexpr Alias kAliases[] = {
     {"n_embd", "hidden_size"},
     {"n_embed", "hidden_size"},
     {"d_model", "hidden_size"},
+    {"depth", "num_hidden_layers"},
     {"n_layer", "num_hidden_layers"},
     {"n_layers", "num_hidden_layers"},
     {"num_layers", "num_hidden_layers"},
@@ -60,6 +61,8 @@ constexpr Alias kAliases[] = {
     {"norm_epsilon", "layer_norm_epsilon"},
     {"attn_output_gate", "attention_gate"},
     {"hybrid_layer_pattern", "hybrid_override_pattern"},
+    {"in_channels", "num_channels"},
+    {"in_chans", "num_channels"},
 };
 
 /// Fields that shape some model; a class has those of its `fields`.
@@ -282,6 +285,20 @@ constexpr std::string_view kSilent[] = {
     "mm_tokens_per_image",
     "text_config",
     "vision_config",
+    // In towers that read images, and beside them:
+    "spatial_patch_size",
+    "tokens_per_second",
+    "vision_use_head",
+    "vision_feature_layer",
+    "vision_feature_select_strategy",
+    "multi_modal_projector_bias",
+    "projection_dim",
+    "projection_dropout",
+    "projector_dropout",
+    "layer_scale_init_value",
+    "use_absolute_position_embeddings",
+    "use_mask_token",
+    "use_mean_pooling",
     "encoder_stride",
     "tie_encoder_decoder",
 };

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "models/config_images.h"
 #include "models/config_layers.h"
 
 namespace interlock {
@@ -104,6 +105,18 @@ class Translation {
     add_later_tokens();
     add_readout();
     add_positions();
+    return std::move(model_);
+  }
+
+  /// Returns the encoder of `whole`, whose tower the configuration is, for a decoder of `width`.
+  JsonValue encoder(const JsonValue& whole, const JsonValue& width) {
+    add_heads();
+    copy(kCopies, model_);
+    add_dropout();
+    std::erase_if(model_.members, [](const JsonMember& member) {
+      return member.first == "kind" || member.first == "vocab_size";
+    });
+    put_images(whole, fields_, width, model_);
     return std::move(model_);
   }
 
@@ -320,6 +333,22 @@ const ConfigType* type_of(const JsonValue& config) {
   return found != config_types().end() ? &*found : nullptr;
 }
 
+/// Adds the encoder of a model that sees, or a note that it is left out.
+void add_images(const JsonNode& config, JsonValue& model, Diagnostics& diagnostics) {
+  if (!config.value->find("vision_config")) return;
+  const ConfigType* tower = tower_type(*config.value);
+  const JsonValue* width = model.find("hidden_size");
+  if (tower == nullptr || width == nullptr) return add_note(kNoImages, model);
+  const JsonNode node = config.child("vision_config");
+  JsonValue encoder = Translation(node, tower, diagnostics).encoder(*config.value, *width);
+  if (const JsonValue* notes = encoder.find("notes")) {
+    for (const JsonValue& note : notes->items) add_note(note.text, model);
+    std::erase_if(encoder.members, [](const JsonMember& one) { return one.first == "notes"; });
+  }
+  add_note(note_on_images(encoder), model);
+  model.members.push_back({"encoder", std::move(encoder)});
+}
+
 }  // namespace
 
 bool is_config(const JsonValue& object) {
@@ -330,16 +359,24 @@ bool is_config(const JsonValue& object) {
 std::optional<JsonValue> model_of_config(const JsonNode& config, Diagnostics& diagnostics) {
   const ConfigType* type = type_of(*config.value);
   const JsonValue* inner = config.value->find("text_config");
-  const bool sees = config.value->find("vision_config") != nullptr;
-  if (type == nullptr && inner != nullptr && inner->kind == Kind::Object) {
+  const bool has_own = type != nullptr && config.value->find("hidden_size") != nullptr;
+  if (inner != nullptr && inner->kind == Kind::Object && !has_own) {
     auto model = model_of_config(config.child("text_config"), diagnostics);
-    if (model && sees) add_note(kNoImages, *model);
+    const JsonValue* tied = config.value->find("tie_word_embeddings");
+    if (model && tied != nullptr && !inner->find("tie_word_embeddings")) {
+      std::erase_if(model->members,
+                    [](const JsonMember& one) { return one.first == "tied_embeddings"; });
+      model->members.push_back({"tied_embeddings", *tied});
+    }
+    const std::size_t before = diagnostics.messages().size();
+    if (model) add_images(config, *model, diagnostics);
+    if (diagnostics.messages().size() > before) return std::nullopt;
     return model;
   }
   const std::size_t before = diagnostics.messages().size();
   Translation translation(config, type, diagnostics);
   JsonValue model = translation.model();
-  if (sees) add_note(kNoImages, model);
+  add_images(config, model, diagnostics);
   if (diagnostics.messages().size() > before) return std::nullopt;
   return model;
 }

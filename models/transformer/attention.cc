@@ -165,7 +165,7 @@ double attended_columns(const BlockForm& t, const TokenSlice& part) {
 }
 
 double computed_columns(const BlockForm& t, const TokenSlice& part) {
-  if (t.stream.bidirectional) return part.of;
+  if (t.stream.bidirectional) return attended_columns(t, part);
   const int end = part.context + part.length;
   const double pairs =
       computed_pairs_of(t, end, part.of) - computed_pairs_of(t, part.context, part.of);

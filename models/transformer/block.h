@@ -87,6 +87,10 @@ StreamSizes encoder_sizes(const Transformer& encoder, const BuildOptions& option
 /// Adds the modules of the model's encoder, its connector the last.
 void append_encoder(const Transformer& shape, const BuildOptions& options,
                     std::vector<Module>& modules);
+/// Adds the connectors of single layers, and to the decoder's blocks the sums with their tokens.
+/// REQUIRES: `modules` are those of the encoder, the embedding and the decoder's blocks.
+void append_deepstack(const Transformer& shape, const BuildOptions& options,
+                      std::vector<Module>& modules);
 /// Adds the blocks of a model as modules `name`0, 1, ..., with `before` others that may recompute.
 void append_blocks(const Transformer& shape, const BuildOptions& options, const std::string& name,
                    std::size_t before, std::vector<Module>& modules);

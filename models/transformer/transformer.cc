@@ -89,6 +89,7 @@ ModelGraph build_transformer(const Transformer& shape, const BuildOptions& optio
   const auto embedding = static_cast<int>(graph.modules.size());
   graph.modules.push_back(embedding_module(shape, z, options));
   append_blocks(shape, options, "block", before, graph.modules);
+  if (!shape.encoder.empty()) append_deepstack(shape, options, graph.modules);
   graph.modules.push_back(readout_module(shape, z, options));
   graph.modules.back().tied_to = embedding;
   if (shape.later_tokens > 0) append_later_tokens(shape, z, options, graph.modules.back());

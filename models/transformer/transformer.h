@@ -29,8 +29,10 @@ struct Transformer {
     int merge = 1;  // patches on a side of the square that one token is made of
     bool mean = false;
     Norm norm = Norm::None;
-    int hidden_size = 0;  // between two products; 0: there is one
+    bool norm_of_square = false;  // of all numbers of a square; else of each patch, or of a mean
+    std::vector<int> widths;      // between products; none: there is one
     bool bias = true;
+    std::vector<int> deepstack;  // layers of the encoder with a connector of their own
   };
   /// Every token's successor; tokens that were hidden, behind another layer; or one class for all,
   /// read from the first token.

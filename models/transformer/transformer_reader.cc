@@ -155,7 +155,8 @@ void read_stream(Section& reader, Transformer& t) {
   stream.causal_flops = reader.choice("attention_flops") == 1;
   const int positions = reader.count("max_positions", stream.sequence_length);
   const auto kind = reader.get("positions");
-  if (!kind || kind->value->text == "learned") t.max_positions = positions;
+  const bool table = !kind || kind->value->text == "learned" || kind->value->text == "both";
+  if (table) t.max_positions = positions;
 }
 
 /// Reads what all blocks have alike.
@@ -193,16 +194,50 @@ void read_body(Section& reader, Transformer& t) {
   read_layers(reader, read_common(reader, t.stream), t);
 }
 
-void read_connector(const JsonNode& node, Transformer& encoder, Diagnostics& diagnostics) {
+/// Reads one number, or a list of them.
+std::vector<int> read_counts(Section& reader, std::string_view key, double least, double most) {
+  std::vector<int> counts;
+  const auto node = reader.get(key);
+  if (!node) return counts;
+  const bool list = node->value->kind == JsonValue::Kind::Array;
+  const std::size_t items = list ? node->value->items.size() : 1;
+  for (std::size_t i = 0; i < items; ++i) {
+    const JsonNode one = list ? node->item(i) : *node;
+    counts.push_back(read_count(one, least, most, reader.diagnostics()).value_or(1));
+  }
+  return counts;
+}
+
+/// Connectors of single layers add their tokens behind the first blocks of a decoder.
+void check_deepstack(Section& reader, const Transformer& encoder, const Transformer& decoder) {
+  const Transformer::Connector& c = encoder.connector;
+  const auto node = reader.get("deepstack");
+  for (std::size_t i = 0; i < c.deepstack.size(); ++i) {
+    if (c.deepstack[i] < static_cast<int>(encoder.layers.size())) continue;
+    report(reader.diagnostics(), node->item(i),
+           std::to_string(c.deepstack[i]) + " is no layer of " +
+               std::to_string(encoder.layers.size()) + "; expected the number of one, from 0");
+  }
+  if (c.deepstack.size() <= decoder.layers.size()) return;
+  report(reader.diagnostics(), *node,
+         std::to_string(c.deepstack.size()) + " layers for a decoder of " +
+             std::to_string(decoder.layers.size()) + "; expected at most as many");
+}
+
+void read_connector(const JsonNode& node, const Transformer& decoder, Transformer& encoder,
+                    Diagnostics& diagnostics) {
   Section reader(contract_object(transformer_contract(), "model.transformer.encoder.connector"),
                  node, diagnostics);
   Transformer::Connector& c = encoder.connector;
   c.merge = reader.count("merge");
   c.mean = reader.choice("merge_by") == 1;
   c.norm = static_cast<Transformer::Connector::Norm>(reader.choice("norm"));
-  c.hidden_size = reader.count("hidden_size", 0);
+  c.norm_of_square = reader.choice("norm_of") == 1;
+  c.widths = read_counts(reader, "hidden_size", 1, kMostWidth);
   c.bias = reader.boolean("bias");
+  c.deepstack = read_counts(reader, "deepstack", 0, kMostModules);
   reader.finish();
+  check_deepstack(reader, encoder, decoder);
   if (encoder.patches.side() % c.merge == 0) return;
   report(diagnostics, *reader.get("merge"),
          std::to_string(c.merge) + " patches of " + std::to_string(encoder.patches.side()) +
@@ -228,9 +263,8 @@ void read_encoder(const JsonNode& node, Section& whole, Transformer& t) {
   read_body(reader, e);
   e.images = reader.count("images");
   e.final_norm = reader.boolean("final_norm", e.stream.norm_position != NormPosition::Post);
-  if (const auto connector = reader.get("connector")) read_connector(*connector, e, diagnostics);
+  if (const auto connector = reader.get("connector")) read_connector(*connector, t, e, diagnostics);
   reader.finish();
-  if (diagnostics.empty()) check_positions(reader, e);
   if (t.patches.image_size > 0) {
     report(diagnostics, node, "its tokens stand between words; expected no \"patches\" beside it");
   } else if (diagnostics.empty() && e.image_tokens() > t.stream.sequence_length) {
@@ -238,7 +272,7 @@ void read_encoder(const JsonNode& node, Section& whole, Transformer& t) {
            std::to_string(e.image_tokens()) + " tokens of images in a sequence_length of " +
                std::to_string(t.stream.sequence_length) + "; expected at most all of them");
   }
-  t.encoder.push_back(std::move(e));
+  if (e.images > 0) t.encoder.push_back(std::move(e));
 }
 
 }  // namespace

@@ -222,6 +222,42 @@ TEST_CASE("a base may be any model, a text part is found inside, and null takes 
   CHECK(model_flops(whole) > model_flops(windowed));
 }
 
+TEST_CASE("what reads images becomes an encoder, with an assumption that says what to type") {
+  const std::string text = R"("text_config": {"model_type": "llama", "num_hidden_layers": 2})";
+  const std::string tower = R"("vision_config": {"model_type": "clip_vision_model",
+      "num_hidden_layers": 3, "image_size": 64, "patch_size": 8}, )";
+  const ModelGraph seen = built(R"({"model_type": "llava", )" + tower + text + "}");
+  CHECK(seen.modules.size() == 1 + 3 + 1 + 1 + 2 + 1);
+  REQUIRE(seen.notes.size() == 1);
+  CHECK(seen.notes[0] ==
+        "one image of 64 x 64 pixels in each sample, 64 of its tokens, is assumed; for others "
+        "--set model.encoder.images=N (0: text alone) and --set "
+        "model.encoder.patches.image_size=N");
+  const ModelGraph alone = built(R"({"base": {"model_type": "llava", )" + tower + text +
+                                 R"(}, "encoder": {"images": 0}})");
+  CHECK(alone.modules.size() == 4);
+  const ModelGraph unknown = built(R"({"model_type": "seeing", )" + tower + text + "}");
+  CHECK(unknown.modules.size() == 4);
+  CHECK(unknown.notes.back() == "the part that reads images (vision_config) is left out");
+}
+
+TEST_CASE("windows of Qwen2.5-VL's patches are parts of a layer pattern") {
+  const ModelGraph graph = built(R"({"model_type": "qwen2_5_vl", "hidden_size": 64,
+      "num_attention_heads": 4, "num_key_value_heads": 4, "num_hidden_layers": 1,
+      "vision_config": {"depth": 4, "hidden_size": 32, "num_heads": 2, "intermediate_size": 48,
+                        "window_size": 112, "patch_size": 14, "fullatt_block_indexes": [3]}})");
+  const auto scores = [&](std::size_t module) {
+    double flops = 0;
+    for (const Work& work : graph.modules[module].forward) {
+      if (work.op_class == OpClass::Attention) flops += work.flops.value();
+    }
+    return flops;
+  };
+  // 32 x 32 patches of 448 pixels, 8 x 8 of them in a window.
+  CHECK(scores(1) == 2 * 2.0 * 1024 * 64 * 32);
+  CHECK(scores(4) == 2 * 2.0 * 1024 * 1024 * 32);
+}
+
 std::vector<std::string> mistakes(const std::string& text) {
   const JsonValue value = parse_json(text, "s.json");
   Diagnostics diagnostics;
