@@ -61,6 +61,7 @@ constexpr Alias kAliases[] = {
     {"norm_epsilon", "layer_norm_epsilon"},
     {"attn_output_gate", "attention_gate"},
     {"hybrid_layer_pattern", "hybrid_override_pattern"},
+    {"dropout_rate", "hidden_dropout"},
     {"in_channels", "num_channels"},
     {"in_chans", "num_channels"},
 };
@@ -285,6 +286,9 @@ constexpr std::string_view kSilent[] = {
     "mm_tokens_per_image",
     "text_config",
     "vision_config",
+    "dense_act_fn",
+    "relative_attention_max_distance",
+    "output_past",
     // In towers that read images, and beside them:
     "spatial_patch_size",
     "tokens_per_second",

@@ -61,6 +61,13 @@ constexpr Copy kMamba2Copies[] = {{"ssm_state_size", "state_size"}, {"mamba_num_
                                   {"conv_kernel", "conv_width"},    {"chunk_size", "chunk_size"}};
 constexpr Copy kMambaCopies[] = {
     {"mamba_d_state", "state_size"}, {"mamba_d_conv", "conv_width"}, {"mamba_expand", "expand"}};
+/// Keys of a decoder that the encoder of its source has too.
+constexpr std::string_view kSourceKeys[] = {
+    "layers", "attention_heads", "head_size", "ffn_hidden_size",  "gated_mlp", "norm",
+    "bias",   "dropout",         "positions", "position_buckets", "attention"};
+constexpr const char* kSourceNote =
+    "a source as long as the target is assumed; for another --set "
+    "model.encoder.sequence_length=N";
 constexpr std::string_view kDropouts[] = {
     "resid_pdrop",      "embd_pdrop",          "attn_pdrop",
     "hidden_dropout",   "hidden_dropout_prob", "attention_dropout",
@@ -102,6 +109,7 @@ class Translation {
     add_mixers();
     add_dropout();
     put_layers(fields_, model_);
+    add_source();
     add_later_tokens();
     add_readout();
     add_positions();
@@ -265,6 +273,21 @@ class Translation {
       most = std::max(most, fields_.amount(name).value_or(0));
     }
     put("dropout", json_number(most));
+  }
+
+  /// T5's encoder, whose layers are the decoder's but for their number.
+  void add_source() {
+    if (!fields_.is_true("is_encoder_decoder")) return;
+    const bool gated = fields_.word("feed_forward_proj").starts_with("gated-");
+    put("gated_mlp", json_boolean(gated || fields_.is_true("is_gated_act")));
+    put("position_buckets", *fields_.find("relative_attention_num_buckets"));
+    JsonValue encoder = placed({.kind = Kind::Object});
+    for (const std::string_view key : kSourceKeys) {
+      if (const JsonValue* value = model_.find(key)) put(key, *value, encoder);
+    }
+    if (const JsonValue* layers = fields_.find("num_decoder_layers")) put("layers", *layers);
+    put("encoder", std::move(encoder));
+    add_note(kSourceNote, model_);
   }
 
   /// DeepSeek's and GLM's number of further layers; MiniMax's modules of several layers.

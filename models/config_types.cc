@@ -51,6 +51,9 @@ constexpr std::string_view kQwen3NextTraits =
     R"({"norm": "rmsnorm", "gated_mlp": true, "bias": false, "positions": "rotary", "qk_norm":
         true, "attention_gate": true})";
 
+constexpr std::string_view kT5Traits =
+    R"({"norm": "rmsnorm", "bias": false, "positions": "relative", "attention": "materialised"})";
+
 constexpr ConfigType kTypes[] = {
     {"bert", R"({"norm_position": "post", "embedding_norm": true, "bidirectional": true})",
      R"({"vocab_size": 30522, "hidden_size": 768, "num_hidden_layers": 12,
@@ -179,6 +182,12 @@ constexpr ConfigType kTypes[] = {
          "head_dim": null, "max_position_embeddings": 131072, "tie_word_embeddings": false,
          "sliding_window": null, "attention_dropout": 0, "num_experts_per_tok": 2,
          "n_routed_experts": 8})"},
+    {"mt5", kT5Traits,
+     R"({"vocab_size": 250112, "hidden_size": 512, "head_dim": 64, "intermediate_size": 1024,
+         "num_hidden_layers": 8, "num_decoder_layers": null, "num_attention_heads": 6,
+         "relative_attention_num_buckets": 32, "hidden_dropout": 0.1, "feed_forward_proj":
+         "gated-gelu", "is_gated_act": null, "is_encoder_decoder": true, "tie_word_embeddings":
+         false, "max_position_embeddings": 512})"},
     {"nemotron", R"({"norm": "layernorm", "gated_mlp": false, "positions": "rotary"})",
      R"({"vocab_size": 256000, "hidden_size": 6144, "intermediate_size": 24576,
          "num_hidden_layers": 32, "num_attention_heads": 48, "num_key_value_heads": null,
@@ -299,6 +308,12 @@ constexpr ConfigType kTypes[] = {
          "max_position_embeddings": 4096, "tie_word_embeddings": true, "bias": true,
          "sliding_window": null, "attention_dropout": 0, "residual_dropout": 0,
          "embedding_dropout": 0})"},
+    {"t5", kT5Traits,
+     R"({"vocab_size": 32128, "hidden_size": 512, "head_dim": 64, "intermediate_size": 2048,
+         "num_hidden_layers": 6, "num_decoder_layers": null, "num_attention_heads": 8,
+         "relative_attention_num_buckets": 32, "hidden_dropout": 0.1, "feed_forward_proj":
+         "relu", "is_gated_act": null, "is_encoder_decoder": true, "tie_word_embeddings": true,
+         "max_position_embeddings": 512})"},
     {"vit", R"({"bias": true})",
      R"({"hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12,
          "intermediate_size": 3072, "hidden_dropout_prob": 0, "attention_probs_dropout_prob": 0,

@@ -84,7 +84,8 @@ QkNorm read_qk_norm(BlockReader& reader) {
 
 void read_positions(BlockReader& reader, BlockForm& b) {
   const int positions = reader.choice("positions", 0);
-  const bool table = positions == 0 || positions == 3;
+  const bool table = positions == 0 || positions >= 3;
+  b.relative = positions == 4;
   b.rotary = positions == 1 || positions == 3;
   b.rotary_share = reader.number("rotary_share", 1);
   if (table && reader.in_item("positions")) {

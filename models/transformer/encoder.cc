@@ -1,12 +1,17 @@
-// Encoder: images in front of a decoder, whose tokens stand in its sequence.
+// Encoder: images or words in front of a decoder.
 // SPDX-License-Identifier: Apache-2.0
 //
-// The images of a sample go through a transformer of patches. Then squares of merge x merge patches
-// become one token each, by their mean (Gemma 3, arXiv 2503.19786, section 2) or side by side
-// (Qwen2.5-VL, arXiv 2502.13923, section 2.1; LLaVA, arXiv 2304.08485, merges none), and one
-// product, or several with activations between them, makes them as wide as the decoder's. A token
-// for a whole image, if there is one, ends at the last block. The encoder's modules come first; the
-// embedding looks up the other tokens of the sequence and puts these between them.
+// A source of words (T5, arXiv 1910.10683) goes through the blocks and a norm, which is the first
+// thing that the embedding of the decoder's tokens does; then it travels with every module's output
+// to the last block, since all of them read it.
+//
+// The images of a sample, whose tokens stand in the sequence, go through a transformer of patches.
+// Then squares of merge x merge patches become one token each, by their mean (Gemma 3, arXiv
+// 2503.19786, section 2) or side by side (Qwen2.5-VL, arXiv 2502.13923, section 2.1; LLaVA, arXiv
+// 2304.08485, merges none), and one product, or several with activations between them, makes them
+// as wide as the decoder's. A token for a whole image, if there is one, ends at the last block. The
+// encoder's modules come first; the embedding looks up the other tokens of the sequence and puts
+// these between them.
 //
 // Layers in `deepstack` make such tokens too, in the module of their block; the first decoder
 // blocks add them to their own. Until then they travel with every module's output.
@@ -125,6 +130,7 @@ void append_encoder(const Transformer& t, const BuildOptions& options,
   modules.push_back(embedding_module(e, z, own));
   modules.back().name = "encoder.embedding";
   append_blocks(e, own, "encoder.block", 0, modules);
+  if (t.reads_source()) return;
   std::vector<Operator> operators = connector(e, z, t.stream.hidden_size);
   operators.front().reads_module_input = true;
   modules.push_back(make_module({.name = "connector",

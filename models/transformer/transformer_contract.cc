@@ -26,8 +26,8 @@ std::vector<ContractKey> transformer_sizes() {
        "Square images instead of tokens, without `vocab_size` and `sequence_length`: a token for "
        "each patch, and one more."},
       {"encoder", object("model.transformer.encoder"), "none",
-       "Images beside words: a transformer of patches in front of the embedding, whose tokens "
-       "stand in the sequence. `sequence_length` counts them too."}};
+       "A transformer in front of the embedding: of images, whose tokens stand in the sequence and "
+       "are counted by `sequence_length`; or of words that every block reads (T5)."}};
 }
 
 /// Keys that an item of the layer pattern may have too.
@@ -63,8 +63,9 @@ std::vector<ContractKey> attention_keys() {
       {"attention_chunk", whole(1, kMostTokens), "all",
        "Parts of this many tokens see themselves alone (Llama 4; windows of an encoder's patches). "
        "Saves work in fused attention only."},
-      {"positions", one_of({"learned", "rotary", "none", "both"}), "learned",
-       "Position embedding. `both`: a table, and heads are turned."},
+      {"positions", one_of({"learned", "rotary", "none", "both", "relative"}), "learned",
+       "Position embedding. `both`: a table, and heads are turned. `relative`: a number for each "
+       "head and distance is added to scores (T5)."},
       {"rotary_share", number(0, 1), "1",
        "`rotary` or `both`: share of a head's elements that are turned."},
       {"chunk_size", whole(1, kMostTokens), "512, or the sequence where that is shorter",
@@ -145,6 +146,8 @@ std::vector<ContractKey> block_keys() {
       {"mlp_bias", boolean(), "`bias`", "The MLP has biases."},
       {"max_positions", whole(1, kMostTokens), "`sequence_length`",
        "`learned` or `both`: rows of the position table."},
+      {"position_buckets", whole(1, kMostTokens), "32",
+       "`relative`: buckets of distances, each with a number for each head."},
       {"token_types", whole(0, 1e6), "0",
        "Rows of a further table that is added to the embedding."},
       {"embedding_norm", boolean(), "false", "A norm behind the embedding."},
@@ -198,9 +201,13 @@ std::vector<ContractKey> expert_keys() {
 /// Returns the keys of an encoder of images: those of a transformer but for its inputs and readout.
 std::vector<ContractKey> encoder_keys() {
   std::vector<ContractKey> keys = {
-      {"patches", object("model.transformer.patches"), "required", "The images, in patches."},
+      {"patches", object("model.transformer.patches"), "words", "Images, in patches."},
+      {"sequence_length", whole(1, kMostTokens), "the model's",
+       "Without `patches`: tokens of a source, which every block of the model reads by "
+       "cross-attention. They are looked up in the model's table."},
       {"layers", whole(1, kMostModules - 2), "required", "Transformer blocks."},
-      {"hidden_size", whole(1, kMostWidth), "required", "Width of the residual stream."},
+      {"hidden_size", whole(1, kMostWidth), "required with `patches`; else the model's",
+       "Width of the residual stream."},
       {"images", whole(0, 1e6), "1", "Images of one sample; 0: text alone, without the encoder."},
       {"final_norm", boolean(), "`false` with `norm_position` `post`, else `true`",
        "A norm behind the last block."},
@@ -220,7 +227,9 @@ std::vector<ContractKey> encoder_keys() {
 std::vector<ContractObject> encoder() {
   return {
       {.name = "model.transformer.encoder",
-       .meaning = "A transformer of images in front of the model. Its modules come first.",
+       .meaning = "A transformer of images, or of the words of a source, in front of the model. "
+                  "Its modules "
+                  "come first.",
        .keys = encoder_keys()},
       {.name = "model.transformer.encoder.connector",
        .meaning = "From the patches of an encoder to tokens of the decoder.",

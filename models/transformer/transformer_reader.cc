@@ -121,8 +121,6 @@ void read_inputs(Section& reader, Transformer& t) {
     t.vocab_size = reader.required_count("vocab_size", "a number of tokens");
     t.stream.sequence_length = reader.required_count("sequence_length", "tokens of a sample");
   }
-  t.token_types = reader.count("token_types");
-  t.embedding_norm = reader.boolean("embedding_norm");
 }
 
 void read_readout(Section& reader, Transformer& t) {
@@ -145,18 +143,22 @@ void read_readout(Section& reader, Transformer& t) {
   t.readout_bias = reader.boolean("readout_bias", t.readout != Lm);
 }
 
-void read_stream(Section& reader, Transformer& t) {
+/// Reads what all tokens go through; those of images and of a source see all by default.
+void read_stream(Section& reader, bool sees_all, Transformer& t) {
   ResidualStream& stream = t.stream;
-  const bool images = t.patches.image_size > 0;
   stream.rms_norm = reader.choice("norm") == 1;
   stream.norm_position = static_cast<NormPosition>(reader.choice("norm_position"));
   stream.dropout = reader.number("dropout");
-  stream.bidirectional = reader.boolean("bidirectional", images);
+  stream.bidirectional = reader.boolean("bidirectional", sees_all);
   stream.causal_flops = reader.choice("attention_flops") == 1;
+  t.token_types = reader.count("token_types");
+  t.embedding_norm = reader.boolean("embedding_norm");
   const int positions = reader.count("max_positions", stream.sequence_length);
+  const int buckets = reader.count("position_buckets");
   const auto kind = reader.get("positions");
   const bool table = !kind || kind->value->text == "learned" || kind->value->text == "both";
   if (table) t.max_positions = positions;
+  if (kind && kind->value->text == "relative") t.position_buckets = buckets;
 }
 
 /// Reads what all blocks have alike.
@@ -190,7 +192,7 @@ void read_later_tokens(Section& reader, Transformer& t) {
 void read_body(Section& reader, Transformer& t) {
   t.stream.hidden_size = reader.required_count("hidden_size", "a width");
   read_inputs(reader, t);
-  read_stream(reader, t);
+  read_stream(reader, t.patches.image_size > 0, t);
   read_layers(reader, read_common(reader, t.stream), t);
 }
 
@@ -253,18 +255,61 @@ void refuse_words_of_images(Section& reader) {
   }
 }
 
-/// An encoder is read as a model of images without a readout.
+/// Reads an encoder of words, which are those of the decoder.
+void read_source(Section& reader, const Transformer& t, Transformer& e) {
+  const int width = t.stream.hidden_size;
+  e.vocab_size = t.vocab_size;
+  e.stream.hidden_size = reader.count("hidden_size", width);
+  e.stream.sequence_length = reader.count("sequence_length", t.stream.sequence_length);
+  read_stream(reader, true, e);
+  read_layers(reader, read_common(reader, e.stream), e);
+  for (const char* key : {"images", "connector"}) {
+    const auto given = reader.get(key);
+    if (!given) continue;
+    report(reader.diagnostics(), *given, "no images; expected it with \"patches\"");
+  }
+  if (e.stream.hidden_size == width) return;
+  report(reader.diagnostics(), *reader.get("hidden_size"),
+         std::to_string(e.stream.hidden_size) + " for a decoder of " + std::to_string(width) +
+             ", which reads the same table; expected the same");
+}
+
+/// Lets every block of the decoder read the source.
+void add_cross_attention(Section& whole, int tokens, Transformer& t) {
+  for (BlockForm& form : t.forms) {
+    form.source_tokens = tokens;
+    if (attends(form.mixer) && form.latents.kv_rank == 0 && !form.parallel_residual) continue;
+    report(whole.diagnostics(), *whole.get("encoder"),
+           "its tokens are read by attention behind that of each block; expected \"attention\" "
+           "\"fused\" or \"materialised\" in all of them, no latents and no "
+           "\"parallel_residual\"");
+    return;
+  }
+}
+
+/// An encoder is read as a model without a readout.
 void read_encoder(const JsonNode& node, Section& whole, Transformer& t) {
   Diagnostics& diagnostics = whole.diagnostics();
   Section reader(contract_object(transformer_contract(), "model.transformer.encoder"), node,
                  diagnostics);
   Transformer e;
-  if (!reader.require("patches", "an object with the sizes of images")) return;
-  read_body(reader, e);
-  e.images = reader.count("images");
+  const bool words = !reader.get("patches");
+  words ? read_source(reader, t, e) : read_body(reader, e);
+  e.images = words ? 1 : reader.count("images");
+  if (const auto length = reader.get("sequence_length"); length && !words) {
+    report(diagnostics, *length, "the encoder reads images; expected it without \"patches\"");
+  }
   e.final_norm = reader.boolean("final_norm", e.stream.norm_position != NormPosition::Post);
-  if (const auto connector = reader.get("connector")) read_connector(*connector, t, e, diagnostics);
+  if (const auto connector = reader.get("connector"); connector && !words) {
+    read_connector(*connector, t, e, diagnostics);
+  }
   reader.finish();
+  if (words && diagnostics.empty()) {
+    check_positions(reader, e);
+    add_cross_attention(whole, e.stream.sequence_length, t);
+    t.encoder.push_back(std::move(e));
+    return;
+  }
   if (t.patches.image_size > 0) {
     report(diagnostics, node, "its tokens stand between words; expected no \"patches\" beside it");
   } else if (diagnostics.empty() && e.image_tokens() > t.stream.sequence_length) {
