@@ -150,7 +150,9 @@ class Translation {
   template <std::size_t N>
   void copy(const Copy (&copies)[N], JsonValue& object) const {
     for (const auto& [field, key] : copies) {
-      if (const JsonValue* value = fields_.find(field)) put(key, *value, object);
+      const JsonValue* value = fields_.find(field);
+      // A list has a value for each layer: put_layers reads it.
+      if (value && value->kind != Kind::Array) put(key, *value, object);
     }
   }
   template <std::size_t N>

@@ -194,6 +194,11 @@ constexpr ConfigType kTypes[] = {
          "head_dim": null, "max_position_embeddings": 4096, "attention_bias": false,
          "attention_dropout": 0, "tie_word_embeddings": false, "mlp_bias": false, "rotary_pct":
          0.5})"},
+    {"nemotron-nas", kLlamaTraits,
+     R"({"vocab_size": 32000, "hidden_size": 4096, "intermediate_size": null,
+         "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": null,
+         "max_position_embeddings": 2048, "tie_word_embeddings": false, "attention_bias": false,
+         "attention_dropout": 0, "mlp_bias": false, "block_configs": null})"},
     {"nemotron_h",
      R"({"norm": "rmsnorm", "gated_mlp": false, "bias": false, "positions": "none",
          "router_bias": true})",
