@@ -31,7 +31,6 @@ std::string degree_words(const Mesh& mesh) {
   return words;
 }
 
-/// How the devices of each dimension divide what they divide, where there is a choice.
 /// How tokens reach experts, and what runs meanwhile, where that is not the usual.
 std::string token_words(const Sharding& sharding) {
   std::string words;
@@ -44,6 +43,7 @@ std::string token_words(const Sharding& sharding) {
   return words;
 }
 
+/// How the devices of each dimension divide what they divide, where there is a choice.
 std::string option_words(const Question& scenario) {
   const Mesh& mesh = scenario.mesh;
   const Sharding& sharding = scenario.sharding;
