@@ -25,6 +25,7 @@ std::optional<ModelObject> read_model_file(const std::string& path, const JsonNo
                                            bool of_zoo, Diagnostics& diagnostics) {
   auto document = std::make_shared<JsonValue>();
   try {
+    refuse_pipe(path);
     *document = read_json_file(path);
   } catch (const Error& error) {
     report(diagnostics, model, std::string("cannot use this model file: ") + error.what());

@@ -28,6 +28,7 @@ std::string resolve(const std::string& written, const JsonValue& where) {
 std::optional<CatalogueEntry> read_entry(const std::string& path, const JsonNode& node,
                                          Diagnostics& diagnostics) {
   try {
+    refuse_pipe(path);
     return CatalogueEntry{std::filesystem::path(path).stem().string(), read_json_file(path), ""};
   } catch (const Error& error) {
     report(diagnostics, node, error.what());
