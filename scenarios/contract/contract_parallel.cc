@@ -93,7 +93,8 @@ std::vector<ContractKey> token_keys() {
        "Share of the multiprocessors that tokens on their way take from the kernels beside them: "
        "DeepSeek-V3 gives them 20 of 132."},
       {"expert_overlap", one_of({"none", "shared_experts", "micro_batches"}), "none",
-       "What runs while tokens are on their way to experts and back. `shared_experts`: the experts "
+       "What runs while tokens are on their way to experts and back, if `expert` is above 1. "
+       "`shared_experts`: the experts "
        "of all tokens (Megatron-Core's `--moe-shared-expert-overlap`). `micro_batches`: forwards "
        "and backwards of different micro-batches in pairs (`--overlap-moe-expert-parallel-comm`), "
        "with `1f1b` on one stage, `interleaved` with several chunks, `dualpipe`, `dualpipe-v`, or "

@@ -177,9 +177,9 @@ void check_shape(const Sections& sections, const Question& question, const Layou
 /// them. Source: DeepSeek-V3, arXiv 2412.19437, section 3.2.2.
 std::optional<double> token_sms(const ParallelKeys& keys, const Device& device) {
   constexpr double kTaken = 20, kOfH800 = 132;
-  const bool takes =
-      keys.sharding.expert > 1 && keys.sharding.expert_dispatch == ExpertDispatch::DeepEp;
-  if (keys.token_sms || !takes) return keys.token_sms;
+  if (keys.sharding.expert == 1) return std::nullopt;
+  const bool usual = keys.sharding.expert_dispatch == ExpertDispatch::AllToAll;
+  if (keys.token_sms || usual) return keys.token_sms;
   const int all = device.tiles.multiprocessors;
   return kTaken / (all > 0 ? all : kOfH800);
 }
@@ -188,9 +188,10 @@ std::optional<double> token_sms(const ParallelKeys& keys, const Device& device) 
 void fit_pairs(const Sections& sections, Question& question, const Layout& layout,
                Diagnostics& diagnostics) {
   SchedulePolicy& policy = question.schedule;
-  policy.passes_in_pairs = question.sharding.expert_overlap == ExpertOverlap::MicroBatches;
+  const bool asked = question.sharding.expert_overlap == ExpertOverlap::MicroBatches;
+  policy.passes_in_pairs = asked && question.sharding.expert > 1;
   policy.delays_weights = sections.parallel->delays_weights;
-  if (!policy.passes_in_pairs || !sections.training.strategy.valid) return;
+  if (!asked || !sections.training.strategy.valid) return;
   const ScheduleEntry& entry = *policy.kind;
   std::string problem;
   if (policy.overlap > 0) {

@@ -48,6 +48,14 @@ TEST_CASE("pairs take no longer than ops that wait, no shorter than their kernel
   }
 }
 
+TEST_CASE("devices that have all experts send no tokens, and run no pairs") {
+  LayoutTrial alone = trial("");
+  alone.parallel = R"("data": 4, "pipeline": 1)";
+  LayoutTrial asked = alone;
+  asked.parallel += ", " + kPairs;
+  CHECK(difference(run(alone), run(asked), 1e-12) == "");
+}
+
 TEST_CASE("links without limits leave nothing to hide") {
   const double waits = step(trial("", "\"1f1b\"", 1, "1000000000 GB/s"));
   CHECK(step(trial(kDelayed, "\"1f1b\"", 1, "1000000000 GB/s")) ==
