@@ -28,10 +28,12 @@ Operator weighted(OpClass op_class, double products, const double (&sizes)[3], d
           .gradients = Bytes((sizes[0] + sizes[2]) * element)};
 }
 
-void append(std::vector<Work>& works, const Work& work, OpRole role) {
+void append(std::vector<Work>& works, const Work& work, OpRole role,
+            KernelPlace place = KernelPlace::Around) {
   if (work.launches == 0) return;
   works.push_back(work);
   works.back().role = role;
+  works.back().place = place;
 }
 
 /// The update of the module's own parameters.
@@ -97,7 +99,7 @@ void append_casts(std::vector<Work>& works, const Operator& op, bool backward) {
   if (op.forward.op_class != OpClass::Gemm || op.parameters == 0) return;
   const ProductShape& shape = op.forward.shape;
   append(works, cast_of(shape.m * (backward ? shape.n : shape.k) * shape.batch),
-         backward ? OpRole::InputGradient : OpRole::Forward);
+         backward ? OpRole::InputGradient : OpRole::Forward, op.place);
 }
 
 /// Returns the exchanges of the gradients of an operator's inputs in `framework`.
@@ -146,7 +148,7 @@ void run_again(Module& module, const std::vector<Operator>& ops, LayerPart part,
   for (const Operator& op : ops) {
     if (!op.parts.has(part)) continue;
     if (options.precision == Precision::Fp8) append_casts(module.recompute, op, false);
-    append(module.recompute, op.forward, OpRole::Forward);
+    append(module.recompute, op.forward, OpRole::Forward, op.place);
     append_exchanges(module.recompute_exchanges, op.forward_exchanges);
   }
 }
@@ -321,7 +323,7 @@ Module make_module(const ModuleFrame& frame, const std::vector<Operator>& given,
   const bool casts = options.precision == Precision::Fp8;
   for (const Operator& op : operators) {
     if (casts) append_casts(module.forward, op, false);
-    append(module.forward, op.forward, OpRole::Forward);
+    append(module.forward, op.forward, OpRole::Forward, op.place);
     append_exchanges(module.forward_exchanges, op.forward_exchanges);
     append_weights(module, frame, op);
     module.stash += op.stash + op.inner_stash;
@@ -329,13 +331,13 @@ Module make_module(const ModuleFrame& frame, const std::vector<Operator>& given,
   }
   for (auto op = operators.rbegin(); op != operators.rend(); ++op) {
     if (casts) append_casts(module.backward_input, *op, true);
-    append(module.backward_input, op->input_gradient, OpRole::InputGradient);
+    append(module.backward_input, op->input_gradient, OpRole::InputGradient, op->place);
     append_exchanges(module.backward_input_exchanges, input_exchanges(*op, options.framework));
     if (op->reads_module_input) {
-      append(module.first_backward_input, op->input_gradient, OpRole::InputGradient);
+      append(module.first_backward_input, op->input_gradient, OpRole::InputGradient, op->place);
       append_exchanges(module.first_backward_input_exchanges, op->input_exchanges);
     }
-    append(module.backward_weight, op->weight_gradient, OpRole::WeightGradient);
+    append(module.backward_weight, op->weight_gradient, OpRole::WeightGradient, op->place);
     append_exchanges(module.backward_weight_exchanges, op->weight_exchanges);
   }
   for (auto* works : {&module.forward, &module.backward_input, &module.first_backward_input}) {

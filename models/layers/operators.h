@@ -38,6 +38,7 @@ struct Operator {
   bool reads_module_input = false;  // its input gradient is needed by the module before only
   LayerParts parts;                 // that run it again, and then drop its inner stash
   LayerParts remade;                // that make its stash again
+  KernelPlace place = KernelPlace::Around;  // of its kernels
 };
 
 /// y = x W + b. Shapes: x (rows, inputs), W (inputs, outputs).

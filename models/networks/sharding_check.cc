@@ -156,6 +156,12 @@ void check_experts(Section& reader, const Transformer& t, const Sharding& shardi
   }
   check_parts(reader, "experts", found->experts.count, sharding.expert,
               number(sharding.expert) + " expert devices");
+  if (sharding.expert_loads > 0 && sharding.expert_loads != found->experts.count) {
+    report(reader.diagnostics(), place_of(reader, "experts"),
+           number(found->experts.count) + " experts, and loads of " +
+               number(sharding.expert_loads) +
+               " of them (parallel.expert_load); expected as many loads");
+  }
   if (sharding.tensor_layout != TensorLayout::OneD && sharding.tensor > 1) {
     report(reader.diagnostics(), place_of(reader, "experts"),
            "experts are divided by the 1D tensor layout only; expected that layout or no "

@@ -44,7 +44,8 @@ enum class QkNorm { None, Heads, Whole };
 struct Experts {
   int count = 0;  // of a layer; none: every MLP is dense
   int per_token = 1;
-  int shared = 0;  // further ones, that every token goes through
+  int groups = 1, groups_per_token = 1;  // of experts, and those that hold all of a token's
+  int shared = 0;                        // further ones, that every token goes through
   int ffn_hidden_size = 1;
   int shared_ffn_hidden_size = 1;         // of each shared one
   bool shared_gate = false;               // what they add is weighed by a gate

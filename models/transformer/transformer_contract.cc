@@ -179,6 +179,11 @@ std::vector<ContractKey> expert_keys() {
        "Number of experts of the mixture, with a router, in the place of each MLP. The keys below "
        "need it. Experts have biases with `mlp_bias`."},
       {"experts_per_token", whole(1, kMostExperts), "1", "Experts that a token is sent to."},
+      {"expert_groups", whole(1, kMostExperts), "1",
+       "Equal groups of experts; divides `experts`. A token's lie in few of them, so that it goes "
+       "to few nodes (DeepSeek-V3)."},
+      {"expert_groups_per_token", whole(1, kMostExperts), "`expert_groups`",
+       "Groups that a token's experts may lie in."},
       {"shared_experts", whole(0, 1000), "0", "Further experts, that every token goes through."},
       {"expert_ffn_hidden_size", whole(1, kWidestMlp), "`ffn_hidden_size`",
        "Width inside an expert."},

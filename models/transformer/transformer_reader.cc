@@ -30,12 +30,32 @@ void check_shape(Section& reader, const Transformer& t) {
 
 /// Keys that only experts have a use for.
 void refuse_expert_keys(Section& reader) {
-  for (const char* key : {"experts_per_token", "shared_experts", "expert_ffn_hidden_size",
-                          "shared_expert_ffn_hidden_size", "capacity_factor", "dense_layers",
-                          "expert_interval", "shared_expert_gate", "router_bias"}) {
+  for (const char* key :
+       {"experts_per_token", "expert_groups", "expert_groups_per_token", "shared_experts",
+        "expert_ffn_hidden_size", "shared_expert_ffn_hidden_size", "capacity_factor",
+        "dense_layers", "expert_interval", "shared_expert_gate", "router_bias"}) {
     if (const auto node = reader.get(key)) {
       report(reader.diagnostics(), *node, "no experts; expected it with \"experts\"");
     }
+  }
+}
+
+/// Checks the groups that experts of a token are chosen from.
+void check_groups(Section& reader, const Experts& experts) {
+  Diagnostics& diagnostics = reader.diagnostics();
+  const std::string count = std::to_string(experts.count), per = std::to_string(experts.per_token);
+  if (experts.count % experts.groups != 0) {
+    report(diagnostics, *reader.get("expert_groups"),
+           "groups are equal; expected a divisor of the " + count + " experts, got " +
+               std::to_string(experts.groups));
+  } else if (experts.groups_per_token > experts.groups) {
+    report(diagnostics, *reader.get("expert_groups_per_token"),
+           "expected at most the " + std::to_string(experts.groups) + " groups, got " +
+               std::to_string(experts.groups_per_token));
+  } else if (experts.count / experts.groups * experts.groups_per_token < experts.per_token) {
+    report(diagnostics, *reader.get("expert_groups_per_token"),
+           "groups of " + std::to_string(experts.count / experts.groups) +
+               " experts have too few for a token; expected enough groups for its " + per);
   }
 }
 
@@ -45,6 +65,8 @@ void check_experts(Section& reader, const BlockForm& b) {
     report(reader.diagnostics(), *reader.get("experts_per_token"),
            std::to_string(experts.per_token) + " experts for a token, of " +
                std::to_string(experts.count) + "; expected at most all of them");
+  } else {
+    check_groups(reader, experts);
   }
   const int layers = reader.count("layers", 1);
   const int dense_layers = reader.count("dense_layers");
@@ -78,6 +100,8 @@ void read_experts(Section& reader, BlockForm& b) {
   Experts& experts = b.experts;
   experts.count = reader.count("experts", 1);
   experts.per_token = reader.count("experts_per_token");
+  experts.groups = reader.count("expert_groups");
+  experts.groups_per_token = reader.count("expert_groups_per_token", experts.groups);
   experts.shared = reader.count("shared_experts");
   experts.ffn_hidden_size = reader.count("expert_ffn_hidden_size", usual_width(reader, b));
   experts.shared_ffn_hidden_size =

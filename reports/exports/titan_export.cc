@@ -80,6 +80,7 @@ std::string titan_recompute(ExportedPlan& e) {
 
 void check_titan(ExportedPlan& e) {
   const Question& q = e.question();
+  e.refuse_token_ways();
   e.refuse_if(e.degree(Dimension::Tensor) > 1 && !q.sharding.sequence_parallel,
               "/parallel/sequence_parallel", "divides sequences with tensors; expected true");
   e.refuse_if(q.sharding.context_layout == ContextLayout::AllToAll, "/parallel/context_layout",

@@ -220,7 +220,9 @@ std::vector<ContractKey> special_keys() {
        "Stages of each rank, for schedules that lay stages on ranks themselves."},
       {"overlap", number(0, 1), "0",
        "Share of the shorter of two overlapped ops that costs no time, for schedules that run a "
-       "forward and a backward as one: F + B - `overlap` x min(F, B)."},
+       "forward and a backward as one: F + B - `overlap` x min(F, B). Where tokens pass to experts "
+       "beside other micro-batches (`parallel.expert_overlap`), their kernels and messages say it "
+       "instead."},
       {"memory", size(), "the device's memory", "`auto`: bytes of each device at most."},
       {"evaluations", whole(1, 1e6), "up to 1000, fewer where a step is long",
        "`auto`: orders that the search looks at."},

@@ -36,6 +36,7 @@ StepEstimate look_at(const Plan& plan) {
   inputs.contention = false;
   // Kernels lose nothing to what is sent beside them: how much that is depends on when it is sent.
   inputs.cluster.device.collective_sms = inputs.cluster.device.message_sms = 0;
+  inputs.token_sms.reset();
   inputs.memory_contention = false;
   const Measurement measured = measure_steady(alone, inputs, Keep::Nothing);
   const Program& program = measured.program;

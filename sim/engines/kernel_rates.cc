@@ -35,7 +35,9 @@ KernelRates::KernelRates(const Program& program) : program_(program), ranks_(pro
   }
   for (const Collective& collective : program.collectives) {
     const bool copy = is_host(collective.axis);
-    members_.push_back({copy ? interference.message_sms : interference.collective_sms,
+    const double carried =
+        collective.axis == MeshAxis::Expert ? interference.token_sms : interference.collective_sms;
+    members_.push_back({copy ? interference.message_sms : carried,
                         memory_share(interference, collective.memory_bytes,
                                      collective.occupancy + collective.latency)});
   }

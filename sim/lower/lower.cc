@@ -126,7 +126,8 @@ bool has_stash_on_hosts(const LowerInputs& inputs) {
 Interference interference_of(const LowerInputs& inputs) {
   const Device& device = inputs.cluster.device;
   Interference interference = {.collective_sms = device.collective_sms,
-                               .message_sms = device.message_sms};
+                               .message_sms = device.message_sms,
+                               .token_sms = inputs.token_sms.value_or(device.collective_sms)};
   if (inputs.memory_contention) interference.memory_bandwidth = device.memory_bandwidth;
   return interference;
 }
@@ -199,7 +200,8 @@ void keep_overlapped(const LowerInputs& inputs, Brevity& brevity) {
   for (const StageCost& stage : inputs.stages) {
     for (const OpCost* cost : costs_of_ops(stage)) {
       for (const Exchange& exchange : cost->exchanges) {
-        if (exchange.overlapped) brevity.inside[static_cast<int>(exchange.axis)] = false;
+        if (exchange.overlapped || exchange.way != TokenWay::None)
+          brevity.inside[static_cast<int>(exchange.axis)] = false;
       }
     }
   }

@@ -231,7 +231,7 @@ int Wiring::collective(const Exchange& exchange, int rank, int stage) {
   const int own_communicator = communicator_of(exchange, rank, group);
   const auto [entry, fresh] =
       collectives_.try_emplace({own_communicator, exchange.kind, exchange.bytes.value(),
-                                exchange.back.value(), exchange.copies, stage},
+                                exchange.back.value(), stage, exchange.routing},
                                static_cast<int>(program_.collectives.size()));
   if (!fresh) return entry->second;
   const CollectivePlan plan =
@@ -247,7 +247,7 @@ int Wiring::collective_of_communicator(const Exchange& exchange, int communicato
   doers.stage = doers.rank;
   const auto [entry, fresh] =
       collectives_.try_emplace({communicator, exchange.kind, exchange.bytes.value(),
-                                exchange.back.value(), exchange.copies, doers.stage},
+                                exchange.back.value(), doers.stage, exchange.routing},
                                static_cast<int>(program_.collectives.size()));
   if (!fresh) return entry->second;
   for (const int rank : program_.communicators[communicator].ranks) {

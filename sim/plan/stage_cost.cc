@@ -18,14 +18,32 @@ Seconds issue_of(const Work& item, const Framework& framework) {
                   : framework.kernel_issue;
 }
 
+bool passes(const Exchange& exchange) { return exchange.way != TokenWay::None; }
+
+/// Returns how long tokens are on their way while nothing runs beside them.
+Seconds waiting_for_tokens(const OpCost& cost, const std::vector<Exchange>& exchanges,
+                           const PriceInputs& inputs) {
+  PassageChain chain{.times = cost.placed()};
+  WayTimes ways;
+  for (const Exchange& exchange : exchanges) {
+    if (!passes(exchange)) continue;
+    const bool there = exchange.way == TokenWay::There;
+    (there ? ways.there : ways.back) = inputs.exchange_time(exchange);
+    chain.turns = exchange.count;
+  }
+  return chain.turns == 0 ? Seconds(0) : time_of(steps_alone(chain), {ways}) - chain.times.total();
+}
+
+/// Prices `work`. `places`: of a module whose tokens pass to experts beside other kernels.
 OpCost price(const std::vector<Work>& work, const PriceInputs& inputs,
-             const std::vector<Exchange>& exchanges = {}) {
+             const std::vector<Exchange>& exchanges = {}, bool places = false) {
   OpCost cost;
   for (const Work& item : work) {
     const KernelTime time = kernel_time(item, inputs.device, inputs.precision);
     const double bound = std::max(time.compute, time.memory).value();
     const double share = bound > 0 ? bound / time.whole().value() : 0;
     const bool computes = time.compute >= time.memory;
+    if (places) cost.at[static_cast<std::size_t>(item.place)] += time.whole();
     cost += {.time = time.whole(),
              .flops = item.flops,
              .counted = counted_flops(item),
@@ -36,12 +54,18 @@ OpCost price(const std::vector<Work>& work, const PriceInputs& inputs,
   for (const Work& item : work) issue += item.launches * issue_of(item, inputs.framework);
   for (const Exchange& exchange : exchanges) {
     CHECK(inputs.exchange_time, "a price for exchanges");
-    (exchange.overlapped ? beside : apart) += exchange.count * inputs.exchange_time(exchange);
+    if (!passes(exchange)) {
+      (exchange.overlapped ? beside : apart) += exchange.count * inputs.exchange_time(exchange);
+    }
     issue += exchange.count * inputs.framework.exchange_issue;
     cost += {.exchanges = {exchange}};
   }
-  cost.waiting = apart + std::max(Seconds(0), beside - cost.time);
-  if (issue > cost.whole()) cost += {.time = issue - cost.whole()};
+  cost.waiting = apart + std::max(Seconds(0), beside - cost.time) +
+                 waiting_for_tokens(cost, exchanges, inputs);
+  if (const Seconds late = issue - cost.whole(); late > Seconds(0)) {
+    if (places) cost.at[static_cast<std::size_t>(KernelPlace::Around)] += late;
+    cost += {.time = late};
+  }
   return cost;
 }
 
@@ -103,12 +127,16 @@ void add_frozen(const Module& module, const PriceInputs& inputs, StageCost& cost
 
 StageCost price_module(const Module& module, const PriceInputs& inputs) {
   StageCost cost;
-  cost.forward = price(module.forward, inputs, module.forward_exchanges);
-  cost.backward_input = price(module.backward_input, inputs, module.backward_input_exchanges);
+  const bool places = std::ranges::any_of(module.forward_exchanges, passes);
+  const auto priced = [&](const std::vector<Work>& work, const std::vector<Exchange>& exchanges) {
+    return price(work, inputs, exchanges, places);
+  };
+  cost.forward = priced(module.forward, module.forward_exchanges);
+  cost.backward_input = priced(module.backward_input, module.backward_input_exchanges);
   cost.first_backward_input =
-      price(module.first_backward_input, inputs, module.first_backward_input_exchanges);
-  cost.backward_weight = price(module.backward_weight, inputs, module.backward_weight_exchanges);
-  cost.recompute = price(module.recompute, inputs, module.recompute_exchanges);
+      priced(module.first_backward_input, module.first_backward_input_exchanges);
+  cost.backward_weight = priced(module.backward_weight, module.backward_weight_exchanges);
+  cost.recompute = priced(module.recompute, module.recompute_exchanges);
   cost.update = price_update(module.update, inputs);
   cost.head = price(module.head.work, inputs, module.head.exchanges);
   cost.head_update = price_update(module.head.update, inputs);
@@ -374,12 +402,29 @@ void OpCost::mix(const OpCost& other, double sign) {
   memory_bound = mixed(memory_bound, other.memory_bound);
 }
 
+namespace {
+
+constexpr double kRounding = 1e-12;  // of sums of times
+
+}  // namespace
+
+PlacedTimes OpCost::placed(double scale) const {
+  PlacedTimes times{.apart = time * scale};
+  for (std::size_t place = 0; place < kKernelPlaces; ++place) {
+    times.at[place] = at[place] * scale;
+    times.apart -= times.at[place];
+  }
+  if (times.apart < time * scale * kRounding) times.apart = Seconds(0);
+  return times;
+}
+
 OpCost& OpCost::operator+=(const OpCost& other) {
   mix(other, 1);
   time += other.time;
   flops += other.flops;
   counted += other.counted;
   waiting += other.waiting;
+  for (std::size_t place = 0; place < kKernelPlaces; ++place) at[place] += other.at[place];
   for (const Exchange& exchange : other.exchanges) add_exchange(exchanges, exchange);
   return *this;
 }
@@ -390,6 +435,7 @@ OpCost& OpCost::operator-=(const OpCost& part) {
   flops -= part.flops;
   counted -= part.counted;
   waiting -= part.waiting;
+  for (std::size_t place = 0; place < kKernelPlaces; ++place) at[place] -= part.at[place];
   for (Exchange exchange : part.exchanges) {
     exchange.count = -exchange.count;
     add_exchange(exchanges, exchange);

@@ -60,7 +60,7 @@ TEST_CASE("every key of a layout arrives where it is used") {
   CHECK(scenario.sharding.sequence_parallel);
   CHECK(scenario.sharding.context_layout == ContextLayout::AllToAll);
   CHECK(scenario.sharding.expert_imbalance == 1.5);
-  CHECK(scenario.sharding.expert_dispatch == ExpertDispatch::Nodes);
+  CHECK(scenario.sharding.expert_dispatch == ExpertDispatch::DeepEp);
   CHECK(scenario.data_parallel.zero_stage == 3);
   CHECK(!scenario.data_parallel.overlap_gradients);
   CHECK(scenario.data_parallel.overlap_weights);
