@@ -67,7 +67,7 @@ class Fields {
   const JsonValue& config_;
 };
 
-/// Of one token: weights that it goes through, and of those, what Megatron-LM does not count.
+/// Weights that one token goes through; those of routers Megatron-LM does not count.
 struct Weights {
   double attention = 0, mlp = 0, experts = 0, routers = 0;  // of a layer
   double queries = 0;                                       // and what comes out, elements
