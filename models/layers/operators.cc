@@ -208,7 +208,7 @@ double share_run_again(const Operator& op, const Sharding& sharding, int& produc
     (keeps ? kept : again) += output;
     all += output;
   }
-  // What has been added up over tensor devices is kept, too, and so is not added up again.
+  // Sums over tensor devices are kept, too, so that they are not made again.
   for (const Exchange& exchange : op.forward_exchanges) {
     if (exchange.kind != CollectiveKind::ReduceScatter) continue;
     kept += exchange.bytes / sharding.tensor;
