@@ -56,12 +56,15 @@ struct Exchange {
   /// Runs beside the compute of its op; else the op stands still meanwhile.
   bool overlapped = false;
   Bytes back = {};  // Halo: of what goes to the member before
+  /// AllToAll: parts of S that are copies of one another, to members drawn alike. What goes to a
+  /// node crosses to it once, and its members hand copies on.
+  double copies = 1;
 };
 
 /// Returns true if two exchanges differ in nothing but their count.
 inline bool alike(const Exchange& a, const Exchange& b) {
   return a.kind == b.kind && a.axis == b.axis && a.bytes == b.bytes && a.back == b.back &&
-         a.overlapped == b.overlapped;
+         a.overlapped == b.overlapped && a.copies == b.copies;
 }
 
 /// Returns true if no member sends anything.

@@ -103,12 +103,17 @@ void write_into(const std::string& path, const TextSource& contents) {
   if (failed != 0) fail(path, "cannot be written", failed);
 }
 
-/// The file itself where `path` is a link to one, else `path`.
+/// Returns the file that `path` leads to over links, whether it is there yet or not.
 std::string behind_links(const std::string& path) {
+  constexpr int kMostLinks = 40;  // as Linux follows
+  std::filesystem::path target = path;
   std::error_code failed;
-  if (!std::filesystem::is_symlink(path, failed)) return path;
-  const std::filesystem::path target = std::filesystem::canonical(path, failed);
-  return failed ? path : target.string();
+  for (int i = 0; i < kMostLinks && std::filesystem::is_symlink(target, failed); ++i) {
+    const std::filesystem::path next = std::filesystem::read_symlink(target, failed);
+    if (failed) return path;
+    target = target.parent_path() / next;
+  }
+  return target.string();
 }
 
 }  // namespace
@@ -142,6 +147,13 @@ std::string read_file(const std::string& path, std::size_t most) {
   return contents;
 }
 
+void refuse_pipe(const std::string& path) {
+  struct stat what = {};
+  if (::stat(path.c_str(), &what) == 0 && !S_ISREG(what.st_mode) && !S_ISDIR(what.st_mode)) {
+    fail(path, "is a pipe or a device; expected a file, since it may be read again");
+  }
+}
+
 void write_file(const std::string& path, std::string_view contents) {
   write_file(path, TextSource([contents](const TextSink& out) { out(contents); }));
 }
@@ -172,10 +184,10 @@ std::string data_folder(std::string_view name) {
   const char* set = std::getenv("INTERLOCK_DATA");
   if (set != nullptr && *set != '\0') return (fs::path(set) / name).string();
   std::error_code failed;
-  const fs::path program = fs::read_symlink("/proc/self/exe", failed);
+  static const fs::path program = fs::read_symlink("/proc/self/exe", failed);
   const fs::path installed =
       program.parent_path().parent_path() / "share" / "interlock" / fs::path(name);
-  if (!failed && fs::is_directory(installed, failed)) return installed.string();
+  if (!program.empty() && fs::is_directory(installed, failed)) return installed.string();
   return (fs::path(INTERLOCK_SOURCE_FOLDER) / name).string();
 }
 

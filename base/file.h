@@ -20,6 +20,10 @@ using TextPieces = std::function<std::string_view()>;
 /// Throws: Error naming the path and the reason, also when a piece is asked for.
 TextPieces read_pieces(const std::string& path);
 
+/// Refuses a pipe or a device, where a scenario names a file: it may be read several times, and a
+/// pipe may never be written to. Throws: Error.
+void refuse_pipe(const std::string& path);
+
 /// Replaces `path` in one step: writes a temporary file beside it, then renames it over. A link is
 /// followed; a device or a pipe is written to, never replaced.
 /// Throws: Error naming the path and the reason; `path` is then as it was.

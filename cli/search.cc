@@ -39,9 +39,11 @@ void search(const SearchOptions& options) {
                           [&](std::size_t done, std::size_t of) { line.reach(done, of); });
   }
   if (!files.quiet && files.json != "-") print(search_text(result, terminal_style()));
+  if (!options.out.empty() && result.plans.empty()) {
+    throw Error("--out " + options.out + ": no plan is within the limits, and nothing is written");
+  }
   write_json(files.json, search_json(result), files.quiet);
   if (options.out.empty()) return;
-  if (result.plans.empty()) throw Error("--out " + options.out + ": no plan is within the limits");
   const std::string folder = std::filesystem::path(options.out).parent_path().string();
   write_file(options.out, scenario_file(result.plans.front().document, folder));
   if (!files.quiet) tell("wrote " + options.out + "; interlock simulate " + options.out);

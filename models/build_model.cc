@@ -134,8 +134,8 @@ std::vector<ContractObject> other_descriptions() {
   return {{.name = "model.config",
            .meaning = "A `config.json` of Hugging Face; see [models](models.md).",
            .keys = {{"model_type", anything(), "required",
-                     "Its class: one that [models](models.md) lists, or another that is read by its "
-                     "fields."}},
+                     "Its class: one that [models](models.md) lists, or another that is read by "
+                     "its fields."}},
            .others = map(anything())},
           {.name = "model.base",
            .meaning = "Another model, with the keys of this object in the place of its own; `null` "

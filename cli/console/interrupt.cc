@@ -39,11 +39,14 @@ InterruptHandler::InterruptHandler(void (*handler)(int), int flags) {
   action.sa_flags = flags;
   sigaction(SIGINT, &action, &on_interrupt_);
   sigaction(SIGTERM, &action, &on_end_);
+  sigaction(SIGHUP, nullptr, &on_hangup_);
+  if (on_hangup_.sa_handler != SIG_IGN) sigaction(SIGHUP, &action, nullptr);  // nohup stays so
 }
 
 InterruptHandler::~InterruptHandler() {
   sigaction(SIGINT, &on_interrupt_, nullptr);
   sigaction(SIGTERM, &on_end_, nullptr);
+  sigaction(SIGHUP, &on_hangup_, nullptr);
 }
 
 StopOnInterrupt::StopOnInterrupt() : handler_([](int) { stopped = true; }, SA_RESETHAND) {}

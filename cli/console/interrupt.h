@@ -8,7 +8,7 @@
 
 namespace interlock {
 
-/// Decides what SIGINT and SIGTERM do while it lives.
+/// Decides what SIGINT, SIGTERM and SIGHUP (unless it is ignored) do while it lives.
 class InterruptHandler {
  public:
   /// `flags` are those of sigaction.
@@ -18,10 +18,10 @@ class InterruptHandler {
   InterruptHandler& operator=(const InterruptHandler&) = delete;
 
  private:
-  struct sigaction on_interrupt_ = {}, on_end_ = {};
+  struct sigaction on_interrupt_ = {}, on_end_ = {}, on_hangup_ = {};
 };
 
-/// While it lives, SIGINT and SIGTERM are noted; a second one ends the program.
+/// While it lives, these signals are noted; a second one ends the program.
 class StopOnInterrupt {
  public:
   StopOnInterrupt();
@@ -31,7 +31,7 @@ class StopOnInterrupt {
   InterruptHandler handler_;
 };
 
-/// While it lives, SIGINT and SIGTERM end the program with a line on standard error and the exit
+/// While it lives, these signals end the program with a line on standard error and the exit
 /// code of an interrupt, whatever is under way. For what has nothing to keep; worker processes die
 /// with the one that forked them. REQUIRES: there is one at a time.
 class EndOnInterrupt {

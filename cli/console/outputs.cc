@@ -132,40 +132,69 @@ void tell_written(const CommandOptions& options, const std::string& path) {
   if (!options.quiet) tell("wrote " + path);
 }
 
-/// The folder that an option names, made if need be.
-std::filesystem::path make_folder(const std::string& option, const std::string& name) {
-  std::error_code failed;
-  std::filesystem::create_directory(name, failed);
-  if (failed) throw Error(option + " " + name + ": " + failed.message());
-  return name;
-}
+/// A folder that an option names, made if need be. Takes back what was written there, unless all
+/// of it was.
+class OutputFolder {
+ public:
+  OutputFolder(const std::string& option, const std::string& name) : folder_(name) {
+    std::error_code failed;
+    made_ = std::filesystem::create_directory(name, failed);
+    if (failed) throw Error(option + " " + name + ": " + failed.message());
+  }
+  OutputFolder(const OutputFolder&) = delete;
+  OutputFolder& operator=(const OutputFolder&) = delete;
+  ~OutputFolder() {
+    if (whole_) return;
+    std::error_code ignored;
+    for (const std::string& path : written_) std::filesystem::remove(path, ignored);
+    if (made_) std::filesystem::remove(folder_, ignored);
+  }
 
-/// Everything is made before the first file is written.
+  void write(const std::string& name, const TextSource& contents) {
+    const std::string path = (folder_ / name).string();
+    write_file(path, is_gzip_name(name) ? gzip(contents) : contents);
+    written_.push_back(path);
+  }
+  void keep(const CommandOptions& options) {
+    whole_ = true;
+    for (const std::string& path : written_) tell_written(options, path);
+  }
+
+ private:
+  std::filesystem::path folder_;
+  bool made_ = false, whole_ = false;
+  std::vector<std::string> written_;
+};
+
 void write_chakra(const CommandOptions& options, const ScenarioResult& result) {
   const std::vector<std::string> files = chakra_files(result);
-  const std::filesystem::path folder = make_folder("--chakra", options.chakra);
+  OutputFolder folder("--chakra", options.chakra);
   for (std::size_t rank = 0; rank < files.size(); ++rank) {
-    const std::string path = (folder / ("rank." + std::to_string(rank) + ".et")).string();
-    write_file(path, files[rank]);
-    tell_written(options, path);
+    folder.write("rank." + std::to_string(rank) + ".et",
+                 [&](const TextSink& out) { out(files[rank]); });
   }
+  folder.keep(options);
+}
+
+void write_kineto(const CommandOptions& options, const ScenarioResult& result) {
+  OutputFolder folder("--kineto", options.kineto);
+  for (const DeviceMetrics& device : result.measurement.metrics.devices) {
+    folder.write("rank-" + std::to_string(device.rank) + ".json.gz",
+                 kineto_trace(result, device.rank));
+  }
+  folder.keep(options);
 }
 
 }  // namespace
 
 void write_traces(const CommandOptions& options, const ScenarioResult& result) {
-  const auto write = [&](const std::string& path, const TextSource& text) {
-    write_file(path, is_gzip_name(path) ? gzip(text) : text);
-    tell_written(options, path);
-  };
-  if (!options.trace.empty()) write(options.trace, trace_events(result));
-  if (!options.chakra.empty()) write_chakra(options, result);
-  if (options.kineto.empty()) return;
-  const std::filesystem::path folder = make_folder("--kineto", options.kineto);
-  for (const DeviceMetrics& device : result.measurement.metrics.devices) {
-    const std::string name = "rank-" + std::to_string(device.rank) + ".json.gz";
-    write((folder / name).string(), kineto_trace(result, device.rank));
+  if (!options.trace.empty()) {
+    const TextSource text = trace_events(result);
+    write_file(options.trace, is_gzip_name(options.trace) ? gzip(text) : text);
+    tell_written(options, options.trace);
   }
+  if (!options.chakra.empty()) write_chakra(options, result);
+  if (!options.kineto.empty()) write_kineto(options, result);
 }
 
 void require_fit(const std::vector<ScenarioResult>& results) {

@@ -31,6 +31,11 @@ Traffic direct_traffic(const Cluster& cluster, const Grouping& grouping, Collect
                        Bytes bytes);
 /// All-to-all in n - 1 steps: in step k each sends to the k-th member after it.
 Traffic pairwise_traffic(const Cluster& cluster, const Grouping& grouping, Bytes bytes);
+/// All-to-all of data of which `copies` equal parts go to members drawn alike: one crosses to each
+/// node that any of them is in, and the members there hand them on.
+/// Source: DeepSeek-V3 (arXiv 2412.19437), section 3.2.2.
+Traffic dispatch_traffic(const Cluster& cluster, const Grouping& grouping, Bytes bytes,
+                         double copies);
 /// Each to the next, in this order.
 Traffic shift_traffic(const Cluster& cluster, const std::vector<int>& group, Bytes bytes);
 /// Each `onwards` to the next and `back` to the one before, in this order, which is no ring.

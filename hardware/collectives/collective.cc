@@ -129,12 +129,15 @@ CollectivePlan plan_exchange(const Cluster& cluster, const std::vector<int>& gro
     return plan_host_copy(cluster, group.front(),
                           out ? HostDirection::ToHost : HostDirection::FromHost, exchange.bytes);
   }
-  if (exchange.kind != CollectiveKind::Halo) {
+  const bool dispatch = exchange.kind == CollectiveKind::AllToAll && exchange.copies > 1;
+  if (exchange.kind != CollectiveKind::Halo && !dispatch) {
     return plan_collective(cluster, group, exchange.kind, exchange.bytes, {});
   }
   if (group.size() < 2 || is_empty(exchange)) return {};
   check_members(group);
-  Traffic traffic = halo_traffic(cluster, group, exchange.bytes, exchange.back);
+  Traffic traffic = dispatch ? dispatch_traffic(cluster, group_by_node(cluster, group),
+                                                exchange.bytes, exchange.copies)
+                             : halo_traffic(cluster, group, exchange.bytes, exchange.back);
   return {CollectiveAlgorithm::Direct, merged(std::move(traffic.flows)), traffic.latency};
 }
 

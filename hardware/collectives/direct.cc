@@ -1,6 +1,7 @@
 // Collectives without a detour: every member to every other, the root to all, each to the next.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cmath>
 
 #include "hardware/collectives/algorithms.h"
 
@@ -120,6 +121,19 @@ Traffic pairwise_traffic(const Cluster& cluster, const Grouping& grouping, Bytes
   Pairs pairs = all_pairs(cluster, grouping, bytes / grouping.members);
   pairs.traffic.latency = pairs.in_turn;
   return pairs.traffic;
+}
+
+Traffic dispatch_traffic(const Cluster& cluster, const Grouping& grouping, Bytes bytes,
+                         double copies) {
+  Traffic traffic = direct_traffic(cluster, grouping, CollectiveKind::AllToAll, bytes);
+  // A node gets copies / n of a token; the chance that it gets any is 1 - (1 - 1/n)^copies.
+  const double nodes = static_cast<double>(grouping.nodes.size());
+  const double crossing = (1 - std::pow(1 - 1 / nodes, copies)) * nodes / copies;
+  for (Flow& flow : traffic.flows) {
+    const bool inside = node_of(cluster, flow.from) == node_of(cluster, flow.to);
+    flow.bytes *= inside ? nodes : crossing;  // inside: all nodes' copies are handed on
+  }
+  return traffic;
 }
 
 Traffic direct_traffic(const Cluster& cluster, const Grouping& grouping, CollectiveKind kind,

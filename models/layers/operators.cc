@@ -258,6 +258,10 @@ void apply_recompute(Module& module, const ModuleFrame& frame, const std::vector
   module.workspace += module.remade;  // it comes back while the module's backward runs
 }
 
+void append_works(std::vector<Work>& works, const std::vector<Work>& more) {
+  works.insert(works.end(), more.begin(), more.end());
+}
+
 }  // namespace
 
 WeightCount weights_of(const Module& module) {
@@ -404,6 +408,30 @@ Module make_module(const ModuleFrame& frame, const std::vector<Operator>& given,
   module.update = update_of(module, options);
   apply_recompute(module, frame, operators, options);
   return module;
+}
+
+void append_module(Module& module, const Module& more) {
+  append_works(module.forward, more.forward);
+  append_exchanges(module.forward_exchanges, more.forward_exchanges);
+  for (auto list : {&Module::backward_input, &Module::backward_weight, &Module::recompute}) {
+    std::vector<Work> works = more.*list;
+    append_works(works, module.*list);
+    module.*list = std::move(works);
+  }
+  append_works(module.update, more.update);
+  for (auto list : {&Module::backward_input_exchanges, &Module::backward_weight_exchanges,
+                    &Module::recompute_exchanges}) {
+    append_exchanges(module.*list, more.*list);
+  }
+  module.parameters += more.parameters;
+  module.expert_parameters += more.expert_parameters;
+  module.matrices.insert(module.matrices.end(), more.matrices.begin(), more.matrices.end());
+  module.frozen += more.frozen;
+  module.frozen_experts += more.frozen_experts;
+  module.stash += more.stash;
+  if (more.workspace > module.workspace) module.remade = more.remade;
+  module.workspace = std::max(module.workspace, more.workspace);
+  module.parts |= more.parts;
 }
 
 void wait_beside(std::vector<Operator>& operators, std::size_t first, std::size_t end,

@@ -102,6 +102,9 @@ struct ModuleFrame {
 Module make_module(const ModuleFrame& frame, const std::vector<Operator>& operators,
                    const BuildOptions& options);
 
+/// Adds `more`, which runs behind `module` forward and before it backward.
+void append_module(Module& module, const Module& more);
+
 /// Adds `gradients` to what waits while operators [first, end) go back: that of a sum, which the
 /// path around a branch still needs, or of an operator's further outputs. The last operator of a
 /// branch has the sum's gradient as its own output's, so that `end` is that operator.

@@ -15,6 +15,8 @@ enum class TensorLayout { OneD, TwoD, TwoAndAHalfD, ThreeD };
 /// How attention sees a sequence whose parts are on several devices: keys and values go round a
 /// ring, or an all-to-all turns parts of the sequence into parts of the heads (Ulysses).
 enum class ContextLayout { Ring, AllToAll };
+/// How tokens get to their experts: a copy for each expert, or one for each node that holds any.
+enum class ExpertDispatch { Copies, Nodes };
 
 struct Sharding {
   int tensor = 1;  // devices
@@ -27,8 +29,9 @@ struct Sharding {
   int image_columns = 1;             // likewise of columns; both: a grid
   int expert = 1;                    // devices that share the experts of a layer between them
   std::optional<int> expert_tensor;  // devices that divide each expert; nothing: as many as tensor
-  int split_brain = 1;               // devices that share fully connected layers between them
-  double expert_imbalance = 1;       // tokens of the busiest device over the mean, at least 1
+  ExpertDispatch expert_dispatch = ExpertDispatch::Copies;
+  int split_brain = 1;          // devices that share fully connected layers between them
+  double expert_imbalance = 1;  // tokens of the busiest device over the mean, at least 1
 
   int image_parts() const { return image_rows * image_columns; }
   int tensor_of_experts() const { return expert_tensor.value_or(tensor); }

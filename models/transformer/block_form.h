@@ -106,12 +106,14 @@ struct BlockForm {
   int head_size = 1;        // of queries and keys
   int value_head_size = 1;  // another with latents only
   QkNorm qk_norm = QkNorm::None;
-  bool gate = false;   // what attention puts out is multiplied by a gate made of the tokens
-  bool sinks = false;  // a number for each head joins its softmax
+  bool gate = false;      // what attention puts out is multiplied by a gate made of the tokens
+  bool sinks = false;     // a number for each head joins its softmax
+  bool relative = false;  // positions: a number for each pair of places and each head, see block.h
   bool rotary = false;
   double rotary_share = 1;             // of each head's elements
   std::optional<int> window;           // tokens that a token sees: itself and those before it
   std::optional<int> attention_chunk;  // tokens of a part that sees itself alone
+  int source_tokens = 0;               // of a source that cross-attention reads; 0: there is none
   Latents latents;
   int chunk_size = 1;  // Retention: tokens
   Mamba mamba;

@@ -102,6 +102,9 @@ Operator passage(const BlockForm& t, const StreamSizes& z, bool there) {
     op.forward_exchanges = {{.kind = CollectiveKind::AllToAll,
                              .axis = MeshAxis::Expert,
                              .bytes = Bytes(elements * z.element)}};
+    if (z.sharding.expert_dispatch == ExpertDispatch::Nodes) {
+      op.forward_exchanges.front().copies = t.experts.per_token;
+    }
     op.input_exchanges = op.forward_exchanges;
   }
   if (z.sharding.tensor > 1 && !z.sharding.sequence_parallel) {

@@ -6,6 +6,7 @@
 #include "reports/charts/paper_figures.h"
 #include "reports/charts/swept.h"
 #include "reports/headlines/headlines.h"
+#include "reports/words/encode.h"
 #include "reports/words/scale.h"
 
 namespace interlock {
@@ -13,7 +14,7 @@ namespace {
 
 std::string line(const std::vector<std::string>& cells) {
   std::string text = "|";
-  for (const std::string& cell : cells) text += " " + cell + " |";
+  for (const std::string& cell : cells) text += " " + markdown_cell(cell) + " |";
   return text + "\n";
 }
 

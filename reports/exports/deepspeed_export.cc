@@ -24,6 +24,9 @@ void check_deepspeed(ExportedPlan& e) {
                   q.data_parallel.gradient_reduction == GradientReduction::Step,
               "/parallel/gradient_reduction",
               "reduces after every micro-batch under ZeRO 2 and 3; expected micro_batch");
+  e.refuse_if(q.data_parallel.zero_stage < 2 &&
+                  q.data_parallel.gradient_reduction == GradientReduction::MicroBatch,
+              "/parallel/gradient_reduction", "reduces once a step below ZeRO 2; expected step");
   e.refuse_if(q.precision == Precision::Fp8, "/training/precision",
               "is told of 8 bits in Python; expected bf16, fp16 or fp32");
   e.refuse_if(q.offload.activations > 0, "/training/offload/activations",
@@ -34,6 +37,13 @@ void check_deepspeed(ExportedPlan& e) {
     e.leave_out("/training/recompute",
                 "the model's code switches it on, e.g. "
                 "gradient_checkpointing_enable()");
+  }
+  const DataParallel plain;
+  if (q.data_parallel.zero_stage == 0 && q.data_parallel.bucket != plain.bucket) {
+    e.leave_out("/parallel/bucket", "without ZeRO it is PyTorch's");
+  }
+  if (q.data_parallel.prefetch != plain.prefetch) {
+    e.leave_out("/parallel/prefetch", "DeepSpeed decides it");
   }
   if (q.data_parallel.overlap_weights) {
     e.leave_out("/parallel/overlap_weights", "DeepSpeed decides it");

@@ -75,7 +75,12 @@ void ExportedPlan::check_plan() {
   const Optimizer optimizer = q.optimizer.kind;
   const bool usual = optimizer == Optimizer::Sgd || optimizer == Optimizer::SgdMomentum ||
                      optimizer == Optimizer::Adam;
-  refuse_if(!usual || q.optimizer != OptimizerRule(optimizer), "/training/optimizer",
+  OptimizerRule rule = optimizer;
+  refuse_if(q.optimizer.weights.has_value(), "/training/weights",
+            "stores weights in the training's format; expected training");
+  rule.weights = q.optimizer.weights;
+  rule.weight_copies = q.optimizer.weight_copies;
+  refuse_if(!usual || q.optimizer != rule, "/training/optimizer",
             "is told of it in its own words; expected adam, adamw, sgd-momentum or sgd");
   const JsonValue* training = q.document->find("training");
   for (const char* key : {"lora", "frozen_modules"}) {
@@ -93,6 +98,9 @@ void ExportedPlan::check_plan() {
   }
   if (q.sharding.expert_imbalance > 1) {
     leave_out("/parallel/expert_imbalance", "the router decides it");
+  }
+  if (q.sharding.expert_dispatch != ExpertDispatch::Copies) {
+    leave_out("/parallel/expert_dispatch", "the library that sends tokens decides it");
   }
 }
 

@@ -141,7 +141,7 @@ void add_form(ExportedPlan& e, MegatronLines& a) {
   a.end_line();
 }
 
-/// Which layers have experts, as a list if their number says too little.
+/// Writes which layers have experts: every n-th, or a list where that says too little.
 std::string expert_layers(const Transformer& m) {
   const std::size_t layers = m.layers.size();
   std::vector<bool> experts;
@@ -242,8 +242,8 @@ void add_mesh(ExportedPlan& e, MegatronLines& a) {
 
 void add_replicas(ExportedPlan& e, MegatronLines& a) {
   const DataParallel& d = e.question().data_parallel;
-  e.refuse_if(d.gradient_reduction == GradientReduction::MicroBatch && d.zero_stage >= 2,
-              "/parallel/gradient_reduction", "reduces gradients once a step");
+  e.refuse_if(d.gradient_reduction == GradientReduction::MicroBatch, "/parallel/gradient_reduction",
+              "reduces gradients once a step; expected step");
   if (d.zero_stage == 1) a.add("use-distributed-optimizer");
   if (d.zero_stage >= 2) {
     a.add("use-megatron-fsdp");

@@ -97,6 +97,10 @@ void check_titan(ExportedPlan& e) {
   const DataParallel& d = q.data_parallel;
   e.refuse_if(!d.overlap_gradients, "/parallel/overlap_gradients", "exchanges beside backwards");
   if (d.bucket != plain.bucket) e.leave_out("/parallel/bucket", "torchtitan decides it");
+  if (d.gradient_reduction != plain.gradient_reduction) {
+    e.leave_out("/parallel/gradient_reduction", "torchtitan decides it");
+  }
+  if (d.overlap_weights) e.leave_out("/parallel/overlap_weights", "torchtitan decides it");
   if (d.prefetch != plain.prefetch) e.leave_out("/parallel/prefetch", "torchtitan decides it");
 }
 

@@ -260,9 +260,7 @@ std::string deepspeed_scenario(Settings& s, const Surroundings& around) {
   scenario["parallel"] = deepspeed_parallel(s, devices);
   s.diagnostics().throw_if_any();
   scenario["training"] = deepspeed_training(s, around, scenario["parallel"]["data"].get<int>());
-  if (!around.framework.empty() && around.framework != "none") {
-    scenario["training"]["framework"] = around.framework;
-  }
+  name_framework(scenario["training"], around, "");
   scenario["training"]["steps"] = 2;
   s.diagnostics().throw_if_any();
   return scenario.dump(2) + "\n";

@@ -45,7 +45,7 @@ struct ChimeraChoice {
 std::vector<TableModule> read_chimera_blocks(const std::string& text, const std::string& file,
                                              const ChimeraChoice& choice);
 
-/// As a model file. `source`: of what it was made.
+/// Writes a model file of `modules`. `source`: what it was made of.
 std::string profile_json(const std::vector<TableModule>& modules, const std::string& source);
 
 }  // namespace interlock

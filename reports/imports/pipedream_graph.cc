@@ -1,6 +1,7 @@
 // PipeDream graph: reads nodes and edges, and puts them into a chain.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <charconv>
 #include <map>
 #include <set>
 #include <sstream>
@@ -42,9 +43,16 @@ double amount(const std::string& attributes, const char* name, const std::string
   double sum = 0;
   for (char& c : list) c = c == '[' || c == ']' || c == ';' || c == ',' ? ' ' : c;
   std::istringstream numbers(list);
-  for (double one = 0; numbers >> one;) sum += one;
-  if (!numbers.eof() || !(sum >= 0) || sum > 1e15)
-    fail(file, line, std::string(name) + ": no such size");
+  for (std::string word; numbers >> word;) {
+    double one = 0;
+    const char* const past = word.data() + word.size();
+    const auto [rest, failed] = std::from_chars(word.data(), past, one);
+    if (failed != std::errc() || rest != past || !(one >= 0) || one > 1e15) {
+      fail(file, line,
+           std::string(name) + ": expected a number from 0 to 1e15, got " + in_quotes(word));
+    }
+    sum += one;
+  }
   return sum;
 }
 

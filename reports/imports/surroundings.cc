@@ -37,6 +37,12 @@ NamedModel named_model(const std::string& model, std::optional<int> sequence_len
   return named;
 }
 
+void name_framework(nlohmann::ordered_json& training, const Surroundings& around,
+                    const std::string& by_file) {
+  const std::string& name = around.framework.empty() ? by_file : around.framework;
+  if (!name.empty() && name != "none") training["framework"] = name;
+}
+
 nlohmann::ordered_json cluster_json(const Surroundings& around, int devices) {
   return {{"machine", around.cluster},
           {"nodes", (devices + around.devices_per_node - 1) / around.devices_per_node},

@@ -30,6 +30,11 @@ struct NamedModel {
 NamedModel named_model(const std::string& model, std::optional<int> sequence_length,
                        std::optional<int> vocab_size);
 
+/// Names the framework's entry in `training`: what `around` says, or `by_file`; none if that is
+/// empty or "none".
+void name_framework(nlohmann::ordered_json& training, const Surroundings& around,
+                    const std::string& by_file);
+
 /// Returns the cluster of a scenario: as many nodes as `devices` take.
 nlohmann::ordered_json cluster_json(const Surroundings& around, int devices);
 

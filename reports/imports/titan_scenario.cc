@@ -240,9 +240,7 @@ std::string titan_scenario(Settings& s, const Surroundings& around) {
   scenario["training"] = titan_training(s, d);
   add_titan_recompute(s, model.layers, scenario["training"]);
   add_titan_schedule(s, d, model.layers, scenario);
-  if (!around.framework.empty() && around.framework != "none") {
-    scenario["training"]["framework"] = around.framework;
-  }
+  name_framework(scenario["training"], around, "torchtitan");
   scenario["training"]["steps"] = 2;
   s.diagnostics().throw_if_any();
   return scenario.dump(2) + "\n";

@@ -19,10 +19,13 @@ using Library = nlohmann::json;
 
 constexpr double kMostMicros = 9e15;  // as nanoseconds they still are a whole number of 64 bits
 
-/// The text, a character at a time.
+/// The longest name or number, in bytes. The JSON library holds one of them at a time.
+constexpr std::size_t kLongestToken = std::size_t{16} << 20;
+
+/// The text, a character at a time; of spaces in a row, which the library would hold, the first.
 class Characters {
  public:
-  explicit Characters(const TextPieces& pieces) : pieces_(pieces) {}
+  Characters(const TextPieces& pieces, const std::string& file) : pieces_(pieces), file_(file) {}
   bool more() {
     if (left_.empty() && !ended_) {
       left_ = pieces_();
@@ -32,13 +35,36 @@ class Characters {
   }
   char front() const { return left_.front(); }
   void drop() {
-    left_.remove_prefix(1);
-    ++read_;
+    follow(left_.front());
+    take();
+    while (!in_text_ && spaces_ && more() && is_space(left_.front())) take();
   }
   std::size_t read() const { return read_; }
 
  private:
+  static bool is_space(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
+  void take() {
+    left_.remove_prefix(1);
+    ++read_;
+  }
+  /// Notes whether the characters after `c` are those of a text, of spaces, or of what token.
+  void follow(char c) {
+    const bool quote = c == '"' && !escaped_;
+    escaped_ = in_text_ && c == '\\' && !escaped_;
+    if (quote) in_text_ = !in_text_;
+    spaces_ = is_space(c);
+    const bool between = !in_text_ && (spaces_ || c == ',' || c == ':' || quote);
+    token_ = between ? 0 : token_ + 1;
+    if (token_ <= kLongestToken) return;
+    throw Error(file_ + ": a name or number of more than " + std::to_string(kLongestToken >> 20) +
+                " MiB ends at byte " + std::to_string(read_) +
+                " or later; expected a trace of torch.profiler");
+  }
+
   const TextPieces& pieces_;
+  const std::string& file_;
+  bool in_text_ = false, escaped_ = false, spaces_ = false;
+  std::size_t token_ = 0;  // bytes of the one that goes on
   std::string_view left_;
   std::size_t read_ = 0;
   bool ended_ = false;
@@ -247,7 +273,7 @@ class TraceParser {
 
 std::optional<int> parse_events(const TextPieces& text, const std::string& file,
                                 const std::function<void(const ParsedEvent&)>& take) {
-  Characters characters(text);
+  Characters characters(text, file);
   TraceParser parser(file, characters, take);
   Library::sax_parse(CharacterIterator(&characters), CharacterIterator(nullptr), &parser);
   if (!parser.is_trace()) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "models/layers/model_contract.h"
 
 namespace interlock {
 namespace {
@@ -123,7 +124,9 @@ std::optional<std::vector<bool>> listed_layers(const std::string& text) {
       std::size_t times = 0;
       const auto [rest, failed] =
           std::from_chars(text.data() + i + 1, text.data() + text.size(), times);
-      if (failed != std::errc() || times * part.size() > 10'000) return std::nullopt;
+      if (failed != std::errc() || times > 10'000 / std::max<std::size_t>(part.size(), 1)) {
+        return std::nullopt;
+      }
       const std::vector<bool> once = part;
       part.clear();
       for (std::size_t n = 0; n < times; ++n) part.insert(part.end(), once.begin(), once.end());
@@ -222,7 +225,12 @@ Json megatron_model(Settings& a, const std::string& name, std::optional<int> voc
                 {"sequence_length", a.required("seq-length")}};
   model["vocab_size"] = vocabulary(a, vocab_size);
   const bool gated = a.flag("swiglu") || a.flag("quick-geglu");
-  const int width = 4 * model["hidden_size"].get<int>();
+  const int hidden = model["hidden_size"].get<int>();
+  if (hidden > kMostWidth) {
+    a.refuse("hidden-size", "expected at most " + std::to_string(kMostWidth));
+    return {};
+  }
+  const int width = 4 * hidden;
   model["ffn_hidden_size"] =
       a.count("ffn-hidden-size").value_or(gated ? width * 2 / 3 / 64 * 64 : width);
   model["gated_mlp"] = gated;

@@ -1,7 +1,7 @@
 // Megatron model: the model that arguments of Megatron-LM describe.
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is left out has Megatron-LM's defaults (megatron/training/arguments.py): MLPs 4 times as
+// Keys that are left out have the defaults that megatron_scenario.h names: MLPs 4 times as
 // wide, or 8/3 if gated, in multiples of 64; LayerNorm with biases, learned positions, tied
 // embeddings, dropout of 0.1.
 #pragma once

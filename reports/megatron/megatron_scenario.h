@@ -1,8 +1,8 @@
 // Megatron scenario: the arguments of a training with Megatron-LM as a scenario.
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is left out has Megatron-LM's defaults (megatron/training/arguments.py, NVIDIA/Megatron-LM @
-// d98e8a6): fp32, Adam, gradients that are added up after the backward.
+// Arguments that are left out have their defaults (megatron/training/arguments.py of
+// NVIDIA/Megatron-LM @ d98e8a6): fp32, Adam, gradients that are added up after the backward.
 #pragma once
 
 #include <string>

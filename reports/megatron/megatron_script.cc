@@ -62,8 +62,14 @@ class Script {
 
   Settings& settings_;
   std::map<std::string, std::string> variables_;
-  std::string open_;  // the name whose values may follow
+  std::string open_;    // the name whose values may follow
+  bool array_ = false;  // words up to a ")" are those of an array
 };
+
+/// Returns true if `word` closes a bracket that it does not open.
+bool closes_array(const std::string& word) {
+  return word.ends_with(')') && std::ranges::count(word, ')') > std::ranges::count(word, '(');
+}
 
 /// A line is `name: value`, or words of a shell.
 void Script::add_line(const std::string& line, int number) {
@@ -83,23 +89,27 @@ void Script::add_words(const std::vector<std::string>& words, int number) {
   for (std::string word : words) {
     const std::size_t assigned = name_end(word, 0, false);
     if (assigned > 0 && assigned < word.size() && word[assigned] == '=') {
-      const std::size_t from = assigned + (word.compare(assigned, 2, "=(") == 0 ? 2 : 1);
+      array_ = word.compare(assigned, 2, "=(") == 0;
+      const std::size_t from = assigned + (array_ ? 2 : 1);
       std::string value = filled_in(word.substr(from));
       variables_[word.substr(0, assigned)] = value;
       word = std::move(value);
       open_.clear();  // but an array, or a text of arguments, may begin here
     }
+    const bool last = array_ && closes_array(word);
+    if (last) word.pop_back();
     const std::size_t end = word.compare(0, 2, "--") == 0 ? name_end(word, 2, true) : 0;
     if (word.ends_with(".py")) say("script", word, number);
     if (end > 2 && (end == word.size() || word[end] == '=')) {
       open_ = dashed(word.substr(2, end - 2));
       say(open_, end < word.size() ? filled_in(word.substr(end + 1)) : "", number);
       if (end < word.size()) open_.clear();
-    } else if (word == ")") {
-      open_.clear();
-    } else if (!open_.empty()) {
+    } else if (!open_.empty() && !word.empty()) {
       settings_.add_word(open_, filled_in(word));
     }
+    if (!last) continue;
+    open_.clear();
+    array_ = false;
   }
 }
 

@@ -92,6 +92,7 @@ class Inflater {
       if (state_ == Z_STREAM_END) inflateReset(&stream_);  // texts may follow each other
       give(stream_, rest_);
       state_ = more ? inflate(&stream_, Z_NO_FLUSH) : Z_BUF_ERROR;
+      check_growth(rest_.size() - stream_.avail_in);
       rest_ = rest_.substr(rest_.size() - stream_.avail_in);
       if (state_ != Z_OK && state_ != Z_STREAM_END) {
         throw Error(name_ + ": compressed text is damaged or cut off");
@@ -101,9 +102,20 @@ class Inflater {
   }
 
  private:
+  /// Refuses a text that is made to fill the disk or the time of who expands it.
+  void check_growth(std::size_t used) {
+    constexpr std::size_t kUsual = 200, kAlways = std::size_t{1} << 28;
+    used_ += used;
+    if (stream_.avail_out == 0) made_ += kBlock;
+    if (made_ <= kAlways || made_ / kUsual <= used_) return;
+    throw Error(name_ + ": expands to more than " + std::to_string(kUsual) +
+                " times its size; expected a text that a program wrote");
+  }
+
   TextPieces pieces_;
   std::string name_;
   std::string_view rest_;
+  std::size_t used_ = 0, made_ = 0;  // bytes of both texts
   z_stream stream_{};
   int state_ = Z_OK;
   Block block_{};

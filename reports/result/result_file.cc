@@ -16,10 +16,11 @@ namespace {
 using Kind = JsonValue::Kind;
 
 constexpr double kMost = std::numeric_limits<double>::max();
+constexpr double kMostOfMetric = 1e30;  // seconds, bytes, flops; ratios of two are still numbers
 constexpr const char* kResult = "interlock-result/1";
 constexpr const char* kTraining = "interlock-training/1";
 
-double number_of(ObjectReader& reader, const char* key, double most = kMost) {
+double number_of(ObjectReader& reader, const char* key, double most = kMostOfMetric) {
   const auto node = reader.require(key, "a number");
   return node ? read_number(*node, 0, most, reader.diagnostics()).value_or(0) : 0;
 }
@@ -140,8 +141,11 @@ void read_always(const JsonNode& node, const MetricRow& row, ReadResult& result,
     report(diagnostics, node,
            "missing key " + in_quotes(row.pointer + 1) + "; expected " + expected);
   } else if (found->value->kind != Kind::Null || !may_be_null(row)) {
-    const auto value = read_number(*found, 0, kMost, diagnostics);
+    const auto value = read_number(*found, 0, kMostOfMetric, diagnostics);
     if (value) result.values[row.key] = *value;
+    if (value == 0.0 && std::string_view(row.key) == "step_time_s") {
+      report(diagnostics, *found, "expected a time above 0, got 0");
+    }
   }
 }
 

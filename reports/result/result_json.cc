@@ -132,6 +132,9 @@ Json parallel_json(const Question& scenario) {
   json["expert"] = mesh.expert;
   if (mesh.expert_tensor) json["expert_tensor"] = *mesh.expert_tensor;
   json["expert_imbalance"] = sharding.expert_imbalance;
+  if (sharding.expert_dispatch != ExpertDispatch::Copies) {
+    json["expert_dispatch"] = chosen("expert_dispatch", sharding.expert_dispatch);
+  }
   json["sequence_parallel"] = sharding.sequence_parallel;
   json["tensor_layout"] = chosen("tensor_layout", sharding.tensor_layout);
   json["tensor_depth"] = mesh.tensor_depth;

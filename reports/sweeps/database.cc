@@ -4,6 +4,9 @@
 
 #include <sqlite3.h>
 
+#include <filesystem>
+#include <system_error>
+
 #include "base/error.h"
 
 namespace interlock {
@@ -25,6 +28,8 @@ const char* advice(int code) {
     case SQLITE_NOTADB:
     case SQLITE_CORRUPT:
       return "; expected a database that interlock sweep wrote";
+    case SQLITE_INTERRUPT:
+      return ": the query took too long; expected a condition on the columns of one row";
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
       return "; another program writes it, expected to be alone";
@@ -39,6 +44,10 @@ Database::Database(std::string path, Mode mode) : path_(std::move(path)) {
   const int flags = mode == Mode::Read    ? SQLITE_OPEN_READONLY
                     : mode == Mode::Write ? SQLITE_OPEN_READWRITE
                                           : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
+  std::error_code failed;
+  if (std::filesystem::is_directory(path_, failed)) {
+    throw Error(path_ + ": is a folder; expected a database that interlock sweep wrote");
+  }
   sqlite3* handle = nullptr;
   const int code = sqlite3_open_v2(path_.c_str(), &handle, flags, nullptr);
   handle_.reset(handle);
@@ -53,6 +62,15 @@ void Database::fail(int code, const std::string& sql) const {
   const std::string why = handle_ ? sqlite3_errmsg(handle_.get()) : sqlite3_errstr(code);
   const bool ours = (code & 0xff) == SQLITE_ERROR && !sql.empty();
   throw Error(path_ + ": " + why + (ours ? " in " + sql : "") + advice(code));
+}
+
+void Database::limit_time(std::chrono::seconds most) {
+  constexpr int kInstructions = 1'000'000;  // some milliseconds
+  end_ = std::make_unique<Clock::time_point>(Clock::now() + most);
+  const auto too_late = [](void* end) {
+    return Clock::now() > *static_cast<const Clock::time_point*>(end) ? 1 : 0;
+  };
+  sqlite3_progress_handler(handle_.get(), kInstructions, too_late, end_.get());
 }
 
 void Database::run(const std::string& sql) {

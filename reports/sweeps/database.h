@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -25,6 +26,8 @@ class Database {
   enum class Mode { Read, Write, Create };  // Create: if it is not there
   Database(std::string path, Mode mode);
 
+  /// Ends queries that still run `most` from now.
+  void limit_time(std::chrono::seconds most);
   /// Runs statements that give nothing back.
   void run(const std::string& sql);
   Statement prepare(const std::string& sql);
@@ -36,7 +39,9 @@ class Database {
   struct Close {
     void operator()(sqlite3* handle) const;
   };
+  using Clock = std::chrono::steady_clock;
   std::string path_;
+  std::unique_ptr<Clock::time_point> end_;  // which SQLite has the address of
   std::unique_ptr<sqlite3, Close> handle_;
 };
 

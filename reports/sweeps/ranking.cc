@@ -20,6 +20,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+/// A condition of the user's may be one that never ends.
+constexpr std::chrono::seconds kLongestQuery(30);
+
 /// Tells whether the largest values of a column are the best; of a swept path none is.
 bool more_is_better(const std::string& column) {
   const MetricRow* row = find_metric(column);
@@ -65,6 +68,10 @@ std::string text_of(const SqlValue& value) {
 
 std::string csv_field(const SqlValue& value) {
   std::string text = text_of(value);
+  // Spreadsheets take a text that begins so for a formula.
+  const bool formula = std::holds_alternative<std::string>(value) && !text.empty() &&
+                       std::string_view("=+-@\t\r").find(text[0]) != std::string_view::npos;
+  if (formula) text.insert(0, "'");
   if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
   std::string quoted = "\"";
   for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
@@ -158,6 +165,7 @@ Ranking rank_rows(const std::string& path, const RankQuery& query) {
   Ranking ranking;
   ranking.points = stored_identity(path).points;
   Database database(path, Database::Mode::Read);
+  database.limit_time(kLongestQuery);
   ranking.columns = columns_of(database);
   ranking.by = query.by.empty() ? default_column(database) : query.by;
   check_column(path, ranking.by, ranking.columns);

@@ -6,7 +6,9 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -51,6 +53,29 @@ std::optional<std::string> stored(Database& database, const std::string& key) {
   return text_or(statement.cell(0), "");
 }
 
+[[noreturn]] void refuse_damaged(const Database& database, const char* key) {
+  throw Error(database.path() + ": its table \"sweep\" says no usable \"" + key +
+              "\"; expected a database as interlock sweep wrote it");
+}
+
+std::size_t stored_points(Database& database) {
+  constexpr std::size_t kMostPoints = 1'000'000'000;
+  const std::string text = stored(database, "points").value_or("");
+  std::size_t points = 0;
+  const char* const past = text.data() + text.size();
+  const auto [rest, failed] = std::from_chars(text.data(), past, points);
+  const bool whole = failed == std::errc() && rest == past;
+  if (!whole || points > kMostPoints) refuse_damaged(database, "points");
+  return points;
+}
+
+std::vector<std::string> stored_paths(Database& database) {
+  const Json list = Json::parse(stored(database, "paths").value_or(""), nullptr, false);
+  const bool texts = list.is_array() && std::ranges::all_of(list, &Json::is_string);
+  if (!texts) refuse_damaged(database, "paths");
+  return list.get<std::vector<std::string>>();
+}
+
 SweepIdentity read_identity(Database& database) {
   const auto format = stored(database, "format");
   if (!format) {
@@ -62,10 +87,8 @@ SweepIdentity read_identity(Database& database) {
   }
   SweepIdentity identity;
   identity.document = stored(database, "document").value_or("");
-  identity.points = std::stoull(stored(database, "points").value_or("0"));
-  for (const Json& path : Json::parse(stored(database, "paths").value_or("[]"))) {
-    identity.paths.push_back(path.get<std::string>());
-  }
+  identity.points = stored_points(database);
+  identity.paths = stored_paths(database);
   return identity;
 }
 
@@ -156,8 +179,7 @@ SweepStore::SweepStore(const std::string& path, const SweepIdentity& identity)
       insert_details_(database_.prepare("INSERT OR REPLACE INTO details VALUES(?1, ?2)")) {}
 
 std::vector<bool> SweepStore::done(bool but_failed) {
-  const auto points =
-      static_cast<std::size_t>(std::stoull(stored(database_, "points").value_or("0")));
+  const std::size_t points = stored_points(database_);
   std::vector<bool> done(points, false);
   Statement ids =
       database_.prepare(std::string("SELECT id FROM results") +

@@ -1,7 +1,8 @@
-// Encode: text and numbers made safe to stand inside HTML, SVG and script data.
+// Encode: text and numbers made safe to stand inside HTML, SVG, Markdown and script data.
 // SPDX-License-Identifier: Apache-2.0
 #include "reports/words/encode.h"
 
+#include <algorithm>
 #include <cstdint>
 
 #include "base/text.h"
@@ -36,6 +37,16 @@ std::string clean_utf8(std::string_view text) {
     at += length;
   }
   return clean;
+}
+
+std::string markdown_cell(std::string_view text) {
+  std::string line(text), safe;
+  std::ranges::replace(line, '\n', ' ');
+  for (const char c : clean_utf8(line)) {
+    if (c == '|') safe += '\\';
+    safe += c == '<' ? "&lt;" : std::string(1, c);
+  }
+  return safe;
 }
 
 std::string escape_markup(std::string_view text) {

@@ -1,4 +1,4 @@
-// Encode: text and numbers made safe to stand inside HTML, SVG and script data.
+// Encode: text and numbers made safe to stand inside HTML, SVG, Markdown and script data.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -14,6 +14,9 @@ std::string clean_utf8(std::string_view text);
 
 /// `text` for HTML and XML, in content and in quoted attributes; cleaned first.
 std::string escape_markup(std::string_view text);
+
+/// Returns `text` for a cell of a Markdown table: bars would end it, a "<" begin markup.
+std::string markdown_cell(std::string_view text);
 
 /// Columns that cleaned `text` takes on a terminal, one for each code point.
 std::size_t display_width(std::string_view text);

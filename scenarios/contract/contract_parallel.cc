@@ -67,6 +67,11 @@ std::vector<ContractKey> layout_keys() {
       {"expert_imbalance", number(1, kMostImbalance), "1",
        "Tokens of the busiest holder of experts over the mean, where the model has no "
        "`capacity_factor`."},
+      {"expert_dispatch", one_of({"copies", "nodes"}), "copies",
+       "How tokens get to their experts, and back. `copies`: a copy for each expert, from device "
+       "to "
+       "device. `nodes`: one for each node that holds any of them, whose devices hand copies on "
+       "(DeepEP, HybridEP)."},
       {"order", order, R"(["tensor", "context", "data", "pipeline"])",
        "Which coordinate changes first from one device of the machine to the next, the innermost "
        "first. With 8 devices a node and `tensor` 8, the default keeps a tensor group inside a "

@@ -275,6 +275,7 @@ ParallelKeys read_parallel(const JsonNode& node, Diagnostics& diagnostics) {
   sharding.sequence_parallel = section.boolean("sequence_parallel");
   sharding.context_layout = static_cast<ContextLayout>(section.choice("context_layout"));
   sharding.expert_imbalance = section.number("expert_imbalance");
+  sharding.expert_dispatch = static_cast<ExpertDispatch>(section.choice("expert_dispatch"));
   read_tensor_layout(section, keys);
   read_subgroups(section, keys);
   read_data_parallel(section, keys.data_parallel);

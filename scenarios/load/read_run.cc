@@ -155,6 +155,7 @@ FailureConditions read_failures(std::string_view path, const JsonNode& node,
     if (const auto name = read_text(*trace, diagnostics)) {
       try {
         const std::string file = resolved_path(*trace->value);
+        refuse_pipe(file);
         failures.trace = parse_outage_trace(read_file(file, kLargestTrace), file);
       } catch (const Error& error) {
         report(diagnostics, *trace, error.what());

@@ -373,6 +373,7 @@ void read_order_file(const TrainingKeys& training, SchedulePolicy& policy,
   if (!written) return;
   const std::string path = resolved_path(*node.value);
   try {
+    refuse_pipe(path);
     StepOrder order = parse_schedule_text(read_file(path, kLargestFile), path);
     if (training.batch_valid && order.micro_batches != training.micro_batches) {
       report(diagnostics, node,

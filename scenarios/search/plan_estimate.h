@@ -26,6 +26,7 @@ struct PlanEstimate {
   std::array<double, kTimeUses> time{};  // shares of a step of the busiest device
   double memory_capacity = 0;            // bytes of a device
   double samples = 0, tokens = 0;        // of a step; 0: unknown
+  double mfu = 0, flops_per_s = 0;       // of a device, by the model's flops; 0: unknown
   int micro_batches = 1;                 // of a step
   int judged_micro_batches = 0;          // of the step that was simulated in full; 0: not needed
   bool fits = true;                      // devices and hosts

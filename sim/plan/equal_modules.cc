@@ -40,8 +40,8 @@ bool equal_work(const Module& a, const Module& b) {
          equal(a.recompute_exchanges, b.recompute_exchanges) && a.parameters == b.parameters &&
          a.expert_parameters == b.expert_parameters && a.tied_parameters == b.tied_parameters &&
          a.tied_to == b.tied_to && a.output == b.output && a.stash == b.stash &&
-         a.workspace == b.workspace && a.remade == b.remade && a.matrices == b.matrices &&
-         a.tied_matrices == b.tied_matrices && a.frozen == b.frozen &&
+         a.carried == b.carried && a.workspace == b.workspace && a.remade == b.remade &&
+         a.matrices == b.matrices && a.tied_matrices == b.tied_matrices && a.frozen == b.frozen &&
          a.frozen_experts == b.frozen_experts && a.tied_frozen == b.tied_frozen &&
          equal(a.head, b.head);
 }

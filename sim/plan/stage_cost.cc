@@ -114,6 +114,7 @@ StageCost price_module(const Module& module, const PriceInputs& inputs) {
   cost.head_update = price_update(module.head.update, inputs);
   cost.output = module.output;
   cost.stash = module.stash;
+  cost.carried = module.carried;
   cost.workspace = module.workspace;
   cost.remade = module.remade;
   cost.head_memory = module.head.memory;
@@ -142,7 +143,9 @@ void append(StageCost& stage, const StageCost& module) {
   stage.backward_weight += module.backward_weight;
   stage.recompute += module.recompute;
   stage.update += module.update;
-  stage.stash += module.stash;
+  const Bytes carried = std::max(stage.carried, module.carried);
+  stage.stash += module.stash + carried - stage.carried;
+  stage.carried = carried;
   stage.workspace = std::max(stage.workspace, module.workspace);
   stage.state += module.state;
   stage.expert_state += module.expert_state;
@@ -155,7 +158,7 @@ void append(StageCost& stage, const StageCost& module) {
   stage.gradient_addition = module.gradient_addition;
 }
 
-/// As append; weights that the module shares with another count where that one is not.
+/// Appends `module`; weights that it shares with another count where that one is not.
 void append_tied(StageCost& stage, const StageCost& module, int first_module) {
   append(stage, module);
   if (first_module <= module.tied_to) return;
@@ -196,6 +199,7 @@ std::vector<StageCost> as_run(std::vector<StageCost> modules, const Strategy& st
     module.backward_input = module.first_backward_input = {};
     module.output = 2 * module.output;
     module.stash = 2 * module.stash;
+    module.carried = 2 * module.carried;
   }
   return modules;
 }
@@ -305,7 +309,7 @@ StageTime busy_time(const std::vector<StageCost>& priced, const Strategy& strate
   const std::vector<StageCost> modules = as_run(priced, strategy);
   // Prefix sums, so that a range costs the same whatever its length.
   struct Sums {
-    Seconds once, each_traversal, weight, tied_update;
+    Seconds once, each_traversal, weight;
   };
   std::vector<Sums> sums(1);
   for (const StageCost& module : modules) {
@@ -314,8 +318,11 @@ StageTime busy_time(const std::vector<StageCost>& priced, const Strategy& strate
         module.forward.whole() + module.backward_weight.whole() + module.update.time / update_every;
     next.each_traversal += module.backward_input.whole() + module.recompute.whole();
     next.weight += module.backward_weight.whole();
-    next.tied_update += module.tied_update.time / update_every;
     sums.push_back(next);
+  }
+  std::vector<int> tied;  // modules that share weights with another
+  for (std::size_t m = 0; m < modules.size(); ++m) {
+    if (modules[m].tied_update.time > Seconds(0)) tied.push_back(static_cast<int>(m));
   }
   return [=](int stage, int first, int last) {
     const Seconds once = sums[last].once - sums[first].once;
@@ -323,8 +330,9 @@ StageTime busy_time(const std::vector<StageCost>& priced, const Strategy& strate
     // The last part of overlapping blocks belongs to no stage of its own.
     const StageRole& role = roles[std::min<std::size_t>(stage, roles.size() - 1)];
     Seconds busy = once;
-    if (first > modules[last - 1].tied_to) {
-      busy += sums[last].tied_update - sums[first].tied_update;
+    for (const int m : tied) {
+      const bool copy = first <= m && m < last && first > modules[m].tied_to;
+      if (copy) busy += modules[m].tied_update.time / update_every;
     }
     for (const Traversal& traversal : role.traversals) {
       const bool skips = !traversal.to_previous && strategy.skip_unneeded_input_gradients;

@@ -52,6 +52,7 @@ struct StageCost {
   OpCost head, head_update;     // zero where the stage runs no head
   Seconds gradient_addition;    // adding one output gradient to another (sum and mean)
   Bytes output, stash, workspace, head_memory;
+  Bytes carried;         // of a stage's stash, and beside a module's: see Module
   Bytes remade;          // of a module's workspace: what its recompute brings back
   Bytes returned;        // of the output, with its gradient: where stages are reversible
   Footprint state;       // weights, gradients, optimiser states; a stage's include its head's

@@ -21,6 +21,7 @@ struct Asked {
   int devices = 8;
   Words set = {};          // further overrides
   std::string model = {};  // for programs that are not told it
+  std::string key = {};    // may be left out, by name
 };
 
 Words overrides(const Asked& asked) {
@@ -34,28 +35,37 @@ Words overrides(const Asked& asked) {
   return options;
 }
 
-double step_time(const Folder& folder, Words words) {
+/// Returns the step time and each device's peak memory, in seconds and bytes.
+std::vector<double> predicted(const Folder& folder, Words words) {
   words.insert(words.begin(), "simulate");
   words.insert(words.end(), {"--json", "-"});
   const Outcome run = run_program(words, folder.path());
   CHECK(run.err == "");
   REQUIRE(run.exit_code == 0);
-  return parse_json(run.out, "out.json").find("step_time_s")->number;
+  const JsonValue result = parse_json(run.out, "out.json");
+  std::vector<double> numbers = {result.find("step_time_s")->number};
+  for (const JsonValue& device : result.find("devices")->items) {
+    numbers.push_back(device.find("peak_memory_bytes")->number);
+  }
+  return numbers;
 }
 
-/// Writes a plan for `program`, reads that again, and compares the step times. Returns what export
-/// says where the program cannot run the plan.
+/// Writes a plan for `program`, reads that again, and compares the predictions. Returns what export
+/// says where the program cannot run the plan, or leaves the key out.
 std::string round_trip(const Asked& asked, const std::string& program) {
   const Folder folder;
   const char* const file = program == "deepspeed"    ? "plan.json"
                            : program == "torchtitan" ? "plan.toml"
                                                      : "plan.sh";
-  Words out = {"export", asked.file, "--to", program, "--out", file, "--quiet"};
+  Words out = {"export", asked.file, "--to", program, "--out", file, "--quiet", "--json", "-"};
   const Words set = overrides(asked);
   out.insert(out.end(), set.begin(), set.end());
   const Outcome written = run_program(out, folder.path());
   if (written.exit_code == 2) return written.err;
   REQUIRE(written.exit_code == 0);
+  if (!asked.key.empty() && written.out.find("\"/" + asked.key) != std::string::npos) {
+    return written.out;
+  }
   Words in = {"import",
               program,
               file,
@@ -74,7 +84,7 @@ std::string round_trip(const Asked& asked, const std::string& program) {
   REQUIRE(read.exit_code == 0);
   Words before = {asked.file};
   before.insert(before.end(), set.begin(), set.end());
-  CHECK(step_time(folder, {"made.json"}) == step_time(folder, before));
+  CHECK(predicted(folder, {"made.json"}) == predicted(folder, before));
   return "";
 }
 
@@ -196,6 +206,115 @@ TEST_CASE("a plan that a program cannot run is refused by the keys that it lacks
                   "only; expected 1\n") != std::string::npos);
   CHECK(round_trip(asked, "torchtitan").find("/model: torchtitan has no flavour of it") !=
         std::string::npos);
+}
+
+struct KeyValue {
+  std::string key;
+  int devices;
+  Words set;  // gives the key another value than its default, and what that needs
+};
+
+/// Returns a value of each key of parallel and training that a transformer may have.
+std::vector<KeyValue> values_of_keys() {
+  return {
+      {"parallel/pipeline", 2, {"parallel.pipeline=2"}},
+      {"parallel/stages",
+       2,
+       {"parallel.pipeline=2", "parallel.stages=4", "training.schedule=interleaved"}},
+      {"parallel/placement",
+       2,
+       {"parallel.pipeline=2", "parallel.stages=4", "parallel.placement=[0, 1, 1, 0]"}},
+      {"parallel/tensor", 2, {"parallel.tensor=2"}},
+      {"parallel/data", 4, {"parallel.data=4"}},
+      {"parallel/context", 2, {"parallel.context=2"}},
+      {"parallel/expert", 4, {"parallel.data=4", "parallel.expert=2"}},
+      {"parallel/expert_tensor",
+       4,
+       {"parallel.tensor=2", "parallel.data=2", "parallel.expert=2", "parallel.expert_tensor=1",
+        "parallel.sequence_parallel=true"}},
+      {"parallel/tensor_layout",
+       4,
+       {"parallel.tensor=4", "training.micro_batch_size=2", "parallel.tensor_layout=2d"}},
+      {"parallel/sequence_parallel", 2, {"parallel.tensor=2", "parallel.sequence_parallel=true"}},
+      {"parallel/context_layout", 2, {"parallel.context=2", "parallel.context_layout=all_to_all"}},
+      {"parallel/expert_imbalance",
+       4,
+       {"parallel.data=4", "parallel.expert=2", "parallel.expert_imbalance=1.5"}},
+      {"parallel/expert_dispatch",
+       4,
+       {"parallel.data=4", "parallel.expert=2", "parallel.expert_dispatch=nodes"}},
+      {"parallel/order",
+       4,
+       {"parallel.pipeline=2", "parallel.data=2",
+        R"(parallel.order=["data", "tensor", "context", "pipeline"])"}},
+      {"parallel/zero_stage", 4, {"parallel.data=4", "parallel.zero_stage=3"}},
+      {"parallel/shard", 4, {"parallel.data=4", "parallel.zero_stage=3", "parallel.shard=2"}},
+      {"parallel/overlap_gradients", 4, {"parallel.data=4", "parallel.overlap_gradients=false"}},
+      {"parallel/overlap_weights",
+       4,
+       {"parallel.data=4", "parallel.zero_stage=2", "parallel.overlap_weights=true"}},
+      {"parallel/gradient_density", 4, {"parallel.data=4", "parallel.gradient_density=0.5"}},
+      {"parallel/gradient_reduction",
+       4,
+       {"parallel.data=4", "parallel.gradient_reduction=micro_batch"}},
+      {"parallel/bucket", 4, {"parallel.data=4", "parallel.bucket=100 MiB"}},
+      {"parallel/prefetch", 4, {"parallel.data=4", "parallel.zero_stage=3", "parallel.prefetch=3"}},
+      {"parallel/stage_layouts",
+       4,
+       {"parallel.pipeline=2", R"(parallel.stage_layouts=[{"tensor": 2}, {"data": 2}])"}},
+      {"training/strategy", 2, {"training.strategy=local", "parallel.pipeline=2"}},
+      {"training/schedule", 2, {"training.schedule=gpipe", "parallel.pipeline=2"}},
+      {"training/global_batch_size", 1, {"training.global_batch_size=64"}},
+      {"training/micro_batch_size", 1, {"training.micro_batch_size=4"}},
+      {"training/precision", 1, {"training.precision=fp8"}},
+      {"training/optimizer", 1, {R"(training.optimizer={"kind": "adam", "masters": "none"})"}},
+      {"training/weights", 1, {"training.weights=fp8", "training.precision=fp8"}},
+      {"training/lora", 1, {R"(training.lora={"rank": 8})"}},
+      {"training/frozen_modules", 1, {"training.frozen_modules=3"}},
+      {"training/recompute", 1, {R"(training.recompute={"modules": ["mlp", "layernorm"]})"}},
+      {"training/recompute", 1, {R"(training.recompute={"full_layers": 3})"}},
+      {"training/recompute", 1, {R"(training.recompute={"stage_layers": 3})"}},
+      {"training/offload", 1, {R"(training.offload={"optimizer": 0.5})"}},
+      {"training/offload", 1, {R"(training.offload={"activations": 0.5})"}}};
+}
+
+/// Returns what a plan of the model needs beside `one`, so that `program` could run it.
+Asked asked_with(const KeyValue& one, const std::string& program, const std::string& file) {
+  Asked asked{file, one.devices, {"parallel.pipeline=1"}};
+  asked.key = one.key;
+  const bool experts = one.key.find("expert") != std::string::npos;
+  const bool divided = one.set[1 % one.set.size()].find("zero_stage") != std::string::npos;
+  if (program == "megatron" && experts) asked.set.push_back("model.experts=4");
+  if (program == "torchtitan") {
+    asked.set.push_back("partition=uniform");
+    asked.set.push_back(experts ? "model=gpt-oss-20b" : "model=llama-3-8b");
+    if (one.key == "parallel/tensor") asked.set.push_back("parallel.sequence_parallel=true");
+    if (one.key == "parallel/context") asked.set.push_back("parallel.zero_stage=3");
+  } else if (program == "deepspeed") {
+    asked.model = experts ? "mixtral-8x7b" : "gpt2-medium";
+    asked.set.push_back("model=" + asked.model);
+    if (divided) asked.set.push_back("parallel.gradient_reduction=micro_batch");
+  }
+  asked.set.insert(asked.set.end(), one.set.begin(), one.set.end());
+  return asked;
+}
+
+TEST_CASE("no key is lost on the way to another program: it comes back, is refused or left out") {
+  const Folder folder;
+  folder.file("s.json", kSmall);
+  for (const std::string program : {"megatron", "torchtitan", "deepspeed"}) {
+    for (const KeyValue& one : values_of_keys()) {
+      CAPTURE(program);
+      CAPTURE(one.key);
+      CAPTURE(one.set.back());
+      const std::string lacks =
+          round_trip(asked_with(one, program, folder.path("s.json")), program);
+      const bool named = lacks.find("/" + one.key) != std::string::npos;
+      // DeepSpeed is told of pipelines and experts in Python; what divides them goes with it.
+      const bool python = lacks.find("in Python") != std::string::npos;
+      CHECK((lacks.empty() || named || python));
+    }
+  }
 }
 
 /// Returns the keys that Megatron-LM lacks of the small model, sorted as export says them.

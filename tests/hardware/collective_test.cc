@@ -4,9 +4,12 @@
 
 #include <doctest/doctest.h>
 
+#include <array>
 #include <cmath>
 #include <map>
 #include <numeric>
+
+#include "base/random.h"
 
 namespace interlock::collective_test {
 namespace {
@@ -169,6 +172,46 @@ TEST_CASE("all-to-all sends S/n from each to every other, in one step or in n - 
   CHECK(time_alone(cluster, direct).value() == doctest::Approx(kPortLatency + busy));
   const CollectivePlan pairwise = plan(cluster, all(n), AllToAll, Ring);
   CHECK(time_alone(cluster, pairwise).value() == doctest::Approx((n - 1) * kPortLatency + busy));
+}
+
+TEST_CASE("tokens for several experts cross to a node once, and are handed on there") {
+  const int n = 12, per_node = 4, copies = 6, tokens = 40'000;
+  const Cluster cluster = machine(n, per_node);
+  // Draws where the copies of tokens of device 0 go, and counts what leaves it for other nodes, and
+  // what a node's members hand on to each other, which equals what devices of other nodes bring.
+  Random random(7, 0);
+  double crossed = 0, inside = 0;
+  for (int token = 0; token < tokens; ++token) {
+    std::array<int, 3> held{};
+    for (int copy = 0; copy < copies; ++copy) {
+      const int holder = random.integer(0, n - 1);
+      ++held[static_cast<std::size_t>(holder / per_node)];
+      if (holder % per_node != 0) ++inside;  // from the member that it came to, or from here
+    }
+    crossed += (held[1] > 0) + (held[2] > 0);
+  }
+  const double token_bytes = kBytes / copies;
+  CollectivePlan plan = plan_exchange(
+      cluster, all(n),
+      {.kind = AllToAll, .axis = MeshAxis::Expert, .bytes = Bytes(kBytes), .copies = copies});
+  double sent_out = 0, sent_inside = 0;
+  for (const Flow& flow : plan.flows) {
+    if (flow.from != 0) continue;
+    (flow.to >= per_node ? sent_out : sent_inside) += flow.bytes.value();
+  }
+  MESSAGE("drawn: " << crossed / tokens << " nodes a token, " << inside / tokens << " inside");
+  CHECK(sent_out == doctest::Approx(crossed / tokens * token_bytes).epsilon(0.01));
+  CHECK(sent_inside == doctest::Approx(inside / tokens * token_bytes).epsilon(0.01));
+  MESSAGE("one copy, or one node: as any all-to-all");
+  const auto same = [&](const Cluster& where, double made) {
+    const Exchange exchange = {
+        .kind = AllToAll, .axis = MeshAxis::Expert, .bytes = Bytes(kBytes), .copies = made};
+    const CollectivePlan usual = plan_collective(where, all(n), AllToAll, Bytes(kBytes), {});
+    CHECK(time_alone(where, plan_exchange(where, all(n), exchange)).value() ==
+          doctest::Approx(time_alone(where, usual).value()).epsilon(1e-12));
+  };
+  same(cluster, 1);
+  same(machine(n, n), copies);
 }
 
 TEST_CASE("a shift goes to the next in the order given") {

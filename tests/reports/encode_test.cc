@@ -34,6 +34,10 @@ TEST_CASE("control characters and broken UTF-8 become the replacement character"
                    "2J") == "\uFFFD2J");  // the one-character form of ESC [
 }
 
+TEST_CASE("a cell of a Markdown table stays one cell, and no markup") {
+  CHECK(markdown_cell("a | b\n<script>") == "a \\| b &lt;script>");
+}
+
 TEST_CASE("width counts characters, not bytes") {
   CHECK(display_width("→ü") == 2);
   CHECK(display_width("") == 0);

@@ -141,6 +141,43 @@ TEST_CASE("a file of another sweep, of no sweep, or in use is refused") {
         }).find("holds no sweep") != std::string::npos);
 }
 
+TEST_CASE("a database that was damaged, a folder, and a query without end are refused") {
+  const Folder folder;
+  const Sweep sweep;
+  const std::string file = folder.path("s.db");
+  { SweepStore(file, sweep.identity).add(sweep.row(1)); }
+  const auto damaged = [&](const std::string& key, const std::string& value) {
+    const Folder copies;
+    const std::string copy = copies.path("copy.db");
+    std::filesystem::copy_file(file, copy);
+    Database(copy, Database::Mode::Write)
+        .run("UPDATE sweep SET value = '" + value + "' WHERE key = '" + key + "'");
+    const std::string ranked = message_of([&] { rank_rows(copy, {}); });
+    CHECK(message_of([&] { SweepStore store(copy, sweep.identity); }) == ranked);
+    return ranked.find("says no usable \"" + key + "\"") != std::string::npos;
+  };
+  for (const char* points : {"", "six", "-1", "99999999999999999999", "10000000000", "6 7"}) {
+    CHECK(damaged("points", points));
+  }
+  for (const char* paths : {"", "[", "{}", "[1]", "null"}) CHECK(damaged("paths", paths));
+  CHECK(message_of([&] {
+          rank_rows(folder.path(), {});
+        }).find("is a folder; expected a database") != std::string::npos);
+  Database database(file, Database::Mode::Read);
+  database.limit_time(std::chrono::seconds(0));
+  Statement endless = database.prepare(
+      "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c");
+  CHECK(message_of([&] { endless.step(); }).find("the query took too long") != std::string::npos);
+}
+
+TEST_CASE("texts that a spreadsheet would take for formulas are quoted; numbers are not") {
+  Ranking ranking;
+  ranking.columns = {"name", "step_time_s", "error"};
+  ranking.rows.push_back({std::string("=cmd|' /C calc'!A0"), -1.5, std::string("a, \"b\"")});
+  CHECK(ranking_csv(ranking) ==
+        "name,step_time_s,error\r\n'=cmd|' /C calc'!A0,-1.5,\"a, \"\"b\"\"\"\r\n");
+}
+
 TEST_CASE("rows are ranked by what is good, or as asked; failures are counted") {
   const Folder folder;
   const Sweep sweep;

@@ -3,7 +3,9 @@
 #include "validate/cpu/cpu_memory.h"
 
 #include <sys/mman.h>
+#include <sys/resource.h>
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 
@@ -12,19 +14,29 @@
 namespace interlock {
 namespace {
 
-constexpr std::int64_t kCapacity = std::int64_t{1} << 36;  // of addresses
 constexpr int kPoison = 0xff;
 
 }  // namespace
 
-CpuMemory::CpuMemory(int rank, bool poison) : rank_(rank), poison_(poison), slab_(kCapacity) {
-  void* memory = mmap(nullptr, static_cast<std::size_t>(kCapacity), PROT_READ | PROT_WRITE,
+std::int64_t addresses_of_rank(std::size_t ranks) {
+  constexpr std::int64_t kUnlimited = std::int64_t{1} << 36;
+  constexpr std::int64_t kPage = 4096;
+  rlimit limit = {};
+  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return kUnlimited;
+  // Half is for the program, its threads' stacks and the data.
+  const auto share = static_cast<std::int64_t>(limit.rlim_cur / 2 / ranks) / kPage * kPage;
+  return std::clamp(share, kPage, kUnlimited);
+}
+
+CpuMemory::CpuMemory(int rank, std::int64_t capacity, bool poison)
+    : rank_(rank), capacity_(capacity), poison_(poison), slab_(capacity) {
+  void* memory = mmap(nullptr, static_cast<std::size_t>(capacity), PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) throw Error("cannot reserve memory for device " + std::to_string(rank));
   base_ = static_cast<char*>(memory);
 }
 
-CpuMemory::~CpuMemory() { munmap(base_, static_cast<std::size_t>(kCapacity)); }
+CpuMemory::~CpuMemory() { munmap(base_, static_cast<std::size_t>(capacity_)); }
 
 Block CpuMemory::allocate(std::int64_t bytes, MemoryClass memory_class) {
   if (bytes == 0) return {};

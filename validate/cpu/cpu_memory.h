@@ -11,13 +11,18 @@
 
 namespace interlock {
 
+/// Returns the bytes of address space that each of `ranks` may reserve: plenty, or its share of
+/// half the process's limit (ulimit -v), which clusters set.
+std::int64_t addresses_of_rank(std::size_t ranks);
+
 /// Address space is reserved, memory used as it is touched. May be used from several threads:
 /// senders put messages where their receivers are.
 class CpuMemory {
  public:
-  /// `poison`: bytes that are allocated or freed are filled with a pattern that makes NaN of every
-  /// number, so that a read before the first write, or after free(), shows in the losses.
-  CpuMemory(int rank, bool poison);
+  /// `capacity`: bytes of address space. `poison`: bytes that are allocated or freed are filled
+  /// with a pattern that makes NaN of every number, so that a read before the first write, or after
+  /// free(), shows in the losses.
+  CpuMemory(int rank, std::int64_t capacity, bool poison);
   ~CpuMemory();
   CpuMemory(const CpuMemory&) = delete;
   CpuMemory& operator=(const CpuMemory&) = delete;
@@ -30,6 +35,7 @@ class CpuMemory {
 
  private:
   int rank_;
+  std::int64_t capacity_;
   bool poison_;
   mutable std::mutex mutex_;
   Slab slab_;

@@ -60,9 +60,10 @@ void set_up(RunOnCpu& run) {
   run.outcome.losses.resize(stages);
   run.devices.resize(stages);
   run.stages.resize(stages);
+  const std::int64_t capacity = addresses_of_rank(program.ranks.size());
   for (const Rank& rank : program.ranks) {
-    run.memories.push_back(
-        std::make_unique<CpuMemory>(static_cast<int>(run.memories.size()), run.options.poison));
+    run.memories.push_back(std::make_unique<CpuMemory>(static_cast<int>(run.memories.size()),
+                                                       capacity, run.options.poison));
     std::vector<Stage*> own;
     for (const int stage : rank.stages) {
       add_stage(run, rank, stage);

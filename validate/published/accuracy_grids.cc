@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "reports/terminal/layout.h"
+#include "reports/words/encode.h"
 #include "reports/words/scale.h"
 #include "validate/published/accuracy_report.h"
 
@@ -105,16 +106,6 @@ Grid empty_value_grid() {
            {"Error", "%"},
            {"Remark", "", false}},
           {}};
-}
-
-/// A cell of Markdown; bars would end it.
-std::string markdown_cell(const std::string& text) {
-  std::string safe;
-  for (const char c : text) {
-    if (c == '|') safe += '\\';
-    safe += c == '\n' ? ' ' : c;
-  }
-  return safe;
 }
 
 std::string markdown_table(const Grid& grid) {

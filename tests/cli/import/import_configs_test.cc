@@ -78,6 +78,7 @@ TEST_CASE("a job of torchtitan becomes a scenario, whose shards are what devices
   CHECK(at(s, "training", "global_batch_size").number == 64);
   CHECK(at(s, "training", "micro_batch_size").number == 8);
   CHECK(at(s, "training", "recompute").text == "full");
+  CHECK(at(s, "training", "framework").text == "torchtitan");
   CHECK(refusal("torchtitan", "job.toml", kTitan)
             .find("job.toml:14: parallelism.data_parallel_shard_degree: is what the devices leave; "
                   "expected import's --devices, a multiple of 8") == 0);

@@ -187,7 +187,7 @@ std::vector<double> stages_of(const JsonValue& scenario) {
 
 TEST_CASE("a layout says what each stage holds, and stages may count the embedding and the loss") {
   const std::string sizes = "vocab-size: 1000\n";
-  // As in Megatron-LM's own examples: repetitions of letters and of groups that hold a boundary.
+  // Megatron-LM's own examples repeat letters, and groups that hold a boundary.
   const JsonValue written = imported(kSettings + sizes +
                                      "pipeline-model-parallel-size: 2\nglobal-batch-size: "
                                      "4\npipeline-model-parallel-layout: Et*2|(tt|)*2,t*2L\n");

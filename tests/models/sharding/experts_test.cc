@@ -61,6 +61,22 @@ TEST_CASE("weights are those of Mixtral 8x7B: 46.7 G, of which a token uses 12.9
         doctest::Approx(2 * multiplied * s + layers * 4 * s * s * h).epsilon(1e-14));
 }
 
+TEST_CASE("tokens that cross to a node once say how many copies there are of each") {
+  BuildOptions options = shared_by(2);
+  const auto copies = [&] {
+    std::vector<double> made;
+    const Module block = built(kSmall + "}", options).modules[1];
+    for (const Exchange& exchange : block.forward_exchanges) {
+      if (exchange.kind != CollectiveKind::AllToAll) continue;
+      made.insert(made.end(), static_cast<std::size_t>(exchange.count), exchange.copies);
+    }
+    return made;
+  };
+  CHECK(copies() == std::vector<double>{1, 1});  // there and back
+  options.sharding.expert_dispatch = ExpertDispatch::Nodes;
+  CHECK(copies() == std::vector<double>{2, 2});  // two experts for a token
+}
+
 TEST_CASE("devices that share the experts hold them once, and copies of the rest") {
   const Module whole = built(kSmall + "}").modules[1];
   CHECK(whole.expert_parameters == 4 * kExpert);

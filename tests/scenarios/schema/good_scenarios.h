@@ -83,6 +83,7 @@ inline std::vector<std::string> good_cluster_scenarios() {
             "vocab_size": 128, "sequence_length": 32, "experts": 4},
   "cluster": {"machine": "dgx-h100", "nodes": 4},
   "parallel": {"tensor": 2, "context": 2, "data": 4, "expert": 2, "expert_imbalance": 1.5,
+               "expert_dispatch": "nodes",
                "sequence_parallel": true, "context_layout": "all_to_all", "zero_stage": 3,
                "shard": 4, "overlap_weights": true, "bucket": "1 MiB", "prefetch": 2,
                "order": ["tensor", "data", "context", "pipeline"]},

@@ -1,0 +1,192 @@
+// Inputs and surroundings made to break the program: each ends in a sentence, and nothing is left.
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "base/file.h"
+#include "base/json/json.h"
+#include "tests/cli/child_program.h"
+
+namespace interlock::hostile_input_test {
+namespace {
+
+const std::string kProgram = "'" INTERLOCK_PROGRAM "'";
+
+std::string example(const std::string& name) {
+  return std::string(SCENARIOS_FOLDER) + "/examples/" + name + ".json";
+}
+
+#ifdef __SANITIZE_ADDRESS__  // which takes addresses as it likes
+constexpr bool kLimits = false;
+#else
+constexpr bool kLimits = true;
+#endif
+const std::string kLittleMemory = kLimits ? "ulimit -v 200000; " : "";
+
+bool holds(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+/// Runs a command that must be refused, and returns what it says.
+std::string refusal(const Folder& folder, const std::string& command) {
+  const Outcome run = run_shell(kProgram + " " + command, folder.path());
+  CAPTURE(command);
+  CAPTURE(run.err);
+  CHECK(run.exit_code == 2);
+  CHECK(!holds(run.err, "bug"));
+  return run.err;
+}
+
+TEST_CASE("sizes of Megatron arguments that overflow, and lists without end, are refused") {
+  const Folder folder;
+  const auto script = [&](const std::string& more) {
+    folder.file("run.sh",
+                "python pretrain_gpt.py --num-layers 4 --num-attention-heads 4 --seq-length 128 "
+                "--vocab-size 1000 --micro-batch-size 1 --bf16 " +
+                    more + "\n");
+    return refusal(folder, "import megatron run.sh --cluster dgx-h100 --out s.json");
+  };
+  CHECK(script("--hidden-size 1000000000") ==
+        "run.sh:1: --hidden-size: expected at most 1000000\n");
+  for (const char* list : {"([0]*99999999999)", "(*99999999999)", "([0,1]*9223372036854775809)"}) {
+    CHECK(holds(
+        script(std::string("--hidden-size 64 --num-experts 4 --moe-layer-freq \"") + list + "\""),
+        "run.sh:1: --moe-layer-freq: expected a number, or a list"));
+  }
+  CHECK(folder.files() == std::vector<std::string>{"run.sh"});
+}
+
+TEST_CASE("an array of arguments may end on the line of its last value") {
+  const Folder folder;
+  folder.file("run.sh",
+              "ARGS=(--num-layers 4 --hidden-size 64\n --num-attention-heads 4 --seq-length 128\n"
+              "  --vocab-size 1000 --micro-batch-size 16)\n"
+              "python pretrain_gpt.py ${ARGS[@]} --bf16 --global-batch-size 64\n");
+  const Outcome run = run_program(
+      {"import", "megatron", "run.sh", "--cluster", "dgx-h100", "--out", "s.json"}, folder.path());
+  CAPTURE(run.err);
+  REQUIRE(run.exit_code == 0);
+  const JsonValue scenario = read_json_file(folder.path("s.json"));
+  CHECK(scenario.find("training")->find("micro_batch_size")->number == 16);
+}
+
+TEST_CASE("a graph of PipeDream's with a time beyond all numbers is refused by its line") {
+  const Folder folder;
+  folder.file("g.txt",
+              "node1 -- Linear -- forward_compute_time=1e999, backward_compute_time=1.0, "
+              "activation_size=5.0, parameter_size=3.0\n");
+  CHECK(refusal(folder, "import pipedream g.txt --out m.json") ==
+        "g.txt:1: forward_compute_time: expected a number from 0 to 1e15, got \"1e999\"\n");
+}
+
+TEST_CASE("a pipe that a scenario names is refused, not waited for") {
+  const Folder folder;
+  REQUIRE(run_shell("mkfifo pipe.json", folder.path()).exit_code == 0);
+  for (const char* set : {"model=pipe.json", "model.base=pipe.json", "cluster=./pipe.json",
+                          "training.framework=./pipe.json"}) {
+    CHECK(holds(refusal(folder, "simulate " + example("gpt2-xl-1f1b") + " --set " + set),
+                "is a pipe or a device; expected a file"));
+  }
+}
+
+TEST_CASE("a link to a file that is not there yet leads to that file") {
+  const Folder folder;
+  std::filesystem::create_symlink("later.json", folder.path("link.json"));
+  const Outcome run = run_program(
+      {"simulate", example("four-equal-stages"), "--quiet", "--json", "link.json"}, folder.path());
+  CHECK(run.exit_code == 0);
+  CHECK(std::filesystem::is_symlink(folder.path("link.json")));
+  CHECK(std::filesystem::is_regular_file(folder.path("later.json")));
+}
+
+TEST_CASE("results with a time of nothing, or beyond all bounds, are not drawn") {
+  const Folder folder;
+  const Outcome run = run_program(
+      {"simulate", example("four-equal-stages"), "--quiet", "--json", "r.json"}, folder.path());
+  REQUIRE(run.exit_code == 0);
+  for (const char* time : {"0", "1e308"}) {
+    std::string text = read_file(folder.path("r.json"));
+    const std::size_t from = text.find("\"step_time_s\": ") + 15;
+    text.replace(from, text.find(',', from) - from, time);
+    folder.file("wrong.json", text);
+    CHECK(holds(refusal(folder, "report wrong.json --figure table:step_time --out t.md"),
+                "/step_time_s: expected a "));
+  }
+  CHECK(!std::filesystem::exists(folder.path("t.md")));
+}
+
+TEST_CASE("traces made to fill memory are read in little of it, or refused") {
+  const Folder folder;
+  const auto filled = [&](char with, const std::string& before, const std::string& after) {
+    return "{ printf '" + before + "'; head -c 300000000 /dev/zero | tr '\\0' '" + with +
+           "'; printf '" + after + "'; }";
+  };
+  const auto imported = [&](const std::string& written, const std::string& file) {
+    REQUIRE(run_shell(written + file, folder.path()).exit_code == 0);
+    const Outcome run = run_shell(
+        kLittleMemory + kProgram + " import kineto " + file + " --out m.json", folder.path());
+    CHECK(run.exit_code == 2);
+    return run.err;
+  };
+  const std::string spaces = filled(' ', "{\"traceEvents\": [", "]}");
+  CHECK(holds(imported(spaces + " > ", "spaces.json"), "has no kernel, copy or memset"));
+  CHECK(holds(imported(spaces + " | gzip > ", "spaces.json.gz"),
+              "expands to more than 200 times its size"));
+  CHECK(holds(imported(filled('x', "[{\"name\": \"", "\"}]") + " > ", "name.json"),
+              "a name or number of more than 16 MiB"));
+}
+
+TEST_CASE("a disk that is full, and a limit of sizes, leave no part of an output") {
+  const Folder folder;
+  const std::string simulate = " simulate " + example("gpt2-xl-1f1b") + " --quiet ";
+  const auto limited = [&](const std::string& blocks, const std::string& output) {
+    return run_shell("ulimit -f " + blocks + "; " + kProgram + simulate + output, folder.path());
+  };
+  const Outcome page = limited("8", "--report page.html");
+  CHECK(page.exit_code == 2);
+  CHECK(page.err == "page.html: cannot be written: file too large\n");
+  CHECK(limited("16", "--kineto traces").exit_code == 2);  // some rank's is larger
+  CHECK(folder.files().empty());
+  CHECK(!std::filesystem::exists(folder.path("traces")));
+}
+
+TEST_CASE("a search without a plan writes neither of its files") {
+  const Folder folder;
+  folder.file("s.json", R"({"model": "gpt3-175b", "cluster": {"machine": "dgx-h100"},
+    "training": {"strategy": "global", "global_batch_size": 8, "precision": "bf16",
+      "optimizer": "adam"},
+    "search": {"pipeline": [1], "tensor": [8], "data": [1], "schedule": ["1f1b"],
+      "zero_stage": [0], "recompute": ["none"]}})");
+  const Outcome run =
+      run_program({"search", "s.json", "--json", "f.json", "--out", "g.json", "-q"}, folder.path());
+  CHECK(run.exit_code == 2);
+  CHECK(holds(run.err, "--out g.json: no plan is within the limits"));
+  CHECK(folder.files() == std::vector<std::string>{"s.json"});
+}
+
+TEST_CASE("too little memory is a sentence about the scenario") {
+  if (!kLimits) return;
+  const Folder folder;
+  const Outcome run =
+      run_shell("ulimit -v 60000; " + kProgram + " simulate " + example("four-equal-stages") +
+                    " --set training.micro_batches=900000",
+                folder.path());
+  CHECK(run.exit_code == 2);
+  CHECK(holds(run.err, "there is not enough memory for this; expected a smaller scenario"));
+}
+
+TEST_CASE("training runs under a limit of address space") {
+  if (!kLimits) return;
+  const Folder folder;
+  folder.file("text.txt", std::string(20'000, 'a') + "bcd");
+  const Outcome run =
+      run_shell("ulimit -v 4000000; " + kProgram + " train " + example("byte-language-model") +
+                    " --data text.txt --set sweep=null --quiet --json r.json",
+                folder.path());
+  CAPTURE(run.err);
+  CHECK(run.exit_code == 0);
+}
+
+}  // namespace
+}  // namespace interlock::hostile_input_test
