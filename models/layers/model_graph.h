@@ -100,9 +100,13 @@ struct ModelGraph {
 };
 
 /// Names what a backward computes again. A forward keeps everything (None), all but the scores of
-/// attention (Selective), only the input of each module (Full), or all but what some parts of it
-/// make (Parts).
-enum class Recompute { None, Selective, Full, Parts };
+/// attention (Selective), only the input of each module (Full), that and the outputs of fused
+/// attention and of every second product (Alternate), or all but what some parts of it make
+/// (Parts). Example of Alternate: of queries, keys, values, projection, gate, up and down of a
+/// Llama block those of queries, values, gate and down are kept.
+/// Source of Alternate: pytorch/torchtitan, torchtitan/parallelisms/parallelize_llama.py
+/// (_save_list), commit 9dec370ad26b5f8e9a7333a0e36165018262644b.
+enum class Recompute { None, Selective, Full, Alternate, Parts };
 
 /// Products of a layer that may have adapters, as Megatron-Bridge names them.
 enum class LinearName { Qkv, Projection, First, Second };

@@ -9,6 +9,8 @@
 namespace interlock {
 namespace {
 
+constexpr double kLossStash = Framework().loss_stash;  // bytes of a logit
+
 /// A kernel that multiplies: `products` multiply-adds over `elements` touched elements.
 Work product(OpClass op_class, double products, double elements, double element) {
   return {.op_class = op_class, .flops = Flops(2 * products), .bytes = Bytes(elements * element)};
@@ -75,6 +77,20 @@ void apply_framework(std::vector<Work>& works, const Framework& framework) {
     if (work.op_class == OpClass::Loss) work.bytes *= framework.loss_traffic;
     if (work.variant == OpVariant::Softmax) work.bytes *= framework.softmax_traffic;
   }
+}
+
+/// Returns the bytes that an operator keeps of its input in `framework`.
+Bytes stash_of(const Operator& op, const Framework& framework) {
+  const bool loss = op.forward.op_class == OpClass::Loss && op.forward.launches > 0;
+  return loss ? op.stash * (framework.loss_stash / kLossStash) : op.stash;
+}
+
+/// Returns the bytes of the gradients of an operator's input and output in `framework`.
+Bytes gradients_of(const Operator& op, const BuildOptions& options) {
+  const bool loss = op.forward.op_class == OpClass::Loss && op.forward.launches > 0;
+  const double element = element_bytes(options.precision);
+  return loss ? op.gradients * (options.framework.loss_gradients.value_or(element) / element)
+              : op.gradients;
 }
 
 /// Adds the gradients that a micro-batch makes of the module's weights to those before it.
@@ -180,6 +196,50 @@ void recompute_parts(Module& module, const ModuleFrame& frame, const std::vector
   apply_framework(module.recompute, options.framework);
 }
 
+/// Returns the share of an operator's products that Recompute::Alternate runs again, and adds what
+/// it keeps of them to `kept`. `product` counts the module's products.
+double share_run_again(const Operator& op, const Sharding& sharding, int& product, Bytes& kept) {
+  if (op.forward.variant == OpVariant::Fused) {
+    kept += op.inner_stash;
+    for (const Bytes output : op.outputs) kept += output;
+    return 0;
+  }
+  Bytes again(0), all(0);
+  for (const Bytes output : op.outputs) {
+    const bool keeps = ++product % 2 == 1;
+    (keeps ? kept : again) += output;
+    all += output;
+  }
+  // Sums over tensor devices are kept, too, so that they are not made again.
+  for (const Exchange& exchange : op.forward_exchanges) {
+    if (exchange.kind != CollectiveKind::ReduceScatter) continue;
+    kept += exchange.bytes / sharding.tensor;
+    return 0;
+  }
+  return all > Bytes(0) ? again / all : 1;
+}
+
+/// Keeps the module's input, and the outputs of fused attention and of every second product.
+void keep_alternate(Module& module, const ModuleFrame& frame, const std::vector<Operator>& ops,
+                    const BuildOptions& options) {
+  Bytes kept = frame.input + frame.later;
+  int product = 0;
+  for (const Operator& op : ops) {
+    const double share = share_run_again(op, options.sharding, product, kept);
+    if (share == 0) continue;
+    if (options.precision == Precision::Fp8) append_casts(module.recompute, op, false);
+    Work again = op.forward;
+    again.flops *= share;
+    again.bytes *= share;
+    if (again.counted) *again.counted *= share;
+    again.shape.n *= share;
+    append(module.recompute, again, OpRole::Forward);
+    append_exchanges(module.recompute_exchanges, op.forward_exchanges);
+  }
+  apply_framework(module.recompute, options.framework);
+  module.stash = std::min(module.stash, kept);
+}
+
 void apply_recompute(Module& module, const ModuleFrame& frame, const std::vector<Operator>& ops,
                      const BuildOptions& options) {
   if (!frame.recomputable) return;
@@ -191,6 +251,8 @@ void apply_recompute(Module& module, const ModuleFrame& frame, const std::vector
     module.recompute = module.forward;
     module.recompute_exchanges = module.forward_exchanges;
     module.stash = std::min(before, frame.input + frame.later);
+  } else if (options.recompute == Recompute::Alternate) {
+    keep_alternate(module, frame, ops, options);
   } else if (!parts_of(options).empty()) {
     recompute_parts(module, frame, ops, options);
   }
@@ -220,6 +282,7 @@ Operator linear(const Linear& shape, double element) {
   set_shapes(op, shape.rows, inputs, outputs);
   op.parameters = shape.inputs * shape.outputs;
   op.matrices = {{.rows = inputs, .columns = outputs, .parameters = op.parameters}};
+  op.outputs = {Bytes(shape.rows * outputs * element)};
   if (shape.bias) add_bias(op, shape.outputs, shape.rows * outputs, element);
   return op;
 }
@@ -310,7 +373,7 @@ Operator cross_entropy(double rows, std::int64_t classes, double element) {
   const double bytes = logits * (element + 4);
   return {.forward = traffic(OpClass::Loss, bytes),
           .input_gradient = traffic(OpClass::Loss, bytes),
-          .stash = Bytes(logits * 4),
+          .stash = Bytes(logits * kLossStash),
           .gradients = Bytes(logits * element)};
 }
 
@@ -326,8 +389,8 @@ Module make_module(const ModuleFrame& frame, const std::vector<Operator>& given,
     append(module.forward, op.forward, OpRole::Forward, op.place);
     append_exchanges(module.forward_exchanges, op.forward_exchanges);
     append_weights(module, frame, op);
-    module.stash += op.stash + op.inner_stash;
-    module.workspace = std::max(module.workspace, op.gradients + op.waiting);
+    module.stash += stash_of(op, options.framework) + op.inner_stash;
+    module.workspace = std::max(module.workspace, gradients_of(op, options) + op.waiting);
   }
   for (auto op = operators.rbegin(); op != operators.rend(); ++op) {
     if (casts) append_casts(module.backward_input, *op, true);

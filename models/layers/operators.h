@@ -39,6 +39,9 @@ struct Operator {
   LayerParts parts;                 // that run it again, and then drop its inner stash
   LayerParts remade;                // that make its stash again
   KernelPlace place = KernelPlace::Around;  // of its kernels
+  /// Bytes that each of its products makes, in the order in which they run one by one, or its fused
+  /// attention; nothing: it makes no tensor that Recompute::Alternate keeps.
+  std::vector<Bytes> outputs = {};
 };
 
 /// y = x W + b. Shapes: x (rows, inputs), W (inputs, outputs).

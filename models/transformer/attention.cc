@@ -95,6 +95,7 @@ Operator fused_attention(const BlockForm& t, const BlockSizes& z) {
   set_shape(op, head_product(t, z, z.attended, z.queries / z.statistics));
   op.stash = Bytes((z.queries + z.keys + z.values) * z.element);
   op.inner_stash = Bytes(z.statistics * 4);
+  op.outputs = {Bytes(z.attentions * z.element)};
   if (t.relative) add_distances(t, z, op);
   // Its backward reads its output, which the projection keeps, but not in this order of tokens.
   if (turns_heads(z.sharding)) op.inner_stash += Bytes(z.attentions * z.element);
@@ -234,6 +235,8 @@ void append_projections(const BlockForm& t, const StreamSizes& stream, const Blo
                                  LinearRole::Column, z.sharding, z.element));
   block.back().linear = LinearName::Qkv;
   block.back().fused = 3;
+  block.back().outputs = {Bytes(z.queries * (t.gate ? 2 : 1) * z.element),
+                          Bytes(z.keys * z.element), Bytes(z.values * z.element)};
   split_heads(t, block.back());
   if (t.qk_norm != QkNorm::None) block.push_back(query_norms(t, z));
 }

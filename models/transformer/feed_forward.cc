@@ -76,6 +76,7 @@ Operator of_experts(const Linear& whole, LinearRole role, int experts, const Str
     matrix.parameters *= experts;
   }
   op.expert = true;
+  op.outputs.clear();  // they are grouped
   if (!sharding.sequence_parallel) op.forward_exchanges = op.input_exchanges = {};
   if (sharding.tensor == z.sharding.tensor) return op;
   for (auto* exchanges : {&op.forward_exchanges, &op.input_exchanges, &op.weight_exchanges}) {
@@ -174,6 +175,9 @@ void append_mlp(const BlockForm& t, std::int64_t width, const StreamSizes& z,
   block.push_back(sharded_linear({z.tokens, width, t.stream.hidden_size, t.bias.mlp},
                                  LinearRole::Row, z.sharding, z.element));
   name_products(t, block);
+  if (!t.gated_mlp) return;
+  std::vector<Bytes>& outputs = block[block.size() - 3].outputs;
+  outputs = {outputs.front() / 2, outputs.front() / 2};  // gate and up
 }
 
 /// The experts of all tokens, whose sum with those behind `router` comes last. Beside the ways of

@@ -64,12 +64,25 @@ void append_patches(const Transformer& t, const StreamSizes& z, std::vector<Oper
   operators.push_back(first);
 }
 
+/// The table of all words. Where every tensor device holds it whole, and goes on with its part of
+/// the sequence, the gradients of all parts are gathered.
+Operator word_table(const Transformer& t, const StreamSizes& z, double tokens,
+                    const Framework& framework) {
+  const Lookup whole = {tokens, t.vocab_size, t.stream.hidden_size};
+  if (!framework.gathers_vocabulary) return sharded_lookup(whole, z.sharding, z.element);
+  Operator table = sharded_lookup(whole, Sharding{}, z.element);
+  if (!z.sharding.sequence_parallel) return table;
+  const Bytes vectors(tokens * static_cast<double>(t.stream.hidden_size) * z.element);
+  table.weight_exchanges = {{.kind = CollectiveKind::AllGather, .bytes = vectors}};
+  return table;
+}
+
 /// Finds the vectors of the tokens that no encoder makes, and puts the encoder's between them.
-void append_words(const Transformer& t, const StreamSizes& z, std::vector<Operator>& operators) {
+void append_words(const Transformer& t, const StreamSizes& z, const Framework& framework,
+                  std::vector<Operator>& operators) {
   const bool sees = !t.encoder.empty() && !t.reads_source();
   const double made = sees ? z.samples * t.encoder.front().image_tokens() : 0;
-  operators.push_back(
-      sharded_lookup({z.tokens - made, t.vocab_size, t.stream.hidden_size}, z.sharding, z.element));
+  operators.push_back(word_table(t, z, z.tokens - made, framework));
   if (made == 0) return;
   const double elements = made * t.stream.hidden_size * outer_parts(z.sharding).share();
   operators.push_back(elementwise(
@@ -108,7 +121,7 @@ Module embedding_module(const Transformer& t, const StreamSizes& z, const BuildO
   if (t.patches.image_size > 0) {
     append_patches(t, z, operators);
   } else {
-    append_words(t, z, operators);
+    append_words(t, z, options.framework, operators);
   }
   if (t.max_positions > 0) operators.push_back(position_table(t, z));
   if (t.token_types > 0) operators.push_back(added_table(t, z, t.token_types, t.token_types));

@@ -314,6 +314,8 @@ void add_training(ExportedPlan& e, MegatronLines& a) {
   if (q.optimizer == Optimizer::Sgd) a.add("sgd-momentum", "0");
   a.end_line();
   const auto layers = e.recomputed_layers();
+  e.refuse_if(q.recompute == Recompute::Alternate, "/training/recompute",
+              "has no choice of every second product; expected none, selective or full");
   e.refuse_if(layers && e.plan().partition.stages() > 1, "/training/recompute",
               "counts layers that are computed again in each stage; expected none, selective or "
               "full");

@@ -265,8 +265,8 @@ void read_recompute(const JsonNode& node, TrainingKeys& training, Diagnostics& d
     read_some_recompute(node, training, diagnostics);
   } else {
     report(diagnostics, node,
-           "expected \"none\", \"selective\", \"full\", {\"modules\": [\"layernorm\"]} or "
-           "{\"full_layers\": 8}");
+           "expected \"none\", \"selective\", \"full\", \"alternate\", {\"modules\": "
+           "[\"layernorm\"]} or {\"full_layers\": 8}");
   }
 }
 

@@ -133,7 +133,8 @@ MeasureInputs measure_inputs(const Plan& plan) {
                           .micro_batches_per_step = plan.micro_batches * replicas,
                           .samples_per_step = samples_per_step(plan),
                           .attention_flops = question.graph.attention_flops,
-                          .memory_capacity = question.cluster.device.memory};
+                          .memory_capacity = question.cluster.device.memory,
+                          .memory_reserve = question.framework.reserve};
   if (inputs.samples_per_step && question.graph.tokens_per_sample) {
     inputs.tokens_per_step = *inputs.samples_per_step * *question.graph.tokens_per_sample;
   }

@@ -114,6 +114,7 @@ struct MeasureInputs {
   FlopsPerSecond peak;  // of one device; 0 if unknown
   std::string attention_flops = "none";
   Bytes memory_capacity;
+  double memory_reserve = 0;  // of allocators, over what they have handed out; peaks have it
   std::optional<LongStep> long_step;
   bool explain = false;  // why steps take as long as they do
 };
