@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <compare>
 #include <vector>
 
 #include "base/units.h"
@@ -47,6 +48,21 @@ enum class CollectiveKind {
 };
 inline constexpr int kCollectiveKinds = 9;
 
+/// The way of tokens to the holders of their experts, or back; None: of anything else, or of tokens
+/// that their op waits for. Gradients take the same ways, the way back first.
+enum class TokenWay { None, There, Back };
+
+/// How an AllToAll carries tokens to `per_token` of the `experts` of a layer each. Without experts
+/// (0) a copy goes to each expert by itself. Else a token goes once to each node that holds any of
+/// its experts, and from there to each of their holders; S is then the bytes of a member's tokens,
+/// one copy of each. A token's experts lie in `groups_per_token` of `groups` equal groups.
+struct TokenRouting {
+  int experts = 0, per_token = 1;
+  int groups = 1, groups_per_token = 1;
+  bool back = false;  // what experts made: added up at each holder and node, and sent back
+  auto operator<=>(const TokenRouting&) const = default;
+};
+
 /// One collective, or `count` equal ones in turn.
 struct Exchange {
   CollectiveKind kind = CollectiveKind::AllReduce;
@@ -56,12 +72,14 @@ struct Exchange {
   /// Runs beside the compute of its op; else the op stands still meanwhile.
   bool overlapped = false;
   Bytes back = {};  // Halo: of what goes to the member before
+  TokenWay way = TokenWay::None;
+  TokenRouting routing = {};
 };
 
 /// Returns true if two exchanges differ in nothing but their count.
 inline bool alike(const Exchange& a, const Exchange& b) {
   return a.kind == b.kind && a.axis == b.axis && a.bytes == b.bytes && a.back == b.back &&
-         a.overlapped == b.overlapped;
+         a.overlapped == b.overlapped && a.way == b.way && a.routing == b.routing;
 }
 
 /// Returns true if no member sends anything.

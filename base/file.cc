@@ -184,10 +184,10 @@ std::string data_folder(std::string_view name) {
   const char* set = std::getenv("INTERLOCK_DATA");
   if (set != nullptr && *set != '\0') return (fs::path(set) / name).string();
   std::error_code failed;
-  const fs::path program = fs::read_symlink("/proc/self/exe", failed);
+  static const fs::path program = fs::read_symlink("/proc/self/exe", failed);
   const fs::path installed =
       program.parent_path().parent_path() / "share" / "interlock" / fs::path(name);
-  if (!failed && fs::is_directory(installed, failed)) return installed.string();
+  if (!program.empty() && fs::is_directory(installed, failed)) return installed.string();
   return (fs::path(INTERLOCK_SOURCE_FOLDER) / name).string();
 }
 

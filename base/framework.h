@@ -26,6 +26,15 @@ struct Framework {
   double product_speed = 1, attention_speed = 1;
   /// Bytes that the loss moves, over those of a loss in one kernel each way.
   double loss_traffic = 1;
+  /// Bytes of each logit that the loss keeps from its forward to its backward, and bytes that its
+  /// backward makes beside them; none: an element of the training's precision.
+  double loss_stash = 4;
+  std::optional<double> loss_gradients = {};
+  /// Every tensor device holds the whole embedding, and gathers the logits that each makes a part
+  /// of.
+  bool gathers_vocabulary = false;
+  /// Memory that the allocator holds beyond what it has handed out, over that.
+  double reserve = 0;
   /// Bytes that the softmax over attention scores moves, over those of one that also scales them.
   double softmax_traffic = 1;
   bool fp32_gradients = false;  // weight gradients are kept and exchanged in fp32

@@ -33,6 +33,11 @@ inline constexpr int kOpRoles = 4;
 /// Kernels of one class that take different times for equal work. Fused: attention in one kernel.
 enum class OpVariant { Plain, Relu, Gelu, Softmax, Add, Dropout, Momentum, Adam, Fused };
 
+/// Places of kernels in a layer whose tokens pass to experts and back beside other kernels:
+/// between these ways (Experts), beside the way there or back (of shared experts), or around them.
+enum class KernelPlace { Around, BesideThere, Experts, BesideBack };
+inline constexpr int kKernelPlaces = 4;
+
 /// Sizes of a matrix product, (m, k) times (k, n), of each of `batch` equal ones. k = 0: it is no
 /// product, or its shape is unknown. Of a kernel of several products (the gradients of both
 /// operands, a fused attention), those of the product that its forward begins with.
@@ -56,6 +61,7 @@ struct Work {
   OpVariant variant = OpVariant::Plain;
   ProductShape shape = {};
   std::optional<Flops> counted = {};
+  KernelPlace place = KernelPlace::Around;
 };
 
 /// Returns what the convention behind MFU counts of `work`. It differs for attention, where the

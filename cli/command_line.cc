@@ -60,6 +60,9 @@ class CommandLine {
     add_init(add("init", "write a scenario of a model, a machine and a number of devices",
                  [this] { init(begun_); }),
              begun_);
+    add_plan(add("plan", "how many GPUs, which, how long, how much: the best plan of each size",
+                 [this] { exit_code_ = plan_devices(sized_) ? kSuccess : kInterrupted; }),
+             sized_);
     Command& checked = add("check", "say whether scenario files are right, without running them",
                            [this] { check(options_); });
     add_inputs(checked, options_);
@@ -223,6 +226,7 @@ class CommandLine {
   ExplainOptions explained_;
   SearchOptions searched_;
   InitOptions begun_;
+  PlanOptions sized_;
   ScheduleOptions drawn_;
   ReportOptions drawn_results_;
   CalibrateOptions measured_;

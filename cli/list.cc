@@ -1,4 +1,4 @@
-// interlock list: the names that scenarios may use, and what they stand for.
+// interlock list and interlock schema: the names and the keys that scenarios may use.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <functional>
@@ -15,6 +15,8 @@
 #include "models/layers/model_graph.h"
 #include "models/model_file.h"
 #include "reports/result/value_json.h"
+#include "scenarios/contract/json_schema.h"
+#include "scenarios/contract/reference_page.h"
 #include "scenarios/load/read_framework.h"
 #include "sim/plan/schedules/catalogue.h"
 
@@ -220,6 +222,17 @@ void list(const std::string& what, bool devices, const std::string& json, bool q
     print_rows(rows);
   }
   write_json(json, json_file(all), quiet);
+}
+
+void schema(const std::string& json, bool quiet, bool reference) {
+  check_json(json);
+  const std::string text = json_file(json_schema());
+  if (reference) {
+    print(reference_page());
+  } else if (json.empty()) {
+    print(text);
+  }
+  write_json(json, text, quiet);
 }
 
 }  // namespace interlock

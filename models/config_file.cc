@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "models/config_images.h"
 #include "models/config_layers.h"
 
 namespace interlock {
@@ -60,6 +61,13 @@ constexpr Copy kMamba2Copies[] = {{"ssm_state_size", "state_size"}, {"mamba_num_
                                   {"conv_kernel", "conv_width"},    {"chunk_size", "chunk_size"}};
 constexpr Copy kMambaCopies[] = {
     {"mamba_d_state", "state_size"}, {"mamba_d_conv", "conv_width"}, {"mamba_expand", "expand"}};
+/// Keys of a decoder that the encoder of its source has too.
+constexpr std::string_view kSourceKeys[] = {
+    "layers", "attention_heads", "head_size", "ffn_hidden_size",  "gated_mlp", "norm",
+    "bias",   "dropout",         "positions", "position_buckets", "attention"};
+constexpr const char* kSourceNote =
+    "a source as long as the target is assumed; for another --set "
+    "model.encoder.sequence_length=N";
 constexpr std::string_view kDropouts[] = {
     "resid_pdrop",      "embd_pdrop",          "attn_pdrop",
     "hidden_dropout",   "hidden_dropout_prob", "attention_dropout",
@@ -101,9 +109,22 @@ class Translation {
     add_mixers();
     add_dropout();
     put_layers(fields_, model_);
+    add_source();
     add_later_tokens();
     add_readout();
     add_positions();
+    return std::move(model_);
+  }
+
+  /// Returns the encoder of `whole`, whose tower the configuration is, for a decoder of `width`.
+  JsonValue encoder(const JsonValue& whole, const JsonValue& width) {
+    add_heads();
+    copy(kCopies, model_);
+    add_dropout();
+    std::erase_if(model_.members, [](const JsonMember& member) {
+      return member.first == "kind" || member.first == "vocab_size";
+    });
+    put_images(whole, fields_, width, model_);
     return std::move(model_);
   }
 
@@ -129,7 +150,9 @@ class Translation {
   template <std::size_t N>
   void copy(const Copy (&copies)[N], JsonValue& object) const {
     for (const auto& [field, key] : copies) {
-      if (const JsonValue* value = fields_.find(field)) put(key, *value, object);
+      const JsonValue* value = fields_.find(field);
+      // A list has a value for each layer: put_layers reads it.
+      if (value && value->kind != Kind::Array) put(key, *value, object);
     }
   }
   template <std::size_t N>
@@ -254,6 +277,21 @@ class Translation {
     put("dropout", json_number(most));
   }
 
+  /// T5's encoder, whose layers are the decoder's but for their number.
+  void add_source() {
+    if (!fields_.is_true("is_encoder_decoder")) return;
+    const bool gated = fields_.word("feed_forward_proj").starts_with("gated-");
+    put("gated_mlp", json_boolean(gated || fields_.is_true("is_gated_act")));
+    put("position_buckets", *fields_.find("relative_attention_num_buckets"));
+    JsonValue encoder = placed({.kind = Kind::Object});
+    for (const std::string_view key : kSourceKeys) {
+      if (const JsonValue* value = model_.find(key)) put(key, *value, encoder);
+    }
+    if (const JsonValue* layers = fields_.find("num_decoder_layers")) put("layers", *layers);
+    put("encoder", std::move(encoder));
+    add_note(kSourceNote, model_);
+  }
+
   /// DeepSeek's and GLM's number of further layers; MiniMax's modules of several layers.
   void add_later_tokens() {
     double layers = fields_.amount("num_nextn_predict_layers").value_or(0);
@@ -320,6 +358,22 @@ const ConfigType* type_of(const JsonValue& config) {
   return found != config_types().end() ? &*found : nullptr;
 }
 
+/// Adds the encoder of a model that sees, or a note that it is left out.
+void add_images(const JsonNode& config, JsonValue& model, Diagnostics& diagnostics) {
+  if (!config.value->find("vision_config")) return;
+  const ConfigType* tower = tower_type(*config.value);
+  const JsonValue* width = model.find("hidden_size");
+  if (tower == nullptr || width == nullptr) return add_note(kNoImages, model);
+  const JsonNode node = config.child("vision_config");
+  JsonValue encoder = Translation(node, tower, diagnostics).encoder(*config.value, *width);
+  if (const JsonValue* notes = encoder.find("notes")) {
+    for (const JsonValue& note : notes->items) add_note(note.text, model);
+    std::erase_if(encoder.members, [](const JsonMember& one) { return one.first == "notes"; });
+  }
+  add_note(note_on_images(encoder), model);
+  model.members.push_back({"encoder", std::move(encoder)});
+}
+
 }  // namespace
 
 bool is_config(const JsonValue& object) {
@@ -330,16 +384,24 @@ bool is_config(const JsonValue& object) {
 std::optional<JsonValue> model_of_config(const JsonNode& config, Diagnostics& diagnostics) {
   const ConfigType* type = type_of(*config.value);
   const JsonValue* inner = config.value->find("text_config");
-  const bool sees = config.value->find("vision_config") != nullptr;
-  if (type == nullptr && inner != nullptr && inner->kind == Kind::Object) {
+  const bool has_own = type != nullptr && config.value->find("hidden_size") != nullptr;
+  if (inner != nullptr && inner->kind == Kind::Object && !has_own) {
     auto model = model_of_config(config.child("text_config"), diagnostics);
-    if (model && sees) add_note(kNoImages, *model);
+    const JsonValue* tied = config.value->find("tie_word_embeddings");
+    if (model && tied != nullptr && !inner->find("tie_word_embeddings")) {
+      std::erase_if(model->members,
+                    [](const JsonMember& one) { return one.first == "tied_embeddings"; });
+      model->members.push_back({"tied_embeddings", *tied});
+    }
+    const std::size_t before = diagnostics.messages().size();
+    if (model) add_images(config, *model, diagnostics);
+    if (diagnostics.messages().size() > before) return std::nullopt;
     return model;
   }
   const std::size_t before = diagnostics.messages().size();
   Translation translation(config, type, diagnostics);
   JsonValue model = translation.model();
-  if (sees) add_note(kNoImages, model);
+  add_images(config, model, diagnostics);
   if (diagnostics.messages().size() > before) return std::nullopt;
   return model;
 }

@@ -3,6 +3,8 @@
 #include "models/config_layers.h"
 
 #include <algorithm>
+#include <cmath>
+#include <utility>
 
 #include "base/text.h"
 
@@ -41,6 +43,7 @@ class LayerReader {
       } else {
         put_mixer(i, item);
         put_feed_forward(i, item);
+        put_sizes(i, item);
       }
       items.push_back(std::move(item));
     }
@@ -65,7 +68,8 @@ class LayerReader {
   /// Lists that have an entry for each layer.
   bool lists_fit() const {
     bool fit = true;
-    for (const char* field : {"layer_types", "no_rope_layers", "mlp_layer_types"}) {
+    for (const char* field : {"layer_types", "no_rope_layers", "mlp_layer_types",
+                              "num_key_value_heads", "intermediate_size", "block_configs"}) {
       const JsonValue* list = fields_.find(field);
       if (list == nullptr || list->items.empty()) continue;
       if (static_cast<int>(list->items.size()) == layers_) continue;
@@ -184,6 +188,62 @@ class LayerReader {
   void put_feed_forward(int i, Item& item) const {
     if (!says_experts()) return;
     item.push_back({"ffn", json_text(has_experts(i) ? "experts" : "dense")});
+  }
+
+  /// Heads and widths of each layer, as lists or as blocks that a search has chosen.
+  void put_sizes(int i, Item& item) const {
+    for (const auto& [field, key] : {std::pair("num_key_value_heads", "kv_heads"),
+                                     std::pair("intermediate_size", "ffn_hidden_size")}) {
+      const JsonValue* list = fields_.find(field);
+      if (list == nullptr || list->items.empty()) continue;
+      item.push_back({key, list->items[static_cast<std::size_t>(i)]});
+    }
+    if (const JsonValue* blocks = fields_.find("block_configs")) {
+      put_block({&blocks->items[static_cast<std::size_t>(i)],
+                 json_pointer(fields_.config().path, "block_configs") + "/" + std::to_string(i)},
+                item);
+    }
+  }
+
+  /// DeciLM, Llama-Nemotron: either half may be missing; heads share keys by groups, and the width
+  /// of an MLP is 2/3 of a multiple of hidden_size, rounded up. Source: modeling_decilm.py of
+  /// nvidia/Llama-3_3-Nemotron-Super-49B-v1 (recalled; its published count holds it).
+  void put_block(const JsonNode& block, Item& item) const {
+    constexpr double kWidths = 256;
+    const auto find = [&](std::string_view half, std::string_view key) -> const JsonValue* {
+      const JsonValue* found = block.value->find(half);
+      return found != nullptr ? found->find(key) : nullptr;
+    };
+    const auto says = [&](std::string_view half, std::string_view key) {
+      const JsonValue* value = find(half, key);
+      return value != nullptr && value->kind != Kind::Null &&
+             (value->kind != Kind::Boolean || value->boolean);
+    };
+    for (const auto& [half, key] :
+         {std::pair("attention", "replace_with_linear"), std::pair("attention", "num_sink_tokens"),
+          std::pair("attention", "window_length"), std::pair("ffn", "replace_with_linear"),
+          std::pair("attention", "sparsify"), std::pair("ffn", "sparsify")}) {
+      if (!says(half, key)) continue;
+      fields_.refuse("block_configs", "a block with " + in_quotes(key) +
+                                          " is not known here; expected blocks with \"no_op\", "
+                                          "\"n_heads_in_group\" and \"ffn_mult\" alone");
+      return;
+    }
+    const JsonValue* group = find("attention", "n_heads_in_group");
+    if (says("attention", "no_op")) {
+      item.push_back({"attention", json_text("none")});
+    } else if (group != nullptr && group->number >= 1) {
+      item.push_back(
+          {"kv_heads", json_number(std::max(
+                           std::floor(amount("num_attention_heads", 1) / group->number), 1.0))});
+    }
+    const JsonValue* multiple = find("ffn", "ffn_mult");
+    if (says("ffn", "no_op")) {
+      item.push_back({"ffn", json_text("none")});
+    } else if (multiple != nullptr) {
+      const double width = std::floor(2 * multiple->number * amount("hidden_size", 1) / 3);
+      item.push_back({"ffn_hidden_size", json_number(std::ceil(width / kWidths) * kWidths)});
+    }
   }
 
   const ConfigFields& fields_;

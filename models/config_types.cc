@@ -41,6 +41,19 @@ constexpr std::string_view kQwen25VlFields =
         "use_sliding_window": false, "sliding_window": 4096, "max_window_layers": 28,
         "layer_types": null, "attention_dropout": 0})";
 
+constexpr std::string_view kQwen2VlFields =
+    R"({"vocab_size": 152064, "hidden_size": 8192, "intermediate_size": 29568,
+        "num_hidden_layers": 80, "num_attention_heads": 64, "num_key_value_heads": 8,
+        "head_dim": null, "max_position_embeddings": 32768, "tie_word_embeddings": false,
+        "use_sliding_window": false, "sliding_window": 4096, "max_window_layers": 80,
+        "layer_types": null, "attention_dropout": 0})";
+constexpr std::string_view kQwen3NextTraits =
+    R"({"norm": "rmsnorm", "gated_mlp": true, "bias": false, "positions": "rotary", "qk_norm":
+        true, "attention_gate": true})";
+
+constexpr std::string_view kT5Traits =
+    R"({"norm": "rmsnorm", "bias": false, "positions": "relative", "attention": "materialised"})";
+
 constexpr ConfigType kTypes[] = {
     {"bert", R"({"norm_position": "post", "embedding_norm": true, "bidirectional": true})",
      R"({"vocab_size": 30522, "hidden_size": 768, "num_hidden_layers": 12,
@@ -169,12 +182,23 @@ constexpr ConfigType kTypes[] = {
          "head_dim": null, "max_position_embeddings": 131072, "tie_word_embeddings": false,
          "sliding_window": null, "attention_dropout": 0, "num_experts_per_tok": 2,
          "n_routed_experts": 8})"},
+    {"mt5", kT5Traits,
+     R"({"vocab_size": 250112, "hidden_size": 512, "head_dim": 64, "intermediate_size": 1024,
+         "num_hidden_layers": 8, "num_decoder_layers": null, "num_attention_heads": 6,
+         "relative_attention_num_buckets": 32, "hidden_dropout": 0.1, "feed_forward_proj":
+         "gated-gelu", "is_gated_act": null, "is_encoder_decoder": true, "tie_word_embeddings":
+         false, "max_position_embeddings": 512})"},
     {"nemotron", R"({"norm": "layernorm", "gated_mlp": false, "positions": "rotary"})",
      R"({"vocab_size": 256000, "hidden_size": 6144, "intermediate_size": 24576,
          "num_hidden_layers": 32, "num_attention_heads": 48, "num_key_value_heads": null,
          "head_dim": null, "max_position_embeddings": 4096, "attention_bias": false,
          "attention_dropout": 0, "tie_word_embeddings": false, "mlp_bias": false, "rotary_pct":
          0.5})"},
+    {"nemotron-nas", kLlamaTraits,
+     R"({"vocab_size": 32000, "hidden_size": 4096, "intermediate_size": null,
+         "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": null,
+         "max_position_embeddings": 2048, "tie_word_embeddings": false, "attention_bias": false,
+         "attention_dropout": 0, "mlp_bias": false, "block_configs": null})"},
     {"nemotron_h",
      R"({"norm": "rmsnorm", "gated_mlp": false, "bias": false, "positions": "none",
          "router_bias": true})",
@@ -220,12 +244,32 @@ constexpr ConfigType kTypes[] = {
          "attention_dropout": 0, "qkv_bias": true, "decoder_sparse_step": 1, "mlp_only_layers":
          null, "moe_intermediate_size": 1408, "shared_expert_intermediate_size": 5632,
          "num_experts_per_tok": 4, "n_routed_experts": 60})"},
+    {"qwen2_vl", kQwen2Traits, kQwen2VlFields},
+    {"qwen2_vl_text", kQwen2Traits, kQwen2VlFields},
     {"qwen3", kQwen3Traits,
      R"({"vocab_size": 151936, "hidden_size": 4096, "intermediate_size": 22016,
          "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 32,
          "head_dim": 128, "max_position_embeddings": 32768, "tie_word_embeddings": false,
          "attention_bias": false, "use_sliding_window": false, "sliding_window": 4096,
          "max_window_layers": 28, "layer_types": null, "attention_dropout": 0})"},
+    {"qwen3_5_moe_text", kQwen3NextTraits,
+     R"({"vocab_size": 248320, "hidden_size": 2048, "num_hidden_layers": 40,
+         "num_attention_heads": 16, "num_key_value_heads": 2, "head_dim": 256,
+         "max_position_embeddings": 32768, "attention_bias": false, "attention_dropout": 0,
+         "tie_word_embeddings": false, "rotary_pct": 0.25, "layer_types": null,
+         "full_attention_interval": 4, "linear_conv_kernel_dim": 4, "linear_key_head_dim": 128,
+         "linear_value_head_dim": 128, "linear_num_key_heads": 16, "linear_num_value_heads": 32,
+         "attention_gate": true, "mlp_only_layers": null, "moe_intermediate_size": 512,
+         "shared_expert_intermediate_size": 512, "num_experts_per_tok": 8, "n_routed_experts":
+         256, "num_nextn_predict_layers": null})"},
+    {"qwen3_5_text", kQwen3NextTraits,
+     R"({"vocab_size": 248320, "hidden_size": 4096, "intermediate_size": 12288,
+         "num_hidden_layers": 32, "num_attention_heads": 16, "num_key_value_heads": 4,
+         "head_dim": 256, "max_position_embeddings": 32768, "attention_bias": false,
+         "attention_dropout": 0, "tie_word_embeddings": false, "rotary_pct": 0.25, "layer_types":
+         null, "full_attention_interval": 4, "linear_conv_kernel_dim": 4, "linear_key_head_dim":
+         128, "linear_value_head_dim": 128, "linear_num_key_heads": 16, "linear_num_value_heads":
+         32, "attention_gate": true, "mlp_only_layers": null, "num_nextn_predict_layers": null})"},
     {"qwen3_moe", kQwen3Traits,
      R"({"vocab_size": 151936, "hidden_size": 2048, "intermediate_size": 6144,
          "num_hidden_layers": 24, "num_attention_heads": 32, "num_key_value_heads": 4,
@@ -234,9 +278,7 @@ constexpr ConfigType kTypes[] = {
          "sliding_window": 4096, "max_window_layers": 28, "layer_types": null, "use_qk_norm":
          true, "decoder_sparse_step": 1, "mlp_only_layers": null, "moe_intermediate_size": 768,
          "num_experts_per_tok": 8, "n_routed_experts": 128})"},
-    {"qwen3_next",
-     R"({"norm": "rmsnorm", "gated_mlp": true, "bias": false, "positions": "rotary", "qk_norm":
-         true, "attention_gate": true})",
+    {"qwen3_next", kQwen3NextTraits,
      R"({"vocab_size": 151936, "hidden_size": 2048, "intermediate_size": 5632,
          "num_hidden_layers": 48, "num_attention_heads": 16, "num_key_value_heads": 2,
          "head_dim": 256, "max_position_embeddings": 32768, "attention_bias": false,
@@ -247,6 +289,18 @@ constexpr ConfigType kTypes[] = {
          "mlp_only_layers": null, "moe_intermediate_size": 512,
          "shared_expert_intermediate_size": 512, "num_experts_per_tok": 10, "n_routed_experts":
          512})"},
+    {"qwen3_vl_moe_text", kQwen3Traits,
+     R"({"vocab_size": 151936, "hidden_size": 2048, "intermediate_size": 5632,
+         "num_hidden_layers": 24, "num_attention_heads": 16, "num_key_value_heads": 16,
+         "head_dim": null, "max_position_embeddings": 128000, "attention_bias": false,
+         "attention_dropout": 0, "tie_word_embeddings": false, "decoder_sparse_step": 1,
+         "mlp_only_layers": null, "moe_intermediate_size": 1408, "num_experts_per_tok": 4,
+         "n_routed_experts": 60})"},
+    {"qwen3_vl_text", kQwen3Traits,
+     R"({"vocab_size": 151936, "hidden_size": 4096, "intermediate_size": 22016,
+         "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 32,
+         "head_dim": 128, "max_position_embeddings": 128000, "attention_bias": false,
+         "attention_dropout": 0, "tie_word_embeddings": false})"},
     {"stablelm",
      R"({"norm": "layernorm", "gated_mlp": true, "bias": false, "positions": "rotary"})",
      R"({"vocab_size": 50304, "hidden_size": 2560, "intermediate_size": 6912,
@@ -259,6 +313,12 @@ constexpr ConfigType kTypes[] = {
          "max_position_embeddings": 4096, "tie_word_embeddings": true, "bias": true,
          "sliding_window": null, "attention_dropout": 0, "residual_dropout": 0,
          "embedding_dropout": 0})"},
+    {"t5", kT5Traits,
+     R"({"vocab_size": 32128, "hidden_size": 512, "head_dim": 64, "intermediate_size": 2048,
+         "num_hidden_layers": 6, "num_decoder_layers": null, "num_attention_heads": 8,
+         "relative_attention_num_buckets": 32, "hidden_dropout": 0.1, "feed_forward_proj":
+         "relu", "is_gated_act": null, "is_encoder_decoder": true, "tie_word_embeddings": true,
+         "max_position_embeddings": 512})"},
     {"vit", R"({"bias": true})",
      R"({"hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12,
          "intermediate_size": 3072, "hidden_dropout_prob": 0, "attention_probs_dropout_prob": 0,

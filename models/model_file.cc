@@ -55,11 +55,12 @@ std::optional<ModelObject> find_named(const JsonNode& node, Diagnostics& diagnos
   if (looks_like_path(text)) {
     return read_model_file(path_from(*node.value), node, false, diagnostics);
   }
-  const std::vector<std::string> names = zoo_names();
-  if (std::find(names.begin(), names.end(), text) != names.end()) {
-    const std::string path = data_folder("models/zoo") + "/" + text + ".json";
+  const std::string path = data_folder("models/zoo") + "/" + text + ".json";
+  std::error_code failed;
+  if (text.find('\0') == std::string::npos && std::filesystem::exists(path, failed)) {
     return read_model_file(path, node, true, diagnostics);
   }
+  const std::vector<std::string> names = zoo_names();
   const auto near = nearest(text, names);
   report(diagnostics, node,
          "unknown model " + in_quotes(text) +

@@ -38,6 +38,12 @@ void Progress::reach(std::size_t done, std::size_t total) {
   draw_now_and_then("");
 }
 
+void Progress::reach_part(std::size_t done, double share, const std::string& part) {
+  done_ = done;
+  part_ = share;
+  draw_now_and_then(", " + part);
+}
+
 void Progress::draw_now_and_then(const std::string& note) {
   constexpr auto kOften = std::chrono::milliseconds(100);
   const auto now = std::chrono::steady_clock::now();
@@ -47,8 +53,8 @@ void Progress::draw_now_and_then(const std::string& note) {
 }
 
 void Progress::draw(const std::string& note) {
-  const double rate = static_cast<double>(done_ - at_start_) / seconds();
-  const double left = static_cast<double>(total_ - done_) / rate;
+  const double rate = (static_cast<double>(done_ - at_start_) + part_) / seconds();
+  const double left = (static_cast<double>(total_ - done_) - part_) / rate;
   const std::string line = std::to_string(done_) + " of " + std::to_string(total_) + " " + noun_ +
                            ", " + format_number(rate) + "/s, " + format(Seconds(left)) + " left" +
                            note;

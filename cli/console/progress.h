@@ -22,6 +22,8 @@ class Progress {
   void advance(const std::string& note);
   /// `done` of `total`, both of which may have been unknown before.
   void reach(std::size_t done, std::size_t total);
+  /// `done` of the total, with a part of the next one: a share of it, and in words.
+  void reach_part(std::size_t done, double share, const std::string& part);
   double seconds() const;
 
  private:
@@ -29,6 +31,7 @@ class Progress {
   void draw(const std::string& note);
   std::string noun_;
   std::size_t total_, done_, at_start_;
+  double part_ = 0;  // of the next one
   bool shown_;
   std::chrono::steady_clock::time_point start_, drawn_;
 };

@@ -2,8 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/console/swept_overrides.h"
 
-#include <optional>
-
 #include "scenarios/load/question.h"
 
 namespace interlock {
@@ -43,25 +41,29 @@ bool begins_number(const std::string& text) {
   return !text.empty() && text.find_first_of("0123456789-") == 0;
 }
 
-/// Returns the axis that `text` stands for; nothing if it is a plain value.
-std::optional<JsonValue> axis_of(const std::string& text, const std::string& origin) {
-  const std::vector<std::string> ends = ends_of(text);
-  const bool range = (ends.size() == 2 || ends.size() == 3) && begins_number(ends.front()) &&
-                     text.find_first_of(",[{\"/") == std::string::npos;
-  JsonValue axis;
-  axis.file = std::make_shared<const std::string>(origin);
-  if (range) {
-    axis.kind = JsonValue::Kind::Object;
-    const char* keys[] = {"from", "to", "step"};
-    for (std::size_t i = 0; i < ends.size(); ++i) {
-      axis.members.push_back({keys[i], parse_override(ends[i], origin)});
-    }
-    return axis;
+/// Returns the object of a range, whose ends may be followed by a step or a factor.
+JsonValue range_of(std::vector<std::string> ends, const std::string& origin) {
+  const char* third = "step";
+  const std::size_t times = ends.back().find('x');
+  if (ends.size() == 2 && times != std::string::npos) {
+    third = "times";
+    ends.push_back(ends.back().substr(times + 1));
+    ends[1].erase(times);
   }
-  const std::vector<std::string> parts = parts_of(text);
-  if (parts.size() < 2) return std::nullopt;
-  axis.kind = JsonValue::Kind::Array;
-  for (const std::string& part : parts) axis.items.push_back(parse_override(part, origin));
+  JsonValue range = {.kind = JsonValue::Kind::Object};
+  const char* keys[] = {"from", "to", third};
+  for (std::size_t i = 0; i < ends.size(); ++i) {
+    range.members.push_back({keys[i], parse_override(ends[i], origin)});
+  }
+  return range;
+}
+
+/// Returns the list of "path,path=[[V,W],[X,Y]]", whose inner lists hold a value for each path.
+std::optional<JsonValue> coupled_axis(const std::string& path, const std::string& text,
+                                      const std::string& origin) {
+  if (path.find(',') == std::string::npos) return std::nullopt;
+  JsonValue axis = parse_override(text, origin);
+  if (axis.kind != JsonValue::Kind::Array) return std::nullopt;
   return axis;
 }
 
@@ -76,6 +78,22 @@ void put_axis(JsonMember axis, JsonValue& sweep) {
 
 }  // namespace
 
+std::optional<JsonValue> swept_axis(const std::string& text, const std::string& origin) {
+  const std::vector<std::string> ends = ends_of(text);
+  const bool range = (ends.size() == 2 || ends.size() == 3) && begins_number(ends.front()) &&
+                     text.find_first_of(",[{\"/") == std::string::npos;
+  JsonValue axis = {.kind = JsonValue::Kind::Array};
+  if (range) {
+    axis = range_of(ends, origin);
+  } else {
+    const std::vector<std::string> parts = parts_of(text);
+    if (parts.size() < 2) return std::nullopt;
+    for (const std::string& part : parts) axis.items.push_back(parse_override(part, origin));
+  }
+  axis.file = std::make_shared<const std::string>(origin);
+  return axis;
+}
+
 SweptDocument read_swept_document(const std::string& file,
                                   const std::vector<std::string>& overrides) {
   SweptDocument swept;
@@ -84,7 +102,11 @@ SweptDocument read_swept_document(const std::string& file,
     const std::size_t equals = text.find('=');
     const std::string path = text.substr(0, equals), origin = "--set " + path;
     std::optional<JsonValue> axis;
-    if (equals != std::string::npos && equals > 0) axis = axis_of(text.substr(equals + 1), origin);
+    if (equals != std::string::npos && equals > 0) {
+      const std::string values = text.substr(equals + 1);
+      axis = swept_axis(values, origin);
+      if (!axis) axis = coupled_axis(path, values, origin);
+    }
     if (axis) {
       put_axis({path, std::move(*axis)}, axes);
     } else {

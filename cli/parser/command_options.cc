@@ -84,6 +84,51 @@ void add_search(Command& command, SearchOptions& options) {
   add_json(command, options.command.json, "write all plans as JSON; - for standard output");
 }
 
+void add_plan(Command& command, PlanOptions& options) {
+  command.footer =
+      "Examples:\n"
+      "  interlock plan --model llama-3-8b --machines dgx-h100,dgx-b200 --devices 64,128,256 "
+      "--tokens 15e12\n"
+      "  interlock plan --model deepseek-v3 --machines dgx-h100 --devices 256..2048x2 "
+      "--tokens 14.8T --days 60 --price '2.50 USD/h'";
+  command.add("--model", &options.model, "a name of the zoo, or a file such as a config.json",
+              "MODEL", {.required = true});
+  command.add("--machines,--machine", &options.machines,
+              "names of the catalogue, or files, with commas between", "MACHINE",
+              {.required = true});
+  command.add("--devices", &options.devices, "sizes: 64,128,256; or 8..512x2, 64..512..64", "SIZES",
+              {.required = true});
+  command.add("--tokens", &options.tokens, "to train on: 15e12, 15T", "N");
+  command.add("--samples", &options.samples, "in place of tokens, e.g. of models of images", "N");
+  command.add("--batch", &options.batch,
+              "tokens of a step (samples, beside --samples), the same for all sizes; k and M are "
+              "2^10 and 2^20; default: 4M",
+              "N");
+  command.add("--sequence-length", &options.sequence_length,
+              "tokens of a sample; default: as the model says", "N", {.least = 1});
+  command.add("--weak", &options.weak,
+              "the batch is that of the smallest size, and grows with the devices");
+  command.add("--days", &options.days, "recommend the cheapest size that is done in time", "N");
+  command.add("--budget", &options.budget, "recommend the quickest within it: '2e6 USD'", "MONEY");
+  command.add("--price", &options.prices,
+              "of a device: '2.50 USD/h', or of one machine: 'dgx-h100=2.50 USD/h'", "PRICE");
+  command.add("--mtbf", &options.mtbf,
+              "mean time between failures of a device, '50000 h': days with failures, "
+              "checkpoints and restarts",
+              "TIME");
+  command.add("--set", &options.overrides, "override a key of all scenarios, as for simulate",
+              "PATH=VALUE");
+  command.add("--html", &options.html, "write a page with the table and curves", "FILE.html");
+  command.add("--figure", &options.figure,
+              "draw days, cost and tokens/s/GPU over devices: .svg, or with rsvg-convert .pdf or "
+              ".png",
+              "FILE");
+  command.add("--jobs,-j", &options.jobs, "processes; default: as many as processors", "N",
+              {.least = 1, .most = 1024});
+  add_json(command, options.json, "write all rows and plans as JSON; - for standard output");
+  add_quiet(command, options.quiet);
+}
+
 void add_export(Command& command, ExportOptions& options) {
   add_inputs(command, options.command, 1);
   command.add("--to", &options.to, "the program: megatron, torchtitan or deepspeed", "PROGRAM",

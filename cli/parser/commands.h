@@ -18,6 +18,9 @@ void compare(const CommandOptions& options);
 void explain(const ExplainOptions& options);
 /// Finds the plans worth having by which one scenario may be trained, and writes the best one.
 void search(const SearchOptions& options);
+/// Says how many devices of which machine a training should have. Returns false if an interrupt
+/// left sizes out.
+bool plan_devices(const PlanOptions& options);
 /// Writes the plan of one scenario as a configuration of another program.
 void export_plan(const ExportOptions& options);
 /// Writes a scenario to start from; asks for what is missing if a person is there.

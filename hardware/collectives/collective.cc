@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "hardware/collectives/algorithms.h"
 #include "hardware/collectives/link_load.h"
+#include "hardware/collectives/token_routing.h"
 
 namespace interlock {
 namespace {
@@ -122,6 +123,20 @@ CollectivePlan plan_host_copy(const Cluster& cluster, int device, HostDirection 
   return {CollectiveAlgorithm::Direct, {flow}, route(cluster, flow.from, flow.to).latency};
 }
 
+namespace {
+
+/// Tokens on their way over several links, one after the other, in many parts.
+CollectivePlan plan_tokens(const Cluster& cluster, const std::vector<int>& group,
+                           const Exchange& exchange) {
+  if (group.size() < 2 || is_empty(exchange)) return {};
+  check_members(group);
+  Traffic traffic =
+      token_traffic(cluster, group_by_node(cluster, group), exchange.routing, exchange.bytes);
+  return {CollectiveAlgorithm::Hierarchical, merged(std::move(traffic.flows)), traffic.latency};
+}
+
+}  // namespace
+
 CollectivePlan plan_exchange(const Cluster& cluster, const std::vector<int>& group,
                              const Exchange& exchange) {
   if (is_host(exchange.axis)) {
@@ -129,6 +144,7 @@ CollectivePlan plan_exchange(const Cluster& cluster, const std::vector<int>& gro
     return plan_host_copy(cluster, group.front(),
                           out ? HostDirection::ToHost : HostDirection::FromHost, exchange.bytes);
   }
+  if (exchange.routing.experts > 0) return plan_tokens(cluster, group, exchange);
   if (exchange.kind != CollectiveKind::Halo) {
     return plan_collective(cluster, group, exchange.kind, exchange.bytes, {});
   }

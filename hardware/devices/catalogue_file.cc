@@ -61,6 +61,13 @@ constexpr Range<Seconds> kDelays = {Seconds(), Seconds(1000), "0 s to 1000 s"};
 
 }  // namespace
 
+bool is_entry(const std::string& folder, const std::string& name) {
+  constexpr std::string_view kNeverInNames("/\0", 2);
+  std::error_code failure;
+  return name.find_first_of(kNeverInNames) == std::string::npos &&
+         std::filesystem::exists(data_folder(folder) + "/" + name + std::string(kSuffix), failure);
+}
+
 std::vector<std::string> catalogue_entries(const std::string& folder) {
   std::vector<std::string> names;
   std::error_code failure;
@@ -85,10 +92,11 @@ std::optional<CatalogueEntry> find_entry(const JsonNode& node, const std::string
   if (is_path(node.value->text)) {
     return read_entry(resolve(node.value->text, *node.value), node, diagnostics);
   }
-  const auto names = catalogue_entries(folder);
-  const auto index = read_choice(node, names, diagnostics);
-  if (!index) return std::nullopt;
-  const std::string& name = names[static_cast<std::size_t>(*index)];
+  const std::string& name = node.value->text;
+  if (!is_entry(folder, name)) {
+    read_choice(node, catalogue_entries(folder), diagnostics);  // which tells the names
+    return std::nullopt;
+  }
   return read_entry(data_folder(folder) + "/" + name + std::string(kSuffix), node, diagnostics);
 }
 

@@ -15,6 +15,8 @@
 
 namespace interlock {
 
+/// Returns whether the catalogue has a file of that name in `folder`, without listing them.
+bool is_entry(const std::string& folder, const std::string& name);
 /// Names of the catalogue's files in `folder`, e.g. "hardware/catalogue", sorted.
 std::vector<std::string> catalogue_entries(const std::string& folder);
 

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hardware/devices/device.h"
 
+#include <cmath>
+
 #include "base/error.h"
 #include "hardware/devices/priced_class.h"
 
@@ -32,6 +34,26 @@ double tiled_share(const Work& work, const ProductTiles& tiles) {
   return 2 / (1 / left + 1 / right);
 }
 
+/// The share of the fp32 peak that products of single heads reach whose rows are no whole
+/// kAligned elements, so that no load of 16 bytes is aligned and matrix units stay idle.
+/// Source: fit on the runs of BigScience with 128 heads of 108 and with 96 of 150 elements
+/// (validate/published/measurements/bigscience-176b.json, `fitted`): 8.7 to 9.9 TFLOP/s on A100,
+/// from 1 to 8 samples a micro-batch. cuBLAS asks for 16 bytes (docs.nvidia.com, "Matrix
+/// Multiplication Background", section 3); linear layers, whose operands begin at addresses of
+/// their own, are not known to fall as deep and are left alone.
+constexpr double kUnalignedShare = 0.47;
+constexpr double kAligned = 8;  // elements of 16 bits
+
+/// Returns true if `work` multiplies heads one by one whose rows begin at no whole 16 bytes.
+bool is_unaligned(const Work& work, const Device& device, Precision precision) {
+  const bool sixteen = precision == Precision::Bf16 || precision == Precision::Fp16;
+  if (!sixteen || work.op_class != OpClass::Attention || priced_class(work) != OpClass::Gemm ||
+      device.tiles.multiprocessors == 0 || !supports(device, Precision::Fp32)) {
+    return false;
+  }
+  return std::fmod(work.shape.k, kAligned) != 0 || std::fmod(work.shape.n, kAligned) != 0;
+}
+
 Seconds compute_time(const Work& work, const Device& device, Precision precision) {
   if (work.flops == Flops()) return Seconds();
   // In 8-bit training only the products of linear layers and convolutions are in 8 bits.
@@ -40,6 +62,9 @@ Seconds compute_time(const Work& work, const Device& device, Precision precision
   if (wide) precision = Precision::Bf16;
   CHECK(supports(device, precision),
         "a peak rate of " + device.name + " in " + precision_names()[index_of(precision)]);
+  if (is_unaligned(work, device, precision)) {
+    return work.flops / (*device.peak[index_of(Precision::Fp32)] * kUnalignedShare);
+  }
   const OpClass op_class = priced_class(work);
   const Efficiency& efficiency = device.efficiency[static_cast<std::size_t>(op_class)];
   double share = efficiency.compute;

@@ -2,9 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hardware/devices/running_costs_reader.h"
 
-#include <algorithm>
-#include <charconv>
-#include <cmath>
+#include "hardware/devices/money.h"
 
 namespace interlock {
 namespace {
@@ -15,19 +13,11 @@ constexpr const char* kPriceForm = "a price of a device and hour such as \"2.50 
 
 /// "12.5 EUR/h" in parts; nothing if it is anything else.
 std::optional<HourlyPrice> parse_price(std::string_view text) {
-  HourlyPrice price;
-  const char* end = text.data() + text.size();
-  const auto [rest, failed] = std::from_chars(text.data(), end, price.amount);
-  if (failed != std::errc{} || !std::isfinite(price.amount)) return std::nullopt;
-  std::string_view unit(rest, static_cast<std::size_t>(end - rest));
-  while (!unit.empty() && unit.front() == ' ') unit.remove_prefix(1);
-  if (unit.size() != 5 || !unit.ends_with("/h")) return std::nullopt;
-  unit.remove_suffix(2);
-  if (!std::all_of(unit.begin(), unit.end(), [](char c) { return c >= 'A' && c <= 'Z'; })) {
-    return std::nullopt;
-  }
-  price.currency = unit;
-  return price;
+  if (!text.ends_with("/h")) return std::nullopt;
+  text.remove_suffix(2);
+  const std::optional<Money> hour = parse_money(text);
+  if (!hour) return std::nullopt;
+  return HourlyPrice{hour->amount, hour->currency};
 }
 
 /// A member that is a power in a sane range.

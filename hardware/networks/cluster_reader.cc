@@ -273,8 +273,7 @@ void read_size(Section& reader, Cluster& cluster) {
 std::string device_for_machine(const JsonNode& machine) {
   const std::string& name = machine.value->text;
   if (machine.value->kind != JsonValue::Kind::String || name.empty()) return "";
-  const std::vector<std::string> machines = catalogue_names();
-  if (std::find(machines.begin(), machines.end(), name) != machines.end()) return "";
+  if (is_entry(kMachineFolder, name)) return "";
   return machines_meant(name);
 }
 

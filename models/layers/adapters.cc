@@ -67,6 +67,7 @@ void append_adapter(const Operator& base, const Adapters& adapters, double eleme
     op->parts = base.parts;
     op->expert = base.expert;
     op->waiting = base.waiting;
+    op->place = base.place;
     all.push_back(*op);
   }
 }
@@ -80,6 +81,7 @@ Operator dequantised(const Operator& base, NumberFormat format, double element) 
   op.gradients = base.gradients + Bytes(weights * element);
   op.waiting = base.waiting;
   op.parts = base.parts;
+  op.place = base.place;
   return op;
 }
 

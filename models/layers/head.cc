@@ -248,7 +248,14 @@ std::vector<Operator> readout(const HeadSite& site, bool bias, double element) {
   const Sharding sharding = sharding_of_classes(site);
   operators.push_back(
       sharded_linear({rows, site.width, site.classes, bias}, role, sharding, element));
-  operators.push_back(sharded_cross_entropy(rows, site.classes, role, sharding, element));
+  const bool gathers = site.gathers && sharding.tensor > 1;
+  if (gathers) {
+    const Bytes logits(rows * static_cast<double>(site.classes) * element);
+    append_exchanges(operators.back().forward_exchanges,
+                     {{.kind = CollectiveKind::AllGather, .bytes = logits}});
+  }
+  operators.push_back(gathers ? cross_entropy(rows, site.classes, element)
+                              : sharded_cross_entropy(rows, site.classes, role, sharding, element));
   return operators;
 }
 

@@ -39,7 +39,8 @@ struct HeadSite {
   std::int64_t classes = 1;
   std::int64_t norm_parameters = 0;  // Sequence
   Sharding sharding;
-  bool inner = false;  // the tensor is one between the two layers of a pair
+  bool inner = false;    // the tensor is one between the two layers of a pair
+  bool gathers = false;  // logits, see Framework::gathers_vocabulary
 };
 
 const std::vector<ContractObject>& head_contract();

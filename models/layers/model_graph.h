@@ -57,7 +57,8 @@ struct Module {
   std::int64_t parameters = 0;
   std::int64_t expert_parameters = 0;  // of these, what is divided by experts
   // Weights of module `tied_to` that this one uses too (tied embeddings). A stage that holds this
-  // module and not that one keeps its own copy, with gradients and optimiser state.
+  // module and not that one keeps its own copy, with gradients and optimiser state. Of several that
+  // use the same weights, each is tied to the next one before it.
   std::int64_t tied_parameters = 0;
   int tied_to = 0;  // number of a module before this one
   // The trained ones of `parameters` and `tied_parameters`.
@@ -66,6 +67,7 @@ struct Module {
   bool tied_frozen = false;
   Bytes output;      // the tensor that crosses to the next module
   Bytes stash;       // kept from forward to backward, the module's input included
+  Bytes carried;     // kept too, once by all modules of a stage: a tensor that each of them reads
   Bytes workspace;   // live only while one of its operators runs
   Bytes remade;      // of the workspace: what `recompute` brings back
   LayerParts parts;  // that its backward could compute again by themselves
@@ -98,9 +100,13 @@ struct ModelGraph {
 };
 
 /// Names what a backward computes again. A forward keeps everything (None), all but the scores of
-/// attention (Selective), only the input of each module (Full), or all but what some parts of it
-/// make (Parts).
-enum class Recompute { None, Selective, Full, Parts };
+/// attention (Selective), only the input of each module (Full), that and the outputs of fused
+/// attention and of every second product (Alternate), or all but what some parts of it make
+/// (Parts). Example of Alternate: of queries, keys, values, projection, gate, up and down of a
+/// Llama block those of queries, values, gate and down are kept.
+/// Source of Alternate: pytorch/torchtitan, torchtitan/parallelisms/parallelize_llama.py
+/// (_save_list), commit 9dec370ad26b5f8e9a7333a0e36165018262644b.
+enum class Recompute { None, Selective, Full, Alternate, Parts };
 
 /// Products of a layer that may have adapters, as Megatron-Bridge names them.
 enum class LinearName { Qkv, Projection, First, Second };

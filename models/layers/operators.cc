@@ -9,6 +9,8 @@
 namespace interlock {
 namespace {
 
+constexpr double kLossStash = Framework().loss_stash;  // bytes of a logit
+
 /// A kernel that multiplies: `products` multiply-adds over `elements` touched elements.
 Work product(OpClass op_class, double products, double elements, double element) {
   return {.op_class = op_class, .flops = Flops(2 * products), .bytes = Bytes(elements * element)};
@@ -28,10 +30,12 @@ Operator weighted(OpClass op_class, double products, const double (&sizes)[3], d
           .gradients = Bytes((sizes[0] + sizes[2]) * element)};
 }
 
-void append(std::vector<Work>& works, const Work& work, OpRole role) {
+void append(std::vector<Work>& works, const Work& work, OpRole role,
+            KernelPlace place = KernelPlace::Around) {
   if (work.launches == 0) return;
   works.push_back(work);
   works.back().role = role;
+  works.back().place = place;
 }
 
 /// The update of the module's own parameters.
@@ -75,6 +79,20 @@ void apply_framework(std::vector<Work>& works, const Framework& framework) {
   }
 }
 
+/// Returns the bytes that an operator keeps of its input in `framework`.
+Bytes stash_of(const Operator& op, const Framework& framework) {
+  const bool loss = op.forward.op_class == OpClass::Loss && op.forward.launches > 0;
+  return loss ? op.stash * (framework.loss_stash / kLossStash) : op.stash;
+}
+
+/// Returns the bytes of the gradients of an operator's input and output in `framework`.
+Bytes gradients_of(const Operator& op, const BuildOptions& options) {
+  const bool loss = op.forward.op_class == OpClass::Loss && op.forward.launches > 0;
+  const double element = element_bytes(options.precision);
+  return loss ? op.gradients * (options.framework.loss_gradients.value_or(element) / element)
+              : op.gradients;
+}
+
 /// Adds the gradients that a micro-batch makes of the module's weights to those before it.
 void append_addition(Module& module, const BuildOptions& options) {
   const double passes = options.framework.gradient_passes;
@@ -97,7 +115,7 @@ void append_casts(std::vector<Work>& works, const Operator& op, bool backward) {
   if (op.forward.op_class != OpClass::Gemm || op.parameters == 0) return;
   const ProductShape& shape = op.forward.shape;
   append(works, cast_of(shape.m * (backward ? shape.n : shape.k) * shape.batch),
-         backward ? OpRole::InputGradient : OpRole::Forward);
+         backward ? OpRole::InputGradient : OpRole::Forward, op.place);
 }
 
 /// Returns the exchanges of the gradients of an operator's inputs in `framework`.
@@ -146,7 +164,7 @@ void run_again(Module& module, const std::vector<Operator>& ops, LayerPart part,
   for (const Operator& op : ops) {
     if (!op.parts.has(part)) continue;
     if (options.precision == Precision::Fp8) append_casts(module.recompute, op, false);
-    append(module.recompute, op.forward, OpRole::Forward);
+    append(module.recompute, op.forward, OpRole::Forward, op.place);
     append_exchanges(module.recompute_exchanges, op.forward_exchanges);
   }
 }
@@ -178,6 +196,50 @@ void recompute_parts(Module& module, const ModuleFrame& frame, const std::vector
   apply_framework(module.recompute, options.framework);
 }
 
+/// Returns the share of an operator's products that Recompute::Alternate runs again, and adds what
+/// it keeps of them to `kept`. `product` counts the module's products.
+double share_run_again(const Operator& op, const Sharding& sharding, int& product, Bytes& kept) {
+  if (op.forward.variant == OpVariant::Fused) {
+    kept += op.inner_stash;
+    for (const Bytes output : op.outputs) kept += output;
+    return 0;
+  }
+  Bytes again(0), all(0);
+  for (const Bytes output : op.outputs) {
+    const bool keeps = ++product % 2 == 1;
+    (keeps ? kept : again) += output;
+    all += output;
+  }
+  // Sums over tensor devices are kept, too, so that they are not made again.
+  for (const Exchange& exchange : op.forward_exchanges) {
+    if (exchange.kind != CollectiveKind::ReduceScatter) continue;
+    kept += exchange.bytes / sharding.tensor;
+    return 0;
+  }
+  return all > Bytes(0) ? again / all : 1;
+}
+
+/// Keeps the module's input, and the outputs of fused attention and of every second product.
+void keep_alternate(Module& module, const ModuleFrame& frame, const std::vector<Operator>& ops,
+                    const BuildOptions& options) {
+  Bytes kept = frame.input + frame.later;
+  int product = 0;
+  for (const Operator& op : ops) {
+    const double share = share_run_again(op, options.sharding, product, kept);
+    if (share == 0) continue;
+    if (options.precision == Precision::Fp8) append_casts(module.recompute, op, false);
+    Work again = op.forward;
+    again.flops *= share;
+    again.bytes *= share;
+    if (again.counted) *again.counted *= share;
+    again.shape.n *= share;
+    append(module.recompute, again, OpRole::Forward);
+    append_exchanges(module.recompute_exchanges, op.forward_exchanges);
+  }
+  apply_framework(module.recompute, options.framework);
+  module.stash = std::min(module.stash, kept);
+}
+
 void apply_recompute(Module& module, const ModuleFrame& frame, const std::vector<Operator>& ops,
                      const BuildOptions& options) {
   if (!frame.recomputable) return;
@@ -189,11 +251,17 @@ void apply_recompute(Module& module, const ModuleFrame& frame, const std::vector
     module.recompute = module.forward;
     module.recompute_exchanges = module.forward_exchanges;
     module.stash = std::min(before, frame.input + frame.later);
+  } else if (options.recompute == Recompute::Alternate) {
+    keep_alternate(module, frame, ops, options);
   } else if (!parts_of(options).empty()) {
     recompute_parts(module, frame, ops, options);
   }
   module.remade = before - module.stash;
   module.workspace += module.remade;  // it comes back while the module's backward runs
+}
+
+void append_works(std::vector<Work>& works, const std::vector<Work>& more) {
+  works.insert(works.end(), more.begin(), more.end());
 }
 
 }  // namespace
@@ -214,6 +282,7 @@ Operator linear(const Linear& shape, double element) {
   set_shapes(op, shape.rows, inputs, outputs);
   op.parameters = shape.inputs * shape.outputs;
   op.matrices = {{.rows = inputs, .columns = outputs, .parameters = op.parameters}};
+  op.outputs = {Bytes(shape.rows * outputs * element)};
   if (shape.bias) add_bias(op, shape.outputs, shape.rows * outputs, element);
   return op;
 }
@@ -304,7 +373,7 @@ Operator cross_entropy(double rows, std::int64_t classes, double element) {
   const double bytes = logits * (element + 4);
   return {.forward = traffic(OpClass::Loss, bytes),
           .input_gradient = traffic(OpClass::Loss, bytes),
-          .stash = Bytes(logits * 4),
+          .stash = Bytes(logits * kLossStash),
           .gradients = Bytes(logits * element)};
 }
 
@@ -317,21 +386,21 @@ Module make_module(const ModuleFrame& frame, const std::vector<Operator>& given,
   const bool casts = options.precision == Precision::Fp8;
   for (const Operator& op : operators) {
     if (casts) append_casts(module.forward, op, false);
-    append(module.forward, op.forward, OpRole::Forward);
+    append(module.forward, op.forward, OpRole::Forward, op.place);
     append_exchanges(module.forward_exchanges, op.forward_exchanges);
     append_weights(module, frame, op);
-    module.stash += op.stash + op.inner_stash;
-    module.workspace = std::max(module.workspace, op.gradients + op.waiting);
+    module.stash += stash_of(op, options.framework) + op.inner_stash;
+    module.workspace = std::max(module.workspace, gradients_of(op, options) + op.waiting);
   }
   for (auto op = operators.rbegin(); op != operators.rend(); ++op) {
     if (casts) append_casts(module.backward_input, *op, true);
-    append(module.backward_input, op->input_gradient, OpRole::InputGradient);
+    append(module.backward_input, op->input_gradient, OpRole::InputGradient, op->place);
     append_exchanges(module.backward_input_exchanges, input_exchanges(*op, options.framework));
     if (op->reads_module_input) {
-      append(module.first_backward_input, op->input_gradient, OpRole::InputGradient);
+      append(module.first_backward_input, op->input_gradient, OpRole::InputGradient, op->place);
       append_exchanges(module.first_backward_input_exchanges, op->input_exchanges);
     }
-    append(module.backward_weight, op->weight_gradient, OpRole::WeightGradient);
+    append(module.backward_weight, op->weight_gradient, OpRole::WeightGradient, op->place);
     append_exchanges(module.backward_weight_exchanges, op->weight_exchanges);
   }
   for (auto* works : {&module.forward, &module.backward_input, &module.first_backward_input}) {
@@ -341,6 +410,30 @@ Module make_module(const ModuleFrame& frame, const std::vector<Operator>& given,
   module.update = update_of(module, options);
   apply_recompute(module, frame, operators, options);
   return module;
+}
+
+void append_module(Module& module, const Module& more) {
+  append_works(module.forward, more.forward);
+  append_exchanges(module.forward_exchanges, more.forward_exchanges);
+  for (auto list : {&Module::backward_input, &Module::backward_weight, &Module::recompute}) {
+    std::vector<Work> works = more.*list;
+    append_works(works, module.*list);
+    module.*list = std::move(works);
+  }
+  append_works(module.update, more.update);
+  for (auto list : {&Module::backward_input_exchanges, &Module::backward_weight_exchanges,
+                    &Module::recompute_exchanges}) {
+    append_exchanges(module.*list, more.*list);
+  }
+  module.parameters += more.parameters;
+  module.expert_parameters += more.expert_parameters;
+  module.matrices.insert(module.matrices.end(), more.matrices.begin(), more.matrices.end());
+  module.frozen += more.frozen;
+  module.frozen_experts += more.frozen_experts;
+  module.stash += more.stash;
+  if (more.workspace > module.workspace) module.remade = more.remade;
+  module.workspace = std::max(module.workspace, more.workspace);
+  module.parts |= more.parts;
 }
 
 void wait_beside(std::vector<Operator>& operators, std::size_t first, std::size_t end,

@@ -38,6 +38,10 @@ struct Operator {
   bool reads_module_input = false;  // its input gradient is needed by the module before only
   LayerParts parts;                 // that run it again, and then drop its inner stash
   LayerParts remade;                // that make its stash again
+  KernelPlace place = KernelPlace::Around;  // of its kernels
+  /// Bytes that each of its products makes, in the order in which they run one by one, or its fused
+  /// attention; nothing: it makes no tensor that Recompute::Alternate keeps.
+  std::vector<Bytes> outputs = {};
 };
 
 /// y = x W + b. Shapes: x (rows, inputs), W (inputs, outputs).
@@ -98,6 +102,9 @@ struct ModuleFrame {
 };
 Module make_module(const ModuleFrame& frame, const std::vector<Operator>& operators,
                    const BuildOptions& options);
+
+/// Adds `more`, which runs behind `module` forward and before it backward.
+void append_module(Module& module, const Module& more);
 
 /// Adds `gradients` to what waits while operators [first, end) go back: that of a sum, which the
 /// path around a branch still needs, or of an operator's further outputs. The last operator of a

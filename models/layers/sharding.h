@@ -16,6 +16,18 @@ enum class TensorLayout { OneD, TwoD, TwoAndAHalfD, ThreeD };
 /// ring, or an all-to-all turns parts of the sequence into parts of the heads (Ulysses).
 enum class ContextLayout { Ring, AllToAll };
 
+/// Names what runs while tokens are on their way to experts and back: nothing, the experts of all
+/// tokens (Megatron-Core's --moe-shared-expert-overlap), or another micro-batch
+/// (--overlap-moe-expert-parallel-comm).
+enum class ExpertOverlap { None, SharedExperts, MicroBatches };
+
+/// How tokens reach the holders of their experts: a copy for each expert in an all-to-all (NCCL),
+/// or one for each node, and from there for each device, that holds any of them (DeepEP).
+enum class ExpertDispatch { AllToAll, DeepEp };
+/// Formats of tokens on their way: that of the training; 16 bits; 8 bits, with a scale of 32 bits
+/// for every 128 of them (DeepSeek-V3, arXiv 2412.19437, section 3.3.2).
+enum class TokenFormat { Training, Bf16, Fp8 };
+
 struct Sharding {
   int tensor = 1;  // devices
   TensorLayout tensor_layout = TensorLayout::OneD;
@@ -29,6 +41,11 @@ struct Sharding {
   std::optional<int> expert_tensor;  // devices that divide each expert; nothing: as many as tensor
   int split_brain = 1;               // devices that share fully connected layers between them
   double expert_imbalance = 1;       // tokens of the busiest device over the mean, at least 1
+  int expert_loads =
+      0;  // experts whose loads that was worked out from; 0: it is a number by itself
+  ExpertOverlap expert_overlap = ExpertOverlap::None;
+  ExpertDispatch expert_dispatch = ExpertDispatch::AllToAll;
+  TokenFormat dispatch_format = TokenFormat::Training, combine_format = TokenFormat::Training;
 
   int image_parts() const { return image_rows * image_columns; }
   int tensor_of_experts() const { return expert_tensor.value_or(tensor); }

@@ -61,6 +61,7 @@ void refuse_grids(Section& reader, const Transformer& t, const BlockForm& b) {
   refuse(b.sinks, "attention_sinks");
   refuse(b.qk_norm == QkNorm::Whole, "qk_norm");
   refuse(t.patches.image_size > 0, "patches");
+  refuse(b.source_tokens > 0, "encoder");
   refuse(t.readout != Transformer::Readout::Lm, "readout");
   refuse(t.later_tokens > 0, "multi_token_prediction");
 }
@@ -155,6 +156,12 @@ void check_experts(Section& reader, const Transformer& t, const Sharding& shardi
   }
   check_parts(reader, "experts", found->experts.count, sharding.expert,
               number(sharding.expert) + " expert devices");
+  if (sharding.expert_loads > 0 && sharding.expert_loads != found->experts.count) {
+    report(reader.diagnostics(), place_of(reader, "experts"),
+           number(found->experts.count) + " experts, and loads of " +
+               number(sharding.expert_loads) +
+               " of them (parallel.expert_load); expected as many loads");
+  }
   if (sharding.tensor_layout != TensorLayout::OneD && sharding.tensor > 1) {
     report(reader.diagnostics(), place_of(reader, "experts"),
            "experts are divided by the 1D tensor layout only; expected that layout or no "
@@ -209,16 +216,19 @@ void check_bands(Section& reader, int side, const std::vector<Window>& windows, 
   }
 }
 
-/// Checks an encoder in front of a decoder, whose images are whole on every device.
+/// Checks an encoder in front of a decoder, whose samples are whole on every device.
 void check_encoder(Section& whole, const Transformer& encoder, const Sharding& sharding) {
   Section reader(contract_object(transformer_contract(), "model.transformer.encoder"),
                  *whole.get("encoder"), whole.diagnostics());
   const std::size_t before = whole.diagnostics().messages().size();
-  refuse_context(reader, sharding, "a model with an encoder of images");
+  const bool images = encoder.patches.image_size > 0;
+  refuse_context(reader, sharding,
+                 images ? "a model with an encoder of images" : "a model with an encoder");
   if (whole.diagnostics().messages().size() > before) return;
   check_blocks(reader, encoder, sharding);
   if (!sharding.sequence_parallel) return;
   const std::string among = of_tensor(sharding) + " (sequence parallelism)";
+  if (!images) return check_sequence(reader, encoder, sharding);
   check_parts(reader, "patches", encoder.stream.sequence_length, sharding.tensor, among);
   check_parts(reader, "connector", encoder.image_tokens(), sharding.tensor, among);
 }
@@ -295,6 +305,7 @@ void pad_vocabulary(Transformer& t, const Sharding& sharding) {
   if (t.vocab_size % parts == 0) return;
   const std::int64_t whole = kTokens * parts;
   t.vocab_size = static_cast<int>((t.vocab_size + whole - 1) / whole * whole);
+  for (Transformer& encoder : t.encoder) encoder.vocab_size = t.vocab_size;
 }
 
 void check_sharding(Section& reader, const Mlp& mlp, const BuildOptions& options) {

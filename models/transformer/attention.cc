@@ -66,6 +66,20 @@ bool turns_heads(const Sharding& sharding) {
   return sharding.context > 1 && sharding.context_layout == ContextLayout::AllToAll;
 }
 
+/// Adds the numbers of relative positions to the scores that `op` begins with: of each head and
+/// pair of places, once for all samples, and their gradients.
+void add_distances(const BlockForm& t, const BlockSizes& z, Operator& op) {
+  const double places = static_cast<double>(part_of(t.stream).length) / z.sharding.context;
+  const double scores = z.statistics * z.stored;
+  const double samples = z.tokens / places;
+  const bool stored = t.mixer == Mixer::Materialised;
+  op.forward.bytes += Bytes((scores / samples + (stored ? 2 * scores : 0)) * z.element);
+  op.input_gradient.bytes += Bytes((scores / samples + (stored ? scores : 0)) * z.element);
+  if (!stored) return;
+  ++op.forward.launches;
+  ++op.input_gradient.launches;
+}
+
 /// One kernel that stores queries, keys, values and a sum in fp32 for each row of the scores. It
 /// executes the blocks of the scores that a mask leaves something of: forward, scores and their
 /// product with the values; backward, the scores again, and gradients of values, scores, queries
@@ -81,6 +95,8 @@ Operator fused_attention(const BlockForm& t, const BlockSizes& z) {
   set_shape(op, head_product(t, z, z.attended, z.queries / z.statistics));
   op.stash = Bytes((z.queries + z.keys + z.values) * z.element);
   op.inner_stash = Bytes(z.statistics * 4);
+  op.outputs = {Bytes(z.attentions * z.element)};
+  if (t.relative) add_distances(t, z, op);
   // Its backward reads its output, which the projection keeps, but not in this order of tokens.
   if (turns_heads(z.sharding)) op.inner_stash += Bytes(z.attentions * z.element);
   return op;
@@ -105,6 +121,7 @@ std::vector<Operator> materialised_attention(const BlockForm& t, const BlockSize
   values.stash = Bytes(z.values * z.element);
   set_shape(values, head_product(t, z, z.attentions / z.statistics, z.stored));
   scores.waiting = softmax.waiting = Bytes((z.values + z.attentions) * z.element);
+  if (t.relative) add_distances(t, z, softmax);
   if (t.stream.dropout == 0) return {scores, softmax, values};
   Operator drop = dropout(elements, z.element);
   drop.inner_stash = drop.stash + Bytes(elements * z.element);  // the mask and the dropped output
@@ -165,7 +182,7 @@ double attended_columns(const BlockForm& t, const TokenSlice& part) {
 }
 
 double computed_columns(const BlockForm& t, const TokenSlice& part) {
-  if (t.stream.bidirectional) return part.of;
+  if (t.stream.bidirectional) return attended_columns(t, part);
   const int end = part.context + part.length;
   const double pairs =
       computed_pairs_of(t, end, part.of) - computed_pairs_of(t, part.context, part.of);
@@ -218,6 +235,8 @@ void append_projections(const BlockForm& t, const StreamSizes& stream, const Blo
                                  LinearRole::Column, z.sharding, z.element));
   block.back().linear = LinearName::Qkv;
   block.back().fused = 3;
+  block.back().outputs = {Bytes(z.queries * (t.gate ? 2 : 1) * z.element),
+                          Bytes(z.keys * z.element), Bytes(z.values * z.element)};
   split_heads(t, block.back());
   if (t.qk_norm != QkNorm::None) block.push_back(query_norms(t, z));
 }
@@ -318,6 +337,39 @@ void append_attention(const BlockForm& t, const StreamSizes& stream, std::vector
     wait_beside(block, first + 1, block.size() - 1, gate);
   }
   block.push_back(output);
+}
+
+Bytes source_boundary(const BlockForm& t, const StreamSizes& z) {
+  const double elements = z.samples * t.source_tokens * t.stream.hidden_size;
+  return Bytes(elements * outer_parts(z.sharding).share() * z.element);
+}
+
+void append_cross_attention(const BlockForm& t, const StreamSizes& stream,
+                            std::vector<Operator>& block) {
+  BlockForm cross = t;  // no mask, and nothing turned: every token sees the whole source
+  cross.stream.causal_flops = cross.relative = false;
+  BlockSizes z = block_sizes(cross, stream);
+  const double rows = stream.samples * t.source_tokens;
+  z.attended = z.stored = z.computed = t.source_tokens;
+  z.keys_read = z.keys *= rows / z.tokens;
+  z.values_read = z.values *= rows / z.tokens;
+  const std::int64_t width = static_cast<std::int64_t>(t.head_size) * t.attention_heads;
+  const std::int64_t keys =
+      2 * static_cast<std::int64_t>(t.head_size) * held_key_heads(t, z.sharding);
+  const std::int64_t hidden = t.stream.hidden_size;
+  const auto product = [&](const Linear& shape, LinearRole role) {
+    return sharded_linear(shape, role, z.sharding, z.element);
+  };
+  block.push_back(product({z.tokens, hidden, width, t.bias.qkv}, LinearRole::Column));
+  Operator made = product({rows, hidden, keys, t.bias.qkv}, LinearRole::Column);
+  made.stash = Bytes(0);  // one block of the stage keeps it for all
+  made.input_gradient.bytes +=
+      source_boundary(t, stream) * 2;  // the sum with those of later blocks
+  ++made.input_gradient.launches;
+  made.reads_module_input = true;
+  block.push_back(made);
+  for (const Operator& op : attention_core(cross, z)) block.push_back(op);
+  block.push_back(product({z.tokens, width, hidden, t.bias.projection}, LinearRole::Row));
 }
 
 Bytes kept_keys(const BlockForm& t, const StreamSizes& stream) {

@@ -44,12 +44,9 @@ void check_mask(BlockReader& reader, const BlockForm& b) {
            "tokens see a window or a part of the sequence; expected no \"sliding_window\"");
   }
   if (!b.stream.bidirectional) return;
-  for (const char* key : {"sliding_window", "attention_chunk"}) {
-    if (const auto node = reader.get(key)) {
-      report(reader.diagnostics(), *node,
-             std::string("a ") + (b.window ? "window" : "chunk") +
-                 " ends at its token; expected no \"bidirectional\"");
-    }
+  if (const auto node = reader.get("sliding_window")) {
+    report(reader.diagnostics(), *node,
+           "a window ends at its token; expected no \"bidirectional\"");
   }
   if (b.stream.causal_flops) {
     report(reader.diagnostics(), *reader.get("attention_flops"),
@@ -87,9 +84,11 @@ QkNorm read_qk_norm(BlockReader& reader) {
 
 void read_positions(BlockReader& reader, BlockForm& b) {
   const int positions = reader.choice("positions", 0);
-  b.rotary = positions == 1;
+  const bool table = positions == 0 || positions >= 3;
+  b.relative = positions == 4;
+  b.rotary = positions == 1 || positions == 3;
   b.rotary_share = reader.number("rotary_share", 1);
-  if (positions == 0 && reader.in_item("positions")) {
+  if (table && reader.in_item("positions")) {
     report(reader.diagnostics(), reader.place_of("positions"),
            "a table of positions is added to the embedding, for all layers; expected \"rotary\" or "
            "\"none\"");

@@ -7,7 +7,7 @@
 namespace interlock {
 namespace {
 
-/// Adds the operators of one half of a block to a list: its mixer, or what comes behind it.
+/// Adds the operators of one part of a block to a list: its mixer, or what comes behind it.
 using Half = void (*)(const BlockForm&, const StreamSizes&, std::vector<Operator>&);
 
 Retention retention_of(const BlockForm& b, const StreamSizes& z) {
@@ -134,8 +134,9 @@ Bytes kept_for_later(const BlockForm& b, const StreamSizes& z) {
 std::vector<Operator> block_operators(const BlockForm& b, const StreamSizes& z) {
   if (b.parallel_residual) return parallel_block(b, z);
   std::vector<Operator> block;
-  for (const Half half : {append_mixer, append_feed_forward}) {
+  for (const Half half : {append_mixer, append_cross_attention, append_feed_forward}) {
     if (half == append_mixer && b.mixer == Mixer::None) continue;
+    if (half == append_cross_attention && b.source_tokens == 0) continue;
     if (half == append_feed_forward && b.ffn == FeedForward::None) continue;
     const bool first = block.empty();
     const std::size_t sum = append_half(b, z, half, block);
@@ -147,8 +148,11 @@ std::vector<Operator> block_operators(const BlockForm& b, const StreamSizes& z) 
 
 Module block_module(const BlockForm& b, const BuildOptions& options) {
   const StreamSizes z = stream_sizes(b.stream, options);
-  return make_module({.input = boundary(z), .output = boundary(z), .later = kept_for_later(b, z)},
-                     block_operators(b, z), options);
+  Module module =
+      make_module({.input = boundary(z), .output = boundary(z), .later = kept_for_later(b, z)},
+                  block_operators(b, z), options);
+  module.carried = source_boundary(b, z);
+  return module;
 }
 
 }  // namespace interlock

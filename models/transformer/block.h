@@ -22,6 +22,15 @@
 // A window of w tokens leaves a token at place i (from 0) min(2 i + 1, 2 w - 1) of these pairs, if
 // attention is one kernel; scores that are stored are computed whole, and masked.
 //
+// Relative positions add a number to each score, that of its head and of the distance, by buckets:
+// a table in the embedding's module (T5, arXiv 1910.10683, section 2.1). Every stage that has
+// blocks makes the sums for its own; that kernel is small and is not counted.
+//
+// Cross-attention: the tokens of a block see those of a source, whose keys and values it makes of
+// the encoder's output. That travels with every module's output to the last block; of the blocks of
+// a stage only one keeps it (Module::carried), and gradients of all of them are added up on the way
+// back.
+//
 // These pairs are what the convention behind MFU counts, all or half of them. Kernels that store
 // the scores execute, and keep, the rectangle of l rows and c + l columns of a slice, which is the
 // whole square of a whole sequence. A fused kernel executes less: see computed_pairs.
@@ -67,6 +76,11 @@ int held_key_heads(const BlockForm& shape, const Sharding& sharding);
 /// From the query-key-value product to the projection.
 void append_attention(const BlockForm& shape, const StreamSizes& sizes,
                       std::vector<Operator>& block);
+/// Attention to the source, likewise. REQUIRES: there is one.
+void append_cross_attention(const BlockForm& shape, const StreamSizes& sizes,
+                            std::vector<Operator>& block);
+/// Returns the encoder's output for a source, which cross-attention reads.
+Bytes source_boundary(const BlockForm& shape, const StreamSizes& sizes);
 /// Queries, keys and values made of latents; the first operator reads the block's tokens.
 void append_latents(const BlockForm& shape, const StreamSizes& sizes, std::vector<Operator>& block);
 /// Returns the bytes of a slice that later slices read, whatever is recomputed: keys and values, or
@@ -84,9 +98,13 @@ Module block_module(const BlockForm& shape, const BuildOptions& options);
 
 /// Returns the sizes of an encoder's tokens, whose micro-batches are those of its images.
 StreamSizes encoder_sizes(const Transformer& encoder, const BuildOptions& options);
-/// Adds the modules of the model's encoder, its connector the last.
+/// Adds the modules of the model's encoder; of images, its connector is the last.
 void append_encoder(const Transformer& shape, const BuildOptions& options,
                     std::vector<Module>& modules);
+/// Adds the connectors of single layers, and to the decoder's blocks the sums with their tokens.
+/// REQUIRES: `modules` are those of the encoder, the embedding and the decoder's blocks.
+void append_deepstack(const Transformer& shape, const BuildOptions& options,
+                      std::vector<Module>& modules);
 /// Adds the blocks of a model as modules `name`0, 1, ..., with `before` others that may recompute.
 void append_blocks(const Transformer& shape, const BuildOptions& options, const std::string& name,
                    std::size_t before, std::vector<Module>& modules);

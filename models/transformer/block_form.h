@@ -44,7 +44,8 @@ enum class QkNorm { None, Heads, Whole };
 struct Experts {
   int count = 0;  // of a layer; none: every MLP is dense
   int per_token = 1;
-  int shared = 0;  // further ones, that every token goes through
+  int groups = 1, groups_per_token = 1;  // of experts, and those that hold all of a token's
+  int shared = 0;                        // further ones, that every token goes through
   int ffn_hidden_size = 1;
   int shared_ffn_hidden_size = 1;         // of each shared one
   bool shared_gate = false;               // what they add is weighed by a gate
@@ -106,12 +107,14 @@ struct BlockForm {
   int head_size = 1;        // of queries and keys
   int value_head_size = 1;  // another with latents only
   QkNorm qk_norm = QkNorm::None;
-  bool gate = false;   // what attention puts out is multiplied by a gate made of the tokens
-  bool sinks = false;  // a number for each head joins its softmax
+  bool gate = false;      // what attention puts out is multiplied by a gate made of the tokens
+  bool sinks = false;     // a number for each head joins its softmax
+  bool relative = false;  // positions: a number for each pair of places and each head, see block.h
   bool rotary = false;
   double rotary_share = 1;             // of each head's elements
   std::optional<int> window;           // tokens that a token sees: itself and those before it
   std::optional<int> attention_chunk;  // tokens of a part that sees itself alone
+  int source_tokens = 0;               // of a source that cross-attention reads; 0: there is none
   Latents latents;
   int chunk_size = 1;  // Retention: tokens
   Mamba mamba;

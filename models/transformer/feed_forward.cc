@@ -7,6 +7,9 @@
 // times the mean, whether it is full or not, and tokens beyond are dropped, so that all devices are
 // alike. Source: GShard, arXiv 2006.16668; Switch Transformer, arXiv 2101.03961, section 2.2.
 //
+// Tokens pass to their holders and back in formats of their own, as a copy for each expert or for
+// each node (hardware/collectives/token_routing.h); gradients pass the other way in the same.
+//
 // Experts may be divided among another number of devices than all other tensors are. Every device
 // then has tokens of its own: those that reach the holders of parts of an expert are gathered by
 // all of them, and the sums scattered. Source: MoE Parallel Folding, arXiv 2504.14960, section 3.
@@ -73,6 +76,7 @@ Operator of_experts(const Linear& whole, LinearRole role, int experts, const Str
     matrix.parameters *= experts;
   }
   op.expert = true;
+  op.outputs.clear();  // they are grouped
   if (!sharding.sequence_parallel) op.forward_exchanges = op.input_exchanges = {};
   if (sharding.tensor == z.sharding.tensor) return op;
   for (auto* exchanges : {&op.forward_exchanges, &op.input_exchanges, &op.weight_exchanges}) {
@@ -88,6 +92,42 @@ void name_products(const BlockForm& t, std::vector<Operator>& block) {
   block.back().linear = LinearName::Second;
 }
 
+/// Returns whether something runs while tokens are on their way.
+bool passes(const StreamSizes& z) {
+  return z.sharding.expert > 1 && z.sharding.expert_overlap != ExpertOverlap::None;
+}
+
+/// Stands operators [first, end) in `place`.
+void stand(std::vector<Operator>& block, std::size_t first, std::size_t end, KernelPlace place) {
+  for (std::size_t i = first; i < end; ++i) block[i].place = place;
+}
+
+double bytes_of_element(TokenFormat format, const StreamSizes& z) {
+  constexpr double kScale = 4, kScaled = 128;  // bytes of a scale, and elements that share it
+  if (format == TokenFormat::Training) return z.element;
+  return format == TokenFormat::Bf16 ? 2 : 1 + kScale / kScaled;
+}
+
+/// Returns the exchange by which tokens, or gradients of what was made of them, come to the holders
+/// of experts (`there`), or what those made goes back.
+Exchange token_exchange(const BlockForm& t, const StreamSizes& z, bool there) {
+  const Sharding& s = z.sharding;
+  const double copies = routed(t, z).elements;
+  Exchange exchange = {
+      .kind = CollectiveKind::AllToAll,
+      .axis = MeshAxis::Expert,
+      .bytes = Bytes(copies * bytes_of_element(there ? s.dispatch_format : s.combine_format, z))};
+  if (s.expert_dispatch == ExpertDispatch::AllToAll) return exchange;
+  const Experts& experts = t.experts;
+  exchange.bytes = exchange.bytes / experts.per_token;
+  exchange.routing = {.experts = experts.count,
+                      .per_token = experts.per_token,
+                      .groups = experts.groups,
+                      .groups_per_token = experts.groups_per_token,
+                      .back = !there};
+  return exchange;
+}
+
 /// The way to the experts or back: `there` on the way to them.
 Operator passage(const BlockForm& t, const StreamSizes& z, bool there) {
   const double elements = routed(t, z).elements;
@@ -98,10 +138,11 @@ Operator passage(const BlockForm& t, const StreamSizes& z, bool there) {
                              .gradients = elements + z.residual},
                             z.element);
   if (z.sharding.expert > 1) {
-    op.forward_exchanges = {{.kind = CollectiveKind::AllToAll,
-                             .axis = MeshAxis::Expert,
-                             .bytes = Bytes(elements * z.element)}};
-    op.input_exchanges = op.forward_exchanges;
+    op.forward_exchanges = {token_exchange(t, z, there)};
+    op.input_exchanges = {token_exchange(t, z, !there)};
+    for (Exchange* one : {&op.forward_exchanges.front(), &op.input_exchanges.front()}) {
+      if (passes(z)) one->way = there ? TokenWay::There : TokenWay::Back;
+    }
   }
   if (z.sharding.tensor > 1 && !z.sharding.sequence_parallel) {
     append_exchanges(there ? op.input_exchanges : op.forward_exchanges,
@@ -134,9 +175,14 @@ void append_mlp(const BlockForm& t, std::int64_t width, const StreamSizes& z,
   block.push_back(sharded_linear({z.tokens, width, t.stream.hidden_size, t.bias.mlp},
                                  LinearRole::Row, z.sharding, z.element));
   name_products(t, block);
+  if (!t.gated_mlp) return;
+  std::vector<Bytes>& outputs = block[block.size() - 3].outputs;
+  outputs = {outputs.front() / 2, outputs.front() / 2};  // gate and up
 }
 
-/// The experts of all tokens, whose sum with those behind `router` comes last.
+/// The experts of all tokens, whose sum with those behind `router` comes last. Beside the ways of
+/// the others run their first product, with the activation, and their second. Source:
+/// megatron/core/transformer/moe/shared_experts.py (NVIDIA/Megatron-LM d98e8a6).
 void append_shared(const BlockForm& t, const StreamSizes& z, std::size_t router,
                    std::vector<Operator>& block) {
   const Experts& experts = t.experts;
@@ -145,6 +191,10 @@ void append_shared(const BlockForm& t, const StreamSizes& z, std::size_t router,
              block);
   block[first].stash = Bytes(0);                   // the router has kept it
   wait_beside(block, router, first, boundary(z));  // what the shared experts made of their input's
+  if (z.sharding.expert_overlap == ExpertOverlap::SharedExperts && passes(z)) {
+    stand(block, first, block.size() - 1, KernelPlace::BesideThere);
+    block.back().place = KernelPlace::BesideBack;
+  }
   if (experts.shared_gate) append_gate(t, z, block);
   mark_part(block, first, LayerPart::SharedExperts);
   block.push_back(residual(z.residual, z.element));
@@ -174,6 +224,7 @@ void append_experts(const BlockForm& t, const StreamSizes& z, std::vector<Operat
       of_experts({rows, width, t.stream.hidden_size, t.bias.mlp}, LinearRole::Row, held, z));
   block.back().remade |= LayerPart::ExpertActivation;
   name_products(t, block);
+  if (passes(z)) stand(block, block.size() - 3, block.size(), KernelPlace::Experts);
   block.push_back(passage(t, z, false));
   if (experts.shared > 0) append_shared(t, z, router, block);
   mark_part(block, router, LayerPart::Experts);

@@ -44,35 +44,6 @@ std::vector<Operator> own_readout(const Transformer& t, const StreamSizes& z,
   return operators;
 }
 
-void append_works(std::vector<Work>& works, const std::vector<Work>& more) {
-  works.insert(works.end(), more.begin(), more.end());
-}
-
-/// Adds `more`, which runs behind `module` forward and before it backward.
-void append_module(Module& module, const Module& more) {
-  append_works(module.forward, more.forward);
-  append_exchanges(module.forward_exchanges, more.forward_exchanges);
-  for (auto list : {&Module::backward_input, &Module::backward_weight, &Module::recompute}) {
-    std::vector<Work> works = more.*list;
-    append_works(works, module.*list);
-    module.*list = std::move(works);
-  }
-  append_works(module.update, more.update);
-  for (auto list : {&Module::backward_input_exchanges, &Module::backward_weight_exchanges,
-                    &Module::recompute_exchanges}) {
-    append_exchanges(module.*list, more.*list);
-  }
-  module.parameters += more.parameters;
-  module.expert_parameters += more.expert_parameters;
-  module.matrices.insert(module.matrices.end(), more.matrices.begin(), more.matrices.end());
-  module.frozen += more.frozen;
-  module.frozen_experts += more.frozen_experts;
-  module.stash += more.stash;
-  if (more.workspace > module.workspace) module.remade = more.remade;
-  module.workspace = std::max(module.workspace, more.workspace);
-  module.parts |= more.parts;
-}
-
 }  // namespace
 
 void append_later_tokens(const Transformer& t, const StreamSizes& z, const BuildOptions& options,

@@ -81,6 +81,9 @@ ModelGraph build_transformer(const Transformer& shape, const BuildOptions& optio
       graph.experts = std::max(graph.experts, form.experts.count);
   }
   if (shape.patches.image_size == 0) graph.tokens_per_sample = part_of(stream).length;
+  if (shape.reads_source()) {
+    *graph.tokens_per_sample += shape.encoder.front().stream.sequence_length;
+  }
   std::size_t before = 0;
   if (!shape.encoder.empty()) {
     append_encoder(shape, options, graph.modules);
@@ -89,6 +92,14 @@ ModelGraph build_transformer(const Transformer& shape, const BuildOptions& optio
   const auto embedding = static_cast<int>(graph.modules.size());
   graph.modules.push_back(embedding_module(shape, z, options));
   append_blocks(shape, options, "block", before, graph.modules);
+  if (shape.reads_source()) {
+    const Bytes source = boundary(encoder_sizes(shape.encoder.front(), options));
+    for (std::size_t i = 1; i < shape.layers.size(); ++i) {
+      graph.modules[static_cast<std::size_t>(embedding) + i].output += source;
+    }
+  } else if (!shape.encoder.empty()) {
+    append_deepstack(shape, options, graph.modules);
+  }
   graph.modules.push_back(readout_module(shape, z, options));
   graph.modules.back().tied_to = embedding;
   if (shape.later_tokens > 0) append_later_tokens(shape, z, options, graph.modules.back());

@@ -29,8 +29,10 @@ struct Transformer {
     int merge = 1;  // patches on a side of the square that one token is made of
     bool mean = false;
     Norm norm = Norm::None;
-    int hidden_size = 0;  // between two products; 0: there is one
+    bool norm_of_square = false;  // of all numbers of a square; else of each patch, or of a mean
+    std::vector<int> widths;      // between products; none: there is one
     bool bias = true;
+    std::vector<int> deepstack;  // layers of the encoder with a connector of their own
   };
   /// Every token's successor; tokens that were hidden, behind another layer; or one class for all,
   /// read from the first token.
@@ -41,8 +43,9 @@ struct Transformer {
   std::vector<int> layers;       // the form of each
   int vocab_size = 1;
   bool embedding_norm = false;
-  int max_positions = 0;  // rows of a table of learned positions; 0: none
-  int token_types = 0;    // rows of a table that is added to the embedding
+  int max_positions = 0;     // rows of a table of learned positions; 0: none
+  int position_buckets = 0;  // of relative positions; 0: none
+  int token_types = 0;       // rows of a table that is added to the embedding
   bool tied_embeddings = true;
   Patches patches;
   Readout readout = Readout::Lm;
@@ -51,16 +54,19 @@ struct Transformer {
   bool pooler = false;   // Classes: a further layer before them
   int later_tokens = 0;  // that are predicted too, see multi_token.cc
   HeadSpec head;
-  std::vector<Transformer> encoder;  // at most one; its tokens stand in the sequence
-  int images = 1;                    // of an encoder: of each sample
-  bool final_norm = true;            // of an encoder, behind its last block
-  Connector connector;               // of an encoder
+  // At most one. Its images' tokens stand in the sequence, or its words are a source that every
+  // block reads.
+  std::vector<Transformer> encoder;
+  int images = 1;          // of an encoder: of each sample
+  bool final_norm = true;  // of an encoder, behind its last block
+  Connector connector;     // of an encoder
 
   /// Returns the tokens that an encoder makes of the images of a sample.
   int image_tokens() const {
     const int side = patches.side() / connector.merge;
     return images * side * side;
   }
+  bool reads_source() const { return !encoder.empty() && encoder.front().patches.image_size == 0; }
   const BlockForm& block_of(std::size_t layer) const {
     return forms[static_cast<std::size_t>(layers[layer])];
   }

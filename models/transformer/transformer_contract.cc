@@ -12,6 +12,7 @@ constexpr int kMostTokens = 100'000'000;  // of a sample, or of the vocabulary
 constexpr int kMostHeads = 100'000;
 constexpr int kMostExperts = 100'000;
 constexpr int kWidestMlp = 10'000'000;
+constexpr int kMostProducts = 8;  // of a connector
 
 std::vector<ContractKey> transformer_sizes() {
   return {
@@ -25,8 +26,8 @@ std::vector<ContractKey> transformer_sizes() {
        "Square images instead of tokens, without `vocab_size` and `sequence_length`: a token for "
        "each patch, and one more."},
       {"encoder", object("model.transformer.encoder"), "none",
-       "Images beside words: a transformer of patches in front of the embedding, whose tokens "
-       "stand in the sequence. `sequence_length` counts them too."}};
+       "A transformer in front of the embedding: of images, whose tokens stand in the sequence and "
+       "are counted by `sequence_length`; or of words that every block reads (T5)."}};
 }
 
 /// Keys that an item of the layer pattern may have too.
@@ -60,10 +61,13 @@ std::vector<ContractKey> attention_keys() {
       {"sliding_window", whole(1, kMostTokens), "all",
        "Tokens that a token sees, itself and those before it. Saves work in fused attention only."},
       {"attention_chunk", whole(1, kMostTokens), "all",
-       "Parts of this many tokens see themselves alone (Llama 4). Saves work in fused attention "
-       "only."},
-      {"positions", one_of({"learned", "rotary", "none"}), "learned", "Position embedding."},
-      {"rotary_share", number(0, 1), "1", "`rotary`: share of a head's elements that are turned."},
+       "Parts of this many tokens see themselves alone (Llama 4; windows of an encoder's patches). "
+       "Saves work in fused attention only."},
+      {"positions", one_of({"learned", "rotary", "none", "both", "relative"}), "learned",
+       "Position embedding. `both`: a table, and heads are turned. `relative`: a number for each "
+       "head and distance is added to scores (T5)."},
+      {"rotary_share", number(0, 1), "1",
+       "`rotary` or `both`: share of a head's elements that are turned."},
       {"chunk_size", whole(1, kMostTokens), "512, or the sequence where that is shorter",
        "`retention`: tokens of a chunk."},
       {"mamba", object("model.transformer.mamba"), "none",
@@ -141,7 +145,9 @@ std::vector<ContractKey> block_keys() {
       {"projection_bias", boolean(), "`bias`", "The layer behind attention has a bias."},
       {"mlp_bias", boolean(), "`bias`", "The MLP has biases."},
       {"max_positions", whole(1, kMostTokens), "`sequence_length`",
-       "`learned`: rows of the position table."},
+       "`learned` or `both`: rows of the position table."},
+      {"position_buckets", whole(1, kMostTokens), "32",
+       "`relative`: buckets of distances, each with a number for each head."},
       {"token_types", whole(0, 1e6), "0",
        "Rows of a further table that is added to the embedding."},
       {"embedding_norm", boolean(), "false", "A norm behind the embedding."},
@@ -173,6 +179,11 @@ std::vector<ContractKey> expert_keys() {
        "Number of experts of the mixture, with a router, in the place of each MLP. The keys below "
        "need it. Experts have biases with `mlp_bias`."},
       {"experts_per_token", whole(1, kMostExperts), "1", "Experts that a token is sent to."},
+      {"expert_groups", whole(1, kMostExperts), "1",
+       "Equal groups of experts; divides `experts`. A token's lie in few of them, so that it goes "
+       "to few nodes (DeepSeek-V3)."},
+      {"expert_groups_per_token", whole(1, kMostExperts), "`expert_groups`",
+       "Groups that a token's experts may lie in."},
       {"shared_experts", whole(0, 1000), "0", "Further experts, that every token goes through."},
       {"expert_ffn_hidden_size", whole(1, kWidestMlp), "`ffn_hidden_size`",
        "Width inside an expert."},
@@ -195,10 +206,14 @@ std::vector<ContractKey> expert_keys() {
 /// Returns the keys of an encoder of images: those of a transformer but for its inputs and readout.
 std::vector<ContractKey> encoder_keys() {
   std::vector<ContractKey> keys = {
-      {"patches", object("model.transformer.patches"), "required", "The images, in patches."},
+      {"patches", object("model.transformer.patches"), "words", "Images, in patches."},
+      {"sequence_length", whole(1, kMostTokens), "the model's",
+       "Without `patches`: tokens of a source, which every block of the model reads by "
+       "cross-attention. They are looked up in the model's table."},
       {"layers", whole(1, kMostModules - 2), "required", "Transformer blocks."},
-      {"hidden_size", whole(1, kMostWidth), "required", "Width of the residual stream."},
-      {"images", whole(1, 1e6), "1", "Images of one sample."},
+      {"hidden_size", whole(1, kMostWidth), "required with `patches`; else the model's",
+       "Width of the residual stream."},
+      {"images", whole(0, 1e6), "1", "Images of one sample; 0: text alone, without the encoder."},
       {"final_norm", boolean(), "`false` with `norm_position` `post`, else `true`",
        "A norm behind the last block."},
       {"connector", object("model.transformer.encoder.connector"), "one product",
@@ -215,20 +230,31 @@ std::vector<ContractKey> encoder_keys() {
 }
 
 std::vector<ContractObject> encoder() {
-  return {{.name = "model.transformer.encoder",
-           .meaning = "A transformer of images in front of the model. Its modules come first.",
-           .keys = encoder_keys()},
-          {.name = "model.transformer.encoder.connector",
-           .meaning = "From the patches of an encoder to tokens of the decoder.",
-           .keys = {{"merge", whole(1, 65'536), "1",
-                     "Patches on a side of the square that becomes one token."},
-                    {"merge_by", one_of({"concatenation", "mean"}), "concatenation",
-                     "`concatenation`: all numbers of a square side by side. `mean`: their mean."},
-                    {"norm", one_of({"none", "layernorm", "rmsnorm"}), "none",
-                     "A norm of each patch before it is merged by concatenation, or of each mean."},
-                    {"hidden_size", whole(1, kMostWidth), "one product alone",
-                     "Width between two products, with an activation there."},
-                    {"bias", boolean(), "true", "Its products have a bias."}}}};
+  return {
+      {.name = "model.transformer.encoder",
+       .meaning = "A transformer of images, or of the words of a source, in front of the model. "
+                  "Its modules "
+                  "come first.",
+       .keys = encoder_keys()},
+      {.name = "model.transformer.encoder.connector",
+       .meaning = "From the patches of an encoder to tokens of the decoder.",
+       .keys = {{"merge", whole(1, 65'536), "1",
+                 "Patches on a side of the square that becomes one token."},
+                {"merge_by", one_of({"concatenation", "mean"}), "concatenation",
+                 "`concatenation`: all numbers of a square side by side. `mean`: their mean."},
+                {"norm", one_of({"none", "layernorm", "rmsnorm"}), "none",
+                 "A norm of each patch before it is merged by concatenation, or of each mean."},
+                {"norm_of", one_of({"patch", "square"}), "patch",
+                 "`square`: the norm is of all numbers of a square together (InternVL)."},
+                {"hidden_size",
+                 either({whole(1, kMostWidth), list(whole(1, kMostWidth), 1, kMostProducts)}),
+                 "one product alone",
+                 "Width between two products, with an activation there; a list for more."},
+                {"bias", boolean(), "true", "Its products have a bias."},
+                {"deepstack", list(whole(0, kMostModules)), "none",
+                 "Layers, from 0, whose patches go through a connector of their own too, with a "
+                 "layer norm of each square. The tokens of the first are added behind the "
+                 "decoder's first block, and so on (DeepStack, arXiv 2406.04334; Qwen3-VL)."}}}};
 }
 
 std::vector<ContractObject> transformer_objects() {

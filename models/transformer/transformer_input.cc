@@ -1,5 +1,8 @@
 // Transformer input: tokens or patches of images to vectors, and what is added to them.
 // SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+#include <utility>
+
 #include "models/transformer/block.h"
 
 namespace interlock {
@@ -26,6 +29,22 @@ Operator position_table(const Transformer& t, const StreamSizes& z) {
   return added_table(t, z, t.max_positions, positions);
 }
 
+/// A number for each head and bucket of distances, read once for each pair of places.
+Operator distance_table(const Transformer& t, const StreamSizes& z) {
+  const double heads = t.forms.front().attention_heads * inner_parts(z.sharding).share();
+  const double places = t.stream.sequence_length;
+  const Bytes made(heads * places * places * z.element);
+  const double parameters = heads * t.position_buckets;
+  return {.forward = {.op_class = OpClass::Embedding, .bytes = made},
+          .weight_gradient = {.op_class = OpClass::Embedding, .bytes = made},
+          .parameters = std::llround(parameters),
+          .matrices = {{.rows = static_cast<double>(t.position_buckets),
+                        .columns = heads,
+                        .parameters = std::llround(parameters),
+                        .hidden = false}},
+          .gradients = made};
+}
+
 /// Pixels of each patch times weights, whole on every tensor device, and perhaps one more token,
 /// the same in every image. No gradient of pixels is needed. Source: Dosovitskiy et al., An Image
 /// is Worth 16x16 Words, arXiv 2010.11929, section 3.1.
@@ -45,17 +64,54 @@ void append_patches(const Transformer& t, const StreamSizes& z, std::vector<Oper
   operators.push_back(first);
 }
 
+/// The table of all words. Where every tensor device holds it whole, and goes on with its part of
+/// the sequence, the gradients of all parts are gathered.
+Operator word_table(const Transformer& t, const StreamSizes& z, double tokens,
+                    const Framework& framework) {
+  const Lookup whole = {tokens, t.vocab_size, t.stream.hidden_size};
+  if (!framework.gathers_vocabulary) return sharded_lookup(whole, z.sharding, z.element);
+  Operator table = sharded_lookup(whole, Sharding{}, z.element);
+  if (!z.sharding.sequence_parallel) return table;
+  const Bytes vectors(tokens * static_cast<double>(t.stream.hidden_size) * z.element);
+  table.weight_exchanges = {{.kind = CollectiveKind::AllGather, .bytes = vectors}};
+  return table;
+}
+
 /// Finds the vectors of the tokens that no encoder makes, and puts the encoder's between them.
-void append_words(const Transformer& t, const StreamSizes& z, std::vector<Operator>& operators) {
-  const double made = t.encoder.empty() ? 0 : z.samples * t.encoder.front().image_tokens();
-  operators.push_back(
-      sharded_lookup({z.tokens - made, t.vocab_size, t.stream.hidden_size}, z.sharding, z.element));
+void append_words(const Transformer& t, const StreamSizes& z, const Framework& framework,
+                  std::vector<Operator>& operators) {
+  const bool sees = !t.encoder.empty() && !t.reads_source();
+  const double made = sees ? z.samples * t.encoder.front().image_tokens() : 0;
+  operators.push_back(word_table(t, z, z.tokens - made, framework));
   if (made == 0) return;
   const double elements = made * t.stream.hidden_size * outer_parts(z.sharding).share();
   operators.push_back(elementwise(
       {.forward = 2 * elements, .backward = 2 * elements, .gradients = z.residual + elements},
       z.element));
   operators.back().reads_module_input = true;
+}
+
+/// The table is the encoder's; only the stage that has both keeps it once.
+Module sourced_embedding(const Transformer& t, const StreamSizes& z,
+                         std::vector<Operator> operators, const BuildOptions& options) {
+  const Transformer& e = t.encoder.front();
+  const StreamSizes source = encoder_sizes(e, options);
+  Operator& lookup = operators.front();
+  const std::int64_t shared = std::exchange(lookup.parameters, 0);
+  const std::vector<WeightMatrix> matrices = std::exchange(lookup.matrices, {});
+  if (e.final_norm) {
+    operators.insert(operators.begin(), norm_of(e.stream, source));
+    operators.front().reads_module_input = true;
+  }
+  Module module = make_module({.name = "embedding",
+                               .input = boundary(source),
+                               .output = boundary(z) + boundary(source),
+                               .recomputable = false},
+                              operators, options);
+  module.tied_parameters = shared;
+  module.tied_matrices = matrices;
+  module.tied_frozen = options.adapters.rank > 0;
+  return module;
 }
 
 }  // namespace
@@ -65,12 +121,14 @@ Module embedding_module(const Transformer& t, const StreamSizes& z, const BuildO
   if (t.patches.image_size > 0) {
     append_patches(t, z, operators);
   } else {
-    append_words(t, z, operators);
+    append_words(t, z, options.framework, operators);
   }
   if (t.max_positions > 0) operators.push_back(position_table(t, z));
   if (t.token_types > 0) operators.push_back(added_table(t, z, t.token_types, t.token_types));
+  if (t.position_buckets > 0) operators.push_back(distance_table(t, z));
   if (t.embedding_norm) operators.push_back(norm_of(t.stream, z));
   if (t.stream.dropout > 0) operators.push_back(dropout(z.residual, z.element));
+  if (t.reads_source()) return sourced_embedding(t, z, operators, options);
   return make_module({.name = "embedding", .output = boundary(z), .recomputable = false}, operators,
                      options);
 }

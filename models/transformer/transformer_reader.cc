@@ -30,12 +30,32 @@ void check_shape(Section& reader, const Transformer& t) {
 
 /// Keys that only experts have a use for.
 void refuse_expert_keys(Section& reader) {
-  for (const char* key : {"experts_per_token", "shared_experts", "expert_ffn_hidden_size",
-                          "shared_expert_ffn_hidden_size", "capacity_factor", "dense_layers",
-                          "expert_interval", "shared_expert_gate", "router_bias"}) {
+  for (const char* key :
+       {"experts_per_token", "expert_groups", "expert_groups_per_token", "shared_experts",
+        "expert_ffn_hidden_size", "shared_expert_ffn_hidden_size", "capacity_factor",
+        "dense_layers", "expert_interval", "shared_expert_gate", "router_bias"}) {
     if (const auto node = reader.get(key)) {
       report(reader.diagnostics(), *node, "no experts; expected it with \"experts\"");
     }
+  }
+}
+
+/// Checks the groups that experts of a token are chosen from.
+void check_groups(Section& reader, const Experts& experts) {
+  Diagnostics& diagnostics = reader.diagnostics();
+  const std::string count = std::to_string(experts.count), per = std::to_string(experts.per_token);
+  if (experts.count % experts.groups != 0) {
+    report(diagnostics, *reader.get("expert_groups"),
+           "groups are equal; expected a divisor of the " + count + " experts, got " +
+               std::to_string(experts.groups));
+  } else if (experts.groups_per_token > experts.groups) {
+    report(diagnostics, *reader.get("expert_groups_per_token"),
+           "expected at most the " + std::to_string(experts.groups) + " groups, got " +
+               std::to_string(experts.groups_per_token));
+  } else if (experts.count / experts.groups * experts.groups_per_token < experts.per_token) {
+    report(diagnostics, *reader.get("expert_groups_per_token"),
+           "groups of " + std::to_string(experts.count / experts.groups) +
+               " experts have too few for a token; expected enough groups for its " + per);
   }
 }
 
@@ -45,6 +65,8 @@ void check_experts(Section& reader, const BlockForm& b) {
     report(reader.diagnostics(), *reader.get("experts_per_token"),
            std::to_string(experts.per_token) + " experts for a token, of " +
                std::to_string(experts.count) + "; expected at most all of them");
+  } else {
+    check_groups(reader, experts);
   }
   const int layers = reader.count("layers", 1);
   const int dense_layers = reader.count("dense_layers");
@@ -78,6 +100,8 @@ void read_experts(Section& reader, BlockForm& b) {
   Experts& experts = b.experts;
   experts.count = reader.count("experts", 1);
   experts.per_token = reader.count("experts_per_token");
+  experts.groups = reader.count("expert_groups");
+  experts.groups_per_token = reader.count("expert_groups_per_token", experts.groups);
   experts.shared = reader.count("shared_experts");
   experts.ffn_hidden_size = reader.count("expert_ffn_hidden_size", usual_width(reader, b));
   experts.shared_ffn_hidden_size =
@@ -121,8 +145,6 @@ void read_inputs(Section& reader, Transformer& t) {
     t.vocab_size = reader.required_count("vocab_size", "a number of tokens");
     t.stream.sequence_length = reader.required_count("sequence_length", "tokens of a sample");
   }
-  t.token_types = reader.count("token_types");
-  t.embedding_norm = reader.boolean("embedding_norm");
 }
 
 void read_readout(Section& reader, Transformer& t) {
@@ -145,17 +167,22 @@ void read_readout(Section& reader, Transformer& t) {
   t.readout_bias = reader.boolean("readout_bias", t.readout != Lm);
 }
 
-void read_stream(Section& reader, Transformer& t) {
+/// Reads what all tokens go through; those of images and of a source see all by default.
+void read_stream(Section& reader, bool sees_all, Transformer& t) {
   ResidualStream& stream = t.stream;
-  const bool images = t.patches.image_size > 0;
   stream.rms_norm = reader.choice("norm") == 1;
   stream.norm_position = static_cast<NormPosition>(reader.choice("norm_position"));
   stream.dropout = reader.number("dropout");
-  stream.bidirectional = reader.boolean("bidirectional", images);
+  stream.bidirectional = reader.boolean("bidirectional", sees_all);
   stream.causal_flops = reader.choice("attention_flops") == 1;
+  t.token_types = reader.count("token_types");
+  t.embedding_norm = reader.boolean("embedding_norm");
   const int positions = reader.count("max_positions", stream.sequence_length);
+  const int buckets = reader.count("position_buckets");
   const auto kind = reader.get("positions");
-  if (!kind || kind->value->text == "learned") t.max_positions = positions;
+  const bool table = !kind || kind->value->text == "learned" || kind->value->text == "both";
+  if (table) t.max_positions = positions;
+  if (kind && kind->value->text == "relative") t.position_buckets = buckets;
 }
 
 /// Reads what all blocks have alike.
@@ -189,20 +216,54 @@ void read_later_tokens(Section& reader, Transformer& t) {
 void read_body(Section& reader, Transformer& t) {
   t.stream.hidden_size = reader.required_count("hidden_size", "a width");
   read_inputs(reader, t);
-  read_stream(reader, t);
+  read_stream(reader, t.patches.image_size > 0, t);
   read_layers(reader, read_common(reader, t.stream), t);
 }
 
-void read_connector(const JsonNode& node, Transformer& encoder, Diagnostics& diagnostics) {
+/// Reads one number, or a list of them.
+std::vector<int> read_counts(Section& reader, std::string_view key, double least, double most) {
+  std::vector<int> counts;
+  const auto node = reader.get(key);
+  if (!node) return counts;
+  const bool list = node->value->kind == JsonValue::Kind::Array;
+  const std::size_t items = list ? node->value->items.size() : 1;
+  for (std::size_t i = 0; i < items; ++i) {
+    const JsonNode one = list ? node->item(i) : *node;
+    counts.push_back(read_count(one, least, most, reader.diagnostics()).value_or(1));
+  }
+  return counts;
+}
+
+/// Connectors of single layers add their tokens behind the first blocks of a decoder.
+void check_deepstack(Section& reader, const Transformer& encoder, const Transformer& decoder) {
+  const Transformer::Connector& c = encoder.connector;
+  const auto node = reader.get("deepstack");
+  for (std::size_t i = 0; i < c.deepstack.size(); ++i) {
+    if (c.deepstack[i] < static_cast<int>(encoder.layers.size())) continue;
+    report(reader.diagnostics(), node->item(i),
+           std::to_string(c.deepstack[i]) + " is no layer of " +
+               std::to_string(encoder.layers.size()) + "; expected the number of one, from 0");
+  }
+  if (c.deepstack.size() <= decoder.layers.size()) return;
+  report(reader.diagnostics(), *node,
+         std::to_string(c.deepstack.size()) + " layers for a decoder of " +
+             std::to_string(decoder.layers.size()) + "; expected at most as many");
+}
+
+void read_connector(const JsonNode& node, const Transformer& decoder, Transformer& encoder,
+                    Diagnostics& diagnostics) {
   Section reader(contract_object(transformer_contract(), "model.transformer.encoder.connector"),
                  node, diagnostics);
   Transformer::Connector& c = encoder.connector;
   c.merge = reader.count("merge");
   c.mean = reader.choice("merge_by") == 1;
   c.norm = static_cast<Transformer::Connector::Norm>(reader.choice("norm"));
-  c.hidden_size = reader.count("hidden_size", 0);
+  c.norm_of_square = reader.choice("norm_of") == 1;
+  c.widths = read_counts(reader, "hidden_size", 1, kMostWidth);
   c.bias = reader.boolean("bias");
+  c.deepstack = read_counts(reader, "deepstack", 0, kMostModules);
   reader.finish();
+  check_deepstack(reader, encoder, decoder);
   if (encoder.patches.side() % c.merge == 0) return;
   report(diagnostics, *reader.get("merge"),
          std::to_string(c.merge) + " patches of " + std::to_string(encoder.patches.side()) +
@@ -218,19 +279,61 @@ void refuse_words_of_images(Section& reader) {
   }
 }
 
-/// An encoder is read as a model of images without a readout.
+/// Reads an encoder of words, which are those of the decoder.
+void read_source(Section& reader, const Transformer& t, Transformer& e) {
+  const int width = t.stream.hidden_size;
+  e.vocab_size = t.vocab_size;
+  e.stream.hidden_size = reader.count("hidden_size", width);
+  e.stream.sequence_length = reader.count("sequence_length", t.stream.sequence_length);
+  read_stream(reader, true, e);
+  read_layers(reader, read_common(reader, e.stream), e);
+  for (const char* key : {"images", "connector"}) {
+    const auto given = reader.get(key);
+    if (!given) continue;
+    report(reader.diagnostics(), *given, "no images; expected it with \"patches\"");
+  }
+  if (e.stream.hidden_size == width) return;
+  report(reader.diagnostics(), *reader.get("hidden_size"),
+         std::to_string(e.stream.hidden_size) + " for a decoder of " + std::to_string(width) +
+             ", which reads the same table; expected the same");
+}
+
+/// Lets every block of the decoder read the source.
+void add_cross_attention(Section& whole, int tokens, Transformer& t) {
+  for (BlockForm& form : t.forms) {
+    form.source_tokens = tokens;
+    if (attends(form.mixer) && form.latents.kv_rank == 0 && !form.parallel_residual) continue;
+    report(whole.diagnostics(), *whole.get("encoder"),
+           "its tokens are read by attention behind that of each block; expected \"attention\" "
+           "\"fused\" or \"materialised\" in all of them, no latents and no "
+           "\"parallel_residual\"");
+    return;
+  }
+}
+
+/// An encoder is read as a model without a readout.
 void read_encoder(const JsonNode& node, Section& whole, Transformer& t) {
   Diagnostics& diagnostics = whole.diagnostics();
   Section reader(contract_object(transformer_contract(), "model.transformer.encoder"), node,
                  diagnostics);
   Transformer e;
-  if (!reader.require("patches", "an object with the sizes of images")) return;
-  read_body(reader, e);
-  e.images = reader.count("images");
+  const bool words = !reader.get("patches");
+  words ? read_source(reader, t, e) : read_body(reader, e);
+  e.images = words ? 1 : reader.count("images");
+  if (const auto length = reader.get("sequence_length"); length && !words) {
+    report(diagnostics, *length, "the encoder reads images; expected it without \"patches\"");
+  }
   e.final_norm = reader.boolean("final_norm", e.stream.norm_position != NormPosition::Post);
-  if (const auto connector = reader.get("connector")) read_connector(*connector, e, diagnostics);
+  if (const auto connector = reader.get("connector"); connector && !words) {
+    read_connector(*connector, t, e, diagnostics);
+  }
   reader.finish();
-  if (diagnostics.empty()) check_positions(reader, e);
+  if (words && diagnostics.empty()) {
+    check_positions(reader, e);
+    add_cross_attention(whole, e.stream.sequence_length, t);
+    t.encoder.push_back(std::move(e));
+    return;
+  }
   if (t.patches.image_size > 0) {
     report(diagnostics, node, "its tokens stand between words; expected no \"patches\" beside it");
   } else if (diagnostics.empty() && e.image_tokens() > t.stream.sequence_length) {
@@ -238,7 +341,7 @@ void read_encoder(const JsonNode& node, Section& whole, Transformer& t) {
            std::to_string(e.image_tokens()) + " tokens of images in a sequence_length of " +
                std::to_string(t.stream.sequence_length) + "; expected at most all of them");
   }
-  t.encoder.push_back(std::move(e));
+  if (e.images > 0) t.encoder.push_back(std::move(e));
 }
 
 }  // namespace

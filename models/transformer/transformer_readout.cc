@@ -55,7 +55,8 @@ HeadSite site_of(const Transformer& t, const BuildOptions& options) {
       .width = t.stream.hidden_size,
       .classes = t.vocab_size,
       .norm_parameters = norm_parameters(t.stream),
-      .sharding = options.sharding};
+      .sharding = options.sharding,
+      .gathers = options.framework.gathers_vocabulary};
   if (t.readout != Transformer::Readout::Classes) return site;
   site.classes = t.classes;
   site.sharding = {};  // one vector a sample is the work of every device that has it

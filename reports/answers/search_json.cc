@@ -36,6 +36,14 @@ Json counts_json(const SearchCounts& counts) {
 }
 
 Json plan_json(const FoundPlan& plan, const FoundPlan& best, Aim aim) {
+  Json json = found_json(plan);
+  if (&plan != &best) json["behind"] = loss_words(plan, best, aim);
+  return json;
+}
+
+}  // namespace
+
+Json found_json(const FoundPlan& plan) {
   const PlanLayout& layout = plan.layout;
   const PlanEstimate& estimate = plan.estimate;
   const auto at = [&](Aim one) { return estimate.values[static_cast<std::size_t>(one)]; };
@@ -49,6 +57,8 @@ Json plan_json(const FoundPlan& plan, const FoundPlan& best, Aim aim) {
             {"step_time_s", estimate.step_time},
             {"tokens_per_s_per_device", known(per_device(plan, estimate.tokens))},
             {"samples_per_s_per_device", known(per_device(plan, estimate.samples))},
+            {"flops_per_s_per_device", known(estimate.flops_per_s)},
+            {"mfu", known(estimate.mfu)},
             {"micro_batches", estimate.micro_batches},
             {"judged_micro_batches", estimate.judged_micro_batches},
             {"too_large_to_simulate", estimate.too_large},
@@ -67,7 +77,6 @@ Json plan_json(const FoundPlan& plan, const FoundPlan& best, Aim aim) {
             {"schedule", value_json(plan.order.schedule)},
             {"stages_of_a_rank", plan.order.chunks},
             {"partition", value_json(plan.order.partition)}};
-  if (&plan != &best) json["behind"] = loss_words(plan, best, aim);
   for (std::size_t use = 0; use < kTimeUses; ++use) {
     json["time_shares"][name_of(static_cast<TimeUse>(use))] = estimate.time[use];
   }
@@ -84,8 +93,6 @@ Json plan_json(const FoundPlan& plan, const FoundPlan& best, Aim aim) {
   json["scenario"] = value_json(plan.document);
   return json;
 }
-
-}  // namespace
 
 std::string search_json(const SearchResult& result) {
   Json json{{"format", "interlock-search/1"},

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,8 @@ std::string plan_words(const FoundPlan& plan);
 std::string zero_words(const FoundPlan& plan);
 /// Returns `amount` of a step a second and device.
 double per_device(const FoundPlan& plan, double amount);
+/// Returns "532 TFLOP/s/GPU, MFU 53.8%"; empty if that is unknown.
+std::string rate_words(const PlanEstimate& estimate);
 
 /// Why `plan` comes after `best`: by how much it is worse in what the search minimizes, and into
 /// what the busiest device puts the time that a step takes longer.
@@ -29,6 +32,8 @@ std::string set_options(const FoundPlan& plan);
 
 /// The plans worth having, why the next best lost, and what became of all the others.
 std::string search_text(const SearchResult& result, const TableStyle& style);
+/// Returns `plan` as one of "plans" of "interlock-search/1".
+nlohmann::ordered_json found_json(const FoundPlan& plan);
 /// "interlock-search/1", see docs/search.md.
 std::string search_json(const SearchResult& result);
 

@@ -48,16 +48,25 @@ std::string losses(const SearchCounts& counts, Grade grade) {
   return words.empty() ? "none lost" : words;
 }
 
+/// Returns "1.78 GPU-hours" for `seconds` of all devices of `plan`.
+std::string hours_words(const FoundPlan& plan, double seconds) {
+  constexpr double kSecondsOfHour = 3600;
+  return format_number(seconds / kSecondsOfHour * plan.layout.devices) + " GPU-hours";
+}
+
 /// Returns the numbers of the best plan.
 std::vector<Headline> answer(const SearchResult& result, const FoundPlan& best) {
   const auto at = [&](Aim aim) { return best.estimate.values[static_cast<std::size_t>(aim)]; };
-  const std::string alone = "as if no messages met on a link: too many devices to simulate";
-  std::vector<Headline> headlines = {
-      {"Step", format(Seconds(best.estimate.step_time)), best.estimate.too_large ? alone : ""}};
+  std::string note = hours_words(best, best.estimate.step_time);
+  if (best.estimate.too_large) {
+    note += "; as if no messages met on a link: too many devices to simulate";
+  }
+  std::vector<Headline> headlines = {{"Step", format(Seconds(best.estimate.step_time)), note}};
   const double tokens = best.estimate.tokens, samples = best.estimate.samples;
   if (tokens > 0 || samples > 0) {
     headlines.push_back({tokens > 0 ? "Tokens/s/GPU" : "Samples/s/GPU",
-                         format_number(per_device(best, tokens > 0 ? tokens : samples)), ""});
+                         format_number(per_device(best, tokens > 0 ? tokens : samples)),
+                         rate_words(best.estimate)});
   }
   const bool written = result.request.limits.memory.has_value();
   std::string limit = "of a device; at most " + format(result.memory_limit);
@@ -71,7 +80,10 @@ std::vector<Headline> answer(const SearchResult& result, const FoundPlan& best) 
   headlines.push_back({"Memory", format(Bytes(best.estimate.peak_memory)),
                        result.memory_limit > Bytes(0) ? limit : ""});
   const bool goal = result.scenario.goal.has_value();
-  if (goal) headlines.push_back({"Time", format(Seconds(at(Aim::Time))), "until the goal"});
+  if (goal) {
+    headlines.push_back({"Time", format(Seconds(at(Aim::Time))),
+                         "until the goal; " + hours_words(best, at(Aim::Time))});
+  }
   const std::optional<HourlyPrice> price = device_hour(result.scenario);
   if (at(Aim::Cost) > 0 && price) {
     headlines.push_back({"Cost", format_number(at(Aim::Cost)) + " " + price->currency,

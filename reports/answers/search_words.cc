@@ -45,6 +45,11 @@ double per_device(const FoundPlan& plan, double amount) {
   return amount / plan.estimate.step_time / plan.layout.devices;
 }
 
+std::string rate_words(const PlanEstimate& estimate) {
+  if (estimate.mfu <= 0) return "";
+  return format(FlopsPerSecond(estimate.flops_per_s)) + "/GPU, MFU " + format_percent(estimate.mfu);
+}
+
 std::string plan_words(const FoundPlan& plan) {
   const PlanLayout& layout = plan.layout;
   std::string words = "tensor " + std::to_string(layout.tensor) + ", pipeline " +

@@ -147,7 +147,7 @@ std::string line_chart_svg(const LineChart& chart) {
 }
 
 std::string line_chart_html(const LineChart& chart, std::size_t sections) {
-  constexpr double kTop = 26, kRight = 26;
+  constexpr double kTop = 26, kRight = 38;
   const double width = kCurvePanelLeft + kCurvePanel + kRight;
   PagePicture picture{.title = chart.title, .subtitle = chart.subtitle, .notes = chart.notes};
   if (chart.names.size() > 1) picture.entries = entries_of(chart);

@@ -10,6 +10,7 @@ namespace {
 
 void check_deepspeed(ExportedPlan& e) {
   const Question& q = e.question();
+  e.refuse_token_ways();
   e.refuse_if(q.ranks > 1, "/parallel/pipeline", "has pipelines in Python only; expected 1");
   const bool ring =
       e.degree(Dimension::Context) > 1 && q.sharding.context_layout == ContextLayout::Ring;

@@ -96,9 +96,35 @@ void ExportedPlan::check_plan() {
       break;
     }
   }
-  if (q.sharding.expert_imbalance > 1) {
-    leave_out("/parallel/expert_imbalance", "the router decides it");
+  check_tokens();
+}
+
+/// Checks the load of experts and the formats of tokens, which no program is told.
+void ExportedPlan::check_tokens() {
+  const Sharding& s = question().sharding;
+  if (s.expert_imbalance > 1 || s.expert_loads > 0) {
+    leave_out(s.expert_loads > 0 ? "/parallel/expert_load" : "/parallel/expert_imbalance",
+              "the router decides it");
   }
+  for (const auto& [key, format] :
+       {std::pair("dispatch", s.dispatch_format), std::pair("combine", s.combine_format)}) {
+    refuse_if(format != TokenFormat::Training, "/parallel/" + std::string(key) + "_format",
+              "sends tokens in the training's format; expected training");
+  }
+  const JsonValue* parallel = question().document->find("parallel");
+  if (parallel && parallel->find("dispatch_sms")) {
+    leave_out("/parallel/dispatch_sms", "its library decides it");
+  }
+}
+
+void ExportedPlan::refuse_token_ways() {
+  const Sharding& s = question().sharding;
+  refuse_if(s.expert_dispatch != ExpertDispatch::AllToAll, "/parallel/expert_dispatch",
+            "is told of it in Python; expected all_to_all");
+  refuse_if(s.expert_overlap != ExpertOverlap::None, "/parallel/expert_overlap",
+            "waits for tokens; expected none");
+  refuse_if(plan().schedule.delays_weights, "/parallel/delay_weight_gradients",
+            "runs no micro-batches in pairs; expected false");
 }
 
 void ExportedPlan::check_schedule() {

@@ -24,6 +24,8 @@ class ExportedPlan {
   void refuse_if(bool wrong, const std::string& path, const std::string& message) {
     if (wrong) refuse(path, message);
   }
+  /// Refuses ways of tokens to experts other than an all-to-all that everything waits for.
+  void refuse_token_ways();
   /// Throws: Error with everything that was refused, if anything was.
   void throw_if_refused() const { refused_.throw_if_any(); }
 
@@ -47,6 +49,7 @@ class ExportedPlan {
   void read_model();
   void check_plan();
   void check_schedule();
+  void check_tokens();
 
   const Plan* plan_;
   std::string program_, zoo_name_;

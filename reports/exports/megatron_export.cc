@@ -163,11 +163,31 @@ std::string expert_layers(const Transformer& m) {
   return "([" + list + "])";
 }
 
+/// Writes how tokens reach their experts, and what runs meanwhile.
+void add_token_ways(ExportedPlan& e, MegatronLines& a) {
+  const Sharding& s = e.question().sharding;
+  if (s.expert_dispatch == ExpertDispatch::DeepEp) {
+    a.add("moe-token-dispatcher-type", "flex");
+    a.add("moe-enable-deepep");
+    a.add("moe-flex-dispatcher-backend", "deepep");
+  } else {
+    a.add("moe-token-dispatcher-type", "alltoall");
+  }
+  if (s.expert_overlap == ExpertOverlap::SharedExperts) a.add("moe-shared-expert-overlap");
+  if (s.expert_overlap == ExpertOverlap::MicroBatches) a.add("overlap-moe-expert-parallel-comm");
+  if (e.plan().schedule.delays_weights) a.add("delay-wgrad-compute");
+  a.end_line();
+}
+
 void add_expert_arguments(ExportedPlan& e, MegatronLines& a) {
   const Experts& x = form_of(e.shape()).experts;
   if (x.count == 0) return;
   a.add("num-experts", x.count);
   a.add("moe-router-topk", x.per_token);
+  if (x.groups > 1) {
+    a.add("moe-router-num-groups", x.groups);
+    a.add("moe-router-group-topk", x.groups_per_token);
+  }
   a.add("moe-ffn-hidden-size", x.ffn_hidden_size);
   a.add("moe-layer-freq", "\"" + expert_layers(e.shape()) + "\"");
   if (x.shared > 0) {
@@ -176,9 +196,9 @@ void add_expert_arguments(ExportedPlan& e, MegatronLines& a) {
   if (x.shared_gate) a.add("moe-shared-expert-gate");
   if (x.router_bias) a.add("moe-router-enable-expert-bias");
   if (x.capacity_factor) a.add("moe-expert-capacity-factor", number_text(*x.capacity_factor));
-  a.add("moe-token-dispatcher-type", "alltoall");
   a.add("moe-grouped-gemm");
   a.end_line();
+  add_token_ways(e, a);
 }
 
 /// Stages by their modules: the first is the embedding, the last the readout.
@@ -294,6 +314,8 @@ void add_training(ExportedPlan& e, MegatronLines& a) {
   if (q.optimizer == Optimizer::Sgd) a.add("sgd-momentum", "0");
   a.end_line();
   const auto layers = e.recomputed_layers();
+  e.refuse_if(q.recompute == Recompute::Alternate, "/training/recompute",
+              "has no choice of every second product; expected none, selective or full");
   e.refuse_if(layers && e.plan().partition.stages() > 1, "/training/recompute",
               "counts layers that are computed again in each stage; expected none, selective or "
               "full");

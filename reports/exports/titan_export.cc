@@ -70,8 +70,13 @@ std::string titan_recompute(ExportedPlan& e) {
   e.refuse_if(
       e.recomputed_layers() || e.question().stage_recompute.any() || recompute == Recompute::Parts,
       "/training/recompute",
-      "spreads layers that are computed again; expected none, selective or full");
-  if (recompute == Recompute::Selective) {
+      "spreads layers that are computed again; expected none, alternate or full");
+  const std::vector<Module>& modules = e.question().graph.modules;
+  const bool again = std::any_of(modules.begin(), modules.end(),
+                                 [](const Module& module) { return !module.recompute.empty(); });
+  e.refuse_if(recompute == Recompute::Selective && again, "/training/recompute",
+              "has no choice of attention alone; expected none, alternate or full");
+  if (recompute == Recompute::Alternate) {
     return "[activation_checkpoint]\nmode = \"selective\"\nselective_ac_option = \"op\"\n";
   }
   return std::string("[activation_checkpoint]\nmode = \"") +
@@ -80,6 +85,7 @@ std::string titan_recompute(ExportedPlan& e) {
 
 void check_titan(ExportedPlan& e) {
   const Question& q = e.question();
+  e.refuse_token_ways();
   e.refuse_if(e.degree(Dimension::Tensor) > 1 && !q.sharding.sequence_parallel,
               "/parallel/sequence_parallel", "divides sequences with tensors; expected true");
   e.refuse_if(q.sharding.context_layout == ContextLayout::AllToAll, "/parallel/context_layout",

@@ -57,6 +57,7 @@ Headline cost_headline(const Question& scenario, const Metrics& metrics, const M
 Headline goal_headline(const TrainingCosts& costs) {
   std::string note = format_number(costs.steps) + " steps";
   if (costs.goodput < 1) note += " at a goodput of " + format_percent(costs.goodput);
+  note += "; " + format_number(costs.device_hours) + " GPU-hours";
   if (costs.energy) note += "; " + format(*costs.energy);
   if (costs.cost) note += "; " + money_words(*costs.cost);
   return {"Goal", format(costs.time), note};
@@ -181,7 +182,7 @@ void add_range_columns(const std::vector<ScenarioResult>& results, Grid& grid) {
 }
 
 void add_economics_columns(const std::vector<ScenarioResult>& results, Grid& grid) {
-  Amounts times, energies, costs, unit_costs;
+  Amounts times, hours, energies, costs, unit_costs;
   bool goals = false;
   const Unit first = unit_of(results.front().measurement.metrics);
   for (const ScenarioResult& result : results) {
@@ -190,6 +191,7 @@ void add_economics_columns(const std::vector<ScenarioResult>& results, Grid& gri
     const bool goal = result.plan.question.goal && economics.training;
     goals = goals || goal;
     times.push_back(goal ? std::optional(economics.training->time.value()) : std::nullopt);
+    hours.push_back(goal ? std::optional(economics.training->device_hours) : std::nullopt);
     energies.push_back(goal && economics.training->energy
                            ? std::optional(economics.training->energy->value())
                            : std::nullopt);
@@ -205,6 +207,8 @@ void add_economics_columns(const std::vector<ScenarioResult>& results, Grid& gri
     return scale_of_numbers(values, currency);
   };
   add_column("To goal", times, scale_of_seconds, grid);
+  const auto plain = [](const std::vector<double>& values) { return scale_of_numbers(values, ""); };
+  add_column("GPU-hours", hours, plain, grid);
   add_column("Energy", energies, scale_of_joules, grid);
   if (currency.empty()) return;  // of several currencies no column is made; the JSON has all
   if (goals) add_column("Cost", costs, money, grid);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <set>
 
 #include "base/text.h"
 #include "reports/headlines/economics_headlines.h"
@@ -15,9 +16,12 @@
 #include "reports/words/mesh_words.h"
 #include "reports/words/palette.h"
 #include "reports/words/scale.h"
+#include "scenarios/plan/measure_plan.h"
 
 namespace interlock {
 namespace {
+
+constexpr double kSecondsOfHour = 3600, kTera = 1e12;
 
 std::string plural(std::int64_t count, const std::string& noun, const char* ending = "s") {
   return std::to_string(count) + " " + noun + (count == 1 ? "" : ending);
@@ -30,23 +34,44 @@ Headline step_headline(const Metrics& metrics) {
   return {"Step time", format(metrics.step_time), note};
 }
 
+/// Returns "1.23 k tokens/s/GPU; 5.89 GPU-hours a step"; the hours of large steps only.
+std::string rate_of_device(const Metrics& metrics, const MetricRow& rate) {
+  constexpr double kLeastHours = 0.01;
+  const double devices = metrics.devices_total;
+  const double hours = devices * metrics.step_time.value() / kSecondsOfHour;
+  const std::string each =
+      format_number(*number_of(rate, metrics) / devices) + " " + rate_unit(rate) + "/GPU";
+  return hours < kLeastHours ? each : each + "; " + format_number(hours) + " GPU-hours a step";
+}
+
 Headline throughput_headline(const Metrics& metrics) {
   const MetricRow& rate =
       telling_rate([&](const MetricRow& row) { return number_of(row, metrics).has_value(); });
   const std::string number = format_number(*number_of(rate, metrics));
   Headline headline{"Throughput", number + " " + rate_unit(rate), ""};
   if (metrics.tokens_per_s && metrics.samples_per_s) {
-    headline.note = format_number(*metrics.samples_per_s) + " samples/s";
+    headline.note = format_number(*metrics.samples_per_s) + " samples/s; ";
+  }
+  if (metrics.tokens_per_s || metrics.samples_per_s) {
+    headline.note += rate_of_device(metrics, rate);
   }
   return headline;
 }
 
-Headline mfu_headline(const Metrics& metrics) {
+/// Returns the flops of the model that a device executes a second; nothing if that is unknown.
+std::optional<FlopsPerSecond> flops_of_device(const ScenarioResult& result) {
+  const std::optional<double>& mfu = result.measurement.metrics.mfu;
+  if (!mfu) return std::nullopt;
+  return measure_inputs(result.plan).peak * *mfu;
+}
+
+Headline mfu_headline(const ScenarioResult& result) {
+  const Metrics& metrics = result.measurement.metrics;
   if (!metrics.mfu) return {"MFU", "unknown", "model flops or peak rate not known"};
-  std::string note = "model flops of the peak";
-  if (metrics.hfu && *metrics.hfu != *metrics.mfu) {
-    note = "HFU " + format_percent(*metrics.hfu) + ", all that is executed";
-  }
+  std::string note = format(*flops_of_device(result)) + "/GPU; ";
+  note += metrics.hfu && *metrics.hfu != *metrics.mfu
+              ? "HFU " + format_percent(*metrics.hfu) + ", all executed"
+              : "model flops of the peak";
   if (metrics.attention_flops != "none") {
     note += "; counts " + metrics.attention_flops + " attention";
   }
@@ -114,7 +139,7 @@ std::vector<Headline> all_headlines(const ScenarioResult& result) {
       throughput_headline(metrics),
       {"Busy", format_percent(metrics.busy), "executing anything, mean over devices"},
       {"Useful", format_percent(metrics.useful), "no heads, recompute or extra traversals"},
-      mfu_headline(metrics),
+      mfu_headline(result),
       idle_headline(metrics),
       exposed_headline(metrics),
       memory_headline(result)};
@@ -261,6 +286,15 @@ void add_kinds(const ScenarioResult& result, const std::vector<int>& numbers, Gr
   }
 }
 
+/// Adds a column of `numbers`, of which 0 are unknown.
+void add_numbers(const Column& column, const std::vector<double>& numbers, Grid& grid) {
+  const Scale scale = scale_of_numbers(numbers, column.unit);
+  grid.columns.push_back(column);
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    grid.rows[i].push_back({numbers[i] > 0 ? scaled(numbers[i], scale) : kUnknown});
+  }
+}
+
 template <class Value>
 std::vector<double> values_of(const std::vector<ScenarioResult>& results, const Value& value) {
   std::vector<double> values;
@@ -357,6 +391,26 @@ std::string comparison_note() {
 
 namespace {
 
+/// Adds rates of a device where `results` have several numbers of devices (else the throughput says
+/// as much), and flops of a device where these have several peaks (else the MFU does).
+void add_device_columns(const std::vector<ScenarioResult>& results, const MetricRow& throughput,
+                        Grid& grid) {
+  std::set<double> devices, peaks;
+  std::vector<double> rates, flops;
+  for (const ScenarioResult& result : results) {
+    const Metrics& metrics = result.measurement.metrics;
+    const FlopsPerSecond flops_per_s = flops_of_device(result).value_or(FlopsPerSecond(0));
+    devices.insert(metrics.devices_total);
+    if (metrics.mfu) peaks.insert(measure_inputs(result.plan).peak.value());
+    rates.push_back(*number_of(throughput, metrics) / metrics.devices_total);
+    flops.push_back(flops_per_s.value() / kTera);
+  }
+  Column column = {.head = "Each GPU", .unit = rate_unit(throughput), .if_room = true};
+  if (devices.size() > 1) add_numbers(column, rates, grid);
+  column.unit = "TFLOP/s";
+  if (peaks.size() > 1) add_numbers(column, flops, grid);
+}
+
 /// Length and goodput of whole training runs, where there are any.
 void add_run_columns(const std::vector<ScenarioResult>& results, Grid& grid) {
   std::vector<double> lengths;
@@ -438,6 +492,7 @@ Grid comparison_grid(const std::vector<ScenarioResult>& results) {
                          spare_memory(fullest_device(metrics)),
                          {scaled(waits[i], wait)}});
   }
+  add_device_columns(results, throughput, grid);
   add_variation_columns(results, grid);
   add_range_columns(results, grid);
   add_run_columns(results, grid);

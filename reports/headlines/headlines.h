@@ -30,6 +30,7 @@ std::vector<std::string> warnings(const ScenarioResult& result);
 struct Column {
   std::string head, unit;  // unit may be empty
   bool number = true;      // right-aligned
+  bool if_room = false;    // left out of a terminal's table that would be split for it
 };
 struct Cell {
   std::string text;

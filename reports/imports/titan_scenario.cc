@@ -209,9 +209,7 @@ void add_titan_recompute(Settings& s, int layers, Json& training) {
   } else if (mode != "selective") {
     s.remark("activation_checkpoint.mode", in_quotes(mode) + ": everything is kept");
   } else if (option == "op") {
-    training["recompute"] = "selective";
-    s.remark("activation_checkpoint.selective_ac_option",
-             "op: only the inner tensors of attention are computed again");
+    training["recompute"] = "alternate";
   } else {
     const int every = std::max(s.count("activation_checkpoint.selective_ac_option").value_or(2), 1);
     training["recompute"] = {{"full_layers", layers / every}};

@@ -177,6 +177,10 @@ void add_experts(Settings& a, Json& model) {
   if (!experts || *experts == 0) return;
   model["experts"] = *experts;
   model["experts_per_token"] = a.count("moe-router-topk").value_or(2);
+  if (const int groups = a.count("moe-router-num-groups").value_or(1); groups > 1) {
+    model["expert_groups"] = groups;
+    model["expert_groups_per_token"] = a.count("moe-router-group-topk").value_or(groups);
+  }
   const int width = a.count("moe-ffn-hidden-size").value_or(model["ffn_hidden_size"].get<int>());
   model["expert_ffn_hidden_size"] = width;
   if (const auto shared = a.count("moe-shared-expert-intermediate-size"); shared && *shared > 0) {

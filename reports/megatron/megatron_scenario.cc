@@ -40,6 +40,34 @@ Degrees degrees_of(Settings& a, const Surroundings& around) {
   return d;
 }
 
+/// How tokens reach the holders of their experts.
+void add_dispatch(Settings& a, Json& parallel) {
+  const std::string exchange = a.text("moe-token-dispatcher-type").value_or("allgather");
+  if (exchange == "flex") {
+    const std::string backend = a.text("moe-flex-dispatcher-backend").value_or("deepep");
+    a.flag("moe-enable-deepep");
+    parallel["expert_dispatch"] = "deepep";
+    if (backend != "deepep") {
+      a.remark("moe-flex-dispatcher-backend", backend + ": tokens are exchanged as by DeepEP");
+    }
+  } else if (exchange != "alltoall") {
+    a.remark("moe-token-dispatcher-type", exchange + ": tokens are exchanged by all-to-all");
+  }
+}
+
+/// Says what runs while tokens are on their way. Source: the checks of these arguments in
+/// megatron/core/transformer/transformer_config.py.
+void add_expert_overlap(Settings& a, Json& parallel) {
+  const bool pairs = a.flag("overlap-moe-expert-parallel-comm");
+  const bool shared = a.flag("moe-shared-expert-overlap");
+  if (pairs && shared) {
+    a.refuse("moe-shared-expert-overlap",
+             "goes without --overlap-moe-expert-parallel-comm; expected one of both");
+  }
+  if (pairs || shared) parallel["expert_overlap"] = pairs ? "micro_batches" : "shared_experts";
+  if (pairs && a.flag("delay-wgrad-compute")) parallel["delay_weight_gradients"] = true;
+}
+
 /// Divides experts, among tensor ranks as all other layers are or otherwise.
 void add_experts(Settings& a, const Degrees& d, Json& parallel) {
   const int tensor = a.count("expert-tensor-parallel-size").value_or(d.tensor);
@@ -59,10 +87,9 @@ void add_experts(Settings& a, const Degrees& d, Json& parallel) {
   }
   if (experts && d.expert > 1) parallel["expert"] = d.expert;
   if (experts && tensor != d.tensor) parallel["expert_tensor"] = tensor;
-  const std::string exchange = a.text("moe-token-dispatcher-type").value_or("allgather");
-  if (experts && d.expert > 1 && exchange != "alltoall") {
-    a.remark("moe-token-dispatcher-type", exchange + ": tokens are exchanged by all-to-all");
-  }
+  if (!experts || d.expert == 1) return;
+  add_dispatch(a, parallel);
+  add_expert_overlap(a, parallel);
 }
 
 /// How attention sees the whole sequence.
@@ -332,6 +359,11 @@ Json training_of(Settings& a, const Degrees& d, const std::vector<StageContent>&
   training["global_batch_size"] = global_batch(a, micro * d.data);
   training["micro_batch_size"] = micro;
   if (chunks > 1) check_rounds(a, d, training);
+  if (chunks == 1 && d.pipeline > 1 && d.expert > 1 && a.flag("overlap-moe-expert-parallel-comm")) {
+    a.refuse("overlap-moe-expert-parallel-comm",
+             "pairs of micro-batches need several stages a rank; expected "
+             "--num-virtual-stages-per-pipeline-rank beside it");
+  }
   training["precision"] = precision_of(a);
   add_optimizer(a, training);
   add_recompute(a, stages, training);

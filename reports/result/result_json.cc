@@ -132,6 +132,13 @@ Json parallel_json(const Question& scenario) {
   json["expert"] = mesh.expert;
   if (mesh.expert_tensor) json["expert_tensor"] = *mesh.expert_tensor;
   json["expert_imbalance"] = sharding.expert_imbalance;
+  const auto add_unusual = [&](const char* key, auto value) {
+    if (static_cast<int>(value) != 0) json[key] = chosen(key, value);
+  };
+  add_unusual("expert_dispatch", sharding.expert_dispatch);
+  add_unusual("dispatch_format", sharding.dispatch_format);
+  add_unusual("combine_format", sharding.combine_format);
+  add_unusual("expert_overlap", sharding.expert_overlap);
   json["sequence_parallel"] = sharding.sequence_parallel;
   json["tensor_layout"] = chosen("tensor_layout", sharding.tensor_layout);
   json["tensor_depth"] = mesh.tensor_depth;

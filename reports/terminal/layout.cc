@@ -46,6 +46,29 @@ std::size_t total_width(const Widths& widths) {
          kColumnGap * (widths.widths.size() - 1);
 }
 
+/// Returns whether `grid` is laid out as one block, for which a first column of words may give way.
+bool is_one_block(const Grid& grid, std::size_t width) {
+  const Widths widths = measure_grid(grid, 0);
+  const std::size_t first = widths.widths[0];
+  const std::size_t gives = grid.columns[0].number ? 0 : first - std::min(first, kLeastName);
+  return total_width(widths) <= width + gives;
+}
+
+/// Returns `grid` without the columns that are there only if there is room.
+Grid without_extras(const Grid& grid) {
+  Grid kept;
+  for (const Column& column : grid.columns) {
+    if (!column.if_room) kept.columns.push_back(column);
+  }
+  for (const auto& row : grid.rows) {
+    std::vector<Cell>& cells = kept.rows.emplace_back();
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      if (!grid.columns[i].if_room) cells.push_back(row[i]);
+    }
+  }
+  return kept;
+}
+
 /// Takes the widest bars with which everything fits side by side; else short ones. A first column
 /// of words gives way before a block is split.
 Widths choose_widths(const Grid& grid, std::size_t width) {
@@ -222,8 +245,11 @@ std::string headline_lines(const std::vector<Headline>& headlines, const TableSt
   return text;
 }
 
-std::string lay_out(const Grid& grid, const TableStyle& style) {
+std::string lay_out(const Grid& whole, const TableStyle& style) {
   const auto width = static_cast<std::size_t>(std::max(style.width, 60));
+  const Grid smaller = without_extras(whole);
+  const bool narrow = total_width(measure_grid(whole, 0)) > width && is_one_block(smaller, width);
+  const Grid& grid = narrow ? smaller : whole;
   const Widths widths = choose_widths(grid, width);
   std::string text;
   for (const auto& block : split_blocks(widths, width)) {

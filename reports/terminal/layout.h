@@ -27,8 +27,9 @@ std::string paragraph(const std::string& text, Ink ink, const TableStyle& style)
 /// `label   value   note`, one headline a line; a note that does not fit goes on below itself.
 std::string headline_lines(const std::vector<Headline>& headlines, const TableStyle& style);
 
-/// `grid` as lines of at most style.width columns. What does not fit beside the first column goes
-/// into further blocks below, which repeat it.
-std::string lay_out(const Grid& grid, const TableStyle& style);
+/// Returns `whole` as lines of at most style.width columns. What does not fit beside the first
+/// column goes into further blocks below, which repeat it; columns that want room are left out
+/// before that.
+std::string lay_out(const Grid& whole, const TableStyle& style);
 
 }  // namespace interlock

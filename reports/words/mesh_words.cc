@@ -31,6 +31,18 @@ std::string degree_words(const Mesh& mesh) {
   return words;
 }
 
+/// How tokens reach experts, and what runs meanwhile, where that is not the usual.
+std::string token_words(const Sharding& sharding) {
+  std::string words;
+  if (sharding.expert_dispatch == ExpertDispatch::DeepEp) words += ", tokens once to each node";
+  if (sharding.expert_overlap == ExpertOverlap::SharedExperts) {
+    words += ", tokens beside shared experts";
+  } else if (sharding.expert_overlap == ExpertOverlap::MicroBatches) {
+    words += ", tokens beside another micro-batch";
+  }
+  return words;
+}
+
 /// How the devices of each dimension divide what they divide, where there is a choice.
 std::string option_words(const Question& scenario) {
   const Mesh& mesh = scenario.mesh;
@@ -59,6 +71,7 @@ std::string option_words(const Question& scenario) {
   if (mesh.expert_tensor) {
     words += ", each expert on " + std::to_string(*mesh.expert_tensor);
   }
+  if (sharding.expert > 1) words += token_words(sharding);
   if (scenario.data_parallel.zero_stage > 0) {
     words += ", ZeRO " + std::to_string(scenario.data_parallel.zero_stage);
     if (mesh.shard < mesh.replicas()) words += " in shards of " + std::to_string(mesh.shard);

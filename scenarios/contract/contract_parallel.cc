@@ -7,7 +7,7 @@
 namespace interlock::contract {
 namespace {
 
-constexpr double kMostBands = 1000, kMostPrefetched = 1000, kMostImbalance = 1e6;
+constexpr double kMostBands = 1000, kMostPrefetched = 1000, kMostImbalance = 1e6, kMostLoad = 1e15;
 
 /// Lists the degrees of the mesh.
 std::vector<ContractKey> degree_keys() {
@@ -46,7 +46,7 @@ std::vector<ContractKey> degree_keys() {
        "image, or a grid of `[rows, columns]`. Neighbours exchange halos."}};
 }
 
-/// Lists the ways to divide layers, sequences and experts.
+/// Lists the ways to divide layers and sequences.
 std::vector<ContractKey> layout_keys() {
   ContractType order = list(one_of(dimension_names()), 4, 4);
   order.distinct = true;
@@ -64,13 +64,44 @@ std::vector<ContractKey> layout_keys() {
       {"context_layout", one_of({"ring", "all_to_all"}), "ring",
        "How attention sees the whole sequence. `ring`: keys and values go round a ring beside the "
        "kernels. `all_to_all`: parts of sequences become parts of heads, and turn back (Ulysses)."},
-      {"expert_imbalance", number(1, kMostImbalance), "1",
-       "Tokens of the busiest holder of experts over the mean, where the model has no "
-       "`capacity_factor`."},
       {"order", order, R"(["tensor", "context", "data", "pipeline"])",
        "Which coordinate changes first from one device of the machine to the next, the innermost "
        "first. With 8 devices a node and `tensor` 8, the default keeps a tensor group inside a "
        "node."}};
+}
+
+/// Lists how tokens reach their experts, and what runs meanwhile.
+std::vector<ContractKey> token_keys() {
+  return {
+      {"expert_imbalance", number(1, kMostImbalance), "1",
+       "Tokens of the busiest holder of experts over the mean, where the model has no "
+       "`capacity_factor`."},
+      {"expert_load", list(number(0, kMostLoad), 1), "alike",
+       "Instead of `expert_imbalance`: tokens of each expert of a layer, in any unit, as measured. "
+       "Devices hold experts in this order; the busiest sets the pace."},
+      {"expert_dispatch", one_of({"all_to_all", "deepep"}), "all_to_all",
+       "How tokens reach their experts. `all_to_all`: a copy for each expert (NCCL). `deepep`: one "
+       "for each node that holds any of them, over the card, and from there one for each device "
+       "(DeepEP)."},
+      {"dispatch_format", one_of({"training", "bf16", "fp8"}), "training",
+       "Format of what goes to the holders of experts: tokens, and gradients of what experts made. "
+       "`fp8`: with a scale for every 128 elements. DeepSeek-V3 dispatches in `fp8` and combines "
+       "in `bf16`."},
+      {"combine_format", one_of({"training", "bf16", "fp8"}), "training",
+       "Format of what comes back from them: what experts made, and gradients of their tokens."},
+      {"dispatch_sms", number(0, 0.9), "`deepep`: 20 of the device's; else `collective_sms`",
+       "Share of the multiprocessors that tokens on their way take from the kernels beside them: "
+       "DeepSeek-V3 gives them 20 of 132."},
+      {"expert_overlap", one_of({"none", "shared_experts", "micro_batches"}), "none",
+       "What runs while tokens are on their way to experts and back, if `expert` is above 1. "
+       "`shared_experts`: the experts "
+       "of all tokens (Megatron-Core's `--moe-shared-expert-overlap`). `micro_batches`: forwards "
+       "and backwards of different micro-batches in pairs (`--overlap-moe-expert-parallel-comm`), "
+       "with `1f1b` on one stage, `interleaved` with several chunks, `dualpipe`, `dualpipe-v`, or "
+       "pairs of an order in a file."},
+      {"delay_weight_gradients", boolean(), "false",
+       "`micro_batches`: in a pair weight gradients come behind the gradients that messages wait "
+       "for (`--delay-wgrad-compute`; DeepSeek's DualPipe does)."}};
 }
 
 /// Lists the keys of exchanges and states among devices of equal weights.
@@ -127,7 +158,7 @@ std::vector<ContractObject> parallel_objects() {
           "pipeline x data x context x tensor, all of which are used; `pipeline` alone may "
           "leave some of the cluster's devices idle.",
       .keys = degree_keys()};
-  for (const auto& keys : {layout_keys(), state_keys(), stage_layout_keys()}) {
+  for (const auto& keys : {layout_keys(), token_keys(), state_keys(), stage_layout_keys()}) {
     parallel.keys.insert(parallel.keys.end(), keys.begin(), keys.end());
   }
   return {parallel,

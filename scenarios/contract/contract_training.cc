@@ -75,9 +75,10 @@ ContractObject training() {
             "and which no gradient passes: they keep nothing. Global training."},
            {"recompute", recompute_type(), "none",
             "What a forward keeps for the backward. `none`: everything. `selective`: all but "
-            "attention's inner tensors. `full`: each module's input. Or an object, for parts of a "
-            "layer or some layers only. Every gradient that passes a stage makes again what it "
-            "reads."},
+            "attention's inner tensors. `full`: each module's input. `alternate`: that, and the "
+            "outputs of fused attention and of every second product (torchtitan's selective "
+            "checkpointing of operations). Or an object, for parts of a layer or some layers only. "
+            "Every gradient that passes a stage makes again what it reads."},
            {"offload", object("training.offload"), "nothing is offloaded",
             "What waits in the memory of each device's host; needs a machine with a `host`."},
            {"framework",
@@ -220,7 +221,9 @@ std::vector<ContractKey> special_keys() {
        "Stages of each rank, for schedules that lay stages on ranks themselves."},
       {"overlap", number(0, 1), "0",
        "Share of the shorter of two overlapped ops that costs no time, for schedules that run a "
-       "forward and a backward as one: F + B - `overlap` x min(F, B)."},
+       "forward and a backward as one: F + B - `overlap` x min(F, B). Where tokens pass to experts "
+       "beside other micro-batches (`parallel.expert_overlap`), their kernels and messages say it "
+       "instead."},
       {"memory", size(), "the device's memory", "`auto`: bytes of each device at most."},
       {"evaluations", whole(1, 1e6), "up to 1000, fewer where a step is long",
        "`auto`: orders that the search looks at."},
@@ -253,6 +256,12 @@ std::vector<ContractKey> kernel_keys() {
        "Speed of its attention, over the device's `efficiency` of `attention`."},
       {"loss_traffic", number(1, kMostTraffic), "1",
        "Bytes that the loss moves, over those of a loss in one kernel each way."},
+      {"loss_stash", number(0, 100), "4",
+       "Bytes of each logit that the loss keeps from its forward to its backward: 4 for one copy "
+       "in "
+       "fp32."},
+      {"loss_gradients", number(0, 100), "those of an element",
+       "Bytes of each logit that the loss's backward makes beside what it kept."},
       {"softmax_traffic", number(1, kMostTraffic), "1",
        "Bytes that the softmax over stored attention scores moves, over those of one kernel that "
        "also scales and masks them."}};
@@ -285,6 +294,12 @@ std::vector<ContractKey> exchange_keys() {
       {"collective_sms", number(0, 0.9), "0",
        "Share of the multiprocessors that its communication library takes from the kernels beside "
        "each collective under way, where the device does not say."},
+      {"vocabulary", one_of({"divided", "gathered"}), "divided",
+       "`gathered`: every tensor device holds the whole embedding, and gathers the logits, of "
+       "which "
+       "each makes a part, for a loss of its own (`1d`)."},
+      {"reserve", number(0, 1), "0",
+       "Memory that its allocator holds beyond what it has handed out, over that. Peaks have it."},
       {"origin", map(anything()), "", "Where each number comes from; not used."}};
 }
 
@@ -393,7 +408,7 @@ ContractType strategy_type() { return either({strategy_kind(), object("training.
 ContractType schedule_type() { return either({schedule_kind(), object("training.schedule")}); }
 
 ContractType recompute_type() {
-  return either({one_of({"none", "selective", "full"}), object("training.recompute")});
+  return either({one_of({"none", "selective", "full", "alternate"}), object("training.recompute")});
 }
 
 std::vector<ContractObject> training_objects() {

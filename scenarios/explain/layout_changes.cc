@@ -75,6 +75,29 @@ void overlaps(const Baseline& baseline, std::vector<Change>& changes) {
   }
 }
 
+/// Tokens that hide behind another micro-batch, or take a shorter way.
+void token_ways(const Baseline& baseline, std::vector<Change>& changes) {
+  const Plan& plan = baseline.result.plan;
+  const Question& scenario = plan.question;
+  const Sharding& sharding = scenario.sharding;
+  if (sharding.expert == 1) return;
+  const ScheduleEntry& entry = *plan.schedule.kind;
+  const ScheduleShape shape = {scenario.ranks, scenario.stages, plan.micro_batches,
+                               plan.schedule.update_every};
+  const bool pairs = entry.pair_problem != nullptr ? entry.pair_problem(shape).empty()
+                                                   : entry.overlaps && plan.schedule.overlap == 0;
+  if (pairs && sharding.expert_overlap == ExpertOverlap::None) {
+    changes.push_back({ChangeKind::Plan,
+                       "tokens on their way to experts beside another micro-batch",
+                       {"parallel.expert_overlap=micro_batches"}});
+  }
+  if (sharding.expert_dispatch == ExpertDispatch::AllToAll) {
+    changes.push_back({ChangeKind::Plan,
+                       "tokens sent once to each node, as DeepEP does",
+                       {"parallel.expert_dispatch=deepep"}});
+  }
+}
+
 }  // namespace
 
 std::vector<Change> layout_changes(const Baseline& baseline) {
@@ -92,6 +115,7 @@ std::vector<Change> layout_changes(const Baseline& baseline) {
   }
   states(baseline, changes);
   overlaps(baseline, changes);
+  token_ways(baseline, changes);
   return changes;
 }
 

@@ -21,6 +21,8 @@ struct ParallelKeys {
   std::vector<RankLayout> stage_layouts;                // without graphs
   std::optional<JsonNode> stage_layouts_node;
   ReshardingChoice resharding;
+  std::optional<double> token_sms;  // see Question
+  bool delays_weights = false;      // in pairs of micro-batches
   JsonNode node;
 };
 /// Returns the name of `dimension`; "spatial" where images are divided by the devices that would

@@ -192,6 +192,43 @@ void check_shape(const Sections& sections, const Question& question, const Layou
   report(diagnostics, training.schedule.value_or(training.node), entry.name + " " + problem);
 }
 
+/// Returns the share of the multiprocessors that carries tokens to experts. DeepEP takes 20 of
+/// them. Source: DeepSeek-V3, arXiv 2412.19437, section 3.2.2.
+std::optional<double> token_sms(const ParallelKeys& keys, const Device& device) {
+  constexpr double kTaken = 20, kOfH800 = 132;
+  if (keys.sharding.expert == 1) return std::nullopt;
+  const bool usual = keys.sharding.expert_dispatch == ExpertDispatch::AllToAll;
+  if (keys.token_sms || usual) return keys.token_sms;
+  const int all = device.tiles.multiprocessors;
+  return kTaken / (all > 0 ? all : kOfH800);
+}
+
+/// Has the schedule run pairs if tokens pass to experts beside other micro-batches.
+void fit_pairs(const Sections& sections, Question& question, const Layout& layout,
+               Diagnostics& diagnostics) {
+  SchedulePolicy& policy = question.schedule;
+  const bool asked = question.sharding.expert_overlap == ExpertOverlap::MicroBatches;
+  policy.passes_in_pairs = asked && question.sharding.expert > 1;
+  policy.delays_weights = sections.parallel->delays_weights;
+  if (!asked || !sections.training.strategy.valid) return;
+  const ScheduleEntry& entry = *policy.kind;
+  std::string problem;
+  if (policy.overlap > 0) {
+    problem = "has an \"overlap\" of its own; expected none, as kernels and messages say it";
+  } else if (policy.bulk_synchronous) {
+    problem = "is bulk synchronous, with one op in a phase; expected \"futures\"";
+  } else if (entry.pair_problem != nullptr) {
+    problem = entry.pair_problem(
+        {layout.ranks, layout.stages, question.micro_batches, policy.update_every});
+  } else if (!entry.overlaps) {
+    problem =
+        "runs no pairs; expected \"1f1b\" on one stage, \"interleaved\", \"dualpipe\" or "
+        "\"dualpipe-v\"";
+  }
+  if (problem.empty()) return;
+  report(diagnostics, sections.parallel->node.child("expert_overlap"), entry.name + " " + problem);
+}
+
 /// Returns the number of stages, once everything about it is known to be right.
 std::optional<int> fit_stages(const Sections& sections, const JsonNode& document,
                               Question& question, Diagnostics& diagnostics) {
@@ -226,6 +263,7 @@ std::optional<int> fit_stages(const Sections& sections, const JsonNode& document
                     diagnostics);
   }
   check_shape(sections, question, *layout, diagnostics);
+  fit_pairs(sections, question, *layout, diagnostics);
   return layout->stages;
 }
 
@@ -305,6 +343,7 @@ Question load_question(const JsonValue& value, Diagnostics& diagnostics) {
   if (!diagnostics.empty()) return question;
   CHECK(stages && sections.graph && sections.cluster, "a scenario without mistakes is complete");
   question.graph = std::move(*sections.graph);
+  question.token_sms = token_sms(*sections.parallel, sections.cluster->machines.front().device);
   question.model_name = question.graph.name;
   question.model_text = std::make_shared<const ModelText>(text_of(sections));
   question.cluster = with_slow_links(std::move(*sections.cluster), question.variation);

@@ -30,6 +30,10 @@ Framework read_framework(const JsonNode& node, Diagnostics& diagnostics) {
   framework.product_speed = section.number("product_speed");
   framework.attention_speed = section.number("attention_speed");
   framework.loss_traffic = section.number("loss_traffic");
+  framework.loss_stash = section.number("loss_stash");
+  framework.loss_gradients = section.written_number("loss_gradients");
+  framework.gathers_vocabulary = section.choice("vocabulary") == 1;
+  framework.reserve = section.number("reserve");
   framework.softmax_traffic = section.number("softmax_traffic");
   framework.gradient_passes = section.number("gradient_passes");
   if (const auto rate = section.get("message_copies")) {

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <string>
 
 #include "base/text.h"
@@ -207,6 +208,65 @@ void read_experts(Section& section, ParallelKeys& keys) {
   report(section.diagnostics(), *node, message + ", got " + std::to_string(expert));
 }
 
+constexpr double kMostLoad = 1e15;  // of an expert; sums of them stay exact
+
+/// Reads the load of each expert: that of the busiest holder over the mean.
+void read_load(Section& section, Sharding& sharding) {
+  sharding.expert_imbalance = section.number("expert_imbalance");
+  const auto node = section.get("expert_load");
+  if (!node) return;
+  Diagnostics& diagnostics = section.diagnostics();
+  if (section.get("expert_imbalance")) {
+    report(diagnostics, *node,
+           "loads of experts say how uneven devices are; expected no \"expert_imbalance\" beside "
+           "them");
+    return;
+  }
+  std::vector<double> loads;
+  const Mistakes mistakes(diagnostics);
+  for (std::size_t i = 0; i < node->value->items.size(); ++i) {
+    loads.push_back(read_number(node->item(i), 0, kMostLoad, diagnostics).value_or(0));
+  }
+  if (!mistakes.none()) return;
+  const int experts = static_cast<int>(loads.size()), holders = sharding.expert;
+  const double all = std::accumulate(loads.begin(), loads.end(), 0.0);
+  if (loads.empty() || experts % holders != 0 || all <= 0) {
+    report(diagnostics, *node,
+           "expected a load of each expert, some above 0 and a multiple of the " +
+               std::to_string(holders) + " expert devices; got " + std::to_string(experts));
+    return;
+  }
+  double busiest = 0;
+  const auto each = experts / holders;
+  for (auto held = loads.begin(); held != loads.end(); held += each) {
+    busiest = std::max(busiest, std::accumulate(held, held + each, 0.0));
+  }
+  sharding.expert_imbalance = busiest * holders / all;
+  sharding.expert_loads = experts;
+}
+
+/// Reads whether weight gradients of a pair come last.
+void read_delay(Section& section, ParallelKeys& keys) {
+  keys.delays_weights = section.boolean("delay_weight_gradients");
+  const bool pairs = keys.sharding.expert_overlap == ExpertOverlap::MicroBatches;
+  if (!keys.delays_weights || pairs) return;
+  report(section.diagnostics(), *section.get("delay_weight_gradients"),
+         "only pairs of micro-batches have messages that weight gradients could wait behind; "
+         "expected \"expert_overlap\": \"micro_batches\" beside it");
+}
+
+/// Reads how tokens reach their experts, and what runs meanwhile.
+void read_tokens(Section& section, ParallelKeys& keys) {
+  Sharding& sharding = keys.sharding;
+  read_load(section, sharding);
+  sharding.expert_dispatch = static_cast<ExpertDispatch>(section.choice("expert_dispatch"));
+  sharding.dispatch_format = static_cast<TokenFormat>(section.choice("dispatch_format"));
+  sharding.combine_format = static_cast<TokenFormat>(section.choice("combine_format"));
+  sharding.expert_overlap = static_cast<ExpertOverlap>(section.choice("expert_overlap"));
+  if (section.get("dispatch_sms")) keys.token_sms = section.number("dispatch_sms", 0);
+  read_delay(section, keys);
+}
+
 /// Reads the degrees that lie inside data * context, and those of experts.
 void read_subgroups(Section& section, ParallelKeys& keys) {
   Mesh& mesh = keys.mesh;
@@ -274,9 +334,9 @@ ParallelKeys read_parallel(const JsonNode& node, Diagnostics& diagnostics) {
   sharding.context = sharding.image_parts() > 1 ? 1 : keys.mesh.degree(Dimension::Context);
   sharding.sequence_parallel = section.boolean("sequence_parallel");
   sharding.context_layout = static_cast<ContextLayout>(section.choice("context_layout"));
-  sharding.expert_imbalance = section.number("expert_imbalance");
   read_tensor_layout(section, keys);
   read_subgroups(section, keys);
+  read_tokens(section, keys);
   read_data_parallel(section, keys.data_parallel);
   if (section.get("gradient_reduction")) {
     const int choice = section.choice("gradient_reduction", 0);

@@ -265,8 +265,8 @@ void read_recompute(const JsonNode& node, TrainingKeys& training, Diagnostics& d
     read_some_recompute(node, training, diagnostics);
   } else {
     report(diagnostics, node,
-           "expected \"none\", \"selective\", \"full\", {\"modules\": [\"layernorm\"]} or "
-           "{\"full_layers\": 8}");
+           "expected \"none\", \"selective\", \"full\", \"alternate\", {\"modules\": "
+           "[\"layernorm\"]} or {\"full_layers\": 8}");
   }
 }
 
@@ -320,6 +320,15 @@ void check_offload(const TrainingKeys& training, const Cluster& cluster, Diagnos
   }
 }
 
+/// Returns true if a trained module uses weights of one of the first `frozen`.
+bool trains_frozen_table(const ModelGraph& graph, int frozen) {
+  for (std::size_t m = static_cast<std::size_t>(frozen); m < graph.modules.size(); ++m) {
+    const Module& module = graph.modules[m];
+    if (module.tied_parameters > 0 && module.tied_to < frozen) return true;
+  }
+  return false;
+}
+
 /// Reports frozen weights that the model or the strategy cannot have. `training` read "lora" and
 /// "frozen_modules".
 void check_frozen(const TrainingKeys& training, const ModelGraph& graph, Diagnostics& diagnostics) {
@@ -327,7 +336,6 @@ void check_frozen(const TrainingKeys& training, const ModelGraph& graph, Diagnos
   if (!lora && training.frozen_modules == 0) return;
   const JsonNode node = training.node.child(lora ? "lora" : "frozen_modules");
   const int modules = static_cast<int>(graph.modules.size());
-  const Module& last = graph.modules.back();
   if (training.strategy.strategy.kind != StrategyKind::Global) {
     report(diagnostics, node,
            "weights are frozen under one loss; expected the strategy \"global\"");
@@ -337,10 +345,11 @@ void check_frozen(const TrainingKeys& training, const ModelGraph& graph, Diagnos
            "leaves nothing to train; expected fewer than the " + std::to_string(modules) +
                " modules of " + in_quotes(graph.name) + ", got " +
                std::to_string(training.frozen_modules));
-  } else if (!lora && last.tied_parameters > 0 && last.tied_to < training.frozen_modules) {
+  } else if (!lora && trains_frozen_table(graph, training.frozen_modules)) {
     report(diagnostics, node,
-           "the readout is trained, and shares weights with the embedding; expected a model with "
-           "\"tied_embeddings\": false and no \"multi_token_prediction\"");
+           "the readout, or another table, is trained and shares weights with the embedding; "
+           "expected a model with \"tied_embeddings\": false, no \"multi_token_prediction\" and no "
+           "\"encoder\" of words");
   }
   const auto has_adapters = [](const Module& module) {
     return module.frozen.all > 0 && weights_of(module).all > 0;

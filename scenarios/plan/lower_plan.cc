@@ -137,12 +137,14 @@ PriceInputs price_inputs(const Question& question, const Coordinates& at) {
   PriceInputs prices = {device_under(question.framework, machine.device), question.precision,
                         question.optimizer, framework_on(machine, question.framework)};
   // Groups of one place stand for all of its machine; many modules exchange the same.
-  const auto known =
-      std::make_shared<std::map<std::tuple<CollectiveKind, MeshAxis, double, double>, Seconds>>();
+  const auto known = std::make_shared<
+      std::map<std::tuple<CollectiveKind, MeshAxis, double, double, TokenRouting>, Seconds>>();
   prices.exchange_time = [known, cluster = question.cluster, mesh = own,
                           at](const Exchange& exchange) {
-    const auto [entry, fresh] = known->try_emplace(
-        {exchange.kind, exchange.axis, exchange.bytes.value(), exchange.back.value()}, Seconds(0));
+    const auto [entry, fresh] =
+        known->try_emplace({exchange.kind, exchange.axis, exchange.bytes.value(),
+                            exchange.back.value(), exchange.routing},
+                           Seconds(0));
     if (fresh) {
       const std::vector<int> group = group_of(mesh, exchange.axis, at);
       entry->second = time_alone(cluster, plan_exchange(cluster, group, exchange));
@@ -191,7 +193,8 @@ LowerInputs lower_inputs(const Plan& plan) {
                         .mesh = question.mesh,
                         .unfolded = plan.unfolded,
                         .data_parallel = question.data_parallel,
-                        .memory_contention = question.memory_contention};
+                        .memory_contention = question.memory_contention,
+                        .token_sms = question.token_sms};
   if (question.variation) inputs.slow = question.variation->always_slow();
   const auto append_costs = [&](const ModelGraph& graph, const PriceInputs& prices) {
     std::vector<StageCost> once =

@@ -169,7 +169,8 @@ MeasureInputs measure_inputs(const Plan& plan) {
                           .devices = question.mesh.devices(),
                           .micro_batches_per_step = plan.micro_batches * replicas,
                           .samples_per_step = samples_per_step(plan),
-                          .attention_flops = question.graph.attention_flops};
+                          .attention_flops = question.graph.attention_flops,
+                          .memory_reserve = question.framework.reserve};
   for (const int device : device_numbers(plan)) {
     inputs.memory_capacity.push_back(machine_of(question.cluster, device).device.memory);
   }

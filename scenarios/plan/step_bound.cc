@@ -25,7 +25,8 @@ namespace {
 
 Bytes total(const Footprint& state) { return state.weights + state.gradients + state.optimizer; }
 
-/// Times of ops, with the exchanges for which they stand still. Those beside kernels may hide.
+/// Times of ops, with the exchanges for which they stand still. Those beside kernels may hide, and
+/// so may tokens on their way to experts and back.
 class OpTimes {
  public:
   explicit OpTimes(const Question& question) {
@@ -39,7 +40,8 @@ class OpTimes {
     const auto& exchange_time = exchange_times_[exchange_times_.size() == 1 ? 0 : rank];
     Seconds time = cost.time;
     for (const Exchange& exchange : cost.exchanges) {
-      if (!exchange.overlapped) time += exchange.count * exchange_time(exchange);
+      const bool hides = exchange.overlapped || exchange.way != TokenWay::None;
+      if (!hides) time += exchange.count * exchange_time(exchange);
     }
     return time;
   }
@@ -252,11 +254,16 @@ class PlanWork {
   Bytes add_memory(const Run& run, Bytes held_before, RankWork& work) const {
     Bytes rises(0), most(0);  // in a turn
     for (const Op& op : run.ops) {
-      if (op.kind == OpKind::F) rises += held(op);
+      // In a pair whose tokens pass, a backward's stash makes room for the forward's.
+      const bool pairs = op.overlaps_next && inputs_.policy.passes_in_pairs;
+      if (op.kind == OpKind::F && !pairs) rises += held(op);
       most = std::max(most, rises + needs(op));
       if (op.kind == OpKind::I) rises += left(op);
       if (op.kind == OpKind::W) rises -= left(op);
       if (gives_back(op)) rises -= held(op);
+      if (&op != run.ops.data() && (&op)[-1].overlaps_next && inputs_.policy.passes_in_pairs) {
+        rises += held((&op)[-1]);
+      }
     }
     const Bytes growth = std::max(Bytes(0), rises * double(run.repeats - 1));
     work.memory = std::max(work.memory, held_before + growth + most);

@@ -41,6 +41,7 @@ StepEstimate look_at(const Plan& plan) {
   for (Machine& machine : inputs.cluster.machines) {
     machine.device.collective_sms = machine.device.message_sms = 0;
   }
+  inputs.token_sms.reset();
   inputs.memory_contention = false;
   const Measurement measured = measure_steady(alone, inputs, Keep::Nothing);
   const Program& program = measured.program;

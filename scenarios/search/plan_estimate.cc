@@ -58,8 +58,10 @@ PlanEstimate estimate_of(const Plan& plan, const StepEstimate& step) {
                            .memory_capacity = step.memory_capacity.value(),
                            .samples = metrics.samples_per_s.value_or(0) * metrics.step_time.value(),
                            .tokens = metrics.tokens_per_s.value_or(0) * metrics.step_time.value(),
+                           .mfu = metrics.mfu.value_or(0),
                            .micro_batches = plan.micro_batches,
                            .fits = metrics.fits_in_memory};
+  estimate.flops_per_s = estimate.mfu * measure_inputs(plan).peak.value();
   for (const LinkMetrics& link : metrics.links) {
     estimate.working_links += link.utilisation * link.stands_for;
   }
@@ -75,6 +77,8 @@ PlanEstimate stretched(const Plan& plan, PlanEstimate estimate, double ratio) {
   estimate.step_time *= ratio;
   estimate.busy /= ratio;
   estimate.working_links /= ratio;
+  estimate.mfu /= ratio;
+  estimate.flops_per_s /= ratio;
   double known = 0;
   for (double& share : estimate.time) known += share /= ratio;
   estimate.time[static_cast<std::size_t>(TimeUse::Exposed)] += 1 - known;

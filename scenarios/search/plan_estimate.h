@@ -27,13 +27,14 @@ struct PlanEstimate {
   // Bytes of the device that takes the largest part of its own, and what that has; 0: unknown.
   double fullest_memory = 0, memory_capacity = 0;
   double memory_share = 0;  // the part of its own that it takes at least, as `values` are least
-  double samples = 0, tokens = 0;  // of a step; 0: unknown
-  int micro_batches = 1;           // of a step
-  int judged_micro_batches = 0;    // of the step that was simulated in full; 0: not needed
-  bool fits = true;                // devices and hosts
-  bool exact = false;              // a look at what shares no links
-  bool folds = true;               // of a look: devices that stand for others do so exactly
-  bool too_large = false;          // to be simulated: the numbers are those of the look
+  double samples = 0, tokens = 0;   // of a step; 0: unknown
+  double mfu = 0, flops_per_s = 0;  // of a device, by the model's flops; 0: unknown
+  int micro_batches = 1;            // of a step
+  int judged_micro_batches = 0;     // of the step that was simulated in full; 0: not needed
+  bool fits = true;                 // devices and hosts
+  bool exact = false;               // a look at what shares no links
+  bool folds = true;                // of a look: devices that stand for others do so exactly
+  bool too_large = false;           // to be simulated: the numbers are those of the look
 };
 
 /// Returns what is known of a plan like `plan` whose steps are bounded by `bound`.

@@ -23,15 +23,6 @@ constexpr std::array kEffort = {1, 4, 8};  // to know better what is known by Gr
 /// The next best plans after the best are found even if they are worth nothing.
 constexpr std::size_t kRunnersUp = 5;
 
-SearchRequest request_of(const JsonValue& document) {
-  const JsonValue* search = document.find("search");
-  if (search == nullptr) return {};
-  Diagnostics diagnostics;
-  SearchRequest request = read_search({search, "/search"}, diagnostics);
-  diagnostics.throw_if_any();
-  return request;
-}
-
 class PlanSearch {
  public:
   PlanSearch(const JsonValue& document, const SearchRequest& request, int processes,
@@ -72,14 +63,21 @@ class PlanSearch {
     SearchCounts& counts = result_.counts;
     counts.layouts = layouts;
     for (std::size_t i = 0; i < layouts; ++i) counts.plans += survey_.orders(i).size();
+    if (layouts == 0) {
+      throw Error(
+          "no plan is possible: no layout of the devices has replicas among which the batch "
+          "of " +
+          std::to_string(space_.batch()) +
+          " samples divides; expected another batch, other devices, or values of "
+          "\"search\" that fit each other: tensor x pipeline x context x data = devices");
+    }
     const std::vector<Findings> findings = survey_.bound_layouts();
     for (std::size_t i = 0; i < layouts; ++i) {
       take({.grade = Grade::LayoutBound, .layout = i}, findings[i], true);
     }
     if (counts.refused < counts.plans) return;
     throw Error("no plan of the " + std::to_string(counts.plans) + " that were tried is possible" +
-                (counts.refusal.empty() ? "; expected values of \"search\" that fit each other: "
-                                          "tensor x pipeline x data = devices"
+                (counts.refusal.empty() ? "; expected values of \"search\" that fit each other"
                                         : "; the first: " + counts.refusal));
   }
 
@@ -284,6 +282,15 @@ class PlanSearch {
 };
 
 }  // namespace
+
+SearchRequest request_of(const JsonValue& document) {
+  const JsonValue* search = document.find("search");
+  if (search == nullptr) return {};
+  Diagnostics diagnostics;
+  SearchRequest request = read_search({search, "/search"}, diagnostics);
+  diagnostics.throw_if_any();
+  return request;
+}
 
 SearchResult search_plans(const JsonValue& document, int processes, const SearchProgress& told) {
   return search_plans(document, request_of(document), processes, told);

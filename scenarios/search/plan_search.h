@@ -55,8 +55,11 @@ struct SearchResult {
   Bytes memory_limit;  // of each device; 0: unknown
 };
 
-/// Told of how many plans all is decided.
+/// Told of how many plans all is decided. An exception that it throws ends the search.
 using SearchProgress = std::function<void(std::size_t done, std::size_t of)>;
+
+/// Returns what "search" of a scenario asks for. Throws: Error with its mistakes.
+SearchRequest request_of(const JsonValue& document);
 
 /// Searches the plans of the scenario of `document` in `processes` processes. What is found depends
 /// neither on them nor on their speed. Throws: Error if the document is wrong, or nothing of the

@@ -55,6 +55,7 @@ class PlanSpace {
   PlanSpace(JsonValue document, SearchRequest request);
 
   const std::vector<PlanLayout>& layouts() const { return layouts_; }
+  int batch() const { return batch_; }  // samples of a step
   std::vector<WorkOrder> orders(const PlanLayout& layout) const;
   std::vector<Setting> settings(const PlanLayout& layout, const WorkOrder& order) const;
   /// Returns the scenario of a plan.

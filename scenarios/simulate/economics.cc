@@ -116,6 +116,7 @@ std::optional<Money> cost_of(const Question& question, double devices, Seconds t
 TrainingCosts undisturbed(const Question& question, const Economics& economics, double steps,
                           Seconds step_time) {
   TrainingCosts costs{.steps = steps, .time = step_time * steps};
+  costs.device_hours = economics.devices * costs.time.value() / kHour;
   if (economics.energy) costs.energy = *economics.energy * steps;
   costs.cost = cost_of(question, economics.devices, costs.time);
   return costs;
@@ -132,6 +133,7 @@ TrainingCosts disturbed(const Question& question, const Economics& economics, co
   const double spares = run.plan.spares;
   TrainingCosts costs{
       .steps = steps, .time = Seconds(took.wall.mean * scale), .goodput = took.goodput.mean};
+  costs.device_hours = (economics.devices + spares) * costs.time.value() / kHour;
   costs.cost = cost_of(question, economics.devices + spares, costs.time);
   if (!economics.power) return costs;
   costs.energy = *economics.power * stepping + waiting_power(question, economics.devices) * still +

@@ -9,22 +9,18 @@
 #pragma once
 
 #include <optional>
-#include <string>
 
+#include "hardware/devices/money.h"
 #include "scenarios/simulate/run_scenario.h"
 
 namespace interlock {
-
-struct Money {
-  double amount = 0;
-  std::string currency;
-};
 
 /// Costs of a length of training.
 struct TrainingCosts {
   double steps = 1;
   Seconds time;
   double goodput = 1;            // of the time, the share of steps without any failure
+  double device_hours = 0;       // of all devices, spares of a run included
   std::optional<Joules> energy;  // as Economics::energy
   std::optional<Money> cost;     // spares of a run included
 };

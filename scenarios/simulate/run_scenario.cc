@@ -10,21 +10,6 @@
 namespace interlock {
 namespace {
 
-/// Simulates the hours of steps of `metrics`, with failures and checkpoints.
-RunResult run_steps(const Plan& plan, const Metrics& metrics) {
-  const MeasureInputs step = measure_inputs(plan);
-  StepFacts facts{.metrics = metrics,
-                  .samples = step.samples_per_step,
-                  .tokens = step.tokens_per_step,
-                  .micro_batches = plan.micro_batches,
-                  .micro_batch_time = Seconds(0)};
-  const bool divides = plan.question.run->on_failure == OnFailure::DropReplica;
-  if (divides && replica_layout(plan.question).replicas > 1) {
-    facts.micro_batch_time = micro_batch_time(plan, metrics.step_time);
-  }
-  return simulate_run(plan.question, facts);
-}
-
 /// Simulates a swarm on one copy of the model's stages.
 SwarmResult run_swarm(const Plan& plan) {
   if (is_mixed(plan.question.cluster)) {
@@ -44,6 +29,20 @@ Confidence confidence_in(const Plan& plan, Seconds step_time) {
 }
 
 }  // namespace
+
+RunResult run_steps(const Plan& plan, const Metrics& metrics) {
+  const MeasureInputs step = measure_inputs(plan);
+  StepFacts facts{.metrics = metrics,
+                  .samples = step.samples_per_step,
+                  .tokens = step.tokens_per_step,
+                  .micro_batches = plan.micro_batches,
+                  .micro_batch_time = Seconds(0)};
+  const bool divides = plan.question.run->on_failure == OnFailure::DropReplica;
+  if (divides && replica_layout(plan.question).replicas > 1) {
+    facts.micro_batch_time = micro_batch_time(plan, metrics.step_time);
+  }
+  return simulate_run(plan.question, facts);
+}
 
 ScenarioResult run_scenario(const Question& question, bool keep_log) {
   return simulate_plan(make_plan(question), keep_log ? Keep::Log : Keep::Explanation);

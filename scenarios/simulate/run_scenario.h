@@ -25,6 +25,10 @@ struct ScenarioResult {
 /// Throws: Error, which names the scenario, if no order of work fits, or its run does not end.
 ScenarioResult run_scenario(const Question& question, bool keep_log);
 
+/// Simulates the hours of steps of `metrics` that the "run" of `plan` asks for, with failures and
+/// checkpoints. Throws: Error if it does not end.
+RunResult run_steps(const Plan& plan, const Metrics& metrics);
+
 /// Simulates the steps of `plan`, then its long run and its swarm.
 ScenarioResult simulate_plan(const Plan& plan, Keep keep);
 

@@ -70,15 +70,6 @@ int batch_for(const ModelGraph& graph, int devices) {
   return batch;
 }
 
-/// The scenario without a plan. Sequence parallelism holds for every plan with tensors divided.
-JsonValue document_of(const Starter& starter) {
-  JsonValue document = parse_json(starter_text(starter, ""), "interlock init");
-  if (!starter.tokens_per_sample) return document;
-  const JsonValue yes = {.kind = JsonValue::Kind::Boolean, .boolean = true};
-  set_key(document, "parallel.sequence_parallel", yes, "init");
-  return document;
-}
-
 /// The best plan by `aim` that takes at most `memory`.
 SearchResult best_plan(const JsonValue& document, Aim aim, Bytes memory, int processes,
                        const SearchProgress& told) {
@@ -110,7 +101,7 @@ void take_plan(Starter& starter, const SearchResult& search) {
 
 }  // namespace
 
-Starter make_starter(const StarterQuestion& question, int processes, const SearchProgress& told) {
+Starter begin_starter(const StarterQuestion& question) {
   const ModelGraph graph = model_of(question);
   const Cluster cluster = machine_of(question);
   Starter starter{.question = question,
@@ -120,8 +111,21 @@ Starter make_starter(const StarterQuestion& question, int processes, const Searc
                   .tokens_per_sample = graph.tokens_per_sample,
                   .nodes = nodes_for(cluster, question.devices),
                   .memory = front_device(cluster).memory};
-  starter.plan.global_batch_size = batch_for(graph, question.devices);
-  const JsonValue document = document_of(starter);
+  const int asked = question.global_batch_size;
+  starter.plan.global_batch_size = asked > 0 ? asked : batch_for(graph, question.devices);
+  return starter;
+}
+
+JsonValue planless_document(const Starter& starter) {
+  JsonValue document = parse_json(starter_text(starter, ""), "interlock init");
+  if (!starter.tokens_per_sample) return document;
+  set_key(document, "parallel.sequence_parallel", json_boolean(true), "init");
+  return document;
+}
+
+Starter make_starter(const StarterQuestion& question, int processes, const SearchProgress& told) {
+  Starter starter = begin_starter(question);
+  const JsonValue document = planless_document(starter);
   SearchResult search =
       best_plan(document, Aim::Time, starter.memory * kUsableMemory, processes, told);
   starter.fits_well = !search.plans.empty();

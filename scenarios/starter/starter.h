@@ -13,7 +13,8 @@ namespace interlock {
 struct StarterQuestion {
   std::string model, machine;  // names, or paths from where the user stands
   int devices = 1;
-  int sequence_length = 0;  // tokens of a sample; 0: as the model says
+  int sequence_length = 0;    // tokens of a sample; 0: as the model says
+  int global_batch_size = 0;  // samples of a step; 0: chosen
 };
 
 /// The plan that is chosen for the user.
@@ -38,10 +39,17 @@ struct Starter {
   bool too_large = false;              // to be simulated: see PlanEstimate
 };
 
+/// Returns all of a starter but its plan. Throws: Error if model or machine are wrong, or have too
+/// few devices.
+Starter begin_starter(const StarterQuestion& question);
+/// Returns the scenario of a starter without a plan, which a search adds: tensors are divided with
+/// their sequences.
+JsonValue planless_document(const Starter& starter);
+
 /// The fastest plan that leaves a tenth of the memory, of all degrees, micro-batches and levels of
 /// recomputation under 1F1B and ZeRO 1, tensors divided inside a node, long sequences in rings and
 /// experts among any number of devices; if there is none, the one that takes least memory. Throws:
-/// Error if model or machine are wrong, or have too few devices.
+/// Error as begin_starter().
 Starter make_starter(const StarterQuestion& question, int processes,
                      const SearchProgress& told = {});
 

@@ -38,7 +38,9 @@ KernelRates::KernelRates(const Program& program) : program_(program), ranks_(pro
 KernelLoad KernelRates::of_member(const Collective& collective, int rank) const {
   const Interference& interference = program_.interference[rank];
   const bool copy = is_host(collective.axis);
-  return {copy ? interference.message_sms : interference.collective_sms,
+  const double carried =
+      collective.axis == MeshAxis::Expert ? interference.token_sms : interference.collective_sms;
+  return {copy ? interference.message_sms : carried,
           memory_share(interference, collective.memory_bytes,
                        collective.occupancy + collective.latency)};
 }

@@ -15,6 +15,22 @@ int turns_before(int count, int piece, int pieces) {
   return static_cast<int>(std::int64_t{count} * piece / pieces);
 }
 
+/// Returns the kernels of `piece`, `turns` of whose layers have experts.
+PassageChain chain_of(const ComputePiece& piece, int turns) {
+  PassageChain chain = {.turns = turns, .back = piece.kind == OpKind::I || piece.kind == OpKind::B};
+  if (turns == 0) {
+    chain.times.apart = piece.cost.time * piece.share;
+  } else if (piece.delayed) {
+    OpCost now = piece.cost;
+    now -= *piece.delayed;
+    chain.times = now.placed(piece.share);
+    chain.delayed = piece.delayed->placed(piece.share);
+  } else {
+    chain.times = piece.cost.placed(piece.share);
+  }
+  return chain;
+}
+
 }  // namespace
 
 ExchangeLowering::ExchangeLowering(const LowerInputs& inputs, const Brevity& brevity,
@@ -27,26 +43,119 @@ ExchangeLowering::ExchangeLowering(const LowerInputs& inputs, const Brevity& bre
       stages_of_replica_(inputs.schedule.stages / inputs.schedule.replicas) {}
 
 void ExchangeLowering::compute(const Op& op, const ComputePiece& piece) {
-  std::vector<Part> parts = parts_of(op, piece);
-  pieces_ = 1;
-  for (const Part& part : parts) pieces_ = std::max(pieces_, part.exchange.count);
-  Progress progress = {.info = {.kind = piece.kind,
+  std::vector<Progress> ops = {begin(op, piece)};
+  run(steps_alone(chain_of(piece, ops.front().turns)), ops);
+}
+
+void ExchangeLowering::compute_pair(const Op& forward, const ComputePiece& first,
+                                    const Op& backward, const ComputePiece& second) {
+  std::vector<Progress> ops = {begin(forward, first), begin(backward, second)};
+  run(steps_of_pair(chain_of(first, ops[0].turns), chain_of(second, ops[1].turns)), ops);
+}
+
+ExchangeLowering::Progress ExchangeLowering::begin(const Op& op, const ComputePiece& piece) {
+  Progress progress = {.op = &op,
+                       .parts = parts_of(op, piece),
+                       .info = {.kind = piece.kind,
                                 .stage = op.stage,
                                 .loss = op.loss,
                                 .useful = piece.useful,
-                                .flops = piece.cost.flops / pieces_,
+                                .flops = piece.cost.flops,
                                 .compute_bound = piece.cost.compute_bound,
                                 .memory_bound = piece.cost.memory_bound,
-                                .counted = piece.cost.counted / pieces_}};
-  const Seconds kernels = piece.cost.time * piece.share / pieces_;
-  for (int i = 0; i < pieces_; ++i) {
-    for (Part& part : parts) before_piece(op, part, i, progress);
-    progress.time += kernels;
-    progress.kernels += kernels;
-    ++progress.pieces;
-    for (Part& part : parts) after_piece(op, part, i, progress);
+                                .counted = piece.cost.counted},
+                       .alone = piece.cost.time * piece.share};
+  for (const Part& part : progress.parts) {
+    if (passes(part.purpose)) progress.turns = part.exchange.count;
   }
-  write_out(op, progress);
+  return progress;
+}
+
+/// Cuts the op's kernels, which are `steps` of its steps, so that each other exchange of the most
+/// frequent ones has a piece of its own.
+void ExchangeLowering::cut(Progress& progress, int steps) {
+  int most = 1;
+  for (const Part& part : progress.parts) {
+    if (!passes(part.purpose)) most = std::max(most, part.exchange.count);
+  }
+  steps = std::max(steps, 1);
+  progress.cuts = (most + steps - 1) / steps;
+  progress.pieces = progress.cuts * steps;
+  progress.info.flops = progress.info.flops / progress.pieces;
+  progress.info.counted = progress.info.counted / progress.pieces;
+}
+
+void ExchangeLowering::run(const std::vector<PassageStep>& steps, std::vector<Progress>& ops) {
+  clock_ = {};
+  bool known = true;
+  std::vector<int> kernels(ops.size());
+  for (const PassageStep& step : steps) {
+    if (step.kind == PassageStep::Kind::Kernels) ++kernels[static_cast<std::size_t>(step.op)];
+  }
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    cut(ops[i], kernels[i]);
+    for (const Part& part : ops[i].parts) known = known && part.inside;
+  }
+  Progress* at_work = &ops.front();
+  for (const PassageStep& step : steps) {
+    Progress& next = ops[static_cast<std::size_t>(step.op)];
+    if (&next != at_work) hand_over(*at_work, next, known);
+    at_work = &next;
+    step.kind == PassageStep::Kind::Kernels ? run_kernels(step.time, next) : pass(step, next);
+  }
+  hand_over(*at_work, *at_work, true);
+  for (Progress& progress : ops) {
+    progress.since = clock_.time;
+    write_out(progress);
+  }
+}
+
+/// The other op of a pair has the device. What is known beforehand is written in the end, one op
+/// after the other.
+void ExchangeLowering::hand_over(Progress& from, Progress& to, bool known) {
+  if (!known) write_out(from);
+  from.earlier += clock_.time - from.since;
+  to.since = clock_.time;
+}
+
+/// The kernels of a step, cut where other exchanges have their turns.
+void ExchangeLowering::run_kernels(Seconds time, Progress& progress) {
+  const Seconds kernels = time / progress.cuts;
+  const bool equal = progress.turns == 0;
+  for (int i = 0; i < progress.cuts; ++i, ++progress.piece) {
+    for (Part& part : progress.parts) {
+      if (!passes(part.purpose)) before_piece(part, progress);
+    }
+    clock_.time += kernels;
+    progress.kernels += kernels;
+    progress.unwritten += equal ? 1 : kernels / progress.alone * progress.pieces;
+    for (Part& part : progress.parts) {
+      if (!passes(part.purpose)) after_piece(part, progress);
+    }
+  }
+}
+
+/// Tokens leave for experts, or back, or must have arrived.
+void ExchangeLowering::pass(const PassageStep& step, Progress& progress) {
+  const bool begins = step.kind == PassageStep::Kind::Begin;
+  const Purpose way = step.way == TokenWay::There ? Purpose::There : Purpose::Back;
+  for (Part& part : progress.parts) {
+    if (part.purpose != way) continue;
+    if (!part.inside) {
+      write_out(progress);
+      put(begins ? Opcode::Record : Opcode::Wait, *progress.op, part, step.turn);
+    } else if (begins) {
+      pass_inside(part, progress);
+    } else {
+      clock_.time = std::max(clock_.time, part.done);
+    }
+  }
+}
+
+ExchangeLowering::Purpose ExchangeLowering::purpose_of(const Exchange& exchange) {
+  if (exchange.way == TokenWay::There) return Purpose::There;
+  if (exchange.way == TokenWay::Back) return Purpose::Back;
+  return exchange.overlapped ? Purpose::Beside : Purpose::Apart;
 }
 
 std::vector<ExchangeLowering::Part> ExchangeLowering::parts_of(const Op& op,
@@ -58,12 +167,12 @@ std::vector<ExchangeLowering::Part> ExchangeLowering::parts_of(const Op& op,
     Part& part = parts.emplace_back(part_of(op, purpose, exchange));
     part.window = window;
     if (!sends(purpose)) part.kind = piece.kind;
-    const bool own = purpose == Purpose::Apart || purpose == Purpose::Beside;
+    const bool own = purpose == Purpose::Apart || purpose == Purpose::Beside || passes(purpose);
     part.inside = own && brevity_.inside[static_cast<int>(exchange.axis)];
   };
   for (const Exchange& gather : piece.gathers) add(Purpose::Gather, gather, 1);
   for (const Exchange& exchange : piece.cost.exchanges) {
-    add(exchange.overlapped ? Purpose::Beside : Purpose::Apart, exchange, 1);
+    add(purpose_of(exchange), exchange, 1);
   }
   for (const Exchange& send : piece.sends) {
     const int window = piece.sends_all ? inputs_.policy.update_every : 1;
@@ -72,12 +181,14 @@ std::vector<ExchangeLowering::Part> ExchangeLowering::parts_of(const Op& op,
   return parts;
 }
 
-void ExchangeLowering::before_piece(const Op& op, Part& part, int piece, Progress& progress) {
-  const int count = part.exchange.count, turn = turns_before(count, piece, pieces_);
-  const bool begins = piece == 0 || turn != turns_before(count, piece - 1, pieces_);
+void ExchangeLowering::before_piece(Part& part, Progress& progress) {
+  const Op& op = *progress.op;
+  const int piece = progress.piece, pieces = progress.pieces;
+  const int count = part.exchange.count, turn = turns_before(count, piece, pieces);
+  const bool begins = piece == 0 || turn != turns_before(count, piece - 1, pieces);
   if (!begins || part.purpose == Purpose::Apart || sends(part.purpose)) return;
   if (part.inside) return pass_inside(part, progress);
-  write_out(op, progress);
+  write_out(progress);
   if (part.purpose == Purpose::Beside) return put(Opcode::Record, op, part, turn);
   // This number of gathers is on its way while the kernels before them run.
   const int ahead = inputs_.data_parallel.prefetch;
@@ -87,16 +198,18 @@ void ExchangeLowering::before_piece(const Op& op, Part& part, int piece, Progres
   put(Opcode::Wait, op, part, turn);
 }
 
-void ExchangeLowering::after_piece(const Op& op, Part& part, int piece, Progress& progress) {
-  const int count = part.exchange.count, turn = turns_before(count, piece, pieces_);
-  const bool ends = turn != turns_before(count, piece + 1, pieces_);
+void ExchangeLowering::after_piece(Part& part, Progress& progress) {
+  const Op& op = *progress.op;
+  const int piece = progress.piece, pieces = progress.pieces;
+  const int count = part.exchange.count, turn = turns_before(count, piece, pieces);
+  const bool ends = turn != turns_before(count, piece + 1, pieces);
   if (!ends || part.purpose == Purpose::Gather) return;
   if (part.inside) {
     if (part.purpose == Purpose::Apart) pass_inside(part, progress);
-    progress.time = std::max(progress.time, part.done);
+    clock_.time = std::max(clock_.time, part.done);
     return;
   }
-  write_out(op, progress);
+  write_out(progress);
   // A bucket can leave only when the one before it has made room.
   const bool reused = part.gives_back && inputs_.stages[op.stage].reduces_each_backward;
   if (reused && turn > 0) put(Opcode::Wait, op, part, turn - 1);
@@ -109,29 +222,30 @@ void ExchangeLowering::after_piece(const Op& op, Part& part, int piece, Progress
 /// A turn of an exchange whose times are known: after those before it, and not before now.
 void ExchangeLowering::pass_inside(Part& part, Progress& progress) {
   const Collective& collective = program_.collectives[part.collective];
-  Seconds& free = progress.communicator_free[collective.communicator];
-  free = std::max(free, progress.time) + collective.occupancy + collective.latency;
+  Seconds& free = clock_.communicator_free[collective.communicator];
+  free = std::max(free, clock_.time) + collective.occupancy + collective.latency;
   part.done = free;
   ++progress.inside[part.collective];
 }
 
 /// A Compute of what has passed since the last one.
-void ExchangeLowering::write_out(const Op& op, Progress& progress) {
-  if (progress.pieces == 0 && progress.time == progress.written) return;
+void ExchangeLowering::write_out(Progress& progress) {
+  const Seconds passed = progress.earlier + (clock_.time - progress.since);
+  if (progress.unwritten == 0 && passed == Seconds(0)) return;
   OpInfo info = progress.info;
-  info.duration = progress.time - progress.written;
+  info.duration = passed;
   info.communication = info.duration - progress.kernels;
   if (progress.inside.empty()) info.communication = Seconds(0);  // but for rounding
-  info.flops = info.flops * progress.pieces;
-  info.counted = info.counted * progress.pieces;
+  info.flops = info.flops * progress.unwritten;
+  info.counted = info.counted * progress.unwritten;
   const double kernels = info.duration > Seconds(0) ? progress.kernels / info.duration : 0;
   info.compute_bound *= kernels;
   info.memory_bound *= kernels;
   info.inside.assign(progress.inside.begin(), progress.inside.end());
-  writer_.compute(op, info);
-  progress.written = progress.time;
-  progress.kernels = Seconds(0);
-  progress.pieces = 0;
+  writer_.compute(*progress.op, info);
+  progress.since = clock_.time;
+  progress.earlier = progress.kernels = Seconds(0);
+  progress.unwritten = 0;
   progress.inside.clear();
 }
 

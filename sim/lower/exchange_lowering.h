@@ -5,6 +5,8 @@
 // What runs beside the kernels begins before a piece and is waited for after it; what does not is
 // begun and waited for after it. Where nothing else uses the links of an axis and one member of
 // each of its groups is simulated, all that is known beforehand, and pieces are written as one.
+// Where tokens pass to experts and back beside kernels, pieces are steps (sim/plan/passages.h), and
+// those of two ops of a pair take turns.
 #pragma once
 
 #include <array>
@@ -33,6 +35,7 @@ struct ComputePiece {
   std::vector<Exchange> gathers = {};  // one of their count must be done before so much of the op
   std::vector<Exchange> sends = {};    // one of their count begins after so much of the op
   bool sends_all = false;              // `sends` are of all micro-batches of an update, not of one
+  std::optional<OpCost> delayed = {};  // of `cost`: kernels that no message of a pair waits for
 };
 
 class ExchangeLowering {
@@ -41,6 +44,9 @@ class ExchangeLowering {
                    InstructionWriter& writer, Program& program);
 
   void compute(const Op& op, const ComputePiece& piece);
+  /// A forward and a backward whose tokens pass beside each other's kernels.
+  void compute_pair(const Op& forward, const ComputePiece& first, const Op& backward,
+                    const ComputePiece& second);
   /// All of `exchanges`, a generation of `window` micro-batches.
   void begin(const Op& op, const std::vector<Exchange>& exchanges, int window);
   /// Ends what begin(), or `sends`, began for the generation of `micro_batch`.
@@ -60,10 +66,14 @@ class ExchangeLowering {
 
  private:
   /// Send: gradients that an update waits for. SendOne: those of one micro-batch of several.
-  enum class Purpose { Apart, Beside, Gather, Send, SendOne, Copy };
+  enum class Purpose { Apart, Beside, Gather, Send, SendOne, Copy, There, Back };
   static bool sends(Purpose purpose) {
     return purpose == Purpose::Send || purpose == Purpose::SendOne;
   }
+  static bool passes(Purpose purpose) {
+    return purpose == Purpose::There || purpose == Purpose::Back;
+  }
+  static Purpose purpose_of(const Exchange& exchange);
   /// An exchange of an op, all of its count.
   struct Part {
     Purpose purpose = Purpose::Apart;
@@ -72,28 +82,46 @@ class ExchangeLowering {
     OpKind kind = OpKind::F;  // of the piece; what is sent is waited for by another op
     int window = 1;
     bool inside = false;                         // known beforehand
-    Seconds done = {};                           // Beside and inside: its turn
+    Seconds done = {};                           // inside: its turn
     std::optional<MemoryClass> gives_back = {};  // its bytes, when a turn is done
   };
   struct Key {
     int collective = 0, op = 0, kind = 0, loss = 0, purpose = 0, turn = 0, window = 1;
     auto operator<=>(const Key&) const = default;
   };
-  /// How far an op has come since its start, and what of that is not written out yet.
-  struct Progress {
-    OpInfo info;  // with the flops of one piece
+  /// The device since the ops at work began: its kernels, and messages whose times are known.
+  struct Clock {
     Seconds time;
     std::map<int, Seconds> communicator_free;
-    Seconds written, kernels;   // up to where; kernels since then
-    int pieces = 0;             // since then
-    std::map<int, int> inside;  // collectives since then
+  };
+  /// An op at work, and what of it is not written out yet.
+  struct Progress {
+    const Op* op = nullptr;
+    std::vector<Part> parts;
+    OpInfo info;                // with the flops of one piece
+    Seconds alone;              // all of its kernels
+    int turns = 0;              // layers whose tokens pass beside kernels
+    int pieces = 1;             // in all
+    int cuts = 1;               // pieces of a step
+    int piece = 0;              // that comes next
+    Seconds since;              // it has the device since then, or has been written out
+    Seconds earlier;            // time of the device before that
+    Seconds kernels;            // of both, of its kernels
+    double unwritten = 0;       // pieces
+    std::map<int, int> inside;  // collectives
   };
 
   std::vector<Part> parts_of(const Op& op, const ComputePiece& piece);
-  void before_piece(const Op& op, Part& part, int piece, Progress& progress);
-  void after_piece(const Op& op, Part& part, int piece, Progress& progress);
+  Progress begin(const Op& op, const ComputePiece& piece);
+  static void cut(Progress& progress, int steps);
+  void run(const std::vector<PassageStep>& steps, std::vector<Progress>& ops);
+  void hand_over(Progress& from, Progress& to, bool known);
+  void run_kernels(Seconds time, Progress& progress);
+  void pass(const PassageStep& step, Progress& progress);
+  void before_piece(Part& part, Progress& progress);
+  void after_piece(Part& part, Progress& progress);
   void pass_inside(Part& part, Progress& progress);
-  void write_out(const Op& op, Progress& progress);
+  void write_out(Progress& progress);
   Part part_of(const Op& op, Purpose purpose, const Exchange& exchange);
   int event_of(const Op& op, const Part& part, int turn);
   void put(Opcode code, const Op& op, const Part& part, int turn);
@@ -104,7 +132,7 @@ class ExchangeLowering {
   InstructionWriter& writer_;
   Program& program_;
   int stages_of_replica_;
-  int pieces_ = 1;  // of the op at work
+  Clock clock_;
   std::map<Key, int> events_;
 };
 

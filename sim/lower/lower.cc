@@ -130,7 +130,9 @@ std::vector<Interference> interference_of(const LowerInputs& inputs) {
   for (const Coordinates& at : simulated_ranks(inputs.mesh, inputs.unfolded)) {
     const Device& device = machine_of(inputs.cluster, device_of(inputs.mesh, at)).device;
     interference.push_back(
-        {.collective_sms = device.collective_sms, .message_sms = device.message_sms});
+        {.collective_sms = device.collective_sms,
+         .message_sms = device.message_sms,
+         .token_sms = inputs.token_sms.value_or(device.collective_sms)});
     if (inputs.memory_contention) interference.back().memory_bandwidth = device.memory_bandwidth;
   }
   const bool any = std::any_of(interference.begin(), interference.end(),
@@ -231,7 +233,8 @@ void keep_overlapped(const LowerInputs& inputs, Brevity& brevity) {
   for (const StageCost& stage : inputs.stages) {
     for (const OpCost* cost : costs_of_ops(stage)) {
       for (const Exchange& exchange : cost->exchanges) {
-        if (exchange.overlapped) brevity.inside[static_cast<int>(exchange.axis)] = false;
+        if (exchange.overlapped || exchange.way != TokenWay::None)
+          brevity.inside[static_cast<int>(exchange.axis)] = false;
       }
     }
   }

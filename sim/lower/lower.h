@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "hardware/networks/cluster.h"
@@ -27,9 +28,10 @@ struct LowerInputs {
   Unfolded unfolded = kFolded;
   DataParallel data_parallel;
   std::vector<SlowDevices> slow;
-  bool memory_contention = false;  // of kernels with what is sent, received and reduced
-  bool contention = true;          // false: messages and collectives have their links to themselves
-  StageLayouts layouts;  // where they differ; `mesh` then says only how many devices a rank has
+  bool memory_contention = false;        // of kernels with what is sent, received and reduced
+  std::optional<double> token_sms = {};  // see Question; nothing: as of other collectives
+  bool contention = true;  // false: messages and collectives have their links to themselves
+  StageLayouts layouts;    // where they differ; `mesh` then says only how many devices a rank has
   double most_ticks_per_second = 1e18;  // to lower one run as another one was
 };
 

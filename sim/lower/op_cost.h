@@ -45,6 +45,11 @@ class OpCosts {
   const OpCost& recompute(const Op& op) const {
     return recompute_cost(of_stage(op), traversal(op));
   }
+  /// B: the part of its cost that makes gradients of weights.
+  const OpCost& weight_gradients(const Op& op) const {
+    const StageCost& stage = of_stage(op);
+    return traversal(op).partial ? stage.link.backward_weight : stage.backward_weight;
+  }
   /// A whole turn of a stage on one input: forward, head, backward, update.
   OpCost turn(int stage, int micro_batch) const;
   /// The op alone, without what a backward first computes again.

@@ -43,6 +43,7 @@ void OpLowering::append(const Op& op) {
 }
 
 void OpLowering::append_pair(const Op& first, const Op& second) {
+  if (takes_turns(first, second)) return append_in_turns(first, second);
   const double a = whole_time(first).value(), b = whole_time(second).value();
   const double share = a + b > 0 ? 1 - inputs_.policy.overlap * std::min(a, b) / (a + b) : 1;
   begin(first);
@@ -52,6 +53,45 @@ void OpLowering::append_pair(const Op& first, const Op& second) {
   run(second, share);
   end(first);
   end(second);
+}
+
+/// The stash of the backward shrinks while that of the forward grows: they meet in one layer. What
+/// the backward computes again runs before the pair.
+void OpLowering::append_in_turns(const Op& forward, const Op& backward) {
+  begin(backward);
+  const Bytes layer = hand_stash_over(forward, backward);
+  begin(forward);
+  fetch_ahead(forward, backward);
+  writer_.allocate(forward, MemoryClass::Workspace, layer);
+  const Prepared first = prepare(forward, 1);
+  Prepared second = prepare(backward, 1);
+  if (inputs_.policy.delays_weights && backward.kind == OpKind::B) {
+    second.piece.delayed = costs_.weight_gradients(backward);
+  }
+  if (second.again) exchanges_.compute(backward, *second.again);
+  exchanges_.compute_pair(forward, first.piece, backward, second.piece);
+  writer_.free(forward, MemoryClass::Communication, first.buffers);
+  writer_.free(backward, MemoryClass::Communication, second.buffers);
+  writer_.free(forward, MemoryClass::Workspace, layer);
+  end(forward);
+  end(backward);
+}
+
+/// Frees the stash that a backward gives back layer by layer while a forward makes its own. Returns
+/// the part of the forward's that has no room in it yet.
+Bytes OpLowering::hand_stash_over(const Op& forward, const Op& backward) {
+  const StageCost& stage = costs_.of_stage(backward);
+  const bool last = backward.loss == inputs_.roles[backward.stage].traversals.back().loss;
+  int layers = 0;
+  for (const Exchange& exchange : costs_.of(forward).exchanges) {
+    if (exchange.way != TokenWay::None) layers = exchange.count;
+  }
+  if (layers == 0 || !last || backward.kind != OpKind::B || stage.host_stash > Bytes(0)) {
+    return Bytes(0);
+  }
+  writer_.free(backward, MemoryClass::Stash, stage.stash);
+  handed_over_ = true;
+  return costs_.of_stage(forward).stash / layers;
 }
 
 /// Writes what an op waits for and takes.
@@ -75,8 +115,8 @@ void OpLowering::begin(const Op& op) {
   }
 }
 
-/// The computing itself, in `share` of the time that it takes alone.
-void OpLowering::run(const Op& op, double share) {
+/// Takes what the computing itself needs, in `share` of the time that it takes alone.
+OpLowering::Prepared OpLowering::prepare(const Op& op, double share) {
   const StageCost& stage = costs_.of_stage(op);
   const bool makes_input_gradient = op.kind == OpKind::I || op.kind == OpKind::B;
   const bool again = makes_input_gradient && recomputes(op);
@@ -90,9 +130,21 @@ void OpLowering::run(const Op& op, double share) {
   if (op.completes) writer_.allocate(op, MemoryClass::Communication, unsent_gradients(op));
   // Recomputed activations lie in the workspace.
   if (makes_input_gradient) writer_.allocate(op, MemoryClass::Workspace, stage.workspace);
-  if (again) exchanges_.compute(op, first);
-  exchanges_.compute(op, piece);
-  writer_.free(op, MemoryClass::Communication, buffers);
+  return {again ? std::optional(first) : std::nullopt, piece, buffers};
+}
+
+/// The computing itself.
+void OpLowering::run(const Op& op, double share) {
+  const Prepared prepared = prepare(op, share);
+  if (prepared.again) exchanges_.compute(op, *prepared.again);
+  exchanges_.compute(op, prepared.piece);
+  writer_.free(op, MemoryClass::Communication, prepared.buffers);
+}
+
+/// Returns whether tokens of each op of a pair pass beside kernels of the other.
+bool OpLowering::takes_turns(const Op& first, const Op& second) const {
+  const bool back = second.kind == OpKind::I || second.kind == OpKind::B;
+  return inputs_.policy.passes_in_pairs && first.kind == OpKind::F && back;
 }
 
 ComputePiece OpLowering::piece_of(const Op& op, double share) const {
@@ -202,7 +254,7 @@ void OpLowering::end_traversal(const Op& op) {
   for (std::size_t i = 0; i < others; ++i) {
     writer_.free(op, MemoryClass::Boundary, stage.output_gradient());
   }
-  writer_.free(op, MemoryClass::Stash, stage.stash);
+  if (!std::exchange(handed_over_, false)) writer_.free(op, MemoryClass::Stash, stage.stash);
   if (has_windows()) writer_.emit(Opcode::Record, window_event(op.stage), op.micro_batch);
 }
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -20,7 +21,8 @@ class OpLowering {
   /// Comes before the next op, or pair, of a rank of one stream: what follows it.
   void expect(std::vector<Op> next) { next_ = std::move(next); }
   /// Two ops that overlap: both have what they need before either starts, and send when both are
-  /// done. Drawn and counted one after the other, each in its share of the time of the pair.
+  /// done. Drawn and counted one after the other, each in its share of the time of the pair; or, if
+  /// tokens of one pass beside kernels of the other, as they take turns.
   void append_pair(const Op& first, const Op& second);
   /// Comes before the first of `updates` in a row. None of them may wait at the barrier before all
   /// have said that they are due, because they are of stages that share the stream.
@@ -29,6 +31,16 @@ class OpLowering {
  private:
   void begin(const Op& op);
   void run(const Op& op, double share);
+  void append_in_turns(const Op& forward, const Op& backward);
+  Bytes hand_stash_over(const Op& forward, const Op& backward);
+  /// The pieces of an op, and the buffers that it takes for them.
+  struct Prepared {
+    std::optional<ComputePiece> again;
+    ComputePiece piece;
+    Bytes buffers;
+  };
+  Prepared prepare(const Op& op, double share);
+  bool takes_turns(const Op& first, const Op& second) const;
   void end(const Op& op);
   void begin_forward(const Op& op);
   void begin_head(const Op& op);
@@ -85,9 +97,10 @@ class OpLowering {
   ExchangeLowering exchanges_;
   std::vector<bool> completes_;  // (stages) some backward of it completes its gradients
   std::vector<int> window_events_, update_events_;
-  std::vector<Op> next_;  // see expect()
-  bool stays_ = false;    // the stash that the next backward reads never left
-  bool fetched_ = false;  // the stash that it reads is on its way back
+  std::vector<Op> next_;      // see expect()
+  bool stays_ = false;        // the stash that the next backward reads never left
+  bool handed_over_ = false;  // the stash of the backward of a pair has been freed
+  bool fetched_ = false;      // the stash that it reads is on its way back
   int barrier_event_ = -1;
 };
 

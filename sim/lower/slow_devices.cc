@@ -30,7 +30,10 @@ struct SlowNumbers {
   }
 };
 
-void slow_down(OpCost& cost, double slowdown) { cost.time = cost.time * slowdown; }
+void slow_down(OpCost& cost, double slowdown) {
+  cost.time = cost.time * slowdown;
+  for (Seconds& time : cost.at) time *= slowdown;
+}
 
 void slow_down(StageCost& stage, double slowdown) {
   for (OpCost* cost :

@@ -229,9 +229,10 @@ int Wiring::collective(const Exchange& exchange, int rank, int stage) {
   const std::vector<int> group =
       group_of(mesh_of_rank(inputs_, rank), exchange.axis, folded_.coordinates(rank));
   const int own_communicator = communicator_of(exchange, rank, group);
-  const auto [entry, fresh] = collectives_.try_emplace(
-      {own_communicator, exchange.kind, exchange.bytes.value(), exchange.back.value(), stage},
-      static_cast<int>(program_.collectives.size()));
+  const auto [entry, fresh] =
+      collectives_.try_emplace({own_communicator, exchange.kind, exchange.bytes.value(),
+                                exchange.back.value(), stage, exchange.routing},
+                               static_cast<int>(program_.collectives.size()));
   if (!fresh) return entry->second;
   const CollectivePlan plan =
       is_host(exchange.axis) || inputs_.layouts.empty()
@@ -244,9 +245,10 @@ int Wiring::collective_of_communicator(const Exchange& exchange, int communicato
   Doers doers{.rank = program_.communicators[communicator].ranks.front(),
               .communicator = communicator};
   doers.stage = doers.rank;
-  const auto [entry, fresh] = collectives_.try_emplace(
-      {communicator, exchange.kind, exchange.bytes.value(), exchange.back.value(), doers.stage},
-      static_cast<int>(program_.collectives.size()));
+  const auto [entry, fresh] =
+      collectives_.try_emplace({communicator, exchange.kind, exchange.bytes.value(),
+                                exchange.back.value(), doers.stage, exchange.routing},
+                               static_cast<int>(program_.collectives.size()));
   if (!fresh) return entry->second;
   for (const int rank : program_.communicators[communicator].ranks) {
     doers.group.push_back(folded_.device_of_rank(rank));

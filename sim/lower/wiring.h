@@ -103,7 +103,7 @@ class Wiring {
   std::vector<std::vector<LinkId>> ways_;             // by wire
   std::vector<Seconds> latencies_;                    // by wire of messages
   std::map<std::pair<MeshAxis, int>, int> of_group_;  // communicator by axis and first device
-  std::map<std::tuple<int, CollectiveKind, double, double, int>, int> collectives_;
+  std::map<std::tuple<int, CollectiveKind, double, double, int, TokenRouting>, int> collectives_;
   std::map<std::pair<int, std::vector<LinkId>>, int> part_wires_;
   std::map<std::tuple<int, int, std::vector<LinkId>>, int>
       communicator_wires_;         // by communicator, number, way

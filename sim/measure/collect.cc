@@ -222,11 +222,13 @@ void Collector::fill_devices(Metrics& metrics, const MeasureInputs& inputs) {
       device.reuse = ranks_[r].replays / window_.steps / program_.micro_batches;
     }
     if (!inputs.memory_capacity.empty()) device.memory_capacity = inputs.memory_capacity[r];
-    device.peak_memory = peaks[r].total;
+    const double held = 1 + inputs.memory_reserve;
+    device.peak_memory = held * peaks[r].total;
     device.peak_stash = peaks[r].stash;
     device.allocated_peak = peaks[r].allocated;
     device.peak_time = peaks[r].time;
     device.memory = peaks[r].at_peak;
+    for (Bytes& bytes : device.memory) bytes *= held;
     device.host = rank.host;
     device.host.stash = peaks[r].host_stash;
     metrics.busy += device.busy / static_cast<double>(ranks_.size());

@@ -88,8 +88,7 @@ inline TimeWindow window_of(const Metrics& metrics) {
           metrics.by_clock ? 0 : metrics.measured_steps};
 }
 
-/// Returns the index of the first of the busiest devices, which may differ by rounding; 0 if there
-/// is none.
+/// Returns the first of the busiest devices, which may differ by rounding; 0 if there is none.
 int first_of_busiest(const std::vector<DeviceMetrics>& devices);
 /// Returns the device whose peak takes the largest part of its memory. REQUIRES: there is one.
 const DeviceMetrics& fullest_device(const Metrics& metrics);
@@ -116,6 +115,7 @@ struct MeasureInputs {
   FlopsPerSecond peak;  // of one device, a mean over all; 0 if unknown
   std::string attention_flops = "none";
   std::vector<Bytes> memory_capacity;  // of the device of each simulated rank; empty: unknown
+  double memory_reserve = 0;  // of allocators, over what they have handed out; peaks have it
   std::optional<LongStep> long_step;
   bool explain = false;  // why steps take as long as they do
 };

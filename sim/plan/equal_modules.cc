@@ -11,7 +11,7 @@ namespace {
 bool equal(const Work& a, const Work& b) {
   return a.op_class == b.op_class && a.flops == b.flops && a.counted == b.counted &&
          a.bytes == b.bytes && a.launches == b.launches && a.measured == b.measured &&
-         a.role == b.role && a.variant == b.variant && a.shape == b.shape;
+         a.role == b.role && a.variant == b.variant && a.shape == b.shape && a.place == b.place;
 }
 
 bool equal(const Exchange& a, const Exchange& b) { return alike(a, b) && a.count == b.count; }
@@ -40,8 +40,8 @@ bool equal_work(const Module& a, const Module& b) {
          equal(a.recompute_exchanges, b.recompute_exchanges) && a.parameters == b.parameters &&
          a.expert_parameters == b.expert_parameters && a.tied_parameters == b.tied_parameters &&
          a.tied_to == b.tied_to && a.output == b.output && a.stash == b.stash &&
-         a.workspace == b.workspace && a.remade == b.remade && a.matrices == b.matrices &&
-         a.tied_matrices == b.tied_matrices && a.frozen == b.frozen &&
+         a.carried == b.carried && a.workspace == b.workspace && a.remade == b.remade &&
+         a.matrices == b.matrices && a.tied_matrices == b.tied_matrices && a.frozen == b.frozen &&
          a.frozen_experts == b.frozen_experts && a.tied_frozen == b.tied_frozen &&
          equal(a.head, b.head);
 }

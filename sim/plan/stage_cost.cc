@@ -18,14 +18,32 @@ Seconds issue_of(const Work& item, const Framework& framework) {
                   : framework.kernel_issue;
 }
 
+bool passes(const Exchange& exchange) { return exchange.way != TokenWay::None; }
+
+/// Returns how long tokens are on their way while nothing runs beside them.
+Seconds waiting_for_tokens(const OpCost& cost, const std::vector<Exchange>& exchanges,
+                           const PriceInputs& inputs) {
+  PassageChain chain{.times = cost.placed()};
+  WayTimes ways;
+  for (const Exchange& exchange : exchanges) {
+    if (!passes(exchange)) continue;
+    const bool there = exchange.way == TokenWay::There;
+    (there ? ways.there : ways.back) = inputs.exchange_time(exchange);
+    chain.turns = exchange.count;
+  }
+  return chain.turns == 0 ? Seconds(0) : time_of(steps_alone(chain), {ways}) - chain.times.total();
+}
+
+/// Prices `work`. `places`: of a module whose tokens pass to experts beside other kernels.
 OpCost price(const std::vector<Work>& work, const PriceInputs& inputs,
-             const std::vector<Exchange>& exchanges = {}) {
+             const std::vector<Exchange>& exchanges = {}, bool places = false) {
   OpCost cost;
   for (const Work& item : work) {
     const KernelTime time = kernel_time(item, inputs.device, inputs.precision);
     const double bound = std::max(time.compute, time.memory).value();
     const double share = bound > 0 ? bound / time.whole().value() : 0;
     const bool computes = time.compute >= time.memory;
+    if (places) cost.at[static_cast<std::size_t>(item.place)] += time.whole();
     cost += {.time = time.whole(),
              .flops = item.flops,
              .counted = counted_flops(item),
@@ -36,12 +54,18 @@ OpCost price(const std::vector<Work>& work, const PriceInputs& inputs,
   for (const Work& item : work) issue += item.launches * issue_of(item, inputs.framework);
   for (const Exchange& exchange : exchanges) {
     CHECK(inputs.exchange_time, "a price for exchanges");
-    (exchange.overlapped ? beside : apart) += exchange.count * inputs.exchange_time(exchange);
+    if (!passes(exchange)) {
+      (exchange.overlapped ? beside : apart) += exchange.count * inputs.exchange_time(exchange);
+    }
     issue += exchange.count * inputs.framework.exchange_issue;
     cost += {.exchanges = {exchange}};
   }
-  cost.waiting = apart + std::max(Seconds(0), beside - cost.time);
-  if (issue > cost.whole()) cost += {.time = issue - cost.whole()};
+  cost.waiting = apart + std::max(Seconds(0), beside - cost.time) +
+                 waiting_for_tokens(cost, exchanges, inputs);
+  if (const Seconds late = issue - cost.whole(); late > Seconds(0)) {
+    if (places) cost.at[static_cast<std::size_t>(KernelPlace::Around)] += late;
+    cost += {.time = late};
+  }
   return cost;
 }
 
@@ -103,17 +127,22 @@ void add_frozen(const Module& module, const PriceInputs& inputs, StageCost& cost
 
 StageCost price_module(const Module& module, const PriceInputs& inputs) {
   StageCost cost;
-  cost.forward = price(module.forward, inputs, module.forward_exchanges);
-  cost.backward_input = price(module.backward_input, inputs, module.backward_input_exchanges);
+  const bool places = std::ranges::any_of(module.forward_exchanges, passes);
+  const auto priced = [&](const std::vector<Work>& work, const std::vector<Exchange>& exchanges) {
+    return price(work, inputs, exchanges, places);
+  };
+  cost.forward = priced(module.forward, module.forward_exchanges);
+  cost.backward_input = priced(module.backward_input, module.backward_input_exchanges);
   cost.first_backward_input =
-      price(module.first_backward_input, inputs, module.first_backward_input_exchanges);
-  cost.backward_weight = price(module.backward_weight, inputs, module.backward_weight_exchanges);
-  cost.recompute = price(module.recompute, inputs, module.recompute_exchanges);
+      priced(module.first_backward_input, module.first_backward_input_exchanges);
+  cost.backward_weight = priced(module.backward_weight, module.backward_weight_exchanges);
+  cost.recompute = priced(module.recompute, module.recompute_exchanges);
   cost.update = price_update(module.update, inputs);
   cost.head = price(module.head.work, inputs, module.head.exchanges);
   cost.head_update = price_update(module.head.update, inputs);
   cost.output = module.output;
   cost.stash = module.stash;
+  cost.carried = module.carried;
   cost.workspace = module.workspace;
   cost.remade = module.remade;
   cost.head_memory = module.head.memory;
@@ -142,7 +171,9 @@ void append(StageCost& stage, const StageCost& module) {
   stage.backward_weight += module.backward_weight;
   stage.recompute += module.recompute;
   stage.update += module.update;
-  stage.stash += module.stash;
+  const Bytes carried = std::max(stage.carried, module.carried);
+  stage.stash += module.stash + carried - stage.carried;
+  stage.carried = carried;
   stage.workspace = std::max(stage.workspace, module.workspace);
   stage.state += module.state;
   stage.expert_state += module.expert_state;
@@ -196,6 +227,7 @@ std::vector<StageCost> as_run(std::vector<StageCost> modules, const Strategy& st
     module.backward_input = module.first_backward_input = {};
     module.output = 2 * module.output;
     module.stash = 2 * module.stash;
+    module.carried = 2 * module.carried;
   }
   return modules;
 }
@@ -305,7 +337,7 @@ StageTime busy_time(const std::vector<StageCost>& priced, const Strategy& strate
   const std::vector<StageCost> modules = as_run(priced, strategy);
   // Prefix sums, so that a range costs the same whatever its length.
   struct Sums {
-    Seconds once, each_traversal, weight, tied_update;
+    Seconds once, each_traversal, weight;
   };
   std::vector<Sums> sums(1);
   for (const StageCost& module : modules) {
@@ -314,8 +346,11 @@ StageTime busy_time(const std::vector<StageCost>& priced, const Strategy& strate
         module.forward.whole() + module.backward_weight.whole() + module.update.time / update_every;
     next.each_traversal += module.backward_input.whole() + module.recompute.whole();
     next.weight += module.backward_weight.whole();
-    next.tied_update += module.tied_update.time / update_every;
     sums.push_back(next);
+  }
+  std::vector<int> tied;  // modules that share weights with another
+  for (std::size_t m = 0; m < modules.size(); ++m) {
+    if (modules[m].tied_update.time > Seconds(0)) tied.push_back(static_cast<int>(m));
   }
   return [=](int stage, int first, int last) {
     const Seconds once = sums[last].once - sums[first].once;
@@ -323,8 +358,9 @@ StageTime busy_time(const std::vector<StageCost>& priced, const Strategy& strate
     // The last part of overlapping blocks belongs to no stage of its own.
     const StageRole& role = roles[std::min<std::size_t>(stage, roles.size() - 1)];
     Seconds busy = once;
-    if (first > modules[last - 1].tied_to) {
-      busy += sums[last].tied_update - sums[first].tied_update;
+    for (const int m : tied) {
+      const bool copy = first <= m && m < last && first > modules[m].tied_to;
+      if (copy) busy += modules[m].tied_update.time / update_every;
     }
     for (const Traversal& traversal : role.traversals) {
       const bool skips = !traversal.to_previous && strategy.skip_unneeded_input_gradients;
@@ -366,12 +402,29 @@ void OpCost::mix(const OpCost& other, double sign) {
   memory_bound = mixed(memory_bound, other.memory_bound);
 }
 
+namespace {
+
+constexpr double kRounding = 1e-12;  // of sums of times
+
+}  // namespace
+
+PlacedTimes OpCost::placed(double scale) const {
+  PlacedTimes times{.apart = time * scale};
+  for (std::size_t place = 0; place < kKernelPlaces; ++place) {
+    times.at[place] = at[place] * scale;
+    times.apart -= times.at[place];
+  }
+  if (times.apart < time * scale * kRounding) times.apart = Seconds(0);
+  return times;
+}
+
 OpCost& OpCost::operator+=(const OpCost& other) {
   mix(other, 1);
   time += other.time;
   flops += other.flops;
   counted += other.counted;
   waiting += other.waiting;
+  for (std::size_t place = 0; place < kKernelPlaces; ++place) at[place] += other.at[place];
   for (const Exchange& exchange : other.exchanges) add_exchange(exchanges, exchange);
   return *this;
 }
@@ -382,6 +435,7 @@ OpCost& OpCost::operator-=(const OpCost& part) {
   flops -= part.flops;
   counted -= part.counted;
   waiting -= part.waiting;
+  for (std::size_t place = 0; place < kKernelPlaces; ++place) at[place] -= part.at[place];
   for (Exchange exchange : part.exchanges) {
     exchange.count = -exchange.count;
     add_exchange(exchanges, exchange);

@@ -5,6 +5,7 @@
 // output, of its last one.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "hardware/devices/device.h"
 #include "models/layers/model_graph.h"
 #include "sim/plan/partition.h"
+#include "sim/plan/passages.h"
 #include "sim/plan/schedules/catalogue.h"
 #include "sim/plan/schedules/strategy.h"
 
@@ -26,11 +28,14 @@ struct OpCost {
   std::vector<Exchange> exchanges = {};  // equal ones counted together
   // Shares of the time that wait for arithmetic and for memory. The rest: launches, message copies.
   double compute_bound = 0, memory_bound = 0;
+  std::array<Seconds, kKernelPlaces> at = {};  // of `time`: kernels of modules whose tokens pass
   /// Nothing is exchanged beside the kernels of another op: what waits, waits.
   OpCost& operator+=(const OpCost& other);
   /// REQUIRES: `part` was added before.
   OpCost& operator-=(const OpCost& part);
   Seconds whole() const { return time + waiting; }
+  /// Its kernels by place, `scale` times as long.
+  PlacedTimes placed(double scale = 1) const;
 
  private:
   /// The shares of this cost and `sign` times the other one, before their times are added.
@@ -52,6 +57,7 @@ struct StageCost {
   OpCost head, head_update;     // zero where the stage runs no head
   Seconds gradient_addition;    // adding one output gradient to another (sum and mean)
   Bytes output, stash, workspace, head_memory;
+  Bytes carried;         // of a stage's stash, and beside a module's: see Module
   Bytes remade;          // of a module's workspace: what its recompute brings back
   Bytes returned;        // of the output, with its gradient: where stages are reversible
   Footprint state;       // weights, gradients, optimiser states; a stage's include its head's

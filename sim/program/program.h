@@ -53,9 +53,12 @@ struct OpInfo {
 /// sim/engines/kernel_rates.h.
 struct Interference {
   double collective_sms = 0, message_sms = 0;  // shares of multiprocessors, of each
+  double token_sms = 0;                        // of a collective that carries tokens to experts
   BytesPerSecond memory_bandwidth = {};        // of a device; 0: no contention
 
-  bool any() const { return collective_sms > 0 || message_sms > 0 || memory_bandwidth.value() > 0; }
+  bool any() const {
+    return collective_sms > 0 || message_sms > 0 || token_sms > 0 || memory_bandwidth.value() > 0;
+  }
 };
 
 struct Buffer {

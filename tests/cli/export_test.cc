@@ -150,6 +150,7 @@ TEST_CASE("random plans go to Megatron's arguments and back") {
            one_of({"model.dense_layers=0", "model.dense_layers=1", "model.expert_interval=2",
                    R"(model.layer_pattern=[{"ffn": "experts"}, {"ffn": "dense", "repeat": 2}])"}),
            "model.shared_experts=" + one_of({"1", "2"}),
+           "model.expert_groups=" + one_of({"1", "2"}),
            "model.shared_expert_ffn_hidden_size=" + one_of({"768", "2048"})});
     }
     if (random() % 3 == 0) {
@@ -240,6 +241,29 @@ std::vector<KeyValue> values_of_keys() {
       {"parallel/expert_imbalance",
        4,
        {"parallel.data=4", "parallel.expert=2", "parallel.expert_imbalance=1.5"}},
+      {"parallel/expert_load", 4, {"parallel.data=4", "parallel.expert=2"}},
+      {"parallel/expert_dispatch",
+       4,
+       {"parallel.data=4", "parallel.expert=2", "parallel.expert_dispatch=deepep"}},
+      {"parallel/dispatch_format",
+       4,
+       {"parallel.data=4", "parallel.expert=2", "parallel.dispatch_format=fp8"}},
+      {"parallel/combine_format",
+       4,
+       {"parallel.data=4", "parallel.expert=2", "parallel.combine_format=bf16"}},
+      {"parallel/dispatch_sms",
+       4,
+       {"parallel.data=4", "parallel.expert=2", "parallel.dispatch_sms=0.2"}},
+      {"parallel/expert_overlap",
+       4,
+       {"parallel.data=4", "parallel.expert=2", "parallel.expert_overlap=shared_experts"}},
+      {"parallel/expert_overlap",
+       4,
+       {"parallel.data=4", "parallel.expert=2", "parallel.expert_overlap=micro_batches"}},
+      {"parallel/delay_weight_gradients",
+       4,
+       {"parallel.data=4", "parallel.expert=2", "parallel.expert_overlap=micro_batches",
+        "parallel.delay_weight_gradients=true"}},
       {"parallel/order",
        4,
        {"parallel.pipeline=2", "parallel.data=2",
@@ -279,7 +303,8 @@ std::vector<KeyValue> values_of_keys() {
 Asked asked_with(const KeyValue& one, const std::string& program, const std::string& file) {
   Asked asked{file, one.devices, {"parallel.pipeline=1"}};
   asked.key = one.key;
-  const bool experts = one.key.find("expert") != std::string::npos;
+  const auto shares = [](const std::string& set) { return set.starts_with("parallel.expert="); };
+  const bool experts = std::ranges::any_of(one.set, shares);
   const bool divided = one.set[1 % one.set.size()].find("zero_stage") != std::string::npos;
   if (program == "megatron" && experts) asked.set.push_back("model.experts=4");
   if (program == "torchtitan") {
@@ -293,6 +318,12 @@ Asked asked_with(const KeyValue& one, const std::string& program, const std::str
     if (divided) asked.set.push_back("parallel.gradient_reduction=micro_batch");
   }
   asked.set.insert(asked.set.end(), one.set.begin(), one.set.end());
+  if (one.key == "parallel/expert_load") {
+    std::string loads = "[3";  // of each expert: Megatron's here, gpt-oss-20b's, mixtral-8x7b's
+    const int count = program == "megatron" ? 4 : program == "torchtitan" ? 32 : 8;
+    for (int expert = 1; expert < count; ++expert) loads += ", 1";
+    asked.set.push_back("parallel.expert_load=" + loads + "]");
+  }
   return asked;
 }
 

@@ -81,10 +81,13 @@ void furnish(const Folder& folder) {
 }
 
 std::string PageCommand::out() const {
-  const std::size_t at = line.find(" --out ");
-  if (at == line.npos) return "";
-  const std::string path = line.substr(at + 7, line.find(' ', at + 7) - at - 7);
-  return path.starts_with("docs/") ? path : "";
+  for (const std::string option : {" --out docs/", " --figure docs/"}) {
+    const std::size_t at = line.find(option);
+    if (at == line.npos) continue;
+    const std::size_t from = at + option.size() - 5;  // with the folder
+    return line.substr(from, line.find(' ', from) - from);
+  }
+  return "";
 }
 
 std::string Page::printed(const PageCommand& command) const {

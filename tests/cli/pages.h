@@ -16,7 +16,7 @@ void furnish(const Folder& folder);
 struct PageCommand {
   std::string line;
   std::size_t from = 0, to = 0;  // lines of the page
-  /// Returns the picture under docs/ that --out names; empty if it names none.
+  /// Returns the picture under docs/ that --out or --figure names; empty if they name none.
   std::string out() const;
 };
 

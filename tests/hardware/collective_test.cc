@@ -8,6 +8,7 @@
 #include <map>
 #include <numeric>
 
+
 namespace interlock::collective_test {
 namespace {
 

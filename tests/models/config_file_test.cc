@@ -229,6 +229,74 @@ std::vector<std::string> mistakes(const std::string& text) {
   return diagnostics.messages();
 }
 
+TEST_CASE("lists give each layer its own key heads and width") {
+  const ModelGraph graph = built(R"({"model_type": "llama", "hidden_size": 64, "vocab_size": 10,
+      "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": [1, 2, 4],
+      "intermediate_size": [32, 32, 96]})");
+  const auto layer = [](Count keys, Count width) {
+    return attention(64, 4, keys, 16) + gated(64, width) + 2 * 64;
+  };
+  CHECK(graph.modules[1].parameters == layer(1, 32));
+  CHECK(graph.modules[2].parameters == layer(2, 32));
+  CHECK(graph.modules[3].parameters == layer(4, 96));
+  CHECK(mistakes(R"({"model_type": "llama", "num_hidden_layers": 3,
+      "intermediate_size": [32, 32]})")
+            .front()
+            .find("/model/intermediate_size: 2 entries for 3 layers; expected as many") !=
+        std::string::npos);
+}
+
+TEST_CASE("blocks that a search has chosen miss a half, or have heads and widths of their own") {
+  const std::string start = R"({"model_type": "nemotron-nas", "hidden_size": 768, "vocab_size": 10,
+      "num_hidden_layers": 2, "num_attention_heads": 4, "block_configs": [
+      {"attention": {"n_heads_in_group": 2, "no_op": false}, "ffn": {"ffn_mult": 1.25}},
+      {"attention": {"no_op": true)";
+  const ModelGraph graph = built(start + R"(}, "ffn": {"ffn_mult": 0.5}}]})");
+  // 2 x 1.25 x 768 / 3 is 640, and 256 is.
+  CHECK(graph.modules[1].parameters == attention(768, 4, 2, 192) + gated(768, 768) + 2 * 768);
+  CHECK(graph.modules[2].parameters == gated(768, 256) + 768);
+  CHECK(mistakes(start + R"(, "replace_with_linear": true}, "ffn": {"ffn_mult": 0.5}}]})")
+            .front()
+            .find("/model/block_configs: a block with \"replace_with_linear\" is not known") !=
+        std::string::npos);
+}
+
+TEST_CASE("what reads images becomes an encoder, with an assumption that says what to type") {
+  const std::string text = R"("text_config": {"model_type": "llama", "num_hidden_layers": 2})";
+  const std::string tower = R"("vision_config": {"model_type": "clip_vision_model",
+      "num_hidden_layers": 3, "image_size": 64, "patch_size": 8}, )";
+  const ModelGraph seen = built(R"({"model_type": "llava", )" + tower + text + "}");
+  CHECK(seen.modules.size() == 1 + 3 + 1 + 1 + 2 + 1);
+  REQUIRE(seen.notes.size() == 1);
+  CHECK(seen.notes[0] ==
+        "one image of 64 x 64 pixels in each sample, 64 of its tokens, is assumed; for others "
+        "--set model.encoder.images=N (0: text alone) and --set "
+        "model.encoder.patches.image_size=N");
+  const ModelGraph alone = built(R"({"base": {"model_type": "llava", )" + tower + text +
+                                 R"(}, "encoder": {"images": 0}})");
+  CHECK(alone.modules.size() == 4);
+  const ModelGraph unknown = built(R"({"model_type": "seeing", )" + tower + text + "}");
+  CHECK(unknown.modules.size() == 4);
+  CHECK(unknown.notes.back() == "the part that reads images (vision_config) is left out");
+}
+
+TEST_CASE("windows of Qwen2.5-VL's patches are parts of a layer pattern") {
+  const ModelGraph graph = built(R"({"model_type": "qwen2_5_vl", "hidden_size": 64,
+      "num_attention_heads": 4, "num_key_value_heads": 4, "num_hidden_layers": 1,
+      "vision_config": {"depth": 4, "hidden_size": 32, "num_heads": 2, "intermediate_size": 48,
+                        "window_size": 112, "patch_size": 14, "fullatt_block_indexes": [3]}})");
+  const auto scores = [&](std::size_t module) {
+    double flops = 0;
+    for (const Work& work : graph.modules[module].forward) {
+      if (work.op_class == OpClass::Attention) flops += work.flops.value();
+    }
+    return flops;
+  };
+  // 32 x 32 patches of 448 pixels, 8 x 8 of them in a window.
+  CHECK(scores(1) == 2 * 2.0 * 1024 * 64 * 32);
+  CHECK(scores(4) == 2 * 2.0 * 1024 * 1024 * 32);
+}
+
 TEST_CASE("what cannot be built is refused in words, where it is written") {
   const auto said = [](const std::string& text) {
     const std::vector<std::string> all = mistakes(text);

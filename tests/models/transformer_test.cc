@@ -113,6 +113,36 @@ TEST_CASE("full recomputation keeps two bytes an element of a block's input") {
   CHECK(graph.modules.back().recompute.empty());
 }
 
+TEST_CASE("torchtitan's selective checkpointing keeps every second product of a Llama block") {
+  const double s = 8192, h = 4096, kv = 1024, f = 14336, a = 32;
+  const std::string llama = R"({"kind": "transformer", "layers": 2, "hidden_size": 4096,
+      "attention_heads": 32, "kv_heads": 8, "ffn_hidden_size": 14336, "vocab_size": 128256,
+      "sequence_length": 8192, "gated_mlp": true, "norm": "rmsnorm", "bias": false,
+      "positions": "rotary", "tied_embeddings": false, "attention": "fused"})";
+  const Module block = built(llama, {.recompute = Recompute::Alternate}).modules[1];
+  INFO(
+      "kept in bf16: input, queries, values, attention's output, gate, down; a sum in fp32 for "
+      "each row of the scores");
+  CHECK(block.stash.value() == 2 * s * (h + h + kv + h + f + h) + 4 * s * a);
+  INFO("run again: keys, attention's projection, up");
+  CHECK(flops_of(block.recompute).value() == doctest::Approx(2 * s * h * (kv + h + f)));
+  const Module whole = built(llama).modules[1];
+  CHECK((block.workspace - whole.workspace).value() == (whole.stash - block.stash).value());
+}
+
+TEST_CASE("tensor devices keep what they have added up of every second product's neighbours") {
+  const double s = 2048, h = 12288, t = 4, a = 96;
+  const std::string model = kGpt3 + R"(, "attention": "fused"})";
+  const Module block = built(model, {.recompute = Recompute::Alternate,
+                                     .sharding = {.tensor = 4, .sequence_parallel = true}})
+                           .modules[1];
+  INFO("input, the two sums of a block, queries, values, attention's output, first product (4 h)");
+  CHECK(block.stash.value() == 2 * s * h * (1 + 2 + 1 + 1 + 1 + 4) / t + 4 * s * a / t);
+  for (const Exchange& exchange : block.recompute_exchanges) {
+    CHECK(exchange.kind != CollectiveKind::ReduceScatter);
+  }
+}
+
 TEST_CASE("fused attention stores no scores, so selective recomputation has nothing to drop") {
   const std::string fused = kGpt3 + R"(, "attention": "fused"})";
   const double s = 2048, h = 12288, a = 96;

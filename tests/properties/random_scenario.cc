@@ -87,9 +87,8 @@ class Draw {
     if (chance(0.2)) model["gated_mlp"] = true;
     if (chance(0.2)) model["attention_flops"] = "causal";
     if (chance(0.35)) {
-      model["experts"] = 8;
-      model["experts_per_token"] = 2;
-      model["capacity_factor"] = 1.25;
+      model.update({{"experts", 8}, {"experts_per_token", 2}, {"capacity_factor", 1.25}});
+      if (chance(0.5)) model.update({{"shared_experts", 1}, {"expert_groups", 4}});
       experts_ = true;
     }
     if (chance(0.3)) model["layer_pattern"] = pattern();
@@ -209,8 +208,13 @@ class Draw {
     return keys;
   }
 
-  /// Draws a mesh of experts: that of attention, or one of its own where tokens are divided.
+  /// Draws ways to experts, and their mesh: that of attention, or its own where tokens are divided.
   void share_experts(Json& keys) {
+    const bool pairs = pairs_ && chance(0.7);
+    if (pairs || chance(0.4)) keys["expert_overlap"] = pairs ? "micro_batches" : "shared_experts";
+    if (pairs && chance(0.5)) keys["delay_weight_gradients"] = true;
+    if (chance(0.4)) keys.update({{"expert_dispatch", "deepep"}, {"dispatch_format", "fp8"}});
+    keys["dispatch_sms"] = chance(0.9) ? 0 : 0.15;
     const int replicas = data_ * context_, devices = devices_a_rank();
     const bool own_tokens = tensor_ == 1 || keys.contains("sequence_parallel");
     if (!own_tokens || chance(0.4)) {
@@ -299,6 +303,8 @@ class Draw {
     if (bounded) schedule["queue"] = queue();
     if (!bounded && !laid_ && chance(0.1)) schedule["copies"] = "compute_stream";
     if (name == "pipedream" && chance(0.3)) schedule["update_every"] = 1;
+    pairs_ = (laid_ ? name[0] == 'd' || name == "interleaved" : name == "1f1b" && stages_ == 1) &&
+             !schedule.contains("overlap");
     keys["schedule"] = schedule;
   }
 
@@ -366,7 +372,8 @@ class Draw {
   }
 
   Random random_;
-  bool transformer_ = false, experts_ = false, laid_ = false, whole_matrices_ = false;
+  bool transformer_ = false, experts_ = false, laid_ = false, whole_matrices_ = false,
+       pairs_ = false;
   int pipeline_ = 1, data_ = 1, tensor_ = 1, context_ = 1, micro_batches_ = 1, stages_ = 1;
 };
 

@@ -103,7 +103,8 @@ TEST_CASE("the table of one scenario says it in words") {
   has("0.0781 USD");
   has("for a million samples, at 3 USD a device and hour");
   has("10.0 min");
-  has("100 k steps; 601 kJ; 1");
+  MESSAGE("two devices for ten minutes are a third of an hour");
+  has("100 k steps; 0.333 GPU-hours; 601 kJ; 1");
   MESSAGE("who asks for neither money nor a goal is not told of them");
   ScenarioResult plain = priced();
   plain.plan.question.goal.reset();
@@ -121,7 +122,8 @@ TEST_CASE("several scenarios have columns, if any has a goal or a price") {
     for (const Column& column : comparison_grid(results).columns) heads += column.head + ",";
     return heads;
   };
-  CHECK(columns({priced(), other, none}).find("Exposed,To goal,Energy,Cost,") != std::string::npos);
+  CHECK(columns({priced(), other, none}).find("Exposed,To goal,GPU-hours,Energy,Cost,") !=
+        std::string::npos);
   const Grid grid = comparison_grid({priced(), other, none});
   CHECK(grid.rows[0].back().text == "1.00");
   CHECK(grid.rows[1].back().text == "2.00");

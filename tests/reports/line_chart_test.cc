@@ -69,7 +69,7 @@ TEST_CASE("a page has the panels of a file, in elements that scale") {
   const std::size_t first = html.find("d=\"M64 26L254 221L444 156\"");
   REQUIRE(first != html.npos);
   CHECK(html.find("d=\"M64 26L254 221L444 156\"", first + 1) != html.npos);
-  CHECK(holds(html, "<svg viewBox=\"0 0 470 338\""));
+  CHECK(holds(html, "<svg viewBox=\"0 0 482 338\""));
   CHECK(holds(html, "aria-label=\"loss against step\""));
   CHECK(holds(html, "</svg>&lt;two&gt;</li>"));
   CHECK(!holds(html, "xmlns"));

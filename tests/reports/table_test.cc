@@ -107,6 +107,34 @@ TEST_CASE("several scenarios are compared by throughput with the first") {
   CHECK(comparison_grid({two_devices(), unknown}).columns[3].unit == "steps/s");
 }
 
+TEST_CASE("what a GPU does is a column where devices differ in number, or in their peak") {
+  const auto heads = [](const std::vector<ScenarioResult>& results) {
+    std::string text;
+    for (const Column& column : comparison_grid(results).columns) {
+      text += column.head + " " + column.unit + ",";
+    }
+    return text;
+  };
+  ScenarioResult one = two_devices(), other = two_devices();
+  one.measurement.metrics.mfu = other.measurement.metrics.mfu = 0.5;
+  one.plan.question.cluster.machines.front().device.peak[0] = FlopsPerSecond(100e12);
+  other.plan.question.cluster.machines.front().device.peak[0] = FlopsPerSecond(300e12);
+  one.plan.question.precision = other.plan.question.precision = Precision{};
+  CHECK(!holds(heads({one, one}), "Each GPU"));
+  CHECK(holds(heads({one, other}), "Each GPU TFLOP/s,"));
+  const Grid grid = comparison_grid({one, other});
+  MESSAGE("half of 100 and of 300 TFLOP/s");
+  CHECK(grid.rows[0].back().text == "50.0");
+  CHECK(grid.rows[1].back().text == "150.0");
+  CHECK(holds(terminal_table({one}, {}), "50.0 TFLOP/s/GPU"));
+  other = one;
+  other.measurement.metrics.devices_total = 4;
+  CHECK(holds(heads({one, other}), "Each GPU samples/s,"));
+  MESSAGE("four devices for an hour");
+  other.measurement.metrics.step_time = Seconds(3600);
+  CHECK(holds(terminal_table({other}, {}), "samples/s/GPU; 4 GPU-hours a step"));
+}
+
 TEST_CASE("models without samples are compared by micro-batches, not by steps of any size") {
   auto few = two_devices(), many = two_devices();
   for (auto* result : {&few, &many}) result->measurement.metrics.samples_per_s = std::nullopt;
@@ -165,6 +193,19 @@ TEST_CASE("a run that is not steady says so") {
   CHECK_FALSE(holds(terminal_table({result}, {}), "Not steady"));
   result.measurement.metrics.steady = false;
   CHECK(holds(terminal_table({result}, {}), "Not steady"));
+}
+
+TEST_CASE("a column that wants room is left out where the table would be split for it") {
+  const Grid grid = {{{"Name", "", false}, {"First", ""}, {std::string(30, 'w'), "", true, true}},
+                     {{{"x"}, {"1"}, {"2"}}}};
+  CHECK(holds(lay_out(grid, {.width = 60}), "www"));
+  Grid wide = grid;
+  wide.columns[1].head = std::string(25, 'f');
+  CHECK(!holds(lay_out(wide, {.width = 60}), "www"));
+  CHECK(holds(lay_out(wide, {.width = 80}), "www"));
+  MESSAGE("one that is split without it keeps it");
+  wide.columns[1].head = std::string(57, 'f');
+  CHECK(holds(lay_out(wide, {.width = 60}), "www"));
 }
 
 TEST_CASE("no line is wider than the terminal") {

@@ -248,6 +248,58 @@ TEST_CASE("gradients in fp32 take two bytes a parameter more") {
   CHECK(gradients(wide) - gradients(plain) == doctest::Approx(2 * parameters));
 }
 
+Bytes peak_of(const ScenarioResult& result) {
+  return result.measurement.metrics.devices.front().peak_memory;
+}
+
+TEST_CASE("a loss holds as many bytes of each logit as the framework says") {
+  // A vocabulary so large that the peak is where the loss goes back.
+  const auto peak = [](const std::string& framework) {
+    return peak_of(run(small_run({"model.vocab_size=65536", "training.framework=" + framework})))
+        .value();
+  };
+  const double logits = 2.0 * 128 * 65536, own = peak("{}");
+  INFO("4 bytes kept and 2 of gradients where nothing is said");
+  CHECK(peak(R"({"loss_stash": 4, "loss_gradients": 2})") == own);
+  CHECK(peak(R"({"loss_stash": 2})") - own == doctest::Approx(-2 * logits));
+  INFO("that of the readout's product has the gradient of its input beside the logits'");
+  const double input = 2.0 * 128 * 256 * 2;
+  CHECK(peak(R"({"loss_gradients": 8})") - own == doctest::Approx(6 * logits - input));
+}
+
+TEST_CASE("a peak has what the allocator reserves") {
+  const ScenarioResult plain = run(small_run({}));
+  const ScenarioResult more = run(small_run({R"(training.framework={"reserve": 0.25})"}));
+  CHECK(peak_of(more).value() == doctest::Approx(1.25 * peak_of(plain).value()));
+  Bytes sum;
+  for (const Bytes bytes : more.measurement.metrics.devices.front().memory) sum += bytes;
+  CHECK(sum.value() == doctest::Approx(peak_of(more).value()));
+}
+
+TEST_CASE("tensor devices may hold the whole embedding, and gather all logits") {
+  Overrides two = {R"(cluster={"machine": "dgx-a100-80g", "devices": 2})", "parallel.tensor=2",
+                   "parallel.sequence_parallel=true", "model.tied_embeddings=false"};
+  const ScenarioResult parts = run(small_run(two));
+  two.push_back(R"(training.framework={"vocabulary": "gathered"})");
+  const ScenarioResult whole = run(small_run(two));
+  const auto module = [](const ScenarioResult& result, bool last) {
+    const std::vector<Module>& modules = result.plan.question.graph.modules;
+    return last ? modules.back() : modules.front();
+  };
+  const double tokens = 2 * 128;
+  CHECK(module(whole, false).parameters - module(parts, false).parameters == 1024 / 2 * 256);
+  CHECK(module(whole, true).parameters == module(parts, true).parameters);
+  INFO("fp32 logits of both halves, where each kept its own");
+  CHECK((module(whole, true).stash - module(parts, true).stash).value() == tokens * 512 * 4);
+  double gathered = 0;
+  for (const Exchange& exchange : module(whole, true).forward_exchanges) {
+    if (exchange.kind == CollectiveKind::AllGather) {
+      gathered = std::max(gathered, exchange.bytes.value());
+    }
+  }
+  CHECK(gathered == tokens * 1024 * 2);
+}
+
 TEST_CASE("sums of input gradients hide behind weight gradients if the framework says so") {
   const Overrides two = {R"(cluster={"machine": "dgx-a100-80g", "devices": 2})",
                          "parallel.tensor=2", "model.hidden_size=1024",

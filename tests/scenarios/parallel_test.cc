@@ -43,7 +43,8 @@ TEST_CASE("every key of a layout arrives where it is used") {
   const Question scenario =
       with({R"(parallel={"tensor": 2, "context": 2, "data": 4, "expert": 4, "zero_stage": 3,
                  "shard": 2, "sequence_parallel": true, "context_layout": "all_to_all",
-                 "expert_imbalance": 1.5, "overlap_gradients": false, "overlap_weights": true,
+                 "expert_imbalance": 1.5, "expert_dispatch": "deepep",
+                 "overlap_gradients": false, "overlap_weights": true,
                  "bucket": "40 MB", "prefetch": 2,
                  "order": ["data", "tensor", "pipeline", "context"]})"});
   // 64 devices / (2 x 2 x 4) leave a pipeline of four.
@@ -59,6 +60,7 @@ TEST_CASE("every key of a layout arrives where it is used") {
   CHECK(scenario.sharding.sequence_parallel);
   CHECK(scenario.sharding.context_layout == ContextLayout::AllToAll);
   CHECK(scenario.sharding.expert_imbalance == 1.5);
+  CHECK(scenario.sharding.expert_dispatch == ExpertDispatch::DeepEp);
   CHECK(scenario.data_parallel.zero_stage == 3);
   CHECK(!scenario.data_parallel.overlap_gradients);
   CHECK(scenario.data_parallel.overlap_weights);

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Two devices, so that all of it takes seconds: most of these models fit on none of them, which is
-// an answer too.
+// an answer too. Samples have room for the tokens of an image.
 #include "base/file.h"
 #include "scenarios/plan/plan.h"
 #include "scenarios/simulate/run_scenario.h"
@@ -20,7 +20,7 @@ TEST_CASE("init and simulate answer for each configuration of the corpus") {
     const std::string path = folder + "/" + entry.find("file")->text;
     CAPTURE(path);
     const Starter starter = make_starter(
-        {.model = path, .machine = "dgx-h100", .devices = 2, .sequence_length = 512}, 1);
+        {.model = path, .machine = "dgx-h100", .devices = 2, .sequence_length = 1024}, 1);
     CHECK(starter.plans > 0);
     CHECK(starter.step_time > Seconds(0));
     const std::vector<Question> questions =

@@ -181,16 +181,23 @@ JsonValue random_plan(const std::string& text, Random& random) {
   const std::string again = one_of<std::string>({"none", "selective", "full"}, random);
   const int context = devices / (tensor * pipeline) % 2 == 0 ? one_of<int>({1, 1, 2}, random) : 1;
   const auto [expert, parts] = one_of(expert_degrees(space, tensor, pipeline), random);
-  return document_of(plan_of(space, {.tensor = tensor,
-                                     .pipeline = pipeline,
-                                     .context = context,
-                                     .expert = expert,
-                                     .expert_tensor = parts,
-                                     .zero = zero,
-                                     .size = size,
-                                     .again = again,
-                                     .schedule = order,
-                                     .chunks = chunks}));
+  Json plan = plan_of(space, {.tensor = tensor,
+                              .pipeline = pipeline,
+                              .context = context,
+                              .expert = expert,
+                              .expert_tensor = parts,
+                              .zero = zero,
+                              .size = size,
+                              .again = again,
+                              .schedule = order,
+                              .chunks = chunks});
+  const bool pairs = name == "1f1b" ? pipeline == 1 : name == "dualpipe-v" || chunks == 2;
+  if (expert > 1 && random.integer(0, 2) > 0) {
+    const bool takes_turns = pairs && name != "breadth-first" && name != "hanayo";
+    plan["parallel"]["expert_overlap"] = takes_turns ? "micro_batches" : "shared_experts";
+    if (random.integer(0, 1) == 0) plan["parallel"]["expert_dispatch"] = "deepep";
+  }
+  return document_of(plan);
 }
 
 namespace {

@@ -49,6 +49,35 @@ TEST_CASE(
   CHECK(csv.out.ends_with("7\n"));
 }
 
+TEST_CASE("keys are swept together, and by factors, from the command line") {
+  const Folder folder;
+  folder.file("four.json", kPairwise);
+  const Outcome run = run_program(
+      {"sweep", "four.json", "--set", "training.micro_batches,training.steps=[[2, 3], [4, 5]]",
+       "--set", "simulate.seed=1..8x2", "--csv", "all.csv", "-q"},
+      folder.path());
+  INFO(run.err);
+  REQUIRE(run.exit_code == 0);
+  CHECK(rows_in(folder.path("four.db")) == 8);  // 2 pairs x seeds 1, 2, 4 and 8
+  const Ranking rows = rank_rows(folder.path("four.db"), {.by = "id", .where = "1"});
+  const auto command = static_cast<std::size_t>(
+      std::find(rows.columns.begin(), rows.columns.end(), "command") - rows.columns.begin());
+  std::size_t together = 0;
+  for (const auto& row : rows.rows) {
+    const std::string text = text_or(row[command], "");
+    const auto has = [&](const char* part) { return text.find(part) != std::string::npos; };
+    const bool small = has("micro_batches=2") && has("steps=3");
+    const bool large = has("micro_batches=4") && has("steps=5");
+    together += small || large ? 1 : 0;
+  }
+  CHECK(together == 8);
+  const Outcome wrong = run_program(
+      {"sweep", "four.json", "--set", "training.micro_batches,training.steps=[[2, 3, 4]]"},
+      folder.path());
+  CHECK(wrong.exit_code == 2);
+  CHECK(wrong.err.find("a list with one for each") != std::string::npos);
+}
+
 TEST_CASE("a sweep that is there is not run again, one that grew is another") {
   const Folder folder;
   folder.file("four.json", kPairwise);

@@ -143,6 +143,10 @@ NeuralNetwork network_of(const Question& scenario) {
            "layers that are computed again in two ways are simulated only; expected \"modules\" "
            "or \"full_layers\"");
   }
+  if (scenario.recompute == Recompute::Alternate) {
+    refuse(scenario, "/training/recompute",
+           "every second product is simulated only; expected \"none\", \"selective\" or \"full\"");
+  }
   if (scenario.stage_recompute.any()) {
     refuse(
         scenario, "/training/recompute",

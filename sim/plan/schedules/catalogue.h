@@ -56,8 +56,10 @@ struct SchedulePolicy {
   /// Share of the shorter of two overlapped ops that costs no time: a pair takes
   /// F + B - overlap * min(F, B).
   double overlap = 0;
-  std::vector<int> placement;  // (stages of all copies) File: the ranks that it lays them on
-  int copies = 1;              // File
+  bool passes_in_pairs = false;  // pairs are made, and take turns, see sim/plan/passages.h
+  bool delays_weights = false;   // then weight gradients come behind those that messages wait for
+  std::vector<int> placement;    // (stages of all copies) File: the ranks that it lays them on
+  int copies = 1;                // File
   /// File, Auto: the order of one step, every rank's ops.
   std::shared_ptr<const std::vector<std::vector<Op>>> order;
   Bytes memory;                    // Auto: of each device at most; 0: what it has
@@ -127,6 +129,8 @@ struct ScheduleEntry {
   Schedule (*make)(const ScheduleInputs&);
   /// Says what is wrong with a shape, as "...; expected ..., got ..."; empty if nothing.
   std::string (*problem)(const ScheduleShape&) = nullptr;
+  /// Says likewise what keeps forwards and backwards from pairs; null: they never, or always are.
+  std::string (*pair_problem)(const ScheduleShape&) = nullptr;
   /// Returns the micro-batches by which a step can grow so that its steady loop makes one more turn
   /// and nothing else changes; null: the order has no such loop, or its memory grows with M.
   int (*period)(const ScheduleShape&) = nullptr;

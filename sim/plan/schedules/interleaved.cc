@@ -6,7 +6,8 @@
 // Backwards are counted likewise, last chunk first. After its warm-up rank r runs one forward and
 // one backward in turn. Fused, the warm-up has 2 (p - r - 1) + (v - 1) p forwards, as in
 // Megatron-LM; with one chunk p - r - 1, the plain 1F1B that Megatron-LM then runs. Zero bubble
-// has p - r - 1 + (v - 1) p, and weight halves r behind their input halves.
+// has p - r - 1 + (v - 1) p, and weight halves r behind their input halves. Fused pairs, in which
+// tokens of one micro-batch pass to experts beside kernels of another, have one forward more ahead.
 // Sources: Narayanan et al., arXiv 2104.04473, section 2.2; Qi et al., arXiv 2401.10241, applied to
 // interleaving in PyTorch's ScheduleInterleavedZeroBubble.
 #include <algorithm>
@@ -22,6 +23,7 @@ struct Rules {
   int ahead = 0;        // forwards before the first backward
   int held = 0;         // weight halves behind input halves
   bool halves = false;  // every backward is two ops
+  bool pairs = false;   // a forward and the backward behind it run as one
 };
 
 /// Returns op `k` of its kind on a rank with `stages`, one a chunk.
@@ -43,7 +45,10 @@ Sequence interleaved_sequence(const ScheduleInputs& inputs, const std::vector<in
     const auto add = [&](OpKind kind, int number) {
       body.push_back(counted_op(inputs, kind, stages, number));
     };
-    if (ahead + k < count) add(OpKind::F, ahead + k);
+    if (ahead + k < count) {
+      add(OpKind::F, ahead + k);
+      body.back().overlaps_next = rules.pairs;
+    }
     if (!rules.halves) {
       const Op backward = counted_op(inputs, OpKind::B, stages, k);
       return append_backward(body, inputs, backward.stage, backward.micro_batch);
@@ -65,7 +70,12 @@ Schedule make_rounds(const ScheduleInputs& inputs,
   const int ranks = static_cast<int>(stages.size());
   for (int rank = 0; rank < ranks; ++rank) {
     const int chunks = static_cast<int>(stages[rank].size());
-    schedule.ranks[rank] = {interleaved_sequence(inputs, stages[rank], rules(ranks, rank, chunks))};
+    Rules of_rank = rules(ranks, rank, chunks);
+    if (inputs.policy.passes_in_pairs && !of_rank.halves) {
+      of_rank.pairs = true;
+      ++of_rank.ahead;
+    }
+    schedule.ranks[rank] = {interleaved_sequence(inputs, stages[rank], of_rank)};
   }
   return schedule;
 }
@@ -81,6 +91,13 @@ Schedule make_interleaved_zero_bubble(const ScheduleInputs& inputs) {
   return make_rounds(inputs, [](int ranks, int rank, int chunks) -> Rules {
     return {.ahead = ranks - 1 - rank + (chunks - 1) * ranks, .held = rank, .halves = true};
   });
+}
+
+/// With one chunk the order is plain 1F1B, whose pairs would wait for each other.
+std::string several_chunks_problem(const ScheduleShape& shape) {
+  if (shape.ranks == 1 || shape.stages > shape.ranks) return "";
+  return "has no other micro-batch to run beside each with one stage a rank; expected several "
+         "(chunks)";
 }
 
 std::string whole_rounds_problem(const ScheduleShape& shape) {
@@ -104,6 +121,7 @@ ScheduleEntry schedules::interleaved() {
           .source = "Megatron-LM, arXiv 2104.04473",
           .make = make_interleaved,
           .problem = whole_rounds_problem,
+          .pair_problem = several_chunks_problem,
           .period = every_rank,
           .bubble = formulas::kHalfFlush,
           .stashed = {"p + (p - 1)/2",

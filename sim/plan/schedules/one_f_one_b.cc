@@ -19,13 +19,14 @@
 namespace interlock {
 namespace {
 
-/// Returns `ahead` forwards of a stage, then one forward and one backward in turn, then what is
-/// left.
+/// Returns `ahead` forwards of a stage, then one forward and one backward in turn, or as a pair,
+/// then what is left.
 Sequence one_f_one_b_sequence(const ScheduleInputs& inputs, int stage, int ahead) {
   const int micro_batches = inputs.micro_batches;
   ahead = std::min(ahead, micro_batches);
   Run warm_up{.ops = {{OpKind::F, stage, 0, stage}}, .repeats = ahead};
   Run steady{.ops = {{OpKind::F, stage, ahead, stage}}, .repeats = micro_batches - ahead};
+  steady.ops.front().overlaps_next = inputs.policy.passes_in_pairs;
   append_backward(steady.ops, inputs, stage, 0);
   Run cool_down{.repeats = ahead};
   append_backward(cool_down.ops, inputs, stage, micro_batches - ahead);
@@ -35,7 +36,8 @@ Sequence one_f_one_b_sequence(const ScheduleInputs& inputs, int stage, int ahead
 
 Schedule make_one_f_one_b(const ScheduleInputs& inputs) {
   return one_sequence_a_stage(inputs, [](const ScheduleInputs& in, int stage) {
-    return one_f_one_b_sequence(in, stage, in.stages - 1 - stage);
+    return one_f_one_b_sequence(in, stage,
+                                in.stages - 1 - stage + (in.policy.passes_in_pairs ? 1 : 0));
   });
 }
 
@@ -43,6 +45,13 @@ Schedule make_eager_one_f_one_b(const ScheduleInputs& inputs) {
   return one_sequence_a_stage(inputs, [](const ScheduleInputs& in, int stage) {
     return one_f_one_b_sequence(in, stage, 2 * (in.stages - 1 - stage));
   });
+}
+
+/// Between two stages a pair would stand until the next one's pair is done, and the reverse.
+std::string one_stage_problem(const ScheduleShape& shape) {
+  if (shape.stages == 1) return "";
+  return "has no other micro-batch to run beside each on " + std::to_string(shape.stages) +
+         " stages; expected 1 stage, or \"interleaved\" with several chunks";
 }
 
 }  // namespace
@@ -53,6 +62,7 @@ ScheduleEntry schedules::one_f_one_b() {
           .summary = "one forward, one backward in turn, with a flush",
           .source = "PipeDream-flush, arXiv 2006.09503; Megatron-LM, arXiv 2104.04473",
           .make = make_one_f_one_b,
+          .pair_problem = one_stage_problem,
           .period = every_micro_batch,
           .bubble = formulas::kFlush,
           .stashed = formulas::kDevices};

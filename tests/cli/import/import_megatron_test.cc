@@ -178,6 +178,30 @@ TEST_CASE("what has no counterpart is refused, all at once, and nothing is writt
         std::string::npos);
 }
 
+TEST_CASE(
+    "how tokens reach experts, and what runs meanwhile, comes from Megatron-Core's arguments") {
+  const std::string experts =
+      kSettings +
+      "vocab-size: 1000\nnum-experts: 8\nmoe-router-topk: 2\nglobal-batch-size: 64\n"
+      "expert-model-parallel-size: 4\nmoe-router-num-groups: 4\n"
+      "moe-router-group-topk: 2\n";
+  const JsonValue pairs = imported(experts +
+                                       "moe-token-dispatcher-type: flex\nmoe-enable-deepep: true\n"
+                                       "overlap-moe-expert-parallel-comm: true\n"
+                                       "delay-wgrad-compute: true\n",
+                                   {"--devices", "8"});
+  CHECK(pairs.find("parallel")->find("expert_dispatch")->text == "deepep");
+  CHECK(pairs.find("parallel")->find("expert_overlap")->text == "micro_batches");
+  CHECK(pairs.find("parallel")->find("delay_weight_gradients")->boolean);
+  CHECK(pairs.find("model")->find("expert_groups")->number == 4);
+  CHECK(pairs.find("model")->find("expert_groups_per_token")->number == 2);
+  const JsonValue shared =
+      imported(experts + "moe-token-dispatcher-type: alltoall\nmoe-shared-expert-overlap: true\n",
+               {"--devices", "8"});
+  CHECK(shared.find("parallel")->find("expert_overlap")->text == "shared_experts");
+  CHECK(shared.find("parallel")->find("expert_dispatch") == nullptr);
+}
+
 /// Modules of each stage, as the scenario has them.
 std::vector<double> stages_of(const JsonValue& scenario) {
   std::vector<double> stages;

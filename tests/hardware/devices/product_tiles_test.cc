@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <map>
+#include <utility>
 
 #include "base/random.h"
 #include "hardware/devices/device.h"
@@ -120,6 +121,41 @@ TEST_CASE("attention that no kernel fuses is products; both gradients are two ot
   MESSAGE("a fused kernel has an efficiency of its own");
   scores.variant = OpVariant::Fused;
   CHECK(time(scores) == doctest::Approx(1e9 / (0.5 * 100e12)));
+}
+
+TEST_CASE("heads whose rows begin at no whole 16 bytes leave the matrix units idle") {
+  Device a100 = tiled_device({{Precision::Fp16, 312e12}, {Precision::Fp32, 19.5e12}});
+  a100.tiles = {.multiprocessors = 108, .ramp = 200};
+  a100.efficiency[static_cast<std::size_t>(OpClass::Gemm)].compute = 0.76;
+  const double batch = 2 * 16;  // two samples of 16 heads of 216 elements, or 32 of 108
+  const auto scores = [&](double heads, double width) {
+    const ProductShape shape = {.m = 2048, .n = 2048, .k = width, .batch = heads};
+    return Work{.op_class = OpClass::Attention,
+                .flops = Flops(2 * shape.m * shape.n * shape.k * shape.batch),
+                .launches = 0,
+                .shape = shape};
+  };
+  const auto seconds = [&](const Work& work, Precision precision = Precision::Fp16) {
+    return time_of(work, a100, precision).value();
+  };
+  const double lost = seconds(scores(2 * batch, 108)) - seconds(scores(batch, 216));
+  // Forward, forward again and twice as much backward, scores and values, 7 layers, 128 times.
+  const double of_step = lost * 4 * 2 * 7 * 128;
+  MESSAGE("BigScience, 26 February 2022: 147.41 s with 128 heads, 103.51 with 64; ours "
+          << of_step);
+  CHECK(of_step == doctest::Approx(147.41 - 103.51).epsilon(0.05));
+  Work values = scores(2 * batch, 108);
+  std::swap(values.shape.n, values.shape.k);
+  CHECK(seconds(values) == doctest::Approx(seconds(scores(2 * batch, 108))));
+  MESSAGE("32-bit products, linear layers and fused kernels are as they were");
+  CHECK(seconds(scores(2 * batch, 108), Precision::Fp32) <
+        1.6 * seconds(scores(batch, 216), Precision::Fp32));
+  Work linear = scores(2 * batch, 108);
+  linear.op_class = OpClass::Gemm;
+  CHECK(seconds(linear) < 1.6 * seconds(scores(batch, 216)));
+  Work fused = scores(2 * batch, 108);
+  fused.variant = OpVariant::Fused;
+  CHECK(seconds(fused) == doctest::Approx(fused.flops.value() / 312e12));
 }
 
 TEST_CASE("a tile begins and ends in the same time at any rate") {

@@ -81,6 +81,49 @@ TEST_CASE(
   CHECK(bytes_of(graph.modules[5].backward_input).value() >= 2 * 6 * 4 * 16 * 2);
 }
 
+TEST_CASE("a connector of several products has their weights, and a norm of a square is as wide") {
+  const ModelGraph graph = built(model(R"(, "final_norm": false, "connector": {"merge": 2,
+      "hidden_size": [24, 40], "norm": "layernorm", "norm_of": "square"})"));
+  CHECK(graph.modules[4].parameters == 2 * 32 + 33 * 24 + 25 * 40 + 41 * 16);
+  CHECK(flops_of(graph.modules[4].forward).value() == 2.0 * 4 * (32 * 24 + 24 * 40 + 40 * 16));
+}
+
+TEST_CASE("patches in windows see those of their window, in both directions") {
+  const auto pairs = [](const std::string& more) {
+    const ModelGraph graph = built(R"({"kind": "transformer", "layers": 1, "hidden_size": 8,
+        "attention_heads": 1, "attention": "fused", "classes": 2, "patches": {"image_size": 16,
+        "patch_size": 1, "class_token": false})" +
+                                   more + "}");
+    double flops = 0;
+    for (const Work& work : graph.modules[1].forward) {
+      if (work.op_class == OpClass::Attention) flops += work.flops.value();
+    }
+    return flops / (2 * 2 * 8);  // scores and their product with values, of 8 elements
+  };
+  CHECK(pairs("") == 256.0 * 256);
+  CHECK(pairs(R"(, "attention_chunk": 64)") == 256.0 * 64);
+}
+
+TEST_CASE("tokens of a deepstack's layers travel to the first blocks of the decoder") {
+  const ModelGraph plain = built(model(R"(, "connector": {"merge": 2, "hidden_size": 32})"));
+  const ModelGraph deep =
+      built(model(R"(, "connector": {"merge": 2, "hidden_size": 32, "deepstack": [0, 2]})"));
+  // A norm of squares, 32 to 32 and 32 to 16.
+  const std::int64_t weights = 2 * 32 + 33 * 32 + 33 * 16;
+  CHECK(deep.modules[1].parameters == plain.modules[1].parameters + weights);
+  CHECK(deep.modules[2].parameters == plain.modules[2].parameters);
+  CHECK(deep.modules[3].parameters == plain.modules[3].parameters + weights);
+  CHECK(flops_of(deep.modules[1].forward).value() ==
+        flops_of(plain.modules[1].forward).value() + 2.0 * 4 * (32 * 32 + 32 * 16));
+  // Modules: embedding, three blocks, connector, embedding, two blocks. 4 tokens in 16 bits.
+  const double tokens = 4 * 16 * 2;
+  const std::vector<double> carried = {0, 1, 1, 2, 2, 2, 1, 0, 0};
+  for (std::size_t i = 0; i < carried.size(); ++i) {
+    CAPTURE(i);
+    CHECK(deep.modules[i].output.value() == plain.modules[i].output.value() + carried[i] * tokens);
+  }
+}
+
 TEST_CASE("tensor devices share an encoder's heads, and its MLPs") {
   BuildOptions options;
   options.sharding.tensor = 2;
@@ -104,6 +147,12 @@ TEST_CASE("what an encoder cannot be is reported in its own place") {
         "them");
   check(model(R"(, "connector": {"merge": 3})"),
         "/model/encoder/connector/merge: 3 patches of 4 on a side; expected a divisor");
+  check(model(R"(, "connector": {"deepstack": [3]})"),
+        "/model/encoder/connector/deepstack/0: 3 is no layer of 3; expected the number of one, "
+        "from 0");
+  check(model(R"(, "connector": {"deepstack": [0, 1, 2]})"),
+        "/model/encoder/connector/deepstack: 3 layers for a decoder of 2; expected at most as "
+        "many");
   check(model(""),
         "/model/encoder/attention_heads: attention_heads 2 cannot be divided among 4 tensor "
         "devices; expected a multiple of 4, e.g. 4",

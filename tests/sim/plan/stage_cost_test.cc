@@ -98,6 +98,21 @@ TEST_CASE("a stage does the ops of all its modules") {
   }
 }
 
+TEST_CASE("what modules of a stage read together is kept once, in each stage") {
+  std::vector<StageCost> modules(5);
+  const double carried[] = {0, 6, 6, 9, 0};
+  for (std::size_t m = 0; m < modules.size(); ++m) {
+    modules[m].stash = Bytes(10);
+    modules[m].carried = Bytes(carried[m]);
+  }
+  const Strategy strategy;
+  const auto prices =
+      price_stages(modules, Partition{{0, 2, 4, 5}}, strategy, make_roles(strategy, 3, false));
+  CHECK(prices[0].stash.value() == 20 + 6);
+  CHECK(prices[1].stash.value() == 20 + 9);
+  CHECK(prices[2].stash.value() == 10);
+}
+
 TEST_CASE("a stage holds the state of all its modules, and the head of its last if it owns one") {
   for (std::uint64_t seed = 0; seed < 100; ++seed) {
     const PricedCase c(seed, false);

@@ -1,0 +1,63 @@
+// A sizing as JSON: "interlock-plan/1", see docs/plan.md.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "reports/answers/search_report.h"
+#include "reports/answers/sizing_report.h"
+#include "reports/words/encode.h"
+
+namespace interlock {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json row_json(const Sizing& sizing, std::size_t index) {
+  const SizedPlan& row = sizing.rows[index];
+  Json json{{"machine", clean_utf8(sizing.question.machines[row.machine].name)},
+            {"devices", row.devices},
+            {"global_batch_size", row.global_batch_size},
+            {"fits", row.fits},
+            {"problem", row.fits ? Json(nullptr) : Json(clean_utf8(row_words(row)))},
+            {"memory_limit_bytes",
+             row.memory_limit > Bytes(0) ? Json(row.memory_limit.value()) : Json(nullptr)}};
+  for (const char* key : {"rank", "time_s", "goodput", "device_hours", "energy_j", "cost"}) {
+    json[key] = nullptr;
+  }
+  json["on_front"] = row.on_front;
+  if (row.fits) {
+    const auto& ranking = sizing.ranking;
+    json["rank"] = std::find(ranking.begin(), ranking.end(), index) - ranking.begin() + 1;
+    json["time_s"] = row.time.value();
+    json["goodput"] = row.goodput;
+    json["device_hours"] = row.device_hours;
+    if (row.energy) json["energy_j"] = row.energy->value();
+    if (row.cost) json["cost"] = {{"amount", row.cost->amount}, {"currency", row.cost->currency}};
+  }
+  json["plan"] = row.plan ? found_json(*row.plan) : Json(nullptr);
+  return json;
+}
+
+}  // namespace
+
+std::string sizing_json(const Sizing& sizing) {
+  const SizingQuestion& question = sizing.question;
+  Json json{{"format", "interlock-plan/1"},
+            {"program_version", INTERLOCK_VERSION},
+            {"model", clean_utf8(question.model)},
+            {question.in_samples ? "samples" : "tokens", question.length},
+            {"tokens_per_sample",
+             sizing.tokens_per_sample ? Json(*sizing.tokens_per_sample) : Json(nullptr)},
+            {"weak", question.weak},
+            {"compared_by", sizing.by_money ? "cost" : "device_hours"},
+            {"stopped", sizing.stopped}};
+  json["recommendation"] = Json::array();
+  for (const std::string& sentence : recommendation(sizing)) {
+    json["recommendation"].push_back(clean_utf8(sentence));
+  }
+  json["rows"] = Json::array();
+  for (std::size_t i = 0; i < sizing.rows.size(); ++i) json["rows"].push_back(row_json(sizing, i));
+  return json.dump(1) + "\n";
+}
+
+}  // namespace interlock

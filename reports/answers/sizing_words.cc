@@ -1,0 +1,172 @@
+// Sizes in words: what is trained, which size is recommended, and why.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "base/text.h"
+#include "reports/answers/search_report.h"
+#include "reports/answers/sizing_report.h"
+
+namespace interlock {
+namespace {
+
+/// Returns "within 30.0 d and 2 M USD" of what was asked for.
+std::string aim_words(const SizingAims& aims) {
+  std::string words;
+  if (aims.time) words = format(*aims.time);
+  if (aims.budget) {
+    words += (words.empty() ? "" : " and ") + format_number(aims.budget->amount) + " " +
+             aims.budget->currency;
+  }
+  return words;
+}
+
+/// Says why the first of the ranking is the first: it is `within` what was asked for, or not.
+std::string reason(const Sizing& sizing, bool within) {
+  const SizingAims& aims = sizing.question.aims;
+  if (!aims.time && !aims.budget) {
+    if (sizing.ranking.size() == 1) return "the only size that fits";
+    const SizedPlan& best = sizing.rows[sizing.ranking.front()];
+    return best.devices == sizing.question.devices.back()
+               ? "time x cost is least, and may be less still with more devices"
+               : "time x cost is least: more devices add more to the cost than they save in time";
+  }
+  if (within) {
+    return (aims.time ? "the cheapest within " : "the quickest within ") + aim_words(aims);
+  }
+  return "no size is within " + aim_words(aims) +
+         (aims.time && aims.budget ? "; this one exceeds them least"
+          : aims.time              ? "; this one is the quickest"
+                                   : "; this one is the cheapest");
+}
+
+/// Returns "+12.3%" of `value` over `of`.
+std::string over(double value, double of) { return signed_percent(value / of - 1) + "%"; }
+
+std::string size_words(const Sizing& sizing, const SizedPlan& row) {
+  return std::to_string(row.devices) + (row.devices == 1 ? " device of " : " devices of ") +
+         machine_name(sizing, row.machine);
+}
+
+}  // namespace
+
+std::string machine_name(const Sizing& sizing, std::size_t machine) {
+  const std::vector<SizedMachine>& machines = sizing.question.machines;
+  const auto short_name = [](const SizedMachine& one) {
+    return std::filesystem::path(one.name).stem().string();
+  };
+  const std::string& name = machines[machine].name;
+  if (name.find('/') == std::string::npos && !name.ends_with(".json")) return name;
+  const auto alike = std::count_if(machines.begin(), machines.end(), [&](const SizedMachine& one) {
+    return short_name(one) == short_name(machines[machine]);
+  });
+  return alike == 1 ? short_name(machines[machine]) : name;
+}
+
+std::string name_of(const Sizing& sizing, const SizedPlan& row) {
+  return machine_name(sizing, row.machine) + " x " + std::to_string(row.devices);
+}
+
+std::string cost_words(const Sizing& sizing, const SizedPlan& row) {
+  return format_number(cost_of(sizing, row)) + " " +
+         (sizing.by_money ? row.cost->currency : "GPU-hours");
+}
+
+std::string training_words(const Sizing& sizing) {
+  const SizingQuestion& question = sizing.question;
+  const std::string unit = question.in_samples ? " samples" : " tokens";
+  std::string words = question.model + ", " + format_number(question.length) + unit + ", ";
+  const auto batch = std::find_if(sizing.rows.begin(), sizing.rows.end(),
+                                  [](const SizedPlan& row) { return row.global_batch_size > 0; });
+  const int samples = batch == sizing.rows.end() ? 0 : batch->global_batch_size;
+  if (sizing.tokens_per_sample) {
+    words += format_number(samples * *sizing.tokens_per_sample) + " tokens (" +
+             std::to_string(samples) + " sequences of " +
+             std::to_string(std::llround(*sizing.tokens_per_sample)) + ")";
+  } else {
+    words += std::to_string(samples) + " samples";
+  }
+  return words +
+         (question.weak ? " a step of the smallest size, as much more of larger ones" : " a step");
+}
+
+Scale scale_of_amounts(const std::vector<double>& values, const std::string& unit) {
+  const double most = *std::max_element(values.begin(), values.end());
+  Scale scale = scale_of_numbers(values, unit);
+  for (const auto& [size, letter] : {std::pair{1e9, "G"}, {1e6, "M"}, {1e3, "k"}}) {
+    if (most < 10 * size) continue;
+    std::vector<double> scaled_values;
+    for (const double value : values) scaled_values.push_back(value / size);
+    scale = scale_of_numbers(scaled_values, unit.empty() ? letter : letter + (" " + unit));
+    scale.size = size;
+    return scale;
+  }
+  return scale;
+}
+
+Scale scale_of_costs(const Sizing& sizing) {
+  std::vector<double> costs;
+  for (const std::size_t i : sizing.ranking) costs.push_back(cost_of(sizing, sizing.rows[i]));
+  const SizedPlan& first = sizing.rows[sizing.ranking.front()];
+  return scale_of_amounts(costs, sizing.by_money ? first.cost->currency : "GPU-hours");
+}
+
+std::string row_words(const SizedPlan& row) {
+  if (!row.plan) return row.problem;
+  if (row.fits) return plan_words(*row.plan);
+  const PlanEstimate& estimate = row.plan->estimate;
+  std::string limit = format(row.memory_limit) + " that a plan may take";
+  if (estimate.memory_capacity > 0) limit += " of " + format(Bytes(estimate.memory_capacity));
+  return "does not fit: " + format(Bytes(estimate.peak_memory)) + " of the " + limit +
+         ", with the leanest plan: " + plan_words(*row.plan);
+}
+
+std::vector<std::string> recommendation(const Sizing& sizing) {
+  if (sizing.ranking.empty()) {
+    if (sizing.stopped) return {"No size was searched to its end."};
+    return {"No size has a plan that fits: more devices, or devices with more memory, may."};
+  }
+  const SizingAims& aims = sizing.question.aims;
+  const SizedPlan& best = sizing.rows[sizing.ranking.front()];
+  const bool within = (!aims.time || best.time <= *aims.time) &&
+                      (!aims.budget || cost_of(sizing, best) <= aims.budget->amount);
+  std::vector<std::string> sentences = {"Recommended: " + size_words(sizing, best) + ", " +
+                                        format(best.time) + ", " + cost_words(sizing, best) + ": " +
+                                        reason(sizing, within) + "."};
+  if (sizing.ranking.size() == 1) return sentences;
+  const SizedPlan& next = sizing.rows[sizing.ranking[1]];
+  sentences.push_back("Next best: " + size_words(sizing, next) + ", " + format(next.time) + " (" +
+                      over(next.time.value(), best.time.value()) + "), " +
+                      cost_words(sizing, next) + " (" +
+                      over(cost_of(sizing, next), cost_of(sizing, best)) + ").");
+  return sentences;
+}
+
+std::vector<std::string> sizing_notes(const Sizing& sizing) {
+  std::vector<std::string> notes = {
+      "Best: recommended. Front: no other size takes neither more time nor more cost."};
+  if (!sizing.by_money && !sizing.ranking.empty()) {
+    std::string unpriced;
+    for (const std::size_t i : sizing.ranking) {
+      const SizedPlan& row = sizing.rows[i];
+      if (unpriced.empty() && !row.cost) unpriced = machine_name(sizing, row.machine);
+    }
+    notes.push_back(unpriced.empty()
+                        ? "Prices are in several currencies, so GPU-hours are the cost."
+                        : "GPU-hours are the cost, as a price is unknown: --price '" + unpriced +
+                              "=2.50 USD/h'.");
+  }
+  std::string alone;
+  for (const SizedPlan& row : sizing.rows) {
+    if (!row.fits || !row.plan->estimate.too_large) continue;
+    alone += (alone.empty() ? "" : ", ") + name_of(sizing, row);
+  }
+  if (!alone.empty()) {
+    notes.push_back("As if no messages met on a link, as there are too many devices to simulate: " +
+                    alone + ".");
+  }
+  return notes;
+}
+
+}  // namespace interlock

@@ -1,0 +1,323 @@
+// Searches the best plan for every machine and size, and prices the training.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Outline: look at model and machines alone, so that slips in names are told before any search;
+// choose the batch; then for each row search the document that `init` would write. A "run" of the
+// overrides does not take part in the search: the plan that is found is run for as long.
+#include "scenarios/starter/sizing.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "hardware/networks/cluster_reader.h"
+#include "scenarios/contract/set_key.h"
+#include "scenarios/simulate/economics.h"
+#include "scenarios/starter/starter.h"
+#include "scenarios/sweep/sweep_plan.h"
+
+namespace interlock {
+namespace {
+
+constexpr double kUsualBatch = 1 << 22;  // tokens: that of Llama 2 (arXiv 2307.09288, section 2.2)
+constexpr double kSecondsOfHour = 3600;
+constexpr const char* kInterrupted = "not searched: interrupted";
+
+/// Leaves a search that is to be stopped.
+struct StoppedSearch {};
+
+/// Sets what is the same for all sizes, and lets the overrides win.
+void set_training(const SizingQuestion& question, JsonValue& document) {
+  const JsonMember length = {question.in_samples ? "samples" : "tokens",
+                             json_number(question.length)};
+  set_json(document, "goal", json_object({length}), "goal");
+  if (!question.device_mtbf.empty()) {
+    // Times of checkpoints and restarts are those of scenarios/examples/failures.json: assumptions.
+    set_json(document, "run",
+             json_object(
+                 {{"checkpoint", json_object({{"write", json_text("1 min")}})},
+                  {"failures",
+                   json_object({{"device_mtbf",
+                                 parse_override("\"" + question.device_mtbf + "\"", "--mtbf")}})},
+                  {"detection", json_text("2 min")},
+                  {"reload", json_text("8 min")}}),
+             "run");
+  }
+  apply_overrides(document, question.overrides);
+  JsonValue* run = document.find("run");
+  if (run != nullptr && run->kind == JsonValue::Kind::Object) run->members.push_back(length);
+}
+
+JsonValue document_of(const SizingQuestion& question, const SizedMachine& machine, int devices,
+                      int batch) {
+  const Starter starter = begin_starter({.model = question.model,
+                                         .machine = machine.name,
+                                         .devices = devices,
+                                         .sequence_length = question.sequence_length,
+                                         .global_batch_size = batch});
+  JsonValue document = planless_document(starter);
+  if (!machine.price.empty()) {
+    set_key(document, "cluster.price", parse_override(machine.price, "--price " + machine.name),
+            "--price");
+  }
+  set_training(question, document);
+  return document;
+}
+
+Cluster cluster_of(const JsonValue& document) {
+  Diagnostics diagnostics;
+  Cluster cluster = read_cluster(JsonNode{&document, ""}.child("cluster"), diagnostics);
+  diagnostics.throw_if_any();
+  return cluster;
+}
+
+void check_conditions(const JsonValue& document) {
+  if (document.find("run") == nullptr) return;
+  Diagnostics diagnostics;
+  read_run(JsonNode{&document, ""}.child("run"), diagnostics);
+  diagnostics.throw_if_any();
+}
+
+void check_budget(const Money& budget, const SizedMachine& machine, const Cluster& cluster) {
+  const std::optional<HourlyPrice>& price = cluster.machines.front().price;
+  if (!price) {
+    throw Error("--budget: the price of " + machine.name + " is unknown; expected --price '" +
+                machine.name + "=2.50 USD/h'");
+  }
+  if (price->currency == budget.currency) return;
+  throw Error("--budget: is in " + budget.currency + ", and " + machine.name + " is paid in " +
+              price->currency + "; expected one currency, e.g. --price '" + machine.name +
+              "=2.50 " + budget.currency + "/h'");
+}
+
+/// Checks the smallest scenario of each machine. Returns the tokens of a sample, if it has some.
+std::optional<double> check_names(const SizingQuestion& question) {
+  std::optional<double> tokens;
+  std::string mistakes;
+  for (const SizedMachine& machine : question.machines) {
+    try {
+      tokens = begin_starter({.model = question.model,
+                              .machine = machine.name,
+                              .sequence_length = question.sequence_length})
+                   .tokens_per_sample;
+      const JsonValue document = document_of(question, machine, 1, 0);
+      check_conditions(document);
+      const Cluster cluster = cluster_of(document);
+      if (question.aims.budget) check_budget(*question.aims.budget, machine, cluster);
+    } catch (const Error& error) {
+      if (mistakes.find(error.what()) == std::string::npos) {
+        mistakes += (mistakes.empty() ? "" : "\n") + std::string(error.what());
+      }
+    }
+  }
+  if (!mistakes.empty()) throw Error(mistakes);
+  if (tokens || question.in_samples) return tokens;
+  throw Error("--tokens: " + question.model + " has no tokens; expected --samples N");
+}
+
+/// Returns the samples of a step, at the fewest devices if the batch grows with them.
+int batch_of(const SizingQuestion& question, std::optional<double> tokens_per_sample) {
+  const double each = question.in_samples ? 1 : *tokens_per_sample;
+  if (!question.batch) {
+    if (tokens_per_sample) return std::max(1, static_cast<int>(kUsualBatch / *tokens_per_sample));
+    const int most = *std::max_element(question.devices.begin(), question.devices.end());
+    return begin_starter({.model = question.model,
+                          .machine = question.machines.front().name,
+                          .devices = question.weak ? question.devices.front() : most})
+        .plan.global_batch_size;
+  }
+  const double samples = *question.batch / each;
+  if (samples >= 1 && samples <= std::numeric_limits<int>::max() &&
+      samples == std::floor(samples)) {
+    return static_cast<int>(samples);
+  }
+  throw Error("--batch: " + std::to_string(std::llround(*question.batch)) + " tokens are " +
+              format_number(samples) + " sequences of " + std::to_string(std::llround(each)) +
+              "; expected a multiple, e.g. " +
+              std::to_string(std::llround(std::max(1.0, std::round(samples)) * each)));
+}
+
+class SizeSurvey {
+ public:
+  SizeSurvey(const SizingQuestion& question, int processes, const SizingListener& listener)
+      : processes_(processes), listener_(listener) {
+    result_.question = question;
+    result_.tokens_per_sample = check_names(question);
+    batch_ = batch_of(question, result_.tokens_per_sample);
+  }
+
+  Sizing run() {
+    const SizingQuestion& question = result_.question;
+    rows_ = question.machines.size() * question.devices.size();
+    for (std::size_t machine = 0; machine < question.machines.size(); ++machine) {
+      for (const int devices : question.devices) add_row(machine, devices);
+    }
+    refuse_nothing();
+    choose();
+    return std::move(result_);
+  }
+
+ private:
+  std::string name_of_row(const SizedPlan& row) const {
+    return result_.question.machines[row.machine].name + " x " + std::to_string(row.devices);
+  }
+
+  void add_row(std::size_t machine, int devices) {
+    SizedPlan row{.machine = machine, .devices = devices};
+    try {
+      if (result_.stopped) throw StoppedSearch{};
+      row.global_batch_size = batch_for_row(devices);
+      fill(row, document_of(result_.question, result_.question.machines[machine], devices,
+                            row.global_batch_size));
+    } catch (const Error& error) {
+      row.plan.reset();
+      row.fits = false;
+      row.problem = error.what();
+    } catch (const StoppedSearch&) {
+      result_.stopped = true;
+      row.problem = kInterrupted;
+    }
+    result_.rows.push_back(std::move(row));
+  }
+
+  int batch_for_row(int devices) const {
+    if (!result_.question.weak) return batch_;
+    const int least = result_.question.devices.front();
+    const double batch = static_cast<double>(batch_) * devices / least;
+    if (batch == std::floor(batch) && batch <= std::numeric_limits<int>::max()) {
+      return static_cast<int>(batch);
+    }
+    throw Error("a batch of " + std::to_string(batch_) + " samples on " + std::to_string(least) +
+                " devices makes " + format_number(batch) + " on " + std::to_string(devices) +
+                "; expected a whole number");
+  }
+
+  SearchResult search(const JsonValue& document, const SearchRequest& request) const {
+    SizingProgress progress = {.row = result_.rows.size(), .rows = rows_};
+    return search_plans(document, request, processes_, [&](std::size_t done, std::size_t of) {
+      progress.done = done;
+      progress.of = of;
+      if (listener_.told) listener_.told(progress);
+      if (listener_.stop && listener_.stop()) throw StoppedSearch{};
+    });
+  }
+
+  /// Searches the plan of `row`, whose scenario is `document`.
+  void fill(SizedPlan& row, JsonValue document) {
+    const std::optional<JsonValue> run = take_run(document);
+    SearchRequest request = request_of(document);
+    request.only_best = true;
+    SearchResult found = search(document, request);
+    row.memory_limit = found.memory_limit;
+    row.fits = !found.plans.empty();
+    if (!row.fits) {
+      request.aim = Aim::Memory;
+      request.limits = {.memory = Bytes(std::numeric_limits<double>::infinity())};
+      found = search(document, request);
+    }
+    if (found.plans.empty()) throw Error("no plan can be simulated: " + found.counts.failure);
+    row.plan = std::move(found.plans.front());
+    if (row.fits) price(row, found.scenario, run);
+  }
+
+  static std::optional<JsonValue> take_run(JsonValue& document) {
+    const JsonValue* written = document.find("run");
+    if (written == nullptr) return std::nullopt;
+    JsonValue run = *written;
+    set_json(document, "run", {}, "plan");
+    return run;
+  }
+
+  /// Fills in what the training of `row` takes, of which each step is as the search found it.
+  static void price(SizedPlan& row, const Question& scenario, const std::optional<JsonValue>& run) {
+    const PlanEstimate& estimate = row.plan->estimate;
+    const auto at = [&](Aim aim) { return estimate.values[static_cast<std::size_t>(aim)]; };
+    if (!run) {
+      row.time = Seconds(at(Aim::Time));
+      row.device_hours = row.time.value() / kSecondsOfHour * row.devices;
+      if (at(Aim::Energy) > 0) row.energy = Joules(at(Aim::Energy));
+      const auto hour = device_hour(scenario);
+      if (hour) row.cost = {at(Aim::Cost), hour->currency};
+    } else {
+      const ScenarioResult result = run_of(*row.plan, *run);
+      const TrainingCosts costs = *economics_of(result).training;
+      row.time = costs.time;
+      row.goodput = costs.goodput;
+      row.energy = costs.energy;
+      row.cost = costs.cost;
+      row.device_hours = costs.device_hours;
+    }
+  }
+
+  /// Runs `plan` as `run` says. Memory and devices are those of a quick look at the plan.
+  static ScenarioResult run_of(const FoundPlan& plan, const JsonValue& run) {
+    JsonValue document = plan.document;
+    document.members.push_back({"run", run});
+    ScenarioResult result{
+        .plan = lay_out(load_point(std::make_shared<const JsonValue>(std::move(document))))};
+    Metrics& metrics = result.measurement.metrics;
+    metrics = estimate_step(result.plan, Grade::Look).metrics;
+    metrics.step_time = Seconds(plan.estimate.step_time);
+    metrics.busy = plan.estimate.busy;
+    metrics.links = {{.name = "", .utilisation = plan.estimate.working_links}};
+    metrics.fill_steps = 0;
+    metrics.window_begin = Seconds(0);
+    result.run = run_steps(result.plan, metrics);
+    return result;
+  }
+
+  /// Throws: Error if not one row could be searched.
+  void refuse_nothing() const {
+    std::string problems;
+    for (const SizedPlan& row : result_.rows) {
+      if (row.plan || result_.stopped) return;
+      if (problems.find(row.problem) != std::string::npos) continue;
+      problems += (problems.empty() ? "" : "\n") + name_of_row(row) + ": " + row.problem;
+    }
+    throw Error(problems);
+  }
+
+  /// Marks the front, and ranks the rows that fit.
+  void choose() {
+    std::vector<std::size_t> fitting;
+    const std::optional<Money>* first = nullptr;
+    result_.by_money = true;
+    for (std::size_t i = 0; i < result_.rows.size(); ++i) {
+      const SizedPlan& row = result_.rows[i];
+      if (!row.fits) continue;
+      fitting.push_back(i);
+      if (first == nullptr) first = &row.cost;
+      result_.by_money =
+          result_.by_money && *first && row.cost && (*first)->currency == row.cost->currency;
+    }
+    std::vector<SizePrice> sizes;
+    for (const std::size_t i : fitting) {
+      sizes.push_back({result_.rows[i].time, cost_of(result_, result_.rows[i])});
+    }
+    const std::vector<bool> front = pareto_front(sizes);
+    for (std::size_t i = 0; i < fitting.size(); ++i) result_.rows[fitting[i]].on_front = front[i];
+    for (const std::size_t place : recommended_order(sizes, result_.question.aims)) {
+      result_.ranking.push_back(fitting[place]);
+    }
+  }
+
+  int processes_;
+  const SizingListener& listener_;
+  int batch_ = 1;  // samples, at the fewest devices
+  std::size_t rows_ = 0;
+  Sizing result_;
+};
+
+}  // namespace
+
+double cost_of(const Sizing& sizing, const SizedPlan& row) {
+  return sizing.by_money ? row.cost->amount : row.device_hours;
+}
+
+Sizing size_up(const SizingQuestion& question, int processes, const SizingListener& listener) {
+  return SizeSurvey(question, processes, listener).run();
+}
+
+}  // namespace interlock

@@ -1,0 +1,86 @@
+// Sizing: the best plan for each machine and number of devices, and what a whole training takes.
+// SPDX-License-Identifier: Apache-2.0
+//
+// A row is what `interlock search` finds first for the scenario of `interlock init`, with the batch
+// and the length of training that all rows share. For example, llama-3-8b over 1e12 tokens on
+// dgx-h100 in sizes 8 and 64 gives two rows:
+//   {machine 0, devices 8, fits, plan "tensor 1, ...", time 126 d}
+//   {machine 0, devices 64, fits, plan "tensor 1, ...", time 16 d}
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "hardware/devices/money.h"
+#include "scenarios/search/plan_search.h"
+#include "scenarios/starter/sizing_choice.h"
+
+namespace interlock {
+
+struct SizedMachine {
+  std::string name;   // of the catalogue, or a path
+  std::string price;  // "2.50 USD/h" of a device; empty: as the machine says, if it does
+};
+
+struct SizingQuestion {
+  std::string model;
+  std::vector<SizedMachine> machines;
+  std::vector<int> devices;
+  int sequence_length = 0;      // tokens; 0: as the model says
+  double length = 0;            // of the training: tokens, or samples of models without
+  bool in_samples = false;      // `length` counts samples
+  std::optional<double> batch;  // of a step, counted as `length`; none: a usual one
+  bool weak = false;            // the batch is that of the fewest devices, and grows with them
+  std::string device_mtbf;      // "6334 h" between failures of a device; empty: none fails
+  std::vector<std::string> overrides;  // "path=VALUE" of all scenarios
+  SizingAims aims;
+};
+
+struct SizedPlan {
+  std::size_t machine = 0;  // of the question
+  int devices = 1;
+  int global_batch_size = 0;      // samples
+  std::optional<FoundPlan> plan;  // the best; if none fits, the one that takes least memory
+  bool fits = false;
+  std::string problem;  // if there is no plan: why
+  Bytes memory_limit;   // that a plan may take of a device; 0: unknown
+
+  // Numbers of the whole training, failures included, of a plan that fits.
+  Seconds time;
+  double goodput = 1;  // share of the time that counts; 1 where nothing fails
+  double device_hours = 0;
+  std::optional<Joules> energy;
+  std::optional<Money> cost;
+  bool on_front = false;  // no other row takes neither more time nor more cost
+};
+
+struct Sizing {
+  SizingQuestion question;
+  std::vector<SizedPlan> rows;  // machines as asked for, each with its sizes ascending
+  std::optional<double> tokens_per_sample;
+  bool by_money = false;             // else device-hours are what rows cost: some price is unknown
+  std::vector<std::size_t> ranking;  // rows whose plan fits, the recommended first
+  bool stopped = false;              // rows are missing, as `stop` said so
+};
+
+/// Returns what `row` costs, as `sizing` compares rows: money, or device-hours.
+double cost_of(const Sizing& sizing, const SizedPlan& row);
+
+/// Says how far a sizing is: row `row`, from 0, has decided on `done` of `of` plans.
+struct SizingProgress {
+  std::size_t row = 0, rows = 1, done = 0, of = 0;
+};
+
+struct SizingListener {
+  std::function<void(const SizingProgress&)> told;
+  std::function<bool()> stop;  // asked between rounds of a search
+};
+
+/// Sizes up `question` in `processes` processes. Throws: Error if model, a machine, a price or an
+/// override is wrong; if a budget is asked for where a price is unknown or in another currency; or
+/// if no row can be searched.
+Sizing size_up(const SizingQuestion& question, int processes, const SizingListener& listener = {});
+
+}  // namespace interlock

@@ -1,0 +1,60 @@
+// Finds the Pareto front of sizes, and puts them in order.
+// SPDX-License-Identifier: Apache-2.0
+#include "scenarios/starter/sizing_choice.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+namespace interlock {
+namespace {
+
+std::vector<std::size_t> places(std::size_t count) {
+  std::vector<std::size_t> order(count);
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  return order;
+}
+
+/// Returns by how much a size exceeds what is allowed, as a ratio; 1: by nothing.
+double excess(const SizePrice& size, const SizingAims& aims) {
+  double most = 1;
+  if (aims.time) most = std::max(most, size.time / *aims.time);
+  if (aims.budget) most = std::max(most, size.cost / aims.budget->amount);
+  return most;
+}
+
+/// Returns what the recommended size has least of, among those that exceed nothing.
+double wanted(const SizePrice& size, const SizingAims& aims) {
+  if (aims.time) return size.cost;
+  return aims.budget ? size.time.value() : size.time.value() * size.cost;
+}
+
+}  // namespace
+
+std::vector<bool> pareto_front(const std::vector<SizePrice>& sizes) {
+  std::vector<std::size_t> order = places(sizes.size());
+  const auto key = [&](std::size_t i) { return std::pair(sizes[i].time, sizes[i].cost); };
+  std::sort(order.begin(), order.end(),
+            [&](std::size_t a, std::size_t b) { return key(a) < key(b); });
+  std::vector<bool> front(sizes.size(), false);
+  std::optional<std::size_t> last;  // of the front
+  for (const std::size_t i : order) {
+    if (last && key(i) != key(*last) && sizes[i].cost >= sizes[*last].cost) continue;
+    front[i] = true;
+    last = i;
+  }
+  return front;
+}
+
+std::vector<std::size_t> recommended_order(const std::vector<SizePrice>& sizes,
+                                           const SizingAims& aims) {
+  std::vector<std::size_t> order = places(sizes.size());
+  const auto key = [&](std::size_t i) {
+    return std::pair(excess(sizes[i], aims), wanted(sizes[i], aims));
+  };
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return key(a) < key(b); });
+  return order;
+}
+
+}  // namespace interlock

@@ -1,0 +1,39 @@
+// SizingChoice: which sizes are worth having, and which one is recommended.
+// SPDX-License-Identifier: Apache-2.0
+//
+// The rule, with the days that are allowed and the budget as far as they are asked for:
+//   days            the cheapest that is done in time; if none is, the quickest
+//   budget          the quickest within it; if none is, the cheapest
+//   days, budget    the cheapest within both; if none is, the one that exceeds them least
+//   neither         the least time x cost: a size with twice the devices comes first where it is
+//                   more than 1.41 times as fast (then time x cost falls)
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+#include "base/units.h"
+#include "hardware/devices/money.h"
+
+namespace interlock {
+
+struct SizingAims {
+  std::optional<Seconds> time;
+  std::optional<Money> budget;
+};
+
+/// Time and cost of a size; costs are in one unit.
+struct SizePrice {
+  Seconds time;
+  double cost = 0;
+};
+
+/// Returns, for each of `sizes`, whether no other takes less of one and no more of the other.
+std::vector<bool> pareto_front(const std::vector<SizePrice>& sizes);
+
+/// Returns the places of `sizes` in the order of recommendation.
+std::vector<std::size_t> recommended_order(const std::vector<SizePrice>& sizes,
+                                           const SizingAims& aims);
+
+}  // namespace interlock
