@@ -19,7 +19,7 @@ inline std::vector<std::string> good_small_scenarios() {
     {"forward": "2 ms", "backward_input": "2 ms", "backward_weight": "1 ms"}]},
   "cluster": {"kind": "uniform", "devices": 4, "memory": "80 GiB",
               "link": {"latency": "3 us", "bandwidth": "100 GB/s"}},
-  "parallel": {"pipeline": 2, "stages": 4, "placement": "v", "tensor": 1}, "partition": [1, 1, 1, 1],
+  "parallel": {"pipeline": 2, "stages": 4, "placement": "v"}, "partition": [1, 1, 1, 1],
   "training": {"strategy": {"kind": "interlocking", "n_wise": 3, "gradient": "sum",
                             "heads": "all", "unneeded_input_gradients": "skipped"},
                "schedule": {"kind": "eager", "queue": {"buffered": 2}, "in_flight": 2,
