@@ -176,16 +176,11 @@ constexpr std::string_view kNullable[] = {
     "q_lora_rank",         "n_routed_experts", "n_shared_experts",  "num_experts_per_tok"};
 
 /// Fields that shape a model as no key of ours can say.
-constexpr std::string_view kUnmodelled[] = {"is_encoder_decoder",
-                                            "add_cross_attention",
-                                            "moe_latent_size",
-                                            "index_head_dim",
-                                            "index_n_heads",
-                                            "index_topk",
-                                            "lm_head_bias",
-                                            "mtp_hybrid_override_pattern",
-                                            "laurel_rank",
-                                            "hidden_size_per_layer_input",
+constexpr std::string_view kUnmodelled[] = {"is_encoder_decoder",  "add_cross_attention",
+                                            "moe_latent_size",     "index_head_dim",
+                                            "index_n_heads",       "index_topk",
+                                            "lm_head_bias",        "mtp_hybrid_override_pattern",
+                                            "laurel_rank",         "hidden_size_per_layer_input",
                                             "num_kv_shared_layers"};
 
 /// Fields that change neither time nor memory of a training.

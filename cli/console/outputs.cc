@@ -203,10 +203,10 @@ void require_fit(const std::vector<ScenarioResult>& results) {
     const Metrics& metrics = result.measurement.metrics;
     if (metrics.fits_in_memory || metrics.devices.empty()) continue;
     const DeviceMetrics& fullest = fullest_device(metrics);
-    throw Error(result.plan.question.name + ": does not fit in memory: " +
-                device_name(result.plan, fullest.rank) + " needs " + format(fullest.peak_memory) +
-                " and has " + format(metrics.memory_capacity) + ", so it lacks " +
-                format(fullest.peak_memory - metrics.memory_capacity));
+    throw Error(result.plan.question.name +
+                ": does not fit in memory: " + device_name(result.plan, fullest.rank) + " needs " +
+                format(fullest.peak_memory) + " and has " + format(metrics.memory_capacity) +
+                ", so it lacks " + format(fullest.peak_memory - metrics.memory_capacity));
   }
 }
 

@@ -129,10 +129,9 @@ std::vector<Interference> interference_of(const LowerInputs& inputs) {
   std::vector<Interference> interference;
   for (const Coordinates& at : simulated_ranks(inputs.mesh, inputs.unfolded)) {
     const Device& device = machine_of(inputs.cluster, device_of(inputs.mesh, at)).device;
-    interference.push_back(
-        {.collective_sms = device.collective_sms,
-         .message_sms = device.message_sms,
-         .token_sms = inputs.token_sms.value_or(device.collective_sms)});
+    interference.push_back({.collective_sms = device.collective_sms,
+                            .message_sms = device.message_sms,
+                            .token_sms = inputs.token_sms.value_or(device.collective_sms)});
     if (inputs.memory_contention) interference.back().memory_bandwidth = device.memory_bandwidth;
   }
   const bool any = std::any_of(interference.begin(), interference.end(),
@@ -168,8 +167,8 @@ std::string machine_problem(const LowerInputs& inputs) {
       const Machine &one = machine_of(inputs.cluster, own), &of = machine_of(inputs.cluster, other);
       if (&one == &of) continue;
       return "device " + std::to_string(other) + " (" + of.device.name +
-             ") is of another machine than device " + std::to_string(own) + " (" +
-             one.device.name + ")";
+             ") is of another machine than device " + std::to_string(own) + " (" + one.device.name +
+             ")";
     }
   }
   return "";

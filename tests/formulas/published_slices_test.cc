@@ -42,10 +42,10 @@ double simulated_step(const SliceInputs& inputs, const std::vector<int>& lengths
   const int slices = static_cast<int>(lengths.size());
   LowerInputs lowered{
       .policy = {.kind = &schedule_named("terapipe"), .update_every = inputs.sequences * slices}};
-  lowered.cluster = {.machines = {{.devices_per_node = inputs.stages,
-                                   .port_bandwidth = BytesPerSecond(1e9)}},
-                     .devices = inputs.stages,
-                     .mesh = true};
+  lowered.cluster = {
+      .machines = {{.devices_per_node = inputs.stages, .port_bandwidth = BytesPerSecond(1e9)}},
+      .devices = inputs.stages,
+      .mesh = true};
   int context = 0;
   for (const int length : lengths) {
     const Seconds third = inputs.time(length, context) / 3;

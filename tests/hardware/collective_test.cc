@@ -8,7 +8,6 @@
 #include <map>
 #include <numeric>
 
-
 namespace interlock::collective_test {
 namespace {
 

@@ -33,8 +33,8 @@ Cluster on(const Wan& wan, int nodes_per_site) {
 
 LinkGraph drawn(const Cluster& cluster) {
   const auto& wan = std::get<Wan>(cluster.network);
-  LinkGraph graph = machine_graph(
-      cluster, [&](int node, int) { return numbered("site", wan.site_of[node]); });
+  LinkGraph graph =
+      machine_graph(cluster, [&](int node, int) { return numbered("site", wan.site_of[node]); });
   for (int a = 0; a < wan.sites; ++a) {
     for (int b = 0; b < wan.sites; ++b) {
       const double bandwidth = wan.links[a * wan.sites + b].bandwidth.value();
