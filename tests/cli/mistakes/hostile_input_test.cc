@@ -17,6 +17,9 @@ std::string example(const std::string& name) {
   return std::string(SCENARIOS_FOLDER) + "/examples/" + name + ".json";
 }
 
+/// Returns the same for a shell.
+std::string quoted(const std::string& name) { return "'" + example(name) + "'"; }
+
 #ifdef __SANITIZE_ADDRESS__  // which takes addresses as it likes
 constexpr bool kLimits = false;
 #else
@@ -85,7 +88,7 @@ TEST_CASE("a pipe that a scenario names is refused, not waited for") {
   REQUIRE(run_shell("mkfifo pipe.json", folder.path()).exit_code == 0);
   for (const char* set : {"model=pipe.json", "model.base=pipe.json", "cluster=./pipe.json",
                           "training.framework=./pipe.json"}) {
-    CHECK(holds(refusal(folder, "simulate " + example("gpt2-xl-1f1b") + " --set " + set),
+    CHECK(holds(refusal(folder, "simulate " + quoted("gpt2-xl-1f1b") + " --set " + set),
                 "is a pipe or a device; expected a file"));
   }
 }
@@ -139,7 +142,7 @@ TEST_CASE("traces made to fill memory are read in little of it, or refused") {
 
 TEST_CASE("a disk that is full, and a limit of sizes, leave no part of an output") {
   const Folder folder;
-  const std::string simulate = " simulate " + example("gpt2-xl-1f1b") + " --quiet ";
+  const std::string simulate = " simulate " + quoted("gpt2-xl-1f1b") + " --quiet ";
   const auto limited = [&](const std::string& blocks, const std::string& output) {
     return run_shell("ulimit -f " + blocks + "; " + kProgram + simulate + output, folder.path());
   };
@@ -169,7 +172,7 @@ TEST_CASE("too little memory is a sentence about the scenario") {
   if (!kLimits) return;
   const Folder folder;
   const Outcome run =
-      run_shell("ulimit -v 60000; " + kProgram + " simulate " + example("four-equal-stages") +
+      run_shell("ulimit -v 60000; " + kProgram + " simulate " + quoted("four-equal-stages") +
                     " --set training.micro_batches=900000",
                 folder.path());
   CHECK(run.exit_code == 2);
@@ -181,7 +184,7 @@ TEST_CASE("training runs under a limit of address space") {
   const Folder folder;
   folder.file("text.txt", std::string(20'000, 'a') + "bcd");
   const Outcome run =
-      run_shell("ulimit -v 4000000; " + kProgram + " train " + example("byte-language-model") +
+      run_shell("ulimit -v 4000000; " + kProgram + " train " + quoted("byte-language-model") +
                     " --data text.txt --set sweep=null --quiet --json r.json",
                 folder.path());
   CAPTURE(run.err);
