@@ -86,13 +86,14 @@ Outcome run_shell(const std::string& command, const std::string& folder) {
   return run_words({"/bin/sh", "-c", command}, folder, "");
 }
 
-Outcome interrupt_program(const std::vector<std::string>& arguments, const std::string& folder) {
+Outcome interrupt_program(const std::vector<std::string>& arguments, const std::string& folder,
+                          int signal) {
   std::vector<std::string> words = {INTERLOCK_PROGRAM};
   words.insert(words.end(), arguments.begin(), arguments.end());
-  return run_words(words, folder, "", [](pid_t id) {
+  return run_words(words, folder, "", [signal](pid_t id) {
     constexpr unsigned kLook = 2000;  // us
-    while (!has_ended_or_catches(id, SIGINT)) usleep(kLook);
-    kill(-id, SIGINT);
+    while (!has_ended_or_catches(id, signal)) usleep(kLook);
+    kill(-id, signal);
   });
 }
 

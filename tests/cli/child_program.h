@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -24,9 +25,10 @@ Outcome run_program(const std::vector<std::string>& arguments, const std::string
 /// Runs a command line as a shell does, likewise.
 Outcome run_shell(const std::string& command, const std::string& folder);
 
-/// Runs the program and sends SIGINT to all its processes, as a terminal does, once it has a
+/// Runs the program and sends `signal` to all its processes, as a terminal does, once it has a
 /// handler for that signal.
-Outcome interrupt_program(const std::vector<std::string>& arguments, const std::string& folder);
+Outcome interrupt_program(const std::vector<std::string>& arguments, const std::string& folder,
+                          int signal = SIGINT);
 
 /// A folder of this test alone, gone with it.
 class Folder {

@@ -23,5 +23,16 @@ TEST_CASE("init, explain and search end at an interrupt with one line, and write
   }
 }
 
+TEST_CASE("a terminal that is closed ends a search as an interrupt does") {
+  const Folder folder;
+  const Outcome run =
+      interrupt_program({"search", SCENARIOS_FOLDER "/examples/gpt3-175b-64-a100.json", "--jobs",
+                         "1", "--out", "s.json"},
+                        folder.path(), SIGHUP);
+  CHECK(run.exit_code == 130);
+  CHECK(run.err == "interrupted: nothing was written\n");
+  CHECK(folder.files().empty());
+}
+
 }  // namespace
 }  // namespace interlock::interrupt_test
