@@ -5,7 +5,7 @@
 // What runs beside the kernels begins before a piece and is waited for after it; what does not is
 // begun and waited for after it. Where nothing else uses the links of an axis and one member of
 // each of its groups is simulated, all that is known beforehand, and pieces are written as one.
-// Where tokens pass to experts and back beside kernels, pieces are steps (sim/plan/passages.h), and
+// Tokens that pass to experts and back beside kernels make steps of pieces (sim/plan/passages.h);
 // those of two ops of a pair take turns.
 #pragma once
 

@@ -210,6 +210,7 @@ class Messages {
 }  // namespace
 
 ExecutionTrace read_chakra(const std::string& path, int rank) {
+  refuse_pipe(path);
   const std::string bytes = read_file(path, kLargestFile);
   Messages messages(bytes, path);
   const auto metadata = messages.next<chakra::GlobalMetadata>("the metadata");
