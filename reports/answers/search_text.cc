@@ -50,8 +50,7 @@ std::string losses(const SearchCounts& counts, Grade grade) {
 
 /// Returns "1.78 GPU-hours" for `seconds` of all devices of `plan`.
 std::string hours_words(const FoundPlan& plan, double seconds) {
-  constexpr double kSecondsOfHour = 3600;
-  return format_number(seconds / kSecondsOfHour * plan.layout.devices) + " GPU-hours";
+  return format_number(device_hours(plan.layout.devices, Seconds(seconds))) + " GPU-hours";
 }
 
 /// Returns the numbers of the best plan.

@@ -17,11 +17,12 @@
 #include "reports/words/palette.h"
 #include "reports/words/scale.h"
 #include "scenarios/plan/measure_plan.h"
+#include "scenarios/simulate/economics.h"
 
 namespace interlock {
 namespace {
 
-constexpr double kSecondsOfHour = 3600, kTera = 1e12;
+constexpr double kTera = 1e12;
 
 std::string plural(std::int64_t count, const std::string& noun, const char* ending = "s") {
   return std::to_string(count) + " " + noun + (count == 1 ? "" : ending);
@@ -38,7 +39,7 @@ Headline step_headline(const Metrics& metrics) {
 std::string rate_of_device(const Metrics& metrics, const MetricRow& rate) {
   constexpr double kLeastHours = 0.01;
   const double devices = metrics.devices_total;
-  const double hours = devices * metrics.step_time.value() / kSecondsOfHour;
+  const double hours = device_hours(devices, metrics.step_time);
   const std::string each =
       format_number(*number_of(rate, metrics) / devices) + " " + rate_unit(rate) + "/GPU";
   return hours < kLeastHours ? each : each + "; " + format_number(hours) + " GPU-hours a step";

@@ -7,8 +7,6 @@
 namespace interlock {
 namespace {
 
-constexpr double kHour = 3600;  // seconds
-
 /// Returns the mean of `value` over the devices of the layout, by their machines.
 template <class Value>
 double mean_over_devices(const Question& question, const Value& value) {
@@ -109,14 +107,14 @@ void add_energy(const Plan& plan, const Metrics& metrics, Economics& economics) 
 std::optional<Money> cost_of(const Question& question, double devices, Seconds time) {
   const std::optional<HourlyPrice> price = device_hour(question);
   if (!price) return std::nullopt;
-  return Money{devices * price->amount * time.value() / kHour, price->currency};
+  return Money{device_hours(devices, time) * price->amount, price->currency};
 }
 
 /// Returns the costs of `steps` steps if nothing fails.
 TrainingCosts undisturbed(const Question& question, const Economics& economics, double steps,
                           Seconds step_time) {
   TrainingCosts costs{.steps = steps, .time = step_time * steps};
-  costs.device_hours = economics.devices * costs.time.value() / kHour;
+  costs.device_hours = device_hours(economics.devices, costs.time);
   if (economics.energy) costs.energy = *economics.energy * steps;
   costs.cost = cost_of(question, economics.devices, costs.time);
   return costs;
@@ -133,7 +131,7 @@ TrainingCosts disturbed(const Question& question, const Economics& economics, co
   const double spares = run.plan.spares;
   TrainingCosts costs{
       .steps = steps, .time = Seconds(took.wall.mean * scale), .goodput = took.goodput.mean};
-  costs.device_hours = (economics.devices + spares) * costs.time.value() / kHour;
+  costs.device_hours = device_hours(economics.devices + spares, costs.time);
   costs.cost = cost_of(question, economics.devices + spares, costs.time);
   if (!economics.power) return costs;
   costs.energy = *economics.power * stepping + waiting_power(question, economics.devices) * still +

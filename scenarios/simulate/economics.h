@@ -36,6 +36,9 @@ struct Economics {
   std::optional<TrainingCosts> training;            // for the goal, or else the length of the run
 };
 
+/// Returns the hours of `devices` devices that each work for `time`.
+inline double device_hours(double devices, Seconds time) { return devices * time.value() / 3600; }
+
 /// Returns the price of a device of the layout and hour, a mean over its devices; nothing if that
 /// of one is unknown.
 std::optional<HourlyPrice> device_hour(const Question& question);
