@@ -1,5 +1,6 @@
 // interlock explain: where the time of a step goes, and what one step better would bring.
 // SPDX-License-Identifier: Apache-2.0
+#include "cli/console/inputs.h"
 #include "cli/console/interrupt.h"
 #include "cli/console/outputs.h"
 #include "cli/console/progress.h"
@@ -26,6 +27,7 @@ void explain(const ExplainOptions& options) {
   const JsonValue document = read_scenario_document(files.inputs.front(), files.overrides);
   const int processes = options.jobs > 0 ? options.jobs : usable_processors();
   const Answers answers = answer_aloud(document, processes, files.quiet);
+  if (!files.quiet) tell_notes({answers.baseline.result.plan.question});
   if (!files.quiet && files.json != "-") {
     print(answers_text(answers, terminal_style(), options.all));
   }

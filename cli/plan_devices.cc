@@ -15,6 +15,7 @@
 #include "cli/console/swept_overrides.h"
 #include "cli/console/terminal.h"
 #include "cli/parser/commands.h"
+#include "hardware/networks/network_size.h"
 #include "reports/answers/sizing_report.h"
 #include "reports/page/sizing_page.h"
 #include "scenarios/sweep/sweep_range.h"
@@ -23,7 +24,6 @@
 namespace interlock {
 namespace {
 
-constexpr int kMostDevices = 1'000'000;
 constexpr double kSecondsOfDay = 86400;
 
 /// Returns a count such as "15e12" or "4M", with letters that stand for powers of `thousand`.
@@ -188,6 +188,9 @@ bool plan_devices(const PlanOptions& options) {
     throw Error("--figure: one size makes no curve; expected several, e.g. --devices 8..64x2");
   }
   const Sizing sizing = size_up_aloud(question, options);
+  if (!options.quiet) {
+    for (const std::string& note : sizing.notes) tell("note: " + question.model + ": " + note);
+  }
   if (!options.quiet && options.json != "-") print(sizing_text(sizing, terminal_style()));
   if (!options.html.empty()) write_told(options.html, sizing_html(sizing), options.quiet);
   if (!options.figure.empty()) {

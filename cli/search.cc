@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "cli/console/inputs.h"
 #include "cli/console/interrupt.h"
 #include "cli/console/outputs.h"
 #include "cli/console/progress.h"
@@ -38,6 +39,7 @@ void search(const SearchOptions& options) {
     result = search_plans(document, processes,
                           [&](std::size_t done, std::size_t of) { line.reach(done, of); });
   }
+  if (!files.quiet) tell_notes({result.scenario});
   if (!files.quiet && files.json != "-") print(search_text(result, terminal_style()));
   if (!options.out.empty() && result.plans.empty()) {
     throw Error("--out " + options.out + ": no plan is within the limits, and nothing is written");

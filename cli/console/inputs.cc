@@ -9,9 +9,7 @@
 #include "cli/console/terminal.h"
 
 namespace interlock {
-namespace {
 
-/// Tells what was assumed of each model, once where points of a sweep share it.
 void tell_notes(const std::vector<Question>& scenarios) {
   std::set<std::string> told;
   for (const Question& scenario : scenarios) {
@@ -20,8 +18,6 @@ void tell_notes(const std::vector<Question>& scenarios) {
     }
   }
 }
-
-}  // namespace
 
 std::vector<Question> load_inputs(const CommandOptions& options, const FileLoaded& loaded) {
   if (std::count(options.inputs.begin(), options.inputs.end(), "-") > 1) {

@@ -13,6 +13,9 @@ namespace interlock {
 /// Is told each file that is right, as soon as it is known.
 using FileLoaded = std::function<void(const std::string& file, std::size_t scenarios)>;
 
+/// Tells what was assumed of each model, each note once.
+void tell_notes(const std::vector<Question>& scenarios);
+
 /// The scenarios of all files, in order. Throws: Error with the mistakes of every file.
 std::vector<Question> load_inputs(const CommandOptions& options, const FileLoaded& loaded = {});
 

@@ -395,7 +395,8 @@ void read_mixed(Section& reader, Cluster& cluster) {
   if (diagnostics.messages().size() != before || all.machines.empty()) return;
   check_running_costs(all.machines, *list, diagnostics);
   if (all.devices > kMostDevices) {
-    report(diagnostics, *list, "too many devices; expected at most 1000000");
+    report(diagnostics, *list,
+           "too many devices; expected at most " + std::to_string(kMostDevices));
     return;
   }
   if (!name.empty()) all.name = name;

@@ -22,6 +22,9 @@ std::string aim_words(const SizingAims& aims) {
   return words;
 }
 
+/// Returns "+12.3%" of `value` over `of`.
+std::string over(double value, double of) { return signed_percent(value / of - 1) + "%"; }
+
 /// Says why the first of the ranking is the first: it is `within` what was asked for, or not.
 std::string reason(const Sizing& sizing, bool within) {
   const SizingAims& aims = sizing.question.aims;
@@ -35,14 +38,20 @@ std::string reason(const Sizing& sizing, bool within) {
   if (within) {
     return (aims.time ? "the cheapest within " : "the quickest within ") + aim_words(aims);
   }
+  const SizedPlan& best = sizing.rows[sizing.ranking.front()];
+  std::string excess;
+  if (aims.time && best.time > *aims.time) {
+    excess += ", " + over(best.time.value(), aims.time->value()) + " over the time";
+  }
+  if (aims.budget && cost_of(sizing, best) > aims.budget->amount) {
+    excess += ", " + over(cost_of(sizing, best), aims.budget->amount) + " over the budget";
+  }
   return "no size is within " + aim_words(aims) +
          (aims.time && aims.budget ? "; this one exceeds them least"
           : aims.time              ? "; this one is the quickest"
-                                   : "; this one is the cheapest");
+                                   : "; this one is the cheapest") +
+         excess;
 }
-
-/// Returns "+12.3%" of `value` over `of`.
-std::string over(double value, double of) { return signed_percent(value / of - 1) + "%"; }
 
 std::string size_words(const Sizing& sizing, const SizedPlan& row) {
   return std::to_string(row.devices) + (row.devices == 1 ? " device of " : " devices of ") +

@@ -22,7 +22,6 @@ namespace interlock {
 namespace {
 
 constexpr double kUsualBatch = 1 << 22;  // tokens: that of Llama 2 (arXiv 2307.09288, section 2.2)
-constexpr double kSecondsOfHour = 3600;
 constexpr const char* kInterrupted = "not searched: interrupted";
 
 /// Leaves a search that is to be stopped.
@@ -92,16 +91,15 @@ void check_budget(const Money& budget, const SizedMachine& machine, const Cluste
               "=2.50 " + budget.currency + "/h'");
 }
 
-/// Checks the smallest scenario of each machine. Returns the tokens of a sample, if it has some.
-std::optional<double> check_names(const SizingQuestion& question) {
-  std::optional<double> tokens;
+/// Checks the smallest scenario of each machine. Returns the last one, by which the model is known.
+Starter check_names(const SizingQuestion& question) {
+  Starter starter;
   std::string mistakes;
   for (const SizedMachine& machine : question.machines) {
     try {
-      tokens = begin_starter({.model = question.model,
-                              .machine = machine.name,
-                              .sequence_length = question.sequence_length})
-                   .tokens_per_sample;
+      starter = begin_starter({.model = question.model,
+                               .machine = machine.name,
+                               .sequence_length = question.sequence_length});
       const JsonValue document = document_of(question, machine, 1, 0);
       check_conditions(document);
       const Cluster cluster = cluster_of(document);
@@ -113,7 +111,7 @@ std::optional<double> check_names(const SizingQuestion& question) {
     }
   }
   if (!mistakes.empty()) throw Error(mistakes);
-  if (tokens || question.in_samples) return tokens;
+  if (starter.tokens_per_sample || question.in_samples) return starter;
   throw Error("--tokens: " + question.model + " has no tokens; expected --samples N");
 }
 
@@ -144,7 +142,9 @@ class SizeSurvey {
   SizeSurvey(const SizingQuestion& question, int processes, const SizingListener& listener)
       : processes_(processes), listener_(listener) {
     result_.question = question;
-    result_.tokens_per_sample = check_names(question);
+    const Starter starter = check_names(question);
+    result_.tokens_per_sample = starter.tokens_per_sample;
+    result_.notes = starter.notes;
     batch_ = batch_of(question, result_.tokens_per_sample);
   }
 
@@ -236,7 +236,7 @@ class SizeSurvey {
     const auto at = [&](Aim aim) { return estimate.values[static_cast<std::size_t>(aim)]; };
     if (!run) {
       row.time = Seconds(at(Aim::Time));
-      row.device_hours = row.time.value() / kSecondsOfHour * row.devices;
+      row.device_hours = device_hours(row.devices, row.time);
       if (at(Aim::Energy) > 0) row.energy = Joules(at(Aim::Energy));
       const auto hour = device_hour(scenario);
       if (hour) row.cost = {at(Aim::Cost), hour->currency};

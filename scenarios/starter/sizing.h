@@ -60,6 +60,7 @@ struct Sizing {
   SizingQuestion question;
   std::vector<SizedPlan> rows;  // machines as asked for, each with its sizes ascending
   std::optional<double> tokens_per_sample;
+  std::vector<std::string> notes;    // what was assumed of the model
   bool by_money = false;             // else device-hours are what rows cost: some price is unknown
   std::vector<std::size_t> ranking;  // rows whose plan fits, the recommended first
   bool stopped = false;              // rows are missing, as `stop` said so

@@ -165,6 +165,28 @@ TEST_CASE("slips in what plan is asked get one sentence and exit code 2") {
   refused("--html", "nowhere/p.html", "nowhere");
 }
 
+TEST_CASE("plan, search and explain tell what was assumed of a model that no class knows") {
+  const Folder folder;
+  folder.file("net.json", R"({"model_type": "my_net", "hidden_size": 512, "num_hidden_layers": 4,
+    "num_attention_heads": 8, "intermediate_size": 2048, "vocab_size": 32000,
+    "max_position_embeddings": 512, "rms_norm_eps": 1e-5, "hidden_act": "silu"})");
+  folder.file("s.json", R"({"model": "./net.json", "cluster": {"machine": "dgx-h100", "devices": 1},
+    "training": {"strategy": "global", "global_batch_size": 16, "precision": "bf16"},
+    "search": {"pipeline": [1], "tensor": [1], "schedule": ["1f1b"]}})");
+  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
+           {"plan", "--model", "./net.json", "--machines", "dgx-h100", "--devices", "1", "--tokens",
+            "1e9", "--days", "1e-6"},
+           {"search", "s.json"},
+           {"explain", "s.json"}}) {
+    CAPTURE(words.front());
+    const Outcome run = run_program(words, folder.path());
+    CHECK(run.exit_code == 0);
+    CHECK(run.err.find("model_type \"my_net\" is unknown and was read by its fields") !=
+          std::string::npos);
+    if (words.front() == "plan") CHECK(run.out.find("% over the time.") != std::string::npos);
+  }
+}
+
 TEST_CASE("an interrupt of plan keeps what is done") {
   const Folder folder;
   const Outcome run =
