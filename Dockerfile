@@ -12,7 +12,7 @@ RUN cmake -S /source -B /build -G Ninja -DCMAKE_BUILD_TYPE=Release -DINTERLOCK_T
     && cmake --build /build && cd /build && cpack -G DEB -B /package
 
 FROM debian:12
-COPY --from=build /package/*.deb /tmp/
+COPY --from=build /package/interlock_*.deb /tmp/
 RUN apt-get update && apt-get install -y --no-install-recommends /tmp/*.deb coinor-cbc librsvg2-bin \
     && rm -rf /var/lib/apt/lists/* /tmp/*.deb
 WORKDIR /runs

@@ -1,13 +1,28 @@
-// Collects the user's mistakes into one Error; stops the program at one of ours.
+// Collects the user's mistakes into one Error; tells ours apart from them.
 // SPDX-License-Identifier: Apache-2.0
 #include "base/error.h"
 
-#include <cstdio>
-#include <cstdlib>
+#include <algorithm>
 
 #include "base/text.h"
 
 namespace interlock {
+namespace {
+
+constexpr std::size_t kLongestPlace = 300;
+
+}  // namespace
+
+std::string Diagnostic::text() const {
+  std::string whole;
+  if (!file.empty()) {
+    whole += file;
+    if (line > 0) whole.append(":").append(std::to_string(line));
+    whole += ": ";
+  }
+  if (!path.empty()) whole += path + ": ";
+  return whole + message;
+}
 
 void Diagnostics::add(std::string_view file, int line, std::string_view path,
                       std::string_view message) {
@@ -15,16 +30,20 @@ void Diagnostics::add(std::string_view file, int line, std::string_view path,
     ++dropped_;
     return;
   }
-  constexpr std::size_t kLongestPlace = 300;
-  std::string whole;
-  if (!file.empty()) {
-    whole += printable(file, kLongestPlace);
-    if (line > 0) whole.append(":").append(std::to_string(line));
-    whole += ": ";
+  mistakes_.push_back(
+      {printable(file, kLongestPlace), line, printable(path, kLongestPlace), std::string(message)});
+  messages_.push_back(mistakes_.back().text());
+}
+
+void Diagnostics::add_new(const Diagnostics& others) {
+  dropped_ += others.dropped_;
+  for (std::size_t i = 0; i < others.messages_.size(); ++i) {
+    if (std::find(messages_.begin(), messages_.end(), others.messages_[i]) != messages_.end()) {
+      continue;
+    }
+    const Diagnostic& other = others.mistakes_[i];
+    add(other.file, other.line, other.path, other.message);
   }
-  if (!path.empty()) whole += printable(path, kLongestPlace) + ": ";
-  whole += message;
-  messages_.push_back(std::move(whole));
 }
 
 void Diagnostics::throw_if_any() const {
@@ -35,13 +54,12 @@ void Diagnostics::throw_if_any() const {
     whole += message;
   }
   if (dropped_ > 0) whole += "\nand " + std::to_string(dropped_) + " more mistakes";
-  throw Error(whole);
+  throw Error(whole, mistakes_);
 }
 
 void check_failed(const char* file, int line, const char* condition, const std::string& message) {
-  std::fprintf(stderr, "%s:%d: this is a bug in interlock: %s (should have held: %s)\n", file, line,
-               message.c_str(), condition);
-  std::abort();
+  throw std::logic_error(std::string(file) + ":" + std::to_string(line) + ": " + message +
+                         " (should have held: " + condition + ")");
 }
 
 }  // namespace interlock

@@ -15,6 +15,7 @@
 #include <system_error>
 
 #include "base/error.h"
+#include "base/module_file.h"
 #include "base/text.h"
 
 namespace interlock {
@@ -183,11 +184,13 @@ std::string data_folder(std::string_view name) {
   namespace fs = std::filesystem;
   const char* set = std::getenv("INTERLOCK_DATA");
   if (set != nullptr && *set != '\0') return (fs::path(set) / name).string();
+  // bin/ and lib/ have it beside them; lib/interlock/ and lib/x86_64-linux-gnu/, one further up.
   std::error_code failed;
-  static const fs::path program = fs::read_symlink("/proc/self/exe", failed);
-  const fs::path installed =
-      program.parent_path().parent_path() / "share" / "interlock" / fs::path(name);
-  if (!program.empty() && fs::is_directory(installed, failed)) return installed.string();
+  fs::path folder = own_file().parent_path();
+  for (int up = 0; up < 3 && folder.has_relative_path(); ++up, folder = folder.parent_path()) {
+    const fs::path installed = folder / "share" / "interlock" / fs::path(name);
+    if (fs::is_directory(installed, failed)) return installed.string();
+  }
   return (fs::path(INTERLOCK_SOURCE_FOLDER) / name).string();
 }
 

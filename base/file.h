@@ -37,8 +37,8 @@ using TextSource = std::function<void(const TextSink&)>;
 /// as it was.
 void write_file(const std::string& path, const TextSource& contents);
 
-/// The folder of shipped data `name`, e.g. "models/zoo": under $INTERLOCK_DATA if set, else beside
-/// the running program if it was installed, else in the source tree it was built from.
+/// The folder of shipped data `name`, e.g. "models/zoo": under $INTERLOCK_DATA if set, else where
+/// own_file() was installed, in share/interlock/, else in the source tree it was built from.
 std::string data_folder(std::string_view name);
 
 }  // namespace interlock

@@ -64,7 +64,7 @@ part "./run" in_tree './run && grep -q "</html>" interlock-report.html' && {
 echo "installed by them:"
 comm -13 "$folder/before" <(installed) | paste -sd ' ' | fold -s -w 150
 rm -rf --one-file-system -- "$root"
-for package in "$kept"/*.tar.gz "$kept"/*"~deb"*.deb; do
+for package in "$kept"/*.tar.gz "$kept"/interlock_*"~deb"*.deb; do
   # A package of Debian is for the suite that it was made on.
   [[ -e $package && ($package != *.deb || $package -nt $folder/before) ]] || continue
   part "$(basename -- "$package")" "$tree/tests/package/check_in_bare_root.sh" "$suite" "$package" || true

@@ -2,6 +2,7 @@
 # ../share/interlock, as seen from where it lies.
 
 set(INTERLOCK_SHARE share/interlock)
+set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME interlock)  # else: libinterlock-dev
 install(TARGETS interlock RUNTIME DESTINATION bin)
 # What a tarball brings is found there, also by libraries that bring others: that an RPATH does, and a RUNPATH does not.
 set_target_properties(interlock PROPERTIES INSTALL_RPATH "$ORIGIN/../lib/interlock" BUILD_WITH_INSTALL_RPATH ON)
@@ -11,6 +12,19 @@ foreach(module interlock_simgrid interlock_harness_module interlock_cuda interlo
     install(TARGETS ${module} LIBRARY DESTINATION lib/interlock)
   endif()
 endforeach()
+
+# The library finds what a tarball brings likewise. What find_package(interlock) reads, and headers, are a package of their own.
+set_target_properties(interlock_library PROPERTIES INSTALL_RPATH "$ORIGIN/interlock")
+target_link_options(interlock_library PRIVATE LINKER:--disable-new-dtags)
+install(TARGETS interlock_library EXPORT interlock-targets
+        LIBRARY DESTINATION lib NAMELINK_COMPONENT libinterlock-dev)
+install(FILES include/interlock/interlock.h include/interlock/interlock_c.h DESTINATION include/interlock
+        COMPONENT libinterlock-dev)
+include(CMakePackageConfigHelpers)
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/interlock-config-version.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/interlock-config-version.cmake DESTINATION lib/cmake/interlock COMPONENT libinterlock-dev)
+install(EXPORT interlock-targets FILE interlock-config.cmake NAMESPACE interlock:: DESTINATION lib/cmake/interlock
+        COMPONENT libinterlock-dev)
 
 foreach(folder models/zoo hardware/catalogue hardware/calibrated scenarios validate/published)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/${folder}/ DESTINATION ${INTERLOCK_SHARE}/${folder}
@@ -40,7 +54,7 @@ install(FILES ${shell_folder}/interlock.bash DESTINATION share/bash-completion/c
 install(FILES ${shell_folder}/_interlock DESTINATION share/zsh/vendor-completions)
 install(FILES ${shell_folder}/interlock.fish DESTINATION share/fish/vendor_completions.d)
 
-# `cpack` in the build folder makes interlock_VERSION_ARCHITECTURE.deb, whose dependencies are what program and modules are linked to,
+# `cpack` in the build folder makes interlock_VERSION_ARCHITECTURE.deb and libinterlock-dev_VERSION_ARCHITECTURE.deb, whose dependencies are what program and modules are linked to,
 # SimGrid among them, and interlock-VERSION-Linux-ARCHITECTURE.tar.gz, which brings these libraries and runs from any folder of a system
 # that is no older than the one that it was made on.
 set(CPACK_GENERATOR "DEB;TGZ")
@@ -55,7 +69,12 @@ set(CPACK_SYSTEM_NAME ${CMAKE_SYSTEM_NAME}-${CMAKE_SYSTEM_PROCESSOR})
 set(CPACK_PRE_BUILD_SCRIPTS ${PROJECT_SOURCE_DIR}/cmake/bundle_libraries.cmake)
 set(CPACK_DEBIAN_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEB_COMPONENT_INSTALL ON)
+set(CPACK_DEBIAN_INTERLOCK_PACKAGE_NAME interlock)
+set(CPACK_DEBIAN_LIBINTERLOCK-DEV_PACKAGE_NAME libinterlock-dev)
+set(CPACK_COMPONENT_LIBINTERLOCK-DEV_DESCRIPTION "headers of libinterlock, and what find_package(interlock) reads")
 set(CPACK_DEBIAN_PACKAGE_SECTION science)
+set(CPACK_DEBIAN_LIBINTERLOCK-DEV_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_SUGGESTS "coinor-cbc, librsvg2-bin")
 # A package of one release does not fit another: its name says which.
@@ -64,4 +83,9 @@ if(system_ID STREQUAL "debian" OR system_ID STREQUAL "ubuntu")
   string(SUBSTRING ${system_ID} 0 3 short)
   set(CPACK_DEBIAN_PACKAGE_RELEASE 1~${short}${system_VERSION_ID})
 endif()
+set(version ${PROJECT_VERSION})
+if(CPACK_DEBIAN_PACKAGE_RELEASE)
+  string(APPEND version -${CPACK_DEBIAN_PACKAGE_RELEASE})
+endif()
+set(CPACK_DEBIAN_LIBINTERLOCK-DEV_PACKAGE_DEPENDS "interlock (= ${version})")
 include(CPack)

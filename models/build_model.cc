@@ -222,7 +222,7 @@ ModelGraph build_model(const JsonNode& model, const BuildOptions& options,
   Diagnostics own;  // of this model only: it is built if there are none
   const std::optional<ModelObject> found = find_model(model, own);
   ModelGraph graph = found ? build_found(*found, options, own) : ModelGraph();
-  for (const std::string& message : own.messages()) diagnostics.add("", 0, "", message);
+  diagnostics.add_new(own);
   return own.empty() ? graph : ModelGraph();
 }
 

@@ -176,14 +176,17 @@ ContractObject strategy() {
 /// Lists the keys of an order, its ops and its messages.
 std::vector<ContractKey> order_keys() {
   return {
-      {"kind", schedule_kind(), "by the strategy; `file` beside `file`",
-       "The order's name, see [schedules](schedules.md). `auto` searches; `file` reads a file; "
+      {"kind", schedule_kind(), "by the strategy; `file` beside `file` and `order`",
+       "The order's name, see [schedules](schedules.md). `auto` searches; `file` is an order of "
+       "your own; "
        "`eager` and `list` are for local and interlocking training, `dgl` and `ppll` where no "
        "gradient crosses a boundary, all others for global training."},
-      {"file", text("order.csv"), "required with file",
+      {"file", text("order.csv"), "required with the kind file, if there is no `order`",
        "Path of the order of a step, as CSV in the form of PyTorch's "
        "`torch.distributed.pipelining`: a row for each rank. See [orders in "
        "files](orders.md#orders-in-files)."},
+      {"order", list(text("0F0,0F1,0B0,0B1"), 1), "none",
+       "The order itself, in place of a file: the row of each rank."},
       {"backward", one_of({"fused", "split"}),
        "`split` for eager, naive-split and the zero-bubble schedules, else `fused`",
        "Input and weight gradients of a stage are one op, or two; a split backward sends the input "

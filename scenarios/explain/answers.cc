@@ -9,7 +9,6 @@
 #include "scenarios/contract/set_key.h"
 #include "scenarios/plan/step_time.h"
 #include "scenarios/simulate/economics.h"
-#include "scenarios/sweep/worker_pool.h"
 
 namespace interlock {
 namespace {
@@ -81,10 +80,11 @@ TriedChange tried(const Change& change, const std::string& bytes, const Scenario
 
 }  // namespace
 
-Answers answer(const JsonValue& document, int processes, const ChangesTried& told) {
+Answers answer(const JsonValue& document, const Workers& workers, const ChangesTried& told) {
   Answers answers;
   Baseline& baseline = answers.baseline;
-  const Question scenario = only_scenario(document);
+  Question scenario = only_scenario(document);
+  if (workers.threads) scenario.engine = engine_of_many(scenario.engine);
   baseline.document = *scenario.document;
   baseline.opened = with_files_open(baseline.document);
   baseline.result = run_scenario(scenario, true);
@@ -111,7 +111,7 @@ Answers answer(const JsonValue& document, int processes, const ChangesTried& tol
                ++answers.refused;
              }
            }},
-      processes);
+      workers);
   // Ends come in any order: equal gains in that of their words.
   std::sort(answers.changes.begin(), answers.changes.end(),
             [](const TriedChange& a, const TriedChange& b) {

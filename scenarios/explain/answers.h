@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "scenarios/explain/change.h"
+#include "scenarios/sweep/worker_pool.h"
 
 namespace interlock {
 
@@ -36,8 +37,9 @@ struct Answers {
 /// Told how many of how many changes were simulated.
 using ChangesTried = std::function<void(std::size_t done, std::size_t of)>;
 
-/// Simulates the scenario of `document`, then every change of it in `processes` processes.
+/// Simulates the scenario of `document`, then every change of it by `workers`; with threads of a
+/// host, natively.
 /// Throws: Error if the document is wrong, or stands for several scenarios.
-Answers answer(const JsonValue& document, int processes, const ChangesTried& told = {});
+Answers answer(const JsonValue& document, const Workers& workers, const ChangesTried& told = {});
 
 }  // namespace interlock

@@ -98,11 +98,12 @@ SchedulePolicy read_schedule(const TrainingKeys& training, Diagnostics& diagnost
 /// Returns the path that `value` names: one in a scenario file starts at that file, one given as an
 /// override where the user stands.
 std::string resolved_path(const JsonValue& value);
-/// Returns whether training.schedule is an object with a "file".
-bool names_order_file(const TrainingKeys& training);
-/// Fills in what training.schedule.file says. REQUIRES: there is a training.schedule.
-void read_order_file(const TrainingKeys& training, SchedulePolicy& policy,
-                     Diagnostics& diagnostics);
+/// Returns whether training.schedule is an object with a "file" or an "order".
+bool writes_order(const TrainingKeys& training);
+/// Fills in what training.schedule.file, or its "order", says. REQUIRES: there is a
+/// training.schedule.
+void read_written_order(const TrainingKeys& training, SchedulePolicy& policy,
+                        Diagnostics& diagnostics);
 /// Finds what is wrong in training.schedule whatever the strategy is.
 void check_schedule_keys(const JsonNode& schedule, Diagnostics& diagnostics);
 

@@ -58,7 +58,7 @@ std::string choices_of(const std::vector<std::string>& names) {
 }
 
 const ScheduleEntry& default_kind(const TrainingKeys& training) {
-  if (names_order_file(training)) return schedule_named("file");
+  if (writes_order(training)) return schedule_named("file");
   const Strategy& strategy = training.strategy.strategy;
   if (strategy.kind == StrategyKind::Inference) return schedule_named("gpipe");
   if (!is_global(strategy)) return schedule_named("eager");
@@ -148,7 +148,7 @@ void read_members(Section& section, SchedulePolicy& policy) {
     policy.memory = read_bytes(*memory, section.diagnostics()).value_or(Bytes(0));
   }
   policy.evaluations = section.written_count("evaluations");
-  for (const char* elsewhere : {"slices", "file"}) section.get(elsewhere);
+  for (const char* elsewhere : {"slices", "file", "order"}) section.get(elsewhere);
   read_execution(section, policy);
 }
 
@@ -306,8 +306,8 @@ SchedulePolicy read_policy(const TrainingKeys& training, Diagnostics& diagnostic
 
 SchedulePolicy read_schedule(const TrainingKeys& training, Diagnostics& diagnostics) {
   SchedulePolicy policy = read_policy(training, diagnostics);
-  if (policy.kind->order == OrderSource::File || names_order_file(training)) {
-    read_order_file(training, policy, diagnostics);
+  if (policy.kind->order == OrderSource::File || writes_order(training)) {
+    read_written_order(training, policy, diagnostics);
   }
   if (policy.stash != StashMode::Kept && training.recompute != Recompute::None) {
     report(diagnostics, training.node.child("recompute"),
@@ -344,40 +344,78 @@ std::string resolved_path(const JsonValue& value) {
   return (std::filesystem::path(*value.file).parent_path() / value.text).string();
 }
 
-bool names_order_file(const TrainingKeys& training) {
-  return training.schedule && training.schedule->value->kind == JsonValue::Kind::Object &&
-         training.schedule->value->find("file") != nullptr;
+namespace {
+
+/// Returns the member `key` of training.schedule; nothing if there is none.
+std::optional<JsonNode> schedule_member(const TrainingKeys& training, const char* key) {
+  const auto& schedule = training.schedule;
+  const bool object = schedule && schedule->value->kind == JsonValue::Kind::Object;
+  if (!object || schedule->value->find(key) == nullptr) return std::nullopt;
+  return schedule->child(key);
 }
 
-void read_order_file(const TrainingKeys& training, SchedulePolicy& policy,
-                     Diagnostics& diagnostics) {
-  if (!names_order_file(training)) {
+/// An order as text, and its name in messages.
+struct OrderText {
+  std::string text, name;
+};
+
+/// Returns the text at `node`: of a file, or rows one below the other.
+std::optional<OrderText> order_text(const JsonNode& node, Diagnostics& diagnostics) {
+  if (node.value->kind == JsonValue::Kind::Array) {
+    OrderText order{.name = "order"};
+    for (std::size_t i = 0; i < node.value->items.size(); ++i) {
+      const auto row = read_text(node.item(i), diagnostics);
+      if (!row) return std::nullopt;
+      order.text += *row + "\n";
+    }
+    return order;
+  }
+  if (!read_text(node, diagnostics)) return std::nullopt;
+  const std::string path = resolved_path(*node.value);
+  refuse_pipe(path);
+  return OrderText{read_file(path, kLargestFile), path};
+}
+
+/// Reports why the order at `node` cannot be taken. Returns whether it can.
+bool takes_order(const TrainingKeys& training, const SchedulePolicy& policy, const JsonNode& node,
+                 Diagnostics& diagnostics) {
+  if (policy.kind->order != OrderSource::File) {
+    report(diagnostics, node,
+           in_quotes(policy.kind->name) + " has an order of its own; expected no " +
+               in_quotes(node.path.substr(node.path.rfind('/') + 1)) + ", or the kind \"file\"");
+    return false;
+  }
+  if (training.strategy.strategy.kind == StrategyKind::Global) return true;
+  report(diagnostics, node,
+         "the text form has one loss only; expected the strategy \"global\", got " +
+             name_of(training.strategy.strategy));
+  return false;
+}
+
+}  // namespace
+
+bool writes_order(const TrainingKeys& training) {
+  return schedule_member(training, "file") || schedule_member(training, "order");
+}
+
+void read_written_order(const TrainingKeys& training, SchedulePolicy& policy,
+                        Diagnostics& diagnostics) {
+  const auto file = schedule_member(training, "file"), rows = schedule_member(training, "order");
+  if (!file && !rows) {
     report(diagnostics, *training.schedule,
            "\"file\" names no file; expected {\"file\": \"order.csv\"}");
     return;
   }
-  const JsonNode node = training.schedule->child("file");
-  if (policy.kind->order != OrderSource::File) {
-    report(diagnostics, node,
-           in_quotes(policy.kind->name) +
-               " has an order of its own; expected no \"file\", or the kind \"file\"");
-    return;
-  }
-  if (training.strategy.strategy.kind != StrategyKind::Global) {
-    report(diagnostics, node,
-           "the text form has one loss only; expected the strategy \"global\", got " +
-               name_of(training.strategy.strategy));
-    return;
-  }
-  const auto written = read_text(node, diagnostics);
-  if (!written) return;
-  const std::string path = resolved_path(*node.value);
+  if (file && rows) report(diagnostics, *rows, "a second order; expected \"file\" or \"order\"");
+  const JsonNode node = file ? *file : *rows;
+  if (!takes_order(training, policy, node, diagnostics)) return;
   try {
-    refuse_pipe(path);
-    StepOrder order = parse_schedule_text(read_file(path, kLargestFile), path);
+    const std::optional<OrderText> written = order_text(node, diagnostics);
+    if (!written) return;
+    StepOrder order = parse_schedule_text(written->text, written->name);
     if (training.batch_valid && order.micro_batches != training.micro_batches) {
       report(diagnostics, node,
-             path + ":1: a step of " + std::to_string(order.micro_batches) +
+             written->name + ":1: a step of " + std::to_string(order.micro_batches) +
                  " micro-batches; expected the " + std::to_string(training.micro_batches) +
                  " of training, or training.micro_batches " + std::to_string(order.micro_batches));
     }

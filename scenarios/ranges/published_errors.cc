@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <mutex>
 
 #include "base/file.h"
 #include "base/text.h"
@@ -251,9 +252,11 @@ Confidence published_range(const Plan& plan, Seconds step) {
     return {.extrapolates = {"too few published runs have devices of several kinds"}};
   }
   if (device.borrowed) return borrowed_range(published_errors(), traits_of(plan), device, step);
-  // A sweep asks thousands of times for runs that are alike.
+  // A sweep asks thousands of times for runs that are alike; threads may do so at once.
+  static std::mutex one_at_a_time;
   static std::map<RunTraits, Confidence> known;
   const RunTraits traits = traits_of(plan);
+  const std::lock_guard lock(one_at_a_time);
   auto found = known.find(traits);
   if (found == known.end()) {
     found = known.emplace(traits, range_from(published_errors(), traits, Seconds(1))).first;

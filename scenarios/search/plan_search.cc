@@ -16,7 +16,7 @@
 namespace interlock {
 namespace {
 
-/// Effort taken from the queue at once, whatever the number of processes, as the plans that are
+/// Effort taken from the queue at once, whatever the number of workers, as the plans that are
 /// looked at depend on it. Simulations are dear, and those before them may make them needless.
 constexpr int kRound = 64;
 constexpr std::array kEffort = {1, 4, 8};  // to know better what is known by Grade
@@ -25,11 +25,11 @@ constexpr std::size_t kRunnersUp = 5;
 
 class PlanSearch {
  public:
-  PlanSearch(const JsonValue& document, const SearchRequest& request, int processes,
+  PlanSearch(const JsonValue& document, const SearchRequest& request, const Workers& workers,
              const SearchProgress& told)
       : request_(request),
         space_(document, request_),
-        survey_(space_, request_.limits, processes),
+        survey_(space_, request_.limits, workers),
         progress_(told) {}
 
   SearchResult run() {
@@ -292,13 +292,14 @@ SearchRequest request_of(const JsonValue& document) {
   return request;
 }
 
-SearchResult search_plans(const JsonValue& document, int processes, const SearchProgress& told) {
-  return search_plans(document, request_of(document), processes, told);
+SearchResult search_plans(const JsonValue& document, const Workers& workers,
+                          const SearchProgress& told) {
+  return search_plans(document, request_of(document), workers, told);
 }
 
-SearchResult search_plans(const JsonValue& document, const SearchRequest& request, int processes,
-                          const SearchProgress& told) {
-  PlanSearch search(document, request, processes, told);
+SearchResult search_plans(const JsonValue& document, const SearchRequest& request,
+                          const Workers& workers, const SearchProgress& told) {
+  PlanSearch search(document, request, workers, told);
   SearchResult result = search.run();
   if (!result.plans.empty()) result.closest.clear();
   const FoundPlan* first = !result.plans.empty()     ? &result.plans.front()

@@ -15,6 +15,7 @@
 
 #include "scenarios/search/plan_estimate.h"
 #include "scenarios/search/plan_space.h"
+#include "scenarios/sweep/worker_pool.h"
 
 namespace interlock {
 
@@ -61,13 +62,13 @@ using SearchProgress = std::function<void(std::size_t done, std::size_t of)>;
 /// Returns what "search" of a scenario asks for. Throws: Error with its mistakes.
 SearchRequest request_of(const JsonValue& document);
 
-/// Searches the plans of the scenario of `document` in `processes` processes. What is found depends
-/// neither on them nor on their speed. Throws: Error if the document is wrong, or nothing of the
+/// Searches the plans of the scenario of `document` by `workers`. What is found depends neither on
+/// them nor on their speed. Throws: Error if the document is wrong, or nothing of the
 /// space is a plan.
-SearchResult search_plans(const JsonValue& document, int processes,
+SearchResult search_plans(const JsonValue& document, const Workers& workers,
                           const SearchProgress& told = {});
 /// Searches by `request`, whatever the document asks for.
-SearchResult search_plans(const JsonValue& document, const SearchRequest& request, int processes,
-                          const SearchProgress& told = {});
+SearchResult search_plans(const JsonValue& document, const SearchRequest& request,
+                          const Workers& workers, const SearchProgress& told = {});
 
 }  // namespace interlock

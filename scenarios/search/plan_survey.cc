@@ -1,4 +1,4 @@
-// Asks processes about plans.
+// Asks workers about plans.
 // SPDX-License-Identifier: Apache-2.0
 #include "scenarios/search/plan_survey.h"
 
@@ -10,7 +10,6 @@
 
 #include "base/error.h"
 #include "scenarios/sweep/sweep_plan.h"
-#include "scenarios/sweep/worker_pool.h"
 
 namespace interlock {
 namespace {
@@ -69,8 +68,8 @@ ScheduleFamily family_of(const std::vector<WorkOrder>& orders) {
 
 }  // namespace
 
-PlanSurvey::PlanSurvey(const PlanSpace& space, const PlanLimits& limits, int processes)
-    : space_(space), memory_limit_(limits.memory), processes_(processes) {
+PlanSurvey::PlanSurvey(const PlanSpace& space, const PlanLimits& limits, const Workers& workers)
+    : space_(space), memory_limit_(limits.memory), workers_(workers) {
   for (const PlanLayout& layout : space.layouts()) orders_.push_back(space.orders(layout));
 }
 
@@ -135,7 +134,7 @@ std::vector<Findings> PlanSurvey::ask(std::size_t count,
             .work = work,
             .done = [&](const JobResult& result) { findings[result.job] = findings_of(result); },
             .stop = {}},
-           processes_);
+           workers_);
   return findings;
 }
 

@@ -1,4 +1,4 @@
-// PlanSurvey: finds out about plans, one grade better at a time, in several processes.
+// PlanSurvey: finds out about plans, one grade better at a time, by several workers.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -9,6 +9,7 @@
 
 #include "scenarios/search/plan_estimate.h"
 #include "scenarios/search/plan_space.h"
+#include "scenarios/sweep/worker_pool.h"
 
 namespace interlock {
 
@@ -23,14 +24,14 @@ struct Candidate {
 struct Findings {
   std::vector<std::optional<PlanEstimate>> estimates;  // nothing: the loader refuses it
   std::string refusal;                                 // why: the first
-  std::string failure;  // how the process died, or what it threw; empty: all is well
+  std::string failure;  // how the worker died, or what it threw; empty: all is well
 };
 
 class PlanSurvey {
  public:
   /// REQUIRES: `space` outlives it. Bounds of layouts that need more memory of a device than
   /// `limits` leave have no time.
-  PlanSurvey(const PlanSpace& space, const PlanLimits& limits, int processes);
+  PlanSurvey(const PlanSpace& space, const PlanLimits& limits, const Workers& workers);
 
   const std::vector<WorkOrder>& orders(std::size_t layout) const { return orders_[layout]; }
 
@@ -51,7 +52,7 @@ class PlanSurvey {
 
   const PlanSpace& space_;
   std::optional<Bytes> memory_limit_;
-  int processes_;
+  Workers workers_;
   std::vector<std::vector<WorkOrder>> orders_;  // by layout
 };
 

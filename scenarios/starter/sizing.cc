@@ -139,8 +139,8 @@ int batch_of(const SizingQuestion& question, std::optional<double> tokens_per_sa
 
 class SizeSurvey {
  public:
-  SizeSurvey(const SizingQuestion& question, int processes, const SizingListener& listener)
-      : processes_(processes), listener_(listener) {
+  SizeSurvey(const SizingQuestion& question, const Workers& workers, const SizingListener& listener)
+      : workers_(workers), listener_(listener) {
     result_.question = question;
     const Starter starter = check_names(question);
     result_.tokens_per_sample = starter.tokens_per_sample;
@@ -196,7 +196,7 @@ class SizeSurvey {
 
   SearchResult search(const JsonValue& document, const SearchRequest& request) const {
     SizingProgress progress = {.row = result_.rows.size(), .rows = rows_};
-    return search_plans(document, request, processes_, [&](std::size_t done, std::size_t of) {
+    return search_plans(document, request, workers_, [&](std::size_t done, std::size_t of) {
       progress.done = done;
       progress.of = of;
       if (listener_.told) listener_.told(progress);
@@ -303,7 +303,7 @@ class SizeSurvey {
     }
   }
 
-  int processes_;
+  Workers workers_;
   const SizingListener& listener_;
   int batch_ = 1;  // samples, at the fewest devices
   std::size_t rows_ = 0;
@@ -316,8 +316,9 @@ double cost_of(const Sizing& sizing, const SizedPlan& row) {
   return sizing.by_money ? row.cost->amount : row.device_hours;
 }
 
-Sizing size_up(const SizingQuestion& question, int processes, const SizingListener& listener) {
-  return SizeSurvey(question, processes, listener).run();
+Sizing size_up(const SizingQuestion& question, const Workers& workers,
+               const SizingListener& listener) {
+  return SizeSurvey(question, workers, listener).run();
 }
 
 }  // namespace interlock

@@ -79,9 +79,10 @@ struct SizingListener {
   std::function<bool()> stop;  // asked between rounds of a search
 };
 
-/// Sizes up `question` in `processes` processes. Throws: Error if model, a machine, a price or an
+/// Sizes up `question` by `workers`. Throws: Error if model, a machine, a price or an
 /// override is wrong; if a budget is asked for where a price is unknown or in another currency; or
 /// if no row can be searched.
-Sizing size_up(const SizingQuestion& question, int processes, const SizingListener& listener = {});
+Sizing size_up(const SizingQuestion& question, const Workers& workers,
+               const SizingListener& listener = {});
 
 }  // namespace interlock

@@ -1,4 +1,4 @@
-// The pool: a pair of pipes to each worker; jobs go out as numbers, results come back as bytes.
+// The pools: a pair of pipes to each process, or lists of jobs and results between threads.
 // SPDX-License-Identifier: Apache-2.0
 #include "scenarios/sweep/worker_pool.h"
 
@@ -10,13 +10,20 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
+#include <condition_variable>
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <deque>
+#include <mutex>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
+#include "scenarios/sweep/plain_locale.h"
 
 namespace interlock {
 namespace {
@@ -99,15 +106,15 @@ struct Worker {
   std::optional<std::size_t> job;
 };
 
-class Pool {
+class ProcessPool {
  public:
-  Pool(const Jobs& jobs, int processes)
+  ProcessPool(const Jobs& jobs, int processes)
       : jobs_(jobs), workers_(static_cast<std::size_t>(processes)) {}
-  ~Pool() {
+  ~ProcessPool() {
     for (Worker& worker : workers_) end(worker, worker.job.has_value());
   }
-  Pool(const Pool&) = delete;
-  Pool& operator=(const Pool&) = delete;
+  ProcessPool(const ProcessPool&) = delete;
+  ProcessPool& operator=(const ProcessPool&) = delete;
 
   bool run() {
     while (!stopped()) {
@@ -217,11 +224,116 @@ class Pool {
   NoBrokenPipe no_broken_pipe_;
 };
 
+/// Returns what `job` gives, or what it throws.
+JobResult result_of(const Jobs& jobs, std::size_t job) {
+  JobResult result{job, "", ""};
+  try {
+    result.bytes = jobs.work(job);
+  } catch (const std::exception& error) {
+    result.problem = error.what();
+  }
+  return result;
+}
+
+class ThreadPool {
+ public:
+  ThreadPool(const Jobs& jobs, int threads) : jobs_(jobs), count_(threads) {}
+  ~ThreadPool() {
+    {
+      const std::lock_guard lock(guard_);
+      ending_ = true;
+      orders_.clear();
+    }
+    ordered_.notify_all();
+    for (std::thread& thread : threads_) thread.join();
+  }
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+
+  bool run() {
+    while (true) {
+      if (jobs_.stop && jobs_.stop()) return false;
+      while (under_way_ < count_ && give()) {
+      }
+      if (under_way_ == 0) return true;
+      take_results();
+    }
+  }
+
+ private:
+  /// Returns whether there was a job to give.
+  bool give() {
+    const std::optional<std::size_t> job = no_more_ ? std::nullopt : jobs_.next();
+    no_more_ = !job;
+    if (no_more_) return false;
+    ++under_way_;
+    {
+      const std::lock_guard lock(guard_);
+      orders_.push_back(*job);
+    }
+    if (static_cast<int>(threads_.size()) < under_way_) threads_.emplace_back([this] { work(); });
+    ordered_.notify_one();
+    return true;
+  }
+
+  void work() {
+    const PlainLocale locale;
+    std::unique_lock lock(guard_);
+    while (true) {
+      ordered_.wait(lock, [this] { return ending_ || !orders_.empty(); });
+      if (orders_.empty()) return;
+      const std::size_t job = orders_.front();
+      orders_.pop_front();
+      lock.unlock();
+      JobResult result = result_of(jobs_, job);
+      lock.lock();
+      results_.push_back(std::move(result));
+      ended_.notify_one();
+    }
+  }
+
+  void take_results() {
+    std::deque<JobResult> results;
+    {
+      std::unique_lock lock(guard_);
+      ended_.wait_for(lock, std::chrono::milliseconds(kLookUp),
+                      [this] { return !results_.empty(); });
+      results.swap(results_);
+    }
+    for (const JobResult& result : results) {
+      --under_way_;
+      jobs_.done(result);
+    }
+  }
+
+  const Jobs& jobs_;
+  int count_;
+  int under_way_ = 0;
+  bool no_more_ = false;
+  std::mutex guard_;  // of what follows
+  std::condition_variable ordered_, ended_;
+  std::deque<std::size_t> orders_;
+  std::deque<JobResult> results_;
+  bool ending_ = false;
+  std::vector<std::thread> threads_;
+};
+
+/// Runs `jobs` here, one after the other.
+bool run_in_turn(const Jobs& jobs) {
+  while (!jobs.stop || !jobs.stop()) {
+    const std::optional<std::size_t> job = jobs.next();
+    if (!job) return true;
+    jobs.done(result_of(jobs, *job));
+  }
+  return false;
+}
+
 }  // namespace
 
-bool run_jobs(const Jobs& jobs, int processes) {
-  CHECK(processes >= 1, "a pool has at least one process");
-  return Pool(jobs, processes).run();
+bool run_jobs(const Jobs& jobs, const Workers& workers) {
+  CHECK(workers.count >= 1, "a pool has at least one worker");
+  if (!workers.threads) return ProcessPool(jobs, workers.count).run();
+  return workers.count == 1 ? run_in_turn(jobs) : ThreadPool(jobs, workers.count).run();
 }
 
 int usable_processors() {

@@ -1,5 +1,7 @@
-// Jobs run by forked processes, on all processors: who dies takes one job along.
+// Jobs run on all processors: by forked processes, or by threads in a host that is not forked.
 // SPDX-License-Identifier: Apache-2.0
+//
+// A process that dies takes one job along.
 #pragma once
 
 #include <cstddef>
@@ -16,20 +18,33 @@ struct JobResult {
   std::string problem;  // what it threw, or how its process died; empty: all is well
 };
 
+/// The workers of a pool.
+struct Workers {
+  int count = 1;
+  bool threads = false;  // of this process; else processes of their own
+
+  Workers(int processes) : count(processes) {}  // NOLINT(google-explicit-constructor)
+  static Workers of_threads(int count) {
+    Workers workers(count);
+    workers.threads = true;
+    return workers;
+  }
+};
+
 /// The jobs of a pool.
 struct Jobs {
   std::function<std::optional<std::size_t>()> next;  // asked here; nothing: there are no more
-  std::function<std::string(std::size_t)> work;      // called in a forked process
+  std::function<std::string(std::size_t)> work;      // called by a worker
   std::function<void(const JobResult&)> done;        // told here, in the order of their ends
   std::function<bool()> stop;                        // asked here now and then; may be empty
 };
 
-/// Runs `jobs` in `processes` processes, each of which sees what was there when it was forked. One
-/// gets its next job when `done` has returned for its last: what `done` has kept is never done
-/// again. Once `stop` says so, what still runs is given up. A signal to this process wakes it.
-/// Returns whether all was done. Throws: Error if no process can be started; what `done` throws.
-/// REQUIRES: processes >= 1.
-bool run_jobs(const Jobs& jobs, int processes);
+/// Runs `jobs` by `workers`. Processes see what was there when they were forked. A worker gets its
+/// next job when `done` has returned for its last: what `done` has kept is never done again. Once
+/// `stop` says so, what processes still run is given up; threads end it, and it is not told.
+/// Returns whether all was done. Throws: Error if no worker can be started; what `done` throws.
+/// REQUIRES: workers.count >= 1.
+bool run_jobs(const Jobs& jobs, const Workers& workers);
 
 /// Processors that this process may use, at least one.
 int usable_processors();

@@ -11,8 +11,12 @@ trap 'rm -rf -- "$folder"' EXIT
 fail() { echo "$*" >&2; exit 1; }
 
 cpack --config "$build/CPackConfig.cmake" -B "$folder/made" >"$folder/log" 2>&1 || { cat "$folder/log" >&2; exit 1; }
-packages=("$folder"/made/*.deb)
-((${#packages[@]} == 1)) || fail "expected one package, got ${packages[*]}"
+packages=("$folder"/made/interlock_*.deb)
+((${#packages[@]} == 1)) || fail "expected one package of the program, got ${packages[*]}"
+headers=("$folder"/made/libinterlock-dev_*.deb)
+((${#headers[@]} == 1)) || fail "expected one package of headers, got ${headers[*]}"
+[[ $(dpkg-deb --field "${headers[0]}" Depends) == "interlock (= $(dpkg-deb --field "${packages[0]}" Version))" ]] ||
+  fail "the headers depend on $(dpkg-deb --field "${headers[0]}" Depends)"
 depends=$(dpkg-deb --field "${packages[0]}" Depends)
 echo "depends on: $depends"
 engine=libinterlock_simgrid.so
@@ -29,10 +33,16 @@ for path in share/interlock/scenarios/scenario.schema.json share/interlock/model
   share/interlock/scenarios/frameworks/nemo.json share/interlock/scenarios/examples/gpt2-xl-1f1b.json \
   share/doc/interlock/copyright share/doc/interlock/docs/reference.md ${engine:+lib/interlock/$engine} lib/interlock/libinterlock_harness.so \
   share/man/man1/interlock.1.gz share/bash-completion/completions/interlock share/zsh/vendor-completions/_interlock \
-  share/fish/vendor_completions.d/interlock.fish; do
+  share/fish/vendor_completions.d/interlock.fish lib/libinterlock.so.0; do
   [[ -e $folder/root/usr/$path ]] || [[ -e $folder/root/usr/${path%.gz} ]] || fail "the package has no $path"
 done
 [[ -z $(find "$folder/root" -name '*.cc' -o -name '*.h' -o -name 'CMakeLists.txt') ]] || fail "sources are in the package"
+
+dpkg -x "${headers[0]}" "$folder/headers"
+for path in include/interlock/interlock.h include/interlock/interlock_c.h lib/cmake/interlock/interlock-config.cmake \
+  lib/cmake/interlock/interlock-config-version.cmake lib/libinterlock.so; do
+  [[ -e $folder/headers/usr/$path || -L $folder/headers/usr/$path ]] || fail "the package of headers has no $path"
+done
 
 # Neither the source tree nor a setting may help.
 mkdir "$folder/elsewhere"

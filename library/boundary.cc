@@ -1,0 +1,91 @@
+// Reads texts as callers give them, and tells mistakes as they know them.
+// SPDX-License-Identifier: Apache-2.0
+#include "library/boundary.h"
+
+#include "scenarios/contract/set_key.h"
+#include "scenarios/sweep/sweep_plan.h"
+
+namespace interlock::v0 {
+namespace {
+
+/// Returns where the hint of `message` begins: behind its first semicolon that is not quoted.
+std::size_t hint_of(const std::string& message) {
+  bool quoted = false;
+  for (std::size_t i = 0; i + 1 < message.size(); ++i) {
+    if (message[i] == '"') quoted = !quoted;
+    if (!quoted && message[i] == ';' && message[i + 1] == ' ') return i;
+  }
+  return std::string::npos;
+}
+
+constexpr const char* kNoSimGrid =
+    "the library runs interlock's own engine, as SimGrid would need a process of its own; expected "
+    "\"native\", whose times are the same, or \"auto\"";
+
+}  // namespace
+
+std::string version() { return INTERLOCK_VERSION; }
+
+Error::Error(const std::string& what, std::vector<Diagnostic> diagnostics)
+    : std::runtime_error(what),
+      diagnostics_(std::make_shared<const std::vector<Diagnostic>>(std::move(diagnostics))) {}
+Error::~Error() = default;
+
+InternalError::InternalError(const std::string& what)
+    : std::logic_error("this is a bug in interlock: " + what) {}
+InternalError::~InternalError() = default;
+
+Error told(const interlock::Error& error) {
+  std::vector<Diagnostic> diagnostics;
+  for (const interlock::Diagnostic& mistake : error.mistakes()) {
+    const std::size_t end = hint_of(mistake.message);
+    diagnostics.push_back({.file = mistake.file,
+                           .line = mistake.line,
+                           .path = mistake.path,
+                           .message = mistake.message.substr(0, end)});
+    if (end != std::string::npos) diagnostics.back().hint = mistake.message.substr(end + 2);
+  }
+  return Error(error.what(), std::move(diagnostics));
+}
+
+JsonValue document_of(std::string_view text, const Options& options) {
+  JsonValue document = parse_json(text, options.file.empty() ? "scenario" : options.file);
+  apply_overrides(document, options.set);
+  const JsonValue* simulate = document.find("simulate");
+  const JsonValue* engine = simulate != nullptr ? simulate->find("engine") : nullptr;
+  if (holds_text(engine) && engine->text == "simgrid") {
+    Diagnostics diagnostics;
+    report(diagnostics, {engine, "/simulate/engine"}, kNoSimGrid);
+    diagnostics.throw_if_any();
+  }
+  return document;
+}
+
+void run_natively(Question& question) {
+  question.engine = engine_of_many(question.engine);
+  if (question.engine == EngineKind::Native) return;
+  Diagnostics diagnostics;
+  diagnostics.add(question.file, 0, "/simulate/engine", kNoSimGrid);
+  diagnostics.throw_if_any();
+}
+
+std::vector<Question> questions_of(const JsonValue& document) {
+  std::vector<Question> questions = load_questions(document);
+  for (Question& question : questions) run_natively(question);
+  return questions;
+}
+
+Workers workers_of(const Options& options) {
+  return Workers::of_threads(options.threads > 0 ? options.threads : usable_processors());
+}
+
+void tell_progress(const Options& options, std::size_t done, std::size_t of) {
+  if (!options.progress) return;
+  try {
+    options.progress(done, of);
+  } catch (...) {
+    throw CallerThrew{std::current_exception()};
+  }
+}
+
+}  // namespace interlock::v0

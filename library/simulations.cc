@@ -1,0 +1,105 @@
+// check, simulate and sweep of the library.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "library/boundary.h"
+#include "library/result_data.h"
+#include "reports/result/result_json.h"
+#include "reports/result/scenario_json.h"
+#include "scenarios/sweep/sweep_plan.h"
+
+namespace interlock::v0 {
+namespace {
+
+Result simulate_one(const Question& question, const Options& options) {
+  return result_of(run_scenario(question, options.timeline), options.timeline);
+}
+
+SweepRow run_point(const SweepPlan& plan, std::size_t point) {
+  SweepRow row;
+  try {
+    Diagnostics diagnostics;
+    SweepPoint at = plan.point(point, diagnostics);
+    diagnostics.throw_if_any();
+    Question question = load_point(std::make_shared<const JsonValue>(std::move(at.document)));
+    question.swept = std::move(at.swept);
+    run_natively(question);
+    const ScenarioResult result = simulate_plan(make_plan(question), Keep::Nothing);
+    const nlohmann::ordered_json document = result_document(result);
+    row.metrics = numbers_of(result, document);
+    row.json = document.dump();
+  } catch (const std::exception& error) {
+    row.error = error.what();
+  }
+  return row;
+}
+
+/// Returns the values of point `point` at `paths`, as JSON.
+std::vector<std::string> values_of(const SweepPlan& plan, std::size_t point,
+                                   const std::vector<std::string>& paths) {
+  std::vector<std::string> values;
+  const std::vector<SweepSetting> settings = plan.settings(point);
+  for (const std::string& path : paths) {
+    const auto set = std::find_if(settings.begin(), settings.end(),
+                                  [&](const SweepSetting& one) { return one.path == path; });
+    values.push_back(set == settings.end() ? "null" : value_json(set->value).dump());
+  }
+  return values;
+}
+
+SweepResult sweep_document(JsonValue document, const Options& options) {
+  Diagnostics diagnostics;
+  const SweepPlan plan(std::move(document), kMostInTurn, diagnostics);
+  diagnostics.throw_if_any();
+  SweepResult result{.paths = plan.paths()};
+  result.rows.resize(plan.size());
+  std::size_t next = 0, done = 0;
+  const auto give = [&]() -> std::optional<std::size_t> {
+    return next < plan.size() ? std::optional(next++) : std::nullopt;
+  };
+  const auto work = [&](std::size_t point) {
+    result.rows[point] = run_point(plan, point);  // each row is written by one thread
+    return std::string();
+  };
+  const auto told = [&](const JobResult&) { tell_progress(options, ++done, plan.size()); };
+  run_jobs({.next = give, .work = work, .done = told, .stop = {}}, workers_of(options));
+  for (std::size_t point = 0; point < plan.size(); ++point) {
+    result.rows[point].values = values_of(plan, point, result.paths);
+  }
+  return result;
+}
+
+}  // namespace
+
+std::size_t check(std::string_view text, const Options& options) {
+  return at_boundary([&] { return questions_of(document_of(text, options)).size(); });
+}
+
+Result simulate(std::string_view text, const Options& options) {
+  return at_boundary([&] {
+    const std::vector<Question> questions = questions_of(document_of(text, options));
+    if (questions.size() == 1) return simulate_one(questions.front(), options);
+    throw interlock::Error(questions.front().file + ": /sweep: makes " +
+                           std::to_string(questions.size()) +
+                           " scenarios; expected one, or a call of simulate_all() or sweep()");
+  });
+}
+
+std::vector<Result> simulate_all(std::string_view text, const Options& options) {
+  return at_boundary([&] {
+    std::vector<Result> results;
+    const std::vector<Question> questions = questions_of(document_of(text, options));
+    for (const Question& question : questions) {
+      results.push_back(simulate_one(question, options));
+      tell_progress(options, results.size(), questions.size());
+    }
+    return results;
+  });
+}
+
+SweepResult sweep(std::string_view text, const Options& options) {
+  return at_boundary([&] { return sweep_document(document_of(text, options), options); });
+}
+
+}  // namespace interlock::v0
