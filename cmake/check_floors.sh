@@ -72,7 +72,7 @@ check() {
     add_rooms("validate/crosscheck")
     add_rooms("cli/parser")
     add_rooms("cli/console")
-    add_rooms("cli examples")
+    add_rooms("cli examples python")
     add_rooms("tests")
   }
   function check_room(included,   to) {
@@ -99,6 +99,7 @@ check() {
     fence("^sqlite3\\.h$", "^(reports/sweeps/database|tests/.*)\\.cc$", "SQLite")
     fence("^(yaml-cpp|toml\\+\\+)/", "^reports/imports/setting_files\\.cc$", "yaml-cpp and toml++")
     fence("^google/protobuf/|\\.pb\\.h$", "^(sim/workloads/chakra_|tests/)", "protobuf")
+    fence("^pybind11/", "^python/", "pybind11")
     fence("^doctest/", "^tests/", "doctest")
     if ($0 ~ /include[ \t]*"/) check_room(target)
   }
@@ -153,7 +154,7 @@ check() {
     fence_name["SimGrid"] = "sim/engines/simgrid_*"
     fence_name["nlohmann-json"] = "base/json/json.cc, library/, reports/, validate/crosscheck/ and validate/published/"
     fence_name["CLI11"] = "cli/parser/command_parser.cc"; fence_name["CUDA"] = "validate/cuda/"
-    fence_name["Eigen"] = "validate/"; fence_name["doctest"] = "tests/"
+    fence_name["Eigen"] = "validate/"; fence_name["doctest"] = "tests/"; fence_name["pybind11"] = "python/"
     fence_name["zlib"] = "reports/result/gzip.cc and tests"
     fence_name["MPI"] = "scenarios/sweep/mpi_pool.cc"
     fence_name["SQLite"] = "reports/sweeps/database.cc and tests"

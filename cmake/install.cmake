@@ -29,7 +29,15 @@ install(EXPORT interlock-targets FILE interlock-config.cmake NAMESPACE interlock
 foreach(folder models/zoo hardware/catalogue hardware/calibrated scenarios validate/published)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/${folder}/ DESTINATION ${INTERLOCK_SHARE}/${folder}
           FILES_MATCHING PATTERN "*.json" PATTERN "*.csv")
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/${folder}/ DESTINATION interlock/share/interlock/${folder}
+          COMPONENT wheel EXCLUDE_FROM_ALL FILES_MATCHING PATTERN "*.json" PATTERN "*.csv")
 endforeach()
+# A wheel of the Python package (python/CMakeLists.txt) brings the library, which finds its data beside itself.
+if(INTERLOCK_HAS_PYTHON)
+  install(TARGETS interlock_core interlock_library LIBRARY DESTINATION interlock COMPONENT wheel EXCLUDE_FROM_ALL NAMELINK_SKIP)
+  install(DIRECTORY python/interlock DESTINATION . COMPONENT wheel EXCLUDE_FROM_ALL FILES_MATCHING PATTERN "*.py" PATTERN "*.pyi" PATTERN py.typed)
+  install(FILES LICENSE DESTINATION interlock COMPONENT wheel EXCLUDE_FROM_ALL)
+endif()
 install(FILES README.md CHANGELOG.md DESTINATION share/doc/interlock)
 install(FILES LICENSE DESTINATION share/doc/interlock RENAME copyright)
 install(DIRECTORY docs DESTINATION share/doc/interlock)
@@ -70,6 +78,7 @@ set(CPACK_PRE_BUILD_SCRIPTS ${PROJECT_SOURCE_DIR}/cmake/bundle_libraries.cmake)
 set(CPACK_DEBIAN_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEB_COMPONENT_INSTALL ON)
+set(CPACK_COMPONENTS_ALL interlock libinterlock-dev)
 set(CPACK_DEBIAN_INTERLOCK_PACKAGE_NAME interlock)
 set(CPACK_DEBIAN_LIBINTERLOCK-DEV_PACKAGE_NAME libinterlock-dev)
 set(CPACK_COMPONENT_LIBINTERLOCK-DEV_DESCRIPTION "headers of libinterlock, and what find_package(interlock) reads")

@@ -35,24 +35,21 @@ SweepRow run_point(const SweepPlan& plan, std::size_t point) {
   return row;
 }
 
-/// Returns the values of point `point` at `paths`, as JSON.
-std::vector<std::string> values_of(const SweepPlan& plan, std::size_t point,
-                                   const std::vector<std::string>& paths) {
-  std::vector<std::string> values;
-  const std::vector<SweepSetting> settings = plan.settings(point);
-  for (const std::string& path : paths) {
-    const auto set = std::find_if(settings.begin(), settings.end(),
-                                  [&](const SweepSetting& one) { return one.path == path; });
-    values.push_back(set == settings.end() ? "null" : value_json(set->value).dump());
+/// Fills in the paths that are swept, and the values of each row at them.
+void set_values(const SweepPlan& plan, SweepResult& result) {
+  for (const SweepSetting& set : plan.settings(0)) result.paths.push_back(set.path);
+  for (std::size_t point = 0; point < plan.size(); ++point) {
+    for (const SweepSetting& set : plan.settings(point)) {
+      result.rows[point].values.push_back(value_json(set.value).dump());
+    }
   }
-  return values;
 }
 
 SweepResult sweep_document(JsonValue document, const Options& options) {
   Diagnostics diagnostics;
   const SweepPlan plan(std::move(document), kMostInTurn, diagnostics);
   diagnostics.throw_if_any();
-  SweepResult result{.paths = plan.paths()};
+  SweepResult result;
   result.rows.resize(plan.size());
   std::size_t next = 0, done = 0;
   const auto give = [&]() -> std::optional<std::size_t> {
@@ -64,9 +61,7 @@ SweepResult sweep_document(JsonValue document, const Options& options) {
   };
   const auto told = [&](const JobResult&) { tell_progress(options, ++done, plan.size()); };
   run_jobs({.next = give, .work = work, .done = told, .stop = {}}, workers_of(options));
-  for (std::size_t point = 0; point < plan.size(); ++point) {
-    result.rows[point].values = values_of(plan, point, result.paths);
-  }
+  set_values(plan, result);
   return result;
 }
 
