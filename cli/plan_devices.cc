@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 #include <sstream>
+#include <utility>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -66,9 +67,7 @@ std::vector<int> sizes_of(const std::string& text) {
     for (const JsonValue& value : read_range({&*axis, ""}, diagnostics)) take(value);
     diagnostics.throw_if_any();
   }
-  std::sort(sizes.begin(), sizes.end());
-  sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
-  return sizes;
+  return ascending(std::move(sizes));
 }
 
 /// Returns the machines, each once, with what --price says of them.
@@ -83,7 +82,6 @@ std::vector<SizedMachine> machines_of(const PlanOptions& options) {
       machines.push_back({name, ""});
     }
   }
-  if (machines.empty()) throw Error("--machines names none; expected e.g. dgx-h100,dgx-b200");
   for (const std::string& price : options.prices) {
     const std::size_t equals = price.find('=');
     if (equals == std::string::npos) {
@@ -101,30 +99,6 @@ std::vector<SizedMachine> machines_of(const PlanOptions& options) {
   return machines;
 }
 
-Money budget_of(const std::string& text) {
-  const std::optional<Money> budget = parse_money(text);
-  if (budget && budget->amount > 0) return *budget;
-  throw Error("--budget " + in_quotes(text) +
-              ": expected an amount and a currency of three capital letters such as '2e6 USD'");
-}
-
-/// Refuses overrides of what this command chooses or has options for.
-void check_overrides(const std::vector<std::string>& overrides) {
-  for (const std::string& text : overrides) {
-    const std::string path = text.substr(0, text.find('='));
-    for (const auto& [key, instead] : {std::pair{"model", "--model and --sequence-length"},
-                                       {"cluster", "--machines"},
-                                       {"cluster.machine", "--machines"},
-                                       {"cluster.devices", "--devices"},
-                                       {"cluster.nodes", "--devices"},
-                                       {"goal", "--tokens"},
-                                       {"training.global_batch_size", "--batch"},
-                                       {"sweep", "--devices"}}) {
-      if (path == key) throw Error("--set " + path + ": expected " + instead + " in its place");
-    }
-  }
-}
-
 SizingQuestion question_of(const PlanOptions& options) {
   if (options.tokens.empty() == options.samples.empty()) {
     throw Error("expected one of --tokens and --samples, e.g. --tokens 15e12");
@@ -132,7 +106,6 @@ SizingQuestion question_of(const PlanOptions& options) {
   if (options.days && !(*options.days > 0)) {
     throw Error("--days: expected a number above 0, e.g. --days 30");
   }
-  check_overrides(options.overrides);
   SizingQuestion question{.model = options.model,
                           .machines = machines_of(options),
                           .devices = sizes_of(options.devices),
@@ -149,7 +122,7 @@ SizingQuestion question_of(const PlanOptions& options) {
                               question.in_samples ? "1024" : "4M or 4194304");
   }
   if (options.days) question.aims.time = Seconds(*options.days * kSecondsOfDay);
-  if (!options.budget.empty()) question.aims.budget = budget_of(options.budget);
+  if (!options.budget.empty()) question.aims.budget = parse_budget(options.budget);
   return question;
 }
 

@@ -16,7 +16,6 @@
 #include "cli/console/outputs.h"
 #include "cli/console/terminal.h"
 #include "cli/parser/commands.h"
-#include "scenarios/simulate/calibrated_range.h"
 #include "scenarios/simulate/run_scenario.h"
 
 namespace interlock {
@@ -28,16 +27,6 @@ bool draws_timelines(const CommandOptions& options) {
          !options.kineto.empty() || !options.chakra.empty();
 }
 
-/// Returns the result of `question`. `draws`: for the range of a step on a calibrated device; 0: it
-/// has none.
-ScenarioResult result_of(const Question& question, Keep keep, int draws) {
-  const Plan plan = make_plan(question);
-  ScenarioResult result = simulate_plan(plan, keep);
-  const bool calibrated = !question.workload && is_calibrated(question.cluster);
-  if (draws > 0 && calibrated) result.confidence = calibrated_range(plan, draws);
-  return result;
-}
-
 void run(const CommandOptions& options, bool always_array) {
   check_outputs(options);
   const std::vector<Question> questions = load_inputs(options);
@@ -46,7 +35,7 @@ void run(const CommandOptions& options, bool always_array) {
   results.reserve(questions.size());
   for (const Question& question : questions) {
     const bool drawn = draws_timelines(options) && results.size() < kMostDrawn;
-    results.push_back(result_of(question, drawn ? Keep::Log : Keep::Explanation, options.ranges));
+    results.push_back(run_scenario(question, drawn, options.ranges));
   }
   if (!options.quiet && options.json != "-") print(terminal_table(results, terminal_style()));
   if (options.require_fit) require_fit(results);

@@ -54,6 +54,7 @@ Options options_of(const char* text) {
   ObjectReader reader({&document, ""}, diagnostics);
   options.file = reader.text("file", "");
   options.set = texts_of(reader, "set");
+  options.range_draws = reader.count("range_draws", 0, 0);
   options.threads = reader.count("threads", 0, 0);
   reader.finish();
   diagnostics.throw_if_any();

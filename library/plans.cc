@@ -29,21 +29,12 @@ FoundPlan plan_of(const interlock::FoundPlan& from) {
           .worth_having = from.worth_having};
 }
 
-std::optional<Money> budget_of(const std::string& text) {
-  if (text.empty()) return std::nullopt;
-  const std::optional<Money> budget = parse_money(text);
-  if (budget && budget->amount > 0) return budget;
-  throw interlock::Error("budget " + text +
-                         ": expected an amount and a currency of three capital letters such as "
-                         "\"2e6 USD\"");
-}
-
 SizingQuestion question_of(const PlanQuestion& asked, const Options& options) {
   if ((asked.tokens > 0) == (asked.samples > 0)) {
     throw interlock::Error("expected one of tokens and samples, above 0");
   }
   SizingQuestion question{.model = asked.model,
-                          .devices = asked.devices,
+                          .devices = ascending(asked.devices),
                           .sequence_length = asked.sequence_length,
                           .length = asked.tokens > 0 ? asked.tokens : asked.samples,
                           .in_samples = asked.samples > 0,
@@ -56,7 +47,7 @@ SizingQuestion question_of(const PlanQuestion& asked, const Options& options) {
     question.machines.push_back({machine, price == asked.prices.end() ? "" : price->second});
   }
   if (asked.days > 0) question.aims.time = Seconds(asked.days * kSecondsOfDay);
-  question.aims.budget = budget_of(asked.budget);
+  if (!asked.budget.empty()) question.aims.budget = parse_budget(asked.budget);
   return question;
 }
 

@@ -7,13 +7,18 @@
 #include "library/result_data.h"
 #include "reports/result/result_json.h"
 #include "reports/result/scenario_json.h"
+#include "scenarios/simulate/calibrated_range.h"
 #include "scenarios/sweep/sweep_plan.h"
 
 namespace interlock::v0 {
 namespace {
 
 Result simulate_one(const Question& question, const Options& options) {
-  return result_of(run_scenario(question, options.timeline), options.timeline);
+  if (options.range_draws != 0 && options.range_draws < kFewestDraws) {
+    throw interlock::Error("range_draws: expected 0, or at least " + std::to_string(kFewestDraws) +
+                           ", got " + std::to_string(options.range_draws));
+  }
+  return result_of(run_scenario(question, options.timeline, options.range_draws), options.timeline);
 }
 
 SweepRow run_point(const SweepPlan& plan, std::size_t point) {

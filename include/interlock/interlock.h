@@ -81,6 +81,9 @@ struct Options {
   std::vector<std::string> set;
   /// Keeps what timeline(), memory(), svg() and report_html() need.
   bool timeline = true;
+  /// Simulations that the range of a step on a calibrated device is drawn from, at least 20; 0: it
+  /// has none.
+  int range_draws = 0;
   /// Threads of search, plan, explain and sweep; 0: as many as processors.
   int threads = 0;
   /// Told, in the calling thread, how much of search, plan, explain and sweep is done. What it

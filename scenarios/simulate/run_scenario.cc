@@ -44,8 +44,12 @@ RunResult run_steps(const Plan& plan, const Metrics& metrics) {
   return simulate_run(plan.question, facts);
 }
 
-ScenarioResult run_scenario(const Question& question, bool keep_log) {
-  return simulate_plan(make_plan(question), keep_log ? Keep::Log : Keep::Explanation);
+ScenarioResult run_scenario(const Question& question, bool keep_log, int draws) {
+  const Plan plan = make_plan(question);
+  ScenarioResult result = simulate_plan(plan, keep_log ? Keep::Log : Keep::Explanation);
+  const bool calibrated = !question.workload && is_calibrated(question.cluster);
+  if (draws > 0 && calibrated) result.confidence = calibrated_range(plan, draws);
+  return result;
 }
 
 ScenarioResult simulate_plan(const Plan& plan, Keep keep) {

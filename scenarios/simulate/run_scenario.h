@@ -21,9 +21,10 @@ struct ScenarioResult {
   Confidence confidence = {};           // in the step time
 };
 
-/// Plans and simulates `question`; `keep_log` keeps the trace for a report.
+/// Plans and simulates `question`; `keep_log` keeps the trace for a report. `draws`: for the range
+/// of a step on a calibrated device; 0: it has none.
 /// Throws: Error, which names the scenario, if no order of work fits, or its run does not end.
-ScenarioResult run_scenario(const Question& question, bool keep_log);
+ScenarioResult run_scenario(const Question& question, bool keep_log, int draws = 0);
 
 /// Simulates the hours of steps of `metrics` that the "run" of `plan` asks for, with failures and
 /// checkpoints. Throws: Error if it does not end.

@@ -91,6 +91,31 @@ void check_budget(const Money& budget, const SizedMachine& machine, const Cluste
               "=2.50 " + budget.currency + "/h'");
 }
 
+/// Throws: Error if there is nothing to compare.
+void check_sizes(const SizingQuestion& question) {
+  if (question.machines.empty()) {
+    throw Error("--machines names none; expected e.g. dgx-h100,dgx-b200");
+  }
+  if (question.devices.empty()) throw Error("--devices names none; expected e.g. 64,128,256");
+}
+
+/// Refuses overrides of what the question says.
+void check_overrides(const std::vector<std::string>& overrides) {
+  for (const std::string& text : overrides) {
+    const std::string path = text.substr(0, text.find('='));
+    for (const auto& [key, instead] : {std::pair{"model", "--model and --sequence-length"},
+                                       {"cluster", "--machines"},
+                                       {"cluster.machine", "--machines"},
+                                       {"cluster.devices", "--devices"},
+                                       {"cluster.nodes", "--devices"},
+                                       {"goal", "--tokens"},
+                                       {"training.global_batch_size", "--batch"},
+                                       {"sweep", "--devices"}}) {
+      if (path == key) throw Error("--set " + path + ": expected " + instead + " in its place");
+    }
+  }
+}
+
 /// Checks the smallest scenario of each machine. Returns the last one, by which the model is known.
 Starter check_names(const SizingQuestion& question) {
   Starter starter;
@@ -141,6 +166,8 @@ class SizeSurvey {
  public:
   SizeSurvey(const SizingQuestion& question, const Workers& workers, const SizingListener& listener)
       : workers_(workers), listener_(listener) {
+    check_sizes(question);
+    check_overrides(question.overrides);
     result_.question = question;
     const Starter starter = check_names(question);
     result_.tokens_per_sample = starter.tokens_per_sample;
@@ -314,6 +341,12 @@ class SizeSurvey {
 
 double cost_of(const Sizing& sizing, const SizedPlan& row) {
   return sizing.by_money ? row.cost->amount : row.device_hours;
+}
+
+std::vector<int> ascending(std::vector<int> sizes) {
+  std::sort(sizes.begin(), sizes.end());
+  sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
+  return sizes;
 }
 
 Sizing size_up(const SizingQuestion& question, const Workers& workers,

@@ -79,9 +79,13 @@ struct SizingListener {
   std::function<bool()> stop;  // asked between rounds of a search
 };
 
-/// Sizes up `question` by `workers`. Throws: Error if model, a machine, a price or an
-/// override is wrong; if a budget is asked for where a price is unknown or in another currency; or
-/// if no row can be searched.
+/// Returns `sizes` in rising order, each once.
+std::vector<int> ascending(std::vector<int> sizes);
+
+/// Sizes up `question`, whose sizes ascend, by `workers`. Throws: Error, in words of the options of
+/// `interlock plan`, if model, a machine, a price or an override is wrong, or says what the
+/// question says; if a budget is asked for where a price is unknown or in another currency; or if
+/// no row can be searched.
 Sizing size_up(const SizingQuestion& question, const Workers& workers,
                const SizingListener& listener = {});
 

@@ -6,6 +6,9 @@
 #include <numeric>
 #include <utility>
 
+#include "base/error.h"
+#include "base/text.h"
+
 namespace interlock {
 namespace {
 
@@ -30,6 +33,13 @@ double wanted(const SizePrice& size, const SizingAims& aims) {
 }
 
 }  // namespace
+
+Money parse_budget(const std::string& text) {
+  const std::optional<Money> budget = parse_money(text);
+  if (budget && budget->amount > 0) return *budget;
+  throw Error("--budget " + in_quotes(text) +
+              ": expected an amount and a currency of three capital letters such as '2e6 USD'");
+}
 
 std::vector<bool> pareto_front(const std::vector<SizePrice>& sizes) {
   std::vector<std::size_t> order = places(sizes.size());

@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "base/units.h"
@@ -22,6 +23,9 @@ struct SizingAims {
   std::optional<Seconds> time;
   std::optional<Money> budget;
 };
+
+/// Returns the budget that `text` says: "2e6 USD". Throws: Error.
+Money parse_budget(const std::string& text);
 
 /// Time and cost of a size; costs are in one unit.
 struct SizePrice {

@@ -16,7 +16,7 @@ library=$prefix/lib/libinterlock.so.0
 shown=$(nm --dynamic --defined-only --demangle "$library" | cut -d ' ' -f 3-)
 foreign=$(grep -vE '^(INTERLOCK_[0-9.]+|interlock_[a-z_]+(@.*)?|((typeinfo|typeinfo name|vtable) for )?interlock::v0::.*)$' <<<"$shown" || true)
 [[ -z $foreign ]] || fail "libinterlock.so shows $foreign"
-for name in 'interlock::v0::simulate(' 'interlock::v0::Result::json(' interlock_simulate; do
+for name in 'interlock::v0::simulate(' 'interlock::v0::Result::devices(' interlock_simulate; do
   grep -qF "$name" <<<"$shown" || fail "libinterlock.so does not show $name"
 done
 objdump -p "$library" | grep -q 'SONAME *libinterlock.so.0$' || fail "another soname than libinterlock.so.0"
@@ -30,10 +30,14 @@ cmake -S "$folder/the examples" -B "$folder/made here" -DCMAKE_PREFIX_PATH="$pre
 cd -- "$folder/made here"
 ./what_if >what_if.txt
 grep -qE '^ +8 +[0-9.]+ +[0-9]+% +[0-9.]+$' what_if.txt || fail "what_if says $(cat what_if.txt)"
+# The page shows this program, and what it says.
+page=$(<"$source/docs/library.md")
+[[ $page == *"$(tail -n +3 "$source/examples/what_if.cc")"* && $page == *"$(<what_if.txt)"* ]] ||
+  fail "docs/library.md shows another what_if.cc, or another output: $(cat what_if.txt)"
 ./own_schedule picture.svg >own_schedule.txt
 head -c 4 picture.svg | grep -q '<svg' || fail "own_schedule drew no picture"
 # (8 + 3) micro-batches of 6 ms, and three messages each way of 16 MB at 25 GB/s.
-grep -q '^a step takes 69.8 ms$' own_schedule.txt || fail "own_schedule says $(cat own_schedule.txt)"
+[[ $(head -n 1 own_schedule.txt) == "a step takes 69.8 ms" && $page == *"$(head -n 2 own_schedule.txt)"* ]] || fail "own_schedule says $(cat own_schedule.txt)"
 ./from_c >from_c.txt
 (($(grep -c '^status 0, "step_time_s": ' from_c.txt) == 2)) || fail "from_c says $(cat from_c.txt)"
 grep -q '^status 2, "message": .*did you mean' from_c.txt || fail "from_c says $(cat from_c.txt)"

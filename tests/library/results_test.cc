@@ -93,7 +93,7 @@ TEST_CASE("pictures and pages need the timeline") {
   const Result step = simulate(kTwoStages);
   CHECK(step.svg().substr(0, 4) == "<svg");
   CHECK(report_html({step, step}).find("</html>") != std::string::npos);
-  CHECK(step.table().find("step time") != std::string::npos);
+  CHECK(step.table().find("Step time") != std::string::npos);
   Options options;
   options.timeline = false;
   const Result bare = simulate(kTwoStages, options);
