@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "library/boundary.h"
 
+#include <chrono>
+
 #include "scenarios/contract/set_key.h"
 #include "scenarios/sweep/sweep_plan.h"
 
@@ -75,17 +77,35 @@ std::vector<Question> questions_of(const JsonValue& document) {
   return questions;
 }
 
-Workers workers_of(const Options& options) {
-  return Workers::of_threads(options.threads > 0 ? options.threads : usable_processors());
-}
+namespace {
 
-void tell_progress(const Options& options, std::size_t done, std::size_t of) {
-  if (!options.progress) return;
+/// Calls what the caller gave. Throws: CallerThrew.
+template <class... Arguments>
+void call_out(const std::function<void(Arguments...)>& callback, Arguments... arguments) {
+  if (!callback) return;
   try {
-    options.progress(done, of);
+    callback(arguments...);
   } catch (...) {
     throw CallerThrew{std::current_exception()};
   }
+}
+
+}  // namespace
+
+Workers workers_of(const Options& options) {
+  Workers workers =
+      Workers::of_threads(options.threads > 0 ? options.threads : usable_processors());
+  using Clock = std::chrono::steady_clock;
+  workers.meanwhile = [poll = options.poll, next = Clock::now()]() mutable {
+    if (Clock::now() < next) return;
+    next = Clock::now() + std::chrono::milliseconds(100);
+    call_out(poll);
+  };
+  return workers;
+}
+
+void tell_progress(const Options& options, std::size_t done, std::size_t of) {
+  call_out(options.progress, done, of);
 }
 
 }  // namespace interlock::v0

@@ -2,15 +2,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The package says what users see; here texts go in, and numbers and texts come out. Python's lock
-// is given back while the library computes. Progress takes it again, and looks for Ctrl-C.
+// is given back while the library computes; progress and looks for Ctrl-C take it again.
 #include <interlock/interlock.h>
 #include <pybind11/functional.h>
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
-#include <cmath>
+#include <cstdint>
+#include <functional>
 #include <limits>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <vector>
 
 namespace py = pybind11;
 
@@ -48,24 +53,28 @@ void translate(std::exception_ptr thrown) {
 
 // --- Options -----------------------------------------------------------------------------------
 
-/// Returns a callback that ends the call where Python was interrupted, or `told` raises.
+/// Returns a callback for `told`, a function of Python's; none for None.
 std::function<void(std::size_t, std::size_t)> progress_of(const py::object& told) {
+  if (told.is_none()) return {};
   // Copies are made and dropped without Python's lock, under which alone objects are counted.
   const auto shared = std::make_shared<py::object>(told);
   return [shared](std::size_t done, std::size_t of) {
     const py::gil_scoped_acquire locked;
-    if (PyErr_CheckSignals() != 0) throw py::error_already_set();
-    if (!shared->is_none()) (*shared)(done, of);
+    (*shared)(done, of);
   };
 }
 
-Options make_options(std::string file, std::vector<std::string> set, bool timeline, int threads,
-                     const py::object& progress) {
+/// Ends a call where Ctrl-C was pressed.
+void look_for_signals() {
+  const py::gil_scoped_acquire locked;
+  if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+}
+
+Options make_options(std::string file, std::vector<std::string> set, const py::object& progress) {
   return {.file = std::move(file),
           .set = std::move(set),
-          .timeline = timeline,
-          .threads = threads,
-          .progress = progress_of(progress)};
+          .progress = progress_of(progress),
+          .poll = look_for_signals};
 }
 
 // --- Tables, as columns ------------------------------------------------------------------------
@@ -246,8 +255,10 @@ py::list metric_rows() {
 
 void bind_types(py::module_& module) {
   py::class_<Options>(module, "Options")
-      .def(py::init(&make_options), py::arg("file"), py::arg("set"), py::arg("timeline") = true,
-           py::arg("threads") = 0, py::arg("progress") = py::none());
+      .def(py::init(&make_options))
+      .def_readwrite("timeline", &Options::timeline)
+      .def_readwrite("range_draws", &Options::range_draws)
+      .def_readwrite("threads", &Options::threads);
   py::class_<Result>(module, "Result")
       .def("name", &Result::name)
       .def("metric", &Result::metric)

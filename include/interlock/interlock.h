@@ -89,6 +89,9 @@ struct Options {
   /// Told, in the calling thread, how much of search, plan, explain and sweep is done. What it
   /// throws ends the call, and reaches the caller.
   std::function<void(std::size_t done, std::size_t of)> progress;
+  /// Called likewise some ten times a second, e.g. to end a call that is no longer wanted; what is
+  /// under way is simulated to its end.
+  std::function<void()> poll;
 };
 
 /// Reads a scenario without running it. Returns how many scenarios its "sweep" makes; 1 without.

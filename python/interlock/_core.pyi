@@ -7,13 +7,11 @@ Columns = dict[str, Any]  # arrays of NumPy
 OpTuple = tuple[str, int, int]
 
 class Options:
+    timeline: bool
+    range_draws: int
+    threads: int
     def __init__(
-        self,
-        file: str,
-        set: list[str],
-        timeline: bool = ...,
-        threads: int = ...,
-        progress: Optional[Callable[[int, int], Any]] = ...,
+        self, file: str, set: list[str], progress: Optional[Callable[[int, int], Any]]
     ) -> None: ...
 
 class Result:

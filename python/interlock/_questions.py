@@ -12,7 +12,7 @@ from . import _core
 from ._answers import Change, Explanation, FoundPlan, PlanResult, PlanRow, SearchResult
 from ._metrics import metrics
 from ._result import Result
-from ._scenario import Progress, Scenario, request, set_texts, settings_of
+from ._scenario import Progress, Scenario, options, request, settings_of
 from ._tables import need_pandas
 
 if TYPE_CHECKING:
@@ -27,14 +27,19 @@ def check(scenario: Scenario, /, **set: Any) -> int:
     return _core.check(*request(scenario, set))
 
 
-def simulate(scenario: Scenario, /, *, timeline: bool = True, **set: Any) -> Result:
+def simulate(
+    scenario: Scenario, /, *, timeline: bool = True, range_draws: int = 0, **set: Any
+) -> Result:
     """Simulates one scenario.
 
     timeline: keeps what timeline(), memory(), plot() and report_html() of the result need.
+    range_draws: simulations that the range of a step on a calibrated device is drawn from, at
+    least 20; 0: it has none.
     set: keys of the scenario, parallel__pipeline=8.
     Raises: ScenarioError, also for a scenario with a "sweep".
     """
-    return Result(_core.simulate(*request(scenario, set, timeline=timeline)), timeline)
+    asked = request(scenario, set, timeline=timeline, range_draws=range_draws)
+    return Result(_core.simulate(*asked), timeline)
 
 
 def simulate_all(
@@ -173,8 +178,8 @@ def plan(
     question.tokens, question.samples, question.batch = tokens, samples, batch
     question.sequence_length, question.weak, question.days = sequence_length, weak, days
     question.budget, question.prices, question.mtbf = budget, dict(prices or {}), mtbf
-    options = _core.Options("", set_texts(set), threads=threads, progress=progress)
-    found, ranking, recommendation, text = _core.plan(question, options)
+    asked = options(set, progress=progress, threads=threads)
+    found, ranking, recommendation, text = _core.plan(question, asked)
     rows = [PlanRow(**row) for row in found]
     return PlanResult(rows, [rows[i] for i in ranking], recommendation, text)
 

@@ -75,16 +75,22 @@ def text_and_file(scenario: Scenario) -> tuple[str, str]:
 
 
 def request(
-    scenario: Scenario, settings: Mapping[str, Any], **options: Any
+    scenario: Scenario, settings: Mapping[str, Any], **given: Any
 ) -> tuple[str, _core.Options]:
     """Returns a scenario and options as the library takes them."""
     text, file = text_and_file(scenario)
-    return text, _core.Options(file, set_texts(settings), **options)
+    return text, options(settings, file, **given)
 
 
-def set_texts(settings: Mapping[str, Any]) -> list[str]:
-    """Returns {"parallel__pipeline": 8} as ["parallel.pipeline=8"]."""
-    return [f"{key.replace('__', '.')}={json_of(value)}" for key, value in settings.items()]
+def options(
+    settings: Mapping[str, Any], file: str = "", progress: Progress = None, **given: Any
+) -> _core.Options:
+    """Returns options of the library: {"parallel__pipeline": 8} is "parallel.pipeline=8"."""
+    texts = [f"{key.replace('__', '.')}={json_of(value)}" for key, value in settings.items()]
+    made = _core.Options(file, texts, progress)
+    for name, value in given.items():
+        setattr(made, name, value)
+    return made
 
 
 def settings_of(texts: list[str]) -> dict[str, Any]:

@@ -237,7 +237,7 @@ JobResult result_of(const Jobs& jobs, std::size_t job) {
 
 class ThreadPool {
  public:
-  ThreadPool(const Jobs& jobs, int threads) : jobs_(jobs), count_(threads) {}
+  ThreadPool(const Jobs& jobs, const Workers& workers) : jobs_(jobs), workers_(workers) {}
   ~ThreadPool() {
     {
       const std::lock_guard lock(guard_);
@@ -253,7 +253,7 @@ class ThreadPool {
   bool run() {
     while (true) {
       if (jobs_.stop && jobs_.stop()) return false;
-      while (under_way_ < count_ && give()) {
+      while (under_way_ < workers_.count && give()) {
       }
       if (under_way_ == 0) return true;
       take_results();
@@ -300,6 +300,7 @@ class ThreadPool {
                       [this] { return !results_.empty(); });
       results.swap(results_);
     }
+    if (workers_.meanwhile) workers_.meanwhile();
     for (const JobResult& result : results) {
       --under_way_;
       jobs_.done(result);
@@ -307,7 +308,7 @@ class ThreadPool {
   }
 
   const Jobs& jobs_;
-  int count_;
+  const Workers& workers_;
   int under_way_ = 0;
   bool no_more_ = false;
   std::mutex guard_;  // of what follows
@@ -319,8 +320,9 @@ class ThreadPool {
 };
 
 /// Runs `jobs` here, one after the other.
-bool run_in_turn(const Jobs& jobs) {
+bool run_in_turn(const Jobs& jobs, const Workers& workers) {
   while (!jobs.stop || !jobs.stop()) {
+    if (workers.meanwhile) workers.meanwhile();
     const std::optional<std::size_t> job = jobs.next();
     if (!job) return true;
     jobs.done(result_of(jobs, *job));
@@ -333,7 +335,7 @@ bool run_in_turn(const Jobs& jobs) {
 bool run_jobs(const Jobs& jobs, const Workers& workers) {
   CHECK(workers.count >= 1, "a pool has at least one worker");
   if (!workers.threads) return ProcessPool(jobs, workers.count).run();
-  return workers.count == 1 ? run_in_turn(jobs) : ThreadPool(jobs, workers.count).run();
+  return workers.count == 1 ? run_in_turn(jobs, workers) : ThreadPool(jobs, workers).run();
 }
 
 int usable_processors() {

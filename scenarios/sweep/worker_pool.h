@@ -22,6 +22,9 @@ struct JobResult {
 struct Workers {
   int count = 1;
   bool threads = false;  // of this process; else processes of their own
+  /// Called here while threads work, ten times a second or more often, if not empty. What it
+  /// throws ends the run.
+  std::function<void()> meanwhile;
 
   Workers(int processes) : count(processes) {}  // NOLINT(google-explicit-constructor)
   static Workers of_threads(int count) {

@@ -181,6 +181,14 @@ TEST_CASE("progress is told in the caller's thread, and what it throws ends the 
   CHECK_THROWS_AS(explain(stages_text(2, 4), options), Error);  // of several scenarios
   options.set.clear();
   CHECK_THROWS_AS(explain(stages_text(2, 4), options), Stop);
+  options.progress = {};
+  options.poll = [&] {
+    CHECK(std::this_thread::get_id() == here);
+    throw Stop();
+  };
+  for (options.threads = 1; options.threads <= 2; ++options.threads) {
+    CHECK_THROWS_AS(explain(stages_text(2, 4), options), Stop);
+  }
 }
 
 TEST_CASE("SimGrid, which needs a process of its own, is refused") {
