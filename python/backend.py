@@ -3,6 +3,8 @@
 # SPDX-License-Identifier: Apache-2.0
 import base64
 import hashlib
+import os
+import re
 import subprocess
 import sys
 import sysconfig
@@ -25,16 +27,27 @@ Requires-Dist: pandas; extra == "tables"
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     """Makes a wheel in `wheel_directory`. Returns its name."""
     build = _build("wheel")
-    (made,) = [path for path in build.glob("interlock-*.whl") if _tag() in path.name]
-    (Path(wheel_directory) / made.name).write_bytes(made.read_bytes())
-    return made.name
+    name = _wheel_name()
+    (Path(wheel_directory) / name).write_bytes((build / name).read_bytes())
+    return name
+
+
+def prepare_metadata_for_build_wheel(metadata_directory, config_settings=None):
+    """Writes what pip asks for before anything is built. Returns the folder of it."""
+    info = Path(metadata_directory) / f"interlock-{_version()}.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(METADATA.format(version=_version()))
+    return info.name
+
+
+prepare_metadata_for_build_editable = prepare_metadata_for_build_wheel
 
 
 def build_editable(wheel_directory, config_settings=None, metadata_directory=None):
     """Makes a wheel that leads to the sources: changes of them hold at once."""
     build = _build("interlock_core")
     files = {"interlock.pth": f"{build / 'python'}\n".encode()}
-    return write_wheel(Path(wheel_directory), files, _version(build)).name
+    return write_wheel(Path(wheel_directory), files).name
 
 
 def build_sdist(sdist_directory, config_settings=None):
@@ -45,10 +58,10 @@ def build_sdist(sdist_directory, config_settings=None):
 def _build(target):
     """Builds a target for this Python. Returns the build folder.
 
-    That is build/, where ./run and ./test have compiled most of it, if it is for this version of
-    Python; else a folder of its own.
+    That is build/, or $INTERLOCK_BUILD, where ./run and ./test have compiled most of it, if it is
+    for this version of Python; else a folder of its own.
     """
-    build = ROOT / "build"
+    build = Path(os.environ.get("INTERLOCK_BUILD") or ROOT / "build")
     module = build / "python" / "module"
     if not module.exists() or module.read_text() != f"_core{SUFFIX}":
         build = ROOT / f"build-{_tag()}"
@@ -71,9 +84,8 @@ def _run(*command):
         raise SystemExit(f"{command[0]} failed ({failed.returncode}); ./run installs what it needs")
 
 
-def _version(build):
-    cache = (build / "CMakeCache.txt").read_text()
-    return cache.split("CMAKE_PROJECT_VERSION:STATIC=")[1].split("\n")[0]
+def _version():
+    return re.search(r"project\(interlock VERSION ([0-9.]+)", (ROOT / "CMakeLists.txt").read_text())[1]
 
 
 def _tag():
@@ -81,8 +93,13 @@ def _tag():
     return f"{version}-{version}-{sysconfig.get_platform().translate(str.maketrans('-.', '__'))}"
 
 
-def write_wheel(folder, files, version):
+def _wheel_name():
+    return f"interlock-{_version()}-{_tag()}.whl"
+
+
+def write_wheel(folder, files):
     """Writes a wheel of `files`, contents by path. Returns its path."""
+    version = _version()
     info = f"interlock-{version}.dist-info"
     files[f"{info}/METADATA"] = METADATA.format(version=version).encode()
     files[f"{info}/WHEEL"] = (
@@ -93,7 +110,7 @@ def write_wheel(folder, files, version):
         digest = base64.urlsafe_b64encode(hashlib.sha256(contents).digest()).rstrip(b"=").decode()
         record += f"{path},sha256={digest},{len(contents)}\n"
     files[f"{info}/RECORD"] = (record + f"{info}/RECORD,,\n").encode()
-    wheel = folder / f"interlock-{version}-{_tag()}.whl"
+    wheel = folder / _wheel_name()
     with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED) as archive:
         for path, contents in files.items():
             entry = zipfile.ZipInfo(path)  # without a date, so that equal files are equal wheels
@@ -103,10 +120,10 @@ def write_wheel(folder, files, version):
     return wheel
 
 
-if __name__ == "__main__":  # backend.py FOLDER VERSION WHERE, as CMake calls it
+if __name__ == "__main__":  # backend.py FOLDER WHERE, as CMake calls it
     staged = Path(sys.argv[1]).resolve()
     paths = [path for path in sorted(staged.rglob("*")) if path.is_file()]
     # A wheel has no links: what a link leads to is there once, under the link's name.
     once = set(paths) - {path.resolve() for path in paths if path.is_symlink()}
     contents = {str(path.relative_to(staged)): path.read_bytes() for path in paths if path in once}
-    print(write_wheel(Path(sys.argv[3]), contents, sys.argv[2]))
+    print(write_wheel(Path(sys.argv[2]), contents))

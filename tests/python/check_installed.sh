@@ -10,7 +10,7 @@ fail() { echo "$*" >&2; exit 1; }
 
 # Neither the source tree, nor a setting, nor a network may help.
 unset INTERLOCK_DATA PYTHONPATH
-export PIP_NO_INDEX=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PYTHONNOUSERSITE=1 https_proxy=http://127.0.0.1:9
+export INTERLOCK_BUILD=$build PIP_NO_INDEX=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PYTHONNOUSERSITE=1 https_proxy=http://127.0.0.1:9
 venv="$folder/a venv"
 "$python" -m venv "$venv"
 cd -- "$folder"

@@ -34,7 +34,7 @@ def test_a_sweep_has_a_row_for_each_combination_equal_to_its_simulation(pandas, 
     assert list(table["training.micro_batch_size"]) == [1, 2] * 3
     assert list(table["parallel.data"]) == [8, 8, 4, 4, 1, 1]
     for _, row in table.iterrows():
-        step = interlock.simulate(scenario, **row[:3].to_dict())
+        step = interlock.simulate(scenario, **row.iloc[:3].to_dict())
         assert row.step_time_s == step.step_time_s
         assert row.peak_memory_bytes == step.peak_memory_bytes
     assert table.error.isna().all() and table.fits_in_memory.dtype == bool
