@@ -44,7 +44,7 @@ const char* unit_of(MetricKind kind) {
 
 Metric::Better better_of(Better better) {
   using To = Metric::Better;
-  return better == Better::More ? To::more : better == Better::Less ? To::less : To::neither;
+  return better == Better::More ? To::More : better == Better::Less ? To::Less : To::Neither;
 }
 
 /// Returns the rows of the table of metrics that a result of one step has as numbers.
@@ -60,6 +60,16 @@ const std::vector<const MetricRow*>& number_rows() {
     return found;
   }();
   return rows;
+}
+
+/// Returns the place of a metric in metrics(). Throws: interlock::Error if there is none.
+std::size_t place_of(std::string_view key) {
+  const auto& rows = number_rows();
+  const auto row =
+      std::find_if(rows.begin(), rows.end(), [&](const MetricRow* one) { return key == one->key; });
+  if (row != rows.end()) return static_cast<std::size_t>(row - rows.begin());
+  throw interlock::Error("there is no metric " + in_quotes(key) +
+                         "; expected one of metrics(), such as \"step_time_s\"");
 }
 
 std::optional<double> number_at(const Json& document, const char* pointer) {
@@ -179,20 +189,22 @@ std::string Result::name() const { return data_->result.plan.question.name; }
 
 std::optional<double> Result::metric(std::string_view key) const {
   return at_boundary([&] {
-    const auto& rows = number_rows();
-    const auto row = std::find_if(rows.begin(), rows.end(),
-                                  [&](const MetricRow* one) { return key == one->key; });
-    if (row == rows.end()) {
-      throw interlock::Error("there is no metric " + in_quotes(key) +
-                             "; expected one of metrics(), such as \"step_time_s\"");
-    }
-    if (!std::holds_alternative<std::monostate>((*row)->field)) {
-      return interlock::number_of(**row, data_->result.measurement.metrics);
+    const std::size_t place = place_of(key);
+    const MetricRow& row = *number_rows()[place];
+    if (!std::holds_alternative<std::monostate>(row.field)) {
+      return interlock::number_of(row, data_->result.measurement.metrics);
     }
     std::call_once(data_->numbers_made, [&] {
       data_->numbers = numbers_of(data_->result, result_document(data_->result));
     });
-    return data_->numbers[static_cast<std::size_t>(row - rows.begin())];
+    return data_->numbers[place];
+  });
+}
+
+std::optional<double> SweepRow::metric(std::string_view key) const {
+  return at_boundary([&] {
+    const std::size_t place = place_of(key);
+    return metrics.empty() ? std::nullopt : metrics[place];
   });
 }
 
