@@ -102,6 +102,15 @@ std::string summary_json(const ReportOptions& options, const ResultFiles& files)
                                 {"results", json_number(static_cast<double>(count))}}));
 }
 
+/// Says what was written, as JSON or in a line.
+void finish(const ReportOptions& options, const ResultFiles& files) {
+  write_json(options.json, summary_json(options, files), options.quiet);
+  if (options.quiet || options.json == "-") return;
+  const std::size_t count = files.results.size() + files.curves.size();
+  print("wrote " + options.out + ": " + options.figure + " of " + std::to_string(count) +
+        (count == 1 ? " result\n" : " results\n"));
+}
+
 /// An HTML page, which no program has to convert.
 void write_page(const ReportOptions& options) {
   if (!options.out.ends_with(".html")) {
@@ -115,7 +124,7 @@ void write_page(const ReportOptions& options) {
         "are curves of interlock train; expected interlock train --report FILE.html");
   }
   write_file(options.out, results_html(files.results));
-  write_json(options.json, summary_json(options, files), options.quiet);
+  finish(options, files);
 }
 
 /// Markdown, into a file or to standard output.
@@ -149,11 +158,7 @@ void report(const ReportOptions& options) {
   const std::string svg =
       options.figure == "timeline" ? timeline(files) : figure_svg(options.figure, files);
   write_file(options.out, converted(svg, format));
-  write_json(options.json, summary_json(options, files), options.quiet);
-  if (options.quiet || options.json == "-") return;
-  const std::size_t count = files.results.size() + files.curves.size();
-  print("wrote " + options.out + ": " + options.figure + " of " + std::to_string(count) +
-        (count == 1 ? " result\n" : " results\n"));
+  finish(options, files);
 }
 
 }  // namespace interlock

@@ -66,6 +66,9 @@ std::string find_column(const std::string& path, const std::string& name,
   for (const std::string& column : columns) {
     if (tail_of(column) == name) return column;
   }
+  for (const char* unit : {"_s", "_bytes", "_j", "_w", "_per_s"}) {
+    if (known(name + unit)) return name + unit;
+  }
   const auto meant = nearest(name, columns);
   throw Error("--by " + in_quotes(name) + ": " + path + " has no such column; " +
               (meant ? "did you mean " + in_quotes(*meant) + "?"
@@ -224,6 +227,25 @@ Ranking rank_rows(const std::string& path, const RankQuery& query) {
   return ranking;
 }
 
+namespace {
+
+/// Returns `text` without the marks of Markdown: "hfu, [below](#flops)" is "hfu, below".
+std::string plain(std::string_view text) {
+  std::string words;
+  while (!text.empty()) {
+    const std::size_t end = text.starts_with("](") ? text.find(')') : std::string_view::npos;
+    if (end != std::string_view::npos) {
+      text.remove_prefix(end + 1);
+      continue;
+    }
+    if (text[0] != '`' && text[0] != '[') words += text[0];
+    text.remove_prefix(1);
+  }
+  return words;
+}
+
+}  // namespace
+
 std::string column_lines(const std::string& path) {
   const SweepIdentity identity = stored_identity(path);
   Database database(path, Database::Mode::Read);
@@ -236,7 +258,9 @@ std::string column_lines(const std::string& path) {
     const bool swept = std::ranges::any_of(identity.paths, [&](const std::string& swept_path) {
       return column_of(swept_path) == column;
     });
-    const std::string meaning = row != nullptr ? row->meaning : swept ? "what the sweep sets" : "";
+    const std::string meaning = row != nullptr ? plain(row->meaning)
+                                : swept        ? "what the sweep sets"
+                                               : "";
     text += meaning.empty() ? column : pad(column, widest) + "  " + meaning;
     text += "\n";
   }
@@ -252,7 +276,8 @@ std::string ranking_table(const Ranking& ranking, const std::vector<std::string>
     const auto column = column_at(ranking, column_of(path));
     if (column) add_column(ranking, *column, {tail_of(path), ""}, grid);
   }
-  bool by_shown = false;
+  bool by_shown = std::ranges::any_of(
+      paths, [&](const std::string& path) { return column_of(path) == ranking.by; });
   for (const Shown& shown : kShown) {
     const auto column = column_at(ranking, shown.column);
     if (!column || all_null(ranking, *column)) continue;
