@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "library/boundary.h"
 #include "library/result_data.h"
+#include "reports/page/page_sections.h"
 #include "reports/report.h"
 #include "reports/result/all_metrics.h"
 #include "reports/result/result_json.h"
@@ -267,10 +268,10 @@ std::string report_html(const std::vector<Result>& results) {
   return at_boundary([&] {
     if (results.empty()) throw interlock::Error("a report of no results; expected one or more");
     std::vector<ScenarioResult> inside;
-    for (const Result& result : results) {
-      const Result::Data& data = Inside::data_of(result);
-      if (inside.size() < kMostDrawn) kept_timeline(data);
-      inside.push_back(data.result);
+    for (const Result& result : results) inside.push_back(Inside::data_of(result).result);
+    const std::vector<bool> drawn = page_sections(inside).drawn;
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      if (drawn[i]) kept_timeline(Inside::data_of(results[i]));
     }
     return html_report(inside);
   });

@@ -197,8 +197,8 @@ INTERLOCK_API Result simulate(std::string_view text, const Options& options = {}
 /// Simulates every scenario of a text with a "sweep", one after the other.
 INTERLOCK_API std::vector<Result> simulate_all(std::string_view text, const Options& options = {});
 
-/// Returns one self-contained page that compares `results`. Throws: Error if there is none, or one
-/// of the first 48 has no timeline.
+/// Returns one self-contained page that compares `results`, and draws the 48 that tell most.
+/// Throws: Error if there is none, or one that is drawn has no timeline.
 INTERLOCK_API std::string report_html(const std::vector<Result>& results);
 
 // --- sweep -------------------------------------------------------------------------------------
