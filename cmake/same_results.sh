@@ -11,8 +11,8 @@ work=$(mktemp -d)
 trap 'rm -rf -- "$work"' EXIT
 export INTERLOCK_DATA=$root work old new
 
-# Leaves out what the clock says.
-timeless() { sed -E 's/"(wall|engine_wall|simulation)[a-z_]*_s": [0-9.e+-]+/"\1_s": 0/'; }
+# Leaves out what the clock says, and which version speaks.
+timeless() { sed -E 's/"(wall|engine_wall|simulation)[a-z_]*_s": [0-9.e+-]+/"\1_s": 0/; s/"program_version": "[0-9.]+"/"program_version": ""/'; }
 # answer PROGRAM SCENARIO: its result, or how it was refused.
 answer() {
   "$1" simulate --quiet --json - "$2" 2>&1 | timeless || true

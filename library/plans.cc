@@ -112,7 +112,7 @@ Explanation explain(std::string_view text, const Options& options) {
     for (const TriedChange& one : answers.changes) changes.push_back(change_of(one));
     const std::string limit = limit_sentence(answers), json = answers_json(answers);
     return Explanation{.result = result_of(std::move(answers.baseline.result), true),
-                       .limit = limit,
+                       .limited_by = limit,
                        .changes = std::move(changes),
                        .json = json};
   });

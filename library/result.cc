@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "library/boundary.h"
 #include "library/result_data.h"
+#include "reports/page/page_sections.h"
 #include "reports/report.h"
 #include "reports/result/all_metrics.h"
 #include "reports/result/result_json.h"
@@ -44,7 +45,7 @@ const char* unit_of(MetricKind kind) {
 
 Metric::Better better_of(Better better) {
   using To = Metric::Better;
-  return better == Better::More ? To::more : better == Better::Less ? To::less : To::neither;
+  return better == Better::More ? To::More : better == Better::Less ? To::Less : To::Neither;
 }
 
 /// Returns the rows of the table of metrics that a result of one step has as numbers.
@@ -60,6 +61,16 @@ const std::vector<const MetricRow*>& number_rows() {
     return found;
   }();
   return rows;
+}
+
+/// Returns the place of a metric in metrics(). Throws: interlock::Error if there is none.
+std::size_t place_of(std::string_view key) {
+  const auto& rows = number_rows();
+  const auto row =
+      std::find_if(rows.begin(), rows.end(), [&](const MetricRow* one) { return key == one->key; });
+  if (row != rows.end()) return static_cast<std::size_t>(row - rows.begin());
+  throw interlock::Error("there is no metric " + in_quotes(key) +
+                         "; expected one of metrics(), such as \"step_time_s\"");
 }
 
 std::optional<double> number_at(const Json& document, const char* pointer) {
@@ -179,20 +190,22 @@ std::string Result::name() const { return data_->result.plan.question.name; }
 
 std::optional<double> Result::metric(std::string_view key) const {
   return at_boundary([&] {
-    const auto& rows = number_rows();
-    const auto row = std::find_if(rows.begin(), rows.end(),
-                                  [&](const MetricRow* one) { return key == one->key; });
-    if (row == rows.end()) {
-      throw interlock::Error("there is no metric " + in_quotes(key) +
-                             "; expected one of metrics(), such as \"step_time_s\"");
-    }
-    if (!std::holds_alternative<std::monostate>((*row)->field)) {
-      return interlock::number_of(**row, data_->result.measurement.metrics);
+    const std::size_t place = place_of(key);
+    const MetricRow& row = *number_rows()[place];
+    if (!std::holds_alternative<std::monostate>(row.field)) {
+      return interlock::number_of(row, data_->result.measurement.metrics);
     }
     std::call_once(data_->numbers_made, [&] {
       data_->numbers = numbers_of(data_->result, result_document(data_->result));
     });
-    return data_->numbers[static_cast<std::size_t>(row - rows.begin())];
+    return data_->numbers[place];
+  });
+}
+
+std::optional<double> SweepRow::metric(std::string_view key) const {
+  return at_boundary([&] {
+    const std::size_t place = place_of(key);
+    return metrics.empty() ? std::nullopt : metrics[place];
   });
 }
 
@@ -255,10 +268,10 @@ std::string report_html(const std::vector<Result>& results) {
   return at_boundary([&] {
     if (results.empty()) throw interlock::Error("a report of no results; expected one or more");
     std::vector<ScenarioResult> inside;
-    for (const Result& result : results) {
-      const Result::Data& data = Inside::data_of(result);
-      if (inside.size() < kMostDrawn) kept_timeline(data);
-      inside.push_back(data.result);
+    for (const Result& result : results) inside.push_back(Inside::data_of(result).result);
+    const std::vector<bool> drawn = page_sections(inside).drawn;
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      if (drawn[i]) kept_timeline(Inside::data_of(results[i]));
     }
     return html_report(inside);
   });

@@ -99,12 +99,12 @@ INTERLOCK_API std::size_t check(std::string_view text, const Options& options = 
 
 // --- simulate ----------------------------------------------------------------------------------
 
-/// Describes a number of results.
+/// Describes one of the numbers that results have.
 struct Metric {
-  enum class Better { less, more, neither };
+  enum class Better { Less, More, Neither };
   std::string key;   // with its unit: "step_time_s"
   std::string unit;  // "s", "bytes", "J", "W", "1/s", "money", "share", "count", "truth" (0 or 1)
-  Better better = Better::neither;
+  Better better = Better::Neither;
   std::string meaning;  // one sentence, may be empty
 };
 
@@ -200,8 +200,8 @@ INTERLOCK_API Result simulate(std::string_view text, const Options& options = {}
 /// Simulates every scenario of a text with a "sweep", one after the other.
 INTERLOCK_API std::vector<Result> simulate_all(std::string_view text, const Options& options = {});
 
-/// Returns one self-contained page that compares `results`. Throws: Error if there is none, or one
-/// of the first 48 has no timeline.
+/// Returns one self-contained page that compares `results`, and draws the 48 that tell most.
+/// Throws: Error if there is none, or one that is drawn has no timeline.
 INTERLOCK_API std::string report_html(const std::vector<Result>& results);
 
 // --- sweep -------------------------------------------------------------------------------------
@@ -212,6 +212,9 @@ struct SweepRow {
   std::string error;                           // why there is no result; empty: there is one
   std::vector<std::optional<double>> metrics;  // as metrics() lists them; nothing: unknown
   std::string json;                            // "interlock-result/1" on one line
+
+  /// Returns the metric with this key. Throws: Error if there is no such metric.
+  INTERLOCK_API std::optional<double> metric(std::string_view key) const;
 };
 
 struct SweepResult {
@@ -294,7 +297,7 @@ struct Change {
 
 struct Explanation {
   Result result;                // of the scenario as it is
-  std::string limit;            // what limits the step, in a sentence
+  std::string limited_by;       // what limits the step, in a sentence
   std::vector<Change> changes;  // what gains most first
   std::string json;             // "interlock-explanation/1"
 };

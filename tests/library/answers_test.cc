@@ -78,11 +78,13 @@ TEST_CASE("every scenario of a sweep is simulated, and its row has the numbers o
       if (metrics()[k].key == "wall_time_s") continue;
       INFO(metrics()[k].key);
       CHECK(row.metrics[k] == results[i].metric(metrics()[k].key));
+      CHECK(row.metric(metrics()[k].key) == row.metrics[k]);
     }
   }
   // Nine ranks on eight devices.
   CHECK(swept.rows[6].error.find("more ranks than devices") != std::string::npos);
   CHECK(swept.rows[7].metrics.empty());
+  CHECK_FALSE(swept.rows[7].metric("step_time_s").has_value());
 }
 
 TEST_CASE("a text with a sweep is no single scenario") {

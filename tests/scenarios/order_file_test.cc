@@ -119,5 +119,30 @@ TEST_CASE("a file fixes ranks, stages and placement, also of two copies") {
   std::remove(path.c_str());
 }
 
+std::string refusal(const std::string& schedule) {
+  try {
+    loaded({"training.schedule=" + schedule, "training.micro_batches=2"});
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST_CASE("rows in the scenario are an order, as a file with these rows is") {
+  const Overrides overrides = {
+      R"(training.schedule={"order": ["0F0,1F1,1B1,0B0", "0F1,1F0,1B0,0B1"]})",
+      "training.micro_batches=2"};
+  const Plan plan = make_plan(loaded(overrides));
+  CHECK(plan.rank_of_stage == std::vector{0, 1, 1, 0});
+  const Metrics metrics = simulate_plan(plan, Keep::Nothing).measurement.metrics;
+  CHECK(metrics.step_time.value() == doctest::Approx(12e-3).epsilon(1e-12));
+  CHECK(refusal(R"({"order": ["0F0,0B0", "1F0"]})").find("order:2: ") != std::string::npos);
+  CHECK(refusal(R"({"order": ["0F0", 1]})").find("/order/1: ") != std::string::npos);
+  CHECK(refusal(R"({"order": ["0F0,0B0"], "file": "a"})").find("a second order") !=
+        std::string::npos);
+  CHECK(refusal(R"({"kind": "1f1b", "order": ["0F0,0B0"]})").find("expected no \"order\"") !=
+        std::string::npos);
+}
+
 }  // namespace
 }  // namespace interlock::order_file_test
