@@ -22,6 +22,11 @@ Requires-Python: >=3.9
 Provides-Extra: tables
 Requires-Dist: pandas; extra == "tables"
 """
+WHEEL = """Wheel-Version: 1.0
+Generator: interlock
+Root-Is-Purelib: false
+Tag: {tag}
+"""
 
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
@@ -79,13 +84,15 @@ def _run(*command):
     try:
         subprocess.run([str(word) for word in command], check=True)
     except FileNotFoundError:
-        raise SystemExit("interlock is built by CMake; type: apt install cmake ninja-build g++") from None
+        tools = "cmake ninja-build g++"
+        raise SystemExit(f"interlock is built by CMake; type: apt install {tools}") from None
     except subprocess.CalledProcessError as failed:
         raise SystemExit(f"{command[0]} failed ({failed.returncode}); ./run installs what it needs")
 
 
 def _version():
-    return re.search(r"project\(interlock VERSION ([0-9.]+)", (ROOT / "CMakeLists.txt").read_text())[1]
+    text = (ROOT / "CMakeLists.txt").read_text()
+    return re.search(r"project\(interlock VERSION ([0-9.]+)", text)[1]
 
 
 def _tag():
@@ -102,9 +109,7 @@ def write_wheel(folder, files):
     version = _version()
     info = f"interlock-{version}.dist-info"
     files[f"{info}/METADATA"] = METADATA.format(version=version).encode()
-    files[f"{info}/WHEEL"] = (
-        f"Wheel-Version: 1.0\nGenerator: interlock\nRoot-Is-Purelib: false\nTag: {_tag()}\n".encode()
-    )
+    files[f"{info}/WHEEL"] = WHEEL.format(tag=_tag()).encode()
     record = ""
     for path, contents in files.items():
         digest = base64.urlsafe_b64encode(hashlib.sha256(contents).digest()).rstrip(b"=").decode()

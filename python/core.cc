@@ -190,7 +190,7 @@ py::tuple explain_step(const std::string& text, const Options& options) {
     fields["fits"] = change.fits;
     changes.append(fields);
   }
-  return py::make_tuple(told.result, told.limit, changes, told.json);
+  return py::make_tuple(told.result, told.limited_by, changes, told.json);
 }
 
 // --- Schedules ---------------------------------------------------------------------------------
@@ -245,8 +245,8 @@ void bind_schedule(py::module_& module) {
 py::list metric_rows() {
   py::list rows;
   for (const Metric& metric : metrics()) {
-    const char* better = metric.better == Metric::Better::less   ? "less"
-                         : metric.better == Metric::Better::more ? "more"
+    const char* better = metric.better == Metric::Better::Less   ? "less"
+                         : metric.better == Metric::Better::More ? "more"
                                                                  : "neither";
     rows.append(py::make_tuple(metric.key, metric.unit, better, metric.meaning));
   }

@@ -97,7 +97,8 @@ class SearchResult(_Table):
         return FoundPlan
 
     def _sentences(self):
-        return () if self.plans else ("no plan is within the limits; to_dict() says what is nearest",)
+        none = "no plan is within the limits; to_dict() says what is nearest"
+        return () if self.plans else (none,)
 
     def __repr__(self) -> str:
         best = f", best: {self.best.words}, step_time_s={self.best.step_time_s:.4g}"
@@ -179,7 +180,7 @@ class Explanation(_Table):
 
     result: Result
     """Of the scenario as it is."""
-    limit: str
+    limited_by: str
     """What limits the step, in a sentence."""
     changes: list[Change] = field(repr=False)
     """What gains most first."""
@@ -192,10 +193,10 @@ class Explanation(_Table):
         return Change
 
     def _sentences(self):
-        return (self.limit,)
+        return (self.limited_by,)
 
     def __str__(self) -> str:
-        return self.limit
+        return self.limited_by
 
     def __repr__(self) -> str:
-        return f"<Explanation: {self.limit}; {len(self.changes)} changes>"
+        return f"<Explanation: {self.limited_by}; {len(self.changes)} changes>"

@@ -1,4 +1,4 @@
-"""The numbers of a result: made of the library's table of metrics by tests/python/stubs_test.py."""
+"""The numbers of a result, made of the table of metrics by tests/python/stubs_test.py."""
 
 # SPDX-License-Identifier: Apache-2.0
 from typing import NamedTuple, Optional

@@ -87,13 +87,15 @@ def _known(numbers: pandas.DataFrame) -> pandas.DataFrame:
     first = [one.key for one in metrics()].index("step_time_s")
     order = metrics()[first:] + metrics()[:first]
     numbers = numbers[[one.key for one in order if numbers[one.key].notna().any()]]
-    whole = {one.key: _TYPES[one.unit] for one in order if one.unit in _TYPES and one.key in numbers}
-    for key, (plain, nullable) in whole.items():
-        numbers = numbers.astype({key: plain if numbers[key].notna().all() else nullable})
+    for key, unit in ((one.key, one.unit) for one in order):
+        if key in numbers and unit in _TYPES:
+            plain, nullable = _TYPES[unit]
+            numbers = numbers.astype({key: plain if numbers[key].notna().all() else nullable})
     return numbers
 
 
-_TYPES = {"truth": ("bool", "boolean"), "count": ("int64", "Int64")}  # of units; with unknown rows
+# Of units: where every row is known, and where not.
+_TYPES = {"truth": ("bool", "boolean"), "count": ("int64", "Int64")}
 
 
 def _swept(values: Mapping[Union[str, tuple], Iterable]) -> dict[str, list]:

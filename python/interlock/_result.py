@@ -120,7 +120,8 @@ class Result(Metrics):
 
     def __repr__(self) -> str:
         first = ("step_time_s", "tokens_per_s", "busy", "mfu", "peak_memory_bytes")
-        words = [f"{key}={getattr(self, key):.4g}" for key in first if getattr(self, key) is not None]
+        known = {key: getattr(self, key) for key in first if getattr(self, key) is not None}
+        words = [f"{key}={value:.4g}" for key, value in known.items()]
         return f"<Result {self.name!r}: {', '.join(words)}, fits_in_memory={self.fits_in_memory}>"
 
     def _repr_html_(self) -> str:

@@ -25,6 +25,8 @@ class HasScenario:
     @property
     def scenario(self) -> dict[str, Any]:
         """Returns the scenario as a dict, whose keys are those of scenario files."""
+        if not self.scenario_json:
+            raise ValueError("there is no plan, and so no scenario; `problem` says why")
         return json.loads(self.scenario_json)
 
 
@@ -70,7 +72,9 @@ def text_and_file(scenario: Scenario) -> tuple[str, str]:
             return file.read(), path
     except FileNotFoundError:
         raise FileNotFoundError(
-            errno.ENOENT, "no such file; expected a dict, the path of a JSON file, or its text", path
+            errno.ENOENT,
+            "no such file; expected a dict, the path of a JSON file, or its text",
+            path,
         ) from None
 
 

@@ -53,7 +53,8 @@ def _op(word: OpLike, place: str) -> Op:
         return Op(*word)
     match = _WORD.fullmatch(word)
     if match is None:
-        raise ValueError(f"{place}: op {word!r}; expected stage, letter, micro-batch, such as '0F1'")
+        hint = "expected stage, letter and micro-batch, such as '0F1'"
+        raise ValueError(f"{place}: op {word!r}; {hint}")
     return Op(match[2], int(match[1]), int(match[3]))
 
 

@@ -37,13 +37,13 @@ def program(tmp_path):
     """Runs the program. Returns its JSON, or what it says is wrong."""
 
     def run(command, scenario, *arguments):
-        path = tmp_path / "scenario.json"
+        path, answer = tmp_path / "scenario.json", tmp_path / "answer.json"
         path.write_text(json.dumps(scenario))
-        words = [PROGRAM, command, str(path), *arguments, "--json", str(tmp_path / "answer.json"), "-q"]
+        words = [PROGRAM, command, str(path), *arguments, "--json", str(answer), "-q"]
         done = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path)
         if done.returncode != 0:
             return done.stderr.replace(str(path), "scenario")
-        return json.loads((tmp_path / "answer.json").read_text())
+        return json.loads(answer.read_text())
 
     return run
 

@@ -21,7 +21,8 @@ def test_sentences_are_those_of_the_program(scenario, program, wrong):
     with pytest.raises(interlock.ScenarioError) as caught:
         interlock.simulate(scenario, **wrong)
     ((path, value),) = wrong.items()
-    assert str(caught.value) == program("simulate", scenario, "--set", f"{path}={value}").rstrip("\n")
+    said = program("simulate", scenario, "--set", f"{path}={value}")
+    assert str(caught.value) == said.rstrip("\n")
     assert isinstance(caught.value, ValueError)
 
 

@@ -16,7 +16,8 @@ EXAMPLES = SOURCE / "scenarios" / "examples"
 
 def test_a_result_is_what_the_program_writes(scenario, program):
     step = interlock.simulate(scenario, parallel__pipeline=4, parallel__data=2)
-    written = program("simulate", scenario, "--set", "parallel.pipeline=4", "--set", "parallel.data=2")
+    layout = ["--set", "parallel.pipeline=4", "--set", "parallel.data=2"]
+    written = program("simulate", scenario, *layout)
     assert without_time(step.to_dict()) == without_time(written)
     assert step.step_time_s == written["step_time_s"]
     assert step.mfu == written["utilisation"]["mfu"]
@@ -64,7 +65,8 @@ def test_every_metric_is_an_attribute_with_a_unit(scenario):
     units = {"s": "_s", "bytes": "_bytes", "J": "_j", "W": "_w", "1/s": "_per_s"}
     for metric in interlock.metrics():
         assert metric.key in shown
-        assert metric.unit in getattr(interlock.Result, metric.key).__doc__ or metric.unit == "truth"
+        words = getattr(interlock.Result, metric.key).__doc__
+        assert metric.unit in words or metric.unit == "truth"
         getattr(step, metric.key)
         assert metric.unit not in units or units[metric.unit] in metric.key, metric
     own = [name for name in vars(interlock.Result) if not name.startswith("_")]
@@ -134,7 +136,8 @@ def test_notebooks_get_pieces_that_touch_nothing_else_of_their_page(scenario):
     assert Tags(step.plot()._repr_html_()).seen == {"img"}
     xml.dom.minidom.parseString(step.plot().svg)
     found = interlock.search(scenario, search={"tensor": 1, "recompute": "none", "zero_stage": 0})
-    assert {"table", "td"} <= Tags(found._repr_html_()).seen <= set("table thead tbody tr th td p".split())
+    allowed = set("table thead tbody tr th td p".split())
+    assert {"table", "td"} <= Tags(found._repr_html_()).seen <= allowed
 
 
 def test_pictures_and_pages_are_written(scenario, tmp_path):

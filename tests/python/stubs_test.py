@@ -12,7 +12,7 @@ from interlock import _core
 FOLDER = SOURCE / "python" / "interlock"
 STUB = FOLDER / "_metrics.pyi"
 
-HEAD = '''"""The numbers of a result: made of the library's table of metrics by tests/python/stubs_test.py."""
+HEAD = '''"""The numbers of a result, made of the table of metrics by tests/python/stubs_test.py."""
 
 # SPDX-License-Identifier: Apache-2.0
 from typing import NamedTuple, Optional
@@ -30,8 +30,9 @@ def metrics() -> list[Metric]: ...
 class Metrics:
     _core: _core.Result
 '''
-ALWAYS = (  # that interlock.h returns as plain numbers
-    "step_time_s busy useful bubble_fraction exposed_communication_s peak_memory_bytes fits_in_memory"
+ALWAYS = (  # that are never unknown
+    "step_time_s busy useful bubble_fraction exposed_communication_s peak_memory_bytes"
+    " fits_in_memory"
 ).split()
 
 
