@@ -18,7 +18,7 @@ Name: interlock
 Version: {version}
 Summary: Predicts step time, memory and utilisation of model-parallel training
 License: Apache-2.0
-Requires-Python: >=3.9
+Requires-Python: >=3.10
 Provides-Extra: tables
 Requires-Dist: pandas; extra == "tables"
 """
