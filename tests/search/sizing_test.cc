@@ -210,6 +210,20 @@ TEST_CASE("a size without a plan says why, and leaves the others alone") {
   CHECK(none.rows[0].plan->estimate.peak_memory > none.rows[0].memory_limit.value());
 }
 
+TEST_CASE("a size that a limit leaves without a plan names the limit, not memory") {
+  SizingQuestion question = small_question();
+  const Sizing fast = size_up(question, 2);
+  REQUIRE(fast.ranking.size() == 2);
+  INFO("between the times of four devices and of two");
+  const double between = (fast.rows[0].time.value() + fast.rows[1].time.value()) / 2;
+  question.overrides = {"search.limits.time=\"" + std::to_string(between) + " s\""};
+  const Sizing limited = size_up(question, 2);
+  CHECK(limited.rows[0].problem == "no plan is within search.limits.time");
+  CHECK_FALSE(limited.rows[0].plan);
+  CHECK(limited.rows[1].fits);
+  CHECK_FALSE(limited.rows[1].goodput);
+}
+
 TEST_CASE("an interrupt keeps the sizes that are done, and names the others") {
   int asked = 0;
   SizingListener listener;
