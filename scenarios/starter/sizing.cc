@@ -135,15 +135,14 @@ int batch_of(const SizingQuestion& question, std::optional<double> tokens_per_sa
   const double samples = *question.batch / each;
   const double nearest = std::clamp(std::round(samples), 1.0, kMost);
   if (samples == nearest) return static_cast<int>(samples);
-  const std::string instead = std::to_string(std::llround(nearest * each));
-  if (question.in_samples) {
-    throw Error("--batch: a step of " + format_number(samples) +
-                " samples; expected a whole number up to 2147483647, e.g. " + instead);
+  std::string told = "--batch: " + format_number(*question.batch) + " samples; expected ";
+  if (!question.in_samples) {
+    told = "--batch: " + format_number(*question.batch) + " tokens are " + format_number(samples) +
+           " sequences of " + std::to_string(std::llround(each)) + "; expected ";
   }
-  throw Error("--batch: " + format_number(*question.batch) + " tokens are " +
-              format_number(samples) + " sequences of " + std::to_string(std::llround(each)) +
-              "; expected a multiple" +
-              (samples > kMost ? ", at most 2147483647 times as many" : "") + ", e.g. " + instead);
+  const std::string multiple = question.in_samples ? "a whole number, e.g. " : "a multiple, e.g. ";
+  throw Error(told + (samples > kMost ? "at most " : multiple) +
+              std::to_string(std::llround(nearest * each)));
 }
 
 /// Returns the limits, but those of devices' memory, that plans were lost to; empty: none.
