@@ -176,7 +176,8 @@ TEST_CASE("--require-fit names the host where the host is full") {
   const Folder folder;
   folder.file("host.json", R"({"model": {"kind": "mlp", "input_size": 1024,
       "hidden_sizes": [1024], "classes": 1024}, "cluster": {"kind": "machine",
-      "device": "a100-80g", "host": {"bandwidth": "25 GB/s", "memory": "4 MiB"}},
+      "device": "a100-80g", "port": {"bandwidth": "300 GB/s"},
+      "host": {"bandwidth": "25 GB/s", "memory": "4 MiB"}},
       "training": {"strategy": "global", "global_batch_size": 4, "optimizer": "adam",
       "offload": {"optimizer": 1}}})");
   const Outcome run = run_program({"simulate", "host.json", "--require-fit"}, folder.path());

@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "base/random.h"
+#include "hardware/networks/cluster_reader.h"
 #include "scenarios/plan/lower_plan.h"
 #include "scenarios/simulate/economics.h"
 #include "scenarios/simulate/run_scenario.h"
@@ -270,7 +271,11 @@ TEST_CASE("of the partitions that fit each device the one is taken whose busiest
 
 TEST_CASE("machines are called by those that are used, and joined by the network beside them") {
   const auto cluster_of = [](const std::string& text) {
-    return loaded({"cluster=null", "cluster=" + text}).cluster;
+    const JsonValue value = parse_json(text, "cluster.json");
+    Diagnostics diagnostics;
+    Cluster cluster = read_cluster({&value, ""}, diagnostics);
+    diagnostics.throw_if_any();
+    return cluster;
   };
   CHECK(cluster_of(R"({"machines": ["dgx-h100", "dgx-a100-80g"], "devices": 8})").name ==
         "dgx-h100");
