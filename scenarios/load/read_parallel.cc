@@ -223,7 +223,7 @@ void read_load(Section& section, Sharding& sharding) {
   std::vector<double> loads;
   const Mistakes mistakes(diagnostics);
   for (const JsonNode& load : section.items_at("expert_load", *node, described(*node->value),
-                                               "loads, one of each expert")) {
+                                               "number, the load of each expert")) {
     loads.push_back(section.number_at("expert_load", load).value_or(0));
   }
   if (!mistakes.none()) return;
