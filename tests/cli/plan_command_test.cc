@@ -184,7 +184,7 @@ TEST_CASE("slips in what plan is asked get one sentence and exit code 2") {
   refused("--devices", "eight", "is no number of devices");
   refused("--devices", "8..4", "never gets from");
   refused("--devices", "8..64x1", "never gets from");
-  refused("--tokens", "abc", "--tokens \"abc\": expected a number such as 15e12 or 15T");
+  refused("--tokens", "abc", "--tokens \"abc\": expected a number from 1 to 1e18 such as 15e12");
   refused("--tokens", "-1", "--tokens");
   refused("--samples", "1e9", "one of --tokens and --samples");
   refused("--batch", "64x", "--batch \"64x\"");
