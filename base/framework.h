@@ -35,6 +35,7 @@ struct Framework {
   bool gathers_vocabulary = false;
   /// Memory that the allocator holds beyond what it has handed out, over that.
   double reserve = 0;
+  double held() const { return 1 + reserve; }
   /// Bytes that the softmax over attention scores moves, over those of one that also scales them.
   double softmax_traffic = 1;
   bool fp32_gradients = false;  // weight gradients are kept and exchanged in fp32

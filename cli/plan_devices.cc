@@ -19,6 +19,7 @@
 #include "hardware/networks/network_size.h"
 #include "reports/answers/sizing_report.h"
 #include "reports/page/sizing_page.h"
+#include "scenarios/contract/limits.h"
 #include "scenarios/sweep/sweep_range.h"
 #include "scenarios/sweep/worker_pool.h"
 
@@ -37,10 +38,10 @@ double count_of(const char* option, const std::string& text, double thousand, co
   const std::string_view letter = letters == "B" ? "G" : letters;
   const std::size_t power = letter.empty() ? 0 : kLetters.find(letter) + 1;
   const bool known = letter.size() <= 1 && (letter.empty() || power > 0);
-  if (failed == std::errc{} && known && std::isfinite(count) && count > 0) {
-    return count * std::pow(thousand, static_cast<double>(power));
-  }
-  throw Error(std::string(option) + " " + in_quotes(text) + ": expected a number such as " + such);
+  count *= std::pow(thousand, static_cast<double>(power));
+  if (failed == std::errc{} && known && count >= 1 && count <= kMostAmount) return count;
+  throw Error(std::string(option) + " " + in_quotes(text) +
+              ": expected a number from 1 to 1e18 such as " + such);
 }
 
 /// Returns the sizes, ascending and each once.
@@ -82,12 +83,14 @@ std::vector<SizedMachine> machines_of(const PlanOptions& options) {
       machines.push_back({name, ""});
     }
   }
+  const auto is_named = [](const std::string& price) { return price.find('=') != price.npos; };
   for (const std::string& price : options.prices) {
+    if (is_named(price)) continue;
+    for (SizedMachine& machine : machines) machine.price = price;
+  }
+  for (const std::string& price : options.prices) {
+    if (!is_named(price)) continue;
     const std::size_t equals = price.find('=');
-    if (equals == std::string::npos) {
-      for (SizedMachine& machine : machines) machine.price = price;
-      continue;
-    }
     const std::string name = price.substr(0, equals);
     const auto named = std::find(names.begin(), names.end(), name);
     if (named == names.end()) {
@@ -166,7 +169,9 @@ bool plan_devices(const PlanOptions& options) {
   }
   if (!options.quiet && options.json != "-") print(sizing_text(sizing, terminal_style()));
   if (!options.html.empty()) write_told(options.html, sizing_html(sizing), options.quiet);
-  if (!options.figure.empty()) {
+  if (!options.figure.empty() && sizing.ranking.empty()) {
+    tell("--figure: no size fits, so there is nothing to draw");
+  } else if (!options.figure.empty()) {
     write_told(options.figure, converted(line_chart_svg(sizing_chart(sizing)), format),
                options.quiet);
   }

@@ -150,9 +150,7 @@ class Translation {
   template <std::size_t N>
   void copy(const Copy (&copies)[N], JsonValue& object) const {
     for (const auto& [field, key] : copies) {
-      const JsonValue* value = fields_.find(field);
-      // A list has a value for each layer: put_layers reads it.
-      if (value && value->kind != Kind::Array) put(key, *value, object);
+      if (const JsonValue* value = fields_.find(field)) put(key, *value, object);
     }
   }
   template <std::size_t N>
@@ -364,6 +362,12 @@ void add_images(const JsonNode& config, JsonValue& model, Diagnostics& diagnosti
   const ConfigType* tower = tower_type(*config.value);
   const JsonValue* width = model.find("hidden_size");
   if (tower == nullptr || width == nullptr) return add_note(kNoImages, model);
+  const JsonValue* features = config.value->find("vision_feature_layer");
+  if (features != nullptr && features->items.size() > 1) {
+    report(diagnostics, config.child("vision_feature_layer"),
+           "features of " + std::to_string(features->items.size()) +
+               " layers side by side are not known here; expected one layer, e.g. -2");
+  }
   const JsonNode node = config.child("vision_config");
   JsonValue encoder = Translation(node, tower, diagnostics).encoder(*config.value, *width);
   if (const JsonValue* notes = encoder.find("notes")) {

@@ -169,9 +169,9 @@ class Tower {
       connector = parse_json(R"({"bias": false})", "");
     } else if (type_ == "mistral3") {
       merge = beside("spatial_merge_size", 2);
-      widths = {hidden, width};
+      widths = {width};
       put("final_norm", json_boolean(true), encoder_);
-      connector = parse_json(R"({"bias": false})", "");
+      connector = parse_json(R"({"merge_by": "product", "bias": false})", "");
     } else if (type_ == "internvl") {
       merge = std::round(1 / beside("downsample_ratio", 0.5));
       widths = {width};
@@ -219,14 +219,30 @@ void put_images(const JsonValue& config, const ConfigFields& tower, const JsonVa
 }
 
 std::string note_on_images(const JsonValue& encoder) {
-  const JsonValue& patches = *encoder.find("patches");
-  const double pixels = patches.find("image_size")->number;
-  const double merge = encoder.find("connector")->find("merge")->number;
-  const double side = std::floor(pixels / patches.find("patch_size")->number / merge);
+  const auto number = [&](const char* object, const char* key) {
+    const JsonValue* found = encoder.find(object);
+    return number_of(found != nullptr ? found->find(key) : nullptr, 1);
+  };
+  const double pixels = number("patches", "image_size"), merge = number("connector", "merge");
+  const double side = std::floor(pixels / number("patches", "patch_size") / merge);
   return "one image of " + format_number(pixels) + " x " + format_number(pixels) +
          " pixels in each sample, " + format_number(side * side) +
          " of its tokens, is assumed; for others --set model.encoder.images=N (0: text alone) and "
          "--set model.encoder.patches.image_size=N";
+}
+
+void renew_note_on_images(const JsonValue& base, JsonValue& model) {
+  const JsonValue* before = base.find("encoder");
+  JsonValue* notes = model.find("notes");
+  if (before == nullptr || notes == nullptr) return;
+  const auto told = std::ranges::find(notes->items, note_on_images(*before), &JsonValue::text);
+  if (told == notes->items.end()) return;
+  const JsonValue* encoder = model.find("encoder");
+  if (encoder == nullptr || encoder->find("images") != nullptr) {
+    notes->items.erase(told);
+  } else {
+    told->text = note_on_images(*encoder);
+  }
 }
 
 }  // namespace interlock

@@ -28,4 +28,7 @@ void put_images(const JsonValue& config, const ConfigFields& tower, const JsonVa
 /// Returns what was assumed of the images of `encoder`, and what to type for others.
 std::string note_on_images(const JsonValue& encoder);
 
+/// Makes that note in `model`, which has keys over those of `base`, say what is still assumed.
+void renew_note_on_images(const JsonValue& base, JsonValue& model);
+
 }  // namespace interlock

@@ -13,6 +13,10 @@ namespace {
 
 using Kind = JsonValue::Kind;
 
+/// Fields that may be lists with a size for each layer, and the keys that they stand for.
+constexpr std::pair<std::string_view, std::string_view> kSizes[] = {
+    {"num_key_value_heads", "kv_heads"}, {"intermediate_size", "ffn_hidden_size"}};
+
 /// Keys of one layer's item.
 using Item = std::vector<JsonMember>;
 
@@ -59,21 +63,47 @@ class LayerReader {
     const int period = static_cast<int>(amount(field, otherwise));
     return period > 0 && (i + 1) % period == 0;
   }
+  /// Returns a list that has entries; null where a field has none.
+  const JsonValue* list(std::string_view field) const {
+    const JsonValue* value = fields_.find(field);
+    return value != nullptr && !value->items.empty() ? value : nullptr;
+  }
+  const JsonValue* entry(std::string_view field, int i) const {
+    const JsonValue* found = list(field);
+    return found != nullptr ? &found->items[static_cast<std::size_t>(i)] : nullptr;
+  }
   bool listed(std::string_view field, int i) const {
-    const JsonValue* list = fields_.find(field);
-    return list != nullptr &&
-           std::ranges::any_of(list->items, [&](const JsonValue& one) { return one.number == i; });
+    const JsonValue* found = list(field);
+    return found != nullptr &&
+           std::ranges::any_of(found->items, [&](const JsonValue& one) { return one.number == i; });
   }
 
-  /// Lists that have an entry for each layer.
+  /// Refuses what is no list, and entries that are of another kind.
+  bool is_list(std::string_view field, Kind kind, const char* entries) const {
+    const JsonValue* value = fields_.find(field);
+    if (value == nullptr || !fields_.is_true(field)) return true;
+    const auto wrong =
+        std::ranges::find_if(value->items, [&](const JsonValue& one) { return one.kind != kind; });
+    const bool is = value->kind == Kind::Array;
+    if (is && wrong == value->items.end()) return true;
+    fields_.refuse(field, described(is ? *wrong : *value) + (is ? " in the list" : "") +
+                              "; expected a list of " + entries);
+    return false;
+  }
+
+  /// Lists that have an entry for each layer, or numbers of layers.
   bool lists_fit() const {
-    bool fit = true;
+    bool fit = is_list("layer_types", Kind::String, "names, one for each layer");
+    fit = is_list("no_rope_layers", Kind::Number, "zeros and ones, one for each layer") && fit;
+    fit = is_list("mlp_layer_types", Kind::String, "names, one for each layer") && fit;
+    fit = is_list("block_configs", Kind::Object, "objects, one for each layer") && fit;
+    fit = is_list("mlp_only_layers", Kind::Number, "numbers of layers") && fit;
+    fit = is_list("moe_layers", Kind::Number, "numbers of layers") && fit;
     for (const char* field : {"layer_types", "no_rope_layers", "mlp_layer_types",
                               "num_key_value_heads", "intermediate_size", "block_configs"}) {
-      const JsonValue* list = fields_.find(field);
-      if (list == nullptr || list->items.empty()) continue;
-      if (static_cast<int>(list->items.size()) == layers_) continue;
-      fields_.refuse(field, std::to_string(list->items.size()) + " entries for " +
+      const JsonValue* found = list(field);
+      if (found == nullptr || static_cast<int>(found->items.size()) == layers_) continue;
+      fields_.refuse(field, std::to_string(found->items.size()) + " entries for " +
                                 std::to_string(layers_) + " layers; expected as many");
       fit = false;
     }
@@ -103,9 +133,7 @@ class LayerReader {
   }
 
   std::string kind_of(int i) const {
-    if (const JsonValue* types = fields_.find("layer_types"); types && !types->items.empty()) {
-      return types->items[static_cast<std::size_t>(i)].text;
-    }
+    if (const JsonValue* type = entry("layer_types", i)) return type->text;
     if (fields_.find("full_attention_interval")) {
       return ends_period(i, "full_attention_interval", 4) ? "full_attention" : "linear_attention";
     }
@@ -122,10 +150,7 @@ class LayerReader {
 
   /// Llama 4: a list of ones and zeros, or every nth layer without positions.
   bool has_rotary(int i) const {
-    const JsonValue* list = fields_.find("no_rope_layers");
-    if (list != nullptr && !list->items.empty()) {
-      return list->items[static_cast<std::size_t>(i)].number != 0;
-    }
+    if (const JsonValue* turns = entry("no_rope_layers", i)) return turns->number != 0;
     if (!fields_.find("no_rope_layer_interval")) return true;
     return !ends_period(i, "no_rope_layer_interval", 4);
   }
@@ -171,9 +196,7 @@ class LayerReader {
   }
 
   bool has_experts(int i) const {
-    if (const JsonValue* types = fields_.find("mlp_layer_types")) {
-      return types->items[static_cast<std::size_t>(i)].text != "dense";
-    }
+    if (const JsonValue* type = entry("mlp_layer_types", i)) return type->text != "dense";
     if (fields_.find("moe_layers")) return listed("moe_layers", i);
     if (fields_.find("interleave_moe_layer_step")) {
       return ends_period(i, "interleave_moe_layer_step", 1);
@@ -192,26 +215,19 @@ class LayerReader {
 
   /// Heads and widths of each layer, as lists or as blocks that a search has chosen.
   void put_sizes(int i, Item& item) const {
-    for (const auto& [field, key] : {std::pair("num_key_value_heads", "kv_heads"),
-                                     std::pair("intermediate_size", "ffn_hidden_size")}) {
-      const JsonValue* list = fields_.find(field);
-      if (list == nullptr || list->items.empty()) continue;
-      item.push_back({key, list->items[static_cast<std::size_t>(i)]});
+    for (const auto& [field, key] : kSizes) {
+      if (const JsonValue* size = entry(field, i)) item.push_back({std::string(key), *size});
     }
-    if (const JsonValue* blocks = fields_.find("block_configs")) {
-      put_block({&blocks->items[static_cast<std::size_t>(i)],
-                 json_pointer(fields_.config().path, "block_configs") + "/" + std::to_string(i)},
-                item);
-    }
+    if (const JsonValue* block = entry("block_configs", i)) put_block(*block, item);
   }
 
   /// DeciLM, Llama-Nemotron: either half may be missing; heads share keys by groups, and the width
   /// of an MLP is 2/3 of a multiple of hidden_size, rounded up. Source: modeling_decilm.py of
   /// nvidia/Llama-3_3-Nemotron-Super-49B-v1 (recalled; its published count holds it).
-  void put_block(const JsonNode& block, Item& item) const {
+  void put_block(const JsonValue& block, Item& item) const {
     constexpr double kWidths = 256;
     const auto find = [&](std::string_view half, std::string_view key) -> const JsonValue* {
-      const JsonValue* found = block.value->find(half);
+      const JsonValue* found = block.find(half);
       return found != nullptr ? found->find(key) : nullptr;
     };
     const auto says = [&](std::string_view half, std::string_view key) {
@@ -267,6 +283,11 @@ std::size_t period_of(const std::vector<Item>& items) {
 void put_layers(const ConfigFields& fields, JsonValue& model) {
   const std::vector<Item> items = LayerReader(fields).items();
   if (items.empty()) return;
+  for (const JsonMember& size : items.front()) {
+    std::erase_if(model.members, [&](const JsonMember& one) {
+      return one.first == size.first && one.second.kind == Kind::Array;
+    });
+  }
   const std::size_t period = period_of(items);
   if (period == 1) {
     for (const JsonMember& member : items.front()) {

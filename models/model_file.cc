@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "models/config_file.h"
+#include "models/config_images.h"
 #include "models/layers/model_graph.h"
 
 namespace interlock {
@@ -129,6 +130,7 @@ std::optional<ModelObject> find_plain(const JsonNode& model, int depth, Diagnost
   whole.file = object.file;
   whole.line = object.line;
   put_over(whole, object);
+  renew_note_on_images(*below->node.value, whole);
   return replaced(*found, std::move(whole));
 }
 

@@ -203,10 +203,13 @@ void require_fit(const std::vector<ScenarioResult>& results) {
     const Metrics& metrics = result.measurement.metrics;
     if (metrics.fits_in_memory || metrics.devices.empty()) continue;
     const DeviceMetrics& fullest = fullest_device(metrics);
-    throw Error(result.plan.question.name +
-                ": does not fit in memory: " + device_name(result.plan, fullest.rank) + " needs " +
-                format(fullest.peak_memory) + " and has " + format(metrics.memory_capacity) +
-                ", so it lacks " + format(fullest.peak_memory - metrics.memory_capacity));
+    const bool fits = fullest.peak_memory <= fullest.memory_capacity;
+    const Bytes needed = fits ? metrics.host_memory : fullest.peak_memory;
+    const Bytes had = fits ? metrics.host_capacity : fullest.memory_capacity;
+    throw Error(result.plan.question.name + ": does not fit in memory: " +
+                (fits ? "the fullest host" : device_name(result.plan, fullest.rank)) + " needs " +
+                format(needed) + " and has " + format(had) + ", so it lacks " +
+                format(needed - had));
   }
 }
 

@@ -101,8 +101,8 @@ void add_plan(Command& command, PlanOptions& options) {
   command.add("--tokens", &options.tokens, "to train on: 15e12, 15T", "N");
   command.add("--samples", &options.samples, "in place of tokens, e.g. of models of images", "N");
   command.add("--batch", &options.batch,
-              "tokens of a step (samples, beside --samples), the same for all sizes; k and M are "
-              "2^10 and 2^20; default: 4M",
+              "tokens of a step, the same for all sizes; k and M are 2^10 and 2^20; default: 4M; "
+              "beside --samples samples, where k and M are 10^3 and 10^6",
               "N");
   command.add("--sequence-length", &options.sequence_length,
               "tokens of a sample; default: as the model says", "N", {.least = 1});

@@ -40,7 +40,9 @@ double tiled_share(const Work& work, const ProductTiles& tiles) {
 /// (validate/published/measurements/bigscience-176b.json, `fitted`): 8.7 to 9.9 TFLOP/s on A100,
 /// from 1 to 8 samples a micro-batch. cuBLAS asks for 16 bytes (docs.nvidia.com, "Matrix
 /// Multiplication Background", section 3); linear layers, whose operands begin at addresses of
-/// their own, are not known to fall as deep and are left alone.
+/// their own, are not known to fall as deep and are left alone. Rows of scores, as long as the
+/// sequence, lie in the same products and are held to the same: by the cause, as no published row
+/// has a sequence that kAligned does not divide.
 constexpr double kUnalignedShare = 0.47;
 constexpr double kAligned = 8;  // elements of 16 bits
 

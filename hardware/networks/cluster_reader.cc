@@ -237,8 +237,11 @@ void read_machine(Section& reader, const std::string& name, const OwnParts& part
   read_origin(reader);
 }
 
+/// Clusters by themselves, whose nodes fill their network, and those that another network joins.
+enum class Joined { ByOwn, ByOther };
+
 /// "nodes" and "devices", which must suit the machine.
-void read_size(Section& reader, Cluster& cluster) {
+void read_size(Section& reader, Joined joined, Cluster& cluster) {
   const int nodes = reader.count("nodes", nodes_joined(cluster));
   const std::int64_t all = std::int64_t{nodes} * cluster.machines.front().devices_per_node;
   const std::string owned = std::to_string(all) + " devices of " + std::to_string(nodes) +
@@ -247,7 +250,8 @@ void read_size(Section& reader, Cluster& cluster) {
     report(reader.diagnostics(), *reader.get("nodes"),
            "\"" + cluster.name + "\" has no network cards; expected 1 node");
   }
-  fit_network(cluster, nodes, reader.get("nodes").value_or(reader.node()), reader.diagnostics());
+  const JsonNode where = reader.get("nodes").value_or(reader.node());
+  if (joined == Joined::ByOwn) fit_network(cluster, nodes, where, reader.diagnostics());
   const auto node = reader.get("devices");
   if (!node) {
     if (all > kMostDevices) {
@@ -339,8 +343,14 @@ void add_machine(Cluster part, Cluster& cluster) {
   Machine& machine = part.machines.front();
   machine.first_device = cluster.devices;
   cluster.devices += part.devices;
-  cluster.name += (cluster.name.empty() ? "" : " + ") + part.name;
   cluster.machines.push_back(std::move(machine));
+}
+
+/// Returns "dgx-a100-40g + dgx-h100" of a cluster's machines.
+std::string names_of(const std::vector<Machine>& machines) {
+  std::string names;
+  for (const Machine& machine : machines) names += (names.empty() ? "" : " + ") + machine.name;
+  return names;
 }
 
 /// Reports what the power of links and the building's share cannot be added up with.
@@ -367,6 +377,8 @@ void use_first(int devices, Cluster& cluster) {
   while (cluster.machines.back().first_device >= devices) cluster.machines.pop_back();
 }
 
+Cluster read_form(const JsonNode& node, Joined joined, Diagnostics& diagnostics);
+
 /// "machines": nodes of several machines, and the network between them.
 void read_mixed(Section& reader, Cluster& cluster) {
   Diagnostics& diagnostics = reader.diagnostics();
@@ -381,7 +393,7 @@ void read_mixed(Section& reader, Cluster& cluster) {
   const std::size_t before = diagnostics.messages().size();
   for (const JsonNode& node :
        reader.items_at("machines", *list, "wrong list of machines", "machines with their nodes")) {
-    Cluster part = read_cluster(node, diagnostics);
+    Cluster part = read_form(node, Joined::ByOther, diagnostics);
     check_part(part, node, diagnostics);
     const bool own = part.network.index() != 0 && node.value->find("network") == nullptr;
     if (own && !network) {
@@ -399,7 +411,6 @@ void read_mixed(Section& reader, Cluster& cluster) {
            "too many devices; expected at most " + std::to_string(kMostDevices));
     return;
   }
-  if (!name.empty()) all.name = name;
   if (network) read_network(*network, all, diagnostics);
   fit_network(all, nodes(all), network.value_or(reader.node()), diagnostics);
   if (used) {
@@ -412,10 +423,11 @@ void read_mixed(Section& reader, Cluster& cluster) {
       use_first(*devices, all);
     }
   }
+  all.name = name.empty() ? names_of(all.machines) : name;
   cluster = std::move(all);
 }
 
-void read_object(const JsonNode& node, Cluster& cluster, Diagnostics& diagnostics) {
+void read_object(const JsonNode& node, Joined joined, Cluster& cluster, Diagnostics& diagnostics) {
   std::size_t form = 0;  // place in own_objects(): a machine by its name, else by kind
   if (node.value->find("machines") != nullptr) {
     form = kMixed;
@@ -434,7 +446,7 @@ void read_object(const JsonNode& node, Cluster& cluster, Diagnostics& diagnostic
     const OwnParts parts = {reader.get("device"), reader.get("network")};
     if (machine) read_named(*machine, parts, cluster, diagnostics);
     if (!cluster.name.empty()) {
-      read_size(reader, cluster);
+      read_size(reader, joined, cluster);
       Machine& own = cluster.machines.front();
       read_running_costs(reader, own.device.power, own.power, own.price);
     }
@@ -445,12 +457,26 @@ void read_object(const JsonNode& node, Cluster& cluster, Diagnostics& diagnostic
     read_mixed(reader, cluster);
   } else {
     read_machine(reader, "inline", {}, cluster);
-    read_size(reader, cluster);
+    read_size(reader, joined, cluster);
   }
   if (const auto executor = reader.get("executor")) {
     cluster.executor = read_real_devices(*executor, diagnostics);
   }
   reader.finish();
+}
+
+/// Reads a cluster, or a machine among several.
+Cluster read_form(const JsonNode& node, Joined joined, Diagnostics& diagnostics) {
+  Cluster cluster;
+  if (node.value->kind == JsonValue::Kind::Object) {
+    read_object(node, joined, cluster, diagnostics);
+    return cluster;
+  }
+  read_named(node, {}, cluster, diagnostics);
+  const int nodes = nodes_joined(cluster);
+  cluster.devices = nodes * cluster.machines.front().devices_per_node;
+  if (joined == Joined::ByOwn) fit_network(cluster, nodes, node, diagnostics);
+  return cluster;
 }
 
 }  // namespace
@@ -472,16 +498,7 @@ ContractType cluster_type() {
 }
 
 Cluster read_cluster(const JsonNode& node, Diagnostics& diagnostics) {
-  Cluster cluster;
-  if (node.value->kind == JsonValue::Kind::Object) {
-    read_object(node, cluster, diagnostics);
-  } else {
-    read_named(node, {}, cluster, diagnostics);
-    const int nodes = nodes_joined(cluster);
-    cluster.devices = nodes * cluster.machines.front().devices_per_node;
-    fit_network(cluster, nodes, node, diagnostics);
-  }
-  return cluster;
+  return read_form(node, Joined::ByOwn, diagnostics);
 }
 
 std::vector<std::string> catalogue_names() { return catalogue_entries(kMachineFolder); }

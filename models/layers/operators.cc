@@ -233,7 +233,7 @@ void keep_alternate(Module& module, const ModuleFrame& frame, const std::vector<
     again.bytes *= share;
     if (again.counted) *again.counted *= share;
     again.shape.n *= share;
-    append(module.recompute, again, OpRole::Forward);
+    append(module.recompute, again, OpRole::Forward, op.place);
     append_exchanges(module.recompute_exchanges, op.forward_exchanges);
   }
   apply_framework(module.recompute, options.framework);

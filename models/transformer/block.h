@@ -73,15 +73,15 @@ Bytes boundary(const StreamSizes& sizes);
 /// Key heads of all tensor devices together: each has at least one, a copy if need be.
 int held_key_heads(const BlockForm& shape, const Sharding& sharding);
 
-/// From the query-key-value product to the projection.
+/// Adds attention, from the query-key-value product to the projection.
 void append_attention(const BlockForm& shape, const StreamSizes& sizes,
                       std::vector<Operator>& block);
-/// Attention to the source, likewise. REQUIRES: there is one.
+/// Adds attention to the source likewise. REQUIRES: there is one.
 void append_cross_attention(const BlockForm& shape, const StreamSizes& sizes,
                             std::vector<Operator>& block);
 /// Returns the encoder's output for a source, which cross-attention reads.
 Bytes source_boundary(const BlockForm& shape, const StreamSizes& sizes);
-/// Queries, keys and values made of latents; the first operator reads the block's tokens.
+/// Adds queries, keys and values made of latents; the first operator reads the block's tokens.
 void append_latents(const BlockForm& shape, const StreamSizes& sizes, std::vector<Operator>& block);
 /// Returns the bytes of a slice that later slices read, whatever is recomputed: keys and values, or
 /// the states.
@@ -89,7 +89,7 @@ Bytes kept_for_later(const BlockForm& shape, const StreamSizes& sizes);
 /// Returns the bytes of keys and values of attention that later slices read.
 Bytes kept_keys(const BlockForm& shape, const StreamSizes& sizes);
 
-/// The feed-forward of a block. REQUIRES: it has one.
+/// Adds the feed-forward of a block. REQUIRES: it has one.
 void append_feed_forward(const BlockForm& shape, const StreamSizes& sizes,
                          std::vector<Operator>& block);
 

@@ -7,11 +7,11 @@
 //
 // The images of a sample, whose tokens stand in the sequence, go through a transformer of patches.
 // Then squares of merge x merge patches become one token each, by their mean (Gemma 3, arXiv
-// 2503.19786, section 2) or side by side (Qwen2.5-VL, arXiv 2502.13923, section 2.1; LLaVA, arXiv
-// 2304.08485, merges none), and one product, or several with activations between them, makes them
-// as wide as the decoder's. A token for a whole image, if there is one, ends at the last block. The
-// encoder's modules come first; the embedding looks up the other tokens of the sequence and puts
-// these between them.
+// 2503.19786, section 2), side by side (Qwen2.5-VL, arXiv 2502.13923, section 2.1; LLaVA, arXiv
+// 2304.08485, merges none) or by a product (Mistral 3: transformers 00dcc6d, modeling_mistral3.py),
+// and one product, or several with activations between them, makes them as wide as the decoder's. A
+// token for a whole image, if there is one, ends at the last block. The encoder's modules come
+// first; the embedding looks up the other tokens of the sequence and puts these between them.
 //
 // Layers in `deepstack` make such tokens too, in the module of their block; the first decoder
 // blocks add them to their own. Until then they travel with every module's output.
@@ -20,13 +20,15 @@
 namespace interlock {
 namespace {
 
+using MergeBy = Transformer::Connector::MergeBy;
+
 BuildOptions of_images(const Transformer& encoder, const BuildOptions& options) {
   BuildOptions own = options;
   own.micro_batch_size *= encoder.images;
   return own;
 }
 
-/// The tensor of an encoder's tokens, as wide as the decoder.
+/// Returns the bytes of an encoder's tokens, as wide as the decoder.
 Bytes image_boundary(const Transformer& t, const StreamSizes& z) {
   const Transformer& e = t.encoder.front();
   const double tokens = z.samples / e.images * e.image_tokens();
@@ -45,15 +47,15 @@ Passage passage_of(const Transformer& e, const StreamSizes& z, int width) {
   const Transformer::Connector& c = e.connector;
   const std::int64_t hidden = e.stream.hidden_size;
   Passage p = {.rows = z.tokens / e.stream.sequence_length * e.image_tokens() / e.images,
-               .inputs = c.mean ? hidden : hidden * c.merge * c.merge,
+               .inputs = c.merge_by == MergeBy::Concatenation ? hidden * c.merge * c.merge : hidden,
                .widths = c.widths,
                .form = c};
   p.widths.push_back(width);
   return p;
 }
 
-/// One product, whole on every tensor device for its own part of the tokens; or several with an
-/// activation between them, the first divided by columns and the second by rows.
+/// Adds one product, whole on every tensor device for its own part of the tokens; or several with
+/// an activation between them, the first divided by columns and the second by rows.
 void append_products(const Passage& p, const StreamSizes& z, std::vector<Operator>& operators) {
   const double own = p.rows / outer_parts(z.sharding).rows;
   const bool bias = p.form.bias;
@@ -80,23 +82,30 @@ void append_products(const Passage& p, const StreamSizes& z, std::vector<Operato
   }
 }
 
-/// Squares of patches to tokens: merging, norm, products.
+/// Makes tokens of squares of patches: merging, norm, products.
 std::vector<Operator> merged(const Transformer& e, const StreamSizes& z, const Passage& p) {
   const std::int64_t hidden = e.stream.hidden_size;
+  const std::int64_t square = hidden * p.form.merge * p.form.merge;
   const double outer = outer_parts(z.sharding).share();
+  const bool mean = p.form.merge_by == MergeBy::Mean;
   std::vector<Operator> operators;
-  if (p.form.mean) {
-    const double read = p.rows * static_cast<double>(hidden * p.form.merge * p.form.merge) * outer;
+  if (mean) {
+    const double read = p.rows * static_cast<double>(square) * outer;
     const double made = p.rows * static_cast<double>(hidden) * outer;
     operators.push_back(elementwise(
         {.forward = read + made, .backward = read + made, .gradients = read + made}, z.element));
   }
   if (p.form.norm != Transformer::Connector::Norm::None) {
     const int vectors = p.form.norm == Transformer::Connector::Norm::Rms ? 1 : 2;
-    const std::int64_t of = p.form.norm_of_square ? p.inputs : hidden;
-    const std::int64_t each = p.inputs / of;  // normalised vectors of a row
+    const std::int64_t normed = mean ? hidden : square;  // numbers of a row
+    const std::int64_t of = p.form.norm_of_square ? normed : hidden;
+    const std::int64_t each = normed / of;  // normalised vectors of a row
     operators.push_back(sharded_norm({p.rows * static_cast<double>(each), of, vectors * of},
                                      z.sharding, z.element));
+  }
+  if (p.form.merge_by == MergeBy::Product) {
+    const double own = p.rows / outer_parts(z.sharding).rows;
+    operators.push_back(linear({own, square, hidden, p.form.bias}, z.element));
   }
   append_products(p, z, operators);
   return operators;
@@ -109,7 +118,7 @@ std::vector<Operator> connector(const Transformer& e, const StreamSizes& z, int 
   return operators;
 }
 
-/// The connector of one layer, whose squares have a norm of their own.
+/// Returns the connector of one layer, whose squares have a norm of their own.
 std::vector<Operator> connector_of_layer(const Transformer& e, const StreamSizes& z, int width) {
   Passage p = passage_of(e, z, width);
   p.form.norm = Transformer::Connector::Norm::Layer;

@@ -26,8 +26,9 @@ struct Transformer {
   /// The way from an encoder's tokens to the decoder's: see encoder.cc.
   struct Connector {
     enum class Norm { None, Layer, Rms };
+    enum class MergeBy { Concatenation, Mean, Product };
     int merge = 1;  // patches on a side of the square that one token is made of
-    bool mean = false;
+    MergeBy merge_by = MergeBy::Concatenation;
     Norm norm = Norm::None;
     bool norm_of_square = false;  // of all numbers of a square; else of each patch, or of a mean
     std::vector<int> widths;      // between products; none: there is one

@@ -203,7 +203,8 @@ std::vector<ContractKey> expert_keys() {
       head_key("`lm`; with classes `linear`")};
 }
 
-/// Returns the keys of an encoder of images: those of a transformer but for its inputs and readout.
+/// Returns the keys of an encoder, of images or words: those of a transformer but for its inputs
+/// and readout.
 std::vector<ContractKey> encoder_keys() {
   std::vector<ContractKey> keys = {
       {"patches", object("model.transformer.patches"), "words", "Images, in patches."},
@@ -240,10 +241,12 @@ std::vector<ContractObject> encoder() {
        .meaning = "From the patches of an encoder to tokens of the decoder.",
        .keys = {{"merge", whole(1, 65'536), "1",
                  "Patches on a side of the square that becomes one token."},
-                {"merge_by", one_of({"concatenation", "mean"}), "concatenation",
-                 "`concatenation`: all numbers of a square side by side. `mean`: their mean."},
+                {"merge_by", one_of({"concatenation", "mean", "product"}), "concatenation",
+                 "`concatenation`: all numbers of a square side by side. `mean`: their mean. "
+                 "`product`: a product makes them as wide as a patch, without an activation behind "
+                 "it (Mistral 3)."},
                 {"norm", one_of({"none", "layernorm", "rmsnorm"}), "none",
-                 "A norm of each patch before it is merged by concatenation, or of each mean."},
+                 "A norm of each patch before it is merged, or of each mean."},
                 {"norm_of", one_of({"patch", "square"}), "patch",
                  "`square`: the norm is of all numbers of a square together (InternVL)."},
                 {"hidden_size",

@@ -256,7 +256,7 @@ void read_connector(const JsonNode& node, const Transformer& decoder, Transforme
                  node, diagnostics);
   Transformer::Connector& c = encoder.connector;
   c.merge = reader.count("merge");
-  c.mean = reader.choice("merge_by") == 1;
+  c.merge_by = static_cast<Transformer::Connector::MergeBy>(reader.choice("merge_by"));
   c.norm = static_cast<Transformer::Connector::Norm>(reader.choice("norm"));
   c.norm_of_square = reader.choice("norm_of") == 1;
   c.widths = read_counts(reader, "hidden_size", 1, kMostWidth);

@@ -24,12 +24,6 @@ std::size_t lost(const SearchCounts& counts, Grade grade, Loss loss) {
   return counts.lost[static_cast<std::size_t>(grade)][static_cast<std::size_t>(loss)];
 }
 
-std::size_t lost(const SearchCounts& counts, Loss loss) {
-  std::size_t sum = 0;
-  for (const auto& grade : counts.lost) sum += grade[static_cast<std::size_t>(loss)];
-  return sum;
-}
-
 /// "5,007 beyond the memory limit, 525 no better than what was found", of plans that `grade`
 /// decided.
 std::string losses(const SearchCounts& counts, Grade grade) {

@@ -29,7 +29,7 @@ Json row_json(const Sizing& sizing, std::size_t index) {
     const auto& ranking = sizing.ranking;
     json["rank"] = std::find(ranking.begin(), ranking.end(), index) - ranking.begin() + 1;
     json["time_s"] = row.time.value();
-    json["goodput"] = row.goodput;
+    json["goodput"] = row.goodput.value_or(1);
     json["device_hours"] = row.device_hours;
     if (row.energy) json["energy_j"] = row.energy->value();
     if (row.cost) json["cost"] = {{"amount", row.cost->amount}, {"currency", row.cost->currency}};

@@ -101,7 +101,7 @@ Grid sizing_grid(const Sizing& sizing) {
       "Energy", [](Row row) { return row.energy ? Known(row.energy->value()) : std::nullopt; },
       scale_of_joules);
   table.add(
-      "Failures", [](Row row) { return row.goodput < 1 ? Known(1 - row.goodput) : std::nullopt; },
+      "Failures", [](Row row) { return row.goodput ? Known(1 - *row.goodput) : std::nullopt; },
       percents);
   table.add(
       "Step", [](Row row) { return Known(row.plan->estimate.step_time); }, scale_of_seconds);

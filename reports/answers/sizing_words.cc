@@ -31,9 +31,14 @@ std::string reason(const Sizing& sizing, bool within) {
   if (!aims.time && !aims.budget) {
     if (sizing.ranking.size() == 1) return "the only size that fits";
     const SizedPlan& best = sizing.rows[sizing.ranking.front()];
-    return best.devices == sizing.question.devices.back()
-               ? "time x cost is least, and may be less still with more devices"
-               : "time x cost is least: more devices add more to the cost than they save in time";
+    if (best.devices == sizing.question.devices.back()) {
+      return "time x cost is least, and may be less still with more devices";
+    }
+    const bool larger = std::ranges::any_of(sizing.rows, [&](const SizedPlan& row) {
+      return row.fits && row.machine == best.machine && row.devices > best.devices;
+    });
+    return larger ? "time x cost is least: more devices add more to the cost than they save in time"
+                  : "time x cost is least of the sizes that fit";
   }
   if (within) {
     return (aims.time ? "the cheapest within " : "the quickest within ") + aim_words(aims);
@@ -153,8 +158,10 @@ std::vector<std::string> recommendation(const Sizing& sizing) {
 }
 
 std::vector<std::string> sizing_notes(const Sizing& sizing) {
-  std::vector<std::string> notes = {
-      "Best: recommended. Front: no other size takes neither more time nor more cost."};
+  std::vector<std::string> notes;
+  if (!sizing.ranking.empty()) {
+    notes.push_back("Best: recommended. Front: every other size takes more time or costs more.");
+  }
   if (!sizing.by_money && !sizing.ranking.empty()) {
     std::string unpriced;
     for (const std::size_t i : sizing.ranking) {

@@ -210,7 +210,7 @@ std::vector<std::string> warnings(const ScenarioResult& result) {
                     format(device.peak_memory - metrics.memory_capacity) + " more than its " +
                     format(metrics.memory_capacity) + ".");
   }
-  if (metrics.host_capacity > Bytes(0) && metrics.host_memory > metrics.host_capacity) {
+  if (metrics.host_is_full()) {
     lines.push_back("Does not fit: devices of a node keep " +
                     format(metrics.host_memory - metrics.host_capacity) +
                     " more with their host than its " + format(metrics.host_capacity) + ".");

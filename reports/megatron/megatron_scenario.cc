@@ -40,7 +40,7 @@ Degrees degrees_of(Settings& a, const Surroundings& around) {
   return d;
 }
 
-/// How tokens reach the holders of their experts.
+/// Says by which exchange tokens reach the holders of their experts.
 void add_dispatch(Settings& a, Json& parallel) {
   const std::string exchange = a.text("moe-token-dispatcher-type").value_or("allgather");
   if (exchange == "flex") {

@@ -88,20 +88,25 @@ void Script::add_line(const std::string& line, int number) {
   add_words(shell_words(line), number);
 }
 
-/// Keeps the value of NAME=VALUE and returns it, as an array or a text of arguments may begin
-/// there; returns another word as it is.
+/// Keeps the value of NAME=VALUE, or adds that of NAME+=VALUE, and returns it, as an array or a
+/// text of arguments may begin there; returns another word as it is.
 std::string Script::assigned(const std::string& word) {
   const std::size_t end = name_end(word, 0, false);
-  if (end == 0 || end >= word.size() || word[end] != '=') return word;
-  array_ = word.compare(end, 2, "=(") == 0;
+  const bool adds = word.compare(std::min(end, word.size()), 2, "+=") == 0;
+  const std::size_t equals = end + (adds ? 1 : 0);
+  if (end == 0 || equals >= word.size() || word[equals] != '=') return word;
+  array_ = word.compare(equals, 2, "=(") == 0;
   open_.clear();
-  return variables_[word.substr(0, end)] = filled_in(word.substr(end + (array_ ? 2 : 1)));
+  const std::string value = filled_in(word.substr(equals + (array_ ? 2 : 1)));
+  std::string& variable = variables_[word.substr(0, end)];
+  variable = adds ? variable + value : value;
+  return value;
 }
 
 void Script::add_words(const std::vector<std::string>& words, int number) {
   for (const std::string& written : words) {
     std::string word = assigned(written);
-    const bool last = array_ && closes_array(word);
+    const bool last = word == ")" || (array_ && closes_array(word));
     if (last) word.pop_back();
     const std::size_t end = word.compare(0, 2, "--") == 0 ? name_end(word, 2, true) : 0;
     if (word.ends_with(".py")) say("script", word, number);

@@ -270,19 +270,21 @@ struct MemoryHistory {
 
 std::vector<MemoryHistory> memory_by_rank(const PageParts& parts) {
   const Excerpt& excerpt = parts.excerpt;
+  const double held = parts.program().memory_held;
   std::vector<MemoryHistory> ranks(parts.program().ranks.size());
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
     for (int i = 0; i < kMemoryClasses; ++i) {
-      ranks[rank].at_begin[i] = parts.program().ranks[rank].resident[i].value();
+      ranks[rank].at_begin[i] = held * parts.program().ranks[rank].resident[i].value();
     }
   }
   for (const MemoryChange& change : parts.log().memory) {
     if (change.memory_class == MemoryClass::HostStash) continue;
     MemoryHistory& rank = ranks[change.rank];
     if (change.time < excerpt.begin) {
-      rank.at_begin[static_cast<int>(change.memory_class)] += change.bytes;
+      rank.at_begin[static_cast<int>(change.memory_class)] += held * change.bytes;
     } else if (excerpt.whole || change.time < excerpt.end) {
       rank.changes.push_back(change);
+      rank.changes.back().bytes *= held;
     }
   }
   for (MemoryHistory& rank : ranks) {
@@ -327,6 +329,7 @@ Json ranks_json(PageParts& parts) {
     const DeviceMetrics& metrics = parts.result.measurement.metrics.devices[rank];
     json.push_back({{"device", parts.devices.at(rank)},
                     {"stages", list_stages(metrics.stages)},
+                    {"capacity", metrics.memory_capacity.value()},
                     {"several", parts.program().ranks[rank].stages.size() > 1},
                     {"spans", spans_json(lane, parts)},
                     {"memory", memory_json(memory[rank], parts)}});
@@ -506,7 +509,6 @@ std::string page_data(const ScenarioResult& result, const Excerpt& excerpt) {
             {"parts", program.parts},
             {"window", {metrics.window_begin.value(), metrics.window_end.value()}},
             {"range", {excerpt.begin.value(), excerpt.end.value()}},
-            {"capacity", metrics.memory_capacity.value()},
             {"palette", palette_json(program)},
             {"ops", ops_json(program)},
             {"channels", channels_json(program)},

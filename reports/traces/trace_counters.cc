@@ -46,6 +46,7 @@ void write_counters(EventText& text, int process, std::int64_t time, const Held&
 }  // namespace
 
 void write_memory_counters(EventText& text, const Measurement& measurement) {
+  const double of_device = measurement.program.memory_held;
   std::vector<std::vector<std::pair<std::int64_t, const MemoryChange*>>> ranks(
       measurement.program.ranks.size());
   for (const MemoryChange& change : measurement.log.memory) {
@@ -57,7 +58,7 @@ void write_memory_counters(EventText& text, const Measurement& measurement) {
                      [](const auto& a, const auto& b) { return a.first < b.first; });
     Held held;
     for (int i = 0; i < kMemoryClasses; ++i) {
-      held.bytes[i] = measurement.program.ranks[rank].resident[i].value();
+      held.bytes[i] = of_device * measurement.program.ranks[rank].resident[i].value();
       held.ever[i] = held.bytes[i] > 0;
     }
     for (const auto& [time, change] : changes)
@@ -65,7 +66,9 @@ void write_memory_counters(EventText& text, const Measurement& measurement) {
     const int process = static_cast<int>(rank) + 1;
     if (changes.empty() || changes.front().first > 0) write_counters(text, process, 0, held);
     for (std::size_t i = 0; i < changes.size(); ++i) {
-      held.bytes[static_cast<int>(changes[i].second->memory_class)] += changes[i].second->bytes;
+      const MemoryChange& change = *changes[i].second;
+      const bool on_host = change.memory_class == MemoryClass::HostStash;
+      held.bytes[static_cast<int>(change.memory_class)] += change.bytes * (on_host ? 1 : of_device);
       const bool last = i + 1 == changes.size() || changes[i + 1].first > changes[i].first;
       if (last) write_counters(text, process, changes[i].first, held);
     }

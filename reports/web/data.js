@@ -148,6 +148,7 @@ async function unpackScenario(data) {
   const devices = data.ranks.map((rank, i) => ({
     number: rank.device,
     stages: rank.stages,
+    capacity: rank.capacity,
     several: rank.several,
     ...unpackSpans(rank.spans, read, data),
     causes: unpackCauses(rank.spans, read, i, lanes),

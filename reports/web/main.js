@@ -117,7 +117,7 @@ function buildScenario(place, scenario) {
   place.append(picker.node, utilisationLegend());
   charts.push(addUtilisation(place, scenario, options));
   const memoryTools = element('div', { className: 'tools' });
-  if (scenario.capacity > 0) memoryTools.append(capacity.label);
+  if (mostCapacity(scenario) > 0) memoryTools.append(capacity.label);
   place.append(memoryLegend(scenario), memoryTools);
   charts.push(addMemory(place, scenario, options));
 }

@@ -1,4 +1,4 @@
-// Memory over time: bytes of each class, stacked, with the capacity of the device.
+// Memory over time: bytes of each class, stacked, with the capacity of each device.
 // SPDX-License-Identifier: Apache-2.0
 
 const MEMORY_ROW = 84;
@@ -21,9 +21,17 @@ function addMemory(parent, scenario, options) {
   });
 }
 
-function memoryTitle({ capacity }) {
-  if (!(capacity > 0)) return 'Memory over time by class';
-  return `Memory over time by class; dashed: the ${formatBytes(capacity)} that a device has`;
+function memoryTitle({ devices }) {
+  const most = mostCapacity({ devices });
+  if (!(most > 0)) return 'Memory over time by class';
+  const alike = devices.every(({ capacity }) => capacity === most);
+  const has = alike ? `the ${formatBytes(most)} that a device has` : 'what each device has';
+  return `Memory over time by class; dashed: ${has}`;
+}
+
+// Returns the bytes of the largest device; 0 where none is known.
+function mostCapacity({ devices }) {
+  return Math.max(0, ...devices.map(({ capacity }) => capacity));
 }
 
 function memoryPeak(scenario) {
@@ -36,13 +44,15 @@ function memoryPeak(scenario) {
 
 // Returns whether the capacity is near enough to the peak to be on the axis unasked.
 function capacityIsNear(scenario) {
-  return scenario.capacity > 0 && scenario.capacity < 2 * memoryPeak(scenario);
+  const most = mostCapacity(scenario);
+  return most > 0 && most < 2 * memoryPeak(scenario);
 }
 
 // Returns the top of the axis, the same for all devices.
 function memoryCeiling(scenario) {
   const peak = memoryPeak(scenario);
-  return (toCapacity) => 1.05 * (toCapacity ? Math.max(peak, scenario.capacity) : peak);
+  const most = Math.max(peak, mostCapacity(scenario));
+  return (toCapacity) => 1.05 * (toCapacity ? most : peak);
 }
 
 // Returns for each pixel column the entry with the highest total in its time, so that no peak is
@@ -96,7 +106,7 @@ function drawMemory(pen, device, top, { scenario, most }) {
     }
     pen.context.fill();
   });
-  drawCapacity(pen, scenario.capacity, y, top);
+  drawCapacity(pen, device.capacity, y, top);
   pen.context.restore();
 }
 

@@ -10,8 +10,6 @@
 namespace interlock::contract {
 namespace {
 
-constexpr double kMostAmount = 1e18;  // samples or tokens of a training, and what it costs
-
 /// Returns all dimensions of a mesh but the pipeline, whose ranks differ.
 std::vector<std::string> foldable() {
   return {dimension_names().begin(), dimension_names().end() - 1};

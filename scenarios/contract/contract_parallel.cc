@@ -2,12 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hardware/networks/network_size.h"
 #include "scenarios/contract/contract_parts.h"
+#include "scenarios/contract/limits.h"
 #include "sim/plan/mesh.h"
 
 namespace interlock::contract {
 namespace {
 
-constexpr double kMostBands = 1000, kMostPrefetched = 1000, kMostImbalance = 1e6, kMostLoad = 1e15;
+constexpr double kMostBands = 1000, kMostPrefetched = 1000, kMostImbalance = 1e6;
 
 /// Lists the degrees of the mesh.
 std::vector<ContractKey> degree_keys() {

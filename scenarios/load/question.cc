@@ -192,17 +192,6 @@ void check_shape(const Sections& sections, const Question& question, const Layou
   report(diagnostics, training.schedule.value_or(training.node), entry.name + " " + problem);
 }
 
-/// Returns the share of the multiprocessors that carries tokens to experts. DeepEP takes 20 of
-/// them. Source: DeepSeek-V3, arXiv 2412.19437, section 3.2.2.
-std::optional<double> token_sms(const ParallelKeys& keys, const Device& device) {
-  constexpr double kTaken = 20, kOfH800 = 132;
-  if (keys.sharding.expert == 1) return std::nullopt;
-  const bool usual = keys.sharding.expert_dispatch == ExpertDispatch::AllToAll;
-  if (keys.token_sms || usual) return keys.token_sms;
-  const int all = device.tiles.multiprocessors;
-  return kTaken / (all > 0 ? all : kOfH800);
-}
-
 /// Has the schedule run pairs if tokens pass to experts beside other micro-batches.
 void fit_pairs(const Sections& sections, Question& question, const Layout& layout,
                Diagnostics& diagnostics) {
@@ -343,7 +332,7 @@ Question load_question(const JsonValue& value, Diagnostics& diagnostics) {
   if (!diagnostics.empty()) return question;
   CHECK(stages && sections.graph && sections.cluster, "a scenario without mistakes is complete");
   question.graph = std::move(*sections.graph);
-  question.token_sms = token_sms(*sections.parallel, sections.cluster->machines.front().device);
+  if (question.sharding.expert > 1) question.token_sms = sections.parallel->token_sms;
   question.model_name = question.graph.name;
   question.model_text = std::make_shared<const ModelText>(text_of(sections));
   question.cluster = with_slow_links(std::move(*sections.cluster), question.variation);

@@ -109,7 +109,8 @@ struct Question {
   int seed = 1;
   bool skip_periods = true;        // of micro-batches, where that is exact
   bool memory_contention = false;  // of kernels with communication
-  /// Share of the multiprocessors that carries tokens to experts; nothing: as other collectives.
+  /// Share of the multiprocessors that carries tokens to experts; nothing: what DeepEP takes where
+  /// they pass by it, else as other collectives.
   std::optional<double> token_sms;
   /// Dimensions of which every coordinate is simulated; nothing: as few as are exact.
   std::optional<Unfolded> unfolded;

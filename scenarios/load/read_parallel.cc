@@ -208,8 +208,6 @@ void read_experts(Section& section, ParallelKeys& keys) {
   report(section.diagnostics(), *node, message + ", got " + std::to_string(expert));
 }
 
-constexpr double kMostLoad = 1e15;  // of an expert; sums of them stay exact
-
 /// Reads the load of each expert: that of the busiest holder over the mean.
 void read_load(Section& section, Sharding& sharding) {
   sharding.expert_imbalance = section.number("expert_imbalance");
@@ -224,16 +222,21 @@ void read_load(Section& section, Sharding& sharding) {
   }
   std::vector<double> loads;
   const Mistakes mistakes(diagnostics);
-  for (std::size_t i = 0; i < node->value->items.size(); ++i) {
-    loads.push_back(read_number(node->item(i), 0, kMostLoad, diagnostics).value_or(0));
+  for (const JsonNode& load : section.items_at("expert_load", *node, described(*node->value),
+                                               "number, the load of each expert")) {
+    loads.push_back(section.number_at("expert_load", load).value_or(0));
   }
   if (!mistakes.none()) return;
   const int experts = static_cast<int>(loads.size()), holders = sharding.expert;
   const double all = std::accumulate(loads.begin(), loads.end(), 0.0);
-  if (loads.empty() || experts % holders != 0 || all <= 0) {
+  if (all == 0) {
+    report(diagnostics, *node, "no expert has any tokens; expected a load above 0");
+    return;
+  }
+  if (experts % holders != 0) {
     report(diagnostics, *node,
-           "expected a load of each expert, some above 0 and a multiple of the " +
-               std::to_string(holders) + " expert devices; got " + std::to_string(experts));
+           "expected a load of each expert, a multiple of the " + std::to_string(holders) +
+               " expert devices; got " + std::to_string(experts));
     return;
   }
   double busiest = 0;

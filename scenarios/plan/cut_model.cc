@@ -109,8 +109,11 @@ class StageBytes {
       apply_zero(question.data_parallel, question.mesh, 1, module);
       apply_offload(question.offload, question.data_parallel, question.mesh, module);
       const Footprint& state = module.state;
-      states_.push_back(states_.back() + state.weights + state.gradients + state.optimizer);
-      stashes_.push_back(stashes_.back() + (keeps ? module.stash - module.host_stash : Bytes(0)));
+      const double held = question.framework.held();
+      const Bytes stash = keeps ? module.stash - module.host_stash : Bytes(0);
+      states_.push_back(states_.back() +
+                        held * (state.weights + state.gradients + state.optimizer));
+      stashes_.push_back(stashes_.back() + held * stash);
     }
     for (int rank = 0; rank < question.ranks; ++rank) {
       const Bytes limit = plan.schedule.memory;

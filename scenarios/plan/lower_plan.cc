@@ -198,15 +198,19 @@ void repeat_for_machines(const Cluster& cluster, std::vector<StageCost>& stages)
 LowerInputs lower_inputs(const Plan& plan) {
   const Question& question = plan.question;
   const bool list = plan.schedule.kind->sends_lists;
-  LowerInputs inputs = {.policy = plan.schedule,
-                        .strategy = question.strategy,
-                        .roles = make_roles(question.strategy, question.stages, list),
-                        .cluster = question.cluster,
-                        .mesh = question.mesh,
-                        .unfolded = plan.unfolded,
-                        .data_parallel = question.data_parallel,
-                        .memory_contention = question.memory_contention,
-                        .token_sms = question.token_sms};
+  LowerInputs inputs = {
+      .policy = plan.schedule,
+      .strategy = question.strategy,
+      .roles = make_roles(question.strategy, question.stages, list),
+      .cluster = question.cluster,
+      .mesh = question.mesh,
+      .unfolded = plan.unfolded,
+      .data_parallel = question.data_parallel,
+      .memory_contention = question.memory_contention,
+      .token_sms = question.token_sms,
+      .passes_by_deepep = question.sharding.expert > 1 &&
+                          question.sharding.expert_dispatch == ExpertDispatch::DeepEp,
+      .memory_held = question.framework.held()};
   if (question.variation) inputs.slow = question.variation->always_slow();
   const auto append_costs = [&](const ModelGraph& graph, const PriceInputs& prices) {
     std::vector<StageCost> once =

@@ -55,8 +55,8 @@ Variation variation_of(const Plan& plan) {
   return variation;
 }
 
-/// Adds what the host keeps that is fullest, each device at its peak, and whether it fits; devices
-/// that are folded count, too.
+/// Adds what the host keeps that is fullest, those of unknown memory behind all others, each device
+/// at its peak, and whether it fits; devices that are folded count, too.
 void add_host_memory(const Plan& plan, Metrics& metrics) {
   const Question& question = plan.question;
   const Cluster& cluster = question.cluster;
@@ -85,14 +85,13 @@ void add_host_memory(const Plan& plan, Metrics& metrics) {
   const auto fuller = [](const auto& a, const auto& b) {
     const Host &one = a.second, &other = b.second;
     if (one.capacity == other.capacity) return one.kept < other.kept;
+    if (one.capacity == Bytes(0) || other.capacity == Bytes(0)) return one.capacity == Bytes(0);
     return one.kept / one.capacity < other.kept / other.capacity;
   };
   const Host& fullest = std::max_element(hosts.begin(), hosts.end(), fuller)->second;
   metrics.host_memory = fullest.kept;
   metrics.host_capacity = fullest.capacity;
-  if (fullest.capacity > Bytes(0) && fullest.kept > fullest.capacity) {
-    metrics.fits_in_memory = false;
-  }
+  if (metrics.host_is_full()) metrics.fits_in_memory = false;
 }
 
 /// Returns the peak rate of a device of the layout at its speed, a mean over all of them; 0 if one
@@ -169,8 +168,7 @@ MeasureInputs measure_inputs(const Plan& plan) {
                           .devices = question.mesh.devices(),
                           .micro_batches_per_step = plan.micro_batches * replicas,
                           .samples_per_step = samples_per_step(plan),
-                          .attention_flops = question.graph.attention_flops,
-                          .memory_reserve = question.framework.reserve};
+                          .attention_flops = question.graph.attention_flops};
   for (const int device : device_numbers(plan)) {
     inputs.memory_capacity.push_back(machine_of(question.cluster, device).device.memory);
   }

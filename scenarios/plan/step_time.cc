@@ -42,6 +42,7 @@ StepEstimate look_at(const Plan& plan) {
     machine.device.collective_sms = machine.device.message_sms = 0;
   }
   inputs.token_sms.reset();
+  inputs.passes_by_deepep = false;
   inputs.memory_contention = false;
   const Measurement measured = measure_steady(alone, inputs, Keep::Nothing);
   const Program& program = measured.program;

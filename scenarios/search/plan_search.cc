@@ -292,6 +292,12 @@ SearchRequest request_of(const JsonValue& document) {
   return request;
 }
 
+std::size_t lost(const SearchCounts& counts, Loss loss) {
+  std::size_t plans = 0;
+  for (const auto& grade : counts.lost) plans += grade[static_cast<std::size_t>(loss)];
+  return plans;
+}
+
 SearchResult search_plans(const JsonValue& document, const Workers& workers,
                           const SearchProgress& told) {
   return search_plans(document, request_of(document), workers, told);

@@ -46,6 +46,9 @@ struct SearchCounts {
   std::string failure;                                           // how: of the first
 };
 
+/// Returns the plans that were looked at no further because of `loss`.
+std::size_t lost(const SearchCounts& counts, Loss loss);
+
 struct SearchResult {
   SearchRequest request;
   std::string name;

@@ -46,7 +46,12 @@ void set_training(const SizingQuestion& question, JsonValue& document) {
   }
   apply_overrides(document, question.overrides);
   JsonValue* run = document.find("run");
-  if (run != nullptr && run->kind == JsonValue::Kind::Object) run->members.push_back(length);
+  if (run == nullptr || run->kind != JsonValue::Kind::Object) return;
+  for (const char* key : {"steps", "tokens", "samples"}) {
+    if (run->find(key) == nullptr) continue;
+    throw Error("--set run." + std::string(key) + ": expected --tokens or --samples in its place");
+  }
+  run->members.push_back(length);
 }
 
 JsonValue document_of(const SizingQuestion& question, const SizedMachine& machine, int devices,
@@ -56,7 +61,7 @@ JsonValue document_of(const SizingQuestion& question, const SizedMachine& machin
                                          .devices = devices,
                                          .sequence_length = question.sequence_length,
                                          .global_batch_size = batch});
-  JsonValue document = planless_document(starter);
+  JsonValue document = planless_document(starter, "interlock plan");
   if (!machine.price.empty()) {
     set_key(document, "cluster.price", parse_override(machine.price, "--price " + machine.name),
             "--price");
@@ -103,15 +108,20 @@ void check_sizes(const SizingQuestion& question) {
 void check_overrides(const std::vector<std::string>& overrides) {
   for (const std::string& text : overrides) {
     const std::string path = text.substr(0, text.find('='));
-    for (const auto& [key, instead] : {std::pair{"model", "--model and --sequence-length"},
-                                       {"cluster", "--machines"},
+    const auto refuse = [&](const char* instead) {
+      throw Error("--set " + path + ": expected " + instead + " in its place");
+    };
+    if (path == "model") refuse("--model");
+    if (path == "cluster") refuse("--machines");
+    for (const auto& [key, instead] : {std::pair{"model.sequence_length", "--sequence-length"},
                                        {"cluster.machine", "--machines"},
+                                       {"cluster.machines", "--machines"},
                                        {"cluster.devices", "--devices"},
                                        {"cluster.nodes", "--devices"},
-                                       {"goal", "--tokens"},
+                                       {"goal", "--tokens or --samples"},
                                        {"training.global_batch_size", "--batch"},
                                        {"sweep", "--devices"}}) {
-      if (path == key) throw Error("--set " + path + ": expected " + instead + " in its place");
+      if (path == key || path.starts_with(std::string(key) + ".")) refuse(instead);
     }
   }
 }
@@ -151,15 +161,30 @@ int batch_of(const SizingQuestion& question, std::optional<double> tokens_per_sa
                           .devices = question.weak ? question.devices.front() : most})
         .plan.global_batch_size;
   }
+  constexpr double kMost = std::numeric_limits<int>::max();
   const double samples = *question.batch / each;
-  if (samples >= 1 && samples <= std::numeric_limits<int>::max() &&
-      samples == std::floor(samples)) {
-    return static_cast<int>(samples);
+  const double nearest = std::clamp(std::round(samples), 1.0, kMost);
+  if (samples == nearest) return static_cast<int>(samples);
+  std::string told = "--batch: " + format_number(*question.batch) + " samples; expected ";
+  if (!question.in_samples) {
+    told = "--batch: " + format_number(*question.batch) + " tokens are " + format_number(samples) +
+           " sequences of " + std::to_string(std::llround(each)) + "; expected ";
   }
-  throw Error("--batch: " + std::to_string(std::llround(*question.batch)) + " tokens are " +
-              format_number(samples) + " sequences of " + std::to_string(std::llround(each)) +
-              "; expected a multiple, e.g. " +
-              std::to_string(std::llround(std::max(1.0, std::round(samples)) * each)));
+  const std::string multiple = question.in_samples ? "a whole number, e.g. " : "a multiple, e.g. ";
+  throw Error(told + (samples > kMost ? "at most " : multiple) +
+              std::to_string(std::llround(nearest * each)));
+}
+
+/// Returns the limits, but those of devices' memory, that plans were lost to; empty: none.
+std::string limits_met(const SearchCounts& counts) {
+  std::string names;
+  for (const auto& [loss, name] :
+       {std::pair(Loss::Time, "search.limits.time"), std::pair(Loss::Cost, "search.limits.cost"),
+        std::pair(Loss::Power, "search.limits.power"),
+        std::pair(Loss::HostMemory, "the memory of the hosts")}) {
+    if (lost(counts, loss) > 0) names += (names.empty() ? "" : " and ") + std::string(name);
+  }
+  return names;
 }
 
 class SizeSurvey {
@@ -239,12 +264,16 @@ class SizeSurvey {
     SearchResult found = search(document, request);
     row.memory_limit = found.memory_limit;
     row.fits = !found.plans.empty();
-    if (!row.fits) {
+    if (!row.fits && lost(found.counts, Loss::Memory) > 0) {
       request.aim = Aim::Memory;
-      request.limits = {.memory = Bytes(std::numeric_limits<double>::infinity())};
+      request.limits.memory = Bytes(std::numeric_limits<double>::infinity());
       found = search(document, request);
     }
-    if (found.plans.empty()) throw Error("no plan can be simulated: " + found.counts.failure);
+    if (found.plans.empty()) {
+      const std::string limits = limits_met(found.counts);
+      throw Error(limits.empty() ? "no plan can be simulated: " + found.counts.failure
+                                 : "no plan is within " + limits);
+    }
     row.plan = std::move(found.plans.front());
     if (row.fits) price(row, found.scenario, run);
   }

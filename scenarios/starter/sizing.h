@@ -49,11 +49,11 @@ struct SizedPlan {
 
   // Numbers of the whole training, failures included, of a plan that fits.
   Seconds time;
-  double goodput = 1;  // share of the time that counts; 1 where nothing fails
+  std::optional<double> goodput;  // share of the time that counts; none: no run is asked for
   double device_hours = 0;
   std::optional<Joules> energy;
   std::optional<Money> cost;
-  bool on_front = false;  // no other row takes neither more time nor more cost
+  bool on_front = false;  // every other row takes more time or costs more
 };
 
 struct Sizing {

@@ -116,16 +116,16 @@ Starter begin_starter(const StarterQuestion& question) {
   return starter;
 }
 
-JsonValue planless_document(const Starter& starter) {
-  JsonValue document = parse_json(starter_text(starter, ""), "interlock init");
+JsonValue planless_document(const Starter& starter, const char* command) {
+  JsonValue document = parse_json(starter_text(starter, ""), command);
   if (!starter.tokens_per_sample) return document;
-  set_key(document, "parallel.sequence_parallel", json_boolean(true), "init");
+  set_key(document, "parallel.sequence_parallel", json_boolean(true), command);
   return document;
 }
 
 Starter make_starter(const StarterQuestion& question, int processes, const SearchProgress& told) {
   Starter starter = begin_starter(question);
-  const JsonValue document = planless_document(starter);
+  const JsonValue document = planless_document(starter, "interlock init");
   SearchResult search =
       best_plan(document, Aim::Time, starter.memory * kUsableMemory, processes, told);
   starter.fits_well = !search.plans.empty();

@@ -44,7 +44,7 @@ struct Starter {
 Starter begin_starter(const StarterQuestion& question);
 /// Returns the scenario of a starter without a plan, which a search adds: tensors are divided with
 /// their sequences.
-JsonValue planless_document(const Starter& starter);
+JsonValue planless_document(const Starter& starter, const char* command);
 
 /// The fastest plan that leaves a tenth of the memory, of all degrees, micro-batches and levels of
 /// recomputation under 1F1B and ZeRO 1, tensors divided inside a node, long sequences in rings and

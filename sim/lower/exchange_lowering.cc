@@ -110,15 +110,15 @@ void ExchangeLowering::run(const std::vector<PassageStep>& steps, std::vector<Pr
   }
 }
 
-/// The other op of a pair has the device. What is known beforehand is written in the end, one op
-/// after the other.
+/// Hands the device to the other op of a pair. What is known beforehand is written in the end, one
+/// op after the other.
 void ExchangeLowering::hand_over(Progress& from, Progress& to, bool known) {
   if (!known) write_out(from);
   from.earlier += clock_.time - from.since;
   to.since = clock_.time;
 }
 
-/// The kernels of a step, cut where other exchanges have their turns.
+/// Runs the kernels of a step, cut where other exchanges have their turns.
 void ExchangeLowering::run_kernels(Seconds time, Progress& progress) {
   const Seconds kernels = time / progress.cuts;
   const bool equal = progress.turns == 0;
@@ -135,7 +135,7 @@ void ExchangeLowering::run_kernels(Seconds time, Progress& progress) {
   }
 }
 
-/// Tokens leave for experts, or back, or must have arrived.
+/// Sends tokens to experts, or back, or waits until they have arrived.
 void ExchangeLowering::pass(const PassageStep& step, Progress& progress) {
   const bool begins = step.kind == PassageStep::Kind::Begin;
   const Purpose way = step.way == TokenWay::There ? Purpose::There : Purpose::Back;

@@ -90,7 +90,8 @@ ListInputs list_inputs(LowerInputs inputs, const ScheduleInputs& shape,
       }
     }
     const Bytes held = std::accumulate(rank.resident.begin(), rank.resident.end(), Bytes(0));
-    list.memory.push_back(capacity.at(list.memory.size()) - held.value());
+    const double room = capacity.at(list.memory.size()) / program.memory_held;
+    list.memory.push_back(room - held.value());
   }
   return list;
 }

@@ -123,6 +123,17 @@ bool has_stash_on_hosts(const LowerInputs& inputs) {
                      [](const StageCost& stage) { return stage.host_stash > Bytes(0); });
 }
 
+/// Returns the share of the multiprocessors of `device` that carries tokens to experts. DeepEP
+/// takes 20 of them. Source: DeepSeek-V3, arXiv 2412.19437, section 3.2.2.
+double token_sms_of(const Device& device, const LowerInputs& inputs) {
+  constexpr double kTaken = 20, kOfH800 = 132;
+  if (inputs.token_sms || !inputs.passes_by_deepep) {
+    return inputs.token_sms.value_or(device.collective_sms);
+  }
+  const int all = device.tiles.multiprocessors;
+  return kTaken / (all > 0 ? all : kOfH800);
+}
+
 /// Returns what communication takes from the kernels of each simulated rank; nothing if it takes
 /// nothing from any.
 std::vector<Interference> interference_of(const LowerInputs& inputs) {
@@ -131,7 +142,7 @@ std::vector<Interference> interference_of(const LowerInputs& inputs) {
     const Device& device = machine_of(inputs.cluster, device_of(inputs.mesh, at)).device;
     interference.push_back({.collective_sms = device.collective_sms,
                             .message_sms = device.message_sms,
-                            .token_sms = inputs.token_sms.value_or(device.collective_sms)});
+                            .token_sms = token_sms_of(device, inputs)});
     if (inputs.memory_contention) interference.back().memory_bandwidth = device.memory_bandwidth;
   }
   const bool any = std::any_of(interference.begin(), interference.end(),
@@ -193,6 +204,7 @@ Program lower_all(const LowerInputs& inputs, const Brevity& brevity) {
   program.steps = schedule.steps;
   program.update_every = inputs.policy.update_every;
   program.pattern = schedule.pattern;
+  program.memory_held = inputs.memory_held;
   program.interference = interference_of(inputs);
   program.ranks.resize(schedule.ranks.size());
   for (int stage = 0; stage < schedule.stages; ++stage) {

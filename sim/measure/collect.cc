@@ -223,13 +223,11 @@ void Collector::fill_devices(Metrics& metrics, const MeasureInputs& inputs) {
     for (const int stage : rank.stages) device.stages.push_back(model_stage(program_, stage));
     if (times_.length() > 0) fill_shares(r, device);
     if (!inputs.memory_capacity.empty()) device.memory_capacity = inputs.memory_capacity[r];
-    const double held = 1 + inputs.memory_reserve;
-    device.peak_memory = held * peaks[r].total;
+    device.peak_memory = peaks[r].total;
     device.peak_stash = peaks[r].stash;
     device.allocated_peak = peaks[r].allocated;
     device.peak_time = peaks[r].time;
     device.memory = peaks[r].at_peak;
-    for (Bytes& bytes : device.memory) bytes *= held;
     device.host = rank.host;
     device.host.stash = peaks[r].host_stash;
     metrics.busy += device.busy / static_cast<double>(ranks_.size());

@@ -17,12 +17,21 @@ double in_blocks(double bytes) {
   return std::copysign(blocks * MemoryTracker::kBlock, bytes);
 }
 
+/// Returns the peak of a device whose allocator holds `held` bytes for each of `peak`.
+MemoryPeak held(MemoryPeak peak, double held) {
+  for (Bytes* bytes : {&peak.total, &peak.stash, &peak.allocated}) *bytes *= held;
+  for (Bytes& bytes : peak.at_peak) bytes *= held;
+  return peak;
+}
+
 constexpr auto kLater = [](const auto& a, const auto& b) { return a.time > b.time; };
 
 }  // namespace
 
 MemoryTracker::MemoryTracker(const Program& program)
-    : ranks_(program.ranks.size()), communicators_(program.communicators.size()) {
+    : ranks_(program.ranks.size()),
+      communicators_(program.communicators.size()),
+      held_(program.memory_held) {
   CHECK(program.wire_order.empty(), "memory of a frozen program");
   for (std::size_t r = 0; r < ranks_.size(); ++r) {
     RankState& rank = ranks_[r];
@@ -76,7 +85,7 @@ std::vector<MemoryPeak> MemoryTracker::finish() {
   std::vector<MemoryPeak> peaks;
   for (RankState& rank : ranks_) {
     settle(rank, kInfinity);
-    peaks.push_back(rank.peak);
+    peaks.push_back(held(rank.peak, held_));
   }
   return peaks;
 }

@@ -14,7 +14,8 @@
 
 namespace interlock {
 
-/// The largest number of bytes that a rank held, and when.
+/// The largest number of bytes that a rank held, and when; of a device, all that its allocator
+/// held.
 struct MemoryPeak {
   Bytes total, stash, allocated;                // each its own peak
   Bytes host_stash;                             // of its host, likewise
@@ -60,6 +61,7 @@ class MemoryTracker {
 
   std::vector<RankState> ranks_;
   std::vector<Communicator> communicators_;  // empty but for those that RankState names
+  double held_ = 1;                          // see Program
 };
 
 }  // namespace interlock

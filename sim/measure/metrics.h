@@ -75,11 +75,12 @@ struct Metrics {
   double micro_batches_per_step = 0;  // of all replicas; 0: not counted
   bool fits_in_memory = true;
   Bytes memory_capacity;                  // of the fullest device
-  Bytes host_memory, host_capacity;       // of the host that keeps most; capacity 0: unknown
+  Bytes host_memory, host_capacity;       // of the fullest host; capacity 0: unknown
   std::map<int, std::int64_t> staleness;  // updates between forward and own update: micro-batches
   std::vector<DeviceMetrics> devices;
   std::vector<LinkMetrics> links;
   std::optional<Explanation> explanation;  // where asked for, of runs that are short enough
+  bool host_is_full() const { return host_capacity > Bytes(0) && host_memory > host_capacity; }
 };
 
 /// Returns the window to which the times of devices refer.
@@ -115,7 +116,6 @@ struct MeasureInputs {
   FlopsPerSecond peak;  // of one device, a mean over all; 0 if unknown
   std::string attention_flops = "none";
   std::vector<Bytes> memory_capacity;  // of the device of each simulated rank; empty: unknown
-  double memory_reserve = 0;  // of allocators, over what they have handed out; peaks have it
   std::optional<LongStep> long_step;
   bool explain = false;  // why steps take as long as they do
 };

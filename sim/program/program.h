@@ -98,6 +98,7 @@ struct Program {
   int version_lag = 0;          // updates that weights are behind, whatever the order
   int ahead = 0;                // forwards before an earlier backward across steps, see Schedule
   double ticks_per_second = 1;  // every duration is a whole number of ticks
+  double memory_held = 1;       // bytes that a device's allocator holds for each that is allocated
   Variation variation;          // of durations, in engines
   std::vector<Interference> interference;  // by rank; empty: nothing slows kernels down
   std::vector<Instruction> instructions;

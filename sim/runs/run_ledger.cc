@@ -130,7 +130,8 @@ RunOutcome RunLedger::outcome(RunTicks end) const {
   outcome.checkpoint = clock_.seconds(checkpoint_);
   outcome.restart = clock_.seconds(restart_);
   outcome.idle = clock_.seconds(idle_);
-  outcome.goodput = static_cast<double>(plan_.steps) * plan_.step_time / outcome.wall;
+  const double all_useful = static_cast<double>(plan_.steps) * plan_.step_time / outcome.wall;
+  outcome.goodput = std::min(1.0, all_useful);  // ticks are rounded
   return outcome;
 }
 

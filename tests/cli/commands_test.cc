@@ -172,6 +172,21 @@ TEST_CASE("a model that does not fit is a result, and a mistake only with --requ
   CHECK(run_program({"simulate", "toy.json", "--require-fit"}, folder.path()).exit_code == 0);
 }
 
+TEST_CASE("--require-fit names the host where the host is full") {
+  const Folder folder;
+  folder.file("host.json", R"({"model": {"kind": "mlp", "input_size": 1024,
+      "hidden_sizes": [1024], "classes": 1024}, "cluster": {"kind": "machine",
+      "device": "a100-80g", "port": {"bandwidth": "300 GB/s"},
+      "host": {"bandwidth": "25 GB/s", "memory": "4 MiB"}},
+      "training": {"strategy": "global", "global_batch_size": 4, "optimizer": "adam",
+      "offload": {"optimizer": 1}}})");
+  const Outcome run = run_program({"simulate", "host.json", "--require-fit"}, folder.path());
+  CHECK(run.exit_code == 2);
+  CHECK_MESSAGE(contains(run.err, "does not fit in memory: the fullest host needs "), run.err);
+  CHECK_MESSAGE(contains(run.err, " and has 4.00 MiB, so it lacks "), run.err);
+  CHECK(!contains(run.err, "-"));
+}
+
 TEST_CASE("outputs that cannot be written are found before anything is simulated") {
   const Folder folder;
   folder.file("toy.json", kPairwise);

@@ -106,6 +106,34 @@ TEST_CASE("plan takes settings for all scenarios, and a model of images by sampl
   CHECK(at(parse_json(images.out, "plan"), "samples").number == 1e6);
 }
 
+TEST_CASE("a batch of samples is a whole number of them, with letters of 1000") {
+  const auto run = [](const char* batch) {
+    return run_program({"plan", "--model", "resnet-50", "--machines", "dgx-v100-32g", "--devices",
+                        "2", "--samples", "1e6", "--batch", batch, "--json", "-"});
+  };
+  CHECK(run("1.5").err.find("--batch: 1.50 samples; expected a whole number, e.g. 2") !=
+        std::string::npos);
+  CHECK(run("1e12").err.find("1.00 T samples; expected at most 2147483647") != std::string::npos);
+  const Outcome thousand = run("1k");
+  REQUIRE_MESSAGE(thousand.exit_code == 0, thousand.err);
+  CHECK(at(at(parse_json(thousand.out, "plan"), "rows").items[0], "global_batch_size").number ==
+        1000);
+}
+
+TEST_CASE("the price of one machine holds wherever it stands beside that of all") {
+  const Words usual = {"--machines", "dgx-a100-40g,dgx-h100", "--devices", "2"};
+  Words first = usual, last = usual;
+  first.insert(first.end(), {"--price", "dgx-h100=5 USD/h", "--price", "2 USD/h"});
+  last.insert(last.end(), {"--price", "2 USD/h", "--price", "dgx-h100=5 USD/h"});
+  const JsonValue a = planned(first), b = planned(last);
+  for (std::size_t i = 0; i < 2; ++i) {
+    const JsonValue& row = at(a, "rows").items[i];
+    const double cost = at(at(row, "cost"), "amount").number;
+    CHECK(cost == at(at(at(b, "rows").items[i], "cost"), "amount").number);
+    CHECK(cost == doctest::Approx(at(row, "device_hours").number * (i == 0 ? 2 : 5)));
+  }
+}
+
 TEST_CASE("a machine of a file is called by the file") {
   const Words words =
       plan_of({"--machines", SOURCE_FOLDER "/hardware/catalogue/dgx-h100.json", "--devices", "2"});
@@ -122,6 +150,15 @@ TEST_CASE("a model that fits on no size says how much it lacks") {
   CHECK(run.out.find("No size has a plan that fits") != std::string::npos);
   CHECK(run.out.find("dgx-v100-32g x 2    does not fit: ") != std::string::npos);
   CHECK(run.out.find("leanest") != std::string::npos);
+  CHECK(run.out.find("Front:") == std::string::npos);
+  const Folder folder;
+  const Outcome figure =
+      run_program({"plan", "--model", "gpt3-175b", "--machines", "dgx-v100-32g", "--devices", "1,2",
+                   "--tokens", "1e9", "--batch", "128k", "--figure", "p.svg"},
+                  folder.path());
+  CHECK(figure.exit_code == 0);
+  CHECK(figure.err == "--figure: no size fits, so there is nothing to draw\n");
+  CHECK(folder.files().empty());
 }
 
 TEST_CASE("slips in what plan is asked get one sentence and exit code 2") {
@@ -147,11 +184,14 @@ TEST_CASE("slips in what plan is asked get one sentence and exit code 2") {
   refused("--devices", "eight", "is no number of devices");
   refused("--devices", "8..4", "never gets from");
   refused("--devices", "8..64x1", "never gets from");
-  refused("--tokens", "abc", "--tokens \"abc\": expected a number such as 15e12 or 15T");
+  refused("--tokens", "abc", "--tokens \"abc\": expected a number from 1 to 1e18 such as 15e12");
   refused("--tokens", "-1", "--tokens");
   refused("--samples", "1e9", "one of --tokens and --samples");
   refused("--batch", "64x", "--batch \"64x\"");
+  refused("--tokens", "1e308T", "expected a number from 1 to 1e18 such as");
+  refused("--tokens", "0.5", "expected a number from 1 to 1e18 such as");
   refused("--batch", "1000", "expected a multiple, e.g. 1024");
+  refused("--batch", "1e17", "sequences of 1024; expected at most 2199023254528");
   refused("--days", "0", "--days: expected a number above 0");
   refused("--budget", "1e6 EUR", "the price of dgx-h100 is unknown");
   refused("--budget", "cheap", "--budget \"cheap\"");
@@ -159,6 +199,14 @@ TEST_CASE("slips in what plan is asked get one sentence and exit code 2") {
   refused("--price", "dgx-b200=2.50 USD/h", "\"dgx-b200\" is none of the machines");
   refused("--mtbf", "often", "/run/failures/device_mtbf");
   refused("--set", "cluster.devices=8", "expected --devices in its place");
+  refused("--set", "cluster.machines.0=dgx-h100", "expected --machines in its place");
+  refused("--set", "goal.tokens=1e9", "expected --tokens or --samples in its place");
+  refused("--set", "sweep.x=[1]", "expected --devices in its place");
+  refused("--set", "run.tokens=1e9", "--set run.tokens: expected --tokens or --samples");
+  refused("--set", "run={\"steps\": 100}", "--set run.steps: expected --tokens or --samples");
+  refused("--set", "model.sequence_length=512", "expected --sequence-length in its place");
+  refused("--set", "training=null", "interlock plan: missing key \"training\"");
+  refused("--set", "search.limits.time=\"1 ms\"", "no plan is within search.limits.time");
   refused("--set", "training.precision=fp3", "unknown name \"fp3\"");
   refused("--figure", "p.svg", "one size makes no curve");
   refused("--figure", "p.jpg", ".svg");

@@ -130,6 +130,22 @@ TEST_CASE("torchtitan's selective checkpointing keeps every second product of a 
   CHECK((block.workspace - whole.workspace).value() == (whole.stash - block.stash).value());
 }
 
+TEST_CASE("kernels that run again have the places that they had") {
+  const std::string mixture = R"({"kind": "transformer", "layers": 1, "hidden_size": 64,
+      "attention_heads": 4, "ffn_hidden_size": 128, "vocab_size": 100, "sequence_length": 32,
+      "gated_mlp": true, "experts": 4, "experts_per_token": 2})";
+  const Sharding sharding = {.expert = 4, .expert_overlap = ExpertOverlap::MicroBatches};
+  const auto of_experts = [](const std::vector<Work>& works) {
+    return std::count_if(works.begin(), works.end(), [](const Work& work) {
+      return work.op_class == OpClass::Gemm && work.place == KernelPlace::Experts;
+    });
+  };
+  const Module block =
+      built(mixture, {.recompute = Recompute::Alternate, .sharding = sharding}).modules[1];
+  REQUIRE(of_experts(block.forward) > 0);
+  CHECK(of_experts(block.recompute) > 0);
+}
+
 TEST_CASE("tensor devices keep what they have added up of every second product's neighbours") {
   const double s = 2048, h = 12288, t = 4, a = 96;
   const std::string model = kGpt3 + R"(, "attention": "fused"})";

@@ -158,6 +158,28 @@ TEST_CASE("the critical path of the page ends with the last op of the measured w
   CHECK(end == doctest::Approx(result.measurement.metrics.window_end.value()).epsilon(1e-9));
 }
 
+TEST_CASE("levels of memory have what the allocator reserves, beside each device's capacity") {
+  JsonValue document = parse_json(kPairwise, "test.json");
+  set_json(document, "training.framework.reserve", json_number(0.25), "set");
+  const ScenarioResult result = run_scenario(load_questions(document).at(0), true);
+  const PageScenario page = page_of(result);
+  for (const DeviceMetrics& device : result.measurement.metrics.devices) {
+    const Json& rank = page.json["ranks"][device.rank];
+    CHECK(rank["capacity"] == device.memory_capacity.value());
+    const Json& memory = rank["memory"];
+    double level = 0;
+    for (const Json& bytes : memory["at_begin"]) level += bytes.get<double>();
+    double peak = level;
+    const auto gaps = page.column<float>(memory["gap"]);
+    const auto kinds = page.column<std::uint16_t>(memory["kind"]);
+    for (std::size_t i = 0; i < kinds.size(); ++i) {
+      if (gaps[i] > 0) peak = std::max(peak, level);
+      level += memory["pairs"][kinds[i]][1].get<double>();
+    }
+    CHECK(std::max(peak, level) == doctest::Approx(device.peak_memory.value()).epsilon(1e-9));
+  }
+}
+
 TEST_CASE("columns lie end to end, plane by plane; counters become differences") {
   PageColumns columns;
   CHECK(columns.add(std::vector<std::uint8_t>{1, 2, 3}) == ColumnPlace{0, 3});

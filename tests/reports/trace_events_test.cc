@@ -156,6 +156,10 @@ TEST_CASE("so do traces of strategies, of divided models, and of states that wai
                            R"(training.offload={"optimizer": 1, "activations": 0.5})"}));
 }
 
+TEST_CASE("traces count the memory that an allocator reserves") {
+  check_rules(simulated(kFourStages, {"training.framework.reserve=0.25"}));
+}
+
 TEST_CASE("a trace of GPipe on four devices has the times of its closed form") {
   // F = B / 2 = 2 ms a stage (two modules), M = 8, K = 4; messages of 1 MiB over 10 GB/s take
   // 0.104858 ms + 3 us. Busy in a step: M (F + B) = 8 * 6 = 48 ms a device; two steps: 96 ms.

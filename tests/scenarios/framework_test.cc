@@ -274,6 +274,10 @@ TEST_CASE("a peak has what the allocator reserves") {
   Bytes sum;
   for (const Bytes bytes : more.measurement.metrics.devices.front().memory) sum += bytes;
   CHECK(sum.value() == doctest::Approx(peak_of(more).value()));
+  const DeviceMetrics& lean = plain.measurement.metrics.devices.front();
+  const DeviceMetrics& held = more.measurement.metrics.devices.front();
+  CHECK(held.peak_stash.value() == doctest::Approx(1.25 * lean.peak_stash.value()));
+  CHECK(held.allocated_peak.value() == doctest::Approx(1.25 * lean.allocated_peak.value()));
 }
 
 TEST_CASE("tensor devices may hold the whole embedding, and gather all logits") {

@@ -5,9 +5,13 @@
 // devices whose memory and links are so fast that nothing else takes time.
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <functional>
 
+#include "base/file.h"
 #include "base/random.h"
+#include "hardware/networks/cluster_reader.h"
+#include "scenarios/plan/lower_plan.h"
 #include "scenarios/simulate/economics.h"
 #include "scenarios/simulate/run_scenario.h"
 #include "tests/scenarios/documents.h"
@@ -263,6 +267,76 @@ TEST_CASE("of the partitions that fit each device the one is taken whose busiest
   CHECK(moved > 0);
   // Messages that come early lie at their receiver, so that a peak depends on other cuts, too.
   CHECK(missed * 50 <= count);
+}
+
+TEST_CASE("machines are called by those that are used, and joined by the network beside them") {
+  const auto cluster_of = [](const std::string& text) {
+    const JsonValue value = parse_json(text, "cluster.json");
+    Diagnostics diagnostics;
+    Cluster cluster = read_cluster({&value, ""}, diagnostics);
+    diagnostics.throw_if_any();
+    return cluster;
+  };
+  CHECK(cluster_of(R"({"machines": ["dgx-h100", "dgx-a100-80g"], "devices": 8})").name ==
+        "dgx-h100");
+  CHECK(cluster_of(R"({"machines": ["dgx-h100", "dgx-a100-80g"], "devices": 9})").name ==
+        "dgx-h100 + dgx-a100-80g");
+  CHECK(cluster_of(R"({"machines": ["dgx-h100", "dgx-a100-80g"], "name": "own", "devices": 8})")
+            .name == "own");
+  const std::string sites = R"({"kind": "wan", "nodes": [1, 1], "delay": [[null, "1 ms"],
+      ["1 ms", null]], "bandwidth": [[null, "1 GB/s"], ["1 GB/s", null]]})";
+  const std::string folder = std::filesystem::temp_directory_path() / "interlock_mixed_cluster";
+  std::filesystem::create_directories(folder);
+  write_file(folder + "/three.json", R"({"kind": "machine", "device": "a100-80g",
+      "devices_per_node": 4, "port": {"bandwidth": "300 GB/s"}, "cards": {"bandwidth": "25 GB/s"},
+      "network": {"kind": "torus", "dimensions": [3], "link": {"bandwidth": "25 GB/s"}}})");
+  INFO("a node of a machine whose own network has three");
+  const std::string machines = R"({"machines": ["dgx-h100", {"machine": ")" + folder +
+                               R"(/three.json", "nodes": 1}], "network": )" + sites + "}";
+  CHECK(cluster_of(machines).devices == 12);
+  std::filesystem::remove_all(folder);
+}
+
+TEST_CASE("each device lends tokens as many multiprocessors as DeepEP takes, of its own") {
+  const auto interference = [](const std::string& more) {
+    const Question question =
+        load_questions(document(R"({"model": {"kind": "transformer", "layers": 2,
+            "hidden_size": 64, "attention_heads": 4, "vocab_size": 100, "sequence_length": 32,
+            "experts": 4, "experts_per_token": 2},
+            "cluster": {"machines": ["dgx-h100", "dgx-a100-80g"]},
+            "parallel": {"data": 16, "expert": 4, "expert_dispatch": "deepep")" +
+                                more + R"(}, "simulate": {"fold": "none"},
+            "training": {"strategy": "global", "global_batch_size": 16}})"))
+            .front();
+    return lower_plan(make_plan(question), 1).interference;
+  };
+  const std::vector<Interference> own = interference("");
+  REQUIRE(own.size() == 16);
+  CHECK(own.front().token_sms == 20.0 / 132);  // H100
+  CHECK(own.back().token_sms == 20.0 / 108);   // A100
+  CHECK(interference(R"(, "dispatch_sms": 0.25)").back().token_sms == 0.25);
+}
+
+TEST_CASE("a host of unknown memory does not hide one that is over-full") {
+  const auto fits = [](const std::string& memory) {
+    const auto machine = [](const std::string& name, const std::string& host) {
+      return R"({"kind": "machine", "name": ")" + name +
+             R"(", "device": "a100-80g", "port": {"bandwidth": "300 GB/s"},
+          "cards": {"bandwidth": "25 GB/s"}, "host": {"bandwidth": "25 GB/s")" +
+             host + "}}";
+    };
+    return result_of(document(R"({"model": {"kind": "mlp", "input_size": 1024,
+        "hidden_sizes": [1024], "classes": 1024}, "cluster": {"machines": [)" +
+                              machine("known", ", \"memory\": \"" + memory + "\"") + ", " +
+                              machine("unknown", "") + R"(]}, "training": {"strategy": "global",
+        "global_batch_size": 4, "micro_batch_size": 1, "optimizer": "adam",
+        "offload": {"optimizer": 1}}})"))
+        .measurement.metrics;
+  };
+  const Metrics full = fits("1 kB");
+  CHECK_FALSE(full.fits_in_memory);
+  CHECK(full.host_capacity.value() == 1000);
+  CHECK(fits("1 TB").fits_in_memory);
 }
 
 TEST_CASE("what fits no mixed cluster is said in one sentence") {

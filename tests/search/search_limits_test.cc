@@ -41,6 +41,17 @@ double value_of(const FoundPlan& plan, Aim aim) {
   return plan.estimate.values[static_cast<std::size_t>(aim)];
 }
 
+TEST_CASE("a price that is unknown is asked for where it would be written") {
+  const auto told = [](const std::string& cluster, const std::string& where) {
+    const std::string said =
+        refusal({"cluster=null", "cluster=" + cluster, "search.minimize=cost"});
+    CHECK_MESSAGE(said.find(where) != std::string::npos, said);
+  };
+  told(R"({"machine": "dgx-a100-40g", "devices": 4})", "e.g. --set cluster.price='2.50 USD/h'");
+  told(R"({"machines": ["dgx-a100-40g", "dgx-h100"]})",
+       R"(e.g. "price": "2.50 USD/h" in each of its "machines")");
+}
+
 TEST_CASE("each aim has its own best plan") {
   const SearchResult fast = searched({});
   const SearchResult small = searched({"search.minimize=memory"});

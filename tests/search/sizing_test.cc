@@ -165,7 +165,7 @@ TEST_CASE("failures lengthen a row by what a simulated run of its plan says") {
   const SizedPlan calm = size_up(question, 2).rows.front();
   question.device_mtbf = "10 h";
   const SizedPlan row = size_up(question, 2).rows.front();
-  CHECK(calm.goodput == 1);
+  CHECK_FALSE(calm.goodput);
   CHECK(row.plan->estimate.step_time == calm.plan->estimate.step_time);
   JsonValue document = row.plan->document;
   apply_overrides(document, {R"(run={"tokens": 1e9, "checkpoint": {"write": "1 min"},
@@ -173,7 +173,7 @@ TEST_CASE("failures lengthen a row by what a simulated run of its plan says") {
   const ScenarioResult result = run_scenario(load_questions(document).front(), false);
   const TrainingCosts costs = *economics_of(result).training;
   CHECK(costs.goodput < 1);
-  CHECK(row.goodput == doctest::Approx(costs.goodput).epsilon(1e-6));
+  CHECK(row.goodput.value() == doctest::Approx(costs.goodput).epsilon(1e-6));
   CHECK(row.time.value() == doctest::Approx(costs.time.value()).epsilon(1e-6));
   CHECK(row.energy->value() == doctest::Approx(costs.energy->value()).epsilon(1e-6));
 }
@@ -208,6 +208,20 @@ TEST_CASE("a size without a plan says why, and leaves the others alone") {
   CHECK(none.ranking.empty());
   REQUIRE(none.rows[0].plan);  // the leanest
   CHECK(none.rows[0].plan->estimate.peak_memory > none.rows[0].memory_limit.value());
+}
+
+TEST_CASE("a size that a limit leaves without a plan names the limit, not memory") {
+  SizingQuestion question = small_question();
+  const Sizing fast = size_up(question, 2);
+  REQUIRE(fast.ranking.size() == 2);
+  INFO("between the times of four devices and of two");
+  const double between = (fast.rows[0].time.value() + fast.rows[1].time.value()) / 2;
+  question.overrides = {"search.limits.time=\"" + std::to_string(between) + " s\""};
+  const Sizing limited = size_up(question, 2);
+  CHECK(limited.rows[0].problem == "no plan is within search.limits.time");
+  CHECK_FALSE(limited.rows[0].plan);
+  CHECK(limited.rows[1].fits);
+  CHECK_FALSE(limited.rows[1].goodput);
 }
 
 TEST_CASE("an interrupt keeps the sizes that are done, and names the others") {

@@ -102,6 +102,8 @@ TEST_CASE("what cannot be is refused with what to write instead") {
        "has an \"overlap\" of its own; expected none");
   says(trial(R"("delay_weight_gradients": true)"),
        "expected \"expert_overlap\": \"micro_batches\" beside it");
+  says(trial(R"("expert_load": 5)"), "5; expected at least 1 number, the load of each expert");
+  says(trial(R"("expert_load": [0, 0, 0, 0])"), "no expert has any tokens; expected a load above");
   says(trial(R"("expert_load": [1, 2, 3])"), "a multiple of the 4 expert devices; got 3");
   says(trial(R"("expert_load": [1, 2, 3, 4])"), "expected as many loads");
   says(trial(R"("expert_load": [1, 2, 3, 4, 1, 1, 1, 1], "expert_imbalance": 2)"),

@@ -81,6 +81,26 @@ const std::string kSettings =
     "  --num-attention-heads: 12\n  --seq-length: 4096\n"
     "  --micro-batch-size: 1\n  --bf16: true\n";
 
+TEST_CASE("an array may be added to, and its end is no argument") {
+  const Folder folder;
+  folder.file("run.sh",
+              "ARGS=(--num-layers 8 --hidden-size 1536 --num-attention-heads 12\n"
+              "  --seq-length 4096 --micro-batch-size 1 --vocab-size 1000 --bf16)\n"
+              "ARGS+=(\n  --recompute-granularity selective\n"
+              "  --recompute-modules core_attn mlp\n)\n"
+              "torchrun pretrain_gpt.py ${ARGS[@]}\n");
+  const Outcome import = run_program(
+      {"import", "megatron", "run.sh", "--cluster", "dgx-a100-80g", "--out", "made.json"},
+      folder.path());
+  CHECK_MESSAGE(import.exit_code == 0, import.err);
+  const JsonValue made = read_json_file(folder.path("made.json"));
+  const JsonValue* modules = made.find("training")->find("recompute")->find("modules");
+  REQUIRE(modules);
+  REQUIRE(modules->items.size() == 2);
+  CHECK(modules->items[0].text == "core_attn");
+  CHECK(modules->items[1].text == "mlp");
+}
+
 TEST_CASE("lines of settings are read, and defaults are Megatron-LM's") {
   const JsonValue s = imported(kSettings + "--swiglu: true\n--sequence-parallel: false\n",
                                {"--vocab-size", "32000", "--devices", "8"});

@@ -88,6 +88,20 @@ TEST_CASE("a connector of several products has their weights, and a norm of a sq
   CHECK(flops_of(graph.modules[4].forward).value() == 2.0 * 4 * (32 * 24 + 24 * 40 + 40 * 16));
 }
 
+TEST_CASE("a product may merge patches, without an activation behind it") {
+  // transformers 00dcc6d, modeling_mistral3.py: a norm, merging_layer, linear_1, act, linear_2.
+  const Module made = built(model(R"(, "connector": {"merge": 2, "merge_by": "product",
+      "hidden_size": 16, "bias": false})"))
+                          .modules[4];
+  CHECK(made.parameters == 2 * 8 + 4 * 8 * 8 + 8 * 16 + 16 * 16);
+  CHECK(flops_of(made.forward).value() == 2.0 * 4 * (32 * 8 + 8 * 16 + 16 * 16));
+  int activations = 0;
+  for (const Work& work : made.forward) activations += work.variant == OpVariant::Gelu ? 1 : 0;
+  CHECK(activations == 1);
+  INFO("kept in bf16: patches and the first token, 4 squares, and what each product reads");
+  CHECK(made.stash.value() == 2 * (17 * 8 + 4 * 32 + 4 * 8 + 4 * 16 + 4 * 16));
+}
+
 TEST_CASE("patches in windows see those of their window, in both directions") {
   const auto pairs = [](const std::string& more) {
     const ModelGraph graph = built(R"({"kind": "transformer", "layers": 1, "hidden_size": 8,

@@ -72,6 +72,27 @@ TEST_CASE("where not even the leanest order fits a device, no larger limit is pr
         "\"recompute\"");
 }
 
+TEST_CASE("a search for an order knows what the allocator holds beyond what it hands out") {
+  const auto found = [](double limit, const std::string& reserve) {
+    return run_scenario(loaded({R"(training.schedule={"kind": "auto", "memory": ")" +
+                                    std::to_string(limit) + " MB\"}",
+                                "training.micro_batches=8", "model.modules.0.stash=100 MB",
+                                "training.framework={\"reserve\": " + reserve + "}"}),
+                        false);
+  };
+  INFO("three stashes of 100 MB: a quarter more of all takes a quarter more of the limit");
+  const ScenarioResult plain = found(300, "0"), held = found(375, "0.25");
+  CHECK(held.measurement.metrics.step_time == plain.measurement.metrics.step_time);
+  CHECK(held.measurement.metrics.step_time < found(300, "0.25").measurement.metrics.step_time);
+  std::string said;
+  try {
+    found(100, "0.25");
+  } catch (const Error& error) {
+    said = error.what();
+  }
+  CHECK_MESSAGE(said.find("expected \"memory\" of at least 119 MiB") != std::string::npos, said);
+}
+
 TEST_CASE("an order of more ops than a search could move in reasonable time is not looked for") {
   CHECK(mistakes({"training.schedule=auto", "training.micro_batches=80000"}) == "");
   CHECK(mistakes({"training.schedule=auto", "training.micro_batches=100000"}) ==
