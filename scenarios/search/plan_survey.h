@@ -43,6 +43,7 @@ class PlanSurvey {
  private:
   Question question_of(std::size_t layout, const WorkOrder& order) const;
   Plan plan_of(std::size_t layout, const WorkOrder& order) const;
+  double usable_share_of(const Question& question) const;
   std::string bound_of_layout(std::size_t layout) const;
   std::string bounds_of_plans(std::size_t layout) const;
   std::string better(const Candidate& candidate) const;
@@ -50,7 +51,7 @@ class PlanSurvey {
                             const std::function<std::string(std::size_t)>& work) const;
 
   const PlanSpace& space_;
-  std::optional<Bytes> memory_limit_;
+  PlanLimits limits_;
   int processes_;
   std::vector<std::vector<WorkOrder>> orders_;  // by layout
 };
