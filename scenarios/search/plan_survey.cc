@@ -76,8 +76,10 @@ PlanSurvey::PlanSurvey(const PlanSpace& space, const PlanLimits& limits, int pro
 }
 
 Question PlanSurvey::question_of(std::size_t layout, const WorkOrder& order) const {
-  return load_point(
+  Question question = load_point(
       std::make_shared<const JsonValue>(space_.document_of(space_.layouts()[layout], order)));
+  question.known_exchanges = known_exchanges_;
+  return question;
 }
 
 Plan PlanSurvey::plan_of(std::size_t layout, const WorkOrder& order) const {

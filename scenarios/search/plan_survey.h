@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -52,6 +53,7 @@ class PlanSurvey {
 
   const PlanSpace& space_;
   PlanLimits limits_;
+  std::shared_ptr<KnownExchanges> known_exchanges_ = std::make_shared<KnownExchanges>();
   int processes_;
   std::vector<std::vector<WorkOrder>> orders_;  // by layout
 };

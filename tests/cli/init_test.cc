@@ -100,7 +100,7 @@ TEST_CASE("no plan of the space is faster than what init writes and leaves as mu
     for (const JsonValue& device : plan.find("devices")->items) {
       peak = std::max(peak, device.find("peak_memory_bytes")->number);
     }
-    // What the allocator keeps, a context, and a communicator of two.
+    // Room for the allocator, a context, and a communicator of two.
     const double needed = 1.1 * peak + 0.4e9 + 544.0 * 1024 * 1024;
     if (needed > plan.find("memory_capacity_bytes")->number) continue;
     best = std::min(best, plan.find("step_time_s")->number);
