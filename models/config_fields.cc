@@ -169,9 +169,10 @@ constexpr std::string_view kShaping[] = {
     "rope_scaling",
     "rope_parameters",
 };
-/// Fields among these that repeat what a known class says.
+/// Fields among these that repeat what a known class says, or that its routing does not read.
 constexpr std::string_view kSaidByClass[] = {"hidden_act", "rms_norm_eps", "layer_norm_epsilon",
-                                             "rope_theta", "rope_scaling", "rope_parameters"};
+                                             "rope_theta", "rope_scaling", "rope_parameters",
+                                             "n_group",    "topk_group",   "topk_method"};
 
 /// Fields in which null says something; elsewhere it stands for the default.
 constexpr std::string_view kNullable[] = {

@@ -15,12 +15,12 @@ tell({
     }
   },
   'the recommended size is named, and marked in table and curves': () => {
-    const [, name] = document.body.textContent.match(/Recommended: (\S+ x \d+)/) || [];
+    const text = document.body.textContent;
+    const [, devices, machine] = text.match(/Recommended: (\d+) devices of ([^,]+),/) || [];
     const best = rows(sizes).filter((row) => /best/i.test(row.textContent));
     expect(best.length === 1, `${best.length} rows are the best`);
-    const [machine, devices] = name.split(' x ');
     expect(best[0].textContent.includes(machine) && best[0].textContent.includes(devices),
-      `${name}, but ${best[0].textContent}`);
+      `${devices} of ${machine}, but ${best[0].textContent}`);
     const words = [...panels()[0].querySelectorAll('text')].map((text) => text.textContent.trim());
     expect(words.filter((word) => word === 'best').length === 1, words.join());
   },
@@ -45,7 +45,7 @@ tell({
     const dot = panels()[0].querySelectorAll('.curve circle')[1].getBoundingClientRect();
     const met = document.elementFromPoint(dot.left + dot.width / 2, dot.top + dot.height / 2);
     const title = met.querySelector('title');
-    expect(title && /^\S+ x 4: time \(.+\) [0-9.]+/.test(title.textContent), met.outerHTML);
+    expect(title && /^\S+ x 4: devices 4, time \(.+\) [0-9.]+/.test(title.textContent), met.outerHTML);
   },
   'a machine that is switched off is gone everywhere': () => {
     document.querySelector('.legend input').click();
