@@ -104,8 +104,8 @@ ContractObject search() {
            "Schedules, as in "
            "`training`."},
           {"recompute", one_or_more(recompute_type()),
-           "`none`, `selective`, `full`; modules that are cheap to compute again, with "
-           "`core_attn` where no kernel fuses attention; and these with `mlp`",
+           "`none`, `full`; modules that are cheap to compute again; these with `mlp`; where no "
+           "kernel fuses attention `selective`, and `core_attn` with the modules",
            "What forwards keep, as in `training`."},
           {"partition", one_or_more(partition_type()), "balanced",
            "Partitions, as of the scenario."},

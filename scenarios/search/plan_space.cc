@@ -195,7 +195,9 @@ std::vector<JsonValue> PlanSpace::usual_recompute(const ModelGraph& graph, bool 
   const auto add = [&](LayerPart part) {
     if (known.has(part)) names.push_back(layer_part_names()[static_cast<std::size_t>(part)]);
   };
-  std::vector<JsonValue> usual = text_values({"none", "selective", "full"});
+  std::vector<JsonValue> usual =
+      text_values(fused ? std::vector<std::string>{"none", "full"}
+                        : std::vector<std::string>{"none", "selective", "full"});
   const auto propose = [&] {
     if (!names.empty()) usual.push_back(json_object({{"modules", json_texts(names)}}));
   };

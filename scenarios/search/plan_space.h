@@ -50,11 +50,11 @@ class PlanSpace {
   /// Takes `document`, and the usual values where `request` has none: all devices; every way to
   /// divide them in which tensor ranks lie in one node, sequences are cut in parts of
   /// kTokensOfContext or more, and experts are shared by any number of devices, each whole or
-  /// divided like all else; micro-batches of a power of two; none, selective (of transformers) and
-  /// full recomputation, and of modules; every stage of ZeRO; the document's strategy, under global
-  /// training with 1F1B, interleaved (2 to 8 stages a rank), ZB-H1 and ZB-V; a balanced partition;
-  /// the options of usual_options(). Throws: Error if model or cluster of `document` are wrong, or
-  /// it cannot be searched.
+  /// divided like all else; micro-batches of a power of two; none, selective (of attention that is
+  /// not fused) and full recomputation, and of modules; every stage of ZeRO; the document's
+  /// strategy, under global training with 1F1B, interleaved (2 to 8 stages a rank), ZB-H1 and ZB-V;
+  /// a balanced partition; the options of usual_options(). Throws: Error if model or cluster of
+  /// `document` are wrong, or it cannot be searched.
   PlanSpace(JsonValue document, SearchRequest request);
 
   const std::vector<PlanLayout>& layouts() const { return layouts_; }
