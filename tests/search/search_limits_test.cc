@@ -131,6 +131,32 @@ TEST_CASE("a plan with too many devices to simulate keeps its quick estimate and
   CHECK(estimate.values[1] == doctest::Approx(look.peak_memory).epsilon(1e-12));
 }
 
+TEST_CASE("the reserve is a context, communicators and what the allocator keeps") {
+  // By hand, GB: 0.4 of context; 688 MiB for a communicator of four, 544 MiB for one of two.
+  constexpr double kTwo = 544.0 * 1024 * 1024, kFour = 688.0 * 1024 * 1024;
+  const auto process_of = [](const std::vector<std::string>& more) {
+    JsonValue document = parse_json(kSpace, "space.json");
+    set_json(document, "search", {}, "test");
+    apply_overrides(document, more);
+    const Question question = load_point(std::make_shared<const JsonValue>(document));
+    const MemoryReserve reserve =
+        priced_reserve(question, question.cluster.machines.front().device);
+    CHECK(reserve.held == (question.framework.reserve > 0 ? 0 : 0.1));
+    const double capacity = question.cluster.machines.front().device.memory.value();
+    CHECK(usable_share(question, {}) ==
+          doctest::Approx((1 - reserve.process.value() / capacity) / (1 + reserve.held)));
+    return reserve.process.value();
+  };
+  CHECK(process_of({"parallel.data=4"}) == doctest::Approx(0.4e9 + kFour));
+  CHECK(process_of({"parallel.data=2", "parallel.tensor=2"}) == doctest::Approx(0.4e9 + 2 * kTwo));
+  CHECK(process_of({"parallel.pipeline=4", "training.framework=torchtitan"}) ==
+        doctest::Approx(0.4e9 + kFour));
+  // Experts on four devices: their communicator, and buffers for three peers.
+  CHECK(process_of({"parallel.data=4", "parallel.expert=4", "model.experts=4",
+                    "model.experts_per_token=2"}) ==
+        doctest::Approx(0.4e9 + 2 * kFour + 3 * 3.28e9 / 7));
+}
+
 TEST_CASE("no plan is beyond a limit") {
   const SearchResult all = searched({});
   const double memory = value_of(all.plans[0], Aim::Memory);
